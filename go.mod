@@ -1,0 +1,3 @@
+module david
+
+go 1.25.0

@@ -1,0 +1,42 @@
+// Package mysqld talks to a running server: where it is, who it is, its variables and its status counters. It reads; it
+// changes nothing.
+package mysqld
+
+import "fmt"
+
+// Addr says how to reach a server. The password is kept out of String, %v and JSON.
+type Addr struct {
+	Network  string // "unix" or "tcp"
+	Address  string // socket path, or host:port
+	User     string
+	Password Secret
+	TLS      TLS
+}
+
+// TLS says how a TCP connection is protected, in the words of MySQL's clients.
+type TLS struct {
+	Mode string // "" or PREFERRED, DISABLED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY
+	CA   string // file names
+	Cert string
+	Key  string
+}
+
+// Secret is a password. It prints as "***" wherever fmt or encoding/json meet it.
+type Secret string
+
+// String hides the secret.
+func (Secret) String() string { return "***" }
+
+// GoString hides the secret from %#v.
+func (Secret) GoString() string { return "***" }
+
+// MarshalJSON hides the secret.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"***"`), nil }
+
+// String names the server without user and password: what logs, the store and error texts may hold.
+func (a Addr) String() string {
+	if a.Network == "unix" {
+		return "socket " + a.Address
+	}
+	return fmt.Sprintf("%s (tcp)", a.Address)
+}
