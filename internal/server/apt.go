@@ -1,0 +1,273 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Package is one package of an installation.
+type Package struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"` // of the .deb, as apt verified it against the signed list
+	bytes   int64
+	file    string
+}
+
+// apt runs apt with a state of its own: the system's package lists, cache and database are neither read nor written, and
+// no root is needed. The system's settings (proxies, certificates, passwords of mirrors) stay in force.
+type apt struct {
+	dir    string // holds the state
+	config string
+}
+
+// aptConfig clears what would run the system's hooks, apply its pinning or fetch what is not needed, and sets the rest.
+// apt's _apt user cannot read a private folder, so the privileges are not dropped.
+const aptConfig = `#clear APT::Update;
+#clear APT::Architectures;
+#clear APT::Default-Release;
+#clear APT::Get;
+#clear DPkg;
+APT::Architecture "%[2]s";
+APT::Architectures { "%[2]s"; };
+APT::Install-Recommends "false";
+APT::Sandbox::User "root";
+APT::Get::AllowUnauthenticated "false";
+Acquire::AllowInsecureRepositories "false";
+Acquire::AllowWeakRepositories "false";
+Acquire::ForceHash "SHA256";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Dir::Cache "%[1]s/cache";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::Etc::sourcelist "%[1]s/archive.sources";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Log "%[1]s/log";
+Dir::State "%[1]s/state";
+Dir::State::status "%[1]s/status";
+`
+
+// newApt sets apt up in dir for the packages of one archive.
+func newApt(ctx context.Context, dir string, from archive) (apt, error) {
+	a := apt{dir: dir, config: filepath.Join(dir, "apt.conf")}
+	arch, err := a.output(ctx, dir, "dpkg", "--print-architecture")
+	if err != nil {
+		return apt{}, err
+	}
+	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "log", "debs"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return apt{}, err
+		}
+	}
+	for name, content := range map[string]string{
+		"apt.conf":        fmt.Sprintf(aptConfig, dir, strings.TrimSpace(arch)),
+		"archive.sources": from.deb822(),
+		"status":          "", // no package is installed, so all that the server needs is fetched
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return apt{}, err
+		}
+	}
+	return a, nil
+}
+
+func (a apt) update(ctx context.Context) error {
+	_, err := a.output(ctx, a.dir, "apt-get", "-qq", "-c", a.config, "update")
+	return err
+}
+
+// server names the newest package with a MySQL server in it.
+func (a apt) server(ctx context.Context) (string, error) {
+	out, err := a.output(ctx, a.dir, "apt-cache", "-c", a.config, "pkgnames", "mysql-server-core")
+	if err != nil {
+		return "", err
+	}
+	name, ok := newestServer(strings.Fields(out))
+	if !ok {
+		return "", errors.New("the archive has no package mysql-server-core")
+	}
+	return name, nil
+}
+
+// newestServer prefers mysql-server-core to those with a version in their name, and of these the highest.
+func newestServer(packages []string) (name string, ok bool) {
+	servers := slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
+		rest, ok := strings.CutPrefix(p, "mysql-server-core")
+		return !ok || strings.Trim(rest, "-.0123456789") != ""
+	})
+	if len(servers) == 0 {
+		return "", false
+	}
+	if slices.Contains(servers, "mysql-server-core") {
+		return "mysql-server-core", true
+	}
+	return slices.MaxFunc(servers, func(a, b string) int { return slices.Compare(versionNumbers(a), versionNumbers(b)) }), true
+}
+
+// plan lists the package and all it depends on.
+func (a apt) plan(ctx context.Context, name string) ([]Package, error) {
+	out, err := a.output(ctx, a.dir, "apt-get", "-qq", "-c", a.config, "--print-uris", "install", name)
+	if err != nil {
+		return nil, err
+	}
+	return parsePlan(out)
+}
+
+// parsePlan reads what apt-get --print-uris prints: 'URI' name_version_architecture.deb bytes SHA256:hash.
+func parsePlan(out string) ([]Package, error) {
+	var all []Package
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		p, err := parsePlanned(fields)
+		if err != nil {
+			return nil, fmt.Errorf("cannot understand apt's line %q: %w", strings.TrimSpace(line), err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func parsePlanned(fields []string) (Package, error) {
+	if len(fields) != 4 {
+		return Package{}, errors.New("want an address, a file, a size and a hash")
+	}
+	file := fields[1]
+	parts := strings.Split(strings.TrimSuffix(file, ".deb"), "_")
+	if len(parts) != 3 || parts[0] == "" || strings.ContainsRune(file, '/') {
+		return Package{}, errors.New("want name_version_architecture.deb")
+	}
+	version, err := url.PathUnescape(parts[1]) // the colon after an epoch is escaped
+	if err != nil {
+		return Package{}, err
+	}
+	size, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return Package{}, err
+	}
+	hash, ok := strings.CutPrefix(fields[3], "SHA256:")
+	if !ok {
+		return Package{}, errors.New("want a SHA256")
+	}
+	return Package{Name: parts[0], Version: version, SHA256: hash, bytes: size, file: file}, nil
+}
+
+// download fetches the packages into the folder debs, reports on the way, and checks each against its hash.
+func (a apt) download(ctx context.Context, packages []Package, log io.Writer) error {
+	args := []string{"-q", "-c", a.config, "download"}
+	for _, p := range packages {
+		args = append(args, p.Name+"="+p.Version)
+	}
+	debs := filepath.Join(a.dir, "debs")
+	cmd := command(ctx, debs, "apt-get", args...)
+	cmd.Stdout = &counter{out: log, total: len(packages)}
+	if err := run(ctx, cmd); err != nil {
+		return err
+	}
+	for _, p := range packages {
+		hash, err := hashFile(filepath.Join(debs, p.file))
+		if err != nil {
+			return fmt.Errorf("cannot read the downloaded package %s: %w", p.Name, err)
+		}
+		if hash != p.SHA256 {
+			return fmt.Errorf("cannot trust the downloaded package %s: its SHA-256 is %s, the signed list says %s", p.file, hash, p.SHA256)
+		}
+	}
+	return nil
+}
+
+// unpack extracts the packages into the folder root.
+func (a apt) unpack(ctx context.Context, packages []Package, root string) error {
+	for _, p := range packages {
+		if _, err := a.output(ctx, a.dir, "dpkg-deb", "--extract", filepath.Join(a.dir, "debs", p.file), root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a apt) output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := command(ctx, dir, name, args...)
+	cmd.Stdout = &out
+	err := run(ctx, cmd)
+	return out.String(), err
+}
+
+// command prepares a tool to run in a process group of its own, which ends as a whole with ctx: apt's helpers too.
+func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// run runs a tool; its error quotes what the tool complained of last.
+func run(ctx context.Context, cmd *exec.Cmd) error {
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w%s", filepath.Base(cmd.Path), err, quoted(lastError(complaints.String())))
+	}
+	return nil
+}
+
+// lastError is the last line that apt marks as an error, else the last line.
+func lastError(complaints string) string {
+	lines := strings.Split(strings.TrimSpace(complaints), "\n")
+	for _, line := range slices.Backward(lines) {
+		if e, ok := strings.CutPrefix(line, "E: "); ok {
+			return e
+		}
+	}
+	return lines[len(lines)-1]
+}
+
+// counter passes apt's progress on, a line for every tenth package.
+type counter struct {
+	out   io.Writer
+	total int
+	done  int
+	rest  []byte // a line not ended yet
+}
+
+// Write never fails: progress is not worth a download.
+func (c *counter) Write(p []byte) (int, error) {
+	c.rest = append(c.rest, p...)
+	for {
+		line, after, ok := bytes.Cut(c.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		c.rest = after
+		if bytes.HasPrefix(line, []byte("Get:")) {
+			if c.done++; c.done%10 == 0 {
+				fmt.Fprintf(c.out, "  %d of %d packages\n", c.done, c.total)
+			}
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"david/internal/mycnf"
+)
+
+// Installation is install.json: what david installed, from which packages, and what was tried with it.
+type Installation struct {
+	Name      string    `json:"name"`    // of its folder: "mysql-9.7.4-2"
+	Version   string    `json:"version"` // as the server prints it
+	SHA256    string    `json:"sha256"`  // of mysqld
+	Installed time.Time `json:"installed"`
+	Suites    []string  `json:"suites"`   // of the distribution's archive
+	Tested    []string  `json:"tested"`   // what was seen to work before it was kept
+	Packages  []Package `json:"packages"` // all that were unpacked
+}
+
+// Install puts a server into david's own folder without touching the system's packages; which is "mysql". The packages come
+// from the distribution's own mirror, as the system's apt is told to reach it, signed by the distribution: from the unstable
+// suite on Debian, whose stable one has no MySQL, and from the system's own on Ubuntu. An ordinary user can do it.
+//
+// Where that version is installed already, nothing but the package lists is fetched. A version that does not run is not
+// kept; earlier ones stay. Progress goes to log, a line at a time. Two installations at once wait for each other.
+func Install(ctx context.Context, home, which string, log io.Writer) (Binary, error) {
+	if which != string(mycnf.MySQL) {
+		return Binary{}, fmt.Errorf("cannot install the server %q: only mysql is to be had this way; for MariaDB run `apt-get install mariadb-server-core`", which)
+	}
+	servers, err := filepath.Abs(serversDir(home))
+	if err != nil {
+		return Binary{}, fmt.Errorf("cannot install mysql: %w", err)
+	}
+	b, err := installLocked(ctx, servers, log)
+	if err != nil {
+		return Binary{}, fmt.Errorf("cannot install mysql in %s: %w%s", servers, err, keptNote(servers))
+	}
+	return b, nil
+}
+
+// installLocked holds the lock, and a folder to work in which disappears with it.
+func installLocked(ctx context.Context, servers string, log io.Writer) (Binary, error) {
+	from, err := systemArchive(ctx)
+	if err != nil {
+		return Binary{}, err
+	}
+	// The server runs as another user where david runs as root, so the folder is open to read.
+	if err := os.MkdirAll(servers, 0o755); err != nil {
+		return Binary{}, err
+	}
+	unlock, err := lock(ctx, servers, log)
+	if err != nil {
+		return Binary{}, err
+	}
+	defer unlock()
+	if err := sweep(servers); err != nil {
+		return Binary{}, err
+	}
+	work, err := os.MkdirTemp(servers, workPrefix)
+	if err != nil {
+		return Binary{}, err
+	}
+	b, err := install(ctx, servers, work, from, log)
+	return b, errors.Join(err, os.RemoveAll(work))
+}
+
+// workPrefix begins the names of unfinished installations.
+const workPrefix = ".install-"
+
+// install takes the steps: lists, plan, download, unpack, check, keep.
+func install(ctx context.Context, servers, work string, from archive, log io.Writer) (Binary, error) {
+	a, err := newApt(ctx, work, from)
+	if err != nil {
+		return Binary{}, err
+	}
+	fmt.Fprintf(log, "reading the package lists of %s\n", strings.Join(from.Suites, ", "))
+	updated := a.update(ctx)
+	if ctx.Err() != nil {
+		return Binary{}, ctx.Err()
+	}
+	// One of several mirrors may have failed while another served.
+	name, err := a.server(ctx)
+	if err != nil {
+		return Binary{}, errors.Join(err, updated)
+	}
+	packages, err := a.plan(ctx, name)
+	if err != nil {
+		return Binary{}, err
+	}
+	i := slices.IndexFunc(packages, func(p Package) bool { return p.Name == name })
+	if i < 0 {
+		return Binary{}, fmt.Errorf("apt's plan lacks %s", name)
+	}
+	final := filepath.Join(servers, "mysql-"+folderVersion(packages[i].Version))
+	if b, err := identifyTree(ctx, final); err == nil {
+		fmt.Fprintf(log, "MySQL %s is installed already\n", b.Version)
+		return b, nil
+	}
+	tree := filepath.Join(work, "tree")
+	packages = slices.DeleteFunc(packages, unneeded)
+	if err := fetch(ctx, a, packages, tree, log); err != nil {
+		return Binary{}, err
+	}
+	return adopt(ctx, tree, final, Installation{Suites: from.Suites, Packages: packages}, log)
+}
+
+// folderVersion is a package's version without its epoch, which the server does not print either.
+func folderVersion(version string) string {
+	if _, rest, ok := strings.Cut(version, ":"); ok {
+		return rest
+	}
+	return version
+}
+
+// unneeded tells of a package that the server's scripts need but mysqld does not; a test starts a server without them.
+func unneeded(p Package) bool {
+	for _, prefix := range []string{"perl", "libperl", "libgdbm", "libdb5.", "libc-gconv", "libsasl2-modules-db", "debconf"} {
+		if strings.HasPrefix(p.Name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// pruned are the parts of a tree that mysqld does not need: documentation and the other programs.
+func pruned() []string {
+	return []string{"etc", "var", "usr/bin", "usr/share/bug", "usr/share/doc", "usr/share/lintian", "usr/share/locale", "usr/share/man"}
+}
+
+func fetch(ctx context.Context, a apt, packages []Package, tree string, log io.Writer) error {
+	var size int64
+	for _, p := range packages {
+		size += p.bytes
+	}
+	fmt.Fprintf(log, "downloading %d packages, %.0f MiB\n", len(packages), float64(size)/(1<<20))
+	if err := a.download(ctx, packages, log); err != nil {
+		return err
+	}
+	fmt.Fprintln(log, "unpacking")
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		return err
+	}
+	if err := a.unpack(ctx, packages, tree); err != nil {
+		return err
+	}
+	for _, path := range pruned() {
+		if err := os.RemoveAll(filepath.Join(tree, path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt moves a tree whose server runs to its final place, with its install.json; one that does not run stays where it is,
+// to be removed.
+func adopt(ctx context.Context, tree, final string, i Installation, log io.Writer) (Binary, error) {
+	b, err := identifyTree(ctx, tree)
+	if err != nil {
+		return Binary{}, fmt.Errorf("the downloaded server does not work and was removed: %w", err)
+	}
+	i.Name, i.Version, i.SHA256 = filepath.Base(final), b.Version, b.SHA256
+	i.Installed, i.Tested = time.Now().UTC().Truncate(time.Second), []string{"--version"}
+	record, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return Binary{}, err
+	}
+	if err := os.WriteFile(filepath.Join(tree, "install.json"), append(record, '\n'), 0o644); err != nil {
+		return Binary{}, err
+	}
+	// What may be there already does not run, or it would have been taken.
+	if err := errors.Join(os.RemoveAll(final), os.Rename(tree, final)); err != nil {
+		return Binary{}, err
+	}
+	fmt.Fprintf(log, "installed MySQL %s in %s\n", b.Version, final)
+	return identifyTree(ctx, final)
+}
+
+func identifyTree(ctx context.Context, tree string) (Binary, error) {
+	path, err := binaryIn(tree)
+	if err != nil {
+		return Binary{}, err
+	}
+	return identify(ctx, path)
+}
+
+// systemArchive finds out where the system's apt gets its packages from.
+func systemArchive(ctx context.Context) (archive, error) {
+	const instead = "unpack a MySQL yourself and name it with --server PATH"
+	for _, tool := range []string{"apt-get", "apt-config", "dpkg-deb"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return archive{}, fmt.Errorf("this system has no %s, and david installs from Debian's and Ubuntu's packages only; %s", tool, instead)
+		}
+	}
+	release, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return archive{}, err
+	}
+	d, ok := distributionOf(string(release))
+	if !ok {
+		return archive{}, fmt.Errorf("this system is neither Debian nor Ubuntu; %s", instead)
+	}
+	sources, err := systemSources(ctx)
+	if err != nil {
+		return archive{}, err
+	}
+	from := archiveOf(d, sources)
+	if len(from.URIs) == 0 {
+		return archive{}, fmt.Errorf("apt's sources name no mirror of %s; add one, or %s", d.Name, instead)
+	}
+	if !exists(d.Keyring) {
+		return archive{}, fmt.Errorf("%s's keyring %s is missing; install %s", d.Name, d.Keyring, strings.TrimSuffix(filepath.Base(d.Keyring), ".gpg"))
+	}
+	return from, nil
+}
+
+// systemSources reads all of apt's sources, from where apt says they are.
+func systemSources(ctx context.Context) ([]source, error) {
+	var paths []string
+	for _, key := range []string{"Dir::Etc::sourcelist/f", "Dir::Etc::sourceparts/d"} {
+		out, err := apt{}.output(ctx, "/", "apt-config", "shell", "path", key)
+		if err != nil {
+			return nil, err
+		}
+		path, _ := strings.CutPrefix(strings.TrimSpace(out), "path=")
+		paths = append(paths, strings.Trim(path, "'"))
+	}
+	list, parts := paths[0], paths[1]
+	files, err := filepath.Glob(filepath.Join(globQuote(parts), "*"))
+	if err != nil {
+		return nil, err
+	}
+	var all []source
+	for _, file := range append([]string{list}, files...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // absent, or not for this user: apt as this user skips it too
+		}
+		switch filepath.Ext(file) {
+		case ".list":
+			all = append(all, parseOneLine(string(text))...)
+		case ".sources":
+			all = append(all, parseDeb822(string(text))...)
+		}
+	}
+	return all, nil
+}
+
+// lock makes installations in one folder follow each other.
+func lock(ctx context.Context, servers string, log io.Writer) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(servers, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for waiting := false; ; waiting = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil // closing gives the lock back
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("cannot lock %s: %w", f.Name(), err)
+		}
+		if !waiting {
+			fmt.Fprintln(log, "waiting for another installation to end")
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// sweep removes what installations that were killed left behind. The lock must be held.
+func sweep(servers string) error {
+	left, err := filepath.Glob(filepath.Join(globQuote(servers), workPrefix+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
+
+// keptNote names the servers that a failed installation leaves untouched.
+func keptNote(servers string) string {
+	kept := installed(servers)
+	if len(kept) == 0 {
+		return ""
+	}
+	return "; still there: " + strings.Join(kept, ", ")
+}
+
+// installed names the servers in david's folder.
+func installed(servers string) []string {
+	entries, err := os.ReadDir(servers)
+	if err != nil {
+		return nil // no folder, no server
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
