@@ -159,7 +159,7 @@ func searched(home string) []string {
 		found, _ := filepath.Glob(pattern)
 		dirs = append(dirs, found...)
 	}
-	add(globQuote(serversDir(home)) + "/[!.]*/usr/sbin")
+	add(globQuote(serversDir(home)) + "/[^.]*/usr/sbin")
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if filepath.IsAbs(dir) { // never run what happens to lie in the current folder
 			dirs = append(dirs, dir)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,10 +90,10 @@ func install(ctx context.Context, servers, work string, from archive, log io.Wri
 	if ctx.Err() != nil {
 		return Binary{}, ctx.Err()
 	}
-	// One of several mirrors may have failed while another served.
 	name, err := a.server(ctx)
 	if err != nil {
-		return Binary{}, errors.Join(err, updated)
+		// One of several mirrors may fail while another serves, so its failure counts only now.
+		return Binary{}, cmp.Or(updated, err)
 	}
 	packages, err := a.plan(ctx, name)
 	if err != nil {
