@@ -44,6 +44,7 @@ APT::Architecture "%[2]s";
 APT::Architectures { "%[2]s"; };
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
+APT::Update::Error-Mode "any";
 APT::Get::AllowUnauthenticated "false";
 Acquire::AllowInsecureRepositories "false";
 Acquire::AllowWeakRepositories "false";
@@ -222,7 +223,7 @@ func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a tool; its error quotes what the tool complained of last.
+// run runs a tool; its error quotes what the tool complained of.
 func run(ctx context.Context, cmd *exec.Cmd) error {
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
@@ -231,15 +232,15 @@ func run(ctx context.Context, cmd *exec.Cmd) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w%s", filepath.Base(cmd.Path), err, quoted(lastError(complaints.String())))
+		return fmt.Errorf("%s: %w%s", filepath.Base(cmd.Path), err, quoted(complaint(complaints.String())))
 	}
 	return nil
 }
 
-// lastError is the last line that apt marks as an error, else the last line.
-func lastError(complaints string) string {
-	lines := strings.Split(strings.TrimSpace(complaints), "\n")
-	for _, line := range slices.Backward(lines) {
+// complaint is the first line that apt marks as an error (those after it only sum up), else the last line.
+func complaint(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines {
 		if e, ok := strings.CutPrefix(line, "E: "); ok {
 			return e
 		}
