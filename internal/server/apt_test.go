@@ -67,8 +67,8 @@ func TestNewestServer(t *testing.T) {
 func TestComplaint(t *testing.T) {
 	for in, want := range map[string]string{
 		"W: old list\nE: The repository is not signed.\nE: Some index files failed.\n": "The repository is not signed.",
-		"dpkg-deb: error: no such file\n":                                       "dpkg-deb: error: no such file",
-		"":                                                                      "",
+		"dpkg-deb: error: no such file\n":                                              "dpkg-deb: error: no such file",
+		"":                                                                             "",
 	} {
 		if got := complaint(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)

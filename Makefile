@@ -1,0 +1,49 @@
+# david: `make help` names the targets.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+OUT ?= david-out
+FUZZTIME ?= 5s
+
+# A static binary, and no C compiler needed.
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+.PHONY: help build setup tune test lint bench fuzz clean
+
+help: ## name the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+build: ## build bin/david
+	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/david ./cmd/david
+
+setup: ## install what `make tune` needs and is missing
+	@scripts/setup tune
+
+tune: setup ## set-up and the main job: measure this machine, tune a throwaway server, write my.cnf and report.html
+	bin/david tune --out $(OUT)
+
+test: ## set-up, lint and all tests, on real servers
+	@scripts/setup test
+	@$(MAKE) --no-print-directory lint
+	@# Packages one after the other: two real servers at once would disturb each other.
+	go test -count=1 -p 1 -timeout 20m ./...
+
+lint: ## gofmt, go vet, staticcheck, shellcheck
+	@unformatted=$$(gofmt -l api cmd internal 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+	shellcheck scripts/* .ci/run
+
+bench: ## benchmarks of the hot paths
+	go test -run '^$$' -bench . -benchmem -p 1 ./...
+
+fuzz: ## every fuzz test for FUZZTIME (5s)
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+clean: ## remove what was built; installed servers and results stay
+	rm -rf bin
