@@ -1,3 +1,9 @@
 module david
 
 go 1.25.0
+
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/go-sql-driver/mysql v1.10.1 // indirect
+	golang.org/x/sys v0.40.0 // indirect
+)
