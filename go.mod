@@ -2,8 +2,6 @@ module david
 
 go 1.25.0
 
-require (
-	filippo.io/edwards25519 v1.2.0 // indirect
-	github.com/go-sql-driver/mysql v1.10.1 // indirect
-	golang.org/x/sys v0.40.0 // indirect
-)
+require github.com/go-sql-driver/mysql v1.10.1
+
+require filippo.io/edwards25519 v1.2.0 // indirect

@@ -94,3 +94,26 @@ func isNetwork(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
+
+// Number returns the server's error number in err, 0 for none.
+func Number(err error) int {
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		return int(server.Number)
+	}
+	return 0
+}
+
+// KindOf gives err the kind and hint of an error number another client printed, with the message beside it. The numbers
+// from 2000 on are the client library's (https://dev.mysql.com/doc/mysql-errors/en/client-error-reference.html).
+func KindOf(number int, message string, err error) error {
+	switch number {
+	case 2002, 2003, 2005:
+		return classified{ErrUnreachable, err, "check that the server runs and that host, port or socket are right"}
+	case 2006, 2013, 2055:
+		return classified{ErrUnreachable, err, "the server went away during the run: see its error log"}
+	case 2026:
+		return classified{ErrTLS, err, "check ssl-mode, ssl-ca, ssl-cert and ssl-key"}
+	}
+	return ofNumber(err, &mysql.MySQLError{Number: uint16(number), Message: message})
+}
