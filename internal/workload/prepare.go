@@ -1,0 +1,124 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"david/internal/mysqld"
+	"david/internal/result"
+)
+
+// ErrRows says that a table does not hold the rows it should.
+var ErrRows = errors.New("wrong row count")
+
+// slowest is how many rows a second a load must reach before it is taken for hanging; spinning disks do ten times as many.
+const slowest = 1000
+
+// Prepare creates and loads the workload's tables in its schema, which must exist. It uses as many threads as asked, at
+// most one a table. progress, which may be nil, is told how many of the tables are loaded, at first 0 and at last all. sysbench
+// ends with status 0 even where loading failed, so VerifyRows must follow.
+func Prepare(ctx context.Context, t Target, w result.Workload, threads int, progress func(done, total int)) error {
+	if err := Validate(w); err != nil {
+		return err
+	}
+	if threads < 1 {
+		return fmt.Errorf("cannot load %s with %d threads: give 1 or more", w.Database, threads)
+	}
+	options, err := t.tableOptions(ctx)
+	if err != nil {
+		return err
+	}
+	if progress == nil {
+		progress = func(int, int) {}
+	}
+	if err := t.load(ctx, w, min(threads, w.Tables), options, progress); err != nil {
+		return fmt.Errorf("cannot load the tables of %s on %s: %w", w.Database, t.Addr, err)
+	}
+	progress(w.Tables, w.Tables)
+	return nil
+}
+
+func (t Target) load(ctx context.Context, w result.Workload, threads int, options []string, progress func(done, total int)) error {
+	var p Parser
+	loaded := 0
+	progress(loaded, w.Tables)
+	onLine := func(line string) error {
+		if strings.HasPrefix(line, "Creating a secondary index") { // comes after a table's rows
+			loaded++
+			progress(loaded, w.Tables)
+		}
+		_, err := p.Line(line)
+		return err
+	}
+	args := append(dataArgs(t.Addr, w), options...)
+	args = append(args, fmt.Sprintf("--threads=%d", threads), "prepare")
+	limit := startup + time.Duration(w.Tables)*time.Duration(w.TableSize)*time.Second/slowest
+	err := t.execute(ctx, args, patience{quiet: limit, total: limit}, onLine) // tables load without a word
+	if err == nil && len(p.out.Fatal) > 0 {
+		err = errors.New("sysbench gave up")
+	}
+	return explain(err, p.Output())
+}
+
+// tableOptions has sysbench number the rows itself where the server would leave gaps (clusters do), as every query
+// expects rows 1 to the table's size.
+func (t Target) tableOptions(ctx context.Context) ([]string, error) {
+	c, err := mysqld.Open(ctx, t.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	var step int
+	if err := c.Row(ctx, "SELECT @@global.auto_increment_increment", nil, &step); err != nil {
+		return nil, err
+	}
+	if step > 1 {
+		return []string{"--auto-inc=off"}, nil
+	}
+	return nil, nil
+}
+
+// VerifyRows counts the rows of every table of the workload and returns ErrRows with the tables that hold others than
+// they should, or are missing.
+func VerifyRows(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
+	if err := Validate(w); err != nil {
+		return err
+	}
+	found := make([]error, w.Tables)
+	var group sync.WaitGroup
+	slots := make(chan struct{}, countThreads)
+	for i := range found {
+		slots <- struct{}{}
+		group.Go(func() {
+			found[i] = verifyTable(ctx, c, w, i+1)
+			<-slots
+		})
+	}
+	group.Wait()
+	if err := errors.Join(found...); err != nil {
+		return fmt.Errorf("cannot use schema %s on %s: %w", w.Database, c.Addr(), err)
+	}
+	return nil
+}
+
+// countThreads is how many tables are counted at a time.
+const countThreads = 4
+
+func verifyTable(ctx context.Context, c *mysqld.Conn, w result.Workload, number int) error {
+	name := fmt.Sprintf("sbtest%d", number)
+	var rows int
+	err := c.Row(ctx, "SELECT COUNT(*) FROM "+quote(w.Database)+"."+name, nil, &rows)
+	if mysqld.Number(err) == 1146 || mysqld.Number(err) == 1049 {
+		return fmt.Errorf("%w: table %s is missing; load the tables", ErrRows, name)
+	}
+	if err == nil && rows != w.TableSize {
+		return fmt.Errorf("%w: table %s holds %d rows instead of %d; load it again", ErrRows, name, rows, w.TableSize)
+	}
+	return err
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

@@ -1,0 +1,214 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"david/internal/mysqld"
+	"david/internal/result"
+)
+
+// startup is how long connecting all threads and preparing their statements may take on top of a run's time.
+const startup = time.Minute
+
+// Run runs a workload once and returns what it measured: the trial's workload, start, figures, histogram and points, the
+// rest is the caller's. onPoint, which may be nil, gets every second as it is printed, the warm-up's too. The error
+// matches mysqld's kinds (ErrAccess, ErrUnreachable, ...) where the server was the cause; the points up to then are
+// returned with it.
+func Run(ctx context.Context, t Target, w result.Workload, onPoint func(result.Point)) (result.Trial, error) {
+	trial := result.Trial{Schema: result.Schema, Workload: w}
+	if err := Validate(w); err != nil {
+		return trial, err
+	}
+	var p Parser
+	onLine := func(line string) error {
+		point, err := p.Line(line)
+		if point != nil && onPoint != nil {
+			point.Warm = point.Second <= w.Warmup
+			onPoint(*point)
+		}
+		if trial.Started.IsZero() && p.out.Started {
+			trial.Started = time.Now()
+		}
+		return err
+	}
+	limit := patience{quiet: orMinute(t.Quiet), total: startup + time.Duration(w.Warmup+w.Seconds)*time.Second + orMinute(t.Grace)}
+	err := t.execute(ctx, append(runArgs(t.Addr, w), "run"), limit, onLine)
+	fill(&trial, p.Output())
+	if err == nil {
+		err = check(p.Output(), w)
+	}
+	if err = explain(err, p.Output()); err != nil {
+		return trial, fmt.Errorf("cannot run %s on %s: %w", w.Name, t.Addr, err)
+	}
+	return trial, nil
+}
+
+func orMinute(d time.Duration) time.Duration {
+	if d == 0 {
+		return time.Minute
+	}
+	return d
+}
+
+// execute runs sysbench with the arguments, writes what it prints to the log and hands it to onLine.
+func (t Target) execute(ctx context.Context, args []string, limit patience, onLine func(string) error) (err error) {
+	log, err := openLog(t.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	keys, err := t.prepareTLS(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keys.remove()) }()
+	cmd := exec.Command(t.Sysbench.Path, append(args, keys.args()...)...)
+	cmd.Dir = keys.folder() // not the user's: sysbench would prefer a script lying there to its own
+	cmd.Env = environment(t.Addr)
+	if err := log.line("# " + strings.Join(cmd.Args, " ")); err != nil {
+		return err
+	}
+	return supervise(ctx, cmd, limit, func(line string) error {
+		return errors.Join(log.line(line), onLine(line))
+	})
+}
+
+// runLog is the file that keeps what sysbench prints. Lines are written at once, so they outlive david, and synced at
+// the end only: a sync each second would disturb the disk being measured.
+type runLog struct{ file *os.File }
+
+func openLog(path string) (runLog, error) {
+	if path == "" {
+		return runLog{}, nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return runLog{}, fmt.Errorf("cannot keep sysbench's output: %w", err)
+	}
+	return runLog{f}, nil
+}
+
+func (l runLog) line(text string) error {
+	if l.file == nil {
+		return nil
+	}
+	if _, err := l.file.WriteString(text + "\n"); err != nil {
+		return fmt.Errorf("cannot keep sysbench's output: %w", err)
+	}
+	return nil
+}
+
+// Close syncs and closes the file.
+func (l runLog) Close() error {
+	if l.file == nil {
+		return nil
+	}
+	return errors.Join(l.file.Sync(), l.file.Close())
+}
+
+// check makes sure the output is that of a whole run.
+func check(o Output, w result.Workload) error {
+	switch {
+	case len(o.Fatal) > 0:
+		return errors.New("sysbench gave up")
+	case o.Final == nil || w.Warmup > 0 && o.Checkpoint == nil:
+		return errors.New("sysbench ended without its statistics")
+	case o.Final.Events > 0 && len(o.Histogram) == 0:
+		return errors.New("sysbench ended without its histogram")
+	}
+	return nil
+}
+
+// fill turns an output into a trial's figures. The final statistics and the histogram cover the time since the checkpoint, but
+// their "total time" runs from the start, hence the subtraction.
+func fill(t *result.Trial, o Output) {
+	t.Points = o.Points
+	for i := range t.Points {
+		t.Points[i].Warm = t.Points[i].Second <= t.Workload.Warmup
+	}
+	t.StdDevTPS, t.Stalls = spread(t.Points)
+	if o.Final == nil {
+		return
+	}
+	s := o.Final
+	t.Seconds = s.Seconds
+	if o.Checkpoint != nil {
+		t.Seconds = math.Round((s.Seconds-o.Checkpoint.Seconds)*1e4) / 1e4 // sysbench prints four decimals
+	}
+	t.TPS, t.QPS = s.TPS, s.QPS
+	t.Transactions, t.Queries, t.Errors, t.Reconnects = s.Transactions, s.Queries, s.Errors, s.Reconnects
+	t.Histogram = o.Histogram
+	t.Latency = latency(s, o.Histogram)
+}
+
+// latency takes percentiles from the histogram and keeps them within the exact minimum and maximum, beyond which the middle
+// of a bucket can lie.
+func latency(s *Summary, histogram []result.Bucket) result.Latency {
+	at := func(q float64) float64 {
+		return math.Max(s.Min, math.Min(Percentile(histogram, q), s.Max))
+	}
+	return result.Latency{Min: s.Min, Avg: s.Avg, P50: at(0.50), P95: at(0.95), P99: at(0.99), Max: s.Max}
+}
+
+// spread returns the sample standard deviation of transactions/s over the measured seconds, and how many of them saw
+// no transaction. Latency 0.00 is no sign of that: the second that ends at a checkpoint prints it too.
+func spread(points []result.Point) (stddev float64, stalls int) {
+	var n, sum, squares float64
+	for _, p := range points {
+		if p.Warm {
+			continue
+		}
+		n++
+		sum += p.TPS
+		if p.TPS == 0 {
+			stalls++
+		}
+	}
+	if n < 2 {
+		return 0, stalls
+	}
+	for _, p := range points {
+		if !p.Warm {
+			squares += (p.TPS - sum/n) * (p.TPS - sum/n)
+		}
+	}
+	return math.Sqrt(squares / (n - 1)), stalls
+}
+
+// explain adds to a failure what sysbench said, and gives it the kind of the server's error number in it.
+func explain(err error, o Output) error {
+	if err == nil || len(o.Fatal) == 0 {
+		return err
+	}
+	number, said := blame(o.Fatal)
+	err = fmt.Errorf("%w: %s", err, said)
+	switch number {
+	case 1461:
+		return fmt.Errorf("%w; raise max_prepared_stmt_count", err)
+	case 1146, 1049:
+		return fmt.Errorf("%w; load the tables first", err)
+	}
+	return mysqld.KindOf(number, said, err)
+}
+
+// blame picks the message that names an error of the server or client library, else the first, with its number.
+func blame(fatal []string) (number int, said string) {
+	pattern := regexp.MustCompile(`\berror:? (\d{4})\b|\berrno = (\d{4})\b`)
+	for _, f := range fatal {
+		if m := pattern.FindStringSubmatch(f); m != nil {
+			if n, err := strconv.Atoi(m[1] + m[2]); err == nil {
+				return n, f
+			}
+		}
+	}
+	return 0, fatal[0]
+}

@@ -1,0 +1,130 @@
+package workload
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"david/internal/mysqld"
+	"david/internal/result"
+)
+
+// SchemaState says what a schema on a server is to david.
+type SchemaState int
+
+// The states of a schema.
+const (
+	Absent       SchemaState = iota // it does not exist, or is empty
+	OursMatching                    // david made it, and it holds the workload's tables and rows, counted
+	OursOther                       // david made it, for other tables or rows, or loading it was cut short
+	Foreign                         // it holds something david did not make: never touched without force
+)
+
+// String names the state as messages do.
+func (s SchemaState) String() string {
+	return [...]string{"absent", "david's, as wanted", "david's, with other tables or rows", "not david's"}[s]
+}
+
+// ErrForeign says that a schema was not made by david.
+var ErrForeign = errors.New("david did not create it")
+
+// owned is the table that marks a schema as david's.
+const owned = "david_owned"
+
+// Inspect looks at the workload's schema. Telling OursMatching takes counting all rows.
+func Inspect(ctx context.Context, c *mysqld.Conn, w result.Workload) (SchemaState, error) {
+	if err := Validate(w); err != nil {
+		return Foreign, err
+	}
+	in, err := look(ctx, c, w.Database)
+	switch {
+	case err != nil:
+		return Foreign, err
+	case in.empty():
+		return Absent, nil
+	case in.foreign():
+		return Foreign, nil
+	}
+	same, err := sameMark(ctx, c, w)
+	if err != nil || !same {
+		return OursOther, err
+	}
+	err = VerifyRows(ctx, c, w)
+	if errors.Is(err, ErrRows) {
+		return OursOther, nil
+	}
+	return OursMatching, err
+}
+
+// contents is what dropping a schema would lose: sysbench's tables, david's mark, and anything else.
+type contents struct{ tables, mark, others int }
+
+func (c contents) empty() bool   { return c == contents{} }
+func (c contents) foreign() bool { return !c.empty() && (c.mark == 0 || c.others > 0) }
+
+func look(ctx context.Context, c *mysqld.Conn, schema string) (in contents, err error) {
+	var all int
+	err = c.Row(ctx, `SELECT
+		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name REGEXP '^sbtest[0-9]+$'),
+		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = '`+owned+`'),
+		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?) +
+		(SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = ?) +
+		(SELECT COUNT(*) FROM information_schema.events WHERE event_schema = ?)`,
+		[]any{schema, schema, schema, schema, schema}, &in.tables, &in.mark, &all)
+	in.others = all - in.tables - in.mark
+	return in, err
+}
+
+// sameMark tells whether the mark is for the workload's tables and rows. A mark without its line was cut short.
+func sameMark(ctx context.Context, c *mysqld.Conn, w result.Workload) (bool, error) {
+	var tables, rows int
+	err := c.Row(ctx, "SELECT workload_tables, workload_rows FROM "+quote(w.Database)+"."+owned, nil, &tables, &rows)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return tables == w.Tables && rows == w.TableSize, err
+}
+
+// CreateSchema creates the workload's schema, or takes over an empty one, and marks it as david's. It refuses any
+// other.
+func CreateSchema(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
+	if err := Validate(w); err != nil {
+		return err
+	}
+	in, err := look(ctx, c, w.Database)
+	if err != nil {
+		return err
+	}
+	if !in.empty() {
+		return fmt.Errorf("cannot create schema %s on %s: it exists and is not empty; drop it first or choose another name",
+			w.Database, c.Addr())
+	}
+	if err := c.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(w.Database)); err != nil {
+		return err
+	}
+	mark := quote(w.Database) + "." + owned
+	if err := c.Exec(ctx, "CREATE TABLE "+mark+" (created DATETIME NOT NULL PRIMARY KEY, workload_tables INT NOT NULL, workload_rows INT NOT NULL)"); err != nil {
+		return err
+	}
+	return c.Exec(ctx, "INSERT INTO "+mark+" VALUES (UTC_TIMESTAMP(), ?, ?)", w.Tables, w.TableSize)
+}
+
+// DropSchema drops a schema that david created. One that it did not create, or that holds tables of others by now, is
+// refused with ErrForeign unless force is set; an empty one is left as it is. A schema that does not exist is no error.
+func DropSchema(ctx context.Context, c *mysqld.Conn, schema string, force bool) error {
+	if err := validateSchema(schema); err != nil {
+		return err
+	}
+	in, err := look(ctx, c, schema)
+	switch {
+	case err != nil:
+		return err
+	case in.foreign() && !force:
+		return fmt.Errorf("cannot drop schema %s on %s: %w; use --force to drop it with all it holds, or choose another name",
+			schema, c.Addr(), ErrForeign)
+	case in.empty() && !force:
+		return nil
+	}
+	return c.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(schema))
+}

@@ -1,0 +1,117 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"david/internal/mysqld"
+	"david/internal/result"
+)
+
+// Sysbench is the program.
+type Sysbench struct {
+	Path    string
+	Version string // "1.0.20"
+}
+
+// Find looks for sysbench on PATH and asks its version.
+func Find(ctx context.Context) (Sysbench, error) {
+	path, err := exec.LookPath("sysbench")
+	if err != nil {
+		return Sysbench{}, errors.New("cannot find sysbench on PATH: install it with apt-get install sysbench")
+	}
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return Sysbench{}, fmt.Errorf("cannot run %s --version: %w; reinstall it with apt-get install --reinstall sysbench", path, err)
+	}
+	fields := strings.Fields(string(out)) // sysbench 1.0.20
+	if len(fields) < 2 || fields[0] != "sysbench" {
+		return Sysbench{}, fmt.Errorf("cannot use %s: its version reads %q; install sysbench with apt-get install sysbench", path, out)
+	}
+	return Sysbench{Path: path, Version: fields[1]}, nil
+}
+
+// Target is a server to load, with what it takes to do so.
+type Target struct {
+	Addr     mysqld.Addr
+	Sysbench Sysbench
+	Log      string // file that gets every line sysbench prints, appended; "" for none
+	// Dir is where a run over TLS makes its private folder for the keys, removed afterwards; "" for the system's
+	// temporary folder. Nothing is written for other runs.
+	Dir string
+	// Quiet is how long sysbench may print nothing, and Grace how long it may go on after its time is up, before it is
+	// stopped. Zero means a minute.
+	Quiet, Grace time.Duration
+}
+
+// preparedLimit is the default of max_prepared_stmt_count, in MySQL and MariaDB alike.
+const preparedLimit = 16382
+
+// psMode is the mode for prepared statements that stays below the server's limit: a thread prepares at most nine
+// statements a table, BEGIN and COMMIT.
+func psMode(w result.Workload) string {
+	if int64(w.Threads)*(9*int64(w.Tables)+2) > preparedLimit {
+		return "disable"
+	}
+	return "auto"
+}
+
+// dataArgs are the options that say where the server is and what the tables are. The password travels in the
+// environment, see environment.
+func dataArgs(a mysqld.Addr, w result.Workload) []string {
+	args := []string{find(w.Name).script, "--db-driver=mysql", "--mysql-user=" + a.User, "--mysql-db=" + w.Database}
+	if a.Network == "unix" {
+		args = append(args, "--mysql-socket="+a.Address)
+	} else {
+		host, port := hostPort(a.Address)
+		args = append(args, "--mysql-host="+host, "--mysql-port="+port)
+	}
+	return append(args,
+		fmt.Sprintf("--tables=%d", w.Tables), fmt.Sprintf("--table-size=%d", w.TableSize), "--rand-type="+w.RandType)
+}
+
+// hostPort splits a TCP address for the client library, to which localhost means the default socket.
+func hostPort(address string) (host, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, "3306"
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	return host, port
+}
+
+// runArgs are the options of a run. One process does warm-up and measurement: at the checkpoint after the warm-up
+// sysbench starts its counters and its histogram again, so its last statistics cover the measured time alone.
+func runArgs(a mysqld.Addr, w result.Workload) []string {
+	args := append(dataArgs(a, w), find(w.Name).options...)
+	args = append(args,
+		fmt.Sprintf("--threads=%d", w.Threads), fmt.Sprintf("--time=%d", w.Warmup+w.Seconds), "--events=0",
+		"--report-interval=1", "--histogram=on", "--percentile=95",
+		"--mysql-ignore-errors=1213,1020,1205", "--db-ps-mode="+psMode(w))
+	if w.Warmup > 0 {
+		args = append(args, fmt.Sprintf("--report-checkpoints=%d", w.Warmup))
+	}
+	return args
+}
+
+// environment is all sysbench gets to see of david's environment, and the password: the client library reads
+// MYSQL_PWD where no password is given. Only the user and root can read a process's environment, while anyone can read
+// its arguments.
+func environment(a mysqld.Addr) []string {
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
+	if path, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {
+		env = append(env, "LD_LIBRARY_PATH="+path)
+	}
+	if a.Password != "" {
+		env = append(env, "MYSQL_PWD="+string(a.Password))
+	}
+	return env
+}
