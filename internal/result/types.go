@@ -73,6 +73,7 @@ type Workload struct {
 // Arm is one configuration taking part in a comparison: arms/NAME.json.
 type Arm struct {
 	Schema int    `json:"schema"`
+	Order  int    `json:"order"` // 1, 2, ...: arms in the order in which they were made; PutArm sets it
 	Name   string `json:"name"`  // "control", "memory", "redo", ... ; a file name
 	Title  string `json:"title"` // what a reader sees: "buffer pool sized to the memory"
 	// Base is the arm this one was built upon and is compared with (empty for the control). It is the step before that was

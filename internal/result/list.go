@@ -1,0 +1,132 @@
+package result
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+)
+
+// Summary is one line of a list of experiments. Err says why the experiment cannot be read; then only Dir and ID hold.
+type Summary struct {
+	Dir      string    `json:"dir"`
+	ID       string    `json:"id"`
+	Kind     string    `json:"kind"`
+	Created  time.Time `json:"created"`
+	Server   Server    `json:"server"`
+	Trials   int       `json:"trials"`         // lines stored
+	Torn     bool      `json:"torn,omitempty"` // killed while it wrote a trial
+	Finished bool      `json:"finished"`
+	Best     string    `json:"best,omitempty"`
+	Err      string    `json:"error,omitempty"`
+}
+
+// List summarises the experiments under $DAVID_HOME, newest first; those that cannot be read come last, with their error.
+func List(home string) ([]Summary, error) {
+	root := filepath.Join(home, "experiments")
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the experiments: %w", err)
+	}
+	var list []Summary
+	for _, entry := range entries {
+		if entry.IsDir() {
+			list = append(list, summarise(filepath.Join(root, entry.Name())))
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return newer(list[i], list[j]) })
+	return list, nil
+}
+
+func newer(a, b Summary) bool {
+	if (a.Err == "") != (b.Err == "") {
+		return a.Err == ""
+	}
+	if !a.Created.Equal(b.Created) {
+		return a.Created.After(b.Created)
+	}
+	return a.ID > b.ID
+}
+
+func summarise(dir string) Summary {
+	sum, err := summary(dir)
+	if err != nil {
+		return Summary{Dir: dir, ID: filepath.Base(dir), Err: err.Error()}
+	}
+	return sum
+}
+
+func summary(dir string) (Summary, error) {
+	s, err := Open(dir)
+	if err != nil {
+		return Summary{}, err
+	}
+	finish, finished, err := s.Finished()
+	if err != nil {
+		return Summary{}, err
+	}
+	b, err := os.ReadFile(s.path(trialsFile))
+	if err != nil {
+		return Summary{}, fmt.Errorf("cannot read the trials: %w", err)
+	}
+	e, end := s.experiment, whole(b)
+	return Summary{
+		Dir: dir, ID: filepath.Base(dir), Kind: e.Kind, Created: e.Created, Server: e.Server,
+		Trials: bytes.Count(b[:end], []byte("\n")), Torn: end < len(b), Finished: finished, Best: finish.Best,
+	}, nil
+}
+
+// Resolve returns the folder of the experiment arg names: a folder, an ID under $DAVID_HOME, or "latest".
+func Resolve(home, arg string) (string, error) {
+	if arg == "latest" {
+		return resolveLatest(home)
+	}
+	byID := filepath.Join(home, "experiments", arg)
+	for _, dir := range []string{arg, byID} {
+		if _, err := os.Stat(filepath.Join(dir, experimentFile)); err == nil {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("cannot find experiment %q: neither %s nor %s holds an %s: see `david list`", arg, arg, byID, experimentFile)
+}
+
+func resolveLatest(home string) (string, error) {
+	list, err := List(home)
+	if err != nil {
+		return "", err
+	}
+	if len(list) == 0 || list[0].Err != "" {
+		return "", fmt.Errorf("cannot find the latest experiment: there is none under %s: run `david tune` or `david bench` first",
+			filepath.Join(home, "experiments"))
+	}
+	return list[0].Dir, nil
+}
+
+// TrialID names a trial by what it measures: the arm, what it sets, the workload, the block, the server's binary and
+// version, and the data (whatever tells two golden copies apart, such as the page size). Equal measurements have equal
+// IDs on every machine; reasons and titles do not count, nor does the order of the settings.
+func TrialID(a Arm, w Workload, block int, s Server, data string) string {
+	type setting struct{ Name, Value string }
+	settings := make([]setting, len(a.Settings))
+	for i, v := range a.Settings {
+		settings[i] = setting{v.Name, v.Value}
+	}
+	sort.SliceStable(settings, func(i, j int) bool { return settings[i].Name < settings[j].Name })
+	key := []any{Schema, a.Name, settings, w, block, s.SHA256, s.Version, s.Address, data}
+	b, err := json.Marshal(key)
+	if err != nil {
+		panic(err) // strings and integers only: cannot fail
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,255 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+)
+
+// The files of a store. Names that begin with a dot are unfinished writes of a process that died; nobody reads them.
+const (
+	experimentFile = "experiment.json"
+	finishFile     = "finish.json"
+	trialsFile     = "trials.jsonl"
+	armsDir        = "arms"
+	pointsDir      = "points"
+	logsDir        = "logs"
+)
+
+// Store is one experiment's folder. It has one writer at a time (david's host-wide lock sees to that) and is not safe for
+// concurrent use; reading while another process writes is safe.
+type Store struct {
+	dir        string
+	experiment Experiment
+	end        int64 // size of trials.jsonl after this store's last append; -1 before the first
+}
+
+// Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's schema, and
+// its ID to the folder's name where it is empty.
+func Create(dir string, e Experiment) (*Store, error) {
+	if err := makeEmpty(dir); err != nil {
+		return nil, fmt.Errorf("cannot create an experiment in %s: %w", dir, err)
+	}
+	e.Schema = Schema
+	if e.ID == "" {
+		e.ID = filepath.Base(dir)
+	}
+	if err := layOut(dir, e); err != nil {
+		return nil, fmt.Errorf("cannot create an experiment in %s: %w", dir, err)
+	}
+	return &Store{dir: dir, experiment: e, end: -1}, nil
+}
+
+// layOut fills an empty folder. experiment.json comes last: a folder without it is not an experiment.
+func layOut(dir string, e Experiment) error {
+	for _, sub := range []string{armsDir, pointsDir, logsDir} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(filepath.Join(dir, trialsFile), nil); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(dir, experimentFile), e); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(filepath.Clean(dir)))
+}
+
+func makeEmpty(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return errors.New("the folder is not empty: name another one")
+	}
+	return nil
+}
+
+// Open opens the store in dir to read it or to append to it. A store of another schema is refused.
+func Open(dir string) (*Store, error) {
+	var e Experiment
+	err := readJSON(dir, filepath.Join(dir, experimentFile), &e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot open %s: it holds no %s: name an experiment's folder, an ID of `david list`, or latest: %w",
+			dir, experimentFile, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Store{dir: dir, experiment: e, end: -1}, nil
+}
+
+// Dir returns the store's folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Experiment returns what experiment.json says.
+func (s *Store) Experiment() Experiment { return s.experiment }
+
+// fileName is what an arm's name and a trial's ID must look like, as they name files.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// PutArm writes an arm, or replaces the one of that name. It sets the schema and the order: a new arm comes last, a
+// replaced one stays where it was.
+func (s *Store) PutArm(a Arm) error {
+	if !fileName.MatchString(a.Name) {
+		return fmt.Errorf("cannot store arm %q: a name holds letters, digits, dot, dash and underscore only", a.Name)
+	}
+	arms, err := s.Arms()
+	if err != nil {
+		return err
+	}
+	a.Schema, a.Order = Schema, place(arms, a.Name)
+	if err := writeJSON(s.path(armsDir, a.Name+".json"), a); err != nil {
+		return fmt.Errorf("cannot store arm %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// place returns the order of the arm of that name: its own where it is among arms, else the one after the last.
+func place(arms []Arm, name string) int {
+	last := 0
+	for _, a := range arms {
+		if a.Name == name {
+			return a.Order
+		}
+		last = max(last, a.Order)
+	}
+	return last + 1
+}
+
+// Arms returns the arms in the order in which they were first stored.
+func (s *Store) Arms() ([]Arm, error) {
+	entries, err := os.ReadDir(s.path(armsDir))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the arms of %s: %w", s.dir, err)
+	}
+	var arms []Arm
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") || !strings.HasSuffix(entry.Name(), ".json") {
+			continue
+		}
+		var a Arm
+		if err := readJSON(s.dir, s.path(armsDir, entry.Name()), &a); err != nil {
+			return nil, err
+		}
+		arms = append(arms, a)
+	}
+	sort.SliceStable(arms, func(i, j int) bool { return arms[i].Order < arms[j].Order })
+	return arms, nil
+}
+
+// Finish writes finish.json; f's schema is set.
+func (s *Store) Finish(f Finish) error {
+	f.Schema = Schema
+	if err := writeJSON(s.path(finishFile), f); err != nil {
+		return fmt.Errorf("cannot finish experiment %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// Finished returns finish.json, and false where the experiment is running or was interrupted.
+func (s *Store) Finished() (Finish, bool, error) {
+	var f Finish
+	err := readJSON(s.dir, s.path(finishFile), &f)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Finish{}, false, nil
+	}
+	return f, err == nil, err
+}
+
+// LogPath returns where a trial's log of that kind ("sysbench", "server") belongs. The folder exists.
+func (s *Store) LogPath(trialID, kind string) string {
+	return s.path(logsDir, trialID+"."+kind+".log")
+}
+
+func (s *Store) path(elem ...string) string {
+	return filepath.Join(append([]string{s.dir}, elem...)...)
+}
+
+// readJSON reads one file of the store in dir. The schema is checked first, as a newer format may differ in anything else.
+func readJSON(dir, path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the store: %w", err)
+	}
+	if err := decode(dir, b, v); err != nil {
+		return fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	return nil
+}
+
+// decode decodes one document of the store in dir.
+func decode(dir string, b []byte, v any) error {
+	if err := checkSchema(dir, b); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+func checkSchema(dir string, b []byte) error {
+	var head struct {
+		Schema *int `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return err
+	}
+	switch {
+	case head.Schema == nil:
+		return errors.New("it carries no schema: david did not write it")
+	case *head.Schema > Schema:
+		return fmt.Errorf("%s was written by a newer david (schema %d, this one knows %d): update david", dir, *head.Schema, Schema)
+	case *head.Schema < Schema:
+		return fmt.Errorf("%s has schema %d, this david knows %d only: measure again", dir, *head.Schema, Schema)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(b, '\n'))
+}
+
+// writeFile replaces path by a file of content b, or leaves it as it was: also when the process or the machine dies.
+func writeFile(path string, b []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".unfinished-*")
+	if err != nil {
+		return err
+	}
+	if err = fill(f, b); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(dir)
+}
+
+// fill writes, syncs and closes f. CreateTemp makes files of mode 0600; a store is as readable as its folder allows.
+func fill(f *os.File, b []byte) error {
+	_, err := f.Write(b)
+	return errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+}
+
+// syncDir makes a rename in dir last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

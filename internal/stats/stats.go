@@ -1,0 +1,100 @@
+// Package stats turns trials into numbers one may quote: percentiles of latency histograms, means and deviations, and the
+// ladder of verdicts. It is pure: values in, values out.
+//
+// Doubts about a number are part of the answer: a Row carries its warnings, they are not errors.
+package stats
+
+import (
+	"math"
+	"slices"
+
+	"david/internal/result"
+)
+
+// Mean returns the arithmetic mean of xs; 0 where there are none.
+func Mean(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, x := range xs {
+		sum += x
+	}
+	return sum / float64(len(xs))
+}
+
+// StdDev returns the sample standard deviation of xs (divisor n-1); 0 for fewer than two.
+func StdDev(xs []float64) float64 {
+	if len(xs) < 2 {
+		return 0
+	}
+	mean, sum := Mean(xs), 0.0
+	for _, x := range xs {
+		sum += (x - mean) * (x - mean)
+	}
+	return math.Sqrt(sum / float64(len(xs)-1))
+}
+
+// GeoMean returns the geometric mean of xs, the mean that suits ratios; 0 where there are none or one is not positive.
+func GeoMean(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, x := range xs {
+		if x <= 0 {
+			return 0
+		}
+		sum += math.Log(x)
+	}
+	return math.Exp(sum / float64(len(xs)))
+}
+
+// Percentile returns the latency in ms below or at which p percent of a histogram's transactions lie, 0 of an empty one.
+// It rounds the way sysbench does (sb_histogram.c), so its percentiles and david's are the same bucket.
+func Percentile(buckets []result.Bucket, p float64) float64 {
+	total := int64(0)
+	for _, b := range buckets {
+		total += b.Count
+	}
+	wanted := max(1, int64(math.Floor(float64(total)*p/100+0.5)))
+	seen := int64(0)
+	for _, b := range sorted(buckets) {
+		if seen += b.Count; seen >= wanted {
+			return b.Ms
+		}
+	}
+	return 0
+}
+
+// Merge adds histograms up. sysbench's buckets are fixed, so those of several runs or clients are the same ones.
+func Merge(histograms ...[]result.Bucket) []result.Bucket {
+	var merged []result.Bucket
+	for _, b := range sorted(slices.Concat(histograms...)) {
+		if last := len(merged) - 1; last >= 0 && merged[last].Ms == b.Ms {
+			merged[last].Count += b.Count
+			continue
+		}
+		merged = append(merged, b)
+	}
+	return merged
+}
+
+// sorted returns the buckets by latency, in a slice of their own where they were not sorted yet.
+func sorted(buckets []result.Bucket) []result.Bucket {
+	byMs := func(a, b result.Bucket) int {
+		switch {
+		case a.Ms < b.Ms:
+			return -1
+		case a.Ms > b.Ms:
+			return 1
+		}
+		return 0
+	}
+	if slices.IsSortedFunc(buckets, byMs) {
+		return buckets
+	}
+	own := slices.Clone(buckets)
+	slices.SortFunc(own, byMs)
+	return own
+}
