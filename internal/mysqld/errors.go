@@ -57,7 +57,7 @@ func Classify(err error) error {
 func ofNumber(err error, e *mysql.MySQLError) error {
 	switch e.Number {
 	case 1045, 1698:
-		return classified{ErrAccess, err, "check user and password (the DSN, MYSQL_PWD, or the option file)"}
+		return classified{ErrAccess, err, "check user and password (the DSN, MYSQL_PWD, or the option file), and ssl-mode where the server insists on TLS"}
 	case 1130:
 		return classified{ErrAccess, err, "the server admits no one from this host: create the user for it"}
 	case 3159:
