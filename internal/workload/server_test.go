@@ -27,11 +27,15 @@ func small(name string) result.Workload {
 
 func target(t *testing.T, a mysqld.Addr) workload.Target {
 	t.Helper()
+	return targetIn(t, a, t.TempDir())
+}
+
+func targetIn(t *testing.T, a mysqld.Addr, dir string) workload.Target {
+	t.Helper()
 	s, err := workload.Find(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	return workload.Target{Addr: a, Sysbench: s, Log: filepath.Join(dir, "sysbench.log"), Dir: dir}
 }
 
@@ -378,7 +382,7 @@ func testParentDeath(t *testing.T, s *testserver.Server) {
 	runtime.LockOSThread() // the helper must die with this test, not with an idle thread of it
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperRun$", "-test.v")
-	cmd.Env = append(os.Environ(), "DAVID_TEST_SOCKET="+s.Root().Address)
+	cmd.Env = append(os.Environ(), "DAVID_TEST_SOCKET="+s.Root().Address, "DAVID_TEST_DIR="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -435,7 +439,7 @@ func TestHelperRun(t *testing.T) {
 	w := small("oltp_read_write")
 	w.Seconds = 600
 	a := mysqld.Addr{Network: "unix", Address: socket, User: "david", Password: testserver.Password}
-	_, err := workload.Run(context.Background(), target(t, a), w, func(p result.Point) { fmt.Printf("second %d\n", p.Second) })
+	_, err := workload.Run(context.Background(), targetIn(t, a, os.Getenv("DAVID_TEST_DIR")), w, func(p result.Point) { fmt.Printf("second %d\n", p.Second) })
 	t.Error(err)
 }
 
