@@ -1,5 +1,5 @@
-// Package mysqld talks to a running server: where it is, who it is, its variables and its status counters. It reads; it
-// changes nothing.
+// Package mysqld talks to a running server: where it is, who it is, its variables and its status counters. It reads;
+// nothing but Exec changes anything.
 package mysqld
 
 import "fmt"

@@ -41,9 +41,11 @@ func connect(ctx context.Context, a Addr, t *tls.Config, fallback bool) (*Conn, 
 		return nil, fmt.Errorf("cannot connect to %s: %w", a, err)
 	}
 	db := sql.OpenDB(connector)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout) // the driver's own ends with the dialling: a hung server still accepts
+	defer cancel()
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("cannot connect to %s: %w", a, Classify(err))
+		return nil, fmt.Errorf("cannot connect to %s: %w", a, classify(err))
 	}
 	return &Conn{addr: a, db: db}, nil
 }
@@ -62,7 +64,7 @@ func (c *Conn) Addr() Addr { return c.addr }
 // Exec runs one statement; args replace its question marks.
 func (c *Conn) Exec(ctx context.Context, statement string, args ...any) error {
 	if _, err := c.db.ExecContext(ctx, statement, args...); err != nil {
-		return fmt.Errorf("cannot run %s on %s: %w", verb(statement), c.addr, Classify(err))
+		return fmt.Errorf("cannot run %s on %s: %w", verb(statement), c.addr, classify(err))
 	}
 	return nil
 }
@@ -76,7 +78,7 @@ func verb(statement string) string {
 // Row runs a query and scans its one row; sql.ErrNoRows where there is none.
 func (c *Conn) Row(ctx context.Context, query string, args []any, dest ...any) error {
 	if err := c.db.QueryRowContext(ctx, query, args...).Scan(dest...); err != nil {
-		return fmt.Errorf("cannot run %s on %s: %w", query, c.addr, Classify(err))
+		return fmt.Errorf("cannot run %s on %s: %w", query, c.addr, classify(err))
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func (c *Conn) Row(ctx context.Context, query string, args []any, dest ...any) e
 func (c *Conn) rows(ctx context.Context, query string, width int) (all [][2]string, err error) {
 	rows, err := c.db.QueryContext(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("cannot run %q on %s: %w", query, c.addr, Classify(err))
+		return nil, fmt.Errorf("cannot run %q on %s: %w", query, c.addr, classify(err))
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -96,7 +98,7 @@ func (c *Conn) rows(ctx context.Context, query string, width int) (all [][2]stri
 		all = append(all, [2]string{pair[0].String, pair[1].String})
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, c.addr, Classify(err))
+		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, c.addr, classify(err))
 	}
 	return all, nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
@@ -19,6 +21,7 @@ func TestServer(t *testing.T) {
 		t.Run("TLS", func(t *testing.T) { testTLS(t, s) })
 		t.Run("privileges", func(t *testing.T) { testPrivileges(t, s) })
 		t.Run("read-only", func(t *testing.T) { testReadOnly(t, s) })
+		t.Run("hung", func(t *testing.T) { testHung(t, s) })
 		t.Run("restart", func(t *testing.T) { testRestart(t, s) })
 	})
 }
@@ -124,6 +127,17 @@ func testReadOnly(t *testing.T, s *testserver.Server) {
 	defer c.Close()
 	if err := c.Exec(ctx, "CREATE DATABASE other"); !errors.Is(err, mysqld.ErrReadOnly) {
 		t.Error(err)
+	}
+}
+
+// A hung server still accepts connections, since the kernel does so for it.
+func testHung(t *testing.T, s *testserver.Server) {
+	s.Signal(syscall.SIGSTOP)
+	defer s.Signal(syscall.SIGCONT)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := mysqld.Open(ctx, s.TCP("david")); !errors.Is(err, mysqld.ErrUnreachable) {
+		t.Errorf("got %v", err)
 	}
 }
 

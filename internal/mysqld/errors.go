@@ -31,9 +31,9 @@ type classified struct {
 func (e classified) Error() string   { return e.cause.Error() + "; " + e.hint }
 func (e classified) Unwrap() []error { return []error{e.kind, e.cause} }
 
-// Classify gives a driver's error its kind and a hint. An error of no known kind, a cancelled context, and one already
+// classify gives a driver's error its kind and a hint. An error of no known kind, a cancelled context, and one already
 // classified are returned as they are.
-func Classify(err error) error {
+func classify(err error) error {
 	var known classified
 	switch {
 	case err == nil, errors.As(err, &known), errors.Is(err, context.Canceled):
@@ -57,7 +57,7 @@ func Classify(err error) error {
 func ofNumber(err error, e *mysql.MySQLError) error {
 	switch e.Number {
 	case 1045, 1698:
-		return classified{ErrAccess, err, "check user and password (the DSN, MYSQL_PWD, or the option file)"}
+		return classified{ErrAccess, err, "check user and password (the DSN, MYSQL_PWD, or the option file), and ssl-mode where the server insists on TLS"}
 	case 1130:
 		return classified{ErrAccess, err, "the server admits no one from this host: create the user for it"}
 	case 3159:

@@ -89,7 +89,8 @@ func hostPort(address string) (host, port string) {
 }
 
 // runArgs are the options of a run. One process does warm-up and measurement: at the checkpoint after the warm-up
-// sysbench starts its counters and its histogram again, so its last statistics cover the measured time alone.
+// sysbench starts its counters and then its histogram again, so its last statistics cover the measured time alone (the two
+// differ by the few transactions that ended in between).
 func runArgs(a mysqld.Addr, w result.Workload) []string {
 	args := append(dataArgs(a, w), find(w.Name).options...)
 	args = append(args,

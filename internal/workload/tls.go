@@ -47,7 +47,7 @@ func (k keyFolder) remove() error {
 // prepareTLS connects once as the address says, which also checks the server's name where that is wanted (sysbench
 // cannot), and where that connection is encrypted makes the folder with the keys for sysbench to do the same.
 func (t Target) prepareTLS(ctx context.Context) (k keyFolder, err error) {
-	if t.Addr.Network == "unix" { // sysbench's client library has no TLS there
+	if t.Addr.Network == "unix" { // which never leaves the machine
 		return k, nil
 	}
 	chain, err := mysqld.PeerChain(ctx, t.Addr)

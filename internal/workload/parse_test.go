@@ -1,0 +1,217 @@
+package workload
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"david/internal/result"
+)
+
+func recorded(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func parsed(t *testing.T, name string) Output {
+	t.Helper()
+	out, err := Parse(bytes.NewReader(recorded(t, name)))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return out
+}
+
+func eachFlavour(t *testing.T, test func(t *testing.T, flavour string)) {
+	for _, f := range []string{"mysql", "mariadb"} {
+		t.Run(f, func(t *testing.T) { test(t, f) })
+	}
+}
+
+func TestParseNormal(t *testing.T) {
+	out := parsed(t, "normal-mysql")
+	if !out.Started || len(out.Points) != 3 || out.Checkpoint == nil || out.Final == nil || len(out.Fatal) > 0 {
+		t.Fatalf("got %+v", out)
+	}
+	text := string(recorded(t, "normal-mysql"))
+	final := text[strings.LastIndex(text, "SQL statistics:"):]
+	for _, figure := range []string{"1930 ", "min:", "95th percentile:"} {
+		if !strings.Contains(final, figure) {
+			t.Fatalf("the recording has changed: no %q", figure)
+		}
+	}
+	if s := out.Final; s.Transactions != 1930 || s.Events != 1930 || s.PercentileRank != 95 || s.TPS <= 0 || s.QPS < 19*s.TPS || s.Min <= 0 || s.Max < s.Avg {
+		t.Errorf("got %+v", *s)
+	}
+	if p := out.Points[1]; p.Second != 2 || p.TPS <= 0 || p.QPS <= p.TPS || p.P95 <= 0 || p.Errors != 0 || p.Reconnects != 0 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// After a checkpoint the histogram and the final statistics cover the same transactions, those since the checkpoint, but
+// for a few: sysbench starts the two again one after the other while the threads go on.
+func TestHistogramCoversWhatTheStatisticsCover(t *testing.T) {
+	eachFlavour(t, func(t *testing.T, flavour string) {
+		for _, name := range []string{"normal", "threads10", "deadlock", "stall", "rate"} {
+			out := parsed(t, name+"-"+flavour)
+			var sum int64
+			for _, b := range out.Histogram {
+				sum += b.Count
+			}
+			if missed := out.Final.Events - sum; missed < -10 || missed > 10 || missed != 0 && out.Checkpoint == nil {
+				t.Errorf("%s: %d in the histogram, %d events", name, sum, out.Final.Events)
+			}
+			if got := Percentile(out.Histogram, 0.95); got < out.Final.Percentile-0.006 || got > out.Final.Percentile+0.006 {
+				t.Errorf("%s: p95 is %.3f, sysbench printed %.2f", name, got, out.Final.Percentile)
+			}
+		}
+	})
+}
+
+func TestParseDeadlocks(t *testing.T) {
+	eachFlavour(t, func(t *testing.T, flavour string) {
+		out := parsed(t, "deadlock-"+flavour)
+		if out.Final.Errors == 0 || out.Points[1].Errors == 0 || len(out.Fatal) > 0 {
+			t.Errorf("no ignored errors in %+v", *out.Final)
+		}
+	})
+}
+
+func TestParseStall(t *testing.T) {
+	eachFlavour(t, func(t *testing.T, flavour string) {
+		out := parsed(t, "stall-"+flavour)
+		trial := result.Trial{Workload: result.Workload{Seconds: 5}}
+		fill(&trial, out)
+		if trial.Stalls != 1 || trial.Latency.Max < 2000 || trial.StdDevTPS == 0 {
+			t.Errorf("stalls %d, max %v ms, standard deviation %v", trial.Stalls, trial.Latency.Max, trial.StdDevTPS)
+		}
+	})
+}
+
+// The second that ends at a checkpoint prints latency 0.00 for want of a histogram: no stall.
+func TestCheckpointIsNoStall(t *testing.T) {
+	var p Parser
+	point, err := p.Line("[ 2s ] thds: 2 tps: 967.50 qps: 19363.94 (r/w/o: 13558.95/3869.99/1934.99) lat (ms,95%): 0.00 err/s: 0.00 reconn/s: 0.00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stalls := spread([]result.Point{*point}); stalls != 0 {
+		t.Error("taken for a stall")
+	}
+}
+
+func TestParseQueue(t *testing.T) {
+	eachFlavour(t, func(t *testing.T, flavour string) {
+		out := parsed(t, "queue-"+flavour)
+		if out.MaxQueue < 50_000 || out.Final != nil || len(out.Fatal) != 1 || !strings.Contains(out.Fatal[0], "queue is full") {
+			t.Errorf("got %+v", out)
+		}
+	})
+}
+
+func TestParseForcedShutdown(t *testing.T) {
+	eachFlavour(t, func(t *testing.T, flavour string) {
+		out := parsed(t, "forced-"+flavour)
+		if out.Unfinished != 2 || len(out.Histogram) != 0 || out.Final == nil || len(out.Fatal) != 1 {
+			t.Errorf("got %+v", out)
+		}
+		if check(out, result.Workload{}) == nil {
+			t.Error("taken for a whole run")
+		}
+	})
+}
+
+func TestFailuresNameTheirCause(t *testing.T) {
+	eachFlavour(t, func(t *testing.T, flavour string) {
+		for name, c := range map[string]struct{ number int }{
+			"wrongpass": {1045}, "nodb": {1049}, "notable": {1146}, "prepared": {1461}, "killed": {2013},
+		} {
+			out := parsed(t, name+"-"+flavour)
+			if number, said := blame(out.Fatal); number != c.number {
+				t.Errorf("%s: error %d (%s), want %d", name, number, said, c.number)
+			}
+			if check(out, result.Workload{}) == nil {
+				t.Errorf("%s: taken for a whole run", name)
+			}
+		}
+	})
+}
+
+func TestParseLeavesATornLineOut(t *testing.T) {
+	text := recorded(t, "normal-mysql")
+	for n := range text {
+		if _, err := Parse(bytes.NewReader(text[:n])); err != nil {
+			t.Fatalf("after %d bytes: %v", n, err)
+		}
+	}
+}
+
+func TestParseRefusesGarbledFigures(t *testing.T) {
+	for _, text := range []string{
+		"[ 1s ] thds: 2 tps: x qps: 1 (r/w/o: 1/1/1) lat (ms,95%): 1 err/s: 0.00 reconn/s: 0.00\n",
+		"[ 1s ] thds: 2 tps: nan qps: 1 (r/w/o: 1/1/1) lat (ms,95%): 1 err/s: 0.00 reconn/s: 0.00\n",
+		"[ 1s ] thds: 2\n", "[ xs ] Checkpoint\n", "[ 1s ] queue length: many, concurrency: 1\n",
+		"SQL statistics:\n    transactions:   12\n", "SQL statistics:\n         min:    fast\n",
+		"Latency histogram (values are in milliseconds)\n   0.1 |** many\n",
+	} {
+		if _, err := Parse(strings.NewReader(text)); err == nil {
+			t.Errorf("accepted %q", text)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	h := []result.Bucket{{Ms: 1, Count: 50}, {Ms: 2, Count: 45}, {Ms: 3, Count: 4}, {Ms: 4, Count: 1}}
+	for q, want := range map[float64]float64{0: 1, 0.5: 1, 0.51: 2, 0.95: 2, 0.99: 3, 1: 4} {
+		if got := Percentile(h, q); got != want {
+			t.Errorf("percentile %v is %v, want %v", q, got, want)
+		}
+	}
+	if got := Percentile(nil, 0.5); got != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no recordings: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		out, err := Parse(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		trial := result.Trial{}
+		fill(&trial, out)
+		if trial.TPS < 0 || trial.Latency.P95 < 0 || trial.Stalls > len(out.Points) {
+			t.Errorf("nonsense: %+v", trial)
+		}
+	})
+}
+
+// BenchmarkParse parses 1,000 outputs an operation.
+func BenchmarkParse(b *testing.B) {
+	text := recorded(b, "threads10-mysql")
+	b.SetBytes(int64(1000 * len(text)))
+	for b.Loop() {
+		for range 1000 {
+			if _, err := Parse(bytes.NewReader(text)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,465 @@
+package workload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/testserver"
+	"david/internal/workload"
+)
+
+func small(name string) result.Workload {
+	return result.Workload{Name: name, Tables: 2, TableSize: 1000, Threads: 2, Seconds: 2, Warmup: 1, RandType: "uniform", Database: "sbtest"}
+}
+
+func target(t *testing.T, a mysqld.Addr) workload.Target {
+	t.Helper()
+	return targetIn(t, a, t.TempDir())
+}
+
+func targetIn(t *testing.T, a mysqld.Addr, dir string) workload.Target {
+	t.Helper()
+	s, err := workload.Find(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workload.Target{Addr: a, Sysbench: s, Log: filepath.Join(dir, "sysbench.log"), Dir: dir}
+}
+
+// load gives a server the tables of the small workload.
+func load(t *testing.T, s *testserver.Server) {
+	t.Helper()
+	ctx := context.Background()
+	if err := workload.CreateSchema(ctx, s.Open(), small("oltp_read_write")); err != nil {
+		t.Fatal(err)
+	}
+	if err := workload.Prepare(ctx, target(t, s.Socket("david")), small("oltp_read_write"), 2, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestServer(t *testing.T) {
+	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
+		for _, c := range []struct {
+			name string
+			test func(*testing.T, *testserver.Server)
+		}{
+			{"schema", testSchema}, {"prepare", testPrepare}, {"every workload", testEveryWorkload}, {"run", testRun}, {"TLS", testTLS},
+			{"failures", testFailures}, {"cancel", testCancel}, {"hang", testHang}, {"parent death", testParentDeath}, {"death", testDeath},
+		} {
+			t.Run(c.name, func(t *testing.T) { c.test(t, s) })
+		}
+	})
+}
+
+func testSchema(t *testing.T, s *testserver.Server) {
+	ctx := context.Background()
+	c := s.Open()
+	w := small("oltp_read_write")
+	w.Database = "od`d name"
+	expect := func(want workload.SchemaState) {
+		t.Helper()
+		if got, err := workload.Inspect(ctx, c, w); err != nil || got != want {
+			t.Errorf("schema is %v, want %v (%v)", got, want, err)
+		}
+	}
+	expect(workload.Absent)
+	if err := workload.CreateSchema(ctx, c, w); err != nil {
+		t.Fatal(err)
+	}
+	expect(workload.OursOther)
+	if err := workload.CreateSchema(ctx, c, w); err == nil {
+		t.Error("created twice")
+	}
+	if err := workload.Prepare(ctx, target(t, s.Socket("david")), w, 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect(workload.OursMatching)
+	w.TableSize++
+	expect(workload.OursOther)
+	s.Exec("CREATE TABLE `od``d name`.theirs (a INT)")
+	expect(workload.Foreign)
+	if err := workload.DropSchema(ctx, c, w.Database, false); !errors.Is(err, workload.ErrForeign) {
+		t.Errorf("a foreign table was dropped: %v", err)
+	}
+	s.Exec("DROP TABLE `od``d name`.theirs")
+	if err := workload.DropSchema(ctx, c, w.Database, false); err != nil {
+		t.Error(err)
+	}
+	expect(workload.Absent)
+	testForeign(t, s, c)
+}
+
+func testForeign(t *testing.T, s *testserver.Server, c *mysqld.Conn) {
+	ctx := context.Background()
+	w := small("oltp_read_write")
+	w.Database = "theirs"
+	s.Exec("CREATE DATABASE theirs", "CREATE TABLE theirs.sbtest1 (a INT)")
+	if state, err := workload.Inspect(ctx, c, w); state != workload.Foreign || err != nil {
+		t.Errorf("tables of another sysbench are %v, %v", state, err)
+	}
+	if err := workload.CreateSchema(ctx, c, w); err == nil {
+		t.Error("a foreign schema was taken over")
+	}
+	if err := workload.DropSchema(ctx, c, "theirs", false); !errors.Is(err, workload.ErrForeign) {
+		t.Errorf("got %v", err)
+	}
+	if err := workload.DropSchema(ctx, c, "mysql", true); err == nil {
+		t.Fatal("dropped the server's own schema")
+	}
+	if err := workload.DropSchema(ctx, c, "theirs", true); err != nil {
+		t.Error(err)
+	}
+	limited, err := mysqld.Open(ctx, s.TCP("limited"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limited.Close()
+	if err := workload.CreateSchema(ctx, limited, w); !errors.Is(err, mysqld.ErrPrivilege) {
+		t.Errorf("without the privilege: %v", err)
+	}
+}
+
+func testPrepare(t *testing.T, s *testserver.Server) {
+	ctx := context.Background()
+	c := s.Open()
+	w := small("oltp_read_write")
+	w.Tables = 3
+	s.Exec("CREATE DATABASE sbtest", "SET GLOBAL auto_increment_increment = 7")
+	defer s.Exec("DROP DATABASE sbtest", "SET GLOBAL auto_increment_increment = 1")
+	var seen []string
+	tgt := target(t, s.Socket("david"))
+	if err := workload.Prepare(ctx, tgt, w, 2, func(done, total int) { seen = append(seen, fmt.Sprintf("%d/%d", done, total)) }); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(seen, " "); got != "0/3 1/3 2/3 3/3 3/3" {
+		t.Errorf("progress was %s", got)
+	}
+	if err := workload.VerifyRows(ctx, c, w); err != nil {
+		t.Error(err)
+	}
+	var last int
+	if err := c.Row(ctx, "SELECT MAX(id) FROM sbtest.sbtest3", nil, &last); err != nil || last != w.TableSize {
+		t.Errorf("the last row is %d, %v: auto_increment_increment got through", last, err)
+	}
+	s.Exec("DELETE FROM sbtest.sbtest2 WHERE id > 998", "DROP TABLE sbtest.sbtest3")
+	err := workload.VerifyRows(ctx, c, w)
+	if !errors.Is(err, workload.ErrRows) || !strings.Contains(err.Error(), "sbtest2 holds 998 rows instead of 1000") || !strings.Contains(err.Error(), "sbtest3 is missing") {
+		t.Errorf("got %v", err)
+	}
+	// sysbench ends with status 0 here
+	if err := workload.Prepare(ctx, tgt, w, 1, nil); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("loaded over existing tables: %v", err)
+	}
+	w.Database = "nowhere"
+	if err := workload.Prepare(ctx, tgt, w, 1, nil); err == nil || !strings.Contains(err.Error(), "Unknown database") {
+		t.Errorf("loaded into no schema: %v", err)
+	}
+}
+
+// testEveryWorkload leaves the tables there for the tests that follow.
+func testEveryWorkload(t *testing.T, s *testserver.Server) {
+	load(t, s)
+	for _, name := range workload.Names() {
+		w := small(name)
+		w.Seconds, w.Warmup = 1, 0
+		trial, err := workload.Run(context.Background(), target(t, s.Socket("david")), w, nil)
+		if err != nil || trial.TPS <= 0 {
+			t.Errorf("%s: %v tps, %v", name, trial.TPS, err)
+			continue
+		}
+		statements := trial.QPS / trial.TPS
+		if strings.HasPrefix(name, "oltp_") {
+			continue
+		}
+		if math.Abs(statements-22) > 0.5 { // 20, BEGIN and COMMIT
+			t.Errorf("%s: %.1f statements a transaction", name, statements)
+		}
+	}
+}
+
+func testRun(t *testing.T, s *testserver.Server) {
+	tgt := target(t, s.Socket("david"))
+	var live []result.Point
+	shown := ""
+	trial, err := workload.Run(context.Background(), tgt, small("oltp_read_write"), func(p result.Point) {
+		live = append(live, p)
+		shown += secretsShown(t)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown == "" || strings.Contains(shown, testserver.Password) {
+		t.Errorf("sysbench's arguments are %q", shown)
+	}
+	if len(live) < 2 || !live[0].Warm || live[len(live)-1].Warm || len(trial.Points) != len(live) || trial.Points[0] != live[0] {
+		t.Errorf("points %+v, live %+v", trial.Points, live)
+	}
+	l := trial.Latency
+	if l.Min <= 0 || l.Min > l.P50 || l.P50 > l.P95 || l.P95 > l.P99 || l.P99 > l.Max || l.Avg < l.Min || l.Avg > l.Max {
+		t.Errorf("latency %+v", l)
+	}
+	if got := float64(trial.Transactions) / trial.Seconds; math.Abs(got/trial.TPS-1) > 0.01 {
+		t.Errorf("%d transactions in %v s are not %v tps", trial.Transactions, trial.Seconds, trial.TPS)
+	}
+	if trial.Started.IsZero() {
+		t.Error("no start")
+	}
+	log, err := os.ReadFile(tgt.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("(%.2f per sec.)", trial.TPS)
+	if !strings.Contains(string(log), want) || strings.Contains(string(log), testserver.Password) {
+		t.Errorf("the log does not hold %s", want)
+	}
+	if out, err := workload.Parse(strings.NewReader(string(log))); err != nil || out.Final.TPS != trial.TPS {
+		t.Errorf("the log reads differently: %+v, %v", out.Final, err)
+	}
+}
+
+// secretsShown returns the arguments of this process's sysbench children.
+func secretsShown(t *testing.T) (shown string) {
+	t.Helper()
+	for _, pid := range children(t, os.Getpid()) {
+		arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.Contains(string(arguments), "sysbench") {
+			shown += string(arguments)
+		}
+	}
+	return shown
+}
+
+func children(t *testing.T, parent int) (pids []int) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		var pid, ppid int
+		var state string
+		after := string(text[strings.LastIndex(string(text), ")")+1:])
+		if _, err := fmt.Sscan(after, &state, &ppid); err != nil || ppid != parent || state == "Z" {
+			continue
+		}
+		if _, err := fmt.Sscan(string(text), &pid); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func testTLS(t *testing.T, s *testserver.Server) {
+	w := small("oltp_point_select")
+	w.Warmup, w.Seconds = 0, 1
+	s.Exec("SET GLOBAL require_secure_transport = ON")
+	defer s.Exec("SET GLOBAL require_secure_transport = OFF")
+	for _, tls := range []mysqld.TLS{{}, {Mode: "REQUIRED"}, {Mode: "VERIFY_CA", CA: s.CA}, {Mode: "VERIFY_IDENTITY", CA: s.CA}} {
+		tgt := target(t, s.TCP("david"))
+		tgt.Addr.TLS = tls
+		if trial, err := workload.Run(context.Background(), tgt, w, nil); err != nil || trial.TPS == 0 {
+			t.Errorf("%+v: %v", tls, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(tgt.Dir, "david-tls-*")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %q, %v", left, err)
+		}
+	}
+	plain := mysqld.ErrTLS
+	if s.Flavour == mycnf.MariaDB {
+		plain = mysqld.ErrAccess // MariaDB says 1045 where MySQL says 3159
+	}
+	for mode, kind := range map[string]error{"VERIFY_CA": mysqld.ErrTLS, "DISABLED": plain} {
+		tgt := target(t, s.TCP("david"))
+		tgt.Addr.TLS.Mode = mode
+		if _, err := workload.Run(context.Background(), tgt, w, nil); !errors.Is(err, kind) || !strings.Contains(err.Error(), "ssl-mode") {
+			t.Errorf("%s: got %v", mode, err)
+		}
+	}
+}
+
+func testFailures(t *testing.T, s *testserver.Server) {
+	ctx := context.Background()
+	wrong := s.Socket("david")
+	wrong.Password = "s3cret"
+	away := s.Socket("david")
+	away.Address = "/nonexistent/socket"
+	refused := s.TCP("david")
+	refused.Address = "127.0.0.1:1"
+	for _, c := range []struct {
+		addr mysqld.Addr
+		kind error
+	}{{wrong, mysqld.ErrAccess}, {away, mysqld.ErrUnreachable}, {refused, mysqld.ErrUnreachable}, {s.Socket("limited"), mysqld.ErrPrivilege}} {
+		_, err := workload.Run(ctx, target(t, c.addr), small("oltp_read_write"), nil)
+		if !errors.Is(err, c.kind) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%v as %s: got %v, want %v", c.addr, c.addr.User, err, c.kind)
+		}
+	}
+	w := small("oltp_read_write")
+	w.Tables = 3
+	if _, err := workload.Run(ctx, target(t, s.Socket("david")), w, nil); err == nil || !strings.Contains(err.Error(), "sbtest3") {
+		t.Errorf("a missing table gives %v", err)
+	}
+	s.Exec("SET GLOBAL max_prepared_stmt_count = 10")
+	defer s.Exec("SET GLOBAL max_prepared_stmt_count = 16382")
+	if _, err := workload.Run(ctx, target(t, s.Socket("david")), small("oltp_read_write"), nil); err == nil || !strings.Contains(err.Error(), "raise max_prepared_stmt_count") {
+		t.Errorf("too many prepared statements give %v", err)
+	}
+}
+
+func testCancel(t *testing.T, s *testserver.Server) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := small("oltp_read_write")
+	w.Seconds = 600
+	trial, err := workload.Run(ctx, target(t, s.Socket("david")), w, func(p result.Point) {
+		if p.Second == 2 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || len(trial.Points) < 2 {
+		t.Errorf("%d points, %v", len(trial.Points), err)
+	}
+	if shown := secretsShown(t); shown != "" {
+		t.Errorf("sysbench goes on: %q", shown)
+	}
+}
+
+// A server that hangs keeps sysbench from ending, since it looks at the clock between transactions only.
+func testHang(t *testing.T, s *testserver.Server) {
+	w := small("oltp_read_write")
+	tgt := target(t, s.Socket("david"))
+	tgt.Quiet = 2 * time.Second
+	defer s.Signal(syscall.SIGCONT)
+	// sysbench prints its zeros all the same, so stop it too: then nothing comes
+	_, err := workload.Run(context.Background(), tgt, w, func(p result.Point) {
+		if p.Second == 1 {
+			s.Signal(syscall.SIGSTOP)
+			for _, pid := range sysbenches(t) {
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "printed nothing for 2s") {
+		t.Errorf("got %v", err)
+	}
+	if left := sysbenches(t); len(left) > 0 {
+		t.Errorf("left running: %v", left)
+	}
+}
+
+func sysbenches(t *testing.T) (pids []int) {
+	t.Helper()
+	for _, pid := range children(t, os.Getpid()) {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err == nil && strings.TrimSpace(string(name)) == "sysbench" {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// When david is killed, sysbench goes too. The test runs itself again as the david to kill.
+func testParentDeath(t *testing.T, s *testserver.Server) {
+	runtime.LockOSThread() // the helper must die with this test, not with an idle thread of it
+	defer runtime.UnlockOSThread()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperRun$", "-test.v")
+	cmd.Env = append(os.Environ(), "DAVID_TEST_SOCKET="+s.Root().Address, "DAVID_TEST_DIR="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 4096)
+	text := ""
+	for !strings.Contains(text, "second 1") {
+		n, err := out.Read(buffer)
+		text += string(buffer[:n])
+		if err != nil {
+			t.Fatalf("the helper ended: %v\n%s", err, text)
+		}
+	}
+	orphans := children(t, cmd.Process.Pid)
+	if len(orphans) == 0 {
+		t.Error("the helper has no sysbench")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the helper was not killed")
+	}
+	for _, pid := range orphans {
+		awaitEnd(t, pid)
+	}
+}
+
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	for range 500 {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") { // gone, or waiting for init to notice
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("process %d outlived its parent", pid)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHelperRun is the process testParentDeath kills; on its own it does nothing.
+func TestHelperRun(t *testing.T) {
+	socket := os.Getenv("DAVID_TEST_SOCKET")
+	if socket == "" {
+		return
+	}
+	w := small("oltp_read_write")
+	w.Seconds = 600
+	a := mysqld.Addr{Network: "unix", Address: socket, User: "david", Password: testserver.Password}
+	_, err := workload.Run(context.Background(), targetIn(t, a, os.Getenv("DAVID_TEST_DIR")), w, func(p result.Point) { fmt.Printf("second %d\n", p.Second) })
+	t.Error(err)
+}
+
+// testDeath comes last: it kills the server.
+func testDeath(t *testing.T, s *testserver.Server) {
+	w := small("oltp_read_write")
+	w.Seconds = 600
+	trial, err := workload.Run(context.Background(), target(t, s.Socket("david")), w, func(p result.Point) {
+		if p.Second == 2 {
+			s.Kill()
+		}
+	})
+	if !errors.Is(err, mysqld.ErrUnreachable) || !strings.Contains(err.Error(), "went away") || len(trial.Points) < 2 {
+		t.Errorf("%d points, %v", len(trial.Points), err)
+	}
+}
+
+func TestFindSaysHowToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := workload.Find(context.Background()); err == nil || !strings.Contains(err.Error(), "apt-get install sysbench") {
+		t.Errorf("got %v", err)
+	}
+}
