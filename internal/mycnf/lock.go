@@ -1,0 +1,162 @@
+package mycnf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// LockVariable is a member of the durability lock: a setting that no search may touch.
+type LockVariable struct {
+	Name string
+	// Safe lists the values that must hold on the live server. Where it is empty, the value must merely be the same in all
+	// arms that are compared.
+	Safe []string
+	// Optional is set where some versions do not have the variable; one that is not optional must be reported.
+	Optional bool
+	// Status is set for one that SHOW GLOBAL STATUS reports, not SHOW GLOBAL VARIABLES; the caller adds it to the map.
+	Status bool
+	Lost   string // what can be lost otherwise, in one sentence
+}
+
+// Violation is a member of the lock that does not hold.
+type Violation struct {
+	Name string
+	Got  string // "" where the server does not report it
+	Want string // the safe values, or the value of the arm compared with
+	Lost string // what can be lost
+}
+
+// String says the violation in one line.
+func (v Violation) String() string {
+	got := v.Got
+	if got == "" {
+		got = "(not reported)"
+	}
+	return fmt.Sprintf("%s is %s, must be %s: %s", v.Name, got, v.Want, v.Lost)
+}
+
+// Lock lists the durability lock of a flavour: first what must have a safe value, then what must be equal.
+func Lock(f Flavour) []LockVariable {
+	if f == MariaDB {
+		return slices.Concat(safeBoth(), safeMariaDB(), equalBoth(), equalMariaDB())
+	}
+	return slices.Concat(safeBoth(), safeMySQL(), equalBoth(), equalMySQL())
+}
+
+// Sentences that several members share.
+const (
+	lostTorn    = "a page half written at a crash cannot be repaired, so tables are lost"
+	lostCache   = "without an fsync, what the device's volatile cache holds at a power failure"
+	lostRot     = "damaged pages are not noticed, and spread to backups and replicas"
+	lostHistory = "the binary log is what point-in-time recovery and replicas are made of"
+	lostVisible = "transactions see and lock other rows, so results are not comparable"
+)
+
+func safeBoth() []LockVariable {
+	return []LockVariable{
+		{Name: "innodb_flush_log_at_trx_commit", Safe: []string{"1"}, Lost: "up to a second of committed transactions at a crash"},
+		{Name: "sync_binlog", Safe: []string{"1"}, Lost: "committed transactions missing from the binary log after a crash, so replicas differ"},
+		{Name: "binlog_checksum", Safe: []string{"CRC32"}, Lost: "damaged events are not noticed, and are applied on replicas"},
+		{Name: "innodb_force_recovery", Safe: []string{"0"}, Lost: "recovery steps are left out, so data can be damaged for good"},
+	}
+}
+
+// flushMethods are those that leave every write on the device: O_DIRECT_NO_FSYNC needs a non-volatile cache, nosync and
+// littlesync leave flushes out.
+func flushMethods() []string { return []string{"O_DIRECT", "fsync", "O_DSYNC"} }
+
+func safeMySQL() []LockVariable {
+	return []LockVariable{
+		{Name: "innodb_flush_method", Safe: flushMethods(), Lost: lostCache},
+		{Name: "innodb_doublewrite", Safe: []string{"ON", "DETECT_AND_RECOVER"}, Lost: lostTorn},
+		{Name: "innodb_checksum_algorithm", Safe: []string{"crc32", "strict_crc32", "innodb", "strict_innodb"}, Lost: lostRot},
+		{Name: "innodb_log_checksums", Safe: []string{"ON"}, Optional: true, Lost: "damaged redo is applied at recovery"},
+		{Name: "innodb_redo_log_enabled", Safe: []string{"ON"}, Optional: true, Status: true,
+			Lost: "the whole server at a crash: without redo there is no recovery"},
+	}
+}
+
+func safeMariaDB() []LockVariable {
+	return []LockVariable{
+		{Name: "innodb_flush_method", Safe: flushMethods(), Optional: true, Lost: lostCache}, // deprecated since 11.0
+		{Name: "innodb_doublewrite", Safe: []string{"ON"}, Lost: lostTorn},
+		{Name: "innodb_checksum_algorithm", Safe: []string{"crc32", "strict_crc32", "full_crc32", "strict_full_crc32"},
+			Lost: lostRot},
+	}
+}
+
+func equalBoth() []LockVariable {
+	return equal(lostHistory, "log_bin", "log_slave_updates", "binlog_format", "binlog_row_image").and(
+		lostVisible, "transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only").and(
+		"statements become transactions of other sizes, so other work is committed and flushed",
+		"autocommit", "completion_type", "innodb_rollback_on_timeout").and(
+		"a server that refuses writes, or checks less of them, does other work",
+		"read_only", "innodb_read_only", "sql_mode", "foreign_key_checks", "unique_checks").and(
+		"a replica's position can be lost at a crash", "relay_log_recovery", "sync_relay_log", "sync_master_info")
+}
+
+func equalMySQL() []LockVariable {
+	return equal(lostHistory, "log_replica_updates", "binlog_transaction_compression").and(
+		"after a failed write of the binary log the server goes on without it", "binlog_error_action").and(
+		"replicas cannot find where to go on", "gtid_mode", "enforce_gtid_consistency").and(
+		"a commit no longer waits for a replica", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled").and(
+		"a server that refuses writes does other work", "super_read_only").and(
+		"a replica's position can be lost at a crash", "sync_source_info")
+}
+
+func equalMariaDB() []LockVariable {
+	return equal(lostHistory, "log_bin_compress").and(
+		"replicas cannot find where to go on", "gtid_strict_mode").and(
+		lostVisible, "innodb_snapshot_isolation").and(
+		"a commit no longer waits for a replica or for the cluster", "rpl_semi_sync_master_enabled", "wsrep_on")
+}
+
+// members is a list of lock variables under construction.
+type members []LockVariable
+
+// equal makes members that must be equal in all arms, for one reason.
+func equal(lost string, names ...string) members { return members{}.and(lost, names...) }
+
+func (m members) and(lost string, names ...string) members {
+	for _, n := range names {
+		m = append(m, LockVariable{Name: n, Optional: true, Lost: lost})
+	}
+	return m
+}
+
+// CheckLock lists the members of the lock that have no safe value on a live server. vars is what SHOW GLOBAL VARIABLES gives,
+// with the status variables of the lock added where the server has them.
+func CheckLock(f Flavour, vars map[string]string) []Violation {
+	var list []Violation
+	for _, l := range Lock(f) {
+		got, there := vars[l.Name]
+		if len(l.Safe) == 0 || !there && l.Optional || there && l.holds(got) {
+			continue
+		}
+		list = append(list, Violation{Name: l.Name, Got: got, Want: strings.Join(l.Safe, " or "), Lost: l.Lost})
+	}
+	return list
+}
+
+func (l LockVariable) holds(got string) bool {
+	entry := catalogue()[l.Name]
+	return slices.ContainsFunc(l.Safe, func(safe string) bool { return entry.equal(safe, got) })
+}
+
+// CompareLock lists the members of the lock whose values differ between two arms, the one compared with first.
+func CompareLock(f Flavour, before, after map[string]string) []Violation {
+	var list []Violation
+	for _, l := range Lock(f) {
+		want, had := before[l.Name]
+		got, has := after[l.Name]
+		if had == has && want == got {
+			continue
+		}
+		if want == "" {
+			want = "as before (not reported)"
+		}
+		list = append(list, Violation{Name: l.Name, Got: got, Want: want, Lost: l.Lost})
+	}
+	return list
+}

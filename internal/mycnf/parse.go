@@ -1,0 +1,260 @@
+package mycnf
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// File is a my.cnf as read: its options and include directives in their order.
+type File struct {
+	Name  string // as given to Parse; stands in errors
+	Items []Item
+}
+
+// Item is one line of a my.cnf that says something: an option, or a directive to include other files.
+type Item struct {
+	File  string // where it stands
+	Line  int
+	Group string // the section: "mysqld"
+	Name  string // as written: "Innodb-Buffer-Pool-Size"; empty for a directive
+	Value string // without quotes and escapes
+	Bare  bool   // written without "=": skip-log-bin
+
+	Include    string // the path of !include or !includedir
+	IncludeDir bool
+}
+
+// Where says where an item stands: "my.cnf:12".
+func (i Item) Where() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
+
+// maxLine is the longest line that is read; servers cut lines at 4 KiB, which nobody wants.
+const maxLine = 4096
+
+// Parse reads a my.cnf as the servers do: sections in brackets; name=value or a bare name; comments from # or ; at the start of a
+// line, and from # anywhere outside quotes; one pair of quotes around a value taken off; the escapes \b \t \n \r \s \" \' \\
+// resolved. A backslash at the end of a line does not continue it: servers know no continuation. Include directives are
+// kept, see Expand. Errors name file and line.
+func Parse(r io.Reader, name string) (File, error) {
+	f := File{Name: name}
+	group := ""
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, maxLine), maxLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		item, err := parseLine(lines.Text(), &group)
+		if err != nil {
+			return File{}, fmt.Errorf("cannot read %s:%d: %w", name, n, err)
+		}
+		if item.Name != "" || item.Include != "" {
+			item.File, item.Line = name, n
+			f.Items = append(f.Items, item)
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return File{}, fmt.Errorf("cannot read %s:%d: the line is longer than servers read (%d bytes)", name, n+1, maxLine)
+	} else if err != nil {
+		return File{}, fmt.Errorf("cannot read %s:%d: %w", name, n+1, err)
+	}
+	return f, nil
+}
+
+// parseLine reads one line and keeps track of the section. A line that says nothing gives an empty item.
+func parseLine(line string, group *string) (Item, error) {
+	text := trim(line)
+	if text == "" || text[0] == '#' || text[0] == ';' {
+		return Item{}, nil
+	}
+	if strings.IndexByte(text, 0) >= 0 {
+		return Item{}, errors.New("it holds a NUL byte: this is no my.cnf")
+	}
+	switch text[0] {
+	case '!':
+		return parseDirective(text)
+	case '[':
+		end := strings.IndexByte(text, ']')
+		if end < 0 {
+			return Item{}, fmt.Errorf("section %q lacks its closing bracket", text)
+		}
+		*group = strings.TrimRight(text[1:end], " \t\n\v\f\r") // servers keep blanks before the name
+		return Item{}, nil
+	}
+	if *group == "" {
+		return Item{}, fmt.Errorf("option %q stands before any section such as [mysqld]", firstWord(text))
+	}
+	return parseOption(text, *group)
+}
+
+// parseDirective reads !include FILE and !includedir FOLDER.
+func parseDirective(text string) (Item, error) {
+	for _, d := range []struct {
+		word string
+		dir  bool
+	}{{"!includedir", true}, {"!include", false}} {
+		rest, found := strings.CutPrefix(text, d.word)
+		if !found || rest != "" && !strings.ContainsAny(rest[:1], " \t") {
+			continue
+		}
+		if path := trim(rest); path != "" {
+			return Item{Include: path, IncludeDir: d.dir}, nil
+		}
+		return Item{}, fmt.Errorf("%s names no path", d.word)
+	}
+	return Item{}, fmt.Errorf("unknown directive %q: there are !include and !includedir", firstWord(text))
+}
+
+func parseOption(text, group string) (Item, error) {
+	text = dropComment(text)
+	name, value, found := strings.Cut(text, "=")
+	item := Item{Group: group, Name: trim(name), Bare: !found}
+	if item.Name == "" {
+		return Item{}, errors.New("a value without a name before \"=\"")
+	}
+	item.Value = unescape(unquote(trim(value)))
+	return item, nil
+}
+
+// dropComment cuts a line at the first # outside quotes. As in the servers, a backslash hides a quote only inside quotes.
+func dropComment(s string) string {
+	var quote byte
+	escaped := false
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if (c == '\'' || c == '"') && !escaped {
+			switch quote {
+			case 0:
+				quote = c
+			case c:
+				quote = 0
+			}
+		}
+		if quote == 0 && c == '#' {
+			return s[:i]
+		}
+		escaped = quote != 0 && c == '\\' && !escaped
+	}
+	return s
+}
+
+// unquote takes off one pair of quotes that surrounds the whole value.
+func unquote(s string) string {
+	if len(s) >= 2 && (s[0] == '\'' || s[0] == '"') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
+
+// escaped gives the character that a letter means after a backslash.
+func escaped(c byte) (byte, bool) {
+	at := strings.IndexByte(`btnrs"'\`, c)
+	if at < 0 {
+		return 0, false
+	}
+	return "\b\t\n\r \"'\\"[at], true
+}
+
+// unescape resolves escapes; an unknown one, or a backslash at the end, stays as it is.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			if c, ok := escaped(s[i+1]); ok {
+				out.WriteByte(c)
+				i++
+				continue
+			}
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}
+
+// trim removes what C's isspace takes for white space.
+func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
+
+// firstWord keeps values, which may be secrets, out of errors.
+func firstWord(s string) string {
+	if at := strings.IndexAny(s, "= \t"); at > 0 {
+		return s[:at]
+	}
+	return s
+}
+
+// maxDepth is how deep servers follow includes (my_default.c).
+const maxDepth = 10
+
+// Expand replaces include directives by what they name. read gives the parsed files of one directive, in the order in which
+// the server reads them (for a folder: its *.cnf files); it does the reading, so that this package touches no disk.
+func (f File) Expand(read func(directive Item) ([]File, error)) (File, error) {
+	return f.expand(read, 0)
+}
+
+func (f File) expand(read func(Item) ([]File, error), depth int) (File, error) {
+	out := File{Name: f.Name}
+	for _, item := range f.Items {
+		if item.Include == "" {
+			out.Items = append(out.Items, item)
+			continue
+		}
+		if depth == maxDepth {
+			return File{}, fmt.Errorf("cannot include %s at %s: more than %d files deep", item.Include, item.Where(), maxDepth)
+		}
+		files, err := read(item)
+		if err != nil {
+			return File{}, fmt.Errorf("cannot include %s at %s: %w", item.Include, item.Where(), err)
+		}
+		for _, inner := range files {
+			if inner, err = inner.expand(read, depth+1); err != nil {
+				return File{}, err
+			}
+			out.Items = append(out.Items, inner.Items...)
+		}
+	}
+	return out, nil
+}
+
+// Settings lists what the file sets in the given sections, see ServerGroups. A variable set more than once has its last
+// value and stands where it was first set. Names are canonical (see Canonical); a bare flag has an empty value.
+func (f File) Settings(groups ...string) []Setting {
+	var list []Setting
+	at := map[string]int{}
+	for _, item := range f.Items {
+		if item.Include != "" || !slices.Contains(groups, item.Group) {
+			continue
+		}
+		name, value := Canonical(item.Name, item.Value)
+		i, seen := at[name]
+		if !seen {
+			i = len(list)
+			at[name] = i
+			list = append(list, Setting{Name: name, Group: catalogue()[name].Group})
+		}
+		list[i].Value = value
+	}
+	return list
+}
+
+// ParseSetting reads one NAME=VALUE as given to --set. The name is made canonical, the group is the catalogue's.
+func ParseSetting(s string) (Setting, error) {
+	written, value, found := strings.Cut(s, "=")
+	if !found && catalogue()[Normalise(written)].Kind != KindFlag {
+		return Setting{}, fmt.Errorf("cannot read setting %q: want NAME=VALUE", s)
+	}
+	if !validName(Normalise(written)) {
+		return Setting{}, fmt.Errorf("cannot read setting %q: %q is no variable's name", s, written)
+	}
+	if i := strings.IndexFunc(value, isControl); i >= 0 {
+		return Setting{}, fmt.Errorf("cannot read setting %q: its value holds a control character", s)
+	}
+	name, value := Canonical(written, trim(value))
+	return Setting{Name: name, Value: value, Group: catalogue()[name].Group}, nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }

@@ -1,0 +1,92 @@
+package mycnf
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Version is a server's release number. Versions are compared number by number: 8.10 is later than 8.4, and Oracle's
+// calendar versions (26.7) follow 9.7.
+type Version struct {
+	Major int
+	Minor int
+	Patch int
+}
+
+// versionPattern takes the leading numbers; what packagers append ("-2", "-28", "-MariaDB-0+deb12u1", "-log") is left aside.
+var versionPattern = regexp.MustCompile(`^(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+~ ].*)?$`)
+
+// replicationHack is what MariaDB 10 puts before its version in the handshake, since old replicas read one digit only.
+const replicationHack = "5.5.5-"
+
+// ParseVersion reads a version as servers and packages write it: "8.4.6", "9.7.4-2", "8.0.36-28", "26.7.1",
+// "10.11.19-MariaDB-0+deb12u1". A missing third number is 0.
+func ParseVersion(s string) (Version, error) {
+	text := strings.TrimSpace(s)
+	if strings.HasPrefix(text, replicationHack) && isMariaDB(text) {
+		text = strings.TrimPrefix(text, replicationHack)
+	}
+	m := versionPattern.FindStringSubmatch(text)
+	if m == nil {
+		return Version{}, fmt.Errorf("cannot read server version %q: want numbers such as 8.4.6 or 10.11.19-MariaDB", s)
+	}
+	number := func(digits string) int {
+		n, err := strconv.Atoi(digits)
+		if err != nil { // only the absent third number: the pattern lets nothing else through
+			return 0
+		}
+		return n
+	}
+	return Version{Major: number(m[1]), Minor: number(m[2]), Patch: number(m[3])}, nil
+}
+
+// Compare is negative where v is older than w, 0 where they are equal, positive where v is later.
+func (v Version) Compare(w Version) int {
+	if v.Major != w.Major {
+		return v.Major - w.Major
+	}
+	if v.Minor != w.Minor {
+		return v.Minor - w.Minor
+	}
+	return v.Patch - w.Patch
+}
+
+// AtLeast tells whether v is the version named or a later one.
+func (v Version) AtLeast(major, minor, patch int) bool {
+	return v.Compare(Version{major, minor, patch}) >= 0
+}
+
+// String gives the three numbers: "8.4.6".
+func (v Version) String() string {
+	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+}
+
+// FlavourOf tells a live server's flavour from its @@version and @@version_comment.
+func FlavourOf(version, comment string) Flavour {
+	switch {
+	case isMariaDB(version), isMariaDB(comment):
+		return MariaDB
+	case strings.Contains(strings.ToLower(comment), "percona"):
+		return Percona
+	}
+	return MySQL
+}
+
+func isMariaDB(s string) bool { return strings.Contains(strings.ToLower(s), "mariadb") }
+
+// ServerGroups are the sections of a my.cnf that a server of this flavour and version reads.
+func ServerGroups(f Flavour, v Version) []string {
+	groups := []string{"mysqld", "server"}
+	if f == MariaDB {
+		groups = append(groups, "mariadb", "mariadbd")
+	}
+	series := fmt.Sprintf("-%d.%d", v.Major, v.Minor)
+	for _, g := range groups[:len(groups):len(groups)] {
+		if g != "server" {
+			groups = append(groups, g+series)
+		}
+	}
+	return groups
+}
