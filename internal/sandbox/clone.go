@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// canReflink tries a clone of a file in dir.
+func canReflink(dir string) (bool, error) {
+	from, err := os.CreateTemp(dir, ".reflink-")
+	if err != nil {
+		return false, fmt.Errorf("cannot write to david's folder: %w", err)
+	}
+	defer os.Remove(from.Name())
+	defer from.Close()
+	if _, err := from.WriteString("a block of its own"); err != nil {
+		return false, fmt.Errorf("cannot write to david's folder: %w", err)
+	}
+	to, err := os.CreateTemp(dir, ".reflink-")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(to.Name())
+	defer to.Close()
+	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil, nil
+}
+
+// cloneTree copies a folder: files by reflink where the filesystem can, else sparsely. Owners and modes are kept.
+func cloneTree(from, to string, own func(string) error) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir():
+			err = os.Mkdir(target, info.Mode().Perm())
+		case info.Mode().IsRegular():
+			err = cloneFile(path, target, info)
+		default:
+			return nil // sockets and the like
+		}
+		if err != nil {
+			return fmt.Errorf("cannot clone the data: %w", err)
+		}
+		return own(target)
+	})
+}
+
+func cloneFile(from, to string, info fs.FileInfo) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+		return nil
+	}
+	return copySparse(in, out, info.Size())
+}
+
+// copySparse copies a file's data and leaves its holes.
+func copySparse(in, out *os.File, size int64) error {
+	for at := int64(0); at < size; {
+		data, err := unix.Seek(int(in.Fd()), at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) { // only a hole is left
+			break
+		}
+		if err != nil {
+			return err
+		}
+		hole, err := unix.Seek(int(in.Fd()), data, unix.SEEK_HOLE)
+		if err != nil {
+			return err
+		}
+		if err := copyRange(in, out, data, hole); err != nil {
+			return err
+		}
+		at = hole
+	}
+	return out.Truncate(size)
+}
+
+func copyRange(in, out *os.File, from, to int64) error {
+	r, w := from, from
+	for r < to {
+		n, err := unix.CopyFileRange(int(in.Fd()), &r, int(out.Fd()), &w, int(to-r), 0)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("%s became shorter", in.Name())
+		}
+	}
+	return nil
+}
+
+// diskUsage is what the files under dir take on the disk, in bytes.
+func diskUsage(dir string) (int64, error) {
+	var sum int64
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		sum += st.Blocks * 512
+		return nil
+	})
+	return sum, err
+}

@@ -1,0 +1,335 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/server"
+)
+
+// GoldenKey tells one golden copy from another.
+type GoldenKey struct {
+	Binary   server.Binary
+	PageSize int // bytes
+	Tables   int
+	Rows     int    // per table
+	Fill     string // how load fills the rows, where it can in several ways
+	Database string // created empty, for load to fill
+}
+
+// goldenVersion changes with what a golden copy holds besides its key.
+const goldenVersion = 1
+
+// name is a folder's name a reader can tell apart, with a hash that cannot collide.
+func (k GoldenKey) name() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d|%s|%s|%d|%d|%d|%s|%s", goldenVersion, k.Binary.Version, k.Binary.SHA256, k.PageSize, k.Tables, k.Rows, k.Fill, k.Database))
+	return fmt.Sprintf("%s-%dk-%dx%d-%s", k.Binary.Flavour, k.PageSize>>10, k.Tables, k.Rows, hex.EncodeToString(sum[:6]))
+}
+
+// Golden is initialised and loaded data of a server that was shut down cleanly.
+type Golden struct {
+	key   GoldenKey
+	dir   string
+	bytes int64
+}
+
+// Bytes is what it takes on the disk.
+func (g Golden) Bytes() int64 { return g.bytes }
+
+// manifest is golden.json beside the data.
+type manifest struct {
+	Version  int       `json:"version"`
+	Server   string    `json:"server"`
+	PageSize int       `json:"page_size"`
+	Tables   int       `json:"tables"`
+	Rows     int       `json:"rows"`
+	Bytes    int64     `json:"bytes"`
+	Created  time.Time `json:"created"`
+}
+
+// Golden returns the golden copy for a key, and whether it had to be made: initialised, loaded by load on a server set up
+// for loading, shut down with everything flushed and purged. One that is cut short is not kept.
+func (w *Workspace) Golden(ctx context.Context, k GoldenKey, load func(context.Context, mysqld.Addr) error) (Golden, bool, error) {
+	g := Golden{key: k, dir: filepath.Join(w.data, "golden", k.name())}
+	var m manifest
+	b, err := os.ReadFile(filepath.Join(g.dir, "golden.json"))
+	if err == nil && json.Unmarshal(b, &m) == nil {
+		g.bytes = m.Bytes
+		return g, false, os.Chtimes(g.dir, time.Time{}, time.Now()) // for eviction: last used
+	}
+	if err := w.evict(); err != nil {
+		return g, false, err
+	}
+	g.bytes, err = w.makeGolden(ctx, k, g.dir, load)
+	if err != nil {
+		return g, false, fmt.Errorf("cannot prepare the data: %w", err)
+	}
+	return g, true, nil
+}
+
+// evict removes the golden copies used longest ago until a new one fits.
+func (w *Workspace) evict() error {
+	old, err := w.byUse()
+	if err != nil {
+		return err
+	}
+	for {
+		full := w.hasRoom()
+		if !errors.Is(full, ErrDiskFull) || len(old) == 0 {
+			return full
+		}
+		fmt.Fprintf(w.log, "david: removing the prepared data %s to make room\n", filepath.Base(old[0]))
+		if err := os.RemoveAll(old[0]); err != nil {
+			return err
+		}
+		old = old[1:]
+	}
+}
+
+func (w *Workspace) hasRoom() error {
+	for _, dir := range []string{w.data, w.home} {
+		free, err := freeBytes(dir)
+		if err != nil {
+			return err
+		}
+		if free < w.need {
+			return fullError(dir, w.need, free)
+		}
+	}
+	return nil
+}
+
+// byUse lists the golden copies, the one used longest ago first.
+func (w *Workspace) byUse() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(w.data, "golden"))
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]time.Time{}
+	var dirs []string
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		dir := filepath.Join(w.data, "golden", e.Name())
+		used[dir], dirs = info.ModTime(), append(dirs, dir)
+	}
+	sort.Slice(dirs, func(i, j int) bool { return used[dirs[i]].Before(used[dirs[j]]) })
+	return dirs, nil
+}
+
+// makeGolden makes the copy under a temporary name and renames it when it is complete and on the disk.
+func (w *Workspace) makeGolden(ctx context.Context, k GoldenKey, dir string, load func(context.Context, mysqld.Addr) error) (size int64, err error) {
+	tmp := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	data := filepath.Join(tmp, "data")
+	for _, path := range []string{tmp, data} {
+		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
+			return 0, err
+		}
+	}
+	if err := w.initialise(ctx, k, data); err != nil {
+		return 0, err
+	}
+	if err := w.fill(ctx, k, data, load); err != nil {
+		return 0, err
+	}
+	if err := w.settle(ctx, k, data); err != nil {
+		return 0, err
+	}
+	if err := clean(data); err != nil {
+		return 0, err
+	}
+	if size, err = diskUsage(data); err != nil {
+		return 0, err
+	}
+	return size, seal(k, tmp, dir, size)
+}
+
+// initialise makes an empty data folder.
+func (w *Workspace) initialise(ctx context.Context, k GoldenKey, data string) error {
+	b, err := w.reach(k.Binary)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(w.run, "")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if err := w.owner.own(tmp); err != nil {
+		return err
+	}
+	argv := append(append([]string{}, b.Launch...), "--no-defaults")
+	var sql []byte
+	if b.Flavour == mycnf.MariaDB {
+		argv = append(argv, "--bootstrap")
+		if sql, err = mariadbSystem(k.Binary); err != nil {
+			return err
+		}
+	} else {
+		argv = append(argv, "--initialize-insecure", "--secure-file-priv=NULL")
+	}
+	if b.Basedir != "" {
+		argv = append(argv, "--basedir="+b.Basedir)
+	}
+	argv = append(argv, "--datadir="+data, "--tmpdir="+tmp, fmt.Sprintf("--innodb-page-size=%d", k.PageSize))
+	return w.runToEnd(ctx, argv, sql, tmp)
+}
+
+// runToEnd runs a command as the servers' user, with stdin to read.
+func (w *Workspace) runToEnd(ctx context.Context, argv []string, stdin []byte, dir string) error {
+	logFile := filepath.Join(dir, "out")
+	out, err := os.Create(logFile)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, bytes.NewReader(stdin), out, out
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LC_ALL=C"}
+	c, err := w.spawn(cmd)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		cmd.Process.Kill()
+		<-c.done
+		return errors.Join(ctx.Err(), w.journal.ended(cmd.Process.Pid))
+	}
+	if c.err != nil {
+		return errors.Join(startError(argv[0], logFile, c.err), w.journal.ended(cmd.Process.Pid))
+	}
+	return w.journal.ended(cmd.Process.Pid)
+}
+
+// fill starts a server set up for loading, without durability, creates the schema and lets load fill it.
+func (w *Workspace) fill(ctx context.Context, k GoldenKey, data string, load func(context.Context, mysqld.Addr) error) error {
+	return w.during(ctx, k, data, loadSettings(k.Binary.Flavour), func(addr mysqld.Addr) error {
+		conn, err := mysqld.Open(ctx, addr)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if err := conn.Exec(ctx, "CREATE DATABASE "+k.Database); err != nil {
+			return err
+		}
+		if k.Binary.Flavour == mycnf.MariaDB {
+			return load(ctx, addr)
+		}
+		if err := conn.Exec(ctx, "ALTER INSTANCE DISABLE INNODB REDO_LOG"); err != nil {
+			return err
+		}
+		if err := load(ctx, addr); err != nil {
+			return err
+		}
+		return conn.Exec(ctx, "ALTER INSTANCE ENABLE INNODB REDO_LOG")
+	})
+}
+
+// settle runs the server once with its defaults, so that its redo log has the default size, and shuts it down with a full
+// purge, so that no clone starts with debt.
+func (w *Workspace) settle(ctx context.Context, k GoldenKey, data string) error {
+	return w.during(ctx, k, data, []mycnf.Setting{{Name: "skip_log_bin"}, {Name: "innodb_fast_shutdown", Value: "0"}}, func(mysqld.Addr) error { return nil })
+}
+
+func (w *Workspace) during(ctx context.Context, k GoldenKey, data string, settings []mycnf.Setting, do func(mysqld.Addr) error) error {
+	s, err := w.launch(ctx, k, data, StartOptions{Settings: settings})
+	if err != nil {
+		return err
+	}
+	s.keepData = true
+	err = do(s.Addr())
+	if dead := s.Alive(); err != nil && dead != nil && ctx.Err() == nil {
+		err = errors.Join(err, dead)
+	}
+	_, stopErr := s.Stop(ctx)
+	return errors.Join(err, stopErr)
+}
+
+// loadSettings make loading quick: nothing need survive a crash, as a copy that was not finished is thrown away.
+func loadSettings(f mycnf.Flavour) []mycnf.Setting {
+	settings := []mycnf.Setting{
+		{Name: "innodb_flush_log_at_trx_commit", Value: "0"}, {Name: "innodb_doublewrite", Value: "0"}, {Name: "skip_log_bin"},
+		{Name: "innodb_buffer_pool_size", Value: fmt.Sprint(loadPool())}, {Name: "innodb_flush_method", Value: "O_DIRECT"},
+		{Name: "innodb_fast_shutdown", Value: "0"},
+	}
+	if f == mycnf.MariaDB {
+		settings = append(settings, mycnf.Setting{Name: "innodb_log_file_size", Value: "1G"})
+	}
+	return settings
+}
+
+// loadPool is the buffer pool for loading: a quarter of the memory that is free, 4 GiB at most.
+func loadPool() int64 {
+	const chunk = 128 << 20
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return chunk
+	}
+	free := int64(info.Freeram) * int64(info.Unit)
+	return max(chunk, min(4<<30, free/4)/chunk*chunk)
+}
+
+// clean removes what would make clones differ or start warm: the server's own identity, the saved list of pages of its
+// buffer pool, and binary logs.
+func clean(data string) error {
+	for _, pattern := range []string{"auto.cnf", "ib_buffer_pool", "binlog.*", "*-bin.*", "*.pid", "undo_*_trunc.log"} {
+		found, err := filepath.Glob(filepath.Join(escapeGlob(data), pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range found {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// seal writes the manifest, brings everything to the disk, and gives the copy its name.
+func seal(k GoldenKey, tmp, dir string, size int64) error {
+	m := manifest{goldenVersion, strings.TrimSpace(string(k.Binary.Flavour) + " " + k.Binary.Version), k.PageSize, k.Tables, k.Rows, size, time.Now()}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "golden.json"), b, 0o644); err != nil {
+		return err
+	}
+	f, err := os.Open(tmp)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("cannot write the prepared data to the disk: %w", err)
+	}
+	if err := os.RemoveAll(dir); err != nil { // one without a manifest
+		return err
+	}
+	return os.Rename(tmp, dir)
+}

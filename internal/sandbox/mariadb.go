@@ -1,0 +1,47 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"david/internal/server"
+)
+
+// mariadbSystem is the SQL that makes a MariaDB's system tables, for mariadbd --bootstrap. It is what mariadb-install-db
+// feeds it, without that script's need of client programs which a package with the server alone does not bring:
+// no user but root@localhost without a password, no lines for the host's name, no test database.
+func mariadbSystem(b server.Binary) ([]byte, error) {
+	sql := []byte("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n")
+	for _, name := range []string{"system_tables", "performance_tables", "system_tables_data"} {
+		text, err := mariadbScript(b, name)
+		if err != nil {
+			return nil, err
+		}
+		for line := range bytes.Lines(text) {
+			if !bytes.Contains(line, []byte("@current_hostname")) {
+				sql = append(sql, line...)
+			}
+		}
+	}
+	return sql, nil
+}
+
+// mariadbScript reads one of the server's own scripts, from where distributions and MariaDB's own packages put them; their
+// prefix became mariadb_ in 11.0.
+func mariadbScript(b server.Binary, name string) ([]byte, error) {
+	prefix := b.Basedir
+	if prefix == "" {
+		prefix = filepath.Dir(filepath.Dir(b.Path))
+	}
+	for _, dir := range []string{"share/mysql", "share/mariadb", "share"} {
+		for _, maker := range []string{"mariadb_", "mysql_"} {
+			text, err := os.ReadFile(filepath.Join(prefix, dir, maker+name+".sql"))
+			if err == nil {
+				return text, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("cannot find mariadb_%s.sql or mysql_%s.sql under %s/share: is this MariaDB installed completely?", name, name, prefix)
+}

@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bind makes the folder from visible at to. Flags are added by a remount, as the kernel ignores them at first.
+func (w *Workspace) bind(from, to string, flags uintptr) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("cannot make a mount point: %w", err)
+	}
+	if err := w.journal.mount(to); err != nil {
+		return err
+	}
+	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("cannot bind %s to %s: %w", from, to, err)
+	}
+	if flags == 0 {
+		return nil
+	}
+	if err := unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|flags, ""); err != nil {
+		return fmt.Errorf("cannot bind %s to %s: %w", from, to, err)
+	}
+	return nil
+}
+
+// unmount takes every mount off a path. A server that was just killed keeps it busy until the kernel has torn it down, so
+// that is waited for. It is never detached lazily: the volume could then be mounted a second time while the first still
+// writes, which destroys it.
+func unmount(path string) error {
+	var err error
+	for range 1000 {
+		err = unix.Unmount(path, 0)
+		switch {
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT): // not mounted any more, or not there
+			return nil
+		case errors.Is(err, unix.EBUSY):
+			time.Sleep(20 * time.Millisecond)
+		case err != nil:
+			return fmt.Errorf("cannot unmount %s: %w", path, err)
+		}
+	}
+	return fmt.Errorf("cannot unmount %s: %w; a process still uses it", path, err)
+}
+
+// removeUnmounted removes a folder, after making sure that nothing is mounted in it: its data would go with it.
+func removeUnmounted(path string) error {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	inside := strings.ReplaceAll(path, " ", `\040`) + "/"
+	for line := range strings.Lines(string(b)) {
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], inside) {
+			return fmt.Errorf("cannot remove %s: %s is still mounted", path, fields[4])
+		}
+	}
+	return os.RemoveAll(path)
+}

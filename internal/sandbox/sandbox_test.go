@@ -1,0 +1,512 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/server"
+)
+
+// flavours are those every test of a sandbox runs on.
+var flavours = []string{"mysql", "mariadb"}
+
+// userHome is where the servers david installed for the user are.
+func userHome() string {
+	if dir := os.Getenv("DAVID_HOME"); dir != "" {
+		return dir
+	}
+	return filepath.Join(os.Getenv("HOME"), ".local", "share", "david")
+}
+
+func findServer(t testing.TB, flavour string) server.Binary {
+	t.Helper()
+	b, err := server.Find(context.Background(), userHome(), flavour)
+	if err != nil {
+		t.Fatalf("%v (make setup installs what the tests need)", err)
+	}
+	return b
+}
+
+// newHome is a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must be left clean.
+func newHome(t testing.TB) string {
+	t.Helper()
+	home := filepath.Join(t.TempDir(), "a home [of] david*")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { noneLeft(t, home) })
+	return home
+}
+
+// noneLeft fails the test where something is still mounted, attached or journalled for home.
+func noneLeft(t testing.TB, home string) {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.ReplaceAll(string(mounts), `\040`, " "); strings.Contains(text, home) || strings.Contains(text, "/david-") {
+		t.Errorf("still mounted:\n%s", text)
+	}
+	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, f := range loops {
+		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), home) {
+			t.Errorf("still attached: %s", b)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(escapeGlob(home), "run", "*")); len(left) > 0 {
+		t.Errorf("journals left: %v", left)
+	}
+}
+
+func open(t testing.TB, home string, o Options) *Workspace {
+	t.Helper()
+	if o.Need == 0 {
+		o.Need = 400 << 20
+	}
+	o.Log = t.Output()
+	w, err := Open(context.Background(), home, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		run := w.run
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(run); !os.IsNotExist(err) {
+			t.Errorf("the runtime folder %s is left", run)
+		}
+	})
+	return w
+}
+
+func key(b server.Binary) GoldenKey {
+	return GoldenKey{Binary: b, PageSize: 16 << 10, Tables: 1, Rows: 3, Database: "sbtest"}
+}
+
+// loadThree fills the schema.
+func loadThree(ctx context.Context, addr mysqld.Addr) error {
+	conn, err := mysqld.Open(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Exec(ctx, "CREATE TABLE sbtest.t (id INT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
+		return err
+	}
+	return conn.Exec(ctx, "INSERT INTO sbtest.t VALUES (1), (2), (3)")
+}
+
+func golden(t testing.TB, w *Workspace, k GoldenKey) Golden {
+	t.Helper()
+	g, _, err := w.Golden(context.Background(), k, loadThree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func start(t testing.TB, w *Workspace, g Golden, o StartOptions) *Server {
+	t.Helper()
+	s, timing, err := w.Start(context.Background(), g, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("clone %s, start %s", timing.Clone, timing.Start)
+	return s
+}
+
+func stop(t testing.TB, s *Server) {
+	t.Helper()
+	if _, err := s.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func connect(t testing.TB, s *Server) *mysqld.Conn {
+	t.Helper()
+	conn, err := mysqld.Open(context.Background(), s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func count(t testing.TB, c *mysqld.Conn) (n int) {
+	t.Helper()
+	if err := c.Row(context.Background(), "SELECT COUNT(*) FROM sbtest.t", nil, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestSandbox is what every flavour must do, on a volume and on the plain filesystem.
+func TestSandbox(t *testing.T) {
+	for _, flavour := range flavours {
+		for _, noVolume := range []bool{false, true} {
+			t.Run(flavour+map[bool]string{true: "-plain", false: ""}[noVolume], func(t *testing.T) {
+				b := findServer(t, flavour)
+				home := newHome(t)
+				w := open(t, home, Options{NoVolume: noVolume})
+				t.Log(w.Layout())
+				g, made, err := w.Golden(context.Background(), key(b), loadThree)
+				if err != nil || !made {
+					t.Fatalf("made %v, %v", made, err)
+				}
+				if _, again, err := w.Golden(context.Background(), key(b), loadThree); err != nil || again {
+					t.Errorf("made again: %v, %v", again, err)
+				}
+				t.Run("clones", func(t *testing.T) { testClones(t, w, g) })
+				t.Run("private", func(t *testing.T) { testPrivate(t, w, g) })
+				t.Run("tcp", func(t *testing.T) { testTCP(t, w, g) })
+				t.Run("wrong setting", func(t *testing.T) { testWrongSetting(t, w, g) })
+				t.Run("killed server", func(t *testing.T) { testKilled(t, w, g) })
+				t.Run("option file", func(t *testing.T) { testOptionFile(t, w, g) })
+			})
+		}
+	}
+}
+
+// testClones starts two servers at once: each has the data, and its own.
+func testClones(t *testing.T, w *Workspace, g Golden) {
+	log := filepath.Join(t.TempDir(), "log")
+	one := start(t, w, g, StartOptions{Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}}, LogPath: log})
+	defer stop(t, one)
+	two := start(t, w, g, StartOptions{})
+	defer stop(t, two)
+	a, b := connect(t, one), connect(t, two)
+	if err := a.Exec(context.Background(), "DELETE FROM sbtest.t WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := count(t, a), count(t, b); n != 2 || m != 3 {
+		t.Errorf("rows: %d and %d, want 2 and 3", n, m)
+	}
+	vars, err := a.Variables(context.Background())
+	if err != nil || vars["innodb_buffer_pool_size"] != "268435456" {
+		t.Errorf("the setting is not effective: %q, %v", vars["innodb_buffer_pool_size"], err)
+	}
+	pid := one.PID()
+	stop(t, one)
+	if b, err := os.ReadFile(log); err != nil || len(b) == 0 {
+		t.Errorf("no log was kept: %v", err)
+	}
+	if _, err := startTime(pid); err == nil {
+		t.Error("the process is still there")
+	}
+	if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 1 {
+		t.Errorf("%d clones are left, want the other server's", len(left))
+	}
+}
+
+// testPrivate looks at what others could see.
+func testPrivate(t *testing.T, w *Workspace, g Golden) {
+	s := start(t, w, g, StartOptions{})
+	defer stop(t, s)
+	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID()) + "/cmdline")
+	if err != nil || strings.Contains(string(cmdline), string(s.Addr().Password)) {
+		t.Errorf("the password is in argv (%v)", err)
+	}
+	if info, err := os.Stat(w.run); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the runtime folder is open: %v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(s.init()); !os.IsNotExist(err) {
+		t.Errorf("the file with the password is still there: %v", err)
+	}
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID()) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 && strings.Contains(string(status), "Uid:\t0\t") {
+		t.Error("the server runs as root")
+	}
+	vars, err := connect(t, s).Variables(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if vars["skip_networking"] != "ON" {
+		t.Errorf("skip_networking = %s", vars["skip_networking"])
+	}
+	root := s.Addr()
+	root.Password = "wrong"
+	if _, err := mysqld.Open(context.Background(), root); !errors.Is(err, mysqld.ErrAccess) {
+		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+func testTCP(t *testing.T, w *Workspace, g Golden) {
+	s := start(t, w, g, StartOptions{TCP: true})
+	defer stop(t, s)
+	if a := s.Addr(); a.Network != "tcp" || !strings.HasPrefix(a.Address, "127.0.0.1:") {
+		t.Errorf("address %v", a)
+	}
+	if n := count(t, connect(t, s)); n != 3 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func testWrongSetting(t *testing.T, w *Workspace, g Golden) {
+	_, _, err := w.Start(context.Background(), g, StartOptions{Settings: []mycnf.Setting{{Name: "no_such_thing", Value: "1"}}})
+	var start *StartError
+	if !errors.As(err, &start) || !strings.Contains(start.Line(), "no_such_thing") && !strings.Contains(start.Line(), "no-such-thing") {
+		t.Errorf("error %v", err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 0 {
+		t.Errorf("%d clones are left", len(left))
+	}
+}
+
+func testKilled(t *testing.T, w *Workspace, g Golden) {
+	s := start(t, w, g, StartOptions{})
+	if err := s.Alive(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Kill(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Alive(); err == nil {
+		t.Error("it is said to live")
+	}
+	stop(t, s)
+}
+
+func testOptionFile(t *testing.T, w *Workspace, g Golden) {
+	file := filepath.Join(t.TempDir(), "my.cnf")
+	if err := os.WriteFile(file, []byte("[mysqld]\nmax_connections = 77\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, w, g, StartOptions{DefaultsFile: file})
+	defer stop(t, s)
+	if vars, err := connect(t, s).Variables(context.Background()); err != nil || vars["max_connections"] != "77" {
+		t.Errorf("max_connections = %s, %v", vars["max_connections"], err)
+	}
+}
+
+// TestPageSize makes a golden copy of another page size.
+func TestPageSize(t *testing.T) {
+	for _, flavour := range flavours {
+		t.Run(flavour, func(t *testing.T) {
+			w := open(t, newHome(t), Options{})
+			k := key(findServer(t, flavour))
+			k.PageSize = 4 << 10
+			s := start(t, w, golden(t, w, k), StartOptions{Settings: []mycnf.Setting{{Name: "innodb_page_size", Value: "4096"}}})
+			defer stop(t, s)
+			if vars, err := connect(t, s).Variables(context.Background()); err != nil || vars["innodb_page_size"] != "4096" {
+				t.Errorf("innodb_page_size = %s, %v", vars["innodb_page_size"], err)
+			}
+		})
+	}
+}
+
+// TestHalfGolden cuts the loading short: nothing is kept.
+func TestHalfGolden(t *testing.T) {
+	w := open(t, newHome(t), Options{})
+	k := key(findServer(t, "mariadb"))
+	cut := errors.New("cut short")
+	_, _, err := w.Golden(context.Background(), k, func(context.Context, mysqld.Addr) error { return cut })
+	if !errors.Is(err, cut) {
+		t.Errorf("error %v", err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(w.data, "golden")); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// TestSecondDavid is told who holds the folder.
+func TestSecondDavid(t *testing.T) {
+	home := newHome(t)
+	open(t, home, Options{})
+	_, err := Open(context.Background(), home, Options{})
+	if err == nil || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestDiskFull says how much is needed and how much is there.
+func TestDiskFull(t *testing.T) {
+	home := newHome(t)
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a small filesystem needs root")
+	}
+	if err := unix.Mount("tmpfs", home, "tmpfs", 0, "size=64m"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(home, 0)
+	_, err := Open(context.Background(), home, Options{Need: 3 << 30})
+	if !errors.Is(err, ErrDiskFull) || !strings.Contains(err.Error(), "4096 MiB are needed") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHelperHold is no test: it holds a running server until it is killed.
+func TestHelperHold(t *testing.T) {
+	home := os.Getenv("DAVID_TEST_HOLD")
+	if home == "" {
+		t.Skip("started by TestReap")
+	}
+	w, err := Open(context.Background(), home, Options{Need: 400 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, w, golden(t, w, key(findServer(t, os.Getenv("DAVID_TEST_FLAVOUR")))), StartOptions{})
+	os.Stdout.WriteString("holding " + strconv.Itoa(s.PID()) + " " + w.run + "\n")
+	time.Sleep(time.Hour)
+}
+
+// TestReap kills a david that holds a server, by kill -9: Reap leaves nothing of it.
+func TestReap(t *testing.T) {
+	for _, flavour := range flavours {
+		t.Run(flavour, func(t *testing.T) {
+			home := newHome(t)
+			cmd, pid, run := hold(t, home, flavour)
+			if err := Reap(home, func(s string) { t.Error("a living david was reaped: " + s) }); err != nil {
+				t.Error(err)
+			}
+			if _, err := startTime(pid); err != nil {
+				t.Errorf("the server of a living david is gone: %v", err)
+			}
+			cmd.Process.Signal(syscall.SIGKILL)
+			cmd.Wait()
+			said := ""
+			if err := Reap(home, func(s string) { said += s }); err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(said, strconv.Itoa(cmd.Process.Pid)) {
+				t.Errorf("said %q", said)
+			}
+			if _, err := startTime(pid); err == nil {
+				t.Error("the server is still there")
+			}
+			if _, err := os.Stat(run); !os.IsNotExist(err) {
+				t.Errorf("the runtime folder is still there: %v", err)
+			}
+			// What it left in the data is swept by the next workspace, and its golden copy is whole.
+			w := open(t, home, Options{})
+			if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 0 {
+				t.Errorf("%d clones are left", len(left))
+			}
+			if _, made, err := w.Golden(context.Background(), key(findServer(t, flavour)), loadThree); err != nil || made {
+				t.Errorf("the golden copy was made again: %v, %v", made, err)
+			}
+		})
+	}
+}
+
+func hold(t *testing.T, home, flavour string) (cmd *exec.Cmd, pid int, run string) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0], "-test.run=TestHelperHold", "-test.v")
+	cmd.Env = append(os.Environ(), "DAVID_TEST_HOLD="+home, "DAVID_TEST_FLAVOUR="+flavour)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	for range 1200 {
+		text, err := os.ReadFile(out.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, after, ok := strings.Cut(string(text), "holding "); ok {
+			fields := strings.Fields(after)
+			if len(fields) >= 2 {
+				pid, err = strconv.Atoi(fields[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				return cmd, pid, fields[1]
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("the helper never held a server")
+	return nil, 0, ""
+}
+
+// TestReapRecycled leaves a process alone whose number is recorded with another start time.
+func TestReapRecycled(t *testing.T) {
+	home := newHome(t)
+	sleeper := exec.Command("sleep", "60")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { sleeper.Process.Kill(); sleeper.Wait() }()
+	j, err := newJournal(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Owner.Start++ // dead
+	j.Processes = []process{{sleeper.Process.Pid, 1}}
+	if err := j.write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reap(home, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := startTime(sleeper.Process.Pid); err != nil {
+		t.Errorf("a stranger's process was ended: %v", err)
+	}
+}
+
+func TestParseStartTime(t *testing.T) {
+	const stat = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 987654 1000 2 18446744073709551615\n"
+	if n, err := parseStartTime(stat); err != nil || n != 987654 {
+		t.Errorf("%d, %v", n, err)
+	}
+	for _, bad := range []string{"", ")", "1 (x) S 1", "1 (x) Z 1 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 987654"} {
+		if _, err := parseStartTime(bad); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func FuzzParseStartTime(f *testing.F) {
+	f.Add("42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 987654 1000")
+	f.Fuzz(func(t *testing.T, s string) { parseStartTime(s) })
+}
+
+func TestErrorLines(t *testing.T) {
+	log := "2026-01-01T00:00:00.1Z 0 [System] [MY-010116] [Server] starting\n" +
+		"2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'x=1'.\n" +
+		"2026-01-01  0:00:00 0 [ERROR] /usr/sbin/mariadbd: unknown variable 'y=2'\n" +
+		"2026-01-01  0:00:00 0 [ERROR] Aborting\n"
+	got := strings.Join(errorLines([]byte(log)), "|")
+	if want := "unknown variable 'x=1'.|/usr/sbin/mariadbd: unknown variable 'y=2'"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// BenchmarkClone times a fresh copy of a server's data.
+func BenchmarkClone(b *testing.B) {
+	w := open(b, newHome(b), Options{})
+	g := golden(b, w, key(findServer(b, "mariadb")))
+	for b.Loop() {
+		to, err := os.MkdirTemp(filepath.Join(w.data, "clones"), "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := w.clone(g, to); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.RemoveAll(to); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,409 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/server"
+)
+
+// How long a server may take to answer, and to shut down, before it is given up. Crash recovery and the flushing of a
+// large pool take long; a throwaway server on a clean copy does neither.
+const (
+	startTimeout = 2 * time.Minute
+	stopTimeout  = 2 * time.Minute
+)
+
+// StartOptions say how a server is started.
+type StartOptions struct {
+	Settings     []mycnf.Setting
+	DefaultsFile string // an option file the server reads instead of Settings
+	TCP          bool   // also listen on 127.0.0.1, on a free port; Addr is then that one
+	LogPath      string // where the server's error log is copied when it stops
+}
+
+// Timing is what a start took.
+type Timing struct {
+	Clone, Start time.Duration
+}
+
+// Server is a running throwaway server.
+type Server struct {
+	w        *Workspace
+	child    *child
+	binary   server.Binary
+	pageSize int
+	addr     mysqld.Addr
+	dir      string // runtime: socket, pid file, log, temporary files
+	data     string
+	keepData bool
+	logPath  string
+	stopped  sync.Once
+	stopErr  error
+	took     time.Duration
+}
+
+// Start clones a golden copy and starts a server on the clone. It returns once the server answers.
+func (w *Workspace) Start(ctx context.Context, g Golden, o StartOptions) (*Server, Timing, error) {
+	var t Timing
+	began := time.Now()
+	data, err := os.MkdirTemp(filepath.Join(w.data, "clones"), "")
+	if err != nil {
+		return nil, t, fmt.Errorf("cannot make a folder for the clone: %w", err)
+	}
+	if err := w.clone(g, data); err != nil {
+		return nil, t, errors.Join(err, os.RemoveAll(data))
+	}
+	t.Clone = time.Since(began)
+	began = time.Now()
+	s, err := w.launch(ctx, g.key, filepath.Join(data, "data"), o)
+	if err != nil {
+		return nil, t, errors.Join(err, os.RemoveAll(data))
+	}
+	t.Start = time.Since(began)
+	return s, t, nil
+}
+
+func (w *Workspace) clone(g Golden, to string) error {
+	if err := w.room(g); err != nil {
+		return err
+	}
+	if err := w.owner.own(to); err != nil {
+		return err
+	}
+	return cloneTree(filepath.Join(g.dir, "data"), filepath.Join(to, "data"), w.owner.own)
+}
+
+// room makes sure that a clone, and as much again for what the workload writes, fits.
+func (w *Workspace) room(g Golden) error {
+	need := g.bytes + w.need/2
+	if w.reflink {
+		need = w.need / 2
+	}
+	for _, dir := range []string{w.data, w.home} {
+		free, err := freeBytes(dir)
+		if err != nil {
+			return err
+		}
+		if free < need {
+			return fullError(dir, need, free)
+		}
+	}
+	return nil
+}
+
+// launch starts a server on a data folder and waits until it answers.
+func (w *Workspace) launch(ctx context.Context, k GoldenKey, data string, o StartOptions) (*Server, error) {
+	s, password, err := w.newServer(k, data, o)
+	if err != nil {
+		return nil, err
+	}
+	argv, err := w.command(s, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.run(ctx, argv, password); err != nil {
+		err = startError(k.Binary.Path, s.log(), err)
+		return nil, errors.Join(err, s.release())
+	}
+	return s, nil
+}
+
+func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server, mysqld.Secret, error) {
+	dir, err := os.MkdirTemp(w.run, "")
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot make a runtime folder: %w", err)
+	}
+	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath}
+	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
+		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
+			return nil, "", err
+		}
+	}
+	password := mysqld.Secret(rand.Text())
+	s.addr = mysqld.Addr{Network: "unix", Address: filepath.Join(dir, "sock"), User: "david", Password: password}
+	if o.TCP {
+		if s.addr.Network, s.addr.Address, err = freePort(); err != nil {
+			return nil, "", err
+		}
+	}
+	return s, password, nil
+}
+
+func mkdirIfMissing(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if os.IsExist(err) {
+		return nil
+	}
+	return err
+}
+
+// freePort asks the kernel for one. Another program can take it before the server does; the server then does not start.
+func freePort() (network, address string, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", fmt.Errorf("cannot find a free port: %w", err)
+	}
+	defer l.Close()
+	return "tcp", l.Addr().String(), nil
+}
+
+// command is the server's argv. What isolates it comes last, so that no setting can undo it; no secret is in it.
+func (w *Workspace) command(s *Server, o StartOptions) ([]string, error) {
+	b, err := w.reach(s.binary)
+	if err != nil {
+		return nil, err
+	}
+	argv := append([]string{}, b.Launch...)
+	if o.DefaultsFile != "" {
+		file, err := w.readable(s, o.DefaultsFile)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--defaults-file="+file)
+	} else {
+		argv = append(argv, "--no-defaults")
+	}
+	for _, set := range o.Settings {
+		argv = append(argv, option(set))
+	}
+	if b.Basedir != "" {
+		argv = append(argv, "--basedir="+b.Basedir)
+	}
+	return append(argv, s.isolation()...), nil
+}
+
+// readable copies an option file to where the server's user can read it.
+func (w *Workspace) readable(s *Server, file string) (string, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	copied := filepath.Join(s.dir, "my.cnf")
+	if err := os.WriteFile(copied, content, 0o600); err != nil {
+		return "", err
+	}
+	return copied, w.owner.own(copied)
+}
+
+func option(s mycnf.Setting) string {
+	if s.Value == "" {
+		return "--" + s.Name
+	}
+	return "--" + s.Name + "=" + s.Value
+}
+
+func (s *Server) log() string  { return filepath.Join(s.dir, "error.log") }
+func (s *Server) init() string { return filepath.Join(s.dir, "init.sql") }
+
+func (s *Server) isolation() []string {
+	args := []string{
+		"--datadir=" + s.data, "--socket=" + filepath.Join(s.dir, "sock"), "--pid-file=" + filepath.Join(s.dir, "pid"),
+		"--log-error=" + s.log(), "--tmpdir=" + filepath.Join(s.dir, "tmp"), "--init-file=" + s.init(), "--server-id=1",
+		fmt.Sprintf("--innodb-page-size=%d", s.pageSize),
+	}
+	if s.binary.Flavour == mycnf.MariaDB { // knows no NULL; an empty private folder serves as well
+		args = append(args, "--secure-file-priv="+filepath.Join(s.dir, "files"))
+	} else {
+		args = append(args, "--secure-file-priv=NULL", "--mysqlx=OFF")
+	}
+	if s.addr.Network == "unix" {
+		return append(args, "--skip-networking")
+	}
+	_, port, _ := strings.Cut(s.addr.Address, ":")
+	return append(args, "--skip-networking=0", "--bind-address=127.0.0.1", "--port="+port)
+}
+
+// run starts the process and waits until it answers. The file that holds the password is gone when it does.
+func (s *Server) run(ctx context.Context, argv []string, password mysqld.Secret) error {
+	if err := s.writeInit(password); err != nil {
+		return err
+	}
+	defer os.Remove(s.init())
+	out, err := os.Create(s.log()) // also what it prints before it opens its log
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := s.w.owner.own(s.log()); err != nil {
+		return err
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C"}
+	if s.child, err = s.w.spawn(cmd); err != nil {
+		return err
+	}
+	return s.await(ctx)
+}
+
+// writeInit writes the statements that set the password; they are not logged, being run by the server itself.
+func (s *Server) writeInit(password mysqld.Secret) error {
+	var sql strings.Builder
+	sql.WriteString("SET SESSION sql_log_bin=0;\n")
+	for _, host := range []string{"localhost", "127.0.0.1"} {
+		user := "'david'@'" + host + "'"
+		fmt.Fprintf(&sql, "CREATE USER IF NOT EXISTS %s IDENTIFIED BY '%s';\n", user, string(password))
+		fmt.Fprintf(&sql, "ALTER USER %s IDENTIFIED BY '%s';\n", user, string(password))
+		fmt.Fprintf(&sql, "GRANT ALL PRIVILEGES ON *.* TO %s WITH GRANT OPTION;\n", user)
+	}
+	if err := os.WriteFile(s.init(), []byte(sql.String()), 0o600); err != nil {
+		return err
+	}
+	return s.w.owner.own(s.init())
+}
+
+// await returns when the server answers, has ended, or takes too long.
+func (s *Server) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %s", startTimeout))
+	defer cancel()
+	var last error
+	for {
+		conn, err := mysqld.Open(ctx, s.addr)
+		if err == nil {
+			return conn.Close()
+		}
+		last = err
+		select {
+		case <-s.child.done:
+			cause, _ := s.child.exited()
+			return cause
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), last)
+		case <-time.After(30 * time.Millisecond):
+		}
+	}
+}
+
+// Addr is where the server listens, with the password of this start.
+func (s *Server) Addr() mysqld.Addr { return s.addr }
+
+// PID is the server's process.
+func (s *Server) PID() int { return s.child.cmd.Process.Pid }
+
+// Alive is nil while the server runs, else a *StartError that says how it ended.
+func (s *Server) Alive() error {
+	if cause, ended := s.child.exited(); ended {
+		return startError(s.binary.Path, s.log(), cause)
+	}
+	return nil
+}
+
+// Kill ends the server at once, as a crash would; its data stay until Stop.
+func (s *Server) Kill() error {
+	if err := unix.Kill(s.PID(), unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("cannot kill the server: %w", err)
+	}
+	<-s.child.done
+	return nil
+}
+
+// Stop shuts the server down, kills it where that takes too long or ctx ends, keeps its log, and drops its data. It
+// returns how long the shutdown took, and may be called more than once.
+func (s *Server) Stop(ctx context.Context) (time.Duration, error) {
+	s.stopped.Do(func() {
+		began := time.Now()
+		s.stopErr = errors.Join(s.shutdown(ctx), s.release())
+		s.took = time.Since(began)
+	})
+	return s.took, s.stopErr
+}
+
+func (s *Server) shutdown(ctx context.Context) error {
+	if _, ended := s.child.exited(); ended {
+		return nil
+	}
+	if err := unix.Kill(s.PID(), unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("cannot stop the server: %w", err)
+	}
+	select {
+	case <-s.child.done:
+		return nil
+	case <-ctx.Done():
+		return s.Kill()
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("the server did not shut down within %s and was killed", stopTimeout), s.Kill())
+	}
+}
+
+// release keeps the log and removes the folders.
+func (s *Server) release() error {
+	var err error
+	if s.child != nil {
+		if _, ended := s.child.exited(); !ended {
+			err = s.Kill()
+		}
+		err = errors.Join(err, s.w.journal.ended(s.PID()))
+	}
+	if s.logPath != "" {
+		err = errors.Join(err, keepLog(s.log(), s.logPath))
+	}
+	err = errors.Join(err, os.RemoveAll(s.dir))
+	if !s.keepData {
+		err = errors.Join(err, os.RemoveAll(filepath.Dir(s.data)))
+	}
+	return err
+}
+
+func keepLog(from, to string) error {
+	b, err := os.ReadFile(from)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot keep the server's log: %w", err)
+	}
+	return os.WriteFile(to, b, 0o644)
+}
+
+// reach makes a server's tree reachable for the user it runs as: where it is not, the tree is bound, read-only, into the
+// runtime folder.
+func (w *Workspace) reach(b server.Binary) (server.Binary, error) {
+	root := b.Root
+	if root == "" {
+		root = filepath.Dir(filepath.Dir(b.Path))
+	}
+	if !w.owner.switched || traversable(root) {
+		return b, nil
+	}
+	point := filepath.Join(w.run, "server")
+	if _, err := os.Stat(point); os.IsNotExist(err) {
+		if err := w.bind(root, point, unix.MS_RDONLY); err != nil {
+			return b, err
+		}
+	}
+	move := func(path string) string { return strings.ReplaceAll(path, root+"/", point+"/") }
+	moved := b
+	moved.Path, moved.Basedir = move(b.Path), move(b.Basedir)
+	moved.Launch = make([]string, len(b.Launch))
+	for i, arg := range b.Launch {
+		moved.Launch[i] = move(arg)
+	}
+	return moved, nil
+}
+
+// traversable tells whether everybody may enter a folder and those above it.
+func traversable(dir string) bool {
+	for ; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrDiskFull says that the data would not fit.
+var ErrDiskFull = errors.New("not enough disk space")
+
+// layoutVersion changes with the arrangement of the volume; one of another version is made anew: it holds only caches.
+const layoutVersion = "1"
+
+// spare is what is left free on the filesystem under the volume, in bytes.
+const spare = 1 << 30
+
+// mountVolume mounts $DAVID_HOME/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it is missing,
+// damaged, of another layout, or too small.
+func (w *Workspace) mountVolume(ctx context.Context) error {
+	mkfs, err := exec.LookPath("mkfs.xfs")
+	if err != nil {
+		return errors.New("mkfs.xfs is missing: apt-get install xfsprogs")
+	}
+	file := filepath.Join(w.home, "volume.xfs")
+	point := filepath.Join(w.run, "data")
+	if err := os.Mkdir(point, 0o755); err != nil {
+		return fmt.Errorf("cannot make a mount point: %w", err)
+	}
+	if err := w.journal.mount(point); err != nil {
+		return err
+	}
+	if _, err := os.Stat(file); err == nil {
+		if err = w.attach(file, point); err == nil {
+			return nil
+		}
+		fmt.Fprintf(w.log, "david: the volume %s is made anew: %v\n", file, err)
+		if err := unmount(point); err != nil {
+			return err
+		}
+	}
+	if err := w.makeVolume(ctx, mkfs, file); err != nil {
+		return errors.Join(err, os.RemoveAll(file))
+	}
+	if err := w.mountLoop(file, point); err != nil {
+		return errors.Join(err, os.RemoveAll(file))
+	}
+	w.useVolume(point)
+	return os.WriteFile(filepath.Join(point, "layout"), []byte(layoutVersion), 0o644)
+}
+
+// attach mounts an existing volume and makes sure that it can be used.
+func (w *Workspace) attach(file, point string) error {
+	if err := w.mountLoop(file, point); err != nil {
+		return err
+	}
+	version, err := os.ReadFile(filepath.Join(point, "layout"))
+	if err != nil || string(version) != layoutVersion {
+		return errors.New("it has another layout")
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(point, &st); err != nil {
+		return err
+	}
+	if size := int64(st.Blocks) * st.Bsize; size < w.need {
+		return fmt.Errorf("it has %d MiB, %d MiB are needed", size>>20, w.need>>20)
+	}
+	w.useVolume(point)
+	return nil
+}
+
+func (w *Workspace) useVolume(point string) {
+	w.data, w.reflink = point, true
+	w.layout = "XFS (reflink) on a loop device in a sparse file on " + fsType(w.home)
+}
+
+// makeVolume makes a file as large as the disk has room for; it takes space only as it fills.
+func (w *Workspace) makeVolume(ctx context.Context, mkfs, file string) error {
+	free, err := freeBytes(w.home)
+	if err != nil {
+		return err
+	}
+	if free-spare < w.need {
+		return fullError(w.home, w.need+spare, free)
+	}
+	if err := os.RemoveAll(file); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(free-spare), f.Close()); err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, mkfs, "-q", "-f", "-m", "reflink=1", file).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("mkfs.xfs: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func fullError(dir string, need, free int64) error {
+	return fmt.Errorf("%w: %d MiB are needed on the filesystem of %s, %d MiB are free; use fewer or smaller tables, or set DAVID_HOME to a larger disk",
+		ErrDiskFull, need>>20, dir, free>>20)
+}
+
+// mountLoop mounts a file through a loop device that goes away with its mount (or, before that, with david).
+func (w *Workspace) mountLoop(file, point string) error {
+	if err := detached(file); err != nil {
+		return err
+	}
+	backing, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer backing.Close()
+	loop, err := attachLoop(backing)
+	if err != nil {
+		return fmt.Errorf("cannot attach a loop device: %w", err)
+	}
+	defer loop.Close()
+	if err := unix.Mount(loop.Name(), point, "xfs", unix.MS_NODEV|unix.MS_NOSUID, "discard,nouuid"); err != nil {
+		return fmt.Errorf("cannot mount %s: %w", file, err)
+	}
+	return nil
+}
+
+// detached waits until no loop device has the file: two at once would destroy what is in it. The kernel takes one off a
+// moment after its mount is gone.
+func detached(file string) error {
+	for range 250 {
+		device, err := loopOf(file)
+		if err != nil || device == "" {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	device, err := loopOf(file)
+	return errors.Join(err, fmt.Errorf("%s is attached to %s already: detach it with losetup -d once nothing uses it", file, device))
+}
+
+func loopOf(file string) (string, error) {
+	devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return "", err
+	}
+	for _, d := range devices {
+		backing, err := os.ReadFile(d)
+		if err == nil && strings.TrimSuffix(string(backing), "\n") == file {
+			return "/dev/" + strings.Split(d, "/")[3], nil
+		}
+	}
+	return "", nil
+}
+
+// attachLoop attaches a file to a free loop device with direct I/O, so that pages are not cached twice.
+func attachLoop(backing *os.File) (*os.File, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	for range 16 { // another program can take the free device first
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, err
+		}
+		loop, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		config := unix.LoopConfig{Fd: uint32(backing.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO}}
+		err = unix.IoctlLoopConfigure(int(loop.Fd()), &config)
+		if err == nil {
+			return loop, nil
+		}
+		loop.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, err
+		}
+	}
+	return nil, unix.EBUSY
+}
+
+// freeBytes is what an ordinary user may still write on the filesystem of dir.
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, fmt.Errorf("cannot see how much of the disk of %s is free: %w", dir, err)
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}
+
+// fsType names the filesystem of a folder by its magic number (statfs(2)).
+func fsType(dir string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return "an unknown filesystem"
+	}
+	names := map[int64]string{unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "XFS", unix.BTRFS_SUPER_MAGIC: "Btrfs",
+		unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", 0x2fc12fc1: "ZFS"}
+	if name, ok := names[int64(st.Type)]; ok {
+		return name
+	}
+	return fmt.Sprintf("a filesystem of type %#x", st.Type)
+}
+
+func describe(dir string, reflink bool) string {
+	if reflink {
+		return fsType(dir) + ", reflink copies"
+	}
+	return fsType(dir) + ", sparse copies (no reflink)"
+}
