@@ -42,6 +42,7 @@ type Span struct {
 	Apply   Apply
 	Since   Version // zero: since before the versions david knows
 	Until   Version // the first version without it; zero: still there
+	About   bool    // Until is not known exactly; what is told of it must say so
 	Ignored bool    // from Until on, the server takes the name, warns, and does nothing
 }
 
@@ -156,31 +157,39 @@ func (x Variable) replacements(f Flavour, v Version) []string {
 	return names
 }
 
-// missing tells in which way a variable is absent.
+// missing tells in which way a variable is absent: it comes later, it is gone, or it never was.
 func (x Variable) missing(f Flavour, v Version) string {
-	last, next := Version{}, Version{}
-	ignored, any := false, false
+	var last, next Span
 	for _, s := range x.Spans {
 		if !s.covers(f) {
 			continue
 		}
-		any = true
-		if s.gone(v) && s.Until.Compare(last) > 0 {
-			last, ignored = s.Until, s.Ignored
+		if s.gone(v) && s.Until.Compare(last.Until) > 0 {
+			last = s
 		}
-		if v.Compare(s.Since) < 0 && (next == Version{} || s.Since.Compare(next) < 0) {
-			next = s.Since
+		if v.Compare(s.Since) < 0 && (next.Flavour == "" || s.Since.Compare(next.Since) < 0) {
+			next = s
 		}
 	}
 	switch {
-	case !any:
-		return "does not exist in " + f.title()
-	case next != Version{}:
-		return fmt.Sprintf("exists in %s only from %s on", f.title(), next)
-	case ignored:
-		return fmt.Sprintf("removed in %s %d.%d (the server takes the name, warns and ignores it)", f.title(), last.Major, last.Minor)
+	case next.Flavour != "":
+		return fmt.Sprintf("exists in %s only from %s on", f.title(), next.Since)
+	case last.Flavour != "":
+		return last.end(f)
 	}
-	return fmt.Sprintf("removed in %s %d.%d", f.title(), last.Major, last.Minor)
+	return "does not exist in " + f.title()
+}
+
+// end tells how a span ended.
+func (s Span) end(f Flavour) string {
+	if s.About {
+		return fmt.Sprintf("removed in %s after 8.4, by 9.7 at the latest", f.title())
+	}
+	text := fmt.Sprintf("removed in %s %d.%d", f.title(), s.Until.Major, s.Until.Minor)
+	if s.Ignored {
+		text += " (the server takes the name, warns and ignores it)"
+	}
+	return text
 }
 
 func (f Flavour) title() string {
@@ -276,6 +285,8 @@ func (s *Span) bound(word string) (err error) {
 	switch {
 	case word == "ignored":
 		s.Ignored = true
+	case word == "about":
+		s.About = true
 	case word == "percona":
 		s.Flavour = Percona
 	case strings.HasSuffix(word, "+"):

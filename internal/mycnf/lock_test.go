@@ -2,6 +2,7 @@ package mycnf
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,6 +55,9 @@ func TestCompareLock(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
+	if !slices.IsSorted(ownPerStart()) {
+		t.Fatal("ownPerStart is searched, and must be sorted")
+	}
 	for _, r := range recordings() {
 		if got := Diff(recorded(t, r.file+"-a.tsv"), recorded(t, r.file+"-b.tsv")); len(got) != 0 {
 			t.Errorf("two starts of one configuration of %s differ: %v", r.file, got)

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// sysctls are the kernel settings that matter to a database.
+func sysctls() []string {
+	return []string{
+		"vm.swappiness", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes",
+		"vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs", "vm.vfs_cache_pressure", "vm.overcommit_memory",
+		"vm.overcommit_ratio", "vm.max_map_count", "vm.nr_hugepages", "vm.zone_reclaim_mode", "fs.aio-max-nr", "fs.file-max",
+		"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", "kernel.numa_balancing",
+	}
+}
+
+// kernelFiles are settings that are no sysctls: name and file.
+func kernelFiles() map[string]string {
+	return map[string]string{
+		"transparent_hugepage":        "sys/kernel/mm/transparent_hugepage/enabled",
+		"transparent_hugepage.defrag": "sys/kernel/mm/transparent_hugepage/defrag",
+		"clocksource":                 "sys/devices/system/clocksource/clocksource0/current_clocksource",
+		"cpu.governor":                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+	}
+}
+
+// readKernel reads the settings. One that this kernel does not have is left out.
+func (m machine) readKernel(f *Facts) {
+	files := kernelFiles()
+	for _, name := range sysctls() {
+		files[name] = filepath.Join("proc/sys", strings.ReplaceAll(name, ".", "/"))
+	}
+	f.Kernels = map[string]string{}
+	for name, path := range files {
+		text, err := m.text(path)
+		switch {
+		case err == nil:
+			f.Kernels[name] = selected(text)
+		case !errors.Is(err, fs.ErrNotExist):
+			f.note(name, err)
+		}
+	}
+}
+
+// CPUTimes is what the machine's CPUs have done since it started, in seconds of CPU time over all CPUs.
+type CPUTimes struct {
+	Total float64
+	Steal float64 // wanted, and given to other guests by the hypervisor
+	Idle  float64 // idle, or waiting for I/O
+}
+
+// ReadCPUTimes takes a snapshot of /proc/stat.
+func ReadCPUTimes() (CPUTimes, error) {
+	return machine{root: "/"}.cpuTimes()
+}
+
+func (m machine) cpuTimes() (CPUTimes, error) {
+	proc, err := m.proc()
+	if err != nil {
+		return CPUTimes{}, fmt.Errorf("cannot read CPU times: %w", err)
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		return CPUTimes{}, fmt.Errorf("cannot read CPU times: %w", err)
+	}
+	c := stat.CPUTotal // guest time is part of user time, so it is not added
+	return CPUTimes{
+		Total: c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal,
+		Steal: c.Steal,
+		Idle:  c.Idle + c.Iowait,
+	}, nil
+}
+
+// StealShare is the share of all CPU time between two snapshots that the hypervisor gave to others: 0 to 1.
+func StealShare(before, after CPUTimes) float64 {
+	total, steal := after.Total-before.Total, after.Steal-before.Steal
+	if total <= 0 || steal <= 0 {
+		return 0
+	}
+	return min(steal/total, 1)
+}
