@@ -23,6 +23,15 @@ func ladderAlt(rows []stats.Row) string {
 	return "Bar chart of transactions/s by step: " + strings.Join(parts, "; ")
 }
 
+func runsAlt(d Data) string {
+	return "Bar chart of transactions/s by run: " + perRun(d, func(t result.Trial) string {
+		if ok, _ := t.Valid(); !ok {
+			return "invalid"
+		}
+		return number(t.TPS)
+	})
+}
+
 // seriesAlt tells the range of a value over the measured seconds of each run.
 func seriesAlt(d Data, unit string, span func(result.Trial) (lo, hi float64)) string {
 	return "Line chart over seconds, ranges while measuring: " + perRun(d, func(t result.Trial) string {

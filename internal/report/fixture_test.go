@@ -85,20 +85,20 @@ func fixturePoints(rng *rand.Rand, tps, scale float64) []result.Point {
 	return points
 }
 
-// fixtureHistogram spreads n transactions log-normally over sysbench's buckets, 128 to a factor of ten.
+// fixtureHistogram spreads n transactions log-normally over sysbench's buckets, 1,023 from 0.001 to 100,000 ms.
 func fixtureHistogram(rng *rand.Rand, n int64, scale float64) []result.Bucket {
 	counts := map[int]int64{}
 	least, most := math.MaxInt, math.MinInt
 	for range n {
 		ms := scale * math.Exp(0.32*rng.NormFloat64()+0.9*max(0, rng.NormFloat64()-2.2))
-		i := int(math.Floor(math.Log10(ms) * 128))
+		i := int(math.Floor((math.Log10(ms) + 3) * 1023 / 8))
 		counts[i]++
 		least, most = min(least, i), max(most, i)
 	}
 	var h []result.Bucket
 	for i := least; i <= most; i++ {
 		if counts[i] > 0 {
-			h = append(h, result.Bucket{Ms: math.Round(1000*math.Pow(10, float64(i)/128)) / 1000, Count: counts[i]})
+			h = append(h, result.Bucket{Ms: math.Round(1000*math.Pow(10, float64(i)*8/1023-3)) / 1000, Count: counts[i]})
 		}
 	}
 	return h

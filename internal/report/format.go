@@ -70,6 +70,15 @@ func size(bytes int64) string {
 	return trimmed(x, 1) + " " + units[i]
 }
 
+// readable adds the size to a variable's value that is a whole number of MiB: "134217728 (128 MiB)".
+func readable(value string) string {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n <= 0 || n%(1<<20) != 0 {
+		return value // no number of bytes one would rather read as a size
+	}
+	return value + " (" + size(n) + ")"
+}
+
 // trimmed formats x with at most that many digits after the point.
 func trimmed(x float64, digits int) string {
 	scale := math.Pow10(digits)
@@ -84,9 +93,28 @@ func duration(seconds float64) string {
 	return trimmed(seconds/60, 1) + " min"
 }
 
-func describe(w result.Workload) string {
-	return fmt.Sprintf("%s, %s x %s rows, %s, %d s after %d s of warm-up, rand-type %s",
-		w.Name, plural(w.Tables, "table"), integer(int64(w.TableSize)), plural(w.Threads, "thread"), w.Seconds, w.Warmup, w.RandType)
+// describe says what was run; workloads that differ in their threads only are one line.
+func describe(workloads []result.Workload) []string {
+	threads := map[result.Workload][]string{}
+	var kinds []result.Workload
+	for _, w := range workloads {
+		kind := w
+		kind.Threads = 0
+		if threads[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		threads[kind] = append(threads[kind], strconv.Itoa(w.Threads))
+	}
+	var lines []string
+	for _, w := range kinds {
+		noun := " threads"
+		if len(threads[w]) == 1 && threads[w][0] == "1" {
+			noun = " thread"
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s x %s rows, %s, %d s after %d s of warm-up, rand-type %s", w.Name,
+			plural(w.Tables, "table"), integer(int64(w.TableSize)), strings.Join(threads[w], ", ")+noun, w.Seconds, w.Warmup, w.RandType))
+	}
+	return lines
 }
 
 func serverName(s result.Server) string {

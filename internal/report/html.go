@@ -30,19 +30,19 @@ var chartScript string
 
 // page is what assets/page.html is filled with.
 type page struct {
-	ID, Subject, Note, Best, Cnf                  string
-	Head                                          headline
-	Tune                                          bool
-	Cards                                         []card
-	LadderChart, TPSChart, P95Chart, LatencyChart chart
-	Runs                                          []run
-	Steps                                         []step
-	Remarks, Caveats                              []string
-	Ladder, Trials, Changes                       table
-	Machine, Method, Gates                        table
-	Policy                                        string
-	Style                                         template.CSS
-	Chart, Script, JSON                           template.JS
+	ID, Subject, Note, Best, Cnf               string
+	Head                                       headline
+	Tune                                       bool
+	Cards                                      []card
+	BarChart, TPSChart, P95Chart, LatencyChart chart
+	Runs                                       []run
+	Steps                                      []step
+	Remarks, Caveats                           []string
+	Ladder, Trials, Changes                    table
+	Machine, Method, Gates                     table
+	Policy                                     string
+	Style                                      template.CSS
+	Chart, Script, JSON                        template.JS
 }
 
 // card is a figure of the headline's neighbourhood.
@@ -97,19 +97,30 @@ func newPage(d Data) (page, error) {
 		Policy:       policy(pageStyle, library, pageScript),
 		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}
-	p.Note = p.Caveats[0]
-	p.Cards = benchCards(d)
 	if p.Tune {
 		p.fillTune(d)
+	} else {
+		p.fillBench(d)
 	}
 	return p, nil
+}
+
+// mostBars is how many runs of a bench one can read as bars.
+const mostBars = 40
+
+// fillBench adds what only a bench has.
+func (p *page) fillBench(d Data) {
+	p.Cards = benchCards(d)
+	if n := len(d.Trials); n > 1 && n <= mostBars {
+		p.BarChart = chart{"bars", "Throughput of each run", runsAlt(d)}
+	}
 }
 
 // fillTune adds what only a tune has.
 func (p *page) fillTune(d Data) {
 	rows := stats.Ladder(d.Arms, d.Trials)
-	p.Ladder, p.Remarks = ladderTable(rows), remarks(rows)
-	p.LadderChart = chart{"ladder", "Throughput of each step", ladderAlt(rows)}
+	p.Ladder, p.Remarks, p.Note = ladderTable(rows), remarks(rows), p.Caveats[0]
+	p.BarChart = chart{"bars", "Throughput of each step", ladderAlt(rows)}
 	if best, ok := bestRow(d, rows); ok {
 		p.Best, p.Changes = best.Arm, changeTable(changes(d.Arms, best.Arm))
 		p.Cards = tuneCards(d, rows, best)
@@ -136,10 +147,7 @@ func hash(s string) string {
 
 func subject(d Data) string {
 	parts := []string{serverName(d.Experiment.Server) + " (" + target(d.Experiment) + ")"}
-	for _, w := range d.Experiment.Workloads {
-		parts = append(parts, describe(w))
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, describe(d.Experiment.Workloads)...), "; ")
 }
 
 func tuneCards(d Data, rows []stats.Row, best stats.Row) []card {
@@ -175,17 +183,27 @@ func timeCard(d Data) []card {
 		fmt.Sprintf("%s, %.0f %%", duration(d.Finish.WallSeconds), 100*d.Finish.Utilisation)}}
 }
 
-// benchCards shows the figures of the first valid run.
+// benchCards shows the figures of the fastest valid run.
 func benchCards(d Data) []card {
-	for _, t := range d.Trials {
-		if ok, _ := t.Valid(); ok {
-			return append([]card{
-				{"queries/s", number(t.QPS)}, {"latency p50 / p95 / p99, ms", number(t.Latency.P50) + " / " + number(t.Latency.P95) + " / " + number(t.Latency.P99)},
-				{"stalls", plural(t.Stalls, "second")},
-			}, timeCard(d)...)
+	fastest := -1
+	for i, t := range d.Trials {
+		if ok, _ := t.Valid(); ok && (fastest < 0 || t.TPS > d.Trials[fastest].TPS) {
+			fastest = i
 		}
 	}
-	return timeCard(d)
+	if fastest < 0 {
+		return timeCard(d)
+	}
+	t, of := d.Trials[fastest], ""
+	if len(d.Trials) > 1 {
+		of = " of " + trialLabels(d)[fastest]
+	}
+	l := t.Latency
+	return append([]card{
+		{"queries/s" + of, number(t.QPS)},
+		{"latency p50 / p95 / p99, ms" + of, number(l.P50) + " / " + number(l.P95) + " / " + number(l.P99)},
+		{"stalls" + of, plural(t.Stalls, "second")},
+	}, timeCard(d)...)
 }
 
 // shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell apart.

@@ -112,12 +112,12 @@ func TestHeadline(t *testing.T) {
 	stalled := Data{Experiment: result.Experiment{Kind: "bench"}, Finish: &result.Finish{}}
 	for want, d := range map[string]Data{
 		"1.52x the control's throughput: 781 against 513 transactions/s":                                                  tuneFixture(),
-		"No significant gain over the control: 513.10 transactions/s, p95 12.19 ms":                                       tie,
+		"No significant gain over the control: 513.10 transactions/s, p95 12.30 ms":                                       tie,
 		"1.52x the control's throughput: 781 against 513 transactions/s (interrupted: only what was measured until then)": cut,
 		"No verdict: the control has no valid run (row counts: 999 of 1000)":                                              invalid,
 		"1.52x the control's throughput: 781 against 513 transactions/s; unsafe: measured without sync_binlog=0":          unsafe,
 		"No result: no run is valid": stalled,
-		"716.23 transactions/s, p95 35.87 ms, with 16 threads (2 runs, 711.50 to 721.00 transactions/s, no interval), the most of 3 workloads": benchFixture(),
+		"716.23 transactions/s, p95 35.59 ms, with 16 threads (2 runs, 711.50 to 721.00 transactions/s, no interval), the most of 3 workloads": benchFixture(),
 	} {
 		if got := Headline(d); got != want {
 			t.Errorf("headline is %q\n            want %q", got, want)
@@ -155,16 +155,17 @@ func TestChangesAddUpAlongTheChain(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	for got, want := range map[string]string{
-		number(2244.84):                        "2,244.84",
-		number(-1234567.5):                     "-1,234,567.50",
-		number(0):                              "0.00",
-		round(999.6):                           "1,000",
-		times(0):                               "-",
-		times(1.523):                           "1.52x",
-		size(140 << 30):                        "140 GiB",
-		size(1536):                             "1.5 KiB",
-		duration(318.4):                        "5.3 min",
-		plural(1, "run") + plural(2000, "run"): "1 run2,000 runs",
+		number(2244.84):    "2,244.84",
+		number(-1234567.5): "-1,234,567.50",
+		number(0):          "0.00",
+		round(999.6):       "1,000",
+		times(0):           "-",
+		times(1.523):       "1.52x",
+		size(140 << 30):    "140 GiB",
+		size(1536):         "1.5 KiB",
+		readable("134217728") + readable("0") + readable("ON"): "134217728 (128 MiB)0ON",
+		duration(318.4):                                     "5.3 min",
+		plural(1, "run") + plural(2000, "run"):              "1 run2,000 runs",
 		command([]string{"david", "", "it's", "--set=a=b"}): `david '' 'it'\''s' --set=a=b`,
 	} {
 		if got != want {

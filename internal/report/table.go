@@ -20,8 +20,8 @@ func left(head string) column  { return column{head, ""} }
 func right(head string) column { return column{head, "num"} }
 
 // pairs is a table of names and values.
-func pairs(name, head string, rows ...[]string) table {
-	return table{name, []column{left(head), left("")}, rows}
+func pairs(name string, rows ...[]string) table {
+	return table{name, []column{left("what"), left("value")}, rows}
 }
 
 func (t table) add(cells ...string) table {

@@ -51,7 +51,7 @@ func trialTable(d Data) table {
 		left("run"), right("transactions/s"), right("queries/s"), right("latency min, ms"), right("latency avg, ms"),
 		right("latency p50, ms"), right("latency p95, ms"), right("latency p99, ms"), right("latency max, ms"),
 		right("stddev over seconds, tps"), right("errors"), right("reconnects"), right("stalls, s"), right("measured, s"),
-		{"gates", "verdict"}}, nil}
+		left("gates")}, nil}
 	labels := trialLabels(d)
 	for i, x := range d.Trials {
 		l := x.Latency
@@ -146,7 +146,7 @@ func changeTable(list []change) table {
 	t := table{"Effective variables that differ from the control", []column{
 		left("variable"), right("control"), right("best"), left("step"), left("why")}, nil}
 	for _, c := range list {
-		t = t.add(c.Name, c.Before, c.After, c.Step, c.Reason)
+		t = t.add(c.Name, readable(c.Before), readable(c.After), c.Step, c.Reason)
 	}
 	return t
 }
@@ -155,7 +155,7 @@ func changeTable(list []change) table {
 func diffTable(a result.Arm) table {
 	t := table{"What " + a.Name + " changed", []column{left("variable"), right("before"), right("after"), left("why")}, nil}
 	for _, diff := range a.Diff {
-		t = t.add(diff.Name, diff.Before, diff.After, reason(a, diff.Name))
+		t = t.add(diff.Name, readable(diff.Before), readable(diff.After), reason(a, diff.Name))
 	}
 	return t
 }
@@ -171,7 +171,7 @@ func settingTable(a result.Arm) table {
 
 func machineTable(d Data) table {
 	h := d.Experiment.Host
-	t := pairs("The machine", "part", []string{"operating system", h.OS}, []string{"kernel", h.Kernel + " " + h.Arch})
+	t := pairs("The machine", []string{"operating system", h.OS}, []string{"kernel", h.Kernel + " " + h.Arch})
 	if h.Virt != "" {
 		t = t.add("virtualisation", h.Virt)
 	}
@@ -199,14 +199,14 @@ func sortedKeys(m map[string]string) []string {
 
 func methodTable(d Data) table {
 	e := d.Experiment
-	t := pairs("How it was measured", "part", []string{"experiment", e.ID}, []string{"started", e.Created.UTC().Format("2006-01-02 15:04:05 UTC")},
+	t := pairs("How it was measured", []string{"experiment", e.ID}, []string{"started", e.Created.UTC().Format("2006-01-02 15:04:05 UTC")},
 		[]string{"command", command(e.Argv)}, []string{"david", e.David}, []string{"sysbench", e.Sysbench})
 	t = t.add("server", strings.Trim(serverName(e.Server)+", "+e.Server.Comment, ", ")).add("target", target(e))
 	if e.Server.SHA256 != "" {
 		t = t.add("server's binary", e.Server.Path+", sha256 "+e.Server.SHA256)
 	}
-	for _, w := range e.Workloads {
-		t = t.add("workload", describe(w))
+	for _, line := range describe(e.Workloads) {
+		t = t.add("workload", line)
 	}
 	t = t.add("load", "closed loop")
 	if d.Finish != nil {

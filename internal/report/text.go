@@ -14,8 +14,8 @@ func Text(w io.Writer, d Data) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n\n%s\n", Headline(d), d.Experiment.ID)
 	fmt.Fprintf(&b, "%s (%s), sysbench %s\n", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)
-	for _, wl := range d.Experiment.Workloads {
-		fmt.Fprintln(&b, describe(wl))
+	for _, line := range describe(d.Experiment.Workloads) {
+		fmt.Fprintln(&b, line)
 	}
 	b.WriteString("\n")
 	if tuned(d) {

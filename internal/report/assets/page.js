@@ -9,12 +9,13 @@
   const boxes = [...document.querySelectorAll('#pick input')];
   const labelOf = i => boxes[i].parentElement.textContent;
   const shown = () => boxes.filter(b => b.checked).map(b => Number(b.value));
+  const tune = doc.ladder.length > 0;
   const best = doc.finish?.best ?? doc.ladder.findLast(r => r.kept)?.arm ?? 'control';
 
   // Series differ by colour and by dash, so that neither alone has to tell them apart.
   const dashes = [[], [9, 4], [2, 3], [9, 3, 2, 3]];
   function look(i) {
-    const arm = doc.trials[i].arm, tune = doc.ladder.length > 0;
+    const arm = doc.trials[i].arm;
     if (tune && arm === best && best !== 'control') return {series: 's1', dash: [], width: 2.25};
     if (tune && arm === 'control') return {series: 's0', dash: [], width: 1.75};
     return {series: 's' + (tune ? 2 + i % 5 : 1 + i % 6), dash: dashes[(tune ? 1 + i : i) % 4], width: 1.75};
@@ -41,6 +42,17 @@
       plugins: {legend: {display: false}, tooltip: {callbacks: {title}}}};
   }
 
+  // upright draws a dashed line from the top to the bottom of a chart, where at lies in it.
+  function upright(ctx, at, area, stroke) {
+    if (!(at >= area.left && at <= area.right)) return;
+    ctx.strokeStyle = stroke;
+    ctx.setLineDash([4, 4]);
+    ctx.beginPath();
+    ctx.moveTo(at, area.top);
+    ctx.lineTo(at, area.bottom);
+    ctx.stroke();
+  }
+
   // warmUp shades the seconds that are not part of the result.
   const warmUp = {
     id: 'warmUp',
@@ -58,24 +70,26 @@
     }};
   function overTime(text, value) {
     const x = axis('seconds', {type: 'linear', min: 0, bounds: 'data'});
+    x.ticks.includeBounds = false;
     return {type: 'line', plugins: [warmUp], options: options(x, axis(text, {beginAtZero: true}), at => 'second ' + at[0].parsed.x),
       data: {datasets: shown().map(i => line(i, (doc.trials[i].points ?? []).map(p => ({x: p.second, y: value(p)}))))}};
   }
 
-  // The histogram's buckets are 1.8 % wide, 128 to a factor of ten; 4 of them together are a line one can read.
-  const perDecade = 32;
+  // sysbench divides 0.001 to 100,000 ms into 1,023 steps of equal ratio (1.8 %); 4 of them together are a line one can read.
+  const perDecade = 1023 / 8, together = 4;
+  const msOf = bucket => 10 ** (bucket / perDecade - 3);
   function shares(trial) {
     const bins = new Map();
     let total = 0;
     for (const {ms, count} of trial.histogram ?? []) {
-      const bin = Math.floor(Math.log10(ms) * perDecade + 1e-6);
+      const bin = Math.floor(Math.round((Math.log10(ms) + 3) * perDecade) / together);
       bins.set(bin, (bins.get(bin) ?? 0) + count);
       total += count;
     }
     if (total === 0) return [];
     const first = Math.min(...bins.keys()), last = Math.max(...bins.keys());
     return Array.from({length: last - first + 3}, (_, n) => first - 1 + n)
-      .map(bin => ({x: 10 ** ((bin + 0.5) / perDecade), y: 100 * (bins.get(bin) ?? 0) / total}));
+      .map(bin => ({x: msOf((bin + 0.5) * together - 0.5), y: 100 * (bins.get(bin) ?? 0) / total}));
   }
   // p95 marks the 95th percentile of each run.
   const p95 = {
@@ -84,14 +98,7 @@
       const {ctx, chartArea: area, scales: {x}} = chart;
       ctx.save();
       for (const i of shown()) {
-        const at = x.getPixelForValue(doc.trials[i].latency_ms.p95);
-        if (!(at >= area.left && at <= area.right)) continue;
-        ctx.strokeStyle = colour(look(i).series);
-        ctx.setLineDash([3, 3]);
-        ctx.beginPath();
-        ctx.moveTo(at, area.top);
-        ctx.lineTo(at, area.bottom);
-        ctx.stroke();
+        upright(ctx, x.getPixelForValue(doc.trials[i].latency_ms.p95), area, colour(look(i).series));
       }
       ctx.restore();
     }};
@@ -103,56 +110,58 @@
       data: {datasets: shown().map(i => line(i, shares(doc.trials[i])))}};
   }
 
-  // A bar is coloured by what became of the step; its end says the number, so that the colour says nothing alone.
+  // The bars are the steps of a tune, the runs of a bench. A bar is coloured by what became of the step, and its end says
+  // so too, as colours say nothing to some.
+  const failed = t => t.gates?.some(g => !g.ok);
+  const bars = tune ? doc.ladder
+    : doc.trials.map((t, i) => ({arm: labelOf(i), tps: failed(t) ? 0 : t.tps, verdict: failed(t) ? 'invalid' : 'control'}));
+  const barsHeight = 60 + 36 * bars.length;
   function barColour(row) {
     if (row.kept) return colour('gain');
     return colour(row.verdict === 'slower' ? 'bad' : 'bar');
   }
+  function barText(row) {
+    if (!(row.tps > 0)) return row.verdict;
+    const parts = [fixed(row.tps, 0)];
+    if (row.ratio_control) parts.push(fixed(row.ratio_control) + 'x');
+    if (row.verdict === 'faster' && !row.kept) parts.push('not kept');
+    if (row.verdict === 'tie' || row.verdict === 'slower' || row.verdict === 'invalid') parts.push(row.verdict);
+    return parts.join('  ');
+  }
   const barLabels = {
     id: 'barLabels',
     afterDatasetsDraw(chart) {
-      const {ctx, scales: {x, y}} = chart, control = doc.ladder.find(r => r.verdict === 'control');
+      const {ctx, chartArea: area, scales: {x, y}} = chart, control = doc.ladder.find(r => r.verdict === 'control');
       ctx.save();
       ctx.font = '600 12px ' + Chart.defaults.font.family;
       ctx.textBaseline = 'middle';
-      doc.ladder.forEach((row, n) => {
-        const text = row.tps ? fixed(row.tps, 0) + (row.ratio_control ? '  ' + fixed(row.ratio_control) + 'x' : '') : row.verdict;
-        ctx.fillStyle = colour(row.tps ? 'ink' : 'soft');
-        ctx.fillText(text, x.getPixelForValue(row.tps) + 6, y.getPixelForValue(n));
+      bars.forEach((row, n) => {
+        ctx.fillStyle = colour(row.tps > 0 ? 'ink' : 'soft');
+        ctx.fillText(barText(row), x.getPixelForValue(row.tps) + 6, y.getPixelForValue(n));
       });
-      if (control) {
-        const at = x.getPixelForValue(control.tps);
-        ctx.strokeStyle = colour('soft');
-        ctx.setLineDash([4, 4]);
-        ctx.beginPath();
-        ctx.moveTo(at, chart.chartArea.top);
-        ctx.lineTo(at, chart.chartArea.bottom);
-        ctx.stroke();
-      }
+      if (control) upright(ctx, x.getPixelForValue(control.tps), area, colour('soft'));
       ctx.restore();
     }};
-  function ladder() {
-    byId('ladder-box').style.height = 60 + 36 * doc.ladder.length + 'px';
-    const most = Math.max(1, ...doc.ladder.map(r => r.tps));
-    const x = axis('transactions/s; the dashed line is the control', {beginAtZero: true, max: most * 1.3, grace: 0});
+  function side() {
+    byId('bars-box').style.height = barsHeight + 'px';
+    const most = Math.max(1, ...bars.map(r => r.tps)), narrow = innerWidth < 600;
+    const x = axis('transactions/s' + (tune ? '; the dashed line is the control' : ''), {beginAtZero: true, max: most * (narrow ? 1.8 : 1.3)});
+    x.ticks.includeBounds = false;
     const y = axis('', {title: {display: false}, grid: {display: false}, ticks: {color: colour('ink'), autoSkip: false}});
-    const o = options(x, y, at => at[0].label);
-    x.ticks.callback = v => v <= most * 1.1 ? fixed(v, 0) : '';
     return {type: 'bar', plugins: [barLabels],
-      options: {...o, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
-      data: {labels: doc.ladder.map(r => r.arm), datasets: [{label: 'transactions/s', data: doc.ladder.map(r => r.tps),
-        backgroundColor: doc.ladder.map(barColour), barThickness: 20, borderRadius: 2}]}};
+      options: {...options(x, y, at => at[0].label), indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
+      data: {labels: bars.map(r => r.arm), datasets: [{label: 'transactions/s', data: bars.map(r => r.tps),
+        backgroundColor: bars.map(barColour), barThickness: 20, borderRadius: 2}]}};
   }
 
   const configs = {
-    ladder, latency,
+    bars: side, latency,
     tps: () => overTime('transactions/s', p => p.tps),
     p95: () => overTime('p95, ms', p => p.p95_ms || null),
   };
   // rows are the numbers of a chart for those who read tables.
   const rows = {
-    ladder: () => [['step', 'transactions/s', 'to control', 'verdict'],
-      ...doc.ladder.map(r => [r.arm, r.tps ? fixed(r.tps) : '-', r.ratio_control ? fixed(r.ratio_control) + 'x' : '-', r.verdict])],
+    bars: () => [[tune ? 'step' : 'run', 'transactions/s'], ...bars.map(r => [r.arm, r.tps > 0 ? fixed(r.tps) : r.verdict])],
     tps: () => series('second', 'tps'), p95: () => series('second', 'p95'), latency: () => series('ms, about', 'latency'),
   };
   function series(head, id) {
@@ -200,7 +209,7 @@
   addEventListener('beforeprint', () => {
     document.documentElement.dataset.theme = 'print';
     draw();
-    for (const [id, chart] of Object.entries(charts)) chart.resize(680, id === 'ladder' ? 60 + 36 * doc.ladder.length : 240);
+    for (const [id, chart] of Object.entries(charts)) chart.resize(680, id === 'bars' ? barsHeight : 240);
   });
   addEventListener('afterprint', () => {
     delete document.documentElement.dataset.theme;
