@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -62,7 +63,7 @@ func newBrowser(t *testing.T) *browser {
 	})
 	b := &browser{ctx: ctx}
 	chromedp.ListenTarget(ctx, b.listen)
-	b.run(t, network.Enable(), runtime.Enable())
+	b.run(t, network.Enable(), runtime.Enable(), log.Enable())
 	return b
 }
 
@@ -77,6 +78,8 @@ func (b *browser) listen(event any) {
 		for _, arg := range e.Args {
 			b.complaints = append(b.complaints, fmt.Sprintf("console.%s: %s", e.Type, arg.Value))
 		}
+	case *log.EventEntryAdded: // what the browser itself says: a breach of the page's policy, a file not found
+		b.complaints = append(b.complaints, e.Entry.Text)
 	case *network.EventRequestWillBeSent:
 		b.requests = append(b.requests, e.Request.URL)
 	}

@@ -69,7 +69,8 @@
       ctx.restore();
     }};
   function overTime(text, value) {
-    const x = axis('seconds', {type: 'linear', min: 0, bounds: 'data'});
+    const last = Math.max(1, ...shown().map(i => doc.trials[i].points?.at(-1)?.second ?? 0));
+    const x = axis('seconds', {type: 'linear', min: 0, max: last});
     x.ticks.includeBounds = false;
     return {type: 'line', plugins: [warmUp], options: options(x, axis(text, {beginAtZero: true}), at => 'second ' + at[0].parsed.x),
       data: {datasets: shown().map(i => line(i, (doc.trials[i].points ?? []).map(p => ({x: p.second, y: value(p)}))))}};
@@ -145,7 +146,7 @@
   function side() {
     byId('bars-box').style.height = barsHeight + 'px';
     const most = Math.max(1, ...bars.map(r => r.tps)), narrow = innerWidth < 600;
-    const x = axis('transactions/s' + (tune ? '; the dashed line is the control' : ''), {beginAtZero: true, max: most * (narrow ? 1.8 : 1.3)});
+    const x = axis('transactions/s' + (tune ? '; the dashed line is the control' : ''), {beginAtZero: true, max: most * (narrow ? 2.6 : 1.35)});
     x.ticks.includeBounds = false;
     const y = axis('', {title: {display: false}, grid: {display: false}, ticks: {color: colour('ink'), autoSkip: false}});
     return {type: 'bar', plugins: [barLabels],
@@ -205,14 +206,19 @@
   document.querySelectorAll('.alt').forEach(d => d.addEventListener('toggle', () => fillTable(d)));
   boxes.forEach(b => b.addEventListener('change', draw));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
-  // Paper is white and 180 mm wide, whatever the screen is.
+  // Paper is white and 180 mm wide, whatever the screen is, and nobody can open a step on it.
+  const steps = [...document.querySelectorAll('#configuration-section details')];
+  let opened = [];
   addEventListener('beforeprint', () => {
     document.documentElement.dataset.theme = 'print';
+    opened = steps.filter(d => !d.open);
+    opened.forEach(d => { d.open = true; });
     draw();
     for (const [id, chart] of Object.entries(charts)) chart.resize(680, id === 'bars' ? barsHeight : 240);
   });
   addEventListener('afterprint', () => {
     delete document.documentElement.dataset.theme;
+    opened.forEach(d => { d.open = false; });
     draw();
   });
   draw();
