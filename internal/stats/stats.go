@@ -36,9 +36,13 @@ func StdDev(xs []float64) float64 {
 }
 
 // GeoMean returns the geometric mean of xs, the mean that suits ratios; 0 where there are none or one is not positive.
+// That of one number is this number, to the last digit.
 func GeoMean(xs []float64) float64 {
-	if len(xs) == 0 {
+	switch len(xs) {
+	case 0:
 		return 0
+	case 1:
+		return max(0, xs[0])
 	}
 	sum := 0.0
 	for _, x := range xs {

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// altRuns is how many runs a chart's text alternative tells of; the table under the chart has the others.
+const altRuns = 12
+
+func ladderAlt(rows []stats.Row) string {
+	var parts []string
+	for _, r := range rows {
+		part := r.Arm + " " + verdict(r)
+		if r.TPS > 0 {
+			part = fmt.Sprintf("%s %s, %s of the control, %s", r.Arm, number(r.TPS), times(r.RatioControl), verdict(r))
+		}
+		parts = append(parts, part)
+	}
+	return "Bar chart of transactions/s by step: " + strings.Join(parts, "; ")
+}
+
+func runsAlt(d Data) string {
+	return "Bar chart of transactions/s by run: " + perRun(d, func(t result.Trial) string {
+		if ok, _ := t.Valid(); !ok {
+			return "invalid"
+		}
+		return number(t.TPS)
+	})
+}
+
+// seriesAlt tells the range of a value over the measured seconds of each run.
+func seriesAlt(d Data, unit string, span func(result.Trial) (lo, hi float64)) string {
+	return "Line chart over seconds, ranges while measuring: " + perRun(d, func(t result.Trial) string {
+		lo, hi := span(t)
+		return fmt.Sprintf("%s to %s %s", number(lo), number(hi), unit)
+	})
+}
+
+func latencyAlt(d Data) string {
+	return "Line chart of the share of transactions by latency, on a logarithmic axis: " + perRun(d, func(t result.Trial) string {
+		return fmt.Sprintf("p50 %s, p95 %s, p99 %s, longest %s ms",
+			number(t.Latency.P50), number(t.Latency.P95), number(t.Latency.P99), number(t.Latency.Max))
+	})
+}
+
+func perRun(d Data, tell func(result.Trial) string) string {
+	labels := trialLabels(d)
+	var parts []string
+	for i, t := range d.Trials[:min(altRuns, len(d.Trials))] {
+		parts = append(parts, labels[i]+" "+tell(t))
+	}
+	if more := len(d.Trials) - altRuns; more > 0 {
+		parts = append(parts, "and "+plural(more, "more run"))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func tpsRange(t result.Trial) (lo, hi float64) {
+	return span(t.Points, func(p result.Point) (float64, bool) { return p.TPS, true })
+}
+
+// p95Range leaves stalls out, which have no latency.
+func p95Range(t result.Trial) (lo, hi float64) {
+	return span(t.Points, func(p result.Point) (float64, bool) { return p.P95, p.P95 > 0 })
+}
+
+// span returns the least and the greatest value of the measured seconds.
+func span(points []result.Point, value func(result.Point) (float64, bool)) (lo, hi float64) {
+	first := true
+	for _, p := range points {
+		x, ok := value(p)
+		if p.Warm || !ok {
+			continue
+		}
+		if first {
+			lo, hi, first = x, x, false
+		}
+		lo, hi = min(lo, x), max(hi, x)
+	}
+	return lo, hi
+}

@@ -1,0 +1,225 @@
+// Draws the charts from the document in #data, the same that `david report --format json` prints. Colours come from the
+// style sheet, so that a change of the colour scheme, or printing, only means drawing again.
+(() => {
+  'use strict';
+  const doc = JSON.parse(document.getElementById('data').textContent);
+  const byId = id => document.getElementById(id);
+  const colour = name => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+  const fixed = (x, digits = 2) => x.toLocaleString('en-US', {minimumFractionDigits: digits, maximumFractionDigits: digits});
+  const boxes = [...document.querySelectorAll('#pick input')];
+  const labelOf = i => boxes[i].parentElement.textContent;
+  const shown = () => boxes.filter(b => b.checked).map(b => Number(b.value));
+  const tune = doc.ladder.length > 0;
+  const best = doc.finish?.best ?? doc.ladder.findLast(r => r.kept)?.arm ?? 'control';
+
+  // Series differ by colour and by dash, so that neither alone has to tell them apart.
+  const dashes = [[], [9, 4], [2, 3], [9, 3, 2, 3]];
+  function look(i) {
+    const arm = doc.trials[i].arm;
+    if (tune && arm === best && best !== 'control') return {series: 's1', dash: [], width: 2.25};
+    if (tune && arm === 'control') return {series: 's0', dash: [], width: 1.75};
+    return {series: 's' + (tune ? 2 + i % 5 : 1 + i % 6), dash: dashes[(tune ? 1 + i : i) % 4], width: 1.75};
+  }
+  function line(i, data) {
+    const l = look(i);
+    return {label: labelOf(i), data, borderColor: colour(l.series), backgroundColor: colour(l.series),
+      borderDash: l.dash, borderWidth: l.width, pointRadius: 0, pointHitRadius: 8, tension: 0};
+  }
+  function paintPick() {
+    for (const b of boxes) {
+      const l = look(Number(b.value)), mark = b.parentElement.querySelector('i');
+      mark.style.borderTopColor = colour(l.series);
+      mark.style.borderTopStyle = ['solid', 'dashed', 'dotted', 'dashed'][dashes.indexOf(l.dash)] ?? 'solid';
+    }
+  }
+
+  const axis = (text, more = {}) => ({
+    title: {display: true, text, color: colour('soft')}, grid: {color: colour('grid')}, border: {color: colour('line')},
+    ticks: {color: colour('soft'), maxRotation: 0}, ...more});
+  function options(x, y, title) {
+    return {responsive: true, maintainAspectRatio: false, animation: false, normalized: true,
+      interaction: {mode: 'nearest', axis: 'x', intersect: false}, scales: {x, y},
+      plugins: {legend: {display: false}, tooltip: {callbacks: {title}}}};
+  }
+
+  // upright draws a dashed line from the top to the bottom of a chart, where at lies in it.
+  function upright(ctx, at, area, stroke) {
+    if (!(at >= area.left && at <= area.right)) return;
+    ctx.strokeStyle = stroke;
+    ctx.setLineDash([4, 4]);
+    ctx.beginPath();
+    ctx.moveTo(at, area.top);
+    ctx.lineTo(at, area.bottom);
+    ctx.stroke();
+  }
+
+  // warmUp shades the seconds that are not part of the result.
+  const warmUp = {
+    id: 'warmUp',
+    beforeDatasetsDraw(chart) {
+      const until = Math.max(0, ...shown().map(i => doc.trials[i].workload.warmup_seconds));
+      if (until === 0) return;
+      const {ctx, chartArea: area, scales: {x}} = chart, right = x.getPixelForValue(until);
+      ctx.save();
+      ctx.fillStyle = colour('shade');
+      ctx.fillRect(area.left, area.top, right - area.left, area.bottom - area.top);
+      ctx.fillStyle = colour('soft');
+      ctx.font = '12px ' + Chart.defaults.font.family;
+      if (right - area.left > 60) ctx.fillText('warm-up', area.left + 6, area.bottom - 8);
+      ctx.restore();
+    }};
+  function overTime(text, value) {
+    const last = Math.max(1, ...shown().map(i => doc.trials[i].points?.at(-1)?.second ?? 0));
+    const x = axis('seconds', {type: 'linear', min: 0, max: last});
+    x.ticks.includeBounds = false;
+    return {type: 'line', plugins: [warmUp], options: options(x, axis(text, {beginAtZero: true}), at => 'second ' + at[0].parsed.x),
+      data: {datasets: shown().map(i => line(i, (doc.trials[i].points ?? []).map(p => ({x: p.second, y: value(p)}))))}};
+  }
+
+  // sysbench divides 0.001 to 100,000 ms into 1,023 steps of equal ratio (1.8 %); 4 of them together are a line one can read.
+  const perDecade = 1023 / 8, together = 4;
+  const msOf = bucket => 10 ** (bucket / perDecade - 3);
+  function shares(trial) {
+    const bins = new Map();
+    let total = 0;
+    for (const {ms, count} of trial.histogram ?? []) {
+      const bin = Math.floor(Math.round((Math.log10(ms) + 3) * perDecade) / together);
+      bins.set(bin, (bins.get(bin) ?? 0) + count);
+      total += count;
+    }
+    if (total === 0) return [];
+    const first = Math.min(...bins.keys()), last = Math.max(...bins.keys());
+    return Array.from({length: last - first + 3}, (_, n) => first - 1 + n)
+      .map(bin => ({x: msOf((bin + 0.5) * together - 0.5), y: 100 * (bins.get(bin) ?? 0) / total}));
+  }
+  // p95 marks the 95th percentile of each run.
+  const p95 = {
+    id: 'p95',
+    afterDatasetsDraw(chart) {
+      const {ctx, chartArea: area, scales: {x}} = chart;
+      ctx.save();
+      for (const i of shown()) {
+        upright(ctx, x.getPixelForValue(doc.trials[i].latency_ms.p95), area, colour(look(i).series));
+      }
+      ctx.restore();
+    }};
+  const plain = /^[125]0*$|^0\.0*[125]$/;
+  function latency() {
+    const ticks = {color: colour('soft'), maxRotation: 0, callback: v => plain.test(String(v)) ? String(v) : ''};
+    const x = axis('latency, ms (logarithmic); the upright lines are p95', {type: 'logarithmic', bounds: 'data', ticks});
+    return {type: 'line', plugins: [p95], options: options(x, axis('% of transactions', {beginAtZero: true}), at => fixed(at[0].parsed.x) + ' ms'),
+      data: {datasets: shown().map(i => line(i, shares(doc.trials[i])))}};
+  }
+
+  // The bars are the steps of a tune, the runs of a bench. A bar is coloured by what became of the step, and its end says
+  // so too, as colours say nothing to some.
+  const failed = t => t.gates?.some(g => !g.ok);
+  const bars = tune ? doc.ladder
+    : doc.trials.map((t, i) => ({arm: labelOf(i), tps: failed(t) ? 0 : t.tps, verdict: failed(t) ? 'invalid' : 'control'}));
+  const barsHeight = 60 + 36 * bars.length;
+  function barColour(row) {
+    if (row.kept) return colour('gain');
+    return colour(row.verdict === 'slower' ? 'bad' : 'bar');
+  }
+  function barText(row) {
+    if (!(row.tps > 0)) return row.verdict;
+    const parts = [fixed(row.tps, 0)];
+    if (row.ratio_control) parts.push(fixed(row.ratio_control) + 'x');
+    if (row.verdict === 'faster' && !row.kept) parts.push('not kept');
+    if (row.verdict === 'tie' || row.verdict === 'slower' || row.verdict === 'invalid') parts.push(row.verdict);
+    return parts.join('  ');
+  }
+  const barLabels = {
+    id: 'barLabels',
+    afterDatasetsDraw(chart) {
+      const {ctx, chartArea: area, scales: {x, y}} = chart, control = doc.ladder.find(r => r.verdict === 'control');
+      ctx.save();
+      ctx.font = '600 12px ' + Chart.defaults.font.family;
+      ctx.textBaseline = 'middle';
+      bars.forEach((row, n) => {
+        ctx.fillStyle = colour(row.tps > 0 ? 'ink' : 'soft');
+        ctx.fillText(barText(row), x.getPixelForValue(row.tps) + 6, y.getPixelForValue(n));
+      });
+      if (control) upright(ctx, x.getPixelForValue(control.tps), area, colour('soft'));
+      ctx.restore();
+    }};
+  function side() {
+    byId('bars-box').style.height = barsHeight + 'px';
+    const most = Math.max(1, ...bars.map(r => r.tps)), narrow = innerWidth < 600;
+    const x = axis('transactions/s' + (tune ? '; the dashed line is the control' : ''), {beginAtZero: true, max: most * (narrow ? 2.6 : 1.35)});
+    x.ticks.includeBounds = false;
+    const y = axis('', {title: {display: false}, grid: {display: false}, ticks: {color: colour('ink'), autoSkip: false}});
+    return {type: 'bar', plugins: [barLabels],
+      options: {...options(x, y, at => at[0].label), indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
+      data: {labels: bars.map(r => r.arm), datasets: [{label: 'transactions/s', data: bars.map(r => r.tps),
+        backgroundColor: bars.map(barColour), barThickness: 20, borderRadius: 2}]}};
+  }
+
+  const configs = {
+    bars: side, latency,
+    tps: () => overTime('transactions/s', p => p.tps),
+    p95: () => overTime('p95, ms', p => p.p95_ms || null),
+  };
+  // rows are the numbers of a chart for those who read tables.
+  const rows = {
+    bars: () => [[tune ? 'step' : 'run', 'transactions/s'], ...bars.map(r => [r.arm, r.tps > 0 ? fixed(r.tps) : r.verdict])],
+    tps: () => series('second', 'tps'), p95: () => series('second', 'p95'), latency: () => series('ms, about', 'latency'),
+  };
+  function series(head, id) {
+    const sets = charts[id].data.datasets, cells = new Map();
+    sets.forEach((set, n) => set.data.forEach(({x, y}) => {
+      if (!cells.has(x)) cells.set(x, sets.map(() => '-'));
+      if (y !== null) cells.get(x)[n] = fixed(y);
+    }));
+    return [[head, ...sets.map(s => s.label)],
+      ...[...cells].sort((a, b) => a[0] - b[0]).map(([x, ys]) => [Number.isInteger(x) ? String(x) : fixed(x), ...ys])];
+  }
+  function fillTable(details) {
+    if (!details.open) return;
+    const table = document.createElement('table');
+    rows[details.dataset.chart]().forEach((cells, n) => {
+      const row = (n === 0 ? table.createTHead() : table.tBodies[0] ?? table.createTBody()).insertRow();
+      cells.forEach((cell, col) => {
+        const e = document.createElement(n === 0 || col === 0 ? 'th' : 'td');
+        e.scope = n === 0 ? 'col' : 'row';
+        if (col > 0) e.className = 'num';
+        if (e.tagName === 'TD') e.removeAttribute('scope');
+        row.appendChild(e).textContent = cell;
+      });
+    });
+    details.querySelector('.scroll').replaceChildren(table);
+  }
+
+  const charts = {};
+  function draw() {
+    paintPick();
+    for (const [id, config] of Object.entries(configs)) {
+      if (!byId(id)) continue;
+      charts[id]?.destroy();
+      charts[id] = new Chart(byId(id), config());
+    }
+    document.querySelectorAll('.alt').forEach(fillTable);
+  }
+
+  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+  Chart.defaults.font.size = 12;
+  document.querySelectorAll('.alt').forEach(d => d.addEventListener('toggle', () => fillTable(d)));
+  boxes.forEach(b => b.addEventListener('change', draw));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
+  // Paper is white and 180 mm wide, whatever the screen is, and nobody can open a step on it.
+  const steps = [...document.querySelectorAll('#configuration-section details')];
+  let opened = [];
+  addEventListener('beforeprint', () => {
+    document.documentElement.dataset.theme = 'print';
+    opened = steps.filter(d => !d.open);
+    opened.forEach(d => { d.open = true; });
+    draw();
+    for (const [id, chart] of Object.entries(charts)) chart.resize(680, id === 'bars' ? barsHeight : 240);
+  });
+  addEventListener('afterprint', () => {
+    delete document.documentElement.dataset.theme;
+    opened.forEach(d => { d.open = false; });
+    draw();
+  });
+  draw();
+})();

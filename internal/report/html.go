@@ -1,0 +1,226 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // for the assets
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+//go:embed assets/page.html
+var pageTemplate string
+
+//go:embed assets/page.css
+var pageStyle string
+
+//go:embed assets/page.js
+var pageScript string
+
+// chartScript is Chart.js; assets/README.md says which.
+//
+//go:embed assets/chart.umd.js
+var chartScript string
+
+// page is what assets/page.html is filled with.
+type page struct {
+	ID, Subject, Note, Best, Cnf               string
+	Head                                       headline
+	Tune                                       bool
+	Cards                                      []card
+	BarChart, TPSChart, P95Chart, LatencyChart chart
+	Runs                                       []run
+	Steps                                      []step
+	Remarks, Caveats                           []string
+	Ladder, Trials, Changes                    table
+	Machine, Method, Gates                     table
+	Policy                                     string
+	Style                                      template.CSS
+	Chart, Script, JSON                        template.JS
+}
+
+// card is a figure of the headline's neighbourhood.
+type card struct{ Label, Value string }
+
+// chart is a canvas: Alt tells in words what it shows.
+type chart struct{ ID, Caption, Alt string }
+
+// run is a trial one may pick; Shown ones are picked from the start.
+type run struct {
+	Label string
+	Shown bool
+}
+
+// step is one arm's part of the configuration.
+type step struct {
+	Arm            result.Arm
+	Verdict        string
+	Settings, Diff table
+}
+
+// HTML writes one self-contained file: it needs no network and no other file, and its policy forbids both.
+func HTML(w io.Writer, d Data) error {
+	t, err := template.New("").Parse(pageTemplate)
+	if err != nil {
+		return fmt.Errorf("cannot parse the page's template: %w", err)
+	}
+	p, err := newPage(d)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, "page", p); err != nil {
+		return fmt.Errorf("cannot make the page of experiment %s: %w", d.Experiment.ID, err)
+	}
+	return flush(w, &b)
+}
+
+func newPage(d Data) (page, error) {
+	doc, err := encode(d)
+	if err != nil {
+		return page{}, err
+	}
+	// Without its last line, which names a map for debuggers that is not here.
+	library, _, _ := strings.Cut(chartScript, "//# sourceMappingURL=")
+	p := page{
+		ID: d.Experiment.ID, Subject: subject(d), Cnf: d.Cnf, Head: headlineOf(d), Tune: tuned(d), Runs: runs(d),
+		Caveats: caveats(d), Trials: trialTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
+		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
+		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
+		LatencyChart: chart{"latency", "How long transactions took", latencyAlt(d)},
+		Policy:       policy(pageStyle, library, pageScript),
+		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
+	}
+	if p.Tune {
+		p.fillTune(d)
+	} else {
+		p.fillBench(d)
+	}
+	return p, nil
+}
+
+// mostBars is how many runs of a bench one can read as bars.
+const mostBars = 40
+
+// fillBench adds what only a bench has.
+func (p *page) fillBench(d Data) {
+	p.Cards = benchCards(d)
+	if n := len(d.Trials); n > 1 && n <= mostBars {
+		p.BarChart = chart{"bars", "Throughput of each run", runsAlt(d)}
+	}
+}
+
+// fillTune adds what only a tune has.
+func (p *page) fillTune(d Data) {
+	rows := stats.Ladder(d.Arms, d.Trials)
+	p.Ladder, p.Remarks, p.Note = ladderTable(rows), remarks(rows), p.Caveats[0]
+	p.BarChart = chart{"bars", "Throughput of each step", ladderAlt(rows)}
+	if best, ok := bestRow(d, rows); ok {
+		p.Best, p.Changes = best.Arm, changeTable(changes(d.Arms, best.Arm))
+		p.Cards = tuneCards(d, rows, best)
+	}
+	for i, a := range d.Arms {
+		p.Steps = append(p.Steps, step{a, verdict(rows[i]), settingTable(a), diffTable(a)})
+	}
+}
+
+// policy allows this style and these scripts, and nothing else: nothing is loaded, nothing is sent.
+func policy(style string, scripts ...string) string {
+	var allowed []string
+	for _, s := range scripts {
+		allowed = append(allowed, hash(s))
+	}
+	return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " + hash(style) +
+		"; script-src " + strings.Join(allowed, " ")
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func subject(d Data) string {
+	parts := []string{serverName(d.Experiment.Server) + " (" + target(d.Experiment) + ")"}
+	return strings.Join(append(parts, describe(d.Experiment.Workloads)...), "; ")
+}
+
+func tuneCards(d Data, rows []stats.Row, best stats.Row) []card {
+	kept, control := 0, best
+	for _, r := range rows {
+		if r.Kept {
+			kept++
+		}
+		if r.Verdict == stats.IsControl {
+			control = r
+		}
+	}
+	cards := []card{
+		{"transactions/s, control to best", fromTo(control.TPS, best.TPS)},
+		{"p95 latency in ms, control to best", fromTo(control.P95, best.P95)},
+		{"steps kept", fmt.Sprintf("%d of %d", kept, len(rows)-1)},
+	}
+	return append(cards, timeCard(d)...)
+}
+
+func fromTo(a, b float64) string {
+	if a == b {
+		return number(a)
+	}
+	return number(a) + " → " + number(b)
+}
+
+func timeCard(d Data) []card {
+	if d.Finish == nil {
+		return nil
+	}
+	return []card{{"time, and the share of it spent measuring",
+		fmt.Sprintf("%s, %.0f %%", duration(d.Finish.WallSeconds), 100*d.Finish.Utilisation)}}
+}
+
+// benchCards shows the figures of the fastest valid run.
+func benchCards(d Data) []card {
+	fastest := -1
+	for i, t := range d.Trials {
+		if ok, _ := t.Valid(); ok && (fastest < 0 || t.TPS > d.Trials[fastest].TPS) {
+			fastest = i
+		}
+	}
+	if fastest < 0 {
+		return timeCard(d)
+	}
+	t, of := d.Trials[fastest], ""
+	if len(d.Trials) > 1 {
+		of = " of " + trialLabels(d)[fastest]
+	}
+	l := t.Latency
+	return append([]card{
+		{"queries/s" + of, number(t.QPS)},
+		{"latency p50 / p95 / p99, ms" + of, number(l.P50) + " / " + number(l.P95) + " / " + number(l.P99)},
+		{"stalls" + of, plural(t.Stalls, "second")},
+	}, timeCard(d)...)
+}
+
+// shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell apart.
+const shownAtFirst = 6
+
+func runs(d Data) []run {
+	best := stats.Control
+	if r, ok := bestRow(d, stats.Ladder(d.Arms, d.Trials)); ok {
+		best = r.Arm
+	}
+	labels := trialLabels(d)
+	list := make([]run, len(d.Trials))
+	for i, t := range d.Trials {
+		list[i] = run{labels[i], i < shownAtFirst}
+		if tuned(d) {
+			list[i].Shown = t.Block <= 1 && (t.Arm == stats.Control || t.Arm == best)
+		}
+	}
+	return list
+}

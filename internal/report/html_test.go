@@ -1,0 +1,277 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// findChromium skips the test where there is no browser.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("no Chromium found: `make setup` installs it")
+	return ""
+}
+
+// browser is one headless Chromium and what its page complained about or asked for.
+type browser struct {
+	ctx        context.Context
+	mu         sync.Mutex // guards what follows: events come on another goroutine
+	complaints []string
+	requests   []string
+}
+
+// newBrowser starts a browser whose files, too, live in a folder of the test.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	path, home := findChromium(t), t.TempDir()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
+		chromedp.Env("TMPDIR="+home, "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-dev-shm-usage", true))
+	parent, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	allocator, cancel := chromedp.NewExecAllocator(parent, options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { // before the others: waits until the browser has ended and let go of its folder
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &browser{ctx: ctx}
+	chromedp.ListenTarget(ctx, b.listen)
+	b.run(t, network.Enable(), runtime.Enable(), log.Enable())
+	return b
+}
+
+// listen collects errors of the console, exceptions, and everything that is asked for besides the page itself.
+func (b *browser) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.complaints = append(b.complaints, e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		for _, arg := range e.Args {
+			b.complaints = append(b.complaints, fmt.Sprintf("console.%s: %s", e.Type, arg.Value))
+		}
+	case *log.EventEntryAdded: // what the browser itself says: a breach of the page's policy, a file not found
+		b.complaints = append(b.complaints, e.Entry.Text)
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+}
+
+func (b *browser) run(t *testing.T, actions ...chromedp.Action) {
+	t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eval evaluates JavaScript on the page into v.
+func (b *browser) eval(t *testing.T, js string, v any) {
+	t.Helper()
+	if err := chromedp.Run(b.ctx, chromedp.Evaluate(js, v)); err != nil {
+		t.Fatalf("%s: %v", js, err)
+	}
+}
+
+// open opens the report of d from a file.
+func (b *browser) open(t *testing.T, d Data) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, render(t, HTML, d), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	b.complaints, b.requests = nil, nil
+	b.mu.Unlock()
+	b.run(t, chromedp.Navigate("file://"+file), chromedp.WaitReady("footer"))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.complaints) > 0 {
+		t.Errorf("the console says %q", b.complaints)
+	}
+	for _, url := range b.requests {
+		if url != "file://"+file && !strings.HasPrefix(url, "data:") {
+			t.Errorf("the page asked for %s", url)
+		}
+	}
+}
+
+func TestPageInABrowser(t *testing.T) {
+	b := newBrowser(t)
+	for name, d := range map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "hostile": hostile(), "empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			b.open(t, d)
+			b.checkHeadline(t, d)
+			b.checkCells(t, "#runs-section", trialTable(d))
+			if tuned(d) {
+				b.checkCells(t, "#ladder-section", ladderTable(stats.Ladder(d.Arms, d.Trials)))
+				b.checkDocument(t, d)
+			}
+			if len(d.Trials) > 0 {
+				b.checkCanvases(t)
+			}
+			b.checkWidths(t)
+		})
+	}
+	t.Run("dark", b.checkDark)
+	t.Run("choice", b.checkChoice)
+	t.Run("print", b.checkPrint)
+}
+
+func (b *browser) checkHeadline(t *testing.T, d Data) {
+	var got string
+	if b.eval(t, `document.querySelector('h1').textContent`, &got); got != Headline(d) {
+		t.Errorf("the headline is %q, want %q", got, Headline(d))
+	}
+}
+
+// checkCells compares the first table of a section that is not a chart's, cell by cell.
+func (b *browser) checkCells(t *testing.T, section string, want table) {
+	t.Helper()
+	var got [][]string
+	b.eval(t, `[...document.querySelector('`+section+` .scroll:not(.alt .scroll)').querySelectorAll('tbody tr')].
+		map(row => [...row.cells].map(cell => cell.textContent))`, &got)
+	if len(got) != len(want.Rows) {
+		t.Fatalf("%s: %d rows, want %d", section, len(got), len(want.Rows))
+	}
+	for i, row := range want.Rows {
+		if strings.Join(got[i], "¦") != strings.Join(row, "¦") {
+			t.Errorf("%s, row %d: %q, want %q", section, i, got[i], row)
+		}
+	}
+}
+
+// checkDocument compares the numbers that the charts are drawn from with the store's.
+func (b *browser) checkDocument(t *testing.T, d Data) {
+	var got []struct {
+		TPS    float64        `json:"tps"`
+		Points []result.Point `json:"points"`
+	}
+	b.eval(t, `JSON.parse(document.getElementById('data').textContent).trials`, &got)
+	if len(got) != len(d.Trials) {
+		t.Fatalf("%d trials, want %d", len(got), len(d.Trials))
+	}
+	for i, x := range d.Trials {
+		if got[i].TPS != x.TPS || len(got[i].Points) != len(x.Points) || got[i].Points[9] != x.Points[9] {
+			t.Errorf("trial %d differs: %v tps, want %v", i, got[i].TPS, x.TPS)
+		}
+	}
+}
+
+// inked counts the pixels of every canvas that are not transparent.
+const inked = `[...document.querySelectorAll('canvas')].map(c => ({
+	id: c.id, alt: c.getAttribute('aria-label'), role: c.getAttribute('role'),
+	pixels: c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length}))`
+
+func (b *browser) checkCanvases(t *testing.T) {
+	t.Helper()
+	var got []struct {
+		ID, Alt, Role string
+		Pixels        int
+	}
+	b.eval(t, inked, &got)
+	if len(got) < 3 {
+		t.Errorf("%d charts", len(got))
+	}
+	for _, c := range got {
+		if c.Pixels < 1000 || len(c.Alt) < 40 || c.Role != "img" {
+			t.Errorf("chart %+v", c)
+		}
+	}
+}
+
+// checkWidths looks for anything that makes the page scroll sideways.
+func (b *browser) checkWidths(t *testing.T) {
+	for _, width := range []int64{360, 768, 1280} {
+		var scroll int64
+		b.run(t, chromedp.EmulateViewport(width, 800))
+		b.eval(t, `document.documentElement.scrollWidth`, &scroll)
+		if scroll > width {
+			var culprits string
+			b.eval(t, `[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest('.scroll,pre')).
+				map(e => e.tagName + '#' + e.id).join(' ')`, &culprits)
+			t.Errorf("at %d px the page is %d px wide: %s", width, scroll, culprits)
+		}
+	}
+}
+
+// checkDark asks for dark mode on an open page: the paper is dark, and the charts are drawn again in other colours.
+func (b *browser) checkDark(t *testing.T) {
+	b.open(t, tuneFixture())
+	const look = `[getComputedStyle(document.body).backgroundColor, document.getElementById('tps').toDataURL()]`
+	var light, dark []string
+	b.eval(t, look, &light)
+	mode := func(value string) chromedp.Action {
+		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}})
+	}
+	b.run(t, mode("dark"))
+	b.eval(t, fmt.Sprintf(`window.light = %q`, light[1]), nil)
+	b.run(t, chromedp.Poll(`document.getElementById('tps').toDataURL() !== light`, nil)) // drawn anew with the next frame
+	b.eval(t, look, &dark)
+	if light[0] != "rgb(255, 255, 255)" || dark[0] == light[0] {
+		t.Errorf("paper %s, in the dark %s", light[0], dark[0])
+	}
+	b.checkCanvases(t)
+	b.checkWidths(t)
+	b.run(t, mode("light"))
+}
+
+// checkChoice picks another run, and reads the chart's numbers as a table.
+func (b *browser) checkChoice(t *testing.T) {
+	d := tuneFixture()
+	b.open(t, d)
+	var heads []string
+	b.run(t, chromedp.Click(`[data-chart="tps"] summary`), chromedp.WaitVisible(`[data-chart="tps"] table`), chromedp.Click(`#pick input[value="3"]`))
+	b.eval(t, `[...document.querySelectorAll('[data-chart="tps"] thead th')].map(e => e.textContent)`, &heads)
+	if got := strings.Join(heads, " "); got != "second control redo flush" {
+		t.Errorf("the table shows %s", got)
+	}
+	var cells []string
+	b.eval(t, `[...document.querySelectorAll('[data-chart="tps"] tbody tr')][9].textContent.split(/(?<=\.\d\d)/)`, &cells)
+	want := fmt.Sprintf("10%.2f %.2f %.2f", d.Trials[0].Points[9].TPS, d.Trials[2].Points[9].TPS, d.Trials[3].Points[9].TPS)
+	if got := strings.TrimSpace(strings.Join(cells, " ")); got != want {
+		t.Errorf("second 10 is %s, want %s", got, want)
+	}
+}
+
+// checkPrint prints in dark mode: the paper is white all the same, and the page is itself again afterwards.
+func (b *browser) checkPrint(t *testing.T) {
+	b.open(t, tuneFixture())
+	var before, during, after string
+	const paper = `getComputedStyle(document.body).backgroundColor`
+	b.run(t, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
+	b.eval(t, paper, &before)
+	b.eval(t, `dispatchEvent(new Event('beforeprint')), `+paper, &during)
+	b.checkCanvases(t)
+	b.eval(t, `dispatchEvent(new Event('afterprint')), `+paper, &after)
+	if during != "rgb(255, 255, 255)" || before == during || after != before {
+		t.Errorf("paper %s, printed %s, then %s", before, during, after)
+	}
+}

@@ -1,0 +1,182 @@
+// Package report tells what an experiment found: as text for a terminal, as Markdown, as one JSON document, and as one
+// self-contained HTML file that works offline. It is pure: the values of a store in, an io.Writer out.
+//
+// All forms are made of the same parts, so that they cannot differ: a headline, tables, caveats (a number is never shown
+// without them), and for HTML the charts, which are drawn from the very document that JSON writes.
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// Data is one experiment as the store holds it.
+type Data struct {
+	Experiment result.Experiment
+	Arms       []result.Arm
+	Trials     []result.Trial // with their points
+	Finish     *result.Finish // nil where the experiment is running or was interrupted
+	// Cnf is the my.cnf that `david tune` wrote, shown as it is; empty where there is none.
+	Cnf string
+}
+
+// Headline is the result in one plain sentence.
+func Headline(d Data) string { return headlineOf(d).String() }
+
+// headline is the result: a few big words, and the rest of the sentence.
+type headline struct {
+	Big, Rest string
+	Tone      string // "gain", "none" or "invalid"
+}
+
+func (h headline) String() string { return h.Big + h.Rest }
+
+func headlineOf(d Data) headline {
+	h := benchHeadline(d)
+	if tuned(d) {
+		h = tuneHeadline(d)
+	}
+	if d.Finish == nil {
+		h.Rest += " (interrupted: only what was measured until then)"
+	}
+	if u := unsafe(d.Trials); u != "" {
+		h.Rest += "; unsafe: measured without " + u
+	}
+	return h
+}
+
+func tuned(d Data) bool { return d.Experiment.Kind == "tune" }
+
+func tuneHeadline(d Data) headline {
+	rows := stats.Ladder(d.Arms, d.Trials)
+	best, ok := bestRow(d, rows)
+	if !ok {
+		return headline{"No verdict", ": the control has no valid run" + whyInvalid(d.Trials), "invalid"}
+	}
+	if best.Verdict == stats.IsControl {
+		rest := fmt.Sprintf(" over the control: %s transactions/s, p95 %s ms", number(best.TPS), number(best.P95))
+		return headline{"No significant gain", rest, "none"}
+	}
+	control := rows[slices.IndexFunc(rows, func(r stats.Row) bool { return r.Verdict == stats.IsControl })]
+	rest := fmt.Sprintf(" the control's throughput: %s against %s transactions/s", round(best.TPS), round(control.TPS))
+	return headline{times(best.RatioControl), rest, "gain"}
+}
+
+// bestRow returns the step that the experiment ended on, or, interrupted, the last one kept so far.
+func bestRow(d Data, rows []stats.Row) (stats.Row, bool) {
+	if d.Finish != nil {
+		for _, r := range rows {
+			if r.Arm == d.Finish.Best && r.RatioControl > 0 {
+				return r, true
+			}
+		}
+	}
+	return stats.Best(rows)
+}
+
+func benchHeadline(d Data) headline {
+	var best stats.Row
+	var at result.Workload
+	groups := byWorkload(d.Trials)
+	for _, g := range groups {
+		for _, r := range stats.Ladder(d.Arms, g.trials) {
+			if r.TPS > best.TPS {
+				best, at = r, g.workload
+			}
+		}
+	}
+	if best.TPS == 0 {
+		return headline{"No result", ": no run is valid" + whyInvalid(d.Trials), "invalid"}
+	}
+	rest := fmt.Sprintf(" transactions/s, p95 %s ms, with %s (%s)", number(best.P95), plural(at.Threads, "thread"), best.Warnings[0])
+	if len(groups) > 1 {
+		rest += fmt.Sprintf(", the most of %d workloads", len(groups))
+	}
+	return headline{number(best.TPS), rest, "none"}
+}
+
+func whyInvalid(trials []result.Trial) string {
+	for _, t := range trials {
+		if ok, failed := t.Valid(); !ok {
+			return " (" + strings.Join(failed, "; ") + ")"
+		}
+	}
+	return ""
+}
+
+// group is the trials of one workload.
+type group struct {
+	workload result.Workload
+	trials   []result.Trial
+}
+
+func byWorkload(trials []result.Trial) []group {
+	var groups []group
+	for _, t := range trials {
+		i := slices.IndexFunc(groups, func(g group) bool { return g.workload == t.Workload })
+		if i < 0 {
+			i, groups = len(groups), append(groups, group{workload: t.Workload})
+		}
+		groups[i].trials = append(groups[i].trials, t)
+	}
+	return groups
+}
+
+func unsafe(trials []result.Trial) string {
+	var parts []string
+	for _, t := range trials {
+		parts = append(parts, t.Unsafe...)
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), ", ")
+}
+
+// caveats is what must be read with the numbers.
+func caveats(d Data) []string {
+	var list []string
+	if tuned(d) {
+		list = append(list, ladderCaveats(d)...)
+	} else {
+		list = append(list, repeats(d)...)
+	}
+	list = append(list, "closed loop: every thread waits for its answer before it asks again, so a stall delays work instead of counting it")
+	list = append(list, "measured for this workload, this data and this machine: others may differ")
+	if u := unsafe(d.Trials); u != "" {
+		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")
+	}
+	return append(list, d.Experiment.Notes...)
+}
+
+func ladderCaveats(d Data) []string {
+	list := []string{
+		fmt.Sprintf("a ratio within %.0f %% of 1 is a tie: restarts alone move results that far", 100*stats.RestartNoise),
+		fmt.Sprintf("a faster step is kept only if its p95 is at most %.1fx the control's", stats.MaxP95Ratio),
+		"short runs do not fill a large redo log: confirm the winner in runs of 15 minutes or more",
+	}
+	for _, r := range stats.Ladder(d.Arms, d.Trials) {
+		if r.Trials > 1 {
+			return append([]string{"ratios have no interval: tps is the geometric mean of the runs"}, list...)
+		}
+	}
+	return append([]string{singleRuns}, list...)
+}
+
+const singleRuns = "1 run per step: ratios have no interval"
+
+// repeats says how many runs stand behind each number of a bench.
+func repeats(d Data) []string {
+	var list []string
+	for _, g := range byWorkload(d.Trials) {
+		for _, r := range stats.Ladder(d.Arms, g.trials) {
+			if r.Trials > 0 {
+				list = append(list, fmt.Sprintf("%s: %s transactions/s (%s)", plural(g.workload.Threads, "thread"),
+					number(r.TPS), strings.Join(r.Warnings, "; ")))
+			}
+		}
+	}
+	return list
+}

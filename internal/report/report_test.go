@@ -1,0 +1,296 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"david/internal/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, got, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.Split(string(want), "\n")
+	for i, line := range strings.Split(string(got), "\n") {
+		if i >= len(old) || line != old[i] {
+			t.Fatalf("%s differs from line %d on; go test -update writes it anew. Got:\n%.300s", path, i+1, line)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s has more lines than it should", path)
+	}
+}
+
+func render(t testing.TB, write func(io.Writer, Data) error, d Data) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestGolden(t *testing.T) {
+	fixtures := map[string]Data{"tune": tuneFixture(), "bench": benchFixture()}
+	for name, d := range fixtures {
+		golden(t, name+".txt", render(t, Text, d))
+		golden(t, name+".md", render(t, Markdown, d))
+		golden(t, name+".json", render(t, JSON, thinned(d)))
+	}
+}
+
+// thinned keeps the golden JSON readable: three points and buckets a run.
+func thinned(d Data) Data {
+	d.Trials = append([]result.Trial{}, d.Trials...)
+	for i := range d.Trials {
+		d.Trials[i].Points, d.Trials[i].Histogram = d.Trials[i].Points[:3], d.Trials[i].Histogram[:3]
+	}
+	return d
+}
+
+func TestJSONHoldsTheWholeStore(t *testing.T) {
+	d := tuneFixture()
+	b := render(t, JSON, d)
+	if bytes.Count(b, []byte("\n")) != 1 {
+		t.Error("more than one line")
+	}
+	var doc document
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(doc.Trials, d.Trials) || !reflect.DeepEqual(doc.Experiment, d.Experiment) || !reflect.DeepEqual(doc.Finish, d.Finish) {
+		t.Error("what was read back differs")
+	}
+	if doc.Schema != 1 || len(doc.Ladder) != len(d.Arms) || len(doc.Arms) != len(d.Arms) {
+		t.Errorf("schema %d, %d rows, %d arms", doc.Schema, len(doc.Ladder), len(doc.Arms))
+	}
+}
+
+func TestJSONOfNothingHasEmptyLists(t *testing.T) {
+	b := render(t, JSON, Data{Experiment: result.Experiment{Kind: "bench"}})
+	for _, want := range []string{`"trials":[]`, `"arms":[]`, `"ladder":[]`, `"finish":null`} {
+		if !bytes.Contains(b, []byte(want)) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
+func TestHeadline(t *testing.T) {
+	tie := tuneFixture()
+	tie.Arms, tie.Trials, tie.Finish = tie.Arms[:1], tie.Trials[:1], &result.Finish{Best: "control"}
+	cut := tuneFixture()
+	cut.Finish = nil
+	invalid := tuneFixture()
+	invalid.Trials = invalid.Trials[:1]
+	invalid.Trials[0].Gates = []result.Gate{{Name: "row counts", Detail: "999 of 1000"}}
+	unsafe := tuneFixture()
+	for i := range unsafe.Trials {
+		unsafe.Trials[i].Unsafe = []string{"sync_binlog=0"}
+	}
+	stalled := Data{Experiment: result.Experiment{Kind: "bench"}, Finish: &result.Finish{}}
+	for want, d := range map[string]Data{
+		"1.52x the control's throughput: 781 against 513 transactions/s":                                                  tuneFixture(),
+		"No significant gain over the control: 513.10 transactions/s, p95 12.30 ms":                                       tie,
+		"1.52x the control's throughput: 781 against 513 transactions/s (interrupted: only what was measured until then)": cut,
+		"No verdict: the control has no valid run (row counts: 999 of 1000)":                                              invalid,
+		"1.52x the control's throughput: 781 against 513 transactions/s; unsafe: measured without sync_binlog=0":          unsafe,
+		"No result: no run is valid": stalled,
+		"716.23 transactions/s, p95 35.59 ms, with 16 threads (2 runs, 711.50 to 721.00 transactions/s, no interval), the most of 3 workloads": benchFixture(),
+	} {
+		if got := Headline(d); got != want {
+			t.Errorf("headline is %q\n            want %q", got, want)
+		}
+	}
+}
+
+func TestBenchTextFitsATerminal(t *testing.T) {
+	for line := range strings.Lines(string(render(t, Text, benchFixture()))) {
+		if !strings.Contains(line, ":") && !strings.Contains(line, ";") && len(line) > 100 && strings.Contains(line, "  ") {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+func TestChangesAddUpAlongTheChain(t *testing.T) {
+	diff := func(name, before, after string) result.Difference {
+		return result.Difference{Name: name, Before: before, After: after}
+	}
+	arms := []result.Arm{
+		{Name: "control"},
+		{Name: "a", Base: "control", Diff: []result.Difference{diff("x", "1", "2"), diff("y", "1", "2")}},
+		{Name: "rejected", Base: "a", Diff: []result.Difference{diff("z", "1", "2")}},
+		{Name: "b", Base: "a", Diff: []result.Difference{diff("x", "2", "3"), diff("y", "2", "1")}},
+	}
+	got := changes(arms, "b")
+	if len(got) != 1 || got[0].Difference != diff("x", "1", "3") || got[0].Step != "b" {
+		t.Errorf("%+v", got)
+	}
+	circle := []result.Arm{{Name: "a", Base: "b"}, {Name: "b", Base: "a"}}
+	if n := len(chain(circle, "a")); n > 3 {
+		t.Errorf("a circle of bases has %d links", n)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for got, want := range map[string]string{
+		number(2244.84):    "2,244.84",
+		number(-1234567.5): "-1,234,567.50",
+		number(0):          "0.00",
+		round(999.6):       "1,000",
+		times(0):           "-",
+		times(1.523):       "1.52x",
+		size(140 << 30):    "140 GiB",
+		size(1536):         "1.5 KiB",
+		readable("134217728") + readable("0") + readable("ON"): "134217728 (128 MiB)0ON",
+		duration(318.4):                                     "5.3 min",
+		plural(1, "run") + plural(2000, "run"):              "1 run2,000 runs",
+		command([]string{"david", "", "it's", "--set=a=b"}): `david '' 'it'\''s' --set=a=b`,
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestHostileTextStaysText(t *testing.T) {
+	html := string(render(t, HTML, hostile()))
+	if strings.Contains(html, "<img") || strings.Count(html, "</script>") != 3 {
+		t.Error("a value broke out of the page")
+	}
+	if md := string(render(t, Markdown, hostile())); strings.Contains(withoutCode(md), "<img") {
+		t.Error("a value broke out of the Markdown")
+	}
+}
+
+// withoutCode drops the lines of indented code, where nothing is HTML.
+func withoutCode(md string) string {
+	var b strings.Builder
+	for line := range strings.Lines(md) {
+		if !strings.HasPrefix(line, "    ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+func TestFailedWritesAreErrors(t *testing.T) {
+	for name, write := range map[string]func(io.Writer, Data) error{"text": Text, "markdown": Markdown, "json": JSON, "html": HTML} {
+		if err := write(fullDisk{}, tuneFixture()); err == nil || !strings.Contains(err.Error(), "cannot write the report") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestChartLibraryIsTheOneNamed(t *testing.T) {
+	readme, err := os.ReadFile("assets/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(chartScript))
+	if !bytes.Contains(readme, []byte(hex.EncodeToString(sum[:]))) {
+		t.Errorf("assets/README.md does not name the sum %x", sum)
+	}
+}
+
+// BenchmarkReport1000Trials reads 1,000 trials from a store and makes every form of their report.
+func BenchmarkReport1000Trials(b *testing.B) {
+	dir := thousand(b)
+	for name, write := range map[string]func(io.Writer, Data) error{"text": Text, "markdown": Markdown, "json": JSON, "html": HTML} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := write(io.Discard, load(b, dir)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func thousand(b *testing.B) string {
+	d := tuneFixture()
+	s, err := result.Create(filepath.Join(b.TempDir(), d.Experiment.ID), d.Experiment)
+	if err != nil {
+		b.Fatal(err)
+	}
+	store(b, s, d)
+	for i := range 1000 - len(d.Trials) {
+		t := d.Trials[i%len(d.Trials)]
+		t.ID, t.Block = fmt.Sprintf("more%d", i), 2+i
+		if err := s.AppendTrial(t); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return s.Dir()
+}
+
+func store(t testing.TB, s *result.Store, d Data) {
+	t.Helper()
+	for _, a := range d.Arms {
+		if err := s.PutArm(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range d.Trials {
+		if err := s.AppendTrial(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Finish(*d.Finish); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func load(t testing.TB, dir string) Data {
+	t.Helper()
+	s, err := result.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arms, err1 := s.Arms()
+	trials, err2 := s.Trials()
+	finish, _, err3 := s.Finished()
+	full, err4 := s.WithPoints(trials)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	return Data{Experiment: s.Experiment(), Arms: arms, Trials: full, Finish: &finish}
+}
+
+func TestReportOfAStoreIsThatOfItsValues(t *testing.T) {
+	d := tuneFixture()
+	s, err := result.Create(filepath.Join(t.TempDir(), d.Experiment.ID), d.Experiment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store(t, s, d)
+	d.Cnf = ""
+	if !bytes.Equal(render(t, JSON, load(t, s.Dir())), render(t, JSON, d)) {
+		t.Error("the store changed the report")
+	}
+}

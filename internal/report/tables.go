@@ -1,0 +1,255 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// ladderTable has a row for each step.
+func ladderTable(rows []stats.Row) table {
+	t := table{"The ladder: every step against the step before and the control", []column{
+		left("step"), left("what changed"), right("tps"), right("to step before"), right("to control"), right("p95, ms"),
+		{"verdict", "verdict"}}, nil}
+	for _, r := range rows {
+		t = t.add(r.Arm, r.Title, measured(r.TPS), times(r.RatioBase), times(r.RatioControl), measured(r.P95), verdict(r))
+	}
+	return t
+}
+
+func verdict(r stats.Row) string {
+	if r.Verdict == stats.Faster && !r.Kept {
+		return "faster, not kept"
+	}
+	return string(r.Verdict)
+}
+
+// remarks is what the cells of the ladder do not say: why a step was not kept or not run, and warnings out of the ordinary.
+func remarks(rows []stats.Row) []string {
+	var list []string
+	for _, r := range rows {
+		if r.Why != "" && r.Verdict != stats.Tie {
+			list = append(list, r.Arm+": "+r.Why)
+		}
+		for _, w := range r.Warnings {
+			if r.Trials > 1 || w != r.Warnings[0] {
+				list = append(list, r.Arm+": "+w)
+			}
+		}
+	}
+	return list
+}
+
+// trialTable has a row for each run, with the figures of study P1 and what they hide.
+func trialTable(d Data) table {
+	t := table{"Every run", []column{
+		left("run"), right("transactions/s"), right("queries/s"), right("latency min, ms"), right("latency avg, ms"),
+		right("latency p50, ms"), right("latency p95, ms"), right("latency p99, ms"), right("latency max, ms"),
+		right("stddev over seconds, tps"), right("errors"), right("reconnects"), right("stalls, s"), right("measured, s"),
+		left("gates")}, nil}
+	labels := trialLabels(d)
+	for i, x := range d.Trials {
+		l := x.Latency
+		t = t.add(labels[i], number(x.TPS), number(x.QPS), number(l.Min), number(l.Avg), number(l.P50), number(l.P95), number(l.P99),
+			number(l.Max), number(x.StdDevTPS), integer(x.Errors), integer(x.Reconnects), strconv.Itoa(x.Stalls), number(x.Seconds), gates(x))
+	}
+	return t
+}
+
+func gates(t result.Trial) string {
+	if ok, failed := t.Valid(); !ok {
+		return "invalid: " + strings.Join(failed, "; ")
+	}
+	return "hold"
+}
+
+// trialLabels names the runs by what differs between them: the arm, the threads, the repeat.
+func trialLabels(d Data) []string {
+	arms, threads, blocks := map[string]bool{}, map[int]bool{}, map[int]bool{}
+	for _, t := range d.Trials {
+		arms[t.Arm], threads[t.Workload.Threads], blocks[t.Block] = true, true, true
+	}
+	labels := make([]string, len(d.Trials))
+	for i, t := range d.Trials {
+		var parts []string
+		if len(arms) > 1 || len(threads) < 2 {
+			parts = append(parts, t.Arm)
+		}
+		if len(threads) > 1 {
+			parts = append(parts, plural(t.Workload.Threads, "thread"))
+		}
+		if len(blocks) > 1 {
+			parts = append(parts, fmt.Sprintf("run %d", t.Block))
+		}
+		labels[i] = strings.Join(parts, ", ")
+	}
+	return labels
+}
+
+// change is one effective variable that differs between the control and the best arm.
+type change struct {
+	result.Difference
+	Step, Reason string
+}
+
+// changes follows the best arm back to the control and adds the steps' differences up.
+func changes(arms []result.Arm, best string) []change {
+	found := map[string]change{}
+	for _, a := range chain(arms, best) {
+		for _, diff := range a.Diff {
+			c := change{diff, a.Name, reason(a, diff.Name)}
+			if before, ok := found[diff.Name]; ok {
+				c.Before = before.Before
+			}
+			found[diff.Name] = c
+		}
+	}
+	var list []change
+	for _, c := range found {
+		if c.Before != c.After {
+			list = append(list, c)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
+}
+
+// chain returns the arms that the arm of that name was built upon, the control first, itself last.
+func chain(arms []result.Arm, name string) []result.Arm {
+	var found []result.Arm
+	for len(found) <= len(arms) { // a base that leads back to itself ends too
+		i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == name })
+		if i < 0 {
+			break
+		}
+		found, name = append(found, arms[i]), arms[i].Base
+	}
+	slices.Reverse(found)
+	return found
+}
+
+func reason(a result.Arm, variable string) string {
+	for _, s := range a.Settings {
+		if s.Name == variable {
+			return s.Reason
+		}
+	}
+	return "follows from the other settings"
+}
+
+func changeTable(list []change) table {
+	t := table{"Effective variables that differ from the control", []column{
+		left("variable"), right("control"), right("best"), left("step"), left("why")}, nil}
+	for _, c := range list {
+		t = t.add(c.Name, readable(c.Before), readable(c.After), c.Step, c.Reason)
+	}
+	return t
+}
+
+// diffTable shows what one step changed.
+func diffTable(a result.Arm) table {
+	t := table{"What " + a.Name + " changed", []column{left("variable"), right("before"), right("after"), left("why")}, nil}
+	for _, diff := range a.Diff {
+		t = t.add(diff.Name, readable(diff.Before), readable(diff.After), reason(a, diff.Name))
+	}
+	return t
+}
+
+// settingTable shows what a step asked for.
+func settingTable(a result.Arm) table {
+	t := table{"What " + a.Name + " asked for", []column{left("setting"), right("value"), left("why"), left("source")}, nil}
+	for _, s := range a.Changes {
+		t = t.add(s.Name, s.Value, s.Reason, s.Source)
+	}
+	return t
+}
+
+func machineTable(d Data) table {
+	h := d.Experiment.Host
+	t := pairs("The machine", []string{"operating system", h.OS}, []string{"kernel", h.Kernel + " " + h.Arch})
+	if h.Virt != "" {
+		t = t.add("virtualisation", h.Virt)
+	}
+	t = t.add("CPU", cpu(h.CPU)).add("memory", memory(h.Memory)).add("cgroup", cgroup(h.Cgroup)).add("data on", filesystem(h.Data))
+	for _, x := range h.Disks {
+		t = t.add("disk", disk(x))
+	}
+	for _, name := range sortedKeys(h.Kernels) {
+		t = t.add(name, h.Kernels[name])
+	}
+	for _, u := range h.Unknown {
+		t = t.add("unknown", u)
+	}
+	return t
+}
+
+func sortedKeys(m map[string]string) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func methodTable(d Data) table {
+	e := d.Experiment
+	t := pairs("How it was measured", []string{"experiment", e.ID}, []string{"started", e.Created.UTC().Format("2006-01-02 15:04:05 UTC")},
+		[]string{"command", command(e.Argv)}, []string{"david", e.David}, []string{"sysbench", e.Sysbench})
+	t = t.add("server", strings.Trim(serverName(e.Server)+", "+e.Server.Comment, ", ")).add("target", target(e))
+	if e.Server.SHA256 != "" {
+		t = t.add("server's binary", e.Server.Path+", sha256 "+e.Server.SHA256)
+	}
+	for _, line := range describe(e.Workloads) {
+		t = t.add("workload", line)
+	}
+	t = t.add("load", "closed loop")
+	if d.Finish != nil {
+		t = t.add("time", utilisation(*d.Finish))
+	}
+	return t
+}
+
+func target(e result.Experiment) string {
+	if e.Server.Address != "" {
+		return e.Target + " " + e.Server.Address
+	}
+	return e.Target
+}
+
+func utilisation(f result.Finish) string {
+	s := fmt.Sprintf("%s, of which %s (%.0f %%) warming up and measuring", duration(f.WallSeconds), duration(f.MeasureSeconds), 100*f.Utilisation)
+	if f.GoldenSeconds > 0 {
+		s += "; before it the golden copy of the data, once: " + duration(f.GoldenSeconds)
+	}
+	return s
+}
+
+// gateTable says how often each gate held, and what was seen where it did not.
+func gateTable(trials []result.Trial) table {
+	t := table{"Gates: what had to hold for a run to count", []column{left("gate"), left("held"), left("seen")}, nil}
+	held, runs, seen := map[string]int{}, map[string]int{}, map[string]string{}
+	var names []string
+	for _, x := range trials {
+		for _, g := range x.Gates {
+			if runs[g.Name] == 0 {
+				names, seen[g.Name] = append(names, g.Name), g.Detail
+			}
+			runs[g.Name]++
+			if g.OK {
+				held[g.Name]++
+			} else {
+				seen[g.Name] = x.Arm + ": " + g.Detail
+			}
+		}
+	}
+	for _, name := range names {
+		t = t.add(name, fmt.Sprintf("%d of %s", held[name], plural(runs[name], "run")), seen[name])
+	}
+	return t
+}
