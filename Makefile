@@ -1,7 +1,6 @@
 # david: `make help` names the targets.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-OUT ?= david-out
 FUZZTIME ?= 5s
 
 # A static binary, and no C compiler needed.
@@ -20,7 +19,7 @@ setup: ## install what `make tune` needs and is missing
 	@scripts/setup tune
 
 tune: setup ## set-up and the main job: measure this machine, tune a throwaway server, write my.cnf and report.html
-	bin/david tune --out $(OUT)
+	bin/david tune
 
 test: ## set-up, lint and all tests, on real servers
 	@scripts/setup test

@@ -130,11 +130,11 @@ func (x Variable) ApplyIn(f Flavour, v Version) Apply {
 }
 
 // Why says in a sentence why a server of this flavour and version has no such variable, and what to use instead; "" where
-// it has it.
+// it has it, or where the catalogue knows nothing of the name.
 func Why(name string, f Flavour, v Version) string {
 	entry, ok := catalogue()[Normalise(name)]
 	if !ok {
-		return fmt.Sprintf("david's catalogue has no variable %s", Normalise(name))
+		return ""
 	}
 	if _, ok := entry.In(f, v); ok {
 		return ""

@@ -23,7 +23,7 @@ func ownPerStart() []string {
 		"log_bin_basename", "log_bin_index", "log_error", "log_slow_query_file", "mysqlx_port", "mysqlx_socket", "pid_file",
 		"port", "proxy_user", "pseudo_replica_mode", "pseudo_slave_mode", "pseudo_thread_id", "rand_seed1", "rand_seed2",
 		"relay_log", "relay_log_basename", "relay_log_index", "relay_log_info_file", "replica_load_tmpdir", "report_port",
-		"server_uid", "server_uuid", "slave_load_tmpdir", "slow_query_log_file", "socket", "timestamp", "tmpdir",
+		"secure_file_priv", "server_uid", "server_uuid", "slave_load_tmpdir", "slow_query_log_file", "socket", "timestamp", "tmpdir",
 		"warning_count", "wsrep_data_home_dir", "wsrep_start_position",
 	}
 }

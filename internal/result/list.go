@@ -86,13 +86,14 @@ func summary(dir string) (Summary, error) {
 	}, nil
 }
 
-// Resolve returns the folder of the experiment arg names: a folder, an ID under $DAVID_HOME, or "latest".
+// Resolve returns the folder of the experiment arg names: a folder, one that david tune wrote (it holds a link named
+// experiment), an ID under $DAVID_HOME, or "latest".
 func Resolve(home, arg string) (string, error) {
 	if arg == "latest" {
 		return resolveLatest(home)
 	}
 	byID := filepath.Join(home, "experiments", arg)
-	for _, dir := range []string{arg, byID} {
+	for _, dir := range []string{arg, filepath.Join(arg, "experiment"), byID} {
 		if _, err := os.Stat(filepath.Join(dir, experimentFile)); err == nil {
 			return dir, nil
 		}

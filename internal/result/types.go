@@ -106,7 +106,8 @@ type Trial struct {
 	Block    int       `json:"block"` // 1, 2, ...: the repeat
 	Workload Workload  `json:"workload"`
 	Started  time.Time `json:"started"`
-	Seconds  float64   `json:"seconds"` // measured, as sysbench counted them; warm-up not included
+	Seconds  float64   `json:"seconds"`         // measured, as sysbench counted them; warm-up not included
+	Prewarm  float64   `json:"prewarm_seconds"` // reading the tables once, before the warm-up under load
 
 	TPS          float64  `json:"tps"` // transactions/s
 	QPS          float64  `json:"qps"` // queries/s

@@ -94,7 +94,7 @@ func (w *Workspace) evict() error {
 			return full
 		}
 		fmt.Fprintf(w.log, "david: removing the prepared data %s to make room\n", filepath.Base(old[0]))
-		if err := os.RemoveAll(old[0]); err != nil {
+		if err := errors.Join(os.RemoveAll(old[0]), syncfs(w.data)); err != nil { // synced, the space comes back now
 			return err
 		}
 		old = old[1:]
@@ -207,7 +207,7 @@ func (w *Workspace) runToEnd(ctx context.Context, argv []string, stdin []byte, d
 	defer out.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, bytes.NewReader(stdin), out, out
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LC_ALL=C"}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LC_ALL=C", "DAVID_HOME=" + w.home}
 	c, err := w.spawn(cmd)
 	if err != nil {
 		return err
@@ -296,7 +296,7 @@ func loadPool() int64 {
 // clean removes what would make clones differ or start warm: the server's own identity, the saved list of pages of its
 // buffer pool, and binary logs.
 func clean(data string) error {
-	for _, pattern := range []string{"auto.cnf", "ib_buffer_pool", "binlog.*", "*-bin.*", "*.pid", "undo_*_trunc.log"} {
+	for _, pattern := range []string{"auto.cnf", "binlog.*", "*-bin.*", "*.pid", "undo_*_trunc.log"} {
 		found, err := filepath.Glob(filepath.Join(escapeGlob(data), pattern))
 		if err != nil {
 			return err
@@ -306,6 +306,24 @@ func clean(data string) error {
 				return err
 			}
 		}
+	}
+	// Emptied, not removed: MySQL reports an error where it is missing.
+	err := os.Truncate(filepath.Join(data, "ib_buffer_pool"), 0)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
+}
+
+// syncfs brings what was written on the filesystem of dir to the disk.
+func syncfs(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("cannot write the data to the disk: %w", err)
 	}
 	return nil
 }
@@ -320,13 +338,8 @@ func seal(k GoldenKey, tmp, dir string, size int64) error {
 	if err := os.WriteFile(filepath.Join(tmp, "golden.json"), b, 0o644); err != nil {
 		return err
 	}
-	f, err := os.Open(tmp)
-	if err != nil {
+	if err := syncfs(tmp); err != nil {
 		return err
-	}
-	defer f.Close()
-	if err := unix.Syncfs(int(f.Fd())); err != nil {
-		return fmt.Errorf("cannot write the prepared data to the disk: %w", err)
 	}
 	if err := os.RemoveAll(dir); err != nil { // one without a manifest
 		return err

@@ -93,7 +93,7 @@ func errorLines(log []byte) []string {
 			_, text, _ = strings.Cut(text, "]")
 			text = strings.TrimSpace(text)
 		}
-		if text != "" && text != "Aborting" && !strings.Contains(text, "ib_buffer_pool") { // david removed that one
+		if text != "" && text != "Aborting" {
 			found = append(found, text)
 		}
 	}

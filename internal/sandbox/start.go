@@ -84,7 +84,10 @@ func (w *Workspace) clone(g Golden, to string) error {
 	if err := w.owner.own(to); err != nil {
 		return err
 	}
-	return cloneTree(filepath.Join(g.dir, "data"), filepath.Join(to, "data"), w.owner.own)
+	if err := cloneTree(filepath.Join(g.dir, "data"), filepath.Join(to, "data"), w.owner.own); err != nil {
+		return err
+	}
+	return syncfs(w.data) // what dropping the last clone and making this one left to write must not fall into the trial
 }
 
 // room makes sure that a clone, and as much again for what the workload writes, fits.
@@ -243,7 +246,7 @@ func (s *Server) run(ctx context.Context, argv []string, password mysqld.Secret)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C"}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C", "DAVID_HOME=" + s.w.home}
 	if s.child, err = s.w.spawn(cmd); err != nil {
 		return err
 	}
@@ -260,6 +263,8 @@ func (s *Server) writeInit(password mysqld.Secret) error {
 		fmt.Fprintf(&sql, "ALTER USER %s IDENTIFIED BY '%s';\n", user, string(password))
 		fmt.Fprintf(&sql, "GRANT ALL PRIVILEGES ON *.* TO %s WITH GRANT OPTION;\n", user)
 	}
+	// Others could come in as these over TCP: they have no password.
+	sql.WriteString("DROP USER IF EXISTS 'root'@'localhost', 'root'@'127.0.0.1', 'root'@'::1', ''@'localhost';\n")
 	if err := os.WriteFile(s.init(), []byte(sql.String()), 0o600); err != nil {
 		return err
 	}

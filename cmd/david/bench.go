@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/mycnf"
+	"david/internal/report"
+	"david/internal/result"
+	"david/internal/tune"
+)
+
+// benchFlags are those of david bench.
+type benchFlags struct {
+	loadFlags
+	server, cnf, dsn, defaultsFile string
+	sets                           []string
+	repeat                         int
+	json, force, keep              bool
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a server: on a throwaway one with a configuration, or on a remote one as it is",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			remote := f.dsn != "" || f.defaultsFile != ""
+			if err := f.check(cmd, remote); err != nil {
+				return err
+			}
+			loads, err := f.workloads()
+			if err != nil {
+				return err
+			}
+			if remote {
+				return a.benchRemote(cmd.Context(), f, loads)
+			}
+			return a.benchSandbox(cmd.Context(), f, loads)
+		},
+	}
+	fs := cmd.Flags()
+	f.add(fs, 60*time.Second, 15*time.Second)
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary: the sandbox to measure")
+	fs.StringVar(&f.cnf, "cnf", "", "a my.cnf for the sandbox")
+	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
+	fs.StringVar(&f.dsn, "dsn", "", "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
+	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
+	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.BoolVar(&f.force, "force", false, "remote: replace a schema of the workload's name that david did not make")
+	fs.BoolVar(&f.keep, "keep", false, "remote: leave the schema david made for the next run")
+	return cmd
+}
+
+func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
+	changed := cmd.Flags().Changed
+	if f.repeat < 1 {
+		return usage("--repeat %d: at least 1", f.repeat)
+	}
+	if f.time == 0 {
+		return usage("--time 0s: measure at least 1s")
+	}
+	if remote && (f.cnf != "" || len(f.sets) > 0 || changed("server")) {
+		return usage("a remote server is measured as it is: --server, --cnf and --set are for sandboxes")
+	}
+	if !remote && (f.force || f.keep) {
+		return usage("--force and --keep are for a remote server (--dsn or --defaults-file)")
+	}
+	return nil
+}
+
+// benchSandbox measures a throwaway server.
+func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Workload) (err error) {
+	l, err := a.tools(ctx, f.server)
+	if err != nil {
+		return err
+	}
+	settings, err := a.userSettings(ctx, l.binary, f.cnf, f.sets)
+	if err != nil {
+		return err
+	}
+	arm := benchArm(l.binary.Flavour, settings)
+	p := newProgress(a.err)
+	defer func() { p.end(); err = l.close(err) }()
+	if err := l.open(ctx, a, "bench", loads, p); err != nil {
+		return err
+	}
+	l.engine.Unlocked = true
+	if err := l.golden(ctx, arm, p); err != nil {
+		return err
+	}
+	golden := l.target.GoldenTime
+	if err := l.engine.Bench(ctx, arm, loads, f.repeat); err != nil {
+		l.where(a)
+		return blame(err, settings)
+	}
+	if err := l.finish("", golden); err != nil {
+		return err
+	}
+	p.end()
+	return a.print(l.store, f.json)
+}
+
+// benchArm is the server's defaults, normalised, with the user's settings.
+func benchArm(flavour mycnf.Flavour, settings []mycnf.Setting) result.Arm {
+	arm := tune.Control(flavour)
+	if len(settings) > 0 {
+		arm.Name, arm.Title = "custom", "the server's defaults with the settings given"
+		arm.Changes, arm.Settings = settings, tune.Merge(arm.Settings, settings)
+	}
+	return arm
+}
+
+// print shows a finished experiment, and says by its error when a gate failed.
+func (a *app) print(store *result.Store, asJSON bool) error {
+	data, err := load(store)
+	if err != nil {
+		return err
+	}
+	render := report.Text
+	if asJSON {
+		render = report.JSON
+	}
+	if err := render(a.out, data); err != nil {
+		return err
+	}
+	return invalid(data.Trials)
+}
+
+// invalid is an error where a trial's gate failed.
+func invalid(trials []result.Trial) error {
+	for _, t := range trials {
+		if ok, failed := t.Valid(); !ok {
+			return codedError{exitInvalid, gateError{t, failed}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// phases are the texts david shows, in the order of a bench whose data is not there yet.
+var phases = []string{"opening the workspace", "preparing the data", "starting a fresh server", "warming up", "measuring", "shutting down"}
+
+// TestInterrupt stops a bench in every phase with SIGINT: it exits with 130 and nothing is left.
+func TestInterrupt(t *testing.T) {
+	for _, phase := range phases {
+		t.Run(phase, func(t *testing.T) {
+			dir := testHome(t)
+			cmd, seen := spawn(t, dir, append([]string{"bench", "--server", "mariadb"}, small...)...)
+			if !seen.waitFor(phase, time.Minute) {
+				cmd.Process.Kill()
+				cmd.Wait()
+				t.Fatalf("david never said %q:\n%s", phase, seen)
+			}
+			cmd.Process.Signal(os.Interrupt)
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted && !(phase == "shutting down" && code == exitDone) {
+				t.Errorf("exit code %d, want %d:\n%s", code, exitInterrupted, seen)
+			}
+			for _, left := range leftovers(t, dir) {
+				t.Error("left behind: ", left)
+			}
+		})
+	}
+}
+
+// TestKill9 kills david while it measures; the next command of any kind removes what it left.
+func TestKill9(t *testing.T) {
+	for _, flavour := range []string{"mysql", "mariadb"} {
+		t.Run(flavour, func(t *testing.T) {
+			dir := testHome(t)
+			cmd, seen := spawn(t, dir, append([]string{"bench", "--server", flavour}, small...)...)
+			if !seen.waitFor("measuring", time.Minute) {
+				t.Errorf("david never measured:\n%s", seen)
+			}
+			cmd.Process.Signal(syscall.SIGKILL)
+			cmd.Wait()
+			if out, errOut, code := david(t, dir, "list"); code != exitDone {
+				t.Fatalf("david list: exit code %d\n%s%s", code, out, errOut)
+			}
+			for _, left := range leftovers(t, dir) {
+				t.Error("left behind: ", left)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+// Command david finds, proves and explains the fastest safe way to run MySQL on the hardware at hand.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"david/internal/experiment"
+	"david/internal/mysqld"
+	"david/internal/sandbox"
+)
+
+// version is stamped by the build: -ldflags "-X main.version=...".
+var version = "dev"
+
+// The exit codes every command keeps to.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // david failed
+	exitUsage       = 2   // bad usage or bad input
+	exitInvalid     = 3   // a gate failed: nothing concluded
+	exitTarget      = 4   // the target cannot be reached or started
+	exitInterrupted = 130 // state kept
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		stop() // a second Ctrl-C ends david at once; the next start cleans up after it
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	a := &app{out: out, err: errOut, home: home(os.Getenv), env: os.Getenv, argv: args}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(errOut, "david: interrupted; the finished trials are kept")
+		return exitInterrupted
+	}
+	fmt.Fprintf(errOut, "david: %v\n", err)
+	return exitCode(err)
+}
+
+// codedError is an error that knows its exit code.
+type codedError struct {
+	code int
+	error
+}
+
+func (e codedError) Unwrap() error { return e.error }
+
+// usage marks bad usage or bad input.
+func usage(format string, args ...any) error {
+	return codedError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// exitCode tells an error's exit code by what kind it is.
+func exitCode(err error) int {
+	var coded codedError
+	var start *sandbox.StartError
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.Is(err, experiment.ErrRefused):
+		return exitUsage
+	case errors.Is(err, experiment.ErrLock):
+		return exitInvalid
+	case errors.As(err, &start), errors.Is(err, mysqld.ErrUnreachable), errors.Is(err, mysqld.ErrAccess),
+		errors.Is(err, mysqld.ErrPrivilege), errors.Is(err, mysqld.ErrReadOnly):
+		return exitTarget
+	}
+	return exitFailed
+}

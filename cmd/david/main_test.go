@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"david/internal/sandbox"
+)
+
+// asDavid makes the test binary be david itself.
+const asDavid = "DAVID_TEST_AS_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asDavid) != "" {
+		main()
+		return
+	}
+	testscript.Main(m, map[string]func(){"david": main})
+}
+
+// testHome makes one $DAVID_HOME that tests share, because the golden copies in it take seconds to make. The servers
+// david installed for the user are linked into it.
+func testHome(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "david-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := filepath.Join(home(os.Getenv), "servers")
+	if _, err := os.Stat(installed); err == nil {
+		if err := os.Symlink(installed, filepath.Join(dir, "servers")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		noLeftovers(t, dir)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// noLeftovers fails the test where a process, a mount or a loop device of dir is left once david has reaped.
+func noLeftovers(t *testing.T, dir string) {
+	t.Helper()
+	if err := sandbox.Reap(dir, func(string) {}); err != nil {
+		t.Error(err)
+	}
+	for _, left := range leftovers(t, dir) {
+		t.Error("left behind: ", left)
+	}
+}
+
+func leftovers(t *testing.T, dir string) (left []string) {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, dir) {
+			left = append(left, "mount "+line)
+		}
+	}
+	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, f := range loops {
+		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), dir) {
+			left = append(left, "loop device of "+string(b))
+		}
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		environ, err := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if err == nil && bytes.Contains(environ, []byte("DAVID_HOME="+dir)) && e.Name() != fmt.Sprint(os.Getpid()) {
+			cmdline, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+			left = append(left, "process "+e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return left
+}
+
+// small are the flags of a load that ends in seconds.
+var small = []string{"--tables", "2", "--table-size", "2000", "--time", "2s", "--warmup", "1s"}
+
+// david runs a command line in this process.
+func david(t *testing.T, dir string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	t.Setenv("DAVID_HOME", dir)
+	var out, errOut bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	code = run(ctx, args, &out, &errOut)
+	return out.String(), errOut.String(), code
+}
+
+// spawn starts david as a process of its own.
+func spawn(t *testing.T, dir string, args ...string) (*exec.Cmd, *lines) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asDavid+"=1", "DAVID_HOME="+dir)
+	seen := newLines()
+	cmd.Stderr = seen
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, seen
+}

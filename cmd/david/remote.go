@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"david/internal/experiment"
+	"david/internal/host"
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/workload"
+)
+
+// benchRemote measures a server that is not david's, as it is. The schema david makes there is removed again.
+func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Workload) (err error) {
+	addr, err := a.remoteAddr(f)
+	if err != nil {
+		return err
+	}
+	sysbench, err := workload.Find(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := experiment.Lock("david bench of a remote server")
+	if err != nil {
+		return err
+	}
+	defer release()
+	conn, err := mysqld.Open(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	p := newProgress(a.err)
+	defer p.end()
+	store, srv, err := a.remoteStore(ctx, conn, addr, loads, sysbench)
+	if err != nil {
+		return err
+	}
+	target := workload.Target{Addr: addr, Sysbench: sysbench, Log: store.LogPath("prepare", "sysbench")}
+	made, err := prepareRemote(ctx, conn, target, loads[0], f.force, p)
+	if made && !f.keep {
+		defer func() {
+			if dropErr := workload.DropSchema(context.WithoutCancel(ctx), conn, loads[0].Database, false); err == nil {
+				err = dropErr
+			}
+		}()
+	}
+	if err != nil {
+		return err
+	}
+	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true}
+	arm := result.Arm{Name: "remote", Title: "the server as it is"}
+	if err := engine.Bench(ctx, arm, loads, f.repeat); err != nil {
+		return err
+	}
+	p.end()
+	return a.print(store, f.json)
+}
+
+// remoteAddr reads where the server is from --dsn or an option file, the password from MYSQL_PWD where neither has it.
+func (a *app) remoteAddr(f benchFlags) (addr mysqld.Addr, err error) {
+	if f.dsn != "" {
+		addr, _, err = mysqld.ParseDSN(f.dsn)
+	} else {
+		var options map[string]string
+		if options, _, err = a.clientOptions(f.defaultsFile); err != nil {
+			return addr, err
+		}
+		addr, err = mysqld.AddrFromOptions(options)
+	}
+	if err != nil {
+		return addr, codedError{exitUsage, err}
+	}
+	return addr, nil
+}
+
+func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Addr, loads []result.Workload, s workload.Sysbench) (*result.Store, result.Server, error) {
+	version, comment, err := conn.Version(ctx)
+	if err != nil {
+		return nil, result.Server{}, err
+	}
+	facts, err := host.Read(ctx, existing(a.home))
+	if err != nil {
+		return nil, result.Server{}, err
+	}
+	e := newExperiment(a, "bench", loads, s)
+	e.Target, e.Host = "remote", facts
+	e.Server = result.Server{Flavour: mycnf.FlavourOf(version, comment), Version: version, Comment: comment, Address: addr.Address}
+	e.Notes = append(e.Notes, "the machine described is the client's; the server's is not seen")
+	store, err := result.Create(filepath.Join(a.home, "experiments", e.ID), e)
+	return store, e.Server, err
+}
+
+// prepareRemote makes the workload's schema where there is none. It never touches one that david did not make, unless
+// forced. made tells whether there is something to remove.
+func prepareRemote(ctx context.Context, conn *mysqld.Conn, t workload.Target, w result.Workload, force bool, p *progress) (made bool, err error) {
+	state, err := workload.Inspect(ctx, conn, w)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case state == workload.OursMatching:
+		return false, nil
+	case state == workload.Foreign && !force:
+		return false, usage("the schema %s on %s was not made by david and is left alone; --force replaces it", w.Database, t.Addr)
+	case state != workload.Absent:
+		if err := workload.DropSchema(ctx, conn, w.Database, force); err != nil {
+			return false, err
+		}
+	}
+	if err := workload.CreateSchema(ctx, conn, w); err != nil {
+		return false, err
+	}
+	err = workload.Prepare(ctx, t, w, min(4, w.Tables), func(done, total int) {
+		p.say("preparing the data on %s: %d of %d tables", t.Addr, done, total)
+	})
+	if err != nil {
+		return true, fmt.Errorf("cannot prepare the data: %w", err)
+	}
+	return true, workload.VerifyRows(ctx, conn, w)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/sandbox"
+)
+
+// app is what the commands share: where they write, and where david keeps its things.
+type app struct {
+	out, err io.Writer
+	home     string
+	env      func(string) string
+	argv     []string
+}
+
+// home is david's own folder: $DAVID_HOME, else $XDG_DATA_HOME/david, else ~/.local/share/david.
+func home(env func(string) string) string {
+	if dir := env("DAVID_HOME"); dir != "" {
+		return dir
+	}
+	if dir := env("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "david")
+	}
+	return filepath.Join(env("HOME"), ".local", "share", "david")
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "david",
+		Short:         "Find, prove and explain the fastest safe way to run MySQL on this hardware",
+		Long:          "david measures MySQL, Percona Server and MariaDB on throwaway servers with real load, tunes them without giving up\ndurability, and shows its evidence. It changes nothing on the system and never touches the system's databases.",
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          onlyCommands,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return a.begin()
+		},
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%w; see: %s -h", err, cmd.CommandPath())
+	})
+	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.tuneCommand(), a.serverCommand(),
+		a.reportCommand(), a.listCommand(), a.showCommand())
+	return root
+}
+
+// begin makes sure of david's folder and removes what an earlier david that was killed left behind.
+func (a *app) begin() error {
+	abs, err := filepath.Abs(a.home)
+	if err != nil {
+		return fmt.Errorf("cannot find david's folder %s: %w", a.home, err)
+	}
+	a.home = abs
+	return sandbox.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) })
+}
+
+// onlyCommands refuses what is not the name of a subcommand.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("unknown command %q; see: %s -h", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+// exactArgs is cobra.ExactArgs with david's exit code.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usage("%s takes %s; see: %s -h", cmd.CommandPath(), what, cmd.CommandPath())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// exitsWith is "code N david ARGS...": the command must exit with N. Its output is kept in the files out and err.
+func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N COMMAND ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	cmd := exec.Command(os.Args[0], args[2:]...)
+	cmd.Dir = ts.Getenv("WORK")
+	cmd.Env = append(os.Environ(), asDavid+"=1", "DAVID_HOME="+ts.Getenv("DAVID_HOME"), "HOME="+ts.Getenv("WORK"), "PATH="+ts.Getenv("PATH"),
+		"MYSQL_PWD="+ts.Getenv("MYSQL_PWD"))
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		ts.Fatalf("cannot run %v: %v", args, err)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("out"), out.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("err"), errOut.Bytes(), 0o644))
+	if got := cmd.ProcessState.ExitCode(); got != want {
+		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, out.String(), errOut.String())
+	}
+}
+
+// jsonHas is "jsonhas FILE PATH...": each path ("trials.0.tps") leads to a value that is not null.
+func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
+	var doc any
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+	ts.Check(dec.Decode(&doc))
+	if dec.More() {
+		ts.Fatalf("%s holds more than one JSON document", args[0])
+	}
+	for _, path := range args[1:] {
+		if _, err := follow(doc, strings.Split(path, ".")); (err != nil) != neg {
+			ts.Fatalf("%s: %v", path, err)
+		}
+	}
+}
+
+func follow(v any, path []string) (any, error) {
+	for _, key := range path {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(at) {
+				return nil, fmt.Errorf("no element %s of %d", key, len(at))
+			}
+			v = at[i]
+		default:
+			v = nil
+		}
+		if v == nil {
+			return nil, fmt.Errorf("%s is not there", key)
+		}
+	}
+	return v, nil
+}
+
+// lines collects what a process prints and lets a test wait for a text.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func newLines() *lines { return &lines{} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// waitFor returns whether the text was seen within the time.
+func (l *lines) waitFor(text string, d time.Duration) bool {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if strings.Contains(l.String(), text) {
+			return true
+		}
+	}
+	return false
+}

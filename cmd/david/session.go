@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"david/internal/experiment"
+	"david/internal/host"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/server"
+	"david/internal/workload"
+)
+
+// lab is what a measurement on a sandbox needs: a server binary, sysbench, the machine to itself, a workspace and a
+// store.
+type lab struct {
+	binary    server.Binary
+	sysbench  workload.Sysbench
+	workspace *sandbox.Workspace
+	facts     host.Facts
+	store     *result.Store
+	target    *experiment.Sandboxed
+	engine    *experiment.Engine
+	began     time.Time
+	release   []func()
+}
+
+// tools finds the server binary and sysbench.
+func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
+	if l.sysbench, err = workload.Find(ctx); err != nil {
+		return l, err
+	}
+	if l.binary, err = server.Find(ctx, a.home, want); err != nil {
+		return l, codedError{exitTarget, err}
+	}
+	return l, nil
+}
+
+// open takes the machine, opens the workspace, and makes the store and the golden copy. close must be called, also after
+// an error.
+func (l *lab) open(ctx context.Context, a *app, kind string, loads []result.Workload, p *progress) error {
+	release, err := experiment.Lock("david " + kind)
+	if err != nil {
+		return err
+	}
+	l.release = append(l.release, release)
+	p.say("opening the workspace")
+	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(loads[0]), Log: a.err})
+	if err != nil {
+		return err
+	}
+	if l.facts, err = host.Read(ctx, l.workspace.Dir()); err != nil {
+		return err
+	}
+	e := newExperiment(a, kind, loads, l.sysbench)
+	e.Target, e.Server, e.Host = "sandbox", l.binary.Record(), l.facts
+	e.Notes = append(e.Notes, "data: "+l.workspace.Layout())
+	if err := l.create(a, e); err != nil {
+		return err
+	}
+	l.target = &experiment.Sandboxed{Workspace: l.workspace, Binary: l.binary, Sysbench: l.sysbench, Load: loads[0], Log: l.store.LogPath("prepare", "sysbench")}
+	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show, Data: "16K"}
+	return nil
+}
+
+func newExperiment(a *app, kind string, loads []result.Workload, sysbench workload.Sysbench) result.Experiment {
+	now := time.Now()
+	return result.Experiment{
+		Schema: result.Schema, ID: kind + "-" + now.Format("20060102-150405.000"), Kind: kind, Created: now, David: version,
+		Sysbench: sysbench.Version, Argv: redacted(a.argv), Workloads: loads,
+	}
+}
+
+func (l *lab) create(a *app, e result.Experiment) (err error) {
+	l.store, err = result.Create(filepath.Join(a.home, "experiments", e.ID), e)
+	return err
+}
+
+// golden makes the data ready, showing how far it is.
+func (l *lab) golden(ctx context.Context, arm result.Arm, p *progress) error {
+	load := l.target.Load
+	p.say("looking for the prepared data (%s of %d rows)", pluralise(load.Tables, "table"), load.TableSize)
+	l.target.Golden = func(done, total int) {
+		p.say("preparing the data once, to be cloned for every trial: %d of %d tables", done, total)
+	}
+	_, made, err := l.target.Prepare(ctx, arm.Settings)
+	if err == nil && made {
+		p.show(experiment.Event{Line: fmt.Sprintf("the data was prepared in %s; later runs clone it", l.target.GoldenTime.Round(time.Second))})
+	}
+	l.began = time.Now()
+	return err
+}
+
+// finish writes how the experiment ended.
+func (l *lab) finish(best string, golden time.Duration) error {
+	trials, err := l.store.Trials()
+	if err != nil {
+		return err
+	}
+	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: l.target.GoldenTime.Seconds()}
+	f.WallSeconds = (time.Since(l.began) - (l.target.GoldenTime - golden)).Seconds()
+	for _, t := range trials {
+		f.MeasureSeconds += t.Seconds + t.Prewarm + float64(t.Workload.Warmup)
+	}
+	f.Utilisation = f.MeasureSeconds / f.WallSeconds
+	return l.store.Finish(f)
+}
+
+// close gives everything back; err is the error so far and wins over those of closing.
+func (l *lab) close(err error) error {
+	if l.workspace != nil {
+		if closeErr := l.workspace.Close(); err == nil {
+			err = closeErr
+		}
+	}
+	for _, release := range l.release {
+		release()
+	}
+	return err
+}
+
+// say where the store is, also after an error: the finished trials are there.
+func (l *lab) where(a *app) {
+	if l.store == nil {
+		return
+	}
+	if _, err := os.Stat(l.store.Dir()); err == nil {
+		fmt.Fprintf(a.err, "david: the record is in %s\n", l.store.Dir())
+	}
+}

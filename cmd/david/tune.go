@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/experiment"
+	"david/internal/mycnf"
+	"david/internal/probe"
+	"david/internal/report"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/tune"
+)
+
+// tuneFlags are those of david tune.
+type tuneFlags struct {
+	loadFlags
+	server, memory, out string
+	budget              time.Duration
+	json                bool
+}
+
+func (a *app) tuneCommand() *cobra.Command {
+	var f tuneFlags
+	cmd := &cobra.Command{
+		Use:   "tune",
+		Short: "Find a faster safe configuration: the control, a ladder of steps measured against it, a my.cnf and a report",
+		Args:  exactArgs(0, "no arguments"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.tune(cmd.Context(), f) },
+	}
+	fs := cmd.Flags()
+	f.add(fs, 0, 0)
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
+	fs.StringVar(&f.memory, "memory", "", "memory the server may use, as in 8G (default: all this process may use)")
+	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
+	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+// tune is the main job.
+func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
+	began := time.Now()
+	load, err := f.workload()
+	if err != nil {
+		return err
+	}
+	out, err := freshFolder(f.out, began)
+	if err != nil {
+		return err
+	}
+	l, err := a.tools(ctx, f.server)
+	if err != nil {
+		return err
+	}
+	memory, err := f.memoryLimit(ctx, a)
+	if err != nil {
+		return err
+	}
+	p := newProgress(a.err)
+	defer func() { p.end(); err = l.close(err) }()
+	if err := l.open(ctx, a, "tune", []result.Workload{load}, p); err != nil {
+		return err
+	}
+	control := tune.Control(l.binary.Flavour)
+	if err := l.golden(ctx, control, p); err != nil {
+		return err
+	}
+	ladder, err := l.ladder(ctx, a, load, memory, p)
+	if err != nil {
+		return err
+	}
+	if load, err = f.fit(load, began, len(ladder)+1); err != nil {
+		return err
+	}
+	golden := l.target.GoldenTime
+	best, err := l.engine.Tune(ctx, control, ladder, load)
+	if err != nil {
+		l.where(a)
+		return err
+	}
+	if err := l.finish(best.Name, golden); err != nil {
+		return err
+	}
+	if err := l.deliver(ctx, a, out, best, p); err != nil {
+		return err
+	}
+	p.end()
+	if err := a.print(l.store, f.json); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "\nwritten: %s\nthe record is in %s\n", filepath.Join(out, "{my.cnf,report.html,report.md}"), l.store.Dir())
+	return nil
+}
+
+// workload checks the flags; the length of a trial follows from the budget unless it was given.
+func (f *tuneFlags) workload() (result.Workload, error) {
+	if f.budget <= 0 {
+		return result.Workload{}, usage("--budget %s: give the time to use, as in 10m", f.budget)
+	}
+	given := f.loadFlags
+	if given.time == 0 {
+		given.time = time.Second // replaced by fit
+	}
+	loads, err := given.workloads()
+	if err != nil {
+		return result.Workload{}, err
+	}
+	if len(loads) > 1 {
+		return result.Workload{}, usage("--threads %s: tune measures one number of threads; choose the one that matters", f.threads)
+	}
+	return loads[0], nil
+}
+
+// The shortest and the longest trial that fit chooses, in seconds. Below the shortest a checkpoint's effect is luck.
+const (
+	minSeconds = 10
+	maxSeconds = 60
+)
+
+// fit gives each of n trials its share of what is left of the budget: a sixth of it for warming up, 60 s at most for
+// measuring. Every arm gets the same.
+func (f *tuneFlags) fit(w result.Workload, began time.Time, n int) (result.Workload, error) {
+	if f.time > 0 {
+		return w, nil
+	}
+	const overhead = 12 // seconds: reset, start, reading the tables once, shutdown
+	left := f.budget - time.Since(began)
+	share := left.Seconds()/float64(n) - overhead
+	if f.warmup == 0 {
+		w.Warmup = int(min(15, max(3, share/6)))
+	}
+	w.Seconds = min(maxSeconds, int(share)-w.Warmup)
+	if w.Seconds < minSeconds {
+		missing := time.Duration(math.Ceil(float64(minSeconds-w.Seconds)*float64(n))) * time.Second
+		return w, usage("--budget %s is too short: %d trials of at least %d s need %s more; or give --time", f.budget, n, minSeconds, missing)
+	}
+	return w, nil
+}
+
+// memoryLimit is what the server may use, in bytes.
+func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
+	limit, err := a.memory(ctx)
+	if err != nil || f.memory == "" {
+		return limit, err
+	}
+	want, err := mycnf.ParseSize(f.memory)
+	if err != nil {
+		return 0, usage("--memory %s: %w", f.memory, err)
+	}
+	if want > limit {
+		return 0, usage("--memory %s is more than the %s this process may use (cgroup limit or physical memory)", f.memory, size(limit))
+	}
+	const least = 512 << 20
+	if want < least {
+		return 0, usage("--memory %s: a server needs at least %s", f.memory, size(least))
+	}
+	return want, nil
+}
+
+// freshFolder names the output folder and makes sure that it does not exist.
+func freshFolder(out string, now time.Time) (string, error) {
+	if out == "" {
+		out = "david-tune-" + now.Format("20060102-150405")
+	}
+	if _, err := os.Lstat(out); err == nil {
+		return "", usage("--out %s exists already; nothing is overwritten: name another or remove it", out)
+	}
+	if _, err := os.Stat(filepath.Dir(filepath.Clean(out))); err != nil {
+		return "", usage("--out %s: %w", out, err)
+	}
+	return out, nil
+}
+
+// ladder computes the steps from the machine's facts and a short look at the disk.
+func (l *lab) ladder(ctx context.Context, a *app, load result.Workload, memory int64, p *progress) ([]tune.Step, error) {
+	v, err := mycnf.ParseVersion(l.binary.Version)
+	if err != nil {
+		return nil, err
+	}
+	p.say("measuring the disk's random writes with fio")
+	iops, err := probe.WriteIOPS(ctx, l.workspace.Dir())
+	if errors.Is(err, probe.ErrNoFio) {
+		fmt.Fprintf(a.err, "david: %v; a figure for flash is assumed\n", err)
+	} else if err != nil {
+		return nil, err
+	}
+	return tune.Ladder(tune.Problem{
+		Flavour: l.binary.Flavour, Version: v, CPUs: l.facts.CPU.Usable, Memory: memory, FreeDisk: l.facts.Data.Free,
+		Rotational: rotational(l.facts, iops), WriteIOPS: iops, PageSize: 16 << 10, Threads: load.Threads, Tables: load.Tables,
+	}), nil
+}
+
+// deliver proves the tuned configuration by starting a server with the very file, and writes the output folder.
+func (l *lab) deliver(ctx context.Context, a *app, out string, best result.Arm, p *progress) error {
+	data, err := load(l.store)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(out, 0o755); err != nil {
+		return fmt.Errorf("cannot make the output folder: %w", err)
+	}
+	cnf := filepath.Join(out, "my.cnf")
+	if err := writeFile(cnf, func(w io.Writer) error { _, err := io.WriteString(w, data.Cnf); return err }); err != nil {
+		return err
+	}
+	p.say("starting a server with the written my.cnf, to prove it")
+	if err := l.prove(ctx, cnf, best); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(out, "report.html"), func(w io.Writer) error { return report.HTML(w, data) }); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(out, "report.md"), func(w io.Writer) error { return report.Markdown(w, data) }); err != nil {
+		return err
+	}
+	return os.Symlink(l.store.Dir(), filepath.Join(out, "experiment"))
+}
+
+// prove starts a server with the file and compares its variables with those of the arm that was measured.
+func (l *lab) prove(ctx context.Context, cnf string, best result.Arm) error {
+	g, _, err := l.target.Prepare(ctx, best.Settings)
+	if err != nil {
+		return err
+	}
+	return experiment.Prove(ctx, l.workspace, g, l.binary.Flavour, cnf, best, sandbox.StartOptions{LogPath: l.store.LogPath("prove", "server")})
+}
+
+// writeFile writes a file through a temporary one.
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".david-")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	if err := write(f); err != nil {
+		f.Close()
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	if err := f.Chmod(0o644); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"david/internal/result"
+)
+
+// TestBenchAgreesWithSysbench holds what david prints against sysbench's own words in the log: within 1 %.
+func TestBenchAgreesWithSysbench(t *testing.T) {
+	for _, flavour := range []string{"mysql", "mariadb"} {
+		t.Run(flavour, func(t *testing.T) {
+			dir := testHome(t)
+			out, errOut, code := david(t, dir, append([]string{"bench", "--server", flavour, "--json"}, small...)...)
+			if code != exitDone {
+				t.Fatalf("exit code %d\n%s", code, errOut)
+			}
+			var doc struct{ Trials []result.Trial }
+			if err := json.Unmarshal([]byte(out), &doc); err != nil {
+				t.Fatal(err)
+			}
+			logs, err := filepath.Glob(filepath.Join(dir, "experiments", "*", "logs", doc.Trials[0].ID+".sysbench.log"))
+			if err != nil || len(logs) != 1 {
+				t.Fatalf("logs %v, %v", logs, err)
+			}
+			log, err := os.ReadFile(logs[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := regexp.MustCompile(`transactions:\s+\d+\s+\(([\d.]+) per sec`).FindAllSubmatch(log, -1)
+			if len(all) != 2 {
+				t.Fatalf("%d summaries in the log, want the warm-up's and the measurement's", len(all))
+			}
+			said, err := strconv.ParseFloat(string(all[1][1]), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ratio := doc.Trials[0].TPS / said; ratio < 0.99 || ratio > 1.01 {
+				t.Errorf("david says %.2f tps, sysbench %.2f", doc.Trials[0].TPS, said)
+			}
+		})
+	}
+}
+
+// TestFit gives trials what the budget allows.
+func TestFit(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		budget          time.Duration
+		seconds, warmup int
+		ok              bool
+	}{
+		{20 * time.Minute, 60, 15, true},
+		{10 * time.Minute, 60, 12, true},
+		{5 * time.Minute, 25, 5, true},
+		{time.Minute, 0, 0, false},
+	} {
+		f := tuneFlags{budget: c.budget}
+		w, err := f.fit(result.Workload{}, now, 7)
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.budget, err)
+		}
+		if c.ok && (w.Seconds != c.seconds || w.Warmup != c.warmup) {
+			t.Errorf("%s: %d s after %d s, want %d after %d", c.budget, w.Seconds, w.Warmup, c.seconds, c.warmup)
+		}
+	}
+}
+
+// TestRedacted keeps secrets out of the store.
+func TestRedacted(t *testing.T) {
+	args := []string{"bench", "--dsn", "u:secret@tcp(h:1)/", "--dsn=u:secret@tcp(h:1)/", "--threads", "4"}
+	if got := strings.Join(redacted(args), " "); strings.Contains(got, "secret") || !strings.Contains(got, "--threads 4") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,69 @@
+package experiment
+
+import (
+	"fmt"
+	"time"
+
+	"david/internal/result"
+)
+
+// Event is one thing worth showing while an experiment runs.
+type Event struct {
+	Text string        // what is being done, in a few words
+	Line string        // not empty: a result to keep on the screen
+	Done time.Duration // since the start
+	Left time.Duration // expected; 0 where nobody knows
+}
+
+// plan estimates the time left: trials to come, at the length the finished ones had.
+type plan struct {
+	began  time.Time
+	trials int           // still to run, the present one included
+	each   time.Duration // expected length of one
+	since  time.Time     // start of the present one
+}
+
+func newPlan(trials int, each time.Duration) plan {
+	now := time.Now()
+	return plan{began: now, since: now, trials: trials, each: each}
+}
+
+func (p *plan) finished(took time.Duration) {
+	p.skipped()
+	p.each = took
+}
+
+func (p *plan) skipped() {
+	p.trials = max(0, p.trials-1)
+	p.since = time.Now()
+}
+
+func (p *plan) left() time.Duration {
+	return max(0, time.Duration(p.trials)*p.each-time.Since(p.since))
+}
+
+func (e *Engine) emit(ev Event) {
+	ev.Done, ev.Left = time.Since(e.plan.began), e.plan.left()
+	e.Report(ev)
+}
+
+func (e *Engine) say(j job, what string) {
+	e.emit(Event{Text: fmt.Sprintf("%s: %s", label(j), what)})
+}
+
+func (e *Engine) second(j job, p result.Point) {
+	phase := "measuring"
+	if p.Warm {
+		phase = "warming up"
+	}
+	e.say(j, fmt.Sprintf("%s, %.0f tps, p95 %.1f ms", phase, p.TPS, p.P95))
+}
+
+// label names a job as its reader would: the arm, the threads where they vary, the repeat from the second on.
+func label(j job) string {
+	s := fmt.Sprintf("%s, %d threads", j.arm.Name, j.load.Threads)
+	if j.block > 1 {
+		s += fmt.Sprintf(", run %d", j.block)
+	}
+	return s
+}

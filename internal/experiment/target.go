@@ -1,0 +1,114 @@
+package experiment
+
+import (
+	"context"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/server"
+	"david/internal/workload"
+)
+
+// loaders is how many tables are loaded at a time: more than the CPUs of a small machine, so that reading and building an
+// index overlap.
+const loaders = 4
+
+// Sandboxed is the target of throwaway servers: each trial gets a fresh clone of the golden copy.
+type Sandboxed struct {
+	Workspace *sandbox.Workspace
+	Binary    server.Binary
+	Sysbench  workload.Sysbench
+	Load      result.Workload // whose tables the golden copy holds
+	Log       string          // file for what sysbench prints while it loads
+	TCP       bool
+	Golden    func(done, total int) // progress of loading it; may be nil
+	// GoldenTime is what making golden copies has taken so far.
+	GoldenTime time.Duration
+}
+
+// Prepare makes the golden copy for a configuration's page size unless it is there already, and says whether it did.
+func (t *Sandboxed) Prepare(ctx context.Context, settings []mycnf.Setting) (sandbox.Golden, bool, error) {
+	began := time.Now()
+	key := sandbox.GoldenKey{Binary: t.Binary, PageSize: pageSize(settings), Tables: t.Load.Tables, Rows: t.Load.TableSize, Fill: t.Load.RandType, Database: t.Load.Database}
+	g, made, err := t.Workspace.Golden(ctx, key, t.fill)
+	if made {
+		t.GoldenTime += time.Since(began)
+	}
+	return g, made, err
+}
+
+// fill loads the tables and counts their rows.
+func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr) error {
+	target := workload.Target{Addr: addr, Sysbench: t.Sysbench, Log: t.Log}
+	if err := workload.Prepare(ctx, target, t.Load, loaders, t.Golden); err != nil {
+		return err
+	}
+	conn, err := mysqld.Open(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return workload.VerifyRows(ctx, conn, t.Load)
+}
+
+// pageSize is the page size the settings ask for, in bytes; 16 KiB, every server's default, where they do not.
+func pageSize(settings []mycnf.Setting) int {
+	size := 16 << 10
+	for _, s := range settings {
+		if s.Name == "innodb_page_size" {
+			if n, err := mycnf.ParseSize(s.Value); err == nil {
+				size = int(n)
+			}
+		}
+	}
+	return size
+}
+
+// Begin implements Target.
+func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, logPath string) (Session, error) {
+	g, _, err := t.Prepare(ctx, arm.Settings)
+	if err != nil {
+		return nil, err
+	}
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath})
+	if err != nil {
+		return nil, err
+	}
+	cost := result.Overhead{Reset: timing.Clone.Seconds(), Start: timing.Start.Seconds()}
+	return &sandboxSession{server: s, cost: cost}, nil
+}
+
+type sandboxSession struct {
+	server *sandbox.Server
+	cost   result.Overhead
+}
+
+func (s *sandboxSession) Addr() mysqld.Addr     { return s.server.Addr() }
+func (s *sandboxSession) Alive() error          { return s.server.Alive() }
+func (s *sandboxSession) Cost() result.Overhead { return s.cost }
+
+func (s *sandboxSession) End(ctx context.Context) error {
+	took, err := s.server.Stop(ctx)
+	s.cost.Stop = took.Seconds()
+	return err
+}
+
+// Remote is the target of a server that is not david's: it is measured as it is, and nothing of it is changed.
+type Remote struct {
+	Address mysqld.Addr
+}
+
+// Begin implements Target.
+func (r Remote) Begin(ctx context.Context, _ result.Arm, _ string) (Session, error) {
+	return remoteSession{r.Address}, nil
+}
+
+type remoteSession struct{ addr mysqld.Addr }
+
+func (s remoteSession) Addr() mysqld.Addr         { return s.addr }
+func (s remoteSession) Alive() error              { return nil }
+func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
+func (s remoteSession) End(context.Context) error { return nil }

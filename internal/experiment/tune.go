@@ -1,0 +1,80 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/stats"
+	"david/internal/tune"
+)
+
+// Tune runs the control and then the ladder's steps, each upon the last one that was kept, and returns the arm the
+// ladder ended on. An arm that changes nothing is recorded and not run; one the server does not start with is recorded
+// with the server's own words.
+func (e *Engine) Tune(ctx context.Context, control result.Arm, ladder []tune.Step, load result.Workload) (result.Arm, error) {
+	e.Report = quiet(e.Report)
+	e.plan = newPlan(1+len(ladder), expected(load))
+	var arms []result.Arm
+	var trials []result.Trial
+	for {
+		arm, more := tune.Next(ladder, control, arms, trials)
+		if !more {
+			return tune.Best(arms, trials), nil
+		}
+		t, err := e.step(ctx, &arm, arms, load)
+		if err != nil {
+			return result.Arm{}, err
+		}
+		arms = append(arms, arm)
+		if t != nil {
+			trials = append(trials, *t)
+		}
+		if err := e.Store.PutArm(arm); err != nil {
+			return result.Arm{}, err
+		}
+		rows := stats.Ladder(arms, trials)
+		e.emit(Event{Line: line(rows[len(rows)-1])})
+	}
+}
+
+// step runs one arm of the ladder.
+func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, load result.Workload) (*result.Trial, error) {
+	j := job{arm: arm, block: 1, load: load}
+	for i := range arms {
+		if arms[i].Name == arm.Base {
+			j.base = &arms[i]
+		}
+	}
+	t, err := e.run(ctx, j)
+	if t == nil {
+		e.plan.skipped()
+	}
+	var start *sandbox.StartError
+	switch {
+	case err == nil:
+		return t, nil
+	case j.base != nil && errors.As(err, &start):
+		arm.Infeasible = start.Line()
+		return nil, nil
+	case j.base != nil && errors.Is(err, ErrRefused):
+		arm.Infeasible = err.Error()
+		return nil, nil
+	}
+	return nil, err
+}
+
+// line is what the screen keeps of a finished step.
+func line(r stats.Row) string {
+	switch r.Verdict {
+	case stats.Noop:
+		return fmt.Sprintf("%-12s no-op: no effective variable differs, not run", r.Arm)
+	case stats.Infeasible:
+		return fmt.Sprintf("%-12s infeasible: %s", r.Arm, r.Why)
+	case stats.IsControl:
+		return fmt.Sprintf("%-12s %8.1f transactions/s, p95 %.2f ms", r.Arm, r.TPS, r.P95)
+	}
+	return fmt.Sprintf("%-12s %8.1f transactions/s, p95 %.2f ms, %.2fx the step before: %s", r.Arm, r.TPS, r.P95, r.RatioBase, r.Verdict)
+}

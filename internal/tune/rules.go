@@ -1,0 +1,192 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+
+	"david/internal/mycnf"
+)
+
+const (
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+)
+
+// What a server needs besides its buffer pool. The base was measured: a MySQL 9.7 with a 128 MiB pool, idle, performance
+// schema on, has about 540 MiB resident. The connection figure is the sum of the default thread stack (1 MiB) and
+// session buffers (sort, join, read, read_rnd, net, binlog cache: just under 1 MiB) of the reference manual.
+const (
+	baseMemory       = 540 * mib
+	perConnection    = 2 * mib
+	defaultConnMax   = 151
+	logBuffer        = 64 * mib
+	poolOverhead     = 1.05 // page descriptors and hash tables, per byte of pool
+	memoryCeiling    = 0.9  // of the limit: what the whole server may reach
+	poolShare        = 0.75 // of the limit: more starves the page cache and the client
+	chunk            = 128 * mib
+	defaultPool      = 128 * mib
+	fallbackWriteIO  = 2000 // 16 KiB writes/s assumed of flash nobody measured
+	rotationalIO     = 200
+	ioCapacityShare  = 0.3 // of the measured write IOPS, leaving the rest to commits and reads
+	ioCapacityMin    = 200
+	ioCapacityMaxCap = 20000
+)
+
+// Ladder returns the steps for a machine in the order in which they are tried: what decides the layout of the data
+// first, then memory, redo, I/O, concurrency and logging.
+func Ladder(p Problem) []Step {
+	steps := []Step{pageSize(p), memory(p), redo(p), flushing(p), concurrency(p), logging(p)}
+	for i := range steps {
+		steps[i].Settings = p.known(steps[i].Settings)
+	}
+	return steps
+}
+
+// known drops what this flavour and version does not have.
+func (p Problem) known(settings []mycnf.Setting) []mycnf.Setting {
+	kept := []mycnf.Setting{}
+	for _, s := range settings {
+		if _, ok := mycnf.Lookup(s.Name, p.Flavour, p.Version); ok {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+func pageSize(p Problem) Step {
+	return Step{
+		Name: "page-size", Title: "InnoDB page size", PageSize: 16 << 10,
+		Settings: []mycnf.Setting{{
+			Name: "innodb_page_size", Value: "16K", Group: "layout",
+			Reason: "volumes that count I/O operations reward large pages; smaller ones pay only on uncapped NVMe with data far larger than the pool",
+			Source: "MySQL manual, innodb_page_size; measured at 3,000 IOPS: 16 KiB 523 tps, 4 KiB 146 tps",
+		}},
+	}
+}
+
+func memory(p Problem) Step {
+	pool := BufferPool(p)
+	instances := poolInstances(p, pool)
+	pool = max(pool/(chunk*instances)*(chunk*instances), defaultPool)
+	settings := []mycnf.Setting{{
+		Name: "innodb_buffer_pool_size", Value: mycnf.FormatSize(pool), Group: "memory",
+		Reason: fmt.Sprintf("as much of the %s the server may use as leaves room for %d connections, the log buffer and the server itself",
+			gibText(p.Memory), connections(p)),
+		Source: "MySQL manual, How MySQL Uses Memory; 75 % of the memory at most",
+	}}
+	if instances > 1 {
+		settings = append(settings, mycnf.Setting{
+			Name: "innodb_buffer_pool_instances", Value: fmt.Sprint(instances), Group: "memory",
+			Reason: "one per CPU and GiB of pool, 8 at most: less contention on the pool's mutexes",
+			Source: "MySQL manual, Configuring Multiple Buffer Pool Instances",
+		})
+	}
+	return Step{Name: "memory", Title: "buffer pool sized to the memory", Settings: settings}
+}
+
+func gibText(n int64) string { return fmt.Sprintf("%.3g GiB", float64(n)/float64(gib)) }
+
+func connections(p Problem) int { return max(defaultConnMax, p.Threads+10) }
+
+// BufferPool is the largest pool, in bytes, that keeps base + 1.05 pool + log buffer + connections within 90 % of the
+// memory, at most 75 % of it, and at least the server's default of 128 MiB.
+func BufferPool(p Problem) int64 {
+	rest := memoryCeiling*float64(p.Memory) - float64(baseMemory+logBuffer) - float64(connections(p))*float64(perConnection)
+	pool := math.Min(rest/poolOverhead, poolShare*float64(p.Memory))
+	return max(int64(pool)/chunk*chunk, defaultPool)
+}
+
+func poolInstances(p Problem, pool int64) int64 {
+	return max(1, min(8, int64(p.CPUs), pool/gib))
+}
+
+func redo(p Problem) Step {
+	size := RedoSize(p)
+	reason := fmt.Sprintf("writes are absorbed until %s of redo are filled, so checkpoints flush less often; bounded by a quarter of the "+
+		"memory and of the free disk, because crash recovery reads all of it", mycnf.FormatSize(size))
+	s := mycnf.Setting{Group: "redo", Reason: reason, Source: "MySQL manual, Configuring Redo Log Capacity"}
+	switch {
+	case p.Flavour == mycnf.MariaDB:
+		s.Name, s.Value, s.Source = "innodb_log_file_size", mycnf.FormatSize(size), "MariaDB manual, InnoDB Redo Log"
+	case p.Version.AtLeast(8, 0, 30):
+		s.Name, s.Value = "innodb_redo_log_capacity", mycnf.FormatSize(size)
+	default: // two files by default
+		s.Name, s.Value = "innodb_log_file_size", mycnf.FormatSize(size/2)
+	}
+	return Step{Name: "redo", Title: "redo log sized to the write rate", Settings: []mycnf.Setting{s, {
+		Name: "innodb_log_buffer_size", Value: mycnf.FormatSize(logBuffer), Group: "redo",
+		Reason: "a burst of commits does not wait for room in the log buffer",
+		Source: "MySQL manual, innodb_log_buffer_size",
+	}}}
+}
+
+// RedoSize is the redo log in bytes: a quarter of the memory, within a quarter of the free disk and between 512 MiB and
+// 8 GiB, in steps of 512 MiB.
+func RedoSize(p Problem) int64 {
+	size := min(p.Memory/4, p.FreeDisk/4, 8*gib)
+	return max(size/(512*mib)*(512*mib), 512*mib)
+}
+
+func flushing(p Problem) Step {
+	io, how := ioCapacity(p)
+	settings := []mycnf.Setting{
+		{Name: "innodb_flush_method", Value: "O_DIRECT", Group: "flush",
+			Reason: "pages are cached once, in the pool, and not again by the kernel", Source: "MySQL manual, innodb_flush_method"},
+		{Name: "innodb_io_capacity", Value: fmt.Sprint(io), Group: "flush", Reason: how, Source: "MySQL manual, Configuring InnoDB I/O Capacity"},
+		{Name: "innodb_io_capacity_max", Value: fmt.Sprint(2 * io), Group: "flush",
+			Reason: "twice innodb_io_capacity, for when flushing falls behind", Source: "MySQL manual, innodb_io_capacity_max"},
+		{Name: "innodb_use_fdatasync", Value: "ON", Group: "flush",
+			Reason: "a sync need not wait for the file's times to be written", Source: "MySQL manual, innodb_use_fdatasync"},
+		{Name: "innodb_doublewrite_pages", Value: "128", Group: "flush",
+			Reason: "the doublewrite buffer is written in larger batches, still complete and synced", Source: "MySQL 8.4 manual, innodb_doublewrite_pages"},
+	}
+	if p.Flavour == mycnf.MariaDB || !p.Version.AtLeast(8, 0, 20) {
+		settings = settings[:len(settings)-1]
+	}
+	if !p.Rotational {
+		settings = append(settings, mycnf.Setting{Name: "innodb_flush_neighbors", Value: "0", Group: "flush",
+			Reason: "flash has no seek to save: neighbours would be written for nothing", Source: "MySQL manual, innodb_flush_neighbors"})
+	}
+	return Step{Name: "flushing", Title: "flushing and I/O sized to the disk", Settings: settings}
+}
+
+func ioCapacity(p Problem) (int, string) {
+	switch {
+	case p.WriteIOPS > 0:
+		io := int(math.Round(p.WriteIOPS*ioCapacityShare/100) * 100)
+		return min(max(io, ioCapacityMin), ioCapacityMaxCap),
+			fmt.Sprintf("30 %% of the %.0f random 16 KiB writes/s measured on this disk, so that commits and reads keep the rest", p.WriteIOPS)
+	case p.Rotational:
+		return rotationalIO, "a rotating disk; its IOPS were not measured"
+	}
+	return fallbackWriteIO, "flash; its IOPS were not measured"
+}
+
+func concurrency(p Problem) Step {
+	settings := []mycnf.Setting{
+		{Name: "innodb_purge_threads", Value: fmt.Sprint(max(1, min(4, int(p.CPUs)))), Group: "concurrency",
+			Reason: "no more purge threads than CPUs", Source: "MySQL manual, Purge Configuration"},
+	}
+	if p.CPUs <= 4 {
+		settings = append(settings,
+			mycnf.Setting{Name: "innodb_sync_spin_loops", Value: "10", Group: "concurrency",
+				Reason: "with few CPUs the holder of a latch is more likely waiting for a CPU than running: spin less, yield sooner",
+				Source: "MySQL manual, Configuring Spin Lock Polling"},
+			mycnf.Setting{Name: "innodb_spin_wait_delay", Value: "2", Group: "concurrency",
+				Reason: "shorter pauses between polls of a latch, for the same reason", Source: "MySQL manual, Configuring Spin Lock Polling"})
+	}
+	if need := p.Tables * (p.Threads + 1); need > 2000 {
+		settings = append(settings, mycnf.Setting{Name: "table_open_cache", Value: fmt.Sprint(need), Group: "concurrency",
+			Reason: "every connection keeps each table open: below that is a cliff", Source: "MySQL manual, How MySQL Opens and Closes Tables"})
+	}
+	return Step{Name: "concurrency", Title: "threads and spinning sized to the CPUs", Settings: settings}
+}
+
+func logging(p Problem) Step {
+	return Step{Name: "logging", Title: "logging and instrumentation off", Settings: []mycnf.Setting{
+		{Name: "general_log", Value: "OFF", Group: "logging", Reason: "it writes every statement", Source: "MySQL manual, The General Query Log"},
+		{Name: "performance_schema", Value: "OFF", Group: "logging",
+			Reason: "instrumentation costs CPU on every statement and wait; the price is observability: sys and performance_schema stay empty. Remove this line to keep them",
+			Source: "MySQL manual, Performance Schema Quick Start"},
+	}}
+}

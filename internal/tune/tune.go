@@ -1,0 +1,103 @@
+// Package tune decides what to try next. Its steps are rules computed from what the machine is and from what it was seen
+// to do; each setting carries its reason and the source of the rule. tune is pure: it runs nothing and reads no clock.
+//
+// The steps form a ladder: each one is added to the last step that earned its place, so that a step is compared with the
+// best configuration so far and not with one that was found wanting.
+package tune
+
+import (
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// Problem is what the rules know. Sizes are in bytes.
+type Problem struct {
+	Flavour    mycnf.Flavour
+	Version    mycnf.Version
+	CPUs       float64 // usable ones; a cgroup's quota can make it a fraction
+	Memory     int64   // what the server may use
+	FreeDisk   int64   // on the filesystem of the data
+	Rotational bool
+	WriteIOPS  float64 // 16 KiB random writes/s as measured; 0 where they were not
+	PageSize   int64   // of the data the control runs on
+	Threads    int     // the most the workload uses
+	Tables     int
+}
+
+// Step is one rung: settings that belong together. PageSize is set where the data has to be initialised for the step.
+type Step struct {
+	Name     string // "memory": names its arm
+	Title    string
+	PageSize int64
+	Settings []mycnf.Setting
+}
+
+// Control is the arm everything is compared with: the server's defaults, made as durable as every arm has to be.
+func Control(flavour mycnf.Flavour) result.Arm {
+	s := normalise(flavour)
+	return result.Arm{Name: "control", Title: "the server's defaults", Changes: s, Settings: s}
+}
+
+// normalise returns what makes a flavour's defaults as durable as MySQL's: MariaDB keeps no binary log by default, and
+// does not sync the one it is told to keep.
+func normalise(flavour mycnf.Flavour) []mycnf.Setting {
+	if flavour != mycnf.MariaDB {
+		return nil
+	}
+	const why = "the durability lock: MariaDB's default would lose or not keep what MySQL keeps, so both run alike"
+	return []mycnf.Setting{
+		{Name: "log_bin", Value: "binlog", Group: "durability", Reason: why, Source: "MariaDB manual, Binary Log"},
+		{Name: "sync_binlog", Value: "1", Group: "durability", Reason: why, Source: "MariaDB manual, sync_binlog"},
+	}
+}
+
+// Next returns the arm to run after those in the history, and whether there is one. The first is the control; each later
+// one adds the next step of the ladder to the last arm that was kept.
+func Next(ladder []Step, control result.Arm, arms []result.Arm, trials []result.Trial) (result.Arm, bool) {
+	n := len(arms)
+	if n == 0 {
+		return control, true
+	}
+	if n > len(ladder) {
+		return result.Arm{}, false
+	}
+	step, base := ladder[n-1], Best(arms, trials)
+	return result.Arm{
+		Name:     step.Name,
+		Title:    step.Title,
+		Base:     base.Name,
+		Changes:  step.Settings,
+		Settings: Merge(base.Settings, step.Settings),
+	}, true
+}
+
+// Best is the arm the ladder stands on: the last one kept, or the control.
+func Best(arms []result.Arm, trials []result.Trial) result.Arm {
+	best := arms[0]
+	row, _ := stats.Best(stats.Ladder(arms, trials))
+	for _, arm := range arms {
+		if arm.Name == row.Arm {
+			best = arm
+		}
+	}
+	return best
+}
+
+// Merge adds settings to a configuration; a later value of the same name replaces the earlier one in its place.
+func Merge(base, more []mycnf.Setting) []mycnf.Setting {
+	merged := append([]mycnf.Setting{}, base...)
+	at := map[string]int{}
+	for i, s := range merged {
+		at[s.Name] = i
+	}
+	for _, s := range more {
+		if i, ok := at[s.Name]; ok {
+			merged[i] = s
+			continue
+		}
+		at[s.Name] = len(merged)
+		merged = append(merged, s)
+	}
+	return merged
+}
