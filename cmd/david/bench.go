@@ -86,13 +86,16 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	arm := benchArm(l.binary.Flavour, settings)
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "bench", loads, p); err != nil {
+	if err := l.open(ctx, a, "bench", loads[0], p); err != nil {
 		return err
 	}
-	l.engine.Unlocked = true
 	if err := l.golden(ctx, arm, p); err != nil {
 		return err
 	}
+	if err := l.record(a, "bench", loads, p); err != nil {
+		return err
+	}
+	l.engine.Unlocked = true
 	golden := l.target.GoldenTime
 	if err := l.engine.Bench(ctx, arm, loads, f.repeat); err != nil {
 		l.where(a)

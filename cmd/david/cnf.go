@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"david/internal/report"
 )
@@ -12,8 +13,8 @@ func cnfHead(d report.Data) []string {
 	return []string{
 		fmt.Sprintf("Tuned by david %s on %s; experiment %s.", e.David, e.Created.UTC().Format("2006-01-02"), e.ID),
 		report.Headline(d),
-		fmt.Sprintf("Server: %s %s. Machine: %s CPU, %.4g usable, %s of memory; data: %s.",
-			flavourName(e.Server.Flavour), e.Server.Version, e.Host.CPU.Model, e.Host.CPU.Usable, size(e.Host.Memory.Limit), e.Host.Data.Type),
+		fmt.Sprintf("Server: %s %s. Machine: %s CPU, %.4g usable, %s of memory; %s.",
+			flavourName(e.Server.Flavour), e.Server.Version, e.Host.CPU.Model, e.Host.CPU.Usable, size(e.Host.Memory.Limit), strings.Join(e.Notes, "; ")),
 		fmt.Sprintf("Workload: %s, %d tables of %d rows, %d threads, %d s after %d s of warming up, one run a step.",
 			w.Name, w.Tables, w.TableSize, w.Threads, w.Seconds, w.Warmup),
 		"Other workloads, data and machines may differ: measure yours.",

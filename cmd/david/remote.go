@@ -33,6 +33,9 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 		return err
 	}
 	defer conn.Close()
+	if err := writable(ctx, conn); err != nil {
+		return err
+	}
 	p := newProgress(a.err)
 	defer p.end()
 	store, srv, err := a.remoteStore(ctx, conn, addr, loads, sysbench)
@@ -60,16 +63,34 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	return a.print(store, f.json)
 }
 
-// remoteAddr reads where the server is from --dsn or an option file, the password from MYSQL_PWD where neither has it.
+// writable makes sure that the server lets this user make and load a schema, before anything is tried.
+func writable(ctx context.Context, conn *mysqld.Conn) error {
+	why, err := conn.ReadOnly(ctx)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return fmt.Errorf("%w: %s has %s; measure the primary, or a server that may be written to", mysqld.ErrReadOnly, conn.Addr(), why)
+	}
+	return conn.CheckPrivileges(ctx, database)
+}
+
+// remoteAddr reads where the server is from --dsn or an option file. What of user and password neither says comes from
+// MYSQL_PWD and from ~/.my.cnf, as with MySQL's own clients.
 func (a *app) remoteAddr(f benchFlags) (addr mysqld.Addr, err error) {
-	if f.dsn != "" {
-		addr, _, err = mysqld.ParseDSN(f.dsn)
-	} else {
-		var options map[string]string
-		if options, _, err = a.clientOptions(f.defaultsFile); err != nil {
-			return addr, err
-		}
+	options, _, err := a.clientOptions(f.defaultsFile)
+	if err != nil {
+		return addr, err
+	}
+	if f.dsn == "" {
 		addr, err = mysqld.AddrFromOptions(options)
+	} else if addr, _, err = mysqld.ParseDSN(f.dsn); err == nil {
+		if addr.User == "" {
+			addr.User = options["user"]
+		}
+		if addr.Password == "" {
+			addr.Password = mysqld.Secret(options["password"])
+		}
 	}
 	if err != nil {
 		return addr, codedError{exitUsage, err}

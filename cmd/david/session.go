@@ -40,30 +40,32 @@ func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
 	return l, nil
 }
 
-// open takes the machine, opens the workspace, and makes the store and the golden copy. close must be called, also after
-// an error.
-func (l *lab) open(ctx context.Context, a *app, kind string, loads []result.Workload, p *progress) error {
+// open takes the machine and opens the workspace. close must be called, also after an error.
+func (l *lab) open(ctx context.Context, a *app, kind string, load result.Workload, p *progress) error {
 	release, err := experiment.Lock("david " + kind)
 	if err != nil {
 		return err
 	}
 	l.release = append(l.release, release)
 	p.say("opening the workspace")
-	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(loads[0]), Log: a.err})
+	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(load), Log: a.err})
 	if err != nil {
 		return err
 	}
-	if l.facts, err = host.Read(ctx, l.workspace.Dir()); err != nil {
-		return err
-	}
+	l.target = &experiment.Sandboxed{Workspace: l.workspace, Binary: l.binary, Sysbench: l.sysbench, Load: load}
+	l.facts, err = host.Read(ctx, l.workspace.Dir())
+	return err
+}
+
+// record makes the store, once all that goes into experiment.json is known, and the engine that writes to it.
+func (l *lab) record(a *app, kind string, loads []result.Workload, p *progress) (err error) {
 	e := newExperiment(a, kind, loads, l.sysbench)
 	e.Target, e.Server, e.Host = "sandbox", l.binary.Record(), l.facts
 	e.Notes = append(e.Notes, "data: "+l.workspace.Layout())
-	if err := l.create(a, e); err != nil {
+	if l.store, err = result.Create(filepath.Join(a.home, "experiments", e.ID), e); err != nil {
 		return err
 	}
-	l.target = &experiment.Sandboxed{Workspace: l.workspace, Binary: l.binary, Sysbench: l.sysbench, Load: loads[0], Log: l.store.LogPath("prepare", "sysbench")}
-	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show, Data: "16K"}
+	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show}
 	return nil
 }
 
@@ -73,11 +75,6 @@ func newExperiment(a *app, kind string, loads []result.Workload, sysbench worklo
 		Schema: result.Schema, ID: kind + "-" + now.Format("20060102-150405.000"), Kind: kind, Created: now, David: version,
 		Sysbench: sysbench.Version, Argv: redacted(a.argv), Workloads: loads,
 	}
-}
-
-func (l *lab) create(a *app, e result.Experiment) (err error) {
-	l.store, err = result.Create(filepath.Join(a.home, "experiments", e.ID), e)
-	return err
 }
 
 // golden makes the data ready, showing how far it is.

@@ -68,7 +68,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	}
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "tune", []result.Workload{load}, p); err != nil {
+	if err := l.open(ctx, a, "tune", load, p); err != nil {
 		return err
 	}
 	control := tune.Control(l.binary.Flavour)
@@ -80,6 +80,9 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 		return err
 	}
 	if load, err = f.fit(load, began, len(ladder)+1); err != nil {
+		return err
+	}
+	if err := l.record(a, "tune", []result.Workload{load}, p); err != nil {
 		return err
 	}
 	golden := l.target.GoldenTime

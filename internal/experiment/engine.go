@@ -43,7 +43,6 @@ type Engine struct {
 	Sysbench workload.Sysbench
 	Server   result.Server
 	Report   func(Event)
-	Data     string // what tells this data from other data: part of a trial's name
 	// Unlocked is true where the user's own configuration may break the durability lock (david bench): the trial then
 	// names what it ran without. A tune refuses.
 	Unlocked bool
@@ -68,7 +67,7 @@ type job struct {
 // filled in.
 func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 	began := time.Now()
-	id := result.TrialID(*j.arm, j.load, j.block, e.Server, e.Data)
+	id := result.TrialID(*j.arm, j.load, j.block, e.Server, fmt.Sprint(pageSize(j.arm.Settings)))
 	e.say(j, "starting a fresh server")
 	s, err := e.Target.Begin(ctx, *j.arm, e.Store.LogPath(id, "server"))
 	if err != nil {

@@ -65,5 +65,4 @@ func writePEM(tb testing.TB, path, kind string, blocks ...[]byte) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	own(tb, path)
 }

@@ -1,4 +1,4 @@
-// Package testserver starts throwaway MySQL and MariaDB servers for tests: an ordinary user's process with a socket, TCP
+// Package testserver starts throwaway MySQL and MariaDB servers for tests: a process with a socket, TCP
 // on 127.0.0.1 and TLS, gone with the test that asked for it. Only tests import it.
 package testserver
 
@@ -23,9 +23,6 @@ import (
 
 // Password is that of the users Start creates; it holds what careless quoting breaks.
 const Password = `s'Ec r3t#"\x`
-
-// nobody is the user the servers run as where the tests run as root.
-const nobody = 65534
 
 // Server is a running server. Its users are root (through the socket, no password), david (all privileges) and limited
 // (SELECT on sbtest only), the latter two from 127.0.0.1 and the socket with Password.
@@ -55,11 +52,10 @@ func Start(tb testing.TB, flavour mycnf.Flavour, options ...string) *Server {
 	s.CA = filepath.Join(s.dir, "ca.pem")
 	writeKeys(tb, s.dir)
 	data := filepath.Join(s.dir, "data")
+	s.launch = append(launch(tb, flavour), "--datadir="+data)
 	if flavour == mycnf.MariaDB {
-		s.launch = []string{findMariaDB(tb), "--no-defaults", "--datadir=" + data}
 		s.bootstrapMariaDB(data)
 	} else {
-		s.launch = append(findMySQL(tb), "--datadir="+data)
 		s.run(nil, "--initialize-insecure")
 	}
 	s.writeUsers()
@@ -180,15 +176,15 @@ func (s *Server) log() []byte {
 
 func (s *Server) command(options ...string) *exec.Cmd {
 	args := append(append([]string{}, s.launch...), options...)
+	if os.Geteuid() == 0 {
+		args = append(args, "--user=root") // a test's own server; david's sandboxes run as an ordinary user
+	}
 	if s.Flavour == mycnf.MySQL && !strings.Contains(strings.Join(options, " "), "--initialize") {
 		args = append(args, "--mysqlx=OFF")
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-	}
 	return cmd
 }
 
@@ -208,7 +204,6 @@ func (s *Server) bootstrapMariaDB(data string) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		s.tb.Fatal(err)
 	}
-	own(s.tb, data)
 	sql := []byte("create database mysql;\nuse mysql;\nset @auth_root_socket=NULL;\n")
 	for _, name := range []string{"system_tables", "performance_tables", "system_tables_data"} {
 		sql = append(sql, readScript(s.tb, name)...)
@@ -246,7 +241,6 @@ func (s *Server) writeUsers() {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		s.tb.Fatal(err)
 	}
-	own(s.tb, path)
 }
 
 // privateDir is a folder with a path short enough for a socket, owned by the server's user.
@@ -261,18 +255,7 @@ func privateDir(tb testing.TB) string {
 			tb.Error(err)
 		}
 	})
-	own(tb, dir)
 	return dir
-}
-
-func own(tb testing.TB, path string) {
-	tb.Helper()
-	if os.Geteuid() != 0 {
-		return
-	}
-	if err := os.Chown(path, nobody, nobody); err != nil {
-		tb.Fatal(err)
-	}
 }
 
 func freePort(tb testing.TB) int {

@@ -103,7 +103,7 @@ func poolInstances(p Problem, pool int64) int64 {
 func redo(p Problem) Step {
 	size := RedoSize(p)
 	reason := fmt.Sprintf("writes are absorbed until %s of redo are filled, so checkpoints flush less often; bounded by a quarter of the "+
-		"memory and of the free disk, because crash recovery reads all of it", mycnf.FormatSize(size))
+		"memory and of the free disk, because crash recovery reads all of it", gibText(size))
 	s := mycnf.Setting{Group: "redo", Reason: reason, Source: "MySQL manual, Configuring Redo Log Capacity"}
 	switch {
 	case p.Flavour == mycnf.MariaDB:

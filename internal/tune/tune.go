@@ -6,6 +6,8 @@
 package tune
 
 import (
+	"strings"
+
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/stats"
@@ -84,20 +86,23 @@ func Best(arms []result.Arm, trials []result.Trial) result.Arm {
 	return best
 }
 
-// Merge adds settings to a configuration; a later value of the same name replaces the earlier one in its place.
+// Merge adds settings to a configuration; a later value of the same variable replaces the earlier one in its place. A bare
+// skip_log_bin is a value of log_bin.
 func Merge(base, more []mycnf.Setting) []mycnf.Setting {
 	merged := append([]mycnf.Setting{}, base...)
 	at := map[string]int{}
 	for i, s := range merged {
-		at[s.Name] = i
+		at[variable(s)] = i
 	}
 	for _, s := range more {
-		if i, ok := at[s.Name]; ok {
+		if i, ok := at[variable(s)]; ok {
 			merged[i] = s
 			continue
 		}
-		at[s.Name] = len(merged)
+		at[variable(s)] = len(merged)
 		merged = append(merged, s)
 	}
 	return merged
 }
+
+func variable(s mycnf.Setting) string { return strings.TrimPrefix(s.Name, "skip_") }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"david/internal/testserver"
+)
+
+// dsn is the server's address for one of its users; the password goes through the environment.
+func dsn(t *testing.T, s *testserver.Server, user string) string {
+	t.Setenv("MYSQL_PWD", testserver.Password)
+	return fmt.Sprintf("%s@tcp(%s)/", user, s.TCP(user).Address)
+}
+
+// TestRemote is a bench of a server that is not david's: as it is, over TCP with TLS, and nothing is left on it.
+func TestRemote(t *testing.T) {
+	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
+		dir := testHome(t)
+		bench := func(want int, args ...string) (out, errOut string) {
+			t.Helper()
+			out, errOut, code := david(t, dir, append(append([]string{"bench"}, small...), args...)...)
+			if code != want {
+				t.Errorf("%v: exit code %d, want %d\n%s%s", args, code, want, out, errOut)
+			}
+			if strings.Contains(out+errOut, testserver.Password) {
+				t.Error("the password is shown")
+			}
+			return out, errOut
+		}
+		address := dsn(t, s, "david")
+		bench(exitDone, "--dsn", address, "--json")
+		if n := schemas(t, s); n != 0 {
+			t.Errorf("%d schemas are left on the server", n)
+		}
+		bench(exitDone, "--dsn", "mysql://david@"+s.TCP("david").Address+"/?ssl-mode=VERIFY_CA&ssl-ca="+s.CA, "--keep")
+		if n := schemas(t, s); n != 1 {
+			t.Errorf("%d schemas with --keep, want 1", n)
+		}
+		bench(exitDone, "--dsn", address) // takes the kept one, and leaves it
+		s.Exec("DROP DATABASE sbtest", "CREATE DATABASE sbtest", "CREATE TABLE sbtest.precious (id INT PRIMARY KEY)")
+		if _, errOut := bench(exitUsage, "--dsn", address); !strings.Contains(errOut, "--force") {
+			t.Errorf("no word about --force:\n%s", errOut)
+		}
+		s.Exec("INSERT INTO sbtest.precious VALUES (1)") // it is still there
+		bench(exitDone, "--dsn", address, "--force")
+
+		file := filepath.Join(t.TempDir(), "my.cnf")
+		if err := os.WriteFile(file, []byte(clientGroup(s)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("MYSQL_PWD", "")
+		bench(exitDone, "--defaults-file", file)
+		t.Setenv("MYSQL_PWD", "wrong")
+		bench(exitTarget, "--dsn", address)
+		t.Setenv("MYSQL_PWD", testserver.Password)
+		bench(exitTarget, "--dsn", dsn(t, s, "limited"))
+		s.Exec("SET GLOBAL read_only=ON")
+		s.Exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM david@'%'", "GRANT CREATE, DROP, SELECT, INSERT, UPDATE, DELETE, INDEX ON *.* TO david@'%'")
+		if _, errOut := bench(exitTarget, "--dsn", address); !strings.Contains(errOut, "read") {
+			t.Errorf("no word about the server being read-only:\n%s", errOut)
+		}
+	})
+}
+
+// clientGroup is what a user's ~/.my.cnf would say, quoted as MySQL's clients read it.
+func clientGroup(s *testserver.Server) string {
+	host, port, _ := strings.Cut(s.TCP("david").Address, ":")
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(testserver.Password)
+	return fmt.Sprintf("[client]\nuser=david\npassword=\"%s\"\nhost=%s\nport=%s\n", quoted, host, port)
+}
+
+func schemas(t *testing.T, s *testserver.Server) (n int) {
+	t.Helper()
+	if err := s.Open().Row(t.Context(), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'sbtest'", nil, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

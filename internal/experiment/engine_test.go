@@ -1,0 +1,210 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/server"
+	"david/internal/tune"
+	"david/internal/workload"
+)
+
+var small = result.Workload{Name: "oltp_read_write", Tables: 1, TableSize: 1000, Threads: 2, Seconds: 2, Warmup: 1, RandType: "uniform", Database: "sbtest"}
+
+// each runs a test with an engine on a sandbox of each flavour.
+func each(t *testing.T, test func(*testing.T, *Engine, *Sandboxed)) {
+	for _, flavour := range []string{"mysql", "mariadb"} {
+		t.Run(flavour, func(t *testing.T) {
+			e, s := engine(t, flavour)
+			test(t, e, s)
+		})
+	}
+}
+
+func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
+	t.Helper()
+	ctx := context.Background()
+	binary, err := server.Find(ctx, userHome(), flavour)
+	if err != nil {
+		t.Fatalf("%v (make setup installs what the tests need)", err)
+	}
+	sysbench, err := workload.Find(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := sandbox.Open(ctx, t.TempDir(), sandbox.Options{Need: 400 << 20, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	store, err := result.Create(filepath.Join(t.TempDir(), "store"), result.Experiment{Schema: result.Schema, Kind: "tune", Server: binary.Record()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := &Sandboxed{Workspace: w, Binary: binary, Sysbench: sysbench, Load: small}
+	return &Engine{Store: store, Target: target, Sysbench: sysbench, Server: binary.Record()}, target
+}
+
+func userHome() string {
+	if dir := os.Getenv("DAVID_HOME"); dir != "" {
+		return dir
+	}
+	return filepath.Join(os.Getenv("HOME"), ".local", "share", "david")
+}
+
+func step(name, value string) []tune.Step {
+	return []tune.Step{{Name: "step", Settings: []mycnf.Setting{{Name: name, Value: value}}}}
+}
+
+// TestSteps walks through what a step can turn out to be, besides faster or slower.
+func TestSteps(t *testing.T) {
+	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
+		ladder := []tune.Step{
+			{Name: "same", Settings: []mycnf.Setting{{Name: "innodb_flush_log_at_trx_commit", Value: "1"}}},
+			{Name: "unknown", Settings: []mycnf.Setting{{Name: "no_such_variable", Value: "1"}}},
+			{Name: "refused", Settings: []mycnf.Setting{{Name: "max_connections", Value: "99999999"}}},
+			{Name: "real", Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}}},
+		}
+		if _, err := e.Tune(context.Background(), tune.Control(s.Binary.Flavour), ladder, small); err != nil {
+			t.Fatal(err)
+		}
+		arms, err := e.Store.Arms()
+		if err != nil || len(arms) != 5 {
+			t.Fatalf("%d arms, %v", len(arms), err)
+		}
+		if !arms[1].Noop || len(arms[1].Diff) != 0 {
+			t.Errorf("a step without an effect is no no-op: %v", arms[1].Diff)
+		}
+		if !strings.Contains(arms[2].Infeasible, "no_such_variable") && !strings.Contains(arms[2].Infeasible, "no-such-variable") {
+			t.Errorf("an unknown variable: infeasible %q", arms[2].Infeasible)
+		}
+		if !strings.Contains(arms[3].Infeasible, "max_connections was set to 99999999, the server uses") {
+			t.Errorf("a value out of range: infeasible %q", arms[3].Infeasible)
+		}
+		if arms[4].Noop || len(arms[4].Diff) == 0 || arms[4].Diff[0].Name != "innodb_buffer_pool_size" {
+			t.Errorf("a real change: %v", arms[4].Diff)
+		}
+		trials, err := e.Store.Trials()
+		if err != nil || len(trials) != 2 {
+			t.Fatalf("%d trials, %v: only the control and the real change run", len(trials), err)
+		}
+		for _, trial := range trials {
+			if ok, failed := trial.Valid(); !ok || trial.TPS <= 0 || trial.Counters["queries"] <= 0 {
+				t.Errorf("trial of %s: %v, %.1f tps, %v queries counted", trial.Arm, failed, trial.TPS, trial.Counters["queries"])
+			}
+		}
+	})
+}
+
+// TestLock refuses to go on with a step that gives up durability, and runs none of it.
+func TestLock(t *testing.T) {
+	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
+		for _, bad := range [][2]string{{"sync_binlog", "0"}, {"innodb_flush_log_at_trx_commit", "2"}, {"innodb_doublewrite", "OFF"}, {"skip_log_bin", ""}} {
+			dir := filepath.Join(t.TempDir(), "store")
+			store, err := result.Create(dir, e.Store.Experiment())
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Store = store
+			_, err = e.Tune(context.Background(), tune.Control(s.Binary.Flavour), step(bad[0], bad[1]), small)
+			if !errors.Is(err, ErrLock) {
+				t.Errorf("%s=%s: %v", bad[0], bad[1], err)
+			}
+			if trials, err := store.Trials(); err != nil || len(trials) != 1 {
+				t.Errorf("%s=%s: %d trials, want the control's; %v", bad[0], bad[1], len(trials), err)
+			}
+		}
+	})
+}
+
+// pids tells which server a trial runs on.
+type pids struct {
+	Target
+	pid int
+}
+
+func (p *pids) Begin(ctx context.Context, arm result.Arm, log string) (Session, error) {
+	s, err := p.Target.Begin(ctx, arm, log)
+	if err == nil {
+		p.pid = s.(*sandboxSession).server.PID()
+	}
+	return s, err
+}
+
+// TestServerDies kills the server while it is measured: the error says so, and no trial is stored.
+func TestServerDies(t *testing.T) {
+	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
+		target := &pids{Target: s}
+		e.Target = target
+		e.Report = func(ev Event) {
+			if strings.Contains(ev.Text, "measuring") {
+				syscall.Kill(target.pid, syscall.SIGKILL)
+			}
+		}
+		err := e.Bench(context.Background(), tune.Control(s.Binary.Flavour), []result.Workload{small}, 1)
+		var start *sandbox.StartError
+		if !errors.As(err, &start) || !strings.Contains(err.Error(), "the server ended during the trial") {
+			t.Errorf("error %v", err)
+		}
+		if trials, err := e.Store.Trials(); err != nil || len(trials) != 0 {
+			t.Errorf("%d trials, %v", len(trials), err)
+		}
+	})
+}
+
+// TestMeasurementLock names who holds the machine.
+func TestMeasurementLock(t *testing.T) {
+	release, err := Lock("a test")
+	if err != nil {
+		t.Skip("another david measures on this machine: ", err)
+	}
+	if _, err := Lock("another"); err == nil || !strings.Contains(err.Error(), "a test") {
+		t.Errorf("error %v", err)
+	}
+	release()
+	release, err = Lock("a third")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+}
+
+func TestGates(t *testing.T) {
+	good := result.Trial{Transactions: 1000, Errors: 10}
+	for _, c := range []struct {
+		name   string
+		trial  result.Trial
+		same   bool
+		steal  float64
+		failed string
+	}{
+		{"good", good, true, 0.05, ""},
+		{"errors", result.Trial{Transactions: 1000, Errors: 11}, true, 0, "errors"},
+		{"nothing done", result.Trial{}, true, 0, "transactions"},
+		{"reconnects", result.Trial{Transactions: 1, Reconnects: 1}, true, 0, "reconnects"},
+		{"restarted", good, false, 0, "same server"},
+		{"steal", good, true, 0.051, "steal"},
+	} {
+		failed := ""
+		for _, g := range gates(c.trial, c.same, c.steal) {
+			if !g.OK {
+				failed += g.Name
+			}
+		}
+		if failed != c.failed {
+			t.Errorf("%s: failed %q, want %q", c.name, failed, c.failed)
+		}
+	}
+}

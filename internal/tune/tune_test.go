@@ -1,0 +1,130 @@
+package tune
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func version(t *testing.T, s string) mycnf.Version {
+	t.Helper()
+	v, err := mycnf.ParseVersion(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestLadderGolden writes each machine's ladder as a my.cnf: one golden file a flavour, version and size.
+func TestLadderGolden(t *testing.T) {
+	for _, c := range []struct {
+		name, version string
+		flavour       mycnf.Flavour
+		p             Problem
+	}{
+		{"mysql-9.7-2c24g", "9.7.4", mycnf.MySQL, Problem{CPUs: 2, Memory: 24 * gib, FreeDisk: 80 * gib, WriteIOPS: 40000, Threads: 4, Tables: 10}},
+		{"mysql-8.0.28-4c16g", "8.0.28", mycnf.MySQL, Problem{CPUs: 4, Memory: 16 * gib, FreeDisk: 100 * gib, WriteIOPS: 5000, Threads: 4, Tables: 10}},
+		{"percona-8.4-16c64g", "8.4.6-6", mycnf.Percona, Problem{CPUs: 16, Memory: 64 * gib, FreeDisk: 500 * gib, Threads: 64, Tables: 100}},
+		{"mariadb-10.11-1c1g", "10.11.19-MariaDB", mycnf.MariaDB, Problem{CPUs: 1, Memory: gib, FreeDisk: 10 * gib, Rotational: true, Threads: 1, Tables: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.p.Flavour, c.p.Version = c.flavour, version(t, c.version)
+			var all []mycnf.Setting
+			for _, s := range Ladder(c.p) {
+				all = Merge(all, s.Settings)
+			}
+			var got strings.Builder
+			if err := mycnf.Render(&got, nil, all); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join("testdata", c.name+".cnf")
+			if *update {
+				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("%s differs; go test -update rewrites it. Now:\n%s", file, got.String())
+			}
+		})
+	}
+}
+
+// TestRulesAreSafe holds the rules to the safe bounds on every size of machine: memory, redo, reasons, and the lock.
+func TestRulesAreSafe(t *testing.T) {
+	locked := map[string]bool{}
+	for _, l := range mycnf.Lock(mycnf.MySQL) {
+		locked[l.Name] = true
+	}
+	for _, memory := range []int64{512 * mib, gib, 2 * gib, 3*gib + 7, 16 * gib, 1000 * gib} {
+		for _, disk := range []int64{gib, 20 * gib, 4000 * gib} {
+			p := Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 4, Memory: memory, FreeDisk: disk, Threads: 64, Tables: 10}
+			pool := BufferPool(p)
+			used := float64(baseMemory+logBuffer) + poolOverhead*float64(pool) + float64(connections(p))*float64(perConnection)
+			if pool > defaultPool && used > memoryCeiling*float64(memory) {
+				t.Errorf("memory %d: a pool of %d uses %.0f", memory, pool, used)
+			}
+			if r := RedoSize(p); r > 512*mib && (r > disk/4 || r > memory/4) {
+				t.Errorf("memory %d, disk %d: redo of %d", memory, disk, r)
+			}
+			for _, step := range Ladder(p) {
+				for _, s := range step.Settings {
+					if s.Reason == "" || s.Source == "" || s.Group == "" {
+						t.Errorf("%s has no reason, source or group", s.Name)
+					}
+					if locked[s.Name] && s.Name != "innodb_flush_method" {
+						t.Errorf("%s is part of the durability lock", s.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNext builds each step on the last one kept, and puts only what mattered into the winner.
+func TestNext(t *testing.T) {
+	ladder := []Step{
+		{Name: "one", Settings: []mycnf.Setting{{Name: "a", Value: "1"}, {Name: "b", Value: "1"}}},
+		{Name: "two", Settings: []mycnf.Setting{{Name: "c", Value: "2"}}},
+		{Name: "three", Settings: []mycnf.Setting{{Name: "a", Value: "3"}}},
+	}
+	tps := map[string]float64{"control": 100, "one": 150, "two": 140, "three": 200}
+	var arms []result.Arm
+	var trials []result.Trial
+	var bases []string
+	for {
+		arm, more := Next(ladder, Control(mycnf.MySQL), arms, trials)
+		if !more {
+			break
+		}
+		bases = append(bases, arm.Base)
+		for _, s := range arm.Changes {
+			if s.Name != "b" { // the server had it that way already
+				arm.Diff = append(arm.Diff, result.Difference{Name: s.Name})
+			}
+		}
+		arms = append(arms, arm)
+		trials = append(trials, result.Trial{Arm: arm.Name, TPS: tps[arm.Name], Latency: result.Latency{P95: 10}, Gates: []result.Gate{{OK: true}}})
+	}
+	if got := strings.Join(bases, ","); got != ",control,one,one" {
+		t.Errorf("bases %q", got)
+	}
+	if best := Best(arms, trials); best.Name != "three" || len(best.Settings) != 2 {
+		t.Errorf("best %s with %v", best.Name, best.Settings)
+	}
+	winner := Winner(arms, trials)
+	if len(winner) != 1 || winner[0].Name != "a" || winner[0].Value != "3" || !strings.Contains(winner[0].Effect, "1.33x") {
+		t.Errorf("winner %+v", winner)
+	}
+}
