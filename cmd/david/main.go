@@ -13,6 +13,7 @@ import (
 	"david/internal/experiment"
 	"david/internal/mysqld"
 	"david/internal/sandbox"
+	"david/internal/server"
 )
 
 // version is stamped by the build: -ldflags "-X main.version=...".
@@ -39,7 +40,7 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	a := &app{out: out, err: errOut, home: home(os.Getenv), env: os.Getenv, argv: args}
+	a := &app{out: out, err: errOut, home: server.Home(os.Getenv), env: os.Getenv, argv: args}
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"david/internal/sandbox"
+	"david/internal/server"
 )
 
 // asDavid makes the test binary be david itself.
@@ -35,7 +36,7 @@ func testHome(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed := filepath.Join(home(os.Getenv), "servers")
+	installed := filepath.Join(server.Home(os.Getenv), "servers")
 	if _, err := os.Stat(installed); err == nil {
 		if err := os.Symlink(installed, filepath.Join(dir, "servers")); err != nil {
 			t.Fatal(err)

@@ -18,17 +18,6 @@ type app struct {
 	argv     []string
 }
 
-// home is david's own folder: $DAVID_HOME, else $XDG_DATA_HOME/david, else ~/.local/share/david.
-func home(env func(string) string) string {
-	if dir := env("DAVID_HOME"); dir != "" {
-		return dir
-	}
-	if dir := env("XDG_DATA_HOME"); dir != "" {
-		return filepath.Join(dir, "david")
-	}
-	return filepath.Join(env("HOME"), ".local", "share", "david")
-}
-
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "david",

@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -12,7 +11,7 @@ import (
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/sandbox"
-	"david/internal/server"
+	"david/internal/testserver"
 	"david/internal/tune"
 	"david/internal/workload"
 )
@@ -32,10 +31,7 @@ func each(t *testing.T, test func(*testing.T, *Engine, *Sandboxed)) {
 func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 	t.Helper()
 	ctx := context.Background()
-	binary, err := server.Find(ctx, userHome(), flavour)
-	if err != nil {
-		t.Fatalf("%v (make setup installs what the tests need)", err)
-	}
+	binary := testserver.Find(t, flavour)
 	sysbench, err := workload.Find(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -55,13 +51,6 @@ func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 	}
 	target := &Sandboxed{Workspace: w, Binary: binary, Sysbench: sysbench, Load: small}
 	return &Engine{Store: store, Target: target, Sysbench: sysbench, Server: binary.Record()}, target
-}
-
-func userHome() string {
-	if dir := os.Getenv("DAVID_HOME"); dir != "" {
-		return dir
-	}
-	return filepath.Join(os.Getenv("HOME"), ".local", "share", "david")
 }
 
 func step(name, value string) []tune.Step {

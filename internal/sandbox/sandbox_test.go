@@ -17,27 +17,11 @@ import (
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/server"
+	"david/internal/testserver"
 )
 
 // flavours are those every test of a sandbox runs on.
 var flavours = []string{"mysql", "mariadb"}
-
-// userHome is where the servers david installed for the user are.
-func userHome() string {
-	if dir := os.Getenv("DAVID_HOME"); dir != "" {
-		return dir
-	}
-	return filepath.Join(os.Getenv("HOME"), ".local", "share", "david")
-}
-
-func findServer(t testing.TB, flavour string) server.Binary {
-	t.Helper()
-	b, err := server.Find(context.Background(), userHome(), flavour)
-	if err != nil {
-		t.Fatalf("%v (make setup installs what the tests need)", err)
-	}
-	return b
-}
 
 // newHome is a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must be left clean.
 func newHome(t testing.TB) string {
@@ -159,7 +143,7 @@ func TestSandbox(t *testing.T) {
 	for _, flavour := range flavours {
 		for _, noVolume := range []bool{false, true} {
 			t.Run(flavour+map[bool]string{true: "-plain", false: ""}[noVolume], func(t *testing.T) {
-				b := findServer(t, flavour)
+				b := testserver.Find(t, flavour)
 				home := newHome(t)
 				w := open(t, home, Options{NoVolume: noVolume})
 				t.Log(w.Layout())
@@ -300,7 +284,7 @@ func TestPageSize(t *testing.T) {
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {
 			w := open(t, newHome(t), Options{})
-			k := key(findServer(t, flavour))
+			k := key(testserver.Find(t, flavour))
 			k.PageSize = 4 << 10
 			s := start(t, w, golden(t, w, k), StartOptions{Settings: []mycnf.Setting{{Name: "innodb_page_size", Value: "4096"}}})
 			defer stop(t, s)
@@ -314,7 +298,7 @@ func TestPageSize(t *testing.T) {
 // TestHalfGolden cuts the loading short: nothing is kept.
 func TestHalfGolden(t *testing.T) {
 	w := open(t, newHome(t), Options{})
-	k := key(findServer(t, "mariadb"))
+	k := key(testserver.Find(t, "mariadb"))
 	cut := errors.New("cut short")
 	_, _, err := w.Golden(context.Background(), k, func(context.Context, mysqld.Addr) error { return cut })
 	if !errors.Is(err, cut) {
@@ -361,7 +345,7 @@ func TestHelperHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, w, golden(t, w, key(findServer(t, os.Getenv("DAVID_TEST_FLAVOUR")))), StartOptions{})
+	s := start(t, w, golden(t, w, key(testserver.Find(t, os.Getenv("DAVID_TEST_FLAVOUR")))), StartOptions{})
 	os.Stdout.WriteString("holding " + strconv.Itoa(s.PID()) + " " + w.run + "\n")
 	time.Sleep(time.Hour)
 }
@@ -398,7 +382,7 @@ func TestReap(t *testing.T) {
 			if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 0 {
 				t.Errorf("%d clones are left", len(left))
 			}
-			if _, made, err := w.Golden(context.Background(), key(findServer(t, flavour)), loadThree); err != nil || made {
+			if _, made, err := w.Golden(context.Background(), key(testserver.Find(t, flavour)), loadThree); err != nil || made {
 				t.Errorf("the golden copy was made again: %v, %v", made, err)
 			}
 		})
@@ -496,7 +480,7 @@ func TestErrorLines(t *testing.T) {
 // BenchmarkClone times a fresh copy of a server's data.
 func BenchmarkClone(b *testing.B) {
 	w := open(b, newHome(b), Options{})
-	g := golden(b, w, key(findServer(b, "mariadb")))
+	g := golden(b, w, key(testserver.Find(b, "mariadb")))
 	for b.Loop() {
 		to, err := os.MkdirTemp(filepath.Join(w.data, "clones"), "")
 		if err != nil {

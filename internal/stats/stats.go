@@ -54,6 +54,12 @@ func GeoMean(xs []float64) float64 {
 	return math.Exp(sum / float64(len(xs)))
 }
 
+// sysbench sorts latencies into 1,024 buckets whose middles grow by the same factor from 0.001 ms to 100,000 ms:
+// bucket i is at exp(ln(0.001) + i*(ln(100,000)-ln(0.001))/1,023), that is 1.8 % above the one before. A latency counts for
+// the nearest bucket by its logarithm, one beyond either end for the last there
+// (sysbench 1.0.20, src/sb_histogram.c, and OPER_LOG_GRANULARITY, _MIN_VALUE and _MAX_VALUE of src/sysbench.c).
+// So a percentile is right to 0.9 % and can lie above the maximum, which is exact.
+
 // Percentile returns the latency in ms below or at which p percent of a histogram's transactions lie, 0 of an empty one.
 // It rounds the way sysbench does (sb_histogram.c), so its percentiles and david's are the same bucket.
 func Percentile(buckets []result.Bucket, p float64) float64 {

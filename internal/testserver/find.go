@@ -3,35 +3,30 @@ package testserver
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"david/internal/mycnf"
 	"david/internal/server"
 )
 
-// launch is the command that runs a server of the flavour, up to its own options: one david installed for the user, or the
-// system's. The test fails where there is none.
-func launch(tb testing.TB, flavour mycnf.Flavour) []string {
+// Find returns a server of the flavour ("mysql", "mariadb"): one david installed for the user, or the system's. The test
+// fails where there is none.
+func Find(tb testing.TB, flavour string) server.Binary {
 	tb.Helper()
-	b, err := server.Find(context.Background(), home(), string(flavour))
+	b, err := server.Find(context.Background(), server.Home(os.Getenv), flavour)
 	if err != nil {
 		tb.Fatalf("%v (make setup installs what the tests need)", err)
 	}
+	return b
+}
+
+// launch is the command that runs a server of the flavour, up to its own options.
+func launch(tb testing.TB, flavour mycnf.Flavour) []string {
+	tb.Helper()
+	b := Find(tb, string(flavour))
 	argv := append(append([]string{}, b.Launch...), "--no-defaults")
 	if b.Basedir != "" {
 		argv = append(argv, "--basedir="+b.Basedir)
 	}
 	return argv
-}
-
-// home is where david keeps the servers it installs.
-func home() string {
-	if dir := os.Getenv("DAVID_HOME"); dir != "" {
-		return dir
-	}
-	if data := os.Getenv("XDG_DATA_HOME"); data != "" {
-		return filepath.Join(data, "david")
-	}
-	return filepath.Join(os.Getenv("HOME"), ".local", "share", "david")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"david/internal/result"
+	"david/internal/stats"
 )
 
 func recorded(t testing.TB, name string) []byte {
@@ -67,7 +68,7 @@ func TestHistogramCoversWhatTheStatisticsCover(t *testing.T) {
 			if missed := out.Final.Events - sum; missed < -10 || missed > 10 || missed != 0 && out.Checkpoint == nil {
 				t.Errorf("%s: %d in the histogram, %d events", name, sum, out.Final.Events)
 			}
-			if got := Percentile(out.Histogram, 0.95); got < out.Final.Percentile-0.006 || got > out.Final.Percentile+0.006 {
+			if got := stats.Percentile(out.Histogram, 95); got < out.Final.Percentile-0.006 || got > out.Final.Percentile+0.006 {
 				t.Errorf("%s: p95 is %.3f, sysbench printed %.2f", name, got, out.Final.Percentile)
 			}
 		}
@@ -163,18 +164,6 @@ func TestParseRefusesGarbledFigures(t *testing.T) {
 		if _, err := Parse(strings.NewReader(text)); err == nil {
 			t.Errorf("accepted %q", text)
 		}
-	}
-}
-
-func TestPercentile(t *testing.T) {
-	h := []result.Bucket{{Ms: 1, Count: 50}, {Ms: 2, Count: 45}, {Ms: 3, Count: 4}, {Ms: 4, Count: 1}}
-	for q, want := range map[float64]float64{0: 1, 0.5: 1, 0.51: 2, 0.95: 2, 0.99: 3, 1: 4} {
-		if got := Percentile(h, q); got != want {
-			t.Errorf("percentile %v is %v, want %v", q, got, want)
-		}
-	}
-	if got := Percentile(nil, 0.5); got != 0 {
-		t.Errorf("of nothing: %v", got)
 	}
 }
 

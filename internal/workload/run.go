@@ -14,6 +14,7 @@ import (
 
 	"david/internal/mysqld"
 	"david/internal/result"
+	"david/internal/stats"
 )
 
 // startup is how long connecting all threads and preparing their statements may take on top of a run's time.
@@ -153,35 +154,26 @@ func fill(t *result.Trial, o Output) {
 // latency takes percentiles from the histogram and keeps them within the exact minimum and maximum, beyond which the middle
 // of a bucket can lie.
 func latency(s *Summary, histogram []result.Bucket) result.Latency {
-	at := func(q float64) float64 {
-		return math.Max(s.Min, math.Min(Percentile(histogram, q), s.Max))
+	at := func(p float64) float64 {
+		return math.Max(s.Min, math.Min(stats.Percentile(histogram, p), s.Max))
 	}
-	return result.Latency{Min: s.Min, Avg: s.Avg, P50: at(0.50), P95: at(0.95), P99: at(0.99), Max: s.Max}
+	return result.Latency{Min: s.Min, Avg: s.Avg, P50: at(50), P95: at(95), P99: at(99), Max: s.Max}
 }
 
 // spread returns the sample standard deviation of transactions/s over the measured seconds, and how many of them saw
 // no transaction. Latency 0.00 is no sign of that: the second that ends at a checkpoint prints it too.
 func spread(points []result.Point) (stddev float64, stalls int) {
-	var n, sum, squares float64
+	var tps []float64
 	for _, p := range points {
 		if p.Warm {
 			continue
 		}
-		n++
-		sum += p.TPS
+		tps = append(tps, p.TPS)
 		if p.TPS == 0 {
 			stalls++
 		}
 	}
-	if n < 2 {
-		return 0, stalls
-	}
-	for _, p := range points {
-		if !p.Warm {
-			squares += (p.TPS - sum/n) * (p.TPS - sum/n)
-		}
-	}
-	return math.Sqrt(squares / (n - 1)), stalls
+	return stats.StdDev(tps), stalls
 }
 
 // explain adds to a failure what sysbench said, and gives it the kind of the server's error number in it.
