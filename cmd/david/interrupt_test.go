@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -10,26 +11,40 @@ import (
 // phases are the texts david shows, in the order of a bench whose data is not there yet.
 var phases = []string{"opening the workspace", "preparing the data", "starting a fresh server", "warming up", "measuring", "shutting down"}
 
-// TestInterrupt stops a bench in every phase with SIGINT: it exits with 130 and nothing is left.
+// TestInterrupt stops a bench, and then a tune, in every phase with SIGINT: it exits with 130 and nothing is left.
 func TestInterrupt(t *testing.T) {
 	for _, phase := range phases {
 		t.Run(phase, func(t *testing.T) {
-			dir := testHome(t)
-			cmd, seen := spawn(t, dir, append([]string{"bench", "--server", "mariadb"}, small...)...)
-			if !seen.waitFor(phase, time.Minute) {
-				cmd.Process.Kill()
-				cmd.Wait()
-				t.Fatalf("david never said %q:\n%s", phase, seen)
-			}
-			cmd.Process.Signal(os.Interrupt)
-			cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted && !(phase == "shutting down" && code == exitDone) {
-				t.Errorf("exit code %d, want %d:\n%s", code, exitInterrupted, seen)
-			}
-			for _, left := range leftovers(t, dir) {
-				t.Error("left behind: ", left)
-			}
+			interrupt(t, testHome(t), phase, append([]string{"bench", "--server", "mariadb"}, small...))
 		})
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	for _, phase := range []string{"measuring the disk", "redo, 4 threads: starting", "to prove it"} {
+		t.Run(phase, func(t *testing.T) {
+			interrupt(t, testHome(t), phase, append([]string{"tune", "--server", "mariadb", "--out", out}, small...))
+			if _, err := os.Stat(filepath.Join(out, "report.html")); err == nil {
+				t.Error("an interrupted tune wrote a report")
+			}
+			os.RemoveAll(out)
+		})
+	}
+}
+
+func interrupt(t *testing.T, dir, phase string, args []string) {
+	t.Helper()
+	cmd, seen := spawn(t, dir, args...)
+	if !seen.waitFor(phase, 2*time.Minute) {
+		cmd.Process.Kill()
+		cmd.Wait()
+		t.Fatalf("david never said %q:\n%s", phase, seen)
+	}
+	cmd.Process.Signal(os.Interrupt)
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted && !(phase == "shutting down" && code == exitDone) {
+		t.Errorf("exit code %d, want %d:\n%s", code, exitInterrupted, seen)
+	}
+	for _, left := range leftovers(t, dir) {
+		t.Error("left behind: ", left)
 	}
 }
 

@@ -21,8 +21,6 @@ type Binary struct {
 	Launch []string `json:"launch"`
 	// Basedir is the value of --basedir, "" where the built-in one is right.
 	Basedir string `json:"basedir,omitempty"`
-	// InstallDB is mariadb-install-db beside a MariaDB server; "" for MySQL, which initialises itself.
-	InstallDB string `json:"install_db,omitempty"`
 }
 
 // Record is what the store keeps of a binary.

@@ -16,7 +16,7 @@ func TestFindRealMariaDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Flavour != mycnf.MariaDB || len(b.SHA256) != 64 || !isExecutable(b.InstallDB) || b.Path != b.Launch[0] {
+	if b.Flavour != mycnf.MariaDB || len(b.SHA256) != 64 || b.Path != b.Launch[0] {
 		t.Errorf("got %+v", b)
 	}
 	if r := b.Record(); r.Path != b.Path || r.SHA256 != b.SHA256 || r.Version != b.Version || r.Flavour != b.Flavour {

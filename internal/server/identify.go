@@ -71,9 +71,6 @@ func identify(ctx context.Context, path string) (Binary, error) {
 	if b.Flavour, b.Version, ok = parseVersion(output); !ok {
 		return Binary{}, fmt.Errorf("cannot use %s as a server: it is no mysqld or mariadbd (--version printed %q); %s", path, firstLine(output), HowToGet)
 	}
-	if b.Flavour == mycnf.MariaDB {
-		b.InstallDB = findInstallDB(real)
-	}
 	if b.SHA256, err = hashFile(real); err != nil {
 		return Binary{}, fmt.Errorf("cannot read the server %s: %w", real, err)
 	}
@@ -168,19 +165,6 @@ func versionNumbers(version string) []int {
 		numbers = append(numbers, n)
 	}
 	return numbers
-}
-
-// findInstallDB finds the script that initialises MariaDB's data beside the server, "" where there is none.
-func findInstallDB(server string) string {
-	dir := filepath.Dir(server)
-	for _, sub := range []string{".", "../bin", "../scripts"} {
-		for _, name := range []string{"mariadb-install-db", "mysql_install_db"} {
-			if path := filepath.Join(dir, sub, name); isExecutable(path) {
-				return path
-			}
-		}
-	}
-	return ""
 }
 
 func isExecutable(path string) bool {
