@@ -22,10 +22,9 @@ func TestInterrupt(t *testing.T) {
 	for _, phase := range []string{"measuring the disk", "redo, 4 threads: starting", "to prove it"} {
 		t.Run(phase, func(t *testing.T) {
 			interrupt(t, testHome(t), phase, append([]string{"tune", "--server", "mariadb", "--out", out}, small...))
-			if _, err := os.Stat(filepath.Join(out, "report.html")); err == nil {
-				t.Error("an interrupted tune wrote a report")
+			if _, err := os.Stat(out); err == nil {
+				t.Error("an interrupted tune left half of its output")
 			}
-			os.RemoveAll(out)
 		})
 	}
 }

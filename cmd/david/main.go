@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitDone
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintln(errOut, "david: interrupted; the finished trials are kept")
+		fmt.Fprintf(errOut, "david: interrupted; the finished trials are kept (%v)\n", err)
 		return exitInterrupted
 	}
 	fmt.Fprintf(errOut, "david: %v\n", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,12 +108,10 @@ func (l *lab) finish(best string, golden time.Duration) error {
 	return l.store.Finish(f)
 }
 
-// close gives everything back; err is the error so far and wins over those of closing.
+// close gives everything back, and adds what goes wrong with that to the error so far.
 func (l *lab) close(err error) error {
-	if l.workspace != nil {
-		if closeErr := l.workspace.Close(); err == nil {
-			err = closeErr
-		}
+	if closeErr := l.workspace.Close(); closeErr != nil {
+		err = errors.Join(err, closeErr)
 	}
 	for _, release := range l.release {
 		release()

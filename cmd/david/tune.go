@@ -94,7 +94,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err := l.finish(best.Name, golden); err != nil {
 		return err
 	}
-	if err := l.deliver(ctx, a, out, best, p); err != nil {
+	if err := l.deliver(ctx, out, best, p); err != nil {
 		return err
 	}
 	p.end()
@@ -204,7 +204,7 @@ func (l *lab) ladder(ctx context.Context, a *app, load result.Workload, memory i
 }
 
 // deliver proves the tuned configuration by starting a server with the very file, and writes the output folder.
-func (l *lab) deliver(ctx context.Context, a *app, out string, best result.Arm, p *progress) error {
+func (l *lab) deliver(ctx context.Context, out string, best result.Arm, p *progress) (err error) {
 	data, err := load(l.store)
 	if err != nil {
 		return err
@@ -212,6 +212,11 @@ func (l *lab) deliver(ctx context.Context, a *app, out string, best result.Arm, 
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return fmt.Errorf("cannot make the output folder: %w", err)
 	}
+	defer func() {
+		if err != nil { // no half of it, so that the same command can be given again
+			err = errors.Join(err, os.RemoveAll(out))
+		}
+	}()
 	cnf := filepath.Join(out, "my.cnf")
 	if err := writeFile(cnf, func(w io.Writer) error { _, err := io.WriteString(w, data.Cnf); return err }); err != nil {
 		return err

@@ -331,6 +331,9 @@ func (s *Server) shutdown(ctx context.Context) error {
 	if _, ended := s.child.exited(); ended {
 		return nil
 	}
+	if !s.keepData {
+		s.hurry(ctx)
+	}
 	if err := unix.Kill(s.PID(), unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("cannot stop the server: %w", err)
 	}
@@ -342,6 +345,19 @@ func (s *Server) shutdown(ctx context.Context) error {
 	case <-time.After(stopTimeout):
 		return errors.Join(fmt.Errorf("the server did not shut down within %s and was killed", stopTimeout), s.Kill())
 	}
+}
+
+// hurry has InnoDB leave its dirty pages unwritten when it shuts down: the data is dropped anyway, and writing some
+// gigabytes of it takes longer than anything else between two trials. Where it cannot be said, the shutdown is only slower.
+func (s *Server) hurry(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	conn, err := mysqld.Open(ctx, s.addr)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.Exec(ctx, "SET GLOBAL innodb_fast_shutdown = 2")
 }
 
 // release keeps the log and removes the folders.
