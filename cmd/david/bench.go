@@ -18,7 +18,7 @@ type benchFlags struct {
 	server, cnf, dsn, defaultsFile string
 	sets                           []string
 	repeat                         int
-	json, force, keep              bool
+	json, force, keep, tcp         bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -49,6 +49,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
 	fs.StringVar(&f.dsn, "dsn", "", "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
+	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.BoolVar(&f.force, "force", false, "remote: replace a schema of the workload's name that david did not make")
@@ -66,6 +67,9 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	}
 	if remote && (f.cnf != "" || len(f.sets) > 0 || changed("server")) {
 		return usage("a remote server is measured as it is: --server, --cnf and --set are for sandboxes")
+	}
+	if remote && (f.tcp || f.noVolume) {
+		return usage("--tcp and --no-volume are for sandboxes")
 	}
 	if !remote && (f.force || f.keep) {
 		return usage("--force and --keep are for a remote server (--dsn or --defaults-file)")
@@ -86,11 +90,12 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	arm := benchArm(l.binary.Flavour, settings)
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "bench", loads[0], p); err != nil {
+	if err := l.open(ctx, a, "bench", loads[0], f.noVolume, p); err != nil {
 		return err
 	}
+	l.target.TCP = f.tcp
 	if err := l.golden(ctx, arm, p); err != nil {
-		return err
+		return blame(err, settings)
 	}
 	if err := l.record(a, "bench", loads, p); err != nil {
 		return err

@@ -19,7 +19,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	defer unix.Unmount(dir, 0)
 	_, errOut, code := david(t, dir, "bench", "--server", "mariadb")
-	if code != exitFailed || !strings.Contains(errOut, "are needed") || !strings.Contains(errOut, "are free") {
+	if code != exitUsage || !strings.Contains(errOut, "are needed") || !strings.Contains(errOut, "are free") {
 		t.Errorf("exit code %d:\n%s", code, errOut)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type loadFlags struct {
 	time      time.Duration
 	warmup    time.Duration
 	randType  string
+	noVolume  bool
 }
 
 func (f *loadFlags) add(fs *pflag.FlagSet, time, warmup time.Duration) {
@@ -34,6 +36,7 @@ func (f *loadFlags) add(fs *pflag.FlagSet, time, warmup time.Duration) {
 	fs.StringVar(&f.threads, "threads", "4", "client threads; bench takes a list: 1,4,16,64")
 	fs.DurationVar(&f.time, "time", time, "measured time of a trial (0: as the budget allows)")
 	fs.DurationVar(&f.warmup, "warmup", warmup, "time before it that is not measured")
+	fs.BoolVar(&f.noVolume, "no-volume", false, "sandbox: keep the data on the filesystem of david's folder, without a loop device, also where copies are slow")
 	fs.StringVar(&f.randType, "rand-type", "uniform", "how rows are chosen: uniform, special, gaussian, pareto")
 }
 
@@ -76,6 +79,9 @@ func threadList(text string) ([]int, error) {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 {
 			return nil, usage("--threads %s: %q is not a number of threads above 0", text, part)
+		}
+		if slices.Contains(list, n) {
+			return nil, usage("--threads %s: %d stands twice; --repeat runs a load again", text, n)
 		}
 		list = append(list, n)
 	}

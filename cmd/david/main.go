@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"david/internal/experiment"
 	"david/internal/mysqld"
@@ -33,7 +34,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
-		stop() // a second Ctrl-C ends david at once; the next start cleans up after it
+		// A second Ctrl-C ends david at once, and the next start cleans up after it. Not within two seconds: supervisors
+		// signal the process and its group.
+		time.Sleep(2 * time.Second)
+		stop()
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -75,12 +79,12 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.Is(err, experiment.ErrRefused):
+	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull):
 		return exitUsage
 	case errors.Is(err, experiment.ErrLock):
 		return exitInvalid
 	case errors.As(err, &start), errors.Is(err, mysqld.ErrUnreachable), errors.Is(err, mysqld.ErrAccess),
-		errors.Is(err, mysqld.ErrPrivilege), errors.Is(err, mysqld.ErrReadOnly):
+		errors.Is(err, mysqld.ErrPrivilege), errors.Is(err, mysqld.ErrReadOnly), errors.Is(err, mysqld.ErrTLS), errors.Is(err, experiment.ErrEnded):
 		return exitTarget
 	}
 	return exitFailed

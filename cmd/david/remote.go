@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"david/internal/experiment"
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
+	"david/internal/sandbox"
 	"david/internal/workload"
 )
 
@@ -36,31 +39,51 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err := writable(ctx, conn); err != nil {
 		return err
 	}
+	private, remove, err := sandbox.PrivateFolder(a.home)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
 	p := newProgress(a.err)
 	defer p.end()
+	target := workload.Target{Addr: addr, Sysbench: sysbench, Dir: private}
+	made, err := prepareRemote(ctx, conn, target, loads[0], f.force, p)
+	if made && !f.keep {
+		defer func() { err = errors.Join(err, dropSchema(ctx, addr)) }()
+	}
+	if err != nil {
+		return err
+	}
 	store, srv, err := a.remoteStore(ctx, conn, addr, loads, sysbench)
 	if err != nil {
 		return err
 	}
-	target := workload.Target{Addr: addr, Sysbench: sysbench, Log: store.LogPath("prepare", "sysbench")}
-	made, err := prepareRemote(ctx, conn, target, loads[0], f.force, p)
-	if made && !f.keep {
-		defer func() {
-			if dropErr := workload.DropSchema(context.WithoutCancel(ctx), conn, loads[0].Database, false); err == nil {
-				err = dropErr
-			}
-		}()
-	}
-	if err != nil {
+	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true}
+	began := time.Now()
+	if err := engine.Bench(ctx, result.Arm{Name: "remote", Title: "the server as it is"}, loads, f.repeat); err != nil {
 		return err
 	}
-	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true}
-	arm := result.Arm{Name: "remote", Title: "the server as it is"}
-	if err := engine.Bench(ctx, arm, loads, f.repeat); err != nil {
+	if err := finish(store, began, 0, ""); err != nil {
 		return err
 	}
 	p.end()
 	return a.print(store, f.json)
+}
+
+// dropSchema removes the schema david made, over a connection of its own: the first may have ended with the server, and
+// an interruption must not leave it.
+func dropSchema(ctx context.Context, addr mysqld.Addr) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	conn, err := mysqld.Open(ctx, addr)
+	if err == nil {
+		defer conn.Close()
+		err = workload.DropSchema(ctx, conn, database, false)
+	}
+	if err != nil {
+		return fmt.Errorf("the schema %s that david made is still on %s: %w", database, addr, err)
+	}
+	return nil
 }
 
 // writable makes sure that the server lets this user make and load a schema, before anything is tried.

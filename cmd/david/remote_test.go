@@ -33,6 +33,9 @@ func TestRemote(t *testing.T) {
 		}
 		address := dsn(t, s, "david")
 		bench(exitDone, "--dsn", address, "--json")
+		if out, _, _ := david(t, dir, "list"); !strings.Contains(out, "finished") || strings.Contains(out, "interrupted") {
+			t.Errorf("david list says\n%s", out)
+		}
 		if n := schemas(t, s); n != 0 {
 			t.Errorf("%d schemas are left on the server", n)
 		}
@@ -41,7 +44,12 @@ func TestRemote(t *testing.T) {
 			t.Errorf("%d schemas with --keep, want 1", n)
 		}
 		bench(exitDone, "--dsn", address) // takes the kept one, and leaves it
-		s.Exec("DROP DATABASE sbtest", "CREATE DATABASE sbtest", "CREATE TABLE sbtest.precious (id INT PRIMARY KEY)")
+		s.Exec("DROP DATABASE sbtest", "CREATE DATABASE sbtest") // empty, and somebody's
+		bench(exitUsage, "--dsn", address)
+		if n := schemas(t, s); n != 1 {
+			t.Error("an empty schema of somebody else was dropped")
+		}
+		s.Exec("CREATE TABLE sbtest.precious (id INT PRIMARY KEY)")
 		if _, errOut := bench(exitUsage, "--dsn", address); !strings.Contains(errOut, "--force") {
 			t.Errorf("no word about --force:\n%s", errOut)
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"david/internal/sandbox"
 )
@@ -29,6 +30,9 @@ func (a *app) root() *cobra.Command {
 		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := noEmptyFlags(cmd); err != nil {
+				return err
+			}
 			return a.begin()
 		},
 	}
@@ -50,6 +54,17 @@ func (a *app) begin() error {
 	}
 	a.home = abs
 	return sandbox.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) })
+}
+
+// noEmptyFlags refuses a flag given without a value, as in --dsn "$UNSET": taken for its default it would measure
+// something else than was asked for.
+func noEmptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
+			err = usage("--%s is empty: give it a value or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 // onlyCommands refuses what is not the name of a subcommand.

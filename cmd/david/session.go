@@ -42,14 +42,14 @@ func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
 }
 
 // open takes the machine and opens the workspace. close must be called, also after an error.
-func (l *lab) open(ctx context.Context, a *app, kind string, load result.Workload, p *progress) error {
+func (l *lab) open(ctx context.Context, a *app, kind string, load result.Workload, noVolume bool, p *progress) error {
 	release, err := experiment.Lock("david " + kind)
 	if err != nil {
 		return err
 	}
 	l.release = append(l.release, release)
 	p.say("opening the workspace")
-	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(load), Log: a.err})
+	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(load), Log: a.err, NoVolume: noVolume})
 	if err != nil {
 		return err
 	}
@@ -95,17 +95,21 @@ func (l *lab) golden(ctx context.Context, arm result.Arm, p *progress) error {
 
 // finish writes how the experiment ended.
 func (l *lab) finish(best string, golden time.Duration) error {
-	trials, err := l.store.Trials()
+	// What a step's own golden copy took is no part of the run.
+	return finish(l.store, l.began.Add(l.target.GoldenTime-golden), l.target.GoldenTime, best)
+}
+
+func finish(store *result.Store, began time.Time, golden time.Duration, best string) error {
+	trials, err := store.Trials()
 	if err != nil {
 		return err
 	}
-	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: l.target.GoldenTime.Seconds()}
-	f.WallSeconds = (time.Since(l.began) - (l.target.GoldenTime - golden)).Seconds()
+	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: golden.Seconds(), WallSeconds: time.Since(began).Seconds()}
 	for _, t := range trials {
 		f.MeasureSeconds += t.Seconds + t.Prewarm + float64(t.Workload.Warmup)
 	}
 	f.Utilisation = f.MeasureSeconds / f.WallSeconds
-	return l.store.Finish(f)
+	return store.Finish(f)
 }
 
 // close gives everything back, and adds what goes wrong with that to the error so far.

@@ -36,6 +36,9 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 		}
 		all = append(all, s)
 	}
+	if cnf != "" && len(all) == 0 {
+		fmt.Fprintf(a.err, "david: %s sets nothing for this server; its defaults are measured\n", cnf)
+	}
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -47,7 +50,14 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 	for _, name := range left {
 		fmt.Fprintf(a.err, "david: %s is left out: a sandbox has its own\n", name)
 	}
+	limit, err := a.memory(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range kept {
+		if n, err := mycnf.ParseSize(s.Value); err == nil && n > limit && s.Name == "innodb_buffer_pool_size" {
+			return nil, usage("innodb_buffer_pool_size=%s is more than the %s this process may use", s.Value, size(limit))
+		}
 		if err := knownTo(b, v, known, s); err != nil {
 			return nil, err
 		}

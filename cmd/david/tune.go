@@ -27,6 +27,7 @@ type tuneFlags struct {
 	server, memory, out string
 	budget              time.Duration
 	json                bool
+	warmupGiven         bool
 }
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -35,10 +36,13 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune",
 		Short: "Find a faster safe configuration: the control, a ladder of steps measured against it, a my.cnf and a report",
 		Args:  exactArgs(0, "no arguments"),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.tune(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.warmupGiven = cmd.Flags().Changed("warmup")
+			return a.tune(cmd.Context(), f)
+		},
 	}
 	fs := cmd.Flags()
-	f.add(fs, 0, 0)
+	f.add(fs, 0, defaultWarmup)
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.memory, "memory", "", "memory the server may use, as in 8G (default: all this process may use)")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
@@ -54,8 +58,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := freshFolder(f.out, began)
-	if err != nil {
+	if _, err := f.fit(load, began, steps); err != nil {
 		return err
 	}
 	l, err := a.tools(ctx, f.server)
@@ -66,9 +69,18 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	out, err := freshFolder(f.out, began)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil && exitCode(err) != exitInvalid { // no half of it, so that the same command can be given again
+			err = errors.Join(err, os.RemoveAll(out))
+		}
+	}()
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "tune", load, p); err != nil {
+	if err := l.open(ctx, a, "tune", load, f.noVolume, p); err != nil {
 		return err
 	}
 	control := tune.Control(l.binary.Flavour)
@@ -130,6 +142,12 @@ const (
 	maxSeconds = 60
 )
 
+// defaultWarmup is the warm-up of a trial whose length was given.
+const defaultWarmup = 15 * time.Second
+
+// steps is how many trials a tune has at most: the control and the rungs of tune.Ladder.
+const steps = 7
+
 // fit gives each of n trials its share of what is left of the budget: a sixth of it for warming up, 60 s at most for
 // measuring. Every arm gets the same.
 func (f *tuneFlags) fit(w result.Workload, began time.Time, n int) (result.Workload, error) {
@@ -139,7 +157,7 @@ func (f *tuneFlags) fit(w result.Workload, began time.Time, n int) (result.Workl
 	const overhead = 12 // seconds: reset, start, reading the tables once, shutdown
 	left := f.budget - time.Since(began)
 	share := left.Seconds()/float64(n) - overhead
-	if f.warmup == 0 {
+	if !f.warmupGiven {
 		w.Warmup = int(min(15, max(3, share/6)))
 	}
 	w.Seconds = min(maxSeconds, int(share)-w.Warmup)
@@ -170,7 +188,8 @@ func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
 	return want, nil
 }
 
-// freshFolder names the output folder and makes sure that it does not exist.
+// freshFolder names the output folder and makes it: one that exists is refused, and one that cannot be made is better known
+// before the measurement than after.
 func freshFolder(out string, now time.Time) (string, error) {
 	if out == "" {
 		out = "david-tune-" + now.Format("20060102-150405")
@@ -178,8 +197,8 @@ func freshFolder(out string, now time.Time) (string, error) {
 	if _, err := os.Lstat(out); err == nil {
 		return "", usage("--out %s exists already; nothing is overwritten: name another or remove it", out)
 	}
-	if _, err := os.Stat(filepath.Dir(filepath.Clean(out))); err != nil {
-		return "", usage("--out %s: %w", out, err)
+	if err := os.Mkdir(out, 0o755); err != nil {
+		return "", usage("cannot make the output folder, --out names another: %w", err)
 	}
 	return out, nil
 }
@@ -204,19 +223,11 @@ func (l *lab) ladder(ctx context.Context, a *app, load result.Workload, memory i
 }
 
 // deliver proves the tuned configuration by starting a server with the very file, and writes the output folder.
-func (l *lab) deliver(ctx context.Context, out string, best result.Arm, p *progress) (err error) {
+func (l *lab) deliver(ctx context.Context, out string, best result.Arm, p *progress) error {
 	data, err := load(l.store)
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(out, 0o755); err != nil {
-		return fmt.Errorf("cannot make the output folder: %w", err)
-	}
-	defer func() {
-		if err != nil { // no half of it, so that the same command can be given again
-			err = errors.Join(err, os.RemoveAll(out))
-		}
-	}()
 	cnf := filepath.Join(out, "my.cnf")
 	if err := writeFile(cnf, func(w io.Writer) error { _, err := io.WriteString(w, data.Cnf); return err }); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"david/internal/host"
@@ -28,6 +29,8 @@ type Target interface {
 // Session is a server that is up for one trial.
 type Session interface {
 	Addr() mysqld.Addr
+	// Dir is a private folder for the keys of a client; "" where none are needed.
+	Dir() string
 	// Alive is nil while the server runs, else why it ended.
 	Alive() error
 	// End shuts the server down and drops its data, where the target made them.
@@ -55,6 +58,9 @@ var ErrRefused = errors.New("the server does not take the value")
 // ErrLock marks a server whose durability is not what the experiment requires.
 var ErrLock = errors.New("the durability lock does not hold")
 
+// ErrEnded marks a server that did not live through its trial.
+var ErrEnded = errors.New("the server ended during the trial")
+
 // job is one trial to run.
 type job struct {
 	arm   *result.Arm
@@ -67,7 +73,7 @@ type job struct {
 // filled in.
 func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 	began := time.Now()
-	id := result.TrialID(*j.arm, j.load, j.block, e.Server, fmt.Sprint(pageSize(j.arm.Settings)))
+	id := e.id(j)
 	e.say(j, "starting a fresh server")
 	s, err := e.Target.Begin(ctx, *j.arm, e.Store.LogPath(id, "server"))
 	if err != nil {
@@ -90,6 +96,11 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 	}
 	e.plan.finished(time.Since(began))
 	return t, nil
+}
+
+// id names a trial by what it measures.
+func (e *Engine) id(j job) string {
+	return result.TrialID(*j.arm, j.load, j.block, e.Server, fmt.Sprint(pageSize(j.arm.Settings)))
 }
 
 // measure reads the server's configuration, and unless it equals the base's runs the workload against it.
@@ -142,6 +153,9 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (unsafe 
 	for _, v := range violations {
 		unsafe = append(unsafe, v.String())
 	}
+	if j.base == nil && strings.EqualFold(vars["log_bin"], "OFF") {
+		unsafe = append(unsafe, "log_bin=OFF: without a binary log there is no recovery to a point in time, and no replica")
+	}
 	if len(unsafe) > 0 && !e.Unlocked {
 		return nil, fmt.Errorf("%w with arm %s: %s", ErrLock, j.arm.Name, unsafe[0])
 	}
@@ -191,11 +205,11 @@ func diff(before, after map[string]string) []result.Difference {
 
 // load drives the workload and names its record.
 func (e *Engine) load(ctx context.Context, j job, id string, s Session) (result.Trial, error) {
-	target := workload.Target{Addr: s.Addr(), Sysbench: e.Sysbench, Log: e.Store.LogPath(id, "sysbench")}
+	target := workload.Target{Addr: s.Addr(), Sysbench: e.Sysbench, Dir: s.Dir(), Log: e.Store.LogPath(id, "sysbench")}
 	trial, err := workload.Run(ctx, target, j.load, func(p result.Point) { e.second(j, p) })
 	if err != nil {
 		if dead := s.Alive(); dead != nil && ctx.Err() == nil {
-			return trial, fmt.Errorf("the server ended during the trial: %w", dead)
+			return trial, fmt.Errorf("%w: %s", ErrEnded, dead)
 		}
 		return trial, err
 	}

@@ -143,12 +143,28 @@ func TestServerDies(t *testing.T) {
 			}
 		}
 		err := e.Bench(context.Background(), tune.Control(s.Binary.Flavour), []result.Workload{small}, 1)
-		var start *sandbox.StartError
-		if !errors.As(err, &start) || !strings.Contains(err.Error(), "the server ended during the trial") {
+		if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "signal: killed") {
 			t.Errorf("error %v", err)
 		}
 		if trials, err := e.Store.Trials(); err != nil || len(trials) != 0 {
 			t.Errorf("%d trials, %v", len(trials), err)
+		}
+		// A step of a tune that ends so is invalid, not infeasible, and the ladder goes on.
+		e.Report = func(ev Event) {
+			if strings.Contains(ev.Text, "step, 2 threads: measuring") {
+				syscall.Kill(target.pid, syscall.SIGKILL)
+			}
+		}
+		best, err := e.Tune(context.Background(), tune.Control(s.Binary.Flavour), step("innodb_buffer_pool_size", "256M"), small)
+		if err != nil || best.Name != "control" {
+			t.Errorf("best %s, %v", best.Name, err)
+		}
+		trials, err := e.Store.Trials()
+		if err != nil || len(trials) != 2 {
+			t.Fatalf("%d trials, %v", len(trials), err)
+		}
+		if ok, failed := trials[1].Valid(); ok || !strings.Contains(failed[0], "the server ended during the trial") {
+			t.Errorf("gates %v", trials[1].Gates)
 		}
 	})
 }

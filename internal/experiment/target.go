@@ -22,7 +22,6 @@ type Sandboxed struct {
 	Binary    server.Binary
 	Sysbench  workload.Sysbench
 	Load      result.Workload // whose tables the golden copy holds
-	Log       string          // file for what sysbench prints while it loads
 	TCP       bool
 	Golden    func(done, total int) // progress of loading it; may be nil
 	// GoldenTime is what making golden copies has taken so far.
@@ -42,7 +41,7 @@ func (t *Sandboxed) Prepare(ctx context.Context, settings []mycnf.Setting) (sand
 
 // fill loads the tables and counts their rows.
 func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr) error {
-	target := workload.Target{Addr: addr, Sysbench: t.Sysbench, Log: t.Log}
+	target := workload.Target{Addr: addr, Sysbench: t.Sysbench}
 	if err := workload.Prepare(ctx, target, t.Load, loaders, t.Golden); err != nil {
 		return err
 	}
@@ -87,6 +86,7 @@ type sandboxSession struct {
 }
 
 func (s *sandboxSession) Addr() mysqld.Addr     { return s.server.Addr() }
+func (s *sandboxSession) Dir() string           { return "" } // a socket needs no keys
 func (s *sandboxSession) Alive() error          { return s.server.Alive() }
 func (s *sandboxSession) Cost() result.Overhead { return s.cost }
 
@@ -99,16 +99,21 @@ func (s *sandboxSession) End(ctx context.Context) error {
 // Remote is the target of a server that is not david's: it is measured as it is, and nothing of it is changed.
 type Remote struct {
 	Address mysqld.Addr
+	Dir     string // private folder for keys
 }
 
 // Begin implements Target.
 func (r Remote) Begin(ctx context.Context, _ result.Arm, _ string) (Session, error) {
-	return remoteSession{r.Address}, nil
+	return remoteSession{r.Address, r.Dir}, nil
 }
 
-type remoteSession struct{ addr mysqld.Addr }
+type remoteSession struct {
+	addr mysqld.Addr
+	dir  string
+}
 
 func (s remoteSession) Addr() mysqld.Addr         { return s.addr }
+func (s remoteSession) Dir() string               { return s.dir }
 func (s remoteSession) Alive() error              { return nil }
 func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
 func (s remoteSession) End(context.Context) error { return nil }

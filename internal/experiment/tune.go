@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"david/internal/result"
 	"david/internal/sandbox"
@@ -62,8 +63,20 @@ func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, l
 	case j.base != nil && errors.Is(err, ErrRefused):
 		arm.Infeasible = err.Error()
 		return nil, nil
+	case j.base != nil && errors.Is(err, ErrEnded):
+		return e.failed(j, err)
 	}
 	return nil, err
+}
+
+// failed stores a trial that its server did not live through, as an invalid one: whether the configuration, the kernel or
+// somebody else ended it is not for david to guess, but a run that hides it would be wrong.
+func (e *Engine) failed(j job, err error) (*result.Trial, error) {
+	t := result.Trial{
+		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Block: j.block, Workload: j.load, Started: time.Now(),
+		Gates: []result.Gate{{Name: "server", Detail: err.Error()}},
+	}
+	return &t, e.Store.AppendTrial(t)
 }
 
 // line is what the screen keeps of a finished step.

@@ -1,12 +1,22 @@
 package mycnf
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Isolate splits settings into those that can be tried on a throwaway server and the names of those that tie a server to
-// its own place on a system: paths, ports, users, replication identities. A throwaway server has its own.
+// its own place on a system: paths, ports, users, replication identities. A throwaway server has its own. Whatever the
+// variable, a value with a slash is a path and is not kept: a server that is given one may write there, and purge what it
+// finds. Only the binary log stays on, under a name of its own.
 func Isolate(settings []Setting) (kept []Setting, left []string) {
 	for _, s := range settings {
-		if slices.Contains(tied(), Normalise(s.Name)) {
+		name := strings.TrimPrefix(Normalise(s.Name), "loose_")
+		path := strings.Contains(s.Value, "/")
+		if name == "log_bin" && path {
+			s.Value, path = "binlog", false
+		}
+		if path || slices.Contains(tied(), name) {
 			left = append(left, s.Name)
 			continue
 		}

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 )
 
 // ErrNoFio is returned where fio is not installed.
@@ -30,6 +32,9 @@ func WriteIOPS(ctx context.Context, dir string) (float64, error) {
 	cmd := exec.CommandContext(ctx, fio, "--name=write", "--rw=randwrite", "--bs=16k", "--size=256m", "--iodepth=32",
 		"--ioengine=libaio", "--direct=1", "--time_based", "--runtime=3", "--output-format=json",
 		"--filename="+strings.ReplaceAll(filepath.Join(tmp, "f"), ":", `\:`))
+	runtime.LockOSThread() // the signal is tied to the thread that forks
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.Output()
 	if err != nil {
 		return 0, fmt.Errorf("cannot probe the disk in %s with fio: %w%s", dir, err, stderr(err))

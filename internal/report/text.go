@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -62,6 +63,14 @@ func firstCells(rows [][]string, n int) [][]string {
 const perBlock = 4
 
 func benchText(b *bytes.Buffer, d Data) {
+	for _, a := range d.Arms {
+		for _, s := range a.Changes {
+			fmt.Fprintf(b, "%s = %s%s\n", s.Name, s.Value, live(a, s))
+		}
+	}
+	if len(d.Arms) > 0 && len(d.Arms[0].Changes) > 0 {
+		b.WriteString("\n")
+	}
 	t := trialTable(d)
 	for first := 0; first < len(t.Rows); first += perBlock {
 		block := t
@@ -69,6 +78,14 @@ func benchText(b *bytes.Buffer, d Data) {
 		block.transpose().text(b)
 		b.WriteString("\n")
 	}
+}
+
+// live is the effective value of a setting, where the server reports one.
+func live(a result.Arm, s mycnf.Setting) string {
+	if v, ok := a.Effective[s.Name]; ok {
+		return " (the server uses " + v + ")"
+	}
+	return ""
 }
 
 // Markdown writes the report for a page on a code host or a ticket.

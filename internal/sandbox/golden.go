@@ -194,11 +194,11 @@ func (w *Workspace) initialise(ctx context.Context, k GoldenKey, data string) er
 		argv = append(argv, "--basedir="+b.Basedir)
 	}
 	argv = append(argv, "--datadir="+data, "--tmpdir="+tmp, fmt.Sprintf("--innodb-page-size=%d", k.PageSize))
-	return w.runToEnd(ctx, argv, sql, tmp)
+	return w.runToEnd(ctx, k.Binary.Path, argv, sql, tmp)
 }
 
 // runToEnd runs a command as the servers' user, with stdin to read.
-func (w *Workspace) runToEnd(ctx context.Context, argv []string, stdin []byte, dir string) error {
+func (w *Workspace) runToEnd(ctx context.Context, binary string, argv []string, stdin []byte, dir string) error {
 	logFile := filepath.Join(dir, "out")
 	out, err := os.Create(logFile)
 	if err != nil {
@@ -220,7 +220,7 @@ func (w *Workspace) runToEnd(ctx context.Context, argv []string, stdin []byte, d
 		return errors.Join(ctx.Err(), w.journal.ended(cmd.Process.Pid))
 	}
 	if c.err != nil {
-		return errors.Join(startError(argv[0], logFile, c.err), w.journal.ended(cmd.Process.Pid))
+		return errors.Join(startError(binary, logFile, c.err), w.journal.ended(cmd.Process.Pid))
 	}
 	return w.journal.ended(cmd.Process.Pid)
 }

@@ -149,10 +149,15 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 
 // sweep removes half-made golden copies and clones of davids that were killed, and makes the folders.
 func (w *Workspace) sweep() error {
-	half, err := filepath.Glob(filepath.Join(w.data, "golden", ".*"))
+	half, err := filepath.Glob(filepath.Join(escapeGlob(w.data), "golden", ".*"))
 	if err != nil {
 		return err
 	}
+	probes, err := filepath.Glob(filepath.Join(escapeGlob(w.data), "probe-*"))
+	if err != nil {
+		return err
+	}
+	half = append(half, probes...)
 	for _, dir := range append(half, filepath.Join(w.data, "clones")) {
 		if err := os.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove an old copy: %w", err)

@@ -25,6 +25,8 @@ import (
 const (
 	startTimeout = 2 * time.Minute
 	stopTimeout  = 2 * time.Minute
+	// A server listens a moment before it has made the user.
+	refusalTimeout = 5 * time.Second
 )
 
 // StartOptions say how a server is started.
@@ -276,12 +278,20 @@ func (s *Server) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %s", startTimeout))
 	defer cancel()
 	var last error
+	var refusedSince time.Time
 	for {
 		conn, err := mysqld.Open(ctx, s.addr)
 		if err == nil {
 			return conn.Close()
 		}
 		last = err
+		if !errors.Is(err, mysqld.ErrAccess) {
+			refusedSince = time.Time{}
+		} else if refusedSince.IsZero() {
+			refusedSince = time.Now()
+		} else if time.Since(refusedSince) > refusalTimeout {
+			return errors.New("it answers, but without the user david has it make at its start: a setting that makes it read-only does that")
+		}
 		select {
 		case <-s.child.done:
 			cause, _ := s.child.exited()

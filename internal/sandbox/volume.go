@@ -41,13 +41,13 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 		if err = w.attach(file, point); err == nil {
 			return nil
 		}
-		fmt.Fprintf(w.log, "david: the volume %s is made anew: %v\n", file, err)
+		fmt.Fprintf(w.log, "david: the volume %s cannot be used: %v\n", file, err)
 		if err := unmount(point); err != nil {
 			return err
 		}
 	}
 	if err := w.makeVolume(ctx, mkfs, file); err != nil {
-		return errors.Join(err, os.RemoveAll(file))
+		return err
 	}
 	if err := w.mountLoop(file, point); err != nil {
 		return errors.Join(err, os.RemoveAll(file))
@@ -87,8 +87,9 @@ func (w *Workspace) makeVolume(ctx context.Context, mkfs, file string) error {
 	if err != nil {
 		return err
 	}
+	free += allocated(file) // what an older one gives back
 	if free-spare < w.need {
-		return fullError(w.home, w.need+spare, free)
+		return fullError(w.home, w.need+spare, free) // the older one stays, with what was prepared in it
 	}
 	if err := os.RemoveAll(file); err != nil {
 		return err
@@ -102,9 +103,18 @@ func (w *Workspace) makeVolume(ctx context.Context, mkfs, file string) error {
 	}
 	out, err := exec.CommandContext(ctx, mkfs, "-q", "-f", "-m", "reflink=1", file).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("mkfs.xfs: %w: %s", err, strings.TrimSpace(string(out)))
+		return errors.Join(fmt.Errorf("mkfs.xfs: %w: %s", err, strings.TrimSpace(string(out))), os.Remove(file))
 	}
 	return nil
+}
+
+// allocated is what a file takes on the disk, in bytes; 0 where there is none.
+func allocated(file string) int64 {
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return 0
+	}
+	return st.Blocks * 512
 }
 
 func fullError(dir string, need, free int64) error {

@@ -37,8 +37,11 @@ type Step struct {
 
 // Control is the arm everything is compared with: the server's defaults, made as durable as every arm has to be.
 func Control(flavour mycnf.Flavour) result.Arm {
-	s := normalise(flavour)
-	return result.Arm{Name: "control", Title: "the server's defaults", Changes: s, Settings: s}
+	s, title := normalise(flavour), "the server's defaults"
+	if len(s) > 0 {
+		title += ", with the binary log on and synced"
+	}
+	return result.Arm{Name: "control", Title: title, Changes: s, Settings: s}
 }
 
 // normalise returns what makes a flavour's defaults as durable as MySQL's: MariaDB keeps no binary log by default, and

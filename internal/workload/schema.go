@@ -15,7 +15,7 @@ type SchemaState int
 
 // The states of a schema.
 const (
-	Absent       SchemaState = iota // it does not exist, or is empty
+	Absent       SchemaState = iota // it does not exist
 	OursMatching                    // david made it, and it holds the workload's tables and rows, counted
 	OursOther                       // david made it, for other tables or rows, or loading it was cut short
 	Foreign                         // it holds something david did not make: never touched without force
@@ -41,7 +41,7 @@ func Inspect(ctx context.Context, c *mysqld.Conn, w result.Workload) (SchemaStat
 	switch {
 	case err != nil:
 		return Foreign, err
-	case in.empty():
+	case !in.exists:
 		return Absent, nil
 	case in.foreign():
 		return Foreign, nil
@@ -58,21 +58,25 @@ func Inspect(ctx context.Context, c *mysqld.Conn, w result.Workload) (SchemaStat
 }
 
 // contents is what dropping a schema would lose: sysbench's tables, david's mark, and anything else.
-type contents struct{ tables, mark, others int }
+type contents struct {
+	exists               bool
+	tables, mark, others int
+}
 
-func (c contents) empty() bool   { return c == contents{} }
-func (c contents) foreign() bool { return !c.empty() && (c.mark == 0 || c.others > 0) }
+// foreign tells whether somebody else made the schema, be it empty, or put something into it.
+func (c contents) foreign() bool { return c.exists && (c.mark == 0 || c.others > 0) }
 
 func look(ctx context.Context, c *mysqld.Conn, schema string) (in contents, err error) {
-	var all int
+	var exists, all int
 	err = c.Row(ctx, `SELECT
+		(SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?),
 		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name REGEXP '^sbtest[0-9]+$'),
 		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = '`+owned+`'),
 		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?) +
 		(SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = ?) +
 		(SELECT COUNT(*) FROM information_schema.events WHERE event_schema = ?)`,
-		[]any{schema, schema, schema, schema, schema}, &in.tables, &in.mark, &all)
-	in.others = all - in.tables - in.mark
+		[]any{schema, schema, schema, schema, schema, schema}, &exists, &in.tables, &in.mark, &all)
+	in.exists, in.others = exists > 0, all-in.tables-in.mark
 	return in, err
 }
 
@@ -86,8 +90,7 @@ func sameMark(ctx context.Context, c *mysqld.Conn, w result.Workload) (bool, err
 	return tables == w.Tables && rows == w.TableSize, err
 }
 
-// CreateSchema creates the workload's schema, or takes over an empty one, and marks it as david's. It refuses any
-// other.
+// CreateSchema creates the workload's schema and marks it as david's. It refuses one that exists.
 func CreateSchema(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
 	if err := Validate(w); err != nil {
 		return err
@@ -96,11 +99,11 @@ func CreateSchema(ctx context.Context, c *mysqld.Conn, w result.Workload) error 
 	if err != nil {
 		return err
 	}
-	if !in.empty() {
-		return fmt.Errorf("cannot create schema %s on %s: it exists and is not empty; drop it first or choose another name",
+	if in.exists {
+		return fmt.Errorf("cannot create schema %s on %s: it exists; drop it first or choose another name",
 			w.Database, c.Addr())
 	}
-	if err := c.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(w.Database)); err != nil {
+	if err := c.Exec(ctx, "CREATE DATABASE "+quote(w.Database)); err != nil {
 		return err
 	}
 	mark := quote(w.Database) + "." + owned
@@ -111,7 +114,7 @@ func CreateSchema(ctx context.Context, c *mysqld.Conn, w result.Workload) error 
 }
 
 // DropSchema drops a schema that david created. One that it did not create, or that holds tables of others by now, is
-// refused with ErrForeign unless force is set; an empty one is left as it is. A schema that does not exist is no error.
+// refused with ErrForeign unless force is set. A schema that does not exist is no error.
 func DropSchema(ctx context.Context, c *mysqld.Conn, schema string, force bool) error {
 	if err := validateSchema(schema); err != nil {
 		return err
@@ -123,8 +126,6 @@ func DropSchema(ctx context.Context, c *mysqld.Conn, schema string, force bool) 
 	case in.foreign() && !force:
 		return fmt.Errorf("cannot drop schema %s on %s: %w; use --force to drop it with all it holds, or choose another name",
 			schema, c.Addr(), ErrForeign)
-	case in.empty() && !force:
-		return nil
 	}
 	return c.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(schema))
 }
