@@ -43,7 +43,7 @@ func TestRemote(t *testing.T) {
 		if n := schemas(t, s); n != 1 {
 			t.Errorf("%d schemas with --keep, want 1", n)
 		}
-		bench(exitDone, "--dsn", address) // takes the kept one, and leaves it
+		bench(exitDone, "--dsn", address)                        // takes the kept one, and leaves it
 		s.Exec("DROP DATABASE sbtest", "CREATE DATABASE sbtest") // empty, and somebody's
 		bench(exitUsage, "--dsn", address)
 		if n := schemas(t, s); n != 1 {
