@@ -204,3 +204,15 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// Two threads wrote at once: a line held both texts, and the next one neither.
+func TestIndexesBegun(t *testing.T) {
+	for line, want := range map[string]int{
+		"Creating a secondary index on 'sbtest1'...": 1, "": 0, "Inserting 100 records into 'sbtest1'": 0,
+		"Creating a secondary index on 'sbtest1'...Creating a secondary index on 'sbtest2'...": 2,
+	} {
+		if got := indexesBegun(line); got != want {
+			t.Errorf("%q: %d, want %d", line, got, want)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func (t Target) load(ctx context.Context, w result.Workload, threads int, option
 	loaded := 0
 	progress(loaded, w.Tables)
 	onLine := func(line string) error {
-		if strings.HasPrefix(line, "Creating a secondary index") { // comes after a table's rows
+		for range indexesBegun(line) {
 			loaded++
 			progress(loaded, w.Tables)
 		}
@@ -63,6 +63,10 @@ func (t Target) load(ctx context.Context, w result.Workload, threads int, option
 	}
 	return explain(err, p.Output())
 }
+
+// indexesBegun counts the tables a line says are loaded: the index comes after a table's rows. sysbench's threads write a
+// text and its line end apart, so that one line can hold the texts of several.
+func indexesBegun(line string) int { return strings.Count(line, "Creating a secondary index") }
 
 // tableOptions has sysbench number the rows itself where the server would leave gaps (clusters do), as every query
 // expects rows 1 to the table's size.
