@@ -73,8 +73,9 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	delivered := false
 	defer func() {
-		if err != nil && exitCode(err) != exitInvalid { // no half of it, so that the same command can be given again
+		if !delivered { // no half of it, so that the same command can be given again
 			err = errors.Join(err, os.RemoveAll(out))
 		}
 	}()
@@ -109,12 +110,11 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err := l.deliver(ctx, out, best, p); err != nil {
 		return err
 	}
+	delivered = true // whatever goes wrong from here on, the files stay
 	p.end()
-	if err := a.print(l.store, f.json); err != nil {
-		return err
-	}
+	err = a.print(l.store, f.json) // a gate that failed is an error, and the files are there all the same
 	fmt.Fprintf(a.err, "\nwritten: %s\nthe record is in %s\n", filepath.Join(out, "{my.cnf,report.html,report.md}"), l.store.Dir())
-	return nil
+	return err
 }
 
 // workload checks the flags; the length of a trial follows from the budget unless it was given.

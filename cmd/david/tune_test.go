@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -78,5 +79,25 @@ func TestRedacted(t *testing.T) {
 	args := []string{"bench", "--dsn", "u:secret@tcp(h:1)/", "--dsn=u:secret@tcp(h:1)/", "--threads", "4"}
 	if got := strings.Join(redacted(args), " "); strings.Contains(got, "secret") || !strings.Contains(got, "--threads 4") {
 		t.Error(got)
+	}
+}
+
+// closed is an output nobody reads any more.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
+
+// TestOutputStays keeps what a tune wrote although showing it failed.
+func TestOutputStays(t *testing.T) {
+	t.Setenv("DAVID_HOME", testHome(t))
+	out := filepath.Join(t.TempDir(), "out")
+	args := append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--out", out}, small...)
+	if code := run(t.Context(), args, closed{}, t.Output()); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	for _, name := range []string{"my.cnf", "report.html", "report.md"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
 	}
 }
