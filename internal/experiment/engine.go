@@ -66,6 +66,7 @@ type job struct {
 	arm   *result.Arm
 	base  *result.Arm // what the arm is compared with; nil for a control
 	block int
+	twin  bool // the control's second run in its block
 	load  result.Workload
 }
 
@@ -100,7 +101,7 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 
 // id names a trial by what it measures.
 func (e *Engine) id(j job) string {
-	return result.TrialID(*j.arm, j.load, j.block, e.Server, fmt.Sprint(pageSize(j.arm.Settings)))
+	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.Server, fmt.Sprint(pageSize(j.arm.Settings)))
 }
 
 // measure reads the server's configuration, and unless it equals the base's runs the workload against it.

@@ -88,6 +88,8 @@ type sandboxSession struct {
 func (s *sandboxSession) Addr() mysqld.Addr     { return s.server.Addr() }
 func (s *sandboxSession) Dir() string           { return "" } // a socket needs no keys
 func (s *sandboxSession) Alive() error          { return s.server.Alive() }
+func (s *sandboxSession) PID() int              { return s.server.PID() }
+func (s *sandboxSession) Throttle(bool) error   { return nil }
 func (s *sandboxSession) Cost() result.Overhead { return s.cost }
 
 func (s *sandboxSession) End(ctx context.Context) error {
@@ -115,5 +117,7 @@ type remoteSession struct {
 func (s remoteSession) Addr() mysqld.Addr         { return s.addr }
 func (s remoteSession) Dir() string               { return s.dir }
 func (s remoteSession) Alive() error              { return nil }
+func (s remoteSession) PID() int                  { return 0 }
+func (s remoteSession) Throttle(bool) error       { return nil }
 func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
 func (s remoteSession) End(context.Context) error { return nil }

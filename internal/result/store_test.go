@@ -180,7 +180,7 @@ func TestOtherSchemasAreRefused(t *testing.T) {
 		finishFile:       func(s *Store) error { _, _, err := s.Finished(); return err },
 		trialsFile:       func(s *Store) error { _, err := s.Trials(); return err },
 		"arms/x.json":    func(s *Store) error { _, err := s.Arms(); return err },
-		"points/x.jsonl": func(s *Store) error { _, err := s.points("x"); return err },
+		"points/x.jsonl": func(s *Store) error { _, err := getLines[Point](s.dir, s.pointsPath("x")); return err },
 	} {
 		s := newStore(t)
 		for content, want := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 )
@@ -19,10 +20,10 @@ func (s *Store) AppendTrial(t Trial) error {
 	if !fileName.MatchString(t.ID) {
 		return fmt.Errorf("cannot store trial %q: an ID holds letters, digits, dot, dash and underscore only", t.ID)
 	}
-	if err := s.putPoints(t); err != nil {
+	if err := errors.Join(putLines(s.pointsPath(t.ID), t.ID, t.Points), putLines(s.samplesPath(t.ID), t.ID, t.Samples)); err != nil {
 		return fmt.Errorf("cannot store the points of trial %s: %w", t.ID, err)
 	}
-	t.Schema, t.Points = Schema, nil
+	t.Schema, t.Points, t.Samples = Schema, nil, nil
 	line, err := json.Marshal(t)
 	if err == nil {
 		err = s.appendLine(append(line, '\n'))
@@ -153,52 +154,64 @@ type pointsHead struct {
 	Trial  string `json:"trial"`
 }
 
-func (s *Store) putPoints(t Trial) error {
+func (s *Store) pointsPath(id string) string  { return s.path(pointsDir, id+".jsonl") }
+func (s *Store) samplesPath(id string) string { return s.path(pointsDir, id+".samples.jsonl") }
+
+// putLines writes a file of a head and one value a line.
+func putLines[T any](path, id string, values []T) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	if err := enc.Encode(pointsHead{Schema, t.ID}); err != nil {
+	if err := enc.Encode(pointsHead{Schema, id}); err != nil {
 		return err
 	}
-	for _, p := range t.Points {
-		if err := enc.Encode(p); err != nil {
+	for _, v := range values {
+		if err := enc.Encode(v); err != nil {
 			return err
 		}
 	}
-	return writeFile(s.path(pointsDir, t.ID+".jsonl"), b.Bytes())
+	return writeFile(path, b.Bytes())
 }
 
-// WithPoints returns the trials with their one-second points attached; trials itself stays as it is.
+// WithPoints returns the trials with their one-second points and samples attached; trials itself stays as it is.
 func (s *Store) WithPoints(trials []Trial) ([]Trial, error) {
 	full := make([]Trial, len(trials))
 	for i, t := range trials {
-		points, err := s.points(t.ID)
+		if !fileName.MatchString(t.ID) {
+			return nil, fmt.Errorf("%q is no trial's ID", t.ID)
+		}
+		points, err := getLines[Point](s.dir, s.pointsPath(t.ID))
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the points of trial %s: %w", t.ID, err)
 		}
-		t.Points = points
+		samples, err := getLines[Sample](s.dir, s.samplesPath(t.ID))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // trials of an earlier david have none
+			return nil, fmt.Errorf("cannot read the samples of trial %s: %w", t.ID, err)
+		}
+		t.Points, t.Samples = points, samples
 		full[i] = t
 	}
 	return full, nil
 }
 
-func (s *Store) points(id string) ([]Point, error) {
-	if !fileName.MatchString(id) {
-		return nil, fmt.Errorf("%q is no trial's ID", id)
-	}
-	b, err := os.ReadFile(s.path(pointsDir, id+".jsonl"))
+// getLines reads what putLines wrote.
+func getLines[T any](dir, path string) ([]T, error) {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	head, rest, _ := bytes.Cut(b, []byte("\n"))
-	if err := decodeLine(s.dir, head, new(pointsHead)); err != nil {
+	if err := decodeLine(dir, head, new(pointsHead)); err != nil {
 		return nil, err
 	}
-	points := make([]Point, bytes.Count(rest, []byte("\n")))
+	if len(rest) == 0 {
+		return nil, nil
+	}
+	values := make([]T, bytes.Count(rest, []byte("\n")))
 	dec := json.NewDecoder(bytes.NewReader(rest))
-	for i := range points {
-		if err := dec.Decode(&points[i]); err != nil {
+	for i := range values {
+		if err := dec.Decode(&values[i]); err != nil {
 			return nil, fmt.Errorf("line %d: %w", i+2, err)
 		}
 	}
-	return points, nil
+	return values, nil
 }

@@ -34,6 +34,45 @@ type Experiment struct {
 	Workloads []Workload `json:"workloads"` // one per thread count
 	Host      host.Facts `json:"host"`
 	Notes     []string   `json:"notes,omitempty"` // what a reader must know: layout of the data, locks lifted, caveats
+	Design    Design     `json:"design,omitzero"`
+	// Title is what the experiment is about, where its spec says so.
+	Title string `json:"title,omitempty"`
+}
+
+// Design is how the trials of an experiment are laid out: what is needed, with the arms and the workloads, to run it again
+// and to go on with it.
+type Design struct {
+	// Control is the arm the others are compared with; "" where nothing is compared.
+	Control string `json:"control,omitempty"`
+	// Blocks is how many blocks are run; 0: until Precision is reached or Budget used up.
+	Blocks int `json:"blocks,omitempty"`
+	// Precision is the half-width of a ratio's 95 % interval to reach: 0.02 is +-2 %.
+	Precision float64 `json:"precision,omitempty"`
+	Budget    float64 `json:"budget_seconds,omitempty"` // time for all trials, over all sessions
+	// Twin is true where the control runs twice in every block: the two are an A/A pair, and measure the noise.
+	Twin bool `json:"twin,omitempty"`
+	// SkipNoops leaves out arms of which no effective variable differs from the control's.
+	SkipNoops bool `json:"skip_noops,omitempty"`
+	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
+	Steady bool   `json:"steady,omitempty"`
+	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
+	SLO    *SLO   `json:"slo,omitempty"`
+	// Pinned is what must not change between the sessions of one experiment: "kernel", "server binary", "data", ... and their values.
+	Pinned map[string]string `json:"pinned,omitempty"`
+}
+
+// SLO is a goal for the latency: that percentile of the transactions takes at most so many ms.
+type SLO struct {
+	Percentile float64 `json:"percentile"` // 50, 95, 99 or 99.9
+	Ms         float64 `json:"ms"`
+}
+
+// Caps are limits put on a server to stand in for a smaller machine or volume. 0 means none.
+type Caps struct {
+	CPUs      float64 `json:"cpus,omitempty"`
+	Memory    int64   `json:"memory,omitempty"`    // bytes
+	IOPS      int64   `json:"iops,omitempty"`      // operations/s, reads and writes each
+	Bandwidth int64   `json:"bandwidth,omitempty"` // bytes/s, reads and writes each
 }
 
 // Finish is finish.json, written once when an experiment ends; an experiment without it was interrupted.
@@ -65,9 +104,11 @@ type Workload struct {
 	TableSize int    `json:"table_size"` // rows per table
 	Threads   int    `json:"threads"`
 	Seconds   int    `json:"seconds"`        // measured time
-	Warmup    int    `json:"warmup_seconds"` // before it, not measured
+	Warmup    int    `json:"warmup_seconds"` // before it, not measured; at most, as it ends when throughput has settled
 	RandType  string `json:"rand_type"`      // uniform, special, gaussian, pareto
 	Database  string `json:"database"`       // the schema; sbtest
+	// Rate is how many transactions/s arrive (open loop, Poisson); 0: a closed loop, as many as the threads get done.
+	Rate float64 `json:"rate,omitempty"`
 }
 
 // Arm is one configuration taking part in a comparison: arms/NAME.json.
@@ -87,6 +128,8 @@ type Arm struct {
 	Diff      []Difference      `json:"diff,omitempty"`
 	// Noop is true when no effective variable differs from the base's: the arm was not run.
 	Noop bool `json:"noop,omitempty"`
+	// Caps are put on this arm's server.
+	Caps Caps `json:"caps,omitzero"`
 	// Infeasible is the server's own error line where it would not start with this configuration.
 	Infeasible string `json:"infeasible,omitempty"`
 }
@@ -103,11 +146,16 @@ type Trial struct {
 	Schema   int       `json:"schema"`
 	ID       string    `json:"id"` // hash of what it measures; names its points and logs
 	Arm      string    `json:"arm"`
-	Block    int       `json:"block"` // 1, 2, ...: the repeat
+	Block    int       `json:"block"`           // 1, 2, ...: the repeat
+	Twin     bool      `json:"twin,omitempty"`  // the control's second run in its block: the other half of the A/A pair
+	Place    int       `json:"place,omitempty"` // 1, 2, ...: its place in the random order of its block
 	Workload Workload  `json:"workload"`
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"`         // measured, as sysbench counted them; warm-up not included
 	Prewarm  float64   `json:"prewarm_seconds"` // reading the tables once, before the warm-up under load
+	// Warmed is how long the warm-up under load took, in seconds; Settled whether throughput had settled by then.
+	Warmed  float64 `json:"warmed_seconds"`
+	Settled bool    `json:"settled"`
 
 	TPS          float64  `json:"tps"` // transactions/s
 	QPS          float64  `json:"qps"` // queries/s
@@ -119,12 +167,20 @@ type Trial struct {
 	StdDevTPS    float64  `json:"tps_stddev"` // over the one-second points
 	Stalls       int      `json:"stalls"`     // seconds without one completion
 	Histogram    []Bucket `json:"histogram,omitempty"`
-	Points       []Point  `json:"points,omitempty"` // kept in points/, not in trials.jsonl
+	Points       []Point  `json:"points,omitempty"`  // kept in points/, not in trials.jsonl
+	Samples      []Sample `json:"samples,omitempty"` // kept in points/ as well
 
-	// Counters are the server's status counters: last minus first, over warm-up and measurement.
+	// Counters are the server's status counters: last minus first, over the measured run.
 	Counters map[string]float64 `json:"counters,omitempty"`
-	Gates    []Gate             `json:"gates"`
-	Overhead Overhead           `json:"overhead_seconds"`
+	Costs    Costs              `json:"per_transaction,omitzero"`
+	// Before and After are what the server owed when the measured run began and ended.
+	Before   Debt     `json:"debt_before,omitzero"`
+	After    Debt     `json:"debt_after,omitzero"`
+	Sampling Sampling `json:"sampling,omitzero"`
+	// Warnings are doubts that do not make the trial invalid: borrowed speed, counters that were missing.
+	Warnings []string `json:"warnings,omitempty"`
+	Gates    []Gate   `json:"gates"`
+	Overhead Overhead `json:"overhead_seconds"`
 	// Unsafe names the parts of the durability lock this trial ran without.
 	Unsafe []string `json:"unsafe,omitempty"`
 }
@@ -155,6 +211,43 @@ type Point struct {
 	P95        float64 `json:"p95_ms"` // 0 in a second without a completion: a stall
 	Errors     float64 `json:"errors_per_s"`
 	Reconnects float64 `json:"reconnects_per_s"`
+	// Queue is how many transactions wait for a thread and Busy how many are being run, with a rate only.
+	Queue int64 `json:"queue,omitempty"`
+	Busy  int64 `json:"busy,omitempty"`
+}
+
+// Sample is one second of what was read from the kernel and the server beside the load. Values are named with their
+// unit, "host.cpu.user_pct", "disk.write_iops"; docs/measuring.md lists them. A value that could not be read is missing.
+type Sample struct {
+	At     float64            `json:"at"` // seconds since the measured run began; negative while warming up
+	Values map[string]float64 `json:"values"`
+}
+
+// Costs is what one transaction took of the machine, from counters over the measured run. A pointer is nil where the
+// figure could not be read.
+type Costs struct {
+	ServerCPU *float64 `json:"server_cpu_us,omitempty"` // microseconds
+	ClientCPU *float64 `json:"client_cpu_us,omitempty"`
+	Switches  *float64 `json:"context_switches,omitempty"` // of the whole machine
+	ReadKB    *float64 `json:"read_kb,omitempty"`          // from the data's device, KiB
+	WrittenKB *float64 `json:"written_kb,omitempty"`
+	Fsyncs    *float64 `json:"fsyncs,omitempty"` // InnoDB's data and log files, and the binary log's where it is counted
+	RedoBytes *float64 `json:"redo_bytes,omitempty"`
+	HitRate   *float64 `json:"buffer_pool_hit_rate,omitempty"` // share of page requests met without a read, 0 to 1
+}
+
+// Debt is work a server has put off.
+type Debt struct {
+	CheckpointAge *float64 `json:"checkpoint_age_bytes,omitempty"` // redo not yet covered by flushed pages
+	DirtyPages    *float64 `json:"dirty_pages,omitempty"`
+	History       *float64 `json:"history_list,omitempty"` // undo logs not purged
+}
+
+// Sampling is what looking cost, while the measured run lasted.
+type Sampling struct {
+	Samples   int     `json:"samples"`
+	DavidCPU  float64 `json:"david_cpu"`  // share of one core that david itself used, sysbench's output included
+	ServerCPU float64 `json:"server_cpu"` // share of one core, at most: the time the server took to answer the samples' queries
 }
 
 // Gate is a check that must hold before a trial counts.

@@ -1,0 +1,59 @@
+package stats
+
+import "david/internal/result"
+
+// Comparison is what the blocks of one workload say about its arms.
+type Comparison struct {
+	Workload   result.Workload `json:"workload"`
+	Control    string          `json:"control"`
+	Blocks     int             `json:"blocks"` // complete ones in which the control is valid
+	NoiseFloor NoiseFloor      `json:"noise_floor"`
+	Arms       []Arm           `json:"arms"` // in the order of the experiment's
+	Warnings   []string        `json:"warnings,omitempty"`
+}
+
+// NoiseFloor is what the A/A pairs of a comparison say: the control against itself.
+type NoiseFloor struct {
+	Pairs int `json:"pairs"`
+	// SD is the standard deviation of one pair's log-ratio, about its known mean of 0.
+	SD float64 `json:"sd"`
+	// Floor is the smallest change of throughput that could be told from noise: 0.02 is 2 %. No gain below it is claimed.
+	Floor    float64   `json:"floor"`
+	Ratios   []float64 `json:"ratios"` // of the pairs, in the order of the blocks
+	Warnings []string  `json:"warnings,omitempty"`
+}
+
+// Interval is a 95 % interval: its lower and its upper end.
+type Interval [2]float64
+
+// Arm is what a comparison says about one arm. Numbers are 0 where there are none.
+type Arm struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Trials  int    `json:"trials"`  // valid ones
+	Invalid int    `json:"invalid"` // those of which a gate failed, left out
+	// TPS is in transactions/s, the geometric mean of the trials; the latencies are of all their transactions together, in ms.
+	TPS         float64  `json:"tps"`
+	TPSInterval Interval `json:"tps_interval"`
+	P95         float64  `json:"p95_ms"`
+	P95Interval Interval `json:"p95_interval"`
+	P99         float64  `json:"p99_ms"`
+	P99Interval Interval `json:"p99_interval"`
+
+	Pairs    int       `json:"pairs"`            // blocks in which both it and the control are valid
+	Ratio    float64   `json:"ratio"`            // of its throughput to the control's; 1 for the control
+	Interval Interval  `json:"interval"`         // of Ratio
+	Ratios   []float64 `json:"ratios,omitempty"` // by block
+	P        float64   `json:"p"`                // of a ratio of 1, two-sided
+	Adjusted float64   `json:"p_holm"`           // the same, corrected for the number of arms
+	Method   string    `json:"method,omitempty"`
+	Verdict  Verdict   `json:"verdict"`
+	Why      string    `json:"why,omitempty"`
+	// NotSlower is true where its throughput is at least 1 - Margin of the control's (non-inferiority).
+	NotSlower bool         `json:"not_slower"`
+	Costs     result.Costs `json:"per_transaction,omitzero"` // means of the trials
+	Warnings  []string     `json:"warnings,omitempty"`
+}
+
+// Margin is by how much a throughput may be below the control's and still be called not slower.
+const Margin = 0.03
