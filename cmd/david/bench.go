@@ -6,10 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
-	"david/internal/tune"
+	"david/internal/stats"
 )
 
 // benchFlags are those of david bench.
@@ -18,7 +17,7 @@ type benchFlags struct {
 	server, cnf, dsn, defaultsFile string
 	sets                           []string
 	repeat                         int
-	json, force, keep, tcp         bool
+	json, force, keep, tcp, fresh  bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -51,6 +50,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
+	fs.BoolVar(&f.fresh, "fresh", false, "sandbox: begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.BoolVar(&f.force, "force", false, "remote: replace a schema of the workload's name that david did not make")
 	fs.BoolVar(&f.keep, "keep", false, "remote: leave the schema david made for the next run")
@@ -78,49 +78,19 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 }
 
 // benchSandbox measures a throwaway server.
-func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Workload) (err error) {
-	l, err := a.tools(ctx, f.server)
+func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Workload) error {
+	arm := armSpec{name: "control", cnf: f.cnf, sets: f.sets}
+	if f.cnf != "" || len(f.sets) > 0 {
+		arm.name = "custom"
+	}
+	store, err := a.answer(ctx, question{
+		kind: "bench", server: f.server, arms: []armSpec{arm}, loads: loads, design: result.Design{Blocks: f.repeat},
+		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume,
+	})
 	if err != nil {
 		return err
 	}
-	settings, err := a.userSettings(ctx, l.binary, f.cnf, f.sets)
-	if err != nil {
-		return err
-	}
-	arm := benchArm(l.binary.Flavour, settings)
-	p := newProgress(a.err)
-	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "bench", loads[0], f.noVolume, p); err != nil {
-		return err
-	}
-	l.target.TCP = f.tcp
-	if err := l.golden(ctx, arm, p); err != nil {
-		return blame(err, settings)
-	}
-	if err := l.record(a, "bench", loads, p); err != nil {
-		return err
-	}
-	l.engine.Unlocked = true
-	golden := l.target.GoldenTime
-	if err := l.engine.Bench(ctx, arm, loads, f.repeat); err != nil {
-		l.where(a)
-		return blame(err, settings)
-	}
-	if err := l.finish("", golden); err != nil {
-		return err
-	}
-	p.end()
-	return a.print(l.store, f.json)
-}
-
-// benchArm is the server's defaults, normalised, with the user's settings.
-func benchArm(flavour mycnf.Flavour, settings []mycnf.Setting) result.Arm {
-	arm := tune.Control(flavour)
-	if len(settings) > 0 {
-		arm.Name, arm.Title = "custom", "the server's defaults with the settings given"
-		arm.Changes, arm.Settings = settings, tune.Merge(arm.Settings, settings)
-	}
-	return arm
+	return a.print(store, f.json)
 }
 
 // print shows a finished experiment, and says by its error when a gate failed.
@@ -135,6 +105,9 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 	}
 	if err := render(a.out, data); err != nil {
 		return err
+	}
+	if data.Experiment.Design.Control != "" {
+		return inconclusive(stats.Compare(data.Experiment.Design, data.Arms, data.Trials))
 	}
 	return invalid(data.Trials)
 }

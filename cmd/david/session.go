@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"david/internal/experiment"
@@ -23,6 +23,7 @@ type lab struct {
 	sysbench  workload.Sysbench
 	workspace *sandbox.Workspace
 	facts     host.Facts
+	others    map[string]server.Binary // of arms that have a server of their own, by path
 	store     *result.Store
 	target    *experiment.Sandboxed
 	engine    *experiment.Engine
@@ -53,17 +54,18 @@ func (l *lab) open(ctx context.Context, a *app, kind string, load result.Workloa
 	if err != nil {
 		return err
 	}
-	l.target = &experiment.Sandboxed{Workspace: l.workspace, Binary: l.binary, Sysbench: l.sysbench, Load: load}
+	l.target = &experiment.Sandboxed{Workspace: l.workspace, Binary: l.binary, Others: l.others, Sysbench: l.sysbench}
 	l.facts, err = host.Read(ctx, l.workspace.Dir())
 	return err
 }
 
-// record makes the store, once all that goes into experiment.json is known, and the engine that writes to it.
-func (l *lab) record(a *app, kind string, loads []result.Workload, p *progress) (err error) {
-	e := newExperiment(a, kind, loads, l.sysbench)
-	e.Target, e.Server, e.Host = "sandbox", l.binary.Record(), l.facts
-	e.Notes = append(e.Notes, "data: "+l.workspace.Layout())
-	if l.store, err = result.Create(filepath.Join(a.home, "experiments", e.ID), e); err != nil {
+// record opens the store, once all that goes into experiment.json is known, and makes the engine that writes to it.
+func (l *lab) record(a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
+	e := newExperiment(a, q.kind, q.loads, l.sysbench)
+	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, "sandbox", l.binary.Record(), l.facts, q.design
+	e.Notes = append(append(e.Notes, "data: "+l.workspace.Layout()), q.notes...)
+	e.Design.Pinned = pins(e, arms, data)
+	if l.store, err = a.openStore(e, q.fresh); err != nil {
 		return err
 	}
 	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show}
@@ -78,19 +80,28 @@ func newExperiment(a *app, kind string, loads []result.Workload, sysbench worklo
 	}
 }
 
-// golden makes the data ready, showing how far it is.
-func (l *lab) golden(ctx context.Context, arm result.Arm, p *progress) error {
-	load := l.target.Load
-	p.say("looking for the prepared data (%s of %d rows)", pluralise(load.Tables, "table"), load.TableSize)
+// golden makes the data of all arms ready, showing how far it is, and returns what tells each copy from others.
+func (l *lab) golden(ctx context.Context, arms []result.Arm, loads []result.Workload, p *progress) (data []string, err error) {
+	p.say("looking for the prepared data")
 	l.target.Golden = func(done, total int) {
 		p.say("preparing the data once, to be cloned for every trial: %d of %d tables", done, total)
 	}
-	_, made, err := l.target.Prepare(ctx, arm.Settings)
-	if err == nil && made {
+	for _, load := range loads {
+		for _, arm := range arms {
+			g, _, err := l.target.Prepare(ctx, arm, load)
+			if err != nil {
+				return nil, fmt.Errorf("arm %s: %w", arm.Name, blame(err, arm.Changes))
+			}
+			if !slices.Contains(data, g.ID()) {
+				data = append(data, g.ID())
+			}
+		}
+	}
+	if l.target.GoldenTime > 0 {
 		p.show(experiment.Event{Line: fmt.Sprintf("the data was prepared in %s; later runs clone it", l.target.GoldenTime.Round(time.Second))})
 	}
 	l.began = time.Now()
-	return err
+	return data, nil
 }
 
 // finish writes how the experiment ended.
@@ -99,6 +110,7 @@ func (l *lab) finish(best string, golden time.Duration) error {
 	return finish(l.store, l.began.Add(l.target.GoldenTime-golden), l.target.GoldenTime, best)
 }
 
+// finish counts what this session measured: an experiment that was interrupted has had others before it.
 func finish(store *result.Store, began time.Time, golden time.Duration, best string) error {
 	trials, err := store.Trials()
 	if err != nil {
@@ -106,7 +118,9 @@ func finish(store *result.Store, began time.Time, golden time.Duration, best str
 	}
 	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: golden.Seconds(), WallSeconds: time.Since(began).Seconds()}
 	for _, t := range trials {
-		f.MeasureSeconds += t.Seconds + t.Prewarm + float64(t.Workload.Warmup)
+		if t.Started.After(began) {
+			f.MeasureSeconds += t.Seconds + t.Prewarm + float64(t.Workload.Warmup)
+		}
 	}
 	f.Utilisation = f.MeasureSeconds / f.WallSeconds
 	return store.Finish(f)

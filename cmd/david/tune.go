@@ -26,7 +26,7 @@ type tuneFlags struct {
 	loadFlags
 	server, memory, out string
 	budget              time.Duration
-	json                bool
+	json, fresh         bool
 	warmupGiven         bool
 }
 
@@ -47,6 +47,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	fs.StringVar(&f.memory, "memory", "", "memory the server may use, as in 8G (default: all this process may use)")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
+	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }
@@ -85,7 +86,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 		return err
 	}
 	control := tune.Control(l.binary.Flavour)
-	if err := l.golden(ctx, control, p); err != nil {
+	data, err := l.golden(ctx, []result.Arm{control}, []result.Workload{load}, p)
+	if err != nil {
 		return err
 	}
 	ladder, err := l.ladder(ctx, a, load, memory, p)
@@ -95,9 +97,10 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if load, err = f.fit(load, began, len(ladder)+1); err != nil {
 		return err
 	}
-	if err := l.record(a, "tune", []result.Workload{load}, p); err != nil {
+	if err := l.record(a, question{kind: "tune", loads: []result.Workload{load}, fresh: f.fresh}, []result.Arm{control}, data, p); err != nil {
 		return err
 	}
+	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it
 	golden := l.target.GoldenTime
 	best, err := l.engine.Tune(ctx, control, ladder, load)
 	if err != nil {
@@ -107,7 +110,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err := l.finish(best.Name, golden); err != nil {
 		return err
 	}
-	if err := l.deliver(ctx, out, best, p); err != nil {
+	if err := l.deliver(ctx, out, best, load, p); err != nil {
 		return err
 	}
 	delivered = true // whatever goes wrong from here on, the files stay
@@ -223,7 +226,7 @@ func (l *lab) ladder(ctx context.Context, a *app, load result.Workload, memory i
 }
 
 // deliver proves the tuned configuration by starting a server with the very file, and writes the output folder.
-func (l *lab) deliver(ctx context.Context, out string, best result.Arm, p *progress) error {
+func (l *lab) deliver(ctx context.Context, out string, best result.Arm, w result.Workload, p *progress) error {
 	data, err := load(l.store)
 	if err != nil {
 		return err
@@ -233,7 +236,7 @@ func (l *lab) deliver(ctx context.Context, out string, best result.Arm, p *progr
 		return err
 	}
 	p.say("starting a server with the written my.cnf, to prove it")
-	if err := l.prove(ctx, cnf, best); err != nil {
+	if err := l.prove(ctx, cnf, best, w); err != nil {
 		return err
 	}
 	if err := writeFile(filepath.Join(out, "report.html"), func(w io.Writer) error { return report.HTML(w, data) }); err != nil {
@@ -246,8 +249,8 @@ func (l *lab) deliver(ctx context.Context, out string, best result.Arm, p *progr
 }
 
 // prove starts a server with the file and compares its variables with those of the arm that was measured.
-func (l *lab) prove(ctx context.Context, cnf string, best result.Arm) error {
-	g, _, err := l.target.Prepare(ctx, best.Settings)
+func (l *lab) prove(ctx context.Context, cnf string, best result.Arm, w result.Workload) error {
+	g, _, err := l.target.Prepare(ctx, best, w)
 	if err != nil {
 		return err
 	}

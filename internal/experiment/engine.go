@@ -23,7 +23,7 @@ import (
 // Target is where the server of a trial runs: a sandbox, or a remote server.
 type Target interface {
 	// Begin brings up a server with the arm's configuration and the workload's data. Its log goes to logPath.
-	Begin(ctx context.Context, arm result.Arm, logPath string) (Session, error)
+	Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error)
 }
 
 // Session is a server that is up for one trial.
@@ -33,6 +33,11 @@ type Session interface {
 	Dir() string
 	// Alive is nil while the server runs, else why it ended.
 	Alive() error
+	// PID is the server's process; 0 where it is not one of this machine.
+	PID() int
+	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is not measured,
+	// and need not crawl. Nothing happens where the arm has none.
+	Throttle(on bool) error
 	// End shuts the server down and drops its data, where the target made them.
 	End(ctx context.Context) error
 	// Cost is what bringing it up, and after End shutting it down, took.
@@ -63,11 +68,13 @@ var ErrEnded = errors.New("the server ended during the trial")
 
 // job is one trial to run.
 type job struct {
-	arm   *result.Arm
-	base  *result.Arm // what the arm is compared with; nil for a control
-	block int
-	twin  bool // the control's second run in its block
-	load  result.Workload
+	arm      *result.Arm
+	base     *result.Arm // what the arm is compared with; nil for a control
+	skipNoop bool        // an arm of which no effective variable differs from its base's is not run
+	block    int
+	place    int  // in the random order of its block
+	twin     bool // the control's second run in its block
+	load     result.Workload
 }
 
 // run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective variables are
@@ -76,7 +83,7 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 	began := time.Now()
 	id := e.id(j)
 	e.say(j, "starting a fresh server")
-	s, err := e.Target.Begin(ctx, *j.arm, e.Store.LogPath(id, "server"))
+	s, err := e.Target.Begin(ctx, *j.arm, j.load, e.Store.LogPath(id, "server"))
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +108,15 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 
 // id names a trial by what it measures.
 func (e *Engine) id(j job) string {
-	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.Server, fmt.Sprint(pageSize(j.arm.Settings)))
+	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(pageSize(j.arm.Settings)))
+}
+
+// server is the one an arm runs on.
+func (e *Engine) server(a result.Arm) result.Server {
+	if a.Server.Version != "" {
+		return a.Server
+	}
+	return e.Server
 }
 
 // measure reads the server's configuration, and unless it equals the base's runs the workload against it.
@@ -111,8 +126,8 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 		return nil, err
 	}
 	defer conn.Close()
-	unsafe, err := e.inspect(ctx, j, conn)
-	if err != nil || j.arm.Noop {
+	locks, err := e.inspect(ctx, j, conn)
+	if err != nil || j.arm.Noop && j.skipNoop {
 		return nil, err
 	}
 	e.say(j, "reading the tables once")
@@ -129,42 +144,49 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	if err != nil {
 		return nil, err
 	}
-	trial.Unsafe, trial.Prewarm = unsafe, prewarm.Seconds()
+	trial.Unsafe, trial.Prewarm, trial.Place, trial.Twin = locks.unsafe, prewarm.Seconds(), j.place, j.twin
 	if err := watch.finish(ctx, &trial); err != nil {
 		return nil, err
 	}
+	trial.Gates = append(trial.Gates, durability(locks.differ))
 	return &trial, nil
 }
 
+// locks is how an arm's server stands with the durability lock.
+type locks struct {
+	unsafe []string // what of it the server runs without
+	differ []string // where it is not the base's
+}
+
 // inspect reads the live variables into the arm, finds out whether it is a no-op, and holds them against the lock and
-// against what was asked for. It returns what of the lock an unlocked trial runs without.
-func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (unsafe []string, err error) {
-	vars, err := effective(ctx, conn, e.Server.Flavour)
+// against what was asked for.
+func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks, err error) {
+	flavour := e.server(*j.arm).Flavour
+	vars, err := effective(ctx, conn, flavour)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	j.arm.Effective = vars
 	if err := refused(j.arm.Settings, vars); err != nil {
-		return nil, err
+		return l, err
 	}
-	violations := mycnf.CheckLock(e.Server.Flavour, vars)
-	if j.base != nil {
-		violations = append(violations, mycnf.CompareLock(e.Server.Flavour, j.base.Effective, vars)...)
-	}
-	for _, v := range violations {
-		unsafe = append(unsafe, v.String())
+	for _, v := range mycnf.CheckLock(flavour, vars) {
+		l.unsafe = append(l.unsafe, v.String())
 	}
 	if j.base == nil && strings.EqualFold(vars["log_bin"], "OFF") {
-		unsafe = append(unsafe, "log_bin=OFF: without a binary log there is no recovery to a point in time, and no replica")
-	}
-	if len(unsafe) > 0 && !e.Unlocked {
-		return nil, fmt.Errorf("%w with arm %s: %s", ErrLock, j.arm.Name, unsafe[0])
+		l.unsafe = append(l.unsafe, "log_bin=OFF: without a binary log there is no recovery to a point in time, and no replica")
 	}
 	if j.base != nil {
+		for _, v := range mycnf.CompareLock(flavour, j.base.Effective, vars) {
+			l.differ = append(l.differ, v.String())
+		}
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0
+		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.Server == j.base.Server
 	}
-	return unsafe, nil
+	if bad := append(l.unsafe, l.differ...); len(bad) > 0 && !e.Unlocked {
+		return l, fmt.Errorf("%w with arm %s: %s", ErrLock, j.arm.Name, bad[0])
+	}
+	return l, nil
 }
 
 // effective reads a server's variables, and what of the durability lock it reports as a status instead.

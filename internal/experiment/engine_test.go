@@ -45,11 +45,11 @@ func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 			t.Error(err)
 		}
 	})
-	store, err := result.Create(filepath.Join(t.TempDir(), "store"), result.Experiment{Schema: result.Schema, Kind: "tune", Server: binary.Record()})
+	store, err := result.Create(filepath.Join(t.TempDir(), "store"), result.Experiment{Schema: result.Schema, Kind: "tune", Server: binary.Record(), Design: result.Design{Blocks: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := &Sandboxed{Workspace: w, Binary: binary, Sysbench: sysbench, Load: small}
+	target := &Sandboxed{Workspace: w, Binary: binary, Sysbench: sysbench}
 	return &Engine{Store: store, Target: target, Sysbench: sysbench, Server: binary.Record()}, target
 }
 
@@ -124,8 +124,8 @@ type pids struct {
 	pid int
 }
 
-func (p *pids) Begin(ctx context.Context, arm result.Arm, log string) (Session, error) {
-	s, err := p.Target.Begin(ctx, arm, log)
+func (p *pids) Begin(ctx context.Context, arm result.Arm, load result.Workload, log string) (Session, error) {
+	s, err := p.Target.Begin(ctx, arm, load, log)
 	if err == nil {
 		p.pid = s.(*sandboxSession).server.PID()
 	}
@@ -142,7 +142,7 @@ func TestServerDies(t *testing.T) {
 				syscall.Kill(target.pid, syscall.SIGKILL)
 			}
 		}
-		err := e.Bench(context.Background(), tune.Control(s.Binary.Flavour), []result.Workload{small}, 1)
+		err := e.Run(context.Background(), []result.Arm{tune.Control(s.Binary.Flavour)}, []result.Workload{small})
 		if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "signal: killed") {
 			t.Errorf("error %v", err)
 		}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strings"
 
 	"david/internal/result"
 )
@@ -28,4 +29,13 @@ func gates(t result.Trial, sameServer bool, steal float64) []result.Gate {
 		{Name: "steal", OK: steal <= stealShareMax,
 			Detail: fmt.Sprintf("%.1f %% of the CPU time went to other guests (limit 5 %%)", 100*steal)},
 	}
+}
+
+// durability judges what of the durability lock differs between an arm and the one it is compared with: speed that one of
+// them bought with lost data is no speed.
+func durability(differ []string) result.Gate {
+	if len(differ) > 0 {
+		return result.Gate{Name: "durability", Detail: "not the control's: " + strings.Join(differ, ", ")}
+	}
+	return result.Gate{Name: "durability", OK: true, Detail: "the lock's settings are the control's"}
 }

@@ -20,29 +20,37 @@ const loaders = 4
 type Sandboxed struct {
 	Workspace *sandbox.Workspace
 	Binary    server.Binary
+	Others    map[string]server.Binary // of arms that have a server of their own, by path
 	Sysbench  workload.Sysbench
-	Load      result.Workload // whose tables the golden copy holds
 	TCP       bool
 	Golden    func(done, total int) // progress of loading it; may be nil
 	// GoldenTime is what making golden copies has taken so far.
 	GoldenTime time.Duration
 }
 
-// Prepare makes the golden copy for a configuration's page size unless it is there already, and says whether it did.
-func (t *Sandboxed) Prepare(ctx context.Context, settings []mycnf.Setting) (sandbox.Golden, bool, error) {
+// Prepare makes the golden copy of a workload's tables for an arm's server and page size unless it is there already, and says whether it did.
+func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Golden, bool, error) {
 	began := time.Now()
-	key := sandbox.GoldenKey{Binary: t.Binary, PageSize: pageSize(settings), Tables: t.Load.Tables, Rows: t.Load.TableSize, Fill: t.Load.RandType, Database: t.Load.Database}
-	g, made, err := t.Workspace.Golden(ctx, key, t.fill)
+	key := sandbox.GoldenKey{Binary: t.binary(arm), PageSize: pageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
+	fill := func(ctx context.Context, addr mysqld.Addr) error { return t.fill(ctx, addr, load) }
+	g, made, err := t.Workspace.Golden(ctx, key, fill)
 	if made {
 		t.GoldenTime += time.Since(began)
 	}
 	return g, made, err
 }
 
+func (t *Sandboxed) binary(arm result.Arm) server.Binary {
+	if b, ok := t.Others[arm.Server.Path]; ok {
+		return b
+	}
+	return t.Binary
+}
+
 // fill loads the tables and counts their rows.
-func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr) error {
+func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Workload) error {
 	target := workload.Target{Addr: addr, Sysbench: t.Sysbench}
-	if err := workload.Prepare(ctx, target, t.Load, loaders, t.Golden); err != nil {
+	if err := workload.Prepare(ctx, target, load, loaders, t.Golden); err != nil {
 		return err
 	}
 	conn, err := mysqld.Open(ctx, addr)
@@ -50,7 +58,7 @@ func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr) error {
 		return err
 	}
 	defer conn.Close()
-	return workload.VerifyRows(ctx, conn, t.Load)
+	return workload.VerifyRows(ctx, conn, load)
 }
 
 // pageSize is the page size the settings ask for, in bytes; 16 KiB, every server's default, where they do not.
@@ -67,8 +75,8 @@ func pageSize(settings []mycnf.Setting) int {
 }
 
 // Begin implements Target.
-func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, logPath string) (Session, error) {
-	g, _, err := t.Prepare(ctx, arm.Settings)
+func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error) {
+	g, _, err := t.Prepare(ctx, arm, load)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +113,7 @@ type Remote struct {
 }
 
 // Begin implements Target.
-func (r Remote) Begin(ctx context.Context, _ result.Arm, _ string) (Session, error) {
+func (r Remote) Begin(ctx context.Context, _ result.Arm, _ result.Workload, _ string) (Session, error) {
 	return remoteSession{r.Address, r.Dir}, nil
 }
 

@@ -43,7 +43,7 @@ func (e *Engine) Tune(ctx context.Context, control result.Arm, ladder []tune.Ste
 
 // step runs one arm of the ladder.
 func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, load result.Workload) (*result.Trial, error) {
-	j := job{arm: arm, block: 1, load: load}
+	j := job{arm: arm, skipNoop: true, block: 1, load: load}
 	for i := range arms {
 		if arms[i].Name == arm.Base {
 			j.base = &arms[i]

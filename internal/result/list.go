@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
 )
@@ -84,6 +85,28 @@ func summary(dir string) (Summary, error) {
 		Dir: dir, ID: filepath.Base(dir), Kind: e.Kind, Created: e.Created, Server: e.Server,
 		Trials: bytes.Count(b[:end], []byte("\n")), Torn: end < len(b), Finished: finished, Best: finish.Best,
 	}, nil
+}
+
+// Unfinished returns the newest experiment under $DAVID_HOME that the same command began and that did not come to its end;
+// nil where there is none.
+func Unfinished(home, kind string, argv []string) (*Store, error) {
+	list, err := List(home)
+	if err != nil {
+		return nil, err
+	}
+	for _, sum := range list {
+		if sum.Err != "" || sum.Finished || sum.Kind != kind {
+			continue
+		}
+		s, err := Open(sum.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Equal(s.experiment.Argv, argv) {
+			return s, nil
+		}
+	}
+	return nil, nil
 }
 
 // Resolve returns the folder of the experiment arg names: a folder, one that david tune wrote (it holds a link named

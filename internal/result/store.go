@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -44,6 +45,17 @@ func Create(dir string, e Experiment) (*Store, error) {
 		return nil, fmt.Errorf("cannot create an experiment in %s: %w", dir, err)
 	}
 	return &Store{dir: dir, experiment: e, end: -1}, nil
+}
+
+// Note adds what became known after the experiment was created, such as what a cap was seen to hold; a note that is there
+// already is not repeated.
+func (s *Store) Note(notes ...string) error {
+	for _, n := range notes {
+		if !slices.Contains(s.experiment.Notes, n) {
+			s.experiment.Notes = append(s.experiment.Notes, n)
+		}
+	}
+	return writeJSON(s.path(experimentFile), s.experiment)
 }
 
 // layOut fills an empty folder. experiment.json comes last: a folder without it is not an experiment.
@@ -98,6 +110,9 @@ func (s *Store) Experiment() Experiment { return s.experiment }
 
 // fileName is what an arm's name and a trial's ID must look like, as they name files.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// ValidName tells whether an arm may have that name.
+func ValidName(name string) bool { return fileName.MatchString(name) }
 
 // PutArm writes an arm, or replaces the one of that name. It sets the schema and the order: a new arm comes last, a
 // replaced one stays where it was.

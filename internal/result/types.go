@@ -128,6 +128,8 @@ type Arm struct {
 	Diff      []Difference      `json:"diff,omitempty"`
 	// Noop is true when no effective variable differs from the base's: the arm was not run.
 	Noop bool `json:"noop,omitempty"`
+	// Server is the arm's own where it is not the experiment's.
+	Server Server `json:"server,omitzero"`
 	// Caps are put on this arm's server.
 	Caps Caps `json:"caps,omitzero"`
 	// Infeasible is the server's own error line where it would not start with this configuration.

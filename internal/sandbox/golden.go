@@ -43,9 +43,15 @@ func (k GoldenKey) name() string {
 
 // Golden is initialised and loaded data of a server that was shut down cleanly.
 type Golden struct {
-	key   GoldenKey
-	dir   string
-	bytes int64
+	key     GoldenKey
+	dir     string
+	bytes   int64
+	created time.Time
+}
+
+// ID names the copy and when it was made: another load of the same tables is another copy.
+func (g Golden) ID() string {
+	return g.key.name() + " of " + g.created.UTC().Format(time.RFC3339)
 }
 
 // Bytes is what it takes on the disk.
@@ -65,22 +71,35 @@ type manifest struct {
 // Golden returns the golden copy for a key, and whether it had to be made: initialised, loaded by load on a server set up
 // for loading, shut down with everything flushed and purged. One that is cut short is not kept.
 func (w *Workspace) Golden(ctx context.Context, k GoldenKey, load func(context.Context, mysqld.Addr) error) (Golden, bool, error) {
-	g := Golden{key: k, dir: filepath.Join(w.data, "golden", k.name())}
-	var m manifest
-	b, err := os.ReadFile(filepath.Join(g.dir, "golden.json"))
-	if err == nil && json.Unmarshal(b, &m) == nil {
-		g.bytes = m.Bytes
+	if g, ok := w.kept(k); ok {
 		return g, false, os.Chtimes(g.dir, time.Time{}, time.Now()) // for eviction: last used
 	}
 	if err := w.evict(); err != nil {
-		return g, false, err
+		return Golden{}, false, err
 	}
-	g.bytes, err = w.makeGolden(ctx, k, g.dir, load)
-	if err != nil {
-		return g, false, fmt.Errorf("cannot prepare the data: %w", err)
+	if err := w.makeGolden(ctx, k, load); err != nil {
+		return Golden{}, false, fmt.Errorf("cannot prepare the data: %w", err)
+	}
+	g, ok := w.kept(k)
+	if !ok {
+		return g, false, fmt.Errorf("cannot prepare the data: %s is not complete", g.dir)
 	}
 	return g, true, nil
 }
+
+// kept returns the golden copy that was made before, and false where there is none.
+func (w *Workspace) kept(k GoldenKey) (Golden, bool) {
+	g := Golden{key: k, dir: w.goldenDir(k)}
+	var m manifest
+	b, err := os.ReadFile(filepath.Join(g.dir, "golden.json"))
+	if err != nil || json.Unmarshal(b, &m) != nil {
+		return g, false
+	}
+	g.bytes, g.created = m.Bytes, m.Created
+	return g, true
+}
+
+func (w *Workspace) goldenDir(k GoldenKey) string { return filepath.Join(w.data, "golden", k.name()) }
 
 // evict removes the golden copies used longest ago until a new one fits.
 func (w *Workspace) evict() error {
@@ -135,7 +154,8 @@ func (w *Workspace) byUse() ([]string, error) {
 }
 
 // makeGolden makes the copy under a temporary name and renames it when it is complete and on the disk.
-func (w *Workspace) makeGolden(ctx context.Context, k GoldenKey, dir string, load func(context.Context, mysqld.Addr) error) (size int64, err error) {
+func (w *Workspace) makeGolden(ctx context.Context, k GoldenKey, load func(context.Context, mysqld.Addr) error) (err error) {
+	dir := w.goldenDir(k)
 	tmp := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir))
 	defer func() {
 		if err != nil {
@@ -145,25 +165,26 @@ func (w *Workspace) makeGolden(ctx context.Context, k GoldenKey, dir string, loa
 	data := filepath.Join(tmp, "data")
 	for _, path := range []string{tmp, data} {
 		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if err := w.initialise(ctx, k, data); err != nil {
-		return 0, err
+		return err
 	}
 	if err := w.fill(ctx, k, data, load); err != nil {
-		return 0, err
+		return err
 	}
 	if err := w.settle(ctx, k, data); err != nil {
-		return 0, err
+		return err
 	}
 	if err := clean(data); err != nil {
-		return 0, err
+		return err
 	}
-	if size, err = diskUsage(data); err != nil {
-		return 0, err
+	size, err := diskUsage(data)
+	if err != nil {
+		return err
 	}
-	return size, seal(k, tmp, dir, size)
+	return seal(k, tmp, dir, size)
 }
 
 // initialise makes an empty data folder.

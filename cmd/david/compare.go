@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/server"
+	"david/internal/stats"
+	"david/internal/tune"
+)
+
+// compareFlags are those of david compare.
+type compareFlags struct {
+	loadFlags
+	server, control, precision string
+	arms                       []string
+	blocks                     int
+	budget                     time.Duration
+	seed                       uint64
+	steady, crossFlavour       bool
+	json, fresh, tcp           bool
+}
+
+func (a *app) compareCommand() *cobra.Command {
+	var f compareFlags
+	cmd := &cobra.Command{
+		Use:   "compare --arm control --arm NAME=MY.CNF|VAR=VALUE,...",
+		Short: "Compare configurations: randomised blocks of fresh servers, intervals, a noise floor, a verdict",
+		Long: "Compare configurations with a control. A block has one trial of every arm and two of the control, in random order, each on its\n" +
+			"own freshly restored server; the control against itself is the noise floor, below which no gain is claimed. Blocks are run until\n" +
+			"every ratio is known to --precision, or --budget is used up. The same command goes on with an experiment that was interrupted.",
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.blocks > 0 && cmd.Flags().Changed("precision") {
+				return usage("--blocks and --precision: give one of them")
+			}
+			return a.compare(cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	f.add(fs, 60*time.Second, 15*time.Second)
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
+	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own; repeatable")
+	fs.StringVar(&f.control, "control", stats.Control, "the arm the others are compared with")
+	fs.StringVar(&f.precision, "precision", "2%", "run blocks until every ratio's 95 % interval is that narrow, to either side")
+	fs.DurationVar(&f.budget, "budget", 30*time.Minute, "time for all trials, all sessions of the experiment together")
+	fs.IntVar(&f.blocks, "blocks", 0, "run that many blocks instead")
+	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
+	fs.BoolVar(&f.steady, "steady", false, "warm each trial up until its checkpoint age has levelled off: long, and what a number to quote needs")
+	fs.BoolVar(&f.crossFlavour, "cross-flavour", false, "let arms run on servers of different flavours")
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
+	fs.BoolVar(&f.tcp, "tcp", false, "drive the load over TCP on 127.0.0.1 instead of the unix socket")
+	return cmd
+}
+
+// armSpec is an arm as it was asked for.
+type armSpec struct {
+	name, cnf, server string
+	sets              []string
+	caps              result.Caps
+}
+
+// parseArm reads --arm.
+func parseArm(text string) (armSpec, error) {
+	name, what, given := strings.Cut(text, "=")
+	arm := armSpec{name: name}
+	if !result.ValidName(name) {
+		return arm, usage("--arm %s: a name begins with a letter or digit and holds letters, digits, dot, dash and underscore only", text)
+	}
+	if !given || what == "" {
+		return arm, nil
+	}
+	if !strings.Contains(what, "=") {
+		if _, err := os.Stat(what); err != nil {
+			return arm, usage("--arm %s: %w; give NAME=MY.CNF or NAME=VAR=VALUE,...", text, err)
+		}
+		arm.cnf = what
+		return arm, nil
+	}
+	for _, part := range strings.Split(what, ",") {
+		if path, ok := strings.CutPrefix(part, "server="); ok {
+			arm.server = path
+			continue
+		}
+		if n := len(arm.sets); n > 0 && !strings.Contains(part, "=") { // a value with commas: its rest
+			arm.sets[n-1] += "," + part
+			continue
+		}
+		arm.sets = append(arm.sets, part)
+	}
+	return arm, nil
+}
+
+// question is an experiment as it was asked for, before it is known what it meets.
+type question struct {
+	kind, title  string
+	server       string
+	arms         []armSpec
+	loads        []result.Workload
+	design       result.Design
+	caps         result.Caps
+	crossFlavour bool
+	fresh        bool
+	tcp          bool
+	noVolume     bool
+	notes        []string
+}
+
+func (a *app) compare(ctx context.Context, f compareFlags) error {
+	q, err := f.question()
+	if err != nil {
+		return err
+	}
+	store, err := a.answer(ctx, q)
+	if err != nil {
+		return err
+	}
+	return a.print(store, f.json)
+}
+
+func (f *compareFlags) question() (question, error) {
+	q := question{kind: "compare", server: f.server, crossFlavour: f.crossFlavour, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume}
+	for _, text := range f.arms {
+		arm, err := parseArm(text)
+		if err != nil {
+			return q, err
+		}
+		q.arms = append(q.arms, arm)
+	}
+	loads, err := f.workloads()
+	if err != nil {
+		return q, err
+	}
+	if f.time == 0 {
+		return q, usage("--time 0s: measure at least 1s")
+	}
+	q.loads = loads
+	precision, err := percentage("--precision", f.precision)
+	if err != nil {
+		return q, err
+	}
+	q.design = result.Design{Control: f.control, Blocks: f.blocks, Twin: true, Steady: f.steady, Seed: f.seed}
+	if f.blocks < 0 {
+		return q, usage("--blocks %d: at least 1", f.blocks)
+	}
+	if f.blocks == 0 {
+		if f.budget <= 0 {
+			return q, usage("--budget %s: give the time to use, as in 30m", f.budget)
+		}
+		q.design.Precision, q.design.Budget = precision, f.budget.Seconds()
+	}
+	return q, q.check()
+}
+
+// percentage reads "2%" or "2" as 0.02.
+func percentage(flag, text string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || !(v > 0 && v < 100) {
+		return 0, usage("%s %s: give a percentage above 0, as in 2%%", flag, text)
+	}
+	return v / 100, nil
+}
+
+// check refuses a question that cannot be answered.
+func (q *question) check() error {
+	seen := map[string]bool{}
+	for _, arm := range q.arms {
+		if seen[arm.name] {
+			return usage("there are two arms called %s: give each its own name", arm.name)
+		}
+		seen[arm.name] = true
+	}
+	if !seen[q.design.Control] {
+		return usage("no arm is called %s: the control is what the others are compared with; add --arm %s, or name another with --control", q.design.Control, q.design.Control)
+	}
+	if len(q.arms) < 2 {
+		return usage("there is nothing to compare %s with: give a second --arm", q.design.Control)
+	}
+	return nil
+}
+
+// answer runs the experiment, or the rest of it, and returns its store.
+func (a *app) answer(ctx context.Context, q question) (store *result.Store, err error) {
+	l, err := a.tools(ctx, q.server)
+	if err != nil {
+		return nil, err
+	}
+	arms, err := a.arms(ctx, &l, q)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(a.err)
+	defer func() { p.end(); err = l.close(err) }()
+	if err := l.open(ctx, a, q.kind, q.loads[0], q.noVolume, p); err != nil {
+		return nil, err
+	}
+	l.target.TCP = q.tcp
+	data, err := l.golden(ctx, arms, q.loads, p)
+	if err != nil {
+		return nil, err
+	}
+	if q.design.Seed == 0 {
+		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
+	}
+	if err := l.record(a, q, arms, data, p); err != nil {
+		return nil, err
+	}
+	l.engine.Unlocked = true
+	golden := l.target.GoldenTime
+	if err := l.engine.Run(ctx, arms, q.loads); err != nil {
+		l.where(a)
+		return nil, err
+	}
+	return l.store, l.finish("", golden)
+}
+
+// arms resolves what was asked for against the binaries.
+func (a *app) arms(ctx context.Context, l *lab, q question) ([]result.Arm, error) {
+	var arms []result.Arm
+	l.others = map[string]server.Binary{}
+	for _, want := range q.arms {
+		binary := l.binary
+		var own result.Server
+		if want.server != "" {
+			b, err := server.Find(ctx, a.home, want.server)
+			if err != nil {
+				return nil, codedError{exitTarget, err}
+			}
+			binary, own = b, b.Record()
+			l.others[own.Path] = b
+		}
+		if binary.Flavour != l.binary.Flavour && !q.crossFlavour {
+			return nil, usage("arm %s runs on %s, the experiment on %s: --cross-flavour compares them all the same", want.name, flavourName(binary.Flavour), flavourName(l.binary.Flavour))
+		}
+		settings, err := a.userSettings(ctx, binary, want.cnf, want.sets)
+		if err != nil {
+			return nil, fmt.Errorf("arm %s: %w", want.name, err)
+		}
+		arms = append(arms, namedArm(want, binary.Flavour, settings, own, q.caps))
+	}
+	return arms, nil
+}
+
+func namedArm(want armSpec, flavour mycnf.Flavour, settings []mycnf.Setting, own result.Server, caps result.Caps) result.Arm {
+	arm := tune.Control(flavour)
+	arm.Name, arm.Server, arm.Caps = want.name, own, merged(caps, want.caps)
+	switch {
+	case want.cnf != "":
+		arm.Title = "the settings of " + want.cnf
+	case len(want.sets) > 0:
+		arm.Title = strings.Join(want.sets, ", ")
+	}
+	if len(settings) > 0 {
+		arm.Changes, arm.Settings = settings, tune.Merge(arm.Settings, settings)
+	}
+	return arm
+}
+
+// merged are the experiment's caps with an arm's own in their place.
+func merged(all, own result.Caps) result.Caps {
+	if own.CPUs > 0 {
+		all.CPUs = own.CPUs
+	}
+	if own.Memory > 0 {
+		all.Memory = own.Memory
+	}
+	if own.IOPS > 0 {
+		all.IOPS = own.IOPS
+	}
+	if own.Bandwidth > 0 {
+		all.Bandwidth = own.Bandwidth
+	}
+	return all
+}
+
+// inconclusive is an error where an arm of a comparison has no verdict because its trials are invalid.
+func inconclusive(list []stats.Comparison) error {
+	for _, c := range list {
+		i := slices.IndexFunc(c.Arms, func(arm stats.Arm) bool { return arm.Verdict == stats.Invalid })
+		if i >= 0 {
+			return codedError{exitInvalid, errors.New("no verdict on arm " + c.Arms[i].Name + ": " + c.Arms[i].Why)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"david/internal/host"
+	"david/internal/result"
+)
+
+// openStore goes on with the experiment that the same command began and that was interrupted, or begins a new one. One
+// whose server, data, machine or question is another one by now is refused: its trials could not be compared.
+func (a *app) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
+	old, err := result.Unfinished(a.home, e.Kind, e.Argv)
+	if err != nil {
+		return nil, err
+	}
+	if old == nil || fresh {
+		return result.Create(filepath.Join(a.home, "experiments", e.ID), e)
+	}
+	began := old.Experiment()
+	if changed := changes(began.Design.Pinned, e.Design.Pinned); len(changed) > 0 {
+		return nil, usage("cannot go on with %s, which the same command began: %s; --fresh begins anew", began.ID, strings.Join(changed, "; "))
+	}
+	trials, err := old.Trials()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(a.err, "david: going on with %s, which was interrupted after %s\n", began.ID, pluralise(len(trials), "trial"))
+	return old, nil
+}
+
+// changes tells in words what differs between two sets of pins.
+func changes(before, after map[string]string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if before[name] != after[name] {
+			list = append(list, fmt.Sprintf("its %s was %s, now it is %s", name, before[name], after[name]))
+		}
+	}
+	return list
+}
+
+// pins are what must be the same whenever an experiment is gone on with.
+func pins(e result.Experiment, arms []result.Arm, data []string) map[string]string {
+	return map[string]string{
+		"kernel":        e.Host.Kernel,
+		"machine":       machine(e.Host),
+		"server binary": binaries(e, arms),
+		"sysbench":      e.Sysbench,
+		"data":          strings.Join(data, ", "),
+		"specification": fingerprint(arms, e.Workloads, e.Design),
+	}
+}
+
+func machine(f host.Facts) string {
+	return fmt.Sprintf("%s, %.4g CPUs, %s", f.CPU.Model, f.CPU.Usable, size(f.Memory.Total))
+}
+
+func binaries(e result.Experiment, arms []result.Arm) string {
+	list := []string{e.Server.Version + " " + short(e.Server.SHA256)}
+	for _, arm := range arms {
+		if arm.Server.SHA256 != "" {
+			list = append(list, arm.Server.Version+" "+short(arm.Server.SHA256))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func short(hash string) string { return hash[:min(12, len(hash))] }
+
+// fingerprint is a hash of the question: the arms as they were asked for, the workloads and the design.
+func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) string {
+	type asked struct {
+		Name     string
+		Settings [][2]string
+		Caps     result.Caps
+	}
+	var list []asked
+	for _, arm := range arms {
+		one := asked{Name: arm.Name, Caps: arm.Caps}
+		for _, s := range arm.Settings {
+			one.Settings = append(one.Settings, [2]string{s.Name, s.Value})
+		}
+		list = append(list, one)
+	}
+	d.Pinned, d.Seed = nil, 0
+	b, err := json.Marshal([]any{list, loads, d})
+	if err != nil {
+		panic(err) // strings and finite numbers only: cannot fail
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,315 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/stats"
+)
+
+// ErrBudget marks a budget that does not hold one block.
+var ErrBudget = errors.New("the budget is too small")
+
+// Run measures the arms under each of the workloads, in blocks, as the experiment's design says: a block has one trial of
+// each arm, and where it says so a second one of the control, in random order, back to back. Every workload has its block
+// before the next round begins, so that a drift of the machine meets them alike.
+//
+// Blocks that the store holds whole are not run again; one that was cut short is, as its trials must be neighbours in
+// time.
+func (e *Engine) Run(ctx context.Context, arms []result.Arm, loads []result.Workload) error {
+	e.Report = quiet(e.Report)
+	b := &blocks{Engine: e, design: e.Store.Experiment().Design, arms: arms, loads: loads}
+	e.plan = newPlan(len(arms), trialOverhead)
+	if err := b.inspect(ctx); err != nil {
+		return err
+	}
+	if err := b.begin(); err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		more, err := b.more(n)
+		if err != nil || !more {
+			return err
+		}
+		for i := range loads {
+			if err := b.run(ctx, n, i); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// blocks is an experiment while it runs.
+type blocks struct {
+	*Engine
+	design result.Design
+	arms   []result.Arm
+	loads  []result.Workload
+	done   map[string]result.Trial // by ID
+}
+
+// inspect starts each arm's server once before anything is measured: an arm that does not start, or that changes nothing, is
+// better known before the first block than after it. A store that is gone on with has that already.
+func (b *blocks) inspect(ctx context.Context) error {
+	if b.design.Control == "" {
+		return nil
+	}
+	known, err := b.Store.Arms()
+	if err != nil {
+		return err
+	}
+	if len(known) == len(b.arms) {
+		b.arms = known
+		return nil
+	}
+	control := b.index(b.design.Control)
+	order := append([]int{control}, without(len(b.arms), control)...)
+	for _, i := range order {
+		var base *result.Arm
+		if i != control {
+			base = &b.arms[control]
+			b.arms[i].Base = base.Name
+		}
+		if err := b.look(ctx, &b.arms[i], base); err != nil {
+			return err
+		}
+	}
+	for _, a := range b.arms {
+		if err := b.Store.PutArm(a); err != nil {
+			return err
+		}
+	}
+	return b.feasible()
+}
+
+func (b *blocks) index(name string) int {
+	return slices.IndexFunc(b.arms, func(a result.Arm) bool { return a.Name == name })
+}
+
+func without(n, skip int) []int {
+	var list []int
+	for i := range n {
+		if i != skip {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// look starts an arm's server, reads its configuration, and stops it.
+func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
+	j := job{arm: arm, base: base, load: b.loads[0]}
+	b.say(j, "trying its configuration")
+	s, err := b.Target.Begin(ctx, *arm, j.load, b.Store.LogPath("inspect-"+arm.Name, "server"))
+	if err == nil {
+		err = b.readThrough(ctx, j, s)
+	}
+	b.plan.skipped()
+	var start *sandbox.StartError
+	switch {
+	case base != nil && errors.As(err, &start):
+		arm.Infeasible = start.Line()
+	case base != nil && errors.Is(err, ErrRefused):
+		arm.Infeasible = err.Error()
+	default:
+		return err
+	}
+	b.emit(Event{Line: fmt.Sprintf("%-12s infeasible: %s", arm.Name, arm.Infeasible)})
+	return nil
+}
+
+func (b *blocks) readThrough(ctx context.Context, j job, s Session) (err error) {
+	defer func() { err = errors.Join(err, s.End(context.WithoutCancel(ctx))) }()
+	conn, err := mysqld.Open(ctx, s.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	l, err := b.Engine.inspect(ctx, j, conn)
+	if len(l.differ) > 0 {
+		b.emit(Event{Line: fmt.Sprintf("%-12s is not as durable as %s: no verdict will be given: %s", j.arm.Name, j.base.Name, l.differ[0])})
+	}
+	return err
+}
+
+// feasible makes sure that there is something to compare.
+func (b *blocks) feasible() error {
+	for _, a := range b.arms {
+		if a.Name != b.design.Control && b.runs(a) {
+			return nil
+		}
+	}
+	a := b.arms[without(len(b.arms), b.index(b.design.Control))[0]]
+	if a.Infeasible != "" {
+		return fmt.Errorf("nothing to compare: the server does not run with arm %s: %s: %w", a.Name, a.Infeasible, ErrRefused)
+	}
+	return fmt.Errorf("nothing to compare: no effective variable of arm %s differs from %s's: %w", a.Name, b.design.Control, ErrRefused)
+}
+
+// runs tells whether an arm takes part in the blocks.
+func (b *blocks) runs(a result.Arm) bool {
+	return a.Infeasible == "" && !(a.Noop && b.design.SkipNoops)
+}
+
+// begin reads what the store holds already and plans the rest.
+func (b *blocks) begin() error {
+	trials, err := b.Store.Trials()
+	if err != nil {
+		return err
+	}
+	b.done = make(map[string]result.Trial, len(trials))
+	for _, t := range trials {
+		b.done[t.ID] = t
+	}
+	each := expected(b.loads[0])
+	block := len(b.cells(1, 0)) * len(b.loads)
+	if need := time.Duration(block) * each; b.design.Budget > 0 && b.design.Budget < need.Seconds() {
+		return fmt.Errorf("%w: one block of %d trials takes %s: give --budget %s or more, or a shorter --time",
+			ErrBudget, block, need, need.Round(time.Minute)+time.Minute)
+	}
+	n := b.design.Blocks
+	if n == 0 {
+		n = max(stats.MinBlocks, int(b.design.Budget/(float64(block)*each.Seconds())))
+	}
+	b.plan = newPlan(max(0, n*block-len(trials)), each)
+	return nil
+}
+
+// more tells whether block n is to be run.
+func (b *blocks) more(n int) (bool, error) {
+	if b.design.Blocks > 0 {
+		return n <= b.design.Blocks, nil
+	}
+	if n == 1 || b.whole(n) {
+		return true, nil
+	}
+	arms, err := b.Store.Arms()
+	if err != nil {
+		return false, err
+	}
+	var trials []result.Trial
+	spent := 0.0
+	for _, t := range b.done {
+		trials = append(trials, t)
+		spent += took(t)
+	}
+	slices.SortFunc(trials, func(x, y result.Trial) int { return x.Started.Compare(y.Started) })
+	if b.design.Precision > 0 && precise(stats.Compare(b.design, arms, trials), b.design.Precision) {
+		b.emit(Event{Line: fmt.Sprintf("every ratio is known within ±%.3g %% after %d blocks", 100*b.design.Precision, n-1)})
+		return false, nil
+	}
+	next := spent / float64(n-1)
+	if b.design.Budget > 0 && spent+next > b.design.Budget {
+		b.emit(Event{Line: fmt.Sprintf("the budget is used up after %d blocks", n-1)})
+		return false, nil
+	}
+	return true, nil
+}
+
+func precise(list []stats.Comparison, precision float64) bool {
+	return !slices.ContainsFunc(list, func(c stats.Comparison) bool { return !stats.Precise(c, precision) })
+}
+
+// took is all the time a trial cost, in seconds.
+func took(t result.Trial) float64 {
+	o := t.Overhead
+	return t.Prewarm + t.Warmed + t.Seconds + o.Reset + o.Start + o.Stop + o.Other
+}
+
+// cell is one trial of a block.
+type cell struct {
+	arm  int
+	twin bool
+}
+
+// cells are a block's trials in their random order. The order follows from the seed, the block and the workload alone, so
+// that an experiment that is gone on with has the one it began with.
+func (b *blocks) cells(n, load int) []cell {
+	var list []cell
+	for i, a := range b.arms {
+		if !b.runs(a) {
+			continue
+		}
+		list = append(list, cell{arm: i})
+		if b.design.Twin && a.Name == b.design.Control {
+			list = append(list, cell{i, true})
+		}
+	}
+	r := rand.New(rand.NewPCG(b.design.Seed, uint64(n)<<32|uint64(load)))
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+func (b *blocks) job(n, load, place int, c cell) job {
+	j := job{arm: &b.arms[c.arm], block: n, place: place + 1, twin: c.twin, load: b.loads[load]}
+	if b.design.Control != "" && j.arm.Name != b.design.Control {
+		j.base = &b.arms[b.index(b.design.Control)]
+	}
+	return j
+}
+
+// whole tells whether the store holds every trial of block n under every workload.
+func (b *blocks) whole(n int) bool {
+	for i := range b.loads {
+		if !b.complete(n, i) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *blocks) complete(n, load int) bool {
+	for place, c := range b.cells(n, load) {
+		if _, ok := b.done[b.id(b.job(n, load, place, c))]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// run runs block n of a workload unless the store has it.
+func (b *blocks) run(ctx context.Context, n, load int) error {
+	if b.complete(n, load) {
+		return nil
+	}
+	for place, c := range b.cells(n, load) {
+		j := b.job(n, load, place, c)
+		t, err := b.trial(ctx, j)
+		if err != nil {
+			return err
+		}
+		b.done[t.ID] = *t
+		b.emit(Event{Line: trialLine(j, *t)})
+	}
+	return nil
+}
+
+// trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are others to
+// compare.
+func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
+	t, err := b.Engine.run(ctx, j)
+	if err != nil && b.design.Control != "" && errors.Is(err, ErrEnded) {
+		b.plan.skipped()
+		return b.failed(j, err)
+	}
+	if err == nil && b.design.Control == "" {
+		err = b.Store.PutArm(*j.arm)
+	}
+	return t, err
+}
+
+// trialLine is what the screen keeps of a finished trial.
+func trialLine(j job, t result.Trial) string {
+	line := fmt.Sprintf("%s: %.1f transactions/s, p95 %.2f ms", label(j), t.TPS, t.Latency.P95)
+	if ok, failed := t.Valid(); !ok {
+		line += ", invalid: " + failed[0]
+	}
+	return line
+}
