@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/experiment"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/server"
@@ -187,6 +189,20 @@ func (q *question) check() error {
 	}
 	if len(q.arms) < 2 {
 		return usage("there is nothing to compare %s with: give a second --arm", q.design.Control)
+	}
+	return q.fits()
+}
+
+// fits refuses a budget that does not hold one block.
+func (q *question) fits() error {
+	trials := len(q.arms)
+	if q.design.Twin {
+		trials++
+	}
+	need := experiment.OneBlock(trials, q.loads)
+	if q.design.Budget > 0 && q.design.Budget < need.Seconds() {
+		return usage("--budget %s is too small: one block of %d trials takes %s; the smallest that works is --budget %.0fs",
+			time.Duration(q.design.Budget*float64(time.Second)), trials*len(q.loads), need, math.Ceil(need.Seconds()))
 	}
 	return nil
 }
