@@ -130,7 +130,7 @@ type calibrated struct {
 func plans() []plan {
 	return []plan{
 		{name: "4", blocks: 4}, {name: "6", blocks: 6}, {name: "10", blocks: 10}, {name: "20", blocks: 20},
-		{name: "until ±2 %", from: 2, precision: 0.02},
+		{name: "until ±2 %", from: MinBlocks, precision: 0.02},
 	}
 }
 
