@@ -260,6 +260,9 @@ func TestPrecise(t *testing.T) {
 	if Precise(only(t, armed("a"), steps(MinBlocks-1, 0, 1, 0)...), 1) {
 		t.Errorf("precise after %d blocks", MinBlocks-1)
 	}
+	if Precise(only(t, armed(), steps(MinBlocks-1, 0, 1, 0)...), 1) {
+		t.Error("the noise of a control alone needs as many blocks")
+	}
 	arms := armed("a", "b")
 	if Precise(only(t, arms, steps(8, 0, 1, 0)...), 1) {
 		t.Error("precise though an arm was not run")
@@ -273,7 +276,11 @@ func TestPrecise(t *testing.T) {
 func noisy(seed uint64) ([]result.Arm, []result.Trial) {
 	l := newLab(seed, noises()[1], 1.03, 0.97)
 	l.run(plan{blocks: 7})
-	l.trials[3] = failed(l.trials[3])
+	for i := range l.trials { // two different gates of each arm: the first is named
+		if block := l.trials[i].Block; block == 3 || block == 5 {
+			l.trials[i].Gates = []result.Gate{{Name: "steal", Detail: strings.Repeat("!", i)}}
+		}
+	}
 	for i := range l.trials {
 		l.trials[i].Histogram = []result.Bucket{{Ms: 1 + float64(i), Count: 5}, {Ms: 2 + float64(i), Count: 95}}
 		l.trials[i].Latency = result.Latency{P95: 2 + float64(i), P99: 2 + float64(i)}
