@@ -106,7 +106,7 @@ func finish(store *result.Store, began time.Time, golden time.Duration, best str
 	}
 	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: golden.Seconds(), WallSeconds: time.Since(began).Seconds()}
 	for _, t := range trials {
-		f.MeasureSeconds += t.Seconds + t.Prewarm + float64(t.Workload.Warmup)
+		f.MeasureSeconds += t.Seconds + t.Prewarm + t.Warmed
 	}
 	f.Utilisation = f.MeasureSeconds / f.WallSeconds
 	return store.Finish(f)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,7 +92,7 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 	}
 	t.Overhead = s.Cost()
 	spent := time.Since(began).Seconds() - t.Overhead.Reset - t.Overhead.Start - t.Overhead.Stop
-	t.Overhead.Other = max(0, spent-t.Seconds-t.Prewarm-float64(j.load.Warmup))
+	t.Overhead.Other = max(0, spent-t.Seconds-t.Prewarm-t.Warmed)
 	if err := e.Store.AppendTrial(*t); err != nil {
 		return nil, err
 	}
@@ -121,6 +122,10 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 		return nil, err
 	}
 	prewarm := time.Since(warmed)
+	warm, err := e.warm(ctx, j, id, s)
+	if err != nil {
+		return nil, err
+	}
 	watch, err := newWatch(ctx, conn, s)
 	if err != nil {
 		return nil, err
@@ -129,6 +134,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	if err != nil {
 		return nil, err
 	}
+	warm.join(&trial)
 	trial.Unsafe, trial.Prewarm = unsafe, prewarm.Seconds()
 	if err := watch.finish(ctx, &trial); err != nil {
 		return nil, err
@@ -204,18 +210,48 @@ func diff(before, after map[string]string) []result.Difference {
 	return out
 }
 
+// warmed is what a warm-up under load was.
+type warmed struct {
+	points  []result.Point
+	seconds float64
+	settled bool
+}
+
+// join adds the warm-up to the trial that followed it; the seconds of the two are numbered as one sequence.
+func (w warmed) join(t *result.Trial) {
+	t.Warmed, t.Settled = w.seconds, w.settled
+	for i := range t.Points {
+		t.Points[i].Second += len(w.points)
+	}
+	t.Points = slices.Concat(w.points, t.Points)
+}
+
+// warm puts the load on the server before it is measured.
+func (e *Engine) warm(ctx context.Context, j job, id string, s Session) (w warmed, err error) {
+	w.points, w.seconds, w.settled, err = workload.Warm(ctx, e.target(id, s), j.load, nil, func(p result.Point) { e.second(j, p) })
+	return w, whyEnded(ctx, s, err)
+}
+
 // load drives the workload and names its record.
 func (e *Engine) load(ctx context.Context, j job, id string, s Session) (result.Trial, error) {
-	target := workload.Target{Addr: s.Addr(), Sysbench: e.Sysbench, Dir: s.Dir(), Log: e.Store.LogPath(id, "sysbench")}
-	trial, err := workload.Run(ctx, target, j.load, func(p result.Point) { e.second(j, p) })
-	if err != nil {
-		if dead := s.Alive(); dead != nil && ctx.Err() == nil {
-			return trial, fmt.Errorf("%w: %s", ErrEnded, dead)
-		}
-		return trial, err
-	}
+	trial, err := workload.Run(ctx, e.target(id, s), j.load, func(p result.Point) { e.second(j, p) })
 	trial.ID, trial.Arm, trial.Block = id, j.arm.Name, j.block
-	return trial, nil
+	return trial, whyEnded(ctx, s, err)
+}
+
+func (e *Engine) target(id string, s Session) workload.Target {
+	return workload.Target{Addr: s.Addr(), Sysbench: e.Sysbench, Dir: s.Dir(), Log: e.Store.LogPath(id, "sysbench")}
+}
+
+// whyEnded replaces a failure of the load by the end of the server where that caused it.
+func whyEnded(ctx context.Context, s Session, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if dead := s.Alive(); dead != nil {
+		return fmt.Errorf("%w: %s", ErrEnded, dead)
+	}
+	return err
 }
 
 // watch holds what is read before a trial and compared after it.
