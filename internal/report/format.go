@@ -112,7 +112,7 @@ func describe(workloads []result.Workload) []string {
 			noun = " thread"
 		}
 		lines = append(lines, fmt.Sprintf("%s, %s x %s rows, %s, %d s after %d s of warm-up, rand-type %s", w.Name,
-			plural(w.Tables, "table"), integer(int64(w.TableSize)), strings.Join(threads[w], ", ")+noun, w.Seconds, w.Warmup, w.RandType))
+			plural(w.Tables, "table"), integer(int64(w.TableSize)), strings.Join(threads[w], ", ")+noun+pace(w), w.Seconds, w.Warmup, w.RandType))
 	}
 	return lines
 }

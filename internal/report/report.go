@@ -143,7 +143,7 @@ func caveats(d Data) []string {
 	} else {
 		list = append(list, repeats(d)...)
 	}
-	list = append(list, "closed loop: every thread waits for its answer before it asks again, so a stall delays work instead of counting it")
+	list = append(list, loopCaveats(d)...)
 	list = append(list, "measured for this workload, this data and this machine: others may differ")
 	if u := unsafe(d.Trials); u != "" {
 		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")

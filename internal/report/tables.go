@@ -208,7 +208,7 @@ func methodTable(d Data) table {
 	for _, line := range describe(e.Workloads) {
 		t = t.add("workload", line)
 	}
-	t = t.add("load", "closed loop")
+	t = t.add("load", strings.Join(loops(e.Workloads), ", "))
 	if d.Finish != nil {
 		t = t.add("time", utilisation(*d.Finish))
 	}
