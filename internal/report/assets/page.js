@@ -65,7 +65,7 @@
   const warmUp = {
     id: 'warmUp',
     beforeDatasetsDraw(chart) {
-      const until = Math.max(0, ...shown().map(i => doc.trials[i].workload.warmup_seconds));
+      const until = Math.max(0, ...shown().map(i => (doc.trials[i].points ?? []).filter(p => p.warm).length));
       if (until === 0) return;
       const {ctx, chartArea: area, scales: {x}} = chart, right = x.getPixelForValue(until);
       ctx.save();
