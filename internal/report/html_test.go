@@ -142,6 +142,9 @@ func TestPageInABrowser(t *testing.T) {
 				b.checkCanvases(t)
 			}
 			b.checkWidths(t)
+			if len(d.Trials) > 0 { // drawn anew at the last width, with the next frame
+				b.run(t, chromedp.Poll(inked+`.every(c => c.pixels >= 1000)`, nil, chromedp.WithPollingTimeout(10*time.Second)))
+			}
 		})
 	}
 	t.Run("dark", b.checkDark)
@@ -297,7 +300,15 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 			t.Errorf("no chart %s", id)
 		}
 	}
-	const rows = `document.querySelector('[data-chart="forest"] details, details[data-chart="forest"]').open = true,
+	var bars []*stats.Interval
+	b.eval(t, `Chart.getChart('forest').data.datasets[0].data`, &bars)
+	for i, a := range c.Arms {
+		drawn := a.Ratio > 0 && a.Verdict != stats.IsControl
+		if (bars[i] != nil) != drawn || drawn && *bars[i] != a.Interval {
+			t.Errorf("the forest plot draws %s as %v, want %v", a.Name, bars[i], a.Interval)
+		}
+	}
+	const rows = `document.querySelector('details[data-chart="forest"]').open = true,
 		new Promise(done => setTimeout(() => done(document.querySelectorAll('[data-chart="forest"] tbody tr').length), 100))`
 	var n int
 	b.run(t, chromedp.Evaluate(rows, &n, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))

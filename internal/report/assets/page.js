@@ -65,7 +65,7 @@
   const warmUp = {
     id: 'warmUp',
     beforeDatasetsDraw(chart) {
-      const until = Math.max(0, ...shown().map(i => (doc.trials[i].points ?? []).filter(p => p.warm).length));
+      const until = Math.max(0, ...shown().map(i => (doc.trials[i].points ?? []).findLast(p => p.warm)?.second ?? 0));
       if (until === 0) return;
       const {ctx, chartArea: area, scales: {x}} = chart, right = x.getPixelForValue(until);
       ctx.save();
@@ -164,8 +164,17 @@
   }
 
   // Of a comparison: the ratios with their intervals, over the band of the noise floor.
+  // under is what tells one workload from the others.
+  function under(w) {
+    const parts = [], differ = key => new Set(doc.comparisons.map(c => c.workload[key] ?? 0)).size > 1;
+    if (differ('name')) parts.push(w.name);
+    if (differ('threads')) parts.push(w.threads + (w.threads === 1 ? ' thread' : ' threads'));
+    if (differ('rate')) parts.push(w.rate ? w.rate + '/s' : 'closed loop');
+    return parts.join(', ');
+  }
   const forestRows = doc.comparisons.flatMap(c => c.arms.map(a => ({...a, floor: c.noise_floor.floor, control: c.control,
-    label: doc.comparisons.length > 1 ? [a.name, c.workload.name + ', ' + c.workload.threads] : a.name})));
+    ratios: (a.name === c.control ? c.noise_floor.ratios : a.ratios) ?? [],
+    label: doc.comparisons.length > 1 ? [a.name, under(c.workload)] : a.name})));
   const forestHeight = 70 + 44 * forestRows.length;
   const hasInterval = a => a.ratio > 0 && a.name !== a.control;
   function forestText(a) {
@@ -178,17 +187,18 @@
   }
   const forestMarks = {
     id: 'forestMarks',
-    beforeDatasetsDraw({ctx, chartArea: area, scales: {x, y}}) {
+    beforeDatasetsDraw({ctx, chartArea: area, scales: {x}}) {
       ctx.save();
       ctx.fillStyle = colour('shade');
+      const height = (area.bottom - area.top) / forestRows.length;
       forestRows.forEach((a, n) => {
-        const left = x.getPixelForValue(1 - a.floor), top = y.getPixelForValue(n) - 22;
-        ctx.fillRect(left, top, x.getPixelForValue(1 + a.floor) - left, 44);
+        const left = x.getPixelForValue(1 - a.floor);
+        ctx.fillRect(left, area.top + n * height, x.getPixelForValue(1 + a.floor) - left, height);
       });
       upright(ctx, x.getPixelForValue(1), area, colour('soft'));
       ctx.restore();
     },
-    afterDatasetsDraw({ctx, chartArea: area, scales: {x, y}}) {
+    afterDatasetsDraw({ctx, scales: {x, y}}) {
       ctx.save();
       ctx.font = '600 12px ' + Chart.defaults.font.family;
       ctx.textBaseline = 'middle';
@@ -197,7 +207,7 @@
         ctx.fillStyle = forestColour(a);
         if (a.ratio > 0) dot(ctx, x.getPixelForValue(a.ratio), at, 5);
         ctx.globalAlpha = 0.55;
-        for (const r of a.ratios ?? []) dot(ctx, x.getPixelForValue(r), at + 12, 2);
+        for (const r of a.ratios) dot(ctx, x.getPixelForValue(r), at + 12, 2);
         ctx.globalAlpha = 1;
         ctx.fillStyle = colour(a.ratio > 0 ? 'ink' : 'soft');
         const from = a.ratio > 0 ? Math.max(a.ratio, a.interval[1]) : 1;
@@ -212,7 +222,7 @@
   }
   function forest() {
     byId('forest-box').style.height = forestHeight + 'px';
-    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? [...a.interval, ...(a.ratios ?? [])] : [])]);
+    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...a.ratios]);
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
     const x = axis('ratio to the control; the band is the noise floor, small dots are blocks',
       {type: 'linear', min: lo - 0.05 * room, max: hi + room * (innerWidth < 600 ? 0.9 : 0.3)});
@@ -244,7 +254,7 @@
   function scatter() {
     const x = axis('transactions/s', {type: 'linear', grace: '5%'}), y = axis('p95, ms', {grace: '10%'});
     const o = withLegend(options(x, y, at => at[0].dataset.label));
-    o.plugins.legend.labels.usePointStyle = true;
+    Object.assign(o.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8});
     o.interaction = {mode: 'nearest', intersect: true};
     return {type: 'scatter', options: o, data: {datasets: ran().map((a, n) => armSet(a.name,
       runsOf(a.name).map(t => ({x: t.tps, y: t.latency_ms.p95})), {pointRadius: 4, pointStyle: shapes[n % 6], borderWidth: 1}))}};
