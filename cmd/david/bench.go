@@ -83,14 +83,10 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	if f.cnf != "" || len(f.sets) > 0 {
 		arm.name = "custom"
 	}
-	store, err := a.answer(ctx, question{
+	return a.ask(ctx, question{
 		kind: "bench", server: f.server, arms: []armSpec{arm}, loads: loads, design: result.Design{Blocks: f.repeat},
 		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume,
-	})
-	if err != nil {
-		return err
-	}
-	return a.print(store, f.json)
+	}, f.json)
 }
 
 // print shows a finished experiment, and says by its error when a gate failed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/experiment"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/server"
@@ -67,9 +69,11 @@ func (a *app) compareCommand() *cobra.Command {
 
 // armSpec is an arm as it was asked for.
 type armSpec struct {
-	name, cnf, server string
-	sets              []string
-	caps              result.Caps
+	name, title, cnf, server string
+	sets                     []string
+	// more, where not nil, gives further settings, which depend on the server's flavour and the memory it may use (bytes).
+	more func(flavour mycnf.Flavour, memory int64) ([]string, error)
+	caps result.Caps
 }
 
 // parseArm reads --arm.
@@ -123,11 +127,16 @@ func (a *app) compare(ctx context.Context, f compareFlags) error {
 	if err != nil {
 		return err
 	}
+	return a.ask(ctx, q, f.json)
+}
+
+// ask runs an experiment and prints what it found.
+func (a *app) ask(ctx context.Context, q question, asJSON bool) error {
 	store, err := a.answer(ctx, q)
 	if err != nil {
 		return err
 	}
-	return a.print(store, f.json)
+	return a.print(store, asJSON)
 }
 
 func (f *compareFlags) question() (question, error) {
@@ -188,6 +197,20 @@ func (q *question) check() error {
 	if len(q.arms) < 2 {
 		return usage("there is nothing to compare %s with: give a second --arm", q.design.Control)
 	}
+	return q.fits()
+}
+
+// fits refuses a budget that does not hold one block.
+func (q *question) fits() error {
+	trials := len(q.arms)
+	if q.design.Twin {
+		trials++
+	}
+	need := experiment.OneBlock(trials, q.loads)
+	if q.design.Budget > 0 && q.design.Budget < need.Seconds() {
+		return usage("--budget %s is too small: one block of %d trials takes %s; the smallest that works is --budget %.0fs",
+			time.Duration(q.design.Budget*float64(time.Second)), trials*len(q.loads), need, math.Ceil(need.Seconds()))
+	}
 	return nil
 }
 
@@ -244,7 +267,7 @@ func (a *app) arms(ctx context.Context, l *lab, q question) ([]result.Arm, error
 		if binary.Flavour != l.binary.Flavour && !q.crossFlavour {
 			return nil, usage("arm %s runs on %s, the experiment on %s: --cross-flavour compares them all the same", want.name, flavourName(binary.Flavour), flavourName(l.binary.Flavour))
 		}
-		settings, err := a.userSettings(ctx, binary, want.cnf, want.sets)
+		settings, err := a.armSettings(ctx, binary, want)
 		if err != nil {
 			return nil, fmt.Errorf("arm %s: %w", want.name, err)
 		}
@@ -253,10 +276,28 @@ func (a *app) arms(ctx context.Context, l *lab, q question) ([]result.Arm, error
 	return arms, nil
 }
 
+func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([]mycnf.Setting, error) {
+	sets := want.sets
+	if want.more != nil {
+		memory, err := a.memory(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more, err := want.more(b.Flavour, memory)
+		if err != nil {
+			return nil, codedError{exitUsage, err}
+		}
+		sets = append(slices.Clip(sets), more...)
+	}
+	return a.userSettings(ctx, b, want.cnf, sets)
+}
+
 func namedArm(want armSpec, flavour mycnf.Flavour, settings []mycnf.Setting, own result.Server, caps result.Caps) result.Arm {
 	arm := tune.Control(flavour)
 	arm.Name, arm.Server, arm.Caps = want.name, own, merged(caps, want.caps)
 	switch {
+	case want.title != "":
+		arm.Title = want.title
 	case want.cnf != "":
 		arm.Title = "the settings of " + want.cnf
 	case len(want.sets) > 0:

@@ -79,7 +79,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, experiment.ErrBudget):
+	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull):
 		return exitUsage
 	case errors.Is(err, experiment.ErrLock):
 		return exitInvalid

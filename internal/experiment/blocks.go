@@ -14,8 +14,14 @@ import (
 	"david/internal/stats"
 )
 
-// ErrBudget marks a budget that does not hold one block.
-var ErrBudget = errors.New("the budget is too small")
+// OneBlock is what a block of every workload is expected to take, with that many trials each.
+func OneBlock(trials int, loads []result.Workload) time.Duration {
+	var sum time.Duration
+	for _, w := range loads {
+		sum += time.Duration(trials) * expected(w)
+	}
+	return sum
+}
 
 // Run measures the arms under each of the workloads, in blocks, as the experiment's design says: a block has one trial of
 // each arm, and where it says so a second one of the control, in random order, back to back. Every workload has its block
@@ -168,17 +174,13 @@ func (b *blocks) begin() error {
 	for _, t := range trials {
 		b.done[t.ID] = t
 	}
-	each := expected(b.loads[0])
-	block := len(b.cells(1, 0)) * len(b.loads)
-	if need := time.Duration(block) * each; b.design.Budget > 0 && b.design.Budget < need.Seconds() {
-		return fmt.Errorf("%w: one block of %d trials takes %s: give --budget %s or more, or a shorter --time",
-			ErrBudget, block, need, need.Round(time.Minute)+time.Minute)
-	}
+	cells := len(b.cells(1, 0))
+	block := cells * len(b.loads)
 	n := b.design.Blocks
 	if n == 0 {
-		n = max(stats.MinBlocks, int(b.design.Budget/(float64(block)*each.Seconds())))
+		n = max(stats.MinBlocks, int(b.design.Budget/OneBlock(cells, b.loads).Seconds()))
 	}
-	b.plan = newPlan(max(0, n*block-len(trials)), each)
+	b.plan = newPlan(max(0, n*block-len(trials)), OneBlock(1, b.loads)/time.Duration(len(b.loads)))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -41,7 +42,7 @@ func List(home string) ([]Summary, error) {
 	}
 	var list []Summary
 	for _, entry := range entries {
-		if entry.IsDir() {
+		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
 			list = append(list, summarise(filepath.Join(root, entry.Name())))
 		}
 	}

@@ -34,14 +34,15 @@ type Store struct {
 // Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's schema, and
 // its ID to the folder's name where it is empty.
 func Create(dir string, e Experiment) (*Store, error) {
-	if err := makeEmpty(dir); err != nil {
-		return nil, fmt.Errorf("cannot create an experiment in %s: %w", dir, err)
-	}
 	e.Schema = Schema
 	if e.ID == "" {
 		e.ID = filepath.Base(dir)
 	}
-	if err := layOut(dir, e); err != nil {
+	err := makeRoom(dir)
+	if err == nil {
+		err = layOut(dir, e)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot create an experiment in %s: %w", dir, err)
 	}
 	return &Store{dir: dir, experiment: e, end: -1}, nil
@@ -58,8 +59,39 @@ func (s *Store) Note(notes ...string) error {
 	return writeJSON(s.path(experimentFile), s.experiment)
 }
 
-// layOut fills an empty folder. experiment.json comes last: a folder without it is not an experiment.
+// beginning is what the folder of an experiment is called until it is complete: one whose david died in between is
+// no experiment, and the next one removes it.
+const beginning = ".beginning-"
+
+// layOut puts a complete experiment in the place of an empty folder.
 func layOut(dir string, e Experiment) error {
+	parent := filepath.Dir(filepath.Clean(dir))
+	stale, err := filepath.Glob(filepath.Join(parent, beginning+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range stale {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	tmp, err := os.MkdirTemp(parent, beginning)
+	if err != nil {
+		return err
+	}
+	if err := fillIn(tmp, e); err != nil {
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	return syncDir(parent)
+}
+
+func fillIn(dir string, e Experiment) error {
 	for _, sub := range []string{armsDir, pointsDir, logsDir} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
 			return err
@@ -68,24 +100,25 @@ func layOut(dir string, e Experiment) error {
 	if err := writeFile(filepath.Join(dir, trialsFile), nil); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(dir, experimentFile), e); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil { // MkdirTemp makes it private
 		return err
 	}
-	return syncDir(filepath.Dir(filepath.Clean(dir)))
+	return writeJSON(filepath.Join(dir, experimentFile), e)
 }
 
-func makeEmpty(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// makeRoom makes sure that dir can be made: that its parent is there, and itself either not or empty.
+func makeRoom(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if len(entries) > 0 {
-		return errors.New("the folder is not empty: name another one")
+	if err == nil && len(entries) > 0 {
+		err = errors.New("the folder is not empty: name another one")
 	}
-	return nil
+	return err
 }
 
 // Open opens the store in dir to read it or to append to it. A store of another schema is refused.

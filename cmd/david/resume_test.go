@@ -1,0 +1,128 @@
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"david/internal/result"
+)
+
+// compareSmall is an experiment of 2 blocks of 3 trials that takes about 20 seconds.
+var compareSmall = []string{"compare", "--server", "mariadb", "--tables", "1", "--table-size", "1000", "--time", "1s", "--warmup", "1s",
+	"--threads", "2", "--blocks", "2", "--arm", "control", "--arm", "big=innodb_buffer_pool_size=256M"}
+
+// TestResume kills david -9 at random moments of an experiment; each time the same command finishes it, no trial is
+// missing or there twice, and nothing is left running. DAVID_KILLS=20 makes it as thorough as a release needs.
+func TestResume(t *testing.T) {
+	kills := 3
+	if n, err := strconv.Atoi(os.Getenv("DAVID_KILLS")); err == nil {
+		kills = n
+	}
+	dir := testHome(t)
+	began := time.Now()
+	if out, errOut, code := david(t, dir, compareSmall...); code != exitDone && code != exitInvalid {
+		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
+	}
+	length := time.Since(began)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, an experiment takes %s", seed, length.Round(time.Second))
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range kills {
+		clear := filepath.Join(dir, "experiments")
+		if err := os.RemoveAll(clear); err != nil {
+			t.Fatal(err)
+		}
+		moment := time.Duration(random.Int64N(int64(length)))
+		killAt(t, dir, moment)
+		if out, errOut, code := david(t, dir, compareSmall...); code != exitDone && code != exitInvalid {
+			t.Fatalf("killed after %s, the same command: exit code %d\n%s%s", moment, code, out, errOut)
+		}
+		complete(t, dir, moment)
+	}
+}
+
+func killAt(t *testing.T, dir string, moment time.Duration) {
+	t.Helper()
+	cmd, _ := spawn(t, dir, compareSmall...)
+	time.Sleep(moment)
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+}
+
+// complete makes sure that there is one experiment, that it is finished, with all its trials, each once.
+func complete(t *testing.T, dir string, moment time.Duration) {
+	t.Helper()
+	list, err := result.List(dir)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("killed after %s: %d experiments, %v", moment, len(list), err)
+	}
+	for _, sum := range list {
+		if sum.Err != "" || !sum.Finished {
+			t.Errorf("killed after %s: experiment %s: finished %v %s", moment, sum.ID, sum.Finished, sum.Err)
+		}
+	}
+	store, err := result.Open(list[0].Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := store.Trials()
+	if err != nil || len(trials) != 6 {
+		t.Fatalf("killed after %s: %d trials, want 6; %v", moment, len(trials), err)
+	}
+	cells := map[string]bool{}
+	for _, one := range trials {
+		cells[strings.Join([]string{one.Arm, strconv.Itoa(one.Block), strconv.FormatBool(one.Twin)}, " ")] = true
+	}
+	if len(cells) != 6 {
+		t.Errorf("killed after %s: the trials are of %v", moment, cells)
+	}
+	if _, err := store.WithPoints(trials); err != nil {
+		t.Errorf("killed after %s: %v", moment, err)
+	}
+	for _, left := range leftovers(t, dir) {
+		t.Errorf("killed after %s: left behind: %s", moment, left)
+	}
+}
+
+// TestResumeRefuses refuses to go on with an experiment that meets another server or asks another question by now.
+func TestResumeRefuses(t *testing.T) {
+	dir := testHome(t)
+	cnf := filepath.Join(t.TempDir(), "my.cnf")
+	write := func(size string) {
+		if err := os.WriteFile(cnf, []byte("[mysqld]\ninnodb_buffer_pool_size="+size+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("256M")
+	args := append(append([]string{}, compareSmall[:len(compareSmall)-1]...), "big="+cnf)
+	cmd, seen := spawn(t, dir, args...)
+	if !seen.waitFor("transactions/s", time.Minute) {
+		t.Errorf("no trial ended:\n%s", seen)
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	write("512M")
+	_, errOut, code := david(t, dir, args...)
+	if code != exitUsage || !strings.Contains(errOut, "its specification was") || !strings.Contains(errOut, "--fresh") {
+		t.Errorf("another my.cnf: exit code %d\n%s", code, errOut)
+	}
+	write("256M")
+	if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "volume.xfs")); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if _, errOut, code = david(t, dir, args...); code != exitUsage || !strings.Contains(errOut, "its data was") {
+		t.Errorf("other data: exit code %d\n%s", code, errOut)
+	}
+	if out, errOut, code := david(t, dir, append(args, "--fresh")...); code != exitDone && code != exitInvalid {
+		t.Errorf("--fresh: exit code %d\n%s%s", code, out, errOut)
+	}
+}

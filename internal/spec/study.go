@@ -1,0 +1,122 @@
+package spec
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed sample.yaml
+var sample []byte
+
+//go:embed schema.json
+var schema []byte
+
+//go:embed studies
+var studies embed.FS
+
+// Sample is an annotated spec that holds every key.
+func Sample() []byte { return bytes.Clone(sample) }
+
+// Schema is the JSON schema (draft 2020-12) of a spec, for editors. It knows the keys and their types; Parse knows more.
+func Schema() []byte { return bytes.Clone(schema) }
+
+// Study is a published study with the experiments that repeat it.
+type Study struct {
+	Name  string `yaml:"-"` // "p1"
+	Title string `yaml:"title"`
+	Specs []Spec `yaml:"-"`
+	// Setup is what the published figures were measured on.
+	Setup     Setup    `yaml:"setup"`
+	Published []Figure `yaml:"published"`
+	Findings  []string `yaml:"findings"` // what it concluded in words, and what is to be said of that
+	Differs   []string `yaml:"differs"`  // between the study and its repetition here, on whichever machine
+	Files     []string `yaml:"specs"`    // the names of Specs
+}
+
+// Setup says in words what a study ran on.
+type Setup struct {
+	CPUs    string `yaml:"cpus"`
+	Memory  string `yaml:"memory"`
+	Server  string `yaml:"server"`
+	Client  string `yaml:"client"`
+	Storage string `yaml:"storage"`
+}
+
+// Figure is a published number. Unit is "" for the value of a variable.
+type Figure struct {
+	What  string  `yaml:"what"`
+	Value float64 `yaml:"value"`
+	Unit  string  `yaml:"unit"`
+}
+
+// StudyNames lists the studies shipped.
+func StudyNames() []string { return []string{"p1", "p2"} }
+
+// LoadStudy gives a study by its name.
+func LoadStudy(name string) (Study, error) {
+	if !slices.Contains(StudyNames(), name) {
+		return Study{}, fmt.Errorf("there is no study %q (known: %s)", name, strings.Join(StudyNames(), ", "))
+	}
+	st := Study{Name: name}
+	text, file, err := readStudy(name)
+	if err != nil {
+		return Study{}, err
+	}
+	if lines, err := decode(text, &st); err != nil {
+		return Study{}, located(err, file, lines)
+	}
+	for _, f := range st.Files {
+		text, file, err := readStudy(f)
+		if err != nil {
+			return Study{}, err
+		}
+		s, err := Parse(bytes.NewReader(text), file)
+		if err != nil {
+			return Study{}, err
+		}
+		st.Specs = append(st.Specs, s)
+	}
+	return st, nil
+}
+
+func readStudy(name string) (text []byte, file string, err error) {
+	file = path.Join("studies", name+".yaml")
+	text, err = studies.ReadFile(file)
+	return text, file, err
+}
+
+// Scaled is a size to which a study is cut down, to be tried in minutes.
+type Scaled struct {
+	Tables, Rows int // rows of each table
+	Time, Warmup time.Duration
+	Blocks       int
+}
+
+// Quick is small enough for minutes, and far too small for a conclusion.
+func Quick() Scaled {
+	return Scaled{Tables: 4, Rows: 25_000, Time: 5 * time.Second, Warmup: 2 * time.Second, Blocks: 2}
+}
+
+// Scale gives the study cut down to a size; of several numbers of threads only the first is left.
+func (st Study) Scale(size Scaled) Study {
+	st.Specs = slices.Clone(st.Specs)
+	for i, s := range st.Specs {
+		st.Specs[i] = s.scale(size)
+	}
+	return st
+}
+
+func (s Spec) scale(size Scaled) Spec {
+	s.Time, s.Warmup, s.Blocks, s.Precision, s.Budget = Duration(size.Time), Duration(size.Warmup), size.Blocks, 0, 0
+	s.Loads = slices.Clone(s.Loads)
+	for i := range s.Loads {
+		l := &s.Loads[i]
+		l.Tables, l.TableSize, l.Threads = size.Tables, size.Rows, l.Threads[:1]
+	}
+	return s
+}
