@@ -80,7 +80,7 @@ func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	if err != nil {
 		return nil, err
 	}
-	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath})
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath, Caps: arm.Caps})
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +93,12 @@ type sandboxSession struct {
 	cost   result.Overhead
 }
 
-func (s *sandboxSession) Addr() mysqld.Addr     { return s.server.Addr() }
-func (s *sandboxSession) Dir() string           { return "" } // a socket needs no keys
-func (s *sandboxSession) Alive() error          { return s.server.Alive() }
-func (s *sandboxSession) PID() int              { return s.server.PID() }
-func (s *sandboxSession) Throttle(bool) error   { return nil }
-func (s *sandboxSession) Cost() result.Overhead { return s.cost }
+func (s *sandboxSession) Addr() mysqld.Addr      { return s.server.Addr() }
+func (s *sandboxSession) Dir() string            { return "" } // a socket needs no keys
+func (s *sandboxSession) Alive() error           { return s.server.Alive() }
+func (s *sandboxSession) PID() int               { return s.server.PID() }
+func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) }
+func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
 
 func (s *sandboxSession) End(ctx context.Context) error {
 	took, err := s.server.Stop(ctx)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/cgroup"
 )
 
 // process names a process beyond the reuse of its number: by its start time in clock ticks since boot, field 22 of
@@ -29,10 +31,11 @@ type journal struct {
 	mu   sync.Mutex
 	path string
 
-	Owner     process   `json:"owner"`
-	Processes []process `json:"processes"`
-	Mounts    []string  `json:"mounts"`
-	Folders   []string  `json:"folders"`
+	Owner     process         `json:"owner"`
+	Processes []process       `json:"processes"`
+	Groups    []*cgroup.Group `json:"groups"`
+	Mounts    []string        `json:"mounts"`
+	Folders   []string        `json:"folders"`
 }
 
 func newJournal(home string) (*journal, error) {
@@ -90,12 +93,34 @@ func (j *journal) ended(pid int) error {
 	})
 }
 
-// undo ends the processes, unmounts, removes the folders, and the journal last.
+func (j *journal) group(g *cgroup.Group) error {
+	return j.update(func() { j.Groups = append(j.Groups, g) })
+}
+
+func (j *journal) ungroup(g *cgroup.Group) error {
+	return j.update(func() {
+		j.Groups = slices.DeleteFunc(j.Groups, func(other *cgroup.Group) bool { return other == g })
+	})
+}
+
+// throttles tells whether the I/O of anything is capped.
+func (j *journal) throttles() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.Groups, func(g *cgroup.Group) bool { return g.Caps.IO() })
+}
+
+// undo ends the processes, removes their cgroups, unmounts, removes the folders, and the journal last.
 func (j *journal) undo() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range j.Processes {
 		if err := p.kill(); err != nil {
+			return err
+		}
+	}
+	for _, g := range j.Groups { // before the mounts: unmounting writes, and need not crawl
+		if err := g.Remove(); err != nil {
 			return err
 		}
 	}

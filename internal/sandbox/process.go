@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"david/internal/cgroup"
 )
 
 // StartError says why a server did not start, or ended: in its own words where it left any.
@@ -46,14 +48,18 @@ type child struct {
 
 // spawn starts a command as the servers' user, in a process group of its own, so that a Ctrl-C at the terminal meets david
 // alone. The kernel ends it when david dies, even by kill -9: the signal is tied to the thread that forked, so that thread
-// is kept until the process has ended.
-func (w *Workspace) spawn(cmd *exec.Cmd) (*child, error) {
+// is kept until the process has ended. With a group, it starts inside.
+func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.credential()}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
-		err := cmd.Start()
+		start := cmd.Start
+		if g != nil {
+			start = func() error { return g.Start(cmd) }
+		}
+		err := start()
 		started <- err
 		if err == nil {
 			c.err = cmd.Wait()

@@ -5,7 +5,7 @@
 //
 // A sandbox is private: a runtime folder of mode 0700, a unix socket and no network unless asked, a random password, an
 // ordinary user where david runs as root, and nothing of the system's own configuration or data. Everything that
-// outlives a killed david (processes, mounts, folders) is in a journal, and Reap removes it.
+// outlives a killed david (processes, cgroups, mounts, folders) is in a journal, and Reap removes it.
 package sandbox
 
 import (
@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/cgroup"
 )
 
 // Options say what a workspace is for.
@@ -24,6 +26,7 @@ type Options struct {
 	Need     int64     // bytes of disk one golden copy and its clone will take
 	Log      io.Writer // where remarks go; nil for nowhere
 	NoVolume bool      // keep the data on $DAVID_HOME's filesystem also where it has no reflink
+	Volume   bool      // keep it on a volume of david's own in any case: I/O can be capped on no other device
 }
 
 // Workspace is david's place on the machine while it measures. One at a time may be open in a $DAVID_HOME.
@@ -38,6 +41,8 @@ type Workspace struct {
 	lock    *os.File
 	log     io.Writer
 	reflink bool
+	device  cgroup.Device // of david's own volume; zero without one
+	groups  int           // cgroups made so far
 }
 
 // Open removes what dead davids left in home, makes the private runtime folder, and makes the data reachable for the
@@ -131,6 +136,9 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 		return err
 	}
 	w.reflink = clones
+	if o.Volume {
+		return w.mustMountVolume(ctx)
+	}
 	if !clones && !o.NoVolume && w.owner.switched {
 		err := w.mountVolume(ctx)
 		if err == nil || errors.Is(err, ErrDiskFull) || ctx.Err() != nil {

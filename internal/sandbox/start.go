@@ -15,8 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/cgroup"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/result"
 	"david/internal/server"
 )
 
@@ -32,9 +34,10 @@ const (
 // StartOptions say how a server is started.
 type StartOptions struct {
 	Settings     []mycnf.Setting
-	DefaultsFile string // an option file the server reads instead of Settings
-	TCP          bool   // also listen on 127.0.0.1, on a free port; Addr is then that one
-	LogPath      string // where the server's error log is copied when it stops
+	DefaultsFile string      // an option file the server reads instead of Settings
+	TCP          bool        // also listen on 127.0.0.1, on a free port; Addr is then that one
+	LogPath      string      // where the server's error log is copied when it stops
+	Caps         result.Caps // put on the server; those on I/O wait for Throttle
 }
 
 // Timing is what a start took.
@@ -53,6 +56,7 @@ type Server struct {
 	data     string
 	keepData bool
 	logPath  string
+	group    *cgroup.Group // nil without caps
 	stopped  sync.Once
 	stopErr  error
 	took     time.Duration
@@ -120,8 +124,11 @@ func (w *Workspace) launch(ctx context.Context, k GoldenKey, data string, o Star
 	if err != nil {
 		return nil, err
 	}
+	if s.group, err = w.group(o.Caps); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
 	if err := s.run(ctx, argv, password); err != nil {
-		err = startError(k.Binary.Path, s.log(), err)
+		err = startError(k.Binary.Path, s.log(), s.killed(err))
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
@@ -249,7 +256,7 @@ func (s *Server) run(ctx context.Context, argv []string, password mysqld.Secret)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C", "DAVID_HOME=" + s.w.home}
-	if s.child, err = s.w.spawn(cmd); err != nil {
+	if s.child, err = s.w.spawn(cmd, s.group); err != nil {
 		return err
 	}
 	return s.await(ctx)
@@ -312,7 +319,7 @@ func (s *Server) PID() int { return s.child.cmd.Process.Pid }
 // Alive is nil while the server runs, else a *StartError that says how it ended.
 func (s *Server) Alive() error {
 	if cause, ended := s.child.exited(); ended {
-		return startError(s.binary.Path, s.log(), cause)
+		return startError(s.binary.Path, s.log(), s.killed(cause))
 	}
 	return nil
 }
@@ -340,6 +347,9 @@ func (s *Server) Stop(ctx context.Context) (time.Duration, error) {
 func (s *Server) shutdown(ctx context.Context) error {
 	if _, ended := s.child.exited(); ended {
 		return nil
+	}
+	if err := s.Throttle(false); err != nil { // nothing is measured any more
+		return errors.Join(err, s.Kill())
 	}
 	if !s.keepData {
 		s.hurry(ctx)
@@ -379,6 +389,7 @@ func (s *Server) release() error {
 		}
 		err = errors.Join(err, s.w.journal.ended(s.PID()))
 	}
+	err = errors.Join(err, s.w.ungroup(s.group))
 	if s.logPath != "" {
 		err = errors.Join(err, keepLog(s.log(), s.logPath))
 	}

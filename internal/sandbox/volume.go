@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/cgroup"
 )
 
 // ErrDiskFull says that the data would not fit.
@@ -52,8 +54,22 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 	if err := w.mountLoop(file, point); err != nil {
 		return errors.Join(err, os.RemoveAll(file))
 	}
-	w.useVolume(point)
+	if err := w.useVolume(point); err != nil {
+		return err
+	}
 	return os.WriteFile(filepath.Join(point, "layout"), []byte(layoutVersion), 0o644)
+}
+
+// mustMountVolume is for what only works on a volume.
+func (w *Workspace) mustMountVolume(ctx context.Context) error {
+	if !w.owner.switched {
+		return fmt.Errorf("%w I/O: that needs a volume of its own, and root to mount it", cgroup.ErrCap)
+	}
+	err := w.mountVolume(ctx)
+	if err == nil || errors.Is(err, ErrDiskFull) || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w I/O: that needs a volume of its own: %w", cgroup.ErrCap, err)
 }
 
 // attach mounts an existing volume and makes sure that it can be used.
@@ -72,13 +88,14 @@ func (w *Workspace) attach(file, point string) error {
 	if size := int64(st.Blocks) * st.Bsize; size < w.need {
 		return fmt.Errorf("it has %d MiB, %d MiB are needed", size>>20, w.need>>20)
 	}
-	w.useVolume(point)
-	return nil
+	return w.useVolume(point)
 }
 
-func (w *Workspace) useVolume(point string) {
+func (w *Workspace) useVolume(point string) (err error) {
 	w.data, w.reflink = point, true
 	w.layout = "XFS (reflink) on a loop device in a sparse file on " + fsType(w.home)
+	w.device, err = deviceOf(point)
+	return err
 }
 
 // makeVolume makes a file as large as the disk has room for; it takes space only as it fills.

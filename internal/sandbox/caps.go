@@ -1,0 +1,179 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/cgroup"
+	"david/internal/probe"
+	"david/internal/result"
+)
+
+// group makes the cgroups of one server, or of a probe; nil where there are no caps.
+func (w *Workspace) group(caps result.Caps) (*cgroup.Group, error) {
+	if caps == (result.Caps{}) {
+		return nil, nil
+	}
+	if caps.IO() && w.device == (cgroup.Device{}) {
+		return nil, fmt.Errorf("%w I/O: the data does not lie on a volume of david's own, and a cap on another device would hit everybody who uses it", cgroup.ErrCap)
+	}
+	if caps.IO() && w.journal.throttles() {
+		return nil, fmt.Errorf("%w the I/O of two servers at a time: they share the volume", cgroup.ErrCap)
+	}
+	w.groups++
+	g, err := cgroup.Plan(fmt.Sprintf("%s-%d", filepath.Base(w.run), w.groups), caps, w.device)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.journal.group(g); err != nil {
+		return nil, err
+	}
+	if err := g.Make(); err != nil {
+		return nil, errors.Join(err, w.journal.ungroup(g))
+	}
+	return g, nil
+}
+
+// ungroup removes the groups, once what ran in them has ended.
+func (w *Workspace) ungroup(g *cgroup.Group) error {
+	if g == nil {
+		return nil
+	}
+	if err := g.Remove(); err != nil {
+		return err // the journal still has it
+	}
+	return w.journal.ungroup(g)
+}
+
+// deviceOf is the device a folder's filesystem is on.
+func deviceOf(dir string) (cgroup.Device, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return cgroup.Device{}, err
+	}
+	return cgroup.Device{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev)}, nil
+}
+
+// Throttle puts the server's caps on I/O into force, or lifts them, as they are until then: a server's start and the reading
+// of its tables are not measured. Without such caps it does nothing.
+func (s *Server) Throttle(on bool) error {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.Throttle(on)
+}
+
+// CapStat is what the kernel counted under the server's caps; zero without any.
+func (s *Server) CapStat() (cgroup.Stat, error) {
+	if s.group == nil {
+		return cgroup.Stat{}, nil
+	}
+	return s.group.Stat()
+}
+
+// killed adds to why the server ended that it was for want of memory, where the cap on it is the cause.
+func (s *Server) killed(cause error) error {
+	if stat, err := s.CapStat(); err != nil || stat.Kills == 0 {
+		return cause
+	}
+	return fmt.Errorf("%w: the kernel killed it as it went beyond its cap of %d MiB of memory", cause, s.group.Caps.Memory>>20)
+}
+
+// How VerifyCaps probes a cap on I/O, and by what share fio may go beyond it: the kernel counts in slices of 100 ms.
+const (
+	probeBytes   = 64 << 20
+	probeSeconds = 2
+	mostIO       = 1.15
+)
+
+// VerifyCaps makes groups with the caps, probes for a few seconds whether they hold, and returns what a report must say of
+// them. One that the system does not grant, or that does not hold, is a cgroup.ErrCap.
+func (w *Workspace) VerifyCaps(ctx context.Context, caps result.Caps) (notes []string, err error) {
+	g, err := w.group(caps)
+	if g == nil || err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.ungroup(g)) }()
+	if notes, err = g.Verify(ctx); err != nil || !caps.IO() {
+		return notes, err
+	}
+	more, err := w.verifyIO(ctx, g)
+	return append(notes, more...), err
+}
+
+// verifyIO reads and writes on the volume, under the caps.
+func (w *Workspace) verifyIO(ctx context.Context, g *cgroup.Group) (notes []string, err error) {
+	dir, err := os.MkdirTemp(w.data, "probe-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot probe the volume: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "f")
+	if err := writeProbe(file); err != nil {
+		return nil, fmt.Errorf("cannot probe the volume: %w", err)
+	}
+	if err := g.Throttle(true); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, g.Throttle(false)) }()
+	var got []string
+	for _, way := range []string{"reads", "writes"} {
+		rate, err := probe.Random(ctx, file, way == "writes", probeSeconds, g.Start)
+		if errors.Is(err, probe.ErrNoFio) {
+			return []string{ioNote(g.Caps) + ": set and read back, not probed: " + err.Error(), apart(g), latency}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if beyond(rate, g.Caps) {
+			return nil, fmt.Errorf("%w I/O: under a %s, fio got %.0f random 16 KiB %s/s", cgroup.ErrCap, ioNote(g.Caps), rate.IOPS, way)
+		}
+		got = append(got, fmt.Sprintf("%.0f %s/s", rate.IOPS, way))
+	}
+	return []string{ioNote(g.Caps) + ": random 16 KiB, one after the other: " + strings.Join(got, ", "), apart(g), latency}, nil
+}
+
+// writeProbe writes a file that is on the disk: reads of blocks never written would not get there.
+func writeProbe(path string) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	block := []byte(strings.Repeat("david", 1<<20/5+1))[:1<<20]
+	for range probeBytes / len(block) {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+func beyond(r probe.Rate, c result.Caps) bool {
+	return c.IOPS > 0 && r.IOPS > mostIO*float64(c.IOPS) || c.Bandwidth > 0 && r.Bytes > mostIO*float64(c.Bandwidth)
+}
+
+func ioNote(c result.Caps) string {
+	var parts []string
+	if c.IOPS > 0 {
+		parts = append(parts, fmt.Sprintf("%d operations/s", c.IOPS))
+	}
+	if c.Bandwidth > 0 {
+		parts = append(parts, fmt.Sprintf("%.4g MB/s", float64(c.Bandwidth)/1e6))
+	}
+	return "cap of " + strings.Join(parts, " and ")
+}
+
+// apart says how the cap is counted.
+func apart(g *cgroup.Group) string {
+	return fmt.Sprintf("a v%d cap counts reads and writes apart: together they can reach twice of it; a cloud volume's limit is on their sum", g.Version)
+}
+
+// latency is what no cap does.
+const latency = "no cap imitates a cloud volume's commit latency: a sync is as quick here as this disk makes it"

@@ -1,0 +1,288 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"david/internal/cgroup"
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/testserver"
+)
+
+// needRoot skips where nothing can be capped.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("cgroups and a volume need root")
+	}
+}
+
+// capsLeft lists what is left of a workspace's caps: groups, and limits of its device.
+func capsLeft(t *testing.T, name string, d cgroup.Device) (left []string) {
+	t.Helper()
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return nil // groups of others come and go
+		}
+		limits, _ := filepath.Match("blkio.throttle.*_device", e.Name())
+		switch {
+		case e.IsDir() && strings.HasPrefix(e.Name(), name):
+			left = append(left, path)
+		case limits || e.Name() == "io.max":
+			if b, err := os.ReadFile(path); err == nil && strings.Contains("\n"+string(b), "\n"+d.String()+" ") {
+				left = append(left, path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// burn keeps two of the server's threads busy until ctx ends.
+func burn(ctx context.Context, t *testing.T, s *Server) {
+	for range 2 {
+		c := connect(t, s)
+		go c.Exec(ctx, "DO BENCHMARK(4000000000, SHA2('x', 512))")
+	}
+}
+
+// TestCaps runs servers that want more than their caps.
+func TestCaps(t *testing.T) {
+	needRoot(t)
+	for _, flavour := range flavours {
+		t.Run(flavour, func(t *testing.T) {
+			w := open(t, newHome(t), Options{Volume: true})
+			g := golden(t, w, key(testserver.Find(t, flavour)))
+			t.Run("busy", func(t *testing.T) { testCaps(t, w, g) })
+			t.Run("greedy", func(t *testing.T) { testMemoryCap(t, w, g) })
+		})
+	}
+}
+
+// testCaps has a busy server stay below its caps, of which nothing is left when it has stopped.
+func testCaps(t *testing.T, w *Workspace, g Golden) {
+	caps := result.Caps{CPUs: 0.5, Memory: 1 << 30, IOPS: 1000, Bandwidth: 50e6}
+	s := start(t, w, g, StartOptions{Caps: caps})
+	defer stop(t, s)
+	if left := capsLeft(t, filepath.Base(w.run), w.device); len(left) < 1 {
+		t.Errorf("groups: %v", left)
+	}
+	if _, _, err := w.Start(context.Background(), g, StartOptions{Caps: caps}); !errors.Is(err, cgroup.ErrCap) {
+		t.Errorf("a second one with its I/O capped: %v", err)
+	}
+	testBusy(t, s, caps.CPUs)
+	if err := s.Throttle(true); err != nil || !w.limited(t) {
+		t.Errorf("the limits are not there (%v)", err)
+	}
+	if err := s.Throttle(false); err != nil || w.limited(t) {
+		t.Errorf("the limits are still there (%v)", err)
+	}
+	if err := s.Throttle(true); err != nil || !w.limited(t) {
+		t.Errorf("the limits are not there (%v)", err)
+	}
+	stop(t, s)
+	if left := capsLeft(t, filepath.Base(w.run), w.device); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if entries, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(entries) > 0 {
+		t.Errorf("%d clones are left", len(entries))
+	}
+}
+
+// limited tells whether the volume's device has limits.
+func (w *Workspace) limited(t *testing.T) bool {
+	return len(capsLeft(t, "no such group", w.device)) > 0
+}
+
+func testBusy(t *testing.T, s *Server, cpus float64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	burn(ctx, t, s)
+	before, err := s.CapStat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	time.Sleep(2 * time.Second)
+	after, err := s.CapStat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := (after.CPU - before.CPU) / time.Since(began).Seconds()
+	if used > 1.15*cpus || used < cpus/3 || after.Periods == before.Periods {
+		t.Errorf("under a cap of %g CPUs the server used %.2f, held back in %d periods", cpus, used, after.Periods-before.Periods)
+	}
+}
+
+// testMemoryCap has the kernel end a server that wants more than its cap: the error says so.
+func testMemoryCap(t *testing.T, w *Workspace, g Golden) {
+	settings := []mycnf.Setting{{Name: "max_allowed_packet", Value: "1G"}}
+	s := start(t, w, g, StartOptions{Settings: settings, Caps: result.Caps{Memory: 700 << 20}})
+	defer stop(t, s)
+	if err := connect(t, s).Exec(context.Background(), "DO LENGTH(REPEAT('x', 1000000000))"); err == nil {
+		t.Error("the server had more memory than its cap")
+	}
+	<-s.child.done
+	if err := s.Alive(); err == nil || !strings.Contains(err.Error(), "cap of 700 MiB") {
+		t.Errorf("error %v", err)
+	}
+	stop(t, s)
+	if left := capsLeft(t, filepath.Base(w.run), w.device); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestIOCap holds direct and buffered writes below a cap.
+func TestIOCap(t *testing.T) {
+	needRoot(t)
+	w := open(t, newHome(t), Options{Volume: true})
+	caps := result.Caps{IOPS: 1000}
+	notes, err := w.VerifyCaps(context.Background(), caps) // direct
+	if err != nil || !strings.Contains(strings.Join(notes, "\n"), "counts reads and writes apart") {
+		t.Fatalf("%q, %v", notes, err)
+	}
+	t.Log(notes)
+	g, err := w.group(caps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Throttle(true); err != nil {
+		t.Fatal(err)
+	}
+	if rate := w.buffered(t, g); rate > mostIO*1000 || rate < 300 {
+		t.Errorf("%.0f buffered writes/s under a cap of 1000", rate)
+	}
+	if err := w.ungroup(g); err != nil {
+		t.Error(err)
+	}
+	if left := capsLeft(t, filepath.Base(w.run), w.device); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// buffered writes through the page cache for some seconds and counts what reaches the device.
+func (w *Workspace) buffered(t *testing.T, g *cgroup.Group) (perSecond float64) {
+	t.Helper()
+	dir, err := os.MkdirTemp(w.data, "probe-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command("fio", "--name=w", "--thread", "--rw=randwrite", "--bs=16k", "--size=256m", "--ioengine=psync", "--io_size=64m",
+		"--end_fsync=1", "--filename="+filepath.Join(dir, "f"))
+	before, began := w.written(t), time.Now()
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := g.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	return float64(w.written(t)-before) / time.Since(began).Seconds()
+}
+
+// written is how many writes the volume's device has completed.
+func (w *Workspace) written(t *testing.T) (n int64) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/stat", w.device))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(strings.Fields(string(b))[4], &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestNoVolume refuses to cap I/O where others would be hit.
+func TestNoVolume(t *testing.T) {
+	w := open(t, newHome(t), Options{NoVolume: true})
+	if _, err := w.VerifyCaps(context.Background(), result.Caps{IOPS: 1000}); !errors.Is(err, cgroup.ErrCap) || !strings.Contains(err.Error(), "volume") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHelperCapped is no test: it holds a capped server until it is killed.
+func TestHelperCapped(t *testing.T) {
+	home := os.Getenv("DAVID_TEST_CAPPED")
+	if home == "" {
+		t.Skip("started by TestReapCaps")
+	}
+	w, err := Open(context.Background(), home, Options{Need: 400 << 20, Volume: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, w, golden(t, w, key(testserver.Find(t, "mariadb"))), StartOptions{Caps: result.Caps{CPUs: 0.5, Memory: 1 << 30, IOPS: 1000}})
+	if err := s.Throttle(true); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("holding", s.PID(), w.run, w.device.Major, w.device.Minor)
+	time.Sleep(time.Hour)
+}
+
+// TestReapCaps kills a david with a capped server: Reap removes its groups and limits.
+func TestReapCaps(t *testing.T) {
+	needRoot(t)
+	home := newHome(t)
+	cmd := exec.Command(os.Args[0], "-test.run=TestHelperCapped", "-test.v")
+	cmd.Env = append(os.Environ(), "DAVID_TEST_CAPPED="+home)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	pid, run, d := heldCaps(t, out)
+	if left := capsLeft(t, filepath.Base(run), d); len(left) < 2 {
+		t.Errorf("groups and limits: %v", left)
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	if err := Reap(home, func(s string) { t.Log(s) }); err != nil {
+		t.Error(err)
+	}
+	if _, err := startTime(pid); err == nil {
+		t.Error("the server is still there")
+	}
+	if left := capsLeft(t, filepath.Base(run), d); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// heldCaps waits for the helper's line.
+func heldCaps(t *testing.T, out io.Reader) (pid int, run string, d cgroup.Device) {
+	t.Helper()
+	var text strings.Builder
+	buffer := make([]byte, 4096)
+	for {
+		n, err := out.Read(buffer)
+		text.Write(buffer[:n])
+		_, line, found := strings.Cut(text.String(), "holding ")
+		if found && strings.Contains(line, "\n") {
+			if _, err := fmt.Sscan(line, &pid, &run, &d.Major, &d.Minor); err != nil {
+				t.Fatal(err)
+			}
+			return pid, run, d
+		}
+		if err != nil {
+			t.Fatalf("the helper never held a server: %v\n%s", err, text.String())
+		}
+	}
+}
