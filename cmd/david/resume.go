@@ -17,7 +17,7 @@ import (
 // openStore goes on with the experiment that the same command began and that was interrupted, or begins a new one. One
 // whose server, data, machine or question is another one by now is refused: its trials could not be compared.
 func (a *app) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
-	old, err := result.Unfinished(a.home, e.Kind, e.Argv)
+	old, err := result.Unfinished(a.home, e.Kind, e.Title, e.Argv)
 	if err != nil {
 		return nil, err
 	}

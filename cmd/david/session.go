@@ -68,7 +68,8 @@ func (l *lab) record(a *app, q question, arms []result.Arm, data []string, p *pr
 	if l.store, err = a.openStore(e, q.fresh); err != nil {
 		return err
 	}
-	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show}
+	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show,
+		Device: l.facts.Data.Disk, Data: l.workspace.Dir()}
 	return nil
 }
 
@@ -119,7 +120,7 @@ func finish(store *result.Store, began time.Time, golden time.Duration, best str
 	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: golden.Seconds(), WallSeconds: time.Since(began).Seconds()}
 	for _, t := range trials {
 		if t.Started.After(began) {
-			f.MeasureSeconds += t.Seconds + t.Prewarm + float64(t.Workload.Warmup)
+			f.MeasureSeconds += t.Seconds + t.Prewarm + t.Warmed
 		}
 	}
 	f.Utilisation = f.MeasureSeconds / f.WallSeconds

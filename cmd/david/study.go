@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/host"
+	"david/internal/result"
 	"david/internal/spec"
 )
 
@@ -48,8 +49,12 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	if f.quick {
 		st = st.Scale(spec.Quick())
 	}
+	first, err := a.interruptedPart(st, f)
+	if err != nil {
+		return err
+	}
 	var failed error
-	for _, s := range st.Specs {
+	for _, s := range st.Specs[first:] {
 		err := a.runSpec(ctx, "study", s, ".", f.runFlags) // a study's arms have no files
 		if err != nil && exitCode(err) != exitInvalid {
 			return err
@@ -61,6 +66,27 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		return err
 	}
 	return failed
+}
+
+// interruptedPart is which of a study's experiments to begin with: the first, or the one in which the same command was
+// interrupted; those before it are in the store.
+func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
+	if f.fresh || f.dryRun {
+		return 0, nil
+	}
+	for i, s := range st.Specs {
+		old, err := result.Unfinished(a.home, "study", s.Title, redacted(a.argv))
+		if err != nil {
+			return 0, err
+		}
+		if old != nil {
+			if i > 0 {
+				fmt.Fprintf(a.err, "david: the first %s were run before; david list names them\n", pluralise(i, "experiment"))
+			}
+			return i, nil
+		}
+	}
+	return 0, nil
 }
 
 // printStudy shows what was published, on what, and what differs here.

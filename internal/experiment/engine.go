@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
@@ -51,6 +50,9 @@ type Engine struct {
 	Sysbench workload.Sysbench
 	Server   result.Server
 	Report   func(Event)
+	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the server is
+	// elsewhere.
+	Device, Data string
 	// Unlocked is true where the user's own configuration may break the durability lock (david bench): the trial then
 	// names what it ran without. A tune refuses.
 	Unlocked bool
@@ -98,7 +100,7 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 	}
 	t.Overhead = s.Cost()
 	spent := time.Since(began).Seconds() - t.Overhead.Reset - t.Overhead.Start - t.Overhead.Stop
-	t.Overhead.Other = max(0, spent-t.Seconds-t.Prewarm-float64(j.load.Warmup))
+	t.Overhead.Other = max(0, spent-t.Seconds-t.Prewarm-t.Warmed)
 	if err := e.Store.AppendTrial(*t); err != nil {
 		return nil, err
 	}
@@ -117,39 +119,6 @@ func (e *Engine) server(a result.Arm) result.Server {
 		return a.Server
 	}
 	return e.Server
-}
-
-// measure reads the server's configuration, and unless it equals the base's runs the workload against it.
-func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*result.Trial, error) {
-	conn, err := mysqld.Open(ctx, s.Addr())
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	locks, err := e.inspect(ctx, j, conn)
-	if err != nil || j.arm.Noop && j.skipNoop {
-		return nil, err
-	}
-	e.say(j, "reading the tables once")
-	warmed := time.Now()
-	if err := workload.Prewarm(ctx, conn, j.load); err != nil {
-		return nil, err
-	}
-	prewarm := time.Since(warmed)
-	watch, err := newWatch(ctx, conn, s)
-	if err != nil {
-		return nil, err
-	}
-	trial, err := e.load(ctx, j, id, s)
-	if err != nil {
-		return nil, err
-	}
-	trial.Unsafe, trial.Prewarm, trial.Place, trial.Twin = locks.unsafe, prewarm.Seconds(), j.place, j.twin
-	if err := watch.finish(ctx, &trial); err != nil {
-		return nil, err
-	}
-	trial.Gates = append(trial.Gates, durability(locks.differ))
-	return &trial, nil
 }
 
 // locks is how an arm's server stands with the durability lock.
@@ -224,58 +193,4 @@ func diff(before, after map[string]string) []result.Difference {
 		out = append(out, result.Difference(d))
 	}
 	return out
-}
-
-// load drives the workload and names its record.
-func (e *Engine) load(ctx context.Context, j job, id string, s Session) (result.Trial, error) {
-	target := workload.Target{Addr: s.Addr(), Sysbench: e.Sysbench, Dir: s.Dir(), Log: e.Store.LogPath(id, "sysbench")}
-	trial, err := workload.Run(ctx, target, j.load, func(p result.Point) { e.second(j, p) })
-	if err != nil {
-		if dead := s.Alive(); dead != nil && ctx.Err() == nil {
-			return trial, fmt.Errorf("%w: %s", ErrEnded, dead)
-		}
-		return trial, err
-	}
-	trial.ID, trial.Arm, trial.Block = id, j.arm.Name, j.block
-	return trial, nil
-}
-
-// watch holds what is read before a trial and compared after it.
-type watch struct {
-	conn     *mysqld.Conn
-	session  Session
-	status   map[string]string
-	identity mysqld.Identity
-	cpu      host.CPUTimes
-}
-
-func newWatch(ctx context.Context, conn *mysqld.Conn, s Session) (w watch, err error) {
-	w = watch{conn: conn, session: s}
-	if w.status, err = conn.Status(ctx); err != nil {
-		return w, err
-	}
-	if w.identity, err = conn.Identity(ctx); err != nil {
-		return w, err
-	}
-	w.cpu, err = host.ReadCPUTimes()
-	return w, err
-}
-
-// finish reads the counters again and judges the gates.
-func (w watch) finish(ctx context.Context, t *result.Trial) error {
-	cpu, err := host.ReadCPUTimes()
-	if err != nil {
-		return err
-	}
-	status, err := w.conn.Status(ctx)
-	if err != nil {
-		return err
-	}
-	identity, err := w.conn.Identity(ctx)
-	if err != nil {
-		return err
-	}
-	t.Counters = mysqld.Delta(mysqld.Counters(w.status), mysqld.Counters(status))
-	t.Gates = gates(*t, !mysqld.Restarted(w.identity, identity), host.StealShare(w.cpu, cpu))
-	return nil
 }

@@ -3,10 +3,12 @@ package experiment
 import (
 	"context"
 	"errors"
+	"math"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -45,7 +47,7 @@ func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 			t.Error(err)
 		}
 	})
-	store, err := result.Create(filepath.Join(t.TempDir(), "store"), result.Experiment{Schema: result.Schema, Kind: "tune", Server: binary.Record(), Design: result.Design{Blocks: 1}})
+	store, err := result.Create(filepath.Join(t.TempDir(), "store"), result.Experiment{Schema: result.Schema, Kind: "tune", Created: time.Now(), Server: binary.Record(), Design: result.Design{Blocks: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,29 +189,59 @@ func TestMeasurementLock(t *testing.T) {
 }
 
 func TestGates(t *testing.T) {
-	good := result.Trial{Transactions: 1000, Errors: 10}
-	for _, c := range []struct {
-		name   string
-		trial  result.Trial
-		same   bool
-		steal  float64
-		failed string
-	}{
-		{"good", good, true, 0.05, ""},
-		{"errors", result.Trial{Transactions: 1000, Errors: 11}, true, 0, "errors"},
-		{"nothing done", result.Trial{}, true, 0, "transactions"},
-		{"reconnects", result.Trial{Transactions: 1, Reconnects: 1}, true, 0, "reconnects"},
-		{"restarted", good, false, 0, "same server"},
-		{"steal", good, true, 0.051, "steal"},
+	good := func() (result.Trial, evidence) {
+		return result.Trial{Transactions: 1000, Errors: 10, Points: []result.Point{{TPS: 100}, {TPS: 101}, {TPS: 99}, {TPS: 100}}},
+			evidence{sameServer: true, steal: 0.05, others: 0.15, clientCPU: 1.8, clientCPUs: 2, throttled: 0.01, clock: 500 * time.Millisecond,
+				commits: [2]float64{1000, 1009}, questions: [2]float64{20000, 20180}, diskFree: 3 << 30, diskSize: 100 << 30}
+	}
+	for want, spoil := range map[string]func(*result.Trial, *evidence){
+		"":                     func(*result.Trial, *evidence) {},
+		"errors":               func(t *result.Trial, _ *evidence) { t.Errors = 11 },
+		"reconnects":           func(t *result.Trial, _ *evidence) { t.Reconnects = 1 },
+		"transactions":         func(t *result.Trial, _ *evidence) { t.Transactions, t.Errors = 0, 0 },
+		"same server":          func(_ *result.Trial, e *evidence) { e.sameServer = false },
+		"same binary and data": func(_ *result.Trial, e *evidence) { e.sameBinary = "another one" },
+		"steal":                func(_ *result.Trial, e *evidence) { e.steal = 0.051 },
+		"other processes":      func(_ *result.Trial, e *evidence) { e.others = 0.151 },
+		"client CPU":           func(_ *result.Trial, e *evidence) { e.clientCPU = 1.81 },
+		"CPU throttling":       func(_ *result.Trial, e *evidence) { e.throttled = 0.011 },
+		"swap":                 func(_ *result.Trial, e *evidence) { e.swapped = 4096 },
+		"clock":                func(_ *result.Trial, e *evidence) { e.clock = -501 * time.Millisecond },
+		"counters agree":       func(_ *result.Trial, e *evidence) { e.commits[1] = 989 },
+		"row counts":           func(_ *result.Trial, e *evidence) { e.rowsErr = errors.New("sbtest1 holds 9 rows") },
+		"disk space":           func(_ *result.Trial, e *evidence) { e.diskFree = 3<<30 - 1 },
+		"durability":           func(_ *result.Trial, e *evidence) { e.differ = []string{"sync_binlog"} },
+		"steady state": func(t *result.Trial, _ *evidence) {
+			t.Points = nil
+			for i := range 20 {
+				t.Points = append(t.Points, result.Point{TPS: 100 + 10*float64(i)})
+			}
+		},
+		"queue": func(t *result.Trial, _ *evidence) {
+			t.Workload.Rate = 100
+			for i := range t.Points {
+				t.Points[i].Queue = int64(1000 * i)
+			}
+		},
 	} {
+		trial, ev := good()
+		spoil(&trial, &ev)
 		failed := ""
-		for _, g := range gates(c.trial, c.same, c.steal) {
+		for _, g := range gates(trial, ev) {
 			if !g.OK {
 				failed += g.Name
 			}
 		}
-		if failed != c.failed {
-			t.Errorf("%s: failed %q, want %q", c.name, failed, c.failed)
+		if failed != want {
+			t.Errorf("failed %q, want %q", failed, want)
+		}
+	}
+	// What was asked for, and what cannot be seen, fails nothing.
+	trial, ev := good()
+	ev.throttled, ev.asked, ev.others, ev.clientCPU, ev.diskSize, ev.commits = 0.9, true, math.NaN(), math.NaN(), 0, [2]float64{}
+	for _, g := range gates(trial, ev) {
+		if !g.OK {
+			t.Errorf("%s failed: %s", g.Name, g.Detail)
 		}
 	}
 }

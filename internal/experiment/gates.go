@@ -2,40 +2,177 @@ package experiment
 
 import (
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"david/internal/result"
+	"david/internal/stats"
 )
 
-// The limits of the gates. Ignored errors are deadlocks and lock timeouts, which small write-heavy tables have by
-// nature; above one in a hundred the workload measures retries. Steal is CPU time the hypervisor gave to others.
+// The limits of the gates. Where no source is named, they are chosen: well above what an undisturbed machine shows (a
+// few tenths of these), well below what moves a result by more than the noise of restarts (3 %).
 const (
+	// Ignored errors are deadlocks and lock timeouts, which small write-heavy tables have by nature; above one in a hundred
+	// the workload measures retries.
 	errorShareMax = 0.01
+	// Steal is CPU time the hypervisor gave to others.
 	stealShareMax = 0.05
+	// Of the machine's CPU time, what neither the server nor the client nor david nor the kernel's own threads used.
+	othersMax = 0.15
+	// Of the CPUs its threads could use, what the load generator used: at all of them it measures itself.
+	clientBusyMax = 0.90
+	// Of the measured time, what the scheduler held the server or david back for a quota that nobody asked david for.
+	throttledMax = 0.01
+	// Between what sysbench and the server counted.
+	disagreeMax = 0.01
+	// The system's clock against the monotonic one.
+	clockMax = 500 * time.Millisecond
+	// Throughput's change between the halves of the measured time, where it is significant.
+	driftMax = 0.10
+	// Of the disk, and in bytes, what must be left at the end: a filling disk slows down, then fails.
+	diskShareMin = 0.03
+	diskMin      = 256 << 20
 )
+
+// evidence is what was seen of a trial beside its own figures.
+type evidence struct {
+	sameServer  bool
+	sameBinary  string // "" where it is, else what changed
+	steal       float64
+	others      float64 // share of the machine's CPU time used by other processes; NaN where it could not be read
+	clientCPU   float64 // cores the load generator used; NaN where it could not be read
+	clientCPUs  float64 // cores its threads could have used
+	throttled   float64 // share of the time
+	asked       bool    // a CPU cap was asked for
+	swapped     int64   // bytes
+	clock       time.Duration
+	commits     [2]float64 // sysbench's, the server's; equal where they do not apply
+	questions   [2]float64
+	rowsChecked int
+	rowsTables  int
+	rowsErr     error // tables whose row count is wrong
+	diskFree    int64 // bytes
+	diskSize    int64
+	differ      []string // of the durability lock, from the base's
+	rate        float64
+}
 
 // gates judges whether a trial may count.
-func gates(t result.Trial, sameServer bool, steal float64) []result.Gate {
+func gates(t result.Trial, ev evidence) []result.Gate {
+	list := []result.Gate{
+		gate("transactions", t.Transactions > 0, "%d completed", t.Transactions),
+		errorGate(t),
+		gate("reconnects", t.Reconnects == 0, "%d connections were lost", t.Reconnects),
+		gate("same server", ev.sameServer, "the server that was started is the one that answered at the end"),
+		binaryGate(ev),
+		gate("steal", ev.steal <= stealShareMax, "%.1f %% of the CPU time went to other guests (limit %.0f %%)", 100*ev.steal, 100*stealShareMax),
+		gate("other processes", !(ev.others > othersMax), "%.1f %% of the machine's CPU time was used by processes that are neither the server, the client nor david (limit %.0f %%)", 100*ev.others, 100*othersMax),
+		clientGate(ev),
+		throttleGate(ev),
+		gate("swap", ev.swapped == 0, "%d KiB of the server were swapped out", ev.swapped>>10),
+		gate("clock", ev.clock.Abs() <= clockMax, "the system's clock moved by %.3f s against the monotonic one (limit %.1f s)", ev.clock.Seconds(), clockMax.Seconds()),
+		countGate(ev),
+		steadyGate(t),
+		rowsGate(ev),
+		diskGate(ev),
+		durabilityGate(ev),
+	}
+	if t.Workload.Rate > 0 {
+		list = append(list, queueGate(t))
+	}
+	return list
+}
+
+func gate(name string, ok bool, format string, args ...any) result.Gate {
+	return result.Gate{Name: name, OK: ok, Detail: fmt.Sprintf(format, args...)}
+}
+
+func errorGate(t result.Trial) result.Gate {
 	share := 0.0
 	if t.Transactions > 0 {
 		share = float64(t.Errors) / float64(t.Transactions)
 	}
-	return []result.Gate{
-		{Name: "transactions", OK: t.Transactions > 0, Detail: fmt.Sprintf("%d completed", t.Transactions)},
-		{Name: "errors", OK: share <= errorShareMax,
-			Detail: fmt.Sprintf("%d errors in %d transactions (limit 1 %%)", t.Errors, t.Transactions)},
-		{Name: "reconnects", OK: t.Reconnects == 0, Detail: fmt.Sprintf("%d connections were lost", t.Reconnects)},
-		{Name: "same server", OK: sameServer, Detail: "the server that was started is the one that answered at the end"},
-		{Name: "steal", OK: steal <= stealShareMax,
-			Detail: fmt.Sprintf("%.1f %% of the CPU time went to other guests (limit 5 %%)", 100*steal)},
-	}
+	return gate("errors", share <= errorShareMax, "%d deadlocks and lock timeouts in %d transactions (limit %.0f %%)", t.Errors, t.Transactions, 100*errorShareMax)
 }
 
-// durability judges what of the durability lock differs between an arm and the one it is compared with: speed that one of
-// them bought with lost data is no speed.
-func durability(differ []string) result.Gate {
-	if len(differ) > 0 {
-		return result.Gate{Name: "durability", Detail: "not the control's: " + strings.Join(differ, ", ")}
+func binaryGate(ev evidence) result.Gate {
+	if ev.sameBinary != "" {
+		return gate("same binary and data", false, "%s", ev.sameBinary)
 	}
-	return result.Gate{Name: "durability", OK: true, Detail: "the lock's settings are the control's"}
+	return gate("same binary and data", true, "the server's binary and its data are those the experiment began with")
+}
+
+func clientGate(ev evidence) result.Gate {
+	share := ev.clientCPU / ev.clientCPUs
+	return gate("client CPU", !(share > clientBusyMax), "the load generator used %.2f of the %.4g CPUs its threads could use (limit %.0f %%)",
+		ev.clientCPU, ev.clientCPUs, 100*clientBusyMax)
+}
+
+// throttleGate lets a quota pass that david was asked for.
+func throttleGate(ev evidence) result.Gate {
+	detail := fmt.Sprintf("for %.1f %% of the time a CPU quota held the server or the client back (limit %.0f %%)", 100*ev.throttled, 100*throttledMax)
+	if ev.asked {
+		return gate("CPU throttling", true, "%s: a cap that was asked for", detail)
+	}
+	return gate("CPU throttling", ev.throttled <= throttledMax, "%s", detail)
+}
+
+// countGate holds sysbench's counts against the server's own, over exactly the measured run.
+func countGate(ev evidence) result.Gate {
+	worst := 0.0
+	for _, pair := range [][2]float64{ev.commits, ev.questions} {
+		if pair[0] > 0 {
+			worst = max(worst, math.Abs(pair[1]/pair[0]-1))
+		}
+	}
+	return gate("counters agree", worst <= disagreeMax, "sysbench counted %.0f commits and %.0f queries, the server %.0f and %.0f (limit %.0f %% apart)",
+		ev.commits[0], ev.questions[0], ev.commits[1], ev.questions[1], 100*disagreeMax)
+}
+
+func steadyGate(t result.Trial) result.Gate {
+	var tps []float64
+	for _, p := range t.Points {
+		if !p.Warm {
+			tps = append(tps, p.TPS)
+		}
+	}
+	change, significant := stats.Drift(tps)
+	return gate("steady state", !(significant && math.Abs(change) > driftMax),
+		"throughput changed by %+.1f %% from the first half of the measured time to the second (limit %.0f %%, where it is significant)", 100*(math.Exp(change)-1), 100*driftMax)
+}
+
+func rowsGate(ev evidence) result.Gate {
+	if ev.rowsErr != nil {
+		return gate("row counts", false, "%v", ev.rowsErr)
+	}
+	return gate("row counts", true, "%d of %d tables counted after the run", ev.rowsChecked, ev.rowsTables)
+}
+
+func diskGate(ev evidence) result.Gate {
+	if ev.diskSize == 0 {
+		return gate("disk space", true, "not seen: the server is not one of this machine")
+	}
+	ok := ev.diskFree >= diskMin && float64(ev.diskFree) >= diskShareMin*float64(ev.diskSize)
+	return gate("disk space", ok, "%d MiB of %d MiB are free on the data's filesystem (at least %.0f %% and %d MiB)", ev.diskFree>>20, ev.diskSize>>20, 100*diskShareMin, diskMin>>20)
+}
+
+// durabilityGate judges what of the durability lock differs between an arm and the one it is compared with: speed that one
+// of them bought with lost data is no speed.
+func durabilityGate(ev evidence) result.Gate {
+	if len(ev.differ) > 0 {
+		return gate("durability", false, "not the control's: %s", strings.Join(ev.differ, ", "))
+	}
+	return gate("durability", true, "the lock's settings are the control's")
+}
+
+func queueGate(t result.Trial) result.Gate {
+	var queue []int64
+	for _, p := range t.Points {
+		if !p.Warm {
+			queue = append(queue, p.Queue)
+		}
+	}
+	growing, seen := stats.Growing(queue, t.Workload.Rate)
+	return gate("queue", !growing, "%s", seen)
 }

@@ -18,15 +18,16 @@ func (c *Conn) Version(ctx context.Context) (version, comment string, err error)
 
 // Variables returns the server's global system variables by lower-case name.
 func (c *Conn) Variables(ctx context.Context) (map[string]string, error) {
-	return c.byName(ctx, "SHOW GLOBAL VARIABLES")
+	return c.Pairs(ctx, "SHOW GLOBAL VARIABLES")
 }
 
 // Status returns the server's global status variables by lower-case name.
 func (c *Conn) Status(ctx context.Context) (map[string]string, error) {
-	return c.byName(ctx, "SHOW GLOBAL STATUS")
+	return c.Pairs(ctx, "SHOW GLOBAL STATUS")
 }
 
-func (c *Conn) byName(ctx context.Context, query string) (map[string]string, error) {
+// Pairs returns the answer to a query of two columns: the second by the first, in lower case.
+func (c *Conn) Pairs(ctx context.Context, query string) (map[string]string, error) {
 	rows, err := c.rows(ctx, query, 2)
 	if err != nil {
 		return nil, err

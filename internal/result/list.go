@@ -89,8 +89,8 @@ func summary(dir string) (Summary, error) {
 }
 
 // Unfinished returns the newest experiment under $DAVID_HOME that the same command began and that did not come to its end;
-// nil where there is none.
-func Unfinished(home, kind string, argv []string) (*Store, error) {
+// nil where there is none. The title tells the experiments of one study apart.
+func Unfinished(home, kind, title string, argv []string) (*Store, error) {
 	list, err := List(home)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func Unfinished(home, kind string, argv []string) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.Equal(s.experiment.Argv, argv) {
+		if s.experiment.Title == title && slices.Equal(s.experiment.Argv, argv) {
 			return s, nil
 		}
 	}

@@ -1,0 +1,220 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/sampler"
+	"david/internal/stats"
+	"david/internal/workload"
+)
+
+// measure reads the server's configuration, and unless the arm need not be run puts the workload on it:
+//
+//	tables read once -> caps on I/O -> warm-up until throughput has settled -> the measured run -> gates
+func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*result.Trial, error) {
+	conn, err := mysqld.Open(ctx, s.Addr())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	locks, err := e.inspect(ctx, j, conn)
+	if err != nil || j.arm.Noop && j.skipNoop {
+		return nil, err
+	}
+	e.say(j, "reading the tables once")
+	began := time.Now()
+	if err := workload.Prewarm(ctx, conn, j.load); err != nil {
+		return nil, alive(ctx, s, err)
+	}
+	prewarm := time.Since(began)
+	if err := s.Throttle(true); err != nil {
+		return nil, err
+	}
+	r := &run{Engine: e, job: j, session: s, conn: conn, id: id}
+	t, ev, err := r.watched(ctx)
+	if err != nil {
+		return nil, alive(ctx, s, err)
+	}
+	if err := s.Throttle(false); err != nil {
+		return nil, err
+	}
+	t.ID, t.Arm, t.Block, t.Place, t.Twin = id, j.arm.Name, j.block, j.place, j.twin
+	t.Unsafe, t.Prewarm = locks.unsafe, prewarm.Seconds()
+	ev.differ = locks.differ
+	if err := r.afterwards(ctx, &ev); err != nil {
+		return nil, alive(ctx, s, err)
+	}
+	t.Gates = gates(t, ev)
+	return &t, nil
+}
+
+// alive blames an error on the server's end where it has ended.
+func alive(ctx context.Context, s Session, err error) error {
+	if dead := s.Alive(); dead != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %s", ErrEnded, dead)
+	}
+	return err
+}
+
+// run is one trial while its load is on.
+type run struct {
+	*Engine
+	job     job
+	session Session
+	conn    *mysqld.Conn
+	id      string
+}
+
+// watched warms up and measures while the sampler looks on.
+func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
+	var client atomic.Int64 // sysbench's pid
+	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
+		Started: func(pid int) { client.Store(int64(pid)) }}
+	eye, err := sampler.Start(ctx, sampler.Options{Addr: r.session.Addr(), ServerPID: r.session.PID(), Device: r.Device,
+		ClientPID: func() int { return int(client.Load()) }})
+	if err != nil {
+		return t, ev, err
+	}
+	defer eye.Close()
+	warm, warmed, settled, err := workload.Warm(ctx, target, r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
+	if err != nil {
+		return t, ev, err
+	}
+	before, err := r.conn.Identity(ctx)
+	if err != nil {
+		return t, ev, err
+	}
+	if err := eye.Mark(ctx); err != nil {
+		return t, ev, err
+	}
+	t, err = workload.Run(ctx, target, r.job.load, func(p result.Point) { r.second(r.job, p) })
+	if err != nil {
+		return t, ev, err
+	}
+	record, err := eye.Stop(ctx)
+	if err != nil {
+		return t, ev, err
+	}
+	after, err := r.conn.Identity(ctx)
+	if err != nil {
+		return t, ev, err
+	}
+	t.Warmed, t.Settled, t.Points = warmed, settled || r.job.load.Warmup == 0, join(warm, t.Points)
+	note(&t, record)
+	ev = seen(t, record)
+	ev.sameServer = !mysqld.Restarted(before, after)
+	ev.asked = r.job.arm.Caps.CPUs > 0
+	return t, ev, nil
+}
+
+// note adds to a trial what the sampler saw.
+func note(t *result.Trial, r sampler.Record) {
+	t.Samples, t.Counters, t.Costs = r.Samples, r.Counters, r.Costs(t.Transactions)
+	t.Before, t.After, t.Sampling = r.Before, r.After, r.Sampling
+	if w := borrowed(*t); w != "" {
+		t.Warnings = append(t.Warnings, w)
+	}
+}
+
+// borrowedMax is the share of the redo a trial wrote that may be left to be paid for by flushing pages later.
+const borrowedMax = 0.10
+
+// borrowed says so where a trial ended with more redo debt than it began with: a longer run pays for it.
+func borrowed(t result.Trial) string {
+	if t.Before.CheckpointAge == nil || t.After.CheckpointAge == nil || t.Costs.RedoBytes == nil {
+		return ""
+	}
+	grown, written := *t.After.CheckpointAge-*t.Before.CheckpointAge, *t.Costs.RedoBytes*float64(t.Transactions)
+	if grown <= borrowedMax*written || written <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("borrowed speed: the checkpoint age grew from %.0f to %.0f MiB, so the pages behind %.0f %% of the redo it wrote are still to be flushed",
+		*t.Before.CheckpointAge/(1<<20), *t.After.CheckpointAge/(1<<20), 100*grown/written)
+}
+
+// seen is the evidence in what the sampler saw.
+func seen(t result.Trial, r sampler.Record) evidence {
+	w, e := t.Workload, r.Evidence
+	ev := evidence{steal: e.Steal, others: e.Others, clientCPU: e.ClientCPU, throttled: e.Throttled, swapped: e.Swapped, clock: e.Clock,
+		clientCPUs: min(float64(w.Threads), float64(runtime.NumCPU()))}
+	commits, questions, ok := workload.Counts(w, t)
+	ev.questions = [2]float64{float64(questions), r.Counters["questions"] - r.Queries}
+	if ok {
+		ev.commits = [2]float64{float64(commits), r.Counters["com_commit"]}
+	}
+	return ev
+}
+
+// countLimit bounds how long the rows are counted after a trial, in a table at least.
+const countLimit = 3 * time.Second
+
+// afterwards looks at what need not be looked at while the load is on.
+func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
+	ev.rowsTables = r.job.load.Tables
+	ev.rowsChecked, err = workload.CountRows(ctx, r.conn, r.job.load, uint64(r.job.block*100+r.job.place), countLimit)
+	if errors.Is(err, workload.ErrRows) {
+		ev.rowsErr, err = err, nil
+	}
+	if err != nil {
+		return err
+	}
+	ev.sameBinary = r.changed(r.server(*r.job.arm))
+	if r.Data == "" {
+		return nil
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(r.Data, &st); err != nil {
+		return fmt.Errorf("cannot see how full the data's filesystem is: %w", err)
+	}
+	ev.diskFree, ev.diskSize = int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize
+	return nil
+}
+
+// changed says what is no longer as it was when the experiment began: the binary's file. The data of every trial is a clone of
+// one golden copy, which is looked up by what it was made from.
+func (r *run) changed(s result.Server) string {
+	if s.Path == "" {
+		return ""
+	}
+	now, err := os.Stat(s.Path)
+	if err != nil {
+		return fmt.Sprintf("the server's binary %s is gone: %v", s.Path, err)
+	}
+	if now.ModTime().After(r.Store.Experiment().Created) {
+		return fmt.Sprintf("the server's binary %s was changed at %s, after the experiment began", s.Path, now.ModTime().Format(time.TimeOnly))
+	}
+	return ""
+}
+
+// join puts the seconds of the warm-up before the measured ones.
+func join(warm, measured []result.Point) []result.Point {
+	all := append([]result.Point{}, warm...)
+	for _, p := range measured {
+		p.Second += len(warm)
+		all = append(all, p)
+	}
+	return all
+}
+
+// settled ends the warm-up: when throughput has settled, and for a steady measurement when the checkpoint age has
+// levelled off as well.
+func (r *run) settled(s *sampler.Sampler) func([]result.Point) bool {
+	window := min(stats.Window, max(2, r.job.load.Warmup/3))
+	return func(points []result.Point) bool {
+		tps := make([]float64, len(points))
+		for i, p := range points {
+			tps[i] = p.TPS
+		}
+		return stats.Settled(tps, window) && (!r.Store.Experiment().Design.Steady || stats.Level(s.Ages()))
+	}
+}
