@@ -26,6 +26,7 @@ type loadFlags struct {
 	time      time.Duration
 	warmup    time.Duration
 	randType  string
+	rate      float64
 	noVolume  bool
 }
 
@@ -34,6 +35,7 @@ func (f *loadFlags) add(fs *pflag.FlagSet, time, warmup time.Duration) {
 	fs.IntVar(&f.tables, "tables", 10, "tables")
 	fs.IntVar(&f.tableSize, "table-size", 1_000_000, "rows per table")
 	fs.StringVar(&f.threads, "threads", "4", "client threads; bench takes a list: 1,4,16,64")
+	fs.Float64Var(&f.rate, "rate", 0, "transactions/s that arrive at random whether or not the server keeps up (open loop); give plenty of --threads (0: closed loop, as many as the threads get done)")
 	fs.DurationVar(&f.time, "time", time, "measured time of a trial (0: as the budget allows)")
 	fs.DurationVar(&f.warmup, "warmup", warmup, "time before it that is not measured")
 	fs.BoolVar(&f.noVolume, "no-volume", false, "sandbox: keep the data on the filesystem of david's folder, without a loop device, also where copies are slow")
@@ -57,7 +59,7 @@ func (f *loadFlags) workloads() ([]result.Workload, error) {
 	var loads []result.Workload
 	for _, n := range threads {
 		w := result.Workload{Name: f.workload, Tables: f.tables, TableSize: f.tableSize, Threads: n, Seconds: seconds, Warmup: warmup,
-			RandType: f.randType, Database: database}
+			RandType: f.randType, Database: database, Rate: f.rate}
 		if err := workload.Validate(w); err != nil {
 			return nil, codedError{exitUsage, err}
 		}

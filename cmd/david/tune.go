@@ -125,6 +125,9 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 	if f.budget <= 0 {
 		return result.Workload{}, usage("--budget %s: give the time to use, as in 10m", f.budget)
 	}
+	if f.rate != 0 {
+		return result.Workload{}, usage("--rate %v: tune looks for the highest throughput, which a rate would fix; run it without --rate", f.rate)
+	}
 	given := f.loadFlags
 	if given.time == 0 {
 		given.time = time.Second // replaced by fit

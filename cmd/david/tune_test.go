@@ -36,10 +36,10 @@ func TestBenchAgreesWithSysbench(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := regexp.MustCompile(`transactions:\s+\d+\s+\(([\d.]+) per sec`).FindAllSubmatch(log, -1)
-			if len(all) != 2 {
-				t.Fatalf("%d summaries in the log, want the warm-up's and the measurement's", len(all))
+			if len(all) != 1 {
+				t.Fatalf("%d summaries in the log, want the measurement's: the warm-up is cut off", len(all))
 			}
-			said, err := strconv.ParseFloat(string(all[1][1]), 64)
+			said, err := strconv.ParseFloat(string(all[0][1]), 64)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -111,8 +111,12 @@ func describe(workloads []result.Workload) []string {
 		if len(threads[w]) == 1 && threads[w][0] == "1" {
 			noun = " thread"
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s x %s rows, %s, %d s after %d s of warm-up, rand-type %s", w.Name,
-			plural(w.Tables, "table"), integer(int64(w.TableSize)), strings.Join(threads[w], ", ")+noun, w.Seconds, w.Warmup, w.RandType))
+		line := fmt.Sprintf("%s, %s x %s rows, %s, %d s after %d s of warm-up, rand-type %s", w.Name,
+			plural(w.Tables, "table"), integer(int64(w.TableSize)), strings.Join(threads[w], ", ")+noun, w.Seconds, w.Warmup, w.RandType)
+		if w.Rate > 0 {
+			line += ", " + rate(w)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -37,6 +37,11 @@ type page struct {
 	BarChart, TPSChart, P95Chart, LatencyChart chart
 	Runs                                       []run
 	Steps                                      []step
+	Compared                                   []comparedView
+	Forest, Scatter                            chart
+	Series                                     []chart
+	Sampled                                    []sampledRun
+	Rates, Arms                                table
 	Remarks, Caveats                           []string
 	Ladder, Trials, Changes                    table
 	Machine, Method, Gates                     table
@@ -50,6 +55,19 @@ type card struct{ Label, Value string }
 
 // chart is a canvas: Alt tells in words what it shows.
 type chart struct{ ID, Caption, Alt string }
+
+// comparedView is one workload's comparison.
+type comparedView struct {
+	Workload, Floor string
+	Arms, Costs     table
+	Remarks         []string
+}
+
+// sampledRun is a trial whose samples one may look at: Trial is its place in the document.
+type sampledRun struct {
+	Trial int
+	Label string
+}
 
 // run is a trial one may pick; Shown ones are picked from the start.
 type run struct {
@@ -90,16 +108,19 @@ func newPage(d Data) (page, error) {
 	library, _, _ := strings.Cut(chartScript, "//# sourceMappingURL=")
 	p := page{
 		ID: d.Experiment.ID, Subject: subject(d), Cnf: d.Cnf, Head: headlineOf(d), Tune: tuned(d), Runs: runs(d),
-		Caveats: caveats(d), Trials: trialTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
+		Caveats: caveats(d), Trials: runTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
 		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
 		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
 		LatencyChart: chart{"latency", "How long transactions took", latencyAlt(d)},
 		Policy:       policy(pageStyle, library, pageScript),
 		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}
-	if p.Tune {
+	switch {
+	case p.Tune:
 		p.fillTune(d)
-	} else {
+	case compared(d):
+		p.fillCompare(d)
+	default:
 		p.fillBench(d)
 	}
 	return p, nil
@@ -111,6 +132,9 @@ const mostBars = 40
 // fillBench adds what only a bench has.
 func (p *page) fillBench(d Data) {
 	p.Cards = benchCards(d)
+	if searched(d) {
+		p.Rates = sloTable(d)
+	}
 	if n := len(d.Trials); n > 1 && n <= mostBars {
 		p.BarChart = chart{"bars", "Throughput of each run", runsAlt(d)}
 	}
@@ -215,11 +239,17 @@ func runs(d Data) []run {
 		best = r.Arm
 	}
 	labels := trialLabels(d)
-	list := make([]run, len(d.Trials))
+	list, arms := make([]run, len(d.Trials)), 0
 	for i, t := range d.Trials {
 		list[i] = run{labels[i], i < shownAtFirst}
 		if tuned(d) {
 			list[i].Shown = t.Block <= 1 && (t.Arm == stats.Control || t.Arm == best)
+		}
+		if compared(d) { // one run of each arm, not all of them
+			list[i].Shown = t.Workload == d.Trials[0].Workload && t.Block == d.Trials[0].Block && !t.Twin && arms < shownAtFirst
+			if list[i].Shown {
+				arms++
+			}
 		}
 	}
 	return list

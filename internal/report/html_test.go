@@ -125,11 +125,15 @@ func (b *browser) open(t *testing.T, d Data) {
 
 func TestPageInABrowser(t *testing.T) {
 	b := newBrowser(t)
-	for name, d := range map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "hostile": hostile(), "empty": {}} {
+	for name, d := range map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "hostile": hostile(), "empty": {},
+		"compare": compareFixture(), "hostile compare": hostileCompare(), "slo": sloFixture(), "workloads": twoWorkloads()} {
 		t.Run(name, func(t *testing.T) {
 			b.open(t, d)
 			b.checkHeadline(t, d)
-			b.checkCells(t, "#runs-section", trialTable(d))
+			b.checkCells(t, "#runs-section", runTable(d))
+			if compared(d) {
+				b.checkComparison(t, d)
+			}
 			if tuned(d) {
 				b.checkCells(t, "#ladder-section", ladderTable(stats.Ladder(d.Arms, d.Trials)))
 				b.checkDocument(t, d)
@@ -138,11 +142,15 @@ func TestPageInABrowser(t *testing.T) {
 				b.checkCanvases(t)
 			}
 			b.checkWidths(t)
+			if len(d.Trials) > 0 { // drawn anew at the last width, with the next frame
+				b.run(t, chromedp.Poll(inked+`.every(c => c.pixels >= 1000)`, nil, chromedp.WithPollingTimeout(10*time.Second)))
+			}
 		})
 	}
 	t.Run("dark", b.checkDark)
 	t.Run("choice", b.checkChoice)
 	t.Run("print", b.checkPrint)
+	t.Run("samples", b.checkSamples)
 }
 
 func (b *browser) checkHeadline(t *testing.T, d Data) {
@@ -209,7 +217,7 @@ func (b *browser) checkCanvases(t *testing.T) {
 
 // checkWidths looks for anything that makes the page scroll sideways.
 func (b *browser) checkWidths(t *testing.T) {
-	for _, width := range []int64{360, 768, 1280} {
+	for _, width := range []int64{360, 390, 768, 1280} {
 		var scroll int64
 		b.run(t, chromedp.EmulateViewport(width, 800))
 		b.eval(t, `document.documentElement.scrollWidth`, &scroll)
@@ -273,5 +281,53 @@ func (b *browser) checkPrint(t *testing.T) {
 	b.eval(t, `dispatchEvent(new Event('afterprint')), `+paper, &after)
 	if during != "rgb(255, 255, 255)" || before == during || after != before {
 		t.Errorf("paper %s, printed %s, then %s", before, during, after)
+	}
+}
+
+// checkComparison looks for the noise floor before any number, the tables, and the charts that only a comparison has.
+func (b *browser) checkComparison(t *testing.T, d Data) {
+	t.Helper()
+	c := comparisons(d)[0]
+	b.checkCells(t, "#compare-section", armTable(c))
+	b.checkCells(t, "#arms-section", contentsTable(d))
+	var text string
+	if b.eval(t, `document.querySelector('#compare-section h2').nextElementSibling.textContent`, &text); !strings.Contains(text, floor(c)) {
+		t.Errorf("the comparison begins with %q, want %q", text, floor(c))
+	}
+	for _, id := range []string{"forest", "scatter", "latency", "server-cpu", "device-iops", "checkpoint-age"} {
+		var there bool
+		if b.eval(t, fmt.Sprintf(`document.getElementById(%q) !== null`, id), &there); !there {
+			t.Errorf("no chart %s", id)
+		}
+	}
+	var bars []*stats.Interval
+	b.eval(t, `Chart.getChart('forest').data.datasets[0].data`, &bars)
+	for i, a := range c.Arms {
+		drawn := a.Ratio > 0 && a.Verdict != stats.IsControl
+		if (bars[i] != nil) != drawn || drawn && *bars[i] != a.Interval {
+			t.Errorf("the forest plot draws %s as %v, want %v", a.Name, bars[i], a.Interval)
+		}
+	}
+	const rows = `document.querySelector('details[data-chart="forest"]').open = true,
+		new Promise(done => setTimeout(() => done(document.querySelectorAll('[data-chart="forest"] tbody tr').length), 100))`
+	var n int
+	b.run(t, chromedp.Evaluate(rows, &n, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if want := len(comparisons(d)) * len(d.Arms); n != want {
+		t.Errorf("the forest plot has %d rows, want %d", n, want)
+	}
+}
+
+// checkSamples picks another run's samples: the charts beside the load are drawn anew, from that run.
+func (b *browser) checkSamples(t *testing.T) {
+	d := compareFixture()
+	b.open(t, d)
+	b.run(t, chromedp.Click(`[data-chart="server-cpu"] summary`), chromedp.WaitVisible(`[data-chart="server-cpu"] table`))
+	for _, run := range []int{0, 5} {
+		var got string
+		b.eval(t, fmt.Sprintf(`sampled = document.getElementById('sampled'), sampled.value = '%d', sampled.dispatchEvent(new Event('change')),
+			document.querySelector('[data-chart="server-cpu"] tbody tr:nth-child(4) td').textContent`, run), &got)
+		if want := number(d.Trials[run].Samples[3].Values["server.cpu_cores"]); got != want {
+			t.Errorf("run %d used %s cores in its fourth second, want %s", run, got, want)
+		}
 	}
 }

@@ -15,10 +15,29 @@ type document struct {
 	Schema     int               `json:"schema"`
 	Headline   string            `json:"headline"`
 	Experiment result.Experiment `json:"experiment"`
-	Arms       []result.Arm      `json:"arms"`
+	Arms       []armDocument     `json:"arms"`
 	Trials     []result.Trial    `json:"trials"`
-	Ladder     []stats.Row       `json:"ladder"` // of a tune; empty for a bench
+	Ladder     []stats.Row       `json:"ladder"` // of a tune; empty for others
 	Finish     *result.Finish    `json:"finish"` // null: running or interrupted
+	Gates      []gateRow         `json:"gates"`
+	// Comparisons hold a comparison's verdicts, one for each workload. Those of the first stand in Arms as well, and its
+	// noise floor, as a share (0.021 is 2.1 %), and its number of blocks here.
+	Comparisons []stats.Comparison `json:"comparisons"`
+	NoiseFloor  *float64           `json:"noise_floor"` // null: the control was not run against itself, or nothing is compared
+	Noise       *stats.NoiseFloor  `json:"noise,omitempty"`
+	Blocks      *int               `json:"blocks,omitempty"`
+}
+
+// Figures is what a comparison says about an arm.
+type Figures = stats.Arm
+
+// armDocument is an arm and, where it was compared, what the first workload's blocks say about it. Both have a name and a
+// title: the ones outside stand for them.
+type armDocument struct {
+	result.Arm
+	*Figures
+	Name  string `json:"name"`
+	Title string `json:"title"`
 }
 
 // JSON writes exactly one JSON document, on one line.
@@ -33,15 +52,39 @@ func JSON(w io.Writer, d Data) error {
 // encode makes the document. encoding/json escapes <, > and &, so that it can stand in HTML as it is.
 func encode(d Data) ([]byte, error) {
 	doc := document{
-		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Finish: d.Finish,
-		Arms: append([]result.Arm{}, d.Arms...), Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{},
+		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Finish: d.Finish, Gates: gateRows(d.Trials),
+		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
 	}
 	if tuned(d) {
 		doc.Ladder = append(doc.Ladder, stats.Ladder(d.Arms, d.Trials)...)
 	}
+	for _, a := range d.Arms {
+		doc.Arms = append(doc.Arms, armDocument{Arm: a, Name: a.Name, Title: a.Title})
+	}
+	doc.compare(comparisons(d))
 	b, err := json.Marshal(doc)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode experiment %s: %w", d.Experiment.ID, err)
 	}
 	return b, nil
+}
+
+// compare adds the comparisons, and the first one where those who want a single answer look for it.
+func (doc *document) compare(list []stats.Comparison) {
+	if len(list) == 0 {
+		return
+	}
+	doc.Comparisons = list
+	first := list[0]
+	doc.Noise, doc.Blocks = &first.NoiseFloor, &first.Blocks
+	if first.NoiseFloor.Pairs > 0 {
+		doc.NoiseFloor = &first.NoiseFloor.Floor
+	}
+	for i := range doc.Arms {
+		for n := range first.Arms {
+			if first.Arms[n].Name == doc.Arms[i].Name {
+				doc.Arms[i].Figures = &first.Arms[n]
+			}
+		}
+	}
 }

@@ -36,10 +36,7 @@ type headline struct {
 func (h headline) String() string { return h.Big + h.Rest }
 
 func headlineOf(d Data) headline {
-	h := benchHeadline(d)
-	if tuned(d) {
-		h = tuneHeadline(d)
-	}
+	h := bareHeadline(d)
 	if d.Finish == nil {
 		h.Rest += " (interrupted: only what was measured until then)"
 	}
@@ -47,6 +44,18 @@ func headlineOf(d Data) headline {
 		h.Rest += "; unsafe: measured without " + u
 	}
 	return h
+}
+
+func bareHeadline(d Data) headline {
+	switch {
+	case tuned(d):
+		return tuneHeadline(d)
+	case compared(d):
+		return compareHeadline(d)
+	case searched(d):
+		return sloHeadline(d)
+	}
+	return benchHeadline(d)
 }
 
 func tuned(d Data) bool { return d.Experiment.Kind == "tune" }
@@ -138,12 +147,15 @@ func unsafe(trials []result.Trial) string {
 // caveats is what must be read with the numbers.
 func caveats(d Data) []string {
 	var list []string
-	if tuned(d) {
+	switch {
+	case tuned(d):
 		list = append(list, ladderCaveats(d)...)
-	} else {
+	case compared(d):
+		list = append(list, compareCaveats(d)...)
+	case !searched(d): // a search has a run or two for each rate: its table says all there is
 		list = append(list, repeats(d)...)
 	}
-	list = append(list, "closed loop: every thread waits for its answer before it asks again, so a stall delays work instead of counting it")
+	list = append(list, loop(d)...)
 	list = append(list, "measured for this workload, this data and this machine: others may differ")
 	if u := unsafe(d.Trials); u != "" {
 		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")
@@ -167,13 +179,21 @@ func ladderCaveats(d Data) []string {
 
 const singleRuns = "1 run per step: ratios have no interval"
 
+// threadsAndRate is what differs between the workloads of a bench.
+func threadsAndRate(w result.Workload) string {
+	if w.Rate > 0 {
+		return plural(w.Threads, "thread") + ", " + rate(w)
+	}
+	return plural(w.Threads, "thread")
+}
+
 // repeats says how many runs stand behind each number of a bench.
 func repeats(d Data) []string {
 	var list []string
 	for _, g := range byWorkload(d.Trials) {
 		for _, r := range stats.Ladder(d.Arms, g.trials) {
 			if r.Trials > 0 {
-				list = append(list, fmt.Sprintf("%s: %s transactions/s (%s)", plural(g.workload.Threads, "thread"),
+				list = append(list, fmt.Sprintf("%s: %s transactions/s (%s)", threadsAndRate(g.workload),
 					number(r.TPS), strings.Join(r.Warnings, "; ")))
 			}
 		}

@@ -53,7 +53,7 @@ func render(t testing.TB, write func(io.Writer, Data) error, d Data) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	fixtures := map[string]Data{"tune": tuneFixture(), "bench": benchFixture()}
+	fixtures := map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "compare": compareFixture(), "slo": sloFixture()}
 	for name, d := range fixtures {
 		golden(t, name+".txt", render(t, Text, d))
 		golden(t, name+".md", render(t, Markdown, d))
@@ -66,6 +66,7 @@ func thinned(d Data) Data {
 	d.Trials = append([]result.Trial{}, d.Trials...)
 	for i := range d.Trials {
 		d.Trials[i].Points, d.Trials[i].Histogram = d.Trials[i].Points[:3], d.Trials[i].Histogram[:3]
+		d.Trials[i].Samples = d.Trials[i].Samples[:min(2, len(d.Trials[i].Samples))]
 	}
 	return d
 }
@@ -175,12 +176,14 @@ func TestFormat(t *testing.T) {
 }
 
 func TestHostileTextStaysText(t *testing.T) {
-	html := string(render(t, HTML, hostile()))
-	if strings.Contains(html, "<img") || strings.Count(html, "</script>") != 3 {
-		t.Error("a value broke out of the page")
-	}
-	if md := string(render(t, Markdown, hostile())); strings.Contains(withoutCode(md), "<img") {
-		t.Error("a value broke out of the Markdown")
+	for name, d := range map[string]Data{"tune": hostile(), "compare": hostileCompare()} {
+		html := string(render(t, HTML, d))
+		if strings.Contains(html, "<img") || strings.Count(html, "</script>") != 3 {
+			t.Errorf("%s: a value broke out of the page", name)
+		}
+		if md := string(render(t, Markdown, d)); strings.Contains(withoutCode(md), "<img") {
+			t.Errorf("%s: a value broke out of the Markdown", name)
+		}
 	}
 }
 

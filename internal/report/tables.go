@@ -56,9 +56,23 @@ func trialTable(d Data) table {
 	for i, x := range d.Trials {
 		l := x.Latency
 		t = t.add(labels[i], number(x.TPS), number(x.QPS), number(l.Min), number(l.Avg), number(l.P50), number(l.P95), number(l.P99),
-			number(l.Max), number(x.StdDevTPS), integer(x.Errors), integer(x.Reconnects), strconv.Itoa(x.Stalls), number(x.Seconds), gates(x))
+			number(l.Max), deviation(x), integer(x.Errors), integer(x.Reconnects), strconv.Itoa(x.Stalls), number(x.Seconds), gates(x))
 	}
 	return t
+}
+
+// deviation is that of the measured seconds: none of fewer than two.
+func deviation(t result.Trial) string {
+	seconds := 0
+	for _, p := range t.Points {
+		if !p.Warm {
+			seconds++
+		}
+	}
+	if t.StdDevTPS == 0 && seconds < 2 {
+		return none
+	}
+	return number(t.StdDevTPS)
 }
 
 func gates(t result.Trial) string {
@@ -68,11 +82,12 @@ func gates(t result.Trial) string {
 	return "hold"
 }
 
-// trialLabels names the runs by what differs between them: the arm, the threads, the repeat.
+// trialLabels names the runs by what differs between them: the arm, the workload, the threads, the rate, the repeat.
 func trialLabels(d Data) []string {
-	arms, threads, blocks := map[string]bool{}, map[int]bool{}, map[int]bool{}
+	arms, names, threads, blocks, rates := map[string]bool{}, map[string]bool{}, map[int]bool{}, map[int]bool{}, map[float64]bool{}
 	for _, t := range d.Trials {
-		arms[t.Arm], threads[t.Workload.Threads], blocks[t.Block] = true, true, true
+		w := t.Workload
+		arms[t.Arm], names[w.Name], threads[w.Threads], blocks[t.Block], rates[w.Rate] = true, true, true, true, true
 	}
 	labels := make([]string, len(d.Trials))
 	for i, t := range d.Trials {
@@ -80,8 +95,17 @@ func trialLabels(d Data) []string {
 		if len(arms) > 1 || len(threads) < 2 {
 			parts = append(parts, t.Arm)
 		}
+		if t.Twin {
+			parts = append(parts, "twin")
+		}
+		if len(names) > 1 {
+			parts = append(parts, t.Workload.Name)
+		}
 		if len(threads) > 1 {
 			parts = append(parts, plural(t.Workload.Threads, "thread"))
+		}
+		if len(rates) > 1 {
+			parts = append(parts, rate(t.Workload))
 		}
 		if len(blocks) > 1 {
 			parts = append(parts, fmt.Sprintf("run %d", t.Block))
@@ -89,6 +113,13 @@ func trialLabels(d Data) []string {
 		labels[i] = strings.Join(parts, ", ")
 	}
 	return labels
+}
+
+func rate(w result.Workload) string {
+	if w.Rate == 0 {
+		return "closed loop"
+	}
+	return trimmed(w.Rate, 2) + "/s offered"
 }
 
 // change is one effective variable that differs between the control and the best arm.
@@ -208,11 +239,13 @@ func methodTable(d Data) table {
 	for _, line := range describe(e.Workloads) {
 		t = t.add("workload", line)
 	}
-	t = t.add("load", "closed loop")
-	if d.Finish != nil {
-		t = t.add("time", utilisation(*d.Finish))
+	for _, line := range loop(d) {
+		t = t.add("load", line)
 	}
-	return t
+	if compared(d) {
+		t = t.add("order", order(d))
+	}
+	return t.add("time", utilisation(d.Finish)).add("sampling", sampling(d.Trials))
 }
 
 func target(e result.Experiment) string {
@@ -222,7 +255,10 @@ func target(e result.Experiment) string {
 	return e.Target
 }
 
-func utilisation(f result.Finish) string {
+func utilisation(f *result.Finish) string {
+	if f == nil {
+		return "utilisation: not known before the experiment has ended"
+	}
 	s := fmt.Sprintf("%s, of which %s (%.0f %%) warming up and measuring", duration(f.WallSeconds), duration(f.MeasureSeconds), 100*f.Utilisation)
 	if f.GoldenSeconds > 0 {
 		s += "; before it the golden copy of the data, once: " + duration(f.GoldenSeconds)
@@ -233,23 +269,8 @@ func utilisation(f result.Finish) string {
 // gateTable says how often each gate held, and what was seen where it did not.
 func gateTable(trials []result.Trial) table {
 	t := table{"Gates: what had to hold for a run to count", []column{left("gate"), left("held"), left("seen")}, nil}
-	held, runs, seen := map[string]int{}, map[string]int{}, map[string]string{}
-	var names []string
-	for _, x := range trials {
-		for _, g := range x.Gates {
-			if runs[g.Name] == 0 {
-				names, seen[g.Name] = append(names, g.Name), g.Detail
-			}
-			runs[g.Name]++
-			if g.OK {
-				held[g.Name]++
-			} else {
-				seen[g.Name] = x.Arm + ": " + g.Detail
-			}
-		}
-	}
-	for _, name := range names {
-		t = t.add(name, fmt.Sprintf("%d of %s", held[name], plural(runs[name], "run")), seen[name])
+	for _, r := range gateRows(trials) {
+		t = t.add(r.Name, fmt.Sprintf("%d of %s", r.Held, plural(r.Runs, "run")), r.Evidence)
 	}
 	return t
 }

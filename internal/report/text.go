@@ -10,27 +10,74 @@ import (
 	"david/internal/stats"
 )
 
-// Text writes the report for a terminal: the ladder of a tune, the figures of a bench.
+// Text writes the report for a terminal: the ladder of a tune, the verdicts of a comparison, the figures of a bench.
 func Text(w io.Writer, d Data) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n\n%s\n", Headline(d), d.Experiment.ID)
+	say := line
+	if compared(d) || searched(d) {
+		say = paragraph
+	}
+	say(&b, Headline(d))
+	fmt.Fprintf(&b, "\n%s\n", d.Experiment.ID)
 	fmt.Fprintf(&b, "%s (%s), sysbench %s\n", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)
-	for _, line := range describe(d.Experiment.Workloads) {
-		fmt.Fprintln(&b, line)
+	for _, w := range describe(d.Experiment.Workloads) {
+		say(&b, w)
 	}
 	b.WriteString("\n")
-	if tuned(d) {
+	switch {
+	case tuned(d):
 		ladderText(&b, d)
-	} else {
+	case compared(d):
+		compareText(&b, d)
+	case searched(d):
+		sloTable(d).fit(&b)
+		b.WriteString("\n")
+	default:
 		benchText(&b, d)
 	}
-	for _, c := range caveats(d) {
-		fmt.Fprintln(&b, c)
-	}
-	if d.Finish != nil {
-		fmt.Fprintln(&b, utilisation(*d.Finish))
+	for _, c := range append(caveats(d), utilisation(d.Finish), "sampling: "+sampling(d.Trials)) {
+		say(&b, c)
 	}
 	return flush(w, &b)
+}
+
+func line(b *bytes.Buffer, s string) { b.WriteString(s + "\n") }
+
+// compareText tells the noise before the numbers, and after them what they cost and what speaks against them.
+func compareText(b *bytes.Buffer, d Data) {
+	list := comparisons(d)
+	for _, c := range list {
+		if len(list) > 1 {
+			paragraph(b, short(c.Workload))
+		}
+		paragraph(b, floor(c))
+		b.WriteString("\n")
+		armTable(c).fit(b)
+		b.WriteString("\n")
+		costTable(c).transpose().fit(b)
+		b.WriteString("\n")
+		for _, r := range compareRemarks(c) {
+			paragraph(b, r)
+		}
+		b.WriteString("\n")
+	}
+	for _, a := range d.Arms {
+		paragraph(b, armLine(a))
+	}
+	b.WriteString("\n")
+	gateTable(d.Trials).fit(b)
+	b.WriteString("\n")
+}
+
+func armLine(a result.Arm) string {
+	s := a.Name + ": " + a.Title
+	if len(a.Diff) > 0 {
+		s += "; " + differences(a)
+	}
+	if a.Caps != (result.Caps{}) {
+		s += "; capped at " + caps(a.Caps)
+	}
+	return s
 }
 
 func ladderText(b *bytes.Buffer, d Data) {
@@ -91,23 +138,52 @@ func live(a result.Arm, s mycnf.Setting) string {
 // Markdown writes the report for a page on a code host or a ticket.
 func Markdown(w io.Writer, d Data) error {
 	var b bytes.Buffer
-	e, rows := d.Experiment, stats.Ladder(d.Arms, d.Trials)
+	e := d.Experiment
 	fmt.Fprintf(&b, "# %s\n\n%s, %s, %s.\n\n", escape(Headline(d)), escape(e.ID), escape(serverName(e.Server)), escape(target(e)))
-	if tuned(d) {
-		section(&b, "The ladder", ladderTable(rows))
-		items(&b, remarks(rows))
-		if best, ok := bestRow(d, rows); ok && best.Verdict != stats.IsControl {
-			section(&b, "Configuration: control to "+best.Arm, changeTable(changes(d.Arms, best.Arm)))
-		}
+	switch {
+	case tuned(d):
+		ladderMarkdown(&b, d)
+	case compared(d):
+		compareMarkdown(&b, d)
+	case searched(d):
+		section(&b, "The rates tried", sloTable(d))
 	}
-	section(&b, "Runs", trialTable(d))
-	stepSections(&b, d.Arms)
+	section(&b, "Runs", runTable(d))
+	stepSections(&b, stepOr(d), d.Arms)
 	cnfSection(&b, d.Cnf)
 	section(&b, "Read with the numbers")
 	items(&b, caveats(d))
 	section(&b, "The machine", machineTable(d))
 	section(&b, "How it was measured", methodTable(d), gateTable(d.Trials))
 	return flush(w, &b)
+}
+
+func ladderMarkdown(b *bytes.Buffer, d Data) {
+	rows := stats.Ladder(d.Arms, d.Trials)
+	section(b, "The ladder", ladderTable(rows))
+	items(b, remarks(rows))
+	if best, ok := bestRow(d, rows); ok && best.Verdict != stats.IsControl {
+		section(b, "Configuration: control to "+best.Arm, changeTable(changes(d.Arms, best.Arm)))
+	}
+}
+
+func compareMarkdown(b *bytes.Buffer, d Data) {
+	for _, c := range comparisons(d) {
+		section(b, "Arms against the control: "+short(c.Workload))
+		fmt.Fprintf(b, "%s\n\n", escape(floor(c)))
+		armTable(c).markdown(b)
+		costTable(c).markdown(b)
+		items(b, compareRemarks(c))
+	}
+	section(b, "The arms", contentsTable(d))
+}
+
+// runTable shows every run, with what matters where runs stand in blocks.
+func runTable(d Data) table {
+	if compared(d) {
+		return blockTable(d)
+	}
+	return trialTable(d)
 }
 
 func section(b *bytes.Buffer, title string, tables ...table) {
@@ -117,12 +193,20 @@ func section(b *bytes.Buffer, title string, tables ...table) {
 	}
 }
 
-func stepSections(b *bytes.Buffer, arms []result.Arm) {
+func stepSections(b *bytes.Buffer, title string, arms []result.Arm) {
 	for _, a := range arms {
 		if len(a.Changes) > 0 {
-			section(b, "Step "+a.Name, settingTable(a))
+			section(b, title+" "+a.Name, settingTable(a))
 		}
 	}
+}
+
+// stepOr is what an arm is called: a tune's arms are steps.
+func stepOr(d Data) string {
+	if compared(d) {
+		return "Arm"
+	}
+	return "Step"
 }
 
 func cnfSection(b *bytes.Buffer, cnf string) {

@@ -203,8 +203,8 @@ type Bucket struct {
 	Count int64   `json:"count"`
 }
 
-// Point is one second of a trial. Second counts from the start of the threads; those up to the workload's Warmup are
-// marked Warm and are not part of the result.
+// Point is one second of a trial. Second counts from the start of the warm-up, and on through the measured run; those of
+// the warm-up are marked Warm and are not part of the result.
 type Point struct {
 	Second     int     `json:"second"`
 	Warm       bool    `json:"warm,omitempty"`

@@ -188,9 +188,12 @@ func suggestion(name string, known []string) string {
 
 // givenZero refuses a 0 that was written down where a missing key would mean a default.
 func givenZero(s Spec, lines map[string]int) error {
-	for key, zero := range map[string]bool{"blocks": s.Blocks == 0, "precision": s.Precision == 0, "budget": s.Budget == 0} {
-		if lines[key] > 0 && zero {
-			return wrong(key, "it must be more than 0; leave the key out for the default")
+	for _, v := range []struct {
+		key  string
+		zero bool
+	}{{"blocks", s.Blocks == 0}, {"precision", s.Precision == 0}, {"budget", s.Budget == 0}} {
+		if lines[v.key] > 0 && v.zero {
+			return wrong(v.key, "it must be more than 0; leave the key out for the default")
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ type NoiseFloor struct {
 	// SD is the standard deviation of one pair's log-ratio, about its known mean of 0.
 	SD float64 `json:"sd"`
 	// Floor is the smallest change of throughput that could be told from noise: 0.02 is 2 %. No gain below it is claimed.
+	// Without an A/A pair RestartNoise stands in, and a warning says so.
 	Floor    float64   `json:"floor"`
 	Ratios   []float64 `json:"ratios"` // of the pairs, in the order of the blocks
 	Warnings []string  `json:"warnings,omitempty"`
@@ -32,7 +33,7 @@ type Arm struct {
 	Title   string `json:"title"`
 	Trials  int    `json:"trials"`  // valid ones
 	Invalid int    `json:"invalid"` // those of which a gate failed, left out
-	// TPS is in transactions/s, the geometric mean of the trials; the latencies are of all their transactions together, in ms.
+	// TPS is in transactions/s, the geometric mean of the trials (of the blocks, where the control ran twice in some); the latencies are of all their transactions together, in ms.
 	TPS         float64  `json:"tps"`
 	TPSInterval Interval `json:"tps_interval"`
 	P95         float64  `json:"p95_ms"`

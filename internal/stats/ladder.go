@@ -60,15 +60,7 @@ type Row struct {
 // Ladder compares every arm with its base and with the control, in the order of arms. Trials count where all their gates
 // hold. Where several workloads were run, ratios are the geometric means of the ratios of each workload.
 func Ladder(arms []result.Arm, trials []result.Trial) []Row {
-	samples := make(map[string]*sample, len(arms))
-	for _, a := range arms {
-		samples[a.Name] = &sample{}
-	}
-	for _, t := range trials {
-		if s := samples[t.Arm]; s != nil {
-			s.add(t)
-		}
-	}
+	samples := collect(arms, trials)
 	rows := make([]Row, len(arms))
 	for i, a := range arms {
 		rows[i] = row(a, samples)
@@ -85,6 +77,20 @@ func Best(rows []Row) (Row, bool) {
 		}
 	}
 	return best, found
+}
+
+// collect sorts trials by their arm; each arm has a sample, an empty one where it was not run.
+func collect(arms []result.Arm, trials []result.Trial) map[string]*sample {
+	samples := make(map[string]*sample, len(arms))
+	for _, a := range arms {
+		samples[a.Name] = &sample{}
+	}
+	for _, t := range trials {
+		if s := samples[t.Arm]; s != nil {
+			s.add(t)
+		}
+	}
+	return samples
 }
 
 // sample is what the trials of one arm say.
@@ -113,16 +119,22 @@ func (s *sample) tps() []float64 {
 	return xs
 }
 
-// p95 of one trial is the trial's own; that of several is taken from all their transactions together, as percentiles
+func (s *sample) p95() float64 { return s.percentile(95, p95) }
+
+func tps(t result.Trial) float64 { return t.TPS }
+func p95(t result.Trial) float64 { return t.Latency.P95 }
+func p99(t result.Trial) float64 { return t.Latency.P99 }
+
+// percentile of one trial is the trial's own; that of several is taken from all their transactions together, as percentiles
 // cannot be averaged. Without histograms it is the worst of the trials.
-func (s *sample) p95() float64 {
+func (s *sample) percentile(p float64, own func(result.Trial) float64) float64 {
 	if len(s.valid) == 1 {
-		return s.valid[0].Latency.P95
+		return own(s.valid[0])
 	}
 	var histograms [][]result.Bucket
 	worst := 0.0
 	for _, t := range s.valid {
-		worst = max(worst, t.Latency.P95)
+		worst = max(worst, own(t))
 		if len(t.Histogram) > 0 {
 			histograms = append(histograms, t.Histogram)
 		}
@@ -130,7 +142,7 @@ func (s *sample) p95() float64 {
 	if len(histograms) < len(s.valid) {
 		return worst
 	}
-	return Percentile(Merge(histograms...), 95)
+	return Percentile(Merge(histograms...), p)
 }
 
 func (s *sample) unsafe() string {
@@ -202,6 +214,12 @@ func warnings(s *sample) []string {
 		tps := s.tps()
 		list = append(list, fmt.Sprintf("%d runs, %.2f to %.2f transactions/s, no interval", n, slices.Min(tps), slices.Max(tps)))
 	}
+	return append(list, s.doubts()...)
+}
+
+// doubts are the warnings that do not depend on what the sample is compared with.
+func (s *sample) doubts() []string {
+	var list []string
 	if n := len(s.invalid); n > 0 {
 		list = append(list, fmt.Sprintf("left out %d invalid of %d runs: %s", n, n+len(s.valid), s.invalid[0]))
 	}

@@ -14,21 +14,20 @@ import (
 
 // Output is what sysbench printed.
 type Output struct {
+	OpenLoop   bool           // the run has a rate: a line on the queue follows that of each interval
 	Started    bool           // "Threads started!" was printed: all threads are connected
 	Points     []result.Point // one a report interval; Warm is not set
-	Checkpoint *Summary       // of the last checkpoint
 	Final      *Summary       // nil where sysbench did not come to its end
 	Histogram  []result.Bucket
 	Fatal      []string // what followed "FATAL: ", repetitions left out
 	Unfinished int64    // transactions cut off by a forced shutdown
-	MaxQueue   int64    // longest queue of a run with a rate
 }
 
 // Summary is a block of "SQL statistics" and what follows it. Rates are per second, latencies in ms.
 type Summary struct {
 	Transactions, Queries, Errors, Reconnects int64
 	TPS, QPS                                  float64
-	Seconds                                   float64 // "total time", from the start of the threads even after a checkpoint
+	Seconds                                   float64 // "total time", from the start of the threads
 	Events                                    int64
 	Min, Avg, Max, Percentile                 float64
 	PercentileRank                            int // 95
@@ -36,10 +35,9 @@ type Summary struct {
 
 // Parser reads sysbench's output line by line. The zero value is ready to use.
 type Parser struct {
-	out        Output
-	open       *Summary // the block being read
-	checkpoint bool     // the next block is a checkpoint's
-	histogram  bool     // reading rows of the histogram
+	out       Output
+	open      *Summary // the block being read
+	histogram bool     // reading rows of the histogram
 }
 
 // Output returns what was read so far.
@@ -63,14 +61,17 @@ func Parse(r io.Reader) (Output, error) {
 	}
 }
 
-// Line reads one line without its newline and returns the point it holds, if any. It is an error when a line begins as
-// one that carries figures but does not go on so.
+// Line reads one line without its newline and returns the point it completes, if any: with a rate that is the second
+// line of an interval, which tells of the queue. It is an error when a line begins as one that carries figures but does
+// not go on so.
 func (p *Parser) Line(line string) (*result.Point, error) {
 	switch {
 	case strings.HasPrefix(line, "[ "):
 		return p.interval(line)
 	case strings.HasPrefix(line, "FATAL: "):
 		p.fatal(strings.TrimPrefix(line, "FATAL: "))
+	case strings.HasPrefix(line, "Target transaction rate: "):
+		p.out.OpenLoop = true
 	case line == "Threads started!":
 		p.out.Started = true
 	case strings.HasPrefix(line, "Latency histogram"):
@@ -100,46 +101,44 @@ func (p *Parser) fatal(message string) {
 func (p *Parser) begin() {
 	p.histogram = false
 	p.open = new(Summary)
-	if p.checkpoint {
-		p.out.Checkpoint = p.open
-	} else {
-		p.out.Final = p.open
-	}
-	p.checkpoint = false
+	p.out.Final = p.open
 }
 
 // interval reads what begins with "[ 5s ] ".
 func (p *Parser) interval(line string) (*result.Point, error) {
-	second, rest, ok := strings.Cut(strings.TrimPrefix(line, "[ "), "s ] ")
-	if !ok {
+	word, rest, ok := strings.Cut(strings.TrimPrefix(line, "[ "), "s ] ")
+	second, err := strconv.Atoi(word)
+	if !ok || err != nil || second < 0 {
 		return nil, unreadable(line)
 	}
-	switch {
-	case rest == "Checkpoint report:":
-		p.checkpoint = true
-		return nil, nil
-	case strings.HasPrefix(rest, "queue length: "):
-		return nil, p.queue(line, rest)
+	if queue, ok := strings.CutPrefix(rest, "queue length: "); ok {
+		return p.queue(line, queue, second)
 	}
 	point, err := point(line, rest)
 	if err != nil {
 		return nil, err
 	}
-	if point.Second, err = strconv.Atoi(second); err != nil || point.Second < 0 {
-		return nil, unreadable(line)
-	}
+	point.Second = second
 	p.out.Points = append(p.out.Points, point)
+	if p.out.OpenLoop { // not complete before its queue is read
+		return nil, nil
+	}
 	return &point, nil
 }
 
-func (p *Parser) queue(line, rest string) error {
-	length, _, _ := strings.Cut(strings.TrimPrefix(rest, "queue length: "), ",")
-	var n int64
-	if err := number(line, length, &n); err != nil {
-		return err
+// queue reads "N, concurrency: M", which sysbench prints after the other figures of the same second.
+func (p *Parser) queue(line, rest string, second int) (*result.Point, error) {
+	last := len(p.out.Points) - 1
+	length, busy, ok := strings.Cut(rest, ", concurrency: ")
+	if !ok || last < 0 || p.out.Points[last].Second != second {
+		return nil, unreadable(line)
 	}
-	p.out.MaxQueue = max(p.out.MaxQueue, n)
-	return nil
+	point := &p.out.Points[last]
+	if err := errors.Join(number(line, length, &point.Queue), number(line, busy, &point.Busy)); err != nil {
+		return nil, err
+	}
+	complete := *point
+	return &complete, nil
 }
 
 // point reads "thds: 4 tps: T qps: Q (r/w/o: a/b/c) lat (ms,95%): x err/s: e reconn/s: r".

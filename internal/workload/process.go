@@ -20,9 +20,13 @@ type patience struct{ quiet, total time.Duration }
 // lastGasp is how long a process has between SIGTERM and SIGKILL.
 const lastGasp = 2 * time.Second
 
+// errEnough is what onLine returns when nothing more is wanted of the process: it is stopped, which is no failure.
+var errEnough = errors.New("enough")
+
 // supervise runs a process to its end and hands onLine every line it prints, without the newline. It stops the process when ctx
-// ends, patience runs out or onLine fails, and says which. The error is the process's exit status otherwise.
-func supervise(ctx context.Context, cmd *exec.Cmd, p patience, onLine func(string) error) error {
+// ends, patience runs out or onLine fails, and says which. The error is the process's exit status otherwise. onStart
+// gets the pid.
+func supervise(ctx context.Context, cmd *exec.Cmd, p patience, onStart func(pid int), onLine func(string) error) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot start %s: %w", cmd.Path, err)
@@ -37,11 +41,12 @@ func supervise(ctx context.Context, cmd *exec.Cmd, p patience, onLine func(strin
 	if err != nil {
 		return fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
-	reason := watch(ctx, cmd.Process, readLines(r), p, onLine)
-	if err := <-exited; reason == nil {
-		return err
+	onStart(cmd.Process.Pid)
+	stopped, err := watch(ctx, cmd.Process, readLines(r), p, onLine)
+	if status := <-exited; !stopped {
+		return status
 	}
-	return reason
+	return err
 }
 
 // launch starts the process and waits for it, all on one thread: the kernel sends the parent-death signal when the
@@ -75,8 +80,9 @@ func readLines(r io.Reader) <-chan string {
 	return lines
 }
 
-// watch passes lines on until the output ends, and returns why the process had to be stopped, nil if it had not.
-func watch(ctx context.Context, process *os.Process, lines <-chan string, p patience, onLine func(string) error) error {
+// watch passes lines on until the output ends, and returns whether the process was stopped before, and why if that is a
+// failure.
+func watch(ctx context.Context, process *os.Process, lines <-chan string, p patience, onLine func(string) error) (stopped bool, err error) {
 	quiet, total := time.NewTimer(p.quiet), time.NewTimer(p.total)
 	defer quiet.Stop()
 	defer total.Stop()
@@ -85,7 +91,7 @@ func watch(ctx context.Context, process *os.Process, lines <-chan string, p pati
 		select {
 		case line, more := <-lines:
 			if !more {
-				return nil
+				return false, nil
 			}
 			quiet.Reset(p.quiet)
 			reason = passOn(line, onLine)
@@ -96,8 +102,11 @@ func watch(ctx context.Context, process *os.Process, lines <-chan string, p pati
 		case <-total.C:
 			reason = fmt.Errorf("it had not ended after %s and was stopped; the server may hang", p.total)
 		}
+		if errors.Is(reason, errEnough) {
+			return true, stop(process, lines, onLine)
+		}
 		if reason != nil {
-			return errors.Join(reason, stop(process, lines, onLine))
+			return true, errors.Join(reason, stop(process, lines, onLine))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,10 +21,14 @@ import (
 // startup is how long connecting all threads and preparing their statements may take on top of a run's time.
 const startup = time.Minute
 
-// Run runs a workload once and returns what it measured: the trial's workload, start, figures, histogram and points, the
-// rest is the caller's. onPoint, which may be nil, gets every second as it is printed, the warm-up's too. The error
-// matches mysqld's kinds (ErrAccess, ErrUnreachable, ...) where the server was the cause; the points up to then are
-// returned with it.
+// ErrQueueFull says that with a rate more transactions came than the server got done, until sysbench had 131,072 waiting,
+// as many as it can hold (MAX_QUEUE_LEN), and gave up without its statistics.
+var ErrQueueFull = errors.New("transactions arrive faster than they are done, until sysbench cannot hold those that wait; ask for a lower rate")
+
+// Run measures a workload once, without warming up (see Warm), and returns what it measured: the trial's workload, start,
+// figures, histogram and points, the rest is the caller's. onPoint, which may be nil, gets every second as it is
+// printed. The error matches mysqld's kinds (ErrAccess, ErrUnreachable, ...) where the server was the cause, and
+// ErrQueueFull; the points up to then are returned with it.
 func Run(ctx context.Context, t Target, w result.Workload, onPoint func(result.Point)) (result.Trial, error) {
 	trial := result.Trial{Schema: result.Schema, Workload: w}
 	if err := Validate(w); err != nil {
@@ -33,7 +38,6 @@ func Run(ctx context.Context, t Target, w result.Workload, onPoint func(result.P
 	onLine := func(line string) error {
 		point, err := p.Line(line)
 		if point != nil && onPoint != nil {
-			point.Warm = point.Second <= w.Warmup
 			onPoint(*point)
 		}
 		if trial.Started.IsZero() && p.out.Started {
@@ -41,16 +45,20 @@ func Run(ctx context.Context, t Target, w result.Workload, onPoint func(result.P
 		}
 		return err
 	}
-	limit := patience{quiet: orMinute(t.Quiet), total: startup + time.Duration(w.Warmup+w.Seconds)*time.Second + orMinute(t.Grace)}
-	err := t.execute(ctx, append(runArgs(t.Addr, w), "run"), limit, onLine)
+	err := t.execute(ctx, runArgs(t.Addr, w, w.Seconds), t.patience(w.Seconds), onLine)
 	fill(&trial, p.Output())
 	if err == nil {
-		err = check(p.Output(), w)
+		err = check(p.Output())
 	}
 	if err = explain(err, p.Output()); err != nil {
 		return trial, fmt.Errorf("cannot run %s on %s: %w", w.Name, t.Addr, err)
 	}
 	return trial, nil
+}
+
+// patience bounds a run of that many seconds.
+func (t Target) patience(seconds int) patience {
+	return patience{quiet: orMinute(t.Quiet), total: startup + time.Duration(seconds)*time.Second + orMinute(t.Grace)}
 }
 
 func orMinute(d time.Duration) time.Duration {
@@ -78,9 +86,18 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 	if err := log.line("# " + strings.Join(cmd.Args, " ")); err != nil {
 		return err
 	}
-	return supervise(ctx, cmd, limit, func(line string) error {
-		return errors.Join(log.line(line), onLine(line))
+	return supervise(ctx, cmd, limit, t.started, func(line string) error {
+		if err := log.line(line); err != nil {
+			return err
+		}
+		return onLine(line)
 	})
+}
+
+func (t Target) started(pid int) {
+	if t.Started != nil {
+		t.Started(pid)
+	}
 }
 
 // runLog is the file that keeps what sysbench prints. Lines are written at once, so they outlive david, and synced at
@@ -117,11 +134,11 @@ func (l runLog) Close() error {
 }
 
 // check makes sure the output is that of a whole run.
-func check(o Output, w result.Workload) error {
+func check(o Output) error {
 	switch {
 	case len(o.Fatal) > 0:
 		return errors.New("sysbench gave up")
-	case o.Final == nil || w.Warmup > 0 && o.Checkpoint == nil:
+	case o.Final == nil:
 		return errors.New("sysbench ended without its statistics")
 	case o.Final.Events > 0 && len(o.Histogram) == 0:
 		return errors.New("sysbench ended without its histogram")
@@ -129,22 +146,15 @@ func check(o Output, w result.Workload) error {
 	return nil
 }
 
-// fill turns an output into a trial's figures. The final statistics and the histogram cover the time since the checkpoint, but
-// their "total time" runs from the start, hence the subtraction.
+// fill turns an output into a trial's figures.
 func fill(t *result.Trial, o Output) {
 	t.Points = o.Points
-	for i := range t.Points {
-		t.Points[i].Warm = t.Points[i].Second <= t.Workload.Warmup
-	}
 	t.StdDevTPS, t.Stalls = spread(t.Points)
 	if o.Final == nil {
 		return
 	}
 	s := o.Final
 	t.Seconds = s.Seconds
-	if o.Checkpoint != nil {
-		t.Seconds = math.Round((s.Seconds-o.Checkpoint.Seconds)*1e4) / 1e4 // sysbench prints four decimals
-	}
 	t.TPS, t.QPS = s.TPS, s.QPS
 	t.Transactions, t.Queries, t.Errors, t.Reconnects = s.Transactions, s.Queries, s.Errors, s.Reconnects
 	t.Histogram = o.Histogram
@@ -160,14 +170,11 @@ func latency(s *Summary, histogram []result.Bucket) result.Latency {
 	return result.Latency{Min: s.Min, Avg: s.Avg, P50: at(50), P95: at(95), P99: at(99), Max: s.Max}
 }
 
-// spread returns the sample standard deviation of transactions/s over the measured seconds, and how many of them saw
-// no transaction. Latency 0.00 is no sign of that: the second that ends at a checkpoint prints it too.
+// spread returns the sample standard deviation of transactions/s over the seconds, and how many of them saw no
+// transaction.
 func spread(points []result.Point) (stddev float64, stalls int) {
 	var tps []float64
 	for _, p := range points {
-		if p.Warm {
-			continue
-		}
 		tps = append(tps, p.TPS)
 		if p.TPS == 0 {
 			stalls++
@@ -180,6 +187,9 @@ func spread(points []result.Point) (stddev float64, stalls int) {
 func explain(err error, o Output) error {
 	if err == nil || len(o.Fatal) == 0 {
 		return err
+	}
+	if slices.ContainsFunc(o.Fatal, func(f string) bool { return strings.Contains(f, "event queue is full") }) {
+		return fmt.Errorf("%w: %w", err, ErrQueueFull)
 	}
 	number, said := blame(o.Fatal)
 	err = fmt.Errorf("%w: %s", err, said)

@@ -57,7 +57,8 @@ func TestServer(t *testing.T) {
 			name string
 			test func(*testing.T, *testserver.Server)
 		}{
-			{"schema", testSchema}, {"prepare", testPrepare}, {"every workload", testEveryWorkload}, {"run", testRun}, {"TLS", testTLS},
+			{"schema", testSchema}, {"prepare", testPrepare}, {"every workload", testEveryWorkload}, {"run", testRun}, {"warm", testWarm}, {"rate", testRate},
+			{"counts", testCounts}, {"count rows", testCountRows}, {"TLS", testTLS},
 			{"failures", testFailures}, {"cancel", testCancel}, {"hang", testHang}, {"parent death", testParentDeath}, {"death", testDeath},
 		} {
 			t.Run(c.name, func(t *testing.T) { c.test(t, s) })
@@ -193,6 +194,8 @@ func testEveryWorkload(t *testing.T, s *testserver.Server) {
 
 func testRun(t *testing.T, s *testserver.Server) {
 	tgt := target(t, s.Socket("david"))
+	pid := 0
+	tgt.Started = func(p int) { pid = p }
 	var live []result.Point
 	shown := ""
 	trial, err := workload.Run(context.Background(), tgt, small("oltp_read_write"), func(p result.Point) {
@@ -205,7 +208,10 @@ func testRun(t *testing.T, s *testserver.Server) {
 	if shown == "" || strings.Contains(shown, testserver.Password) {
 		t.Errorf("sysbench's arguments are %q", shown)
 	}
-	if len(live) < 2 || !live[0].Warm || live[len(live)-1].Warm || len(trial.Points) != len(live) || trial.Points[0] != live[0] {
+	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); pid == 0 || err == nil {
+		t.Errorf("pid %d is %q: want sysbench's, gone by now", pid, name)
+	}
+	if len(live) < 2 || live[0].Second != 1 || live[0].Warm || len(trial.Points) != len(live) || trial.Points[0] != live[0] {
 		t.Errorf("points %+v, live %+v", trial.Points, live)
 	}
 	l := trial.Latency
@@ -229,6 +235,130 @@ func testRun(t *testing.T, s *testserver.Server) {
 	if out, err := workload.Parse(strings.NewReader(string(log))); err != nil || out.Final.TPS != trial.TPS {
 		t.Errorf("the log reads differently: %+v, %v", out.Final, err)
 	}
+}
+
+func testWarm(t *testing.T, s *testserver.Server) {
+	ctx := context.Background()
+	w := small("oltp_read_write")
+	w.Warmup = 2
+	points, seconds, settled, err := workload.Warm(ctx, target(t, s.Socket("david")), w, nil, nil)
+	if err != nil || settled || len(points) != 2 || seconds < 1.5 || points[0].Second != 1 || !points[0].Warm || !points[1].Warm {
+		t.Errorf("the whole time: %d points, %v s, settled %v, %v", len(points), seconds, settled, err)
+	}
+	w.Warmup = 600
+	pid, seen, live := 0, 0, 0
+	tgt := target(t, s.Socket("david"))
+	tgt.Started = func(p int) { pid = p }
+	points, seconds, settled, err = workload.Warm(ctx, tgt, w, func(p []result.Point) bool { seen++; return len(p) == 3 }, func(result.Point) { live++ })
+	if err != nil || !settled || len(points) != 3 || seen != 3 || live != 3 || seconds < 2.5 || seconds > 60 {
+		t.Errorf("until it settles: %d points (%d asked, %d live), %v s, settled %v, %v", len(points), seen, live, seconds, settled, err)
+	}
+	if pid == 0 || len(sysbenches(t)) > 0 {
+		t.Errorf("started %d, left running %v", pid, sysbenches(t))
+	}
+	w.Warmup = 0
+	if points, seconds, settled, err := workload.Warm(ctx, workload.Target{}, w, nil, nil); points != nil || seconds != 0 || settled || err != nil {
+		t.Errorf("no warm-up: %v, %v s, %v, %v", points, seconds, settled, err)
+	}
+	w.Warmup = 600
+	cancelled, cancel := context.WithCancel(ctx)
+	points, _, _, err = workload.Warm(cancelled, target(t, s.Socket("david")), w, nil, func(result.Point) { cancel() })
+	if !errors.Is(err, context.Canceled) || len(points) != 1 {
+		t.Errorf("cancelled: %d points, %v", len(points), err)
+	}
+	w.Tables = 3
+	if _, _, _, err = workload.Warm(ctx, target(t, s.Socket("david")), w, nil, nil); err == nil || !strings.Contains(err.Error(), "sbtest3") {
+		t.Errorf("a missing table gives %v", err)
+	}
+}
+
+// testRate runs at a rate the server keeps up with, and at one it cannot.
+func testRate(t *testing.T, s *testserver.Server) {
+	ctx := context.Background()
+	w := small("oltp_point_select")
+	w.Threads, w.Seconds, w.Rate = 8, 3, 100
+	trial, err := workload.Run(ctx, target(t, s.Socket("david")), w, nil)
+	if err != nil || trial.TPS < 70 || trial.TPS > 130 { // 300 arrivals, Poisson: 5 standard deviations
+		t.Errorf("%v transactions/s of 100, %v", trial.TPS, err)
+	}
+	w.Threads, w.Seconds, w.Rate = 1, 60, 500_000
+	var live []result.Point
+	trial, err = workload.Run(ctx, target(t, s.Socket("david")), w, func(p result.Point) { live = append(live, p) })
+	if !errors.Is(err, workload.ErrQueueFull) || len(trial.Points) != len(live) {
+		t.Errorf("%d points, %d live, %v", len(trial.Points), len(live), err)
+	}
+}
+
+// counters are what Counts is held against.
+func counters(t *testing.T, c *mysqld.Conn) (commits, questions float64) {
+	t.Helper()
+	status, err := c.Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := mysqld.Counters(status)
+	return all["com_commit"], all["questions"]
+}
+
+// testCounts holds sysbench's summary against the server's counters, also where transactions fail.
+func testCounts(t *testing.T, s *testserver.Server) {
+	c := s.Open()
+	check := func(w result.Workload) {
+		t.Helper()
+		commits, questions := counters(t, c)
+		trial, err := workload.Run(context.Background(), target(t, s.Socket("david")), w, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, asked := counters(t, c)
+		commits, questions = after-commits, asked-questions
+		wantCommits, wantQuestions, ok := workload.Counts(w, trial)
+		t.Logf("%s: %v commits of %d, %v questions of %d, %d errors", w.Name, commits, wantCommits, questions, wantQuestions, trial.Errors)
+		if off := math.Abs(questions/float64(wantQuestions) - 1); off > 0.01 {
+			t.Errorf("%s: %v questions, sysbench %d", w.Name, questions, wantQuestions)
+		}
+		if off := math.Abs(commits/float64(wantCommits) - 1); ok && off > 0.01 || !ok && commits > 0 {
+			t.Errorf("%s: %v commits, sysbench %d (%v)", w.Name, commits, wantCommits, ok)
+		}
+	}
+	for _, name := range workload.Names() {
+		w := small(name)
+		w.Seconds = 1
+		check(w)
+	}
+	s.Exec("CREATE DATABASE hot")
+	defer s.Exec("DROP DATABASE hot")
+	w := small("oltp_write_only")
+	w.Database, w.Tables, w.TableSize, w.Threads = "hot", 1, 50, 8
+	if err := workload.Prepare(context.Background(), target(t, s.Socket("david")), w, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(w) // deadlocks
+}
+
+func testCountRows(t *testing.T, s *testserver.Server) {
+	ctx := context.Background()
+	c := s.Open()
+	w := small("oltp_read_write")
+	if n, err := workload.CountRows(ctx, c, w, 1, time.Minute); n != 2 || err != nil {
+		t.Errorf("%d tables, %v", n, err)
+	}
+	seen := map[int]bool{}
+	s.Exec("DELETE FROM sbtest.sbtest2 WHERE id = 7")
+	for seed := range uint64(20) {
+		n, err := workload.CountRows(ctx, c, w, seed, 0) // time for one
+		if err != nil && (n != 0 || !errors.Is(err, workload.ErrRows) || !strings.Contains(err.Error(), "sbtest2 holds 999 rows instead of 1000")) || err == nil && n != 1 {
+			t.Errorf("%d tables, %v", n, err)
+		}
+		seen[n] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("the order is always the same: %v", seen)
+	}
+	if _, err := workload.CountRows(ctx, c, w, 1, time.Minute); !errors.Is(err, workload.ErrRows) {
+		t.Errorf("got %v", err)
+	}
+	s.Exec("INSERT INTO sbtest.sbtest2 (id, k, c, pad) VALUES (7, 1, '', '')")
 }
 
 // secretsShown returns the arguments of this process's sysbench children.

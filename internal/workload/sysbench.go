@@ -48,6 +48,8 @@ type Target struct {
 	// Quiet is how long sysbench may print nothing, and Grace how long it may go on after its time is up, before it is
 	// stopped. Zero means a minute.
 	Quiet, Grace time.Duration
+	// Started, which may be nil, is called with the pid of every sysbench as soon as it runs.
+	Started func(pid int)
 }
 
 // preparedLimit is the default of max_prepared_stmt_count, in MySQL and MariaDB alike.
@@ -88,19 +90,18 @@ func hostPort(address string) (host, port string) {
 	return host, port
 }
 
-// runArgs are the options of a run. One process does warm-up and measurement: at the checkpoint after the warm-up
-// sysbench starts its counters and then its histogram again, so its last statistics cover the measured time alone (the two
-// differ by the few transactions that ended in between).
-func runArgs(a mysqld.Addr, w result.Workload) []string {
+// runArgs are the options of a run that long. sysbench reads the rate as a whole number; with one, it takes the latency
+// of a transaction from its arrival, the time in the queue included.
+func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 	args := append(dataArgs(a, w), find(w.Name).options...)
 	args = append(args,
-		fmt.Sprintf("--threads=%d", w.Threads), fmt.Sprintf("--time=%d", w.Warmup+w.Seconds), "--events=0",
+		fmt.Sprintf("--threads=%d", w.Threads), fmt.Sprintf("--time=%d", seconds), "--events=0",
 		"--report-interval=1", "--histogram=on", "--percentile=95",
 		"--mysql-ignore-errors=1213,1020,1205", "--db-ps-mode="+psMode(w))
-	if w.Warmup > 0 {
-		args = append(args, fmt.Sprintf("--report-checkpoints=%d", w.Warmup))
+	if w.Rate > 0 {
+		args = append(args, fmt.Sprintf("--rate=%.0f", w.Rate))
 	}
-	return args
+	return append(args, "run")
 }
 
 // environment is all sysbench gets to see of david's environment, and the password: the client library reads

@@ -1,7 +1,8 @@
 // Package workload drives sysbench 1.0.20: it loads the tables, runs a workload against a server and turns what sysbench
 // prints into a result.
 //
-// The steps: Find the program, Validate what is asked, Prepare the tables and VerifyRows, then Run as often as wanted. On
+// The steps: Find the program, Validate what is asked, Prepare the tables and VerifyRows, then Warm and Run as often as
+// wanted; Counts and CountRows hold what came of it against the server and its tables. On
 // a server that is not david's own, Inspect, CreateSchema and DropSchema keep david away from schemas it did not create.
 // Parse alone reads recorded output.
 package workload
@@ -62,9 +63,12 @@ const (
 	maxTables  = 100_000
 	maxThreads = 100_000
 	maxSeconds = 24 * 3600
+	maxRate    = 1_000_000
 )
 
-// Validate refuses a workload sysbench or the server could not run, and names the nearest word for a misspelt one.
+// Validate refuses a workload sysbench or the server could not run, and names the nearest word for a misspelt one. A rate
+// must be whole, as sysbench reads no other. Threads are the most transactions that can be in work at a time: with a rate give
+// plenty (rate times the longest latency that matters), or what waits for a thread measures sysbench and not the server.
 func Validate(w result.Workload) error {
 	if err := oneOf("workload", w.Name, Names()); err != nil {
 		return err
@@ -87,7 +91,18 @@ func Validate(w result.Workload) error {
 			return fmt.Errorf("cannot run %s with %d %s: give %d to %d", w.Name, l.value, l.what, l.min, l.max)
 		}
 	}
+	if err := validateRate(w.Rate); err != nil {
+		return err
+	}
 	return validateSchema(w.Database)
+}
+
+// validateRate refuses what is not 0 or a whole number that sysbench keeps up with; NaN is none.
+func validateRate(rate float64) error {
+	if rate >= 0 && rate <= maxRate && rate == math.Trunc(rate) {
+		return nil
+	}
+	return fmt.Errorf("cannot run at a rate of %v transactions/s: give a whole number of 1 to %d, or 0 for a closed loop", rate, maxRate)
 }
 
 // validateSchema refuses names the server does not take and the server's own schemas.

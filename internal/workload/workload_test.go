@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -79,8 +80,8 @@ func TestPreparedStatementsStayBelowTheLimit(t *testing.T) {
 
 func TestRunArgs(t *testing.T) {
 	a := mysqld.Addr{Network: "tcp", Address: "localhost:3307", User: "u", Password: "s3cret"}
-	args := runArgs(a, small("balanced"))
-	for _, want := range []string{"--mysql-host=127.0.0.1", "--mysql-port=3307", "--time=3", "--report-checkpoints=1", "--rand-type=uniform", "--percentile=95"} {
+	args := runArgs(a, small("balanced"), 2)
+	for _, want := range []string{"--mysql-host=127.0.0.1", "--mysql-port=3307", "--time=2", "--rand-type=uniform", "--percentile=95"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("no %s in %q", want, args)
 		}
@@ -88,9 +89,28 @@ func TestRunArgs(t *testing.T) {
 	if strings.Contains(strings.Join(args, " "), "s3cret") {
 		t.Errorf("the password is in %q", args)
 	}
+	if strings.Contains(strings.Join(args, " "), "--rate") {
+		t.Errorf("a rate in a closed loop: %q", args)
+	}
 	w := small("balanced")
-	w.Warmup = 0
-	if strings.Contains(strings.Join(runArgs(a, w), " "), "checkpoints") {
-		t.Error("a checkpoint without warm-up")
+	w.Rate = 1e6
+	if args := runArgs(a, w, 2); !slices.Contains(args, "--rate=1000000") {
+		t.Errorf("no rate in %q", args)
+	}
+}
+
+func TestValidateRate(t *testing.T) {
+	w := small("oltp_read_write")
+	for _, rate := range []float64{0, 1, 250, 1_000_000} {
+		w.Rate = rate
+		if err := Validate(w); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, rate := range []float64{-1, 0.5, 10.7, 1_000_001, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		w.Rate = rate
+		if err := Validate(w); err == nil || !strings.Contains(err.Error(), "closed loop") {
+			t.Errorf("%v: %v", rate, err)
+		}
 	}
 }

@@ -10,12 +10,20 @@
   const labelOf = i => boxes[i].parentElement.textContent;
   const shown = () => boxes.filter(b => b.checked).map(b => Number(b.value));
   const tune = doc.ladder.length > 0;
+  const compared = doc.comparisons.length > 0;
   const best = doc.finish?.best ?? doc.ladder.findLast(r => r.kept)?.arm ?? 'control';
 
   // Series differ by colour and by dash, so that neither alone has to tell them apart.
   const dashes = [[], [9, 4], [2, 3], [9, 3, 2, 3]];
+  // An arm of a comparison keeps its colour in every chart; its later blocks differ by their dash.
+  function armLook(name, dash = []) {
+    if (name === doc.comparisons[0].control) return {series: 's0', dash, width: 1.75};
+    const n = doc.arms.filter(a => a.name !== doc.comparisons[0].control).findIndex(a => a.name === name);
+    return {series: 's' + (1 + n % 6), dash: n < 6 ? dash : dashes[1], width: 2};
+  }
   function look(i) {
-    const arm = doc.trials[i].arm;
+    const {arm, block, twin} = doc.trials[i];
+    if (compared) return armLook(arm, dashes[((block ?? 1) - 1 + (twin ? 1 : 0)) % 4]);
     if (tune && arm === best && best !== 'control') return {series: 's1', dash: [], width: 2.25};
     if (tune && arm === 'control') return {series: 's0', dash: [], width: 1.75};
     return {series: 's' + (tune ? 2 + i % 5 : 1 + i % 6), dash: dashes[(tune ? 1 + i : i) % 4], width: 1.75};
@@ -57,7 +65,7 @@
   const warmUp = {
     id: 'warmUp',
     beforeDatasetsDraw(chart) {
-      const until = Math.max(0, ...shown().map(i => doc.trials[i].workload.warmup_seconds));
+      const until = Math.max(0, ...shown().map(i => (doc.trials[i].points ?? []).findLast(p => p.warm)?.second ?? 0));
       if (until === 0) return;
       const {ctx, chartArea: area, scales: {x}} = chart, right = x.getPixelForValue(until);
       ctx.save();
@@ -155,14 +163,145 @@
         backgroundColor: bars.map(barColour), barThickness: 20, borderRadius: 2}]}};
   }
 
+  // Of a comparison: the ratios with their intervals, over the band of the noise floor.
+  // under is what tells one workload from the others.
+  function under(w) {
+    const parts = [], differ = key => new Set(doc.comparisons.map(c => c.workload[key] ?? 0)).size > 1;
+    if (differ('name')) parts.push(w.name);
+    if (differ('threads')) parts.push(w.threads + (w.threads === 1 ? ' thread' : ' threads'));
+    if (differ('rate')) parts.push(w.rate ? w.rate + '/s' : 'closed loop');
+    return parts.join(', ');
+  }
+  const forestRows = doc.comparisons.flatMap(c => c.arms.map(a => ({...a, floor: c.noise_floor.floor, control: c.control,
+    ratios: (a.name === c.control ? c.noise_floor.ratios : a.ratios) ?? [],
+    label: doc.comparisons.length > 1 ? [a.name, under(c.workload)] : a.name})));
+  const forestHeight = 70 + 44 * forestRows.length;
+  const hasInterval = a => a.ratio > 0 && a.name !== a.control;
+  function forestText(a) {
+    if (a.name === a.control) return a.ratio > 0 ? 'control' : a.verdict;
+    return a.ratio > 0 ? fixed(a.ratio, Math.abs(a.ratio - 1) < 0.1 ? 3 : 2) + 'x  ' + a.verdict : a.verdict;
+  }
+  function forestColour(a) {
+    if (a.verdict === 'faster') return colour('gain');
+    return colour(a.verdict === 'slower' ? 'bad' : 'quiet');
+  }
+  const forestMarks = {
+    id: 'forestMarks',
+    beforeDatasetsDraw({ctx, chartArea: area, scales: {x}}) {
+      ctx.save();
+      ctx.fillStyle = colour('shade');
+      const height = (area.bottom - area.top) / forestRows.length;
+      forestRows.forEach((a, n) => {
+        const left = x.getPixelForValue(1 - a.floor);
+        ctx.fillRect(left, area.top + n * height, x.getPixelForValue(1 + a.floor) - left, height);
+      });
+      upright(ctx, x.getPixelForValue(1), area, colour('soft'));
+      ctx.restore();
+    },
+    afterDatasetsDraw({ctx, scales: {x, y}}) {
+      ctx.save();
+      ctx.font = '600 12px ' + Chart.defaults.font.family;
+      ctx.textBaseline = 'middle';
+      forestRows.forEach((a, n) => {
+        const at = y.getPixelForValue(n);
+        ctx.fillStyle = forestColour(a);
+        if (a.ratio > 0) dot(ctx, x.getPixelForValue(a.ratio), at, 5);
+        ctx.globalAlpha = 0.55;
+        for (const r of a.ratios) dot(ctx, x.getPixelForValue(r), at + 12, 2);
+        ctx.globalAlpha = 1;
+        ctx.fillStyle = colour(a.ratio > 0 ? 'ink' : 'soft');
+        const from = a.ratio > 0 ? Math.max(a.ratio, a.interval[1]) : 1;
+        ctx.fillText(forestText(a), x.getPixelForValue(from) + 8, at);
+      });
+      ctx.restore();
+    }};
+  function dot(ctx, x, y, radius) {
+    ctx.beginPath();
+    ctx.arc(x, y, radius, 0, 2 * Math.PI);
+    ctx.fill();
+  }
+  function forest() {
+    byId('forest-box').style.height = forestHeight + 'px';
+    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...a.ratios]);
+    const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
+    const x = axis('ratio to the control; the band is the noise floor, small dots are blocks',
+      {type: 'linear', min: lo - 0.05 * room, max: hi + room * (innerWidth < 600 ? 0.9 : 0.3)});
+    x.ticks.includeBounds = false;
+    if (innerWidth < 600) x.title.text = ['ratio to the control; the band is', 'the noise floor, small dots are blocks'];
+    const y = axis('', {title: {display: false}, grid: {display: false}, ticks: {color: colour('ink'), autoSkip: false}});
+    const more = options(x, y, at => String(at[0].label));
+    more.plugins.tooltip.callbacks.label = at => forestTip(forestRows[at.dataIndex]);
+    return {type: 'bar', plugins: [forestMarks], options: {...more, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
+      data: {labels: forestRows.map(a => a.label), datasets: [{label: 'interval', data: forestRows.map(a => hasInterval(a) ? a.interval : null),
+        backgroundColor: forestRows.map(forestColour), barThickness: 4, minBarLength: 2}]}};
+  }
+  const forestTip = a => hasInterval(a) ? fixed(a.ratio, 3) + ' [' + fixed(a.interval[0], 3) + ', ' + fixed(a.interval[1], 3) + ']' : a.verdict;
+
+  // The runs of one arm under the first workload, of which all gates hold.
+  const first = doc.comparisons[0];
+  const alike = w => JSON.stringify(w) === JSON.stringify(first.workload);
+  const runsOf = name => doc.trials.filter(t => t.arm === name && !failed(t) && t.tps > 0 && alike(t.workload));
+  const ran = () => first.arms.filter(a => runsOf(a.name).length > 0);
+  function armSet(name, data, more) {
+    const l = armLook(name);
+    return {label: name, data, borderColor: colour(l.series), backgroundColor: colour(l.series), borderDash: l.dash, borderWidth: l.width, ...more};
+  }
+  function withLegend(o) {
+    o.plugins.legend = {display: true, position: 'bottom', labels: {color: colour('ink'), boxWidth: 14, boxHeight: 2}};
+    return o;
+  }
+  const shapes = ['circle', 'rect', 'triangle', 'rectRot', 'star', 'crossRot'];
+  function scatter() {
+    const x = axis('transactions/s', {type: 'linear', grace: '5%'}), y = axis('p95, ms', {grace: '10%'});
+    const o = withLegend(options(x, y, at => at[0].dataset.label));
+    Object.assign(o.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8});
+    o.interaction = {mode: 'nearest', intersect: true};
+    return {type: 'scatter', options: o, data: {datasets: ran().map((a, n) => armSet(a.name,
+      runsOf(a.name).map(t => ({x: t.tps, y: t.latency_ms.p95})), {pointRadius: 4, pointStyle: shapes[n % 6], borderWidth: 1}))}};
+  }
+  const p95OfArms = {
+    id: 'p95OfArms',
+    afterDatasetsDraw({ctx, chartArea: area, scales: {x}}) {
+      ctx.save();
+      for (const a of ran()) upright(ctx, x.getPixelForValue(a.p95_ms), area, colour(armLook(a.name).series));
+      ctx.restore();
+    }};
+  function mergedLatency() {
+    const config = latency(), merged = name => ({histogram: runsOf(name).flatMap(t => t.histogram ?? [])});
+    return {...config, plugins: [p95OfArms], options: withLegend(config.options),
+      data: {datasets: ran().map(a => armSet(a.name, shares(merged(a.name)), {pointRadius: 0, pointHitRadius: 8, tension: 0}))}};
+  }
+
+  // What was read beside the load, of the run picked. Values are found by their names, as versions differ in what they have.
+  const sampled = byId('sampled');
+  function beside(text, names, scale = 1) {
+    const samples = doc.trials[Number(sampled.value)].samples ?? [];
+    const keys = [...new Set(samples.flatMap(s => Object.keys(s.values ?? {})))].filter(k => names.test(k)).sort();
+    const x = axis('seconds', {type: 'linear'});
+    x.ticks.includeBounds = false;
+    return {type: 'line', options: withLegend(options(x, axis(text, {beginAtZero: true}), at => 'second ' + fixed(at[0].parsed.x, 0))),
+      data: {datasets: keys.map((k, n) => ({label: k, borderColor: colour('s' + (1 + n % 6)), backgroundColor: colour('s' + (1 + n % 6)),
+        borderDash: dashes[n % 4], borderWidth: 1.75, pointRadius: 0, pointHitRadius: 8,
+        data: samples.map(s => ({x: s.at, y: s.values?.[k] === undefined ? null : s.values[k] / scale}))}))}};
+  }
+
   const configs = {
-    bars: side, latency,
+    bars: side, latency: compared ? mergedLatency : latency, forest, scatter,
+    'server-cpu': () => beside('cores', /^server\..*cpu/),
+    'device-iops': () => beside('operations/s', /^(disk|device)\..*iops/),
+    'checkpoint-age': () => beside('MiB', /checkpoint_age/, 1 << 20),
     tps: () => overTime('transactions/s', p => p.tps),
     p95: () => overTime('p95, ms', p => p.p95_ms || null),
   };
   // rows are the numbers of a chart for those who read tables.
   const rows = {
     bars: () => [[tune ? 'step' : 'run', 'transactions/s'], ...bars.map(r => [r.arm, r.tps > 0 ? fixed(r.tps) : r.verdict])],
+    forest: () => [['arm', 'ratio', 'from', 'to', 'verdict'], ...forestRows.map(a => [String(a.label),
+      ...(hasInterval(a) ? [a.ratio, ...a.interval].map(r => fixed(r, 3)) : ['-', '-', '-']), a.verdict])],
+    scatter: () => [['arm', 'transactions/s', 'p95, ms'],
+      ...charts.scatter.data.datasets.flatMap(s => s.data.map(({x, y}) => [s.label, fixed(x), fixed(y)]))],
+    'server-cpu': () => series('second', 'server-cpu'), 'device-iops': () => series('second', 'device-iops'),
+    'checkpoint-age': () => series('second', 'checkpoint-age'),
     tps: () => series('second', 'tps'), p95: () => series('second', 'p95'), latency: () => series('ms, about', 'latency'),
   };
   function series(head, id) {
@@ -205,6 +344,7 @@
   Chart.defaults.font.size = 12;
   document.querySelectorAll('.alt').forEach(d => d.addEventListener('toggle', () => fillTable(d)));
   boxes.forEach(b => b.addEventListener('change', draw));
+  sampled?.addEventListener('change', draw);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
   // Paper is white and 180 mm wide, whatever the screen is, and nobody can open a step on it.
   const steps = [...document.querySelectorAll('#configuration-section details')];
@@ -214,7 +354,7 @@
     opened = steps.filter(d => !d.open);
     opened.forEach(d => { d.open = true; });
     draw();
-    for (const [id, chart] of Object.entries(charts)) chart.resize(680, id === 'bars' ? barsHeight : 240);
+    for (const [id, chart] of Object.entries(charts)) chart.resize(680, {bars: barsHeight, forest: forestHeight}[id] ?? 240);
   });
   addEventListener('afterprint', () => {
     delete document.documentElement.dataset.theme;

@@ -1,0 +1,245 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// compared tells whether arms are compared with a control in blocks. A tune compares its steps too, but one by one with
+// the step before: the ladder shows that.
+func compared(d Data) bool { return d.Experiment.Design.Control != "" && !tuned(d) }
+
+// comparisons is what the blocks say, one for each workload; none where nothing is compared.
+func comparisons(d Data) []stats.Comparison {
+	if !compared(d) {
+		return nil
+	}
+	return stats.Compare(d.Experiment.Design, d.Arms, d.Trials)
+}
+
+// contender is an arm other than the control, under one workload.
+type contender struct {
+	stats.Arm
+	on result.Workload
+}
+
+func contenders(list []stats.Comparison) []contender {
+	var all []contender
+	for _, c := range list {
+		for _, a := range c.Arms {
+			if a.Name != c.Control {
+				all = append(all, contender{a, c.Workload})
+			}
+		}
+	}
+	return all
+}
+
+func count(all []contender, v stats.Verdict) int {
+	n := 0
+	for _, c := range all {
+		if c.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+func compareHeadline(d Data) headline {
+	list := comparisons(d)
+	return concluded(d, contenders(list), len(list))
+}
+
+// concluded is the headline of those arms, under so many workloads.
+func concluded(d Data, all []contender, workloads int) headline {
+	faster, slower, ties := count(all, stats.Faster), count(all, stats.Slower), count(all, stats.Tie)
+	switch {
+	case faster+slower+ties == 0:
+		return headline{"No verdict", noVerdict(d, all), "invalid"}
+	case faster > 0:
+		return fasterHeadline(all, workloads)
+	case len(all) == 1 && slower == 1:
+		return headline{all[0].Name + ": " + ratio(all[0].Arm), " the control's throughput, slower" + spread(all[0].Arm), "none"}
+	case len(all) == 1:
+		return headline{"No difference", fmt.Sprintf(": %s is a tie (%s)", all[0].Name, within(all[0].Arm)), "none"}
+	}
+	big := "No gain"
+	if slower == 0 {
+		big = "No difference"
+	}
+	return headline{big, fmt.Sprintf(": no arm is faster than the control (%s)", tally(all)) + gated(all), "none"}
+}
+
+// fasterHeadline tells of the arm that gained the most, and of how many others gained too.
+func fasterHeadline(all []contender, workloads int) headline {
+	best := contender{}
+	for _, c := range all {
+		if c.Verdict == stats.Faster && c.Ratio > best.Ratio {
+			best = c
+		}
+	}
+	rest := " the control's throughput" + spread(best.Arm)
+	if workloads > 1 {
+		rest = " the control's throughput with " + short(best.on) + spread(best.Arm)
+	}
+	switch faster := count(all, stats.Faster); {
+	case workloads > 1:
+		rest += fmt.Sprintf("; faster in %d of %d comparisons (arms x workloads)", faster, len(all))
+	case len(all) > 1 && faster == 1:
+		rest += fmt.Sprintf("; 1 of %d arms is faster", len(all))
+	case len(all) > 1:
+		rest += fmt.Sprintf("; the most of %d faster arms of %d", faster, len(all))
+	}
+	return headline{best.Name + ": " + ratio(best.Arm), rest + gated(all), "gain"}
+}
+
+// noVerdict says why nothing was concluded: what became of the arms, else of the runs.
+func noVerdict(d Data, all []contender) string {
+	if len(all) == 0 {
+		return ": no run was stored, so there is nothing to compare" + whyInvalid(d.Trials)
+	}
+	c := all[0]
+	if i := slices.IndexFunc(all, func(c contender) bool { return c.Verdict == stats.Invalid }); i >= 0 {
+		c = all[i]
+	}
+	if c.Why == "" {
+		return fmt.Sprintf(": %s is %s", c.Name, c.Verdict)
+	}
+	return fmt.Sprintf(": %s is %s (%s)", c.Name, c.Verdict, c.Why)
+}
+
+// gated names the first arm of which a gate took the verdict, as a headline must not pass over it.
+func gated(all []contender) string {
+	for _, c := range all {
+		if c.Verdict == stats.Invalid {
+			return fmt.Sprintf("; no verdict for %s (%s)", c.Name, c.Why)
+		}
+	}
+	return ""
+}
+
+// tally counts verdicts: "2 ties, 1 slower, 1 infeasible".
+func tally(all []contender) string {
+	var parts []string
+	for _, v := range []stats.Verdict{stats.Tie, stats.Slower, stats.Invalid, stats.Noop, stats.Infeasible, stats.NotRun} {
+		n := count(all, v)
+		switch {
+		case n == 0:
+		case v == stats.Tie:
+			parts = append(parts, plural(n, "tie"))
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ratio formats an arm's ratio: a third digit where two would hide the difference from 1.
+func ratio(a stats.Arm) string { return fixed(a.Ratio, digits(a)) + "x" }
+
+func digits(a stats.Arm) int {
+	if math.Abs(a.Ratio-1) < 0.1 {
+		return 3
+	}
+	return 2
+}
+
+func fixed(x float64, digits int) string { return strconv.FormatFloat(x, 'f', digits, 64) }
+
+func spread(a stats.Arm) string {
+	n := digits(a)
+	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", fixed(a.Interval[0], n), fixed(a.Interval[1], n), plural(a.Pairs, "block"))
+}
+
+// within is how far from 1 a tie's ratio may lie: the farther end of its interval.
+func within(a stats.Arm) string {
+	far := max(math.Abs(a.Interval[0]-1), math.Abs(a.Interval[1]-1))
+	return fmt.Sprintf("within ±%.1f %%", 100*far)
+}
+
+// short names a workload in a sentence.
+func short(w result.Workload) string {
+	s := w.Name + ", " + plural(w.Threads, "thread")
+	if w.Rate > 0 {
+		s += ", " + trimmed(w.Rate, 2) + " transactions/s offered"
+	}
+	return s
+}
+
+// floor states the noise before any number that it could be mistaken for.
+func floor(c stats.Comparison) string {
+	n := c.NoiseFloor
+	if n.Pairs == 0 {
+		return "noise floor: unknown, as the control was not run against itself; a gain may be noise"
+	}
+	return fmt.Sprintf("noise floor: %.1f %% (the control against itself, %s); no smaller gain is claimed", 100*n.Floor, plural(n.Pairs, "pair"))
+}
+
+// compareRemarks is what the cells of a comparison do not say: reasons and doubts, the noise floor's first.
+func compareRemarks(c stats.Comparison) []string {
+	var list []string
+	for _, w := range c.NoiseFloor.Warnings {
+		list = append(list, "noise floor: "+w)
+	}
+	list = append(list, c.Warnings...)
+	for _, a := range c.Arms {
+		if a.Why != "" {
+			list = append(list, fmt.Sprintf("%s: %s: %s", a.Name, a.Verdict, a.Why))
+		}
+		for _, w := range a.Warnings {
+			list = append(list, a.Name+": "+w)
+		}
+	}
+	return list
+}
+
+// compareCaveats is how the arms were laid out in time, and what a short run may hide.
+func compareCaveats(d Data) []string {
+	list := []string{order(d)}
+	if note := screening(d); note != "" {
+		list = append(list, note)
+	}
+	return list
+}
+
+func order(d Data) string {
+	s := fmt.Sprintf("random order within blocks, seed %d", d.Experiment.Design.Seed)
+	var methods []string
+	for _, c := range contenders(comparisons(d)) {
+		if c.Method != "" && !slices.Contains(methods, c.Method) {
+			methods = append(methods, c.Method)
+		}
+	}
+	if len(methods) > 0 {
+		s += "; 95 % intervals: " + strings.Join(methods, "; ")
+	}
+	return s
+}
+
+// screening says how much redo the runs put off, where they did not last until that levelled off.
+func screening(d Data) string {
+	if d.Experiment.Design.Steady {
+		return ""
+	}
+	known, more := 0, 0
+	for _, t := range d.Trials {
+		before, after := t.Before.CheckpointAge, t.After.CheckpointAge
+		if before == nil || after == nil {
+			continue
+		}
+		known++
+		if *after > *before {
+			more++
+		}
+	}
+	if known == 0 {
+		return "screening: how much redo debt the runs left is not known; confirm with --steady"
+	}
+	return fmt.Sprintf("screening: %d of %s ended with more redo debt than they began with; confirm with --steady", more, plural(known, "trial"))
+}

@@ -1,0 +1,96 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"david/internal/stats"
+)
+
+// fillCompare adds what only a comparison has.
+func (p *page) fillCompare(d Data) {
+	list := comparisons(d)
+	for _, c := range list {
+		p.Compared = append(p.Compared, comparedView{short(c.Workload), floor(c), armTable(c), costTable(c), compareRemarks(c)})
+	}
+	p.Arms, p.Cards = contentsTable(d), compareCards(d, list)
+	if len(list) > 0 {
+		p.Forest = chart{"forest", "Ratio of throughput to the control's, with its 95 % interval", forestAlt(list)}
+		p.Scatter = chart{"scatter", "Throughput and p95 latency of each run" + onFirst(list), scatterAlt(list[0])}
+		p.LatencyChart = chart{"latency", "How long transactions took, all valid runs of an arm together" + onFirst(list), mergedAlt(list[0])}
+	}
+	labels := trialLabels(d)
+	for i, t := range d.Trials {
+		if len(t.Samples) > 0 {
+			p.Sampled = append(p.Sampled, sampledRun{i, labels[i]})
+		}
+	}
+	if len(p.Sampled) > 0 {
+		p.Series = seriesCharts()
+	}
+}
+
+// seriesCharts are of the run that is picked on the page, so their alternatives tell what, not which numbers.
+func seriesCharts() []chart {
+	return []chart{
+		{"server-cpu", "The server's CPU, cores", "Line chart over seconds of the CPU that the server used in the run picked above"},
+		{"device-iops", "The device's operations/s", "Line chart over seconds of reads and writes of the data's device in the run picked above"},
+		{"checkpoint-age", "Checkpoint age, MiB", "Line chart over seconds of the redo not yet covered by flushed pages in the run picked above"},
+	}
+}
+
+// onFirst says which workload a chart is of, where there are several.
+func onFirst(list []stats.Comparison) string {
+	if len(list) < 2 {
+		return ""
+	}
+	return ": " + short(list[0].Workload)
+}
+
+func compareCards(d Data, list []stats.Comparison) []card {
+	if len(list) == 0 {
+		return timeCard(d)
+	}
+	noise := none
+	if n := list[0].NoiseFloor; n.Pairs > 0 {
+		noise = fmt.Sprintf("%.1f %%", 100*n.Floor)
+	}
+	cards := []card{{"noise floor" + onFirst(list), noise}, {"blocks in which the control is valid" + onFirst(list), fmt.Sprint(list[0].Blocks)}}
+	return append(cards, timeCard(d)...)
+}
+
+func forestAlt(list []stats.Comparison) string {
+	var parts []string
+	for _, c := range list {
+		for _, a := range c.Arms {
+			name := a.Name
+			if len(list) > 1 {
+				name += " (" + short(c.Workload) + ")"
+			}
+			parts = append(parts, fmt.Sprintf("%s %s %s", name, ratioCell(a), a.Verdict))
+		}
+	}
+	return "Ratios with intervals by arm, and the noise floor as a band about 1: " + strings.Join(parts, "; ")
+}
+
+func scatterAlt(c stats.Comparison) string {
+	return "Points of p95 latency by transactions/s, one for each valid run: " + perArm(c, func(a stats.Arm) string {
+		return fmt.Sprintf("%s transactions/s, p95 %s ms", brief(a.TPS), brief(a.P95))
+	})
+}
+
+func mergedAlt(c stats.Comparison) string {
+	return "Line chart of the share of transactions by latency, on a logarithmic axis: " + perArm(c, func(a stats.Arm) string {
+		return fmt.Sprintf("p95 %s, p99 %s ms", brief(a.P95), brief(a.P99))
+	})
+}
+
+func perArm(c stats.Comparison, tell func(stats.Arm) string) string {
+	var parts []string
+	for _, a := range c.Arms {
+		if a.Trials > 0 {
+			parts = append(parts, a.Name+" "+tell(a))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

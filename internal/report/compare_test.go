@@ -1,0 +1,197 @@
+package report
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// verdicts makes contenders of a workload: the headline is about them, however they were concluded.
+func verdicts(arms ...stats.Arm) []contender {
+	return contenders([]stats.Comparison{{Control: "control", Arms: append([]stats.Arm{{Name: "control", Verdict: stats.IsControl}}, arms...)}})
+}
+
+func TestCompareHeadline(t *testing.T) {
+	gain := stats.Arm{Name: "tuned", Ratio: 1.523, Interval: stats.Interval{1.472, 1.571}, Pairs: 6, Verdict: stats.Faster}
+	small := stats.Arm{Name: "big", Ratio: 1.034, Interval: stats.Interval{1.0204, 1.0479}, Pairs: 5, Verdict: stats.Faster}
+	loss := stats.Arm{Name: "sync", Ratio: 0.81, Interval: stats.Interval{0.77, 0.84}, Pairs: 6, Verdict: stats.Slower}
+	tie := stats.Arm{Name: "flush", Ratio: 1.004, Interval: stats.Interval{0.987, 1.021}, Pairs: 6, Verdict: stats.Tie}
+	bad := stats.Arm{Name: "hog", Verdict: stats.Invalid, Why: "steal: 14.2 % of the CPU"}
+	for want, arms := range map[string][]stats.Arm{
+		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks)":                                       {gain},
+		"big: 1.034x the control's throughput (95 % interval 1.020 to 1.048, 5 blocks)":                                      {small},
+		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks); the most of 2 faster arms of 4":       {small, tie, gain, loss},
+		"No difference: flush is a tie (within ±2.1 %)":                                                                      {tie},
+		"sync: 0.81x the control's throughput, slower (95 % interval 0.77 to 0.84, 6 blocks)":                                {loss},
+		"No gain: no arm is faster than the control (1 tie, 1 slower)":                                                       {tie, loss},
+		"No verdict: hog is invalid (steal: 14.2 % of the CPU)":                                                              {bad},
+		"No difference: no arm is faster than the control (1 tie, 1 invalid); no verdict for hog (steal: 14.2 % of the CPU)": {tie, bad},
+		"No verdict: no run was stored, so there is nothing to compare":                                                      nil,
+	} {
+		if got := concluded(Data{}, verdicts(arms...), 1).String(); got != want {
+			t.Errorf("headline is %q\n            want %q", got, want)
+		}
+	}
+}
+
+func TestHeadlineOfSeveralWorkloadsNamesTheOne(t *testing.T) {
+	got := Headline(twoWorkloads())
+	if !strings.Contains(got, "with oltp_read_write, ") || !strings.Contains(got, "faster in 2 of 8 comparisons (arms x workloads)") {
+		t.Error(got)
+	}
+}
+
+func TestCompareTextFitsATerminal(t *testing.T) {
+	for name, d := range map[string]Data{"compare": compareFixture(), "hostile": hostileCompare(), "slo": sloFixture(), "workloads": twoWorkloads()} {
+		for line := range strings.Lines(string(render(t, Text, d))) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > columns {
+				t.Errorf("%s: %d columns: %s", name, n, line)
+			}
+		}
+	}
+}
+
+func TestNoiseFloorComesBeforeEveryNumber(t *testing.T) {
+	text := string(render(t, Text, compareFixture()))
+	if at := strings.Index(text, "noise floor: "); at < 0 || at > strings.Index(text, "ratio [95 %]") {
+		t.Error(text)
+	}
+	none := floor(stats.Comparison{})
+	if strings.Contains(none, "0.0 %") || !strings.Contains(none, "unknown") {
+		t.Errorf("without a pair: %s", none)
+	}
+}
+
+func TestCompareJSON(t *testing.T) {
+	d := compareFixture()
+	b := render(t, JSON, d)
+	var doc struct {
+		Arms       []map[string]any   `json:"arms"`
+		NoiseFloor float64            `json:"noise_floor"`
+		Noise      stats.NoiseFloor   `json:"noise"`
+		Blocks     int                `json:"blocks"`
+		Gates      []gateRow          `json:"gates"`
+		Full       []stats.Comparison `json:"comparisons"`
+	}
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	c := comparisons(d)[0]
+	if doc.NoiseFloor <= 0 || doc.NoiseFloor != c.NoiseFloor.Floor || doc.Noise.Pairs != fixtureBlocks || doc.Blocks != c.Blocks || len(doc.Full) != 1 {
+		t.Errorf("noise %v %+v, blocks %d", doc.NoiseFloor, doc.Noise, doc.Blocks)
+	}
+	for i, a := range doc.Arms {
+		for _, key := range []string{"name", "title", "order", "tps", "p95_ms", "p99_ms", "ratio", "interval", "verdict"} {
+			if _, ok := a[key]; !ok {
+				t.Errorf("arm %d has no %s", i, key)
+			}
+		}
+		if a["name"] != d.Arms[i].Name || a["title"] != d.Arms[i].Title || a["tps"] != c.Arms[i].TPS {
+			t.Errorf("arm %d: %v %v %v", i, a["name"], a["title"], a["tps"])
+		}
+	}
+	want := []gateRow{{"row counts", 24, 24, "10 x 1000000"}, {"steal", 23, 24, "memory: 14.2 % of the CPU, at most 5 %"}}
+	if !reflect.DeepEqual(doc.Gates, want) {
+		t.Errorf("gates %+v", doc.Gates)
+	}
+}
+
+// TestEachArmIsNamedOnce looks at the text, as a map keeps only one of two equal keys.
+func TestEachArmIsNamedOnce(t *testing.T) {
+	b, err := json.Marshal(armDocument{Arm: result.Arm{Name: "inner", Title: "inner"}, Figures: &stats.Arm{Name: "figures"}, Name: "a", Title: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := string(b); strings.Count(s, `"name":`) != 1 || strings.Count(s, `"title":`) != 1 || !strings.Contains(s, `"name":"a"`) {
+		t.Error(s)
+	}
+}
+
+func TestWithoutPairsTheFloorIsNull(t *testing.T) {
+	d := compareFixture()
+	for i := range d.Trials {
+		d.Trials[i].Twin = false
+	}
+	if b := string(render(t, JSON, d)); !strings.Contains(b, `"noise_floor":null`) {
+		t.Error("a floor that was not measured has a number")
+	}
+}
+
+func TestGateEvidenceIsTheFirstFailure(t *testing.T) {
+	gate := func(ok bool, detail string) result.Trial {
+		return result.Trial{Arm: "a", Gates: []result.Gate{{Name: "steal", OK: ok, Detail: detail}}}
+	}
+	got := gateRows([]result.Trial{gate(true, "0 %"), gate(false, "9 %"), gate(true, "1 %"), gate(false, "8 %")})
+	if want := []gateRow{{"steal", 2, 4, "a: 9 %"}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestScreening(t *testing.T) {
+	d := compareFixture()
+	if got := screening(d); got != "screening: 24 of 24 trials ended with more redo debt than they began with; confirm with --steady" {
+		t.Error(got)
+	}
+	d.Trials[0].After.CheckpointAge = d.Trials[0].Before.CheckpointAge
+	d.Trials[1].Before.CheckpointAge = nil
+	if got := screening(d); !strings.Contains(got, "22 of 23 trials") {
+		t.Error(got)
+	}
+	if d.Experiment.Design.Steady = true; screening(d) != "" {
+		t.Error("a steady experiment is called screening")
+	}
+}
+
+func TestDeviationNeedsTwoSeconds(t *testing.T) {
+	one := result.Trial{Points: []result.Point{{Second: 1, Warm: true}, {Second: 2, TPS: 5}}}
+	two := result.Trial{Points: append(one.Points, result.Point{Second: 3, TPS: 5})}
+	if deviation(one) != none || deviation(two) != "0.00" || deviation(result.Trial{StdDevTPS: 3}) != "3.00" {
+		t.Error(deviation(one), deviation(two))
+	}
+}
+
+func TestSLOHeadline(t *testing.T) {
+	d := sloFixture()
+	if h := headlineOf(d); h.Big != "300" || h.Tone != "gain" || h.String() != d.Finish.Best {
+		t.Errorf("%+v", h)
+	}
+	d.Finish.Best = "No rate keeps p99 at or below 20 ms"
+	if h := headlineOf(d); h.String() != d.Finish.Best || h.Tone == "gain" {
+		t.Errorf("%+v", h)
+	}
+	d.Finish = nil
+	if got := Headline(d); !strings.HasPrefix(got, "No rate found that keeps p99 at or below 20 ms") {
+		t.Error(got)
+	}
+}
+
+func TestSamplingTellsWhenItCostsTooMuch(t *testing.T) {
+	cheap := []result.Trial{{Sampling: result.Sampling{Samples: 30, DavidCPU: 0.004, ServerCPU: 0.002}}, {}}
+	if got := sampling(cheap); got != "0.40 % of one core for david, at most 0.20 % for the server (mean of 1 run)" {
+		t.Error(got)
+	}
+	cheap[0].Sampling.ServerCPU = 0.02
+	if got := sampling(cheap); !strings.HasSuffix(got, "more than the 1 % it may cost") {
+		t.Error(got)
+	}
+}
+
+func TestWrapLosesNothing(t *testing.T) {
+	long := strings.Repeat("é", 45)
+	for _, s := range []string{"", "one", "a b  c", "ab " + long + " cd", long} {
+		lines := wrap(s, 20)
+		for _, line := range lines {
+			if utf8.RuneCountInString(line) > 20 {
+				t.Errorf("%q is too long", line)
+			}
+		}
+		if got, want := strings.ReplaceAll(strings.Join(lines, ""), " ", ""), strings.ReplaceAll(s, " ", ""); got != want {
+			t.Errorf("%q became %q", s, lines)
+		}
+	}
+}

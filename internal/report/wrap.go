@@ -1,0 +1,105 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// columns is how wide a terminal is taken to be.
+const columns = 100
+
+// paragraph writes a sentence on lines no longer than a terminal's, the second and later ones indented.
+func paragraph(b *bytes.Buffer, s string) {
+	for i, line := range wrap(s, columns-2) {
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		b.WriteString(line + "\n")
+	}
+}
+
+// wrap breaks s at blanks into lines of at most that width, and words where they are longer.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		for line += word; utf8.RuneCountInString(line) > width; {
+			cut := []rune(line)
+			lines, line = append(lines, string(cut[:width])), string(cut[width:])
+		}
+	}
+	return append(lines, line)
+}
+
+// least is how narrow a column of prose may be made.
+const least = 30
+
+// fit sets a table for a terminal: prose in the last column is wrapped, and columns that do not fit follow in a table
+// below, under the same first column.
+func (t table) fit(b *bytes.Buffer) {
+	widths, last := t.widths(), len(t.Cols)-1
+	total := -2
+	for _, w := range widths {
+		total += w + 2
+	}
+	if total <= columns {
+		t.text(b)
+		return
+	}
+	if room := columns - (total - widths[last]); t.Cols[last].Kind == "" && room >= least {
+		t.wrapLast(room).text(b)
+		return
+	}
+	used, n := widths[0], 1
+	for n < len(t.Cols) && (n == 1 || used+2+widths[n] <= columns) {
+		used, n = used+2+widths[n], n+1
+	}
+	t.pick(1, n).text(b)
+	if n < len(t.Cols) {
+		b.WriteString("\n")
+		t.pick(n, len(t.Cols)).fit(b)
+	}
+}
+
+func (t table) widths() []int {
+	width := make([]int, len(t.Cols))
+	for _, line := range append([][]string{t.heads()}, t.Rows...) {
+		for i, cell := range line {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return width
+}
+
+// wrapLast breaks the cells of the last column: what does not fit stands on rows of its own.
+func (t table) wrapLast(room int) table {
+	out := table{Name: t.Name, Cols: t.Cols}
+	last := len(t.Cols) - 1
+	for _, row := range t.Rows {
+		for i, line := range wrap(row[last], room) {
+			cells := make([]string, len(row))
+			if i == 0 {
+				copy(cells, row)
+			}
+			cells[last] = line
+			out.Rows = append(out.Rows, cells)
+		}
+	}
+	return out
+}
+
+// pick is the table of the first column and those from one to before another.
+func (t table) pick(from, to int) table {
+	out := table{Name: t.Name, Cols: append([]column{t.Cols[0]}, t.Cols[from:to]...)}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, append([]string{row[0]}, row[from:to]...))
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// confidence is the level of every interval, and 1 - confidence the share of false claims allowed.
+const confidence = 0.95
+
+// pairsForRanks is the least number of pairs a 95 % signed-rank interval exists for: with five, the widest one covers
+// 1 - 2/2^5 = 93.75 %.
+const pairsForRanks = 6
+
+// tQuantile is how many standard errors a 95 % interval reaches to either side, with df degrees of freedom.
+func tQuantile(df int) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: float64(df)}.Quantile(0.5 + confidence/2)
+}
+
+// tInterval returns the mean of xs, the half-width of its 95 % t interval, and the two-sided p of a mean of 0. Fewer than two
+// have neither: the half-width is 0, p is 1.
+func tInterval(xs []float64) (mean, half, p float64) {
+	mean = Mean(xs)
+	if len(xs) < 2 {
+		return mean, 0, 1
+	}
+	df := len(xs) - 1
+	se := StdDev(xs) / math.Sqrt(float64(len(xs)))
+	switch {
+	case se > 0:
+		p = 2 * distuv.StudentsT{Sigma: 1, Nu: float64(df)}.Survival(math.Abs(mean)/se)
+	case mean == 0:
+		p = 1
+	}
+	return mean, tQuantile(df) * se, p
+}
+
+// around turns an interval of a logarithm into one of the value.
+func around(mean, half float64) Interval {
+	return Interval{math.Exp(mean - half), math.Exp(mean + half)}
+}
+
+// signedRank returns the interval of the pseudo-median of xs, of at least 95 %, that goes with Wilcoxon's signed-rank test:
+// from the C-th smallest to the C-th greatest of the n(n+1)/2 means of two (Walsh averages), C the largest for which the
+// statistic is below C with a chance of at most 2.5 % (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed.,
+// chapter 3: Tukey's interval). It assumes symmetry about the centre, not a normal distribution. False with fewer than
+// six pairs.
+func signedRank(xs []float64) (lo, hi float64, ok bool) {
+	if len(xs) < pairsForRanks {
+		return 0, 0, false
+	}
+	var means []float64
+	for i, x := range xs {
+		for _, y := range xs[i:] {
+			means = append(means, (x+y)/2)
+		}
+	}
+	slices.Sort(means)
+	c := rankCritical(len(xs))
+	return means[c-1], means[len(means)-c], true
+}
+
+// rankCritical returns the largest C with P(T+ < C) <= 2.5 % for n pairs.
+func rankCritical(n int) int {
+	below := 0.0
+	for t, p := range rankNull(n) {
+		if below += p; below > (1-confidence)/2 {
+			return t
+		}
+	}
+	return 0
+}
+
+// rankNull returns the chance of each value 0, 1, ... n(n+1)/2 of the signed-rank statistic T+ when there is no difference:
+// each of the 2^n ways to give the ranks 1 to n their signs is as likely, and they are counted.
+func rankNull(n int) []float64 {
+	p := make([]float64, n*(n+1)/2+1)
+	p[0] = 1
+	for rank := 1; rank <= n; rank++ {
+		for t := len(p) - 1; t >= 0; t-- {
+			p[t] /= 2
+			if t >= rank {
+				p[t] += p[t-rank] / 2
+			}
+		}
+	}
+	return p
+}
+
+// holm corrects p values for their number, step down (Holm, A simple sequentially rejective multiple test procedure,
+// Scandinavian Journal of Statistics 6, 1979): the chance of any false claim among them stays below the confidence each is held
+// against, however they depend on each other.
+func holm(ps []float64) []float64 {
+	order := make([]int, len(ps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ps[a], ps[b]) })
+	adjusted, least := make([]float64, len(ps)), 0.0
+	for rank, i := range order {
+		least = max(least, min(1, float64(len(ps)-rank)*ps[i]))
+		adjusted[i] = least
+	}
+	return adjusted
+}
