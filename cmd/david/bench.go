@@ -14,6 +14,7 @@ import (
 // benchFlags are those of david bench.
 type benchFlags struct {
 	loadFlags
+	capFlags
 	server, cnf, dsn, defaultsFile string
 	sets                           []string
 	repeat                         int
@@ -42,7 +43,8 @@ func (a *app) benchCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	f.add(fs, 60*time.Second, 15*time.Second)
+	f.loadFlags.add(fs, 60*time.Second, 15*time.Second)
+	f.capFlags.add(fs, capMemory)
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary: the sandbox to measure")
 	fs.StringVar(&f.cnf, "cnf", "", "a my.cnf for the sandbox")
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
@@ -68,6 +70,9 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	if remote && (f.cnf != "" || len(f.sets) > 0 || changed("server")) {
 		return usage("a remote server is measured as it is: --server, --cnf and --set are for sandboxes")
 	}
+	if remote && f.given() {
+		return usage("--cpus, --memory, --iops and --bandwidth are for sandboxes: david caps no server that is not its own")
+	}
 	if remote && (f.tcp || f.noVolume) {
 		return usage("--tcp and --no-volume are for sandboxes")
 	}
@@ -83,9 +88,13 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	if f.cnf != "" || len(f.sets) > 0 {
 		arm.name = "custom"
 	}
+	caps, err := f.caps()
+	if err != nil {
+		return err
+	}
 	return a.ask(ctx, question{
 		kind: "bench", server: f.server, arms: []armSpec{arm}, loads: loads, design: result.Design{Blocks: f.repeat},
-		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume,
+		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, caps: caps,
 	}, f.json)
 }
 

@@ -25,6 +25,7 @@ import (
 // compareFlags are those of david compare.
 type compareFlags struct {
 	loadFlags
+	capFlags
 	server, control, precision string
 	arms                       []string
 	blocks                     int
@@ -51,7 +52,8 @@ func (a *app) compareCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	f.add(fs, 60*time.Second, 15*time.Second)
+	f.loadFlags.add(fs, 60*time.Second, 15*time.Second)
+	f.capFlags.add(fs, capMemory)
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own; repeatable")
 	fs.StringVar(&f.control, "control", stats.Control, "the arm the others are compared with")
@@ -148,6 +150,10 @@ func (f *compareFlags) question() (question, error) {
 		}
 		q.arms = append(q.arms, arm)
 	}
+	var err error
+	if q.caps, err = f.caps(); err != nil {
+		return q, err
+	}
 	loads, err := f.workloads()
 	if err != nil {
 		return q, err
@@ -224,11 +230,20 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	if err != nil {
 		return nil, err
 	}
+	if err := a.checkCaps(ctx, arms, q.noVolume); err != nil {
+		return nil, err
+	}
+	l.volume = capsIO(arms)
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
 	if err := l.open(ctx, a, q.kind, q.loads[0], q.noVolume, p); err != nil {
 		return nil, err
 	}
+	notes, err := l.verify(ctx, arms, p)
+	if err != nil {
+		return nil, err
+	}
+	q.notes = append(q.notes, notes...)
 	l.target.TCP = q.tcp
 	data, err := l.golden(ctx, arms, q.loads, p)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"david/internal/cgroup"
 	"david/internal/experiment"
 	"david/internal/mysqld"
 	"david/internal/sandbox"
@@ -79,7 +80,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull):
+	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, cgroup.ErrCap):
 		return exitUsage
 	case errors.Is(err, experiment.ErrLock):
 		return exitInvalid

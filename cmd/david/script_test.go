@@ -31,6 +31,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", os.Getenv("PATH"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": exitsWith, "jsonhas": jsonHas},
+		Condition: func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"code": exitsWith, "jsonhas": jsonHas},
 	})
 }

@@ -24,6 +24,7 @@ type lab struct {
 	workspace *sandbox.Workspace
 	facts     host.Facts
 	others    map[string]server.Binary // of arms that have a server of their own, by path
+	volume    bool                     // the data must lie on a volume of david's own
 	store     *result.Store
 	target    *experiment.Sandboxed
 	engine    *experiment.Engine
@@ -50,7 +51,7 @@ func (l *lab) open(ctx context.Context, a *app, kind string, load result.Workloa
 	}
 	l.release = append(l.release, release)
 	p.say("opening the workspace")
-	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(load), Log: a.err, NoVolume: noVolume})
+	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(load), Log: a.err, NoVolume: noVolume, Volume: l.volume})
 	if err != nil {
 		return err
 	}

@@ -24,10 +24,11 @@ import (
 // tuneFlags are those of david tune.
 type tuneFlags struct {
 	loadFlags
-	server, memory, out string
-	budget              time.Duration
-	json, fresh         bool
-	warmupGiven         bool
+	capFlags
+	server, out string
+	budget      time.Duration
+	json, fresh bool
+	warmupGiven bool
 }
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -42,9 +43,9 @@ func (a *app) tuneCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	f.add(fs, 0, defaultWarmup)
+	f.loadFlags.add(fs, 0, defaultWarmup)
+	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use)")
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
-	fs.StringVar(&f.memory, "memory", "", "memory the server may use, as in 8G (default: all this process may use)")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
@@ -66,7 +67,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	memory, err := f.memoryLimit(ctx, a)
+	control, memory, err := f.control(ctx, a, &l)
 	if err != nil {
 		return err
 	}
@@ -85,19 +86,18 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err := l.open(ctx, a, "tune", load, f.noVolume, p); err != nil {
 		return err
 	}
-	control := tune.Control(l.binary.Flavour)
 	data, err := l.golden(ctx, []result.Arm{control}, []result.Workload{load}, p)
 	if err != nil {
 		return err
 	}
-	ladder, err := l.ladder(ctx, a, load, memory, p)
+	ladder, notes, err := l.ladder(ctx, a, load, memory, &control, p)
 	if err != nil {
 		return err
 	}
 	if load, err = f.fit(load, began, len(ladder)+1); err != nil {
 		return err
 	}
-	if err := l.record(a, question{kind: "tune", loads: []result.Workload{load}, fresh: f.fresh}, []result.Arm{control}, data, p); err != nil {
+	if err := l.record(a, question{kind: "tune", loads: []result.Workload{load}, fresh: f.fresh, notes: notes}, []result.Arm{control}, data, p); err != nil {
 		return err
 	}
 	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it
@@ -209,23 +209,27 @@ func freshFolder(out string, now time.Time) (string, error) {
 	return out, nil
 }
 
-// ladder computes the steps from the machine's facts and a short look at the disk.
-func (l *lab) ladder(ctx context.Context, a *app, load result.Workload, memory int64, p *progress) ([]tune.Step, error) {
+// ladder computes the steps from the machine's facts, the caps once they were seen to hold, and a short look at the disk.
+func (l *lab) ladder(ctx context.Context, a *app, load result.Workload, memory int64, control *result.Arm, p *progress) (steps []tune.Step, notes []string, err error) {
+	if notes, err = l.capControl(ctx, control, p); err != nil {
+		return nil, nil, err
+	}
+	caps := control.Caps
 	v, err := mycnf.ParseVersion(l.binary.Version)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.say("measuring the disk's random writes with fio")
 	iops, err := probe.WriteIOPS(ctx, l.workspace.Dir())
 	if errors.Is(err, probe.ErrNoFio) {
 		fmt.Fprintf(a.err, "david: %v; a figure for flash is assumed\n", err)
 	} else if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return tune.Ladder(tune.Problem{
-		Flavour: l.binary.Flavour, Version: v, CPUs: l.facts.CPU.Usable, Memory: memory, FreeDisk: l.facts.Data.Free,
-		Rotational: rotational(l.facts, iops), WriteIOPS: iops, PageSize: 16 << 10, Threads: load.Threads, Tables: load.Tables,
-	}), nil
+		Flavour: l.binary.Flavour, Version: v, CPUs: cappedCPUs(l.facts.CPU.Usable, caps), Memory: memory, FreeDisk: l.facts.Data.Free,
+		Rotational: rotational(l.facts, iops), WriteIOPS: cappedWrites(iops, caps), PageSize: 16 << 10, Threads: load.Threads, Tables: load.Tables,
+	}), notes, nil
 }
 
 // deliver proves the tuned configuration by starting a server with the very file, and writes the output folder.
@@ -257,7 +261,7 @@ func (l *lab) prove(ctx context.Context, cnf string, best result.Arm, w result.W
 	if err != nil {
 		return err
 	}
-	return experiment.Prove(ctx, l.workspace, g, l.binary.Flavour, cnf, best, sandbox.StartOptions{LogPath: l.store.LogPath("prove", "server")})
+	return experiment.Prove(ctx, l.workspace, g, l.binary.Flavour, cnf, best, sandbox.StartOptions{LogPath: l.store.LogPath("prove", "server"), Caps: best.Caps})
 }
 
 // writeFile writes a file through a temporary one.

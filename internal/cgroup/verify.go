@@ -16,7 +16,7 @@ const (
 	mostCPU  = 1.1
 )
 
-// Verify probes for a second or two whether the cap on CPU holds, and returns what a report should say of it and of the
+// Verify probes for some seconds whether the cap on CPU holds, and returns what a report should say of it and of the
 // cap on memory, which was read back when it was made.
 func (g *Group) Verify(ctx context.Context) (notes []string, err error) {
 	if g.Caps.Memory > 0 {
@@ -51,7 +51,8 @@ func (g *Group) memoryNote() string {
 	return note
 }
 
-// spin runs one busy loop more than the cap has CPUs for a second, and returns how many CPUs they used.
+// spin runs one busy loop more than the cap has CPUs, for two seconds, and returns how many CPUs they used. The quota is
+// used up at the beginning of each 100 ms, so that a second more or less long would be a tenth off.
 func (g *Group) spin(ctx context.Context) (cpus float64, err error) {
 	runtime.LockOSThread() // the loops end with the thread that started them
 	defer runtime.UnlockOSThread()
@@ -71,7 +72,7 @@ func (g *Group) spin(ctx context.Context) (cpus float64, err error) {
 	select {
 	case <-ctx.Done():
 		return 0, ctx.Err()
-	case <-time.After(time.Second):
+	case <-time.After(2 * time.Second):
 	}
 	after, err := g.Stat()
 	return (after.CPU - before.CPU) / time.Since(began).Seconds(), err

@@ -165,7 +165,7 @@ func ioNote(c result.Caps) string {
 		parts = append(parts, fmt.Sprintf("%d operations/s", c.IOPS))
 	}
 	if c.Bandwidth > 0 {
-		parts = append(parts, fmt.Sprintf("%.4g MB/s", float64(c.Bandwidth)/1e6))
+		parts = append(parts, fmt.Sprintf("%.4g MiB/s", float64(c.Bandwidth)/(1<<20)))
 	}
 	return "cap of " + strings.Join(parts, " and ")
 }

@@ -72,6 +72,7 @@ func Next(ladder []Step, control result.Arm, arms []result.Arm, trials []result.
 		Name:     step.Name,
 		Title:    step.Title,
 		Base:     base.Name,
+		Caps:     control.Caps,
 		Changes:  step.Settings,
 		Settings: Merge(base.Settings, step.Settings),
 	}, true
