@@ -1,0 +1,138 @@
+package experiment
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"david/internal/result"
+)
+
+// served is a server that gets at most capacity transactions/s done, each in so many ms where nothing waits.
+type served struct {
+	capacity, ms float64
+	noise        float64 // standard deviation of the logarithm of a run's latency
+	random       *rand.Rand
+	runs         []sloProbe
+}
+
+// probe is a percentile's latency in an M/M/1 queue: it grows as 1 / (1 - load), without bound at the capacity.
+func (s *served) probe(rate float64) (float64, bool, error) {
+	p := sloProbe{Rate: rate, LatencyMs: 1e6}
+	if rate < s.capacity {
+		p.LatencyMs, p.OK = s.ms/(1-rate/s.capacity), true
+	}
+	if s.noise > 0 {
+		p.LatencyMs *= math.Exp(s.noise * s.random.NormFloat64())
+	}
+	s.runs = append(s.runs, p)
+	return p.LatencyMs, p.OK, nil
+}
+
+func TestSearchRate(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		closed, capacity float64
+		ms, goal         float64
+		highest          float64 // rate that keeps the goal; 0: none
+	}{
+		{"below the closed loop", 1000, 1000, 2, 20, 900},
+		{"tight", 1000, 1000, 10, 11, 90},
+		{"above the closed loop", 200, 1500, 2, 20, 1350},
+		{"cliff at the capacity", 1000, 777, 0.001, 1000, 777},
+		{"slow", 3, 3, 100, 1000, 2},
+		{"one a second", 1, 1.5, 100, 1000, 1},
+		{"impossible", 1000, 1000, 2, 1.9, 0},
+		{"never keeps up", 1000, 1, 2, 20, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := served{capacity: c.capacity, ms: c.ms}
+			rate, found, best, err := searchRate(c.closed, result.SLO{Percentile: 99, Ms: c.goal}, s.probe, defaultSLO())
+			if err != nil || found != (c.highest > 0) || len(s.runs) > 12 {
+				t.Fatalf("%v, found %v, %v after %d runs", rate, found, err, len(s.runs))
+			}
+			if found && (rate > c.highest || rate < math.Floor(c.highest/1.06) || best.Rate != rate) {
+				t.Errorf("rate %v (%+v), want %v", rate, best, c.highest)
+			}
+			if !found && (rate != 0 || best.Rate != 16 || best.LatencyMs <= 0) { // 1,000 / 64, rounded up
+				t.Errorf("rate %v, best %+v, want the lowest rate's", rate, best)
+			}
+		})
+	}
+}
+
+// Whatever the noise, a rate that is returned has kept the goal in its confirmations, the last runs made.
+func TestSearchRateIsConfirmed(t *testing.T) {
+	const goal = 20
+	o := defaultSLO()
+	for seed := range uint64(500) {
+		s := served{capacity: 1000, ms: 2, noise: 0.05 * float64(seed%20), random: rand.New(rand.NewPCG(seed, 1))}
+		rate, found, best, err := searchRate(1000, result.SLO{Percentile: 99, Ms: goal}, s.probe, o)
+		if err != nil || len(s.runs) > o.Probes {
+			t.Fatalf("seed %d: %d runs, %v", seed, len(s.runs), err)
+		}
+		if !found {
+			continue
+		}
+		worst := 0.0
+		for _, r := range s.runs[len(s.runs)-o.Confirm:] {
+			worst = max(worst, r.LatencyMs)
+			if r.Rate != rate || !r.OK || r.LatencyMs > goal {
+				t.Errorf("seed %d: %v is confirmed by %+v", seed, rate, r)
+			}
+		}
+		if best != (sloProbe{rate, worst, true}) {
+			t.Errorf("seed %d: best is %+v", seed, best)
+		}
+	}
+}
+
+func TestSearchRateIsNearWithLittleNoise(t *testing.T) {
+	for seed := range uint64(100) {
+		s := served{capacity: 1000, ms: 2, noise: 0.1, random: rand.New(rand.NewPCG(seed, 2))}
+		rate, found, _, err := searchRate(1000, result.SLO{Percentile: 99, Ms: 20}, s.probe, defaultSLO())
+		if err != nil || !found || rate < 700 || rate > 920 { // 900 without noise
+			t.Errorf("seed %d: %v, %v, %v", seed, rate, found, err)
+		}
+	}
+}
+
+// A rate that passes once and never again is given up, in the end with the lowest latency seen.
+func TestSearchRateStepsDown(t *testing.T) {
+	var tried []float64
+	probe := func(rate float64) (float64, bool, error) {
+		tried = append(tried, rate)
+		if len(tried) == 1 || rate <= 450 {
+			return 10, true, nil
+		}
+		return 30, true, nil
+	}
+	rate, found, _, err := searchRate(1000, result.SLO{Ms: 20}, probe, defaultSLO())
+	if err != nil || !found || rate > 450 || rate < 420 {
+		t.Errorf("%v, %v, %v after %v", rate, found, err, tried)
+	}
+	tried = nil
+	never := func(rate float64) (float64, bool, error) {
+		tried = append(tried, rate)
+		return 10 + 90*float64(len(tried)-1), true, nil
+	}
+	rate, found, best, err := searchRate(1000, result.SLO{Ms: 20}, never, defaultSLO())
+	if err != nil || found || rate != 0 || best != (sloProbe{500, 10, true}) || len(tried) != defaultSLO().Probes {
+		t.Errorf("%v, %v, %+v, %v after %d runs", rate, found, best, err, len(tried))
+	}
+}
+
+func TestSearchRateErrors(t *testing.T) {
+	broken := errors.New("server gone")
+	calls := 0
+	probe := func(float64) (float64, bool, error) { calls++; return 0, true, broken }
+	if _, found, _, err := searchRate(1000, result.SLO{Ms: 20}, probe, defaultSLO()); !errors.Is(err, broken) || found || calls != 1 {
+		t.Errorf("found %v, %v after %d runs", found, err, calls)
+	}
+	for _, c := range [][2]float64{{0, 20}, {-1, 20}, {math.NaN(), 20}, {math.Inf(1), 20}, {1000, 0}, {1000, math.NaN()}} {
+		if _, found, _, err := searchRate(c[0], result.SLO{Ms: c[1]}, probe, defaultSLO()); err == nil || found {
+			t.Errorf("%v: found %v, %v", c, found, err)
+		}
+	}
+}
