@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"david/internal/experiment"
 	"david/internal/report"
 	"david/internal/result"
 	"david/internal/stats"
@@ -16,6 +20,7 @@ type benchFlags struct {
 	loadFlags
 	capFlags
 	server, cnf, dsn, defaultsFile string
+	slo                            string
 	sets                           []string
 	repeat                         int
 	json, force, keep, tcp, fresh  bool
@@ -31,6 +36,9 @@ func (a *app) benchCommand() *cobra.Command {
 			remote := f.dsn != "" || f.defaultsFile != ""
 			if err := f.check(cmd, remote); err != nil {
 				return err
+			}
+			if f.slo != "" && !cmd.Flags().Changed("threads") {
+				f.threads = sloThreads
 			}
 			loads, err := f.workloads()
 			if err != nil {
@@ -51,6 +59,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.StringVar(&f.dsn, "dsn", "", "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
+	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")
 	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
 	fs.BoolVar(&f.fresh, "fresh", false, "sandbox: begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -66,6 +75,9 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	}
 	if f.time == 0 {
 		return usage("--time 0s: measure at least 1s")
+	}
+	if f.slo != "" && (f.rate != 0 || f.repeat != 1 || strings.Contains(f.threads, ",")) {
+		return usage("--slo looks for the rate itself, with one number of threads: leave out --rate, --repeat and lists of --threads")
 	}
 	if remote && (f.cnf != "" || len(f.sets) > 0 || changed("server")) {
 		return usage("a remote server is measured as it is: --server, --cnf and --set are for sandboxes")
@@ -92,10 +104,41 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	if err != nil {
 		return err
 	}
+	design, err := f.design()
+	if err != nil {
+		return err
+	}
 	return a.ask(ctx, question{
-		kind: "bench", server: f.server, arms: []armSpec{arm}, loads: loads, design: result.Design{Blocks: f.repeat},
+		kind: "bench", server: f.server, arms: []armSpec{arm}, loads: loads, design: design,
 		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, caps: caps,
 	}, f.json)
+}
+
+// sloThreads is how many threads a search for a rate has by default: with too few, transactions wait for a thread while the
+// server could do more.
+const sloThreads = "32"
+
+// design is that of a bench: so many trials of each load, or a search for a rate.
+func (f benchFlags) design() (result.Design, error) {
+	d := result.Design{Blocks: f.repeat}
+	if f.slo == "" {
+		return d, nil
+	}
+	goal, err := parseSLO(f.slo)
+	d.SLO = &goal
+	return d, err
+}
+
+// parseSLO reads "p99=20ms".
+func parseSLO(text string) (goal result.SLO, err error) {
+	percentile, latency, _ := strings.Cut(strings.TrimPrefix(text, "p"), "=")
+	goal.Percentile, err = strconv.ParseFloat(percentile, 64)
+	d, err2 := time.ParseDuration(latency)
+	goal.Ms = d.Seconds() * 1000
+	if err != nil || err2 != nil || !(goal.Percentile >= 1 && goal.Percentile < 100) || goal.Ms <= 0 || goal.Ms > 100_000 {
+		return goal, usage("--slo %s: give a percentile from 1 to below 100 and a latency up to 100s, as in p99=20ms or p95=1.5ms", text)
+	}
+	return goal, nil
 }
 
 // print shows a finished experiment, and says by its error when a gate failed.
@@ -113,6 +156,12 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 	}
 	if data.Experiment.Design.Control != "" {
 		return inconclusive(stats.Compare(data.Experiment.Design, data.Arms, data.Trials))
+	}
+	if data.Experiment.Design.SLO != nil {
+		if data.Finish == nil || strings.HasPrefix(data.Finish.Best, experiment.NoRate) {
+			return codedError{exitInvalid, errors.New("no rate keeps the goal")}
+		}
+		return nil // a run that fails is how a search learns
 	}
 	return invalid(data.Trials)
 }

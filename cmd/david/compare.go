@@ -257,11 +257,20 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	}
 	l.engine.Unlocked = true
 	golden := l.target.GoldenTime
-	if err := l.engine.Run(ctx, arms, q.loads); err != nil {
+	best, err := measure(ctx, l.engine, arms, q.loads)
+	if err != nil {
 		l.where(a)
 		return nil, err
 	}
-	return l.store, l.finish("", golden)
+	return l.store, l.finish(best, golden)
+}
+
+// measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.
+func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (string, error) {
+	if e.Store.Experiment().Design.SLO != nil {
+		return e.Search(ctx, arms[0], loads[0])
+	}
+	return "", e.Run(ctx, arms, loads)
 }
 
 // arms resolves what was asked for against the binaries.

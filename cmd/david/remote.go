@@ -18,6 +18,10 @@ import (
 
 // benchRemote measures a server that is not david's, as it is. The schema david makes there is removed again.
 func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Workload) (err error) {
+	design, err := f.design()
+	if err != nil {
+		return err
+	}
 	addr, err := a.remoteAddr(f)
 	if err != nil {
 		return err
@@ -54,16 +58,17 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	store, srv, err := a.remoteStore(ctx, conn, addr, loads, f.repeat, sysbench)
+	store, srv, err := a.remoteStore(ctx, conn, addr, loads, design, sysbench)
 	if err != nil {
 		return err
 	}
 	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true}
 	began := time.Now()
-	if err := engine.Run(ctx, []result.Arm{{Name: "remote", Title: "the server as it is"}}, loads); err != nil {
+	best, err := measure(ctx, engine, []result.Arm{{Name: "remote", Title: "the server as it is"}}, loads)
+	if err != nil {
 		return err
 	}
-	if err := finish(store, began, 0, ""); err != nil {
+	if err := finish(store, began, 0, best); err != nil {
 		return err
 	}
 	p.end()
@@ -121,7 +126,7 @@ func (a *app) remoteAddr(f benchFlags) (addr mysqld.Addr, err error) {
 	return addr, nil
 }
 
-func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Addr, loads []result.Workload, repeat int, s workload.Sysbench) (*result.Store, result.Server, error) {
+func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Addr, loads []result.Workload, design result.Design, s workload.Sysbench) (*result.Store, result.Server, error) {
 	version, comment, err := conn.Version(ctx)
 	if err != nil {
 		return nil, result.Server{}, err
@@ -131,7 +136,7 @@ func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Ad
 		return nil, result.Server{}, err
 	}
 	e := newExperiment(a, "bench", loads, s)
-	e.Target, e.Host, e.Design = "remote", facts, result.Design{Blocks: repeat}
+	e.Target, e.Host, e.Design = "remote", facts, design
 	e.Server = result.Server{Flavour: mycnf.FlavourOf(version, comment), Version: version, Comment: comment, Address: addr.Address}
 	e.Notes = append(e.Notes, "the machine described is the client's; the server's is not seen")
 	store, err := result.Create(filepath.Join(a.home, "experiments", e.ID), e)

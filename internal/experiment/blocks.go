@@ -299,7 +299,7 @@ func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
 	t, err := b.Engine.run(ctx, j)
 	if err != nil && b.design.Control != "" && errors.Is(err, ErrEnded) {
 		b.plan.skipped()
-		return b.failed(j, err)
+		return b.failed(j, "server", err)
 	}
 	if err == nil && b.design.Control == "" {
 		err = b.Store.PutArm(*j.arm)

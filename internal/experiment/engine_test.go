@@ -219,8 +219,8 @@ func TestGates(t *testing.T) {
 		},
 		"queue": func(t *result.Trial, _ *evidence) {
 			t.Workload.Rate = 100
-			for i := range t.Points {
-				t.Points[i].Queue = int64(1000 * i)
+			for i := range int64(8) {
+				t.Points = append(t.Points, result.Point{TPS: 100, Queue: 1000 * i})
 			}
 		},
 	} {

@@ -64,17 +64,17 @@ func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, l
 		arm.Infeasible = err.Error()
 		return nil, nil
 	case j.base != nil && errors.Is(err, ErrEnded):
-		return e.failed(j, err)
+		return e.failed(j, "server", err)
 	}
 	return nil, err
 }
 
-// failed stores a trial that its server did not live through, as an invalid one: whether the configuration, the kernel or
-// somebody else ended it is not for david to guess, but a run that hides it would be wrong.
-func (e *Engine) failed(j job, err error) (*result.Trial, error) {
+// failed stores a trial that did not come to its end as an invalid one, by the gate that says why: whether the
+// configuration, the kernel or somebody else ended a server is not for david to guess, but a run that hides it would be wrong.
+func (e *Engine) failed(j job, gate string, err error) (*result.Trial, error) {
 	t := result.Trial{
-		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Block: j.block, Workload: j.load, Started: time.Now(),
-		Gates: []result.Gate{{Name: "server", Detail: err.Error()}},
+		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: time.Now(),
+		Gates: []result.Gate{{Name: gate, Detail: err.Error()}},
 	}
 	return &t, e.Store.AppendTrial(t)
 }

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"david/internal/host"
 	"david/internal/mysqld"
 	"david/internal/result"
@@ -38,8 +36,8 @@ type Sampler struct {
 
 	mu     sync.Mutex
 	shots  []snapshot
-	marked int     // the shot at which the measured run began
-	kernel float64 // CPU seconds of the kernel's threads at that time
+	marked int             // the shot at which the measured run began
+	kernel map[int]float64 // CPU seconds of the kernel's threads at that time
 	err    error
 }
 
@@ -102,7 +100,7 @@ func (s *Sampler) Mark(ctx context.Context) error {
 	if err := s.look(ctx); err != nil {
 		return err
 	}
-	kernel, err := s.kernelCPU()
+	kernel, err := kernelCPU()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.marked, s.kernel = len(s.shots)-1, kernel
@@ -133,19 +131,11 @@ func (s *Sampler) Stop(ctx context.Context) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	kernel, err := s.kernelCPU()
+	kernel, err := kernelCPU()
 	if err != nil {
 		return Record{}, err
 	}
-	return newRecord(s.o, s.shots, s.marked, kernel-s.kernel), nil
-}
-
-func (s *Sampler) kernelCPU() (float64, error) {
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return 0, err
-	}
-	return kernelCPU(proc)
+	return newRecord(s.o, s.shots, s.marked, grown(s.kernel, kernel)), nil
 }
 
 // Close ends the sampling without a result. It may be called after Stop.

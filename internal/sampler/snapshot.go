@@ -166,20 +166,29 @@ func pressure(proc procfs.FS) map[string]float64 {
 	return found
 }
 
-// kernelCPU is the CPU seconds of the kernel's own threads, which write back, flush and drive loop devices for whoever
-// asks: children of kthreadd, process 2.
-func kernelCPU(proc procfs.FS) (sum float64, err error) {
-	all, err := proc.AllProcs()
+// kernelCPU is the CPU seconds of each of the kernel's own threads, which write back, flush and drive loop devices for
+// whoever asks: the children of kthreadd, process 2.
+func kernelCPU() (map[int]float64, error) {
+	all, err := procfs.AllProcs()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	used := map[int]float64{}
 	for _, p := range all {
 		stat, err := p.Stat()
 		if err == nil && stat.PPID == 2 { // one that ended meanwhile is gone
-			sum += stat.CPUTime()
+			used[p.PID] = stat.CPUTime()
 		}
 	}
-	return sum, nil
+	return used, nil
+}
+
+// grown sums up what each thread used between two looks. Those that ended in between are missed.
+func grown(before, after map[int]float64) (sum float64) {
+	for pid, cpu := range after {
+		sum += max(0, cpu-before[pid])
+	}
+	return sum
 }
 
 // usage is CPU seconds, user and system, by getrusage(2).

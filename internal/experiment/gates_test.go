@@ -1,0 +1,300 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/tune"
+)
+
+// disturbed is a trial that something is done to.
+type disturbed struct {
+	t      *testing.T
+	engine *Engine
+	target *sessions
+	load   result.Workload
+	arm    result.Arm
+	once   sync.Once
+}
+
+// sessions remembers the session of the trial that runs.
+type sessions struct {
+	Target
+	now   Session
+	begun func(Session) // may be nil
+}
+
+func (s *sessions) Begin(ctx context.Context, arm result.Arm, load result.Workload, log string) (Session, error) {
+	session, err := s.Target.Begin(ctx, arm, load, log)
+	s.now = session
+	if err == nil && s.begun != nil {
+		s.begun(session)
+	}
+	return session, err
+}
+
+func disturb(t *testing.T) *disturbed {
+	e, s := engine(t, "mariadb")
+	target := &sessions{Target: s}
+	e.Target = target
+	load := small
+	load.Seconds = 3
+	return &disturbed{t: t, engine: e, target: target, load: load, arm: tune.Control(s.Binary.Flavour)}
+}
+
+// measuring calls do once, in a goroutine of its own, when the trial's first measured second is seen.
+func (d *disturbed) measuring(do func()) {
+	d.engine.Report = func(ev Event) {
+		if strings.Contains(ev.Text, "measuring") {
+			d.once.Do(func() { go do() })
+		}
+	}
+}
+
+// sql runs statements on the trial's server over a connection of its own.
+func (d *disturbed) sql(statements ...string) {
+	conn, err := mysqld.Open(context.Background(), d.target.now.Addr())
+	if err != nil {
+		d.t.Error(err)
+		return
+	}
+	defer conn.Close()
+	for _, s := range statements {
+		if err := conn.Exec(context.Background(), s); err != nil {
+			d.t.Error(err)
+		}
+	}
+}
+
+// fails runs the trial and makes sure that the gate fails.
+func (d *disturbed) fails(gate string) {
+	d.t.Helper()
+	if err := d.engine.Run(context.Background(), []result.Arm{d.arm}, []result.Workload{d.load}); err != nil {
+		d.t.Fatal(err)
+	}
+	trials, err := d.engine.Store.Trials()
+	if err != nil || len(trials) != 1 {
+		d.t.Fatalf("%d trials, %v", len(trials), err)
+	}
+	i := slices.IndexFunc(trials[0].Gates, func(g result.Gate) bool { return g.Name == gate })
+	if i < 0 || trials[0].Gates[i].OK {
+		d.t.Errorf("the gate %q holds: %+v", gate, trials[0].Gates)
+		return
+	}
+	d.t.Log(trials[0].Gates[i].Detail)
+}
+
+func rooted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+// run starts a process that the test ends.
+func background(t *testing.T, args ...string) {
+	cmd := exec.Command(args[0], args[1:]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+}
+
+// The tests below make each gate fail for real. Steal, swapping and a jumping clock cannot be produced without harm to the
+// machine; TestGates has them.
+
+func TestGateOtherProcesses(t *testing.T) {
+	d := disturb(t)
+	background(t, "sh", "-c", "while :; do :; done")
+	d.fails("other processes")
+}
+
+// TestGateClientCPU gives sysbench a script that computes for as long as a core can, in every transaction.
+func TestGateClientCPU(t *testing.T) {
+	d := disturb(t)
+	dir := t.TempDir()
+	script := filepath.Join(dir, "busy.lua")
+	lua := "dofile('/usr/share/sysbench/oltp_read_write.lua')\nlocal real = event\nfunction event()\n  local x = 0\n  for i = 1, 2e8 do x = x + i % 7 end\n  real()\nend\n"
+	wrapper := filepath.Join(dir, "sysbench")
+	shell := fmt.Sprintf("#!/bin/sh\nshift\nexec %s %s \"$@\"\n", d.engine.Sysbench.Path, script)
+	for path, text := range map[string]string{script: lua, wrapper: shell} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.engine.Sysbench.Path = wrapper
+	d.load.Threads = 1
+	d.fails("client CPU")
+}
+
+func TestGateErrors(t *testing.T) {
+	d := disturb(t)
+	d.load.TableSize, d.load.Threads, d.load.Name = 4, 16, "write-intensive"
+	d.fails("errors")
+}
+
+func TestGateRowCounts(t *testing.T) {
+	d := disturb(t)
+	d.measuring(func() { d.sql("DELETE FROM sbtest.sbtest1 WHERE id > 990") })
+	d.fails("row counts")
+}
+
+func TestGateCounters(t *testing.T) {
+	d := disturb(t)
+	d.measuring(func() {
+		d.sql(slices.Repeat([]string{"DO 1"}, 3000)...)
+	})
+	d.fails("counters agree")
+}
+
+// TestGateSteadyState locks the tables in the second half of the measured time.
+func TestGateSteadyState(t *testing.T) {
+	d := disturb(t)
+	d.load.Seconds = 8
+	d.measuring(func() {
+		time.Sleep(3 * time.Second)
+		d.sql("FLUSH TABLES WITH READ LOCK", "DO SLEEP(3.5)", "UNLOCK TABLES")
+	})
+	d.fails("steady state")
+}
+
+func TestGateQueue(t *testing.T) {
+	d := disturb(t)
+	d.load.Rate, d.load.Seconds = 4000, 7
+	d.fails("queue")
+}
+
+func TestGateThrottling(t *testing.T) {
+	rooted(t)
+	d := disturb(t)
+	dir := quotaGroup(t)
+	d.target.begun = func(s Session) {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, s.PID()), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	d.fails("CPU throttling")
+}
+
+// quotaGroup makes a group of a fifth of a CPU, of whichever version the CPU controller is on.
+func quotaGroup(t *testing.T) string {
+	for _, c := range []struct{ parent, file, value string }{
+		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"}, {"/sys/fs/cgroup", "cpu.max", "20000 100000"},
+	} {
+		dir := filepath.Join(c.parent, fmt.Sprintf("david-gate-%d", os.Getpid()))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() {
+			for range 100 { // what ran in it takes a moment to be gone
+				if os.Remove(dir) == nil {
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			t.Error("the group stays: ", dir)
+		})
+		if os.WriteFile(filepath.Join(dir, c.file), []byte(c.value), 0o644) == nil {
+			return dir
+		}
+	}
+	t.Skip("no cgroup with a CPU quota can be made here")
+	return ""
+}
+
+func TestGateDiskSpace(t *testing.T) {
+	rooted(t)
+	d := disturb(t)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=100m"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(dir, 0)
+	d.engine.Data = dir
+	d.fails("disk space")
+}
+
+func TestGateBinary(t *testing.T) {
+	d := disturb(t)
+	s := d.target.Target.(*Sandboxed)
+	copied := filepath.Join(t.TempDir(), "mariadbd")
+	if err := os.Chmod(filepath.Dir(copied), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	duplicate(t, s.Binary.Path, copied)
+	d.engine.Server.Path = copied
+	d.measuring(func() {
+		if err := os.Chtimes(copied, time.Time{}, time.Now()); err != nil {
+			t.Error(err)
+		}
+	})
+	d.fails("same binary and data")
+}
+
+func duplicate(t *testing.T, from, to string) {
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(to, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGateDurability compares arms of which one gives up the binary log's sync: there are figures, and no verdict. An arm
+// whose server does not live through its trials has none either.
+func TestGateDurability(t *testing.T) {
+	d := disturb(t)
+	store, err := result.Create(filepath.Join(t.TempDir(), "compare"), result.Experiment{Created: time.Now(), Server: d.engine.Server,
+		Design: result.Design{Blocks: 1, Control: "control", Twin: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.engine.Store, d.engine.Unlocked = store, true
+	fast, dead := d.arm, d.arm
+	fast.Name, fast.Settings = "fast", tune.Merge(d.arm.Settings, []mycnf.Setting{{Name: "sync_binlog", Value: "0"}})
+	dead.Name, dead.Settings = "dead", tune.Merge(d.arm.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}})
+	d.engine.Report = func(ev Event) {
+		if strings.Contains(ev.Text, "dead, 2 threads: measuring") {
+			unix.Kill(d.target.now.PID(), unix.SIGKILL)
+		}
+	}
+	if err := d.engine.Run(context.Background(), []result.Arm{d.arm, fast, dead}, []result.Workload{d.load}); err != nil {
+		t.Fatal(err)
+	}
+	trials, err := store.Trials()
+	if err != nil || len(trials) != 4 {
+		t.Fatalf("%d trials, %v", len(trials), err)
+	}
+	want := map[string]string{"fast": "durability: not the control's", "dead": "server: the server ended"}
+	for _, one := range trials {
+		_, failed := one.Valid()
+		if text := want[one.Arm]; text != "" && !strings.Contains(strings.Join(failed, "; "), text) {
+			t.Errorf("%s: failed %v, want %q", one.Arm, failed, text)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"david/internal/result"
+	"david/internal/stats"
+	"david/internal/workload"
+)
+
+// Search looks for the highest rate of an open loop that keeps the experiment's goal for the latency, and says in a
+// sentence how it ended, which begins with the rate where one was found. The closed loop with the same threads is measured
+// first. Runs that the store holds already are not repeated: the search comes to the same questions again.
+func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workload) (sentence string, err error) {
+	e.Report = quiet(e.Report)
+	s, err := e.newSearch(arm, load)
+	if err != nil {
+		return "", err
+	}
+	closed, err := s.run(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	if err := e.Store.PutArm(*s.arm); err != nil {
+		return "", err
+	}
+	rate, found, best, err := searchRate(closed.TPS, s.goal, func(rate float64) (float64, bool, error) { return s.probe(ctx, rate) }, defaultSLO())
+	if err != nil {
+		return "", err
+	}
+	name, closedMs := fmt.Sprintf("p%g", s.goal.Percentile), stats.Percentile(closed.Histogram, s.goal.Percentile)
+	beside := fmt.Sprintf("closed loop with %d threads: %.0f at %s %.3g ms", load.Threads, closed.TPS, name, closedMs)
+	if !found {
+		return fmt.Sprintf(NoRate+" keeps %s at or below %g ms: the best seen was %.3g ms at %.0f transactions/s (%s)", name, s.goal.Ms, best.LatencyMs, best.Rate, beside), nil
+	}
+	return fmt.Sprintf("%.0f transactions/s keep %s at or below %g ms: %.3g ms at worst in %d runs that confirmed it (%s)", rate, name, s.goal.Ms, best.LatencyMs,
+		defaultSLO().Confirm, beside), nil
+}
+
+// NoRate is how the sentence begins where no rate keeps the goal.
+const NoRate = "No rate"
+
+// search is a search for a rate under way.
+type search struct {
+	*Engine
+	arm  *result.Arm
+	load result.Workload
+	goal result.SLO
+	runs map[float64]int // of each rate so far
+	done map[string]result.Trial
+}
+
+func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*search, error) {
+	trials, err := e.Store.Trials()
+	if err != nil {
+		return nil, err
+	}
+	s := &search{Engine: e, arm: &arm, load: load, goal: *e.Store.Experiment().Design.SLO, runs: map[float64]int{}, done: map[string]result.Trial{}}
+	for _, t := range trials {
+		s.done[t.ID] = t
+	}
+	e.plan = newPlan(max(1, 10-len(trials)), expected(load)) // most searches take about 10 runs
+	return s, nil
+}
+
+// run runs the workload at a rate, 0 being the closed loop, or takes the run from the store.
+func (s *search) run(ctx context.Context, rate float64) (result.Trial, error) {
+	s.runs[rate]++
+	j := job{arm: s.arm, block: s.runs[rate], load: s.load}
+	j.load.Rate = rate
+	if t, ok := s.done[s.id(j)]; ok {
+		s.plan.skipped()
+		return t, nil
+	}
+	t, err := s.Engine.run(ctx, j)
+	if errors.Is(err, workload.ErrQueueFull) {
+		t, err = s.failed(j, "queue", err)
+	}
+	if err != nil {
+		return result.Trial{}, err
+	}
+	s.emit(Event{Line: searchLine(j, *t, s.goal)})
+	return *t, nil
+}
+
+// probe is what searchRate asks.
+func (s *search) probe(ctx context.Context, rate float64) (ms float64, ok bool, err error) {
+	t, err := s.run(ctx, rate)
+	if err != nil {
+		return 0, false, err
+	}
+	if ok, _ = t.Valid(); len(t.Histogram) == 0 {
+		return math.Inf(1), false, nil
+	}
+	return stats.Percentile(t.Histogram, s.goal.Percentile), ok, nil
+}
+
+func searchLine(j job, t result.Trial, goal result.SLO) string {
+	offered := "closed loop"
+	if j.load.Rate > 0 {
+		offered = fmt.Sprintf("%.0f transactions/s offered", j.load.Rate)
+	}
+	line := fmt.Sprintf("%s: %.1f done, p%g %.2f ms", offered, t.TPS, goal.Percentile, stats.Percentile(t.Histogram, goal.Percentile))
+	if ok, failed := t.Valid(); !ok {
+		line += ", invalid: " + failed[0]
+	}
+	return line
+}
