@@ -164,13 +164,17 @@ func times(c procfs.CPUStat) host.CPUTimes {
 // busy is the share of the CPU time that strangers used while the client was seen. Interrupts are nobody's.
 func (s *Sampler) busy() float64 {
 	used := func(c procfs.CPUStat) float64 { return c.User + c.Nice + c.System }
-	all := total(s.end.cpu) - total(s.mark.cpu)
+	end := s.end
+	if s.use.last == nil { // no client at all
+		end = s.final
+	}
+	all := total(end.cpu) - total(s.mark.cpu)
 	if all <= 0 {
 		return 0
 	}
-	strange := used(s.end.cpu) - used(s.mark.cpu) - (s.end.david - s.mark.david) - s.use.cpu - s.kernelThreads()
-	if s.mark.server.same(s.end.server) {
-		strange -= s.end.server.cpu - s.mark.server.cpu
+	strange := used(end.cpu) - used(s.mark.cpu) - (end.david - s.mark.david) - s.use.cpu - s.kernelThreads()
+	if s.mark.server.same(end.server) {
+		strange -= end.server.cpu - s.mark.server.cpu
 	}
 	return min(1, max(0, strange/all))
 }
