@@ -40,12 +40,13 @@ type evidence struct {
 	sameServer  bool
 	sameBinary  string // "" where it is, else what changed
 	steal       float64
-	others      float64 // share of the machine's CPU time used by other processes; NaN where it could not be read
-	clientCPU   float64 // cores the load generator used; NaN where it could not be read
-	clientCPUs  float64 // cores its threads could have used
-	throttled   float64 // share of the time
-	asked       bool    // a CPU cap was asked for
-	swapped     int64   // bytes
+	others      float64  // share of the machine's CPU time used by other processes; NaN where it could not be read
+	who         []string // these processes
+	clientCPU   float64  // cores the load generator used; NaN where it could not be read
+	clientCPUs  float64  // cores its threads could have used
+	throttled   float64  // share of the time
+	asked       bool     // a CPU cap was asked for
+	swapped     int64    // bytes
 	clock       time.Duration
 	commits     [2]float64 // sysbench's, the server's; equal where they do not apply
 	questions   [2]float64
@@ -67,7 +68,7 @@ func gates(t result.Trial, ev evidence) []result.Gate {
 		gate("same server", ev.sameServer, "the server that was started is the one that answered at the end"),
 		binaryGate(ev),
 		gate("steal", ev.steal <= stealShareMax, "%.1f %% of the CPU time went to other guests (limit %.0f %%)", 100*ev.steal, 100*stealShareMax),
-		gate("other processes", !(ev.others > othersMax), "%.1f %% of the machine's CPU time was used by processes that are neither the server, the client nor david (limit %.0f %%)", 100*ev.others, 100*othersMax),
+		othersGate(ev),
 		clientGate(ev),
 		throttleGate(ev),
 		gate("swap", ev.swapped == 0, "%d KiB of the server were swapped out", ev.swapped>>10),
@@ -101,6 +102,15 @@ func binaryGate(ev evidence) result.Gate {
 		return gate("same binary and data", false, "%s", ev.sameBinary)
 	}
 	return gate("same binary and data", true, "the server's binary and its data are those the experiment began with")
+}
+
+func othersGate(ev evidence) result.Gate {
+	who := ""
+	if len(ev.who) > 0 {
+		who = ": " + strings.Join(ev.who, ", ")
+	}
+	return gate("other processes", !(ev.others > othersMax), "%.1f %% of the machine's CPU time was used by processes that are neither the server, the client nor david (limit %.0f %%)%s",
+		100*ev.others, 100*othersMax, who)
 }
 
 func clientGate(ev evidence) result.Gate {

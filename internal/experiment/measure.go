@@ -80,12 +80,17 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 	var client atomic.Int64 // sysbench's pid
 	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
 		Started: func(pid int) { client.Store(int64(pid)) }}
-	eye, err := sampler.Start(ctx, sampler.Options{Addr: r.session.Addr(), ServerPID: r.session.PID(), Device: r.Device,
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.Device,
 		ClientPID: func() int { return int(client.Load()) }})
 	if err != nil {
 		return t, ev, err
 	}
-	defer eye.Close()
+	stopped := false
+	defer func() {
+		if !stopped { // the trial failed before: why, is told already
+			_, _ = eye.Stop(context.WithoutCancel(ctx))
+		}
+	}()
 	warm, warmed, settled, err := workload.Warm(ctx, target, r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
 	if err != nil {
 		return t, ev, err
@@ -94,13 +99,12 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 	if err != nil {
 		return t, ev, err
 	}
-	if err := eye.Mark(ctx); err != nil {
-		return t, ev, err
-	}
+	eye.Mark()
 	t, err = workload.Run(ctx, target, r.job.load, func(p result.Point) { r.second(r.job, p) })
 	if err != nil {
 		return t, ev, err
 	}
+	stopped = true
 	record, err := eye.Stop(ctx)
 	if err != nil {
 		return t, ev, err
@@ -119,7 +123,7 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 
 // note adds to a trial what the sampler saw.
 func note(t *result.Trial, r sampler.Record) {
-	t.Samples, t.Counters, t.Costs = r.Samples, r.Counters, r.Costs(t.Transactions)
+	t.Samples, t.Counters, t.Costs = r.Samples, r.Counters, sampler.Costs(r, t.Transactions)
 	t.Before, t.After, t.Sampling = r.Before, r.After, r.Sampling
 	if w := borrowed(*t); w != "" {
 		t.Warnings = append(t.Warnings, w)
@@ -145,10 +149,10 @@ func borrowed(t result.Trial) string {
 // seen is the evidence in what the sampler saw.
 func seen(t result.Trial, r sampler.Record) evidence {
 	w, e := t.Workload, r.Evidence
-	ev := evidence{steal: e.Steal, others: e.Others, clientCPU: e.ClientCPU, throttled: e.Throttled, swapped: e.Swapped, clock: e.Clock,
+	ev := evidence{steal: e.Steal, others: e.Busy, who: e.Others, clientCPU: e.ClientCPU, throttled: max(e.Throttled, e.ServerThrottled), swapped: e.Swapped, clock: e.ClockJump,
 		clientCPUs: min(float64(w.Threads), float64(runtime.NumCPU()))}
 	commits, questions, ok := workload.Counts(w, t)
-	ev.questions = [2]float64{float64(questions), r.Counters["questions"] - r.Queries}
+	ev.questions = [2]float64{float64(questions), r.Counters["questions"] - float64(r.Statements)}
 	if ok {
 		ev.commits = [2]float64{float64(commits), r.Counters["com_commit"]}
 	}

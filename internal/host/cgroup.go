@@ -50,6 +50,36 @@ func (m machine) readCgroup(f *Facts) error {
 	return nil
 }
 
+// CPUGroups are the folders of the cgroups whose CPU quotas bind a process: its own group and those above it. None where no
+// cgroups are mounted, or the process is gone.
+func CPUGroups(pid int) ([]string, error) {
+	return machine{root: "/"}.cpuGroups(fmt.Sprint(pid))
+}
+
+func (m machine) cpuGroups(process string) (dirs []string, err error) {
+	text, err := m.text("proc/" + process + "/cgroup")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("cannot find the cgroups of process %s: %w", process, err)
+	}
+	members, err := parseMemberships(text)
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := m.cgroupMounts()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the cgroups of process %s: %w", process, err)
+	}
+	for _, one := range members {
+		v2 := len(one.controllers) == 0
+		if mount := one.mount(mounts); mount != nil && (v2 || slices.Contains(one.controllers, "cpu")) {
+			dirs = append(dirs, levels(mount.Mountpoint, inside(one.path, mount.Root))...)
+		}
+	}
+	return dirs, nil
+}
+
 // parseMemberships reads lines "ID:controller,controller:/path"; in v2 the controllers are empty.
 func parseMemberships(text string) ([]membership, error) {
 	var list []membership

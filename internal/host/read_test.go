@@ -221,3 +221,32 @@ func TestReflinkIsTried(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+func TestCPUGroupsOfRecordedMachines(t *testing.T) {
+	for name, want := range map[string][]string{
+		"v2-slice.txt":  {"/sys/fs/cgroup/system.slice/david.service", "/sys/fs/cgroup/system.slice", "/sys/fs/cgroup"},
+		"no-cgroup.txt": nil,
+	} {
+		dirs, err := tree(t, name).cpuGroups("self")
+		if err != nil || !slices.Equal(dirs, want) {
+			t.Errorf("%s: %q, %v; want %q", name, dirs, err, want)
+		}
+	}
+	dirs, err := tree(t, "v1-docker.txt").cpuGroups("self")
+	if err != nil || len(dirs) == 0 || slices.ContainsFunc(dirs, func(d string) bool { return !strings.Contains(d, "cpu") }) {
+		t.Errorf("v1: %q, %v", dirs, err)
+	}
+}
+
+func TestDiskUnder(t *testing.T) {
+	disk, err := DiskUnder(filepath.Join(t.TempDir(), "not", "there"))
+	if err != nil {
+		t.Skipf("this machine's temporary folder is not on a block device: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join("/sys/block", disk)); err != nil {
+		t.Error(err)
+	}
+	if disk, err := DiskUnder("/proc"); err == nil {
+		t.Errorf("/proc is on %s", disk)
+	}
+}

@@ -83,22 +83,31 @@ func (c *Conn) Row(ctx context.Context, query string, args []any, dest ...any) e
 	return nil
 }
 
-// rows runs a query of one or two text columns.
-func (c *Conn) rows(ctx context.Context, query string, width int) (all [][2]string, err error) {
-	rows, err := c.db.QueryContext(ctx, query)
+// rows runs a query of one or two text columns on any connection of the pool.
+func (c *Conn) rows(ctx context.Context, query string, width int) ([][2]string, error) {
+	return c.addr.rows(ctx, c.db, query, width)
+}
+
+// querier is the pool, or one connection of it.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func (a Addr) rows(ctx context.Context, q querier, query string, width int) (all [][2]string, err error) {
+	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("cannot run %q on %s: %w", query, c.addr, classify(err))
+		return nil, fmt.Errorf("cannot run %q on %s: %w", query, a, classify(err))
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var pair [2]sql.NullString // a few variables are NULL
 		if err := rows.Scan([]any{&pair[0], &pair[1]}[:width]...); err != nil {
-			return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, c.addr, err)
+			return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, err)
 		}
 		all = append(all, [2]string{pair[0].String, pair[1].String})
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, c.addr, classify(err))
+		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, classify(err))
 	}
 	return all, nil
 }

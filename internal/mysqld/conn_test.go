@@ -148,6 +148,13 @@ func testRestart(t *testing.T, s *testserver.Server) {
 	if err != nil || before.UUID == "" {
 		t.Fatalf("%+v, %v", before, err)
 	}
+	single, err := c.Single(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pairs, err := single.Pairs(ctx, "SELECT 'Name', 'Value'"); err != nil || pairs["name"] != "Value" {
+		t.Errorf("%q, %v", pairs, err)
+	}
 	same, err := c.Identity(ctx)
 	if err != nil || mysqld.Restarted(before, same) {
 		t.Errorf("%+v, then %+v, %v: taken for a restart", before, same, err)
@@ -157,6 +164,12 @@ func testRestart(t *testing.T, s *testserver.Server) {
 		t.Errorf("a dead server gives %v", err)
 	}
 	s.Restart()
+	if pairs, err := single.Pairs(ctx, "SELECT 1, 2"); !errors.Is(err, mysqld.ErrUnreachable) {
+		t.Errorf("a single connection came back: %q, %v", pairs, err)
+	}
+	if err := single.Close(); err != nil {
+		t.Error(err)
+	}
 	after, err := c.Identity(ctx)
 	if err != nil {
 		t.Fatal(err)

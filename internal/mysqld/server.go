@@ -32,11 +32,7 @@ func (c *Conn) Pairs(ctx context.Context, query string) (map[string]string, erro
 	if err != nil {
 		return nil, err
 	}
-	m := make(map[string]string, len(rows))
-	for _, r := range rows {
-		m[strings.ToLower(r[0])] = r[1]
-	}
-	return m, nil
+	return byName(rows), nil
 }
 
 // Counters keeps the status variables that are finite numbers.

@@ -1,0 +1,164 @@
+package sampler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/mycnf"
+	"david/internal/testserver"
+)
+
+// burn starts a process that keeps one CPU busy until the test ends, on the CPU given, or on any where that is negative.
+func burn(t *testing.T, cpu int) int {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		cmd.Wait() // it says that it was killed
+	})
+	if cpu >= 0 {
+		var set unix.CPUSet
+		set.Set(cpu)
+		if err := unix.SchedSetaffinity(cmd.Process.Pid, &set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cmd.Process.Pid
+}
+
+// sampled lets the sampler look for a while, after Mark, at what was started before.
+func sampled(t *testing.T, o Options) Record {
+	t.Helper()
+	s := start(t, o)
+	s.Mark()
+	time.Sleep(2500 * time.Millisecond)
+	r, err := s.Stop(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestEvidence(t *testing.T) {
+	server := testserver.Start(t, mycnf.MariaDB)
+	o := optionsFor(t, server)
+	t.Run("a stranger", func(t *testing.T) {
+		pid := burn(t, -1)
+		e := sampled(t, o).Evidence
+		if e.Busy < 0.05 || !strings.Contains(strings.Join(e.Others, ", "), fmt.Sprintf("sh (process %d)", pid)) {
+			t.Errorf("busy %v, others %q", e.Busy, e.Others)
+		}
+	})
+	t.Run("a client that waits for its CPU", func(t *testing.T) {
+		client := burn(t, 0)
+		burn(t, 0)
+		o := o
+		o.ClientPID = func() int { return client }
+		r := sampled(t, o)
+		if e := r.Evidence; e.ClientWait < 0.3 || e.ClientCPU < 0.05 || e.ClientCPU > 0.8 {
+			t.Errorf("%+v", e)
+		}
+		if strings.Contains(strings.Join(r.Evidence.Others, ", "), fmt.Sprintf("process %d)", client)) {
+			t.Errorf("the client is among %q", r.Evidence.Others)
+		}
+	})
+	t.Run("a group with a quota", func(t *testing.T) {
+		o := o
+		group := quota(t)
+		pid := burn(t, -1)
+		join(t, group, pid)
+		o.ServerPID = pid
+		if e := sampled(t, o).Evidence; e.ServerThrottled < 0.2 || e.Throttled > 0.1 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// quota makes a group that may use a tenth of a CPU, until the test ends.
+func quota(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join("/sys/fs/cgroup/cpu", fmt.Sprintf("david-test-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EROFS) {
+		t.Skipf("no root, or no cgroup v1: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		var err error
+		for range 100 { // a process that was killed leaves the group a moment later
+			if err = os.Remove(dir); err == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Error(err)
+	})
+	if err := os.WriteFile(filepath.Join(dir, "cpu.cfs_quota_us"), []byte("10000"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func join(t *testing.T, dir string, pid int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, pid), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBlockDevice(t *testing.T) {
+	name, err := BlockDevice(t.TempDir())
+	if err != nil {
+		t.Skipf("this machine's temporary folder is not on a block device: %v", err)
+	}
+	k, err := newKernel(Options{Device: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := k.read(0, false); r.disk == nil {
+		t.Errorf("/proc/diskstats has no %s: %v", name, k.notes)
+	}
+	k.device = "nosuchdisk"
+	if r := k.read(0, false); r.disk != nil || k.notes["/proc/diskstats"] == nil {
+		t.Errorf("a disk that is not there: %+v", r.disk)
+	}
+}
+
+// The values a sample has are listed in the documentation, each with its unit and source, and no others are.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/measuring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "## What is sampled")
+	section, _, _ := strings.Cut(after, "\n## ")
+	known := map[string]bool{}
+	for _, name := range names() {
+		known[name] = true
+		if !strings.Contains(section, "| "+name+" |") {
+			t.Errorf("docs/measuring.md does not list %s", name)
+		}
+	}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) > 2 && strings.Contains(cells[1], ".") && !known[strings.TrimSpace(cells[1])] {
+			t.Errorf("docs/measuring.md lists %s, which is not sampled", cells[1])
+		}
+	}
+}
