@@ -7,7 +7,7 @@ FUZZTIME ?= 5s
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune test lint bench fuzz clean
+.PHONY: help build setup tune test results lint bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -27,9 +27,14 @@ test: ## set-up, lint and all tests, on real servers
 	@# Packages one after the other: two real servers at once would disturb each other.
 	go test -count=1 -p 1 -timeout 20m ./...
 
+results: build ## the long measurements behind docs/method.md: about two hours on a machine with nothing else to do
+	@scripts/setup test
+	go test -count=1 -tags results -run TestResults -v -timeout 6h ./cmd/david
+	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./cmd/david
+
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l api cmd internal 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
-	go vet ./...
+	go vet ./... && go vet -tags results ./cmd/david
 	go tool staticcheck ./...
 	shellcheck scripts/* .ci/run
 

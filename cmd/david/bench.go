@@ -24,6 +24,7 @@ type benchFlags struct {
 	sets                           []string
 	repeat                         int
 	json, force, keep, tcp, fresh  bool
+	steady                         bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -36,6 +37,9 @@ func (a *app) benchCommand() *cobra.Command {
 			remote := f.dsn != "" || f.defaultsFile != ""
 			if err := f.check(cmd, remote); err != nil {
 				return err
+			}
+			if f.steady && !cmd.Flags().Changed("warmup") {
+				f.warmup = steadyWarmup
 			}
 			if f.slo != "" && !cmd.Flags().Changed("threads") {
 				f.threads = sloThreads
@@ -60,6 +64,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")
+	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
 	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
 	fs.BoolVar(&f.fresh, "fresh", false, "sandbox: begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -120,7 +125,7 @@ const sloThreads = "32"
 
 // design is that of a bench: so many trials of each load, or a search for a rate.
 func (f benchFlags) design() (result.Design, error) {
-	d := result.Design{Blocks: f.repeat}
+	d := result.Design{Blocks: f.repeat, Steady: f.steady}
 	if f.slo == "" {
 		return d, nil
 	}

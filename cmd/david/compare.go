@@ -35,6 +35,11 @@ type compareFlags struct {
 	json, fresh, tcp           bool
 }
 
+// steadyWarmup is how long a checkpoint age may take to level off: a redo log of several GiB fills in 10 to 20 minutes.
+const steadyWarmup = 20 * time.Minute
+
+const steadyHelp = "warm each trial up until its checkpoint age has levelled off: long (20m at most unless --warmup is given), and what a number to quote needs"
+
 func (a *app) compareCommand() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
@@ -47,6 +52,9 @@ func (a *app) compareCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.blocks > 0 && cmd.Flags().Changed("precision") {
 				return usage("--blocks and --precision: give one of them")
+			}
+			if f.steady && !cmd.Flags().Changed("warmup") {
+				f.warmup = steadyWarmup
 			}
 			return a.compare(cmd.Context(), f)
 		},
@@ -61,7 +69,7 @@ func (a *app) compareCommand() *cobra.Command {
 	fs.DurationVar(&f.budget, "budget", 30*time.Minute, "time for all trials, all sessions of the experiment together")
 	fs.IntVar(&f.blocks, "blocks", 0, "run that many blocks instead")
 	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
-	fs.BoolVar(&f.steady, "steady", false, "warm each trial up until its checkpoint age has levelled off: long, and what a number to quote needs")
+	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
 	fs.BoolVar(&f.crossFlavour, "cross-flavour", false, "let arms run on servers of different flavours")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
@@ -115,6 +123,7 @@ type question struct {
 	server       string
 	arms         []armSpec
 	loads        []result.Workload
+	asked        []result.Workload // as they were asked for, where that is not loads: a tune fits the length of a trial to its budget
 	design       result.Design
 	caps         result.Caps
 	crossFlavour bool

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitDone
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintf(errOut, "david: interrupted; the finished trials are kept (%v)\n", err)
+		fmt.Fprintf(errOut, "david: interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)\n", err)
 		return exitInterrupted
 	}
 	fmt.Fprintf(errOut, "david: %v\n", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -122,7 +123,48 @@ func TestResumeRefuses(t *testing.T) {
 	if _, errOut, code = david(t, dir, args...); code != exitUsage || !strings.Contains(errOut, "its data was") {
 		t.Errorf("other data: exit code %d\n%s", code, errOut)
 	}
+	refusesBinary(t, dir)
 	if out, errOut, code := david(t, dir, append(args, "--fresh")...); code != exitDone && code != exitInvalid {
 		t.Errorf("--fresh: exit code %d\n%s%s", code, out, errOut)
+	}
+}
+
+// refusesBinary begins an experiment with a copy of the server and changes it: one byte behind its end is another binary.
+func refusesBinary(t *testing.T, dir string) {
+	t.Helper()
+	real, err := exec.LookPath("mariadbd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "david-test-server-") // t.TempDir is closed to the servers' user
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(folder, "mariadbd")
+	if out, err := exec.Command("cp", real, copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	args := append(append([]string{}, compareSmall...), "--server", copied)
+	cmd, seen := spawn(t, dir, args...)
+	if !seen.waitFor("transactions/s", time.Minute) {
+		t.Errorf("no trial ended:\n%s", seen)
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	time.Sleep(time.Second) // until its server is gone: a running binary cannot be written to
+	f, err := os.OpenFile(copied, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("x"); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, errOut, code := david(t, dir, args...); code != exitUsage || !strings.Contains(errOut, "its server binary was") {
+		t.Errorf("another binary: exit code %d\n%s", code, errOut)
 	}
 }

@@ -21,20 +21,39 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	cmd := exec.Command(os.Args[0], args[2:]...)
+	out, errOut, got := runDavid(ts, args[2:])
+	for tries := 1; tries < 3 && want == exitDone && got == exitInvalid && disturbance(out.String()+errOut.String()); tries++ {
+		ts.Logf("the machine was busy with something else; once more:\n%s", errOut.String())
+		out, errOut, got = runDavid(ts, args[2:])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("out"), out.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("err"), errOut.Bytes(), 0o644))
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, out.String(), errOut.String())
+	}
+}
+
+func runDavid(ts *testscript.TestScript, args []string) (out, errOut bytes.Buffer, code int) {
+	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = ts.Getenv("WORK")
 	cmd.Env = append(os.Environ(), asDavid+"=1", "DAVID_HOME="+ts.Getenv("DAVID_HOME"), "HOME="+ts.Getenv("WORK"), "PATH="+ts.Getenv("PATH"),
 		"MYSQL_PWD="+ts.Getenv("MYSQL_PWD"))
-	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		ts.Fatalf("cannot run %v: %v", args, err)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("out"), out.Bytes(), 0o644))
-	ts.Check(os.WriteFile(ts.MkAbs("err"), errOut.Bytes(), 0o644))
-	if got := cmd.ProcessState.ExitCode(); got != want {
-		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, out.String(), errOut.String())
+	return out, errOut, cmd.ProcessState.ExitCode()
+}
+
+// disturbance tells whether david withheld its verdict for what others did to the machine, which is david at its best and
+// no test's subject.
+func disturbance(text string) bool {
+	for _, gate := range []string{"other processes: ", "steal: ", "steady state: "} {
+		if strings.Contains(text, gate) {
+			return true
+		}
 	}
+	return false
 }
 
 // jsonHas is "jsonhas FILE PATH...": each path ("trials.0.tps") leads to a value that is not null.

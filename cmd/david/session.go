@@ -66,6 +66,9 @@ func (l *lab) record(a *app, q question, arms []result.Arm, data []string, p *pr
 	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, "sandbox", l.binary.Record(), l.facts, q.design
 	e.Notes = append(append(e.Notes, "data: "+l.workspace.Layout()), q.notes...)
 	e.Design.Pinned = pins(e, arms, data)
+	if q.asked != nil {
+		e.Design.Pinned["specification"] = fingerprint(arms, q.asked, q.design)
+	}
 	if l.store, err = a.openStore(e, q.fresh); err != nil {
 		return err
 	}

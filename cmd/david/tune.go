@@ -94,10 +94,12 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if load, err = f.fit(load, began, len(ladder)+1); err != nil {
+	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: notes}
+	if load, err = f.fit(load, began, len(ladder)+2); err != nil {
 		return err
 	}
-	if err := l.record(a, question{kind: "tune", loads: []result.Workload{load}, fresh: f.fresh, notes: notes}, []result.Arm{control}, data, p); err != nil {
+	q.loads = []result.Workload{load}
+	if err := l.record(a, q, []result.Arm{control}, data, p); err != nil {
 		return err
 	}
 	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it
@@ -151,8 +153,8 @@ const (
 // defaultWarmup is the warm-up of a trial whose length was given.
 const defaultWarmup = 15 * time.Second
 
-// steps is how many trials a tune has at most: the control and the rungs of tune.Ladder.
-const steps = 7
+// steps is how many trials a tune has at most: the control, twice, and the rungs of tune.Ladder.
+const steps = 8
 
 // fit gives each of n trials its share of what is left of the budget: a sixth of it for warming up, 60 s at most for
 // measuring. Every arm gets the same.

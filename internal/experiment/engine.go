@@ -146,7 +146,7 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 		l.unsafe = append(l.unsafe, "log_bin=OFF: without a binary log there is no recovery to a point in time, and no replica")
 	}
 	if j.base != nil {
-		for _, v := range mycnf.CompareLock(flavour, j.base.Effective, vars) {
+		for _, v := range e.lockDiffers(j, vars) {
 			l.differ = append(l.differ, v.String())
 		}
 		j.arm.Diff = diff(j.base.Effective, vars)
@@ -156,6 +156,14 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 		return l, fmt.Errorf("%w with arm %s: %s", ErrLock, j.arm.Name, bad[0])
 	}
 	return l, nil
+}
+
+func (e *Engine) lockDiffers(j job, vars map[string]string) []mycnf.Violation {
+	base, own := e.server(*j.base).Flavour, e.server(*j.arm).Flavour
+	if base != own {
+		return mycnf.CompareFlavours(base, own, j.base.Effective, vars)
+	}
+	return mycnf.CompareLock(own, j.base.Effective, vars)
 }
 
 // effective reads a server's variables, and what of the durability lock it reports as a status instead.

@@ -88,8 +88,8 @@ func TestSteps(t *testing.T) {
 			t.Errorf("a real change: %v", arms[4].Diff)
 		}
 		trials, err := e.Store.Trials()
-		if err != nil || len(trials) != 2 {
-			t.Fatalf("%d trials, %v: only the control and the real change run", len(trials), err)
+		if err != nil || len(trials) != 3 {
+			t.Fatalf("%d trials, %v: only the control, twice, and the real change run", len(trials), err)
 		}
 		for _, trial := range trials {
 			if ok, failed := trial.Valid(); !ok || trial.TPS <= 0 || trial.Counters["queries"] <= 0 {
@@ -113,8 +113,8 @@ func TestLock(t *testing.T) {
 			if !errors.Is(err, ErrLock) {
 				t.Errorf("%s=%s: %v", bad[0], bad[1], err)
 			}
-			if trials, err := store.Trials(); err != nil || len(trials) != 1 {
-				t.Errorf("%s=%s: %d trials, want the control's; %v", bad[0], bad[1], len(trials), err)
+			if trials, err := store.Trials(); err != nil || len(trials) != 2 {
+				t.Errorf("%s=%s: %d trials, want the control's two; %v", bad[0], bad[1], len(trials), err)
 			}
 		}
 	})
@@ -162,11 +162,11 @@ func TestServerDies(t *testing.T) {
 			t.Errorf("best %s, %v", best.Name, err)
 		}
 		trials, err := e.Store.Trials()
-		if err != nil || len(trials) != 2 {
+		if err != nil || len(trials) != 3 {
 			t.Fatalf("%d trials, %v", len(trials), err)
 		}
-		if ok, failed := trials[1].Valid(); ok || !strings.Contains(failed[0], "the server ended during the trial") {
-			t.Errorf("gates %v", trials[1].Gates)
+		if ok, failed := trials[2].Valid(); ok || !strings.Contains(failed[0], "the server ended during the trial") {
+			t.Errorf("gates %v", trials[2].Gates)
 		}
 	})
 }

@@ -56,7 +56,6 @@ type evidence struct {
 	diskFree    int64 // bytes
 	diskSize    int64
 	differ      []string // of the durability lock, from the base's
-	rate        float64
 }
 
 // gates judges whether a trial may count.

@@ -61,7 +61,11 @@ func (e *Engine) second(j job, p result.Point) {
 
 // label names a job as its reader would: the arm, the threads where they vary, the repeat from the second on.
 func label(j job) string {
-	s := fmt.Sprintf("%s, %d threads", j.arm.Name, j.load.Threads)
+	name := j.arm.Name
+	if j.twin {
+		name += " again"
+	}
+	s := fmt.Sprintf("%s, %d threads", name, j.load.Threads)
 	if j.block > 1 {
 		s += fmt.Sprintf(", run %d", j.block)
 	}

@@ -24,8 +24,10 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 	if err != nil {
 		return "", err
 	}
-	if err := e.Store.PutArm(*s.arm); err != nil {
-		return "", err
+	if s.arm.Effective != nil { // not where the run came from the store, which has it
+		if err := e.Store.PutArm(*s.arm); err != nil {
+			return "", err
+		}
 	}
 	rate, found, best, err := searchRate(closed.TPS, s.goal, func(rate float64) (float64, bool, error) { return s.probe(ctx, rate) }, defaultSLO())
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"david/internal/result"
@@ -12,33 +13,58 @@ import (
 	"david/internal/tune"
 )
 
-// Tune runs the control and then the ladder's steps, each upon the last one that was kept, and returns the arm the
-// ladder ended on. An arm that changes nothing is recorded and not run; one the server does not start with is recorded
-// with the server's own words.
+// Tune runs the control twice, since what the two differ by is noise, and then the ladder's steps, each upon the last one
+// that was kept, and returns the arm the ladder ended on. An arm that changes nothing is recorded and not run; one the
+// server does not start with is recorded with the server's own words. What the store holds already is not run again.
 func (e *Engine) Tune(ctx context.Context, control result.Arm, ladder []tune.Step, load result.Workload) (result.Arm, error) {
 	e.Report = quiet(e.Report)
-	e.plan = newPlan(1+len(ladder), expected(load))
-	var arms []result.Arm
-	var trials []result.Trial
+	arms, trials, err := e.history()
+	if err != nil {
+		return result.Arm{}, err
+	}
+	e.plan = newPlan(max(1, 2+len(ladder)-len(trials)), expected(load))
 	for {
 		arm, more := tune.Next(ladder, control, arms, trials)
 		if !more {
 			return tune.Best(arms, trials), nil
 		}
+		first := len(arms) == 0
 		t, err := e.step(ctx, &arm, arms, load)
 		if err != nil {
 			return result.Arm{}, err
 		}
-		arms = append(arms, arm)
 		if t != nil {
 			trials = append(trials, *t)
 		}
+		if first {
+			twin, err := e.run(ctx, job{arm: &arm, block: 1, twin: true, load: load})
+			if err != nil {
+				return result.Arm{}, err
+			}
+			trials = append(trials, *twin)
+		}
+		arms = append(arms, arm)
 		if err := e.Store.PutArm(arm); err != nil {
 			return result.Arm{}, err
 		}
 		rows := stats.Ladder(arms, trials)
 		e.emit(Event{Line: line(rows[len(rows)-1])})
 	}
+}
+
+// history is what an interrupted tune has measured: the arms that were put on record, and their trials. A trial whose arm was
+// not, is run again.
+func (e *Engine) history() (arms []result.Arm, trials []result.Trial, err error) {
+	if arms, err = e.Store.Arms(); err != nil {
+		return nil, nil, err
+	}
+	all, err := e.Store.Trials()
+	for _, t := range all {
+		if slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == t.Arm }) {
+			trials = append(trials, t)
+		}
+	}
+	return arms, trials, err
 }
 
 // step runs one arm of the ladder.

@@ -160,3 +160,22 @@ func CompareLock(f Flavour, before, after map[string]string) []Violation {
 	}
 	return list
 }
+
+// CompareFlavours is CompareLock for servers of different flavours: only what both have is compared, and two values each of
+// which its own flavour calls safe are alike. The SQL mode is left out: the flavours' lists differ, and no workload depends on
+// it.
+func CompareFlavours(a, b Flavour, before, after map[string]string) []Violation {
+	theirs := map[string]LockVariable{}
+	for _, l := range Lock(a) {
+		theirs[l.Name] = l
+	}
+	shared, own := map[string]string{}, map[string]string{}
+	for _, l := range Lock(b) {
+		want, had := before[l.Name]
+		got, has := after[l.Name]
+		if had && has && l.Name != "sql_mode" && !(theirs[l.Name].holds(want) && l.holds(got)) {
+			shared[l.Name], own[l.Name] = want, got
+		}
+	}
+	return CompareLock(b, shared, own)
+}

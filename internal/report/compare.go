@@ -67,11 +67,11 @@ func concluded(d Data, all []contender, workloads int) headline {
 	case len(all) == 1 && slower == 1:
 		return headline{all[0].Name + ": " + ratio(all[0].Arm), " the control's throughput, slower" + spread(all[0].Arm), "none"}
 	case len(all) == 1:
-		return headline{"No difference", fmt.Sprintf(": %s is a tie (%s)", all[0].Name, within(all[0].Arm)), "none"}
+		return headline{"No difference found", fmt.Sprintf(": %s is a tie (%s)", all[0].Name, within(all[0].Arm)), "none"}
 	}
 	big := "No gain"
 	if slower == 0 {
-		big = "No difference"
+		big = "No difference found"
 	}
 	return headline{big, fmt.Sprintf(": no arm is faster than the control (%s)", tally(all)) + gated(all), "none"}
 }
@@ -97,6 +97,17 @@ func fasterHeadline(all []contender, workloads int) headline {
 		rest += fmt.Sprintf("; the most of %d faster arms of %d", faster, len(all))
 	}
 	return headline{best.Name + ": " + ratio(best.Arm), rest + gated(all), "gain"}
+}
+
+// inferiority tells what a tie says besides: that the arm is not slower by more than the margin, or that this is open.
+func inferiority(a stats.Arm) string {
+	switch {
+	case a.Verdict != stats.Tie:
+		return ""
+	case a.NotSlower:
+		return fmt.Sprintf("; not slower by more than %.0f %%", 100*stats.Margin)
+	}
+	return fmt.Sprintf("; whether it is slower by more than %.0f %% is open", 100*stats.Margin)
 }
 
 // noVerdict says why nothing was concluded: what became of the arms, else of the runs.
@@ -190,7 +201,7 @@ func compareRemarks(c stats.Comparison) []string {
 	list = append(list, c.Warnings...)
 	for _, a := range c.Arms {
 		if a.Why != "" {
-			list = append(list, fmt.Sprintf("%s: %s: %s", a.Name, a.Verdict, a.Why))
+			list = append(list, fmt.Sprintf("%s: %s: %s%s", a.Name, a.Verdict, a.Why, inferiority(a)))
 		}
 		for _, w := range a.Warnings {
 			list = append(list, a.Name+": "+w)

@@ -23,15 +23,15 @@ func TestCompareHeadline(t *testing.T) {
 	tie := stats.Arm{Name: "flush", Ratio: 1.004, Interval: stats.Interval{0.987, 1.021}, Pairs: 6, Verdict: stats.Tie}
 	bad := stats.Arm{Name: "hog", Verdict: stats.Invalid, Why: "steal: 14.2 % of the CPU"}
 	for want, arms := range map[string][]stats.Arm{
-		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks)":                                       {gain},
-		"big: 1.034x the control's throughput (95 % interval 1.020 to 1.048, 5 blocks)":                                      {small},
-		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks); the most of 2 faster arms of 4":       {small, tie, gain, loss},
-		"No difference: flush is a tie (within ±2.1 %)":                                                                      {tie},
-		"sync: 0.81x the control's throughput, slower (95 % interval 0.77 to 0.84, 6 blocks)":                                {loss},
-		"No gain: no arm is faster than the control (1 tie, 1 slower)":                                                       {tie, loss},
-		"No verdict: hog is invalid (steal: 14.2 % of the CPU)":                                                              {bad},
-		"No difference: no arm is faster than the control (1 tie, 1 invalid); no verdict for hog (steal: 14.2 % of the CPU)": {tie, bad},
-		"No verdict: no run was stored, so there is nothing to compare":                                                      nil,
+		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks)":                                             {gain},
+		"big: 1.034x the control's throughput (95 % interval 1.020 to 1.048, 5 blocks)":                                            {small},
+		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks); the most of 2 faster arms of 4":             {small, tie, gain, loss},
+		"No difference found: flush is a tie (within ±2.1 %)":                                                                      {tie},
+		"sync: 0.81x the control's throughput, slower (95 % interval 0.77 to 0.84, 6 blocks)":                                      {loss},
+		"No gain: no arm is faster than the control (1 tie, 1 slower)":                                                             {tie, loss},
+		"No verdict: hog is invalid (steal: 14.2 % of the CPU)":                                                                    {bad},
+		"No difference found: no arm is faster than the control (1 tie, 1 invalid); no verdict for hog (steal: 14.2 % of the CPU)": {tie, bad},
+		"No verdict: no run was stored, so there is nothing to compare":                                                            nil,
 	} {
 		if got := concluded(Data{}, verdicts(arms...), 1).String(); got != want {
 			t.Errorf("headline is %q\n            want %q", got, want)

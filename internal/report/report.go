@@ -153,7 +153,7 @@ func caveats(d Data) []string {
 	case compared(d):
 		list = append(list, compareCaveats(d)...)
 	case !searched(d): // a search has a run or two for each rate: its table says all there is
-		list = append(list, repeats(d)...)
+		list = append(append(list, repeats(d)...), knee(d)...)
 	}
 	list = append(list, loop(d)...)
 	list = append(list, "measured for this workload, this data and this machine: others may differ")
@@ -165,16 +165,25 @@ func caveats(d Data) []string {
 
 func ladderCaveats(d Data) []string {
 	list := []string{
-		fmt.Sprintf("a ratio within %.0f %% of 1 is a tie: restarts alone move results that far", 100*stats.RestartNoise),
+		bandCaveat(d.Trials),
 		fmt.Sprintf("a faster step is kept only if its p95 is at most %.1fx the control's", stats.MaxP95Ratio),
 		"short runs do not fill a large redo log: confirm the winner in runs of 15 minutes or more",
 	}
 	for _, r := range stats.Ladder(d.Arms, d.Trials) {
-		if r.Trials > 1 {
+		if r.Trials > 1 && r.Verdict != stats.IsControl {
 			return append([]string{"ratios have no interval: tps is the geometric mean of the runs"}, list...)
 		}
 	}
 	return append([]string{singleRuns}, list...)
+}
+
+// bandCaveat says what is a tie, and whether that was measured.
+func bandCaveat(trials []result.Trial) string {
+	band := stats.TieBand(trials)
+	if band > stats.RestartNoise {
+		return fmt.Sprintf("a ratio within %.3g %% of 1 is a tie: that is how far the control's two runs lay apart", 100*band)
+	}
+	return fmt.Sprintf("a ratio within %.3g %% of 1 is a tie: restarts alone move results that far", 100*band)
 }
 
 const singleRuns = "1 run per step: ratios have no interval"
@@ -185,6 +194,24 @@ func threadsAndRate(w result.Workload) string {
 		return plural(w.Threads, "thread") + ", " + rate(w)
 	}
 	return plural(w.Threads, "thread")
+}
+
+// knee says from how many threads on more of them bring no more throughput; nothing where one number was measured.
+func knee(d Data) []string {
+	var threads []int
+	var tps []float64
+	for _, g := range byWorkload(d.Trials) {
+		rows := stats.Ladder(d.Arms, g.trials)
+		if g.workload.Rate > 0 || len(rows) != 1 || rows[0].TPS == 0 {
+			return nil
+		}
+		threads, tps = append(threads, g.workload.Threads), append(tps, rows[0].TPS)
+	}
+	if len(threads) < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the knee: %s; more bring latency and no throughput that could be told from noise (within %.0f %% of the most)",
+		plural(stats.Knee(threads, tps), "thread"), 100*stats.RestartNoise)}
 }
 
 // repeats says how many runs stand behind each number of a bench.

@@ -60,12 +60,28 @@ type Row struct {
 // Ladder compares every arm with its base and with the control, in the order of arms. Trials count where all their gates
 // hold. Where several workloads were run, ratios are the geometric means of the ratios of each workload.
 func Ladder(arms []result.Arm, trials []result.Trial) []Row {
-	samples := collect(arms, trials)
+	samples, band := collect(arms, trials), TieBand(trials)
 	rows := make([]Row, len(arms))
 	for i, a := range arms {
-		rows[i] = row(a, samples)
+		rows[i] = row(a, samples, band)
 	}
 	return rows
+}
+
+// TieBand is how far from 1 a ratio of the ladder is called a tie: RestartNoise, or what the control's two runs of one block
+// differed by where that is more.
+func TieBand(trials []result.Trial) float64 {
+	band, first := RestartNoise, map[int]float64{}
+	for _, t := range trials {
+		if ok, _ := t.Valid(); !ok || t.Arm != Control || t.TPS <= 0 {
+			continue
+		}
+		if other, ok := first[t.Block]; ok {
+			band = max(band, max(t.TPS, other)/min(t.TPS, other)-1)
+		}
+		first[t.Block] = t.TPS
+	}
+	return band
 }
 
 // Best returns the step the ladder ended on: the last one that was kept, else the control. False without a control.
@@ -178,7 +194,7 @@ func byWorkload(trials []result.Trial) map[result.Workload][]float64 {
 	return m
 }
 
-func row(a result.Arm, samples map[string]*sample) Row {
+func row(a result.Arm, samples map[string]*sample, band float64) Row {
 	s, control := samples[a.Name], samples[Control]
 	r := Row{Arm: a.Name, Title: a.Title, Base: a.Base, Trials: len(s.valid)}
 	if len(s.valid) == 0 {
@@ -189,7 +205,7 @@ func row(a result.Arm, samples map[string]*sample) Row {
 	r.TPS, r.MinTPS, r.MaxTPS, r.P95 = GeoMean(tps), slices.Min(tps), slices.Max(tps), s.p95()
 	r.RatioBase, r.RatioControl = ratio(s, samples[a.Base]), ratio(s, control)
 	r.Warnings = warnings(s)
-	r.judge(s, samples[a.Base], control)
+	r.judge(s, samples[a.Base], control, band)
 	return r
 }
 
@@ -230,7 +246,7 @@ func (s *sample) doubts() []string {
 }
 
 // judge fills in the verdict, its reason, and whether the step is kept.
-func (r *Row) judge(s, base, control *sample) {
+func (r *Row) judge(s, base, control *sample, band float64) {
 	switch {
 	case r.Base == "":
 		r.Verdict = IsControl
@@ -238,8 +254,8 @@ func (r *Row) judge(s, base, control *sample) {
 		r.Verdict, r.Why = Invalid, "nothing to compare with: "+r.Base+" has no valid run of this workload"
 	case s.unsafe() != base.unsafe():
 		r.Verdict, r.Why = Invalid, "it and "+r.Base+" did not run with the same durability"
-	case math.Abs(r.RatioBase-1) <= RestartNoise:
-		r.Verdict, r.Why = Tie, fmt.Sprintf("within %.0f %%, what restarts alone do", 100*RestartNoise)
+	case math.Abs(r.RatioBase-1) <= band:
+		r.Verdict, r.Why = Tie, fmt.Sprintf("within %.3g %%, what restarts alone do", 100*band)
 	case r.RatioBase < 1:
 		r.Verdict = Slower
 	default:
