@@ -256,7 +256,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	l.target.TCP = q.tcp
 	data, err := l.golden(ctx, arms, q.loads, p)
 	if err != nil {
-		return nil, err
+		return nil, q.blame(err)
 	}
 	if q.design.Seed == 0 {
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
@@ -269,9 +269,15 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	best, err := measure(ctx, l.engine, arms, q.loads)
 	if err != nil {
 		l.where(a)
-		return nil, err
+		return nil, q.blame(err)
 	}
 	return l.store, l.finish(best, golden)
+}
+
+// blame makes a server that would not start the user's bad input, where the user gave settings.
+func (q *question) blame(err error) error {
+	given := slices.ContainsFunc(q.arms, func(arm armSpec) bool { return arm.cnf != "" || len(arm.sets) > 0 || arm.more != nil })
+	return blame(err, given)
 }
 
 // measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.

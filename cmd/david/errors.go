@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/sandbox"
 )
@@ -22,9 +21,9 @@ func (e gateError) Error() string {
 }
 
 // blame makes a server that would not start the user's bad input, where the user gave settings and the server complains.
-func blame(err error, settings []mycnf.Setting) error {
+func blame(err error, given bool) error {
 	var start *sandbox.StartError
-	if len(settings) > 0 && errors.As(err, &start) {
+	if given && errors.As(err, &start) {
 		return codedError{exitUsage, fmt.Errorf("the server does not start with the settings given: %w", err)}
 	}
 	return err

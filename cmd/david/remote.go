@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"david/internal/experiment"
@@ -62,7 +65,11 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true}
+	process, err := localProcess(ctx, conn)
+	if err != nil {
+		return err
+	}
+	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private, Process: process}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true}
 	began := time.Now()
 	best, err := measure(ctx, engine, []result.Arm{{Name: "remote", Title: "the server as it is"}}, loads)
 	if err != nil {
@@ -73,6 +80,27 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	}
 	p.end()
 	return a.print(store, f.json)
+}
+
+// localProcess is the process of a server on this machine, so that its CPU is not taken for a stranger's; 0 where it is
+// elsewhere or david may not read its pid file.
+func localProcess(ctx context.Context, conn *mysqld.Conn) (int, error) {
+	if !conn.Addr().Local() {
+		return 0, nil
+	}
+	vars, err := conn.Variables(ctx)
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(vars["pid_file"])
+	if err != nil { // a tunnel's end, or not david's to read
+		return 0, nil
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, nil
+	}
+	return pid, nil
 }
 
 // dropSchema removes the schema david made, over a connection of its own: the first may have ended with the server, and

@@ -151,7 +151,7 @@ blocks: %d
 func TestResultsPool(t *testing.T) {
 	n, dir, faster := number("DAVID_POOL", 20), testHome(t), 0
 	for i := range n {
-		doc := compareJSON(t, dir, "--server", "mysql", "--tables", "10", "--table-size", "750000", "--time", "4s", "--warmup", "2s", "--blocks", "3", "--iops", "2000",
+		doc := compareJSON(t, dir, "--server", "mysql", "--tables", "10", "--table-size", "750000", "--time", "3s", "--warmup", "1s", "--blocks", "3", "--iops", "2000",
 			"--threads", "8", "--arm", "control=innodb_buffer_pool_size=128M", "--arm", "large=innodb_buffer_pool_size=1G")
 		large := doc.Arms[1]
 		t.Logf("%d: ratio %.2f [%.2f, %.2f], floor %.1f %%: %s %s", i+1, large.Ratio, large.Interval[0], large.Interval[1], 100*doc.Floor, large.Verdict, large.Why)

@@ -144,7 +144,13 @@ func refusesBinary(t *testing.T, dir string) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	copied := filepath.Join(folder, "mariadbd")
+	copied := filepath.Join(folder, "sbin", "mariadbd")
+	if err := os.Mkdir(filepath.Dir(copied), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/usr/share", filepath.Join(folder, "share")); err != nil { // where it looks for the system tables
+		t.Fatal(err)
+	}
 	if out, err := exec.Command("cp", real, copied).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

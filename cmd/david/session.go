@@ -95,7 +95,7 @@ func (l *lab) golden(ctx context.Context, arms []result.Arm, loads []result.Work
 		for _, arm := range arms {
 			g, _, err := l.target.Prepare(ctx, arm, load)
 			if err != nil {
-				return nil, fmt.Errorf("arm %s: %w", arm.Name, blame(err, arm.Changes))
+				return nil, fmt.Errorf("arm %s: %w", arm.Name, err)
 			}
 			if !slices.Contains(data, g.ID()) {
 				data = append(data, g.ID())

@@ -104,6 +104,9 @@ func binaryGate(ev evidence) result.Gate {
 }
 
 func othersGate(ev evidence) result.Gate {
+	if math.IsNaN(ev.others) {
+		return gate("other processes", true, "not seen: which process the server is, is not known")
+	}
 	who := ""
 	if len(ev.who) > 0 {
 		who = ": " + strings.Join(ev.who, ", ")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -116,6 +117,9 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 	t.Warmed, t.Settled, t.Points = warmed, settled || r.job.load.Warmup == 0, join(warm, t.Points)
 	note(&t, record)
 	ev = seen(t, record)
+	if r.session.PID() == 0 && r.session.Addr().Local() {
+		ev.others = math.NaN() // the server itself may be the stranger
+	}
 	ev.sameServer = !mysqld.Restarted(before, after)
 	ev.asked = r.job.arm.Caps.CPUs > 0
 	return t, ev, nil

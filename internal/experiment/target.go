@@ -110,22 +110,20 @@ func (s *sandboxSession) End(ctx context.Context) error {
 type Remote struct {
 	Address mysqld.Addr
 	Dir     string // private folder for keys
+	Process int    // the server's, where it is known to run on this machine; else 0
 }
 
 // Begin implements Target.
 func (r Remote) Begin(ctx context.Context, _ result.Arm, _ result.Workload, _ string) (Session, error) {
-	return remoteSession{r.Address, r.Dir}, nil
+	return remoteSession{r}, nil
 }
 
-type remoteSession struct {
-	addr mysqld.Addr
-	dir  string
-}
+type remoteSession struct{ remote Remote }
 
-func (s remoteSession) Addr() mysqld.Addr         { return s.addr }
-func (s remoteSession) Dir() string               { return s.dir }
+func (s remoteSession) Addr() mysqld.Addr         { return s.remote.Address }
+func (s remoteSession) Dir() string               { return s.remote.Dir }
 func (s remoteSession) Alive() error              { return nil }
-func (s remoteSession) PID() int                  { return 0 }
+func (s remoteSession) PID() int                  { return s.remote.Process }
 func (s remoteSession) Throttle(bool) error       { return nil }
 func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
 func (s remoteSession) End(context.Context) error { return nil }

@@ -2,7 +2,10 @@
 // nothing but Exec changes anything.
 package mysqld
 
-import "fmt"
+import (
+	"fmt"
+	"net"
+)
 
 // Addr says how to reach a server. The password is kept out of String, %v and JSON.
 type Addr struct {
@@ -39,4 +42,18 @@ func (a Addr) String() string {
 		return "socket " + a.Address
 	}
 	return fmt.Sprintf("%s (tcp)", a.Address)
+}
+
+// Local tells whether the server is on this machine: it is reached by a unix socket or by a loopback address. A tunnel's end
+// looks the same.
+func (a Addr) Local() bool {
+	if a.Network == "unix" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(a.Address)
+	if err != nil {
+		host = a.Address
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

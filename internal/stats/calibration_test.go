@@ -18,21 +18,31 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/method.md again")
 
-// noise is how throughput varies, in logarithms: by a deviation of 3 % from block to block and of 3 % from trial to trial,
-// as recorded on a shared two-core cloud machine.
+// noise is how throughput varies, in logarithms: from block to block and from trial to trial.
 type noise struct {
 	name         string
 	block, trial float64
 	heavy        bool    // Student's t with 4 degrees of freedom, of the same deviation, instead of the normal distribution
 	drift        float64 // from one trial to the next
+	short        bool    // recorded with trials of a second: a precision of 2 % is out of reach, and power is what it is
 }
 
+// noises are 3 % each, about what restarts alone do in published experiments with longer trials, and what 40 comparisons with
+// trials of one second showed on a shared two-core cloud machine (docs/method.md, On real servers).
 func noises() []noise {
 	return []noise{
 		{name: "normal", block: 0.03, trial: 0.03},
 		{name: "heavy tails (t, 4 df)", block: 0.03, trial: 0.03, heavy: true},
 		{name: "drift of -1 % a trial", block: 0.03, trial: 0.03, drift: -0.01},
+		{name: "recorded here, trials of 1 s", block: 0.046, trial: 0.067, short: true},
 	}
+}
+
+func (n noise) plans() []plan {
+	if n.short {
+		return plans()[:4]
+	}
+	return plans()
 }
 
 func (n noise) draw(rng *rand.Rand, sd float64) float64 {
@@ -120,6 +130,7 @@ const comparisons = 500
 // calibrated is what one plan does under one noise: counts of comparisons.
 type calibrated struct {
 	noise, plan string
+	short       bool
 	blocks      int // in all of them together
 	claims      int // faster or slower, where there is no difference
 	misses      int // intervals that do not hold the true ratio
@@ -139,7 +150,7 @@ func gains() []float64 { return []float64{1.02, 1.05, 1.10} }
 // calibrate runs a plan again and again with an arm that is the control, and then looks at the same trials as if the arm were
 // faster or slower: the width of an interval, and so the time to stop, does not depend on the ratio.
 func calibrate(n noise, p plan) calibrated {
-	k := calibrated{noise: n.name, plan: p.name, found: map[float64]int{}}
+	k := calibrated{noise: n.name, plan: p.name, short: n.short, found: map[float64]int{}}
 	l := newLab(7, n, 1)
 	for range comparisons {
 		c := l.run(p)
@@ -209,6 +220,9 @@ func (k calibrated) check(t *testing.T) {
 		"4": {1.10: 0.75}, "6": {1.05: 0.45, 1.10: 0.95}, "10": {1.05: 0.8, 1.10: 0.98}, "20": {1.02: 0.2, 1.05: 0.97, 1.10: 0.99},
 		"until ±2 %": {1.05: 0.9, 1.10: 0.99},
 	}
+	if k.short {
+		floors = map[string]map[float64]float64{"20": {1.10: 0.8}}
+	}
 	for gain, floor := range floors[k.plan] {
 		if got := float64(k.found[gain]) / comparisons; got < floor {
 			t.Errorf("%s, %s blocks: a gain of %v is found in %.1f %%, want %.0f %%", k.noise, k.plan, gain, 100*got, 100*floor)
@@ -253,16 +267,17 @@ func familyTable(t *testing.T) string {
 // TestCalibration guards false claims and power together, either alone is easy, and holds the table in docs/method.md against
 // them. `go test ./internal/stats -run Calibration -update` writes it again.
 func TestCalibration(t *testing.T) {
-	rows := make([]calibrated, len(noises())*len(plans()))
+	found := make([][]calibrated, len(noises()))
 	var wait sync.WaitGroup
 	for i, n := range noises() {
 		wait.Go(func() {
-			for j, p := range plans() {
-				rows[i*len(plans())+j] = calibrate(n, p)
+			for _, p := range n.plans() {
+				found[i] = append(found[i], calibrate(n, p))
 			}
 		})
 	}
 	wait.Wait()
+	rows := slices.Concat(found...)
 	for _, k := range rows {
 		k.check(t)
 	}
