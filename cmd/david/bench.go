@@ -90,8 +90,8 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	if remote && f.given() {
 		return usage("--cpus, --memory, --iops and --bandwidth are for sandboxes: david caps no server that is not its own")
 	}
-	if remote && (f.tcp || f.noVolume) {
-		return usage("--tcp and --no-volume are for sandboxes")
+	if remote && (f.tcp || f.noVolume || f.fresh) {
+		return usage("--tcp, --no-volume and --fresh are for sandboxes")
 	}
 	if !remote && (f.force || f.keep) {
 		return usage("--force and --keep are for a remote server (--dsn or --defaults-file)")

@@ -50,8 +50,8 @@ func (a *app) compareCommand() *cobra.Command {
 			"every ratio is known to --precision, or --budget is used up. The same command goes on with an experiment that was interrupted.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.blocks > 0 && cmd.Flags().Changed("precision") {
-				return usage("--blocks and --precision: give one of them")
+			if changed := cmd.Flags().Changed; changed("blocks") && (changed("precision") || changed("budget")) {
+				return usage("--blocks fixes the number of blocks: give it, or --precision and --budget, one of them")
 			}
 			if f.steady && !cmd.Flags().Changed("warmup") {
 				f.warmup = steadyWarmup
@@ -215,15 +215,18 @@ func (q *question) check() error {
 	return q.fits()
 }
 
-// fits refuses a budget that does not hold one block.
+// fits refuses what gives no interval: fewer than two blocks, or a budget that does not hold them.
 func (q *question) fits() error {
 	trials := len(q.arms)
 	if q.design.Twin {
 		trials++
 	}
 	need := experiment.OneBlock(trials, q.loads)
-	if q.design.Budget > 0 && q.design.Budget < need.Seconds() {
-		return usage("--budget %s is too small: one block of %d trials takes %s; the smallest that works is --budget %.0fs",
+	if q.design.Blocks == 1 {
+		return usage("1 block: an interval needs 2 or more, and 6 or more to be narrow")
+	}
+	if need *= 2; q.design.Budget > 0 && q.design.Budget < need.Seconds() {
+		return usage("--budget %s is too small: two blocks of %d trials, the fewest that give an interval, take %s; the smallest that works is --budget %.0fs",
 			time.Duration(q.design.Budget*float64(time.Second)), trials*len(q.loads), need, math.Ceil(need.Seconds()))
 	}
 	return nil
@@ -245,7 +248,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	l.volume = capsIO(arms)
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, q.kind, q.loads[0], q.noVolume, p); err != nil {
+	if err := l.open(ctx, a, q.kind, wanted(arms, q.loads), q.noVolume, p); err != nil {
 		return nil, err
 	}
 	notes, err := l.verify(ctx, arms, p)
@@ -258,6 +261,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	if err != nil {
 		return nil, q.blame(err)
 	}
+	l.target.Data = data
 	if q.design.Seed == 0 {
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
 	}

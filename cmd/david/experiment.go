@@ -58,10 +58,14 @@ func (a *app) experimentRunCommand() *cobra.Command {
 			if err := openCnfs(s, dir); err != nil {
 				return err
 			}
+			if f.dryRun && f.json {
+				return usage("--dry-run prints text: leave out --json")
+			}
 			return a.runSpec(cmd.Context(), "experiment", s, dir, f)
 		},
 	}
 	f.add(cmd.Flags())
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }
 
@@ -70,7 +74,6 @@ type runFlags struct{ dryRun, json, fresh, noVolume bool }
 
 func (f *runFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.dryRun, "dry-run", false, "list the trials and the time they will take, and run none")
-	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.noVolume, "no-volume", false, "keep the data on the filesystem of david's folder, without a loop device, also where copies are slow")
 }

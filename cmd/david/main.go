@@ -82,7 +82,7 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, cgroup.ErrCap):
 		return exitUsage
-	case errors.Is(err, experiment.ErrLock):
+	case errors.Is(err, experiment.ErrLock), errors.Is(err, experiment.ErrDisturbed):
 		return exitInvalid
 	case errors.As(err, &start), errors.Is(err, mysqld.ErrUnreachable), errors.Is(err, mysqld.ErrAccess),
 		errors.Is(err, mysqld.ErrPrivilege), errors.Is(err, mysqld.ErrReadOnly), errors.Is(err, mysqld.ErrTLS), errors.Is(err, experiment.ErrEnded):

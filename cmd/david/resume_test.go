@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ var compareSmall = []string{"compare", "--server", "mariadb", "--tables", "1", "
 // TestResume kills david -9 at random moments of an experiment; each time the same command finishes it, no trial is
 // missing or there twice, and nothing is left running. DAVID_KILLS=20 makes it as thorough as a release needs.
 func TestResume(t *testing.T) {
-	kills := 3
+	kills := 2
 	if n, err := strconv.Atoi(os.Getenv("DAVID_KILLS")); err == nil {
 		kills = n
 	}
@@ -83,12 +84,31 @@ func complete(t *testing.T, dir string, moment time.Duration) {
 	if len(cells) != 6 {
 		t.Errorf("killed after %s: the trials are of %v", moment, cells)
 	}
+	lines, err := os.ReadFile(filepath.Join(list[0].Dir, "trials.jsonl"))
+	if n := bytes.Count(lines, []byte("\n")); err != nil || n > 8 {
+		t.Errorf("killed after %s: %d trials were run, 6 of them and at most 2 of a block that was cut short again are wanted; %v", moment, n, err)
+	}
 	if _, err := store.WithPoints(trials); err != nil {
 		t.Errorf("killed after %s: %v", moment, err)
 	}
 	for _, left := range leftovers(t, dir) {
 		t.Errorf("killed after %s: left behind: %s", moment, left)
 	}
+}
+
+// TestResumeAfterInterrupt stops david by Ctrl-C while an arm's server is tried: the arm is none the worse for it.
+func TestResumeAfterInterrupt(t *testing.T) {
+	dir := testHome(t)
+	cmd, seen := spawn(t, dir, compareSmall...)
+	if !seen.waitFor("big, 2 threads: trying its configuration", time.Minute) {
+		t.Errorf("the arm was never tried:\n%s", seen)
+	}
+	cmd.Process.Signal(os.Interrupt)
+	cmd.Wait()
+	if out, errOut, code := david(t, dir, compareSmall...); code != exitDone && code != exitInvalid {
+		t.Fatalf("the same command: exit code %d\n%s%s", code, out, errOut)
+	}
+	complete(t, dir, 0)
 }
 
 // TestResumeRefuses refuses to go on with an experiment that meets another server or asks another question by now.

@@ -44,14 +44,14 @@ func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
 }
 
 // open takes the machine and opens the workspace. close must be called, also after an error.
-func (l *lab) open(ctx context.Context, a *app, kind string, load result.Workload, noVolume bool, p *progress) error {
+func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolume bool, p *progress) error {
 	release, err := experiment.Lock("david " + kind)
 	if err != nil {
 		return err
 	}
 	l.release = append(l.release, release)
 	p.say("opening the workspace")
-	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: bytesWanted(load), Log: a.err, NoVolume: noVolume, Volume: l.volume})
+	l.workspace, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: need, Log: a.err, NoVolume: noVolume, Volume: l.volume})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	}()
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "tune", load, f.noVolume, p); err != nil {
+	if err := l.open(ctx, a, "tune", bytesWanted(load), f.noVolume, p); err != nil {
 		return err
 	}
 	data, err := l.golden(ctx, []result.Arm{control}, []result.Workload{load}, p)

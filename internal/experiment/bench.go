@@ -7,7 +7,7 @@ import (
 )
 
 // trialOverhead is what a trial is first expected to cost besides its load; the first one run corrects it.
-const trialOverhead = 6 * time.Second
+const trialOverhead = 8 * time.Second
 
 func expected(w result.Workload) time.Duration {
 	return time.Duration(w.Seconds+w.Warmup)*time.Second + trialOverhead

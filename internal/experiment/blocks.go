@@ -12,6 +12,7 @@ import (
 	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/stats"
+	"david/internal/workload"
 )
 
 // OneBlock is what a block of every workload is expected to take, with that many trials each.
@@ -73,7 +74,7 @@ func (b *blocks) inspect(ctx context.Context) error {
 	}
 	if len(known) == len(b.arms) {
 		b.arms = known
-		return nil
+		return b.feasible()
 	}
 	control := b.index(b.design.Control)
 	order := append([]int{control}, without(len(b.arms), control)...)
@@ -120,6 +121,8 @@ func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
 	b.plan.skipped()
 	var start *sandbox.StartError
 	switch {
+	case ctx.Err() != nil: // interrupted: the server was not given the time to start
+		return err
 	case base != nil && errors.As(err, &start):
 		arm.Infeasible = start.Line()
 	case base != nil && errors.Is(err, ErrRefused):
@@ -199,8 +202,10 @@ func (b *blocks) more(n int) (bool, error) {
 	var trials []result.Trial
 	spent := 0.0
 	for _, t := range b.done {
-		trials = append(trials, t)
-		spent += took(t)
+		if t.Block < n { // those of a block that was cut short do not count
+			trials = append(trials, t)
+			spent += took(t)
+		}
 	}
 	slices.SortFunc(trials, func(x, y result.Trial) int { return x.Started.Compare(y.Started) })
 	if b.design.Precision > 0 && precise(stats.Compare(b.design, arms, trials), b.design.Precision) {
@@ -296,10 +301,13 @@ func (b *blocks) run(ctx context.Context, n, load int) error {
 // trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are others to
 // compare.
 func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
+	began := time.Now()
 	t, err := b.Engine.run(ctx, j)
-	if err != nil && b.design.Control != "" && errors.Is(err, ErrEnded) {
-		b.plan.skipped()
-		return b.failed(j, "server", err)
+	switch {
+	case errors.Is(err, workload.ErrQueueFull):
+		return b.failed(j, "queue", err, began)
+	case b.design.Control != "" && errors.Is(err, ErrEnded):
+		return b.failed(j, "server", err, began)
 	}
 	if err == nil && b.design.Control == "" {
 		err = b.Store.PutArm(*j.arm)

@@ -204,7 +204,7 @@ func TestGates(t *testing.T) {
 		"steal":                func(_ *result.Trial, e *evidence) { e.steal = 0.051 },
 		"other processes":      func(_ *result.Trial, e *evidence) { e.others = 0.151 },
 		"client CPU":           func(_ *result.Trial, e *evidence) { e.clientCPU = 1.81 },
-		"CPU throttling":       func(_ *result.Trial, e *evidence) { e.throttled = 0.011 },
+		"CPU throttling":       func(_ *result.Trial, e *evidence) { e.throttled, e.asked = 0.011, true },
 		"swap":                 func(_ *result.Trial, e *evidence) { e.swapped = 4096 },
 		"clock":                func(_ *result.Trial, e *evidence) { e.clock = -501 * time.Millisecond },
 		"counters agree":       func(_ *result.Trial, e *evidence) { e.commits[1] = 989 },
@@ -238,7 +238,7 @@ func TestGates(t *testing.T) {
 	}
 	// What was asked for, and what cannot be seen, fails nothing.
 	trial, ev := good()
-	ev.throttled, ev.asked, ev.others, ev.clientCPU, ev.diskSize, ev.commits = 0.9, true, math.NaN(), math.NaN(), 0, [2]float64{}
+	ev.serverThrottled, ev.asked, ev.others, ev.clientCPU, ev.diskSize, ev.commits = 0.9, true, math.NaN(), math.NaN(), 0, [2]float64{}
 	for _, g := range gates(trial, ev) {
 		if !g.OK {
 			t.Errorf("%s failed: %s", g.Name, g.Detail)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -118,7 +119,9 @@ func background(t *testing.T, args ...string) {
 
 func TestGateOtherProcesses(t *testing.T) {
 	d := disturb(t)
-	background(t, "sh", "-c", "while :; do :; done")
+	for range runtime.NumCPU()/4 + 1 {
+		background(t, "sh", "-c", "while :; do :; done")
+	}
 	d.fails("other processes")
 }
 
@@ -236,6 +239,11 @@ func TestGateBinary(t *testing.T) {
 	}
 	duplicate(t, s.Binary.Path, copied)
 	d.engine.Server.Path = copied
+	store, err := result.Create(filepath.Join(t.TempDir(), "store"), result.Experiment{Created: time.Now(), Server: d.engine.Server, Design: result.Design{Blocks: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.engine.Store = store
 	d.measuring(func() {
 		if err := os.Chtimes(copied, time.Time{}, time.Now()); err != nil {
 			t.Error(err)

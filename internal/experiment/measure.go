@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -129,6 +128,7 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 func note(t *result.Trial, r sampler.Record) {
 	t.Samples, t.Counters, t.Costs = r.Samples, r.Counters, sampler.Costs(r, t.Transactions)
 	t.Before, t.After, t.Sampling = r.Before, r.After, r.Sampling
+	t.Sampling.Missing = r.Missing
 	if w := borrowed(*t); w != "" {
 		t.Warnings = append(t.Warnings, w)
 	}
@@ -153,12 +153,14 @@ func borrowed(t result.Trial) string {
 // seen is the evidence in what the sampler saw.
 func seen(t result.Trial, r sampler.Record) evidence {
 	w, e := t.Workload, r.Evidence
-	ev := evidence{steal: e.Steal, others: e.Busy, who: e.Others, clientCPU: e.ClientCPU, throttled: max(e.Throttled, e.ServerThrottled), swapped: e.Swapped, clock: e.ClockJump,
+	ev := evidence{steal: e.Steal, others: e.Busy, who: e.Others, clientCPU: e.ClientCPU, throttled: e.Throttled, serverThrottled: e.ServerThrottled, swapped: e.Swapped, clock: e.ClockJump,
 		clientCPUs: min(float64(w.Threads), float64(runtime.NumCPU()))}
 	commits, questions, ok := workload.Counts(w, t)
-	ev.questions = [2]float64{float64(questions), r.Counters["questions"] - float64(r.Statements)}
-	if ok {
-		ev.commits = [2]float64{float64(commits), r.Counters["com_commit"]}
+	if asked, told := r.Counters["questions"]; told {
+		ev.questions = [2]float64{float64(questions), asked - float64(r.Statements)}
+	}
+	if done, told := r.Counters["com_commit"]; ok && told {
+		ev.commits = [2]float64{float64(commits), done}
 	}
 	return ev
 }
@@ -180,11 +182,16 @@ func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
 	if r.Data == "" {
 		return nil
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(r.Data, &st); err != nil {
-		return fmt.Errorf("cannot see how full the data's filesystem is: %w", err)
+	for _, dir := range []string{r.Data, r.Store.Dir()} { // the filesystem under david's own volume can fill up as well
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil {
+			return fmt.Errorf("cannot see how full the data's filesystem is: %w", err)
+		}
+		free, size := int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize
+		if ev.diskSize == 0 || float64(free)/float64(size) < float64(ev.diskFree)/float64(ev.diskSize) {
+			ev.diskFree, ev.diskSize = free, size
+		}
 	}
-	ev.diskFree, ev.diskSize = int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize
 	return nil
 }
 
@@ -194,12 +201,13 @@ func (r *run) changed(s result.Server) string {
 	if s.Path == "" {
 		return ""
 	}
-	now, err := os.Stat(s.Path)
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Stat(s.Path, &st); err != nil {
 		return fmt.Sprintf("the server's binary %s is gone: %v", s.Path, err)
 	}
-	if now.ModTime().After(r.Store.Experiment().Created) {
-		return fmt.Sprintf("the server's binary %s was changed at %s, after the experiment began", s.Path, now.ModTime().Format(time.TimeOnly))
+	// The time of the inode's change: a package manager gives a new file its old modification time.
+	if at := time.Unix(st.Ctim.Unix()); at.After(r.Store.Experiment().Created) {
+		return fmt.Sprintf("the server's binary %s was changed at %s, after the experiment began", s.Path, at.Format(time.TimeOnly))
 	}
 	return ""
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"david/internal/result"
 	"david/internal/stats"
@@ -20,7 +22,7 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 	if err != nil {
 		return "", err
 	}
-	closed, err := s.run(ctx, 0)
+	closed, err := s.undisturbed(ctx, 0)
 	if err != nil {
 		return "", err
 	}
@@ -44,6 +46,9 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 
 // NoRate is how the sentence begins where no rate keeps the goal.
 const NoRate = "No rate"
+
+// ErrDisturbed marks a search that was given up as its runs were disturbed: nothing is concluded.
+var ErrDisturbed = errors.New("a run was disturbed")
 
 // search is a search for a rate under way.
 type search struct {
@@ -77,9 +82,10 @@ func (s *search) run(ctx context.Context, rate float64) (result.Trial, error) {
 		s.plan.skipped()
 		return t, nil
 	}
+	began := time.Now()
 	t, err := s.Engine.run(ctx, j)
 	if errors.Is(err, workload.ErrQueueFull) {
-		t, err = s.failed(j, "queue", err)
+		t, err = s.failed(j, "queue", err, began)
 	}
 	if err != nil {
 		return result.Trial{}, err
@@ -88,9 +94,30 @@ func (s *search) run(ctx context.Context, rate float64) (result.Trial, error) {
 	return *t, nil
 }
 
+// missed are the gates that fail when a rate is too high; any other says that the run was disturbed and tells nothing
+// about the rate.
+func missed() []string {
+	return []string{"queue", "errors", "steady state", "transactions", "reconnects", "server"}
+}
+
+// undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too.
+func (s *search) undisturbed(ctx context.Context, rate float64) (t result.Trial, err error) {
+	for range 2 {
+		if t, err = s.run(ctx, rate); err != nil {
+			return t, err
+		}
+		i := slices.IndexFunc(t.Gates, func(g result.Gate) bool { return !g.OK && !slices.Contains(missed(), g.Name) })
+		if i < 0 {
+			return t, nil
+		}
+		err = fmt.Errorf("%w twice: %s: %s", ErrDisturbed, t.Gates[i].Name, t.Gates[i].Detail)
+	}
+	return t, err
+}
+
 // probe is what searchRate asks.
 func (s *search) probe(ctx context.Context, rate float64) (ms float64, ok bool, err error) {
-	t, err := s.run(ctx, rate)
+	t, err := s.undisturbed(ctx, rate)
 	if err != nil {
 		return 0, false, err
 	}

@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"david/internal/mycnf"
@@ -23,6 +25,7 @@ type Sandboxed struct {
 	Others    map[string]server.Binary // of arms that have a server of their own, by path
 	Sysbench  workload.Sysbench
 	TCP       bool
+	Data      []string              // the golden copies the experiment began with, by their ID; nil where others may come
 	Golden    func(done, total int) // progress of loading it; may be nil
 	// GoldenTime is what making golden copies has taken so far.
 	GoldenTime time.Duration
@@ -79,6 +82,9 @@ func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	g, _, err := t.Prepare(ctx, arm, load)
 	if err != nil {
 		return nil, err
+	}
+	if t.Data != nil && !slices.Contains(t.Data, g.ID()) {
+		return nil, fmt.Errorf("the prepared data was replaced in the midst of the experiment (%s): trials on the old and the new cannot be compared; make room on the disk, and begin with --fresh", g.ID())
 	}
 	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath, Caps: arm.Caps})
 	if err != nil {

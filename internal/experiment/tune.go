@@ -75,14 +75,17 @@ func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, l
 			j.base = &arms[i]
 		}
 	}
+	began := time.Now()
 	t, err := e.run(ctx, j)
-	if t == nil {
+	if t == nil && !errors.Is(err, ErrEnded) {
 		e.plan.skipped()
 	}
 	var start *sandbox.StartError
 	switch {
 	case err == nil:
 		return t, nil
+	case ctx.Err() != nil: // interrupted: the server was not given the time to start
+		return nil, err
 	case j.base != nil && errors.As(err, &start):
 		arm.Infeasible = start.Line()
 		return nil, nil
@@ -90,18 +93,20 @@ func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, l
 		arm.Infeasible = err.Error()
 		return nil, nil
 	case j.base != nil && errors.Is(err, ErrEnded):
-		return e.failed(j, "server", err)
+		return e.failed(j, "server", err, began)
 	}
 	return nil, err
 }
 
 // failed stores a trial that did not come to its end as an invalid one, by the gate that says why: whether the
 // configuration, the kernel or somebody else ended a server is not for david to guess, but a run that hides it would be wrong.
-func (e *Engine) failed(j job, gate string, err error) (*result.Trial, error) {
+func (e *Engine) failed(j job, gate string, err error, began time.Time) (*result.Trial, error) {
 	t := result.Trial{
-		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: time.Now(),
-		Gates: []result.Gate{{Name: gate, Detail: err.Error()}},
+		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
+		Overhead: result.Overhead{Other: time.Since(began).Seconds()},
+		Gates:    []result.Gate{{Name: gate, Detail: err.Error()}},
 	}
+	e.plan.skipped()
 	return &t, e.Store.AppendTrial(t)
 }
 

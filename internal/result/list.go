@@ -88,26 +88,35 @@ func summary(dir string) (Summary, error) {
 	}, nil
 }
 
-// Unfinished returns the newest experiment under $DAVID_HOME that the same command began and that did not come to its end;
-// nil where there is none. The title tells the experiments of one study apart.
+// Unfinished returns the newest experiment under $DAVID_HOME that the same command began, unless it came to its end; nil
+// where there is none. The title tells the experiments of one study apart. Flags that change nothing of what is measured do
+// not make it another command.
 func Unfinished(home, kind, title string, argv []string) (*Store, error) {
 	list, err := List(home)
 	if err != nil {
 		return nil, err
 	}
 	for _, sum := range list {
-		if sum.Err != "" || sum.Finished || sum.Kind != kind {
+		if sum.Err != "" || sum.Kind != kind {
 			continue
 		}
 		s, err := Open(sum.Dir)
 		if err != nil {
 			return nil, err
 		}
-		if s.experiment.Title == title && slices.Equal(s.experiment.Argv, argv) {
-			return s, nil
+		if s.experiment.Title != title || !slices.Equal(measured(s.experiment.Argv), measured(argv)) {
+			continue
 		}
+		if sum.Finished {
+			return nil, nil
+		}
+		return s, nil
 	}
 	return nil, nil
+}
+
+func measured(argv []string) []string {
+	return slices.DeleteFunc(slices.Clone(argv), func(arg string) bool { return arg == "--fresh" || arg == "--json" })
 }
 
 // Resolve returns the folder of the experiment arg names: a folder, one that david tune wrote (it holds a link named

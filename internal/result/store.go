@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"sort"
 	"strings"
 )
@@ -46,17 +45,6 @@ func Create(dir string, e Experiment) (*Store, error) {
 		return nil, fmt.Errorf("cannot create an experiment in %s: %w", dir, err)
 	}
 	return &Store{dir: dir, experiment: e, end: -1}, nil
-}
-
-// Note adds what became known after the experiment was created, such as what a cap was seen to hold; a note that is there
-// already is not repeated.
-func (s *Store) Note(notes ...string) error {
-	for _, n := range notes {
-		if !slices.Contains(s.experiment.Notes, n) {
-			s.experiment.Notes = append(s.experiment.Notes, n)
-		}
-	}
-	return writeJSON(s.path(experimentFile), s.experiment)
 }
 
 // beginning is what the folder of an experiment is called until it is complete: one whose david died in between is

@@ -250,6 +250,8 @@ type Sampling struct {
 	Samples   int     `json:"samples"`
 	DavidCPU  float64 `json:"david_cpu"`  // share of one core that david itself used, sysbench's output included
 	ServerCPU float64 `json:"server_cpu"` // share of one core, at most: the time the server took to answer the samples' queries
+	// Missing names what could not be read, and why where the server or the kernel said so.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Gate is a check that must hold before a trial counts.

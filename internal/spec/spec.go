@@ -92,6 +92,9 @@ func (s Spec) filled() Spec {
 	if s.Control == "" && s.arm("control") >= 0 {
 		s.Control = "control"
 	}
+	if s.Steady && s.Warmup == Default().Warmup { // the checkpoint age of a large redo log takes that long to level off
+		s.Warmup = Duration(20 * time.Minute)
+	}
 	switch {
 	case s.Blocks == 0 && s.Precision == 0 && s.Budget == 0:
 		s.Blocks = 6 // the fewest pairs a rank-based interval can be made of
