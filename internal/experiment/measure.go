@@ -154,7 +154,7 @@ func borrowed(t result.Trial) string {
 func seen(t result.Trial, r sampler.Record) evidence {
 	w, e := t.Workload, r.Evidence
 	ev := evidence{steal: e.Steal, others: e.Busy, who: e.Others, clientCPU: e.ClientCPU, throttled: e.Throttled, serverThrottled: e.ServerThrottled, swapped: e.Swapped, clock: e.ClockJump,
-		clientCPUs: min(float64(w.Threads), float64(runtime.NumCPU()))}
+		clientCPUs: min(float64(w.Threads), float64(runtime.NumCPU())), setUp: 2 * float64(w.Threads)}
 	commits, questions, ok := workload.Counts(w, t)
 	if asked, told := r.Counters["questions"]; told {
 		ev.questions = [2]float64{float64(questions), asked - float64(r.Statements)}
@@ -188,7 +188,7 @@ func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
 			return fmt.Errorf("cannot see how full the data's filesystem is: %w", err)
 		}
 		free, size := int64(st.Bavail)*st.Bsize, int64(st.Blocks)*st.Bsize
-		if ev.diskSize == 0 || float64(free)/float64(size) < float64(ev.diskFree)/float64(ev.diskSize) {
+		if ev.diskSize == 0 || nearlyFull(free, size) {
 			ev.diskFree, ev.diskSize = free, size
 		}
 	}
