@@ -101,7 +101,7 @@ func david(t *testing.T, dir string, args ...string) (stdout, stderr string, cod
 	t.Helper()
 	t.Setenv("DAVID_HOME", dir)
 	var out, errOut bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	code = run(ctx, args, &out, &errOut)
 	return out.String(), errOut.String(), code

@@ -31,7 +31,9 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 			return "", err
 		}
 	}
-	rate, found, best, err := searchRate(closed.TPS, s.goal, func(rate float64) (float64, bool, error) { return s.probe(ctx, rate) }, defaultSLO())
+	o := defaultSLO()
+	o.Least = least(s.goal, load)
+	rate, found, best, err := searchRate(closed.TPS, s.goal, func(rate float64) (float64, bool, error) { return s.probe(ctx, rate) }, o)
 	if err != nil {
 		return "", err
 	}
@@ -42,6 +44,12 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 	}
 	return fmt.Sprintf("%.0f transactions/s keep %s at or below %g ms: %.3g ms at worst in %d runs that confirmed it (%s)", rate, name, s.goal.Ms, best.LatencyMs,
 		defaultSLO().Confirm, beside), nil
+}
+
+// least is the rate, in transactions/s, below which a run says nothing about the goal's percentile: fewer than ten
+// transactions would lie above it, and which they are is luck.
+func least(goal result.SLO, load result.Workload) float64 {
+	return 10 / ((1 - goal.Percentile/100) * float64(load.Seconds))
 }
 
 // NoRate is how the sentence begins where no rate keeps the goal.

@@ -22,6 +22,7 @@ type sloOptions struct {
 	Confirm   int     // further runs that must keep the goal at the rate found
 	Lowest    float64 // share of the closed loop's throughput below which no rate is tried
 	Highest   float64 // and above which none is
+	Least     float64 // transactions/s below which none is tried either
 }
 
 // defaultSLO takes 7 to 9 runs where runs do not contradict each other. A closed loop with few threads can stay far below
@@ -47,8 +48,9 @@ func searchRate(closed float64, goal result.SLO, probe func(rate float64) (laten
 		return 0, false, best, fmt.Errorf("cannot search a rate for %v ms from %v transactions/s: both must be above 0", goal.Ms, closed)
 	}
 	s := &rateSearch{goal: goal.Ms, probe: probe, o: o}
-	s.lowest, s.highest = max(1, math.Ceil(closed*o.Lowest)), max(1, math.Floor(closed*o.Highest))
-	good, bad := s.bracket(max(1, math.Round(closed/2)))
+	s.lowest, s.highest = max(1, math.Ceil(closed*o.Lowest), math.Ceil(o.Least)), max(1, math.Floor(closed*o.Highest))
+	s.highest = max(s.highest, s.lowest)
+	good, bad := s.bracket(max(s.lowest, math.Round(closed/2)))
 	good = s.bisect(good, bad)
 	rate, found, worst := s.confirm(good)
 	if found {
