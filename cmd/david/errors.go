@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,7 +24,7 @@ func (e gateError) Error() string {
 // blame makes a server that would not start the user's bad input, where the user gave settings and the server complains.
 func blame(err error, given bool) error {
 	var start *sandbox.StartError
-	if given && errors.As(err, &start) {
+	if given && errors.As(err, &start) && !errors.Is(err, context.Canceled) {
 		return codedError{exitUsage, fmt.Errorf("the server does not start with the settings given: %w", err)}
 	}
 	return err
