@@ -179,6 +179,8 @@ type Trial struct {
 	Before   Debt     `json:"debt_before,omitzero"`
 	After    Debt     `json:"debt_after,omitzero"`
 	Sampling Sampling `json:"sampling,omitzero"`
+	// Profile is where the time of the load's connections went; nil where nothing could be seen.
+	Profile *Profile `json:"profile,omitempty"`
 	// Warnings are doubts that do not make the trial invalid: borrowed speed, counters that were missing.
 	Warnings []string `json:"warnings,omitempty"`
 	Gates    []Gate   `json:"gates"`
