@@ -21,12 +21,14 @@ func TestCompareHeadline(t *testing.T) {
 	small := stats.Arm{Name: "big", Ratio: 1.034, Interval: stats.Interval{1.0204, 1.0479}, Pairs: 5, Verdict: stats.Faster}
 	loss := stats.Arm{Name: "sync", Ratio: 0.81, Interval: stats.Interval{0.77, 0.84}, Pairs: 6, Verdict: stats.Slower}
 	tie := stats.Arm{Name: "flush", Ratio: 1.004, Interval: stats.Interval{0.987, 1.021}, Pairs: 6, Verdict: stats.Tie}
+	unknown := stats.Arm{Name: "wild", Ratio: 0.99, Interval: stats.Interval{0.052, 19.2}, Pairs: 2, Verdict: stats.Tie}
 	bad := stats.Arm{Name: "hog", Verdict: stats.Invalid, Why: "steal: 14.2 % of the CPU"}
 	for want, arms := range map[string][]stats.Arm{
 		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks)":                                             {gain},
 		"big: 1.034x the control's throughput (95 % interval 1.020 to 1.048, 5 blocks)":                                            {small},
 		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks); the most of 2 faster arms of 4":             {small, tie, gain, loss},
 		"No difference found: flush is a tie (within ±2.1 %)":                                                                      {tie},
+		"No difference found: wild is a tie (within a factor of 19.2)":                                                             {unknown},
 		"sync: 0.81x the control's throughput, slower (95 % interval 0.77 to 0.84, 6 blocks)":                                      {loss},
 		"No gain: no arm is faster than the control (1 tie, 1 slower)":                                                             {tie, loss},
 		"No verdict: hog is invalid (steal: 14.2 % of the CPU)":                                                                    {bad},
