@@ -116,14 +116,14 @@ func addArms(here map[string]armHere, store *result.Store) error {
 			}
 		}
 		if len(list) > 0 {
-			h.compared = compared(list[0], arm.Name)
+			h.compared = verdictOn(list[0], arm.Name)
 		}
 		here[arm.Name] = h
 	}
 	return nil
 }
 
-func compared(c stats.Comparison, arm string) stats.Arm {
+func verdictOn(c stats.Comparison, arm string) stats.Arm {
 	for _, a := range c.Arms {
 		if a.Name == arm {
 			return a
