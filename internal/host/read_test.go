@@ -238,6 +238,20 @@ func TestCPUGroupsOfRecordedMachines(t *testing.T) {
 	}
 }
 
+// TestMemoryLimitOfAProcess is the limit that Read finds for david itself.
+func TestMemoryLimitOfAProcess(t *testing.T) {
+	for _, name := range []string{"hybrid-nested.txt", "no-cgroup.txt", "v1-docker.txt", "v1-unlimited.txt", "v2-above-total.txt", "v2-pod.txt", "v2-slice.txt"} {
+		m := tree(t, name)
+		got, err := m.memoryLimit("self")
+		if want := m.read().Cgroup.MemoryLimit; err != nil || got != want {
+			t.Errorf("%s: %d, %v; want %d", name, got, err, want)
+		}
+	}
+	if got, err := (machine{root: "/"}).memoryLimit("0"); err != nil || got != 0 {
+		t.Errorf("no process: %d, %v", got, err)
+	}
+}
+
 func TestDiskUnder(t *testing.T) {
 	disk, err := DiskUnder(filepath.Join(t.TempDir(), "not", "there"))
 	if err != nil {
