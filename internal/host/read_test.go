@@ -252,6 +252,27 @@ func TestMemoryLimitOfAProcess(t *testing.T) {
 	}
 }
 
+// TestUnderWritesNothing holds Under against Read, in a folder that must stay as it is.
+func TestUnderWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Under(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(dir)
+	if err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the folder was written to: %v", err)
+	}
+	f, err := Read(t.Context(), dir)
+	if err != nil || d.Mount != f.Data.Mount || d.Size != f.Data.Size || d.Free == 0 {
+		t.Errorf("%+v, Read says %+v, %v", d, f.Data, err)
+	}
+}
+
 func TestDiskUnder(t *testing.T) {
 	disk, err := DiskUnder(filepath.Join(t.TempDir(), "not", "there"))
 	if err != nil {
