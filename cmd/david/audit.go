@@ -173,7 +173,7 @@ func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc 
 		return in, doc, err
 	}
 	if names := in.Unjudged(); len(names) > 0 {
-		in.Unseen = append(in.Unseen, "whether the version has "+strings.Join(names, ", ")+": not in david's catalogue, and no binary of the version is here")
+		in.Unseen = append(in.Unseen, "whether the version has "+strings.Join(names, ", ")+": not in david's catalogue; a binary of the version on this machine would tell, but for names of plugins")
 	}
 	if len(settings) == 0 {
 		in.Unseen = append(in.Unseen, fmt.Sprintf("settings: %s has none for this server, so its defaults are judged", f.cnf))
@@ -185,7 +185,7 @@ func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc 
 	}
 	if f.memory == "" {
 		in.Machine = audit.Machine{Memory: facts.Memory.Limit, RAM: facts.Memory.Total, CPUs: facts.CPU.Usable, FreeDisk: facts.Data.Free,
-			Spinning: rotational(facts, 0)}
+			Spinning: spinning(facts)}
 		in.Unseen = append(in.Unseen, "the hardware the file is for: taken for this machine, and david's filesystem for the data's (--memory and --cpus describe another)")
 	}
 	return in, doc, nil

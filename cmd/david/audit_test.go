@@ -61,7 +61,15 @@ func TestAudit(t *testing.T) {
 			t.Errorf("unseen: %q", full.Unseen)
 		}
 		s.Exec("SET GLOBAL sync_binlog=0", "SET GLOBAL innodb_flush_log_at_trx_commit=2")
+		if s.Flavour == mycnf.MySQL {
+			s.Exec("SET PERSIST max_connections=200")
+		}
 		changed := judge("david")
+		for _, f := range changed.Findings {
+			if f.Name == "not-persisted" && f.Variable == "max_connections" {
+				t.Errorf("%+v", f)
+			}
+		}
 		for _, name := range []string{"sync-binlog", "innodb-flush-log-at-trx-commit", "not-persisted"} {
 			if !slices.ContainsFunc(changed.Findings, func(f audit.Finding) bool { return f.Name == name }) {
 				t.Errorf("no %s in %+v", name, changed.Findings)

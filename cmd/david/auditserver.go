@@ -38,7 +38,7 @@ func (a *app) auditServer(ctx context.Context, f auditFlags) (in audit.Input, do
 	see.origins()
 	see.data()
 	if see.err == nil {
-		see.err = a.seeMachine(ctx, conn, &in)
+		see.err = a.seeMachine(ctx, conn, f, &in)
 	}
 	return in, doc, see.err
 }
@@ -92,10 +92,11 @@ func (l *look) status() {
 // origins asks where values come from: MySQL tells in performance_schema, MariaDB in information_schema. Values that the
 // server was told while it ran are lost at its next start.
 func (l *look) origins() {
-	query, set, lost := "SELECT variable_name, variable_source FROM performance_schema.variables_info", []string{"GLOBAL", "SERVER", "EXPLICIT", "EXTRA",
-		"USER", "LOGIN", "COMMAND_LINE", "PERSISTED"}, "DYNAMIC"
+	// what SET PERSIST set is DYNAMIC too, until the next start
+	query, lost := `SELECT i.variable_name, IF(p.variable_name IS NULL, i.variable_source, 'PERSISTED')
+		FROM performance_schema.variables_info i LEFT JOIN performance_schema.persisted_variables p ON p.variable_name = i.variable_name`, "DYNAMIC"
 	if l.in.Flavour == mycnf.MariaDB {
-		query, set, lost = "SELECT variable_name, global_value_origin FROM information_schema.SYSTEM_VARIABLES", []string{"CONFIG", "COMMAND-LINE"}, "SQL"
+		query, lost = "SELECT variable_name, global_value_origin FROM information_schema.SYSTEM_VARIABLES", "SQL"
 	} else if !l.in.Version.AtLeast(8, 0, 0) {
 		return
 	}
@@ -108,7 +109,7 @@ func (l *look) origins() {
 		if origin == lost {
 			l.in.Lost = append(l.in.Lost, name)
 		}
-		if origin == lost || slices.Contains(set, origin) {
+		if !slices.Contains([]string{"COMPILED", "COMPILE-TIME", "AUTO"}, origin) {
 			l.in.Set[name] = l.in.Variables[name]
 		}
 	}
@@ -130,10 +131,12 @@ func (l *look) data() {
 
 // seeMachine sees the hardware where the server is on this machine: it is reached by a socket or a loopback address, and gives
 // this machine's name. A tunnel's end or a container's port looks local too, but gives another name.
-func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, in *audit.Input) error {
+func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, f auditFlags, in *audit.Input) error {
 	name, err := os.Hostname()
 	if err != nil || !conn.Addr().Local() || !strings.EqualFold(name, in.Variables["hostname"]) {
-		in.Unseen = append(in.Unseen, "the server's hardware: it is another machine or a container; --memory, --cpus and --data-size say what it is")
+		if f.memory == "" {
+			in.Unseen = append(in.Unseen, "the server's hardware: it is another machine or a container; --memory and --cpus say what it is")
+		}
 		return nil
 	}
 	facts, err := host.Read(ctx, existing(a.home))
@@ -153,11 +156,13 @@ func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, in *audit.Input
 	case limit > 0:
 		in.Machine.Memory = min(limit, facts.Memory.Total)
 	}
-	data, err := host.Read(ctx, in.Variables["datadir"])
-	if err != nil {
+	if facts.Data, err = host.Under(in.Variables["datadir"]); err != nil {
 		in.Unseen = append(in.Unseen, fmt.Sprintf("the disk under the data: %v", err))
 		return nil
 	}
-	in.Machine.FreeDisk, in.Machine.Spinning = data.Data.Free, rotational(data, 0)
+	in.Machine.FreeDisk, in.Machine.Spinning = facts.Data.Free, spinning(facts)
 	return nil
 }
+
+// spinning tells whether the disk under the data surely rotates: of virtual disks the kernel says so without knowing.
+func spinning(f host.Facts) bool { return f.Virt == "" && rotational(f, 0) }

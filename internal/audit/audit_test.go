@@ -339,6 +339,11 @@ func TestNames(t *testing.T) {
 	if i < 0 || !strings.Contains(r.Findings[i].Evidence, "did you mean innodb_buffer_pool_size") || len(in.Unjudged()) > 0 {
 		t.Errorf("with the binary: %+v, unjudged %v", r.Findings, in.Unjudged())
 	}
+	plugin := fromFile(t, mycnf.MySQL, "9.7.4", "plugin_load_add=semisync_source.so\nrpl_semi_sync_source_enabled=1\nquery_cache_type=0")
+	plugin.Known = []string{"plugin_load_add"}
+	if r := Run(plugin); lineOf(r, "unknown-variable") != "# query_cache_type=0" || !slices.Equal(plugin.Unjudged(), []string{"rpl_semi_sync_source_enabled"}) {
+		t.Errorf("with a plugin: %+v, unjudged %v", r.Findings, plugin.Unjudged())
+	}
 	old := fromFile(t, mycnf.MariaDB, "10.11.19", "innodb_page_cleaners=4")
 	if r := Run(old); !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Name == "unknown-variable" && f.Severity == Note }) {
 		t.Errorf("ignored: %+v", r.Findings)

@@ -75,7 +75,7 @@ func (in Input) why(name string) (why string, sure bool) {
 	if why := mycnf.Why(name, in.Flavour, in.Version); why != "" {
 		return why, true
 	}
-	if in.Known == nil {
+	if in.Known == nil || in.ofPlugin(name) {
 		return "", false
 	}
 	why = "the server has no variable of this name"
@@ -83,6 +83,13 @@ func (in Input) why(name string) (why string, sure bool) {
 		why += fmt.Sprintf("; did you mean %s?", near)
 	}
 	return why, true
+}
+
+// ofPlugin tells whether a name may be a plugin's or a component's, which the server learns only once it is loaded.
+func (in Input) ofPlugin(name string) bool {
+	_, load := in.Set["plugin_load"]
+	_, add := in.Set["plugin_load_add"]
+	return load || add || strings.Contains(name, ".")
 }
 
 // Unjudged lists the names set of which neither the catalogue nor a binary knows whether the version has them.

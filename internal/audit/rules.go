@@ -9,7 +9,7 @@ import (
 
 // Rules is the table for a flavour.
 func Rules(f mycnf.Flavour) []Rule {
-	return slices.Concat(lockRules(f), dangerRules(), memoryRules(), writeRules(), statementRules(), conflictRules(), nameRules())
+	return slices.Concat(lockRules(f), dangerRules(), memoryRules(), redoRules(), flushRules(), statementRules(), counterRules(), conflictRules(), nameRules())
 }
 
 // lockRules are the members of the durability lock that must have a safe value: one rule each.

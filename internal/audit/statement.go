@@ -6,7 +6,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// statementRules are about what is paid per statement, connection or table.
+// statementRules are about what is paid on every statement.
 func statementRules() []Rule {
 	return []Rule{
 		{
@@ -37,6 +37,12 @@ func statementRules() []Rule {
 			Reason: "with many threads or changing data its latches can cost more than its look-ups save (about 10 % either way): measure it",
 			Source: "MySQL manual, Adaptive Hash Index; OFF is the default from MySQL 8.4 and MariaDB 10.5 on",
 		},
+	}
+}
+
+// counterRules are about what the counters tell of limits that are too low.
+func counterRules() []Rule {
+	return []Rule{
 		{
 			Name: "table-cache-small", Severity: Slow, Needs: []Need{NeedStatus}, Variables: []string{"table_open_cache"}, find: tableCache,
 			When:   "95 % of table_open_cache are in use, and more tables than it holds were opened again since the start",

@@ -13,7 +13,7 @@ const smallRedo = 512 * mib
 // studiedRedo is the value of study P2's best default, in bytes: proposed where the memory is not seen.
 const studiedRedo = 2 * gib
 
-func writeRules() []Rule {
+func redoRules() []Rule {
 	return []Rule{
 		{
 			Name: "redo-small", Severity: Slow, Variables: []string{"innodb_redo_log_capacity", "innodb_log_file_size"}, find: redoSmall,
@@ -39,6 +39,11 @@ func writeRules() []Rule {
 			Reason: "writers waited for room in the log buffer",
 			Source: "MySQL manual, innodb_log_buffer_size",
 		},
+	}
+}
+
+func flushRules() []Rule {
+	return []Rule{
 		{
 			Name: "io-capacity-low", Severity: Slow, Variables: []string{"innodb_io_capacity"}, find: ioCapacity,
 			When:   "innodb_io_capacity is 200 or less, and the disk is not known to rotate",
