@@ -49,7 +49,7 @@ func (a *app) auditCommand() *cobra.Command {
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a running server")
 	fs.StringVar(&f.cnf, "cnf", "", "an option file to judge instead of a server, with what it includes")
 	fs.StringVar(&f.flavour, "flavour", "", "of the server the file is for: mysql, percona, mariadb (mysql)")
-	fs.StringVar(&f.version, "server-version", "", "of the server the file is for (MySQL 9.7, MariaDB 10.11)")
+	fs.StringVar(&f.version, "server-version", "", "of the server the file is for; of a series (8.0) the last release (MySQL 9.7, MariaDB 10.11)")
 	fs.StringVar(&f.memory, "memory", "", "what the server may use, as 16G (this machine's, where the server or the file is here)")
 	fs.Float64Var(&f.cpus, "cpus", 0, "CPUs the server may use (this machine's)")
 	fs.StringVar(&f.dataSize, "data-size", "", "tables and indexes, as 20G (what the server tells)")
@@ -73,7 +73,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 	if err := f.given(&in); err != nil {
 		return err
 	}
-	doc.Flavour, doc.Version, doc.Hardware, doc.Report = in.Flavour, in.Version.String(), hardware(in.Machine), audit.Run(in)
+	doc.Flavour, doc.Hardware, doc.Report = in.Flavour, hardware(in.Machine), audit.Run(in)
 	if f.json {
 		err = a.printJSON(doc)
 	} else {
@@ -153,6 +153,9 @@ func (f auditFlags) verdict(findings []audit.Finding) error {
 	return codedError{exitInvalid, fmt.Errorf("--fail-on %s: %s that severe or worse", f.fail, pluralise(n, "finding"))}
 }
 
+// lastOfSeries is the third number where a series is named, as 8.0: its last release is meant.
+const lastOfSeries = 999
+
 // auditFile sees an option file, and this machine.
 func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc auditDocument, err error) {
 	in.Flavour = mycnf.Flavour(cmp.Or(f.flavour, string(mycnf.MySQL)))
@@ -160,8 +163,12 @@ func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc 
 	if in.Flavour == mycnf.MariaDB {
 		assumed = "10.11"
 	}
-	if in.Version, err = mycnf.ParseVersion(cmp.Or(f.version, assumed)); err != nil {
+	doc.Version = cmp.Or(f.version, assumed)
+	if in.Version, err = mycnf.ParseVersion(doc.Version); err != nil {
 		return in, doc, usage("--server-version: %w", err)
+	}
+	if strings.Count(doc.Version, ".") == 1 {
+		in.Version.Patch = lastOfSeries
 	}
 	file, err := readCnf(f.cnf)
 	if err != nil {

@@ -32,7 +32,7 @@ func (a *app) auditServer(ctx context.Context, f auditFlags) (in audit.Input, do
 	if in.Variables, err = conn.Variables(ctx); err != nil {
 		return in, doc, err
 	}
-	in.Live = true
+	in.Live, doc.Version = true, in.Version.String()
 	see := &look{ctx: ctx, conn: conn, in: &in}
 	see.status()
 	see.origins()

@@ -105,9 +105,12 @@ func redoSmall(in Input) []hit {
 	if !ok || size >= smallRedo {
 		return nil
 	}
-	evidence := fmt.Sprintf("%s: the redo log holds %s", in.says(variable), bytesText(size))
+	evidence := in.says(variable)
+	if variable == "innodb_log_file_size" { // one file of several, maybe
+		evidence += ": the redo log holds " + bytesText(size)
+	}
 	if rate := in.perSecond("innodb_os_log_written"); rate >= 1 {
-		evidence += fmt.Sprintf(", which the average %s/s since the start fill in %.3g s", bytesText(int64(rate)), float64(size)/rate)
+		evidence += fmt.Sprintf(", which the average of %s/s since the start fills in %.3g s", bytesText(int64(rate)), float64(size)/rate)
 	}
 	return []hit{{variable: variable, evidence: evidence, line: in.redoLine(variable)}}
 }
@@ -169,7 +172,7 @@ func ioCapacity(in Input) []hit {
 		return nil
 	}
 	return []hit{{variable: "innodb_io_capacity", line: in.advised("innodb_io_capacity"),
-		evidence: in.says("innodb_io_capacity") + " I/O operations/s; the proposal is for flash nobody measured (david probe does)"}}
+		evidence: in.says("innodb_io_capacity") + ", in I/O operations/s; the proposal is for flash nobody measured (david probe does)"}}
 }
 
 func ioCapacityMax(in Input) []hit {
@@ -178,7 +181,7 @@ func ioCapacityMax(in Input) []hit {
 	if !ok || !seen || n <= most {
 		return nil
 	}
-	if _, set := in.Set["innodb_io_capacity_max"]; !set && !in.Live && n <= 1<<32 { // the server sets it to twice the other
+	if _, set := in.Set["innodb_io_capacity_max"]; !set && !in.Live { // the server sets it to twice the other
 		return nil
 	}
 	return []hit{{variable: "innodb_io_capacity_max", line: line("innodb_io_capacity_max", text(2*n)),
