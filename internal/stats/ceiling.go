@@ -12,7 +12,8 @@ type LightSpeed struct {
 	Workload result.Workload `json:"workload"`
 	Arm      string          `json:"arm"`
 	Ceiling  string          `json:"ceiling"` // the name of the unsafe arm
-	// TPS and CeilingTPS are in transactions/s: the geometric means over the blocks.
+	// TPS and CeilingTPS are in transactions/s: the geometric means over the blocks in which both are valid, and over all where
+	// none is.
 	TPS             float64  `json:"tps"`
 	TPSInterval     Interval `json:"tps_interval"`
 	CeilingTPS      float64  `json:"ceiling_tps"`
@@ -74,11 +75,13 @@ func lightSpeed(ceiling result.Arm, trials []result.Trial) LightSpeed {
 		_, l.Why = unmeasured(ceiling, limit)
 		return l
 	}
-	l.CeilingTPS, l.CeilingInterval = limit.mean(tps)
-	l.TPS, l.TPSInterval = own.mean(tps)
 	l.Warnings = append(counted(limit.invalid, "of light speed"), counted(own.invalid, "of "+l.Arm)...)
 	logs := paired(own, limit)
-	l.Pairs = len(logs)
+	if l.Pairs = len(logs); l.Pairs > 0 { // what stands beside the share must give it
+		own, limit = own.within(limit), limit.within(own)
+	}
+	l.CeilingTPS, l.CeilingInterval = limit.mean(tps)
+	l.TPS, l.TPSInterval = own.mean(tps)
 	if l.Pairs == 0 {
 		l.Why = "no block has a valid run both of " + l.Arm + " and of light speed"
 		return l
@@ -103,6 +106,17 @@ func paired(own, other *sample) []float64 {
 		}
 	}
 	return logs
+}
+
+// within are the valid trials in blocks in which other has some too.
+func (s *sample) within(other *sample) *sample {
+	in, theirs := &sample{}, other.logs(tps)
+	for _, t := range s.valid {
+		if _, ok := theirs[t.Block]; ok {
+			in.valid = append(in.valid, t)
+		}
+	}
+	return in
 }
 
 func counted(invalid []string, of string) []string {

@@ -53,6 +53,19 @@ func TestLightSpeedWithoutRepeats(t *testing.T) {
 	}
 }
 
+// TestLightSpeedOfPairsOnly: a block without a valid run of both counts nowhere, and the throughputs give the share.
+func TestLightSpeedOfPairsOnly(t *testing.T) {
+	trials := lightTrials(0.5, 0.5, 0.5)
+	trials[0].TPS = 9000
+	trials[1].Gates = []result.Gate{{Name: "steal", Detail: "12 %"}}
+	l := LightSpeeds(lightArms, trials)[0]
+	near(t, "share", l.Share, 0.5)
+	near(t, "of the throughputs", l.TPS/l.CeilingTPS, 0.5)
+	if l.Pairs != 2 || len(l.Warnings) != 1 || !strings.Contains(l.Warnings[0], "1 invalid run of control: steal") {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestLightSpeedSaysWhatIsMissing(t *testing.T) {
 	failed := lightTrials(0.5)
 	failed[0].Gates = []result.Gate{{Name: "steal", Detail: "12 %"}}
