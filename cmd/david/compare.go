@@ -131,6 +131,7 @@ type question struct {
 	tcp          bool
 	noVolume     bool
 	notes        []string
+	like         *result.Machine // that the sandbox stands in for
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {
