@@ -43,7 +43,7 @@ func (f *tuneFlags) standIn(ctx context.Context, a *app) (l likeness, err error)
 	has := ability{cpus: facts.CPU.Usable, memory: facts.Memory.Limit, io: os.Geteuid() == 0 && !f.noVolume}
 	f.capFlags, l.notes = has.standFor(m, f.capFlags)
 	usd, _ := c.USD(m.Price)
-	l.machine = &result.Machine{Name: m.Name, USDMonth: usd, Source: m.Source, Date: m.Date}
+	l.machine = &result.Machine{Name: m.Name, CPUs: m.CPUs, USDMonth: usd, Source: m.Source, Date: m.Date}
 	return l, nil
 }
 

@@ -131,7 +131,7 @@ func payer(c price.Catalogue, e price.Experiment, f priceFlags) (price.Payer, er
 		}
 		return pays(c, m, "")
 	case e.Like != nil && e.Like.USDMonth > 0:
-		return price.Payer{Name: e.Like.Name, USDMonth: e.Like.USDMonth, Source: e.Like.Source, Date: e.Like.Date}, nil
+		return price.Payer{Name: e.Like.Name, CPUs: e.Like.CPUs, USDMonth: e.Like.USDMonth, Source: e.Like.Source, Date: e.Like.Date}, nil
 	case e.Target == "remote":
 		return price.Payer{}, usage("the server of %s was a remote one, and what machine it ran on is not known: give --machine or --usd-month", e.ID)
 	}

@@ -327,12 +327,25 @@ func TestQuote(t *testing.T) {
 	if db := q.Values[1]; db.Name != "db8" || db.Unlocked != 280 { // 9,000 IOPS are just enough
 		t.Errorf("%+v", db)
 	}
+	if shown := q.Shown(); len(shown) != 2 {
+		t.Errorf("the chart shows %+v", shown)
+	}
 	var names []string
 	for _, p := range q.Line {
 		names = append(names, p.Name)
 	}
 	if got := strings.Join(names, " "); got != "two four eight" {
 		t.Errorf("the line is %s", got)
+	}
+}
+
+// A machine of more CPUs than were measured is said to be one.
+func TestOtherCPUs(t *testing.T) {
+	for cpus, want := range map[float64]string{0: "", 2: "", 4: "less than it may do", 1: "more than it would do"} {
+		q, err := small(t).Quote(capped(), Payer{Name: "x", USDMonth: 20, CPUs: cpus})
+		if got := strings.Join(q.Notes, "\n"); err != nil || strings.Contains(got, "was measured with 2:") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%v CPUs: %s %v", cpus, got, err)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type Experiment struct {
 type Payer struct {
 	Name     string  `json:"name,omitempty"` // of the catalogue
 	USDMonth float64 `json:"usd_month"`
+	CPUs     float64 `json:"cpus,omitempty"`        // 0: not known
 	IOPS     float64 `json:"volume_iops,omitempty"` // its volumes'; 0: not known
 	Assumed  string  `json:"assumed,omitempty"`
 	Doubtful bool    `json:"uncertain,omitempty"` // the price is
@@ -59,16 +60,23 @@ type Arm struct {
 	Note       string         `json:"note,omitempty"`
 }
 
-// Shown are the arms of a chart of throughput against price: the control and the winner of the first workload, or all where there
-// is no winner.
+// Shown are the arms of a chart of throughput against price: the control and the winner of the first workload, or all of it
+// where neither was measured.
 func (q Quote) Shown() []Arm {
-	var shown []Arm
+	var all, two []Arm
 	for _, a := range q.Arms {
-		if a.Workload == q.Arms[0].Workload && (q.Winner == "" || a.Name == q.Winner || a.Name == q.Control) {
-			shown = append(shown, a)
+		if a.Workload != q.Arms[0].Workload {
+			continue
+		}
+		all = append(all, a)
+		if a.Name == q.Winner || a.Name == q.Control {
+			two = append(two, a)
 		}
 	}
-	return shown
+	if len(two) == 0 {
+		return all
+	}
+	return two
 }
 
 // Value is what the winner's throughput would cost untuned: an estimate.
@@ -115,11 +123,24 @@ func (c Catalogue) Quote(e Experiment, by Payer) (Quote, error) {
 	if by.Assumed != "" {
 		q.Notes = append(q.Notes, by.Assumed)
 	}
+	q.Notes = append(q.Notes, by.otherCPUs(q.CPUs)...)
 	if by.Doubtful {
 		q.Notes = append(q.Notes, "the price of "+by.Name+" is uncertain")
 	}
 	c.unlock(&q, e, list)
 	return q, nil
+}
+
+// otherCPUs says that what is paid for is not what was measured.
+func (p Payer) otherCPUs(measured float64) []string {
+	if p.CPUs == 0 || p.CPUs == measured {
+		return nil
+	}
+	more := "more than it would do"
+	if p.CPUs > measured {
+		more = "less than it may do, so US$ per 1,000 transactions/s are too many rather than too few"
+	}
+	return []string{fmt.Sprintf("%s has %g CPUs, and this was measured with %.4g: %s", p.Name, p.CPUs, measured, more)}
 }
 
 // compared are the arms' throughputs by workload; of a search for a rate, those at the rate it found.
@@ -336,5 +357,5 @@ func (c Catalogue) Pays(m Machine, assumed string) (Payer, error) {
 	if m.LocalDisk || assumed != "" { // an assumed machine's volumes are not what was measured
 		iops = 0
 	}
-	return Payer{Name: m.Name, USDMonth: math.Round(usd*100) / 100, IOPS: iops, Assumed: assumed, Doubtful: m.Doubt("price"), Source: m.Source, Date: m.Date}, nil
+	return Payer{Name: m.Name, USDMonth: math.Round(usd*100) / 100, CPUs: m.CPUs, IOPS: iops, Assumed: assumed, Doubtful: m.Doubt("price"), Source: m.Source, Date: m.Date}, nil
 }

@@ -44,6 +44,7 @@ type Experiment struct {
 // Machine is an entry of a catalogue of prices, as it was when the experiment began.
 type Machine struct {
 	Name     string  `json:"name"`
+	CPUs     float64 `json:"cpus"`
 	USDMonth float64 `json:"usd_month,omitempty"` // 0: not priced in US$
 	Source   string  `json:"source"`              // of the price, and its date
 	Date     string  `json:"date"`

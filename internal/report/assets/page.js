@@ -286,8 +286,11 @@
   }
 
   // Throughput against price: what was measured, over a line of the machines one would choose untuned.
-  const arms = () => doc.price.arms.filter(a => a.workload === doc.price.arms[0].workload
-    && (!doc.price.winner || a.name === doc.price.winner || a.name === doc.price.control));
+  function arms() {
+    const all = doc.price.arms.filter(a => a.workload === doc.price.arms[0].workload);
+    const two = all.filter(a => a.name === doc.price.winner || a.name === doc.price.control);
+    return two.length > 0 ? two : all;
+  }
   function pricing() {
     const x = axis('US$ a month', {type: 'linear', beginAtZero: true, grace: '5%'}), y = axis('transactions/s', {beginAtZero: true, grace: '10%'});
     const o = withLegend(options(x, y, at => at[0].raw.name ?? at[0].dataset.label));
