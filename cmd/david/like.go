@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"david/internal/host"
+	"david/internal/mycnf"
 	"david/internal/price"
 	"david/internal/report"
 	"david/internal/result"
@@ -68,7 +69,7 @@ func (b ability) standFor(m price.Machine, given capFlags) (f capFlags, notes []
 	switch {
 	case f.memory != "":
 	case int64(m.Memory) < b.memory:
-		f.memory = strconv.FormatInt(int64(m.Memory), 10)
+		f.memory = mycnf.FormatSize(int64(m.Memory))
 	case int64(m.Memory) > b.memory:
 		not = append(not, fmt.Sprintf("its %s of memory, as david may use %s here", size(int64(m.Memory)), size(b.memory)))
 	}
@@ -94,13 +95,12 @@ func (b ability) volumeCaps(m price.Machine, f *capFlags) (not []string) {
 	}
 	if m.OwnIOPS() > 0 {
 		f.iops = strconv.FormatInt(int64(m.OwnIOPS()), 10)
-		not = append(not, "one limit on reads and writes together: each is capped at it")
 	}
 	if m.Doubt("volume_iops") || m.Doubt("included_iops") {
 		not = append(not, fmt.Sprintf("an IOPS limit that is certain: %.0f is an estimate", m.OwnIOPS()))
 	}
 	if m.Volume > 0 {
-		f.bandwidth = strconv.FormatInt(int64(m.Volume), 10)
+		f.bandwidth = mycnf.FormatSize(int64(m.Volume))
 	}
 	return not
 }
@@ -108,7 +108,7 @@ func (b ability) volumeCaps(m price.Machine, f *capFlags) (not []string) {
 // describeCaps names the caps in words.
 func describeCaps(f capFlags) string {
 	var parts []string
-	for _, c := range []struct{ name, value string }{{"CPUs", f.cpus}, {"bytes of memory", f.memory}, {"IOPS", f.iops}, {"bytes/s", f.bandwidth}} {
+	for _, c := range []struct{ name, value string }{{"CPUs", f.cpus}, {"of memory", f.memory}, {"IOPS", f.iops}, {"bytes/s", f.bandwidth}} {
 		if c.value != "" {
 			parts = append(parts, c.value+" "+c.name)
 		}

@@ -63,10 +63,10 @@ func TestStandIn(t *testing.T) {
 		want  capFlags
 		notes []string
 	}{
-		{"larger here", all, capFlags{}, capFlags{"4", "17179869184", "6000", "150000000"}, []string{"commit latency", "network", "reads and writes"}},
+		{"larger here", all, capFlags{}, capFlags{"4", "16G", "6000", "150000000"}, []string{"commit latency", "network"}},
 		{"smaller here", ability{2, 8 << 30, true}, capFlags{}, capFlags{"", "", "6000", "150000000"}, []string{"its 4 CPUs, as david may use 2 here", "its 16 GiB of memory"}},
-		{"given caps win", all, capFlags{cpus: "1", iops: "500"}, capFlags{"1", "17179869184", "500", ""}, nil},
-		{"no I/O caps", ability{8, 64 << 30, false}, capFlags{}, capFlags{"4", "17179869184", "", ""}, []string{"by root only"}},
+		{"given caps win", all, capFlags{cpus: "1", iops: "500"}, capFlags{"1", "16G", "500", ""}, nil},
+		{"no I/O caps", ability{8, 64 << 30, false}, capFlags{}, capFlags{"4", "16G", "", ""}, []string{"by root only"}},
 	} {
 		got, notes := x.here.standFor(m, x.given)
 		if got != x.want {

@@ -50,7 +50,7 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.Env("TMPDIR="+home, "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-dev-shm-usage", true))
-	parent, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	parent, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for all pages, on a busy machine too
 	t.Cleanup(cancel)
 	allocator, cancel := chromedp.NewExecAllocator(parent, options...)
 	t.Cleanup(cancel)
