@@ -132,6 +132,7 @@ type question struct {
 	noVolume     bool
 	lightSpeed   bool // the only arm is measured with its ceiling beside it
 	notes        []string
+	like         *result.Machine // that the sandbox stands in for
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {

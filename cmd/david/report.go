@@ -120,8 +120,10 @@ func load(store *result.Store) (d report.Data, err error) {
 	} else if ended {
 		d.Finish = &f
 	}
-	d.Cnf, err = cnfText(d)
-	return d, err
+	if d.Cnf, err = cnfText(d); err != nil {
+		return d, err
+	}
+	return d, likePrice(&d)
 }
 
 // cnfText is the my.cnf of a tune; "" for anything else.

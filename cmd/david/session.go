@@ -64,6 +64,7 @@ func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolum
 func (l *lab) record(a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
 	e := newExperiment(a, q.kind, q.loads, l.sysbench)
 	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, "sandbox", l.binary.Record(), l.facts, q.design
+	e.Like = q.like
 	e.Notes = append(append(e.Notes, "data: "+l.workspace.Layout()), q.notes...)
 	e.Design.Pinned = pins(e, arms, data)
 	if q.asked != nil {

@@ -26,6 +26,8 @@ type tuneFlags struct {
 	loadFlags
 	capFlags
 	server, out string
+	like        string // a machine of the catalogue
+	catalogue   string
 	budget      time.Duration
 	json, fresh bool
 	noLight     bool // without the winner's light speed
@@ -49,6 +51,8 @@ func (a *app) tuneCommand() *cobra.Command {
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
+	fs.StringVar(&f.like, "like", "", "NAME of a machine of the catalogue: cap the sandbox to it as far as this machine allows; caps given win (david price catalogue)")
+	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) with entries for --like")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.noLight, "no-light-speed", false, "do not measure the winner's ceiling: durability off, everything in memory")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -66,6 +70,10 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 		return err
 	}
 	l, err := a.tools(ctx, f.server)
+	if err != nil {
+		return err
+	}
+	like, err := f.standIn(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -96,7 +104,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: notes}
+	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: append(like.notes, notes...), like: like.machine}
 	if load, err = f.fit(load, began, f.trials(len(ladder))); err != nil {
 		return err
 	}

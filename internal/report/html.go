@@ -44,6 +44,10 @@ type page struct {
 	Sampled                                    []sampledRun
 	Rates, Arms                                table
 	Remarks, Caveats                           []string
+	Payer                                      string
+	Price                                      table
+	PriceChart                                 chart
+	PriceNotes                                 []string
 	Ladder, Trials, Changes                    table
 	Machine, Method, Gates                     table
 	Policy                                     string
@@ -124,6 +128,7 @@ func newPage(d Data) (page, error) {
 	default:
 		p.fillBench(d)
 	}
+	p.fillPrice(d.Price)
 	return p, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"david/internal/price"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -28,6 +29,8 @@ type document struct {
 	Blocks      *int               `json:"blocks,omitempty"`
 	// LightSpeed says how near a bench's server, or a tune's best, comes to its ceiling; one for each workload.
 	LightSpeed []stats.LightSpeed `json:"light_speed,omitempty"`
+	// Price is what the throughput costs; null where the machine's price is not known.
+	Price *price.Quote `json:"price,omitempty"`
 }
 
 // Figures is what a comparison says about an arm.
@@ -54,7 +57,7 @@ func JSON(w io.Writer, d Data) error {
 // encode makes the document. encoding/json escapes <, > and &, so that it can stand in HTML as it is.
 func encode(d Data) ([]byte, error) {
 	doc := document{
-		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Finish: d.Finish, Gates: gateRows(d.Trials),
+		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
 		LightSpeed: stats.LightSpeeds(d.Arms, d.Trials),
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"david/internal/price"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -22,6 +23,8 @@ type Data struct {
 	Finish     *result.Finish // nil where the experiment is running or was interrupted
 	// Cnf is the my.cnf that `david tune` wrote, shown as it is; empty where there is none.
 	Cnf string
+	// Price is what the throughput costs, where the machine's price is known; else nil.
+	Price *price.Quote
 }
 
 // Headline is the result in one plain sentence.

@@ -38,6 +38,7 @@ func Text(w io.Writer, d Data) error {
 	default:
 		benchText(&b, d)
 	}
+	priceText(&b, d.Price, say)
 	for _, c := range append(caveats(d), utilisation(d.Finish), "sampling: "+sampling(d.Trials)) {
 		say(&b, c)
 	}
@@ -154,6 +155,7 @@ func Markdown(w io.Writer, d Data) error {
 	case searched(d):
 		section(&b, "The rates tried", sloTable(d))
 	}
+	priceMarkdown(&b, d.Price)
 	section(&b, "Runs", runTable(d))
 	stepSections(&b, stepOr(d), d.Arms)
 	cnfSection(&b, d.Cnf)

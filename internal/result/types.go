@@ -37,6 +37,17 @@ type Experiment struct {
 	Design    Design     `json:"design,omitzero"`
 	// Title is what the experiment is about, where its spec says so.
 	Title string `json:"title,omitempty"`
+	// Like is the machine that the sandbox was capped to stand in for; nil for none.
+	Like *Machine `json:"like,omitempty"`
+}
+
+// Machine is an entry of a catalogue of prices, as it was when the experiment began.
+type Machine struct {
+	Name     string  `json:"name"`
+	CPUs     float64 `json:"cpus"`
+	USDMonth float64 `json:"usd_month,omitempty"` // 0: not priced in US$
+	Source   string  `json:"source"`              // of the price, and its date
+	Date     string  `json:"date"`
 }
 
 // Design is how the trials of an experiment are laid out: what is needed, with the arms and the workloads, to run it again

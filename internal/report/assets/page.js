@@ -285,7 +285,27 @@
         data: samples.map(s => ({x: s.at, y: s.values?.[k] === undefined ? null : s.values[k] / scale}))}))}};
   }
 
+  // Throughput against price: what was measured, over a line of the machines one would choose untuned.
+  function arms() {
+    const all = doc.price.arms.filter(a => a.workload === doc.price.arms[0].workload);
+    const two = all.filter(a => a.name === doc.price.winner || a.name === doc.price.control);
+    return two.length > 0 ? two : all;
+  }
+  function pricing() {
+    const x = axis('US$ a month', {type: 'linear', beginAtZero: true, grace: '5%'}), y = axis('transactions/s', {beginAtZero: true, grace: '10%'});
+    const o = withLegend(options(x, y, at => at[0].raw.name ?? at[0].dataset.label));
+    Object.assign(o.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8});
+    o.interaction = {mode: 'nearest', intersect: false};
+    const points = arms().map((a, n) => ({label: a.name + ', measured', type: 'scatter', pointRadius: 6, pointStyle: shapes[n % 6],
+      borderColor: colour(a.name === doc.price.control ? 's0' : 's' + (1 + n % 6)), backgroundColor: colour(a.name === doc.price.control ? 's0' : 's' + (1 + n % 6)),
+      data: [{x: doc.price.machine.usd_month, y: a.tps, name: a.name}]}));
+    const line = {label: 'untuned, predicted (estimate)', stepped: 'before', borderColor: colour('soft'), backgroundColor: colour('soft'), borderDash: dashes[1],
+      borderWidth: 1.75, pointRadius: 3, pointStyle: 'circle', data: (doc.price.untuned ?? []).map(p => ({x: p.usd_month, y: p.tps, name: p.name}))};
+    return {type: 'line', options: o, data: {datasets: [...points, line]}};
+  }
+
   const configs = {
+    price: pricing,
     bars: side, latency: compared ? mergedLatency : latency, forest, scatter,
     'server-cpu': () => beside('cores', /^server\..*cpu/),
     'device-iops': () => beside('operations/s', /^(disk|device)\..*iops/),
@@ -300,6 +320,9 @@
       ...(hasInterval(a) ? [a.ratio, ...a.interval].map(r => fixed(r, 3)) : ['-', '-', '-']), a.verdict])],
     scatter: () => [['arm', 'transactions/s', 'p95, ms'],
       ...charts.scatter.data.datasets.flatMap(s => s.data.map(({x, y}) => [s.label, fixed(x), fixed(y)]))],
+    price: () => [['machine', 'US$ a month', 'transactions/s', 'how'],
+      ...arms().map(a => [a.name, fixed(doc.price.machine.usd_month), fixed(a.tps), 'measured']),
+      ...(doc.price.untuned ?? []).map(p => [p.name, fixed(p.usd_month), fixed(p.tps), 'predicted, untuned'])],
     'server-cpu': () => series('second', 'server-cpu'), 'device-iops': () => series('second', 'device-iops'),
     'checkpoint-age': () => series('second', 'checkpoint-age'),
     tps: () => series('second', 'tps'), p95: () => series('second', 'p95'), latency: () => series('ms, about', 'latency'),
