@@ -37,6 +37,8 @@ type Experiment struct {
 	Design    Design     `json:"design,omitzero"`
 	// Title is what the experiment is about, where its spec says so.
 	Title string `json:"title,omitempty"`
+	// Limits is what the machine and the disk under the data were probed to do, within the day before.
+	Limits *Limits `json:"limits,omitempty"`
 }
 
 // Design is how the trials of an experiment are laid out: what is needed, with the arms and the workloads, to run it again
