@@ -265,7 +265,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	if q.design.Seed == 0 {
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
 	}
-	if err := l.record(a, q, arms, data, p); err != nil {
+	if err := l.record(ctx, a, q, arms, data, p); err != nil {
 		return nil, err
 	}
 	l.engine.Unlocked = true
