@@ -24,14 +24,14 @@ type cell struct {
 // TestResultsPredict holds the commit-path prediction against measured cells: it prints them all, and how far off it was.
 // The costs of a transaction are first the cell's own, as explain has them, then those of one thread without caps.
 func TestResultsPredict(t *testing.T) {
-	dir := testHome(t)
+	dir, loads := testHome(t), number("DAVID_LOADS", 3)
 	limits := map[string]result.Limits{"": probed(t, dir)}
 	const iops = "1000"
 	limits[iops] = probed(t, dir, "--iops", iops)
 	var own, alone []float64
 	t.Log("flavour workload threads cap measured own-costs error one-thread-costs error ceiling binds group gates")
 	for _, flavour := range []string{"mysql", "mariadb"} {
-		for _, load := range []string{"oltp_update_index", "oltp_write_only", "oltp_read_write"} {
+		for _, load := range []string{"oltp_update_index", "oltp_write_only", "oltp_read_write"}[:loads] {
 			free := cells(t, dir, flavour, load, "")
 			for _, c := range append(free, cells(t, dir, flavour, load, iops)...) {
 				p := predict(t, c, c.trial.Costs, limits[c.iops])
@@ -49,8 +49,8 @@ func TestResultsPredict(t *testing.T) {
 		t.Logf("%s: %d cells, median error %.0f %%, 90 %% of them within %.0f %%, worst %.0f %%", name, len(list),
 			100*list[len(list)/2], 100*list[len(list)*9/10], 100*list[len(list)-1])
 	}
-	if len(own) < 20 {
-		t.Errorf("%d cells, 20 are wanted", len(own))
+	if want := 12 * loads; len(own) != want {
+		t.Errorf("%d cells, %d are wanted", len(own), want)
 	}
 }
 

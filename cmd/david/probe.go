@@ -62,7 +62,7 @@ func (a *app) probe(ctx context.Context, f probeFlags) error {
 		return err
 	}
 	if l, ok := a.kept(key); ok && !f.fresh && !f.quick && f.sustainedBefore(l) {
-		return a.printLimits(l, f.json)
+		return a.printLimits(l, true, f.json)
 	}
 	release, err := experiment.Lock("david probe")
 	if err != nil {
@@ -76,12 +76,12 @@ func (a *app) probe(ctx context.Context, f probeFlags) error {
 	}
 	if noDisk != nil { // incomplete: not kept
 		l.Notes = append(l.Notes, noDisk.Error()+"; the CPUs and the kernel were")
-		return errors.Join(a.printLimits(l, f.json), codedError{exitUsage, noDisk})
+		return errors.Join(a.printLimits(l, false, f.json), codedError{exitUsage, noDisk})
 	}
 	if !f.quick {
 		err = result.KeepLimits(a.home, l)
 	}
-	return errors.Join(err, a.printLimits(l, f.json))
+	return errors.Join(err, a.printLimits(l, false, f.json))
 }
 
 // check refuses flags that make no sense here.

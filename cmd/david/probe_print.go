@@ -10,14 +10,18 @@ import (
 	"david/internal/result"
 )
 
-// printLimits prints the table, or one JSON document.
-func (a *app) printLimits(l result.Limits, asJSON bool) error {
+// printLimits prints the table, or one JSON document. Kept limits were measured by an earlier david.
+func (a *app) printLimits(l result.Limits, kept, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(l)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "measured\t%s ago, in %.0f s; caps: %s\n", age(time.Since(l.Measured)), l.Seconds, capsText(l.Caps))
-	fmt.Fprintf(w, "device\t%s\n", deviceText(l.Device))
+	when := "now"
+	if kept {
+		when = age(time.Since(l.Measured)) + " ago (--fresh measures again)"
+	}
+	fmt.Fprintf(w, "measured\t%s, in %.0f s; caps: %s\n", when, l.Seconds, capsText(l.Caps))
+	fmt.Fprintf(w, "device\t%s\n", deviceText(l))
 	printSyncs(w, l.Syncs)
 	printIO(w, l.IO)
 	printMachine(w, l.Machine)
@@ -29,9 +33,6 @@ func (a *app) printLimits(l result.Limits, asJSON bool) error {
 	}
 	if len(l.IO) > 0 && l.IO[0].IOPS.Rounds > 1 {
 		fmt.Fprintf(w, "\nEach figure is the median of %s, with the least and the most of them.\n", pluralise(l.IO[0].IOPS.Rounds, "round"))
-	}
-	if l.Seconds > 0 && time.Since(l.Measured) > time.Duration(l.Seconds*float64(time.Second))+time.Minute {
-		fmt.Fprintln(w, "These were kept from then; --fresh measures again.")
 	}
 	return w.Flush()
 }
@@ -47,13 +48,14 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%.0f h", d.Hours())
 }
 
-func deviceText(d result.Device) string {
+func deviceText(l result.Limits) string {
+	d := l.Device
+	if len(l.IO) == 0 {
+		return "not measured"
+	}
 	where := d.Folder
 	if where == "" {
 		where = "the data of sandboxes: " + d.Layout
-	}
-	if d.Filesystem == "" {
-		return "not measured"
 	}
 	text := fmt.Sprintf("%s; %s on %s", where, d.Filesystem, d.Source)
 	if d.Disk != "" {

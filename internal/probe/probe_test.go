@@ -42,6 +42,24 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// TestParseShot reads what fio 3.33 printed for a second of appends with fdatasync.
+func TestParseShot(t *testing.T) {
+	b, err := os.ReadFile("testdata/append.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseShot(b, "write")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.syncs == 0 || s.p50 <= 0 || s.p99 < s.p50 || s.mean < s.p50/2 || s.cycle < s.mean {
+		t.Errorf("%+v", s)
+	}
+	if _, err := parseShot(b, "read"); err == nil {
+		t.Error("reads were found where there were none")
+	}
+}
+
 func FuzzParseShot(f *testing.F) {
 	f.Add([]byte(`{"jobs":[{"read":{"iops":123.5,"bw_bytes":2023424,"runtime":1000,"total_ios":124}}]}`), "read")
 	f.Add([]byte(`fio: a remark {"jobs":[{"write":{"iops":1,"bw_bytes":512},"sync":{"lat_ns":{"N":5,"mean":1000.5,"percentile":{"50.000000":900}}}}]}`), "write")
