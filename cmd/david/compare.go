@@ -132,7 +132,7 @@ type question struct {
 	noVolume     bool
 	lightSpeed   bool // the only arm is measured with its ceiling beside it
 	notes        []string
-	like         *result.Machine // that the sandbox stands in for
+	like         *result.PricedMachine // that the sandbox stands in for
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {
@@ -272,7 +272,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	if q.design.Seed == 0 {
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
 	}
-	if err := l.record(a, q, arms, data, p); err != nil {
+	if err := l.record(ctx, a, q, arms, data, p); err != nil {
 		return nil, err
 	}
 	l.engine.Unlocked = true

@@ -17,7 +17,7 @@ import (
 
 // likeness is the machine that a sandbox stands in for, and what must be known of how well it does.
 type likeness struct {
-	machine *result.Machine
+	machine *result.PricedMachine
 	notes   []string
 }
 
@@ -44,7 +44,7 @@ func (f *tuneFlags) standIn(ctx context.Context, a *app) (l likeness, err error)
 	has := ability{cpus: facts.CPU.Usable, memory: facts.Memory.Limit, io: os.Geteuid() == 0 && !f.noVolume}
 	f.capFlags, l.notes = has.standFor(m, f.capFlags)
 	usd, _ := c.USD(m.Price)
-	l.machine = &result.Machine{Name: m.Name, CPUs: m.CPUs, USDMonth: usd, Source: m.Source, Date: m.Date}
+	l.machine = &result.PricedMachine{Name: m.Name, CPUs: m.CPUs, USDMonth: usd, Source: m.Source, Date: m.Date}
 	return l, nil
 }
 

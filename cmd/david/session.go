@@ -61,7 +61,7 @@ func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolum
 }
 
 // record opens the store, once all that goes into experiment.json is known, and makes the engine that writes to it.
-func (l *lab) record(a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
+func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
 	e := newExperiment(a, q.kind, q.loads, l.sysbench)
 	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, "sandbox", l.binary.Record(), l.facts, q.design
 	e.Like = q.like
@@ -69,6 +69,9 @@ func (l *lab) record(a *app, q question, arms []result.Arm, data []string, p *pr
 	e.Design.Pinned = pins(e, arms, data)
 	if q.asked != nil {
 		e.Design.Pinned["specification"] = fingerprint(arms, q.asked, q.design)
+	}
+	if e.Limits, err = a.knownLimits(ctx, l.workspace.Layout(), arms); err != nil {
+		return err
 	}
 	if l.store, err = a.openStore(e, q.fresh); err != nil {
 		return err

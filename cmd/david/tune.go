@@ -109,7 +109,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 		return err
 	}
 	q.loads = []result.Workload{load}
-	if err := l.record(a, q, []result.Arm{control}, data, p); err != nil {
+	if err := l.record(ctx, a, q, []result.Arm{control}, data, p); err != nil {
 		return err
 	}
 	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it

@@ -37,12 +37,14 @@ type Experiment struct {
 	Design    Design     `json:"design,omitzero"`
 	// Title is what the experiment is about, where its spec says so.
 	Title string `json:"title,omitempty"`
+	// Limits is what the machine and the disk under the data were probed to do, within the day before.
+	Limits *Limits `json:"limits,omitempty"`
 	// Like is the machine that the sandbox was capped to stand in for; nil for none.
-	Like *Machine `json:"like,omitempty"`
+	Like *PricedMachine `json:"like,omitempty"`
 }
 
-// Machine is an entry of a catalogue of prices, as it was when the experiment began.
-type Machine struct {
+// PricedMachine is an entry of a catalogue of prices, as it was when the experiment began.
+type PricedMachine struct {
 	Name     string  `json:"name"`
 	CPUs     float64 `json:"cpus"`
 	USDMonth float64 `json:"usd_month,omitempty"` // 0: not priced in US$
