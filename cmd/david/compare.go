@@ -130,6 +130,7 @@ type question struct {
 	fresh        bool
 	tcp          bool
 	noVolume     bool
+	lightSpeed   bool // the only arm is measured with its ceiling beside it
 	notes        []string
 }
 
@@ -262,6 +263,11 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 		return nil, q.blame(err)
 	}
 	l.target.Data = data
+	if q.lightSpeed {
+		if arms, err = l.addCeiling(ctx, arms, q.loads, p); err != nil {
+			return nil, err
+		}
+	}
 	if q.design.Seed == 0 {
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
 	}

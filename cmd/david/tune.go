@@ -28,6 +28,7 @@ type tuneFlags struct {
 	server, out string
 	budget      time.Duration
 	json, fresh bool
+	noLight     bool // without the winner's light speed
 	warmupGiven bool
 }
 
@@ -49,6 +50,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
+	fs.BoolVar(&f.noLight, "no-light-speed", false, "do not measure the winner's ceiling: durability off, everything in memory")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }
@@ -60,7 +62,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := f.fit(load, began, steps); err != nil {
+	if _, err := f.fit(load, began, f.trials(rungs)); err != nil {
 		return err
 	}
 	l, err := a.tools(ctx, f.server)
@@ -95,7 +97,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 		return err
 	}
 	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: notes}
-	if load, err = f.fit(load, began, len(ladder)+2); err != nil {
+	if load, err = f.fit(load, began, f.trials(len(ladder))); err != nil {
 		return err
 	}
 	q.loads = []result.Workload{load}
@@ -108,6 +110,12 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		l.where(a)
 		return err
+	}
+	if !f.noLight {
+		if err := l.lightSpeed(ctx, best, load, p); err != nil {
+			l.where(a)
+			return err
+		}
 	}
 	if err := l.finish(best.Name, golden); err != nil {
 		return err
@@ -153,8 +161,16 @@ const (
 // defaultWarmup is the warm-up of a trial whose length was given.
 const defaultWarmup = 15 * time.Second
 
-// steps is how many trials a tune has at most: the control, twice, and the rungs of tune.Ladder.
-const steps = 8
+// rungs is how many steps tune.Ladder has.
+const rungs = 6
+
+// trials is how many trials a tune with so many steps has at most: the control runs twice, and the winner once more at light speed.
+func (f *tuneFlags) trials(steps int) int {
+	if f.noLight {
+		return steps + 2
+	}
+	return steps + 3
+}
 
 // fit gives each of n trials its share of what is left of the budget: a sixth of it for warming up, 60 s at most for
 // measuring. Every arm gets the same.

@@ -86,7 +86,7 @@ func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	if t.Data != nil && !slices.Contains(t.Data, g.ID()) {
 		return nil, fmt.Errorf("the prepared data was replaced in the midst of the experiment (%s): trials on the old and the new cannot be compared; make room on the disk, and begin with --fresh", g.ID())
 	}
-	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath, Caps: arm.Caps})
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,7 @@ func (s *sandboxSession) Addr() mysqld.Addr      { return s.server.Addr() }
 func (s *sandboxSession) Dir() string            { return "" } // a socket needs no keys
 func (s *sandboxSession) Alive() error           { return s.server.Alive() }
 func (s *sandboxSession) PID() int               { return s.server.PID() }
+func (s *sandboxSession) Data() string           { return s.server.Data() }
 func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) }
 func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
 
@@ -130,6 +131,7 @@ func (s remoteSession) Addr() mysqld.Addr         { return s.remote.Address }
 func (s remoteSession) Dir() string               { return s.remote.Dir }
 func (s remoteSession) Alive() error              { return nil }
 func (s remoteSession) PID() int                  { return s.remote.Process }
+func (s remoteSession) Data() string              { return "" }
 func (s remoteSession) Throttle(bool) error       { return nil }
 func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
 func (s remoteSession) End(context.Context) error { return nil }

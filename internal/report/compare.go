@@ -12,8 +12,8 @@ import (
 )
 
 // compared tells whether arms are compared with a control in blocks. A tune compares its steps too, but one by one with
-// the step before: the ladder shows that.
-func compared(d Data) bool { return d.Experiment.Design.Control != "" && !tuned(d) }
+// the step before: the ladder shows that. A bench at light speed has an arm and its ceiling, which is no contender.
+func compared(d Data) bool { return d.Experiment.Design.Control != "" && !tuned(d) && !lit(d) }
 
 // comparisons is what the blocks say, one for each workload; none where nothing is compared.
 func comparisons(d Data) []stats.Comparison {

@@ -26,6 +26,8 @@ type document struct {
 	NoiseFloor  *float64           `json:"noise_floor"` // null: the control was not run against itself, or nothing is compared
 	Noise       *stats.NoiseFloor  `json:"noise,omitempty"`
 	Blocks      *int               `json:"blocks,omitempty"`
+	// LightSpeed says how near a bench's server, or a tune's best, comes to its ceiling; one for each workload.
+	LightSpeed []stats.LightSpeed `json:"light_speed,omitempty"`
 }
 
 // Figures is what a comparison says about an arm.
@@ -54,6 +56,7 @@ func encode(d Data) ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Finish: d.Finish, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
+		LightSpeed: stats.LightSpeeds(d.Arms, d.Trials),
 	}
 	if tuned(d) {
 		doc.Ladder = append(doc.Ladder, stats.Ladder(d.Arms, d.Trials)...)

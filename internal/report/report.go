@@ -36,6 +36,7 @@ type headline struct {
 func (h headline) String() string { return h.Big + h.Rest }
 
 func headlineOf(d Data) headline {
+	d = honest(d)
 	h := bareHeadline(d)
 	if d.Finish == nil {
 		h.Rest += " (interrupted: only what was measured until then)"
@@ -147,6 +148,8 @@ func unsafe(trials []result.Trial) string {
 // caveats is what must be read with the numbers.
 func caveats(d Data) []string {
 	var list []string
+	notes := append(ceilingText(d), d.Experiment.Notes...)
+	d = honest(d)
 	switch {
 	case tuned(d):
 		list = append(list, ladderCaveats(d)...)
@@ -160,7 +163,7 @@ func caveats(d Data) []string {
 	if u := unsafe(d.Trials); u != "" {
 		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")
 	}
-	return append(list, d.Experiment.Notes...)
+	return append(list, notes...)
 }
 
 func ladderCaveats(d Data) []string {

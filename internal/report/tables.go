@@ -95,6 +95,9 @@ func trialLabels(d Data) []string {
 		if len(arms) > 1 || len(threads) < 2 {
 			parts = append(parts, t.Arm)
 		}
+		if isCeiling(d, t) {
+			parts = append(parts, "unsafe")
+		}
 		if t.Twin {
 			parts = append(parts, "twin")
 		}

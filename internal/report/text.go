@@ -18,6 +18,9 @@ func Text(w io.Writer, d Data) error {
 		say = paragraph
 	}
 	say(&b, Headline(d))
+	for _, l := range lightLines(d) {
+		paragraph(&b, l)
+	}
 	fmt.Fprintf(&b, "\n%s\n", d.Experiment.ID)
 	fmt.Fprintf(&b, "%s (%s), sysbench %s\n", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)
 	for _, w := range describe(d.Experiment.Workloads) {
@@ -110,7 +113,7 @@ func firstCells(rows [][]string, n int) [][]string {
 const perBlock = 4
 
 func benchText(b *bytes.Buffer, d Data) {
-	for _, a := range d.Arms {
+	for _, a := range honest(d).Arms {
 		for _, s := range a.Changes {
 			fmt.Fprintf(b, "%s = %s%s\n", s.Name, s.Value, live(a, s))
 		}
@@ -140,6 +143,9 @@ func Markdown(w io.Writer, d Data) error {
 	var b bytes.Buffer
 	e := d.Experiment
 	fmt.Fprintf(&b, "# %s\n\n%s, %s, %s.\n\n", escape(Headline(d)), escape(e.ID), escape(serverName(e.Server)), escape(target(e)))
+	if list := lightLines(d); len(list) > 0 {
+		items(&b, list)
+	}
 	switch {
 	case tuned(d):
 		ladderMarkdown(&b, d)
@@ -195,7 +201,10 @@ func section(b *bytes.Buffer, title string, tables ...table) {
 
 func stepSections(b *bytes.Buffer, title string, arms []result.Arm) {
 	for _, a := range arms {
-		if len(a.Changes) > 0 {
+		switch {
+		case a.Ceiling:
+			section(b, "Light speed: "+unsafeCeiling, settingTable(a))
+		case len(a.Changes) > 0:
 			section(b, title+" "+a.Name, settingTable(a))
 		}
 	}

@@ -134,6 +134,11 @@ type Arm struct {
 	Caps Caps `json:"caps,omitzero"`
 	// Infeasible is the server's own error line where it would not start with this configuration.
 	Infeasible string `json:"infeasible,omitempty"`
+	// Ceiling is true where the arm is unsafe on purpose: an upper bound for the arm it is based upon (see tune.Ceiling). It is
+	// compared with nothing else, has no verdict and never wins.
+	Ceiling bool `json:"ceiling,omitempty"`
+	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
+	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
 }
 
 // Difference is one effective variable that differs between two arms.

@@ -60,6 +60,7 @@ func normalise(flavour mycnf.Flavour) []mycnf.Setting {
 // Next returns the arm to run after those in the history, and whether there is one. The first is the control; each later
 // one adds the next step of the ladder to the last arm that was kept.
 func Next(ladder []Step, control result.Arm, arms []result.Arm, trials []result.Trial) (result.Arm, bool) {
+	arms, trials = result.WithoutCeilings(arms, trials)
 	n := len(arms)
 	if n == 0 {
 		return control, true
