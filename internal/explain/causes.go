@@ -49,9 +49,11 @@ func (t trial) causes() blame {
 	return c
 }
 
-// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking up threads.
+// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking up threads. A
+// sandbox listens to no network unless the load uses it.
 func (t trial) way() Cause {
-	if address := t.Server.Address; address != "" && address[0] != '/' {
+	address := t.Server.Address
+	if address != "" && address[0] != '/' || address == "" && t.Arm.Effective["skip_networking"] == "OFF" {
 		return Network
 	}
 	return Scheduling
@@ -81,7 +83,7 @@ func (t trial) blameQueues(c blame, a amounts) {
 func (t trial) blameQueue(c blame, amount float64, own Cause) {
 	users := t.cpuUsers()
 	sum := users[ServerCPU] + users[ClientCPU] + users[Neighbour]
-	if cpus := t.cpus(); cpus <= 0 || sum < cpusFull*cpus {
+	if cpus := t.Host.CPU.Usable; cpus <= 0 || sum < cpusFull*cpus {
 		c[own] += amount
 		return
 	}

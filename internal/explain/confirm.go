@@ -98,8 +98,8 @@ func (t trial) clientCPUs(share float64) Confirm {
 
 func (t trial) moreCPUs(share float64) Confirm {
 	caps := t.Arm.Caps
-	if limit := caps.CPUs; limit > 0 && limit < t.cpus() {
-		caps.CPUs = min(1.5*limit, t.cpus())
+	if limit := caps.CPUs; limit > 0 && limit < t.Host.CPU.Usable {
+		caps.CPUs = min(1.5*limit, t.Host.CPU.Usable)
 		return Confirm{Question: say("is it faster with %.4g CPUs?", caps.CPUs), Caps: &caps, Expect: Faster, Ratio: gain(share, limit/caps.CPUs)}
 	}
 	return t.fewerCPUs(share)

@@ -95,8 +95,8 @@ func (t trial) sayServerCPU(n *notes) {
 
 // sayMachine says how much of the machine's CPU was used.
 func (t trial) sayMachine(n *notes, cores, who string) {
-	if used, ok := t.mean(cores); ok && t.cpus() > 0 {
-		n.add("%s used %.2f of %.4g CPUs", who, used, t.cpus())
+	if used, ok := t.mean(cores); ok && t.Host.CPU.Usable > 0 {
+		n.add("%s used %.2f of %.4g CPUs", who, used, t.Host.CPU.Usable)
 	}
 	n.sampled(t, "host.cpu.idle_pct", "the CPUs were idle %.0f %% of the time")
 }
@@ -239,9 +239,12 @@ func (t trial) sayWay(n *notes) {
 		each := float64(t.Trial.Queries) / float64(t.Trial.Transactions)
 		n.add("%.1f queries a transaction, %.3f ms between server and client each", each, t.ms(t.did[Between])/each)
 	}
-	if t.Server.Address != "" {
+	switch {
+	case t.Server.Address != "":
 		n.add("the server is at %s", t.Server.Address)
-	} else {
+	case t.way() == Network:
+		n.add("the load goes over TCP within the machine")
+	default:
 		n.add("server and client share the machine and talk over a unix socket: what is left is waking up threads")
 	}
 	if v := t.Trial.Costs.Switches; v != nil {

@@ -289,3 +289,47 @@ func FuzzNumbersIn(f *testing.F) {
 		}
 	})
 }
+
+// TestKinds holds what a look at a connection tells.
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		state result.State
+		want  kind
+	}{
+		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "running"}, running},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "recvfrom", File: "socket"}, client}, // it had just ended
+		{result.State{Command: "Sleep", Kernel: "poll", File: "socket"}, client},
+		{result.State{Command: "Sleep", Kernel: "fdatasync", File: "redo"}, committing}, // it had just ended
+		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "futex"}, committing},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "waiting for handler commit", Kernel: "futex"}, committing},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "Waiting for prior transaction to commit", Kernel: "futex"}, committing},
+		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "pread64", File: "data"}, reading},
+		{result.State{Command: "Execute", Statement: "UPDATE", Kernel: "pwrite64", File: "doublewrite"}, writing},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "fdatasync", File: "data"}, writing},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "updating", Kernel: "futex"}, writerWaits},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "updating", Kernel: "clock_nanosleep"}, writerNaps},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "nanosleep"}, naps},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "futex"}, readerWaits},
+		{result.State{Command: "Sleep", Kernel: "futex"}, adrift},
+		{result.State{Kernel: "futex"}, adrift},
+		{result.State{Command: "Sleep"}, client},
+		{result.State{Command: "Execute", Statement: "SELECT", Stage: "executing"}, unknown},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "page fault"}, unknown},
+	} {
+		if got := kindOf(c.state); got != c.want {
+			t.Errorf("%s: %v, want %v", describe(c.state), got, c.want)
+		}
+	}
+}
+
+// TestWay holds that a sandbox over TCP waits for the network, and one on a socket for the scheduler.
+func TestWay(t *testing.T) {
+	in := serverCPU()
+	if w := newTrial(in).way(); w != Scheduling {
+		t.Error(w)
+	}
+	in.Arm.Effective["skip_networking"] = "OFF"
+	if w := newTrial(in).way(); w != Network {
+		t.Error(w)
+	}
+}

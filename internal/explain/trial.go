@@ -124,14 +124,6 @@ func (t trial) connections() (result.Threads, bool) {
 	return result.Threads{}, false
 }
 
-// cpus is how many CPUs there are for server and client; 0 where that is not known.
-func (t trial) cpus() float64 {
-	if t.Server.Address != "" {
-		return 0
-	}
-	return t.Host.CPU.Usable
-}
-
 // gate is a gate of the trial: whether it is there and failed, and the numbers in its detail.
 func (t trial) gate(name string) (failed bool, numbers []float64) {
 	for _, g := range t.Trial.Gates {
