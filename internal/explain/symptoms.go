@@ -68,16 +68,17 @@ type kinds struct {
 // list's says what those were doing of whom the kernel says only that they slept.
 func look(states []result.State) kinds {
 	k := kinds{count: map[kind]float64{}, named: map[kind]float64{}}
-	kernel := slices.ContainsFunc(states, func(s result.State) bool { return s.Kernel != "" })
+	apart := slices.ContainsFunc(states, func(s result.State) bool { return s.Kernel != "" && s.Command == "" })
 	for _, s := range states {
 		if s.Count <= 0 {
 			continue
 		}
-		what, n := kindOf(s), float64(s.Count)
-		if kernel && s.Kernel == "" {
-			k.named[what] += n
+		n := float64(s.Count)
+		if apart && s.Kernel == "" {
+			k.named[named(s)] += n
 			continue
 		}
+		what := kindOf(s)
 		k.count[what] += n
 		k.all += n
 		if what == unknown {
@@ -88,28 +89,26 @@ func look(states []result.State) kinds {
 	return k
 }
 
-// spread gives those that slept in an unknown statement to the kinds of sleepers whose statement is known, in proportion.
+// spread gives those that slept in an unknown statement to the kinds of sleepers whose statement is known, in proportion;
+// where none is, to what the process list names, without those already known to commit.
 func (k *kinds) spread() {
-	weights, sum := map[kind]float64{}, 0.0
-	for _, from := range []map[kind]float64{k.count, k.named} {
-		for _, what := range []kind{committing, writerWaits, readerWaits} {
-			if sum == 0 || weights[what] == 0 {
-				weights[what] = from[what]
-			}
-		}
-		sum = weights[committing] + weights[writerWaits] + weights[readerWaits]
-		if sum > 0 {
-			break
-		}
+	weights := map[kind]float64{}
+	for _, what := range []kind{committing, writerWaits, readerWaits} {
+		weights[what] = k.count[what]
 	}
+	if weights[writerWaits]+weights[readerWaits] == 0 && len(k.named) > 0 {
+		weights = k.named
+		weights[committing] = max(0, weights[committing]-k.count[committing])
+	}
+	sum := weights[committing] + weights[writerWaits] + weights[readerWaits]
 	lost := k.count[adrift]
 	delete(k.count, adrift)
 	if sum <= 0 {
 		k.count[unknown] += lost
 		return
 	}
-	for what, w := range weights {
-		k.count[what] += lost * w / sum
+	for _, what := range []kind{committing, writerWaits, readerWaits} {
+		k.count[what] += lost * weights[what] / sum
 	}
 }
 
@@ -188,6 +187,17 @@ func kindListed(s result.State) kind {
 		return committing
 	}
 	return unknown
+}
+
+// named is what a connection of the process list does if it sleeps.
+func named(s result.State) kind {
+	switch {
+	case s.Command == "Sleep":
+		return client
+	case commits(s):
+		return committing
+	}
+	return sleeper(s)
 }
 
 // sleeper tells sleepers apart by their statement.
