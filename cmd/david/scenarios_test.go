@@ -120,7 +120,7 @@ func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string
 	}
 	right, runs, last := 0, number("DAVID_RUNS", 3), ""
 	for range runs {
-		e := explain(t, dir, args)
+		e := benchAndExplain(t, dir, args)
 		last = e.line()
 		t.Log(last)
 		if len(e.Findings) > 0 && e.Findings[0].Cause == s.cause {
@@ -143,8 +143,8 @@ func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string
 	return fmt.Sprintf("| %s | %s | %s | %d of %d | %s |", s.name, s.made, flavour, right, runs, last)
 }
 
-// explain benches and explains what was measured. A failed gate is no obstacle: that of the client's CPU is meant to fail.
-func explain(t *testing.T, dir string, args []string) (e explained) {
+// benchAndExplain benches and explains what was measured. A failed gate is no obstacle: that of the client's CPU is meant to fail.
+func benchAndExplain(t *testing.T, dir string, args []string) (e explained) {
 	t.Helper()
 	out, errOut, code := david(t, dir, args...)
 	if code != exitDone && code != exitInvalid {
