@@ -84,6 +84,9 @@ type armSpec struct {
 	// more, where not nil, gives further settings, which depend on the server's flavour and the memory it may use (bytes).
 	more func(flavour mycnf.Flavour, memory int64) ([]string, error)
 	caps result.Caps
+	// clientCPUs holds the load generator to so many CPUs; 0 does not.
+	clientCPUs float64
+	ceiling    bool // unsafe on purpose: for finding out only
 }
 
 // parseArm reads --arm.
@@ -345,6 +348,7 @@ func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([
 func namedArm(want armSpec, flavour mycnf.Flavour, settings []mycnf.Setting, own result.Server, caps result.Caps) result.Arm {
 	arm := tune.Control(flavour)
 	arm.Name, arm.Server, arm.Caps = want.name, own, merged(caps, want.caps)
+	arm.ClientCPUs, arm.Ceiling = want.clientCPUs, want.ceiling
 	switch {
 	case want.title != "":
 		arm.Title = want.title

@@ -46,12 +46,13 @@ func scenarios() []scenario {
 			args: load("oltp_point_select", 2, pool("1G")...), lua: "local x = 0\n  for i = 1, 2e6 do x = x + i % 7 end"},
 		{name: "buffer pool misses", cause: "read I/O", made: "reads only, a pool of 64 MiB for 240 MiB of data, a cap of 1,000 IOPS, 8 threads",
 			args: load("oltp_read_only", 8, append(pool("64M"), "--iops", "1000")...)},
-		{name: "page flushing", cause: "page flushing", made: "updates of random rows, a redo log that is soon full, a cap of 500 IOPS, 16 threads",
-			args: load("oltp_update_non_index", 16, append(pool("1G"), "--iops", "500")...), byOwn: redo("32M")},
+		{name: "page flushing", cause: "page flushing", made: "writes only, all data in memory, no dirty page allowed (innodb_max_dirty_pages_pct=0), a cap of 500 IOPS, 16 threads",
+			args: load("oltp_write_only", 16, append(pool("1G"), "--iops", "500", "--set", "innodb_max_dirty_pages_pct_lwm=0", "--set", "innodb_max_dirty_pages_pct=0",
+				"--set", "innodb_io_capacity=5000", "--set", "innodb_io_capacity_max=10000")...), byOwn: redo("1G")},
 		{name: "commit latency", cause: "commit/fsync", made: "updates, 1 thread, a cap of 300 IOPS, redo log and pool large",
 			args: load("oltp_update_non_index", 1, append(pool("1G"), "--iops", "300")...), byOwn: redo("1G")},
-		{name: "redo log too small", cause: "redo capacity", made: "writes only, all data in memory, a redo log of 8 MiB, no caps, 8 threads",
-			args: load("oltp_write_only", 8, pool("1G")...), byOwn: redo("8M")},
+		{name: "redo log too small", cause: "redo capacity", made: "writes only, all data in memory, a redo log of 8 MiB, a cap of 2,000 IOPS, 16 threads",
+			args: load("oltp_write_only", 16, append(pool("1G"), "--iops", "2000")...), byOwn: redo("8M")},
 		{name: "hot row", cause: "row locks", made: "updates of a table's only row, 16 threads",
 			args: []string{"--workload", "oltp_update_non_index", "--threads", "16", "--tables", "1", "--table-size", "1"}},
 		{name: "network round trip", cause: "network round trips", made: "reads only over TCP, through a proxy that holds every packet back for 1 ms, 4 threads",
@@ -120,7 +121,7 @@ func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string
 	}
 	right, runs, last := 0, number("DAVID_RUNS", 3), ""
 	for range runs {
-		e := explain(t, dir, args)
+		e := benchAndExplain(t, dir, args)
 		last = e.line()
 		t.Log(last)
 		if len(e.Findings) > 0 && e.Findings[0].Cause == s.cause {
@@ -143,8 +144,8 @@ func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string
 	return fmt.Sprintf("| %s | %s | %s | %d of %d | %s |", s.name, s.made, flavour, right, runs, last)
 }
 
-// explain benches and explains what was measured. A failed gate is no obstacle: that of the client's CPU is meant to fail.
-func explain(t *testing.T, dir string, args []string) (e explained) {
+// benchAndExplain benches and explains what was measured. A failed gate is no obstacle: that of the client's CPU is meant to fail.
+func benchAndExplain(t *testing.T, dir string, args []string) (e explained) {
 	t.Helper()
 	out, errOut, code := david(t, dir, args...)
 	if code != exitDone && code != exitInvalid {

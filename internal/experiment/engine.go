@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ type Session interface {
 	PID() int
 	// Data is the folder its data lies in; "" where it is elsewhere.
 	Data() string
+	// Launch starts the load generator, under the arm's cap on it.
+	Launch(cmd *exec.Cmd) error
 	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is not measured,
 	// and need not crawl. Nothing happens where the arm has none.
 	Throttle(on bool) error
@@ -150,7 +153,7 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 	if j.base != nil {
 		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.Server == j.base.Server
+		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server
 	}
 	if bad := append(l.unsafe, l.differ...); len(bad) > 0 && !e.Unlocked && !j.arm.Ceiling {
 		return l, fmt.Errorf("%w with arm %s: %s", ErrLock, j.arm.Name, bad[0])

@@ -79,8 +79,8 @@ type run struct {
 func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
 	var client atomic.Int64 // sysbench's pid
 	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
-		Started: func(pid int) { client.Store(int64(pid)) }}
-	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device(),
+		Start: r.session.Launch, Started: func(pid int) { client.Store(int64(pid)) }}
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device(), Schema: r.job.load.Database,
 		ClientPID: func() int { return int(client.Load()) }})
 	if err != nil {
 		return t, ev, err
@@ -137,6 +137,7 @@ func note(t *result.Trial, r sampler.Record) {
 	t.Samples, t.Counters, t.Costs = r.Samples, r.Counters, sampler.Costs(r, t.Transactions)
 	t.Before, t.After, t.Sampling = r.Before, r.After, r.Sampling
 	t.Sampling.Missing = r.Missing
+	t.Profile = r.Profile
 	if w := borrowed(*t); w != "" {
 		t.Warnings = append(t.Warnings, w)
 	}

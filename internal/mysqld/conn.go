@@ -83,9 +83,9 @@ func (c *Conn) Row(ctx context.Context, query string, args []any, dest ...any) e
 	return nil
 }
 
-// rows runs a query of one or two text columns on any connection of the pool.
-func (c *Conn) rows(ctx context.Context, query string, width int) ([][2]string, error) {
-	return c.addr.rows(ctx, c.db, query, width)
+// rows runs a query on any connection of the pool, see Single.Rows.
+func (c *Conn) rows(ctx context.Context, query string) ([][]string, error) {
+	return c.addr.rows(ctx, c.db, query)
 }
 
 // querier is the pool, or one connection of it.
@@ -93,21 +93,41 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func (a Addr) rows(ctx context.Context, q querier, query string, width int) (all [][2]string, err error) {
+func (a Addr) rows(ctx context.Context, q querier, query string) (all [][]string, err error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run %q on %s: %w", query, a, classify(err))
 	}
 	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, err)
+	}
 	for rows.Next() {
-		var pair [2]sql.NullString // a few variables are NULL
-		if err := rows.Scan([]any{&pair[0], &pair[1]}[:width]...); err != nil {
+		row, err := texts(rows, len(columns))
+		if err != nil {
 			return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, err)
 		}
-		all = append(all, [2]string{pair[0].String, pair[1].String})
+		all = append(all, row)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, classify(err))
 	}
 	return all, nil
+}
+
+// texts reads a row of so many columns; NULL, as a few variables are, becomes "".
+func texts(rows *sql.Rows, columns int) ([]string, error) {
+	values, into := make([]sql.NullString, columns), make([]any, columns)
+	for i := range values {
+		into[i] = &values[i]
+	}
+	if err := rows.Scan(into...); err != nil {
+		return nil, err
+	}
+	row := make([]string, columns)
+	for i, v := range values {
+		row[i] = v.String
+	}
+	return row, nil
 }

@@ -28,7 +28,7 @@ func (c *Conn) Status(ctx context.Context) (map[string]string, error) {
 
 // Pairs returns the answer to a query of two columns: the second by the first, in lower case.
 func (c *Conn) Pairs(ctx context.Context, query string) (map[string]string, error) {
-	rows, err := c.rows(ctx, query, 2)
+	rows, err := c.rows(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ type Identity struct {
 // Identity asks the server who it is and since when it runs.
 func (c *Conn) Identity(ctx context.Context) (Identity, error) {
 	at := time.Now()
-	uptime, err := c.rows(ctx, "SHOW GLOBAL STATUS LIKE 'Uptime'", 2)
+	uptime, err := c.rows(ctx, "SHOW GLOBAL STATUS LIKE 'Uptime'")
 	if err != nil {
 		return Identity{}, err
 	}
-	uuid, err := c.rows(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid')", 2)
+	uuid, err := c.rows(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid')")
 	if err != nil {
 		return Identity{}, err
 	}
@@ -115,7 +115,7 @@ func (c *Conn) ReadOnly(ctx context.Context) (string, error) {
 
 // Grants returns the grants of the user david connects as, as the server prints them.
 func (c *Conn) Grants(ctx context.Context) ([]string, error) {
-	rows, err := c.rows(ctx, "SHOW GRANTS", 1)
+	rows, err := c.rows(ctx, "SHOW GRANTS")
 	if err != nil {
 		return nil, err
 	}

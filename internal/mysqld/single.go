@@ -24,9 +24,14 @@ func (c *Conn) Single(ctx context.Context) (*Single, error) {
 	return &Single{c.addr, conn}, nil
 }
 
+// Rows runs a query and returns its rows as text; NULL becomes "".
+func (s *Single) Rows(ctx context.Context, query string) ([][]string, error) {
+	return s.addr.rows(ctx, s.conn, query)
+}
+
 // Pairs runs a query of two columns, a name and a value, and returns the values by lower-case name.
 func (s *Single) Pairs(ctx context.Context, query string) (map[string]string, error) {
-	rows, err := s.addr.rows(ctx, s.conn, query, 2)
+	rows, err := s.Rows(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +46,7 @@ func (s *Single) Close() error {
 	return nil
 }
 
-func byName(rows [][2]string) map[string]string {
+func byName(rows [][]string) map[string]string {
 	m := make(map[string]string, len(rows))
 	for _, r := range rows {
 		m[strings.ToLower(r[0])] = r[1]

@@ -145,6 +145,8 @@ type Arm struct {
 	Server Server `json:"server,omitzero"`
 	// Caps are put on this arm's server.
 	Caps Caps `json:"caps,omitzero"`
+	// ClientCPUs is how many CPUs the load generator is held to while it loads this arm's server; 0: it is not.
+	ClientCPUs float64 `json:"client_cpus,omitempty"`
 	// Infeasible is the server's own error line where it would not start with this configuration.
 	Infeasible string `json:"infeasible,omitempty"`
 	// Ceiling is true where the arm is unsafe on purpose: an upper bound for the arm it is based upon (see tune.Ceiling). It is

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"david/internal/result"
 )
 
 // clientUse adds up what the load generator used since the mark. It has usually ended when the last reading is taken, so
@@ -54,6 +56,14 @@ func (u *clientUse) wait() float64 {
 		return 0
 	}
 	return u.waited / (u.ran + u.waited)
+}
+
+// used is what the client's threads used until its end, of which that share was done when it was last seen.
+func (u *clientUse) used(share float64) result.Threads {
+	if u.last == nil || share <= 0 {
+		return result.Threads{}
+	}
+	return result.Threads{Name: u.last.name, Count: len(u.threads), CPU: u.ran / 1e9 / share, Wait: u.waited / 1e9 / share}
 }
 
 // born is when a process started, which its clock ticks since the machine's start tell (proc_pid_stat(5)).

@@ -18,13 +18,14 @@ import (
 type Record struct {
 	Samples []result.Sample // since Start; those before Mark have a negative time
 	// Counters are all status counters: their growth from Mark to Stop, by lower-case name. Questions includes the sampler's
-	// own Statements.
+	// own Statements, and the profiler's.
 	Counters      map[string]float64
 	Statements    int64
 	Before, After result.Debt // at Mark and at Stop
 	Evidence      Evidence
 	Sampling      result.Sampling
-	Missing       []string // values that no sample has, sorted, and why where that is known
+	Profile       *result.Profile // from Mark to Stop; nil without Mark, or without Options.Schema
+	Missing       []string        // values that no sample has, sorted, and why where that is known
 
 	usage usage
 }
@@ -229,11 +230,17 @@ func (s *Sampler) sampling() result.Sampling {
 		return c
 	}
 	c.DavidCPU = (s.final.david - s.mark.david) / seconds
-	c.ServerCPU = (s.final.asked.wall - s.mark.asked.wall).Seconds() / seconds
-	if cpu := s.final.asked.cpu - s.mark.asked.cpu; cpu > 0 {
-		c.ServerCPU = cpu / seconds
-	}
+	own := asked{wall: s.final.asked.wall - s.mark.asked.wall, cpu: s.final.asked.cpu - s.mark.asked.cpu}
+	c.ServerCPU = (own.seconds() + s.looking().seconds()) / seconds
 	return c
+}
+
+// looking is what the profiler asked.
+func (s *Sampler) looking() asked {
+	if s.profiler == nil {
+		return asked{}
+	}
+	return s.profiler.spent
 }
 
 // missing names the values that no sample has, and what the server or the kernel refused.

@@ -4,11 +4,16 @@
 //	/proc, cgroup, SHOW GLOBAL STATUS -> readings -> samples (one a second)
 //	                                              -> costs of a transaction, debts, evidence for the gates
 //
+// and in the measured run, several times a second, what each of the load's connections was doing:
+//
+//	/proc/PID/task/TID, process list -> looks -> profile
+//
 // It looks and changes nothing. What looking costs is part of the record.
 package sampler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -23,7 +28,7 @@ const interval = time.Second
 
 // Options says what to look at.
 type Options struct {
-	// Conn is the server's pool; one connection is taken out of it until Stop.
+	// Conn is the server's pool; one connection is taken out of it until Stop, and another where there is a Schema.
 	Conn    *mysqld.Conn
 	Flavour mycnf.Flavour
 	// ServerPID is the server's process, 0 for a server on another machine.
@@ -33,13 +38,16 @@ type Options struct {
 	ClientPID func() int
 	// Device is the data's block device as /proc/diskstats names it; "" where it is not known.
 	Device string
+	// Schema is the load's, by which its connections are known: those that use it. "" for no profile of them.
+	Schema string
 }
 
 // Sampler samples until it is stopped.
 type Sampler struct {
-	server *server
-	kernel *kernel
-	client func() int
+	server   *server
+	kernel   *kernel
+	profiler *profiler // nil without a schema
+	client   func() int
 
 	marks  chan chan struct{} // Mark asks for a full reading; what is sent is closed when it is taken
 	stop   chan struct{}
@@ -73,23 +81,36 @@ func Start(ctx context.Context, o Options) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := newKernel(o)
-	if err != nil {
-		server.close()
-		return nil, err
-	}
 	s := &Sampler{
-		server: server, kernel: k, client: o.ClientPID,
+		server: server, client: o.ClientPID,
 		marks: make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	ctx, s.cancel = context.WithCancel(ctx)
-	if err := s.begin(ctx); err != nil {
+	var running context.Context
+	running, s.cancel = context.WithCancel(ctx)
+	if err := s.prepare(running, o); err != nil {
 		s.cancel()
-		server.close()
-		return nil, err
+		return nil, errors.Join(err, s.release())
 	}
-	go s.run(ctx)
+	go s.run(running)
 	return s, nil
+}
+
+func (s *Sampler) prepare(ctx context.Context, o Options) (err error) {
+	if s.kernel, err = newKernel(o); err != nil {
+		return err
+	}
+	if s.profiler, err = newProfiler(ctx, o, s.server.thread); err != nil {
+		return err
+	}
+	return s.begin(ctx)
+}
+
+// release gives the connections back.
+func (s *Sampler) release() error {
+	if s.profiler == nil {
+		return s.server.close()
+	}
+	return errors.Join(s.server.close(), s.profiler.close())
 }
 
 // Mark says that the measured run begins: costs, debts and evidence count from here. It returns when the counters have
@@ -124,7 +145,7 @@ func (s *Sampler) Stop(ctx context.Context) (Record, error) {
 		<-s.done
 	}
 	s.cancel()
-	if err := s.server.close(); s.err == nil {
+	if err := errors.Join(s.halt(), s.release()); s.err == nil {
 		s.err = err
 	}
 	if s.err != nil {
@@ -143,7 +164,7 @@ func (s *Sampler) run(ctx context.Context) {
 		case <-tick.C:
 			s.err = s.sample(ctx)
 		case taken := <-s.marks:
-			if s.err = s.begin(ctx); s.err == nil {
+			if s.err = s.restart(ctx); s.err == nil {
 				close(taken)
 			}
 			tick.Reset(interval)
@@ -154,6 +175,30 @@ func (s *Sampler) run(ctx context.Context) {
 			s.err = context.Cause(ctx)
 		}
 	}
+}
+
+// restart begins the measured run. The profiler's counts are taken around the reading, so that what it asks for them is no part
+// of the run.
+func (s *Sampler) restart(ctx context.Context) error {
+	if s.profiler == nil {
+		return s.begin(ctx)
+	}
+	if err := s.profiler.mark(ctx); err != nil {
+		return err
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	s.profiler.start(ctx)
+	return nil
+}
+
+// halt ends the profiler's looks.
+func (s *Sampler) halt() error {
+	if s.profiler == nil {
+		return nil
+	}
+	return s.profiler.halt()
 }
 
 // begin takes the reading that costs are counted from.
@@ -189,6 +234,9 @@ func (s *Sampler) see(r reading) {
 
 // finish takes the last reading, which Counters and Costs count to.
 func (s *Sampler) finish(ctx context.Context) error {
+	if err := s.halt(); err != nil {
+		return err
+	}
 	r, err := s.read(ctx, true)
 	if err != nil {
 		return err
@@ -196,7 +244,10 @@ func (s *Sampler) finish(ctx context.Context) error {
 	s.see(r)
 	s.keepLong(r)
 	s.final = r
-	return nil
+	if s.profiler == nil {
+		return nil
+	}
+	return s.profiler.finish(ctx)
 }
 
 // keepLong makes a sample only where a good part of a second has passed: a rate over a few milliseconds is noise.
@@ -237,10 +288,10 @@ func (s *Sampler) read(ctx context.Context, full bool) (reading, error) {
 func (s *Sampler) record() Record {
 	u := s.usage()
 	r := Record{
-		Counters: u.counters, Statements: s.final.asked.statements - s.mark.asked.statements,
+		Counters: u.counters, Statements: s.final.asked.statements - s.mark.asked.statements + s.looking().statements,
 		Before: debt(s.mark.status), After: debt(s.final.status),
 		Evidence: s.evidence(), Sampling: s.sampling(), Missing: s.missing(),
-		usage: u,
+		Profile: s.profiler.profile(s.use.used(u.clientShare)), usage: u,
 	}
 	for _, one := range s.samples {
 		r.Samples = append(r.Samples, result.Sample{At: one.at.Sub(s.mark.at).Seconds(), Values: one.values})

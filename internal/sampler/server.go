@@ -73,6 +73,14 @@ type asked struct {
 	cpu        float64       // seconds the connection's thread ran; 0 where that cannot be told
 }
 
+// seconds is what asking took of the server at most.
+func (a asked) seconds() float64 {
+	if a.cpu > 0 {
+		return a.cpu
+	}
+	return a.wall.Seconds()
+}
+
 func newServer(ctx context.Context, o Options) (*server, error) {
 	conn, err := o.Conn.Single(ctx)
 	if err != nil {
@@ -150,16 +158,21 @@ func (s *server) close() error { return s.conn.Close() }
 // findThread finds the thread that serves the connection, so that its CPU time can be read instead of being guessed from
 // the time its answers take. Where the server does not tell, or shares threads between connections, there is none.
 func (s *server) findThread(ctx context.Context, o Options) threadOfConnection {
-	query := "SELECT 'tid', THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"
-	if o.Flavour == mycnf.MariaDB {
-		query = "SELECT 'tid', TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()"
-	}
-	pairs, err := s.ask(ctx, query+" AND @@thread_handling = 'one-thread-per-connection'")
+	pairs, err := s.ask(ctx, ownThread(o.Flavour))
 	if err != nil {
 		s.notes = append(s.notes, fmt.Sprintf("CPU time of the sampler's own queries: %v", err))
 		return threadOfConnection{}
 	}
 	return newThread(o.ServerPID, pairs["tid"])
+}
+
+// ownThread asks which thread serves the connection that asks.
+func ownThread(f mycnf.Flavour) string {
+	query := "SELECT 'tid', THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"
+	if f == mycnf.MariaDB {
+		query = "SELECT 'tid', TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()"
+	}
+	return query + " AND @@thread_handling = 'one-thread-per-connection'"
 }
 
 // debt is what the server has put off, as far as it tells.

@@ -85,6 +85,7 @@ func TestUnderLoad(t *testing.T) {
 func testUnderLoad(t *testing.T, server *testserver.Server) {
 	cmd, out := load(t, server, 4)
 	o := optionsFor(t, server)
+	o.Schema = "sbtest"
 	client := make(chan int, 1)
 	pid := 0
 	o.ClientPID = func() int {
@@ -119,13 +120,17 @@ func testUnderLoad(t *testing.T, server *testserver.Server) {
 		t.Errorf("%+v", r.Sampling)
 	}
 	t.Logf("%+v %+v missing %q", r.Sampling, r.Evidence, r.Missing)
+	checkProfile(t, r, out.String(), cmd.ProcessState)
 }
 
-func transactions(t *testing.T, out string) int64 {
+func transactions(t *testing.T, out string) int64 { return printed(t, out, "transactions") }
+
+// printed is a number that sysbench printed.
+func printed(t *testing.T, out, name string) int64 {
 	t.Helper()
-	m := regexp.MustCompile(`transactions:\s+(\d+)`).FindStringSubmatch(out)
+	m := regexp.MustCompile(name + `:\s+(\d+)`).FindStringSubmatch(out)
 	if m == nil {
-		t.Fatalf("no transactions in\n%s", out)
+		t.Fatalf("no %s in\n%s", name, out)
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {

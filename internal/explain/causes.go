@@ -1,0 +1,251 @@
+package explain
+
+// Cause is who is to blame for the time of a transaction.
+type Cause string
+
+// The causes.
+const (
+	ServerCPU  Cause = "server CPU"
+	ClientCPU  Cause = "client CPU"
+	Commit     Cause = "commit/fsync"
+	Redo       Cause = "redo capacity"
+	ReadIO     Cause = "read I/O"
+	Flushing   Cause = "page flushing"
+	Doublewr   Cause = "doublewrite"
+	RowLocks   Cause = "row locks"
+	Latches    Cause = "latches"
+	Scheduling Cause = "scheduling"
+	Network    Cause = "network round trips"
+	Throttling Cause = "CPU throttling"
+	Neighbour  Cause = "noisy neighbour"
+)
+
+// Causes are all of them.
+func Causes() []Cause {
+	return []Cause{ServerCPU, ClientCPU, Commit, Redo, ReadIO, Flushing, Doublewr, RowLocks, Latches, Scheduling, Network, Throttling, Neighbour}
+}
+
+// Limits of the rules. A device that does 85 % of the operations it may do on average is at its limit in most seconds, as the
+// load of a database is uneven; the same holds for the CPUs of a machine.
+const (
+	deviceFull = 0.85
+	cpusFull   = 0.85
+	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue is taken for full:
+	// one that does many at once is never idle well before that.
+	busyFull  = 95
+	queueFull = 8
+)
+
+// blame is the share of the connections' time that each cause has.
+type blame map[Cause]float64
+
+// causes assigns every symptom but the unexplained to causes; the sum stays the same.
+func (t trial) causes() blame {
+	a := t.did
+	c := blame{ServerCPU: a[ServerRan], Throttling: a[QuotaWait], ClientCPU: a[ClientRan], RowLocks: a[RowLock], Latches: a[Inside]}
+	t.blameQueues(c, a)
+	t.blameIO(c, a)
+	c[t.way()] += a[Between]
+	return c
+}
+
+// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking up threads. A
+// sandbox listens to no network unless the load uses it.
+func (t trial) way() Cause {
+	address := t.Server.Address
+	if address != "" && address[0] != '/' || address == "" && t.Arm.Effective["skip_networking"] == "OFF" {
+		return Network
+	}
+	return Scheduling
+}
+
+// throttled tells whether a CPU quota held the server back: a cap that was asked for and is used up, or a quota seen to hold.
+func (t trial) throttled() bool {
+	cores, ok := t.mean("server.cpu_cores")
+	if limit := t.Arm.Caps.CPUs; ok && limit > 0 {
+		return cores >= cpusFull*limit
+	}
+	_, numbers := t.gate("CPU throttling")
+	return len(numbers) > 0 && numbers[0] > 1 // the gate's first number: % of the time the server was held back
+}
+
+// blameQueues blames waiting for a CPU on those who use the CPUs up, in proportion; where the CPUs are not used up, on
+// whoever waits.
+func (t trial) blameQueues(c blame, a amounts) {
+	if t.throttled() {
+		c[Throttling] += a[ServerQueued]
+	} else {
+		t.blameQueue(c, a[ServerQueued], ServerCPU)
+	}
+	t.blameQueue(c, a[ClientQueued], ClientCPU)
+}
+
+func (t trial) blameQueue(c blame, amount float64, own Cause) {
+	users := t.cpuUsers()
+	sum := users[ServerCPU] + users[ClientCPU] + users[Neighbour]
+	if cpus := t.Host.CPU.Usable; cpus <= 0 || sum < cpusFull*cpus {
+		c[own] += amount
+		return
+	}
+	for cause, cores := range users {
+		c[cause] += amount * cores / sum
+	}
+}
+
+// cpuUsers is how many CPUs the server, the client and strangers used.
+func (t trial) cpuUsers() map[Cause]float64 {
+	server, _ := t.mean("server.cpu_cores")
+	client, _ := t.mean("client.cpu_cores")
+	strange := 0.0
+	for _, name := range []string{"other processes", "steal"} { // both begin with % of the machine's CPU time
+		if _, numbers := t.gate(name); len(numbers) > 0 {
+			strange += numbers[0] / 100 * float64(t.Host.CPU.Online)
+		}
+	}
+	return map[Cause]float64{ServerCPU: server, ClientCPU: client, Neighbour: strange}
+}
+
+// blameIO blames waits for the device. Where it is not at its limit each wait has its own cause. Where it is, all who wait
+// for it wait because of those who use it up.
+func (t trial) blameIO(c blame, a amounts) {
+	d := t.disk
+	pool := 0.0
+	take := func(amount float64, shared bool, own Cause) {
+		if shared {
+			pool += amount
+		} else {
+			c[own] += amount
+		}
+	}
+	take(a[Reading], d.shared, ReadIO)
+	take(a[Committing], d.writes, Commit)
+	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
+	// Waiting for room is the redo log's fault, unless the pages behind it cannot be written any faster.
+	take(a[RedoRoom], d.writes && d.known, Redo)
+	for cause, share := range d.users {
+		c[cause] += pool * share
+	}
+}
+
+// writingCause is why pages are written: the redo log has to be emptied, and a larger one would save most of it, or they
+// have to be written anyway. Larger is four times as large, and most is more than half: twice the write operations would
+// save that half as well.
+func (t trial) writingCause() Cause {
+	if t.full() && t.spared() > 0.5 && t.evicted() < 0.5 {
+		return Redo
+	}
+	return Flushing
+}
+
+// device is how the data's device is used.
+type device struct {
+	reads, writes bool // at its limit
+	shared        bool // reads and writes have one limit
+	known         bool // the limit is a cap or was probed
+	users         blame
+	seen          []string // what says so
+}
+
+// device tells whether the device is at its limit, and who uses it.
+func (t trial) device() device {
+	d := device{}
+	if !t.atLimit(&d) {
+		return d
+	}
+	d.users = t.deviceUsers(d)
+	if len(d.users) == 0 { // nothing was counted: nobody to blame
+		return device{seen: d.seen}
+	}
+	return d
+}
+
+// atLimit compares what the device did with its caps, else with what it was probed to do, else with its own queue.
+func (t trial) atLimit(d *device) bool {
+	reads, ok := t.mean("disk.read_iops")
+	if !ok {
+		return false
+	}
+	writes, readKB, writeKB := t.means["disk.write_iops"], t.means["disk.read_kb_per_s"], t.means["disk.write_kb_per_s"]
+	limits := t.limits()
+	check := func(at *bool, used, limit float64, unit string) {
+		d.known = d.known || limit > 0
+		if limit > 0 && used >= deviceFull*limit {
+			*at = true
+			d.seen = append(d.seen, say("the device is at its limit: %.0f of %.0f %s", used, limit, unit))
+		}
+	}
+	check(&d.reads, reads, limits.ReadIOPS, "reads/s")
+	check(&d.writes, writes, limits.WriteIOPS, "writes/s")
+	check(&d.reads, readKB, limits.Bandwidth/1024, "KiB/s read")
+	check(&d.writes, writeKB, limits.Bandwidth/1024, "KiB/s written")
+	if busy, queue := t.means["disk.busy_pct"], t.means["disk.queue"]; !d.known && busy >= busyFull && queue >= queueFull {
+		d.reads, d.writes, d.shared = true, true, true
+		d.seen = append(d.seen, say("the device is busy %.0f %% of the time, with %.1f operations under way", busy, queue))
+	}
+	return d.writes // reads that are at their limit are waited for by readers alone
+}
+
+// limits are those of the caps, else the probed ones.
+func (t trial) limits() Limits {
+	l := t.Limits
+	if n := float64(t.Arm.Caps.IOPS); n > 0 {
+		l.ReadIOPS, l.WriteIOPS = n, n
+	}
+	if n := float64(t.Arm.Caps.Bandwidth); n > 0 {
+		l.Bandwidth = n
+	}
+	return l
+}
+
+// bioBytes is the most one operation writes: a bio holds 256 pages of 4 KiB (BIO_MAX_VECS in the kernel's linux/bio.h).
+const bioBytes = 1 << 20
+
+// deviceUsers is the share of the device's operations that each cause has, or of its bytes where these are at their limit.
+// What the device wrote beside pages and doublewrite are logs and the filesystem's own journal.
+func (t trial) deviceUsers(d device) blame {
+	pages, copies := t.rate("innodb_pages_written"), t.rate("innodb_dblwr_pages_written")
+	batches := t.rate("innodb_dblwr_writes")
+	use := blame{t.writingCause(): pages, Doublewr: max(batches, copies*t.pageSize()/bioBytes),
+		Commit: max(t.means["disk.write_iops"]-pages-batches, t.syncs())}
+	if !t.opsBind() {
+		kib := t.pageSize() / 1024
+		use[t.writingCause()], use[Doublewr] = pages*kib, copies*kib
+		use[Commit] = max(0, t.means["disk.write_kb_per_s"]-(pages+copies)*kib)
+	}
+	if d.shared {
+		use[ReadIO] = t.means["disk.read_iops"]
+	}
+	sum := 0.0
+	for _, v := range use {
+		sum += v
+	}
+	if sum <= 0 {
+		return nil
+	}
+	for cause := range use {
+		use[cause] /= sum
+	}
+	return use
+}
+
+// opsBind tells whether the writes' operations, and not their bytes, are nearer to their limit.
+func (t trial) opsBind() bool {
+	l := t.limits()
+	return ratio(t.means["disk.write_iops"], l.WriteIOPS) >= ratio(t.means["disk.write_kb_per_s"]*1024, l.Bandwidth)
+}
+
+// syncs is how many syncs a second logs cost at least: InnoDB's, where they are counted apart, and one of the binary log for
+// each group of commits.
+func (t trial) syncs() float64 {
+	logs := t.rate("innodb_os_log_fsyncs")
+	if t.mariadb() {
+		logs = t.rate("innodb_data_fsyncs")
+	}
+	if !t.on("log_bin") || t.number("sync_binlog") != 1 {
+		return logs
+	}
+	if groups := t.rate("binlog_group_commits"); groups > 0 {
+		return logs + groups
+	}
+	return 2 * logs
+}

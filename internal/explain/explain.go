@@ -1,0 +1,190 @@
+// Package explain says why a trial was as fast as it was: from the record of a measured run to a short list of causes, most
+// costly first, each with its evidence, what relieves it, and the experiment that would show whether it is right. explain is
+// pure: it runs nothing and reads no clock.
+//
+// What is divided is the time of the connections. In a closed loop N connections measured for T seconds have N x T
+// connection-seconds, which is the number of transactions times their mean latency, so a share of the one is a share of the
+// other. It is divided twice:
+//
+//	trial -> symptoms (what connections did: ran, read, waited for a lock) -> causes (who is to blame) -> findings
+//
+// Symptoms come from the kernel's exact counts of the time threads ran and waited for a CPU, from InnoDB's exact count of the
+// time spent waiting for row locks, and for the rest from looks at what the connections were doing. Causes follow from the
+// symptoms by one rule: where a device or the CPUs are at their limit, everybody who waits for them waits because of those who
+// use them up, in proportion to their use; elsewhere a wait has its own cause. What no rule covers is unexplained, and shares
+// with "unexplained" add up to 1. docs/explain.md has the model and its limits.
+package explain
+
+import (
+	"cmp"
+	"slices"
+
+	"david/internal/host"
+	"david/internal/result"
+)
+
+// Input is what a trial is explained from. Only Trial must be there; what else is missing is named in the explanation.
+type Input struct {
+	Experiment string // its ID, for the reader
+	Arm        result.Arm
+	Server     result.Server
+	Trial      result.Trial // with its points and samples
+	Host       host.Facts
+	Limits     Limits
+}
+
+// Limits is what the data's device was measured to do at best. 0 where it was not.
+type Limits struct {
+	ReadIOPS, WriteIOPS float64 // operations/s
+	Bandwidth           float64 // bytes/s, reads and writes each
+}
+
+// Explanation is where the time of a trial's transactions went, and why. Its shares are of the connections' time.
+type Explanation struct {
+	Experiment   string  `json:"experiment,omitempty"`
+	Trial        string  `json:"trial"`
+	Arm          string  `json:"arm"`
+	Block        int     `json:"block"`
+	Threads      int     `json:"threads"`
+	TPS          float64 `json:"tps"`
+	Transactions int64   `json:"transactions"`
+	// Seconds is the time that is divided, in connection-seconds, and Ms what of it each transaction took.
+	Seconds float64 `json:"connection_seconds"`
+	Ms      float64 `json:"ms_per_transaction"`
+	// Findings are the causes, most costly first. Their shares and Unexplained add up to 1.
+	Findings    []Finding `json:"findings"`
+	Unexplained float64   `json:"unexplained"`
+	// Unclear says what is in Unexplained, where that was seen.
+	Unclear []string `json:"unclear,omitempty"`
+	// Symptoms are what the connections did, most costly first; they add up to 1, "unexplained" included.
+	Symptoms   []Share     `json:"symptoms"`
+	Statements []Statement `json:"statements,omitempty"`
+	// Missing names what could not be seen.
+	Missing  []string `json:"missing,omitempty"`
+	Warnings []string `json:"warnings,omitempty"` // gates that failed, and the trial's own
+}
+
+// Finding is one cause of the time a transaction takes.
+type Finding struct {
+	Cause    Cause    `json:"cause"`
+	Share    float64  `json:"share"` // 0 to 1
+	Ms       float64  `json:"ms_per_transaction"`
+	Evidence []string `json:"evidence"`
+	Relief   string   `json:"relief"` // the knob or the purchase
+	Confirm  Confirm  `json:"confirm"`
+}
+
+// Share is one symptom.
+type Share struct {
+	Symptom Symptom `json:"symptom"`
+	Share   float64 `json:"share"` // 0 to 1
+	Ms      float64 `json:"ms_per_transaction"`
+	// Exact is true for what the kernel or InnoDB counted, false for what was estimated from looks.
+	Exact bool `json:"exact"`
+}
+
+// Statement is what one kind of statement took of the connections' time.
+type Statement struct {
+	Text  string  `json:"text"`
+	Share float64 `json:"share"`         // 0 to 1
+	Count float64 `json:"per_trx"`       // executions a transaction
+	Ms    float64 `json:"ms"`            // each
+	Lock  float64 `json:"lock_share"`    // of its own time, 0 to 1
+	Rows  float64 `json:"rows_examined"` // each
+}
+
+// Explain divides the time of a trial's connections and says why it went there.
+func Explain(in Input) Explanation {
+	t := newTrial(in)
+	return Explanation{
+		Experiment: in.Experiment, Trial: t.Trial.ID, Arm: t.Trial.Arm, Block: t.Trial.Block, Threads: t.Trial.Workload.Threads,
+		TPS: t.Trial.TPS, Transactions: t.Trial.Transactions, Seconds: t.total, Ms: t.ms(1),
+		Findings: t.findings(t.causes()), Unexplained: t.did[Unexplained], Unclear: t.looks.unclear(), Symptoms: t.shares(),
+		Statements: t.statements(), Missing: t.missing(), Warnings: t.warnings(),
+	}
+}
+
+// shares are the symptoms, most costly first, unexplained last.
+func (t trial) shares() (list []Share) {
+	for _, s := range symptoms() {
+		if share := t.did[s]; share > 0 || s == Unexplained {
+			list = append(list, Share{Symptom: s, Share: share, Ms: t.ms(share), Exact: t.exact(s)})
+		}
+	}
+	last := func(s Symptom) int {
+		if s == Unexplained {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(x, y Share) int {
+		return cmp.Or(cmp.Compare(last(x.Symptom), last(y.Symptom)), cmp.Compare(y.Share, x.Share))
+	})
+	return list
+}
+
+// statements are the digests, most costly first.
+func (t trial) statements() (list []Statement) {
+	if t.Trial.Profile == nil || t.total <= 0 || t.Trial.Transactions <= 0 {
+		return nil
+	}
+	for _, s := range t.Trial.Profile.Statements {
+		if s.Count <= 0 {
+			continue
+		}
+		n := float64(s.Count)
+		list = append(list, Statement{Text: s.Text, Share: min(1, s.Seconds/t.total), Count: n / float64(t.Trial.Transactions),
+			Ms: 1000 * s.Seconds / n, Lock: ratio(s.Lock, s.Seconds), Rows: float64(s.Examined) / n})
+	}
+	slices.SortStableFunc(list, func(x, y Statement) int { return cmp.Compare(y.Share, x.Share) })
+	return list
+}
+
+// missing names what could not be seen, the profile's own list first.
+func (t trial) missing() (list []string) {
+	p := t.Trial.Profile
+	if p == nil {
+		return append(list, "no profile: what the connections did was not looked at")
+	}
+	list = append(list, p.Missing...)
+	if p.Looks == 0 {
+		list = append(list, "no looks at the connections: waits other than for a CPU cannot be told apart")
+	}
+	if _, ok := t.connections(); !ok {
+		list = append(list, "CPU of the server's connection threads: /proc was not read, so running and waiting for a CPU are not told apart")
+	}
+	if p.Client == (result.Threads{}) {
+		list = append(list, "CPU of the load generator: it is not told from the way between it and the server")
+	}
+	if len(p.Statements) == 0 {
+		list = append(list, "statements: performance_schema is off or has no digests")
+	}
+	return append(list, t.missingInputs()...)
+}
+
+// missingInputs names what is missing besides the profile.
+func (t trial) missingInputs() (list []string) {
+	if len(t.Trial.Counters) == 0 {
+		list = append(list, "the server's counters")
+	}
+	if _, ok := t.mean("disk.write_iops"); !ok {
+		list = append(list, "the data's device: whether it is at its limit is not known")
+	}
+	if t.redoLimit() == 0 {
+		list = append(list, "the redo log's size: whether it is full is not known")
+	}
+	if t.Trial.Workload.Rate > 0 && t.idle() == 0 {
+		list = append(list, "how many connections were at work: the load has a rate, and idle connections count as waiting for the client")
+	}
+	return list
+}
+
+// warnings are the gates that failed, which may be evidence, and the trial's own doubts.
+func (t trial) warnings() (list []string) {
+	if _, failed := t.Trial.Valid(); len(failed) > 0 {
+		for _, f := range failed {
+			list = append(list, "the trial does not count: "+f)
+		}
+	}
+	return append(list, t.Trial.Warnings...)
+}

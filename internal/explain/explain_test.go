@@ -1,0 +1,343 @@
+package explain
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; see it with -update and git diff. Got:\n%s", path, got)
+	}
+}
+
+// TestScenarios holds that the cause a trial was made to have comes first, that the shares add up, and what is printed.
+func TestScenarios(t *testing.T) {
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			e := Explain(s.in)
+			addsUp(t, e)
+			if len(e.Findings) == 0 || e.Findings[0].Cause != s.want {
+				t.Errorf("first cause: want %s, got %+v", s.want, e.Findings)
+			}
+			if e.Unexplained > 0.2 {
+				t.Errorf("%.1f %% are unexplained", 100*e.Unexplained)
+			}
+			var b bytes.Buffer
+			if err := e.Text(&b); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, s.name+".txt", b.Bytes())
+		})
+	}
+}
+
+// addsUp holds that shares are shares, and that findings and symptoms each add up to 1.
+func addsUp(t *testing.T, e Explanation) {
+	t.Helper()
+	causes, symptoms := e.Unexplained, 0.0
+	shares := []float64{e.Unexplained}
+	for i, f := range e.Findings {
+		causes += f.Share
+		shares = append(shares, f.Share)
+		if i > 0 && f.Share > e.Findings[i-1].Share {
+			t.Errorf("%s comes before %s, which costs more", e.Findings[i-1].Cause, f.Cause)
+		}
+		if len(f.Evidence) == 0 || f.Relief == "" || f.Confirm.Question == "" || f.Confirm.Expect == "" {
+			t.Errorf("%s lacks evidence, relief or experiment: %+v", f.Cause, f)
+		}
+		if r := f.Confirm.Ratio; !(r > 0) || f.Confirm.Expect == Faster && r < 1 || f.Confirm.Expect == Slower && r > 1 {
+			t.Errorf("%s: %s by %v", f.Cause, f.Confirm.Expect, r)
+		}
+	}
+	for _, s := range e.Symptoms {
+		symptoms += s.Share
+		shares = append(shares, s.Share)
+	}
+	if math.Abs(causes-1) > 1e-9 || math.Abs(symptoms-1) > 1e-9 {
+		t.Errorf("causes add up to %v, symptoms to %v", causes, symptoms)
+	}
+	for _, s := range shares {
+		if !(s >= 0 && s <= 1+1e-12) {
+			t.Errorf("a share of %v in %+v", s, e)
+		}
+	}
+}
+
+// TestAnyInput holds that whatever is in a record, or missing from it, shares stay shares and add up.
+func TestAnyInput(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 600 {
+		in := anyInput(r)
+		e := Explain(in)
+		addsUp(t, e)
+		if t.Failed() {
+			t.Fatalf("of %+v", in.Trial.Profile)
+		}
+		var b bytes.Buffer
+		if err := e.Text(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// anyInput draws a record from all that can be in one.
+func anyInput(r *rand.Rand) Input {
+	all := scenarios()
+	in := all[r.IntN(len(all))].in
+	wild := func() float64 { return math.Pow(10, 8*r.Float64()-3) * float64(r.IntN(3)) }
+	some := func(words ...string) string { return words[r.IntN(len(words))] }
+	in.Trial.Profile.States = nil
+	for range r.IntN(12) {
+		in.found(int64(r.IntN(1000)), some("Sleep", "Query", "Execute", ""), some("SELECT", "UPDATE", "COMMIT", "DELETE", "BEGIN", ""),
+			some("waiting for handler commit", "Updating", ""), some("running", "futex", "fdatasync", "pread64", "recvfrom", "poll", "clock_nanosleep", "mmap", ""),
+			some("redo", "binlog", "data", "doublewrite", "socket", "other", ""))
+	}
+	for _, name := range []string{"innodb_row_lock_time", "innodb_pages_written", "innodb_dblwr_writes", "innodb_dblwr_pages_written", "innodb_buffer_pool_reads", "innodb_buffer_pool_wait_free", "innodb_os_log_fsyncs"} {
+		in.Trial.Counters[name] = wild()
+	}
+	values := map[string]float64{}
+	for _, name := range []string{"disk.read_iops", "disk.write_iops", "disk.write_kb_per_s", "disk.busy_pct", "disk.queue", "server.cpu_cores", "client.cpu_cores", "innodb.dirty_pages", "innodb.checkpoint_age_bytes"} {
+		if r.IntN(4) > 0 {
+			values[name] = wild()
+		}
+	}
+	in.Trial.Samples = nil
+	in.samples(values)
+	in.Arm.Caps = result.Caps{CPUs: wild(), IOPS: int64(wild()), Bandwidth: int64(wild())}
+	in.Trial.Transactions = int64(r.IntN(3) * 1000)
+	in.Trial.Profile.Client = result.Threads{CPU: wild(), Wait: wild()}
+	if r.IntN(3) == 0 {
+		in.Trial.Profile.Threads = []result.Threads{{Name: "connection", CPU: wild(), Wait: wild()}}
+	}
+	if r.IntN(4) == 0 {
+		in.Trial.Workload.Rate = 100
+		in.Trial.Points = []result.Point{{Busy: int64(r.IntN(20))}}
+	}
+	if r.IntN(10) == 0 {
+		in.Trial.Seconds = 0
+	}
+	if r.IntN(10) == 0 {
+		in.Arm.Effective = nil
+	}
+	return in
+}
+
+// TestNothingSeen holds that a record without a profile is all unexplained, and says why.
+func TestNothingSeen(t *testing.T) {
+	in := serverCPU()
+	in.Trial.Profile = nil
+	e := Explain(in)
+	addsUp(t, e)
+	if e.Unexplained != 1 || !strings.Contains(strings.Join(e.Missing, ";"), "no profile") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestInvalidTrial holds that a trial whose gate failed is explained, with a warning.
+func TestInvalidTrial(t *testing.T) {
+	if e := Explain(clientCPU()); !strings.Contains(strings.Join(e.Warnings, ";"), "client CPU: the load generator used 0.20") {
+		t.Errorf("warnings: %v", e.Warnings)
+	}
+}
+
+// TestUnjoined holds that where threads and process list could not be brought together, the list tells what those who slept
+// were doing, and nobody is counted twice.
+func TestUnjoined(t *testing.T) {
+	k := look([]result.State{
+		{Kernel: "running", Count: 20}, {Kernel: "futex", Count: 60}, {Kernel: "poll", File: "socket", Count: 20},
+		{Command: "Execute", Statement: "COMMIT", Count: 45}, {Command: "Sleep", Count: 20}, {Command: "Execute", Statement: "UPDATE", Count: 35},
+	})
+	if k.all != 100 || k.count[running] != 20 || math.Abs(k.count[committing]-60*45/80.0) > 1e-9 {
+		t.Errorf("%+v", k)
+	}
+}
+
+// TestHalfSeen holds that where the kernel tells no more than who runs, the process list tells of the others.
+func TestHalfSeen(t *testing.T) {
+	k := look([]result.State{{Command: "Execute", Statement: "SELECT", Kernel: "running", Count: 20}, {Command: "Execute", Statement: "COMMIT", Count: 50}, {Command: "Sleep", Count: 30}})
+	if k.all != 100 || k.count[running] != 20 || k.count[committing] != 50 || k.count[client] != 30 {
+		t.Errorf("%+v", k)
+	}
+}
+
+// TestRate holds that connections without a transaction to do are not divided.
+func TestRate(t *testing.T) {
+	in := serverCPU()
+	in.Trial.Workload.Rate = 1000
+	in.Trial.Points = []result.Point{{Warm: true, Busy: 16}, {Busy: 4}, {Busy: 4}}
+	in.did(60000, 1, 120, 60, 12, 6)
+	in.Trial.Profile.States = nil
+	in.found(750, "Execute", "SELECT", "", "running", "")
+	in.found(3090, "Sleep", "", "", "poll", "socket")
+	e := Explain(in)
+	addsUp(t, e)
+	if e.Seconds != 240 || math.Abs(e.took(ServerRan)-2) > 1e-9 {
+		t.Errorf("%v connection-seconds, %v ms on the CPU; want 240 and 2", e.Seconds, e.took(ServerRan))
+	}
+}
+
+// TestSpared holds the model of what a larger redo log saves against its limits: nothing where each change falls on a page
+// of its own, three quarters where all pages are dirty all the time.
+func TestSpared(t *testing.T) {
+	in := pageFlushing()
+	for _, c := range []struct{ dirty, low, high float64 }{{10, 0, 0.01}, {140000, 0.6, 0.75}} {
+		in.Trial.Samples = nil
+		in.samples(map[string]float64{"innodb.dirty_pages": c.dirty})
+		if s := newTrial(in).spared(); s < c.low || s > c.high {
+			t.Errorf("%v dirty pages: %v spared, want %v to %v", c.dirty, s, c.low, c.high)
+		}
+	}
+}
+
+// TestRedoLimit holds the ages at which writers wait against sums done by hand.
+func TestRedoLimit(t *testing.T) {
+	for _, c := range []struct {
+		in   Input
+		want float64
+	}{{base(mycnf.MySQL), 87.59e6}, {base(mycnf.MariaDB), 80.83e6}, {redoTooSmall(), 6.243e6}} {
+		if got := newTrial(c.in).redoLimit(); math.Abs(got-c.want) > 0.01*c.want {
+			t.Errorf("%s: %.0f, want %.0f", c.in.Arm.Effective, got, c.want)
+		}
+	}
+}
+
+// TestPercents holds that what is shown adds up to 100.
+func TestPercents(t *testing.T) {
+	if got := percents([]float64{1.0 / 3, 1.0 / 3, 1.0 / 3}); !slices.Equal(got, []string{"33.4 %", "33.3 %", "33.3 %"}) {
+		t.Error(got)
+	}
+}
+
+// TestDifference holds that the symptoms' differences add up to that of the latencies, and what is printed.
+func TestDifference(t *testing.T) {
+	a, b := readIO(), readIO()
+	b.Experiment, b.Arm.Name, b.Trial.Arm = "bench-2", "large", "large"
+	b.Arm.Effective["innodb_buffer_pool_size"] = "1073741824"
+	b.did(6200, 20, 20, 11, 3, 1.5)
+	b.Trial.Costs.HitRate = point(0.953)
+	b.Trial.Profile.States[0].Count = 2400
+	c := Difference(a, b)
+	sum := 0.0
+	for _, s := range c.Symptoms {
+		sum += *s.Diff
+	}
+	if math.Abs(sum-*c.Latency.Diff) > 1e-9 {
+		t.Errorf("the symptoms differ by %v ms, the latencies by %v", sum, *c.Latency.Diff)
+	}
+	if c.Symptoms[0].Name != string(Reading) {
+		t.Errorf("the largest difference is %s", c.Symptoms[0].Name)
+	}
+	var out bytes.Buffer
+	if err := c.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "difference.txt", out.Bytes())
+}
+
+// TestConfirm holds the experiments that depend on what there is.
+func TestConfirm(t *testing.T) {
+	in := redoTooSmall()
+	if c := newTrial(in).confirm(Redo, 0.5); c.Settings[0].Name != "innodb_redo_log_capacity" || c.Settings[0].Value != "32M" {
+		t.Errorf("%+v", c)
+	}
+	in = pageFlushing()
+	if c := newTrial(in).confirm(Redo, 0.5); c.Settings[0].Name != "innodb_log_file_size" || c.Settings[0].Value != "384M" {
+		t.Errorf("%+v", c)
+	}
+	if c := newTrial(in).confirm(Flushing, 0.5); c.Caps == nil || c.Caps.IOPS != 2000 || c.Expect != Faster {
+		t.Errorf("%+v", c)
+	}
+	in.Arm.Caps.IOPS = 0
+	if c := newTrial(in).confirm(Flushing, 0.5); c.Caps == nil || c.Caps.IOPS != 689 || c.Expect != Slower {
+		t.Errorf("%+v", c)
+	}
+	in = readIO()
+	if c := newTrial(in).confirm(ReadIO, 0.9); c.Settings[0].Value != "512M" {
+		t.Errorf("%+v", c)
+	}
+	in.Arm.Effective["innodb_buffer_pool_size"] = "3221225472"
+	if c := newTrial(in).confirm(ReadIO, 0.9); c.Caps == nil || c.Caps.IOPS != 2000 {
+		t.Errorf("a pool larger than the data: %+v", c)
+	}
+}
+
+// FuzzNumbersIn holds that no text breaks the reader of gates' details.
+func FuzzNumbersIn(f *testing.F) {
+	f.Add("a CPU quota held the server back for 61.2 % of the time")
+	f.Add("1..2 . 9e9 -3")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, v := range numbersIn(text) {
+			if !(v >= 0) {
+				t.Errorf("%q: %v", text, v)
+			}
+		}
+	})
+}
+
+// TestKinds holds what a look at a connection tells.
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		state result.State
+		want  kind
+	}{
+		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "running"}, running},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "recvfrom", File: "socket"}, client}, // it had just ended
+		{result.State{Command: "Sleep", Kernel: "poll", File: "socket"}, client},
+		{result.State{Command: "Sleep", Kernel: "fdatasync", File: "redo"}, committing}, // it had just ended
+		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "futex"}, committing},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "waiting for handler commit", Kernel: "futex"}, committing},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "Waiting for prior transaction to commit", Kernel: "futex"}, committing},
+		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "pread64", File: "data"}, reading},
+		{result.State{Command: "Execute", Statement: "UPDATE", Kernel: "pwrite64", File: "doublewrite"}, writing},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "fdatasync", File: "data"}, writing},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "updating", Kernel: "futex"}, writerWaits},
+		{result.State{Command: "Execute", Statement: "UPDATE", Stage: "updating", Kernel: "clock_nanosleep"}, writerNaps},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "nanosleep"}, naps},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "futex"}, readerWaits},
+		{result.State{Command: "Sleep", Kernel: "futex"}, adrift},
+		{result.State{Kernel: "futex"}, adrift},
+		{result.State{Command: "Sleep"}, client},
+		{result.State{Command: "Execute", Statement: "SELECT", Stage: "executing"}, unknown},
+		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "page fault"}, unknown},
+	} {
+		if got := kindOf(c.state); got != c.want {
+			t.Errorf("%s: %v, want %v", describe(c.state), got, c.want)
+		}
+	}
+}
+
+// TestWay holds that a sandbox over TCP waits for the network, and one on a socket for the scheduler.
+func TestWay(t *testing.T) {
+	in := serverCPU()
+	if w := newTrial(in).way(); w != Scheduling {
+		t.Error(w)
+	}
+	in.Arm.Effective["skip_networking"] = "OFF"
+	if w := newTrial(in).way(); w != Network {
+		t.Error(w)
+	}
+}

@@ -1,0 +1,163 @@
+package explain
+
+import (
+	"strconv"
+	"strings"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+)
+
+// trial is a trial with what is worked out from it once.
+type trial struct {
+	Input
+	total float64            // connection-seconds that are divided
+	means map[string]float64 // of the samples of the measured run
+	high  float64            // share of the samples in which the redo log was nearly full
+	did   amounts            // what the connections did
+	looks kinds
+	disk  device
+}
+
+func newTrial(in Input) trial {
+	t := trial{Input: in, means: means(in.Trial.Samples)}
+	t.total = max(0, t.connectionSeconds()-t.idle())
+	t.high = t.nearlyFull()
+	t.did, t.looks = t.symptoms()
+	t.disk = t.device()
+	return t
+}
+
+// means averages each value over the samples of the measured run that have it.
+func means(samples []result.Sample) map[string]float64 {
+	sums, n := map[string]float64{}, map[string]float64{}
+	for _, s := range samples {
+		if s.At <= 0 {
+			continue
+		}
+		for name, v := range s.Values {
+			sums[name] += v
+			n[name]++
+		}
+	}
+	for name := range sums {
+		sums[name] /= n[name]
+	}
+	return sums
+}
+
+// connectionSeconds is the time of all connections, whether at work or not.
+func (t trial) connectionSeconds() float64 {
+	n := float64(t.Trial.Workload.Threads)
+	if p := t.Trial.Profile; p != nil && p.Connections > 0 {
+		n = p.Connections
+	}
+	return n * t.Trial.Seconds
+}
+
+// idle is the time, in connection-seconds, that connections had no transaction to do: with a rate most have none. It
+// follows from how many sysbench saw at work each second.
+func (t trial) idle() float64 {
+	busy, n := 0.0, 0.0
+	for _, p := range t.Trial.Points {
+		if !p.Warm {
+			busy, n = busy+float64(p.Busy), n+1
+		}
+	}
+	if t.Trial.Workload.Rate <= 0 || busy == 0 {
+		return 0
+	}
+	return max(0, t.connectionSeconds()-busy/n*t.Trial.Seconds)
+}
+
+// ms is a share of the time in milliseconds a transaction.
+func (t trial) ms(share float64) float64 {
+	if t.Trial.Transactions <= 0 {
+		return 0
+	}
+	return 1000 * share * t.total / float64(t.Trial.Transactions)
+}
+
+// mean is a sampled value's.
+func (t trial) mean(name string) (float64, bool) {
+	v, ok := t.means[name]
+	return v, ok
+}
+
+// rate is a counter's growth a second; 0 where it is not there.
+func (t trial) rate(counter string) float64 {
+	return ratio(t.Trial.Counters[counter], t.Trial.Seconds)
+}
+
+// each is a counter's growth a transaction; 0 where it is not there.
+func (t trial) each(counter string) float64 {
+	return ratio(t.Trial.Counters[counter], float64(t.Trial.Transactions))
+}
+
+// number is a variable that is a number, as the live server reported it; 0 where it is not there.
+func (t trial) number(variable string) float64 {
+	v, err := strconv.ParseFloat(t.Arm.Effective[variable], 64)
+	if err != nil { // not there, or no number: the same to those who ask
+		return 0
+	}
+	return v
+}
+
+// on tells whether a switch is on.
+func (t trial) on(variable string) bool {
+	v := strings.ToUpper(t.Arm.Effective[variable])
+	return v == "ON" || v == "1"
+}
+
+func (t trial) mariadb() bool { return t.Server.Flavour == mycnf.MariaDB }
+
+// connections is the CPU and the wait for a CPU of the threads that served the load, in seconds.
+func (t trial) connections() (result.Threads, bool) {
+	if t.Trial.Profile == nil {
+		return result.Threads{}, false
+	}
+	for _, th := range t.Trial.Profile.Threads {
+		if th.Name == "connection" {
+			return th, true
+		}
+	}
+	return result.Threads{}, false
+}
+
+// gate is a gate of the trial: whether it is there and failed, and the numbers in its detail.
+func (t trial) gate(name string) (failed bool, numbers []float64) {
+	for _, g := range t.Trial.Gates {
+		if g.Name == name {
+			return !g.OK, numbersIn(g.Detail)
+		}
+	}
+	return false, nil
+}
+
+// detail is what a gate saw.
+func (t trial) detail(name string) string {
+	for _, g := range t.Trial.Gates {
+		if g.Name == name {
+			return g.Detail
+		}
+	}
+	return ""
+}
+
+// numbersIn finds the numbers in a text.
+func numbersIn(text string) (list []float64) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' }) {
+		if v, err := strconv.ParseFloat(word, 64); err == nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// ratio is a/b, 0 where b is not positive.
+func ratio(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
+}
