@@ -137,7 +137,7 @@ func (a *app) pick(arg string) (choice, error) {
 	if arm.Server != (result.Server{}) {
 		server = arm.Server
 	}
-	in := explain.Input{Experiment: data.Experiment.ID, Arm: arm, Server: server, Trial: t, Host: data.Experiment.Host}
+	in := explain.Input{Experiment: data.Experiment.ID, Arm: arm, Server: server, Trial: t, Host: data.Experiment.Host, Probed: data.Experiment.Limits}
 	return choice{in, fmt.Sprintf("%s, arm %s, trial %s%s", data.Experiment.ID, arm.Name, t.ID, why), data.Experiment.Target}, nil
 }
 

@@ -88,13 +88,10 @@ func cells(t *testing.T, dir, flavour, load, iops string) (list []cell) {
 // predict predicts a cell from the costs of a transaction.
 func predict(t *testing.T, c cell, costs result.Costs, l result.Limits) explain.CommitPrediction {
 	t.Helper()
-	if costs.ServerCPU == nil || costs.ClientCPU == nil {
-		t.Fatalf("a trial without its costs: %+v", costs)
-	}
-	on := func(name, want string) bool { return c.arm.Effective[name] == want }
-	in := explain.CommitInput{
-		Limits: l, Threads: c.trial.Workload.Threads, Caps: c.arm.Caps, ServerCPU: *costs.ServerCPU, ClientCPU: *costs.ClientCPU,
-		Trips: c.trial.QPS / c.trial.TPS, Redo: on("innodb_flush_log_at_trx_commit", "1"), Binlog: on("log_bin", "ON") && on("sync_binlog", "1"),
+	c.trial.Costs = costs
+	in, err := explain.CommitOf(l, c.arm, c.trial)
+	if err != nil {
+		t.Fatal(err)
 	}
 	p, err := explain.PredictCommit(in)
 	if err != nil {

@@ -42,7 +42,9 @@ func (w *Workspace) group(caps result.Caps) (*cgroup.Group, error) {
 }
 
 // Hold makes groups that hold a load generator to so many CPUs, for Group.Start. Release removes them.
-func (w *Workspace) Hold(cpus float64) (*cgroup.Group, error) { return w.group(result.Caps{CPUs: cpus}) }
+func (w *Workspace) Hold(cpus float64) (*cgroup.Group, error) {
+	return w.group(result.Caps{CPUs: cpus})
+}
 
 // Release removes the groups that Hold made, once the load generator has ended.
 func (w *Workspace) Release(g *cgroup.Group) error { return w.ungroup(g) }
