@@ -16,7 +16,7 @@ import (
 
 // auditServer sees a running server, as far as its user may, and its machine where that is this one. It only reads.
 func (a *app) auditServer(ctx context.Context, f auditFlags) (in audit.Input, doc auditDocument, err error) {
-	addr, err := a.remoteAddr(benchFlags{dsn: f.dsn, defaultsFile: f.defaultsFile})
+	addr, err := a.remoteAddr(f.dsn, f.defaultsFile)
 	if err != nil {
 		return in, doc, err
 	}

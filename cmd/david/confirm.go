@@ -56,6 +56,14 @@ func finding(in explain.Input, e explain.Explanation, cause string) (explain.Fin
 	return explain.Suppose(in, explain.Cause(cause), first.Share), nil
 }
 
+// confirmation runs what shows whether a finding is right.
+func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding, f explainFlags) (confirmation, error) {
+	if c.target == "remote" && found.Cause == explain.Network && (f.dsn != "" || f.defaultsFile != "") {
+		return a.pinged(ctx, c, found, f)
+	}
+	return a.confirm(ctx, c, found, f.blocks)
+}
+
 // confirm runs a finding's experiment: the trial's own arm and workload, and both with the change, in blocks.
 func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, blocks int) (confirmation, error) {
 	out := confirmation{Cause: f.Cause, Share: f.Share, Question: f.Confirm.Question, Expect: f.Confirm.Expect, Expected: f.Confirm.Ratio}
@@ -79,7 +87,7 @@ func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, blocks i
 func confirming(c choice, x explain.Confirm, blocks int) (question, error) {
 	switch {
 	case c.target != "sandbox":
-		return question{}, usage("cannot confirm a cause on a server that is not david's: nothing of it is changed; the experiment would be: %s", x.Question)
+		return question{}, usage("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
 	case !x.Runs():
 		return question{}, usage("cannot run this experiment: %s", x.Question)
 	}

@@ -36,6 +36,8 @@ first does not.`,
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.StringVar(&f.confirm, "confirm", "", `run the confirming experiment of the first finding, or of --confirm=CAUSE: "confirmed" or "refuted"`)
 	fs.Lookup("confirm").NoOptDefVal = firstFinding
+	fs.StringVar(&f.dsn, "dsn", "", "with --confirm, of a remote server's network round trips: where it is, as in david bench")
+	fs.StringVar(&f.defaultsFile, "defaults-file", "", "with --confirm: an option file whose [client] group names the remote server")
 	fs.IntVar(&f.blocks, "blocks", 4, "with --confirm: how often both are run, at least 2")
 	return cmd
 }
@@ -45,6 +47,8 @@ type explainFlags struct {
 	json    bool
 	confirm string // a cause; "" runs nothing
 	blocks  int
+	// of a remote server
+	dsn, defaultsFile string
 }
 
 // firstFinding is --confirm without a cause.
@@ -91,7 +95,7 @@ func (a *app) explainConfirmed(ctx context.Context, c choice, e explain.Explanat
 	if err != nil {
 		return err
 	}
-	done, err := a.confirm(ctx, c, found, f.blocks)
+	done, err := a.confirmation(ctx, c, found, f)
 	if err != nil {
 		return err
 	}
