@@ -158,7 +158,7 @@ func outcome(store *result.Store) (explain.Outcome, error) {
 // text says what came of it.
 func (c confirmation) text() string {
 	expected := string(c.Expect)
-	if c.Expect != explain.NotSlower {
+	if c.Expect == explain.Faster || c.Expect == explain.Slower {
 		expected += fmt.Sprintf(", up to %.2fx", c.Expected)
 	}
 	return fmt.Sprintf("%s (%.0f %% of the time): %s Expected: %s. Seen: %s\n%s is %s.\n", c.Cause, math.Round(100*c.Share), c.Question, expected, c.Why,
