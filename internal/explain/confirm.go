@@ -181,7 +181,7 @@ func (t trial) threads(f float64, e Expectation, expected float64) Confirm {
 	w := t.Trial.Workload
 	w.Threads = max(1, int(f*float64(w.Threads)))
 	word := map[Expectation]string{Faster: "is it faster", NotSlower: "is it no slower"}[e]
-	return Confirm{Question: say("%s with %d threads?", word, w.Threads), Workload: &w, Expect: e, Ratio: expected}
+	return Confirm{Question: say("%s with %s?", word, threadCount(w.Threads)), Workload: &w, Expect: e, Ratio: expected}
 }
 
 // nearer leaves the network out, where server and client share a machine.
@@ -190,6 +190,13 @@ func (t trial) nearer(share float64) Confirm {
 		return Confirm{Question: "is it faster over a unix socket?", Socket: true, Expect: Faster, Ratio: gain(share, 0.1)}
 	}
 	return t.threads(2, Faster, 1/(1-share/2))
+}
+
+func threadCount(n int) string {
+	if n == 1 {
+		return "1 thread"
+	}
+	return say("%d threads", n)
 }
 
 func setting(name, value string) mycnf.Setting {

@@ -91,11 +91,11 @@ type Share struct {
 // Statement is what one kind of statement took of the connections' time.
 type Statement struct {
 	Text  string  `json:"text"`
-	Share float64 `json:"share"`         // 0 to 1
-	Count float64 `json:"per_trx"`       // executions a transaction
-	Ms    float64 `json:"ms"`            // each
-	Lock  float64 `json:"lock_share"`    // of its own time, 0 to 1
-	Rows  float64 `json:"rows_examined"` // each
+	Share float64 `json:"share"`           // 0 to 1
+	Count float64 `json:"per_transaction"` // executions a transaction
+	Ms    float64 `json:"ms"`              // each
+	Lock  float64 `json:"lock_share"`      // of its own time, 0 to 1
+	Rows  float64 `json:"rows_examined"`   // each
 }
 
 // Explain divides the time of a trial's connections and says why it went there.

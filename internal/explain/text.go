@@ -20,8 +20,7 @@ func (e Explanation) Text(w io.Writer) error {
 	for _, s := range e.Warnings {
 		paragraph(&b, "", "warning: "+s)
 	}
-	threads := map[bool]string{true: "thread", false: "threads"}[e.Threads == 1]
-	paragraph(&b, "", say("a transaction took %.3f ms on average (%.2f transactions/s, %d %s):", e.Ms, e.TPS, e.Threads, threads))
+	paragraph(&b, "", say("a transaction took %.3f ms on average (%.2f transactions/s, %s):", e.Ms, e.TPS, threadCount(e.Threads)))
 	shown := e.table(&b)
 	for i, f := range e.Findings {
 		if i == 0 || f.Share >= worth {
