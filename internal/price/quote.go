@@ -136,11 +136,11 @@ func (p Payer) otherCPUs(measured float64) []string {
 	if p.CPUs == 0 || p.CPUs == measured {
 		return nil
 	}
-	more := "more than it would do"
+	but := "it would do less, and cost more per 1,000 transactions/s"
 	if p.CPUs > measured {
-		more = "less than it may do, so US$ per 1,000 transactions/s are too many rather than too few"
+		but = "it may do more, and cost less per 1,000 transactions/s"
 	}
-	return []string{fmt.Sprintf("%s has %g CPUs, and this was measured with %.4g: %s", p.Name, p.CPUs, measured, more)}
+	return []string{fmt.Sprintf("%s has %g CPUs, and this was measured with %.4g: %s", p.Name, p.CPUs, measured, but)}
 }
 
 // compared are the arms' throughputs by workload; of a search for a rate, those at the rate it found.
