@@ -289,7 +289,7 @@ func (c Catalogue) unlock(q *Quote, e Experiment, list []stats.Comparison) {
 func (s scale) assumption() string {
 	bound := "the measured volume's IOPS are not known, so volumes bound nothing"
 	if s.iops > 0 {
-		bound = fmt.Sprintf("no more than to the volume's IOPS (measured with %s)", number(s.iops))
+		bound = fmt.Sprintf("no more than to the volume's IOPS (measured with %s) where the catalogue knows them", number(s.iops))
 	}
 	return fmt.Sprintf("estimate: untuned throughput is taken to grow in proportion to vCPUs (measured with %.4g), %s; that is optimistic for the untuned machine, so its "+
 		"price and the value unlocked are lower bounds; a vCPU is taken for a vCPU, whoever's", s.cpus, bound)
