@@ -37,6 +37,9 @@ func (a *app) priceCommand() *cobra.Command {
 			if cmd.Flags().Changed("usd-month") && (!(f.usdMonth > 0) || math.IsInf(f.usdMonth, 0)) {
 				return usage("--usd-month %v: give US$ a month, more than 0", f.usdMonth)
 			}
+			if f.machine != "" && f.usdMonth > 0 {
+				return usage("--machine and --usd-month both say what the machine costs: give one")
+			}
 			return a.price(args[0], f)
 		},
 	}
@@ -44,7 +47,6 @@ func (a *app) priceCommand() *cobra.Command {
 	fs.StringVar(&f.machine, "machine", "", "the measured machine's NAME in the catalogue (default: that of tune --like, else the cheapest with as many CPUs and as much memory)")
 	fs.Float64Var(&f.usdMonth, "usd-month", 0, "what the measured machine costs, in US$ a month")
 	fs.StringVar(&f.out, "out", "", "FILE to write the report to, as HTML, with throughput against price as a chart; must not exist")
-	cmd.MarkFlagsMutuallyExclusive("machine", "usd-month")
 	cmd.PersistentFlags().StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) whose entries are added to david's own, or replace those of the same name")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.AddCommand(a.volumesCommand(&f), a.catalogueCommand(&f))

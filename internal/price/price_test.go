@@ -341,7 +341,7 @@ func TestQuote(t *testing.T) {
 
 // A machine of more CPUs than were measured is said to be one.
 func TestOtherCPUs(t *testing.T) {
-	for cpus, want := range map[float64]string{0: "", 2: "", 4: "less than it may do", 1: "more than it would do"} {
+	for cpus, want := range map[float64]string{0: "", 2: "", 4: "it may do more", 1: "it would do less"} {
 		q, err := small(t).Quote(capped(), Payer{Name: "x", USDMonth: 20, CPUs: cpus})
 		if got := strings.Join(q.Notes, "\n"); err != nil || strings.Contains(got, "was measured with 2:") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%v CPUs: %s %v", cpus, got, err)

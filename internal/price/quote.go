@@ -136,11 +136,11 @@ func (p Payer) otherCPUs(measured float64) []string {
 	if p.CPUs == 0 || p.CPUs == measured {
 		return nil
 	}
-	more := "more than it would do"
+	but := "it would do less, and cost more per 1,000 transactions/s"
 	if p.CPUs > measured {
-		more = "less than it may do, so US$ per 1,000 transactions/s are too many rather than too few"
+		but = "it may do more, and cost less per 1,000 transactions/s"
 	}
-	return []string{fmt.Sprintf("%s has %g CPUs, and this was measured with %.4g: %s", p.Name, p.CPUs, measured, more)}
+	return []string{fmt.Sprintf("%s has %g CPUs, and this was measured with %.4g: %s", p.Name, p.CPUs, measured, but)}
 }
 
 // compared are the arms' throughputs by workload; of a search for a rate, those at the rate it found.
@@ -289,7 +289,7 @@ func (c Catalogue) unlock(q *Quote, e Experiment, list []stats.Comparison) {
 func (s scale) assumption() string {
 	bound := "the measured volume's IOPS are not known, so volumes bound nothing"
 	if s.iops > 0 {
-		bound = fmt.Sprintf("no more than to the volume's IOPS (measured with %s)", number(s.iops))
+		bound = fmt.Sprintf("no more than to the volume's IOPS (measured with %s) where the catalogue knows them", number(s.iops))
 	}
 	return fmt.Sprintf("estimate: untuned throughput is taken to grow in proportion to vCPUs (measured with %.4g), %s; that is optimistic for the untuned machine, so its "+
 		"price and the value unlocked are lower bounds; a vCPU is taken for a vCPU, whoever's", s.cpus, bound)

@@ -108,22 +108,25 @@ func (s Size) GiB() float64 { return float64(s) / (1 << 30) }
 
 // ParseSize reads a size with its unit; the blank before the unit may be left out.
 func ParseSize(text string) (Size, error) {
-	if at := strings.IndexAny(text, "MGTmgt"); at > 0 && text[at-1] != ' ' {
-		text = text[:at] + " " + text[at:]
-	}
-	x, err := in(sizeUnits(), text)
+	x, err := in(sizeUnits(), spaced(text))
 	return Size(x), err
 }
 
 // Bandwidth is bytes/s, written "125 MiB/s".
 type Bandwidth float64
 
+// spaced puts a blank between a number and its unit.
+func spaced(text string) string {
+	at := strings.LastIndexAny(text, "0123456789") + 1
+	if at == 0 || at == len(text) {
+		return text
+	}
+	return text[:at] + " " + strings.TrimSpace(text[at:])
+}
+
 // ParseBandwidth reads a bandwidth with its unit; the blank before the unit may be left out.
 func ParseBandwidth(text string) (Bandwidth, error) {
-	if at := strings.IndexAny(text, "MGmg"); at > 0 && text[at-1] != ' ' {
-		text = text[:at] + " " + text[at:]
-	}
-	x, err := in(bandwidthUnits(), text)
+	x, err := in(bandwidthUnits(), spaced(text))
 	return Bandwidth(x), err
 }
 
