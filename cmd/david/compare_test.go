@@ -36,3 +36,10 @@ func TestBesideIsOverridden(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+func TestSLOBelowAMillisecond(t *testing.T) {
+	goal, err := parseSLO("p99=100ns")
+	if err != nil || goal.Ms != 0.0001 {
+		t.Errorf("%v, %v", goal, err)
+	}
+}
