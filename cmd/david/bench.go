@@ -152,7 +152,7 @@ func parseSLO(text string) (goal result.SLO, err error) {
 	percentile, latency, _ := strings.Cut(strings.TrimPrefix(text, "p"), "=")
 	goal.Percentile, err = strconv.ParseFloat(percentile, 64)
 	d, err2 := time.ParseDuration(latency)
-	goal.Ms = d.Seconds() * 1000
+	goal.Ms = float64(d) / float64(time.Millisecond)
 	if err != nil || err2 != nil || !(goal.Percentile >= 1 && goal.Percentile < 100) || goal.Ms <= 0 || goal.Ms > 100_000 {
 		return goal, usage("--slo %s: give a percentile from 1 to below 100 and a latency up to 100s, as in p99=20ms or p95=1.5ms", text)
 	}
@@ -176,15 +176,25 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 		return inconclusive(stats.Compare(data.Experiment.Design, data.Arms, data.Trials))
 	}
 	if data.Experiment.Design.SLO != nil {
-		if data.Finish == nil || strings.HasPrefix(data.Finish.Best, experiment.NoRate) {
-			return codedError{exitInvalid, errors.New("no rate keeps the goal")}
-		}
-		return nil // a run that fails is how a search learns
+		return noRate(data.Finish) // a run that fails is how a search learns
 	}
 	if data.Experiment.Kind == "tune" { // the tune stands without its light speed
 		_, data.Trials = result.WithoutCeilings(data.Arms, data.Trials)
 	}
 	return invalid(data.Trials)
+}
+
+// noRate is an error where a search found no rate.
+func noRate(f *result.Finish) error {
+	switch {
+	case f == nil:
+		return codedError{exitInvalid, errors.New("no rate keeps the goal: the search did not end")}
+	case strings.HasPrefix(f.Best, experiment.Unjudged):
+		return codedError{exitInvalid, errors.New("no rate can be judged in trials so short: see the headline for the --time to give")}
+	case strings.HasPrefix(f.Best, experiment.NoRate):
+		return codedError{exitInvalid, errors.New("no rate keeps the goal")}
+	}
+	return nil
 }
 
 // invalid is an error where a trial's gate failed.

@@ -41,7 +41,9 @@ func figureHere(p spec.Figure, arm armHere) string {
 	switch {
 	case p.Of == "ratio" && arm.noop:
 		return "no-op: no effective variable differs, not run"
-	case p.Of == "ratio" && arm.compared.Pairs > 0:
+	case p.Of == "ratio" && arm.compared.Pairs == 1:
+		return fmt.Sprintf("%.2f x (1 block, no interval): %s", arm.compared.Ratio, arm.compared.Verdict)
+	case p.Of == "ratio" && arm.compared.Pairs > 1:
 		c := arm.compared
 		return fmt.Sprintf("%.2f x (%.2f to %.2f, %s): %s", c.Ratio, c.Interval[0], c.Interval[1], pluralise(c.Pairs, "block"), c.Verdict)
 	case p.Of == "" || p.Of == "ratio" || len(arm.trials) == 0:

@@ -188,7 +188,11 @@ func durabilityGate(ev evidence) result.Gate {
 	return gate("durability", true, "the lock's settings are the control's")
 }
 
+// queueGate judges an open loop by its seconds where it was long enough for that, and always by what was left undone.
 func queueGate(t result.Trial) result.Gate {
+	if left := t.Workload.Rate*t.Seconds - float64(t.Transactions); left > undoneMax(t.Workload.Rate*t.Seconds) {
+		return gate("queue", false, "offered %.6g/s, reached %.6g/s: the queue grows", math.Round(t.Workload.Rate), math.Round(t.TPS))
+	}
 	var queue []int64
 	for _, p := range t.Points {
 		if !p.Warm {
@@ -197,4 +201,13 @@ func queueGate(t result.Trial) result.Gate {
 	}
 	growing, seen := stats.Growing(queue, t.Workload.Rate)
 	return gate("queue", !growing, "%s", seen)
+}
+
+// undoneMax is how many of so many transactions offered may be left undone: a tenth, or what chance alone may hold back of random
+// arrivals, four times the square root of their number. Of fewer than a hundred nothing is said.
+func undoneMax(offered float64) float64 {
+	if offered < 100 {
+		return math.Inf(1)
+	}
+	return max(offered/10, 4*math.Sqrt(offered))
 }

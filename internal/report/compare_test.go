@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -100,6 +101,26 @@ func TestCompareJSON(t *testing.T) {
 	want := []gateRow{{"row counts", 24, 24, "10 x 1000000"}, {"steal", 23, 24, "memory: 14.2 % of the CPU, at most 5 %"}}
 	if !reflect.DeepEqual(doc.Gates, want) {
 		t.Errorf("gates %+v", doc.Gates)
+	}
+}
+
+// One pair has no interval: null in JSON, a dash in a table, never 0 to 0.
+func TestNoIntervalIsNotZero(t *testing.T) {
+	d := compareFixture()
+	d.Trials = slices.DeleteFunc(d.Trials, func(x result.Trial) bool { return x.Block > 1 })
+	b, text := string(render(t, JSON, d)), string(render(t, Text, d))
+	if strings.Contains(b, `_interval":[0,0]`) || strings.Contains(b, `"interval":[0,0]`) || strings.Count(b, `"interval":null`) != 2*len(d.Arms) {
+		t.Error(b[:2000])
+	}
+	if !strings.Contains(text, " [-]") || strings.Contains(text, "[0.00") {
+		t.Error(text)
+	}
+	var i stats.Interval
+	if err := json.Unmarshal([]byte("null"), &i); err != nil || i != (stats.Interval{}) {
+		t.Errorf("%v, %v", i, err)
+	}
+	if err := json.Unmarshal([]byte("[1,2]"), &i); err != nil || i != (stats.Interval{1, 2}) {
+		t.Errorf("%v, %v", i, err)
 	}
 }
 

@@ -176,7 +176,7 @@
     ratios: (a.name === c.control ? c.noise_floor.ratios : a.ratios) ?? [],
     label: doc.comparisons.length > 1 ? [a.name, under(c.workload)] : a.name})));
   const forestHeight = 70 + 44 * forestRows.length;
-  const hasInterval = a => a.ratio > 0 && a.name !== a.control;
+  const hasInterval = a => a.interval !== null && a.name !== a.control;
   function forestText(a) {
     if (a.name === a.control) return a.ratio > 0 ? 'control' : a.verdict;
     return a.ratio > 0 ? fixed(a.ratio, Math.abs(a.ratio - 1) < 0.1 ? 3 : 2) + 'x  ' + a.verdict : a.verdict;
@@ -210,7 +210,7 @@
         for (const r of a.ratios) dot(ctx, x.getPixelForValue(r), at + 12, 2);
         ctx.globalAlpha = 1;
         ctx.fillStyle = colour(a.ratio > 0 ? 'ink' : 'soft');
-        const from = a.ratio > 0 ? Math.max(a.ratio, a.interval[1]) : 1;
+        const from = a.ratio > 0 ? Math.max(a.ratio, a.interval?.[1] ?? 0) : 1;
         ctx.fillText(forestText(a), x.getPixelForValue(from) + 8, at);
       });
       ctx.restore();
@@ -222,7 +222,7 @@
   }
   function forest() {
     byId('forest-box').style.height = forestHeight + 'px';
-    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...a.ratios]);
+    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios]);
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
     const x = axis('ratio to the control; the band is the noise floor, small dots are blocks',
       {type: 'linear', min: lo - 0.05 * room, max: hi + room * (innerWidth < 600 ? 0.9 : 0.3)});
