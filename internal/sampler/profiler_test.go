@@ -196,9 +196,9 @@ func FuzzRows(f *testing.F) {
 }
 
 func TestPause(t *testing.T) {
-	for connections, want := range map[int]time.Duration{0: 100, 1: 100, 8: 125, 16: 250, 1000: 250} {
-		if got := pause(connections, 0.5); got != want*time.Millisecond {
-			t.Errorf("%d connections: %v, want %v ms", connections, got, want)
+	for connections, want := range map[int]float64{0: 7, 8: 14. / 3, 16: 3.5, 80: 7. / 6, 1000: 1} {
+		if got := 1 / pause(connections, 0.5).Seconds(); math.Abs(got-want) > 1e-6 {
+			t.Errorf("%d connections: %v looks a second, want %v", connections, got, want)
 		}
 	}
 	if pause(16, 0) >= pause(16, 0.99) {

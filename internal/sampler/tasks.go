@@ -170,11 +170,16 @@ func (t *tasks) note(err error) {
 	}
 }
 
-// forget closes all files and forgets the threads.
-func (t *tasks) forget() {
+// close closes all files; what was seen stays known.
+func (t *tasks) close() {
 	for _, one := range t.seen {
 		one.close()
 	}
+}
+
+// forget forgets the threads.
+func (t *tasks) forget() {
+	t.close()
 	t.seen = map[int]*task{}
 }
 
