@@ -25,8 +25,8 @@ func Causes() []Cause {
 	return []Cause{ServerCPU, ClientCPU, Commit, Redo, ReadIO, Flushing, Doublewr, RowLocks, Latches, Scheduling, Network, Throttling, Neighbour}
 }
 
-// Limits of the rules. A device that does 85 % of the operations it may do on average is at its limit in most seconds, as the
-// load of a database is uneven; the same holds for the CPUs of a machine.
+// Limits of the rules. A device that does 85 % of the operations it may do on average, or in half of the seconds, is at its
+// limit as far as those who wait are concerned: the load of a database is uneven. The same holds for the CPUs of a machine.
 const (
 	deviceFull = 0.85
 	cpusFull   = 0.85
@@ -161,23 +161,21 @@ func (t trial) device() device {
 
 // atLimit compares what the device did with its caps, else with what it was probed to do, else with its own queue.
 func (t trial) atLimit(d *device) bool {
-	reads, ok := t.mean("disk.read_iops")
-	if !ok {
+	if _, ok := t.mean("disk.write_iops"); !ok {
 		return false
 	}
-	writes, readKB, writeKB := t.means["disk.write_iops"], t.means["disk.read_kb_per_s"], t.means["disk.write_kb_per_s"]
 	limits := t.limits()
-	check := func(at *bool, used, limit float64, unit string) {
+	check := func(at *bool, name string, limit float64, unit string) {
 		d.known = d.known || limit > 0
-		if limit > 0 && used >= deviceFull*limit {
+		if limit > 0 && (t.means[name] >= deviceFull*limit || t.often(name, deviceFull*limit) >= 0.5) {
 			*at = true
-			d.seen = append(d.seen, say("the device is at its limit: %.0f of %.0f %s", used, limit, unit))
+			d.seen = append(d.seen, say("the device is at its limit: %.0f of %.0f %s", t.means[name], limit, unit))
 		}
 	}
-	check(&d.reads, reads, limits.ReadIOPS, "reads/s")
-	check(&d.writes, writes, limits.WriteIOPS, "writes/s")
-	check(&d.reads, readKB, limits.Bandwidth/1024, "KiB/s read")
-	check(&d.writes, writeKB, limits.Bandwidth/1024, "KiB/s written")
+	check(&d.reads, "disk.read_iops", limits.ReadIOPS, "reads/s")
+	check(&d.writes, "disk.write_iops", limits.WriteIOPS, "writes/s")
+	check(&d.reads, "disk.read_kb_per_s", limits.Bandwidth/1024, "KiB/s read")
+	check(&d.writes, "disk.write_kb_per_s", limits.Bandwidth/1024, "KiB/s written")
 	if busy, queue := t.means["disk.busy_pct"], t.means["disk.queue"]; !d.known && busy >= busyFull && queue >= queueFull {
 		d.reads, d.writes, d.shared = true, true, true
 		d.seen = append(d.seen, say("the device is busy %.0f %% of the time, with %.1f operations under way", busy, queue))

@@ -1,10 +1,6 @@
 package explain
 
-import (
-	"math"
-
-	"david/internal/result"
-)
+import "math"
 
 // A redo log counts as full where its age is this much of the limit on average, or nearly the limit in a fifth of the
 // seconds: MariaDB flushes as fast as it can from 7/8 of its limit on, MySQL from 15/16 of what its writers may use, and below
@@ -67,25 +63,11 @@ func (t trial) age() (float64, bool) {
 
 // nearlyFull is the share of the samples in which the redo log was nearly full.
 func (t trial) nearlyFull() float64 {
-	limit, n, high := t.redoLimit(), 0.0, 0.0
-	for _, s := range measured(t.Trial.Samples) {
-		if age, ok := s.Values["innodb.checkpoint_age_bytes"]; ok && limit > 0 {
-			n++
-			if age >= fullSecond*limit {
-				high++
-			}
-		}
+	limit := t.redoLimit()
+	if limit <= 0 {
+		return 0
 	}
-	return ratio(high, n)
-}
-
-func measured(samples []result.Sample) (list []result.Sample) {
-	for _, s := range samples {
-		if s.At > 0 {
-			list = append(list, s)
-		}
-	}
-	return list
+	return t.often("innodb.checkpoint_age_bytes", fullSecond*limit)
 }
 
 // full tells whether writers had to wait for room in the redo log.

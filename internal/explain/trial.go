@@ -49,6 +49,22 @@ func means(samples []result.Sample) map[string]float64 {
 	return sums
 }
 
+// often is the share of the measured run's samples with a value of at least least, of those that have it.
+func (t trial) often(name string, least float64) float64 {
+	n, high := 0.0, 0.0
+	for _, s := range t.Trial.Samples {
+		v, ok := s.Values[name]
+		if s.At <= 0 || !ok {
+			continue
+		}
+		n++
+		if v >= least {
+			high++
+		}
+	}
+	return ratio(high, n)
+}
+
 // connectionSeconds is the time of all connections, whether at work or not.
 func (t trial) connectionSeconds() float64 {
 	n := float64(t.Trial.Workload.Threads)
