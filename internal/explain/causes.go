@@ -42,7 +42,7 @@ type blame map[Cause]float64
 // causes assigns every symptom but the unexplained to causes; the sum stays the same.
 func (t trial) causes() blame {
 	a := t.did
-	c := blame{ServerCPU: a[ServerRan], Throttling: a[QuotaWait], ClientCPU: a[ClientRan], RowLocks: a[RowLock], Latches: a[Inside]}
+	c := blame{ServerCPU: a[ServerRan], Throttling: a[QuotaWait], ClientCPU: a[ClientRan], RowLocks: a[RowLock]}
 	t.blameQueues(c, a)
 	t.blameIO(c, a)
 	c[t.way()] += a[Between]
@@ -120,11 +120,19 @@ func (t trial) blameIO(c blame, a amounts) {
 	take(a[Reading], d.shared, ReadIO)
 	take(a[Committing], d.writes, Commit)
 	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
+	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a page is written.
+	take(a[Inside], d.writes && !t.busy(), Latches)
 	// Waiting for room is the redo log's fault, unless the pages behind it cannot be written any faster.
 	take(a[RedoRoom], d.writes && d.known, Redo)
 	for cause, share := range d.users {
 		c[cause] += pool * share
 	}
+}
+
+// busy tells whether the server used half of the CPUs or more.
+func (t trial) busy() bool {
+	cores, ok := t.mean("server.cpu_cores")
+	return ok && cores >= 0.5*t.Host.CPU.Usable
 }
 
 // writingCause is why pages are written: the redo log has to be emptied, and a larger one would save most of it, or they

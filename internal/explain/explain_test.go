@@ -341,3 +341,27 @@ func TestWay(t *testing.T) {
 		t.Error(w)
 	}
 }
+
+// TestLatchesHeldByTheDisk: who sleeps on a latch while the device is at its limit and the CPUs are free waits for the pages that
+// are written; with the CPUs busy, or the device free, the latch is the cause. As seen on MariaDB without any dirty page allowed.
+func TestLatchesHeldByTheDisk(t *testing.T) {
+	latched := func(cores, writes float64) Explanation {
+		in := base(mycnf.MariaDB)
+		in.Arm.Caps.IOPS = 500
+		in.did(6000, 6, 12, 6, 2, 1)
+		in.samples(map[string]float64{"server.cpu_cores": cores, "disk.write_iops": writes, "disk.read_iops": 0})
+		in.counters(map[string]float64{"innodb_pages_written": 25000, "innodb_data_fsyncs": 2000})
+		in.found(2400, "Execute", "UPDATE", "Updating", "futex", "")
+		in.found(1300, "Execute", "COMMIT", "Commit", "futex", "")
+		in.found(100, "Execute", "UPDATE", "Updating", "running", "")
+		return Explain(in)
+	}
+	if first := latched(0.3, 490).Findings[0].Cause; first != Flushing {
+		t.Errorf("the device at its limit: %s first, want %s", first, Flushing)
+	}
+	for _, e := range []Explanation{latched(1.7, 490), latched(0.3, 200)} {
+		if first := e.Findings[0].Cause; first != Latches {
+			t.Errorf("busy CPUs, or a free device: %s first, want %s", first, Latches)
+		}
+	}
+}
