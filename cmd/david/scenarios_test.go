@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"david/internal/mycnf"
+	"david/internal/result"
 	"david/internal/testserver"
 )
 
@@ -52,7 +53,7 @@ func scenarios() []scenario {
 		{name: "commit latency", cause: "commit/fsync", made: "updates, 1 thread, a cap of 300 IOPS, redo log and pool large",
 			args: load("oltp_update_index", 1, append(pool("1G"), "--iops", "300")...), byOwn: redo("1G")},
 		{name: "redo log too small", cause: "redo capacity", made: "writes only, 50 MB of data in memory, a redo log of 8 MiB, a cap of 2,000 IOPS, 16 threads",
-			args: []string{"--workload", "oltp_write_only", "--threads", "16", "--tables", "4", "--table-size", "50000", "--set", "innodb_buffer_pool_size=1G", "--iops", "2000"},
+			args:  []string{"--workload", "oltp_write_only", "--threads", "16", "--tables", "4", "--table-size", "50000", "--set", "innodb_buffer_pool_size=1G", "--iops", "2000"},
 			byOwn: redo("8M")},
 		{name: "hot row", cause: "row locks", made: "updates of a table's only row, 16 threads",
 			args: []string{"--workload", "oltp_update_index", "--threads", "16", "--tables", "1", "--table-size", "1"}},
@@ -102,6 +103,73 @@ func TestResultsScenarios(t *testing.T) {
 	}
 }
 
+// TestResultsConfirm makes each cause once more, in short trials, and has david explain confirm it, and refute a cause that was
+// not made. DAVID_SCENARIO and DAVID_FLAVOUR (mysql) choose.
+func TestResultsConfirm(t *testing.T) {
+	dir, flavour := testHome(t), mycnf.MySQL
+	if f := os.Getenv("DAVID_FLAVOUR"); f != "" {
+		flavour = mycnf.Flavour(f)
+	}
+	for _, s := range scenarios() {
+		if !chosen("DAVID_SCENARIO", s.name) {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			args, more := s.command(t, flavour, "8s", "3s")
+			benchAndExplain(t, dir, args)
+			judged(t, dir, "confirmed", append(more, "--confirm="+s.cause)...)
+			if s.proxy == 0 {
+				judged(t, dir, "refuted", "--confirm="+s.wrong())
+			}
+		})
+	}
+}
+
+// wrong is a cause that the scenario does not have, and whose experiment costs nothing else.
+func (s scenario) wrong() string {
+	if s.cause == "redo capacity" || s.cause == "page flushing" {
+		return "read I/O"
+	}
+	return "redo capacity"
+}
+
+// judged runs a confirming experiment on the latest bench and holds its judgement against what is wanted.
+func judged(t *testing.T, dir, want string, args ...string) {
+	t.Helper()
+	bench := newest(t, dir, "bench")
+	out, errOut, code := david(t, dir, append([]string{"explain", bench, "--json", "--blocks", "3"}, args...)...)
+	if code != exitDone {
+		t.Fatalf("%v: exit code %d\n%s%s", args, code, out, errOut)
+	}
+	var doc struct {
+		Confirmation struct{ Cause, Question, Judgement, Why string }
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	c := doc.Confirmation
+	t.Logf("%s: %s %s: %s", c.Cause, c.Question, c.Judgement, c.Why)
+	if c.Judgement != want {
+		t.Errorf("%s is %s, want %s", c.Cause, c.Judgement, want)
+	}
+}
+
+// newest is the ID of the newest experiment of a kind.
+func newest(t *testing.T, dir, kind string) string {
+	t.Helper()
+	list, err := result.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sum := range list {
+		if sum.Kind == kind {
+			return sum.ID
+		}
+	}
+	t.Fatalf("there is no %s", kind)
+	return ""
+}
+
 func chosen(variable, name string) bool {
 	want := os.Getenv(variable)
 	return want == "" || want == name
@@ -109,17 +177,7 @@ func chosen(variable, name string) bool {
 
 // produce runs a scenario and returns its row of the table.
 func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string {
-	args := append([]string{"bench", "--time", "20s", "--warmup", "5s"}, s.args...)
-	args = append(args, s.byOwn[flavour]...)
-	if s.proxy > 0 {
-		server := testserver.Start(t, flavour, "--innodb-buffer-pool-size=512M")
-		args = append(args, "--dsn", strings.Replace(dsn(t, server, "david"), server.TCP("david").Address, delayed(t, server.TCP("david").Address, s.proxy), 1), "--keep")
-	} else {
-		args = append(args, "--server", string(flavour))
-	}
-	if s.lua != "" {
-		busyClient(t, s.lua)
-	}
+	args, _ := s.command(t, flavour, "20s", "5s")
 	right, runs, last := 0, number("DAVID_RUNS", 3), ""
 	for range runs {
 		e := benchAndExplain(t, dir, args)
@@ -143,6 +201,23 @@ func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string
 		t.Errorf("%q was named first in %d of %d", s.cause, right, runs)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %d of %d | %s |", s.name, s.made, flavour, right, runs, last)
+}
+
+// command is the bench that makes the scenario, and the flags that tell where its server is, where it is not a sandbox. What
+// else it needs is started.
+func (s scenario) command(t *testing.T, flavour mycnf.Flavour, time, warmup string) (args, server []string) {
+	args = append([]string{"bench", "--time", time, "--warmup", warmup}, s.args...)
+	args = append(args, s.byOwn[flavour]...)
+	if s.lua != "" {
+		busyClient(t, s.lua)
+	}
+	if s.proxy == 0 {
+		return append(args, "--server", string(flavour)), nil
+	}
+	remote := testserver.Start(t, flavour, "--innodb-buffer-pool-size=512M")
+	address := remote.TCP("david").Address
+	server = []string{"--dsn", strings.Replace(dsn(t, remote, "david"), address, delayed(t, address, s.proxy), 1)}
+	return append(append(args, server...), "--keep"), server
 }
 
 // benchAndExplain benches and explains what was measured. A failed gate is no obstacle: that of the client's CPU is meant to fail.
