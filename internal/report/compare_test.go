@@ -104,6 +104,31 @@ func TestCompareJSON(t *testing.T) {
 	}
 }
 
+// Under several workloads every arm stands once for each, with that one's figures.
+func TestMatrixJSON(t *testing.T) {
+	d := twoWorkloads()
+	var doc struct {
+		Arms []struct {
+			Name, Workload string
+			Threads        int
+			TPS            float64
+		}
+	}
+	if err := json.Unmarshal(render(t, JSON, d), &doc); err != nil {
+		t.Fatal(err)
+	}
+	list, n := comparisons(d), len(d.Arms)
+	if len(list) != 2 || len(doc.Arms) != 2*n {
+		t.Fatalf("%d comparisons, %d arms of %d", len(list), len(doc.Arms), n)
+	}
+	for i, a := range doc.Arms {
+		c := list[i/n]
+		if a.Name != d.Arms[i%n].Name || a.Workload != c.Workload.Name || a.Threads != c.Workload.Threads || a.TPS != c.Arms[i%n].TPS {
+			t.Errorf("cell %d: %+v", i, a)
+		}
+	}
+}
+
 // One pair has no interval: null in JSON, a dash in a table, never 0 to 0.
 func TestNoIntervalIsNotZero(t *testing.T) {
 	d := compareFixture()

@@ -177,6 +177,9 @@ func hash(s string) string {
 
 func subject(d Data) string {
 	parts := []string{serverName(d.Experiment.Server) + " (" + target(d.Experiment) + ")"}
+	if d.Experiment.Title != "" {
+		parts = slices.Insert(parts, 0, d.Experiment.Title)
+	}
 	return strings.Join(append(parts, describe(d.Experiment.Workloads)...), "; ")
 }
 

@@ -297,3 +297,18 @@ func TestReportOfAStoreIsThatOfItsValues(t *testing.T) {
 		t.Error("the store changed the report")
 	}
 }
+
+// The title of a spec stands before everything else, and one is not made up.
+func TestTitleComesFirst(t *testing.T) {
+	d := compareFixture()
+	for _, render := range []func(io.Writer, Data) error{Text, Markdown} {
+		var b bytes.Buffer
+		d.Experiment.Title = "sizes of the pool"
+		if err := render(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimPrefix(b.String(), "# "); !strings.HasPrefix(got, "sizes of the pool\n") || !strings.Contains(got[:80], Headline(d)[:20]) {
+			t.Errorf("%.200s", got)
+		}
+	}
+}

@@ -17,6 +17,9 @@ func Text(w io.Writer, d Data) error {
 	if compared(d) || searched(d) {
 		say = paragraph
 	}
+	if d.Experiment.Title != "" {
+		say(&b, d.Experiment.Title)
+	}
 	say(&b, Headline(d))
 	for _, l := range lightLines(d) {
 		paragraph(&b, l)
@@ -143,6 +146,10 @@ func live(a result.Arm, s mycnf.Setting) string {
 func Markdown(w io.Writer, d Data) error {
 	var b bytes.Buffer
 	e := d.Experiment
+	if e.Title != "" {
+		fmt.Fprintf(&b, "# %s\n\n", escape(e.Title))
+		b.WriteString("#") // the headline below it
+	}
 	fmt.Fprintf(&b, "# %s\n\n%s, %s, %s.\n\n", escape(Headline(d)), escape(e.ID), escape(serverName(e.Server)), escape(target(e)))
 	if list := lightLines(d); len(list) > 0 {
 		items(&b, list)
