@@ -115,6 +115,9 @@ func load(store *result.Store) (d report.Data, err error) {
 	if d.Trials, err = store.WithPoints(trials); err != nil {
 		return d, err
 	}
+	if d.Replaced, err = store.Replaced(); err != nil {
+		return d, err
+	}
 	if f, ended, err := store.Finished(); err != nil {
 		return d, err
 	} else if ended {
