@@ -65,7 +65,16 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 	return tune.Merge(nil, kept), nil
 }
 
+// readCnf reads an option file with what it includes.
 func readCnf(path string) (mycnf.File, error) {
+	if err := regular(path); err != nil {
+		return mycnf.File{}, codedError{exitUsage, err}
+	}
+	return readOptions(path)
+}
+
+// readOptions is readCnf of anything that can be read, a shell's <(command) too.
+func readOptions(path string) (mycnf.File, error) {
 	file, err := parseFile(path)
 	if err == nil {
 		file, err = file.Expand(included)
@@ -74,6 +83,15 @@ func readCnf(path string) (mycnf.File, error) {
 		return file, codedError{exitUsage, err}
 	}
 	return file, nil
+}
+
+// regular refuses what is there and is no regular file: a named pipe would be waited for without end. What is not there is
+// left to those who open it.
+func regular(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("cannot read the option file: %s is no regular file", path)
+	}
+	return nil
 }
 
 func parseFile(path string) (mycnf.File, error) {
@@ -103,6 +121,9 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 	}
 	var files []mycnf.File
 	for _, path := range paths {
+		if err := regular(path); err != nil {
+			return nil, err
+		}
 		f, err := parseFile(path)
 		if err != nil {
 			return nil, err
@@ -140,7 +161,7 @@ func (a *app) clientOptions(path string) (options map[string]string, ok bool, er
 	if _, err := os.Stat(path); err != nil && !named {
 		return nil, false, nil
 	}
-	file, err := readCnf(path)
+	file, err := readOptions(path)
 	if err != nil {
 		return nil, false, err
 	}
