@@ -80,6 +80,8 @@ func state(s result.Summary) string {
 		return "unreadable: " + s.Err
 	case !s.Finished:
 		return "interrupted, or running"
+	case s.Failed:
+		return "failed before its first trial"
 	case s.Best != "":
 		return "finished, best: " + s.Best
 	}

@@ -42,6 +42,9 @@ func (h headline) String() string { return h.Big + h.Rest }
 
 func headlineOf(d Data) headline {
 	d = honest(d)
+	if d.Finish != nil && d.Finish.Failed != "" {
+		return headline{"Failed", " before its first trial: " + d.Finish.Failed, "invalid"}
+	}
 	h := bareHeadline(d)
 	if d.Finish == nil {
 		h.Rest += " (interrupted: only what was measured until then)"
