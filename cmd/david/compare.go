@@ -283,7 +283,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	best, err := measure(ctx, l.engine, arms, q.loads)
 	if err != nil {
 		l.where(a)
-		return nil, q.blame(err)
+		return nil, failed(ctx, l.store, q.blame(err))
 	}
 	return l.store, l.finish(best, golden)
 }

@@ -73,7 +73,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	began := time.Now()
 	best, err := measure(ctx, engine, []result.Arm{{Name: "remote", Title: "the server as it is"}}, loads)
 	if err != nil {
-		return err
+		return failed(ctx, store, err)
 	}
 	if err := finish(store, began, 0, best); err != nil {
 		return err

@@ -80,6 +80,8 @@ func state(s result.Summary) string {
 		return "unreadable: " + s.Err
 	case !s.Finished:
 		return "interrupted, or running"
+	case s.Failed:
+		return "failed before its first trial"
 	case s.Best != "":
 		return "finished, best: " + s.Best
 	}
@@ -113,6 +115,9 @@ func load(store *result.Store) (d report.Data, err error) {
 		return d, err
 	}
 	if d.Trials, err = store.WithPoints(trials); err != nil {
+		return d, err
+	}
+	if d.Replaced, err = store.Replaced(); err != nil {
 		return d, err
 	}
 	if f, ended, err := store.Finished(); err != nil {

@@ -146,6 +146,22 @@ func (l *lab) close(err error) error {
 	return err
 }
 
+// failed puts on record that an experiment met an error before its first trial: there is nothing to go on with, and it was not
+// interrupted. The folder stays for its logs. It returns the error.
+func failed(ctx context.Context, store *result.Store, cause error) error {
+	if store == nil || ctx.Err() != nil {
+		return cause
+	}
+	trials, err := store.Trials()
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if len(trials) > 0 {
+		return cause
+	}
+	return errors.Join(cause, store.Finish(result.Finish{Ended: time.Now(), Failed: cause.Error()}))
+}
+
 // say where the store is, also after an error: the finished trials are there.
 func (l *lab) where(a *app) {
 	if l.store == nil {

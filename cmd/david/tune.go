@@ -117,7 +117,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	best, err := l.engine.Tune(ctx, control, ladder, load)
 	if err != nil {
 		l.where(a)
-		return err
+		return failed(ctx, l.store, err)
 	}
 	if !f.noLight {
 		if err := l.lightSpeed(ctx, best, load, p); err != nil {

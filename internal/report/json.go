@@ -21,7 +21,9 @@ type document struct {
 	Trials     []result.Trial    `json:"trials"`
 	Ladder     []stats.Row       `json:"ladder"` // of a tune; empty for others
 	Finish     *result.Finish    `json:"finish"` // null: running or interrupted
-	Gates      []gateRow         `json:"gates"`
+	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
+	Replaced int       `json:"trials_set_aside,omitempty"`
+	Gates    []gateRow `json:"gates"`
 	// Comparisons hold a comparison's verdicts, one for each workload. They stand in Arms as well, and the first one's noise
 	// floor, as a share (0.021 is 2.1 %), and its number of blocks here.
 	Comparisons []stats.Comparison `json:"comparisons"`
@@ -62,7 +64,7 @@ func JSON(w io.Writer, d Data) error {
 // encode makes the document. encoding/json escapes <, > and &, so that it can stand in HTML as it is.
 func encode(d Data) ([]byte, error) {
 	doc := document{
-		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
+		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
 		LightSpeed: stats.LightSpeeds(d.Arms, d.Trials),
 	}

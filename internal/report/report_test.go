@@ -312,3 +312,18 @@ func TestTitleComesFirst(t *testing.T) {
 		}
 	}
 }
+
+// Trials that an interruption made worthless are named in every form.
+func TestSetAsideIsSaid(t *testing.T) {
+	d := compareFixture()
+	d.Replaced = 3
+	for _, render := range []func(io.Writer, Data) error{Text, Markdown, HTML} {
+		var b bytes.Buffer
+		if err := render(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "3 trials of blocks that were cut short were set aside, their blocks run again") {
+			t.Errorf("%.3000s", got)
+		}
+	}
+}

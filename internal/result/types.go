@@ -98,6 +98,8 @@ type Finish struct {
 	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
 	Best           string  `json:"best"`            // tune: the arm the ladder ended on; "control" when nothing was gained
+	// Failed is why the experiment ended before its first trial; "" where it has any.
+	Failed string `json:"failed,omitempty"`
 }
 
 // Server says which server was measured.

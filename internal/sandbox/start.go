@@ -218,7 +218,7 @@ func (w *Workspace) readable(s *Server, file string) (string, error) {
 }
 
 func option(s mycnf.Setting) string {
-	if s.Value == "" {
+	if s.Value == "" && mycnf.Bare(s.Name) { // --sql_mode alone would take the next argument for its value
 		return "--" + s.Name
 	}
 	return "--" + s.Name + "=" + s.Value
