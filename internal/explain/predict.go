@@ -62,7 +62,7 @@ type Bound struct {
 //	busy    l/(l+exp(-l)), l = (n-1) u/(1-u), u = X P/n  bulk service of whoever waits, at random arrivals
 //
 // docs/explain-commit.md derives them, and says how far off measured servers were: with one thread 14 % in the median, with
-// more they reach a third to two thirds of it.
+// more they reach a quarter to two thirds of it.
 func PredictCommit(in CommitInput) (p CommitPrediction, err error) {
 	m, err := newCommitModel(in)
 	if err != nil {
