@@ -47,7 +47,7 @@ func TestResultsPredict(t *testing.T) {
 	for name, list := range map[string][]float64{"own costs": own, "costs of one thread": alone} {
 		slices.Sort(list)
 		t.Logf("%s: %d cells, median error %.0f %%, 90 %% of them within %.0f %%, worst %.0f %%", name, len(list),
-			100*list[len(list)/2], 100*list[len(list)*9/10], 100*list[len(list)-1])
+			50*(list[(len(list)-1)/2]+list[len(list)/2]), 100*list[len(list)*9/10], 100*list[len(list)-1])
 	}
 	if want := 12 * loads; len(own) != want {
 		t.Errorf("%d cells, %d are wanted", len(own), want)

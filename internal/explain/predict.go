@@ -61,7 +61,8 @@ type Bound struct {
 //	wait    busy (P/(1-exp(-P/z)) - z)                 rest of the group under way, as seen z after the last commit
 //	busy    l/(l+exp(-l)), l = (n-1) u/(1-u), u = X P/n  bulk service of whoever waits, at random arrivals
 //
-// docs/explain-commit.md derives them.
+// docs/explain-commit.md derives them, and says how far off measured servers were: with one thread 14 % in the median, with
+// more they reach a quarter to two thirds of it.
 func PredictCommit(in CommitInput) (p CommitPrediction, err error) {
 	m, err := newCommitModel(in)
 	if err != nil {
