@@ -42,7 +42,7 @@ type blame map[Cause]float64
 // causes assigns every symptom but the unexplained to causes; the sum stays the same.
 func (t trial) causes() blame {
 	a := t.did
-	c := blame{ServerCPU: a[ServerRan], Throttling: a[QuotaWait], ClientCPU: a[ClientRan], RowLocks: a[RowLock], Latches: a[Inside]}
+	c := blame{ServerCPU: a[ServerRan], Throttling: a[QuotaWait], ClientCPU: a[ClientRan], RowLocks: a[RowLock]}
 	t.blameQueues(c, a)
 	t.blameIO(c, a)
 	c[t.way()] += a[Between]
@@ -120,6 +120,13 @@ func (t trial) blameIO(c blame, a amounts) {
 	take(a[Reading], d.shared, ReadIO)
 	take(a[Committing], d.writes, Commit)
 	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
+	// A page is latched while it is read or written: whoever sleeps in a statement waits for that, where the device is slow to.
+	take(a[Changing], d.writes && d.known, Latches)
+	if d.reads {
+		c[ReadIO] += a[Looking]
+	} else {
+		c[Latches] += a[Looking]
+	}
 	// Waiting for room is the redo log's fault, unless the pages behind it cannot be written any faster.
 	take(a[RedoRoom], d.writes && d.known, Redo)
 	for cause, share := range d.users {
@@ -180,7 +187,7 @@ func (t trial) atLimit(d *device) bool {
 		d.reads, d.writes, d.shared = true, true, true
 		d.seen = append(d.seen, say("the device is busy %.0f %% of the time, with %.1f operations under way", busy, queue))
 	}
-	return d.writes // reads that are at their limit are waited for by readers alone
+	return d.writes // where only reads are at their limit, readers alone wait for them
 }
 
 // limits are those of the caps, else the probed ones.
