@@ -120,8 +120,14 @@ func (t trial) blameIO(c blame, a amounts) {
 	take(a[Reading], d.shared, ReadIO)
 	take(a[Committing], d.writes, Commit)
 	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
-	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a page is written.
-	take(a[Inside], d.writes && !t.busy(), Latches)
+	// A page is latched while it is read or written: whoever sleeps in a statement waits for that, where the device is slow to.
+	// Who holds a latch and computes holds it for microseconds, unless the CPUs are busy.
+	take(a[Changing], d.writes && d.known && !t.busy(), Latches)
+	if d.reads {
+		c[ReadIO] += a[Looking]
+	} else {
+		c[Latches] += a[Looking]
+	}
 	// Waiting for room is the redo log's fault, unless the pages behind it cannot be written any faster.
 	take(a[RedoRoom], d.writes && d.known, Redo)
 	for cause, share := range d.users {
@@ -173,23 +179,27 @@ func (t trial) atLimit(d *device) bool {
 		return false
 	}
 	limits := t.limits()
-	check := func(at *bool, name string, limit float64, unit string) {
+	check := func(at *bool, limit float64, unit string, names ...string) {
 		d.known = d.known || limit > 0
-		if limit > 0 && (t.means[name] >= deviceFull*limit || t.often(name, deviceFull*limit) >= 0.5) {
+		if limit > 0 && (t.sum(names) >= deviceFull*limit || t.often(deviceFull*limit, names) >= 0.5) {
 			*at = true
-			d.seen = append(d.seen, say("the device is at its limit: %.0f of %.0f %s", t.means[name], limit, unit))
+			d.seen = append(d.seen, say("the device is at its limit: %.0f of %.0f %s", t.sum(names), limit, unit))
 		}
 	}
-	check(&d.reads, "disk.read_iops", limits.ReadIOPS, "reads/s")
-	check(&d.writes, "disk.write_iops", limits.WriteIOPS, "writes/s")
-	check(&d.reads, "disk.read_kb_per_s", limits.Bandwidth/1024, "KiB/s read")
-	check(&d.writes, "disk.write_kb_per_s", limits.Bandwidth/1024, "KiB/s written")
+	check(&d.reads, limits.ReadIOPS, "reads/s", "disk.read_iops", "disk.reads_merged_per_s")
+	check(&d.writes, limits.WriteIOPS, "writes/s", writeOperations()...)
+	check(&d.reads, limits.Bandwidth/1024, "KiB/s read", "disk.read_kb_per_s")
+	check(&d.writes, limits.Bandwidth/1024, "KiB/s written", "disk.write_kb_per_s")
 	if busy, queue := t.means["disk.busy_pct"], t.means["disk.queue"]; !d.known && busy >= busyFull && queue >= queueFull {
 		d.reads, d.writes, d.shared = true, true, true
 		d.seen = append(d.seen, say("the device is busy %.0f %% of the time, with %.1f operations under way", busy, queue))
 	}
-	return d.writes // reads that are at their limit are waited for by readers alone
+	return d.writes // where only reads are at their limit, readers alone wait for them
 }
+
+// writeOperations are the samples that add up to the writes a limit counts: a cap of a cgroup counts each before neighbours are
+// merged (blk-throttle works on bios). Flushes of the device's cache are among the kernel's writes.
+func writeOperations() []string { return []string{"disk.write_iops", "disk.writes_merged_per_s"} }
 
 // limits are those of the caps, else the probed ones.
 func (t trial) limits() Limits {
@@ -212,7 +222,7 @@ func (t trial) deviceUsers(d device) blame {
 	pages, copies := t.rate("innodb_pages_written"), t.rate("innodb_dblwr_pages_written")
 	batches := t.rate("innodb_dblwr_writes")
 	use := blame{t.writingCause(): pages, Doublewr: max(batches, copies*t.pageSize()/bioBytes),
-		Commit: max(t.means["disk.write_iops"]-pages-batches, t.syncs())}
+		Commit: max(t.sum(writeOperations())-pages-batches, t.syncs())}
 	if !t.opsBind() {
 		kib := t.pageSize() / 1024
 		use[t.writingCause()], use[Doublewr] = pages*kib, copies*kib
@@ -237,7 +247,7 @@ func (t trial) deviceUsers(d device) blame {
 // opsBind tells whether the writes' operations, and not their bytes, are nearer to their limit.
 func (t trial) opsBind() bool {
 	l := t.limits()
-	return ratio(t.means["disk.write_iops"], l.WriteIOPS) >= ratio(t.means["disk.write_kb_per_s"]*1024, l.Bandwidth)
+	return ratio(t.sum(writeOperations()), l.WriteIOPS) >= ratio(t.means["disk.write_kb_per_s"]*1024, l.Bandwidth)
 }
 
 // syncs is how many syncs a second logs cost at least: InnoDB's, where they are counted apart, and one of the binary log for

@@ -69,11 +69,17 @@ func (t trial) evidence(c Cause) []string {
 func (t trial) sayFrom(c Cause) (n notes) {
 	of := map[Cause][]Symptom{
 		ServerCPU: {ServerRan, ServerQueued}, ClientCPU: {ClientRan, ClientQueued}, Commit: {Committing}, Redo: {RedoRoom},
-		ReadIO: {Reading}, Flushing: {Writing, FreePage}, RowLocks: {RowLock}, Latches: {Inside}, Scheduling: {Between},
+		ReadIO: {Reading, Looking}, Flushing: {Writing, FreePage}, RowLocks: {RowLock}, Latches: {Changing, Looking}, Scheduling: {Between},
 		Network: {Between}, Throttling: {QuotaWait, ServerQueued}, Neighbour: {ServerQueued, ClientQueued},
 	}[c]
 	if _, ok := t.disk.users[c]; ok {
-		of = []Symptom{Reading, Committing, Writing, FreePage, RedoRoom}
+		of = []Symptom{Committing, Writing, FreePage, RedoRoom, Changing}
+		if t.disk.shared {
+			of = append(of, Reading)
+		}
+	}
+	if !t.disk.reads {
+		of = slices.DeleteFunc(of, func(s Symptom) bool { return c == ReadIO && s == Looking })
 	}
 	for _, s := range of {
 		if share := t.did[s]; share >= least {

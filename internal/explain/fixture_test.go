@@ -68,7 +68,7 @@ func scenarios() []scenario {
 		{"server-cpu", ServerCPU, serverCPU()}, {"client-cpu", ClientCPU, clientCPU()}, {"read-io", ReadIO, readIO()},
 		{"page-flushing", Flushing, pageFlushing()}, {"commit", Commit, commitLatency()}, {"redo", Redo, redoTooSmall()},
 		{"hot-row", RowLocks, hotRow()}, {"network", Network, network()}, {"throttled", Throttling, throttled()},
-		{"neighbour", Neighbour, neighbour()}, {"remote", Commit, remote()},
+		{"latched-pages", Flushing, latchedPages()}, {"neighbour", Neighbour, neighbour()}, {"remote", Commit, remote()},
 	}
 }
 
@@ -134,6 +134,27 @@ func pageFlushing() Input {
 	in.found(850, "Execute", "UPDATE", "Updating", "futex", "")
 	in.found(30, "Execute", "UPDATE", "Updating", "running", "")
 	in.found(60, "Sleep", "", "", "poll", "socket")
+	return in
+}
+
+// latchedPages: as seen on MySQL 9.7 with 500 writes a second, whose redo log was not full: who changes rows sleeps for pages
+// that are being written.
+func latchedPages() Input {
+	in := base(mycnf.MySQL)
+	in.Arm.Caps.IOPS = 500
+	in.Arm.Effective["innodb_buffer_pool_size"], in.Arm.Effective["innodb_redo_log_capacity"] = "536870912", "16777216"
+	in.Trial.Workload.Threads, in.Trial.Workload.Tables, in.Trial.Workload.TableSize, in.Trial.Seconds = 8, 2, 200000, 10
+	in.Trial.Profile = &result.Profile{Looks: 47, Connections: 8}
+	in.did(769, 1, 0.36, 0.72, 0.08, 0.19)
+	in.counters(map[string]float64{"innodb_pages_written": 3412, "innodb_dblwr_pages_written": 3316, "innodb_dblwr_writes": 29, "innodb_os_log_fsyncs": 403})
+	in.samples(map[string]float64{"server.cpu_cores": 0.1, "client.cpu_cores": 0.01, "host.cpu.idle_pct": 40, "disk.read_iops": 0, "disk.write_iops": 475,
+		"disk.write_kb_per_s": 11650, "disk.busy_pct": 10, "disk.queue": 0.9, "innodb.dirty_pages": 759, "innodb.checkpoint_age_bytes": 8038500})
+	in.found(166, "Execute", "UPDATE", "waiting for handler commit", "futex", "")
+	in.found(140, "Execute", "UPDATE", "updating", "futex", "")
+	in.found(22, "Execute", "UPDATE", "waiting for handler commit", "fdatasync", "redo")
+	in.found(21, "Execute", "UPDATE", "waiting for handler commit", "fdatasync", "binlog")
+	in.found(14, "Execute", "UPDATE", "waiting for handler commit", "running", "")
+	in.found(1, "Sleep", "", "", "ppoll", "socket")
 	return in
 }
 

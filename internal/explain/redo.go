@@ -67,7 +67,7 @@ func (t trial) nearlyFull() float64 {
 	if limit <= 0 {
 		return 0
 	}
-	return t.often("innodb.checkpoint_age_bytes", fullSecond*limit)
+	return t.often(fullSecond*limit, []string{"innodb.checkpoint_age_bytes"})
 }
 
 // full tells whether writers had to wait for room in the redo log.

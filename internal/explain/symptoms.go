@@ -26,14 +26,15 @@ const (
 	FreePage     Symptom = "waits for a free page"
 	RowLock      Symptom = "waits for a row lock"
 	RedoRoom     Symptom = "waits for room in the redo log"
-	Inside       Symptom = "waits inside the server"
+	Changing     Symptom = "waits inside the server to change"
+	Looking      Symptom = "waits inside the server to read"
 	Unexplained  Symptom = "unexplained"
 )
 
 // symptoms lists them in the order of a transaction's way.
 func symptoms() []Symptom {
 	return []Symptom{ServerRan, ServerQueued, QuotaWait, ClientRan, ClientQueued, Between, Reading, Committing, Writing, FreePage,
-		RowLock, RedoRoom, Inside, Unexplained}
+		RowLock, RedoRoom, Changing, Looking, Unexplained}
 }
 
 // amounts are shares of the connections' time, by symptom.
@@ -291,7 +292,7 @@ func (t trial) divideSleep(a amounts, scale float64, k kinds) {
 		a[FreePage] = napping + other
 		napping, other = 0, 0
 	}
-	a[Inside] = writers + readers + napping + other
+	a[Changing], a[Looking] = writers+napping, readers+other
 }
 
 // settle makes the amounts add up to 1: what is left over is unexplained.

@@ -49,16 +49,27 @@ func means(samples []result.Sample) map[string]float64 {
 	return sums
 }
 
-// often is the share of the measured run's samples with a value of at least least, of those that have it.
-func (t trial) often(name string, least float64) float64 {
+// sum adds up the means of values; one that is missing counts as 0.
+func (t trial) sum(names []string) (sum float64) {
+	for _, name := range names {
+		sum += t.means[name]
+	}
+	return sum
+}
+
+// often is the share of the measured run's samples in which the values add up to at least least, of those that have the first.
+func (t trial) often(least float64, names []string) float64 {
 	n, high := 0.0, 0.0
 	for _, s := range t.Trial.Samples {
-		v, ok := s.Values[name]
-		if s.At <= 0 || !ok {
+		if _, ok := s.Values[names[0]]; s.At <= 0 || !ok {
 			continue
 		}
 		n++
-		if v >= least {
+		sum := 0.0
+		for _, name := range names {
+			sum += s.Values[name]
+		}
+		if sum >= least {
 			high++
 		}
 	}

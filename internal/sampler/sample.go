@@ -95,6 +95,8 @@ func diskValues(values map[string]float64, before, after reading, seconds float6
 	growth := func(then, now uint64) float64 { return float64(now - then) }
 	reads, writes := growth(b.ReadIOs, a.ReadIOs), growth(b.WriteIOs, a.WriteIOs)
 	values["disk.read_iops"], values["disk.write_iops"] = reads/seconds, writes/seconds
+	values["disk.reads_merged_per_s"] = growth(b.ReadMerges, a.ReadMerges) / seconds
+	values["disk.writes_merged_per_s"] = growth(b.WriteMerges, a.WriteMerges) / seconds
 	values["disk.read_kb_per_s"] = growth(b.ReadSectors, a.ReadSectors) * sectorKiB / seconds
 	values["disk.write_kb_per_s"] = growth(b.WriteSectors, a.WriteSectors) * sectorKiB / seconds
 	values["disk.queue"] = growth(b.WeightedIOTicks, a.WeightedIOTicks) / 1000 / seconds
@@ -127,7 +129,7 @@ func names() []string {
 		"innodb.checkpoint_age_bytes", "innodb.dirty_pages", "innodb.history_list",
 		"host.runnable", "host.switches_per_s", "host.swap_in_pages_per_s", "host.swap_out_pages_per_s",
 		"pressure.cpu_some_pct", "pressure.io_some_pct", "pressure.io_full_pct", "pressure.memory_some_pct", "pressure.memory_full_pct",
-		"disk.read_iops", "disk.write_iops", "disk.read_kb_per_s", "disk.write_kb_per_s", "disk.read_await_ms", "disk.write_await_ms",
+		"disk.read_iops", "disk.write_iops", "disk.reads_merged_per_s", "disk.writes_merged_per_s", "disk.read_kb_per_s", "disk.write_kb_per_s", "disk.read_await_ms", "disk.write_await_ms",
 		"disk.queue", "disk.busy_pct", "disk.flushes_per_s",
 		"server.cpu_cores", "server.rss_mib", "client.cpu_cores", "client.rss_mib",
 	}
