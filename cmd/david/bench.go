@@ -24,7 +24,7 @@ type benchFlags struct {
 	sets                           []string
 	repeat                         int
 	json, force, keep, tcp, fresh  bool
-	steady                         bool
+	steady, lightSpeed             bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -65,6 +65,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
+	fs.BoolVar(&f.lightSpeed, "light-speed", false, "sandbox: measure beside it, block by block, the same configuration with durability off and everything in memory: an unsafe ceiling, to say how near to it the server comes")
 	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
 	fs.BoolVar(&f.fresh, "fresh", false, "sandbox: begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -83,6 +84,12 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	}
 	if f.slo != "" && (f.rate != 0 || f.repeat != 1 || strings.Contains(f.threads, ",")) {
 		return usage("--slo looks for the rate itself, with one number of threads: leave out --rate, --repeat and lists of --threads")
+	}
+	if f.lightSpeed && (f.slo != "" || f.rate != 0) {
+		return usage("--light-speed compares the most the server does with the most it could do: leave out --rate and --slo")
+	}
+	if remote && f.lightSpeed {
+		return usage("--light-speed is for sandboxes: david turns off the durability of no server that is not its own")
 	}
 	if remote && (f.cnf != "" || len(f.sets) > 0 || changed("server")) {
 		return usage("a remote server is measured as it is: --server, --cnf and --set are for sandboxes")
@@ -105,6 +112,9 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	if f.cnf != "" || len(f.sets) > 0 {
 		arm.name = "custom"
 	}
+	if f.lightSpeed {
+		arm.name = measured
+	}
 	caps, err := f.caps()
 	if err != nil {
 		return err
@@ -115,7 +125,7 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	}
 	return a.ask(ctx, question{
 		kind: "bench", server: f.server, arms: []armSpec{arm}, loads: loads, design: design,
-		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, caps: caps,
+		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, caps: caps, lightSpeed: f.lightSpeed,
 	}, f.json)
 }
 
@@ -126,6 +136,9 @@ const sloThreads = "32"
 // design is that of a bench: so many trials of each load, or a search for a rate.
 func (f benchFlags) design() (result.Design, error) {
 	d := result.Design{Blocks: f.repeat, Steady: f.steady}
+	if f.lightSpeed {
+		d.Control = measured
+	}
 	if f.slo == "" {
 		return d, nil
 	}
@@ -139,7 +152,7 @@ func parseSLO(text string) (goal result.SLO, err error) {
 	percentile, latency, _ := strings.Cut(strings.TrimPrefix(text, "p"), "=")
 	goal.Percentile, err = strconv.ParseFloat(percentile, 64)
 	d, err2 := time.ParseDuration(latency)
-	goal.Ms = d.Seconds() * 1000
+	goal.Ms = float64(d) / float64(time.Millisecond)
 	if err != nil || err2 != nil || !(goal.Percentile >= 1 && goal.Percentile < 100) || goal.Ms <= 0 || goal.Ms > 100_000 {
 		return goal, usage("--slo %s: give a percentile from 1 to below 100 and a latency up to 100s, as in p99=20ms or p95=1.5ms", text)
 	}
@@ -159,16 +172,29 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 	if err := render(a.out, data); err != nil {
 		return err
 	}
-	if data.Experiment.Design.Control != "" {
+	if data.Experiment.Design.Control != "" && data.Experiment.Kind != "bench" {
 		return inconclusive(stats.Compare(data.Experiment.Design, data.Arms, data.Trials))
 	}
 	if data.Experiment.Design.SLO != nil {
-		if data.Finish == nil || strings.HasPrefix(data.Finish.Best, experiment.NoRate) {
-			return codedError{exitInvalid, errors.New("no rate keeps the goal")}
-		}
-		return nil // a run that fails is how a search learns
+		return noRate(data.Finish) // a run that fails is how a search learns
+	}
+	if data.Experiment.Kind == "tune" { // the tune stands without its light speed
+		_, data.Trials = result.WithoutCeilings(data.Arms, data.Trials)
 	}
 	return invalid(data.Trials)
+}
+
+// noRate is an error where a search found no rate.
+func noRate(f *result.Finish) error {
+	switch {
+	case f == nil:
+		return codedError{exitInvalid, errors.New("no rate keeps the goal: the search did not end")}
+	case strings.HasPrefix(f.Best, experiment.Unjudged):
+		return codedError{exitInvalid, errors.New("no rate can be judged in trials so short: see the headline for the --time to give")}
+	case strings.HasPrefix(f.Best, experiment.NoRate):
+		return codedError{exitInvalid, errors.New("no rate keeps the goal")}
+	}
+	return nil
 }
 
 // invalid is an error where a trial's gate failed.

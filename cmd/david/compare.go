@@ -84,6 +84,9 @@ type armSpec struct {
 	// more, where not nil, gives further settings, which depend on the server's flavour and the memory it may use (bytes).
 	more func(flavour mycnf.Flavour, memory int64) ([]string, error)
 	caps result.Caps
+	// clientCPUs holds the load generator to so many CPUs; 0 does not.
+	clientCPUs float64
+	ceiling    bool // unsafe on purpose: for finding out only
 }
 
 // parseArm reads --arm.
@@ -130,7 +133,9 @@ type question struct {
 	fresh        bool
 	tcp          bool
 	noVolume     bool
+	lightSpeed   bool // the only arm is measured with its ceiling beside it
 	notes        []string
+	like         *result.PricedMachine // that the sandbox stands in for
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {
@@ -238,7 +243,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	if err != nil {
 		return nil, err
 	}
-	arms, err := a.arms(ctx, &l, q)
+	arms, err := a.arms(ctx, &l, &q)
 	if err != nil {
 		return nil, err
 	}
@@ -262,10 +267,15 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 		return nil, q.blame(err)
 	}
 	l.target.Data = data
+	if q.lightSpeed {
+		if arms, err = l.addCeiling(ctx, arms, q.loads, p); err != nil {
+			return nil, err
+		}
+	}
 	if q.design.Seed == 0 {
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
 	}
-	if err := l.record(a, q, arms, data, p); err != nil {
+	if err := l.record(ctx, a, q, arms, data, p); err != nil {
 		return nil, err
 	}
 	l.engine.Unlocked = true
@@ -273,7 +283,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	best, err := measure(ctx, l.engine, arms, q.loads)
 	if err != nil {
 		l.where(a)
-		return nil, q.blame(err)
+		return nil, failed(ctx, l.store, q.blame(err))
 	}
 	return l.store, l.finish(best, golden)
 }
@@ -292,31 +302,61 @@ func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads
 	return "", e.Run(ctx, arms, loads)
 }
 
-// arms resolves what was asked for against the binaries.
-func (a *app) arms(ctx context.Context, l *lab, q question) ([]result.Arm, error) {
+// arms resolves what was asked for against the binaries, and adds to the notes what that changes.
+func (a *app) arms(ctx context.Context, l *lab, q *question) ([]result.Arm, error) {
+	binaries, err := a.binaries(ctx, l, q)
+	if err != nil {
+		return nil, err
+	}
+	start := tune.Control
+	if mixed(binaries) {
+		start = tune.Beside
+		q.notes = append(q.notes, besideNote)
+	}
 	var arms []result.Arm
+	for i, want := range q.arms {
+		settings, err := a.armSettings(ctx, binaries[i], want)
+		if err != nil {
+			return nil, fmt.Errorf("arm %s: %w", want.name, err)
+		}
+		var own result.Server
+		if want.server != "" {
+			own = binaries[i].Record()
+		}
+		arms = append(arms, namedArm(want, start(binaries[i].Flavour), settings, own, q.caps))
+	}
+	return arms, nil
+}
+
+// besideNote says what tune.Beside adds.
+const besideNote = "the arms on MariaDB run with binlog_format=ROW and log_slave_updates=ON unless they set them: MySQL's defaults, without which no verdict could be given"
+
+// binaries finds the server of each arm, and keeps those that are not the experiment's.
+func (a *app) binaries(ctx context.Context, l *lab, q *question) ([]server.Binary, error) {
+	var list []server.Binary
 	l.others = map[string]server.Binary{}
 	for _, want := range q.arms {
 		binary := l.binary
-		var own result.Server
 		if want.server != "" {
 			b, err := server.Find(ctx, a.home, want.server)
 			if err != nil {
 				return nil, codedError{exitTarget, err}
 			}
-			binary, own = b, b.Record()
-			l.others[own.Path] = b
+			binary = b
+			l.others[b.Path] = b
 		}
 		if binary.Flavour != l.binary.Flavour && !q.crossFlavour {
 			return nil, usage("arm %s runs on %s, the experiment on %s: --cross-flavour compares them all the same", want.name, flavourName(binary.Flavour), flavourName(l.binary.Flavour))
 		}
-		settings, err := a.armSettings(ctx, binary, want)
-		if err != nil {
-			return nil, fmt.Errorf("arm %s: %w", want.name, err)
-		}
-		arms = append(arms, namedArm(want, binary.Flavour, settings, own, q.caps))
+		list = append(list, binary)
 	}
-	return arms, nil
+	return list, nil
+}
+
+// mixed tells whether some of the servers are MariaDB and some are not; Percona Server has MySQL's defaults.
+func mixed(binaries []server.Binary) bool {
+	maria := func(b server.Binary) bool { return b.Flavour == mycnf.MariaDB }
+	return slices.ContainsFunc(binaries, maria) && slices.ContainsFunc(binaries, func(b server.Binary) bool { return !maria(b) })
 }
 
 func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([]mycnf.Setting, error) {
@@ -335,9 +375,10 @@ func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([
 	return a.userSettings(ctx, b, want.cnf, sets)
 }
 
-func namedArm(want armSpec, flavour mycnf.Flavour, settings []mycnf.Setting, own result.Server, caps result.Caps) result.Arm {
-	arm := tune.Control(flavour)
+// namedArm is an arm that begins with those settings and adds its own.
+func namedArm(want armSpec, arm result.Arm, settings []mycnf.Setting, own result.Server, caps result.Caps) result.Arm {
 	arm.Name, arm.Server, arm.Caps = want.name, own, merged(caps, want.caps)
+	arm.ClientCPUs, arm.Ceiling = want.clientCPUs, want.ceiling
 	switch {
 	case want.title != "":
 		arm.Title = want.title

@@ -9,7 +9,7 @@ import (
 
 // TestDocExamples runs every "$ david ..." line of the console blocks in the docs; each must exit with 0.
 func TestDocExamples(t *testing.T) {
-	dir := testHome(t)
+	dir := sharedHome(t)
 	texts := map[string]string{"docs/commands.md": "", "README.md": ""}
 	for file := range texts {
 		text, err := os.ReadFile("../../" + file)

@@ -81,6 +81,9 @@ func (f *runFlags) add(fs *pflag.FlagSet) {
 // runSpec runs an experiment and prints it. dir is what the spec's files are relative to.
 func (a *app) runSpec(ctx context.Context, kind string, s spec.Spec, dir string, f runFlags) error {
 	if f.dryRun {
+		if err := a.foresee(ctx, s, f.noVolume); err != nil {
+			return err
+		}
 		return a.printPlan(s)
 	}
 	q := question{kind: kind, title: s.Title, server: s.Server, loads: s.Workloads(), design: s.Design(), crossFlavour: s.CrossFlavour,
@@ -117,6 +120,44 @@ func openCnfs(s spec.Spec, dir string) error {
 		}
 		if _, err := readCnf(path); err != nil {
 			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+	}
+	return nil
+}
+
+// foresee refuses what a run would: settings and caps beyond this machine. Settings of one flavour only are looked at where the
+// spec names the flavour, as no server is asked.
+func (a *app) foresee(ctx context.Context, s spec.Spec, noVolume bool) error {
+	memory, err := a.memory(ctx)
+	if err != nil {
+		return err
+	}
+	var arms []result.Arm
+	for _, arm := range s.Arms {
+		if err := foreseeArm(s, arm, memory); err != nil {
+			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+		arms = append(arms, result.Arm{Name: arm.Name, Caps: s.CapsOf(arm)})
+	}
+	return a.checkCaps(ctx, arms, noVolume)
+}
+
+func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
+	flavour := mycnf.Flavour(s.ServerOf(arm))
+	if flavour != mycnf.MySQL && flavour != mycnf.MariaDB {
+		flavour, arm.MySQL, arm.MariaDB = mycnf.MySQL, nil, nil
+	}
+	sets, err := s.Settings(arm, flavour, memory)
+	if err != nil {
+		return codedError{exitUsage, err}
+	}
+	for _, text := range sets {
+		setting, err := mycnf.ParseSetting(text)
+		if err != nil {
+			return codedError{exitUsage, err}
+		}
+		if err := possible(setting, memory); err != nil {
+			return err
 		}
 	}
 	return nil

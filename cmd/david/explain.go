@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,7 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	var asJSON bool
+	var f explainFlags
 	cmd := &cobra.Command{
 		Use:   "explain DIR[/ARM|/TRIAL] [DIR[/ARM|/TRIAL]]",
 		Short: "Say why a trial was as fast as it was, or why another was faster",
@@ -29,14 +30,35 @@ first does not.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.explain(args, asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args, f) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	fs := cmd.Flags()
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.StringVar(&f.confirm, "confirm", "", `run the confirming experiment of the first finding, or of --confirm=CAUSE: "confirmed" or "refuted"`)
+	fs.Lookup("confirm").NoOptDefVal = firstFinding
+	fs.StringVar(&f.dsn, "dsn", "", "with --confirm, of a remote server's network round trips: where it is, as in david bench")
+	fs.StringVar(&f.defaultsFile, "defaults-file", "", "with --confirm: an option file whose [client] group names the remote server")
+	fs.IntVar(&f.blocks, "blocks", 4, "with --confirm: how often both are run, at least 2")
 	return cmd
 }
 
+// explainFlags are those of david explain.
+type explainFlags struct {
+	json    bool
+	confirm string // a cause; "" runs nothing
+	blocks  int
+	// of a remote server
+	dsn, defaultsFile string
+}
+
+// firstFinding is --confirm without a cause.
+const firstFinding = "first"
+
 // explain explains one trial, or the difference of two.
-func (a *app) explain(args []string, asJSON bool) error {
+func (a *app) explain(ctx context.Context, args []string, f explainFlags) error {
+	if f.confirm != "" && (len(args) != 1 || f.blocks < 2) {
+		return usage("--confirm is about one trial, in 2 blocks or more")
+	}
 	var picked []choice
 	for _, arg := range args {
 		c, err := a.pick(arg)
@@ -47,23 +69,55 @@ func (a *app) explain(args []string, asJSON bool) error {
 	}
 	if len(picked) == 2 {
 		d := explain.Difference(picked[0].Input, picked[1].Input)
-		if asJSON {
+		if f.json {
 			return a.printJSON(d)
 		}
 		return d.Text(a.out)
 	}
 	e := explain.Explain(picked[0].Input)
-	if asJSON {
+	if f.confirm != "" {
+		return a.explainConfirmed(ctx, picked[0], e, f)
+	}
+	if f.json {
 		return a.printJSON(e)
 	}
 	fmt.Fprintln(a.out, picked[0].why)
 	return e.Text(a.out)
 }
 
+// explainConfirmed explains a trial, and runs the experiment of one of its findings.
+func (a *app) explainConfirmed(ctx context.Context, c choice, e explain.Explanation, f explainFlags) error {
+	cause := f.confirm
+	if cause == firstFinding {
+		cause = ""
+	}
+	found, err := finding(c.Input, e, cause)
+	if err != nil {
+		return err
+	}
+	done, err := a.confirmation(ctx, c, found, f)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return a.printJSON(struct {
+			explain.Explanation
+			Confirmation confirmation `json:"confirmation"`
+		}{e, done})
+	}
+	fmt.Fprintln(a.out, c.why)
+	if err := e.Text(a.out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.out, "\n"+done.text())
+	return err
+}
+
 // choice is a trial to explain, and which one it is of how many.
 type choice struct {
 	explain.Input
-	why string
+	why    string
+	target string // where it ran: "sandbox" or "remote"
 }
 
 // pick finds the trial an argument names.
@@ -87,8 +141,8 @@ func (a *app) pick(arg string) (choice, error) {
 	if arm.Server != (result.Server{}) {
 		server = arm.Server
 	}
-	in := explain.Input{Experiment: data.Experiment.ID, Arm: arm, Server: server, Trial: t, Host: data.Experiment.Host}
-	return choice{in, fmt.Sprintf("%s, arm %s, trial %s%s", data.Experiment.ID, arm.Name, t.ID, why)}, nil
+	in := explain.Input{Experiment: data.Experiment.ID, Arm: arm, Server: server, Trial: t, Host: data.Experiment.Host, Probed: data.Experiment.Limits}
+	return choice{in, fmt.Sprintf("%s, arm %s, trial %s%s", data.Experiment.ID, arm.Name, t.ID, why), data.Experiment.Target}, nil
 }
 
 // loadPart loads the experiment that an argument names. The part after its last slash is what is meant of the experiment,

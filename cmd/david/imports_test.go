@@ -15,7 +15,7 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pure := []string{"internal/explain", "internal/stats", "internal/tune", "internal/report"}
+	pure := []string{"internal/stats", "internal/tune", "internal/audit", "internal/report", "internal/price", "internal/explain"}
 	impure := []string{"os", "os/exec", "net", "net/http", "database/sql"}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)

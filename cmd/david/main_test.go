@@ -21,26 +21,50 @@ import (
 const asDavid = "DAVID_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asDavid) != "" {
+	if os.Getenv(asDavid) != "" || len(os.Args) > 1 && os.Args[1] == probeChild { // which david starts of itself
 		main()
 		return
 	}
-	testscript.Main(m, map[string]func(){"david": main})
+	testscript.Main(withHome{m}, map[string]func(){"david": main})
 }
 
-// testHome makes one $DAVID_HOME that tests share, because the golden copies in it take seconds to make. The servers
-// david installed for the user are linked into it.
+// homeOfAll names the environment variable with the home that most tests share: a golden copy takes seconds to make.
+const homeOfAll = "DAVID_TEST_HOME"
+
+// withHome makes that home, runs the tests, and removes it.
+type withHome struct{ *testing.M }
+
+func (m withHome) Run() int {
+	dir, err := newHome()
+	if err == nil {
+		err = os.Setenv(homeOfAll, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.M.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// sharedHome is a $DAVID_HOME with what the tests before left in it: experiments, golden copies.
+func sharedHome(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv(homeOfAll)
+	t.Cleanup(func() { noLeftovers(t, dir) })
+	return dir
+}
+
+// testHome makes a $DAVID_HOME of the test's own.
 func testHome(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "david-test-")
+	dir, err := newHome()
 	if err != nil {
 		t.Fatal(err)
-	}
-	installed := filepath.Join(server.Home(os.Getenv), "servers")
-	if _, err := os.Stat(installed); err == nil {
-		if err := os.Symlink(installed, filepath.Join(dir, "servers")); err != nil {
-			t.Fatal(err)
-		}
 	}
 	t.Cleanup(func() {
 		noLeftovers(t, dir)
@@ -49,6 +73,19 @@ func testHome(t *testing.T) string {
 		}
 	})
 	return dir
+}
+
+// newHome makes a $DAVID_HOME, the servers david installed for the user linked into it.
+func newHome() (string, error) {
+	dir, err := os.MkdirTemp("", "david-test-")
+	if err != nil {
+		return "", err
+	}
+	installed := filepath.Join(server.Home(os.Getenv), "servers")
+	if _, err := os.Stat(installed); err != nil {
+		return dir, nil // none is installed
+	}
+	return dir, os.Symlink(installed, filepath.Join(dir, "servers"))
 }
 
 // noLeftovers fails the test where a process, a mount or a loop device of dir is left once david has reaped.

@@ -25,7 +25,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	addr, err := a.remoteAddr(f)
+	addr, err := a.remoteAddr(f.dsn, f.defaultsFile)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	began := time.Now()
 	best, err := measure(ctx, engine, []result.Arm{{Name: "remote", Title: "the server as it is"}}, loads)
 	if err != nil {
-		return err
+		return failed(ctx, store, err)
 	}
 	if err := finish(store, began, 0, best); err != nil {
 		return err
@@ -133,14 +133,14 @@ func writable(ctx context.Context, conn *mysqld.Conn) error {
 
 // remoteAddr reads where the server is from --dsn or an option file. What of user and password neither says comes from
 // MYSQL_PWD and from ~/.my.cnf, as with MySQL's own clients.
-func (a *app) remoteAddr(f benchFlags) (addr mysqld.Addr, err error) {
-	options, _, err := a.clientOptions(f.defaultsFile)
+func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error) {
+	options, _, err := a.clientOptions(defaultsFile)
 	if err != nil {
 		return addr, err
 	}
-	if f.dsn == "" {
+	if dsn == "" {
 		addr, err = mysqld.AddrFromOptions(options)
-	} else if addr, _, err = mysqld.ParseDSN(f.dsn); err == nil {
+	} else if addr, _, err = mysqld.ParseDSN(dsn); err == nil {
 		if addr.User == "" {
 			addr.User = options["user"]
 		}

@@ -80,6 +80,8 @@ func state(s result.Summary) string {
 		return "unreadable: " + s.Err
 	case !s.Finished:
 		return "interrupted, or running"
+	case s.Failed:
+		return "failed before its first trial"
 	case s.Best != "":
 		return "finished, best: " + s.Best
 	}
@@ -115,13 +117,18 @@ func load(store *result.Store) (d report.Data, err error) {
 	if d.Trials, err = store.WithPoints(trials); err != nil {
 		return d, err
 	}
+	if d.Replaced, err = store.Replaced(); err != nil {
+		return d, err
+	}
 	if f, ended, err := store.Finished(); err != nil {
 		return d, err
 	} else if ended {
 		d.Finish = &f
 	}
-	d.Cnf, err = cnfText(d)
-	return d, err
+	if d.Cnf, err = cnfText(d); err != nil {
+		return d, err
+	}
+	return d, likePrice(&d)
 }
 
 // cnfText is the my.cnf of a tune; "" for anything else.

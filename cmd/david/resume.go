@@ -75,7 +75,8 @@ func binaries(e result.Experiment, arms []result.Arm) string {
 
 func short(hash string) string { return hash[:min(12, len(hash))] }
 
-// fingerprint is a hash of the question: the arms as they were asked for, the workloads and the design.
+// fingerprint is a hash of the question: the arms as they were asked for, the workloads and the design. A ceiling follows from
+// another arm and from the memory of the moment: it was not asked for, and the one on record stays.
 func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) string {
 	type asked struct {
 		Name     string
@@ -83,7 +84,8 @@ func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) st
 		Caps     result.Caps
 	}
 	var list []asked
-	for _, arm := range arms {
+	asking, _ := result.WithoutCeilings(arms, nil)
+	for _, arm := range asking {
 		one := asked{Name: arm.Name, Caps: arm.Caps}
 		for _, s := range arm.Settings {
 			one.Settings = append(one.Settings, [2]string{s.Name, s.Value})

@@ -20,7 +20,7 @@ func (s serial) Verbose() bool { return testing.Verbose() }
 
 // TestScripts runs testdata/script: one file per behaviour. They share a $DAVID_HOME.
 func TestScripts(t *testing.T) {
-	dir := testHome(t)
+	dir := sharedHome(t)
 	testscript.RunT(serial{t}, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

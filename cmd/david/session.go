@@ -61,13 +61,17 @@ func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolum
 }
 
 // record opens the store, once all that goes into experiment.json is known, and makes the engine that writes to it.
-func (l *lab) record(a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
+func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
 	e := newExperiment(a, q.kind, q.loads, l.sysbench)
 	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, "sandbox", l.binary.Record(), l.facts, q.design
+	e.Like = q.like
 	e.Notes = append(append(e.Notes, "data: "+l.workspace.Layout()), q.notes...)
 	e.Design.Pinned = pins(e, arms, data)
 	if q.asked != nil {
 		e.Design.Pinned["specification"] = fingerprint(arms, q.asked, q.design)
+	}
+	if e.Limits, err = a.knownLimits(ctx, l.workspace.Layout(), arms); err != nil {
+		return err
 	}
 	if l.store, err = a.openStore(e, q.fresh); err != nil {
 		return err
@@ -140,6 +144,22 @@ func (l *lab) close(err error) error {
 		release()
 	}
 	return err
+}
+
+// failed puts on record that an experiment met an error before its first trial: there is nothing to go on with, and it was not
+// interrupted. The folder stays for its logs. It returns the error.
+func failed(ctx context.Context, store *result.Store, cause error) error {
+	if store == nil || ctx.Err() != nil {
+		return cause
+	}
+	trials, err := store.Trials()
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if len(trials) > 0 {
+		return cause
+	}
+	return errors.Join(cause, store.Finish(result.Finish{Ended: time.Now(), Failed: cause.Error()}))
 }
 
 // say where the store is, also after an error: the finished trials are there.

@@ -55,8 +55,8 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 		return nil, err
 	}
 	for _, s := range kept {
-		if n, err := mycnf.ParseSize(s.Value); err == nil && n > limit && s.Name == "innodb_buffer_pool_size" {
-			return nil, usage("innodb_buffer_pool_size=%s is more than the %s this process may use", s.Value, size(limit))
+		if err := possible(s, limit); err != nil {
+			return nil, err
 		}
 		if err := knownTo(b, v, known, s); err != nil {
 			return nil, err
@@ -65,7 +65,16 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 	return tune.Merge(nil, kept), nil
 }
 
+// readCnf reads an option file with what it includes.
 func readCnf(path string) (mycnf.File, error) {
+	if err := regular(path); err != nil {
+		return mycnf.File{}, codedError{exitUsage, err}
+	}
+	return readOptions(path)
+}
+
+// readOptions is readCnf of anything that can be read, a shell's <(command) too.
+func readOptions(path string) (mycnf.File, error) {
 	file, err := parseFile(path)
 	if err == nil {
 		file, err = file.Expand(included)
@@ -74,6 +83,15 @@ func readCnf(path string) (mycnf.File, error) {
 		return file, codedError{exitUsage, err}
 	}
 	return file, nil
+}
+
+// regular refuses what is there and is no regular file: a named pipe would be waited for without end. What is not there is
+// left to those who open it.
+func regular(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("cannot read the option file: %s is no regular file", path)
+	}
+	return nil
 }
 
 func parseFile(path string) (mycnf.File, error) {
@@ -103,6 +121,9 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 	}
 	var files []mycnf.File
 	for _, path := range paths {
+		if err := regular(path); err != nil {
+			return nil, err
+		}
 		f, err := parseFile(path)
 		if err != nil {
 			return nil, err
@@ -112,9 +133,27 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 	return files, nil
 }
 
+// possible refuses what no server runs with, before data is prepared for it. memory is what this process may use, in bytes.
+func possible(s mycnf.Setting, memory int64) error {
+	n, err := mycnf.ParseSize(s.Value)
+	pages := []int64{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
+	switch name := strings.TrimPrefix(s.Name, "loose_"); {
+	case s.Value == "" && mycnf.NeedsValue(name):
+		return usage("%s has no value: give %s=VALUE, or leave it out", s.Name, s.Name)
+	case name == "innodb_page_size" && (err != nil || !slices.Contains(pages, n)):
+		return usage("innodb_page_size=%s: a page has 4K, 8K, 16K, 32K or 64K", s.Value)
+	case name == "innodb_buffer_pool_size" && err == nil && n > memory:
+		return usage("innodb_buffer_pool_size=%s is more than the %s this process may use", s.Value, size(memory))
+	}
+	return nil
+}
+
 // knownTo says what to do about a variable the binary does not know.
 func knownTo(b server.Binary, v mycnf.Version, known map[string]string, s mycnf.Setting) error {
 	name := s.Name
+	if value, ok := known[name]; ok && s.Value == "" && mycnf.Bare(name) && !mycnf.Known(name) && value != "TRUE" && value != "FALSE" {
+		return usage("%s has no value: give %s=VALUE, or leave it out", name, name) // the server would take its next argument
+	}
 	if _, ok := known[name]; ok || strings.HasPrefix(name, "loose_") {
 		return nil
 	}
@@ -140,7 +179,7 @@ func (a *app) clientOptions(path string) (options map[string]string, ok bool, er
 	if _, err := os.Stat(path); err != nil && !named {
 		return nil, false, nil
 	}
-	file, err := readCnf(path)
+	file, err := readOptions(path)
 	if err != nil {
 		return nil, false, err
 	}

@@ -62,7 +62,13 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		failed = errors.Join(failed, err)
 		fmt.Fprintln(a.out)
 	}
-	if err := a.printStudy(st, facts, f.quick); err != nil {
+	here := map[string]armHere{}
+	if !f.dryRun {
+		if here, err = a.armsHere(st); err != nil {
+			return err
+		}
+	}
+	if err := a.printStudy(st, here, facts, f.quick); err != nil {
 		return err
 	}
 	return failed
@@ -89,14 +95,10 @@ func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
 	return 0, nil
 }
 
-// printStudy shows what was published, on what, and what differs here.
-func (a *app) printStudy(st spec.Study, facts host.Facts, quick bool) error {
+// printStudy shows what was published, what was measured here beside it, on what, and what differs here.
+func (a *app) printStudy(st spec.Study, here map[string]armHere, facts host.Facts, quick bool) error {
 	fmt.Fprintf(a.out, "Study %s: %s\n\n", st.Name, st.Title)
-	var figures [][]string
-	for _, p := range st.Published {
-		figures = append(figures, []string{p.What, strings.TrimSpace(fmt.Sprintf("%.10g %s", p.Value, p.Unit))})
-	}
-	for _, table := range [][][]string{append([][]string{{"", "published"}}, figures...), {}, setups(st.Setup, facts)} {
+	for _, table := range [][][]string{figures(st, here), {}, setups(st.Setup, facts)} {
 		if err := a.printTable(table); err != nil {
 			return err
 		}

@@ -26,8 +26,11 @@ type tuneFlags struct {
 	loadFlags
 	capFlags
 	server, out string
+	like        string // a machine of the catalogue
+	catalogue   string
 	budget      time.Duration
 	json, fresh bool
+	noLight     bool // without the winner's light speed
 	warmupGiven bool
 }
 
@@ -48,7 +51,10 @@ func (a *app) tuneCommand() *cobra.Command {
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
+	fs.StringVar(&f.like, "like", "", "NAME of a machine of the catalogue: cap the sandbox to it as far as this machine allows; caps given win (david price catalogue)")
+	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) with entries for --like")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
+	fs.BoolVar(&f.noLight, "no-light-speed", false, "do not measure the winner's ceiling: durability off, everything in memory")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }
@@ -60,10 +66,14 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := f.fit(load, began, steps); err != nil {
+	if _, err := f.fit(load, began, f.trials(rungs)); err != nil {
 		return err
 	}
 	l, err := a.tools(ctx, f.server)
+	if err != nil {
+		return err
+	}
+	like, err := f.standIn(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -94,12 +104,12 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: notes}
-	if load, err = f.fit(load, began, len(ladder)+2); err != nil {
+	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: append(like.notes, notes...), like: like.machine}
+	if load, err = f.fit(load, began, f.trials(len(ladder))); err != nil {
 		return err
 	}
 	q.loads = []result.Workload{load}
-	if err := l.record(a, q, []result.Arm{control}, data, p); err != nil {
+	if err := l.record(ctx, a, q, []result.Arm{control}, data, p); err != nil {
 		return err
 	}
 	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it
@@ -107,7 +117,13 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	best, err := l.engine.Tune(ctx, control, ladder, load)
 	if err != nil {
 		l.where(a)
-		return err
+		return failed(ctx, l.store, err)
+	}
+	if !f.noLight {
+		if err := l.lightSpeed(ctx, best, load, p); err != nil {
+			l.where(a)
+			return err
+		}
 	}
 	if err := l.finish(best.Name, golden); err != nil {
 		return err
@@ -153,8 +169,16 @@ const (
 // defaultWarmup is the warm-up of a trial whose length was given.
 const defaultWarmup = 15 * time.Second
 
-// steps is how many trials a tune has at most: the control, twice, and the rungs of tune.Ladder.
-const steps = 8
+// rungs is how many steps tune.Ladder has.
+const rungs = 6
+
+// trials is how many trials a tune with so many steps has at most: the control runs twice, and the winner once more at light speed.
+func (f *tuneFlags) trials(steps int) int {
+	if f.noLight {
+		return steps + 2
+	}
+	return steps + 3
+}
 
 // fit gives each of n trials its share of what is left of the budget: a sixth of it for warming up, 60 s at most for
 // measuring. Every arm gets the same.

@@ -18,16 +18,19 @@ import (
 func TestBenchAgreesWithSysbench(t *testing.T) {
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		t.Run(flavour, func(t *testing.T) {
-			dir := testHome(t)
+			dir := sharedHome(t)
 			out, errOut, code := david(t, dir, append([]string{"bench", "--server", flavour, "--json"}, small...)...)
 			if code != exitDone {
 				t.Fatalf("exit code %d\n%s", code, errOut)
 			}
-			var doc struct{ Trials []result.Trial }
+			var doc struct {
+				Experiment struct{ ID string }
+				Trials     []result.Trial
+			}
 			if err := json.Unmarshal([]byte(out), &doc); err != nil {
 				t.Fatal(err)
 			}
-			logs, err := filepath.Glob(filepath.Join(dir, "experiments", "*", "logs", doc.Trials[0].ID+".sysbench.log"))
+			logs, err := filepath.Glob(filepath.Join(dir, "experiments", doc.Experiment.ID, "logs", doc.Trials[0].ID+".sysbench.log"))
 			if err != nil || len(logs) != 1 {
 				t.Fatalf("logs %v, %v", logs, err)
 			}
@@ -89,9 +92,9 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("nobody reads") 
 
 // TestOutputStays keeps what a tune wrote although showing it failed.
 func TestOutputStays(t *testing.T) {
-	t.Setenv("DAVID_HOME", testHome(t))
+	t.Setenv("DAVID_HOME", sharedHome(t))
 	out := filepath.Join(t.TempDir(), "out")
-	args := append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--out", out}, small...)
+	args := append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, small...)
 	if code := run(t.Context(), args, closed{}, t.Output()); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}

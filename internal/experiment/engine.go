@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -34,6 +35,10 @@ type Session interface {
 	Alive() error
 	// PID is the server's process; 0 where it is not one of this machine.
 	PID() int
+	// Data is the folder its data lies in; "" where it is elsewhere.
+	Data() string
+	// Launch starts the load generator, under the arm's cap on it.
+	Launch(cmd *exec.Cmd) error
 	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is not measured,
 	// and need not crawl. Nothing happens where the arm has none.
 	Throttle(on bool) error
@@ -142,28 +147,34 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 	for _, v := range mycnf.CheckLock(flavour, vars) {
 		l.unsafe = append(l.unsafe, v.String())
 	}
-	if j.base == nil && strings.EqualFold(vars["log_bin"], "OFF") {
+	if (j.base == nil || j.arm.Ceiling) && strings.EqualFold(vars["log_bin"], "OFF") {
 		l.unsafe = append(l.unsafe, "log_bin=OFF: without a binary log there is no recovery to a point in time, and no replica")
 	}
 	if j.base != nil {
-		for _, v := range e.lockDiffers(j, vars) {
-			l.differ = append(l.differ, v.String())
-		}
+		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.Server == j.base.Server
+		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server
 	}
-	if bad := append(l.unsafe, l.differ...); len(bad) > 0 && !e.Unlocked {
+	if bad := append(l.unsafe, l.differ...); len(bad) > 0 && !e.Unlocked && !j.arm.Ceiling {
 		return l, fmt.Errorf("%w with arm %s: %s", ErrLock, j.arm.Name, bad[0])
 	}
 	return l, nil
 }
 
-func (e *Engine) lockDiffers(j job, vars map[string]string) []mycnf.Violation {
-	base, own := e.server(*j.base).Flavour, e.server(*j.arm).Flavour
-	if base != own {
-		return mycnf.CompareFlavours(base, own, j.base.Effective, vars)
+// lockDiffers says where the arm's durability is not its base's. A ceiling's need not be: no claim is made of it.
+func (e *Engine) lockDiffers(j job, vars map[string]string) (differ []string) {
+	if j.arm.Ceiling {
+		return nil
 	}
-	return mycnf.CompareLock(own, j.base.Effective, vars)
+	base, own := e.server(*j.base).Flavour, e.server(*j.arm).Flavour
+	list := mycnf.CompareLock(own, j.base.Effective, vars)
+	if base != own {
+		list = mycnf.CompareFlavours(base, own, j.base.Effective, vars)
+	}
+	for _, v := range list {
+		differ = append(differ, v.String())
+	}
+	return differ
 }
 
 // effective reads a server's variables, and what of the durability lock it reports as a status instead.

@@ -3,7 +3,9 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,6 +21,27 @@ import (
 )
 
 var small = result.Workload{Name: "oltp_read_write", Tables: 1, TableSize: 1000, Threads: 2, Seconds: 2, Warmup: 1, RandType: "uniform", Database: "sbtest"}
+
+// sharedHome names the environment variable with the folder of all tests' golden copies: one test loads what all of them
+// clone.
+const sharedHome = "DAVID_TEST_HOME"
+
+func TestMain(m *testing.M) {
+	home, err := os.MkdirTemp("", "david-experiment-")
+	if err == nil {
+		err = os.Setenv(sharedHome, home)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(home); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // each runs a test with an engine on a sandbox of each flavour.
 func each(t *testing.T, test func(*testing.T, *Engine, *Sandboxed)) {
@@ -38,7 +61,7 @@ func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := sandbox.Open(ctx, t.TempDir(), sandbox.Options{Need: 400 << 20, Log: t.Output()})
+	w, err := sandbox.Open(ctx, os.Getenv(sharedHome), sandbox.Options{Need: 400 << 20, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,21 +126,47 @@ func TestSteps(t *testing.T) {
 func TestLock(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
 		for _, bad := range [][2]string{{"sync_binlog", "0"}, {"innodb_flush_log_at_trx_commit", "2"}, {"innodb_doublewrite", "OFF"}, {"skip_log_bin", ""}} {
-			dir := filepath.Join(t.TempDir(), "store")
-			store, err := result.Create(dir, e.Store.Experiment())
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.Store = store
-			_, err = e.Tune(context.Background(), tune.Control(s.Binary.Flavour), step(bad[0], bad[1]), small)
+			// The control's trials of the first round are in the store, and are not run again.
+			_, err := e.Tune(context.Background(), tune.Control(s.Binary.Flavour), step(bad[0], bad[1]), small)
 			if !errors.Is(err, ErrLock) {
 				t.Errorf("%s=%s: %v", bad[0], bad[1], err)
 			}
-			if trials, err := store.Trials(); err != nil || len(trials) != 2 {
+			if trials, err := e.Store.Trials(); err != nil || len(trials) != 2 {
 				t.Errorf("%s=%s: %d trials, want the control's two; %v", bad[0], bad[1], len(trials), err)
 			}
 		}
 	})
+}
+
+// TestInterruptedStart: an arm whose server was not given the time to start is not blamed for it.
+func TestInterruptedStart(t *testing.T) {
+	e, _ := engine(t, "mysql")
+	e.Store = compared(t, e)
+	ctx, cancel := context.WithCancel(context.Background())
+	e.Report = func(ev Event) {
+		if strings.HasPrefix(ev.Text, "big") {
+			time.AfterFunc(300*time.Millisecond, cancel) // in the midst of the start
+		}
+	}
+	arms := []result.Arm{{Name: "control"}, {Name: "big", Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}}}}
+	if err := e.Run(ctx, arms, []result.Workload{small}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if stored, err := e.Store.Arms(); err != nil || len(stored) != 0 {
+		t.Errorf("what an interrupted start told is kept: %+v, %v", stored, err)
+	}
+}
+
+// compared is a store for a comparison with an arm named control.
+func compared(t *testing.T, e *Engine) *result.Store {
+	t.Helper()
+	x := e.Store.Experiment()
+	x.Kind, x.Design = "compare", result.Design{Blocks: 1, Control: "control"}
+	store, err := result.Create(filepath.Join(t.TempDir(), "store"), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }
 
 // pids tells which server a trial runs on.

@@ -57,6 +57,7 @@ type evidence struct {
 	diskFree        int64 // bytes
 	diskSize        int64
 	differ          []string // of the durability lock, from the base's
+	ceiling         bool     // it is not held against the lock
 }
 
 // gates judges whether a trial may count.
@@ -178,13 +179,20 @@ func diskGate(ev evidence) result.Gate {
 // durabilityGate judges what of the durability lock differs between an arm and the one it is compared with: speed that one
 // of them bought with lost data is no speed.
 func durabilityGate(ev evidence) result.Gate {
+	if ev.ceiling {
+		return gate("durability", true, "a ceiling, unsafe on purpose: held against no lock, and no contender")
+	}
 	if len(ev.differ) > 0 {
 		return gate("durability", false, "not the control's: %s", strings.Join(ev.differ, ", "))
 	}
 	return gate("durability", true, "the lock's settings are the control's")
 }
 
+// queueGate judges an open loop by its seconds where it was long enough for that, and always by what was left undone.
 func queueGate(t result.Trial) result.Gate {
+	if left := t.Workload.Rate*t.Seconds - float64(t.Transactions); left > undoneMax(t.Workload.Rate*t.Seconds) {
+		return gate("queue", false, "offered %.6g/s, reached %.6g/s: the queue grows", math.Round(t.Workload.Rate), math.Round(t.TPS))
+	}
 	var queue []int64
 	for _, p := range t.Points {
 		if !p.Warm {
@@ -193,4 +201,13 @@ func queueGate(t result.Trial) result.Gate {
 	}
 	growing, seen := stats.Growing(queue, t.Workload.Rate)
 	return gate("queue", !growing, "%s", seen)
+}
+
+// undoneMax is how many of so many transactions offered may be left undone: a tenth, or what chance alone may hold back of random
+// arrivals, four times the square root of their number. Of fewer than a hundred nothing is said.
+func undoneMax(offered float64) float64 {
+	if offered < 100 {
+		return math.Inf(1)
+	}
+	return max(offered/10, 4*math.Sqrt(offered))
 }

@@ -50,7 +50,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	}
 	t.ID, t.Arm, t.Block, t.Place, t.Twin = id, j.arm.Name, j.block, j.place, j.twin
 	t.Unsafe, t.Prewarm = locks.unsafe, prewarm.Seconds()
-	ev.differ = locks.differ
+	ev.differ, ev.ceiling = locks.differ, j.arm.Ceiling
 	if err := r.afterwards(ctx, &ev); err != nil {
 		return nil, alive(ctx, s, err)
 	}
@@ -79,8 +79,8 @@ type run struct {
 func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
 	var client atomic.Int64 // sysbench's pid
 	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
-		Started: func(pid int) { client.Store(int64(pid)) }}
-	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.Device, Schema: r.job.load.Database,
+		Start: r.session.Launch, Started: func(pid int) { client.Store(int64(pid)) }}
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device(), Schema: r.job.load.Database,
 		ClientPID: func() int { return int(client.Load()) }})
 	if err != nil {
 		return t, ev, err
@@ -122,6 +122,14 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 	ev.sameServer = !mysqld.Restarted(before, after)
 	ev.asked = r.job.arm.Caps.CPUs > 0
 	return t, ev, nil
+}
+
+// device is the block device under the data; "" where they lie in memory.
+func (r *run) device() string {
+	if r.job.arm.Tmpfs > 0 {
+		return ""
+	}
+	return r.Device
 }
 
 // note adds to a trial what the sampler saw.
@@ -183,7 +191,7 @@ func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
 	if r.Data == "" {
 		return nil
 	}
-	for _, dir := range []string{r.Data, r.Store.Dir()} { // the filesystem under david's own volume can fill up as well
+	for _, dir := range []string{r.session.Data(), r.Data, r.Store.Dir()} { // the filesystem under david's own volume can fill up as well
 		var st unix.Statfs_t
 		if err := unix.Statfs(dir, &st); err != nil {
 			return fmt.Errorf("cannot see how full the data's filesystem is: %w", err)

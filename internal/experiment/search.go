@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"david/internal/result"
@@ -32,28 +33,74 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 		}
 	}
 	o := defaultSLO()
-	o.Least = least(s.goal, load)
+	o.Least = least(s.goal, load.Seconds)
+	if closed.TPS > 0 && closed.TPS < o.Least {
+		return fmt.Sprintf("%s: %s; %s", Unjudged, s.beside(closed), s.floor(closed.TPS)), nil
+	}
 	rate, found, best, err := searchRate(closed.TPS, s.goal, func(rate float64) (float64, bool, error) { return s.probe(ctx, rate) }, o)
 	if err != nil {
 		return "", err
 	}
-	name, closedMs := fmt.Sprintf("p%g", s.goal.Percentile), stats.Percentile(closed.Histogram, s.goal.Percentile)
-	beside := fmt.Sprintf("closed loop with %d threads: %.0f at %s %.3g ms", load.Threads, closed.TPS, name, closedMs)
-	if !found {
-		return fmt.Sprintf(NoRate+" keeps %s at or below %g ms: the best seen was %.3g ms at %.0f transactions/s (%s)", name, s.goal.Ms, best.LatencyMs, best.Rate, beside), nil
+	if found {
+		return fmt.Sprintf("%.0f transactions/s keep %s: %s at worst in %d runs that confirmed it (%s)", rate, s.wanted(), millis(best.LatencyMs), o.Confirm, s.beside(closed)), nil
 	}
-	return fmt.Sprintf("%.0f transactions/s keep %s at or below %g ms: %.3g ms at worst in %d runs that confirmed it (%s)", rate, name, s.goal.Ms, best.LatencyMs,
-		defaultSLO().Confirm, beside), nil
+	sentence = fmt.Sprintf("%s keeps %s: the best seen was %s at %.0f transactions/s (%s)", NoRate, s.wanted(), millis(best.LatencyMs), best.Rate, s.beside(closed))
+	if s.stopped(o) {
+		sentence += "; " + s.floor(closed.TPS)
+	}
+	return sentence, nil
 }
 
-// least is the rate, in transactions/s, below which a run says nothing about the goal's percentile: fewer than ten
-// transactions would lie above it, and which they are is luck.
-func least(goal result.SLO, load result.Workload) float64 {
-	return 10 / ((1 - goal.Percentile/100) * float64(load.Seconds))
+// beside is what the closed loop did.
+func (s *search) beside(closed result.Trial) string {
+	return fmt.Sprintf("closed loop with %d threads: %.0f at %s %s", s.load.Threads, closed.TPS, s.percentile(), millis(stats.Percentile(closed.Histogram, s.goal.Percentile)))
+}
+
+func (s *search) percentile() string { return fmt.Sprintf("p%g", s.goal.Percentile) }
+
+func (s *search) wanted() string {
+	return fmt.Sprintf("%s at or below %s ms", s.percentile(), strconv.FormatFloat(s.goal.Ms, 'f', -1, 64))
+}
+
+// millis formats a latency: three digits, or all before the point.
+func millis(ms float64) string {
+	if ms >= 100 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.3g ms", ms)
+}
+
+// least is the rate, in transactions/s, below which a run of so many seconds says nothing about the goal's percentile: fewer
+// than ten transactions would lie above it, and which they are is luck.
+func least(goal result.SLO, seconds int) float64 {
+	const noise = 1e-6 // of 100 - 99.9
+	return math.Round(1000/((100-goal.Percentile)*float64(seconds))/noise) * noise
+}
+
+// stopped tells whether the search ended since the next lower rate could not have been judged.
+func (s *search) stopped(o sloOptions) bool {
+	lowest, probes := math.Inf(1), 0
+	for rate, n := range s.runs {
+		if rate > 0 {
+			lowest, probes = min(lowest, rate), probes+n
+		}
+	}
+	return probes < o.Probes && min(lowest-1, lowest*(1-o.Tolerance)) < o.Least
+}
+
+// floor says below which rate nothing can be judged, and how long a trial must be to judge a tenth of the closed loop's
+// throughput (transactions/s), or at least half the rate.
+func (s *search) floor(closed float64) string {
+	seconds := max(2*float64(s.load.Seconds), math.Ceil(least(s.goal, 1)/(closed/10)))
+	return fmt.Sprintf("rates below %.0f/s cannot be judged in trials of %d s: %s needs ten transactions above it; give --time %.0fs",
+		math.Ceil(least(s.goal, s.load.Seconds)), s.load.Seconds, s.percentile(), seconds)
 }
 
 // NoRate is how the sentence begins where no rate keeps the goal.
 const NoRate = "No rate"
+
+// Unjudged is how it begins where the server is too slow for any rate to be judged in trials of that length.
+const Unjudged = NoRate + " can be judged"
 
 // ErrDisturbed marks a search that was given up as its runs were disturbed: nothing is concluded.
 var ErrDisturbed = errors.New("a run was disturbed")

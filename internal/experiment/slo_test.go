@@ -1,9 +1,11 @@
 package experiment
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"david/internal/result"
@@ -134,5 +136,60 @@ func TestSearchRateErrors(t *testing.T) {
 		if _, found, _, err := searchRate(c[0], result.SLO{Ms: c[1]}, probe, defaultSLO()); err == nil || found {
 			t.Errorf("%v: found %v, %v", c, found, err)
 		}
+	}
+}
+
+// A search that ended at the floor below which nothing can be judged says so; one that ended elsewhere does not.
+func TestSearchFloor(t *testing.T) {
+	s := search{goal: result.SLO{Percentile: 99.9, Ms: 1e-4}, load: result.Workload{Threads: 4, Seconds: 20}}
+	o := defaultSLO()
+	if o.Least = least(s.goal, 20); o.Least != 500 {
+		t.Fatalf("least %v", o.Least)
+	}
+	for _, c := range []struct {
+		runs map[float64]int
+		want bool
+	}{
+		{map[float64]int{0: 1, 600: 1, 500: 1}, true},
+		{map[float64]int{0: 1, 600: 1, 515: 2}, true},
+		{map[float64]int{0: 1, 4000: 1, 600: 2}, false},
+		{map[float64]int{0: 1, 600: o.Probes - 1, 500: 1}, false}, // given up for their number
+	} {
+		if s.runs = c.runs; s.stopped(o) != c.want {
+			t.Errorf("%v: %v", c.runs, !c.want)
+		}
+	}
+	if got := s.floor(2000); got != "rates below 500/s cannot be judged in trials of 20 s: p99.9 needs ten transactions above it; give --time 50s" {
+		t.Error(got)
+	}
+	if got := s.wanted(); got != "p99.9 at or below 0.0001 ms" {
+		t.Error(got)
+	}
+	for ms, want := range map[float64]string{1234.5: "1234 ms", 38.94: "38.9 ms", 0.0001: "0.0001 ms"} {
+		if got := millis(ms); got != want {
+			t.Errorf("%v: %s", ms, got)
+		}
+	}
+}
+
+// A closed loop too slow for any rate to be judged ends the search: the engine has no server to run another rate on.
+func TestSearchBelowTheFloor(t *testing.T) {
+	load := result.Workload{Name: "oltp_read_write", Threads: 4, Seconds: 20}
+	store, err := result.Create(filepath.Join(t.TempDir(), "slow"), result.Experiment{Workloads: []result.Workload{load},
+		Design: result.Design{SLO: &result.SLO{Percentile: 99.9, Ms: 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, arm := &Engine{Store: store}, result.Arm{Name: "control"}
+	closed := result.Trial{ID: e.id(job{arm: &arm, block: 1, load: load}), Arm: "control", Block: 1, Workload: load, TPS: 400, Transactions: 8000,
+		Histogram: []result.Bucket{{Ms: 10, Count: 8000}}}
+	if err := store.AppendTrial(closed); err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Search(context.Background(), arm, load)
+	const want = "No rate can be judged: closed loop with 4 threads: 400 at p99.9 10 ms; rates below 500/s cannot be judged in trials of 20 s: " +
+		"p99.9 needs ten transactions above it; give --time 250s"
+	if err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -2,10 +2,13 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"time"
 
+	"david/internal/cgroup"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
@@ -86,30 +89,45 @@ func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	if t.Data != nil && !slices.Contains(t.Data, g.ID()) {
 		return nil, fmt.Errorf("the prepared data was replaced in the midst of the experiment (%s): trials on the old and the new cannot be compared; make room on the disk, and begin with --fresh", g.ID())
 	}
-	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath, Caps: arm.Caps})
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
 	if err != nil {
 		return nil, err
 	}
-	cost := result.Overhead{Reset: timing.Clone.Seconds(), Start: timing.Start.Seconds()}
-	return &sandboxSession{server: s, cost: cost}, nil
+	session := &sandboxSession{workspace: t.Workspace, server: s, cost: result.Overhead{Reset: timing.Clone.Seconds(), Start: timing.Start.Seconds()}}
+	if arm.ClientCPUs > 0 {
+		if session.client, err = t.Workspace.Hold(arm.ClientCPUs); err != nil {
+			return nil, errors.Join(err, session.End(context.WithoutCancel(ctx)))
+		}
+	}
+	return session, nil
 }
 
 type sandboxSession struct {
-	server *sandbox.Server
-	cost   result.Overhead
+	workspace *sandbox.Workspace
+	server    *sandbox.Server
+	client    *cgroup.Group // nil where the load generator is not held
+	cost      result.Overhead
 }
 
 func (s *sandboxSession) Addr() mysqld.Addr      { return s.server.Addr() }
 func (s *sandboxSession) Dir() string            { return "" } // a socket needs no keys
 func (s *sandboxSession) Alive() error           { return s.server.Alive() }
 func (s *sandboxSession) PID() int               { return s.server.PID() }
+func (s *sandboxSession) Data() string           { return s.server.Data() }
 func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) }
 func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
+
+func (s *sandboxSession) Launch(cmd *exec.Cmd) error {
+	if s.client != nil {
+		return s.client.Start(cmd)
+	}
+	return cmd.Start()
+}
 
 func (s *sandboxSession) End(ctx context.Context) error {
 	took, err := s.server.Stop(ctx)
 	s.cost.Stop = took.Seconds()
-	return err
+	return errors.Join(err, s.workspace.Release(s.client))
 }
 
 // Remote is the target of a server that is not david's: it is measured as it is, and nothing of it is changed.
@@ -126,10 +144,12 @@ func (r Remote) Begin(ctx context.Context, _ result.Arm, _ result.Workload, _ st
 
 type remoteSession struct{ remote Remote }
 
-func (s remoteSession) Addr() mysqld.Addr         { return s.remote.Address }
-func (s remoteSession) Dir() string               { return s.remote.Dir }
-func (s remoteSession) Alive() error              { return nil }
-func (s remoteSession) PID() int                  { return s.remote.Process }
-func (s remoteSession) Throttle(bool) error       { return nil }
-func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
-func (s remoteSession) End(context.Context) error { return nil }
+func (s remoteSession) Addr() mysqld.Addr          { return s.remote.Address }
+func (s remoteSession) Dir() string                { return s.remote.Dir }
+func (s remoteSession) Alive() error               { return nil }
+func (s remoteSession) PID() int                   { return s.remote.Process }
+func (s remoteSession) Data() string               { return "" }
+func (s remoteSession) Launch(cmd *exec.Cmd) error { return cmd.Start() }
+func (s remoteSession) Throttle(bool) error        { return nil }
+func (s remoteSession) Cost() result.Overhead      { return result.Overhead{} }
+func (s remoteSession) End(context.Context) error  { return nil }

@@ -52,12 +52,13 @@ func (e *Engine) Tune(ctx context.Context, control result.Arm, ladder []tune.Ste
 	}
 }
 
-// history is what an interrupted tune has measured: the arms that were put on record, and their trials. A trial whose arm was
+// history is what an interrupted tune has measured: the arms of the ladder that were put on record, and their trials. A trial whose arm was
 // not, is run again.
 func (e *Engine) history() (arms []result.Arm, trials []result.Trial, err error) {
 	if arms, err = e.Store.Arms(); err != nil {
 		return nil, nil, err
 	}
+	arms, _ = result.WithoutCeilings(arms, nil)
 	all, err := e.Store.Trials()
 	for _, t := range all {
 		if slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == t.Arm }) {

@@ -120,9 +120,10 @@ func (t trial) blameIO(c blame, a amounts) {
 	take(a[Reading], d.shared, ReadIO)
 	take(a[Committing], d.writes, Commit)
 	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
-	// A page is latched while it is read or written: whoever sleeps in a statement waits for that, where the device is slow to.
-	take(a[Changing], d.writes && d.known, Latches)
-	if d.reads {
+	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a page is written
+	// or, for those who only read, while it is read.
+	take(a[Changing], d.writes && !t.busy(), Latches)
+	if d.reads && !t.busy() {
 		c[ReadIO] += a[Looking]
 	} else {
 		c[Latches] += a[Looking]
@@ -132,6 +133,12 @@ func (t trial) blameIO(c blame, a amounts) {
 	for cause, share := range d.users {
 		c[cause] += pool * share
 	}
+}
+
+// busy tells whether the server used half of the CPUs or more.
+func (t trial) busy() bool {
+	cores, ok := t.mean("server.cpu_cores")
+	return ok && cores >= 0.5*t.Host.CPU.Usable
 }
 
 // writingCause is why pages are written: the redo log has to be emptied, and a larger one would save most of it, or they
@@ -181,6 +188,11 @@ func (t trial) atLimit(d *device) bool {
 	}
 	check(&d.reads, "disk.read_iops", limits.ReadIOPS, "reads/s")
 	check(&d.writes, "disk.write_iops", limits.WriteIOPS, "writes/s")
+	// A cap counts operations before the kernel merges neighbouring ones, diskstats after.
+	if asked := t.asked(); !d.writes && limits.WriteIOPS > 0 && asked >= deviceFull*limits.WriteIOPS {
+		d.writes = true
+		d.seen = append(d.seen, say("the device is at its limit: the server asked for %.0f of %.0f writes/s", asked, limits.WriteIOPS))
+	}
 	check(&d.reads, "disk.read_kb_per_s", limits.Bandwidth/1024, "KiB/s read")
 	check(&d.writes, "disk.write_kb_per_s", limits.Bandwidth/1024, "KiB/s written")
 	if busy, queue := t.means["disk.busy_pct"], t.means["disk.queue"]; !d.known && busy >= busyFull && queue >= queueFull {
@@ -188,6 +200,16 @@ func (t trial) atLimit(d *device) bool {
 		d.seen = append(d.seen, say("the device is busy %.0f %% of the time, with %.1f operations under way", busy, queue))
 	}
 	return d.writes // where only reads are at their limit, readers alone wait for them
+}
+
+// asked is how many writes a second the server asked for at least: pages, doublewrite batches and syncs of logs.
+func (t trial) asked() float64 {
+	return t.rate("innodb_pages_written") + t.batches() + t.syncs()
+}
+
+// batches is how many operations a second the doublewrite buffer takes.
+func (t trial) batches() float64 {
+	return max(t.rate("innodb_dblwr_writes"), t.rate("innodb_dblwr_pages_written")*t.pageSize()/bioBytes)
 }
 
 // limits are those of the caps, else the probed ones.
@@ -209,9 +231,7 @@ const bioBytes = 1 << 20
 // What the device wrote beside pages and doublewrite are logs and the filesystem's own journal.
 func (t trial) deviceUsers(d device) blame {
 	pages, copies := t.rate("innodb_pages_written"), t.rate("innodb_dblwr_pages_written")
-	batches := t.rate("innodb_dblwr_writes")
-	use := blame{t.writingCause(): pages, Doublewr: max(batches, copies*t.pageSize()/bioBytes),
-		Commit: max(t.means["disk.write_iops"]-pages-batches, t.syncs())}
+	use := blame{t.writingCause(): pages, Doublewr: t.batches(), Commit: max(t.means["disk.write_iops"]-pages-t.batches(), t.syncs())}
 	if !t.opsBind() {
 		kib := t.pageSize() / 1024
 		use[t.writingCause()], use[Doublewr] = pages*kib, copies*kib

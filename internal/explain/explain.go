@@ -30,7 +30,10 @@ type Input struct {
 	Server     result.Server
 	Trial      result.Trial // with its points and samples
 	Host       host.Facts
-	Limits     Limits
+	// Probed is what david probe found of the machine and the data's device; nil where it was not measured. Limits, where they
+	// are zero, are taken from it.
+	Probed *result.Limits
+	Limits Limits
 }
 
 // Limits is what the data's device was measured to do at best. 0 where it was not.
@@ -59,6 +62,8 @@ type Explanation struct {
 	// Symptoms are what the connections did, most costly first; they add up to 1, "unexplained" included.
 	Symptoms   []Share     `json:"symptoms"`
 	Statements []Statement `json:"statements,omitempty"`
+	// Predicted is the commit-path model's throughput, from the probed limits; nil without them.
+	Predicted *Prediction `json:"predicted,omitempty"`
 	// Missing names what could not be seen.
 	Missing  []string `json:"missing,omitempty"`
 	Warnings []string `json:"warnings,omitempty"` // gates that failed, and the trial's own
@@ -100,7 +105,7 @@ func Explain(in Input) Explanation {
 		Experiment: in.Experiment, Trial: t.Trial.ID, Arm: t.Trial.Arm, Block: t.Trial.Block, Threads: t.Trial.Workload.Threads,
 		TPS: t.Trial.TPS, Transactions: t.Trial.Transactions, Seconds: t.total, Ms: t.ms(1),
 		Findings: t.findings(t.causes()), Unexplained: t.did[Unexplained], Unclear: t.looks.unclear(), Symptoms: t.shares(),
-		Statements: t.statements(), Missing: t.missing(), Warnings: t.warnings(),
+		Statements: t.statements(), Predicted: t.predicted(), Missing: t.missing(), Warnings: t.warnings(),
 	}
 }
 

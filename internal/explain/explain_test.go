@@ -330,6 +330,22 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestMergedWrites holds that a device is at its limit where the server asked for as many writes as the cap allows, though the
+// kernel merged neighbouring ones and so counted fewer.
+func TestMergedWrites(t *testing.T) {
+	in := latchedPages()
+	in.Trial.Samples = nil
+	in.samples(map[string]float64{"server.cpu_cores": 0.1, "disk.read_iops": 0, "disk.write_iops": 210})
+	in.Trial.Counters["innodb_pages_written"] = 3000
+	if first := Explain(in).Findings[0].Cause; first == Flushing {
+		t.Errorf("300 pages and 81 syncs a second, of 500: %s", first)
+	}
+	in.Trial.Counters["innodb_pages_written"] = 4200
+	if first := Explain(in).Findings[0].Cause; first != Flushing {
+		t.Errorf("420 pages and more a second, of 500: %s", first)
+	}
+}
+
 // TestWay holds that a sandbox over TCP waits for the network, and one on a socket for the scheduler.
 func TestWay(t *testing.T) {
 	in := serverCPU()
@@ -339,5 +355,29 @@ func TestWay(t *testing.T) {
 	in.Arm.Effective["skip_networking"] = "OFF"
 	if w := newTrial(in).way(); w != Network {
 		t.Error(w)
+	}
+}
+
+// TestLatchesHeldByTheDisk: who sleeps on a latch while the device is at its limit and the CPUs are free waits for the pages that
+// are written; with the CPUs busy, or the device free, the latch is the cause. As seen on MariaDB without any dirty page allowed.
+func TestLatchesHeldByTheDisk(t *testing.T) {
+	latched := func(cores, writes float64) Explanation {
+		in := base(mycnf.MariaDB)
+		in.Arm.Caps.IOPS = 500
+		in.did(6000, 6, 12, 6, 2, 1)
+		in.samples(map[string]float64{"server.cpu_cores": cores, "disk.write_iops": writes, "disk.read_iops": 0})
+		in.counters(map[string]float64{"innodb_pages_written": 0.85 * 60 * writes, "innodb_data_fsyncs": 2000})
+		in.found(2400, "Execute", "UPDATE", "Updating", "futex", "")
+		in.found(1300, "Execute", "COMMIT", "Commit", "futex", "")
+		in.found(100, "Execute", "UPDATE", "Updating", "running", "")
+		return Explain(in)
+	}
+	if first := latched(0.3, 490).Findings[0].Cause; first != Flushing {
+		t.Errorf("the device at its limit: %s first, want %s", first, Flushing)
+	}
+	for _, e := range []Explanation{latched(1.7, 490), latched(0.3, 200)} {
+		if first := e.Findings[0].Cause; first != Latches {
+			t.Errorf("busy CPUs, or a free device: %s first, want %s", first, Latches)
+		}
 	}
 }

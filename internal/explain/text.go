@@ -31,6 +31,9 @@ func (e Explanation) Text(w io.Writer) error {
 		paragraph(&b, "", "not told: "+s)
 	}
 	e.statementTable(&b)
+	if e.Predicted != nil {
+		paragraph(&b, "", e.Predicted.text(e.TPS))
+	}
 	for _, s := range e.Missing {
 		paragraph(&b, "", "not seen: "+s)
 	}

@@ -21,6 +21,9 @@ type trial struct {
 
 func newTrial(in Input) trial {
 	t := trial{Input: in, means: means(in.Trial.Samples)}
+	if in.Probed != nil && in.Limits == (Limits{}) {
+		t.Limits = probed(*in.Probed)
+	}
 	t.total = max(0, t.connectionSeconds()-t.idle())
 	t.high = t.nearlyFull()
 	t.did, t.looks = t.symptoms()

@@ -57,6 +57,31 @@ func CPUGroups(pid int) ([]string, error) {
 }
 
 func (m machine) cpuGroups(process string) (dirs []string, err error) {
+	return m.groups(process, "cpu")
+}
+
+// MemoryLimit is the smallest memory limit of a process's cgroup and those above it, in bytes; 0 where there is none.
+func MemoryLimit(pid int) (int64, error) { return machine{root: "/"}.memoryLimit(fmt.Sprint(pid)) }
+
+func (m machine) memoryLimit(process string) (least int64, err error) {
+	dirs, err := m.groups(process, "memory")
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range dirs {
+		for _, file := range []string{"memory.max", "memory.high", "memory.limit_in_bytes"} {
+			n, err := m.limit(filepath.Join(dir, file))
+			if err != nil {
+				return 0, err
+			}
+			least = smallest(least, n)
+		}
+	}
+	return least, nil
+}
+
+// groups are the folders of a process's cgroups, from its own up, in v2 and in the v1 hierarchy of a controller.
+func (m machine) groups(process, controller string) (dirs []string, err error) {
 	text, err := m.text("proc/" + process + "/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -73,7 +98,7 @@ func (m machine) cpuGroups(process string) (dirs []string, err error) {
 	}
 	for _, one := range members {
 		v2 := len(one.controllers) == 0
-		if mount := one.mount(mounts); mount != nil && (v2 || slices.Contains(one.controllers, "cpu")) {
+		if mount := one.mount(mounts); mount != nil && (v2 || slices.Contains(one.controllers, controller)) {
 			dirs = append(dirs, levels(mount.Mountpoint, inside(one.path, mount.Root))...)
 		}
 	}

@@ -88,6 +88,22 @@ func (f *Facts) readFolder(folder string) {
 	f.note("reflink", err)
 }
 
+// Under is the filesystem a folder lies on, only looked at: unlike Read it tries no reflink, so nothing is written there.
+func Under(dir string) (Filesystem, error) {
+	folder, err := existing(dir)
+	if err != nil {
+		return Filesystem{}, err
+	}
+	d := Filesystem{Path: folder}
+	if err := (machine{root: "/"}).readMount(&d); err != nil {
+		return d, fmt.Errorf("cannot find the filesystem of %s: %w", dir, err)
+	}
+	if err := d.readSpace(); err != nil {
+		return d, fmt.Errorf("cannot find the free space of %s: %w", dir, err)
+	}
+	return d, nil
+}
+
 // DiskUnder names the whole disk, "vda", "loop0", that the folder or its nearest existing parent lies on, as /sys/block and
 // /proc/diskstats list it. It is an error where the filesystem does not tell: an overlay, one in memory, one on the network.
 func DiskUnder(dir string) (string, error) {

@@ -238,6 +238,41 @@ func TestCPUGroupsOfRecordedMachines(t *testing.T) {
 	}
 }
 
+// TestMemoryLimitOfAProcess is the limit that Read finds for david itself.
+func TestMemoryLimitOfAProcess(t *testing.T) {
+	for _, name := range []string{"hybrid-nested.txt", "no-cgroup.txt", "v1-docker.txt", "v1-unlimited.txt", "v2-above-total.txt", "v2-pod.txt", "v2-slice.txt"} {
+		m := tree(t, name)
+		got, err := m.memoryLimit("self")
+		if want := m.read().Cgroup.MemoryLimit; err != nil || got != want {
+			t.Errorf("%s: %d, %v; want %d", name, got, err, want)
+		}
+	}
+	if got, err := (machine{root: "/"}).memoryLimit("0"); err != nil || got != 0 {
+		t.Errorf("no process: %d, %v", got, err)
+	}
+}
+
+// TestUnderWritesNothing holds Under against Read, in a folder that must stay as it is.
+func TestUnderWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Under(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(dir)
+	if err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the folder was written to: %v", err)
+	}
+	f, err := Read(t.Context(), dir)
+	if err != nil || d.Mount != f.Data.Mount || d.Size != f.Data.Size || d.Free == 0 {
+		t.Errorf("%+v, Read says %+v, %v", d, f.Data, err)
+	}
+}
+
 func TestDiskUnder(t *testing.T) {
 	disk, err := DiskUnder(filepath.Join(t.TempDir(), "not", "there"))
 	if err != nil {

@@ -54,22 +54,35 @@ func option(out *bytes.Buffer, s Setting) {
 	comment(out, "", s.Reason)
 	comment(out, "source: ", s.Source)
 	comment(out, "measured: ", s.Effect)
-	if s.Value == "" && bare(s.Name) {
+	if s.Value == "" && Bare(s.Name) {
 		fmt.Fprintln(out, s.Name)
 		return
 	}
 	fmt.Fprintf(out, "%s=%s\n", s.Name, quote(s.Value))
 }
 
-// bare tells whether an empty value means an option written without "=": flags, switches, and names unknown to david,
+// Bare tells whether an empty value means an option written without "=": flags, switches, and names unknown to david,
 // most of which are switches.
-func bare(name string) bool {
+func Bare(name string) bool {
 	switch catalogue()[name].Kind {
 	case KindFlag, KindBool, KindFile, "":
 		return true
 	}
 	return false
 }
+
+// NeedsValue tells whether a variable is known and cannot be empty, as a text or a list can: a server that is given none
+// takes 0, or what stands next on its command line.
+func NeedsValue(name string) bool {
+	switch catalogue()[name].Kind {
+	case KindSize, KindInteger, KindReal, KindEnum, KindFlags:
+		return true
+	}
+	return false
+}
+
+// Known tells whether the catalogue has the variable, in whichever version.
+func Known(name string) bool { return known(name) }
 
 // sorted gives the settings by group, then name.
 func sorted(settings []Setting) []Setting {

@@ -1,66 +1,46 @@
-// Package probe measures what the machine can do, with fio. It works in a folder it is given and leaves nothing there.
+// Package probe measures what the machine and its disks can do at best: fio drives the disk, the kernel's counters tell what
+// reached it, and small fixed workloads tell how fast the CPUs and the kernel are. It works in a folder it is given and
+// leaves nothing there; caps come from outside, by the way in which its processes are started.
+//
+//	Look (what lies under the folder) -> Disk (rounds of short jobs) -> Sustained (one long one)
+//	Machine (CPUs, memory, clock, switches)
 package probe
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
-	"syscall"
 )
 
 // ErrNoFio is returned where fio is not installed.
 var ErrNoFio = errors.New("fio is not installed: apt-get install fio")
 
+// Rate is what fio got done.
+type Rate struct {
+	IOPS  float64 // operations/s
+	Bytes float64 // bytes/s
+}
+
 // WriteIOPS measures random 16 KiB writes per second in dir with direct I/O at queue depth 32: the page flushing a
 // disk can take. It runs for about three seconds on a file of 256 MiB, which is removed.
 func WriteIOPS(ctx context.Context, dir string) (float64, error) {
-	fio, err := exec.LookPath("fio")
-	if err != nil {
-		return 0, ErrNoFio
-	}
 	tmp, err := os.MkdirTemp(dir, "probe-")
 	if err != nil {
 		return 0, fmt.Errorf("cannot probe the disk: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	cmd := exec.CommandContext(ctx, fio, "--name=write", "--rw=randwrite", "--bs=16k", "--size=256m", "--iodepth=32",
-		"--ioengine=libaio", "--direct=1", "--time_based", "--runtime=3", "--output-format=json",
-		"--filename="+strings.ReplaceAll(filepath.Join(tmp, "f"), ":", `\:`))
-	runtime.LockOSThread() // the signal is tied to the thread that forks
-	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.Output()
-	if err != nil {
-		return 0, fmt.Errorf("cannot probe the disk in %s with fio: %w%s", dir, err, stderr(err))
-	}
-	return parseWriteIOPS(out)
+	s, err := run(ctx, nil, filepath.Join(tmp, "f"), "write", "--rw=randwrite", "--bs=16k", "--size=256m", "--iodepth=32",
+		"--ioengine=libaio", "--direct=1", "--time_based", "--runtime=3")
+	return s.IOPS, err
 }
 
-func stderr(err error) string {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-		return ": " + strings.TrimSpace(string(exit.Stderr))
-	}
-	return ""
-}
-
-func parseWriteIOPS(out []byte) (float64, error) {
-	var doc struct {
-		Jobs []struct {
-			Write struct{ IOPS float64 } `json:"write"`
-		} `json:"jobs"`
-	}
-	if err := json.Unmarshal(out, &doc); err != nil {
-		return 0, fmt.Errorf("cannot read fio's output: %w", err)
-	}
-	if len(doc.Jobs) != 1 || doc.Jobs[0].Write.IOPS <= 0 {
-		return 0, errors.New("cannot read fio's output: it has no write IOPS")
-	}
-	return doc.Jobs[0].Write.IOPS, nil
+// Random reads or writes random 16 KiB of a file that exists, with direct I/O at queue depth 8, for so many seconds. start
+// starts fio, in a cgroup maybe; nil just starts it.
+func Random(ctx context.Context, file string, write bool, seconds int, start Start) (Rate, error) {
+	way := map[bool]string{false: "read", true: "write"}[write]
+	s, err := run(ctx, start, file, way, "--rw=rand"+way, "--bs=16k", "--iodepth=8", "--ioengine=libaio", "--direct=1",
+		"--norandommap", "--allow_file_create=0", "--time_based", fmt.Sprintf("--runtime=%d", seconds))
+	return s.Rate, err
 }

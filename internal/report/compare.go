@@ -12,8 +12,8 @@ import (
 )
 
 // compared tells whether arms are compared with a control in blocks. A tune compares its steps too, but one by one with
-// the step before: the ladder shows that.
-func compared(d Data) bool { return d.Experiment.Design.Control != "" && !tuned(d) }
+// the step before: the ladder shows that. A bench at light speed has an arm and its ceiling, which is no contender.
+func compared(d Data) bool { return d.Experiment.Design.Control != "" && !tuned(d) && !lit(d) }
 
 // comparisons is what the blocks say, one for each workload; none where nothing is compared.
 func comparisons(d Data) []stats.Comparison {
@@ -168,8 +168,12 @@ func spread(a stats.Arm) string {
 	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", fixed(a.Interval[0], n), fixed(a.Interval[1], n), plural(a.Pairs, "block"))
 }
 
-// within is how far from 1 a tie's ratio may lie: the farther end of its interval.
+// within is how far from 1 a tie's ratio may lie: the farther end of its interval. Where that is more than double or half, per
+// cents say nothing: a ratio of 0.05 and one of 20 are equally far.
 func within(a stats.Arm) string {
+	if a.Interval[0] < 0.5 || a.Interval[1] > 2 {
+		return fmt.Sprintf("within a factor of %.1f", max(1/a.Interval[0], a.Interval[1]))
+	}
 	far := max(math.Abs(a.Interval[0]-1), math.Abs(a.Interval[1]-1))
 	return fmt.Sprintf("within ±%.1f %%", 100*far)
 }
@@ -187,7 +191,7 @@ func short(w result.Workload) string {
 func floor(c stats.Comparison) string {
 	n := c.NoiseFloor
 	if n.Pairs == 0 {
-		return "noise floor: unknown, as the control was not run against itself; a gain may be noise"
+		return "noise floor: unknown, as there is no valid pair of the control against itself; a gain may be noise"
 	}
 	return fmt.Sprintf("noise floor: %.1f %% (the control against itself, %s); no smaller gain is claimed", 100*n.Floor, plural(n.Pairs, "pair"))
 }

@@ -28,6 +28,9 @@ func ratioCell(a stats.Arm) string {
 		return "1"
 	}
 	n := digits(a)
+	if a.Interval == (stats.Interval{}) {
+		return fixed(a.Ratio, n) + " [" + none + "]"
+	}
 	return fmt.Sprintf("%s [%s, %s]", fixed(a.Ratio, n), fixed(a.Interval[0], n), fixed(a.Interval[1], n))
 }
 
@@ -37,7 +40,7 @@ func between(x float64, i stats.Interval) string {
 		return none
 	}
 	if i == (stats.Interval{}) {
-		return brief(x)
+		return brief(x) + " [" + none + "]"
 	}
 	return fmt.Sprintf("%s [%s, %s]", brief(x), brief(i[0]), brief(i[1]))
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -21,12 +22,14 @@ func TestCompareHeadline(t *testing.T) {
 	small := stats.Arm{Name: "big", Ratio: 1.034, Interval: stats.Interval{1.0204, 1.0479}, Pairs: 5, Verdict: stats.Faster}
 	loss := stats.Arm{Name: "sync", Ratio: 0.81, Interval: stats.Interval{0.77, 0.84}, Pairs: 6, Verdict: stats.Slower}
 	tie := stats.Arm{Name: "flush", Ratio: 1.004, Interval: stats.Interval{0.987, 1.021}, Pairs: 6, Verdict: stats.Tie}
+	unknown := stats.Arm{Name: "wild", Ratio: 0.99, Interval: stats.Interval{0.052, 19.2}, Pairs: 2, Verdict: stats.Tie}
 	bad := stats.Arm{Name: "hog", Verdict: stats.Invalid, Why: "steal: 14.2 % of the CPU"}
 	for want, arms := range map[string][]stats.Arm{
 		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks)":                                             {gain},
 		"big: 1.034x the control's throughput (95 % interval 1.020 to 1.048, 5 blocks)":                                            {small},
 		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks); the most of 2 faster arms of 4":             {small, tie, gain, loss},
 		"No difference found: flush is a tie (within ±2.1 %)":                                                                      {tie},
+		"No difference found: wild is a tie (within a factor of 19.2)":                                                             {unknown},
 		"sync: 0.81x the control's throughput, slower (95 % interval 0.77 to 0.84, 6 blocks)":                                      {loss},
 		"No gain: no arm is faster than the control (1 tie, 1 slower)":                                                             {tie, loss},
 		"No verdict: hog is invalid (steal: 14.2 % of the CPU)":                                                                    {bad},
@@ -98,6 +101,51 @@ func TestCompareJSON(t *testing.T) {
 	want := []gateRow{{"row counts", 24, 24, "10 x 1000000"}, {"steal", 23, 24, "memory: 14.2 % of the CPU, at most 5 %"}}
 	if !reflect.DeepEqual(doc.Gates, want) {
 		t.Errorf("gates %+v", doc.Gates)
+	}
+}
+
+// Under several workloads every arm stands once for each, with that one's figures.
+func TestMatrixJSON(t *testing.T) {
+	d := twoWorkloads()
+	var doc struct {
+		Arms []struct {
+			Name, Workload string
+			Threads        int
+			TPS            float64
+		}
+	}
+	if err := json.Unmarshal(render(t, JSON, d), &doc); err != nil {
+		t.Fatal(err)
+	}
+	list, n := comparisons(d), len(d.Arms)
+	if len(list) != 2 || len(doc.Arms) != 2*n {
+		t.Fatalf("%d comparisons, %d arms of %d", len(list), len(doc.Arms), n)
+	}
+	for i, a := range doc.Arms {
+		c := list[i/n]
+		if a.Name != d.Arms[i%n].Name || a.Workload != c.Workload.Name || a.Threads != c.Workload.Threads || a.TPS != c.Arms[i%n].TPS {
+			t.Errorf("cell %d: %+v", i, a)
+		}
+	}
+}
+
+// One pair has no interval: null in JSON, a dash in a table, never 0 to 0.
+func TestNoIntervalIsNotZero(t *testing.T) {
+	d := compareFixture()
+	d.Trials = slices.DeleteFunc(d.Trials, func(x result.Trial) bool { return x.Block > 1 })
+	b, text := string(render(t, JSON, d)), string(render(t, Text, d))
+	if strings.Contains(b, `_interval":[0,0]`) || strings.Contains(b, `"interval":[0,0]`) || strings.Count(b, `"interval":null`) != 2*len(d.Arms) {
+		t.Error(b[:2000])
+	}
+	if !strings.Contains(text, " [-]") || strings.Contains(text, "[0.00") {
+		t.Error(text)
+	}
+	var i stats.Interval
+	if err := json.Unmarshal([]byte("null"), &i); err != nil || i != (stats.Interval{}) {
+		t.Errorf("%v, %v", i, err)
+	}
+	if err := json.Unmarshal([]byte("[1,2]"), &i); err != nil || i != (stats.Interval{1, 2}) {
+		t.Errorf("%v, %v", i, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"david/internal/result"
@@ -43,6 +44,10 @@ type page struct {
 	Sampled                                    []sampledRun
 	Rates, Arms                                table
 	Remarks, Caveats                           []string
+	Payer                                      string
+	Price                                      table
+	PriceChart                                 chart
+	PriceNotes                                 []string
 	Ladder, Trials, Changes                    table
 	Machine, Method, Gates                     table
 	Policy                                     string
@@ -108,7 +113,7 @@ func newPage(d Data) (page, error) {
 	library, _, _ := strings.Cut(chartScript, "//# sourceMappingURL=")
 	p := page{
 		ID: d.Experiment.ID, Subject: subject(d), Cnf: d.Cnf, Head: headlineOf(d), Tune: tuned(d), Runs: runs(d),
-		Caveats: caveats(d), Trials: runTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
+		Caveats: slices.Concat(lightLines(d), caveats(d)), Trials: runTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
 		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
 		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
 		LatencyChart: chart{"latency", "How long transactions took", latencyAlt(d)},
@@ -123,6 +128,7 @@ func newPage(d Data) (page, error) {
 	default:
 		p.fillBench(d)
 	}
+	p.fillPrice(d.Price)
 	return p, nil
 }
 
@@ -143,13 +149,13 @@ func (p *page) fillBench(d Data) {
 // fillTune adds what only a tune has.
 func (p *page) fillTune(d Data) {
 	rows := stats.Ladder(d.Arms, d.Trials)
-	p.Ladder, p.Remarks, p.Note = ladderTable(rows), remarks(rows), p.Caveats[0]
+	p.Ladder, p.Remarks, p.Note = ladderTable(rows), remarks(rows), caveats(d)[0]
 	p.BarChart = chart{"bars", "Throughput of each step", ladderAlt(rows)}
 	if best, ok := bestRow(d, rows); ok {
 		p.Best, p.Changes = best.Arm, changeTable(changes(d.Arms, best.Arm))
 		p.Cards = tuneCards(d, rows, best)
 	}
-	for i, a := range d.Arms {
+	for i, a := range honest(d).Arms {
 		p.Steps = append(p.Steps, step{a, verdict(rows[i]), settingTable(a), diffTable(a)})
 	}
 }
@@ -171,6 +177,9 @@ func hash(s string) string {
 
 func subject(d Data) string {
 	parts := []string{serverName(d.Experiment.Server) + " (" + target(d.Experiment) + ")"}
+	if d.Experiment.Title != "" {
+		parts = slices.Insert(parts, 0, d.Experiment.Title)
+	}
 	return strings.Join(append(parts, describe(d.Experiment.Workloads)...), "; ")
 }
 
@@ -189,7 +198,7 @@ func tuneCards(d Data, rows []stats.Row, best stats.Row) []card {
 		{"p95 latency in ms, control to best", fromTo(control.P95, best.P95)},
 		{"steps kept", fmt.Sprintf("%d of %d", kept, len(rows)-1)},
 	}
-	return append(cards, timeCard(d)...)
+	return append(append(cards, lightCards(d)...), timeCard(d)...)
 }
 
 func fromTo(a, b float64) string {
@@ -209,6 +218,8 @@ func timeCard(d Data) []card {
 
 // benchCards shows the figures of the fastest valid run.
 func benchCards(d Data) []card {
+	light := lightCards(d)
+	d = honest(d)
 	fastest := -1
 	for i, t := range d.Trials {
 		if ok, _ := t.Valid(); ok && (fastest < 0 || t.TPS > d.Trials[fastest].TPS) {
@@ -223,11 +234,11 @@ func benchCards(d Data) []card {
 		of = " of " + trialLabels(d)[fastest]
 	}
 	l := t.Latency
-	return append([]card{
+	return append(append(light, []card{
 		{"queries/s" + of, number(t.QPS)},
 		{"latency p50 / p95 / p99, ms" + of, number(l.P50) + " / " + number(l.P95) + " / " + number(l.P99)},
 		{"stalls" + of, plural(t.Stalls, "second")},
-	}, timeCard(d)...)
+	}...), timeCard(d)...)
 }
 
 // shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell apart.

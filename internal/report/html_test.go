@@ -50,7 +50,7 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.Env("TMPDIR="+home, "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-dev-shm-usage", true))
-	parent, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	parent, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for all pages, on a busy machine too
 	t.Cleanup(cancel)
 	allocator, cancel := chromedp.NewExecAllocator(parent, options...)
 	t.Cleanup(cancel)
@@ -126,13 +126,17 @@ func (b *browser) open(t *testing.T, d Data) {
 func TestPageInABrowser(t *testing.T) {
 	b := newBrowser(t)
 	for name, d := range map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "hostile": hostile(), "empty": {},
-		"compare": compareFixture(), "hostile compare": hostileCompare(), "slo": sloFixture(), "workloads": twoWorkloads()} {
+		"compare": compareFixture(), "hostile compare": hostileCompare(), "slo": sloFixture(), "workloads": twoWorkloads(), "priced": pricedFixture()} {
 		t.Run(name, func(t *testing.T) {
 			b.open(t, d)
 			b.checkHeadline(t, d)
 			b.checkCells(t, "#runs-section", runTable(d))
 			if compared(d) {
 				b.checkComparison(t, d)
+			}
+			if d.Price != nil {
+				b.checkCells(t, "#price-section", priceTable(d.Price))
+				b.checkPrices(t, d)
 			}
 			if tuned(d) {
 				b.checkCells(t, "#ladder-section", ladderTable(stats.Ladder(d.Arms, d.Trials)))
@@ -173,6 +177,19 @@ func (b *browser) checkCells(t *testing.T, section string, want table) {
 		if strings.Join(got[i], "¦") != strings.Join(row, "¦") {
 			t.Errorf("%s, row %d: %q, want %q", section, i, got[i], row)
 		}
+	}
+}
+
+// checkPrices opens the table of the chart of prices: the arms measured, then every machine of the line.
+func (b *browser) checkPrices(t *testing.T, d Data) {
+	var rows [][]string
+	b.eval(t, `(() => { const d = document.querySelector('[data-chart=price]'); d.open = true; d.dispatchEvent(new Event('toggle'));
+		const rows = [...d.querySelectorAll('tbody tr')].map(r => [...r.cells].map(c => c.textContent)); d.open = false; return rows; })()`, &rows)
+	if want := len(d.Price.Shown()) + len(d.Price.Line); len(rows) != want {
+		t.Fatalf("%d rows, want %d: %q", len(rows), want, rows)
+	}
+	if got, want := strings.Join(rows[0], " "), "control 66.00 "+number(d.Price.Shown()[0].TPS)+" measured"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

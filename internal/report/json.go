@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
+	"david/internal/price"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -19,25 +21,35 @@ type document struct {
 	Trials     []result.Trial    `json:"trials"`
 	Ladder     []stats.Row       `json:"ladder"` // of a tune; empty for others
 	Finish     *result.Finish    `json:"finish"` // null: running or interrupted
-	Gates      []gateRow         `json:"gates"`
-	// Comparisons hold a comparison's verdicts, one for each workload. Those of the first stand in Arms as well, and its
-	// noise floor, as a share (0.021 is 2.1 %), and its number of blocks here.
+	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
+	Replaced int       `json:"trials_set_aside,omitempty"`
+	Gates    []gateRow `json:"gates"`
+	// Comparisons hold a comparison's verdicts, one for each workload. They stand in Arms as well, and the first one's noise
+	// floor, as a share (0.021 is 2.1 %), and its number of blocks here.
 	Comparisons []stats.Comparison `json:"comparisons"`
 	NoiseFloor  *float64           `json:"noise_floor"` // null: the control was not run against itself, or nothing is compared
 	Noise       *stats.NoiseFloor  `json:"noise,omitempty"`
 	Blocks      *int               `json:"blocks,omitempty"`
+	// LightSpeed says how near a bench's server, or a tune's best, comes to its ceiling; one for each workload.
+	LightSpeed []stats.LightSpeed `json:"light_speed,omitempty"`
+	// Price is what the throughput costs; null where the machine's price is not known.
+	Price *price.Quote `json:"price,omitempty"`
 }
 
 // Figures is what a comparison says about an arm.
 type Figures = stats.Arm
 
-// armDocument is an arm and, where it was compared, what the first workload's blocks say about it. Both have a name and a
-// title: the ones outside stand for them.
+// armDocument is an arm and, where it was compared, what the blocks of one workload say about it; under several it has an
+// entry for each, workload by workload. Both have a name and a title: the ones outside stand for them.
 type armDocument struct {
 	result.Arm
 	*Figures
 	Name  string `json:"name"`
 	Title string `json:"title"`
+	// Workload, Threads and Rate (transactions/s offered; 0: closed loop) are those of its figures.
+	Workload string  `json:"workload,omitempty"`
+	Threads  int     `json:"threads,omitempty"`
+	Rate     float64 `json:"rate,omitempty"`
 }
 
 // JSON writes exactly one JSON document, on one line.
@@ -52,8 +64,9 @@ func JSON(w io.Writer, d Data) error {
 // encode makes the document. encoding/json escapes <, > and &, so that it can stand in HTML as it is.
 func encode(d Data) ([]byte, error) {
 	doc := document{
-		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Finish: d.Finish, Gates: gateRows(d.Trials),
+		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
+		LightSpeed: stats.LightSpeeds(d.Arms, d.Trials),
 	}
 	if tuned(d) {
 		doc.Ladder = append(doc.Ladder, stats.Ladder(d.Arms, d.Trials)...)
@@ -80,11 +93,23 @@ func (doc *document) compare(list []stats.Comparison) {
 	if first.NoiseFloor.Pairs > 0 {
 		doc.NoiseFloor = &first.NoiseFloor.Floor
 	}
-	for i := range doc.Arms {
-		for n := range first.Arms {
-			if first.Arms[n].Name == doc.Arms[i].Name {
-				doc.Arms[i].Figures = &first.Arms[n]
+	all := doc.Arms
+	doc.Arms = nil
+	for i, c := range list {
+		for _, a := range all {
+			if i > 0 {
+				a.Effective = nil // hundreds of variables, said once
 			}
+			doc.Arms = append(doc.Arms, a.under(c))
 		}
 	}
+}
+
+// under adds what a comparison says of the arm.
+func (a armDocument) under(c stats.Comparison) armDocument {
+	a.Workload, a.Threads, a.Rate = c.Workload.Name, c.Workload.Threads, c.Workload.Rate
+	if n := slices.IndexFunc(c.Arms, func(own stats.Arm) bool { return own.Name == a.Name }); n >= 0 {
+		a.Figures = &c.Arms[n]
+	}
+	return a
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"david/internal/price"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -19,9 +20,13 @@ type Data struct {
 	Experiment result.Experiment
 	Arms       []result.Arm
 	Trials     []result.Trial // with their points
-	Finish     *result.Finish // nil where the experiment is running or was interrupted
+	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
+	Replaced int
+	Finish   *result.Finish // nil where the experiment is running or was interrupted
 	// Cnf is the my.cnf that `david tune` wrote, shown as it is; empty where there is none.
 	Cnf string
+	// Price is what the throughput costs, where the machine's price is known; else nil.
+	Price *price.Quote
 }
 
 // Headline is the result in one plain sentence.
@@ -36,6 +41,10 @@ type headline struct {
 func (h headline) String() string { return h.Big + h.Rest }
 
 func headlineOf(d Data) headline {
+	d = honest(d)
+	if d.Finish != nil && d.Finish.Failed != "" {
+		return headline{"Failed", " before its first trial: " + d.Finish.Failed, "invalid"}
+	}
 	h := bareHeadline(d)
 	if d.Finish == nil {
 		h.Rest += " (interrupted: only what was measured until then)"
@@ -147,6 +156,8 @@ func unsafe(trials []result.Trial) string {
 // caveats is what must be read with the numbers.
 func caveats(d Data) []string {
 	var list []string
+	notes := append(ceilingText(d), d.Experiment.Notes...)
+	d = honest(d)
 	switch {
 	case tuned(d):
 		list = append(list, ladderCaveats(d)...)
@@ -155,12 +166,20 @@ func caveats(d Data) []string {
 	case !searched(d): // a search has a run or two for each rate: its table says all there is
 		list = append(append(list, repeats(d)...), knee(d)...)
 	}
-	list = append(list, loop(d)...)
+	list = append(append(list, setAside(d)...), loop(d)...)
 	list = append(list, "measured for this workload, this data and this machine: others may differ")
 	if u := unsafe(d.Trials); u != "" {
 		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")
 	}
-	return append(list, d.Experiment.Notes...)
+	return append(list, notes...)
+}
+
+// setAside says how much was measured that the numbers do not hold.
+func setAside(d Data) []string {
+	if d.Replaced == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("interrupted and gone on with: %s of blocks that were cut short were set aside, their blocks run again", plural(d.Replaced, "trial"))}
 }
 
 func ladderCaveats(d Data) []string {

@@ -297,3 +297,33 @@ func TestReportOfAStoreIsThatOfItsValues(t *testing.T) {
 		t.Error("the store changed the report")
 	}
 }
+
+// The title of a spec stands before everything else, and one is not made up.
+func TestTitleComesFirst(t *testing.T) {
+	d := compareFixture()
+	for _, render := range []func(io.Writer, Data) error{Text, Markdown} {
+		var b bytes.Buffer
+		d.Experiment.Title = "sizes of the pool"
+		if err := render(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimPrefix(b.String(), "# "); !strings.HasPrefix(got, "sizes of the pool\n") || !strings.Contains(got[:80], Headline(d)[:20]) {
+			t.Errorf("%.200s", got)
+		}
+	}
+}
+
+// Trials that an interruption made worthless are named in every form.
+func TestSetAsideIsSaid(t *testing.T) {
+	d := compareFixture()
+	d.Replaced = 3
+	for _, render := range []func(io.Writer, Data) error{Text, Markdown, HTML} {
+		var b bytes.Buffer
+		if err := render(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "3 trials of blocks that were cut short were set aside, their blocks run again") {
+			t.Errorf("%.3000s", got)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func sloHeadline(d Data) headline {
 
 // goal names what is asked of the latency: "p99 at or below 20 ms".
 func goal(s result.SLO) string {
-	return fmt.Sprintf("%s at or below %s ms", percentileName(s), trimmed(s.Ms, 3))
+	return fmt.Sprintf("%s at or below %s ms", percentileName(s), trimmed(s.Ms, 6))
 }
 
 func percentileName(s result.SLO) string { return "p" + trimmed(s.Percentile, 2) }

@@ -52,11 +52,19 @@ func trialTable(d Data) table {
 		right("latency p50, ms"), right("latency p95, ms"), right("latency p99, ms"), right("latency max, ms"),
 		right("stddev over seconds, tps"), right("errors"), right("reconnects"), right("stalls, s"), right("measured, s"),
 		left("gates")}, nil}
+	open := slices.ContainsFunc(d.Trials, func(x result.Trial) bool { return x.Workload.Rate > 0 })
+	if open {
+		t.Cols = slices.Insert(t.Cols, len(t.Cols)-1, right("longest queue"))
+	}
 	labels := trialLabels(d)
 	for i, x := range d.Trials {
 		l := x.Latency
-		t = t.add(labels[i], number(x.TPS), number(x.QPS), number(l.Min), number(l.Avg), number(l.P50), number(l.P95), number(l.P99),
-			number(l.Max), deviation(x), integer(x.Errors), integer(x.Reconnects), strconv.Itoa(x.Stalls), number(x.Seconds), gates(x))
+		row := []string{labels[i], number(x.TPS), number(x.QPS), number(l.Min), number(l.Avg), number(l.P50), number(l.P95), number(l.P99),
+			number(l.Max), deviation(x), integer(x.Errors), integer(x.Reconnects), strconv.Itoa(x.Stalls), number(x.Seconds)}
+		if open {
+			row = append(row, queue(x))
+		}
+		t = t.add(append(row, gates(x))...)
 	}
 	return t
 }
@@ -94,6 +102,9 @@ func trialLabels(d Data) []string {
 		var parts []string
 		if len(arms) > 1 || len(threads) < 2 {
 			parts = append(parts, t.Arm)
+		}
+		if isCeiling(d, t) {
+			parts = append(parts, "unsafe")
 		}
 		if t.Twin {
 			parts = append(parts, "twin")

@@ -17,7 +17,13 @@ func Text(w io.Writer, d Data) error {
 	if compared(d) || searched(d) {
 		say = paragraph
 	}
+	if d.Experiment.Title != "" {
+		say(&b, d.Experiment.Title)
+	}
 	say(&b, Headline(d))
+	for _, l := range lightLines(d) {
+		paragraph(&b, l)
+	}
 	fmt.Fprintf(&b, "\n%s\n", d.Experiment.ID)
 	fmt.Fprintf(&b, "%s (%s), sysbench %s\n", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)
 	for _, w := range describe(d.Experiment.Workloads) {
@@ -35,6 +41,7 @@ func Text(w io.Writer, d Data) error {
 	default:
 		benchText(&b, d)
 	}
+	priceText(&b, d.Price, say)
 	for _, c := range append(caveats(d), utilisation(d.Finish), "sampling: "+sampling(d.Trials)) {
 		say(&b, c)
 	}
@@ -110,7 +117,7 @@ func firstCells(rows [][]string, n int) [][]string {
 const perBlock = 4
 
 func benchText(b *bytes.Buffer, d Data) {
-	for _, a := range d.Arms {
+	for _, a := range honest(d).Arms {
 		for _, s := range a.Changes {
 			fmt.Fprintf(b, "%s = %s%s\n", s.Name, s.Value, live(a, s))
 		}
@@ -139,7 +146,14 @@ func live(a result.Arm, s mycnf.Setting) string {
 func Markdown(w io.Writer, d Data) error {
 	var b bytes.Buffer
 	e := d.Experiment
+	if e.Title != "" {
+		fmt.Fprintf(&b, "# %s\n\n", escape(e.Title))
+		b.WriteString("#") // the headline below it
+	}
 	fmt.Fprintf(&b, "# %s\n\n%s, %s, %s.\n\n", escape(Headline(d)), escape(e.ID), escape(serverName(e.Server)), escape(target(e)))
+	if list := lightLines(d); len(list) > 0 {
+		items(&b, list)
+	}
 	switch {
 	case tuned(d):
 		ladderMarkdown(&b, d)
@@ -148,6 +162,7 @@ func Markdown(w io.Writer, d Data) error {
 	case searched(d):
 		section(&b, "The rates tried", sloTable(d))
 	}
+	priceMarkdown(&b, d.Price)
 	section(&b, "Runs", runTable(d))
 	stepSections(&b, stepOr(d), d.Arms)
 	cnfSection(&b, d.Cnf)
@@ -195,7 +210,10 @@ func section(b *bytes.Buffer, title string, tables ...table) {
 
 func stepSections(b *bytes.Buffer, title string, arms []result.Arm) {
 	for _, a := range arms {
-		if len(a.Changes) > 0 {
+		switch {
+		case a.Ceiling:
+			section(b, "Light speed: "+unsafeCeiling, settingTable(a))
+		case len(a.Changes) > 0:
 			section(b, title+" "+a.Name, settingTable(a))
 		}
 	}

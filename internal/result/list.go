@@ -26,6 +26,7 @@ type Summary struct {
 	Trials   int       `json:"trials"`         // lines stored
 	Torn     bool      `json:"torn,omitempty"` // killed while it wrote a trial
 	Finished bool      `json:"finished"`
+	Failed   bool      `json:"failed,omitempty"` // finished before its first trial, with an error
 	Best     string    `json:"best,omitempty"`
 	Err      string    `json:"error,omitempty"`
 }
@@ -84,7 +85,7 @@ func summary(dir string) (Summary, error) {
 	e, end := s.experiment, whole(b)
 	return Summary{
 		Dir: dir, ID: filepath.Base(dir), Kind: e.Kind, Created: e.Created, Server: e.Server,
-		Trials: bytes.Count(b[:end], []byte("\n")), Torn: end < len(b), Finished: finished, Best: finish.Best,
+		Trials: bytes.Count(b[:end], []byte("\n")), Torn: end < len(b), Finished: finished, Failed: finish.Failed != "", Best: finish.Best,
 	}, nil
 }
 

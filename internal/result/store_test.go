@@ -117,6 +117,9 @@ func TestTrialMeasuredAgainReplacesTheEarlierOne(t *testing.T) {
 	if err != nil || len(trials) != 2 || trials[0].ID != "b" || trials[1].TPS != 600 {
 		t.Errorf("%+v, %v", trials, err)
 	}
+	if n, err := s.Replaced(); n != 1 || err != nil {
+		t.Errorf("%d replaced, %v", n, err)
+	}
 }
 
 func TestTornLastLineIsDroppedAndCutOff(t *testing.T) {

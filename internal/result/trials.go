@@ -88,6 +88,19 @@ func whole(b []byte) int {
 // Trials returns the trials in the order in which they ended, without their points. A torn last line is left out; a
 // broken line elsewhere is an error that names it.
 func (s *Store) Trials() ([]Trial, error) {
+	trials, err := s.lines()
+	return latest(trials), err
+}
+
+// Replaced returns how many trials were replaced by a later one of the same ID: those of blocks that were cut short, and
+// run again whole.
+func (s *Store) Replaced() (int, error) {
+	trials, err := s.lines()
+	return len(trials) - len(latest(trials)), err
+}
+
+// lines returns every trial that was stored, those replaced included.
+func (s *Store) lines() ([]Trial, error) {
 	b, err := os.ReadFile(s.path(trialsFile))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the trials: %w", err)
@@ -96,7 +109,7 @@ func (s *Store) Trials() ([]Trial, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", s.path(trialsFile), err)
 	}
-	return latest(trials), nil
+	return trials, nil
 }
 
 // Torn returns how many bytes of an unfinished trial trials.jsonl ends with: 0 unless david was killed while it wrote.

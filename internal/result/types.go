@@ -37,6 +37,19 @@ type Experiment struct {
 	Design    Design     `json:"design,omitzero"`
 	// Title is what the experiment is about, where its spec says so.
 	Title string `json:"title,omitempty"`
+	// Limits is what the machine and the disk under the data were probed to do, within the day before.
+	Limits *Limits `json:"limits,omitempty"`
+	// Like is the machine that the sandbox was capped to stand in for; nil for none.
+	Like *PricedMachine `json:"like,omitempty"`
+}
+
+// PricedMachine is an entry of a catalogue of prices, as it was when the experiment began.
+type PricedMachine struct {
+	Name     string  `json:"name"`
+	CPUs     float64 `json:"cpus"`
+	USDMonth float64 `json:"usd_month,omitempty"` // 0: not priced in US$
+	Source   string  `json:"source"`              // of the price, and its date
+	Date     string  `json:"date"`
 }
 
 // Design is how the trials of an experiment are laid out: what is needed, with the arms and the workloads, to run it again
@@ -85,6 +98,8 @@ type Finish struct {
 	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
 	Best           string  `json:"best"`            // tune: the arm the ladder ended on; "control" when nothing was gained
+	// Failed is why the experiment ended before its first trial; "" where it has any.
+	Failed string `json:"failed,omitempty"`
 }
 
 // Server says which server was measured.
@@ -132,8 +147,15 @@ type Arm struct {
 	Server Server `json:"server,omitzero"`
 	// Caps are put on this arm's server.
 	Caps Caps `json:"caps,omitzero"`
+	// ClientCPUs is how many CPUs the load generator is held to while it loads this arm's server; 0: it is not.
+	ClientCPUs float64 `json:"client_cpus,omitempty"`
 	// Infeasible is the server's own error line where it would not start with this configuration.
 	Infeasible string `json:"infeasible,omitempty"`
+	// Ceiling is true where the arm is unsafe on purpose: an upper bound for the arm it is based upon (see tune.Ceiling). It is
+	// compared with nothing else, has no verdict and never wins.
+	Ceiling bool `json:"ceiling,omitempty"`
+	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
+	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
 }
 
 // Difference is one effective variable that differs between two arms.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/testserver"
 )
@@ -122,24 +123,6 @@ func join(t *testing.T, dir string, pid int) {
 	}
 }
 
-func TestBlockDevice(t *testing.T) {
-	name, err := BlockDevice(t.TempDir())
-	if err != nil {
-		t.Skipf("this machine's temporary folder is not on a block device: %v", err)
-	}
-	k, err := newKernel(Options{Device: name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := k.read(0, false); r.disk == nil {
-		t.Errorf("/proc/diskstats has no %s: %v", name, k.notes)
-	}
-	k.device = "nosuchdisk"
-	if r := k.read(0, false); r.disk != nil || k.notes["/proc/diskstats"] == nil {
-		t.Errorf("a disk that is not there: %+v", r.disk)
-	}
-}
-
 // The values a sample has are listed in the documentation, each with its unit and source, and no others are.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/measuring.md")
@@ -160,5 +143,23 @@ func TestDocumented(t *testing.T) {
 		if len(cells) > 2 && strings.Contains(cells[1], ".") && !known[strings.TrimSpace(cells[1])] {
 			t.Errorf("docs/measuring.md lists %s, which is not sampled", cells[1])
 		}
+	}
+}
+
+func TestDiskOfTheData(t *testing.T) {
+	name, err := host.DiskUnder(t.TempDir())
+	if err != nil {
+		t.Skipf("this machine's temporary folder is not on a block device: %v", err)
+	}
+	k, err := newKernel(Options{Device: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := k.read(0, false); r.disk == nil {
+		t.Errorf("/proc/diskstats has no %s: %v", name, k.notes)
+	}
+	k.device = "nosuchdisk"
+	if r := k.read(0, false); r.disk != nil || k.notes["/proc/diskstats"] == nil {
+		t.Errorf("a disk that is not there: %+v", r.disk)
 	}
 }

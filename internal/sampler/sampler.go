@@ -36,7 +36,7 @@ type Options struct {
 	// ClientPID gives the load generator's process, 0 while there is none. It is called from the sampler's goroutine; nil
 	// where there is no client.
 	ClientPID func() int
-	// Device is the data's block device as /proc/diskstats names it (BlockDevice); "" where it is not known.
+	// Device is the data's block device as /proc/diskstats names it; "" where it is not known.
 	Device string
 	// Schema is the load's, by which its connections are known: those that use it. "" for no profile of them.
 	Schema string

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/testserver"
@@ -39,7 +40,7 @@ func pidOf(tb testing.TB, c *mysqld.Conn) int {
 func optionsFor(tb testing.TB, s *testserver.Server) Options {
 	tb.Helper()
 	c := s.Open()
-	device, err := BlockDevice(os.TempDir())
+	device, err := host.DiskUnder(os.TempDir())
 	if err != nil {
 		tb.Logf("no values of a disk: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -39,6 +40,14 @@ func (w *Workspace) group(caps result.Caps) (*cgroup.Group, error) {
 	}
 	return g, nil
 }
+
+// Hold makes groups that hold a load generator to so many CPUs, for Group.Start. Release removes them.
+func (w *Workspace) Hold(cpus float64) (*cgroup.Group, error) {
+	return w.group(result.Caps{CPUs: cpus})
+}
+
+// Release removes the groups that Hold made, once the load generator has ended.
+func (w *Workspace) Release(g *cgroup.Group) error { return w.ungroup(g) }
 
 // ungroup removes the groups, once what ran in them has ended.
 func (w *Workspace) ungroup(g *cgroup.Group) error {
@@ -107,11 +116,33 @@ func (w *Workspace) VerifyCaps(ctx context.Context, caps result.Caps) (notes []s
 	return append(notes, more...), err
 }
 
-// verifyIO reads and writes on the volume, under the caps.
-func (w *Workspace) verifyIO(ctx context.Context, g *cgroup.Group) (notes []string, err error) {
+// Capped has start put commands under the caps, while do runs; throttle puts those on I/O into force, or lifts them. What was
+// started must have ended when do returns. Without caps, start just starts.
+func (w *Workspace) Capped(caps result.Caps, do func(start func(*exec.Cmd) error, throttle func(on bool) error) error) error {
+	g, err := w.group(caps)
+	if err != nil {
+		return err
+	}
+	if g == nil {
+		return do((*exec.Cmd).Start, func(bool) error { return nil })
+	}
+	return errors.Join(do(g.Start, g.Throttle), w.ungroup(g))
+}
+
+// Scratch makes a folder among the data for something that lasts as long as the workspace; the next one removes what is left.
+func (w *Workspace) Scratch() (string, error) {
 	dir, err := os.MkdirTemp(w.data, "probe-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot probe the volume: %w", err)
+		return "", fmt.Errorf("cannot make a folder for a probe: %w", err)
+	}
+	return dir, nil
+}
+
+// verifyIO reads and writes on the volume, under the caps.
+func (w *Workspace) verifyIO(ctx context.Context, g *cgroup.Group) (notes []string, err error) {
+	dir, err := w.Scratch()
+	if err != nil {
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "f")

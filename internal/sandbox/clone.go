@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -103,6 +104,10 @@ func copyRange(in, out *os.File, from, to int64) error {
 	r, w := from, from
 	for r < to {
 		n, err := unix.CopyFileRange(int(in.Fd()), &r, int(out.Fd()), &w, int(to-r), 0)
+		if errors.Is(err, unix.EXDEV) { // to a tmpfs: between filesystems of two types the kernel copies nothing
+			_, err := io.Copy(io.NewOffsetWriter(out, r), io.NewSectionReader(in, r, to-r))
+			return err
+		}
 		if err != nil {
 			return err
 		}

@@ -79,6 +79,10 @@ func (j *journal) mount(path string) error {
 	return j.update(func() { j.Mounts = append(j.Mounts, path) })
 }
 
+func (j *journal) unmounted(path string) error {
+	return j.update(func() { j.Mounts = slices.DeleteFunc(j.Mounts, func(m string) bool { return m == path }) })
+}
+
 func (j *journal) started(pid int) error {
 	start, err := startTime(pid)
 	if err != nil { // it ended already

@@ -345,9 +345,17 @@ func TestHelperHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, w, golden(t, w, key(testserver.Find(t, os.Getenv("DAVID_TEST_FLAVOUR")))), StartOptions{})
+	s := start(t, w, golden(t, w, key(testserver.Find(t, os.Getenv("DAVID_TEST_FLAVOUR")))), StartOptions{Tmpfs: holdTmpfs()})
 	os.Stdout.WriteString("holding " + strconv.Itoa(s.PID()) + " " + w.run + "\n")
 	time.Sleep(time.Hour)
+}
+
+// holdTmpfs is the size of the tmpfs that the held server's data lies on; 0 for none.
+func holdTmpfs() int64 {
+	if os.Getenv("DAVID_TEST_TMPFS") == "" {
+		return 0
+	}
+	return 1 << 30
 }
 
 // TestReap kills a david that holds a server, by kill -9: Reap leaves nothing of it.
@@ -486,7 +494,7 @@ func BenchmarkClone(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := w.clone(g, to); err != nil {
+		if err := w.clone(g, to, 0); err != nil {
 			b.Fatal(err)
 		}
 		if err := os.RemoveAll(to); err != nil {

@@ -38,6 +38,7 @@ type StartOptions struct {
 	TCP          bool        // also listen on 127.0.0.1, on a free port; Addr is then that one
 	LogPath      string      // where the server's error log is copied when it stops
 	Caps         result.Caps // put on the server; those on I/O wait for Throttle
+	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the golden copy does
 }
 
 // Timing is what a start took.
@@ -55,6 +56,7 @@ type Server struct {
 	dir      string // runtime: socket, pid file, log, temporary files
 	data     string
 	keepData bool
+	tmpfs    bool // data lies on one of its own
 	logPath  string
 	group    *cgroup.Group // nil without caps
 	stopped  sync.Once
@@ -66,25 +68,29 @@ type Server struct {
 func (w *Workspace) Start(ctx context.Context, g Golden, o StartOptions) (*Server, Timing, error) {
 	var t Timing
 	began := time.Now()
-	data, err := os.MkdirTemp(filepath.Join(w.data, "clones"), "")
+	data, err := w.cloneFolder(o)
 	if err != nil {
 		return nil, t, fmt.Errorf("cannot make a folder for the clone: %w", err)
 	}
-	if err := w.clone(g, data); err != nil {
-		return nil, t, errors.Join(err, os.RemoveAll(data))
+	if err := w.clone(g, data, o.Tmpfs); err != nil {
+		return nil, t, errors.Join(err, w.dropClone(data, o.Tmpfs > 0))
 	}
 	t.Clone = time.Since(began)
 	began = time.Now()
 	s, err := w.launch(ctx, g.key, filepath.Join(data, "data"), o)
 	if err != nil {
-		return nil, t, errors.Join(err, os.RemoveAll(data))
+		return nil, t, errors.Join(err, w.dropClone(data, o.Tmpfs > 0))
 	}
 	t.Start = time.Since(began)
 	return s, t, nil
 }
 
-func (w *Workspace) clone(g Golden, to string) error {
-	if err := w.room(g); err != nil {
+func (w *Workspace) clone(g Golden, to string, tmpfs int64) error {
+	room := w.room
+	if tmpfs > 0 {
+		room = func(g Golden) error { return roomInMemory(g, tmpfs) }
+	}
+	if err := room(g); err != nil {
 		return err
 	}
 	if err := w.owner.own(to); err != nil {
@@ -139,7 +145,7 @@ func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot make a runtime folder: %w", err)
 	}
-	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath}
+	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0}
 	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
 		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
 			return nil, "", err
@@ -212,7 +218,7 @@ func (w *Workspace) readable(s *Server, file string) (string, error) {
 }
 
 func option(s mycnf.Setting) string {
-	if s.Value == "" {
+	if s.Value == "" && mycnf.Bare(s.Name) { // --sql_mode alone would take the next argument for its value
 		return "--" + s.Name
 	}
 	return "--" + s.Name + "=" + s.Value
@@ -313,6 +319,9 @@ func (s *Server) await(ctx context.Context) error {
 // Addr is where the server listens, with the password of this start.
 func (s *Server) Addr() mysqld.Addr { return s.addr }
 
+// Data is the folder its data lies in.
+func (s *Server) Data() string { return s.data }
+
 // PID is the server's process.
 func (s *Server) PID() int { return s.child.cmd.Process.Pid }
 
@@ -395,7 +404,7 @@ func (s *Server) release() error {
 	}
 	err = errors.Join(err, os.RemoveAll(s.dir))
 	if !s.keepData {
-		err = errors.Join(err, os.RemoveAll(filepath.Dir(s.data)))
+		err = errors.Join(err, s.w.dropClone(filepath.Dir(s.data), s.tmpfs))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -38,6 +39,9 @@ func checkHead(s Spec) error {
 	if s.Version != Version {
 		return wrong("version", "cannot read version %d of the format: this david knows version %d", s.Version, Version)
 	}
+	if hasControl(s.Title) {
+		return wrong("title", "it holds a control character, such as a line break: give one line of text")
+	}
 	if s.Server == "" {
 		return wrong("server", "it is empty: give auto, mysql, mariadb or a path")
 	}
@@ -58,12 +62,18 @@ func checkArms(s Spec) error {
 		if !name.MatchString(a.Name) {
 			return wrong(key, "cannot name an arm %q: it names files, so use letters, digits, and . _ - after the first, 64 at most", a.Name)
 		}
+		if hasControl(a.Title) {
+			return wrong(fmt.Sprintf("arms[%d].title", i), "it holds a control character, such as a line break: give one line of text")
+		}
 		if s.arm(a.Name) != i {
 			return wrong(key, "two arms are named %s: rename one", a.Name)
 		}
 	}
 	return nil
 }
+
+// hasControl tells whether a text would change a terminal or break a line of a report.
+func hasControl(text string) bool { return strings.ContainsFunc(text, unicode.IsControl) }
 
 func checkControl(s Spec) error {
 	if s.Control == "" {

@@ -39,7 +39,13 @@ type keyError struct {
 	err error
 }
 
-func (e keyError) Error() string { return e.key + ": " + e.err.Error() }
+func (e keyError) Error() string {
+	if e.key == "" { // the document as a whole
+		return e.err.Error()
+	}
+	return e.key + ": " + e.err.Error()
+}
+
 func (e keyError) Unwrap() error { return e.err }
 
 func wrong(key, format string, args ...any) error { return keyError{key, fmt.Errorf(format, args...)} }
@@ -67,7 +73,7 @@ func decode(text []byte, v any) (map[string]int, error) {
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, plain(err)
 	}
-	if len(doc.Content) == 0 {
+	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
 		return nil, errors.New("it is empty; see: david experiment sample")
 	}
 	w := walker{lines: map[string]int{}}

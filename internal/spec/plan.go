@@ -1,10 +1,6 @@
 package spec
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"math"
 	"time"
 
@@ -69,25 +65,4 @@ func (s Spec) planned() int {
 		return s.Blocks
 	}
 	return max(1, int(math.Floor(time.Duration(s.Budget).Seconds()/s.BlockSeconds())))
-}
-
-// Canonical gives the spec as JSON that is the same wherever the same is asked: defaults filled in, and in place of each
-// option file's name the hash of its content. read returns the content of an arm's file by the name in the spec; files it
-// includes are not looked at.
-func (s Spec) Canonical(read func(path string) ([]byte, error)) ([]byte, error) {
-	s = s.filled()
-	arms := s.Arms
-	s.Arms = nil
-	for _, a := range arms {
-		if a.Cnf != "" {
-			text, err := read(a.Cnf)
-			if err != nil {
-				return nil, fmt.Errorf("cannot read the option file of arm %s: %w", a.Name, err)
-			}
-			sum := sha256.Sum256(text)
-			a.Cnf = "sha256:" + hex.EncodeToString(sum[:])
-		}
-		s.Arms = append(s.Arms, a)
-	}
-	return json.MarshalIndent(s, "", "  ")
 }

@@ -2,8 +2,8 @@
 // them, and the studies that are shipped with david in that form.
 //
 // Parse reads a file strictly and refuses what could never run; a Spec built from flags starts from Default and is held to
-// the same rules by Checked. Workloads, Design, CapsOf and Settings give what the engine needs; Trials what a dry run shows;
-// Canonical what an experiment must still be when it is resumed. spec runs nothing and knows no server.
+// the same rules by Checked. Workloads, Design, CapsOf and Settings give what the engine needs; Trials what a dry run shows.
+// spec runs nothing and knows no server.
 package spec
 
 import (

@@ -3,7 +3,6 @@ package spec
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -206,11 +205,16 @@ func TestErrorsNameFileLineAndKey(t *testing.T) {
 		small + "---\n" + small:              "more than one document",
 		small + "blocks: 1000\nblocks2: [\n": "x.yaml: line",
 		"":                                   "x.yaml: it is empty",
-		"[]":                                 "want a mapping",
-		load:                                 "arms: there are none",
-		arms:                                 "workloads: there are none",
-		"arms: []\n" + load:                  "x.yaml:1: arms: there are none",
-		"arms: [{name: a}]\n" + load:         "control: no arm is named control",
+		"[]":                                 "spec x.yaml: want a mapping",
+		"null":                               "x.yaml: it is empty",
+		"--- ~\n":                            "x.yaml: it is empty",
+		small + "title: \"a\\nb\"\n":         "x.yaml:3: title: it holds a control character",
+		small + "title: \"a\\e[2Jb\"\n":      "x.yaml:3: title: it holds a control character",
+		"arms:\n- {name: control, title: \"\\r\"}\n" + load: "x.yaml:2: arms[0].title: it holds a control character",
+		load:                         "arms: there are none",
+		arms:                         "workloads: there are none",
+		"arms: []\n" + load:          "x.yaml:1: arms: there are none",
+		"arms: [{name: a}]\n" + load: "control: no arm is named control",
 		"arms:\n- name: control\n- name: control\n" + load:                                  "x.yaml:3: arms[1].name: two arms are named control",
 		"arms:\n- name: control\n- set: []\n" + load:                                        "x.yaml:3: arms[1].name: cannot name an arm \"\"",
 		"arms:\n- name: control\n- name: ../x\n" + load:                                     "x.yaml:3: arms[1].name: cannot name an arm",
@@ -316,34 +320,9 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-func TestCanonical(t *testing.T) {
-	canonical := func(text, cnf string) string {
-		out, err := parse(t, text).Canonical(func(string) ([]byte, error) { return []byte(cnf), nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
-	}
-	with := func(file string) string { return strings.Replace(small, "name: big", "name: big, cnf: "+file, 1) }
-	base := canonical(with("a.cnf"), "[mysqld]")
-	for same, text := range map[string]string{"defaults given": with("a.cnf") + "time: 1m\nblocks: 6\ncontrol: control\n", "file renamed": with("b.cnf"),
-		"a mapping": strings.Replace(with("a.cnf"), "[innodb_buffer_pool_size=8G]", "{innodb_buffer_pool_size: 8G}", 1)} {
-		if got := canonical(text, "[mysqld]"); got != base {
-			t.Errorf("%s: differs:\n%s\n%s", same, base, got)
-		}
-	}
-	if canonical(with("a.cnf"), "[mysqld]\nx=1") == base || canonical(with("a.cnf")+"time: 61s\n", "[mysqld]") == base {
-		t.Error("another content of the option file, or another time, gives the same")
-	}
-	_, err := parse(t, with("a.cnf")).Canonical(func(string) ([]byte, error) { return nil, errors.New("gone") })
-	if err == nil || !strings.Contains(err.Error(), "arm big: gone") {
-		t.Errorf("a missing option file: %v", err)
-	}
-}
-
 func TestValuesComeBackFromJSON(t *testing.T) {
 	s := parse(t, string(Sample()))
-	text, err := s.Canonical(func(string) ([]byte, error) { return nil, nil })
+	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +330,6 @@ func TestValuesComeBackFromJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
-	back.Arms[2].Cnf = s.Arms[2].Cnf
 	if !reflect.DeepEqual(s, back) {
 		t.Errorf("%+v\nbecame\n%+v", s, back)
 	}
@@ -491,9 +469,6 @@ func FuzzParse(f *testing.F) {
 			if _, err := s.Settings(a, mycnf.MySQL, 1<<30); err != nil {
 				t.Errorf("settings of %s: %v", a.Name, err)
 			}
-		}
-		if _, err := s.Canonical(func(string) ([]byte, error) { return nil, nil }); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -52,6 +52,10 @@ type Figure struct {
 	What  string  `yaml:"what"`
 	Value float64 `yaml:"value"`
 	Unit  string  `yaml:"unit"`
+	// Arm is the arm here whose figure stands beside it, and Of which of its figures that is: "tps", "qps", "avg", "p95", "min",
+	// "max" (latencies in ms), or "ratio", its throughput to its control's. Both are "" where nothing here answers to it.
+	Arm string `yaml:"arm"`
+	Of  string `yaml:"of"`
 }
 
 // StudyNames lists the studies shipped.

@@ -20,11 +20,12 @@ const fewPairs = 6
 
 // Compare says what the blocks of each workload say about the arms, in the order of the workloads' first trials. d.Control
 // names the control; where it is "", nothing is compared and no arm has a verdict. Trials count where all their gates hold and
-// a transaction was completed; those left out are counted in the warnings.
+// a transaction was completed; those left out are counted in the warnings. Ceilings are no arms of a comparison.
 //
 // An arm's ratio is the geometric mean of its pairs: in each block, its throughput over the control's. The interval is the t
 // interval of the mean logarithm.
 func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Comparison {
+	arms, trials = result.WithoutCeilings(arms, trials)
 	var list []Comparison
 	for len(trials) > 0 {
 		w := trials[0].Workload

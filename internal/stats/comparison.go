@@ -1,6 +1,10 @@
 package stats
 
-import "david/internal/result"
+import (
+	"encoding/json"
+
+	"david/internal/result"
+)
 
 // Comparison is what the blocks of one workload say about its arms.
 type Comparison struct {
@@ -24,8 +28,17 @@ type NoiseFloor struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// Interval is a 95 % interval: its lower and its upper end.
+// Interval is a 95 % interval: its lower and its upper end. The zero Interval is none, and null in JSON: 0 to 0 would read as
+// something that was found.
 type Interval [2]float64
+
+// MarshalJSON writes both ends, or null. Reading needs no counterpart: null leaves an array as it is.
+func (i Interval) MarshalJSON() ([]byte, error) {
+	if i == (Interval{}) {
+		return []byte("null"), nil
+	}
+	return json.Marshal([2]float64(i))
+}
 
 // Arm is what a comparison says about one arm. Numbers are 0 where there are none.
 type Arm struct {

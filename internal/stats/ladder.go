@@ -58,8 +58,9 @@ type Row struct {
 }
 
 // Ladder compares every arm with its base and with the control, in the order of arms. Trials count where all their gates
-// hold. Where several workloads were run, ratios are the geometric means of the ratios of each workload.
+// hold. Where several workloads were run, ratios are the geometric means of the ratios of each workload. Ceilings are no steps.
 func Ladder(arms []result.Arm, trials []result.Trial) []Row {
+	arms, trials = result.WithoutCeilings(arms, trials)
 	samples, band := collect(arms, trials), TieBand(trials)
 	rows := make([]Row, len(arms))
 	for i, a := range arms {

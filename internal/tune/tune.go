@@ -57,9 +57,24 @@ func normalise(flavour mycnf.Flavour) []mycnf.Setting {
 	}
 }
 
+// Beside is Control where it is compared with servers of MySQL's kind: a MariaDB then also keeps in its binary log what
+// these do by default, every change as rows, those of a replica too, as arms that keep less get no verdict.
+func Beside(flavour mycnf.Flavour) result.Arm {
+	arm := Control(flavour)
+	if flavour != mycnf.MariaDB {
+		return arm
+	}
+	const why = "the durability lock: MySQL's default, so that the binary logs of both flavours hold the same"
+	s := append(arm.Settings,
+		mycnf.Setting{Name: "binlog_format", Value: "ROW", Group: "durability", Reason: why, Source: "MariaDB manual, binlog_format"},
+		mycnf.Setting{Name: "log_slave_updates", Value: "ON", Group: "durability", Reason: why, Source: "MariaDB manual, log_slave_updates"})
+	return result.Arm{Name: arm.Name, Title: "the server's defaults, with the binary log on, synced, and holding what MySQL's does", Changes: s, Settings: s}
+}
+
 // Next returns the arm to run after those in the history, and whether there is one. The first is the control; each later
 // one adds the next step of the ladder to the last arm that was kept.
 func Next(ladder []Step, control result.Arm, arms []result.Arm, trials []result.Trial) (result.Arm, bool) {
+	arms, trials = result.WithoutCeilings(arms, trials)
 	n := len(arms)
 	if n == 0 {
 		return control, true

@@ -128,3 +128,20 @@ func TestNext(t *testing.T) {
 		t.Errorf("winner %+v", winner)
 	}
 }
+
+// Beside a MySQL, a MariaDB's control keeps the binary log as MySQL's defaults do; MySQL itself needs nothing.
+func TestBeside(t *testing.T) {
+	if a := Beside(mycnf.MySQL); len(a.Settings) > 0 {
+		t.Errorf("MySQL: %v", a.Settings)
+	}
+	vars, a := map[string]string{}, Beside(mycnf.MariaDB)
+	for _, s := range a.Settings {
+		vars[s.Name] = s.Value
+	}
+	if vars["log_bin"] == "" || vars["sync_binlog"] != "1" || vars["binlog_format"] != "ROW" || vars["log_slave_updates"] != "ON" || len(a.Changes) != len(a.Settings) {
+		t.Errorf("MariaDB: %v", a.Settings)
+	}
+	if len(Control(mycnf.MariaDB).Settings) != 2 {
+		t.Errorf("a MariaDB among its own kind: %v", Control(mycnf.MariaDB).Settings)
+	}
+}

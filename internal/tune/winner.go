@@ -11,6 +11,7 @@ import (
 // Winner returns the settings of the arm the ladder stands on that matter: those whose effective value differs from what
 // the server did without them, each with what its step was measured to do. Settings of the durability lock stay.
 func Winner(arms []result.Arm, trials []result.Trial) []mycnf.Setting {
+	arms, trials = result.WithoutCeilings(arms, trials)
 	rows := stats.Ladder(arms, trials)
 	var kept []mycnf.Setting
 	for i, arm := range arms {

@@ -24,9 +24,9 @@ const lastGasp = 2 * time.Second
 var errEnough = errors.New("enough")
 
 // supervise runs a process to its end and hands onLine every line it prints, without the newline. It stops the process when ctx
-// ends, patience runs out or onLine fails, and says which. The error is the process's exit status otherwise. onStart
+// ends, patience runs out or onLine fails, and says which. The error is the process's exit status otherwise. start starts it; onStart
 // gets the pid.
-func supervise(ctx context.Context, cmd *exec.Cmd, p patience, onStart func(pid int), onLine func(string) error) error {
+func supervise(ctx context.Context, cmd *exec.Cmd, p patience, start func(*exec.Cmd) error, onStart func(pid int), onLine func(string) error) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot start %s: %w", cmd.Path, err)
@@ -35,7 +35,7 @@ func supervise(ctx context.Context, cmd *exec.Cmd, p patience, onStart func(pid 
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started, exited := make(chan error, 1), make(chan error, 1)
-	go launch(cmd, started, exited)
+	go launch(cmd, start, started, exited)
 	err = <-started
 	w.Close()
 	if err != nil {
@@ -51,10 +51,10 @@ func supervise(ctx context.Context, cmd *exec.Cmd, p patience, onStart func(pid 
 
 // launch starts the process and waits for it, all on one thread: the kernel sends the parent-death signal when the
 // thread that forked ends, not the process.
-func launch(cmd *exec.Cmd, started, exited chan<- error) {
+func launch(cmd *exec.Cmd, start func(*exec.Cmd) error, started, exited chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := cmd.Start()
+	err := start(cmd)
 	started <- err
 	if err == nil {
 		exited <- cmd.Wait()

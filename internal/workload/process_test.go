@@ -32,7 +32,7 @@ func TestSupervise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
 			cmd := exec.Command("sh", "-c", c.script)
-			err := supervise(c.ctx, cmd, c.limit, ignore, func(line string) error { lines = append(lines, line); return nil })
+			err := supervise(c.ctx, cmd, c.limit, (*exec.Cmd).Start, ignore, func(line string) error { lines = append(lines, line); return nil })
 			if c.want == "" && (err != nil || strings.Join(lines, " ") != "one two") {
 				t.Errorf("lines %q, %v", lines, err)
 			}
@@ -50,7 +50,7 @@ func TestSupervise(t *testing.T) {
 func TestSuperviseStopsWhenEnoughIsSeen(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "echo one; exec sleep 1000")
 	pid := 0
-	err := supervise(context.Background(), cmd, patience{time.Minute, time.Minute}, func(p int) { pid = p }, func(string) error { return errEnough })
+	err := supervise(context.Background(), cmd, patience{time.Minute, time.Minute}, (*exec.Cmd).Start, func(p int) { pid = p }, func(string) error { return errEnough })
 	if err != nil || cmd.ProcessState == nil || cmd.ProcessState.Success() {
 		t.Errorf("%v, state %v", err, cmd.ProcessState)
 	}
@@ -62,14 +62,14 @@ func TestSuperviseStopsWhenEnoughIsSeen(t *testing.T) {
 func TestSuperviseStopsWhenALineCannotBeKept(t *testing.T) {
 	full := errors.New("disk full")
 	cmd := exec.Command("sh", "-c", "echo one; exec sleep 1000")
-	err := supervise(context.Background(), cmd, patience{time.Minute, time.Minute}, ignore, func(string) error { return full })
+	err := supervise(context.Background(), cmd, patience{time.Minute, time.Minute}, (*exec.Cmd).Start, ignore, func(string) error { return full })
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestSuperviseSaysWhatCannotStart(t *testing.T) {
-	err := supervise(context.Background(), exec.Command("/nonexistent/sysbench"), patience{time.Minute, time.Minute}, ignore, nil)
+	err := supervise(context.Background(), exec.Command("/nonexistent/sysbench"), patience{time.Minute, time.Minute}, (*exec.Cmd).Start, ignore, nil)
 	if err == nil || !strings.Contains(err.Error(), "cannot start /nonexistent/sysbench") {
 		t.Errorf("got %v", err)
 	}

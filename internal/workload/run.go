@@ -86,12 +86,19 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 	if err := log.line("# " + strings.Join(cmd.Args, " ")); err != nil {
 		return err
 	}
-	return supervise(ctx, cmd, limit, t.started, func(line string) error {
+	return supervise(ctx, cmd, limit, t.start, t.started, func(line string) error {
 		if err := log.line(line); err != nil {
 			return err
 		}
 		return onLine(line)
 	})
+}
+
+func (t Target) start(cmd *exec.Cmd) error {
+	if t.Start != nil {
+		return t.Start(cmd)
+	}
+	return cmd.Start()
 }
 
 func (t Target) started(pid int) {

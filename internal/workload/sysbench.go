@@ -48,6 +48,8 @@ type Target struct {
 	// Quiet is how long sysbench may print nothing, and Grace how long it may go on after its time is up, before it is
 	// stopped. Zero means a minute.
 	Quiet, Grace time.Duration
+	// Start starts the process; nil where it is started as it is.
+	Start func(*exec.Cmd) error
 	// Started, which may be nil, is called with the pid of every sysbench as soon as it runs.
 	Started func(pid int)
 }

@@ -176,7 +176,7 @@
     ratios: (a.name === c.control ? c.noise_floor.ratios : a.ratios) ?? [],
     label: doc.comparisons.length > 1 ? [a.name, under(c.workload)] : a.name})));
   const forestHeight = 70 + 44 * forestRows.length;
-  const hasInterval = a => a.ratio > 0 && a.name !== a.control;
+  const hasInterval = a => a.interval !== null && a.name !== a.control;
   function forestText(a) {
     if (a.name === a.control) return a.ratio > 0 ? 'control' : a.verdict;
     return a.ratio > 0 ? fixed(a.ratio, Math.abs(a.ratio - 1) < 0.1 ? 3 : 2) + 'x  ' + a.verdict : a.verdict;
@@ -210,7 +210,7 @@
         for (const r of a.ratios) dot(ctx, x.getPixelForValue(r), at + 12, 2);
         ctx.globalAlpha = 1;
         ctx.fillStyle = colour(a.ratio > 0 ? 'ink' : 'soft');
-        const from = a.ratio > 0 ? Math.max(a.ratio, a.interval[1]) : 1;
+        const from = a.ratio > 0 ? Math.max(a.ratio, a.interval?.[1] ?? 0) : 1;
         ctx.fillText(forestText(a), x.getPixelForValue(from) + 8, at);
       });
       ctx.restore();
@@ -222,7 +222,7 @@
   }
   function forest() {
     byId('forest-box').style.height = forestHeight + 'px';
-    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...a.ratios]);
+    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios]);
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
     const x = axis('ratio to the control; the band is the noise floor, small dots are blocks',
       {type: 'linear', min: lo - 0.05 * room, max: hi + room * (innerWidth < 600 ? 0.9 : 0.3)});
@@ -285,7 +285,27 @@
         data: samples.map(s => ({x: s.at, y: s.values?.[k] === undefined ? null : s.values[k] / scale}))}))}};
   }
 
+  // Throughput against price: what was measured, over a line of the machines one would choose untuned.
+  function arms() {
+    const all = doc.price.arms.filter(a => a.workload === doc.price.arms[0].workload);
+    const two = all.filter(a => a.name === doc.price.winner || a.name === doc.price.control);
+    return two.length > 0 ? two : all;
+  }
+  function pricing() {
+    const x = axis('US$ a month', {type: 'linear', beginAtZero: true, grace: '5%'}), y = axis('transactions/s', {beginAtZero: true, grace: '10%'});
+    const o = withLegend(options(x, y, at => at[0].raw.name ?? at[0].dataset.label));
+    Object.assign(o.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8});
+    o.interaction = {mode: 'nearest', intersect: false};
+    const points = arms().map((a, n) => ({label: a.name + ', measured', type: 'scatter', pointRadius: 6, pointStyle: shapes[n % 6],
+      borderColor: colour(a.name === doc.price.control ? 's0' : 's' + (1 + n % 6)), backgroundColor: colour(a.name === doc.price.control ? 's0' : 's' + (1 + n % 6)),
+      data: [{x: doc.price.machine.usd_month, y: a.tps, name: a.name}]}));
+    const line = {label: 'untuned, predicted (estimate)', stepped: 'before', borderColor: colour('soft'), backgroundColor: colour('soft'), borderDash: dashes[1],
+      borderWidth: 1.75, pointRadius: 3, pointStyle: 'circle', data: (doc.price.untuned ?? []).map(p => ({x: p.usd_month, y: p.tps, name: p.name}))};
+    return {type: 'line', options: o, data: {datasets: [...points, line]}};
+  }
+
   const configs = {
+    price: pricing,
     bars: side, latency: compared ? mergedLatency : latency, forest, scatter,
     'server-cpu': () => beside('cores', /^server\..*cpu/),
     'device-iops': () => beside('operations/s', /^(disk|device)\..*iops/),
@@ -300,6 +320,9 @@
       ...(hasInterval(a) ? [a.ratio, ...a.interval].map(r => fixed(r, 3)) : ['-', '-', '-']), a.verdict])],
     scatter: () => [['arm', 'transactions/s', 'p95, ms'],
       ...charts.scatter.data.datasets.flatMap(s => s.data.map(({x, y}) => [s.label, fixed(x), fixed(y)]))],
+    price: () => [['machine', 'US$ a month', 'transactions/s', 'how'],
+      ...arms().map(a => [a.name, fixed(doc.price.machine.usd_month), fixed(a.tps), 'measured']),
+      ...(doc.price.untuned ?? []).map(p => [p.name, fixed(p.usd_month), fixed(p.tps), 'predicted, untuned'])],
     'server-cpu': () => series('second', 'server-cpu'), 'device-iops': () => series('second', 'device-iops'),
     'checkpoint-age': () => series('second', 'checkpoint-age'),
     tps: () => series('second', 'tps'), p95: () => series('second', 'p95'), latency: () => series('ms, about', 'latency'),

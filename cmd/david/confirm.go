@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"david/internal/explain"
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// The arms of a confirming experiment.
+const (
+	asMeasured = "as-measured"
+	changed    = "changed"
+)
+
+// confirmation is a finding's confirming experiment and what came of it.
+type confirmation struct {
+	Cause      explain.Cause       `json:"cause"`
+	Share      float64             `json:"share"`
+	Question   string              `json:"question"`
+	Expect     explain.Expectation `json:"expect"`
+	Expected   float64             `json:"expected_ratio"`
+	Outcome    explain.Outcome     `json:"outcome"`
+	Judgement  explain.Judgement   `json:"judgement"`
+	Why        string              `json:"why"`
+	Experiment string              `json:"experiment"` // its ID
+}
+
+// telling is the share below which a cause's experiment would move throughput by less than can be seen.
+const telling = 0.1
+
+// finding picks the one of that cause, or the first where cause is "". One that has next to no share, or none, is supposed to
+// have the first one's: then its experiment can refute it.
+func finding(in explain.Input, e explain.Explanation, cause string) (explain.Finding, error) {
+	if len(e.Findings) == 0 {
+		return explain.Finding{}, usage("trial %s has no finding to confirm", e.Trial)
+	}
+	first := e.Findings[0]
+	if cause == "" {
+		return first, nil
+	}
+	for _, f := range e.Findings {
+		if string(f.Cause) == cause && f.Share >= telling {
+			return f, nil
+		}
+	}
+	if !slices.Contains(explain.Causes(), explain.Cause(cause)) {
+		return explain.Finding{}, usage("there is no cause %q (known: %v)", cause, explain.Causes())
+	}
+	return explain.Suppose(in, explain.Cause(cause), first.Share), nil
+}
+
+// confirmation runs what shows whether a finding is right.
+func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding, f explainFlags) (confirmation, error) {
+	if c.target == "remote" && found.Cause == explain.Network && (f.dsn != "" || f.defaultsFile != "") {
+		return a.pinged(ctx, c, found, f)
+	}
+	return a.confirm(ctx, c, found, f.blocks)
+}
+
+// confirm runs a finding's experiment: the trial's own arm and workload, and both with the change, in blocks.
+func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, blocks int) (confirmation, error) {
+	out := confirmation{Cause: f.Cause, Share: f.Share, Question: f.Confirm.Question, Expect: f.Confirm.Expect, Expected: f.Confirm.Ratio}
+	q, err := confirming(c, f.Confirm, blocks)
+	if err != nil {
+		return out, err
+	}
+	store, err := a.answer(ctx, q)
+	if err != nil {
+		return out, err
+	}
+	if out.Outcome, err = outcome(store); err != nil {
+		return out, err
+	}
+	out.Experiment = store.Experiment().ID
+	out.Judgement, out.Why = f.Confirm.Judge(out.Outcome)
+	return out, nil
+}
+
+// confirming is the experiment as a question: two arms, or where the change is one of the load, two workloads.
+func confirming(c choice, x explain.Confirm, blocks int) (question, error) {
+	switch {
+	case c.target != "sandbox":
+		return question{}, usage("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
+	case !x.Runs():
+		return question{}, usage("cannot run this experiment: %s", x.Question)
+	}
+	before := armSpec{name: asMeasured, title: "as it was measured", sets: assignments(c.Arm.Settings), caps: c.Arm.Caps}
+	q := question{kind: "explain", title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, tcp: x.Socket,
+		design: result.Design{Blocks: blocks}, crossFlavour: true, fresh: true}
+	if x.Workload != nil {
+		q.arms, q.loads = []armSpec{before}, append(q.loads, *x.Workload)
+		return q, nil
+	}
+	after := before
+	after.name, after.title, after.clientCPUs, after.ceiling = changed, x.Question, x.ClientCPUs, x.Unsafe
+	after.sets = append(slices.Clip(after.sets), assignments(x.Settings)...)
+	if x.Caps != nil {
+		after.caps = *x.Caps
+	}
+	q.arms, q.design.Control = []armSpec{before, after}, asMeasured
+	return q, nil
+}
+
+// assignments are settings as --set takes them.
+func assignments(settings []mycnf.Setting) (list []string) {
+	for _, s := range settings {
+		if s.Value == "" {
+			list = append(list, s.Name)
+		} else {
+			list = append(list, s.Name+"="+s.Value)
+		}
+	}
+	return list
+}
+
+// outcome compares the changed arm, or the one under the changed load, with what was measured.
+func outcome(store *result.Store) (explain.Outcome, error) {
+	arms, err := store.Arms()
+	if err != nil {
+		return explain.Outcome{}, err
+	}
+	trials, err := store.Trials()
+	if err != nil {
+		return explain.Outcome{}, err
+	}
+	e := store.Experiment()
+	var invalid []string
+	for i := range trials {
+		t := &trials[i]
+		if t.Workload != e.Workloads[0] {
+			t.Arm, t.Workload = changed, e.Workloads[0]
+		}
+		if ok, failed := t.Valid(); !ok {
+			invalid = append(invalid, failed...)
+		}
+	}
+	if len(arms) == 1 {
+		arms = append(arms, result.Arm{Name: changed, Base: arms[0].Name})
+	}
+	for i := range arms {
+		arms[i].Ceiling = false // nobody claims that it is fast: it is asked what it shows
+	}
+	list := stats.Compare(result.Design{Control: asMeasured}, arms, trials)
+	if len(list) == 0 {
+		return explain.Outcome{}, codedError{exitInvalid, fmt.Errorf("nothing can be concluded from the experiment %s: %s", e.ID, strings.Join(invalid, "; "))}
+	}
+	got := verdictOn(list[0], changed)
+	return explain.Outcome{Ratio: got.Ratio, Interval: got.Interval, Pairs: got.Pairs}, nil
+}
+
+// text says what came of it.
+func (c confirmation) text() string {
+	expected := string(c.Expect)
+	if c.Expect == explain.Faster || c.Expect == explain.Slower {
+		expected += fmt.Sprintf(", up to %.2fx", c.Expected)
+	}
+	return fmt.Sprintf("%s (%.0f %% of the time): %s Expected: %s. Seen: %s\n%s is %s.\n", c.Cause, math.Round(100*c.Share), c.Question, expected, c.Why,
+		c.Cause, c.Judgement)
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"testing"
+
+	"david/internal/explain"
+	"david/internal/mycnf"
+	"david/internal/result"
+)
+
+func TestJudgePing(t *testing.T) {
+	for ratio, want := range map[float64]explain.Judgement{0.02: explain.Refuted, 0.5: explain.Undecided, 0.9: explain.Confirmed, 1.6: explain.Confirmed} {
+		if got := judgePing(explain.Outcome{Ratio: ratio}); got != want {
+			t.Errorf("%g of what was found: %s, want %s", ratio, got, want)
+		}
+	}
+}
+
+// TestConfirming makes the question of an experiment: a changed arm, or a changed load.
+func TestConfirming(t *testing.T) {
+	c := choice{target: "sandbox"}
+	c.Arm = result.Arm{Settings: []mycnf.Setting{{Name: "sync_binlog", Value: "1"}, {Name: "skip_name_resolve"}}, Caps: result.Caps{IOPS: 500}}
+	c.Trial.Workload = result.Workload{Name: "oltp_write_only", Threads: 8}
+	q, err := confirming(c, explain.Confirm{Settings: []mycnf.Setting{{Name: "sync_binlog", Value: "0"}}, Unsafe: true, Caps: &result.Caps{IOPS: 1000}}, 4)
+	if err != nil || len(q.arms) != 2 || q.design.Control != asMeasured {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	before, after := q.arms[0], q.arms[1]
+	if before.caps.IOPS != 500 || after.caps.IOPS != 1000 || !after.ceiling || before.ceiling {
+		t.Errorf("the arms are %+v and %+v", before, after)
+	}
+	if len(before.sets) != 2 || before.sets[1] != "skip_name_resolve" || len(after.sets) != 3 || after.sets[2] != "sync_binlog=0" {
+		t.Errorf("settings %q and %q", before.sets, after.sets)
+	}
+	half := c.Trial.Workload
+	half.Threads = 4
+	q, err = confirming(c, explain.Confirm{Workload: &half}, 4)
+	if err != nil || len(q.arms) != 1 || len(q.loads) != 2 || q.loads[1].Threads != 4 || q.design.Control != "" {
+		t.Errorf("a changed load: %+v, %v", q, err)
+	}
+	if _, err := confirming(c, explain.Confirm{Question: "is it faster on a machine of its own?"}, 4); err == nil {
+		t.Error("an experiment that nobody can run is run")
+	}
+	c.target = "remote"
+	if _, err := confirming(c, explain.Confirm{Workload: &half}, 4); err == nil {
+		t.Error("a server that is not david's is changed")
+	}
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A named pipe is refused, not waited for.
+func TestOptionFileIsNoPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe, including := filepath.Join(dir, "pipe.cnf"), filepath.Join(dir, "my.cnf")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(including, []byte("!include "+pipe+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, including, dir} {
+		if _, err := readCnf(path); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "is no regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"david/internal/mycnf"
+	"david/internal/tune"
+)
+
+// Input is all that an audit knows. What is not seen stays empty.
+type Input struct {
+	Flavour mycnf.Flavour
+	Version mycnf.Version
+	Live    bool // the variables are a running server's
+	// Variables are the effective values by name: what SHOW GLOBAL VARIABLES gives, or see Effective.
+	Variables map[string]string
+	// Set are the settings somebody wrote, by name: in the file, or as far as the server tells where its values come from. Nil:
+	// not seen.
+	Set map[string]string
+	// Lost are the names of variables that were set on the running server and not persisted.
+	Lost []string
+	// Status are the server's counters since its start; nil: not seen.
+	Status map[string]string
+	// Known are all the names this very server takes, from the binary; nil: not seen.
+	Known   []string
+	Machine Machine
+	Unseen  []string // what the caller could not see, and why
+}
+
+// Machine is the hardware under the server. Sizes are in bytes, 0 where they are not seen.
+type Machine struct {
+	Memory   int64   // what the server may use: RAM, or its cgroup's limit where that is smaller
+	RAM      int64   // of the whole machine
+	CPUs     float64 // usable ones
+	FreeDisk int64   // on the filesystem of the data
+	Data     int64   // of tables and indexes; see DataSeen
+	DataSeen bool
+	Spinning bool // the disk under the data rotates
+}
+
+// Need is something a rule cannot do without.
+type Need string
+
+// What rules need.
+const (
+	NeedMemory Need = "memory of the server's machine (--memory gives it)"
+	NeedRAM    Need = "whether the server runs in a container or a cgroup with less memory than the machine"
+	NeedDisk   Need = "free disk under the data"
+	NeedStatus Need = "status counters of a running server"
+	NeedSet    Need = "which values were set, and where"
+)
+
+func needs() []Need { return []Need{NeedMemory, NeedRAM, NeedDisk, NeedStatus, NeedSet} }
+
+func (in Input) has(n Need) bool {
+	switch n {
+	case NeedMemory:
+		return in.Machine.Memory > 0
+	case NeedRAM:
+		return in.Machine.RAM > 0
+	case NeedDisk:
+		return in.Machine.FreeDisk > 0
+	case NeedStatus:
+		return in.Status != nil
+	}
+	return in.Set != nil
+}
+
+func (in Input) lacking(all []Need) (list []Need) {
+	for _, n := range all {
+		if !in.has(n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// absent lists the variables that the version has and that were not seen.
+func (in Input) absent(names []string) (list []string) {
+	for _, name := range names {
+		_, there := in.Variables[name]
+		if _, known := mycnf.Lookup(name, in.Flavour, in.Version); known && !there {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// is tells whether a variable has one of the values, as the server compares them. One that was not seen has none.
+func (in Input) is(name string, values ...string) bool {
+	got, ok := in.Variables[name]
+	return ok && slices.ContainsFunc(values, func(v string) bool {
+		if name == "log_bin" { // given a file's name it is ON, whatever the name
+			return v == got
+		}
+		return mycnf.MatchValues(name, v, got) == mycnf.Same
+	})
+}
+
+// size is a variable's number; ok is false where it was not seen, or is no whole number below 2^63.
+func (in Input) size(name string) (n int64, ok bool) {
+	n, err := mycnf.ParseSize(in.Variables[name])
+	return n, err == nil
+}
+
+// sum adds up variables; those not seen count nothing.
+func (in Input) sum(names ...string) (total int64) {
+	for _, name := range names {
+		n, _ := in.size(name)
+		total += n
+	}
+	return total
+}
+
+// says is a variable with its value, and whether it is a default: "sync_binlog is 0 (not set: the default)".
+func (in Input) says(name string) string {
+	text := fmt.Sprintf("%s is %s", name, in.shown(name))
+	if _, set := in.Set[name]; in.Set == nil || set {
+		return text
+	}
+	if mycnf.MatchValues(name, Defaults(in.Flavour, in.Version)[name], in.Variables[name]) == mycnf.Same {
+		return text + " (not set: the default)"
+	}
+	return text + " (not set)"
+}
+
+// shown is a variable's value as people write it.
+func (in Input) shown(name string) string {
+	entry, _ := mycnf.Lookup(name, in.Flavour, in.Version)
+	if n, ok := in.size(name); ok && entry.Kind == mycnf.KindSize {
+		return bytesText(n)
+	}
+	if v := in.Variables[name]; v != "" {
+		return v
+	}
+	return "empty"
+}
+
+// bytesText is a size with its unit: "96 MiB".
+func bytesText(n int64) string {
+	const unit = 1024
+	v, i := float64(n), 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	for v >= unit && i < len(units)-1 {
+		v, i = v/unit, i+1
+	}
+	return fmt.Sprintf("%.4g %s", v, units[i])
+}
+
+// float is a variable's number; 0 where it was not seen or is none.
+func (in Input) float(name string) float64 { return number(in.Variables[name]) }
+
+// counter is a status counter; 0 where the server has none of that name.
+func (in Input) counter(name string) float64 { return number(in.Status[name]) }
+
+func number(s string) float64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}
+
+func text(n int64) string { return strconv.FormatInt(n, 10) }
+
+// hours is a number of seconds as hours or, where they are few, as it is.
+func hours(seconds int64) string {
+	if seconds < 3600 {
+		return fmt.Sprintf("%d s", seconds)
+	}
+	return fmt.Sprintf("%.3g h", float64(seconds)/3600)
+}
+
+// line is a setting as a my.cnf has it.
+func line(name, value string) string { return name + "=" + value }
+
+// problem is what the ladder's sizing rules are asked. A disk that is not seen is taken for a large one.
+func (in Input) problem() tune.Problem {
+	disk := in.Machine.FreeDisk
+	if disk == 0 {
+		disk = math.MaxInt64
+	}
+	return tune.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: in.Machine.CPUs, Memory: in.Machine.Memory, FreeDisk: disk,
+		Rotational: in.Machine.Spinning}
+}
+
+// advised is the line of the ladder's setting for a variable; "" where the ladder has none.
+func (in Input) advised(name string) string {
+	for _, step := range tune.Ladder(in.problem()) {
+		for _, s := range step.Settings {
+			if s.Name == name {
+				return line(name, s.Value)
+			}
+		}
+	}
+	return ""
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,165 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"david/internal/mycnf"
+)
+
+// nameRules are about the names that were set.
+func nameRules() []Rule {
+	return []Rule{
+		{
+			Name: "unknown-variable", Severity: Conflict, Needs: []Need{NeedSet}, find: unknown,
+			When:   "a variable is set that the version does not have; a note where the server takes the name and ignores it",
+			Reason: "the server does not start with a variable it does not know",
+			Source: "MySQL Server Version Reference; MariaDB manual, System Variables Added in; the server's own list where its binary is here",
+		},
+		{
+			Name: "deprecated-variable", Severity: Note, Needs: []Need{NeedSet}, find: deprecated,
+			When:   "a variable is set that is deprecated in the version",
+			Reason: "a later version will not start with it",
+			Source: "MySQL manual, What Is New: Deprecated Features; MariaDB manual, System Variables",
+		},
+		{
+			Name: "not-persisted", Severity: Note, find: notPersisted,
+			When:   "a variable that david knows was set on the running server with SET GLOBAL",
+			Reason: "the next start brings back what the option file or the default says",
+			Source: "MySQL manual, variables_info; MariaDB manual, information_schema.SYSTEM_VARIABLES",
+		},
+	}
+}
+
+func unknown(in Input) (hits []hit) {
+	for _, name := range sortedKeys(in.Set) {
+		if in.Live || strings.HasPrefix(name, "loose_") || in.takes(name) {
+			continue
+		}
+		why, sure := in.why(name)
+		if !sure {
+			continue
+		}
+		h := hit{variable: name, evidence: why, line: "# " + line(name, in.Set[name])}
+		if strings.Contains(why, "ignores it") {
+			h.severity, h.reason = Note, "it does nothing"
+		}
+		hits = append(hits, h)
+	}
+	return hits
+}
+
+// takes tells whether the version has the name, as far as the catalogue or the binary knows.
+func (in Input) takes(name string) bool {
+	if _, ok := mycnf.Lookup(name, in.Flavour, in.Version); ok {
+		return true
+	}
+	if _, renamed := oldNames()[name]; renamed {
+		return true
+	}
+	if slices.Contains(in.Known, name) {
+		return mycnf.Why(name, in.Flavour, in.Version) == ""
+	}
+	for _, prefix := range []string{"skip_", "disable_", "enable_", "maximum_"} {
+		if rest, found := strings.CutPrefix(name, prefix); found && slices.Contains(in.Known, rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// why says what is wrong with a name that the version does not seem to have. It is not sure where neither the catalogue nor
+// a binary knows of the name.
+func (in Input) why(name string) (why string, sure bool) {
+	if why := mycnf.Why(name, in.Flavour, in.Version); why != "" {
+		return why, true
+	}
+	if in.Known == nil || in.ofPlugin(name) {
+		return "", false
+	}
+	why = "the server has no variable of this name"
+	if near, ok := mycnf.Nearest(name, in.Known); ok {
+		why += fmt.Sprintf("; did you mean %s?", near)
+	}
+	return why, true
+}
+
+// ofPlugin tells whether a name may be a plugin's or a component's, which the server learns only once it is loaded.
+func (in Input) ofPlugin(name string) bool {
+	_, load := in.Set["plugin_load"]
+	_, add := in.Set["plugin_load_add"]
+	return load || add || strings.Contains(name, ".")
+}
+
+// Unjudged lists the names set of which neither the catalogue nor a binary knows whether the version has them.
+func (in Input) Unjudged() (names []string) {
+	for _, name := range sortedKeys(in.Set) {
+		if _, sure := in.why(name); !in.Live && !sure && !in.takes(name) && !strings.HasPrefix(name, "loose_") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// deprecation is a name, the flavour and version from which on it is deprecated, and what to use instead.
+type deprecation struct {
+	name    string
+	flavour mycnf.Flavour
+	from    mycnf.Version
+	instead string
+}
+
+// deprecations are from the manuals; of MySQL's those that the servers' own warnings name at the start.
+func deprecations() []deprecation {
+	v := func(major, minor, patch int) mycnf.Version {
+		return mycnf.Version{Major: major, Minor: minor, Patch: patch}
+	}
+	const my, maria = mycnf.MySQL, mycnf.MariaDB
+	return []deprecation{
+		{"innodb_log_file_size", my, v(8, 0, 30), "innodb_redo_log_capacity"},
+		{"innodb_log_files_in_group", my, v(8, 0, 30), "innodb_redo_log_capacity"},
+		{"innodb_undo_tablespaces", my, v(8, 0, 4), ""},
+		{"binlog_format", my, v(8, 0, 34), "ROW, which is the default"},
+		{"expire_logs_days", my, v(8, 0, 3), "binlog_expire_logs_seconds"},
+		{"default_authentication_plugin", my, v(8, 0, 27), "authentication_policy"},
+		{"binlog_transaction_dependency_tracking", my, v(8, 0, 35), ""},
+		{"transaction_write_set_extraction", my, v(8, 0, 26), ""},
+		{"temptable_use_mmap", my, v(8, 0, 26), "temptable_max_mmap"},
+		{"log_slave_updates", my, v(8, 0, 26), "log_replica_updates"},
+		{"slave_parallel_workers", my, v(8, 0, 26), "replica_parallel_workers"},
+		{"slave_preserve_commit_order", my, v(8, 0, 26), "replica_preserve_commit_order"},
+		{"master_verify_checksum", my, v(8, 0, 26), "source_verify_checksum"},
+		{"sync_master_info", my, v(8, 0, 26), "sync_source_info"},
+		{"binlog_max_flush_queue_time", my, v(5, 7, 9), ""},
+		{"innodb_flush_method", maria, v(11, 0, 1), "innodb_data_file_buffering"},
+		{"innodb_change_buffering", maria, v(10, 9, 0), ""},
+		{"innodb_file_per_table", maria, v(11, 0, 1), ""},
+	}
+}
+
+func deprecated(in Input) (hits []hit) {
+	for _, d := range deprecations() {
+		value, set := in.Set[d.name]
+		ours := d.flavour == in.Flavour || d.flavour == mycnf.MySQL && in.Flavour == mycnf.Percona
+		if _, has := mycnf.Lookup(d.name, in.Flavour, in.Version); !set || !ours || !has || in.Version.Compare(d.from) < 0 {
+			continue
+		}
+		evidence := fmt.Sprintf("%s is deprecated since %s", d.name, d.from)
+		if d.instead != "" {
+			evidence += "; use " + d.instead
+		}
+		hits = append(hits, hit{variable: d.name, evidence: evidence, line: "# " + line(d.name, value)})
+	}
+	return hits
+}
+
+func notPersisted(in Input) (hits []hit) {
+	for _, name := range in.Lost {
+		entry, known := mycnf.Lookup(name, in.Flavour, in.Version)
+		if value, there := in.Variables[name]; known && there && entry.Kind != mycnf.KindPath {
+			hits = append(hits, hit{variable: name, evidence: fmt.Sprintf("%s is %s by SET GLOBAL", name, in.shown(name)), line: line(name, value)})
+		}
+	}
+	return hits
+}

@@ -1,0 +1,181 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"david/internal/mycnf"
+)
+
+// Rules is the table for a flavour.
+func Rules(f mycnf.Flavour) []Rule {
+	return slices.Concat(lockRules(f), dangerRules(), memoryRules(), redoRules(), flushRules(), statementRules(), counterRules(), conflictRules(), nameRules())
+}
+
+// lockRules are the members of the durability lock that must have a safe value: one rule each.
+func lockRules(f mycnf.Flavour) (rules []Rule) {
+	for _, l := range mycnf.Lock(f) {
+		if len(l.Safe) == 0 {
+			continue
+		}
+		rule := Rule{
+			Name: strings.ReplaceAll(l.Name, "_", "-"), Severity: Danger,
+			When:   "it is not " + strings.Join(l.Safe, " or "),
+			Reason: "what can be lost: " + l.Lost, Source: lockSource(l.Name),
+			find: func(in Input) []hit { return in.unlocked(l) },
+		}
+		if !l.Status {
+			rule.Variables = []string{l.Name}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+func lockSource(name string) string {
+	source := "MySQL and MariaDB manuals, " + name
+	if name == "innodb_flush_log_at_trx_commit" || name == "sync_binlog" {
+		source += "; study P2, table of defaults"
+	}
+	return source
+}
+
+// unlocked holds one member of the lock against the server.
+func (in Input) unlocked(l mycnf.LockVariable) []hit {
+	vars := map[string]string{l.Name: in.Variables[l.Name]}
+	if l.Status {
+		vars[l.Name] = in.Status[l.Name]
+	}
+	if vars[l.Name] == "" {
+		return nil
+	}
+	for _, v := range mycnf.CheckLock(in.Flavour, vars) {
+		if v.Name != l.Name {
+			continue
+		}
+		h := hit{variable: l.Name, evidence: in.says(l.Name), line: line(l.Name, l.Safe[0])}
+		if l.Status {
+			h.evidence, h.line = l.Name+" is "+v.Got, statement+" ENABLE INNODB REDO_LOG"
+		}
+		if strings.Contains(l.Name, "binlog") && in.is("log_bin", "OFF") {
+			h.evidence += "; without effect until log_bin is ON"
+		}
+		return []hit{h}
+	}
+	return nil
+}
+
+func dangerRules() []Rule {
+	return []Rule{
+		{
+			Name: "no-binlog", Severity: Danger, Variables: []string{"log_bin"}, find: noBinlog,
+			When:   "log_bin is OFF",
+			Reason: "without the binary log nothing brings back what was written after the last backup, and there can be no replica",
+			Source: "MySQL manual, Point-in-Time Recovery; MariaDB manual, Activating the Binary Log",
+		},
+		{
+			Name: "binlog-expires-early", Severity: Danger, find: binlogEarly,
+			Variables: []string{"binlog_expire_logs_seconds"},
+			When:      "log_bin is ON and binary logs are purged within a day",
+			Reason:    "logs must outlive the time between two backups, else the gap cannot be recovered; a replica that was away longer is lost",
+			Source:    "MySQL manual, binlog_expire_logs_seconds; Backup and Recovery Strategy",
+		},
+		{
+			Name: "binlog-never-expires", Severity: Note, find: binlogForever,
+			When:   "log_bin is ON and no age is set at which binary logs are purged",
+			Reason: "they fill the disk, unless somebody else purges them (as managed services do): a full disk stops all writes",
+			Source: "MySQL manual, binlog_expire_logs_seconds; MariaDB manual, expire_logs_days",
+		},
+		{
+			Name: "binlog-error-ignored", Severity: Danger, Variables: []string{"binlog_error_action"}, find: binlogErrorIgnored,
+			When:   "binlog_error_action is IGNORE_ERROR",
+			Reason: "after a failed write the server goes on without a binary log: replicas and point-in-time recovery miss the rest",
+			Source: "MySQL manual, binlog_error_action",
+		},
+		{
+			Name: "engine-not-transactional", Severity: Danger, Variables: []string{"default_storage_engine"}, find: engine,
+			When:   "default_storage_engine is none of InnoDB, RocksDB, TokuDB, ndbcluster",
+			Reason: "new tables without an ENGINE clause lose or corrupt rows at a crash, and cannot roll back",
+			Source: "MySQL manual, Setting the Storage Engine",
+		},
+	}
+}
+
+func noBinlog(in Input) []hit {
+	if !in.is("log_bin", "OFF") {
+		return nil
+	}
+	return []hit{{variable: "log_bin", evidence: in.says("log_bin"), line: line("log_bin", "binlog")}}
+}
+
+// day and month are in seconds. A month is MySQL's default for the age of binary logs.
+const (
+	day   = 24 * 60 * 60
+	month = 30 * day
+)
+
+// binlogAge is the age in seconds at which binary logs are purged, by the variable that decides; 0: never. ok is false where
+// none was seen, or there is no binary log.
+func (in Input) binlogAge() (variable string, seconds int64, ok bool) {
+	if !in.is("log_bin", "ON") {
+		return "", 0, false
+	}
+	if in.is("binlog_expire_logs_auto_purge", "OFF") {
+		return "binlog_expire_logs_auto_purge", 0, true
+	}
+	seconds, ok = in.size("binlog_expire_logs_seconds")
+	if ok && seconds > 0 {
+		return "binlog_expire_logs_seconds", seconds, true
+	}
+	if days := in.float("expire_logs_days"); days > 0 {
+		return "expire_logs_days", int64(days * day), true
+	}
+	if ok {
+		return "binlog_expire_logs_seconds", 0, true
+	}
+	_, there := in.Variables["expire_logs_days"]
+	return "expire_logs_days", 0, there
+}
+
+// keepLine sets the age of binary logs to a month, under the name the version has.
+func (in Input) keepLine() string {
+	if _, ok := mycnf.Lookup("binlog_expire_logs_seconds", in.Flavour, in.Version); ok {
+		return line("binlog_expire_logs_seconds", text(month))
+	}
+	return line("expire_logs_days", text(month/day))
+}
+
+func binlogEarly(in Input) []hit {
+	name, seconds, ok := in.binlogAge()
+	if !ok || seconds == 0 || seconds > day {
+		return nil
+	}
+	return []hit{{variable: name, evidence: in.says(name) + ": binary logs are purged after " + hours(seconds), line: in.keepLine()}}
+}
+
+func binlogForever(in Input) []hit {
+	name, seconds, ok := in.binlogAge()
+	if !ok || seconds > 0 {
+		return nil
+	}
+	want := in.keepLine()
+	if name == "binlog_expire_logs_auto_purge" {
+		want = line(name, "ON")
+	}
+	return []hit{{variable: name, evidence: in.says(name) + ": binary logs are never purged", line: want}}
+}
+
+func binlogErrorIgnored(in Input) []hit {
+	if !in.is("binlog_error_action", "IGNORE_ERROR") {
+		return nil
+	}
+	return []hit{{variable: "binlog_error_action", evidence: in.says("binlog_error_action"), line: line("binlog_error_action", "ABORT_SERVER")}}
+}
+
+func engine(in Input) []hit {
+	name := in.Variables["default_storage_engine"]
+	if name == "" || slices.Contains([]string{"innodb", "rocksdb", "tokudb", "ndbcluster"}, strings.ToLower(name)) {
+		return nil
+	}
+	return []hit{{variable: "default_storage_engine", evidence: in.says("default_storage_engine"), line: line("default_storage_engine", "InnoDB")}}
+}

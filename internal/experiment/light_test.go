@@ -1,0 +1,91 @@
+package experiment
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"david/internal/result"
+	"david/internal/stats"
+	"david/internal/tune"
+)
+
+// TestLightSpeed: after a ladder that refuses every loss of durability, the ceiling runs without it, once, and neither the
+// ladder nor a second session takes notice.
+func TestLightSpeed(t *testing.T) {
+	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
+		ctx := context.Background()
+		control, ladder := tune.Control(s.Binary.Flavour), step("innodb_buffer_pool_size", "256M")
+		best, err := e.Tune(ctx, control, ladder, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, _, err := s.Prepare(ctx, best, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		room := tune.Room{Data: g.Bytes(), Available: 16 << 30, Threads: small.Threads}
+		if os.Geteuid() != 0 {
+			room.NoTmpfs = "not root"
+		}
+		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best, small); err != nil {
+			t.Fatal(err)
+		}
+		arms, trials := stored(t, e)
+		light := trials[len(trials)-1]
+		if ok, failed := light.Valid(); !ok || light.Arm != tune.LightSpeed || len(light.Unsafe) < 4 {
+			t.Errorf("%s: %v, unsafe %v", light.Arm, failed, light.Unsafe)
+		}
+		list := stats.LightSpeeds(arms, trials)
+		if len(list) != 1 || list[0].Arm != best.Name || list[0].Share <= 0 {
+			t.Errorf("%+v", list)
+		}
+		if again, err := e.Tune(ctx, control, ladder, small); err != nil || again.Name != best.Name {
+			t.Errorf("gone on with: best is %s, was %s; %v", again.Name, best.Name, err)
+		}
+		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best, small); err != nil {
+			t.Error(err)
+		}
+		if _, more := stored(t, e); len(more) != len(trials) {
+			t.Errorf("%d trials, want %d: what is on record was run again", len(more), len(trials))
+		}
+	})
+}
+
+func stored(t *testing.T, e *Engine) ([]result.Arm, []result.Trial) {
+	t.Helper()
+	arms, err := e.Store.Arms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := e.Store.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return arms, trials
+}
+
+// TestLightSpeedInfeasible: a ceiling that cannot be measured is put on record, and the tune stands.
+func TestLightSpeedInfeasible(t *testing.T) {
+	e, s := engine(t, "mariadb")
+	ctx := context.Background()
+	best, err := e.Tune(ctx, tune.Control(s.Binary.Flavour), nil, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ceiling := tune.Ceiling(best, tune.Room{Data: 1 << 20, Available: 16 << 30, NoTmpfs: "not wanted"})
+	ceiling.Settings = tune.Merge(ceiling.Settings, step("no_such_variable", "1")[0].Settings)
+	if err := e.LightSpeed(ctx, ceiling, best, small); err != nil {
+		t.Fatal(err)
+	}
+	arms, trials := stored(t, e)
+	i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Ceiling })
+	if i < 0 || !strings.Contains(strings.ReplaceAll(arms[i].Infeasible, "-", "_"), "no_such_variable") {
+		t.Errorf("%+v", arms)
+	}
+	if list := stats.LightSpeeds(arms, trials); len(list) != 1 || !strings.Contains(list[0].Why, "no") {
+		t.Errorf("%+v", list)
+	}
+}

@@ -1,0 +1,121 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// unsafeCeiling is what the share of a ceiling is labelled with. Its runs are labelled "unsafe", as tables are narrow.
+const unsafeCeiling = "unsafe, a ceiling only"
+
+// honest is the experiment without what is unsafe on purpose: all that a number may be claimed of.
+func honest(d Data) Data {
+	d.Arms, d.Trials = result.WithoutCeilings(d.Arms, d.Trials)
+	return d
+}
+
+// lit tells whether a bench was measured beside its ceiling.
+func lit(d Data) bool { return d.Experiment.Kind == "bench" && d.Experiment.Design.Control != "" }
+
+// lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where there is none.
+func lightLines(d Data) []string {
+	list := stats.LightSpeeds(d.Arms, d.Trials)
+	var lines []string
+	for _, l := range list {
+		lines = append(lines, ofWorkload(l, len(list) > 1)+lightLine(d, l))
+		for _, w := range l.Warnings {
+			lines = append(lines, "light speed: "+w)
+		}
+	}
+	for _, a := range d.Arms {
+		if a.Ceiling {
+			lines = append(lines, a.Title)
+		}
+	}
+	return lines
+}
+
+func ofWorkload(l stats.LightSpeed, several bool) string {
+	if !several {
+		return ""
+	}
+	return short(l.Workload) + ": "
+}
+
+func lightLine(d Data, l stats.LightSpeed) string {
+	switch {
+	case l.Share == 0 && l.CeilingTPS == 0:
+		return "light speed is not known: " + l.Why
+	case l.Share == 0:
+		return fmt.Sprintf("light speed: %s; no share: %s", rates(l.CeilingTPS, l.CeilingInterval), l.Why)
+	}
+	return fmt.Sprintf("%s reaches %s of light speed%s: %s of %s", lightSubject(d, l), share(l.Share), lightSpread(l),
+		brief(l.TPS)+tpsSpread(l.TPSInterval), rates(l.CeilingTPS, l.CeilingInterval))
+}
+
+func lightSubject(d Data, l stats.LightSpeed) string {
+	switch {
+	case !tuned(d):
+		return "your server"
+	case l.Arm == stats.Control:
+		return "the control"
+	}
+	return "the tuned server"
+}
+
+func share(x float64) string { return fixed(100*x, 0) + " %" }
+
+func lightSpread(l stats.LightSpeed) string {
+	if l.Interval == (stats.Interval{}) {
+		return " (1 run, no interval)"
+	}
+	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", share(l.Interval[0]), share(l.Interval[1]), plural(l.Pairs, "block"))
+}
+
+func rates(tps float64, i stats.Interval) string {
+	return brief(tps) + tpsSpread(i) + " transactions/s"
+}
+
+func tpsSpread(i stats.Interval) string {
+	if i == (stats.Interval{}) {
+		return ""
+	}
+	return fmt.Sprintf(" [%s, %s]", brief(i[0]), brief(i[1]))
+}
+
+// lightCards shows the share beside the headline.
+func lightCards(d Data) []card {
+	var cards []card
+	list := stats.LightSpeeds(d.Arms, d.Trials)
+	for _, l := range list {
+		if l.Share > 0 {
+			cards = append(cards, card{ofWorkload(l, len(list) > 1) + "of light speed (" + unsafeCeiling + ")", share(l.Share)})
+		}
+	}
+	return cards
+}
+
+// ceilingText lists what a ceiling set, for a terminal.
+func ceilingText(d Data) []string {
+	var lines []string
+	for _, a := range d.Arms {
+		if !a.Ceiling {
+			continue
+		}
+		var parts []string
+		for _, s := range a.Changes {
+			parts = append(parts, strings.TrimSuffix(s.Name+"="+s.Value, "="))
+		}
+		lines = append(lines, "light speed sets, and no server to be kept may: "+strings.Join(parts, ", "))
+	}
+	return lines
+}
+
+// isCeiling tells whether a trial is of an arm that is unsafe on purpose.
+func isCeiling(d Data, t result.Trial) bool {
+	return slices.ContainsFunc(d.Arms, func(a result.Arm) bool { return a.Ceiling && a.Name == t.Arm })
+}

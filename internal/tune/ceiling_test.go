@@ -1,0 +1,109 @@
+package tune
+
+import (
+	"strings"
+	"testing"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+)
+
+func settingOf(arm result.Arm, name string) string {
+	for _, s := range arm.Settings {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return "(none)"
+}
+
+// TestCeiling: an arm's own knobs stay, durability goes, memory and I/O are no longer capped, CPUs are.
+func TestCeiling(t *testing.T) {
+	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
+		base := Control(f)
+		base.Settings = Merge(base.Settings, []mycnf.Setting{{Name: "innodb_io_capacity", Value: "900"}, {Name: "innodb_buffer_pool_size", Value: "512M"}})
+		base.Caps = result.Caps{CPUs: 2, Memory: gib, IOPS: 500, Bandwidth: 1 << 20}
+		arm := Ceiling(base, Room{Data: 2 * gib, Available: 20 * gib, Threads: 4})
+		if !arm.Ceiling || arm.Name != LightSpeed || arm.Base != "control" || arm.Caps != (result.Caps{CPUs: 2}) || !strings.Contains(arm.Title, "unsafe, a ceiling only") {
+			t.Errorf("%s: %+v", f, arm)
+		}
+		for name, want := range map[string]string{"innodb_io_capacity": "900", "innodb_flush_log_at_trx_commit": "0", "sync_binlog": "0", "skip_log_bin": "",
+			"log_bin": "(none)", "innodb_doublewrite": "OFF", "innodb_buffer_pool_size": "3G"} {
+			if got := settingOf(arm, name); got != want {
+				t.Errorf("%s: %s is %q, want %q", f, name, got, want)
+			}
+		}
+		if want := 3*gib + 128*mib + 768*mib; arm.Tmpfs != want {
+			t.Errorf("%s: a tmpfs of %d, want %d", f, arm.Tmpfs, want)
+		}
+	}
+}
+
+// TestCeilingThatDoesNotFit says what is not in memory, and why.
+func TestCeilingThatDoesNotFit(t *testing.T) {
+	base := Control(mycnf.MySQL)
+	for _, c := range []struct {
+		name  string
+		room  Room
+		tmpfs bool
+		pool  string
+		said  string
+	}{
+		{"all fits", Room{Data: gib, Available: 8 * gib}, true, "2G", "the data in memory"},
+		{"no root", Room{Data: gib, Available: 8 * gib, NoTmpfs: "mounting a tmpfs needs root"}, false, "2G", "needs root"},
+		{"the pool fits only", Room{Data: 4 * gib, Available: 8 * gib}, false, "5G", "would not fit"},
+		{"nothing fits", Room{Data: 20 * gib, Available: 8 * gib}, false, "6G", "does not hold all"},
+		{"next to no memory", Room{Data: 20 * gib, Available: gib}, false, "128M", "does not hold all"},
+		{"small data", Room{Data: 90 * mib, Available: 8 * gib}, true, "128M", "the data in memory"},
+	} {
+		arm := Ceiling(base, c.room)
+		if (arm.Tmpfs > 0) != c.tmpfs || !strings.Contains(arm.Title, c.said) {
+			t.Errorf("%s: %d bytes of tmpfs: %s", c.name, arm.Tmpfs, arm.Title)
+		}
+		if got := settingOf(arm, "innodb_buffer_pool_size"); got != c.pool {
+			t.Errorf("%s: a pool of %s, want %s", c.name, got, c.pool)
+		}
+	}
+}
+
+// TestCeilingHoldsTheRedoLog: a tmpfs has room for the redo log that the arm asked for, or that its server reported.
+func TestCeilingHoldsTheRedoLog(t *testing.T) {
+	room := Room{Data: gib, Available: 60 * gib}
+	plain := Ceiling(Control(mycnf.MySQL), room).Tmpfs
+	for _, s := range []mycnf.Setting{{Name: "innodb_redo_log_capacity", Value: "8G"}, {Name: "innodb_log_file_size", Value: "4G"}} {
+		base := Control(mycnf.MySQL)
+		base.Settings = []mycnf.Setting{s}
+		if got, want := Ceiling(base, room).Tmpfs, plain-128*mib+8*gib; got != want {
+			t.Errorf("%s: %d, want %d", s.Name, got, want)
+		}
+	}
+	base := Control(mycnf.MySQL)
+	base.Effective = map[string]string{"innodb_redo_log_capacity": "4294967296"}
+	if got, want := Ceiling(base, room).Tmpfs, plain-128*mib+4*gib; got != want {
+		t.Errorf("as reported: %d, want %d", got, want)
+	}
+}
+
+// TestCeilingNeverWins: the ladder, its best and its winner are the same with a ceiling in the store.
+func TestCeilingNeverWins(t *testing.T) {
+	ladder := []Step{{Name: "one", Settings: []mycnf.Setting{{Name: "a", Value: "1"}}}}
+	arms := []result.Arm{Control(mycnf.MySQL), {Name: "one", Base: "control", Changes: ladder[0].Settings, Settings: ladder[0].Settings, Diff: []result.Difference{{Name: "a"}}}}
+	var trials []result.Trial
+	for arm, tps := range map[string]float64{"control": 100, "one": 150, LightSpeed: 900} {
+		trials = append(trials, result.Trial{Arm: arm, TPS: tps, Latency: result.Latency{P95: 10}, Gates: []result.Gate{{OK: true}}})
+	}
+	with := append(arms, Ceiling(arms[1], Room{Data: gib, Available: 8 * gib}))
+	with[2].Diff = []result.Difference{{Name: "sync_binlog"}}
+	if best := Best(with, trials); best.Name != "one" {
+		t.Errorf("best %s", best.Name)
+	}
+	if winner := Winner(with, trials); len(winner) != 1 || winner[0].Name != "a" {
+		t.Errorf("winner %+v", winner)
+	}
+	if arm, more := Next(ladder, arms[0], with, trials); more {
+		t.Errorf("next %+v", arm)
+	}
+	if arm, more := Next(ladder, arms[0], []result.Arm{arms[0], with[2]}, trials); !more || arm.Base != "control" || arm.Name != "one" {
+		t.Errorf("next %+v", arm)
+	}
+}
