@@ -120,10 +120,10 @@ func (t trial) blameIO(c blame, a amounts) {
 	take(a[Reading], d.shared, ReadIO)
 	take(a[Committing], d.writes, Commit)
 	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
-	// A page is latched while it is read or written: whoever sleeps in a statement waits for that, where the device is slow to.
-	// Who holds a latch and computes holds it for microseconds, unless the CPUs are busy.
+	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a page is written
+	// or, for those who only read, while it is read.
 	take(a[Changing], d.writes && d.known && !t.busy(), Latches)
-	if d.reads {
+	if d.reads && !t.busy() {
 		c[ReadIO] += a[Looking]
 	} else {
 		c[Latches] += a[Looking]
@@ -201,6 +201,11 @@ func (t trial) atLimit(d *device) bool {
 // merged (blk-throttle works on bios). Flushes of the device's cache are among the kernel's writes.
 func writeOperations() []string { return []string{"disk.write_iops", "disk.writes_merged_per_s"} }
 
+// batches is how many operations a second the doublewrite buffer takes.
+func (t trial) batches() float64 {
+	return max(t.rate("innodb_dblwr_writes"), t.rate("innodb_dblwr_pages_written")*t.pageSize()/bioBytes)
+}
+
 // limits are those of the caps, else the probed ones.
 func (t trial) limits() Limits {
 	l := t.Limits
@@ -220,9 +225,7 @@ const bioBytes = 1 << 20
 // What the device wrote beside pages and doublewrite are logs and the filesystem's own journal.
 func (t trial) deviceUsers(d device) blame {
 	pages, copies := t.rate("innodb_pages_written"), t.rate("innodb_dblwr_pages_written")
-	batches := t.rate("innodb_dblwr_writes")
-	use := blame{t.writingCause(): pages, Doublewr: max(batches, copies*t.pageSize()/bioBytes),
-		Commit: max(t.sum(writeOperations())-pages-batches, t.syncs())}
+	use := blame{t.writingCause(): pages, Doublewr: t.batches(), Commit: max(t.sum(writeOperations())-pages-t.batches(), t.syncs())}
 	if !t.opsBind() {
 		kib := t.pageSize() / 1024
 		use[t.writingCause()], use[Doublewr] = pages*kib, copies*kib

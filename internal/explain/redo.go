@@ -93,8 +93,9 @@ func (t trial) poolPages() float64 { return t.number("innodb_buffer_pool_size") 
 // spared is the share, 0 to 1, of page writes that a redo log of four times the size would save, because a page changed
 // several times between two checkpoints is written once.
 //
-// Changes falling at random on P pages leave D = P (1 - e^-x) of them dirty after the x changes a page that the log has room
-// for, so D/x pages are written for each change. x follows from the dirty pages seen.
+// A page becomes dirty with a change and is written when that change is as old as the log allows. Where a page is changed x
+// more times meanwhile, on average, changes falling at random, it is clean for one part of the time and dirty for x, and a
+// write covers 1 + x changes. So x follows from the share of dirty pages, and grows with the log.
 func (t trial) spared() float64 {
 	dirty, ok := t.mean("innodb.dirty_pages")
 	pages := t.dataPages()
@@ -104,8 +105,9 @@ func (t trial) spared() float64 {
 	if !ok || pages <= 0 || dirty <= 0 {
 		return 0
 	}
-	x := -math.Log(1 - min(0.99, dirty/pages))
-	return 1 - (1-math.Exp(-4*x))/(4*(1-math.Exp(-x)))
+	share := min(0.99, dirty/pages)
+	x := share / (1 - share)
+	return 1 - (1+x)/(1+4*x)
 }
 
 // evicted is the share, 0 to 1, of page writes made because the buffer pool needed the room: pages read in, times the chance
