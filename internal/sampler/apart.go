@@ -59,6 +59,17 @@ func (a *apart) load() (tids []int) {
 	return tids
 }
 
+// cpu is how many seconds the others ran between two readings: those that wait on a socket at Mark are david's connections, and
+// whoever else is connected.
+func (a *apart) cpu(before, after map[int]thread) (sum float64) {
+	for tid := range a.others {
+		if now, there := after[tid]; there {
+			sum += grown(before[tid].spent, now.spent).run
+		}
+	}
+	return sum
+}
+
 // join adds what the threads of the load's connections did to what the process list told of the connections.
 func (p *profiler) join(seen map[int]*task) (map[result.State]int64, map[int]*task) {
 	states, load := maps.Clone(p.looks.states), map[int]*task{}

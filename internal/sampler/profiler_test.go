@@ -196,7 +196,7 @@ func FuzzRows(f *testing.F) {
 }
 
 func TestPause(t *testing.T) {
-	for connections, want := range map[int]float64{0: 7, 8: 14. / 3, 16: 3.5, 80: 7. / 6, 1000: 1} {
+	for connections, want := range map[int]float64{0: 5, 8: 25. / 6, 40: 2.5, 80: 5. / 3, 1000: 1} {
 		if got := 1 / pause(connections, 0.5).Seconds(); math.Abs(got-want) > 1e-6 {
 			t.Errorf("%d connections: %v looks a second, want %v", connections, got, want)
 		}

@@ -232,6 +232,9 @@ func (s *Sampler) sampling() result.Sampling {
 	c.DavidCPU = (s.final.david - s.mark.david) / seconds
 	own := asked{wall: s.final.asked.wall - s.mark.asked.wall, cpu: s.final.asked.cpu - s.mark.asked.cpu}
 	c.ServerCPU = (own.seconds() + s.looking().seconds()) / seconds
+	if p := s.profiler; p != nil && p.apart != nil { // neither thread is known, but those that are not the load's are
+		c.ServerCPU = p.apart.cpu(p.before.threads, p.after.threads) / seconds
+	}
 	return c
 }
 
