@@ -30,6 +30,8 @@ func Causes() []Cause {
 const (
 	deviceFull = 0.85
 	cpusFull   = 0.85
+	// Of what the server is known to have asked for less is enough: the filesystem's journal is not in it.
+	askedFull = 0.80
 	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue is taken for full:
 	// one that does many at once is never idle well before that.
 	busyFull  = 95
@@ -189,7 +191,7 @@ func (t trial) atLimit(d *device) bool {
 	check(&d.reads, "disk.read_iops", limits.ReadIOPS, "reads/s")
 	check(&d.writes, "disk.write_iops", limits.WriteIOPS, "writes/s")
 	// A cap counts operations before the kernel merges neighbouring ones, diskstats after.
-	if asked := t.asked(); !d.writes && limits.WriteIOPS > 0 && asked >= deviceFull*limits.WriteIOPS {
+	if asked := t.asked(); !d.writes && limits.WriteIOPS > 0 && asked >= askedFull*limits.WriteIOPS {
 		d.writes = true
 		d.seen = append(d.seen, say("the device is at its limit: the server asked for %.0f of %.0f writes/s", asked, limits.WriteIOPS))
 	}
