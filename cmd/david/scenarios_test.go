@@ -177,7 +177,7 @@ func chosen(variable, name string) bool {
 
 // produce runs a scenario and returns its row of the table.
 func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string {
-	args, _ := s.command(t, flavour, "20s", "5s")
+	args, _ := s.command(t, flavour, "12s", "5s")
 	right, runs, last := 0, number("DAVID_RUNS", 3), ""
 	for range runs {
 		e := benchAndExplain(t, dir, args)
