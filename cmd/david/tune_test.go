@@ -94,7 +94,7 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("nobody reads") 
 func TestOutputStays(t *testing.T) {
 	t.Setenv("DAVID_HOME", sharedHome(t))
 	out := filepath.Join(t.TempDir(), "out")
-	args := append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, small...)
+	args := append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, quick...)
 	if code := run(t.Context(), args, closed{}, t.Output()); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
