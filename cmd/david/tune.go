@@ -59,6 +59,50 @@ func (a *app) tuneCommand() *cobra.Command {
 	return cmd
 }
 
+// start is what a tune begins with.
+type start struct {
+	control result.Arm
+	memory  int64 // bytes that the server may use
+	like    likeness
+	load    result.Workload
+	began   time.Time
+}
+
+// climb measures the control, the ladder and the winner's ceiling, and finishes the record. The load is the one that was
+// measured.
+func (a *app) climb(ctx context.Context, f tuneFlags, l *lab, s start, p *progress) (best result.Arm, load result.Workload, err error) {
+	load = s.load
+	data, err := l.golden(ctx, []result.Arm{s.control}, []result.Workload{load}, p)
+	if err != nil {
+		return best, load, err
+	}
+	ladder, notes, err := l.ladder(ctx, a, load, s.memory, &s.control, p)
+	if err != nil {
+		return best, load, err
+	}
+	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: append(s.like.notes, notes...), like: s.like.machine}
+	if load, err = f.fit(load, s.began, f.trials(len(ladder))); err != nil {
+		return best, load, err
+	}
+	q.loads = []result.Workload{load}
+	if err := l.record(ctx, a, q, []result.Arm{s.control}, data, p); err != nil {
+		return best, load, err
+	}
+	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it
+	golden := l.target.GoldenTime
+	if best, err = l.engine.Tune(ctx, s.control, ladder, load); err != nil {
+		l.where(a)
+		return best, load, failed(ctx, l.store, err)
+	}
+	if !f.noLight {
+		if err := l.lightSpeed(ctx, best, load, p); err != nil {
+			l.where(a)
+			return best, load, err
+		}
+	}
+	return best, load, l.finish(best.Name, golden)
+}
+
 // tune is the main job.
 func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	began := time.Now()
@@ -96,36 +140,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err := l.open(ctx, a, "tune", bytesWanted(load), f.noVolume, p); err != nil {
 		return err
 	}
-	data, err := l.golden(ctx, []result.Arm{control}, []result.Workload{load}, p)
+	best, load, err := a.climb(ctx, f, &l, start{control, memory, like, load, began}, p)
 	if err != nil {
-		return err
-	}
-	ladder, notes, err := l.ladder(ctx, a, load, memory, &control, p)
-	if err != nil {
-		return err
-	}
-	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: append(like.notes, notes...), like: like.machine}
-	if load, err = f.fit(load, began, f.trials(len(ladder))); err != nil {
-		return err
-	}
-	q.loads = []result.Workload{load}
-	if err := l.record(ctx, a, q, []result.Arm{control}, data, p); err != nil {
-		return err
-	}
-	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it
-	golden := l.target.GoldenTime
-	best, err := l.engine.Tune(ctx, control, ladder, load)
-	if err != nil {
-		l.where(a)
-		return failed(ctx, l.store, err)
-	}
-	if !f.noLight {
-		if err := l.lightSpeed(ctx, best, load, p); err != nil {
-			l.where(a)
-			return err
-		}
-	}
-	if err := l.finish(best.Name, golden); err != nil {
 		return err
 	}
 	if err := l.deliver(ctx, out, best, load, p); err != nil {
