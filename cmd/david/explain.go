@@ -38,7 +38,7 @@ first does not.`,
 	fs.Lookup("confirm").NoOptDefVal = firstFinding
 	fs.StringVar(&f.dsn, "dsn", "", "with --confirm, of a remote server's network round trips: where it is, as in david bench")
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "with --confirm: an option file whose [client] group names the remote server")
-	fs.IntVar(&f.blocks, "blocks", 4, "with --confirm: how often both are run, at least 2")
+	fs.IntVar(&f.blocks, "blocks", 5, "with --confirm: how often both are run, at least 2; with fewer than 4 valid ones hardly anything is decided")
 	return cmd
 }
 

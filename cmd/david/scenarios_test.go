@@ -137,7 +137,7 @@ func (s scenario) wrong() string {
 func judged(t *testing.T, dir, want string, args ...string) {
 	t.Helper()
 	bench := newest(t, dir, "bench")
-	out, errOut, code := david(t, dir, append([]string{"explain", bench, "--json", "--blocks", "3"}, args...)...)
+	out, errOut, code := david(t, dir, append([]string{"explain", bench, "--json"}, args...)...)
 	if code != exitDone {
 		t.Fatalf("%v: exit code %d\n%s%s", args, code, out, errOut)
 	}
