@@ -82,7 +82,8 @@ func ceilingTmpfs(base result.Arm, room Room, pool int64) (size int64, where str
 	}
 	const slack = 768 * mib
 	need := room.Data*3/2 + redoBytes(base) + slack
-	free := room.Available - ceilingMargin - serverMemory(room.Threads) - int64(poolOverhead*float64(pool))
+	touched := min(pool, upTo(room.Data*3/2)) // a pool larger than the data stays empty there, and takes no memory
+	free := room.Available - ceilingMargin - serverMemory(room.Threads) - int64(poolOverhead*float64(touched))
 	if need > free {
 		return 0, fmt.Sprintf("the data on the ordinary volume: a tmpfs of %s would not fit in the %s of memory left beside the server", gibText(need), gibText(max(0, free)))
 	}

@@ -84,6 +84,14 @@ func TestCeilingHoldsTheRedoLog(t *testing.T) {
 	}
 }
 
+// TestCeilingBesideALargePool: a pool of most of the memory holds no more than the data, so that these fit beside it.
+func TestCeilingBesideALargePool(t *testing.T) {
+	base := result.Arm{Name: "memory", Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "17G"}}}
+	if arm := Ceiling(base, Room{Data: 2 * gib, Available: 20 * gib, Threads: 4}); arm.Tmpfs == 0 {
+		t.Errorf("no tmpfs: %s", arm.Title)
+	}
+}
+
 // TestCeilingNeverWins: the ladder, its best and its winner are the same with a ceiling in the store.
 func TestCeilingNeverWins(t *testing.T) {
 	ladder := []Step{{Name: "one", Settings: []mycnf.Setting{{Name: "a", Value: "1"}}}}
