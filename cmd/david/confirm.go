@@ -88,12 +88,14 @@ func confirming(c choice, x explain.Confirm, blocks int) (question, error) {
 	switch {
 	case c.target != "sandbox":
 		return question{}, usage("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
+	case x.Socket: // the arms of an experiment are reached in the same way
+		return question{}, usage("cannot compare TCP with a socket in one experiment: run the same david bench without --tcp, and hold the two against each other with david explain A B")
 	case !x.Runs():
 		return question{}, usage("cannot run this experiment: %s", x.Question)
 	}
 	before := armSpec{name: asMeasured, title: "as it was measured", sets: assignments(c.Arm.Settings), caps: c.Arm.Caps}
-	q := question{kind: "explain", title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, tcp: x.Socket,
-		design: result.Design{Blocks: blocks}, crossFlavour: true, fresh: true}
+	q := question{kind: "explain", title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, design: result.Design{Blocks: blocks},
+		crossFlavour: true, fresh: true, tcp: c.Arm.Effective["skip_networking"] == "OFF"} // reached as it was measured
 	if x.Workload != nil {
 		q.arms, q.loads = []armSpec{before}, append(q.loads, *x.Workload)
 		return q, nil

@@ -41,6 +41,13 @@ func TestConfirming(t *testing.T) {
 	if _, err := confirming(c, explain.Confirm{Question: "is it faster on a machine of its own?"}, 4); err == nil {
 		t.Error("an experiment that nobody can run is run")
 	}
+	if _, err := confirming(c, explain.Confirm{Socket: true}, 4); err == nil {
+		t.Error("two ways to a server are compared, of which an experiment has one")
+	}
+	c.Arm.Effective = map[string]string{"skip_networking": "OFF"}
+	if q, err := confirming(c, explain.Confirm{Workload: &half}, 4); err != nil || !q.tcp {
+		t.Errorf("what was measured over TCP is confirmed over a socket: %v", err)
+	}
 	c.target = "remote"
 	if _, err := confirming(c, explain.Confirm{Workload: &half}, 4); err == nil {
 		t.Error("a server that is not david's is changed")

@@ -3,6 +3,8 @@ package explain
 import (
 	"fmt"
 	"math"
+
+	"david/internal/stats"
 )
 
 // Judgement is what the confirming experiment says of a cause.
@@ -25,10 +27,6 @@ type Outcome struct {
 // enough is which part of the expected change (of the logarithm of the throughput) must be seen to confirm a cause: the
 // expectation takes the cause to be the only thing in the way, and behind it stands the next one.
 const enough = 1.0 / 3
-
-// margin is by how much a throughput may be below another and still be called not slower: that of non-inferiority in
-// comparisons (docs/method.md).
-const margin = 0.03
 
 // Judge holds the outcome against what was expected, and says why in a sentence.
 //
@@ -59,9 +57,9 @@ func (c Confirm) Judge(o Outcome) (Judgement, string) {
 
 func (c Confirm) judgeNotSlower(o Outcome, seen string) (Judgement, string) {
 	switch {
-	case o.Interval[0] >= 1-margin:
+	case o.Interval[0] >= 1-stats.Margin:
 		return Confirmed, seen + "; not slower by more than 3 %"
-	case o.Interval[1] < 1-margin:
+	case o.Interval[1] < 1-stats.Margin:
 		return Refuted, seen + "; slower by more than 3 %"
 	}
 	return Undecided, seen + "; not slower by more than 3 %?"
