@@ -3,6 +3,9 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 5s
 
+# The packages whose tests measure.
+MEASURING := $(addprefix david/,cmd/david internal/experiment internal/probe internal/sampler)
+
 # A static binary, and no C compiler needed.
 export CGO_ENABLED ?= 0
 
@@ -24,17 +27,18 @@ tune: setup ## set-up and the main job: measure this machine, tune a throwaway s
 test: ## set-up, lint and all tests, on real servers
 	@scripts/setup test
 	@$(MAKE) --no-print-directory lint
-	@# Packages one after the other: two real servers at once would disturb each other.
-	go test -count=1 -p 1 -timeout 20m ./...
+	@# Where throughput is looked at, one package after the other: two real servers at once would disturb each other.
+	go test -count=1 -p 2 -timeout 20m $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING)))
+	go test -count=1 -p 1 -timeout 20m $(MEASURING)
 
 results: build ## the long measurements behind docs/method.md: about two hours on a machine with nothing else to do
 	@scripts/setup test
-	go test -count=1 -tags results -run TestResults -v -timeout 6h ./cmd/david
+	go test -count=1 -tags results -run TestResults -v -timeout 6h -p 1 ./cmd/david ./internal/probe
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./cmd/david
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l api cmd internal 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
-	go vet ./... && go vet -tags results ./cmd/david
+	go vet ./... && go vet -tags results ./...
 	go tool staticcheck ./...
 	shellcheck scripts/* .ci/run
 
