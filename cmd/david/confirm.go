@@ -163,7 +163,8 @@ func outcome(store *result.Store, waived []string) (explain.Outcome, error) {
 		return explain.Outcome{}, codedError{exitInvalid, fmt.Errorf("nothing can be concluded from the experiment %s: %s", e.ID, strings.Join(invalid, "; "))}
 	}
 	got := verdictOn(list[0], changed)
-	return explain.Outcome{Ratio: got.Ratio, Interval: got.Interval, Pairs: got.Pairs}, nil
+	slices.Sort(invalid)
+	return explain.Outcome{Ratio: got.Ratio, Interval: got.Interval, Pairs: got.Pairs, Invalid: slices.Compact(invalid)}, nil
 }
 
 // text says what came of it.
@@ -172,6 +173,10 @@ func (c confirmation) text() string {
 	if c.Expect == explain.Faster || c.Expect == explain.Slower {
 		expected += fmt.Sprintf(", up to %.2fx", c.Expected)
 	}
-	return fmt.Sprintf("%s (%.0f %% of the time): %s Expected: %s. Seen: %s\n%s is %s.\n", c.Cause, math.Round(100*c.Share), c.Question, expected, c.Why,
-		c.Cause, c.Judgement)
+	invalid := ""
+	if len(c.Outcome.Invalid) > 0 {
+		invalid = "Runs were left out: " + strings.Join(c.Outcome.Invalid, "; ") + "\n"
+	}
+	return fmt.Sprintf("%s (%.0f %% of the time): %s Expected: %s. Seen: %s\n%s%s is %s.\n", c.Cause, math.Round(100*c.Share), c.Question, expected, c.Why,
+		invalid, c.Cause, c.Judgement)
 }

@@ -147,13 +147,16 @@ func judged(t *testing.T, dir, want string, args ...string) {
 		t.Fatalf("%v: exit code %d\n%s%s", args, code, out, errOut)
 	}
 	var doc struct {
-		Confirmation struct{ Cause, Question, Judgement, Why string }
+		Confirmation struct {
+			Cause, Question, Judgement, Why string
+			Outcome                         struct{ Invalid []string }
+		}
 	}
 	if err := json.Unmarshal([]byte(out), &doc); err != nil {
 		t.Fatal(err)
 	}
 	c := doc.Confirmation
-	t.Logf("%s: %s %s: %s", c.Cause, c.Question, c.Judgement, c.Why)
+	t.Logf("%s: %s %s: %s; left out: %q", c.Cause, c.Question, c.Judgement, c.Why, c.Outcome.Invalid)
 	if c.Judgement != want {
 		t.Errorf("%s is %s, want %s", c.Cause, c.Judgement, want)
 	}
