@@ -42,7 +42,12 @@ func (a *app) auditCommand() *cobra.Command {
 		Short: "Judge a server's or an option file's settings: what endangers data, what costs throughput, what contradicts itself",
 		Long:  "audit only reads: SELECT and SHOW on a server (--dsn, --defaults-file), or an option file (--cnf). The rules are in docs/audit.md.",
 		Args:  exactArgs(0, "no arguments"),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.audit(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("cpus") && !(f.cpus > 0) {
+				return usage("--cpus %g: give a number above 0", f.cpus)
+			}
+			return a.audit(cmd.Context(), f)
+		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.dsn, "dsn", "", "a running server: user@tcp(host:3306)/, user@unix(/path/socket)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
@@ -107,8 +112,6 @@ func (f auditFlags) check() error {
 		return usage("--flavour %s: want mysql, percona or mariadb", f.flavour)
 	case f.fail != "" && audit.Severity(f.fail).Rank() == len(audit.Severities()):
 		return usage("--fail-on %s: want danger, slow, conflict or note", f.fail)
-	case f.cpus < 0:
-		return usage("--cpus %g: give a number above 0", f.cpus)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ const (
 type confirmation struct {
 	Cause      explain.Cause       `json:"cause"`
 	Share      float64             `json:"share"`
+	Supposed   bool                `json:"supposed,omitempty"` // the share is the first cause's: none was found for this one
 	Question   string              `json:"question"`
 	Expect     explain.Expectation `json:"expect"`
 	Expected   float64             `json:"expected_ratio"`
@@ -66,7 +67,7 @@ func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding,
 
 // confirm runs a finding's experiment: the trial's own arm and workload, and both with the change, in blocks.
 func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, blocks int) (confirmation, error) {
-	out := confirmation{Cause: f.Cause, Share: f.Share, Question: f.Confirm.Question, Expect: f.Confirm.Expect, Expected: f.Confirm.Ratio}
+	out := confirmation{Cause: f.Cause, Share: f.Share, Supposed: f.Supposed, Question: f.Confirm.Question, Expect: f.Confirm.Expect, Expected: f.Confirm.Ratio}
 	q, err := confirming(c, f.Confirm, blocks)
 	if err != nil {
 		return out, err
@@ -90,6 +91,8 @@ func confirming(c choice, x explain.Confirm, blocks int) (question, error) {
 		return question{}, usage("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
 	case x.Socket: // the arms of an experiment are reached in the same way
 		return question{}, usage("cannot compare TCP with a socket in one experiment: run the same david bench without --tcp, and hold the two against each other with david explain A B")
+	case c.Arm.Ceiling:
+		return question{}, usage("cannot confirm what was measured at light speed, which no server is to be run at: name the measured arm, as in %s/ARM", c.Experiment)
 	case !x.Runs():
 		return question{}, usage("cannot run this experiment: %s", x.Question)
 	}
@@ -173,10 +176,14 @@ func (c confirmation) text() string {
 	if c.Expect == explain.Faster || c.Expect == explain.Slower {
 		expected += fmt.Sprintf(", up to %.2fx", c.Expected)
 	}
+	share := fmt.Sprintf("%.0f %% of the time", math.Round(100*c.Share))
+	if c.Supposed {
+		share = "none found; supposed to be the " + share + " that the first cause has"
+	}
 	invalid := ""
 	if len(c.Outcome.Invalid) > 0 {
 		invalid = "Runs were left out: " + strings.Join(c.Outcome.Invalid, "; ") + "\n"
 	}
-	return fmt.Sprintf("%s (%.0f %% of the time): %s Expected: %s. Seen: %s\n%s%s is %s.\n", c.Cause, math.Round(100*c.Share), c.Question, expected, c.Why,
+	return fmt.Sprintf("%s (%s): %s Expected: %s. Seen: %s\n%s%s is %s.\n", c.Cause, share, c.Question, expected, c.Why,
 		invalid, c.Cause, c.Judgement)
 }

@@ -5,6 +5,7 @@ import (
 
 	"david/internal/explain"
 	"david/internal/mycnf"
+	"david/internal/report"
 	"david/internal/result"
 )
 
@@ -13,6 +14,18 @@ func TestJudgePing(t *testing.T) {
 		if got := judgePing(explain.Outcome{Ratio: ratio}); got != want {
 			t.Errorf("%g of what was found: %s, want %s", ratio, got, want)
 		}
+	}
+}
+
+// TestDefaultArm is never a ceiling where something else was measured.
+func TestDefaultArm(t *testing.T) {
+	d := report.Data{Arms: []result.Arm{{Name: "measured"}, {Name: "light-speed", Ceiling: true}}, Trials: []result.Trial{{Arm: "measured"}, {Arm: "light-speed"}}}
+	if got := defaultArm(d); got != "measured" {
+		t.Errorf("%s is explained", got)
+	}
+	d.Trials = d.Trials[1:]
+	if got := defaultArm(d); got != "light-speed" {
+		t.Errorf("%s is explained", got)
 	}
 }
 
@@ -47,6 +60,11 @@ func TestConfirming(t *testing.T) {
 	c.Arm.Effective = map[string]string{"skip_networking": "OFF"}
 	if q, err := confirming(c, explain.Confirm{Workload: &half}, 4); err != nil || !q.tcp {
 		t.Errorf("what was measured over TCP is confirmed over a socket: %v", err)
+	}
+	light := c
+	light.Arm.Ceiling = true
+	if _, err := confirming(light, explain.Confirm{Workload: &half}, 4); err == nil || exitCode(err) != exitUsage {
+		t.Errorf("a ceiling is confirmed: %v", err)
 	}
 	c.target = "remote"
 	if _, err := confirming(c, explain.Confirm{Workload: &half}, 4); err == nil {

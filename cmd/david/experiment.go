@@ -99,6 +99,9 @@ func (a *app) runSpec(ctx context.Context, kind string, s spec.Spec, dir string,
 }
 
 func readSpec(path string) (spec.Spec, error) {
+	if err := regular("spec", path); err != nil {
+		return spec.Spec{}, codedError{exitUsage, err}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return spec.Spec{}, usage("cannot read the spec: %w", err)

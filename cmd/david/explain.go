@@ -186,10 +186,15 @@ func named(d report.Data, name string) (result.Arm, []result.Trial, error) {
 	return d.Arms[i], trials, nil
 }
 
-// defaultArm is the winner of a tune, else the last arm that has trials.
+// defaultArm is the winner of a tune, else the last arm that has trials, and is no ceiling where there is another.
 func defaultArm(d report.Data) string {
 	if d.Finish != nil && d.Finish.Best != "" {
 		return d.Finish.Best
+	}
+	kept := d
+	kept.Arms = slices.DeleteFunc(slices.Clone(d.Arms), func(arm result.Arm) bool { return arm.Ceiling })
+	if names := armsWithTrials(kept); len(names) > 0 {
+		return names[len(names)-1]
 	}
 	if names := armsWithTrials(d); len(names) > 0 {
 		return names[len(names)-1]

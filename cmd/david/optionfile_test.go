@@ -24,4 +24,14 @@ func TestOptionFileIsNoPipe(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
+	for what, read := range map[string]func(string) error{
+		"catalogue": func(path string) error { _, err := prices(path); return err },
+		"spec":      func(path string) error { _, err := readSpec(path); return err },
+	} {
+		for _, path := range []string{pipe, "/dev/zero"} {
+			if err := read(path); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s %s: %v", what, path, err)
+			}
+		}
+	}
 }

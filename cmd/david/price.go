@@ -59,6 +59,9 @@ func prices(file string) (price.Catalogue, error) {
 	if err != nil || file == "" {
 		return c, err
 	}
+	if err := regular("catalogue", file); err != nil {
+		return c, codedError{exitUsage, err}
+	}
 	r, err := os.Open(file)
 	if err != nil {
 		return c, usage("cannot open the catalogue: %w", err)

@@ -67,7 +67,7 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 
 // readCnf reads an option file with what it includes.
 func readCnf(path string) (mycnf.File, error) {
-	if err := regular(path); err != nil {
+	if err := regular("option file", path); err != nil {
 		return mycnf.File{}, codedError{exitUsage, err}
 	}
 	return readOptions(path)
@@ -85,11 +85,11 @@ func readOptions(path string) (mycnf.File, error) {
 	return file, nil
 }
 
-// regular refuses what is there and is no regular file: a named pipe would be waited for without end. What is not there is
+// regular refuses what is there and is no regular file: a named pipe would be waited for, and a device read, without end. What is not there is
 // left to those who open it.
-func regular(path string) error {
+func regular(what, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("cannot read the option file: %s is no regular file", path)
+		return fmt.Errorf("cannot read the %s: %s is no regular file", what, path)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 	}
 	var files []mycnf.File
 	for _, path := range paths {
-		if err := regular(path); err != nil {
+		if err := regular("option file", path); err != nil {
 			return nil, err
 		}
 		f, err := parseFile(path)

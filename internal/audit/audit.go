@@ -146,9 +146,15 @@ func (in Input) finding(rule Rule, h hit) Finding {
 	default:
 		apply := entry.ApplyIn(in.Flavour, in.Version)
 		f.NewData = apply == mycnf.Init
-		f.Restart = apply != mycnf.Dynamic
+		f.Restart = apply != mycnf.Dynamic || in.stuck(mycnf.Normalise(name))
 	}
 	return f
+}
+
+// stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite buffer cannot be
+// switched on while the server runs without it (MySQL manual, innodb_doublewrite).
+func (in Input) stuck(name string) bool {
+	return name == "innodb_doublewrite" && slices.Contains([]string{"OFF", "0", "FALSE"}, strings.ToUpper(in.Variables[name]))
 }
 
 // statement begins the one line that is SQL and no setting.

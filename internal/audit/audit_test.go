@@ -311,6 +311,18 @@ func TestFollowsItsLines(t *testing.T) {
 	}
 }
 
+// TestDoublewriteNeedsARestart: it is dynamic, but for a server that runs without it (which says "cannot change doublewrite mode to
+// ON if doublewrite is disabled").
+func TestDoublewriteNeedsARestart(t *testing.T) {
+	for value, restart := range map[string]bool{"OFF": true, "0": true, "DETECT_ONLY": false} {
+		r := Run(fromFile(t, mycnf.MySQL, "9.7.4", "innodb_doublewrite="+value+"\n"))
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Name == "innodb-doublewrite" })
+		if i < 0 || r.Findings[i].Restart != restart {
+			t.Errorf("%s: %+v", value, r.Findings)
+		}
+	}
+}
+
 // TestUnseen names what is missing, and judges the rest.
 func TestUnseen(t *testing.T) {
 	in := Input{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), Live: true, Variables: recorded(t, "mysql-9.7.4-a.tsv"), Unseen: []string{"first"}}

@@ -189,6 +189,9 @@ func (t trial) fewerLocks(share float64) Confirm {
 func (t trial) threads(f float64, e Expectation, expected float64) Confirm {
 	w := t.Trial.Workload
 	w.Threads = max(1, int(f*float64(w.Threads)))
+	if w.Threads == t.Trial.Workload.Threads {
+		return Confirm{Question: "one thread has no other to wait for: measure with more of them", Expect: e, Ratio: expected}
+	}
 	word := map[Expectation]string{Faster: "is it faster", NotSlower: "is it no slower"}[e]
 	return Confirm{Question: say("%s with %s?", word, threadCount(w.Threads)), Workload: &w, Expect: e, Ratio: expected}
 }

@@ -18,6 +18,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"david/internal/host"
 	"david/internal/result"
@@ -65,14 +66,16 @@ type Explanation struct {
 	// Predicted is the commit-path model's throughput, from the probed limits; nil without them.
 	Predicted *Prediction `json:"predicted,omitempty"`
 	// Missing names what could not be seen.
-	Missing  []string `json:"missing,omitempty"`
-	Warnings []string `json:"warnings,omitempty"` // gates that failed, and the trial's own
+	Missing []string `json:"missing,omitempty"`
+	// Warnings are gates that failed, the trial's own, and what of the findings is not certain.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Finding is one cause of the time a transaction takes.
 type Finding struct {
 	Cause    Cause    `json:"cause"`
-	Share    float64  `json:"share"` // 0 to 1
+	Share    float64  `json:"share"`              // 0 to 1
+	Supposed bool     `json:"supposed,omitempty"` // the share was not found, but is asked about
 	Ms       float64  `json:"ms_per_transaction"`
 	Evidence []string `json:"evidence"`
 	Relief   string   `json:"relief"` // the knob or the purchase
@@ -101,12 +104,24 @@ type Statement struct {
 // Explain divides the time of a trial's connections and says why it went there.
 func Explain(in Input) Explanation {
 	t := newTrial(in)
+	found := t.findings(t.causes())
 	return Explanation{
 		Experiment: in.Experiment, Trial: t.Trial.ID, Arm: t.Trial.Arm, Block: t.Trial.Block, Threads: t.Trial.Workload.Threads,
 		TPS: t.Trial.TPS, Transactions: t.Trial.Transactions, Seconds: t.total, Ms: t.ms(1),
-		Findings: t.findings(t.causes()), Unexplained: t.did[Unexplained], Unclear: t.looks.unclear(), Symptoms: t.shares(),
-		Statements: t.statements(), Predicted: t.predicted(), Missing: t.missing(), Warnings: t.warnings(),
+		Findings: found, Unexplained: t.did[Unexplained], Unclear: t.looks.unclear(), Symptoms: t.shares(),
+		Statements: t.statements(), Predicted: t.predicted(), Missing: t.missing(), Warnings: append(t.warnings(), tied(found)...),
 	}
+}
+
+// tie is by how much of the time two causes must differ for one of them to be the first for sure.
+const tie = 0.05
+
+// tied says so where the first cause might be another one in the next run.
+func tied(list []Finding) []string {
+	if len(list) < 2 || list[0].Share-list[1].Share >= tie {
+		return nil
+	}
+	return []string{say("%s and %s have about the same share: which of them comes first can change from run to run", list[0].Cause, list[1].Cause)}
 }
 
 // shares are the symptoms, most costly first, unexplained last.
@@ -133,12 +148,17 @@ func (t trial) statements() (list []Statement) {
 	if t.Trial.Profile == nil || t.total <= 0 || t.Trial.Transactions <= 0 {
 		return nil
 	}
+	total := 0.0 // the statements' own, where that is more: they are counted from a little before the trial to a little after it
+	for _, s := range t.Trial.Profile.Statements {
+		total += s.Seconds
+	}
+	total = max(total, t.total)
 	for _, s := range t.Trial.Profile.Statements {
 		if s.Count <= 0 {
 			continue
 		}
 		n := float64(s.Count)
-		list = append(list, Statement{Text: s.Text, Share: min(1, s.Seconds/t.total), Count: n / float64(t.Trial.Transactions),
+		list = append(list, Statement{Text: s.Text, Share: s.Seconds / total, Count: n / float64(t.Trial.Transactions),
 			Ms: 1000 * s.Seconds / n, Lock: ratio(s.Lock, s.Seconds), Rows: float64(s.Examined) / n})
 	}
 	slices.SortStableFunc(list, func(x, y Statement) int { return cmp.Compare(y.Share, x.Share) })
@@ -186,6 +206,9 @@ func (t trial) missingInputs() (list []string) {
 
 // warnings are the gates that failed, which may be evidence, and the trial's own doubts.
 func (t trial) warnings() (list []string) {
+	if len(t.Trial.Unsafe) > 0 {
+		list = append(list, "it was measured without all durability, so commits cost less than they would: "+strings.Join(t.Trial.Unsafe, "; "))
+	}
 	if _, failed := t.Trial.Valid(); len(failed) > 0 {
 		for _, f := range failed {
 			list = append(list, "the trial does not count: "+f)

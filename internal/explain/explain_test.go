@@ -297,6 +297,41 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// TestOneThreadHasNoExperiment: it has no other to wait for, so no experiment with fewer can be run.
+func TestOneThreadHasNoExperiment(t *testing.T) {
+	in := commitLatency()
+	in.Trial.Workload.Threads, in.Trial.Workload.RandType = 1, "uniform"
+	if c := newTrial(in).confirm(RowLocks, 0.5); c.Runs() {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestTied says so where the first two causes are as large as each other.
+func TestTied(t *testing.T) {
+	list := []Finding{{Cause: Commit, Share: 0.487}, {Cause: Flushing, Share: 0.486}}
+	if w := tied(list); len(w) != 1 || !strings.Contains(w[0], string(Commit)) || !strings.Contains(w[0], string(Flushing)) {
+		t.Errorf("%q", w)
+	}
+	list[1].Share = 0.3
+	if w := tied(list); len(w) != 0 {
+		t.Errorf("%q", w)
+	}
+}
+
+// TestStatementShares: they are parts of the whole also where they were counted for longer than the trial.
+func TestStatementShares(t *testing.T) {
+	in := commitLatency()
+	in.Trial.Unsafe = []string{"sync_binlog is 0"}
+	in.Trial.Profile.Statements = []result.Statement{{Text: "a", Count: 1, Seconds: 3 * newTrial(in).total}, {Text: "b", Count: 1, Seconds: newTrial(in).total}}
+	e := Explain(in)
+	if len(e.Statements) != 2 || e.Statements[0].Share != 0.75 || e.Statements[1].Share != 0.25 {
+		t.Errorf("%+v", e.Statements)
+	}
+	if len(e.Warnings) == 0 || !strings.Contains(e.Warnings[0], "sync_binlog is 0") {
+		t.Errorf("an unsafe trial: %q", e.Warnings)
+	}
+}
+
 // FuzzNumbersIn holds that no text breaks the reader of gates' details.
 func FuzzNumbersIn(f *testing.F) {
 	f.Add("a CPU quota held the server back for 61.2 % of the time")

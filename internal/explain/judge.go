@@ -70,5 +70,5 @@ func (c Confirm) judgeNotSlower(o Outcome, seen string) (Judgement, string) {
 // Suppose is the finding that the cause has that share of the time, whatever was found: what its experiment would have to show.
 func Suppose(in Input, c Cause, share float64) Finding {
 	t := newTrial(in)
-	return Finding{Cause: c, Share: share, Ms: t.ms(share), Relief: t.relief(c), Confirm: t.confirm(c, share)}
+	return Finding{Cause: c, Share: share, Supposed: true, Ms: t.ms(share), Relief: t.relief(c), Confirm: t.confirm(c, share)}
 }

@@ -200,6 +200,7 @@ func TestBadCatalogues(t *testing.T) {
 		{volume("price: 1 US$/GiB-month, iops_price: [{above: 0, price: 1 US$/IOPS-month}]"), "without max_iops"},
 		{volume("sizes: [{size: 1 GB, price: 1 US$/month}]"), "iops 0"},
 		{volume("sizes: [{size: 1 GB, price: 1 US$/month, iops: 1}], base_iops: 5"), "leave out"},
+		{volume("price: 1 US$/GiB-month, base_iops: 3000, max_iops: 100"), "max_iops is 100, but 3000 come"},
 		{"rates: [{currency: USD, usd: 1, source: s, date: 2026}]", "want EUR"},
 		{"rates: [{currency: EUR, usd: -1, source: s, date: 2026}]", "usd -1"},
 		{"machines: [null]", "nothing in it"},
@@ -370,6 +371,17 @@ func TestQuoteOneTrial(t *testing.T) {
 		t.Errorf("%+v %v", q, err)
 	}
 	near(t, "US$", q.Arms[0].USDPer1000, 200) // 20 / 100 x 1,000
+}
+
+// TestQuoteUnsafe: what can lose data has its price marked.
+func TestQuoteUnsafe(t *testing.T) {
+	e := capped()
+	e.Trials, e.Design.Control = e.Trials[:1], ""
+	e.Trials[0].Unsafe = []string{"sync_binlog is 0"}
+	q, err := small(t).Quote(e, Payer{USDMonth: 20})
+	if err != nil || len(q.Arms) != 1 || !strings.HasPrefix(q.Arms[0].Note, "UNSAFE") || !strings.Contains(q.Arms[0].Note, "sync_binlog is 0") {
+		t.Errorf("%+v %v", q, err)
+	}
 }
 
 func TestQuoteNothing(t *testing.T) {

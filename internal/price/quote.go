@@ -112,7 +112,9 @@ func (c Catalogue) Quote(e Experiment, by Payer) (Quote, error) {
 	for _, comparison := range list {
 		for _, a := range comparison.Arms {
 			if a.Trials > 0 {
-				q.Arms = append(q.Arms, priceArm(a, comparison.Workload, by.USDMonth))
+				priced := priceArm(a, comparison.Workload, by.USDMonth)
+				priced.Note = strings.TrimSuffix(e.unsafe(a.Name)+priced.Note, "; ")
+				q.Arms = append(q.Arms, priced)
 			}
 		}
 	}
@@ -168,6 +170,15 @@ func (e Experiment) found() float64 {
 		return 0 // "No rate keeps ..."
 	}
 	return rate
+}
+
+// unsafe is a warning before the note on an arm that ran without all of the durability lock; "" for any other.
+func (e Experiment) unsafe(arm string) string {
+	i := slices.IndexFunc(e.Trials, func(t result.Trial) bool { return t.Arm == arm && len(t.Unsafe) > 0 })
+	if i < 0 {
+		return ""
+	}
+	return "UNSAFE, no price of a server to be kept: " + strings.Join(e.Trials[i].Unsafe, "; ") + "; "
 }
 
 func priceArm(a stats.Arm, w result.Workload, usd float64) Arm {

@@ -96,6 +96,9 @@ func (v Volume) checkTiers() error {
 }
 
 func (v Volume) checkNumbers() error {
+	if v.MaxIOPS > 0 && max(v.BaseIOPS, v.MinIOPS) > v.MaxIOPS {
+		return fmt.Errorf("max_iops is %v, but %v come with every volume", v.MaxIOPS, max(v.BaseIOPS, v.MinIOPS))
+	}
 	if len(v.Sizes) == 0 && v.BaseIOPS == 0 && v.IOPSPerGiB == 0 && v.Extra == nil {
 		return errors.New("it says nothing of IOPS: give base_iops, iops_per_gib, iops_price or sizes")
 	}

@@ -214,7 +214,7 @@ func getLines[T any](dir, path string) ([]T, error) {
 	}
 	head, rest, _ := bytes.Cut(b, []byte("\n"))
 	if err := decodeLine(dir, head, new(pointsHead)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(rest) == 0 {
 		return nil, nil
