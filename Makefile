@@ -3,14 +3,14 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 5s
 
-# The packages whose tests measure.
-MEASURING := $(addprefix david/,cmd/david internal/experiment internal/probe internal/sampler)
+# The packages whose tests look at throughput.
+MEASURING := david/cmd/david david/internal/experiment
 
 # A static binary, and no C compiler needed.
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune test results lint bench fuzz clean
+.PHONY: help build setup tune test unmeasured results lint bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -26,10 +26,12 @@ tune: setup ## set-up and the main job: measure this machine, tune a throwaway s
 
 test: ## set-up, lint and all tests, on real servers
 	@scripts/setup test
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint unmeasured
 	@# Where throughput is looked at, one package after the other: two real servers at once would disturb each other.
-	go test -count=1 -p 2 -timeout 20m $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING)))
 	go test -count=1 -p 1 -timeout 20m $(MEASURING)
+
+unmeasured: # the tests that do not look at throughput
+	go test -count=1 -p 3 -timeout 20m $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING)))
 
 results: build ## the long measurements behind docs/method.md: about two hours on a machine with nothing else to do
 	@scripts/setup test
