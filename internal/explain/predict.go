@@ -245,7 +245,7 @@ func (m *commitModel) bounds() (list []Bound) {
 // queued is how many times as long as on an idle machine CPU takes at a station, at a throughput of x for each microsecond.
 func (m *commitModel) queued(s station, x float64) float64 {
 	free := max(1/m.n, 1-x*s.demand/s.cores*(m.n-1)/m.n)
-	return 1 - 1/s.cores + 1/s.cores/free
+	return max(0, 1-1/s.cores) + 1/s.cores/free // with less than one core everything takes longer
 }
 
 // group is the size of groups at a throughput of x for each microsecond, and how long their syncs then take: the busier the

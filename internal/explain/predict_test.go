@@ -47,6 +47,10 @@ func TestOneThread(t *testing.T) {
 	if want := 1e6 / (400 + 500 + 200.0); !near(p.TPS, want, 0.001) {
 		t.Errorf("with reads %+v, want %.1f", p, want)
 	}
+	p = predicted(t, CommitInput{Limits: madeUp(), Threads: 1, ServerCPU: 300, ClientCPU: 100, Redo: true, Caps: result.Caps{CPUs: 0.5}})
+	if want := 1e6 / (600 + 100 + 500.0); !near(p.TPS, want, 0.001) {
+		t.Errorf("with half a CPU %+v, want %.1f", p, want)
+	}
 }
 
 // TestBounds has each bound bind where it must.
