@@ -175,7 +175,8 @@ func (s *Server) log() []byte {
 }
 
 func (s *Server) command(options ...string) *exec.Cmd {
-	args := append(append([]string{}, s.launch...), options...)
+	// A starting MariaDB removes whatever temporary table it finds in its tmpdir, another server's too.
+	args := append(append([]string{}, s.launch...), append(options, "--tmpdir="+s.dir)...)
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root") // a test's own server; david's sandboxes run as an ordinary user
 	}
