@@ -25,6 +25,9 @@ type Problem struct {
 	PageSize   int64   // of the data the control runs on
 	Threads    int     // the most the workload uses
 	Tables     int
+	// Node is the memory of the machine where Memory is a cap on the server, which need not know of it; 0: no cap.
+	Node int64
+	Seed uint64 // of the random baseline
 }
 
 // Step is one rung: settings that belong together. PageSize is set where the data has to be initialised for the step.
