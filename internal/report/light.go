@@ -23,6 +23,9 @@ func lit(d Data) bool { return d.Experiment.Kind == "bench" && d.Experiment.Desi
 
 // lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where there is none.
 func lightLines(d Data) []string {
+	if raced(d) {
+		return nil
+	}
 	list := stats.LightSpeeds(d.Arms, d.Trials)
 	var lines []string
 	for _, l := range list {
@@ -90,6 +93,9 @@ func tpsSpread(i stats.Interval) string {
 // lightCards shows the share beside the headline.
 func lightCards(d Data) []card {
 	var cards []card
+	if raced(d) {
+		return nil
+	}
 	list := stats.LightSpeeds(d.Arms, d.Trials)
 	for _, l := range list {
 		if l.Share > 0 {
@@ -110,7 +116,11 @@ func ceilingText(d Data) []string {
 		for _, s := range a.Changes {
 			parts = append(parts, strings.TrimSuffix(s.Name+"="+s.Value, "="))
 		}
-		lines = append(lines, "light speed sets, and no server to be kept may: "+strings.Join(parts, ", "))
+		name := "light speed"
+		if raced(d) {
+			name = a.Name
+		}
+		lines = append(lines, name+" sets, and no server to be kept may: "+strings.Join(parts, ", "))
 	}
 	return lines
 }

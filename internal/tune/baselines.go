@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -34,15 +33,15 @@ type Locked struct {
 }
 
 // String says it in a sentence.
-func (l Locked) String() string {
-	what := l.Name + "=" + l.Shipped
-	if l.Shipped == "" {
-		what = l.Name
-	}
+func (l Locked) String() string { return l.Short() + ": " + l.Lost }
+
+// Short is String without what can be lost.
+func (l Locked) Short() string {
+	what := strings.TrimSuffix(l.Name+"="+l.Shipped, "=")
 	if l.Instead == "" {
-		return what + " is left as the control has it: " + l.Lost
+		return what + " is left as the control has it"
 	}
-	return fmt.Sprintf("%s became %s: %s", what, l.Instead, l.Lost)
+	return what + " became " + l.Instead
 }
 
 // Baselines lists what others would configure for the problem, the server's own defaults first: those that apply to its

@@ -28,14 +28,22 @@ func (p Problem) translate(written []mycnf.Setting) (known []mycnf.Setting, note
 			notes = append(notes, fmt.Sprintf("%s became %s=%s", given, renamed.Name, renamed.Value))
 			s = renamed
 		}
-		v, _ := mycnf.Lookup(s.Name, p.Flavour, p.Version)
-		s.Group = v.Group
+		s.Group = "durability"
+		if v, ok := mycnf.Lookup(s.Name, p.Flavour, p.Version); ok {
+			s.Group = v.Group
+		}
 		known = append(known, s)
 	}
 	return known, notes
 }
 
+// isolation is an option of every server, also of those that report it as tx_isolation.
+const isolation = "transaction_isolation"
+
 func (p Problem) has(name string) bool {
+	if name == isolation {
+		return true
+	}
 	_, ok := mycnf.Lookup(name, p.Flavour, p.Version)
 	return ok
 }
@@ -50,7 +58,7 @@ func (p Problem) absent(name string) string {
 
 // renamed finds the variable that means the same on this server.
 func (p Problem) renamed(s mycnf.Setting) (mycnf.Setting, bool) {
-	for _, pair := range [][2]string{{"transaction_isolation", "tx_isolation"}, {"log_replica_updates", "log_slave_updates"},
+	for _, pair := range [][2]string{{"tx_isolation", isolation}, {"log_replica_updates", "log_slave_updates"},
 		{"binlog_transaction_compression", "log_bin_compress"}} {
 		for i, name := range pair {
 			if other := pair[1-i]; s.Name == name && p.has(other) {
