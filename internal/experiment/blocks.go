@@ -183,7 +183,11 @@ func (b *blocks) feasible() error {
 			return nil
 		}
 	}
-	a := b.arms[without(len(b.arms), b.index(b.design.Control))[0]]
+	others := without(len(b.arms), b.index(b.design.Control))
+	if len(others) == 0 {
+		return fmt.Errorf("nothing to compare: there is no arm besides %s: %w", b.design.Control, ErrRefused)
+	}
+	a := b.arms[others[0]]
 	if a.Infeasible != "" {
 		return fmt.Errorf("nothing to compare: the server does not run with arm %s: %s: %w", a.Name, a.Infeasible, ErrRefused)
 	}

@@ -42,9 +42,9 @@ const (
 	adviceTail = "General recommendations:"
 )
 
-// The shapes of a line: a value, a bound in parentheses, a bound after the present value, a bound in words.
+// The shapes of a line: a value or the first of two, a bound in parentheses, a bound after the present value, a bound in words.
 var (
-	adviceValue = regexp.MustCompile(`^([A-Za-z][\w-]*) ?= ?([\w.-]+)(?: \(.*)?$`)
+	adviceValue = regexp.MustCompile(`^([A-Za-z][\w-]*) ?= ?([\w.-]+)(?: or [\w.-]+)?(?: \(.*)?$`)
 	adviceBound = regexp.MustCompile(`^([A-Za-z][\w-]*?) ?(?:should be )?\((=|>=|<=|>|~|start at|) ?([0-9][0-9.]*[KMGTB]?)(?:[,)].*)$`)
 	adviceAfter = regexp.MustCompile(`^([A-Za-z][\w-]*) \([0-9]+\) > ([0-9]+)\b`)
 )

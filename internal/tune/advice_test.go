@@ -24,6 +24,7 @@ func TestAdvice(t *testing.T) {
 		"skip-name-resolve=ON":                                                                                               "skip_name_resolve=ON",
 		"key_buffer_size=0":                                                                                                  "key_buffer_size=0",
 		"innodb_flush_neighbors = 0 (Recommended for SSD/NVMe)":                                                              "innodb_flush_neighbors=0",
+		"innodb_flush_neighbors = 1 or 2 (Recommended for HDD)":                                                              "innodb_flush_neighbors=1",
 		"innodb_io_capacity (>= 2000) for SSD/NVMe storage":                                                                  "innodb_io_capacity=2000",
 		"table_definition_cache (400) > 2300 or -1 (autosizing if supported)":                                                "table_definition_cache=4600",
 		"thread_cache_size (start at 4)":                                                                                     "thread_cache_size=4",
