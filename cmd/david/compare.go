@@ -307,7 +307,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 		return nil, err
 	}
 	if q.adviser != nil && len(arms) < 2 {
-		return nil, usage("nothing is left to race with the control: %s", strings.Join(q.notes[1:], "; "))
+		return nil, usage("nothing is left to race with the control: %s", q.notes[len(q.notes)-1])
 	}
 	if q.lightSpeed {
 		if arms, err = l.addCeiling(ctx, arms, q.loads, p); err != nil {

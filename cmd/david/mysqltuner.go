@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"david/internal/mysqld"
 	"david/internal/mysqltuner"
 	"david/internal/result"
-	"david/internal/sandbox"
 	"david/internal/server"
 	"david/internal/tune"
 )
@@ -33,7 +31,7 @@ func (l *lab) addAdvised(ctx context.Context, a *app, q *question, arms []result
 	if old, ok, err := a.advisedBefore(q); err != nil || ok {
 		return append(arms, old...), err // what was said of it is on record as well
 	}
-	b, err := l.advice(ctx, a, q, arms[0], p)
+	b, err := l.advice(ctx, q, arms[0], p)
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -73,15 +71,12 @@ func (a *app) advisedBefore(q *question) (arm []result.Arm, ok bool, err error) 
 }
 
 // advice puts the load on the control and has MySQLTuner look at it.
-func (l *lab) advice(ctx context.Context, a *app, q *question, control result.Arm, p *progress) (b tune.Baseline, err error) {
-	dir, remove, err := sandbox.PrivateFolder(a.home)
-	if err != nil {
-		return b, err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
+func (l *lab) advice(ctx context.Context, q *question, control result.Arm, p *progress) (b tune.Baseline, err error) {
+	dir := l.workspace.Private()
 	p.say("asking MySQLTuner after a load of %d s on the control", q.loads[0].Seconds)
 	output := ""
 	look := func(addr mysqld.Addr) error {
+		var err error
 		output, err = mysqltuner.Run(ctx, q.adviser.path, addr, q.adviser.problem.Memory, dir)
 		return err
 	}
