@@ -75,7 +75,7 @@ func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, blocks i
 	if err != nil {
 		return out, err
 	}
-	if out.Outcome, err = outcome(store); err != nil {
+	if out.Outcome, err = outcome(store, waived(f.Cause)); err != nil {
 		return out, err
 	}
 	out.Experiment = store.Experiment().ID
@@ -122,8 +122,16 @@ func assignments(settings []mycnf.Setting) (list []string) {
 	return list
 }
 
+// waived are the gates that the cause itself makes fail: a load generator short of CPU is what its experiment is about.
+func waived(c explain.Cause) []string {
+	if c == explain.ClientCPU {
+		return []string{"client CPU"}
+	}
+	return nil
+}
+
 // outcome compares the changed arm, or the one under the changed load, with what was measured.
-func outcome(store *result.Store) (explain.Outcome, error) {
+func outcome(store *result.Store, waived []string) (explain.Outcome, error) {
 	arms, err := store.Arms()
 	if err != nil {
 		return explain.Outcome{}, err
@@ -139,6 +147,7 @@ func outcome(store *result.Store) (explain.Outcome, error) {
 		if t.Workload != e.Workloads[0] {
 			t.Arm, t.Workload = changed, e.Workloads[0]
 		}
+		t.Gates = slices.DeleteFunc(t.Gates, func(g result.Gate) bool { return slices.Contains(waived, g.Name) })
 		if ok, failed := t.Valid(); !ok {
 			invalid = append(invalid, failed...)
 		}
@@ -154,7 +163,8 @@ func outcome(store *result.Store) (explain.Outcome, error) {
 		return explain.Outcome{}, codedError{exitInvalid, fmt.Errorf("nothing can be concluded from the experiment %s: %s", e.ID, strings.Join(invalid, "; "))}
 	}
 	got := verdictOn(list[0], changed)
-	return explain.Outcome{Ratio: got.Ratio, Interval: got.Interval, Pairs: got.Pairs}, nil
+	slices.Sort(invalid)
+	return explain.Outcome{Ratio: got.Ratio, Interval: got.Interval, Pairs: got.Pairs, Invalid: slices.Compact(invalid)}, nil
 }
 
 // text says what came of it.
@@ -163,6 +173,10 @@ func (c confirmation) text() string {
 	if c.Expect == explain.Faster || c.Expect == explain.Slower {
 		expected += fmt.Sprintf(", up to %.2fx", c.Expected)
 	}
-	return fmt.Sprintf("%s (%.0f %% of the time): %s Expected: %s. Seen: %s\n%s is %s.\n", c.Cause, math.Round(100*c.Share), c.Question, expected, c.Why,
-		c.Cause, c.Judgement)
+	invalid := ""
+	if len(c.Outcome.Invalid) > 0 {
+		invalid = "Runs were left out: " + strings.Join(c.Outcome.Invalid, "; ") + "\n"
+	}
+	return fmt.Sprintf("%s (%.0f %% of the time): %s Expected: %s. Seen: %s\n%s%s is %s.\n", c.Cause, math.Round(100*c.Share), c.Question, expected, c.Why,
+		invalid, c.Cause, c.Judgement)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -29,7 +30,7 @@ func TestResultsPredict(t *testing.T) {
 	const iops = "1000"
 	limits[iops] = probed(t, dir, "--iops", iops)
 	var own, alone []float64
-	t.Log("flavour workload threads cap measured own-costs error one-thread-costs error ceiling binds group gates")
+	t.Log("flavour workload threads cap measured own-costs error one-thread-costs error ceiling binds group | redo syncs/s all InnoDB's | device writes/s flushes/s busy await | gates")
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		for _, load := range []string{"oltp_update_index", "oltp_write_only", "oltp_read_write"}[:loads] {
 			free := cells(t, dir, flavour, load, "")
@@ -39,8 +40,8 @@ func TestResultsPredict(t *testing.T) {
 				e, f := p.TPS/c.trial.TPS-1, q.TPS/c.trial.TPS-1
 				own, alone = append(own, math.Abs(e)), append(alone, math.Abs(f))
 				ok, failed := c.trial.Valid()
-				t.Logf("%s %s %d %q %.0f %.0f %+.0f%% %.0f %+.0f%% %.0f %q %.1f %v %q", c.flavour, c.load, c.trial.Workload.Threads, c.iops,
-					c.trial.TPS, p.TPS, 100*e, q.TPS, 100*f, p.Ceiling, p.Binds, p.Group, ok, failed)
+				t.Logf("%s %s %d %q %.0f %.0f %+.0f%% %.0f %+.0f%% %.0f %q %.1f | %s | %v %q", c.flavour, c.load, c.trial.Workload.Threads, c.iops,
+					c.trial.TPS, p.TPS, 100*e, q.TPS, 100*f, p.Ceiling, p.Binds, p.Group, c.syncs(), ok, failed)
 			}
 		}
 	}
@@ -52,6 +53,22 @@ func TestResultsPredict(t *testing.T) {
 	if want := 12 * loads; len(own) != want {
 		t.Errorf("%d cells, %d are wanted", len(own), want)
 	}
+}
+
+// syncs tells how often the server synced, and what its device did.
+func (c cell) syncs() string {
+	mean := func(name string) float64 {
+		sum, n := 0.0, 0.0
+		for _, s := range c.trial.Samples {
+			if v, ok := s.Values[name]; ok && s.At > 0 {
+				sum, n = sum+v, n+1
+			}
+		}
+		return sum / n
+	}
+	rate := func(name string) float64 { return c.trial.Counters[name] / c.trial.Seconds }
+	return fmt.Sprintf("%.0f %.0f | %.0f %.0f %.0f%% %.2f ms", rate("innodb_os_log_fsyncs"), rate("innodb_data_fsyncs"),
+		mean("disk.write_iops"), mean("disk.flushes_per_s"), mean("disk.busy_pct"), mean("disk.write_await_ms"))
 }
 
 // cells measures a flavour and a workload with some numbers of threads, durably.
@@ -76,7 +93,8 @@ func cells(t *testing.T, dir, flavour, load, iops string) (list []cell) {
 	}
 	arms, err := store.Arms()
 	trials, err2 := store.Trials()
-	if err = errors.Join(err, err2); err != nil || len(arms) != 1 {
+	trials, err3 := store.WithPoints(trials)
+	if err = errors.Join(err, err2, err3); err != nil || len(arms) != 1 {
 		t.Fatal(len(arms), err)
 	}
 	for _, trial := range trials {

@@ -71,14 +71,18 @@ func printSyncs(w io.Writer, syncs []result.SyncLimit) {
 	if len(syncs) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nfdatasync after\tp50 us\tp99 us\tmean us\tdevice writes")
+	fmt.Fprintln(w, "\nfdatasync after\tp50 us\tp99 us\tmean us\tdevice writes\tkernel CPU us")
 	for _, s := range syncs {
-		writes := "unknown"
-		if s.Writes != nil {
-			writes = figureText(*s.Writes)
-		}
-		fmt.Fprintf(w, "%s of %s\t%s\t%s\t%s\t%s\n", s.Way, size(int64(s.Bytes)), figureText(s.P50), figureText(s.P99), figureText(s.Mean), writes)
+		fmt.Fprintf(w, "%s of %s\t%s\t%s\t%s\t%s\t%s\n", s.Way, size(int64(s.Bytes)), figureText(s.P50), figureText(s.P99), figureText(s.Mean),
+			figureOr(s.Writes), figureOr(s.KernelCPU))
 	}
+}
+
+func figureOr(f *result.Figure) string {
+	if f == nil {
+		return "unknown"
+	}
+	return figureText(*f)
 }
 
 func printIO(w io.Writer, list []result.IOLimit) {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,9 @@ func TestProbeCaps(t *testing.T) {
 	}
 	if ratio := capped.Machine.IntegerOne.Value / free.Machine.IntegerOne.Value; ratio > 0.65 {
 		t.Errorf("one thread under half a CPU has %.2f of its speed", ratio)
+	}
+	if got := capsText(capped.Caps); !strings.Contains(got, "0.5 CPUs") || !strings.Contains(got, "1000 IOPS") {
+		t.Errorf("caps: %s", got)
 	}
 	if _, ok := capped.Sync(result.Append, 4<<10); !ok {
 		t.Error("no syncs under caps")

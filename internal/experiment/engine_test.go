@@ -114,7 +114,7 @@ func TestSteps(t *testing.T) {
 		if err != nil || len(trials) != 3 {
 			t.Fatalf("%d trials, %v: only the control, twice, and the real change run", len(trials), err)
 		}
-		for _, trial := range trials {
+		for _, trial := range calm(trials) {
 			if ok, failed := trial.Valid(); !ok || trial.TPS <= 0 || trial.Counters["queries"] <= 0 {
 				t.Errorf("trial of %s: %v, %.1f tps, %v queries counted", trial.Arm, failed, trial.TPS, trial.Counters["queries"])
 			}

@@ -166,10 +166,19 @@ func (t trial) iops(share float64) Confirm {
 		Expect: Slower, Ratio: gain(share, 1/fewer)}
 }
 
-// fewerLocks spreads the load over all rows, or where it is spread already runs fewer transactions at once.
+// spread is how many rows for each thread leave few of them waiting for each other: at 100, one in a hundred finds another's
+// row, if each locks one.
+const spread = 100
+
+// fewerLocks spreads the load over all rows, or over more of them, or where neither helps runs fewer transactions at once.
 func (t trial) fewerLocks(share float64) Confirm {
 	w := t.Trial.Workload
-	if w.RandType == "uniform" || w.RandType == "" {
+	rows := spread * w.Threads / max(1, w.Tables)
+	switch {
+	case w.TableSize < rows:
+		w.TableSize = rows
+		return Confirm{Question: say("is it faster with %d rows in a table?", rows), Workload: &w, Expect: Faster, Ratio: gain(share, 0.1)}
+	case w.RandType == "uniform" || w.RandType == "":
 		return t.threads(0.5, NotSlower, 1)
 	}
 	w.RandType = "uniform"

@@ -283,6 +283,18 @@ func TestConfirm(t *testing.T) {
 	if c := newTrial(in).confirm(ReadIO, 0.9); c.Caps == nil || c.Caps.IOPS != 2000 {
 		t.Errorf("a pool larger than the data: %+v", c)
 	}
+	in = hotRow() // 10 rows, some of them likelier than others
+	if c := newTrial(in).confirm(RowLocks, 0.9); c.Workload == nil || c.Workload.TableSize != 100*c.Workload.Threads || c.Expect != Faster {
+		t.Errorf("few rows: %+v", c)
+	}
+	in.Trial.Workload.TableSize = 1_000_000
+	if c := newTrial(in).confirm(RowLocks, 0.9); c.Workload == nil || c.Workload.RandType != "uniform" || c.Workload.TableSize != 1_000_000 {
+		t.Errorf("likely rows: %+v", c)
+	}
+	in.Trial.Workload.RandType = "uniform"
+	if c := newTrial(in).confirm(RowLocks, 0.9); c.Workload == nil || c.Workload.Threads >= in.Trial.Workload.Threads || c.Expect != NotSlower {
+		t.Errorf("rows as likely: %+v", c)
+	}
 }
 
 // FuzzNumbersIn holds that no text breaks the reader of gates' details.

@@ -22,6 +22,8 @@ type Outcome struct {
 	Ratio    float64    `json:"ratio"`
 	Interval [2]float64 `json:"interval"`
 	Pairs    int        `json:"pairs"` // blocks in which both ran
+	// Invalid says which gates took runs out of it, and what was seen, each once.
+	Invalid []string `json:"invalid,omitempty"`
 }
 
 // enough is which part of the expected change (of the logarithm of the throughput) must be seen to confirm a cause: the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"david/internal/result"
 )
@@ -32,8 +33,8 @@ type CommitPrediction struct {
 	Bounds  []Bound `json:"bounds"` // in the order latency, CPU, group commit, device
 	// Group is how many transactions share their syncs at that TPS.
 	Group float64 `json:"group"`
-	// SyncUs is how long a transaction's own syncs take, one after the other; PeriodUs how long until the next group can
-	// follow; in microseconds.
+	// SyncUs is how long a transaction's own syncs take on an idle machine, one after the other; PeriodUs how long until the
+	// next group can follow; in microseconds.
 	SyncUs   float64  `json:"sync_us"`
 	PeriodUs float64  `json:"period_us"`
 	Notes    []string `json:"notes,omitempty"` // what was assumed for want of a measurement
@@ -61,32 +62,37 @@ type Bound struct {
 //	wait    busy (P/(1-exp(-P/z)) - z)                 rest of the group under way, as seen z after the last commit
 //	busy    l/(l+exp(-l)), l = (n-1) u/(1-u), u = X P/n  bulk service of whoever waits, at random arrivals
 //
-// docs/explain-commit.md derives them, and says how far off measured servers were: with one thread 14 % in the median, with
-// more they reach a quarter to two thirds of it.
+// The kernel's threads need CPU for a sync (the probe's KernelCPU): a group of g transactions adds its to their CPU, a gth
+// each, and that part of S and P is stretched as any other CPU time is. A cap on operations is the last bound, at the group's
+// size without it: throttling lets operations through in bursts, in which groups form as if there were none.
+//
+// docs/explain-commit.md derives them, and says how far off measured servers were.
 func PredictCommit(in CommitInput) (p CommitPrediction, err error) {
 	m, err := newCommitModel(in)
 	if err != nil {
 		return p, err
 	}
-	p = CommitPrediction{SyncUs: m.sync, PeriodUs: m.period, Notes: m.notes, Bounds: m.bounds(), Ceiling: math.Inf(1)}
+	p = CommitPrediction{Notes: m.notes, Bounds: m.bounds(), Ceiling: math.Inf(1)}
+	p.SyncUs, p.PeriodUs = m.commit(1)
 	for _, b := range p.Bounds {
 		if b.TPS < p.Ceiling {
 			p.Ceiling, p.Binds = b.TPS, b.Name
 		}
 	}
-	p.TPS = m.solve(p.Ceiling)
-	p.Group = min(m.n, m.width(p.TPS/1e6))
+	p.TPS, p.Group = m.solve(p.Bounds[0].TPS)
+	p.TPS = min(p.TPS, p.Ceiling)
 	return p, nil
 }
 
 // commitModel is the input in microseconds and operations.
 type commitModel struct {
 	n            float64
-	stations     []station // of CPUs
+	stations     []station // of CPUs; the last one is the machine's, which the kernel's threads use as well
 	reads, trips float64   // microseconds a transaction waits for pages, and for wake-ups while CPUs are idle
-	sync, period float64   // S and P
-	perGroup     float64   // device writes of a group's syncs
-	readOps      float64   // operations/s the device does; 0: unknown
+	syncs        []commitSync
+	kernel       float64 // CPU of the kernel's threads for a group's syncs
+	perGroup     float64 // device writes of a group's syncs
+	readOps      float64 // operations/s the device does; 0: unknown
 	writeOps     float64
 	in           CommitInput
 	notes        []string
@@ -98,6 +104,9 @@ type station struct {
 	demand float64 // microseconds for a transaction
 	cores  float64
 }
+
+// commitSync is one sync of a commit: microseconds on an idle machine, and those of them in which it needs a CPU.
+type commitSync struct{ took, kernel float64 }
 
 func newCommitModel(in CommitInput) (*commitModel, error) {
 	if in.Threads < 1 {
@@ -112,7 +121,7 @@ func newCommitModel(in CommitInput) (*commitModel, error) {
 	if err := m.addSyncs(); err != nil {
 		return nil, err
 	}
-	if in.ServerCPU+in.ClientCPU+m.sync == 0 {
+	if sync, _ := m.commit(1); in.ServerCPU+in.ClientCPU+sync == 0 {
 		return nil, errors.New("cannot predict a throughput: neither CPU nor a sync is known to limit it")
 	}
 	m.addCPU()
@@ -133,26 +142,36 @@ func (m *commitModel) addSyncs() error {
 		if !ok || !(l.Cycle.Value > 0) {
 			return fmt.Errorf("cannot predict commits: the limits have no sync after an %s of 4 KiB; measure them with david probe", s.way)
 		}
-		writes := 1.0
-		if l.Writes != nil {
-			writes = l.Writes.Value
-		} else {
-			m.notes = append(m.notes, "device writes of a sync are not known: one was assumed")
+		took := l.Cycle.Value
+		if m.in.Limits.Caps.IOPS > 0 && l.P50.Value > 0 {
+			took = min(took, l.P50.Value) // most syncs come in a burst that the cap lets through
 		}
-		took := m.underCap(l.Cycle.Value, writes)
-		m.sync, m.period, m.perGroup = m.sync+took, max(m.period, took), m.perGroup+writes
+		m.syncs = append(m.syncs, commitSync{took, min(took, m.known(l.KernelCPU, 0, "the CPU that the kernel needs for a sync is not known: none was assumed"))})
+		m.kernel += m.known(l.KernelCPU, 0, "")
+		m.perGroup += m.known(l.Writes, 1, "device writes of a sync are not known: one was assumed")
 	}
-	m.period = m.underCap(m.period, m.perGroup)
 	return nil
 }
 
-// underCap is how long something takes that the probe found to take so many microseconds, where its device writes are
-// capped.
-func (m *commitModel) underCap(us, writes float64) float64 {
-	if m.in.Caps.IOPS == 0 || writes == 0 {
-		return us
+// known is the figure, or what is assumed where there is none.
+func (m *commitModel) known(f *result.Figure, assumed float64, note string) float64 {
+	if f != nil {
+		return f.Value
 	}
-	return max(us, writes*1e6/float64(m.in.Caps.IOPS))
+	if note != "" && !slices.Contains(m.notes, note) {
+		m.notes = append(m.notes, note)
+	}
+	return assumed
+}
+
+// commit is how long the syncs of a group take one after the other, and the longest of them, where CPU takes so many times
+// as long as on an idle machine.
+func (m *commitModel) commit(stretched float64) (sync, period float64) {
+	for _, s := range m.syncs {
+		took := s.took + s.kernel*(stretched-1)
+		sync, period = sync+took, max(period, took)
+	}
+	return sync, period
 }
 
 // addCPU: client and server share the cores, unless the server has a cap of its own.
@@ -194,65 +213,92 @@ func (m *commitModel) addIO() {
 	}
 }
 
+// withGroups are the stations where a group has so many transactions.
+func (m *commitModel) withGroups(size float64) []station {
+	list := slices.Clone(m.stations)
+	list[len(list)-1].demand += m.kernel / size
+	return list
+}
+
 // bounds are those of the operational laws, in transactions/s.
 func (m *commitModel) bounds() (list []Bound) {
-	alone := m.reads + m.trips + m.sync
-	for _, s := range m.stations {
-		alone += s.demand
-	}
+	sync, period := m.commit(1)
+	alone := m.reads + m.trips + sync
 	add := func(name string, number, each float64) { // number of each at a time, or a second
 		if each > 0 && !math.IsInf(number, 0) {
 			list = append(list, Bound{name, number / each})
 		}
 	}
-	add("latency", m.n, alone/1e6)
 	for _, s := range m.stations {
+		alone += s.demand
+	}
+	add("latency", m.n, alone/1e6)
+	for _, s := range m.withGroups(m.n) {
 		add(s.name, s.cores, s.demand/1e6)
 	}
-	add("group commit", m.n, m.period/1e6)
+	add("group commit", m.n, period/1e6)
 	add("reads", m.readOps, m.in.Reads)
 	add("writes", m.writeOps, m.in.Writes+m.perGroup/m.n)
 	return list
 }
 
+// queued is how many times as long as on an idle machine CPU takes at a station, at a throughput of x for each microsecond.
+func (m *commitModel) queued(s station, x float64) float64 {
+	free := max(1/m.n, 1-x*s.demand/s.cores*(m.n-1)/m.n)
+	return 1 - 1/s.cores + 1/s.cores/free
+}
+
+// group is the size of groups at a throughput of x for each microsecond, and how long their syncs then take: the busier the
+// CPUs, the longer the syncs, the larger the groups, the less CPU for each transaction.
+func (m *commitModel) group(x float64) (size, sync, period float64) {
+	size = 1
+	for range 50 {
+		list := m.withGroups(size)
+		sync, period = m.commit(m.queued(list[len(list)-1], x))
+		l := x * period
+		size = min(m.n, l+math.Exp(-l))
+	}
+	return size, sync, period
+}
+
 // response is how long a transaction takes at a throughput of x for each microsecond.
 func (m *commitModel) response(x float64) float64 {
-	others := (m.n - 1) / m.n
+	size, sync, period := m.group(x)
 	outside, busiest := m.reads, 0.0
-	for _, s := range m.stations {
-		each := s.demand / s.cores
-		busy := min(1, x*each)
-		outside += s.demand*max(0, 1-1/s.cores) + each/max(1/m.n, 1-x*each*others)
-		busiest = max(busiest, busy)
+	for _, s := range m.withGroups(size) {
+		outside += m.stationDemand(s.name) * m.queued(s, x)
+		busiest = max(busiest, min(1, x*s.demand/s.cores))
 	}
 	outside += m.trips * (1 - busiest) // a thread that need not wake a sleeping CPU wakes at once
-	return outside + m.sync + m.wait(x, outside+m.sync-m.period)
+	return outside + sync + m.wait(x, period, outside+sync-period)
+}
+
+// stationDemand is what a transaction itself, without its part of the syncs, asks of a station.
+func (m *commitModel) stationDemand(name string) float64 {
+	i := slices.IndexFunc(m.stations, func(s station) bool { return s.name == name })
+	return m.stations[i].demand
 }
 
 // wait is for the group under way, by a transaction that comes z microseconds after its thread's last group was done. The
 // other threads come at random while they are not in a group themselves.
-func (m *commitModel) wait(x, z float64) float64 {
-	if m.period == 0 || m.n == 1 {
+func (m *commitModel) wait(x, period, z float64) float64 {
+	if period == 0 || m.n == 1 {
 		return 0
 	}
-	each := x * m.period / m.n // share of the time a thread is in a group
+	each := min(1, x*period/m.n) // share of the time a thread is in a group
 	l := (m.n - 1) * each / max(1e-9, 1-each)
 	busy := l / (l + math.Exp(-l))
 	if z <= 0 {
-		return busy * m.period
+		return busy * period
 	}
-	return busy * (m.period/-math.Expm1(-m.period/z) - z)
+	return busy * (period/-math.Expm1(-period/z) - z)
 }
 
-// width is how many transactions a group has.
-func (m *commitModel) width(x float64) float64 {
-	l := x * m.period
-	return l + math.Exp(-l)
-}
-
-// solve finds by bisection the throughput, in transactions/s, at which all threads are accounted for.
-func (m *commitModel) solve(ceiling float64) float64 {
-	low, high := 0.0, ceiling/1e6
+// solve finds by bisection the throughput, in transactions/s, at which all threads are accounted for, and the size of its
+// groups. Where the device has fewer operations than that takes, they are shared out among groups of that size. It is not
+// above that of transactions that never wait, the bound "latency".
+func (m *commitModel) solve(latency float64) (tps, group float64) {
+	low, high := 0.0, latency/1e6
 	for range 100 {
 		x := (low + high) / 2
 		if x*m.response(x) > m.n {
@@ -261,5 +307,10 @@ func (m *commitModel) solve(ceiling float64) float64 {
 			low = x
 		}
 	}
-	return low * 1e6
+	group, _, _ = m.group(low)
+	tps = low * 1e6
+	if each := m.in.Writes + m.perGroup/group; each > 0 {
+		tps = min(tps, m.writeOps/each)
+	}
+	return tps, group
 }

@@ -99,6 +99,42 @@ func TestMore(t *testing.T) {
 	}
 }
 
+// TestKernelCPU: syncs that need CPU compete with transactions for it, so groups grow and fewer commit.
+func TestKernelCPU(t *testing.T) {
+	in := CommitInput{Limits: madeUp(), Threads: 32, ServerCPU: 200, ClientCPU: 50, Redo: true}
+	without := predicted(t, in)
+	in.Limits.Syncs[1].KernelCPU = &result.Figure{Value: 400}
+	with := predicted(t, in)
+	if with.TPS >= 0.95*without.TPS || with.Group <= without.Group || len(with.Notes) != 0 || len(without.Notes) != 1 {
+		t.Errorf("%+v, without %+v", with, without)
+	}
+	last := 0.0
+	for n := 1; n <= 256; n *= 2 {
+		in.Threads = n
+		p := predicted(t, in)
+		if p.TPS < last*0.999 {
+			t.Errorf("%d threads: %+v after %.1f", n, p, last)
+		}
+		last = p.TPS
+	}
+}
+
+// TestBursts: a cap lets operations through in bursts, so groups are as large as without it, and each pays for its syncs.
+func TestBursts(t *testing.T) {
+	in := CommitInput{Limits: madeUp(), Threads: 4, ServerCPU: 200, ClientCPU: 50, Redo: true, Binlog: true, Writes: 0.5}
+	free := predicted(t, in)
+	in.Caps.IOPS = 500
+	in.Limits.Caps.IOPS = 500
+	for i := range in.Limits.Syncs { // as a probe under the cap sees them
+		in.Limits.Syncs[i].P50 = in.Limits.Syncs[i].Cycle
+		in.Limits.Syncs[i].Cycle.Value *= 4
+	}
+	capped := predicted(t, in)
+	if want := 500 / (0.5 + 2/free.Group); !near(capped.TPS, want, 0.01) || !near(capped.Group, free.Group, 0.01) {
+		t.Errorf("%+v, want %.0f; without a cap %+v", capped, want, free)
+	}
+}
+
 // TestSimulated holds the formula against a simulation of the same system, event by event, without its approximations:
 // enough cores, random times between commits, groups of whoever waits.
 func TestSimulated(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"david/internal/result"
 )
 
@@ -109,6 +111,8 @@ type measured struct {
 	shot
 	writes float64 // write operations of the device
 	seen   bool    // whether they could be counted
+	kernel float64 // microseconds of CPU that others than fio used
+	told   bool    // whether they could be
 }
 
 func (p Place) measure(ctx context.Context, j job, engine, file string, round int) (measured, error) {
@@ -116,6 +120,7 @@ func (p Place) measure(ctx context.Context, j job, engine, file string, round in
 		p.Say(fmt.Sprintf("round %d of at most %d: %s", round, p.Effort.Rounds, j))
 	}
 	before, errBefore := deviceWrites(p.Device.Disk)
+	busy, errBusy := busyCPU()
 	var s shot
 	var err error
 	if j.sync {
@@ -124,7 +129,8 @@ func (p Place) measure(ctx context.Context, j job, engine, file string, round in
 		s, err = run(ctx, p.Start, file, j.side(), p.ioArgs(j, engine)...)
 	}
 	after, errAfter := deviceWrites(p.Device.Disk)
-	return measured{s, after - before, errBefore == nil && errAfter == nil}, err
+	then, errThen := busyCPU()
+	return measured{s, after - before, errBefore == nil && errAfter == nil, max(0, then-busy-s.cpu), errBusy == nil && errThen == nil}, err
 }
 
 // String names a job for people.
@@ -229,6 +235,20 @@ func deviceWrites(disk string) (float64, error) {
 		return 0, fmt.Errorf("cannot read %q as a disk's stat", strings.TrimSpace(string(b)))
 	}
 	return strconv.ParseFloat(fields[4], 64)
+}
+
+// busyCPU is the time the machine's CPUs were busy since it was started, in microseconds.
+func busyCPU() (float64, error) {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, err
+	}
+	s, err := proc.Stat()
+	if err != nil {
+		return 0, err
+	}
+	c := s.CPUTotal
+	return 1e6 * (c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ), nil
 }
 
 // figure is the median of some values, with the least and the most.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,9 @@ func TestDisk(t *testing.T) {
 	for _, s := range l.Syncs {
 		if l.Device.Disk != "" && (s.Writes == nil || s.Writes.Value < 0.5) {
 			t.Errorf("%s of %d B: %v writes of the device a sync", s.Way, s.Bytes, s.Writes)
+		}
+		if cpus := float64(runtime.NumCPU()); s.KernelCPU == nil || s.KernelCPU.Value > cpus*s.Cycle.Value {
+			t.Errorf("%s of %d B: %v us of the kernel's CPU in a sync of %.0f us", s.Way, s.Bytes, s.KernelCPU, s.Cycle.Value)
 		}
 	}
 }

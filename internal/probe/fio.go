@@ -21,6 +21,7 @@ type shot struct {
 	cycle          float64 // from one operation's begin to the next one's, in a run at queue depth 1
 	syncs          float64
 	p50, p99, mean float64 // of a sync
+	cpu            float64 // that fio itself used
 }
 
 // run runs one job of fio on a file and reads what it says of one way, "read" or "write".
@@ -46,7 +47,9 @@ func run(ctx context.Context, start Start, file, way string, args ...string) (sh
 	if err := cmd.Wait(); err != nil {
 		return shot{}, errors.Join(ctx.Err(), fmt.Errorf("cannot probe %s with fio: %w: %s", file, err, strings.TrimSpace(said.String())))
 	}
-	return parseShot(out.Bytes(), way)
+	s, err := parseShot(out.Bytes(), way)
+	s.cpu = float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Microseconds())
+	return s, err
 }
 
 // escape keeps fio from taking a colon for the end of a file's name.

@@ -20,5 +20,9 @@ func gather(l *result.Limits, j job, shots []measured) {
 		w := over(shots, func(m measured) float64 { return m.writes / m.syncs })
 		s.Writes = &w
 	}
+	if !slices.ContainsFunc(shots, func(m measured) bool { return !m.told || m.syncs == 0 }) {
+		c := over(shots, func(m measured) float64 { return m.kernel / m.syncs })
+		s.KernelCPU = &c
+	}
 	l.Syncs = append(l.Syncs, s)
 }
