@@ -154,8 +154,9 @@ func median(values []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// PutCrash writes crash.json.
+// PutCrash writes crash.json; its schema is set.
 func (s *Store) PutCrash(c CrashTest) error {
+	c.Schema = Schema
 	if err := writeJSON(s.path(crashFile), c); err != nil {
 		return fmt.Errorf("cannot store the crash test: %w", err)
 	}

@@ -51,3 +51,17 @@ func TestDamage(t *testing.T) {
 		}
 	}
 }
+
+func TestCrashIsStored(t *testing.T) {
+	s := newStore(t)
+	if c, err := s.Crash(); c != nil || err != nil {
+		t.Errorf("before it was stored: %+v, %v", c, err)
+	}
+	want := CrashTest{LimitMs: 1000, Rounds: []Kill{{Acknowledged: 3, RecoveryMs: 700, Damage: Damage{Half: 1}}}, Unlocked: []string{"x"}}.Judge()
+	if err := s.PutCrash(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Crash(); err != nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+}
