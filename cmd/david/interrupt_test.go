@@ -29,6 +29,33 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// crashing are the flags of a crash test that lasts until it is stopped.
+var crashing = []string{"crash-test", "--server", "mariadb", "--kills", "500", "--threads", "2"}
+
+// TestInterruptCrash stops a crash test before its first kill and between two: it exits with 130 and nothing is left.
+func TestInterruptCrash(t *testing.T) {
+	for _, phase := range []string{"killing the server", "kill 2 of 500"} {
+		t.Run(phase, func(t *testing.T) { interrupt(t, testHome(t), phase, crashing) })
+	}
+}
+
+// TestKill9Crash kills david in the midst of a crash test.
+func TestKill9Crash(t *testing.T) {
+	dir := testHome(t)
+	cmd, seen := spawn(t, dir, crashing...)
+	if !seen.waitFor("kill 1 of 500", 2*time.Minute) {
+		t.Errorf("david never killed its server:\n%s", seen)
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	if out, errOut, code := david(t, dir, "list"); code != exitDone {
+		t.Fatalf("david list: exit code %d\n%s%s", code, out, errOut)
+	}
+	for _, left := range leftovers(t, dir) {
+		t.Error("left behind: ", left)
+	}
+}
+
 func interrupt(t *testing.T, dir, phase string, args []string) {
 	t.Helper()
 	cmd, seen := spawn(t, dir, args...)

@@ -27,6 +27,9 @@ func (a *app) reportCommand() *cobra.Command {
 			if !ok {
 				return usage("--format %q: choose html, md, json or text", format)
 			}
+			if store, err := a.crashStore(args[0]); store != nil || err != nil {
+				return a.reportCrash(store, format, err)
+			}
 			data, err := a.load(args[0])
 			if err != nil {
 				return err
@@ -44,6 +47,9 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "Show an experiment's result in the terminal",
 		Args:  exactArgs(1, "the folder or the name of an experiment, or latest"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if store, err := a.crashStore(args[0]); store != nil || err != nil {
+				return a.reportCrash(store, "text", err)
+			}
 			data, err := a.load(args[0])
 			if err != nil {
 				return err
@@ -82,6 +88,8 @@ func state(s result.Summary) string {
 		return "interrupted, or running"
 	case s.Failed:
 		return "failed before its first trial"
+	case s.Kind == crashKind:
+		return "finished: " + s.Best
 	case s.Best != "":
 		return "finished, best: " + s.Best
 	}

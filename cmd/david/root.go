@@ -42,7 +42,8 @@ func (a *app) root() *cobra.Command {
 		return usage("%w; see: %s -h", err, cmd.CommandPath())
 	})
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
-		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(), a.probeMachineCommand(), a.explainCommand())
+		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
+		a.probeMachineCommand(), a.explainCommand(), a.crashCommand())
 	return root
 }
 

@@ -115,7 +115,7 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 
 // id names a trial by what it measures.
 func (e *Engine) id(j job) string {
-	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(pageSize(j.arm.Settings)))
+	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
 }
 
 // server is the one an arm runs on.
@@ -141,7 +141,7 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 		return l, err
 	}
 	j.arm.Effective = vars
-	if err := refused(j.arm.Settings, vars); err != nil {
+	if err := Refused(j.arm.Settings, vars); err != nil {
 		return l, err
 	}
 	for _, v := range mycnf.CheckLock(flavour, vars) {
@@ -195,8 +195,8 @@ func effective(ctx context.Context, conn *mysqld.Conn, flavour mycnf.Flavour) (m
 	return vars, nil
 }
 
-// refused finds the first setting whose live value is another one, beyond rounding.
-func refused(settings []mycnf.Setting, vars map[string]string) error {
+// Refused finds the first setting whose live value is another one, beyond rounding.
+func Refused(settings []mycnf.Setting, vars map[string]string) error {
 	for _, s := range settings {
 		got, ok := vars[s.Name]
 		if ok && mycnf.MatchValues(s.Name, s.Value, got) == mycnf.Different {
