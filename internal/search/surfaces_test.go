@@ -48,6 +48,9 @@ func (c cell) space() Space {
 		Range("thread_concurrency", Dynamic, 2, 64, 1, "0"),
 		Range("lru_scan_depth", Dynamic, 256, 2048, 1),
 	}}
+	for i, effect := range []float64{0.3, 0.3, 0.1, 0.03, 0.03, 0.03, 0.03, 0.03} { // dominant, large, medium, and small ones
+		s.Knobs[i].Effect = effect
+	}
 	s.Start = Point{0, 0, s.Knobs[2].nearest(10000), 0, 0, 0, 0, s.Knobs[7].nearest(1024)} // the server's defaults
 	return s
 }

@@ -92,22 +92,50 @@ func scales() []float64 { return []float64{0.0001, 0.0016, 0.0144, 0.09, 0.5} }
 // joints are the shares that pairs of knobs are tried with.
 func joints() []float64 { return []float64{0.1, 0.5, 1} }
 
-// flat is by how much less likely, in logarithms, a knob is held to be of the next larger scale, before anything was seen:
-// most knobs do nothing.
-const flat = 0.2
+const (
+	// flat is by how much less likely, in logarithms, a knob of which nothing is known is held to be of the next larger scale:
+	// most knobs do nothing.
+	flat = 0.2
+	// known is the same for each step away from the scale that is expected.
+	known = 0.5
+)
+
+// belief is the logarithm of how likely these scales are before anything was seen, up to a constant.
+func belief(s Space, choice []int) (sum float64) {
+	for i, k := range s.Knobs {
+		if k.Effect > 0 {
+			sum -= known * math.Abs(float64(choice[i]-k.expected()))
+		} else {
+			sum -= flat * float64(choice[i])
+		}
+	}
+	return sum
+}
+
+// expected is the place of the scale nearest to what the knob is expected to do; the middle one where nothing is.
+func (k Knob) expected() int {
+	all := scales()
+	best := len(all) / 2
+	for i, scale := range all {
+		if k.Effect > 0 && math.Abs(math.Log(scale/k.Effect/k.Effect)) < math.Abs(math.Log(all[best]/k.Effect/k.Effect)) {
+			best = i
+		}
+	}
+	return best
+}
 
 // fit returns the surrogate of what was seen. Its scales are those that make the observations most likely, found knob by knob.
 func fit(s Space, history []Observation) *surrogate {
 	m := collect(s, history)
 	choice := make([]int, len(s.Knobs))
 	for i, k := range s.Knobs {
+		choice[i] = k.expected()
 		m.kernel.tables = append(m.kernel.tables, k.correlation())
-		m.kernel.scale = append(m.kernel.scale, scales()[2])
-		choice[i] = 2
+		m.kernel.scale = append(m.kernel.scale, scales()[choice[i]])
 	}
 	m.kernel.joint = joints()[1]
 	if len(m.rows) > 0 {
-		m.learn(choice)
+		m.learn(s, choice)
 		m.solve()
 	}
 	return m
@@ -146,17 +174,17 @@ func key(p Point) string {
 }
 
 // learn sets the scales, by going through the knobs until none changes, three times at most.
-func (m *surrogate) learn(choice []int) {
-	best := m.likelihood(choice)
+func (m *surrogate) learn(s Space, choice []int) {
+	best := m.likelihood() + belief(s, choice)
 	for range 3 {
 		before := best
 		for i := range choice {
-			best = m.improve(best, choice, i)
+			best = m.improve(best, s, choice, i)
 		}
 		old := m.kernel.joint
 		for _, joint := range joints() {
 			m.kernel.joint = joint
-			if l := m.likelihood(choice); l > best {
+			if l := m.likelihood() + belief(s, choice); l > best {
 				best, old = l, joint
 			}
 		}
@@ -169,7 +197,7 @@ func (m *surrogate) learn(choice []int) {
 
 // improve tries the next smaller and the next larger scale of one knob, keeps the better one, and returns what that makes of the
 // likelihood.
-func (m *surrogate) improve(best float64, choice []int, i int) float64 {
+func (m *surrogate) improve(best float64, s Space, choice []int, i int) float64 {
 	from := choice[i]
 	kept := from
 	for _, c := range []int{from - 1, from + 1} {
@@ -177,7 +205,7 @@ func (m *surrogate) improve(best float64, choice []int, i int) float64 {
 			continue
 		}
 		choice[i], m.kernel.scale[i] = c, scales()[c]
-		if l := m.likelihood(choice); l > best {
+		if l := m.likelihood() + belief(s, choice); l > best {
 			best, kept = l, c
 		}
 	}
@@ -212,9 +240,8 @@ func (m *surrogate) covariance() *mat.SymDense {
 	return c
 }
 
-// likelihood is the logarithm of how likely the observations are with these scales, and of how likely these are themselves,
-// up to a constant.
-func (m *surrogate) likelihood(choice []int) float64 {
+// likelihood is the logarithm of how likely the observations are with these scales, up to a constant.
+func (m *surrogate) likelihood() float64 {
 	var chol mat.Cholesky
 	if !chol.Factorize(m.covariance()) {
 		return math.Inf(-1)
@@ -224,11 +251,7 @@ func (m *surrogate) likelihood(choice []int) float64 {
 	if chol.SolveVecTo(&x, y) != nil {
 		return math.Inf(-1)
 	}
-	l := -mat.Dot(y, &x)/2 - chol.LogDet()/2
-	for _, c := range choice {
-		l -= flat * float64(c)
-	}
-	return l
+	return -mat.Dot(y, &x)/2 - chol.LogDet()/2
 }
 
 func (m *surrogate) observed() *mat.VecDense {
