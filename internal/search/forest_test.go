@@ -47,13 +47,13 @@ func grow(s Space, samples []sample, rng *rand.Rand) forest {
 		for i := range bag {
 			bag[i] = samples[rng.IntN(len(samples))]
 		}
-		f = append(f, divideAll(s, bag, rng))
+		f = append(f, growTree(s, bag, rng))
 	}
 	return f
 }
 
-// divideAll divides samples by the best of a few random cuts.
-func divideAll(s Space, samples []sample, rng *rand.Rand) *tree {
+// growTree divides samples, and what comes of that again, by the best of a few random cuts.
+func growTree(s Space, samples []sample, rng *rand.Rand) *tree {
 	t := &tree{}
 	for _, x := range samples {
 		t.mean += x.gain / float64(len(samples))
@@ -77,7 +77,7 @@ func divideAll(s Space, samples []sample, rng *rand.Rand) *tree {
 		}
 	}
 	if left != nil {
-		t.left, t.right = divideAll(s, left, rng), divideAll(s, right, rng)
+		t.left, t.right = growTree(s, left, rng), growTree(s, right, rng)
 	}
 	return t
 }

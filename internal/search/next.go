@@ -16,8 +16,8 @@ const (
 	enumerable = 4096
 	// tries is how many random points are drawn before none is held to be left.
 	tries = 1000
-	// distant and close are how many random points, and how many near the incumbent, are judged for each proposal.
-	distant, close = 100, 200
+	// distant and around are how many random points, and how many near the incumbent, are judged for each proposal.
+	distant, around = 100, 200
 )
 
 // Next proposes the point to measure next, never one that was observed or that Feasible forbids. False where none is left
@@ -59,12 +59,11 @@ func (m *surrogate) safety(history []Observation) func(Point) float64 {
 	if len(m.refused) == 0 {
 		return func(Point) float64 { return 1 }
 	}
-	safe := make([][]float64, len(m.kernel.tables)) // of each level of each knob, times its share of the blame
-	total := 0.0
-	for knob, table := range m.kernel.tables {
-		blame := m.blame(history, knob)
+	blames, total := m.blames(history), 0.0
+	safe := make([][]float64, len(blames)) // of each level of each knob, times its share of the blame
+	for knob, blame := range blames {
 		total += blame
-		for level := range table {
+		for level := range m.kernel.tables[knob] {
 			safe[knob] = append(safe[knob], blame*m.safe(history, knob, level, -1))
 		}
 	}
@@ -76,17 +75,24 @@ func (m *surrogate) safety(history []Observation) func(Point) float64 {
 	}
 }
 
-// blame is the likelihood of what was feasible and what was not, if one knob alone decides, each point left out in its turn.
-func (m *surrogate) blame(history []Observation, knob int) float64 {
-	likelihood := 1.0
-	for i, o := range history {
-		safe := m.safe(history, knob, o.Point[knob], i)
-		if o.Infeasible != "" {
-			safe = 1 - safe
+// blames are, for each knob, the likelihood of what was feasible and what was not if that knob alone decides, each point
+// left out in its turn; that of the likeliest knob is 1.
+func (m *surrogate) blames(history []Observation) []float64 {
+	blames := make([]float64, len(m.kernel.tables))
+	for knob := range blames {
+		for i, o := range history {
+			safe := m.safe(history, knob, o.Point[knob], i)
+			if o.Infeasible != "" {
+				safe = 1 - safe
+			}
+			blames[knob] += math.Log(safe)
 		}
-		likelihood *= safe
 	}
-	return likelihood
+	top := slices.Max(blames)
+	for knob := range blames {
+		blames[knob] = math.Exp(blames[knob] - top)
+	}
+	return blames
 }
 
 // safe is the share of points with such a level that were feasible, leaving one out. Servers fail at an edge, not
@@ -240,7 +246,7 @@ func (c *chooser) sample(base Point, show func(Point)) {
 		return
 	}
 	c.neighbours(base, show)
-	for range close {
+	for range around {
 		p := slices.Clone(base)
 		for range 2 + c.rng.IntN(2) {
 			knob := c.rng.IntN(len(p))

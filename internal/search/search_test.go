@@ -373,7 +373,7 @@ func TestRealPoints(t *testing.T) {
 		t.Skip("no points of real trials are recorded in testdata yet: the search is proven on synthetic surfaces only")
 	}
 	for _, name := range files {
-		s, noise := real(t, name)
+		s, noise := realSurface(t, name)
 		search := regrets(s, noise, methods()[0], []int{15, 30}, 100)
 		for _, m := range methods()[1:] {
 			other := regrets(s, noise, m, []int{15, 30}, 100)
@@ -386,8 +386,8 @@ func TestRealPoints(t *testing.T) {
 	}
 }
 
-// real returns the surface of a recording and the noise of its trials: pairs have twice the variance.
-func real(t testing.TB, name string) (surface, float64) {
+// realSurface returns the surface of a recording and the noise of its trials: pairs have twice the variance.
+func realSurface(t testing.TB, name string) (surface, float64) {
 	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
