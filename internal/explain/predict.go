@@ -66,7 +66,7 @@ type Bound struct {
 // each, and that part of S and P is stretched as any other CPU time is. A cap on operations is the last bound, at the group's
 // size without it: throttling lets operations through in bursts, in which groups form as if there were none.
 //
-// docs/explain-commit.md derives them, and says how far off measured servers were.
+// docs/explain-commit.md derives them. Over 24 measured cells the error was 16 % in the median, 62 % at worst.
 func PredictCommit(in CommitInput) (p CommitPrediction, err error) {
 	m, err := newCommitModel(in)
 	if err != nil {
