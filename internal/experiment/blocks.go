@@ -239,7 +239,7 @@ func (b *blocks) more(n int) (bool, error) {
 	for _, t := range b.done {
 		if t.Block < n { // those of a block that was cut short do not count
 			trials = append(trials, t)
-			spent += took(t)
+			spent += t.Took()
 		}
 	}
 	slices.SortFunc(trials, func(x, y result.Trial) int { return x.Started.Compare(y.Started) })
@@ -257,12 +257,6 @@ func (b *blocks) more(n int) (bool, error) {
 
 func precise(list []stats.Comparison, precision float64) bool {
 	return !slices.ContainsFunc(list, func(c stats.Comparison) bool { return !stats.Precise(c, precision) })
-}
-
-// took is all the time a trial cost, in seconds.
-func took(t result.Trial) float64 {
-	o := t.Overhead
-	return t.Prewarm + t.Warmed + t.Seconds + o.Reset + o.Start + o.Stop + o.Other
 }
 
 // cell is one trial of a block.

@@ -50,7 +50,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 		return nil, err
 	}
 	t.ID, t.Arm, t.Block, t.Place, t.Twin = id, j.arm.Name, j.block, j.place, j.twin
-	t.Unsafe, t.Prewarm = locks.unsafe, prewarm.Seconds()
+	t.Phase, t.Unsafe, t.Prewarm = j.phase, locks.unsafe, prewarm.Seconds()
 	ev.differ, ev.ceiling = locks.differ, j.arm.Ceiling
 	if err := r.afterwards(ctx, &ev); err != nil {
 		return nil, alive(ctx, s, err)
@@ -255,6 +255,6 @@ func (r *run) settled(s *sampler.Sampler) func([]result.Point) bool {
 		for i, p := range points {
 			tps[i] = p.TPS
 		}
-		return stats.Settled(tps, window) && (!r.Store.Experiment().Design.Steady || stats.Level(s.Ages()))
+		return stats.Settled(tps, window) && (!(r.Store.Experiment().Design.Steady || r.job.steady) || stats.Level(s.Ages()))
 	}
 }

@@ -103,7 +103,7 @@ func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, l
 // configuration, the kernel or somebody else ended a server is not for david to guess, but a run that hides it would be wrong.
 func (e *Engine) failed(j job, gate string, err error, began time.Time) (*result.Trial, error) {
 	t := result.Trial{
-		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
+		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Phase: j.phase, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
 		Overhead: result.Overhead{Other: time.Since(began).Seconds()},
 		Gates:    []result.Gate{{Name: gate, Detail: err.Error()}},
 	}
