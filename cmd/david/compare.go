@@ -163,6 +163,7 @@ type question struct {
 	adviser      *adviser // where MySQLTuner is to be asked
 	notes        []string
 	like         *result.PricedMachine // that the sandbox stands in for
+	plan         *result.TunePlan      // of a tune
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {

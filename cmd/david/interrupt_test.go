@@ -19,7 +19,7 @@ func TestInterrupt(t *testing.T) {
 		})
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	for _, phase := range []string{"measuring the disk", "redo, 4 threads: starting", "to prove it"} {
+	for _, phase := range []string{"measuring the disk", "david-rules, 4 threads: starting", "to prove it"} {
 		t.Run(phase, func(t *testing.T) {
 			interrupt(t, testHome(t), phase, append([]string{"tune", "--server", "mariadb", "--no-light-speed", "--out", out}, quick...))
 			if _, err := os.Stat(out); err == nil {

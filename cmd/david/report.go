@@ -133,18 +133,32 @@ func load(store *result.Store) (d report.Data, err error) {
 	} else if ended {
 		d.Finish = &f
 	}
-	if d.Cnf, err = cnfText(d); err != nil {
+	if err := fillTune(store, &d); err != nil {
 		return d, err
 	}
 	return d, likePrice(&d)
 }
 
-// cnfText is the my.cnf of a tune; "" for anything else.
-func cnfText(d report.Data) (string, error) {
+// fillTune adds what follows from the record of a tune: its my.cnf, and what was proved and pruned.
+func fillTune(store *result.Store, d *report.Data) (err error) {
 	if d.Experiment.Kind != "tune" || len(d.Trials) == 0 {
-		return "", nil
+		return nil
+	}
+	if d.Proofs, err = store.Proofs(); err != nil {
+		return err
+	}
+	plan, ok := tune.Recorded(d.Experiment, d.Arms)
+	if !ok { // a ladder of an older david
+		return nil
+	}
+	h := tune.History{Trials: d.Trials, Proofs: d.Proofs}
+	h.Arms, h.Trials = result.WithoutCeilings(d.Arms, d.Trials)
+	d.Pruned = plan.Pruned(h)
+	if d.Finish == nil || d.Finish.Failed != "" {
+		return nil
 	}
 	var text strings.Builder
-	err := mycnf.Render(&text, cnfHead(d), tune.Winner(d.Arms, d.Trials))
-	return text.String(), err
+	err = mycnf.Render(&text, cnfHead(*d), plan.Winner(h, d.Finish.Best))
+	d.Cnf = text.String()
+	return err
 }

@@ -39,6 +39,7 @@ type page struct {
 	Runs                                       []run
 	Steps                                      []step
 	Compared                                   []comparedView
+	Phases                                     []phaseView
 	Forest, Scatter                            chart
 	Series                                     []chart
 	Sampled                                    []sampledRun

@@ -26,7 +26,7 @@ func lightLines(d Data) []string {
 	if raced(d) {
 		return nil
 	}
-	list := stats.LightSpeeds(d.Arms, d.Trials)
+	list := stats.LightSpeeds(d.Arms, Quoted(d).Trials)
 	var lines []string
 	for _, l := range list {
 		lines = append(lines, ofWorkload(l, len(list) > 1)+lightLine(d, l))
@@ -62,7 +62,7 @@ func lightLine(d Data, l stats.LightSpeed) string {
 
 func lightSubject(d Data, l stats.LightSpeed) string {
 	switch {
-	case !tuned(d):
+	case !tuned(d) && !phased(d):
 		return "your server"
 	case l.Arm == stats.Control:
 		return "the control"
@@ -96,7 +96,7 @@ func lightCards(d Data) []card {
 	if raced(d) {
 		return nil
 	}
-	list := stats.LightSpeeds(d.Arms, d.Trials)
+	list := stats.LightSpeeds(d.Arms, Quoted(d).Trials)
 	for _, l := range list {
 		if l.Share > 0 {
 			cards = append(cards, card{ofWorkload(l, len(list) > 1) + "of light speed (" + unsafeCeiling + ")", share(l.Share)})

@@ -71,7 +71,8 @@ func compareText(b *bytes.Buffer, d Data) {
 	for _, l := range shippedLines(d) {
 		paragraph(b, l)
 	}
-	for _, a := range honest(d).Arms {
+	phasesText(b, d)
+	for _, a := range honest(Quoted(d)).Arms {
 		paragraph(b, armLine(a))
 	}
 	b.WriteString("\n")
@@ -196,6 +197,7 @@ func compareMarkdown(b *bytes.Buffer, d Data) {
 	if list := shippedLines(d); len(list) > 0 {
 		items(b, list)
 	}
+	phasesMarkdown(b, d)
 	section(b, "The arms", contentsTable(d))
 }
 

@@ -27,16 +27,23 @@ type TunePlan struct {
 	// Rivals is how many arms race with the control; LeftOut names those that there was no time for.
 	Rivals  int      `json:"rivals"`
 	LeftOut []string `json:"left_out,omitempty"`
+	// Translated says what became of the rivals' settings on this server, and why MySQLTuner does not race.
+	Translated []string `json:"translated,omitempty"`
 	// Screens, Searches and Prunes are how many trials these phases have at most, those of the incumbent included.
 	Screens  int `json:"screens"`
 	Searches int `json:"searches"`
 	Prunes   int `json:"prunes"`
-	Blocks   int `json:"confirm_blocks"` // at least
-	Kills    int `json:"kills"`          // of the crash proof; 0: it is not run
+	// RaceBlocks is the most blocks of the race; Blocks and MostBlocks the fewest and the most of the confirmation.
+	RaceBlocks int `json:"race_blocks"`
+	Blocks     int `json:"confirm_blocks"`
+	MostBlocks int `json:"most_confirm_blocks"`
+	Kills      int `json:"kills"` // of the crash proof; 0: it is not run
 	// MaxP95 is how many times the control's p95 a winner's may be; RecoveryMs how long its recovery from a crash may take.
 	MaxP95     float64 `json:"max_p95_ratio"`
 	RecoveryMs float64 `json:"recovery_limit_ms"`
-	Seed       uint64  `json:"seed"` // of the order within blocks and of the search
+	// Quick has the trials that the counts allow, whatever they take.
+	Quick bool   `json:"quick,omitempty"`
+	Seed  uint64 `json:"seed"` // of the order within blocks and of the search
 	// Unlocked are the members of the durability lock that need not hold, as it was asked for.
 	Unlocked []string    `json:"unlocked,omitempty"`
 	Machine  TuneMachine `json:"machine"`

@@ -30,13 +30,13 @@ func (m *machine) confirm() (Action, bool) {
 			first = max(first, t.Block+1)
 		}
 	}
-	for block := first; block < first+mostBlocks; block++ {
+	for block := first; block < first+m.MostBlocks; block++ {
 		begun := slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return t.Block == block })
 		if n := block - first; n >= m.Blocks && !begun && (len(m.h.Proofs) > 0 || !m.anotherBlock(n, len(arms))) {
 			break
 		}
 		left := max(1, m.Blocks-(block-first)) * len(arms)
-		if a, more := m.missing(result.Confirm, block, arms, false, left); more {
+		if a, more := m.missing(result.Confirm, block, arms, m.twin(), left); more {
 			return a, true
 		}
 	}
@@ -95,7 +95,7 @@ func (m *machine) faster(than string) (list []string) {
 	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == WinnerName }) {
 		arms = append(arms, m.arms[WinnerName])
 	}
-	for _, c := range stats.Compare(result.Design{Control: than}, arms, m.of(result.Confirm)) {
+	for _, c := range stats.Compare(result.Design{Control: than, Twin: m.twin()}, arms, m.of(result.Confirm)) {
 		for _, a := range c.Arms {
 			if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
 				list = append(list, a.Name)

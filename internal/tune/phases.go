@@ -153,9 +153,12 @@ func (m *machine) cost() float64 {
 
 // affords tells whether n more short trials fit below a share of what confirmation and proof leave of the budget.
 func (m *machine) affords(n int, share float64) bool {
+	if m.Quick {
+		return true
+	}
 	overhead := m.cost() - float64(m.Short.Seconds+m.Short.Warmup)
 	steady := float64(m.Steady.Seconds+m.Steady.Warmup) + math.Max(0, overhead)
-	reserve := float64(m.Blocks*m.contenders())*steady + float64(m.Kills)*killCost
+	reserve := float64(m.Blocks*m.perConfirmed())*steady + float64(m.Kills)*killCost
 	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-reserve)
 }
 
@@ -249,7 +252,8 @@ type cell struct {
 	twin bool
 }
 
-// cells are the trials of a block in their random order, which follows from the seed and the block.
+// cells are the trials of a block in their random order, which follows from the seed and the block. The very first is the control's:
+// what others differ by, in durability too, is read off its server.
 func (m *machine) cells(block int, arms []string, twin bool) []cell {
 	var list []cell
 	for _, a := range arms {
@@ -260,6 +264,9 @@ func (m *machine) cells(block int, arms []string, twin bool) []cell {
 	}
 	r := rand.New(rand.NewPCG(m.Seed, uint64(block)))
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	if i := slices.Index(list, cell{arm: stats.Control}); block == 1 && i > 0 {
+		list[0], list[i] = list[i], list[0]
+	}
 	return list
 }
 
@@ -304,7 +311,7 @@ func (m *machine) race() (Action, bool) {
 		}
 	}
 	alive := all
-	for block := 1; block <= raceBlocks; block++ {
+	for block := 1; block <= m.RaceBlocks; block++ {
 		begun := slices.ContainsFunc(m.of(result.Race), func(t result.Trial) bool { return t.Block == block })
 		if block > 1 && !begun && (len(alive) < 2 || m.later(result.Race) || !m.affords(len(alive)+2, raceUntil)) {
 			break

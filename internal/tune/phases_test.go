@@ -244,7 +244,7 @@ func TestTuneProofs(t *testing.T) {
 	if end.Best == WinnerName || end.Best == stats.Control || len(h.Proofs) != 2 {
 		t.Errorf("ended on %s after %d proofs", end.Best, len(h.Proofs))
 	}
-	w.fails[end.Best] = true
+	w.fails[end.Best], w.rng = true, generator(1) // the same tune again
 	h, end = w.tune(t, p, rivals, nil)
 	if end.Best != stats.Control || !strings.Contains(end.Why, "made to fail") {
 		t.Errorf("ended on %s: %s", end.Best, end.Why)
@@ -302,6 +302,19 @@ func TestTuneWithoutControl(t *testing.T) {
 		h.Trials = append(h.Trials, result.Trial{Arm: a.Arm.Name, Phase: a.Phase, Block: a.Block, Twin: a.Twin, TPS: 100, Gates: []result.Gate{{Name: "steal"}}})
 	}
 	t.Error("it does not end")
+}
+
+// TestPlanLengths gives trials, rivals and kills what the budget allows.
+func TestPlanLengths(t *testing.T) {
+	for _, c := range []struct{ budget, seconds, steady, kills, rivals int }{{600, 10, 11, 6, 3}, {2400, 20, 29, 20, 12}, {7200, 30, 99, 20, 12}} {
+		p, _ := plan(t, float64(c.budget), 1)
+		if p.Short.Seconds != c.seconds || p.Steady.Seconds != c.steady || p.Kills != c.kills || p.Rivals != c.rivals {
+			t.Errorf("%d s: trials of %d and %d s, %d kills, %d rivals, want %+v", c.budget, p.Short.Seconds, p.Steady.Seconds, p.Kills, p.Rivals, c)
+		}
+		if got := len(p.LeftOut) + p.Rivals; got != 12 {
+			t.Errorf("%d s: %d rivals in all", c.budget, got)
+		}
+	}
 }
 
 // TestPlanTooShort says what would fit.

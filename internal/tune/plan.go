@@ -26,6 +26,8 @@ type Wish struct {
 	RecoveryMs   float64
 	Seed         uint64
 	Unlocked     []string
+	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its end.
+	Quick bool
 }
 
 // What things take, in seconds, before the first of them was seen: a fresh server with its tables read once and shut down, and a
@@ -60,22 +62,33 @@ const (
 // NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an error, which says
 // what would fit.
 func NewPlan(p Problem, control result.Arm, w Wish) (Plan, error) {
-	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: "tps", Budget: w.Budget, Blocks: leastBlocks, MaxP95: w.MaxP95,
+	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: "tps", Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
 		RecoveryMs: w.RecoveryMs, Seed: w.Seed, Unlocked: w.Unlocked, Machine: machineOf(p)}}
 	plan.Kills = int(min(mostKills, max(leastKills, killShare*w.Budget/killCost)))
 	plan.lengths(w)
+	if plan.Quick = w.Quick; w.Quick {
+		plan.Rivals, plan.Screens, plan.Searches, plan.Prunes = min(2, len(w.Rivals)), 2, 3, 2
+		plan.RaceBlocks, plan.Blocks, plan.MostBlocks, plan.Kills = 1, 2, 2, 2
+		plan.leaveOut(w.Rivals)
+		return plan, nil
+	}
 	rest := w.Budget - plan.reserve(2)
 	if rest < leastRace*plan.Cost {
 		least := leastRace*plan.Cost + plan.reserve(2)
 		return plan, fmt.Errorf("it is too short: the control twice, one rival and the confirmation of the better one take %s at least, in trials of %d s",
 			minutes(least), plan.Short.Seconds)
 	}
-	rest = max(leastRace*plan.Cost, w.Budget-plan.reserve(plan.contenders()))
+	rest = max(leastRace*plan.Cost, w.Budget-plan.reserve(plan.perConfirmed()))
 	plan.counts(rest, len(w.Rivals))
-	for _, b := range w.Rivals[min(plan.Rivals, len(w.Rivals)):] {
-		plan.LeftOut = append(plan.LeftOut, b.Name)
-	}
+	plan.leaveOut(w.Rivals)
 	return plan, nil
+}
+
+// leaveOut names those that there is no time for.
+func (p *Plan) leaveOut(rivals []Baseline) {
+	for _, b := range rivals[min(p.Rivals, len(rivals)):] {
+		p.LeftOut = append(p.LeftOut, b.Name)
+	}
 }
 
 func minutes(seconds float64) string { return fmt.Sprintf("%.0fm", math.Ceil(seconds/60)) }
@@ -98,7 +111,7 @@ func (p *Plan) lengths(w Wish) {
 	} else {
 		p.Short.Seconds = int(min(mostSeconds, max(leastSeconds, shortShare*w.Budget)))
 		p.Short.Warmup = max(3, p.Short.Seconds/3)
-		each := steadyShare*w.Budget/float64(leastBlocks*p.contenders()) - trialCost
+		each := steadyShare*w.Budget/float64(leastBlocks*p.perConfirmed()) - trialCost
 		p.Steady.Seconds = min(mostSteady, max(p.Short.Seconds, int(each/2)))
 		p.Steady.Warmup = p.Steady.Seconds
 	}
@@ -113,10 +126,21 @@ func (p Plan) contenders() int {
 	return 3
 }
 
-// reserve is what confirming so many arms and proving one take, in seconds.
-func (p Plan) reserve(arms int) float64 {
+// twin tells whether the control is confirmed twice in each block, so that the noise is measured there too: where there is time.
+func (p Plan) twin() bool { return p.contenders() > 2 }
+
+// perConfirmed is how many trials a block of the confirmation has.
+func (p Plan) perConfirmed() int {
+	if p.twin() {
+		return p.contenders() + 1
+	}
+	return p.contenders()
+}
+
+// reserve is what confirming in blocks of so many trials and proving one arm take, in seconds.
+func (p Plan) reserve(trials int) float64 {
 	steady := float64(p.Steady.Seconds+p.Steady.Warmup) + trialCost
-	return float64(p.Blocks*arms)*steady + float64(p.Kills)*killCost + trialCost
+	return float64(p.Blocks*trials)*steady + float64(p.Kills)*killCost + trialCost
 }
 
 // counts sets how many trials each phase has at most. Trials that take less than they were expected to leave time for more, up
