@@ -77,31 +77,37 @@ func observeBusy(ctx context.Context, s Session, load result.Workload, m *result
 }
 
 // sortAll has so many connections sort at a time.
-func sortAll(ctx context.Context, conn *mysqld.Conn, load result.Workload, n int) error {
+func sortAll(ctx context.Context, conn *mysqld.Conn, load result.Workload, n int) (err error) {
 	// Rows of a derived table, which takes temporary memory, ordered by what no index has, which takes a sort buffer.
 	query := fmt.Sprintf("SELECT pad FROM (SELECT * FROM `%s`.sbtest1 LIMIT 4000) AS t ORDER BY pad, c LIMIT 1", load.Database)
+	list := make([]*mysqld.Single, 0, n)
+	defer func() {
+		for _, c := range list {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	for range n { // one after the other: a server takes only so many that are not answered yet (back_log)
+		c, err := conn.Single(ctx)
+		if err != nil {
+			return err
+		}
+		list = append(list, c)
+	}
 	errs := make([]error, n)
-	var connected, all sync.WaitGroup
-	connected.Add(n)
-	for i := range n {
-		all.Go(func() { errs[i] = sorts(ctx, conn, query, &connected) })
+	var all sync.WaitGroup
+	for i, c := range list {
+		all.Go(func() { errs[i] = sorts(ctx, c, query) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// sorts is one connection: it waits for the others, and then sorts until the time is over.
-func sorts(ctx context.Context, conn *mysqld.Conn, query string, connected *sync.WaitGroup) error {
-	c, err := conn.Single(ctx)
-	connected.Done()
-	if err != nil {
-		return err
-	}
-	connected.Wait()
+// sorts has one connection sort until the time is over.
+func sorts(ctx context.Context, c *mysqld.Single, query string) (err error) {
 	for end := time.Now().Add(busyTime); err == nil && time.Now().Before(end); {
 		_, err = c.Rows(ctx, query)
 	}
-	return errors.Join(err, c.Close())
+	return err
 }
 
 // unused is what of the buffer pool has not been touched, in bytes.
