@@ -173,7 +173,11 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 		return err
 	}
 	if data.Experiment.Design.Control != "" && data.Experiment.Kind != "bench" {
-		return inconclusive(stats.Compare(data.Experiment.Design, data.Arms, data.Trials))
+		quoted := report.Quoted(data)
+		if len(quoted.Trials) == 0 {
+			return invalid(data.Trials)
+		}
+		return inconclusive(stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials))
 	}
 	if data.Experiment.Design.SLO != nil {
 		return noRate(data.Finish) // a run that fails is how a search learns

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"david/internal/experiment"
 	"david/internal/mycnf"
@@ -24,15 +25,51 @@ import (
 
 // compareFlags are those of david compare.
 type compareFlags struct {
+	blockFlags
+	control      string
+	arms         []string
+	crossFlavour bool
+}
+
+// blockFlags are those of the commands that compare arms in blocks.
+type blockFlags struct {
 	loadFlags
 	capFlags
-	server, control, precision string
-	arms                       []string
-	blocks                     int
-	budget                     time.Duration
-	seed                       uint64
-	steady, crossFlavour       bool
-	json, fresh, tcp           bool
+	server, precision string
+	blocks            int
+	budget            time.Duration
+	seed              uint64
+	steady            bool
+	json, fresh, tcp  bool
+}
+
+func (f *blockFlags) add(fs *pflag.FlagSet, measured, warmup time.Duration, blocks int) {
+	f.loadFlags.add(fs, measured, warmup)
+	f.capFlags.add(fs, capMemory)
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
+	fs.StringVar(&f.precision, "precision", "2%", "run blocks until every ratio's 95 % interval is that narrow, to either side")
+	fs.DurationVar(&f.budget, "budget", 30*time.Minute, "time for all trials, all sessions of the experiment together")
+	fs.IntVar(&f.blocks, "blocks", blocks, "run that many blocks instead")
+	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
+	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
+	fs.BoolVar(&f.tcp, "tcp", false, "drive the load over TCP on 127.0.0.1 instead of the unix socket")
+}
+
+// settle checks what of the flags excludes one another, and completes them by what was given.
+func (f *blockFlags) settle(given func(name string) bool) error {
+	bounded := given("precision") || given("budget")
+	if given("blocks") && bounded {
+		return usage("--blocks fixes the number of blocks: give it, or --precision and --budget, one of them")
+	}
+	if bounded {
+		f.blocks = 0
+	}
+	if f.steady && !given("warmup") {
+		f.warmup = steadyWarmup
+	}
+	return nil
 }
 
 // steadyWarmup is how long a checkpoint age may take to level off: a redo log of several GiB fills in 10 to 20 minutes.
@@ -50,30 +87,17 @@ func (a *app) compareCommand() *cobra.Command {
 			"every ratio is known to --precision, or --budget is used up. The same command goes on with an experiment that was interrupted.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if changed := cmd.Flags().Changed; changed("blocks") && (changed("precision") || changed("budget")) {
-				return usage("--blocks fixes the number of blocks: give it, or --precision and --budget, one of them")
-			}
-			if f.steady && !cmd.Flags().Changed("warmup") {
-				f.warmup = steadyWarmup
+			if err := f.settle(cmd.Flags().Changed); err != nil {
+				return err
 			}
 			return a.compare(cmd.Context(), f)
 		},
 	}
 	fs := cmd.Flags()
-	f.loadFlags.add(fs, 60*time.Second, 15*time.Second)
-	f.capFlags.add(fs, capMemory)
-	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
+	f.blockFlags.add(fs, 60*time.Second, 15*time.Second, 0)
 	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own; repeatable")
 	fs.StringVar(&f.control, "control", stats.Control, "the arm the others are compared with")
-	fs.StringVar(&f.precision, "precision", "2%", "run blocks until every ratio's 95 % interval is that narrow, to either side")
-	fs.DurationVar(&f.budget, "budget", 30*time.Minute, "time for all trials, all sessions of the experiment together")
-	fs.IntVar(&f.blocks, "blocks", 0, "run that many blocks instead")
-	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
-	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
 	fs.BoolVar(&f.crossFlavour, "cross-flavour", false, "let arms run on servers of different flavours")
-	fs.BoolVar(&f.json, "json", false, "print one JSON document")
-	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
-	fs.BoolVar(&f.tcp, "tcp", false, "drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	return cmd
 }
 
@@ -83,7 +107,9 @@ type armSpec struct {
 	sets                     []string
 	// more, where not nil, gives further settings, which depend on the server's flavour and the memory it may use (bytes).
 	more func(flavour mycnf.Flavour, memory int64) ([]string, error)
-	caps result.Caps
+	// settings, where not nil, are all there is, and known to the server: none of the user's, which are checked.
+	settings []mycnf.Setting
+	caps     result.Caps
 	// clientCPUs holds the load generator to so many CPUs; 0 does not.
 	clientCPUs float64
 	ceiling    bool // unsafe on purpose: for finding out only
@@ -133,9 +159,11 @@ type question struct {
 	fresh        bool
 	tcp          bool
 	noVolume     bool
-	lightSpeed   bool // the only arm is measured with its ceiling beside it
+	lightSpeed   bool     // the only arm is measured with its ceiling beside it
+	adviser      *adviser // where MySQLTuner is to be asked
 	notes        []string
 	like         *result.PricedMachine // that the sandbox stands in for
+	plan         *result.TunePlan      // of a tune
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {
@@ -156,7 +184,11 @@ func (a *app) ask(ctx context.Context, q question, asJSON bool) error {
 }
 
 func (f *compareFlags) question() (question, error) {
-	q := question{kind: "compare", server: f.server, crossFlavour: f.crossFlavour, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume}
+	q, err := f.blockFlags.question("compare", f.control)
+	if err != nil {
+		return q, err
+	}
+	q.crossFlavour = f.crossFlavour
 	for _, text := range f.arms {
 		arm, err := parseArm(text)
 		if err != nil {
@@ -164,7 +196,12 @@ func (f *compareFlags) question() (question, error) {
 		}
 		q.arms = append(q.arms, arm)
 	}
-	var err error
+	return q, q.check()
+}
+
+// question is all but the arms.
+func (f *blockFlags) question(kind, control string) (q question, err error) {
+	q = question{kind: kind, server: f.server, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume}
 	if q.caps, err = f.caps(); err != nil {
 		return q, err
 	}
@@ -180,7 +217,7 @@ func (f *compareFlags) question() (question, error) {
 	if err != nil {
 		return q, err
 	}
-	q.design = result.Design{Control: f.control, Blocks: f.blocks, Twin: true, Steady: f.steady, Seed: f.seed}
+	q.design = result.Design{Control: control, Blocks: f.blocks, Twin: true, Steady: f.steady, Seed: f.seed}
 	if f.blocks < 0 {
 		return q, usage("--blocks %d: at least 1", f.blocks)
 	}
@@ -190,7 +227,7 @@ func (f *compareFlags) question() (question, error) {
 		}
 		q.design.Precision, q.design.Budget = precision, f.budget.Seconds()
 	}
-	return q, q.check()
+	return q, nil
 }
 
 // percentage reads "2%" or "2" as 0.02.
@@ -267,6 +304,12 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 		return nil, q.blame(err)
 	}
 	l.target.Data = data
+	if arms, err = l.addAdvised(ctx, a, &q, arms, p); err != nil {
+		return nil, err
+	}
+	if q.adviser != nil && len(arms) < 2 {
+		return nil, usage("nothing is left to race with the control: %s", q.notes[len(q.notes)-1])
+	}
 	if q.lightSpeed {
 		if arms, err = l.addCeiling(ctx, arms, q.loads, p); err != nil {
 			return nil, err
@@ -360,6 +403,9 @@ func mixed(binaries []server.Binary) bool {
 }
 
 func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([]mycnf.Setting, error) {
+	if want.settings != nil {
+		return want.settings, nil
+	}
 	sets := want.sets
 	if want.more != nil {
 		memory, err := a.memory(ctx)

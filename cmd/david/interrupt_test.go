@@ -19,13 +19,40 @@ func TestInterrupt(t *testing.T) {
 		})
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	for _, phase := range []string{"measuring the disk", "redo, 4 threads: starting", "to prove it"} {
+	for _, phase := range []string{"measuring the disk", "david-rules, 4 threads: starting", "to prove it"} {
 		t.Run(phase, func(t *testing.T) {
 			interrupt(t, testHome(t), phase, append([]string{"tune", "--server", "mariadb", "--no-light-speed", "--out", out}, quick...))
 			if _, err := os.Stat(out); err == nil {
 				t.Error("an interrupted tune left half of its output")
 			}
 		})
+	}
+}
+
+// crashing are the flags of a crash test that lasts until it is stopped.
+var crashing = []string{"crash-test", "--server", "mariadb", "--kills", "500", "--threads", "2"}
+
+// TestInterruptCrash stops a crash test before its first kill and between two: it exits with 130 and nothing is left.
+func TestInterruptCrash(t *testing.T) {
+	for _, phase := range []string{"killing the server", "kill 2 of 500"} {
+		t.Run(phase, func(t *testing.T) { interrupt(t, testHome(t), phase, crashing) })
+	}
+}
+
+// TestKill9Crash kills david in the midst of a crash test.
+func TestKill9Crash(t *testing.T) {
+	dir := testHome(t)
+	cmd, seen := spawn(t, dir, crashing...)
+	if !seen.waitFor("kill 1 of 500", 2*time.Minute) {
+		t.Errorf("david never killed its server:\n%s", seen)
+	}
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	if out, errOut, code := david(t, dir, "list"); code != exitDone {
+		t.Fatalf("david list: exit code %d\n%s%s", code, out, errOut)
+	}
+	for _, left := range leftovers(t, dir) {
+		t.Error("left behind: ", left)
 	}
 }
 

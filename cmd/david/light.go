@@ -44,5 +44,5 @@ func (l *lab) lightSpeed(ctx context.Context, best result.Arm, load result.Workl
 		return err
 	}
 	p.say("measuring how fast it would be at light speed")
-	return l.engine.LightSpeed(ctx, arm, best, load)
+	return l.engine.LightSpeed(ctx, arm, best)
 }

@@ -128,7 +128,7 @@ func likePrice(d *report.Data) error {
 	if err != nil {
 		return err
 	}
-	e := price.Experiment{Experiment: d.Experiment, Arms: d.Arms, Trials: d.Trials, Finish: d.Finish}
+	e := price.Experiment{Experiment: d.Experiment, Arms: d.Arms, Trials: report.Quoted(*d).Trials, Finish: d.Finish}
 	by, err := payer(c, e, priceFlags{})
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && exitCode(err) != exitInterrupted { // a command that says so itself keeps nothing
 		fmt.Fprintf(errOut, "david: interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)\n", err)
 		return exitInterrupted
 	}

@@ -134,7 +134,7 @@ func leftovers(t *testing.T, dir string) (left []string) {
 var small = []string{"--tables", "2", "--table-size", "2000", "--time", "2s", "--warmup", "1s"}
 
 // quick are those of a tune whose throughputs nobody looks at.
-var quick = []string{"--tables", "2", "--table-size", "2000", "--time", "1s", "--warmup", "0s"}
+var quick = []string{"--quick", "--tables", "2", "--table-size", "2000", "--time", "1s", "--warmup", "0s"}
 
 // david runs a command line in this process.
 func david(t *testing.T, dir string, args ...string) (stdout, stderr string, code int) {

@@ -112,7 +112,7 @@ func (a *app) price(dir string, f priceFlags) error {
 
 // quote prices an experiment on the machine that the flags name, or that can be told from the record.
 func quote(c price.Catalogue, data report.Data, f priceFlags) (price.Quote, error) {
-	e := price.Experiment{Experiment: data.Experiment, Arms: data.Arms, Trials: data.Trials, Finish: data.Finish}
+	e := price.Experiment{Experiment: data.Experiment, Arms: data.Arms, Trials: report.Quoted(data).Trials, Finish: data.Finish}
 	by, err := payer(c, e, f)
 	if err != nil {
 		return price.Quote{}, err

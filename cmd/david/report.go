@@ -27,6 +27,9 @@ func (a *app) reportCommand() *cobra.Command {
 			if !ok {
 				return usage("--format %q: choose html, md, json or text", format)
 			}
+			if store, err := a.crashStore(args[0]); store != nil || err != nil {
+				return a.reportCrash(store, format, err)
+			}
 			data, err := a.load(args[0])
 			if err != nil {
 				return err
@@ -44,6 +47,9 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "Show an experiment's result in the terminal",
 		Args:  exactArgs(1, "the folder or the name of an experiment, or latest"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if store, err := a.crashStore(args[0]); store != nil || err != nil {
+				return a.reportCrash(store, "text", err)
+			}
 			data, err := a.load(args[0])
 			if err != nil {
 				return err
@@ -82,6 +88,8 @@ func state(s result.Summary) string {
 		return "interrupted, or running"
 	case s.Failed:
 		return "failed before its first trial"
+	case s.Kind == crashKind:
+		return "finished: " + s.Best
 	case s.Best != "":
 		return "finished, best: " + s.Best
 	}
@@ -125,18 +133,32 @@ func load(store *result.Store) (d report.Data, err error) {
 	} else if ended {
 		d.Finish = &f
 	}
-	if d.Cnf, err = cnfText(d); err != nil {
+	if err := fillTune(store, &d); err != nil {
 		return d, err
 	}
 	return d, likePrice(&d)
 }
 
-// cnfText is the my.cnf of a tune; "" for anything else.
-func cnfText(d report.Data) (string, error) {
+// fillTune adds what follows from the record of a tune: its my.cnf, and what was proved and pruned.
+func fillTune(store *result.Store, d *report.Data) (err error) {
 	if d.Experiment.Kind != "tune" || len(d.Trials) == 0 {
-		return "", nil
+		return nil
+	}
+	if d.Proofs, err = store.Proofs(); err != nil {
+		return err
+	}
+	plan, ok := tune.Recorded(d.Experiment, d.Arms)
+	if !ok { // a ladder of an older david
+		return nil
+	}
+	h := tune.History{Trials: d.Trials, Proofs: d.Proofs}
+	h.Arms, h.Trials = result.WithoutCeilings(d.Arms, d.Trials)
+	d.Pruned = plan.Pruned(h)
+	if d.Finish == nil || d.Finish.Failed != "" {
+		return nil
 	}
 	var text strings.Builder
-	err := mycnf.Render(&text, cnfHead(d), tune.Winner(d.Arms, d.Trials))
-	return text.String(), err
+	err = mycnf.Render(&text, cnfHead(*d), plan.Winner(h, d.Finish.Best))
+	d.Cnf = text.String()
+	return err
 }

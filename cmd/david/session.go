@@ -70,6 +70,7 @@ func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm,
 	if q.asked != nil {
 		e.Design.Pinned["specification"] = fingerprint(arms, q.asked, q.design)
 	}
+	e.Design.Tune = q.plan
 	if e.Limits, err = a.knownLimits(ctx, l.workspace.Layout(), arms); err != nil {
 		return err
 	}

@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"david/internal/experiment"
 	"david/internal/mycnf"
-	"david/internal/probe"
 	"david/internal/report"
 	"david/internal/result"
 	"david/internal/sandbox"
+	"david/internal/server"
 	"david/internal/tune"
 )
 
@@ -28,8 +29,14 @@ type tuneFlags struct {
 	server, out string
 	like        string // a machine of the catalogue
 	catalogue   string
+	objective   string
+	maxP95      string
+	base        string // a my.cnf
+	unlock      []string
 	budget      time.Duration
+	recovery    time.Duration
 	json, fresh bool
+	quick       bool
 	noLight     bool // without the winner's light speed
 	warmupGiven bool
 }
@@ -38,8 +45,12 @@ func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	cmd := &cobra.Command{
 		Use:   "tune",
-		Short: "Find a faster safe configuration: the control, a ladder of steps measured against it, a my.cnf and a report",
-		Args:  exactArgs(0, "no arguments"),
+		Short: "Find, confirm and prove a faster safe configuration: a my.cnf whose every line earns its place, and a report",
+		Long: "Find the fastest safe configuration for this machine and this load: race what others would configure, screen groups of knobs, search\n" +
+			"the ones that matter, drop what makes no difference, confirm the winner against the control in fresh blocks at steady debt, and prove\n" +
+			"it (memory with all connections busy, kill -9 under load, the durability lock). Only confirmed numbers are quoted. An interrupted tune\n" +
+			"goes on with the same command.",
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.warmupGiven = cmd.Flags().Changed("warmup")
 			return a.tune(cmd.Context(), f)
@@ -50,7 +61,13 @@ func (a *app) tuneCommand() *cobra.Command {
 	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use)")
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
-	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
+	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
+	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps (p99 and cost are not there yet)")
+	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be")
+	fs.DurationVar(&f.recovery, "recovery", time.Minute, "how long the winner's recovery from a crash may take")
+	fs.StringVar(&f.base, "base", "", "FILE, the my.cnf in use: the control runs with it, and what the winner changes of it is named")
+	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that --base may set unsafely; every arm then runs so, and all output says what can be lost; repeatable")
+	fs.BoolVar(&f.quick, "quick", false, "a trial or two of every phase: to see what a tune does; too few to conclude much")
 	fs.StringVar(&f.like, "like", "", "NAME of a machine of the catalogue: cap the sandbox to it as far as this machine allows; caps given win (david price catalogue)")
 	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) with entries for --like")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
@@ -61,46 +78,51 @@ func (a *app) tuneCommand() *cobra.Command {
 
 // start is what a tune begins with.
 type start struct {
-	control result.Arm
-	memory  int64 // bytes that the server may use
-	like    likeness
-	load    result.Workload
-	began   time.Time
+	control  result.Arm
+	memory   int64 // bytes that the server may use
+	like     likeness
+	load     result.Workload
+	began    time.Time
+	unlocked []string // of the durability lock, each with what can be lost
 }
 
-// climb measures the control, the ladder and the winner's ceiling, and finishes the record. The load is the one that was
-// measured.
-func (a *app) climb(ctx context.Context, f tuneFlags, l *lab, s start, p *progress) (best result.Arm, load result.Workload, err error) {
-	load = s.load
-	data, err := l.golden(ctx, []result.Arm{s.control}, []result.Workload{load}, p)
+// phases makes the data ready, plans, runs the phases and the winner's ceiling, and finishes the record.
+func (a *app) phases(ctx context.Context, f tuneFlags, l *lab, s start, p *progress) (best result.Arm, load result.Workload, err error) {
+	data, err := l.golden(ctx, []result.Arm{s.control}, []result.Workload{s.load}, p)
 	if err != nil {
-		return best, load, err
+		return best, s.load, blame(err, f.base != "")
 	}
-	ladder, notes, err := l.ladder(ctx, a, load, s.memory, &s.control, p)
+	t, err := l.tuning(ctx, a, f, s, data, p)
 	if err != nil {
-		return best, load, err
+		return best, s.load, err
 	}
-	q := question{kind: "tune", asked: []result.Workload{load}, fresh: f.fresh, notes: append(s.like.notes, notes...), like: s.like.machine}
-	if load, err = f.fit(load, s.began, f.trials(len(ladder))); err != nil {
-		return best, load, err
-	}
-	q.loads = []result.Workload{load}
-	if err := l.record(ctx, a, q, []result.Arm{s.control}, data, p); err != nil {
-		return best, load, err
-	}
-	load = l.store.Experiment().Workloads[0] // that of the first session, where this is not it
 	golden := l.target.GoldenTime
-	if best, err = l.engine.Tune(ctx, s.control, ladder, load); err != nil {
-		l.where(a)
-		return best, load, failed(ctx, l.store, err)
+	end, err := l.engine.Tune(ctx, t)
+	if err == nil {
+		best, err = l.arm(end.Best)
 	}
-	if !f.noLight {
-		if err := l.lightSpeed(ctx, best, load, p); err != nil {
-			l.where(a)
-			return best, load, err
+	if err == nil && !f.noLight {
+		err = l.lightSpeed(ctx, best, t.Load, p)
+	}
+	if err != nil {
+		l.where(a)
+		return best, t.Load, failed(ctx, l.store, blame(err, f.base != ""))
+	}
+	return best, t.Load, l.finish(best.Name, golden)
+}
+
+// arm is an arm on record.
+func (l *lab) arm(name string) (result.Arm, error) {
+	arms, err := l.store.Arms()
+	if err != nil {
+		return result.Arm{}, err
+	}
+	for _, a := range arms {
+		if a.Name == name {
+			return a, nil
 		}
 	}
-	return best, load, l.finish(best.Name, golden)
+	return result.Arm{}, fmt.Errorf("cannot find arm %s in %s", name, l.store.Dir())
 }
 
 // tune is the main job.
@@ -108,9 +130,6 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	began := time.Now()
 	load, err := f.workload()
 	if err != nil {
-		return err
-	}
-	if _, err := f.fit(load, began, f.trials(rungs)); err != nil {
 		return err
 	}
 	l, err := a.tools(ctx, f.server)
@@ -125,6 +144,10 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	s := start{control: control, memory: memory, like: like, load: load, began: began}
+	if s.unlocked, err = f.based(ctx, a, l.binary, &s.control); err != nil {
+		return err
+	}
 	out, err := freshFolder(f.out, began)
 	if err != nil {
 		return err
@@ -137,10 +160,10 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	}()
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "tune", bytesWanted(load), f.noVolume, p); err != nil {
+	if err := l.open(ctx, a, "tune", bytesWanted(load)+crashBytes(mostProofKills), f.noVolume, p); err != nil {
 		return err
 	}
-	best, load, err := a.climb(ctx, f, &l, start{control, memory, like, load, began}, p)
+	best, load, err := a.phases(ctx, f, &l, s, p)
 	if err != nil {
 		return err
 	}
@@ -154,17 +177,25 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	return err
 }
 
+// mostProofKills is the most kills of a tune's crash proof, for the space they take.
+const mostProofKills = 20
+
 // workload checks the flags; the length of a trial follows from the budget unless it was given.
 func (f *tuneFlags) workload() (result.Workload, error) {
-	if f.budget <= 0 {
+	switch {
+	case f.budget <= 0:
 		return result.Workload{}, usage("--budget %s: give the time to use, as in 10m", f.budget)
-	}
-	if f.rate != 0 {
+	case f.rate != 0:
 		return result.Workload{}, usage("--rate %v: tune looks for the highest throughput, which a rate would fix; run it without --rate", f.rate)
+	case f.recovery < time.Millisecond || f.recovery > time.Hour:
+		return result.Workload{}, usage("--recovery %s: give 1ms to 1h, as in 60s", f.recovery)
+	}
+	if err := f.wanted(); err != nil {
+		return result.Workload{}, err
 	}
 	given := f.loadFlags
 	if given.time == 0 {
-		given.time = time.Second // replaced by fit
+		given.time = time.Second // replaced by the plan's
 	}
 	loads, err := given.workloads()
 	if err != nil {
@@ -173,47 +204,83 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 	if len(loads) > 1 {
 		return result.Workload{}, usage("--threads %s: tune measures one number of threads; choose the one that matters", f.threads)
 	}
-	return loads[0], nil
+	_, err = f.plan(tune.Problem{}, result.Arm{}, nil, f.budget)
+	return loads[0], err
 }
 
-// The shortest and the longest trial that fit chooses, in seconds. Below the shortest a checkpoint's effect is luck.
-const (
-	minSeconds = 10
-	maxSeconds = 60
-)
+// wanted checks what is looked for.
+func (f *tuneFlags) wanted() error {
+	switch f.objective {
+	case "tps":
+	case "p99", "cost":
+		return usage("--objective %s is not there yet: tps is, with --max-p95 as the bound on latency; on one machine the cost of a transaction is lowest where throughput is highest", f.objective)
+	default:
+		return usage("--objective %s: choose tps", f.objective)
+	}
+	_, err := f.p95()
+	return err
+}
 
-// defaultWarmup is the warm-up of a trial whose length was given.
+// p95 reads "1.1x".
+func (f *tuneFlags) p95() (float64, error) {
+	x, err := strconv.ParseFloat(strings.TrimSuffix(f.maxP95, "x"), 64)
+	if err != nil || !(x >= 1 && x <= 100) {
+		return 0, usage("--max-p95 %s: give how many times the control's, 1x to 100x, as in 1.1x", f.maxP95)
+	}
+	return x, nil
+}
+
+// plan divides what is left of the budget among the rivals and everything after them.
+func (f *tuneFlags) plan(p tune.Problem, control result.Arm, rivals []tune.Baseline, left time.Duration) (tune.Plan, error) {
+	w := tune.Wish{Budget: left.Seconds(), Rivals: rivals, RecoveryMs: float64(f.recovery.Milliseconds()), Seed: p.Seed, Unlocked: f.unlock, Quick: f.quick,
+		Time: int(f.time / time.Second)}
+	w.Warmup = int(f.warmup / time.Second)
+	if f.time > 0 && !f.warmupGiven {
+		w.Warmup = min(w.Warmup, w.Time)
+	}
+	var err error
+	if w.MaxP95, err = f.p95(); err != nil {
+		return tune.Plan{}, err
+	}
+	plan, err := tune.NewPlan(p, control, w)
+	if err != nil {
+		return plan, usage("--budget %s: %w; give more time, or --time for shorter trials", f.budget, err)
+	}
+	return plan, nil
+}
+
+// defaultWarmup is the longest warm-up of a trial whose length was given.
 const defaultWarmup = 15 * time.Second
 
-// rungs is how many steps tune.Ladder has.
-const rungs = 6
-
-// trials is how many trials a tune with so many steps has at most: the control runs twice, and the winner once more at light speed.
-func (f *tuneFlags) trials(steps int) int {
-	if f.noLight {
-		return steps + 2
+// based gives the control the user's own my.cnf. What that sets of the durability lock has to be safe or unlocked; unlocked
+// says what can be lost.
+func (f *tuneFlags) based(ctx context.Context, a *app, b server.Binary, control *result.Arm) (unlocked []string, err error) {
+	if err := lockMembers(b.Flavour, f.unlock); err != nil {
+		return nil, err
 	}
-	return steps + 3
-}
-
-// fit gives each of n trials its share of what is left of the budget: a sixth of it for warming up, 60 s at most for
-// measuring. Every arm gets the same.
-func (f *tuneFlags) fit(w result.Workload, began time.Time, n int) (result.Workload, error) {
-	if f.time > 0 {
-		return w, nil
+	own, err := a.userSettings(ctx, b, f.base, nil)
+	if err != nil {
+		return nil, err
 	}
-	const overhead = 12 // seconds: reset, start, reading the tables once, shutdown
-	left := f.budget - time.Since(began)
-	share := left.Seconds()/float64(n) - overhead
-	if !f.warmupGiven {
-		w.Warmup = int(min(15, max(3, share/6)))
+	if len(own) > 0 {
+		for i := range own {
+			own[i].Source = f.base
+		}
+		control.Title += ", with " + filepath.Base(f.base)
+		control.Settings = tune.Merge(control.Settings, own)
+		control.Changes = control.Settings
 	}
-	w.Seconds = min(maxSeconds, int(share)-w.Warmup)
-	if w.Seconds < minSeconds {
-		missing := time.Duration(math.Ceil(float64(minSeconds-w.Seconds)*float64(n))) * time.Second
-		return w, usage("--budget %s is too short: %d trials of at least %d s need %s more; or give --time", f.budget, n, minSeconds, missing)
+	asked := map[string]string{}
+	for _, s := range control.Settings {
+		asked[strings.TrimPrefix(s.Name, "loose_")] = s.Value
 	}
-	return w, nil
+	if unlocked, err = lifted(b.Flavour, asked, f.unlock); err != nil {
+		return nil, err
+	}
+	for _, u := range unlocked {
+		fmt.Fprintf(a.err, "david: UNLOCKED for this run: %s\n", u)
+	}
+	return unlocked, nil
 }
 
 // memoryLimit is what the server may use, in bytes.
@@ -249,29 +316,6 @@ func freshFolder(out string, now time.Time) (string, error) {
 		return "", usage("cannot make the output folder, --out names another: %w", err)
 	}
 	return out, nil
-}
-
-// ladder computes the steps from the machine's facts, the caps once they were seen to hold, and a short look at the disk.
-func (l *lab) ladder(ctx context.Context, a *app, load result.Workload, memory int64, control *result.Arm, p *progress) (steps []tune.Step, notes []string, err error) {
-	if notes, err = l.capControl(ctx, control, p); err != nil {
-		return nil, nil, err
-	}
-	caps := control.Caps
-	v, err := mycnf.ParseVersion(l.binary.Version)
-	if err != nil {
-		return nil, nil, err
-	}
-	p.say("measuring the disk's random writes with fio")
-	iops, err := probe.WriteIOPS(ctx, l.workspace.Dir())
-	if errors.Is(err, probe.ErrNoFio) {
-		fmt.Fprintf(a.err, "david: %v; a figure for flash is assumed\n", err)
-	} else if err != nil {
-		return nil, nil, err
-	}
-	return tune.Ladder(tune.Problem{
-		Flavour: l.binary.Flavour, Version: v, CPUs: cappedCPUs(l.facts.CPU.Usable, caps), Memory: memory, FreeDisk: l.facts.Data.Free,
-		Rotational: rotational(l.facts, iops), WriteIOPS: cappedWrites(iops, caps), PageSize: 16 << 10, Threads: load.Threads, Tables: load.Tables,
-	}), notes, nil
 }
 
 // deliver proves the tuned configuration by starting a server with the very file, and writes the output folder.

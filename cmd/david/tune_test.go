@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"david/internal/result"
 )
@@ -50,30 +49,6 @@ func TestBenchAgreesWithSysbench(t *testing.T) {
 				t.Errorf("david says %.2f tps, sysbench %.2f", doc.Trials[0].TPS, said)
 			}
 		})
-	}
-}
-
-// TestFit gives trials what the budget allows.
-func TestFit(t *testing.T) {
-	now := time.Now()
-	for _, c := range []struct {
-		budget          time.Duration
-		seconds, warmup int
-		ok              bool
-	}{
-		{20 * time.Minute, 60, 15, true},
-		{10 * time.Minute, 60, 12, true},
-		{5 * time.Minute, 25, 5, true},
-		{time.Minute, 0, 0, false},
-	} {
-		f := tuneFlags{budget: c.budget}
-		w, err := f.fit(result.Workload{}, now, 7)
-		if (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.budget, err)
-		}
-		if c.ok && (w.Seconds != c.seconds || w.Warmup != c.warmup) {
-			t.Errorf("%s: %d s after %d s, want %d after %d", c.budget, w.Seconds, w.Warmup, c.seconds, c.warmup)
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
 	"david/internal/sandbox"
@@ -88,12 +89,31 @@ func (b *blocks) inspect(ctx context.Context) error {
 			return err
 		}
 	}
+	b.merge()
 	for _, a := range b.arms {
 		if err := b.Store.PutArm(a); err != nil {
 			return err
 		}
 	}
 	return b.feasible()
+}
+
+// merge finds arms that come to the same on the live server, though they were asked for in other words: where no-ops are left
+// out, the first of them runs for all.
+func (b *blocks) merge() {
+	for i := range b.arms {
+		a := &b.arms[i]
+		for _, first := range b.arms[:i] {
+			if b.design.SkipNoops && first.Name != b.design.Control && b.runs(first) && b.runs(*a) && alike(first, *a) {
+				a.Base, a.Noop = first.Name, true
+			}
+		}
+	}
+}
+
+func alike(a, b result.Arm) bool {
+	return len(mycnf.Diff(a.Effective, b.Effective)) == 0 && a.Caps == b.Caps && a.Server == b.Server && a.ClientCPUs == b.ClientCPUs &&
+		a.Ceiling == b.Ceiling && a.Tmpfs == b.Tmpfs
 }
 
 func (b *blocks) index(name string) int {
@@ -124,7 +144,7 @@ func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
 	case ctx.Err() != nil: // interrupted: the server was not given the time to start
 		return err
 	case base != nil && errors.As(err, &start):
-		arm.Infeasible = start.Line()
+		arm.Infeasible = whyNot(start)
 	case base != nil && errors.Is(err, ErrRefused):
 		arm.Infeasible = err.Error()
 	default:
@@ -132,6 +152,14 @@ func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
 	}
 	b.emit(Event{Line: fmt.Sprintf("%-12s infeasible: %s", arm.Name, arm.Infeasible)})
 	return nil
+}
+
+// whyNot is the most telling of why a server did not start.
+func whyNot(start *sandbox.StartError) string {
+	if errors.Is(start, sandbox.ErrMemory) {
+		return start.Cause.Error()
+	}
+	return start.Line()
 }
 
 func (b *blocks) readThrough(ctx context.Context, j job, s Session) (err error) {
@@ -155,7 +183,11 @@ func (b *blocks) feasible() error {
 			return nil
 		}
 	}
-	a := b.arms[without(len(b.arms), b.index(b.design.Control))[0]]
+	others := without(len(b.arms), b.index(b.design.Control))
+	if len(others) == 0 {
+		return fmt.Errorf("nothing to compare: there is no arm besides %s: %w", b.design.Control, ErrRefused)
+	}
+	a := b.arms[others[0]]
 	if a.Infeasible != "" {
 		return fmt.Errorf("nothing to compare: the server does not run with arm %s: %s: %w", a.Name, a.Infeasible, ErrRefused)
 	}
@@ -189,6 +221,9 @@ func (b *blocks) begin() error {
 
 // more tells whether block n is to be run.
 func (b *blocks) more(n int) (bool, error) {
+	if b.feasible() != nil { // all the others were killed for memory
+		return false, nil
+	}
 	if b.design.Blocks > 0 {
 		return n <= b.design.Blocks, nil
 	}
@@ -204,7 +239,7 @@ func (b *blocks) more(n int) (bool, error) {
 	for _, t := range b.done {
 		if t.Block < n { // those of a block that was cut short do not count
 			trials = append(trials, t)
-			spent += took(t)
+			spent += t.Took()
 		}
 	}
 	slices.SortFunc(trials, func(x, y result.Trial) int { return x.Started.Compare(y.Started) })
@@ -222,12 +257,6 @@ func (b *blocks) more(n int) (bool, error) {
 
 func precise(list []stats.Comparison, precision float64) bool {
 	return !slices.ContainsFunc(list, func(c stats.Comparison) bool { return !stats.Precise(c, precision) })
-}
-
-// took is all the time a trial cost, in seconds.
-func took(t result.Trial) float64 {
-	o := t.Overhead
-	return t.Prewarm + t.Warmed + t.Seconds + o.Reset + o.Start + o.Stop + o.Other
 }
 
 // cell is one trial of a block.
@@ -288,9 +317,15 @@ func (b *blocks) run(ctx context.Context, n, load int) error {
 	}
 	for place, c := range b.cells(n, load) {
 		j := b.job(n, load, place, c)
+		if !b.runs(*j.arm) { // killed for memory earlier in the block
+			continue
+		}
 		t, err := b.trial(ctx, j)
 		if err != nil {
 			return err
+		}
+		if t == nil {
+			continue
 		}
 		b.done[t.ID] = *t
 		b.emit(Event{Line: trialLine(j, *t)})
@@ -299,11 +334,13 @@ func (b *blocks) run(ctx context.Context, n, load int) error {
 }
 
 // trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are others to
-// compare.
+// compare. An arm that is killed for memory cannot be run at all: it has no trial from then on.
 func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
 	began := time.Now()
 	t, err := b.Engine.run(ctx, j)
 	switch {
+	case j.base != nil && errors.Is(err, sandbox.ErrMemory):
+		return nil, b.exclude(j, err)
 	case errors.Is(err, workload.ErrQueueFull):
 		return b.failed(j, "queue", err, began)
 	case b.design.Control != "" && errors.Is(err, ErrEnded):
@@ -313,6 +350,14 @@ func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
 		err = b.Store.PutArm(*j.arm)
 	}
 	return t, err
+}
+
+// exclude puts on record why an arm cannot be run.
+func (b *blocks) exclude(j job, why error) error {
+	j.arm.Infeasible = why.Error()
+	b.emit(Event{Line: fmt.Sprintf("%-12s infeasible: %s", j.arm.Name, j.arm.Infeasible)})
+	b.plan.skipped()
+	return b.Store.PutArm(*j.arm)
 }
 
 // trialLine is what the screen keeps of a finished trial.

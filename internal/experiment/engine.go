@@ -79,8 +79,11 @@ type job struct {
 	base     *result.Arm // what the arm is compared with; nil for a control
 	skipNoop bool        // an arm of which no effective variable differs from its base's is not run
 	block    int
-	place    int  // in the random order of its block
-	twin     bool // the control's second run in its block
+	place    int          // in the random order of its block
+	twin     bool         // the control's second run in its block
+	phase    string       // of a tune
+	steady   bool         // warmed up until the checkpoint age has levelled off
+	others   []result.Arm // an arm whose server is the same as one of theirs is not run
 	load     result.Workload
 }
 
@@ -115,7 +118,7 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 
 // id names a trial by what it measures.
 func (e *Engine) id(j job) string {
-	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(pageSize(j.arm.Settings)))
+	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
 }
 
 // server is the one an arm runs on.
@@ -141,7 +144,7 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 		return l, err
 	}
 	j.arm.Effective = vars
-	if err := refused(j.arm.Settings, vars); err != nil {
+	if err := Refused(j.arm.Settings, vars); err != nil {
 		return l, err
 	}
 	for _, v := range mycnf.CheckLock(flavour, vars) {
@@ -154,6 +157,11 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
 		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server
+	}
+	for _, other := range j.others {
+		if other.Effective != nil && alike(other, *j.arm) {
+			j.arm.Base, j.arm.Noop = other.Name, true
+		}
 	}
 	if bad := append(l.unsafe, l.differ...); len(bad) > 0 && !e.Unlocked && !j.arm.Ceiling {
 		return l, fmt.Errorf("%w with arm %s: %s", ErrLock, j.arm.Name, bad[0])
@@ -195,8 +203,8 @@ func effective(ctx context.Context, conn *mysqld.Conn, flavour mycnf.Flavour) (m
 	return vars, nil
 }
 
-// refused finds the first setting whose live value is another one, beyond rounding.
-func refused(settings []mycnf.Setting, vars map[string]string) error {
+// Refused finds the first setting whose live value is another one, beyond rounding.
+func Refused(settings []mycnf.Setting, vars map[string]string) error {
 	for _, s := range settings {
 		got, ok := vars[s.Name]
 		if ok && mycnf.MatchValues(s.Name, s.Value, got) == mycnf.Different {

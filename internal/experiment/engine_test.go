@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,20 +79,44 @@ func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 	return &Engine{Store: store, Target: target, Sysbench: sysbench, Server: binary.Record()}, target
 }
 
-func step(name, value string) []tune.Step {
-	return []tune.Step{{Name: "step", Settings: []mycnf.Setting{{Name: name, Value: value}}}}
+// racing is a tune of one block in which the control races with arms of one setting each, and of nothing after it.
+func racing(t *testing.T, s *Sandboxed, settings ...string) Tuning {
+	t.Helper()
+	v, err := mycnf.ParseVersion(s.Binary.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := tune.Control(s.Binary.Flavour)
+	plan := tune.Plan{Control: control, Problem: tune.Problem{Flavour: s.Binary.Flavour, Version: v, CPUs: 2, Memory: 4 << 30, FreeDisk: 8 << 30, Threads: small.Threads},
+		TunePlan: result.TunePlan{Budget: 3600, Short: result.TuneLoad{Seconds: small.Seconds, Warmup: small.Warmup}, Cost: 10, RaceBlocks: 1, MaxP95: 10}}
+	lineup := []result.Arm{control}
+	for i, text := range settings {
+		set, err := mycnf.ParseSetting(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := []mycnf.Setting{set}
+		lineup = append(lineup, result.Arm{Name: fmt.Sprintf("step%d", i+1), Phase: result.Race, Base: control.Name, Changes: own, Settings: tune.Merge(control.Settings, own)})
+	}
+	return Tuning{Plan: plan, Lineup: lineup, Load: small}
 }
 
-// TestSteps walks through what a step can turn out to be, besides faster or slower.
-func TestSteps(t *testing.T) {
+// tuned runs a tune and returns the arm that it ended on.
+func tuned(ctx context.Context, e *Engine, t Tuning) (result.Arm, error) {
+	end, err := e.Tune(ctx, t)
+	if err != nil {
+		return result.Arm{}, err
+	}
+	arms, err := e.Store.Arms()
+	i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == end.Best })
+	return arms[i], err
+}
+
+// TestRacers walks through what an arm of a race can turn out to be, besides faster or slower.
+func TestRacers(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
-		ladder := []tune.Step{
-			{Name: "same", Settings: []mycnf.Setting{{Name: "innodb_flush_log_at_trx_commit", Value: "1"}}},
-			{Name: "unknown", Settings: []mycnf.Setting{{Name: "no_such_variable", Value: "1"}}},
-			{Name: "refused", Settings: []mycnf.Setting{{Name: "max_connections", Value: "99999999"}}},
-			{Name: "real", Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}}},
-		}
-		if _, err := e.Tune(context.Background(), tune.Control(s.Binary.Flavour), ladder, small); err != nil {
+		race := racing(t, s, "innodb_flush_log_at_trx_commit=1", "no_such_variable=1", "max_connections=99999999", "innodb_buffer_pool_size=256M")
+		if _, err := e.Tune(context.Background(), race); err != nil {
 			t.Fatal(err)
 		}
 		arms, err := e.Store.Arms()
@@ -99,7 +124,7 @@ func TestSteps(t *testing.T) {
 			t.Fatalf("%d arms, %v", len(arms), err)
 		}
 		if !arms[1].Noop || len(arms[1].Diff) != 0 {
-			t.Errorf("a step without an effect is no no-op: %v", arms[1].Diff)
+			t.Errorf("an arm without an effect is no no-op: %v", arms[1].Diff)
 		}
 		if !strings.Contains(arms[2].Infeasible, "no_such_variable") && !strings.Contains(arms[2].Infeasible, "no-such-variable") {
 			t.Errorf("an unknown variable: infeasible %q", arms[2].Infeasible)
@@ -122,18 +147,21 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// TestLock refuses to go on with a step that gives up durability, and runs none of it.
+// TestLock runs no arm that gives up durability, and says why.
 func TestLock(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
-		for _, bad := range [][2]string{{"sync_binlog", "0"}, {"innodb_flush_log_at_trx_commit", "2"}, {"innodb_doublewrite", "OFF"}, {"skip_log_bin", ""}} {
-			// The control's trials of the first round are in the store, and are not run again.
-			_, err := e.Tune(context.Background(), tune.Control(s.Binary.Flavour), step(bad[0], bad[1]), small)
-			if !errors.Is(err, ErrLock) {
-				t.Errorf("%s=%s: %v", bad[0], bad[1], err)
+		race := racing(t, s, "sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "innodb_doublewrite=OFF", "skip_log_bin")
+		if _, err := e.Tune(context.Background(), race); err != nil {
+			t.Fatal(err)
+		}
+		arms, trials := stored(t, e)
+		for _, arm := range arms[1:] {
+			if !strings.Contains(arm.Infeasible, ErrLock.Error()) {
+				t.Errorf("%v: infeasible %q", arm.Changes, arm.Infeasible)
 			}
-			if trials, err := e.Store.Trials(); err != nil || len(trials) != 2 {
-				t.Errorf("%s=%s: %d trials, want the control's two; %v", bad[0], bad[1], len(trials), err)
-			}
+		}
+		if len(arms) != 5 || len(trials) != 2 {
+			t.Errorf("%d arms and %d trials, want 5 and the control's two", len(arms), len(trials))
 		}
 	})
 }
@@ -200,13 +228,13 @@ func TestServerDies(t *testing.T) {
 		if trials, err := e.Store.Trials(); err != nil || len(trials) != 0 {
 			t.Errorf("%d trials, %v", len(trials), err)
 		}
-		// A step of a tune that ends so is invalid, not infeasible, and the ladder goes on.
+		// An arm of a tune that ends so is invalid, not infeasible, and the tune goes on.
 		e.Report = func(ev Event) {
-			if strings.Contains(ev.Text, "step, 2 threads: measuring") {
+			if strings.Contains(ev.Text, "step1, 2 threads: measuring") {
 				syscall.Kill(target.pid, syscall.SIGKILL)
 			}
 		}
-		best, err := e.Tune(context.Background(), tune.Control(s.Binary.Flavour), step("innodb_buffer_pool_size", "256M"), small)
+		best, err := tuned(context.Background(), e, racing(t, s, "innodb_buffer_pool_size=256M"))
 		if err != nil || best.Name != "control" {
 			t.Errorf("best %s, %v", best.Name, err)
 		}
@@ -214,6 +242,7 @@ func TestServerDies(t *testing.T) {
 		if err != nil || len(trials) != 3 {
 			t.Fatalf("%d trials, %v", len(trials), err)
 		}
+		slices.SortFunc(trials, func(a, b result.Trial) int { return strings.Compare(a.Arm, b.Arm) }) // they ran in random order
 		if ok, failed := trials[2].Valid(); ok || !strings.Contains(failed[0], "the server ended during the trial") {
 			t.Errorf("gates %v", trials[2].Gates)
 		}

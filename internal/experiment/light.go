@@ -10,9 +10,10 @@ import (
 	"david/internal/sandbox"
 )
 
-// LightSpeed measures a ceiling of base once under the load, unless the store has that already. That it cannot be measured
-// is put on record with the ceiling, and is no error: what it would be a ceiling of was measured before.
-func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm, load result.Workload) error {
+// LightSpeed measures a ceiling of base once, under the load and in the block of base's last trial, unless the store has that
+// already. That it cannot be measured is put on record with the ceiling, and is no error: what it would be a ceiling of was measured
+// before.
+func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error {
 	e.Report = quiet(e.Report)
 	known, err := e.known(&ceiling)
 	if err != nil || known {
@@ -22,8 +23,12 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm, load 
 	if err := e.Store.PutArm(ceiling); err != nil {
 		return err
 	}
-	e.plan = newPlan(1, expected(load))
-	t, err := e.run(ctx, job{arm: &ceiling, base: &base, block: 1, load: load})
+	beside, err := e.last(base.Name)
+	if err != nil {
+		return err
+	}
+	e.plan = newPlan(1, expected(beside.Workload))
+	t, err := e.run(ctx, job{arm: &ceiling, base: &base, block: beside.Block, load: beside.Workload})
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
@@ -36,6 +41,20 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm, load 
 	}
 	e.emit(Event{Line: lightLine(ceiling, t)})
 	return e.Store.PutArm(ceiling)
+}
+
+// last is the last valid trial of an arm.
+func (e *Engine) last(arm string) (last result.Trial, err error) {
+	trials, err := e.Store.Trials()
+	if err != nil {
+		return last, err
+	}
+	for _, t := range trials {
+		if ok, _ := t.Valid(); t.Arm == arm && (ok || last.ID == "") {
+			last = t
+		}
+	}
+	return last, nil
 }
 
 // known tells whether the store has the ceiling's result, and makes it the one an earlier session began.

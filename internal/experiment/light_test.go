@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/stats"
 	"david/internal/tune"
@@ -17,8 +18,8 @@ import (
 func TestLightSpeed(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
 		ctx := context.Background()
-		control, ladder := tune.Control(s.Binary.Flavour), step("innodb_buffer_pool_size", "256M")
-		best, err := e.Tune(ctx, control, ladder, small)
+		tuning := racing(t, s, "innodb_buffer_pool_size=256M")
+		best, err := tuned(ctx, e, tuning)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,7 @@ func TestLightSpeed(t *testing.T) {
 		if os.Geteuid() != 0 {
 			room.NoTmpfs = "not root"
 		}
-		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best, small); err != nil {
+		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best); err != nil {
 			t.Fatal(err)
 		}
 		arms, trials := stored(t, e)
@@ -43,10 +44,10 @@ func TestLightSpeed(t *testing.T) {
 		if len(list) != 1 || list[0].Arm != best.Name || list[0].Share <= 0 {
 			t.Errorf("%+v", list)
 		}
-		if again, err := e.Tune(ctx, control, ladder, small); err != nil || again.Name != best.Name {
+		if again, err := tuned(ctx, e, tuning); err != nil || again.Name != best.Name {
 			t.Errorf("gone on with: best is %s, was %s; %v", again.Name, best.Name, err)
 		}
-		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best, small); err != nil {
+		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best); err != nil {
 			t.Error(err)
 		}
 		if _, more := stored(t, e); len(more) != len(trials) {
@@ -84,13 +85,13 @@ func stored(t *testing.T, e *Engine) ([]result.Arm, []result.Trial) {
 func TestLightSpeedInfeasible(t *testing.T) {
 	e, s := engine(t, "mariadb")
 	ctx := context.Background()
-	best, err := e.Tune(ctx, tune.Control(s.Binary.Flavour), nil, small)
+	best, err := tuned(ctx, e, racing(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ceiling := tune.Ceiling(best, tune.Room{Data: 1 << 20, Available: 16 << 30, NoTmpfs: "not wanted"})
-	ceiling.Settings = tune.Merge(ceiling.Settings, step("no_such_variable", "1")[0].Settings)
-	if err := e.LightSpeed(ctx, ceiling, best, small); err != nil {
+	ceiling.Settings = tune.Merge(ceiling.Settings, []mycnf.Setting{{Name: "no_such_variable", Value: "1"}})
+	if err := e.LightSpeed(ctx, ceiling, best); err != nil {
 		t.Fatal(err)
 	}
 	arms, trials := stored(t, e)

@@ -14,6 +14,7 @@ import (
 	"david/internal/mysqld"
 	"david/internal/result"
 	"david/internal/sampler"
+	"david/internal/sandbox"
 	"david/internal/stats"
 	"david/internal/workload"
 )
@@ -49,7 +50,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 		return nil, err
 	}
 	t.ID, t.Arm, t.Block, t.Place, t.Twin = id, j.arm.Name, j.block, j.place, j.twin
-	t.Unsafe, t.Prewarm = locks.unsafe, prewarm.Seconds()
+	t.Phase, t.Unsafe, t.Prewarm = j.phase, locks.unsafe, prewarm.Seconds()
 	ev.differ, ev.ceiling = locks.differ, j.arm.Ceiling
 	if err := r.afterwards(ctx, &ev); err != nil {
 		return nil, alive(ctx, s, err)
@@ -60,10 +61,24 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 
 // alive blames an error on the server's end where it has ended.
 func alive(ctx context.Context, s Session, err error) error {
-	if dead := s.Alive(); dead != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %s", ErrEnded, dead)
+	dead := s.Alive()
+	if dead == nil || ctx.Err() != nil {
+		return err
 	}
-	return err
+	ended := fmt.Errorf("%w: %s", ErrEnded, dead)
+	if errors.Is(dead, sandbox.ErrMemory) {
+		return memoryError{ended}
+	}
+	return ended
+}
+
+// memoryError is the end of a server for want of memory; its text says so already.
+type memoryError struct{ error }
+
+func (e memoryError) Is(target error) bool { return target == sandbox.ErrMemory }
+
+func (e memoryError) Unwrap() error {
+	return e.error
 }
 
 // run is one trial while its load is on.
@@ -240,6 +255,6 @@ func (r *run) settled(s *sampler.Sampler) func([]result.Point) bool {
 		for i, p := range points {
 			tps[i] = p.TPS
 		}
-		return stats.Settled(tps, window) && (!r.Store.Experiment().Design.Steady || stats.Level(s.Ages()))
+		return stats.Settled(tps, window) && (!(r.Store.Experiment().Design.Steady || r.job.steady) || stats.Level(s.Ages()))
 	}
 }

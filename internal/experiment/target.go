@@ -37,7 +37,7 @@ type Sandboxed struct {
 // Prepare makes the golden copy of a workload's tables for an arm's server and page size unless it is there already, and says whether it did.
 func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Golden, bool, error) {
 	began := time.Now()
-	key := sandbox.GoldenKey{Binary: t.binary(arm), PageSize: pageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
+	key := sandbox.GoldenKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
 	fill := func(ctx context.Context, addr mysqld.Addr) error { return t.fill(ctx, addr, load) }
 	g, made, err := t.Workspace.Golden(ctx, key, fill)
 	if made {
@@ -65,19 +65,6 @@ func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Work
 	}
 	defer conn.Close()
 	return workload.VerifyRows(ctx, conn, load)
-}
-
-// pageSize is the page size the settings ask for, in bytes; 16 KiB, every server's default, where they do not.
-func pageSize(settings []mycnf.Setting) int {
-	size := 16 << 10
-	for _, s := range settings {
-		if s.Name == "innodb_page_size" {
-			if n, err := mycnf.ParseSize(s.Value); err == nil {
-				size = int(n)
-			}
-		}
-	}
-	return size
 }
 
 // Begin implements Target.

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,97 +14,178 @@ import (
 	"david/internal/tune"
 )
 
-// Tune runs the control twice, since what the two differ by is noise, and then the ladder's steps, each upon the last one
-// that was kept, and returns the arm the ladder ended on. An arm that changes nothing is recorded and not run; one the
-// server does not start with is recorded with the server's own words. What the store holds already is not run again.
-func (e *Engine) Tune(ctx context.Context, control result.Arm, ladder []tune.Step, load result.Workload) (result.Arm, error) {
+// Tuning is a tune to run.
+type Tuning struct {
+	Plan   tune.Plan
+	Lineup []result.Arm    // what the race begins with, the control first
+	Load   result.Workload // the plan says how long it is on
+	// Causes names what a trial's time went to, most costly first.
+	Causes func(result.Arm, result.Trial) []string
+	// Prove proves an arm before it is handed over.
+	Prove func(context.Context, result.Arm) (result.Proof, error)
+}
+
+// Tune runs what the plan asks for, action by action, until it is done. An arm that does not start, that is killed for memory or
+// that is less durable than the control is infeasible: recorded with the server's reason, and never the end of the tune. What the
+// store holds already is not run again.
+func (e *Engine) Tune(ctx context.Context, t Tuning) (tune.Outcome, error) {
 	e.Report = quiet(e.Report)
-	arms, trials, err := e.history()
+	if err := e.lineUp(t.Lineup); err != nil {
+		return tune.Outcome{}, err
+	}
+	h, err := e.recorded()
 	if err != nil {
-		return result.Arm{}, err
+		return tune.Outcome{}, err
 	}
-	e.plan = newPlan(max(1, 2+len(ladder)-len(trials)), expected(load))
+	h = t.Plan.Resume(h)
+	e.plan = newPlan(1, time.Duration(t.Plan.Cost*float64(time.Second)))
 	for {
-		arm, more := tune.Next(ladder, control, arms, trials)
-		if !more {
-			return tune.Best(arms, trials), nil
+		if h.Causes, err = e.causes(t, h); err != nil {
+			return tune.Outcome{}, err
 		}
-		first := len(arms) == 0
-		t, err := e.step(ctx, &arm, arms, load)
+		a := t.Plan.Next(h)
+		if a.Done != nil {
+			e.emit(Event{Line: "done: " + a.Why})
+			return *a.Done, nil
+		}
+		e.plan.trials = max(1, a.Left)
+		if err := e.act(ctx, t, a, &h); err != nil {
+			return tune.Outcome{}, err
+		}
+	}
+}
+
+// lineUp puts the arms of a race on record before any of them is run, so that a later session races the same.
+func (e *Engine) lineUp(lineup []result.Arm) error {
+	known, err := e.Store.Arms()
+	if err != nil || len(known) > 0 {
+		return err
+	}
+	for _, a := range lineup {
+		if err := e.Store.PutArm(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recorded is what the store holds of a tune.
+func (e *Engine) recorded() (h tune.History, err error) {
+	arms, err := e.Store.Arms()
+	if err != nil {
+		return h, err
+	}
+	trials, err := e.Store.Trials()
+	if err != nil {
+		return h, err
+	}
+	h.Arms, h.Trials = result.WithoutCeilings(arms, trials)
+	h.Proofs, err = e.Store.Proofs()
+	return h, err
+}
+
+// causes are those of the fastest trial of the race.
+func (e *Engine) causes(t Tuning, h tune.History) ([]string, error) {
+	best := -1
+	for i, trial := range h.Trials {
+		if ok, _ := trial.Valid(); ok && trial.Phase == result.Race && (best < 0 || trial.TPS > h.Trials[best].TPS) {
+			best = i
+		}
+	}
+	if best < 0 || t.Causes == nil {
+		return nil, nil
+	}
+	full := h.Trials[best : best+1]
+	if len(full[0].Samples) == 0 {
+		var err error
+		if full, err = e.Store.WithPoints(full); err != nil {
+			return nil, err
+		}
+	}
+	i := slices.IndexFunc(h.Arms, func(a result.Arm) bool { return a.Name == full[0].Arm })
+	return t.Causes(h.Arms[i], full[0]), nil
+}
+
+// act runs an action and adds it to the history and to the store.
+func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.History) error {
+	if a.Prove != "" {
+		e.emit(Event{Text: a.Why})
+		i := slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == a.Prove })
+		p, err := t.Prove(ctx, h.Arms[i])
 		if err != nil {
-			return result.Arm{}, err
+			return err
 		}
-		if t != nil {
-			trials = append(trials, *t)
-		}
-		if first {
-			twin, err := e.run(ctx, job{arm: &arm, block: 1, twin: true, load: load})
-			if err != nil {
-				return result.Arm{}, err
-			}
-			trials = append(trials, *twin)
-		}
-		arms = append(arms, arm)
-		if err := e.Store.PutArm(arm); err != nil {
-			return result.Arm{}, err
-		}
-		rows := stats.Ladder(arms, trials)
-		e.emit(Event{Line: line(rows[len(rows)-1])})
+		h.Proofs = append(h.Proofs, p)
+		return e.Store.PutProof(p)
 	}
+	arm := *a.Arm
+	trial, err := e.attempt(ctx, t, a, &arm, h.Arms)
+	if err != nil {
+		return err
+	}
+	if err := e.Store.PutArm(arm); err != nil {
+		return err
+	}
+	if trial != nil {
+		h.Trials = append(h.Trials, *trial)
+	}
+	if i := slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == arm.Name }); i >= 0 {
+		h.Arms[i] = arm
+	} else {
+		h.Arms = append(h.Arms, arm)
+	}
+	e.emit(Event{Line: phaseLine(a, arm, trial, h.Trials)})
+	return nil
 }
 
-// history is what an interrupted tune has measured: the arms of the ladder that were put on record, and their trials. A trial whose arm was
-// not, is run again.
-func (e *Engine) history() (arms []result.Arm, trials []result.Trial, err error) {
-	if arms, err = e.Store.Arms(); err != nil {
-		return nil, nil, err
+// attempt runs the trial of an action; none where the arm turns out to be infeasible or a no-op, which the arm then says.
+func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *result.Arm, arms []result.Arm) (*result.Trial, error) {
+	load := t.Load
+	load.Seconds, load.Warmup = a.Load.Seconds, a.Load.Warmup
+	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady}
+	if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == a.Against }); i >= 0 {
+		j.base = &arms[i]
 	}
-	arms, _ = result.WithoutCeilings(arms, nil)
-	all, err := e.Store.Trials()
-	for _, t := range all {
-		if slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == t.Arm }) {
-			trials = append(trials, t)
-		}
+	if before := *arm; before.Effective != nil { // it ran before: what it differs from its base in is on record
+		defer func() { arm.Diff, arm.Base, arm.Noop = before.Diff, before.Base, before.Noop }()
+	} else {
+		j.skipNoop = j.base != nil
+		j.others = sameIn(a.Phase, arms)
 	}
-	return arms, trials, err
-}
-
-// step runs one arm of the ladder.
-func (e *Engine) step(ctx context.Context, arm *result.Arm, arms []result.Arm, load result.Workload) (*result.Trial, error) {
-	j := job{arm: arm, skipNoop: true, block: 1, load: load}
-	for i := range arms {
-		if arms[i].Name == arm.Base {
-			j.base = &arms[i]
-		}
-	}
+	e.emit(Event{Text: a.Phase + ": " + a.Why})
 	began := time.Now()
-	t, err := e.run(ctx, j)
-	if t == nil && !errors.Is(err, ErrEnded) {
-		e.plan.skipped()
+	trial, err := e.run(ctx, j)
+	if err == nil || ctx.Err() != nil || j.base == nil { // interrupted: the server was not given the time to start
+		if trial == nil && err == nil && arm.Noop && a.Phase == result.Search && len(arm.Diff) == 0 {
+			arm.Base = a.Against
+		}
+		return trial, err
 	}
-	var start *sandbox.StartError
-	switch {
-	case err == nil:
-		return t, nil
-	case ctx.Err() != nil: // interrupted: the server was not given the time to start
-		return nil, err
-	case j.base != nil && errors.As(err, &start):
-		arm.Infeasible = start.Line()
+	if why := infeasible(err); why != "" {
+		arm.Infeasible = why
 		return nil, nil
-	case j.base != nil && errors.Is(err, ErrRefused):
-		arm.Infeasible = err.Error()
-		return nil, nil
-	case j.base != nil && errors.Is(err, ErrEnded):
+	}
+	if errors.Is(err, ErrEnded) {
 		return e.failed(j, "server", err, began)
 	}
 	return nil, err
+}
+
+// sameIn are the arms that one of a race or of a search need not repeat.
+func sameIn(phase string, arms []result.Arm) (list []result.Arm) {
+	for _, a := range arms {
+		if (phase == result.Race || phase == result.Search) && a.Phase == phase && !a.Noop && a.Infeasible == "" {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // failed stores a trial that did not come to its end as an invalid one, by the gate that says why: whether the
 // configuration, the kernel or somebody else ended a server is not for david to guess, but a run that hides it would be wrong.
 func (e *Engine) failed(j job, gate string, err error, began time.Time) (*result.Trial, error) {
 	t := result.Trial{
-		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
+		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Phase: j.phase, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
 		Overhead: result.Overhead{Other: time.Since(began).Seconds()},
 		Gates:    []result.Gate{{Name: gate, Detail: err.Error()}},
 	}
@@ -111,15 +193,46 @@ func (e *Engine) failed(j job, gate string, err error, began time.Time) (*result
 	return &t, e.Store.AppendTrial(t)
 }
 
-// line is what the screen keeps of a finished step.
-func line(r stats.Row) string {
-	switch r.Verdict {
-	case stats.Noop:
-		return fmt.Sprintf("%-12s no-op: no effective variable differs, not run", r.Arm)
-	case stats.Infeasible:
-		return fmt.Sprintf("%-12s infeasible: %s", r.Arm, r.Why)
-	case stats.IsControl:
-		return fmt.Sprintf("%-12s %8.1f transactions/s, p95 %.2f ms", r.Arm, r.TPS, r.P95)
+// infeasible is why an arm cannot be run at all; "" for other errors.
+func infeasible(err error) string {
+	var start *sandbox.StartError
+	switch {
+	case errors.As(err, &start):
+		return whyNot(start)
+	case errors.Is(err, sandbox.ErrMemory), errors.Is(err, ErrRefused), errors.Is(err, ErrLock):
+		return err.Error()
 	}
-	return fmt.Sprintf("%-12s %8.1f transactions/s, p95 %.2f ms, %.2fx the step before: %s", r.Arm, r.TPS, r.P95, r.RatioBase, r.Verdict)
+	return ""
+}
+
+// phaseLine is what the screen keeps of an action.
+func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Trial) string {
+	head := fmt.Sprintf("%-8s %-14s ", a.Phase, arm.Name)
+	switch {
+	case arm.Infeasible != "":
+		return head + "infeasible: " + arm.Infeasible
+	case t == nil:
+		return head + "no-op: its server is the same as " + arm.Base + "'s, not run"
+	}
+	line := head + fmt.Sprintf("%8.1f transactions/s, p95 %.2f ms", t.TPS, t.Latency.P95)
+	if ratio, ok := beside(*t, a.Against, all); ok {
+		line += fmt.Sprintf(", %.2fx %s", ratio, cmp.Or(a.Against, stats.Control))
+	}
+	if ok, failed := t.Valid(); !ok {
+		line += ", invalid: " + failed[0]
+	}
+	return line
+}
+
+// beside is a trial's throughput over that of the arm it is compared with, in its block.
+func beside(t result.Trial, against string, all []result.Trial) (float64, bool) {
+	if against == "" {
+		against = stats.Control
+	}
+	for _, other := range all {
+		if other.Block == t.Block && other.Phase == t.Phase && other.Arm == against && other.ID != t.ID && other.TPS > 0 && t.TPS > 0 {
+			return t.TPS / other.TPS, true
+		}
+	}
+	return 0, false
 }

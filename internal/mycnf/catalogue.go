@@ -61,7 +61,7 @@ type Variable struct {
 	Down    uint64 // the server rounds down to multiples of this; 0: it does not
 	Up      uint64 // the server rounds up by less than this, as the buffer pool's chunks do
 	Power   bool   // the server rounds down to a power of two
-	Clipped bool   // the server takes less where the buffer pool is too small for the value
+	Clipped bool   // the server takes less where the buffer pool, or the limit on open files, is too small for the value
 }
 
 // catalogueText is the data: one variable a line, explained at its top. It is checked by tests.

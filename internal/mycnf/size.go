@@ -69,3 +69,16 @@ func FormatSize(n int64) string {
 	}
 	return strconv.FormatInt(n, 10) + units[at]
 }
+
+// PageSize is InnoDB's page size in bytes that settings ask for; 16 KiB, every server's default, where they do not.
+func PageSize(settings []Setting) int {
+	size := 16 << 10
+	for _, s := range settings {
+		if s.Name == "innodb_page_size" {
+			if n, err := ParseSize(s.Value); err == nil {
+				size = int(n)
+			}
+		}
+	}
+	return size
+}

@@ -29,6 +29,14 @@ func (s *Single) Rows(ctx context.Context, query string) ([][]string, error) {
 	return s.addr.rows(ctx, s.conn, query)
 }
 
+// Exec runs one statement.
+func (s *Single) Exec(ctx context.Context, statement string) error {
+	if _, err := s.conn.ExecContext(ctx, statement); err != nil {
+		return fmt.Errorf("cannot run %s on %s: %w", verb(statement), s.addr, classify(err))
+	}
+	return nil
+}
+
 // Pairs runs a query of two columns, a name and a value, and returns the values by lower-case name.
 func (s *Single) Pairs(ctx context.Context, query string) (map[string]string, error) {
 	rows, err := s.Rows(ctx, query)

@@ -11,8 +11,8 @@ import (
 	"david/internal/stats"
 )
 
-// compared tells whether arms are compared with a control in blocks. A tune compares its steps too, but one by one with
-// the step before: the ladder shows that. A bench at light speed has an arm and its ceiling, which is no contender.
+// compared tells whether arms are compared with a control in blocks, as a tune's confirmation does. A ladder compares its steps one
+// by one with the step before. A bench at light speed has an arm and its ceiling, which is no contender.
 func compared(d Data) bool { return d.Experiment.Design.Control != "" && !tuned(d) && !lit(d) }
 
 // comparisons is what the blocks say, one for each workload; none where nothing is compared.
@@ -20,6 +20,7 @@ func comparisons(d Data) []stats.Comparison {
 	if !compared(d) {
 		return nil
 	}
+	d = Quoted(d)
 	return stats.Compare(d.Experiment.Design, d.Arms, d.Trials)
 }
 

@@ -13,6 +13,7 @@ func (p *page) fillCompare(d Data) {
 	for _, c := range list {
 		p.Compared = append(p.Compared, comparedView{short(c.Workload), floor(c), armTable(c), costTable(c), compareRemarks(c)})
 	}
+	p.Phases = phaseViews(d)
 	p.Arms, p.Cards = contentsTable(d), compareCards(d, list)
 	if len(list) > 0 {
 		p.Forest = chart{"forest", "Ratio of throughput to the control's, with its 95 % interval", forestAlt(list)}

@@ -39,6 +39,7 @@ type page struct {
 	Runs                                       []run
 	Steps                                      []step
 	Compared                                   []comparedView
+	Phases                                     []phaseView
 	Forest, Scatter                            chart
 	Series                                     []chart
 	Sampled                                    []sampledRun
@@ -113,7 +114,7 @@ func newPage(d Data) (page, error) {
 	library, _, _ := strings.Cut(chartScript, "//# sourceMappingURL=")
 	p := page{
 		ID: d.Experiment.ID, Subject: subject(d), Cnf: d.Cnf, Head: headlineOf(d), Tune: tuned(d), Runs: runs(d),
-		Caveats: slices.Concat(lightLines(d), caveats(d)), Trials: runTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
+		Caveats: slices.Concat(lightLines(d), shippedLines(d), caveats(d)), Trials: runTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
 		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
 		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
 		LatencyChart: chart{"latency", "How long transactions took", latencyAlt(d)},

@@ -32,6 +32,11 @@ type document struct {
 	Blocks      *int               `json:"blocks,omitempty"`
 	// LightSpeed says how near a bench's server, or a tune's best, comes to its ceiling; one for each workload.
 	LightSpeed []stats.LightSpeed `json:"light_speed,omitempty"`
+	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed over.
+	Pruned []result.Worth `json:"pruned,omitempty"`
+	Proofs []result.Proof `json:"proofs,omitempty"`
+	// AsShipped are the unsafe arms of a race, which are in no verdict.
+	AsShipped []shippedArm `json:"as_shipped,omitempty"`
 	// Price is what the throughput costs; null where the machine's price is not known.
 	Price *price.Quote `json:"price,omitempty"`
 }
@@ -66,7 +71,10 @@ func encode(d Data) ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
-		LightSpeed: stats.LightSpeeds(d.Arms, d.Trials),
+		AsShipped: shippedArms(d), Pruned: d.Pruned, Proofs: d.Proofs,
+	}
+	if !raced(d) {
+		doc.LightSpeed = stats.LightSpeeds(d.Arms, Quoted(d).Trials)
 	}
 	if tuned(d) {
 		doc.Ladder = append(doc.Ladder, stats.Ladder(d.Arms, d.Trials)...)

@@ -23,7 +23,10 @@ func lit(d Data) bool { return d.Experiment.Kind == "bench" && d.Experiment.Desi
 
 // lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where there is none.
 func lightLines(d Data) []string {
-	list := stats.LightSpeeds(d.Arms, d.Trials)
+	if raced(d) {
+		return nil
+	}
+	list := stats.LightSpeeds(d.Arms, Quoted(d).Trials)
 	var lines []string
 	for _, l := range list {
 		lines = append(lines, ofWorkload(l, len(list) > 1)+lightLine(d, l))
@@ -59,7 +62,7 @@ func lightLine(d Data, l stats.LightSpeed) string {
 
 func lightSubject(d Data, l stats.LightSpeed) string {
 	switch {
-	case !tuned(d):
+	case !tuned(d) && !phased(d):
 		return "your server"
 	case l.Arm == stats.Control:
 		return "the control"
@@ -90,7 +93,10 @@ func tpsSpread(i stats.Interval) string {
 // lightCards shows the share beside the headline.
 func lightCards(d Data) []card {
 	var cards []card
-	list := stats.LightSpeeds(d.Arms, d.Trials)
+	if raced(d) {
+		return nil
+	}
+	list := stats.LightSpeeds(d.Arms, Quoted(d).Trials)
 	for _, l := range list {
 		if l.Share > 0 {
 			cards = append(cards, card{ofWorkload(l, len(list) > 1) + "of light speed (" + unsafeCeiling + ")", share(l.Share)})
@@ -110,7 +116,11 @@ func ceilingText(d Data) []string {
 		for _, s := range a.Changes {
 			parts = append(parts, strings.TrimSuffix(s.Name+"="+s.Value, "="))
 		}
-		lines = append(lines, "light speed sets, and no server to be kept may: "+strings.Join(parts, ", "))
+		name := "light speed"
+		if raced(d) {
+			name = a.Name
+		}
+		lines = append(lines, name+" sets, and no server to be kept may: "+strings.Join(parts, ", "))
 	}
 	return lines
 }

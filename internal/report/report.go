@@ -25,6 +25,9 @@ type Data struct {
 	Finish   *result.Finish // nil where the experiment is running or was interrupted
 	// Cnf is the my.cnf that `david tune` wrote, shown as it is; empty where there is none.
 	Cnf string
+	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed over.
+	Pruned []result.Worth
+	Proofs []result.Proof
 	// Price is what the throughput costs, where the machine's price is known; else nil.
 	Price *price.Quote
 }
@@ -57,6 +60,8 @@ func headlineOf(d Data) headline {
 
 func bareHeadline(d Data) headline {
 	switch {
+	case phased(d):
+		return phasedHeadline(d)
 	case tuned(d):
 		return tuneHeadline(d)
 	case compared(d):
@@ -67,7 +72,8 @@ func bareHeadline(d Data) headline {
 	return benchHeadline(d)
 }
 
-func tuned(d Data) bool { return d.Experiment.Kind == "tune" }
+// tuned tells whether an older david's tune, a ladder, is told of.
+func tuned(d Data) bool { return d.Experiment.Kind == "tune" && !phased(d) }
 
 func tuneHeadline(d Data) headline {
 	rows := stats.Ladder(d.Arms, d.Trials)
@@ -159,6 +165,8 @@ func caveats(d Data) []string {
 	notes := append(ceilingText(d), d.Experiment.Notes...)
 	d = honest(d)
 	switch {
+	case phased(d):
+		list = append(list, phasedCaveats(d)...)
 	case tuned(d):
 		list = append(list, ladderCaveats(d)...)
 	case compared(d):

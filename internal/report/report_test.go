@@ -53,7 +53,7 @@ func render(t testing.TB, write func(io.Writer, Data) error, d Data) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	fixtures := map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "compare": compareFixture(), "slo": sloFixture()}
+	fixtures := map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "compare": compareFixture(), "slo": sloFixture(), "phases": phasesFixture()}
 	for name, d := range fixtures {
 		golden(t, name+".txt", render(t, Text, d))
 		golden(t, name+".md", render(t, Markdown, d))

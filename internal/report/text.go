@@ -68,7 +68,11 @@ func compareText(b *bytes.Buffer, d Data) {
 		}
 		b.WriteString("\n")
 	}
-	for _, a := range d.Arms {
+	for _, l := range shippedLines(d) {
+		paragraph(b, l)
+	}
+	phasesText(b, d)
+	for _, a := range honest(Quoted(d)).Arms {
 		paragraph(b, armLine(a))
 	}
 	b.WriteString("\n")
@@ -190,6 +194,10 @@ func compareMarkdown(b *bytes.Buffer, d Data) {
 		costTable(c).markdown(b)
 		items(b, compareRemarks(c))
 	}
+	if list := shippedLines(d); len(list) > 0 {
+		items(b, list)
+	}
+	phasesMarkdown(b, d)
 	section(b, "The arms", contentsTable(d))
 }
 
@@ -211,8 +219,10 @@ func section(b *bytes.Buffer, title string, tables ...table) {
 func stepSections(b *bytes.Buffer, title string, arms []result.Arm) {
 	for _, a := range arms {
 		switch {
-		case a.Ceiling:
+		case a.Ceiling && title == "Step":
 			section(b, "Light speed: "+unsafeCeiling, settingTable(a))
+		case a.Ceiling:
+			section(b, "Unsafe, no verdict: "+a.Name, settingTable(a))
 		case len(a.Changes) > 0:
 			section(b, title+" "+a.Name, settingTable(a))
 		}

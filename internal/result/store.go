@@ -17,6 +17,7 @@ const (
 	experimentFile = "experiment.json"
 	finishFile     = "finish.json"
 	trialsFile     = "trials.jsonl"
+	crashFile      = "crash.json"
 	armsDir        = "arms"
 	pointsDir      = "points"
 	logsDir        = "logs"

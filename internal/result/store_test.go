@@ -181,6 +181,8 @@ func TestOtherSchemasAreRefused(t *testing.T) {
 	for file, read := range map[string]func(*Store) error{
 		experimentFile:   func(s *Store) error { _, err := Open(s.Dir()); return err },
 		finishFile:       func(s *Store) error { _, _, err := s.Finished(); return err },
+		crashFile:        func(s *Store) error { _, err := s.Crash(); return err },
+		proofsFile:       func(s *Store) error { _, err := s.Proofs(); return err },
 		trialsFile:       func(s *Store) error { _, err := s.Trials(); return err },
 		"arms/x.json":    func(s *Store) error { _, err := s.Arms(); return err },
 		"points/x.jsonl": func(s *Store) error { _, err := getLines[Point](s.dir, s.pointsPath("x")); return err },

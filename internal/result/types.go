@@ -69,7 +69,9 @@ type Design struct {
 	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
 	Steady bool   `json:"steady,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
-	SLO    *SLO   `json:"slo,omitempty"`
+	// Tune is how a tune spends its budget; nil for anything else, and for the ladders of an older david.
+	Tune *TunePlan `json:"tune,omitempty"`
+	SLO  *SLO      `json:"slo,omitempty"`
 	// Pinned is what must not change between the sessions of one experiment: "kernel", "server binary", "data", ... and their values.
 	Pinned map[string]string `json:"pinned,omitempty"`
 }
@@ -132,6 +134,8 @@ type Arm struct {
 	Order  int    `json:"order"` // 1, 2, ...: arms in the order in which they were made; PutArm sets it
 	Name   string `json:"name"`  // "control", "memory", "redo", ... ; a file name
 	Title  string `json:"title"` // what a reader sees: "buffer pool sized to the memory"
+	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control, and outside of a tune.
+	Phase string `json:"phase,omitempty"`
 	// Base is the arm this one was built upon and is compared with (empty for the control). It is the step before that was
 	// kept, so a step that was rejected is nobody's base.
 	Base string `json:"base,omitempty"`
@@ -170,6 +174,7 @@ type Trial struct {
 	Schema   int       `json:"schema"`
 	ID       string    `json:"id"` // hash of what it measures; names its points and logs
 	Arm      string    `json:"arm"`
+	Phase    string    `json:"phase,omitempty"` // the part of a tune it belongs to: Race, Screen, Search, Prune or Confirm
 	Block    int       `json:"block"`           // 1, 2, ...: the repeat
 	Twin     bool      `json:"twin,omitempty"`  // the control's second run in its block: the other half of the A/A pair
 	Place    int       `json:"place,omitempty"` // 1, 2, ...: its place in the random order of its block
@@ -301,4 +306,10 @@ func (t Trial) Valid() (ok bool, failed []string) {
 		}
 	}
 	return len(failed) == 0, failed
+}
+
+// Took is all the time the trial cost, in seconds.
+func (t Trial) Took() float64 {
+	o := t.Overhead
+	return t.Prewarm + t.Warmed + t.Seconds + o.Reset + o.Start + o.Stop + o.Other
 }

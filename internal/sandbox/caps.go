@@ -86,12 +86,15 @@ func (s *Server) CapStat() (cgroup.Stat, error) {
 	return s.group.Stat()
 }
 
+// ErrMemory marks a server that ended for want of memory.
+var ErrMemory = errors.New("the kernel killed it as it went beyond its cap on memory")
+
 // killed adds to why the server ended that it was for want of memory, where the cap on it is the cause.
 func (s *Server) killed(cause error) error {
 	if stat, err := s.CapStat(); err != nil || stat.Kills == 0 {
 		return cause
 	}
-	return fmt.Errorf("%w: the kernel killed it as it went beyond its cap of %d MiB of memory", cause, s.group.Caps.Memory>>20)
+	return fmt.Errorf("%w: %w of %d MiB", cause, ErrMemory, s.group.Caps.Memory>>20)
 }
 
 // How VerifyCaps probes a cap on I/O, and by what share fio may go beyond it: the kernel counts in slices of 100 ms.

@@ -189,6 +189,9 @@ func (w *Workspace) Layout() string { return w.layout }
 // Dir is the folder the data lies in while the workspace is open.
 func (w *Workspace) Dir() string { return w.data }
 
+// Private is a folder of mode 0700 for what must not outlive the workspace, such as a file with a password.
+func (w *Workspace) Private() string { return w.run }
+
 // Close stops what still runs, unmounts, and removes the runtime folder. It may be called more than once.
 func (w *Workspace) Close() error {
 	if w == nil {

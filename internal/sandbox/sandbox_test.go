@@ -159,6 +159,7 @@ func TestSandbox(t *testing.T) {
 				t.Run("tcp", func(t *testing.T) { testTCP(t, w, g) })
 				t.Run("wrong setting", func(t *testing.T) { testWrongSetting(t, w, g) })
 				t.Run("killed server", func(t *testing.T) { testKilled(t, w, g) })
+				t.Run("restart", func(t *testing.T) { testRestart(t, w, g) })
 				t.Run("option file", func(t *testing.T) { testOptionFile(t, w, g) })
 			})
 		}
@@ -265,6 +266,33 @@ func testKilled(t *testing.T, w *Workspace, g Golden) {
 		t.Error("it is said to live")
 	}
 	stop(t, s)
+}
+
+// testRestart kills a server and starts it again: on its own data, with its password, and only once it is dead.
+func testRestart(t *testing.T, w *Workspace, g Golden) {
+	s := start(t, w, g, StartOptions{Settings: []mycnf.Setting{{Name: "max_connections", Value: "77"}}})
+	defer stop(t, s)
+	if _, err := s.Restart(t.Context(), startTimeout); err == nil || !strings.Contains(err.Error(), "still runs") {
+		t.Errorf("a living server was restarted: %v", err)
+	}
+	if err := connect(t, s).Exec(t.Context(), "DELETE FROM sbtest.t WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	first := s.PID()
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	took, err := s.Restart(t.Context(), startTimeout)
+	if err != nil || took <= 0 || s.PID() == first {
+		t.Fatalf("took %s, pid %d after %d, %v", took, s.PID(), first, err)
+	}
+	c := connect(t, s)
+	if vars, err := c.Variables(t.Context()); err != nil || vars["max_connections"] != "77" || count(t, c) != 2 {
+		t.Errorf("max_connections = %s, %d rows, %v", vars["max_connections"], count(t, c), err)
+	}
+	if log, err := s.Log(); err != nil || !strings.Contains(string(log), "ready for connections") {
+		t.Errorf("log %q, %v", log, err)
+	}
 }
 
 func testOptionFile(t *testing.T, w *Workspace, g Golden) {

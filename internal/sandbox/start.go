@@ -53,6 +53,7 @@ type Server struct {
 	binary   server.Binary
 	pageSize int
 	addr     mysqld.Addr
+	argv     []string
 	dir      string // runtime: socket, pid file, log, temporary files
 	data     string
 	keepData bool
@@ -122,43 +123,41 @@ func (w *Workspace) room(g Golden) error {
 
 // launch starts a server on a data folder and waits until it answers.
 func (w *Workspace) launch(ctx context.Context, k GoldenKey, data string, o StartOptions) (*Server, error) {
-	s, password, err := w.newServer(k, data, o)
+	s, err := w.newServer(k, data, o)
 	if err != nil {
 		return nil, err
 	}
-	argv, err := w.command(s, o)
-	if err != nil {
+	if s.argv, err = w.command(s, o); err != nil {
 		return nil, err
 	}
 	if s.group, err = w.group(o.Caps); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	if err := s.run(ctx, argv, password); err != nil {
+	if err := s.run(ctx, startTimeout); err != nil {
 		err = startError(k.Binary.Path, s.log(), s.killed(err))
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
 }
 
-func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server, mysqld.Secret, error) {
+func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server, error) {
 	dir, err := os.MkdirTemp(w.run, "")
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot make a runtime folder: %w", err)
+		return nil, fmt.Errorf("cannot make a runtime folder: %w", err)
 	}
 	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0}
 	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
 		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
-	password := mysqld.Secret(rand.Text())
-	s.addr = mysqld.Addr{Network: "unix", Address: filepath.Join(dir, "sock"), User: "david", Password: password}
+	s.addr = mysqld.Addr{Network: "unix", Address: filepath.Join(dir, "sock"), User: "david", Password: mysqld.Secret(rand.Text())}
 	if o.TCP {
 		if s.addr.Network, s.addr.Address, err = freePort(); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
-	return s, password, nil
+	return s, nil
 }
 
 func mkdirIfMissing(path string) error {
@@ -245,9 +244,9 @@ func (s *Server) isolation() []string {
 	return append(args, "--skip-networking=0", "--bind-address=127.0.0.1", "--port="+port)
 }
 
-// run starts the process and waits until it answers. The file that holds the password is gone when it does.
-func (s *Server) run(ctx context.Context, argv []string, password mysqld.Secret) error {
-	if err := s.writeInit(password); err != nil {
+// run starts the process and waits until it answers, at most so long. The file that holds the password is gone when it does.
+func (s *Server) run(ctx context.Context, patience time.Duration) error {
+	if err := s.writeInit(s.addr.Password); err != nil {
 		return err
 	}
 	defer os.Remove(s.init())
@@ -259,13 +258,13 @@ func (s *Server) run(ctx context.Context, argv []string, password mysqld.Secret)
 	if err := s.w.owner.own(s.log()); err != nil {
 		return err
 	}
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command(s.argv[0], s.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C", "DAVID_HOME=" + s.w.home}
 	if s.child, err = s.w.spawn(cmd, s.group); err != nil {
 		return err
 	}
-	return s.await(ctx)
+	return s.await(ctx, patience)
 }
 
 // writeInit writes the statements that set the password; they are not logged, being run by the server itself.
@@ -287,8 +286,8 @@ func (s *Server) writeInit(password mysqld.Secret) error {
 }
 
 // await returns when the server answers, has ended, or takes too long.
-func (s *Server) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %s", startTimeout))
+func (s *Server) await(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it did not answer within %s", patience))
 	defer cancel()
 	var last error
 	var refusedSince time.Time

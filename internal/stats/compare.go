@@ -26,6 +26,7 @@ const fewPairs = 6
 // interval of the mean logarithm.
 func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Comparison {
 	arms, trials = result.WithoutCeilings(arms, trials)
+	trials = feasible(arms, trials)
 	var list []Comparison
 	for len(trials) > 0 {
 		w := trials[0].Workload
@@ -41,6 +42,16 @@ func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Compar
 		trials = rest
 	}
 	return list
+}
+
+// feasible leaves out the trials of arms that cannot be run: one that was killed for memory in its third block is not saved by
+// the two before.
+func feasible(arms []result.Arm, trials []result.Trial) []result.Trial {
+	not := map[string]bool{}
+	for _, a := range arms {
+		not[a.Name] = a.Infeasible != ""
+	}
+	return slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool { return not[t.Arm] })
 }
 
 // inOrder sorts trials, so that nothing depends on the order they ended in: sums of floats do, and which gate is named first.

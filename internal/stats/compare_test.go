@@ -349,3 +349,23 @@ func BenchmarkCompare(b *testing.B) {
 		Compare(result.Design{Control: Control}, l.arms, l.trials)
 	}
 }
+
+// TestKilledForMemoryLater: an arm that was killed in the third block is infeasible, and the blocks of others stay complete.
+func TestKilledForMemoryLater(t *testing.T) {
+	arms := armed("fast", "killed")
+	arms[2].Infeasible = "the kernel killed it as it went beyond its cap on memory of 1024 MiB"
+	var trials []result.Trial
+	for block := 1; block <= 6; block++ {
+		trials = append(trials, in(block, Control, 100+float64(block%2)), twin(block, 100+float64(block%3)), in(block, "fast", 150+float64(block%2)))
+		if block < 3 {
+			trials = append(trials, in(block, "killed", 300))
+		}
+	}
+	c := only(t, arms, trials...)
+	if k := c.Arms[2]; k.Verdict != Infeasible || k.Why != arms[2].Infeasible || k.Trials != 0 {
+		t.Errorf("%+v", k)
+	}
+	if c.Blocks != 6 || c.Arms[1].Verdict != Faster || !Precise(c, 0.1) {
+		t.Errorf("%d blocks, %s", c.Blocks, c.Arms[1].Verdict)
+	}
+}

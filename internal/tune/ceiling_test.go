@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,26 +93,18 @@ func TestCeilingBesideALargePool(t *testing.T) {
 	}
 }
 
-// TestCeilingNeverWins: the ladder, its best and its winner are the same with a ceiling in the store.
+// TestCeilingNeverWins: what is next, and the winner's lines, are the same with a ceiling in the store.
 func TestCeilingNeverWins(t *testing.T) {
-	ladder := []Step{{Name: "one", Settings: []mycnf.Setting{{Name: "a", Value: "1"}}}}
-	arms := []result.Arm{Control(mycnf.MySQL), {Name: "one", Base: "control", Changes: ladder[0].Settings, Settings: ladder[0].Settings, Diff: []result.Difference{{Name: "a"}}}}
-	var trials []result.Trial
-	for arm, tps := range map[string]float64{"control": 100, "one": 150, LightSpeed: 900} {
-		trials = append(trials, result.Trial{Arm: arm, TPS: tps, Latency: result.Latency{P95: 10}, Gates: []result.Gate{{OK: true}}})
+	w := &world{log: machine5000, noise: 0.02, rng: generator(5)}
+	p, rivals := plan(t, 600, 5)
+	h, end := w.tune(t, p, rivals, nil)
+	with := h
+	with.Arms = append(slices.Clone(h.Arms), Ceiling(armNamed(h.Arms, end.Best), Room{Data: gib, Available: 8 * gib}))
+	with.Trials = append(slices.Clone(h.Trials), result.Trial{Arm: LightSpeed, Block: 1, TPS: 90000})
+	if a := p.Next(with); a.Done == nil || *a.Done != end {
+		t.Errorf("next %+v, want %+v", a, end)
 	}
-	with := append(arms, Ceiling(arms[1], Room{Data: gib, Available: 8 * gib}))
-	with[2].Diff = []result.Difference{{Name: "sync_binlog"}}
-	if best := Best(with, trials); best.Name != "one" {
-		t.Errorf("best %s", best.Name)
-	}
-	if winner := Winner(with, trials); len(winner) != 1 || winner[0].Name != "a" {
-		t.Errorf("winner %+v", winner)
-	}
-	if arm, more := Next(ladder, arms[0], with, trials); more {
-		t.Errorf("next %+v", arm)
-	}
-	if arm, more := Next(ladder, arms[0], []result.Arm{arms[0], with[2]}, trials); !more || arm.Base != "control" || arm.Name != "one" {
-		t.Errorf("next %+v", arm)
+	if got, want := p.Winner(with, end.Best), p.Winner(h, end.Best); !slices.Equal(got, want) {
+		t.Errorf("winner %+v, want %+v", got, want)
 	}
 }

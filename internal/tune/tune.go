@@ -1,8 +1,11 @@
-// Package tune decides what to try next. Its steps are rules computed from what the machine is and from what it was seen
-// to do; each setting carries its reason and the source of the rule. tune is pure: it runs nothing and reads no clock.
+// Package tune decides what to try next. It is pure: it runs nothing and reads no clock.
 //
-// The steps form a ladder: each one is added to the last step that earned its place, so that a step is compared with the
-// best configuration so far and not with one that was found wanting.
+//	race -> screen -> search -> prune -> confirm -> prove
+//
+// Plan.Next says what is next after a history: a trial, a proof, or that the tune is done. All that it knows follows from the record, so an
+// interrupted tune goes on where it stopped. What is tried comes from rules computed from what the machine is (Ladder), from what
+// others would configure (Baselines) and from internal/search inside safe bounds; each setting carries its reason and the source of
+// the rule.
 package tune
 
 import (
@@ -10,7 +13,6 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
-	"david/internal/stats"
 )
 
 // Problem is what the rules know. Sizes are in bytes.
@@ -25,6 +27,9 @@ type Problem struct {
 	PageSize   int64   // of the data the control runs on
 	Threads    int     // the most the workload uses
 	Tables     int
+	// Node is the memory of the machine where Memory is a cap on the server, which need not know of it; 0: no cap.
+	Node int64
+	Seed uint64 // of the random baseline
 }
 
 // Step is one rung: settings that belong together. PageSize is set where the data has to be initialised for the step.
@@ -69,40 +74,6 @@ func Beside(flavour mycnf.Flavour) result.Arm {
 		mycnf.Setting{Name: "binlog_format", Value: "ROW", Group: "durability", Reason: why, Source: "MariaDB manual, binlog_format"},
 		mycnf.Setting{Name: "log_slave_updates", Value: "ON", Group: "durability", Reason: why, Source: "MariaDB manual, log_slave_updates"})
 	return result.Arm{Name: arm.Name, Title: "the server's defaults, with the binary log on, synced, and holding what MySQL's does", Changes: s, Settings: s}
-}
-
-// Next returns the arm to run after those in the history, and whether there is one. The first is the control; each later
-// one adds the next step of the ladder to the last arm that was kept.
-func Next(ladder []Step, control result.Arm, arms []result.Arm, trials []result.Trial) (result.Arm, bool) {
-	arms, trials = result.WithoutCeilings(arms, trials)
-	n := len(arms)
-	if n == 0 {
-		return control, true
-	}
-	if n > len(ladder) {
-		return result.Arm{}, false
-	}
-	step, base := ladder[n-1], Best(arms, trials)
-	return result.Arm{
-		Name:     step.Name,
-		Title:    step.Title,
-		Base:     base.Name,
-		Caps:     control.Caps,
-		Changes:  step.Settings,
-		Settings: Merge(base.Settings, step.Settings),
-	}, true
-}
-
-// Best is the arm the ladder stands on: the last one kept, or the control.
-func Best(arms []result.Arm, trials []result.Trial) result.Arm {
-	best := arms[0]
-	row, _ := stats.Best(stats.Ladder(arms, trials))
-	for _, arm := range arms {
-		if arm.Name == row.Arm {
-			best = arm
-		}
-	}
-	return best
 }
 
 // Merge adds settings to a configuration; a later value of the same variable replaces the earlier one in its place. A bare

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"david/internal/mycnf"
-	"david/internal/result"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -89,43 +88,6 @@ func TestRulesAreSafe(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestNext builds each step on the last one kept, and puts only what mattered into the winner.
-func TestNext(t *testing.T) {
-	ladder := []Step{
-		{Name: "one", Settings: []mycnf.Setting{{Name: "a", Value: "1"}, {Name: "b", Value: "1"}}},
-		{Name: "two", Settings: []mycnf.Setting{{Name: "c", Value: "2"}}},
-		{Name: "three", Settings: []mycnf.Setting{{Name: "a", Value: "3"}}},
-	}
-	tps := map[string]float64{"control": 100, "one": 150, "two": 140, "three": 200}
-	var arms []result.Arm
-	var trials []result.Trial
-	var bases []string
-	for {
-		arm, more := Next(ladder, Control(mycnf.MySQL), arms, trials)
-		if !more {
-			break
-		}
-		bases = append(bases, arm.Base)
-		for _, s := range arm.Changes {
-			if s.Name != "b" { // the server had it that way already
-				arm.Diff = append(arm.Diff, result.Difference{Name: s.Name})
-			}
-		}
-		arms = append(arms, arm)
-		trials = append(trials, result.Trial{Arm: arm.Name, TPS: tps[arm.Name], Latency: result.Latency{P95: 10}, Gates: []result.Gate{{OK: true}}})
-	}
-	if got := strings.Join(bases, ","); got != ",control,one,one" {
-		t.Errorf("bases %q", got)
-	}
-	if best := Best(arms, trials); best.Name != "three" || len(best.Settings) != 2 {
-		t.Errorf("best %s with %v", best.Name, best.Settings)
-	}
-	winner := Winner(arms, trials)
-	if len(winner) != 1 || winner[0].Name != "a" || winner[0].Value != "3" || !strings.Contains(winner[0].Effect, "1.33x") {
-		t.Errorf("winner %+v", winner)
 	}
 }
 

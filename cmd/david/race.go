@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/host"
+	"david/internal/mycnf"
+	"david/internal/mysqltuner"
+	"david/internal/result"
+	"david/internal/server"
+	"david/internal/stats"
+	"david/internal/tune"
+)
+
+// raceFlags are those of david race.
+type raceFlags struct {
+	blockFlags
+	only            string
+	list, asShipped bool
+}
+
+// raceBlocks is how many blocks a race has unless it is told otherwise: enough to tell the fast from the slow.
+const raceBlocks = 3
+
+func (a *app) raceCommand() *cobra.Command {
+	var f raceFlags
+	cmd := &cobra.Command{
+		Use:   "race",
+		Short: "Race what others would configure on this machine: operators' templates, the server's own sizing, a random one",
+		Long: "Race the named baselines of docs/baselines.md against the server's defaults, in randomised blocks of fresh servers as david compare\n" +
+			"does: what operators, clouds and the server itself would configure for the memory and the CPUs it may use, translated for the\n" +
+			"server's version and made as durable as the control. Nothing is clipped: one that does not start, or is killed for memory, is\n" +
+			"infeasible, and that is its result.",
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.settle(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return a.race(cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	f.blockFlags.add(fs, 30*time.Second, 10*time.Second, raceBlocks)
+	fs.StringVar(&f.only, "only", "", "NAME,... of the baselines to race; the control always runs")
+	fs.BoolVar(&f.list, "list", false, "print the baselines with their settings, and run nothing")
+	fs.BoolVar(&f.asShipped, "as-shipped", false, "measure those that the durability lock changed as they are shipped, too: unsafe, beside the verdicts and never in them")
+	return cmd
+}
+
+func (a *app) race(ctx context.Context, f raceFlags) error {
+	q, err := f.question("race", stats.Control)
+	if err != nil {
+		return err
+	}
+	b, err := server.Find(ctx, a.home, f.server)
+	if err != nil {
+		return codedError{exitTarget, err}
+	}
+	l, err := a.lineup(ctx, b, q.caps, f)
+	if err != nil {
+		return err
+	}
+	if f.list {
+		return a.printLineup(l, f.json)
+	}
+	q.arms, q.notes, q.adviser = l.arms(f), l.notes(), l.adviser
+	q.design.SkipNoops = true
+	if len(q.arms) < 2 && q.adviser == nil {
+		return usage("--only %s: nothing is left to race with the control, which always runs; name others (david race --list)", f.only)
+	}
+	if err := q.fits(); err != nil {
+		return err
+	}
+	return a.ask(ctx, q, f.json)
+}
+
+// lineup is who races. The first baseline is the server's defaults: the control.
+type lineup struct {
+	Flavour mycnf.Flavour `json:"flavour"`
+	Version string        `json:"version"`
+	// Memory (bytes) and CPUs are what the server may use, and what everything was sized for.
+	Memory    int64           `json:"memory"`
+	CPUs      float64         `json:"cpus"`
+	Baselines []tune.Baseline `json:"baselines"`
+	// MySQLTuner says what becomes of its arm, which is known after the control's load only.
+	MySQLTuner string          `json:"mysqltuner"`
+	all        []tune.Baseline // those chosen, before the same ones were merged
+	adviser    *adviser        // nil where MySQLTuner is not asked
+}
+
+// lineup computes the baselines for the server under the caps.
+func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f raceFlags) (lineup, error) {
+	p, err := a.raceProblem(ctx, b, caps, f)
+	if err != nil {
+		return lineup{}, err
+	}
+	known, err := server.Options(ctx, b)
+	if err != nil {
+		return lineup{}, err
+	}
+	all := tune.Baselines(p)
+	for i := range all {
+		strip(b, p.Version, known, &all[i])
+	}
+	if all, err = chosen(all, f.only); err != nil {
+		return lineup{}, err
+	}
+	l := lineup{Flavour: b.Flavour, Version: b.Version, Memory: p.Memory, CPUs: p.CPUs, Baselines: tune.Distinct(all), all: all}
+	l.advised(f.only, p)
+	return l, nil
+}
+
+// advised finds out whether MySQLTuner can be asked.
+func (l *lineup) advised(only string, p tune.Problem) {
+	path, err := mysqltuner.Find()
+	switch {
+	case !wantedBy(only, tunerArm):
+		l.MySQLTuner = "is not asked"
+	case err != nil:
+		l.MySQLTuner = fmt.Sprintf("is left out: %v", err)
+	default:
+		l.MySQLTuner = "is asked after the control's load, as " + path
+		l.adviser = &adviser{path, p}
+	}
+}
+
+// raceProblem is what the formulas are computed for. Nothing that changes from one session to the next goes into it.
+func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps, f raceFlags) (p tune.Problem, err error) {
+	loads, err := f.workloads()
+	if err != nil {
+		return p, err
+	}
+	facts, err := host.Read(ctx, existing(a.home))
+	if err != nil {
+		return p, err
+	}
+	p = tune.Problem{Flavour: b.Flavour, CPUs: cappedCPUs(facts.CPU.Usable, caps), Memory: facts.Memory.Limit, FreeDisk: roughly(facts.Data.Free),
+		Rotational: facts.Virt == "" && rotational(facts, 0), PageSize: 16 << 10, Tables: f.tables, Seed: max(1, f.seed)}
+	if caps.Memory > 0 {
+		p.Memory = min(p.Memory, caps.Memory)
+	}
+	if facts.Memory.Total > p.Memory {
+		p.Node = facts.Memory.Total
+	}
+	if caps.IO() {
+		p.WriteIOPS = cappedWrites(unlimited, caps)
+	}
+	for _, load := range loads {
+		p.Threads = max(p.Threads, load.Threads)
+	}
+	p.Version, err = mycnf.ParseVersion(b.Version)
+	return p, err
+}
+
+// unlimited is more writes a second than any disk does.
+const unlimited = 1 << 40
+
+// roughly is the largest power of two that is not above n: the space on a disk moves while david works on it.
+func roughly(n int64) int64 {
+	power := int64(1)
+	for power <= n/2 {
+		power *= 2
+	}
+	return power
+}
+
+// strip takes from a baseline what this build of the server does not have, and says so.
+func strip(b server.Binary, v mycnf.Version, known map[string]string, of *tune.Baseline) {
+	absent := func(s mycnf.Setting) bool { return knownTo(b, v, known, s) != nil }
+	for _, s := range of.Shipped {
+		if absent(s) {
+			of.Translated = append(of.Translated, fmt.Sprintf("%s=%s is left out: this build of the server does not have it", s.Name, s.Value))
+		}
+	}
+	of.Shipped, of.Settings = slices.DeleteFunc(of.Shipped, absent), slices.DeleteFunc(of.Settings, absent)
+}
+
+// chosen are the server's defaults and those named; all of them where none is.
+func chosen(all []tune.Baseline, only string) ([]tune.Baseline, error) {
+	if only == "" {
+		return all, nil
+	}
+	var names []string
+	for _, b := range all {
+		names = append(names, b.Name)
+	}
+	for _, name := range strings.Split(only, ",") {
+		if !slices.Contains(names, name) && name != tunerArm {
+			return nil, usage("--only %s: there is no baseline %s for this server; there are %s", only, name, strings.Join(append(names, tunerArm), ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(b tune.Baseline) bool { return b.Name != names[0] && !wantedBy(only, b.Name) }), nil
+}
+
+// wantedBy tells whether --only, where it is given, names it.
+func wantedBy(only, name string) bool {
+	return only == "" || slices.Contains(strings.Split(only, ","), name)
+}
+
+// arms are the control, each distinct baseline, and where asked for what is unsafe as shipped.
+func (l lineup) arms(f raceFlags) []armSpec {
+	var arms []armSpec
+	for i, b := range l.Baselines {
+		arm := armSpec{name: b.Name, title: b.Title + alsoKnown(b.Also), settings: b.Settings}
+		if i == 0 {
+			arm.name, arm.title = stats.Control, controlTitle(l.Flavour, b)
+		}
+		arms = append(arms, arm)
+	}
+	for _, b := range l.all {
+		if f.asShipped && len(b.Locked) > 0 && wantedBy(f.only, b.Name) {
+			arms = append(arms, armSpec{name: b.Name + "-shipped", title: b.Name + " as it is shipped, unsafe, and never in the verdict: " + losses(b), settings: b.Shipped, ceiling: true})
+		}
+	}
+	return arms
+}
+
+func controlTitle(f mycnf.Flavour, b tune.Baseline) string {
+	return fmt.Sprintf("%s (%s)", tune.Control(f).Title, strings.Join(append([]string{b.Name}, b.Also...), ", "))
+}
+
+func alsoKnown(names []string) string { return prefixed("; the same as ", strings.Join(names, ", ")) }
+
+// losses says what a baseline as shipped can lose.
+func losses(b tune.Baseline) string {
+	var list []string
+	for _, l := range b.Locked {
+		list = append(list, fmt.Sprintf("%s (%s)", strings.TrimSuffix(l.Name+"="+l.Shipped, "="), l.Lost))
+	}
+	return strings.Join(list, "; ")
+}
+
+// notes tell what was translated and what was made safe, a line for each baseline.
+func (l lineup) notes() []string {
+	list := []string{fmt.Sprintf("the baselines were sized for %s of memory and %.4g CPUs", size(l.Memory), l.CPUs)}
+	for _, b := range l.all {
+		list = append(list, told(b)...)
+	}
+	if l.adviser == nil {
+		list = append(list, tunerArm+" "+l.MySQLTuner)
+	}
+	return list
+}
+
+// told is a line on what became of a baseline's settings; none where all stayed.
+func told(b tune.Baseline) []string {
+	parts := slices.Clone(b.Translated)
+	for _, k := range b.Locked {
+		parts = append(parts, k.Short())
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{b.Name + ": " + strings.Join(parts, "; ")}
+}
+
+func (a *app) printLineup(l lineup, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(l)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s, sized for %s of memory and %.4g CPUs\n", flavourName(l.Flavour), l.Version, size(l.Memory), l.CPUs)
+	for i, b := range l.Baselines {
+		title := b.Name + ": " + b.Title + alsoKnown(b.Also)
+		if i == 0 {
+			title = stats.Control + ": " + controlTitle(l.Flavour, b)
+		}
+		fmt.Fprintf(&text, "\n%s\n  from: %s\n", title, b.Source)
+		for _, s := range b.Settings {
+			fmt.Fprintf(&text, "  %s=%s\n", s.Name, s.Value)
+		}
+		for _, note := range b.Translated {
+			fmt.Fprintf(&text, "  translated: %s\n", note)
+		}
+		for _, k := range b.Locked {
+			fmt.Fprintf(&text, "  made safe: %s\n", k)
+		}
+	}
+	fmt.Fprintf(&text, "\n%s %s\n", tunerArm, l.MySQLTuner)
+	_, err := a.out.Write([]byte(text.String()))
+	return err
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"david/internal/mycnf"
+	"david/internal/server"
+	"david/internal/tune"
+)
+
+func TestRoughly(t *testing.T) {
+	for n, want := range map[int64]int64{0: 1, 1: 1, 2: 2, 3: 2, 1023: 512, 1024: 1024, 80 << 30: 64 << 30} {
+		if got := roughly(n); got != want {
+			t.Errorf("roughly(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+// TestStrip: what this build lacks is left out, and told.
+func TestStrip(t *testing.T) {
+	set := []mycnf.Setting{{Name: "innodb_numa_interleave", Value: "ON"}, {Name: "max_connections", Value: "5"}, {Name: "skip_log_bin"}}
+	b := tune.Baseline{Shipped: slices.Clone(set), Settings: slices.Clone(set)}
+	strip(server.Binary{Flavour: mycnf.MySQL, Version: "9.7.4"}, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, map[string]string{"max_connections": "151", "log_bin": ""}, &b)
+	if len(b.Settings) != 2 || len(b.Shipped) != 2 || len(b.Translated) != 1 || !strings.HasPrefix(b.Translated[0], "innodb_numa_interleave=ON is left out") {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestShippedArms: unsafe arms are ceilings, say what they can lose, and are those that were asked for.
+func TestShippedArms(t *testing.T) {
+	p := tune.Problem{Flavour: mycnf.MySQL, Version: mycnf.Version{Major: 9, Minor: 7}, CPUs: 2, Memory: 4 << 30, FreeDisk: 64 << 30, Threads: 4, Tables: 10, Seed: 1}
+	all := tune.Baselines(p)
+	l := lineup{Flavour: p.Flavour, Baselines: tune.Distinct(all), all: all}
+	for _, c := range []struct {
+		f    raceFlags
+		want int
+	}{{raceFlags{}, 0}, {raceFlags{asShipped: true, only: "moco,rds-8.0"}, 1}, {raceFlags{asShipped: true}, 5}} {
+		unsafe := 0
+		for _, arm := range l.arms(c.f) {
+			if arm.ceiling != strings.HasSuffix(arm.name, "-shipped") || arm.ceiling && !strings.Contains(arm.title, "unsafe") {
+				t.Errorf("%s: %s", arm.name, arm.title)
+			}
+			if arm.ceiling {
+				unsafe++
+			}
+		}
+		if unsafe != c.want {
+			t.Errorf("%+v: %d unsafe arms, want %d", c.f, unsafe, c.want)
+		}
+	}
+	if arms := l.arms(raceFlags{}); arms[0].name != "control" || !strings.Contains(arms[0].title, "mysql-default, oracle-operator") {
+		t.Errorf("the first arm is %+v", arms[0])
+	}
+}

@@ -1,0 +1,215 @@
+// Package crash proves on a throwaway server that what it acknowledged survives its crash. A ledger is written by several
+// connections; what was acknowledged is written down outside the server; the server is killed at random moments, started
+// again on the data it left, and the tables and the binary log are held against what was written down.
+//
+//	load -> SIGKILL -> Restart (recovery, timed) -> check -> load ...
+//
+// A kill takes the process and its memory. What the process had handed to the kernel is still written, so a kill cannot show
+// what a power failure would lose (docs/crash.md).
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/server"
+)
+
+// database is the ledger's schema.
+const database = "ledger"
+
+// loadTime is how long, at most, the server is under load before a kill. Most logs that are not flushed at a commit are once
+// a second.
+const loadTime = 2 * time.Second
+
+// patience is how long a recovery is waited for at least, so that one beyond the limit can still be told in figures.
+const patience = 2 * time.Minute
+
+// Test says what to prove.
+type Test struct {
+	Workspace *sandbox.Workspace
+	Binary    server.Binary
+	Settings  []mycnf.Setting // of the server; the durability lock is the caller's to hold
+	Caps      result.Caps     // put on the server, its recovery included
+	Threads   int             // connections that write
+	Kills     int
+	Limit     time.Duration // of a recovery
+	Seed      uint64        // of the kills' moments and of what is written
+	LogPath   string        // where the error log of the server's last start is kept; "" for nowhere
+	// Live sees the server's variables before the first load; its error ends the test. Nil for none.
+	Live func(vars map[string]string) error
+	// Report is told each round when it ends; nil for nobody.
+	Report func(n int, k result.Kill)
+}
+
+// run is a test that runs.
+type run struct {
+	Test
+	server *sandbox.Server
+	ledger *ledger
+	random *rand.Rand
+	vars   map[string]string
+	read   map[string]bool // the binary logs that were
+	result result.CrashTest
+}
+
+// Run kills and checks, and returns the record with its verdict. A server that does not come back, or not in time, ends the
+// test and is part of the verdict; an error says that nothing can be concluded.
+func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
+	key := sandbox.GoldenKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
+	golden, _, err := t.Workspace.Golden(ctx, key, func(ctx context.Context, addr mysqld.Addr) error { return prepare(ctx, addr, t.Threads) })
+	if err != nil {
+		return c, err
+	}
+	s, _, err := t.Workspace.Start(ctx, golden, sandbox.StartOptions{Settings: t.Settings, LogPath: t.LogPath, Caps: t.Caps})
+	if err != nil {
+		return c, err
+	}
+	defer func() { // a cancelled context must not leave the server running
+		_, stopErr := s.Stop(context.WithoutCancel(ctx))
+		err = errors.Join(err, stopErr)
+	}()
+	r := &run{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}}
+	r.result = result.CrashTest{Server: t.Binary.Record(), Threads: t.Threads, Seed: t.Seed, LimitMs: ms(t.Limit)}
+	if err := r.look(ctx); err != nil {
+		return c, err
+	}
+	if err := s.Throttle(true); err != nil {
+		return c, err
+	}
+	for n := 1; n <= t.Kills && r.result.Failed == ""; n++ {
+		if err := r.round(ctx, n); err != nil {
+			return c, fmt.Errorf("kill %d: %w", n, err)
+		}
+	}
+	return r.result.Judge(), nil
+}
+
+// look reads the server's variables, and finds out whether its binary log can be read.
+func (r *run) look(ctx context.Context) error {
+	conn, err := mysqld.Open(ctx, r.server.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if r.vars, err = conn.Variables(ctx); err != nil {
+		return err
+	}
+	status, err := conn.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range mycnf.Lock(r.Binary.Flavour) {
+		if v, ok := status[l.Name]; ok && l.Status {
+			r.vars[l.Name] = v
+		}
+	}
+	r.result.Log = unreadable(r.vars)
+	if r.Live == nil {
+		return nil
+	}
+	return r.Live(r.vars)
+}
+
+// unreadable is why a server's binary log cannot be held against the tables; "" where it can.
+func unreadable(vars map[string]string) string {
+	on := func(name string) bool { return strings.EqualFold(vars[name], "ON") }
+	switch {
+	case !on("log_bin"):
+		return "it is off"
+	case on("binlog_encryption"), on("encrypt_binlog"):
+		return "it is encrypted"
+	case on("binlog_transaction_compression"), on("log_bin_compress"):
+		return "it is compressed"
+	}
+	return ""
+}
+
+// round loads, kills, restarts and checks once.
+func (r *run) round(ctx context.Context, n int) error {
+	r.ledger.begin()
+	after, err := killUnderLoad(ctx, r.server, r.ledger, time.Duration(r.random.Int64N(int64(loadTime))))
+	if err != nil {
+		return err
+	}
+	k := result.Kill{AfterMs: ms(after), Acknowledged: r.ledger.acknowledged()}
+	took, err := r.server.Restart(ctx, max(patience, 2*r.Limit))
+	var dead *sandbox.StartError
+	if errors.As(err, &dead) && ctx.Err() == nil {
+		r.result.Failed = dead.Error()
+		r.result.Rounds = append(r.result.Rounds, k)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	k.RecoveryMs = ms(took)
+	if k, err = r.inspect(ctx, k); err != nil {
+		return err
+	}
+	r.result.Rounds = append(r.result.Rounds, k)
+	if r.Report != nil {
+		r.Report(n, k)
+	}
+	return nil
+}
+
+// inspect fills in what is there after a recovery.
+func (r *run) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
+	log, err := r.server.Log()
+	if err != nil {
+		return k, err
+	}
+	k.ServerMs = ms(recovery(log))
+	pool, err := mysqld.Open(ctx, r.server.Addr())
+	if err != nil {
+		return k, err
+	}
+	defer pool.Close()
+	conn, err := pool.Single(ctx)
+	if err != nil {
+		return k, err
+	}
+	defer conn.Close()
+	rows, accounts, err := read(ctx, conn)
+	if err != nil {
+		return k, err
+	}
+	found, fresh := r.ledger.check(rows, accounts)
+	k.Lost, k.Kept, k.Damage = found.Lost, found.Kept, found.Damage
+	if r.result.Log == "" {
+		k.Damage.OnlyLogged, k.Damage.Unlogged, err = r.compareLog(ctx, conn, fresh)
+	}
+	return k, err
+}
+
+// compareLog reads the binary logs that the server has closed since the last time: it begins a new one at every start.
+func (r *run) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[entry]bool) (onlyLogged, unlogged int64, err error) {
+	list, err := conn.Rows(ctx, "SHOW BINARY LOGS")
+	if err != nil {
+		return 0, 0, err
+	}
+	all := map[entry]bool{}
+	for _, l := range list[:max(0, len(list)-1)] {
+		if r.read[l[0]] {
+			continue
+		}
+		r.read[l[0]] = true
+		if err := addLogged(all, filepath.Join(r.server.Data(), l[0])); err != nil {
+			return 0, 0, err
+		}
+	}
+	onlyLogged, unlogged = compare(fresh, all)
+	return onlyLogged, unlogged, nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,135 @@
+package crash
+
+import (
+	"reflect"
+	"testing"
+
+	"david/internal/result"
+)
+
+// book is a ledger of two writers in its first round: 1 had 3 acknowledged and sent a fourth, 2 had 2 acknowledged.
+func book() *ledger {
+	l := newLedger(7, 2)
+	l.begin()
+	l.pages[0].sent, l.pages[0].acked = 4, 3
+	l.pages[1].sent, l.pages[1].acked = 2, 2
+	return l
+}
+
+func rows(entries ...entry) (list []row) {
+	for _, e := range entries {
+		list = append(list, written(7, e))
+	}
+	return list
+}
+
+// accounts are those that agree with the rows.
+func accounts(list []row) []account {
+	all := []account{{writer: 1}, {writer: 2}}
+	for _, r := range list {
+		a := &all[r.writer-1]
+		a.transactions, a.balance = a.transactions+1, a.balance+r.amount
+	}
+	return all
+}
+
+func whole() []row {
+	return rows(entry{1, 1}, entry{1, 2}, entry{1, 3}, entry{2, 1}, entry{2, 2})
+}
+
+func TestCheck(t *testing.T) {
+	altered := whole()
+	altered[1].payload = altered[1].payload[:len(altered[1].payload)-1] + "x"
+	swapped := whole()
+	swapped[1].payload = swapped[0].payload
+	for name, c := range map[string]struct {
+		rows []row
+		want result.Kill
+	}{
+		"all that was acknowledged": {whole(), result.Kill{}},
+		"and what was sent":         {append(whole(), rows(entry{1, 4})...), result.Kill{Kept: 1}},
+		"one is lost":               {whole()[:4], result.Kill{Lost: 1}},
+		"one in the midst is lost":  {append(whole()[:1], whole()[2:]...), result.Kill{Lost: 1}},
+		"all are lost":              {nil, result.Kill{Lost: 5}},
+		"one is there twice":        {append(whole(), rows(entry{2, 2})...), result.Kill{Damage: result.Damage{Twice: 1}}},
+		"one was never sent":        {append(whole(), rows(entry{2, 3})...), result.Kill{Damage: result.Damage{Uncommitted: 1, Half: 1}}},
+		"one is altered":            {altered, result.Kill{Damage: result.Damage{Altered: 1}}},
+		"one has another's payload": {swapped, result.Kill{Damage: result.Damage{Altered: 1}}},
+	} {
+		if got, _ := book().check(c.rows, accounts(c.rows)); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestAccounts has half of a transaction: the row or the account alone.
+func TestAccounts(t *testing.T) {
+	without := accounts(whole()[:4])
+	amount := accounts(whole())
+	amount[0].balance++
+	for name, c := range map[string]struct {
+		accounts []account
+		want     int64
+	}{
+		"agree":                   {accounts(whole()), 0},
+		"a row without the sum":   {without, 1},
+		"another amount":          {amount, 1},
+		"one is missing":          {accounts(whole())[:1], 1},
+		"one is there twice":      {append(accounts(whole()), accounts(whole())[1]), 1},
+		"one of nobody":           {append(accounts(whole()), account{writer: 3}), 1},
+		"none has ever had a sum": {[]account{{writer: 1}, {writer: 2}}, 2},
+	} {
+		if got, _ := book().check(whole(), c.accounts); got.Damage.Half != c.want || got.Lost != 0 {
+			t.Errorf("%s: %+v, want %d halves", name, got, c.want)
+		}
+	}
+}
+
+// TestRounds goes on after a loss: what is gone is counted once, may not come back, and what stayed has to stay.
+func TestRounds(t *testing.T) {
+	l := book()
+	survived := append(whole()[:4:4], rows(entry{1, 4})...) // {2, 2} is lost, {1, 4} was kept unacknowledged
+	if k, fresh := l.check(survived, accounts(survived)); k.Lost != 1 || k.Kept != 1 || len(fresh) != 5 {
+		t.Errorf("first round: %+v, %d fresh", k, len(fresh))
+	}
+	l.begin()
+	l.pages[0].sent, l.pages[0].acked = 5, 5
+	if n := l.acknowledged(); n != 1 {
+		t.Errorf("%d acknowledged, want 1", n)
+	}
+	more := append(survived[:len(survived):len(survived)], rows(entry{1, 5})...)
+	if k, fresh := l.check(more, accounts(more)); !reflect.DeepEqual(k, result.Kill{}) || len(fresh) != 1 || !fresh[entry{1, 5}] {
+		t.Errorf("second round: %+v, fresh %v", k, fresh)
+	}
+	l.begin()
+	fewer := append(more[:4:4], rows(entry{1, 5}, entry{2, 2})...) // {1, 4} must stay now, and {2, 2} is back from the dead
+	want := result.Kill{Lost: 1, Damage: result.Damage{Returned: 1}}
+	if k, _ := l.check(fewer, accounts(fewer)); !reflect.DeepEqual(k, want) {
+		t.Errorf("third round: %+v, want %+v", k, want)
+	}
+}
+
+// TestWritten has every transaction differ from every other, and fit its column.
+func TestWritten(t *testing.T) {
+	seen := map[string]bool{}
+	for writer := range 3 {
+		for seq := range int64(50) {
+			r := written(7, entry{writer, seq})
+			if len(r.payload) != payloadBytes || seen[r.payload] {
+				t.Fatalf("%+v", r)
+			}
+			seen[r.payload] = true
+		}
+	}
+	if r := written(7, entry{1, 1}); !seen[r.payload] || r.payload == written(8, entry{1, 1}).payload {
+		t.Error("a row does not follow from seed and name")
+	}
+}
+
+func TestCompare(t *testing.T) {
+	fresh := map[entry]bool{{1, 1}: true, {1, 2}: true}
+	logged := map[entry]bool{{1, 2}: true, {2, 1}: true, {2, 2}: true}
+	if only, not := compare(fresh, logged); only != 2 || not != 1 {
+		t.Errorf("%d only logged, %d unlogged", only, not)
+	}
+}

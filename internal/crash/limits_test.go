@@ -1,0 +1,22 @@
+package crash
+
+import "testing"
+
+func TestLimits(t *testing.T) {
+	safe := map[string]string{"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1", "innodb_doublewrite": "ON", "innodb_flush_method": "O_DIRECT"}
+	if got := Limits(safe); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+	if got := Limits(map[string]string{"innodb_flush_log_at_trx_commit": "0"}); len(got) != 1 { // which a kill shows
+		t.Errorf("%q", got)
+	}
+	if got := Limits(map[string]string{"innodb_flush_log_at_trx_commit": "0", "innodb_log_writer_threads": "ON"}); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+	for name, value := range map[string]string{"innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0", "innodb_doublewrite": "DETECT_ONLY",
+		"innodb_flush_method": "O_DIRECT_NO_FSYNC"} {
+		if got := Limits(map[string]string{name: value}); len(got) != 2 {
+			t.Errorf("%s=%s: %q", name, value, got)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// Package mysqltuner runs MySQLTuner, a program that looks at a live server and prints what it would change. What it says is
+// read by package tune.
+package mysqltuner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+)
+
+// ErrAbsent marks that the program, or a client that it needs, is not installed.
+var ErrAbsent = errors.New("mysqltuner is not installed")
+
+// timeout bounds a run, which takes a few seconds on a schema of few tables.
+const timeout = 3 * time.Minute
+
+// banner is how the program says which release it is.
+var banner = regexp.MustCompile(`MySQLTuner (\d+\.\d+(?:\.\d+)?)`)
+
+// oldest is the first series that knows innodb_redo_log_capacity.
+const oldest = 2
+
+// Find looks for the program, and for the client programs it looks with, on the PATH.
+func Find() (path string, err error) {
+	for _, name := range []string{"mysqltuner", "mysqltuner.pl"} {
+		if path, err = exec.LookPath(name); err == nil {
+			return path, client()
+		}
+	}
+	return "", fmt.Errorf("%w: its release 2 or later is wanted on the PATH", ErrAbsent)
+}
+
+func client() error {
+	for _, name := range []string{"mariadb-admin", "mysqladmin"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w completely: it needs the client programs mysql and mysqladmin, or MariaDB's", ErrAbsent)
+}
+
+// Run has the program look at a server and returns what it printed. memory, in bytes, is what the server may use. The password
+// goes into an option file in dir, a private folder, and is gone afterwards: a command line can be read by everybody. With such a file
+// the program does not look for the system's own accounts either.
+func Run(ctx context.Context, path string, addr mysqld.Addr, memory int64, dir string) (output string, err error) {
+	if addr.Network != "unix" {
+		return "", fmt.Errorf("cannot run mysqltuner on %s: it is given a socket only", addr.Address)
+	}
+	options := filepath.Join(dir, "mysqltuner.cnf")
+	if err := writeOptions(options, addr); err != nil {
+		return "", fmt.Errorf("cannot run mysqltuner: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(options)) }()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	// The socket is in the file: with --socket the program adds a port, for which MariaDB's clients take TCP.
+	cmd := exec.CommandContext(ctx, path, "--defaults-file", options, "--forcemem", fmt.Sprint(memory>>20), "--nocolor")
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C"}
+	cmd.WaitDelay = 5 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("mysqltuner failed (%w): %s", err, last(out.String()))
+	}
+	return out.String(), supported(out.String())
+}
+
+// writeOptions writes what a client needs to know to log in.
+func writeOptions(file string, addr mysqld.Addr) error {
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	text := fmt.Sprintf("[client]\nuser=\"%s\"\npassword=\"%s\"\nsocket=\"%s\"\n", escape.Replace(addr.User), escape.Replace(string(addr.Password)), escape.Replace(addr.Address))
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// supported refuses releases whose advice is out of date.
+func supported(output string) error {
+	m := banner.FindStringSubmatch(output)
+	if m == nil {
+		return errors.New("mysqltuner does not say which release it is")
+	}
+	v, err := mycnf.ParseVersion(m[1])
+	if err != nil {
+		return err
+	}
+	if v.Major < oldest {
+		return fmt.Errorf("mysqltuner %s is too old: release %d or later knows innodb_redo_log_capacity", m[1], oldest)
+	}
+	return nil
+}
+
+// last is the last line that says something.
+func last(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

@@ -1,0 +1,174 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// CrashTest is crash.json: a server that was killed under load again and again, and what was there after each recovery.
+type CrashTest struct {
+	Schema  int    `json:"schema"`
+	Server  Server `json:"server"`
+	Threads int    `json:"threads"` // connections that write
+	Seed    uint64 `json:"seed"`    // of the moments of the kills and of what is written
+	// Kills is how many times the server was killed and started again on the data it left.
+	Kills int `json:"kills"`
+	// Acknowledged is how many transactions the server had said to be committed, over all kills; Lost how many of these were not
+	// there after the recovery that followed.
+	Acknowledged int64 `json:"acknowledged"`
+	Lost         int64 `json:"lost"`
+	// Damaged is how many things were otherwise wrong, the kinds of Kill.Damage summed up.
+	Damaged    int64      `json:"damaged"`
+	RecoveryMs RecoveryMs `json:"recovery_ms"`
+	LimitMs    float64    `json:"recovery_limit_ms"`
+	// Proved is true where every acknowledged transaction was there, whole and once, the binary log agreed, and every recovery
+	// kept the limit. Verdict says it in words: "proved", "lost 7 of 1300", ...
+	Proved  bool   `json:"proved"`
+	Verdict string `json:"verdict"`
+	// Failed is how the server failed to come back, in its own words; "" where it always did.
+	Failed string `json:"failed,omitempty"`
+	// Log is "" where the binary log was held against the tables, else why it was not.
+	Log string `json:"binary_log_not_compared,omitempty"`
+	// Unlocked are the members of the durability lock that did not hold in this run, as it was asked for, each with what can be lost.
+	Unlocked []string `json:"unlocked,omitempty"`
+	Notes    []string `json:"notes"` // what a kill cannot show
+	Rounds   []Kill   `json:"rounds"`
+}
+
+// RecoveryMs are times in ms from the start of the server's process until it answered.
+type RecoveryMs struct {
+	Each   []float64 `json:"each"`
+	Median float64   `json:"median"`
+	Max    float64   `json:"max"`
+}
+
+// Kill is one kill and the recovery after it.
+type Kill struct {
+	AfterMs      float64 `json:"after_ms"`     // of load
+	Acknowledged int64   `json:"acknowledged"` // transactions since the kill before
+	// Kept is how many transactions were there whose commit was sent and not acknowledged: allowed, as is their absence.
+	Kept int64 `json:"kept_unacknowledged"`
+	Lost int64 `json:"lost"`
+	// Damage is what else was wrong.
+	Damage     Damage  `json:"damage,omitzero"`
+	RecoveryMs float64 `json:"recovery_ms"` // 0 where the server did not come back
+	// ServerMs is what the server's log says of it, in ms, from the beginning of InnoDB's recovery to being ready; 0 where it does not tell.
+	ServerMs float64 `json:"server_recovery_ms,omitempty"`
+}
+
+// Damage counts what may not be after a recovery, besides losses.
+type Damage struct {
+	Twice       int64 `json:"twice,omitempty"`       // rows there more than once
+	Altered     int64 `json:"altered,omitempty"`     // rows that are not as they were written
+	Uncommitted int64 `json:"uncommitted,omitempty"` // rows whose commit was never sent
+	Returned    int64 `json:"returned,omitempty"`    // rows that were gone after an earlier recovery
+	Half        int64 `json:"half,omitempty"`        // accounts that disagree with their rows: half a transaction
+	OnlyLogged  int64 `json:"only_logged,omitempty"` // transactions in the binary log and not in the tables: replicas have them
+	Unlogged    int64 `json:"unlogged,omitempty"`    // transactions in the tables and not in the binary log: replicas never get them
+}
+
+// Sum is the count of all kinds.
+func (d Damage) Sum() int64 {
+	return d.Twice + d.Altered + d.Uncommitted + d.Returned + d.Half + d.OnlyLogged + d.Unlogged
+}
+
+// plus is the damage of two recoveries.
+func (d Damage) plus(e Damage) Damage {
+	return Damage{d.Twice + e.Twice, d.Altered + e.Altered, d.Uncommitted + e.Uncommitted, d.Returned + e.Returned, d.Half + e.Half,
+		d.OnlyLogged + e.OnlyLogged, d.Unlogged + e.Unlogged}
+}
+
+// Judge sums the rounds up and gives the verdict.
+func (c CrashTest) Judge() CrashTest {
+	c.Schema, c.Kills, c.Acknowledged, c.Lost = Schema, len(c.Rounds), 0, 0
+	c.RecoveryMs = RecoveryMs{Each: []float64{}}
+	var damage Damage
+	for _, r := range c.Rounds {
+		c.Acknowledged += r.Acknowledged
+		c.Lost += r.Lost
+		damage = damage.plus(r.Damage)
+		if r.RecoveryMs > 0 { // the last one has none where the server did not come back
+			c.RecoveryMs.Each = append(c.RecoveryMs.Each, r.RecoveryMs)
+		}
+	}
+	c.Damaged = damage.Sum()
+	if len(c.RecoveryMs.Each) > 0 {
+		c.RecoveryMs.Median, c.RecoveryMs.Max = median(c.RecoveryMs.Each), slices.Max(c.RecoveryMs.Each)
+	}
+	c.Verdict = c.verdict(damage)
+	c.Proved = c.Verdict == proved
+	return c
+}
+
+// proved is the verdict on a test that found nothing.
+const proved = "proved"
+
+func (c CrashTest) verdict(d Damage) string {
+	var bad []string
+	if c.Lost > 0 {
+		bad = append(bad, fmt.Sprintf("lost %d of %d", c.Lost, c.Acknowledged))
+	}
+	if c.Failed != "" {
+		bad = append(bad, "the server did not come back: "+c.Failed)
+	}
+	bad = append(bad, d.Words()...)
+	if c.RecoveryMs.Max > c.LimitMs {
+		bad = append(bad, fmt.Sprintf("recovery took up to %.0f ms, the limit is %.0f ms", c.RecoveryMs.Max, c.LimitMs))
+	}
+	switch {
+	case len(bad) > 0:
+		return strings.Join(bad, "; ")
+	case c.Acknowledged == 0:
+		return "nothing was acknowledged before a kill: nothing is proved"
+	}
+	return proved
+}
+
+// Words says what is damaged, one phrase for each kind there is.
+func (d Damage) Words() (list []string) {
+	for _, kind := range []struct {
+		n    int64
+		what string
+	}{
+		{d.Half, "accounts disagree with their rows (half a transaction)"},
+		{d.Twice, "rows are there twice"},
+		{d.Altered, "rows are not as they were written"},
+		{d.Uncommitted, "rows are there whose commit was never sent"},
+		{d.Returned, "rows came back that were gone after an earlier recovery"},
+		{d.OnlyLogged, "transactions are in the binary log only (replicas have them, this server does not)"},
+		{d.Unlogged, "transactions are not in the binary log (replicas never get them)"},
+	} {
+		if kind.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", kind.n, kind.what))
+		}
+	}
+	return list
+}
+
+// median of at least one value.
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// PutCrash writes crash.json; its schema is set.
+func (s *Store) PutCrash(c CrashTest) error {
+	c.Schema = Schema
+	if err := writeJSON(s.path(crashFile), c); err != nil {
+		return fmt.Errorf("cannot store the crash test: %w", err)
+	}
+	return nil
+}
+
+// Crash returns crash.json; nil where the experiment is no crash test, or one that did not end.
+func (s *Store) Crash() (*CrashTest, error) {
+	var c CrashTest
+	err := readJSON(s.dir, s.path(crashFile), &c)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &c, err
+}

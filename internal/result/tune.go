@@ -1,0 +1,144 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// The phases of a tune, in their order.
+const (
+	Race    = "race"    // what others would configure, against the control
+	Screen  = "screen"  // groups of knobs, each against the best so far
+	Search  = "search"  // the knobs that matter, at once
+	Prune   = "prune"   // lines that make no difference are dropped
+	Confirm = "confirm" // fresh blocks at steady debt: the numbers to quote
+	Prove   = "prove"   // memory, crash, durability lock
+)
+
+// TunePlan is how a tune spends its budget, fixed when it begins so that a later session goes on with the same.
+type TunePlan struct {
+	Objective string  `json:"objective"`      // what is looked for: "tps"
+	Budget    float64 `json:"budget_seconds"` // for all trials and proofs, over all sessions
+	// Short is the load of the trials that look for the winner, Steady of those that confirm it.
+	Short  TuneLoad `json:"short"`
+	Steady TuneLoad `json:"steady"`
+	Cost   float64  `json:"trial_seconds"` // what a short trial was expected to take in all
+	// Rivals is how many arms race with the control; LeftOut names those that there was no time for.
+	Rivals  int      `json:"rivals"`
+	LeftOut []string `json:"left_out,omitempty"`
+	// Translated says what became of the rivals' settings on this server, and why MySQLTuner does not race.
+	Translated []string `json:"translated,omitempty"`
+	// Screens, Searches and Prunes are how many trials these phases have at most, those of the incumbent included.
+	Screens  int `json:"screens"`
+	Searches int `json:"searches"`
+	Prunes   int `json:"prunes"`
+	// RaceBlocks is the most blocks of the race; Blocks and MostBlocks the fewest and the most of the confirmation.
+	RaceBlocks int `json:"race_blocks"`
+	Blocks     int `json:"confirm_blocks"`
+	MostBlocks int `json:"most_confirm_blocks"`
+	Kills      int `json:"kills"` // of the crash proof; 0: it is not run
+	// MaxP95 is how many times the control's p95 a winner's may be; RecoveryMs how long its recovery from a crash may take.
+	MaxP95     float64 `json:"max_p95_ratio"`
+	RecoveryMs float64 `json:"recovery_limit_ms"`
+	// Quick has the trials that the counts allow, whatever they take.
+	Quick bool   `json:"quick,omitempty"`
+	Seed  uint64 `json:"seed"` // of the order within blocks and of the search
+	// Unlocked are the members of the durability lock that need not hold, as it was asked for.
+	Unlocked []string    `json:"unlocked,omitempty"`
+	Machine  TuneMachine `json:"machine"`
+}
+
+// TuneLoad is how long a trial is, in seconds.
+type TuneLoad struct {
+	Seconds int `json:"seconds"`
+	Warmup  int `json:"warmup_seconds"` // at most
+}
+
+// TuneMachine is what the rules and the bounds of the search were computed for. Sizes are in bytes.
+type TuneMachine struct {
+	CPUs       float64 `json:"cpus"`
+	Memory     int64   `json:"memory"`
+	FreeDisk   int64   `json:"free_disk"`
+	Rotational bool    `json:"rotational,omitempty"`
+	WriteIOPS  float64 `json:"write_iops,omitempty"` // 16 KiB random writes/s; 0 where they were not measured
+	Node       int64   `json:"node_memory,omitempty"`
+}
+
+// Proof is what was proved of an arm before it is handed over. A part that was not run is nil, and Notes say why.
+type Proof struct {
+	Arm    string       `json:"arm"`
+	OK     bool         `json:"ok"`
+	Why    string       `json:"why,omitempty"` // what failed; "" where nothing did
+	Memory *MemoryProof `json:"memory,omitempty"`
+	Crash  *CrashTest   `json:"crash,omitempty"`
+	// Lock says that the members of the durability lock read back as the control's.
+	Lock    bool     `json:"lock"`
+	Seconds float64  `json:"seconds"` // what proving took
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// MemoryProof is what a server takes with all its connections busy. Sizes are in bytes.
+type MemoryProof struct {
+	Connections int   `json:"connections"`       // that were busy at a time
+	Allowed     int   `json:"max_connections"`   // that the server allows
+	Peak        int64 `json:"peak"`              // resident, at the most
+	Empty       int64 `json:"pool_pages_unused"` // of the buffer pool, not touched and so not resident
+	Each        int64 `json:"each_connection"`   // that one busy connection added
+	Worst       int64 `json:"worst"`             // peak, the rest of the pool, and the connections that were not opened
+	Limit       int64 `json:"limit"`             // what the server may use
+	OK          bool  `json:"ok"`
+}
+
+// Judge sums a memory proof up: what was seen, what of the pool is not touched yet, and the connections that were not opened.
+func (m MemoryProof) Judge() MemoryProof {
+	m.Worst = m.Peak + m.Empty + m.Each*int64(max(0, m.Allowed-m.Connections))
+	m.OK = m.Worst <= m.Limit
+	return m
+}
+
+// Worth is what lines of a configuration are worth, by what happened without them.
+type Worth struct {
+	Lines []string `json:"lines"` // removed together
+	// Ratio is the throughput without them over that with them, of Pairs pairs of trials; 0 where it could not be run.
+	Ratio   float64 `json:"ratio"`
+	Pairs   int     `json:"pairs"`
+	Dropped bool    `json:"dropped"`
+	Why     string  `json:"why,omitempty"` // why it could not be run
+}
+
+// proofsFile is a JSON list of Proof.
+const proofsFile = "proofs.json"
+
+type proofs struct {
+	Schema int     `json:"schema"`
+	Proofs []Proof `json:"proofs"`
+}
+
+// PutProof adds a proof, in place of an earlier one of its arm.
+func (s *Store) PutProof(p Proof) error {
+	list, err := s.Proofs()
+	if err != nil {
+		return err
+	}
+	kept := []Proof{}
+	for _, old := range list {
+		if old.Arm != p.Arm {
+			kept = append(kept, old)
+		}
+	}
+	if err := writeJSON(s.path(proofsFile), proofs{Schema, append(kept, p)}); err != nil {
+		return fmt.Errorf("cannot store the proof of arm %s: %w", p.Arm, err)
+	}
+	return nil
+}
+
+// Proofs returns what was proved, in the order in which it was; none outside of a tune.
+func (s *Store) Proofs() ([]Proof, error) {
+	var p proofs
+	err := readJSON(s.dir, s.path(proofsFile), &p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return p.Proofs, err
+}

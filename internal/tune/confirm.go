@@ -1,0 +1,134 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// WinnerName is the arm that is confirmed: the incumbent with the lines that make a difference, and no others.
+const WinnerName = "winner"
+
+// mostBlocks is the most blocks of the confirmation: more take longer than they tell.
+const mostBlocks = 10
+
+// confirm measures the control, the best rival and the winner in fresh blocks at steady debt. These alone are quoted.
+func (m *machine) confirm() (Action, bool) {
+	if m.finished != nil {
+		return Action{}, false
+	}
+	if m.incumbent == stats.Control {
+		m.finished = &Outcome{Best: stats.Control, Why: "nothing was faster than the control"}
+		return Action{}, false
+	}
+	m.crown()
+	arms, first := m.finalists(), 1
+	for _, t := range m.h.Trials {
+		if t.Phase != result.Confirm {
+			first = max(first, t.Block+1)
+		}
+	}
+	for block := first; block < first+m.MostBlocks; block++ {
+		begun := slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return t.Block == block })
+		if n := block - first; n >= m.Blocks && !begun && (len(m.h.Proofs) > 0 || !m.anotherBlock(n, len(arms))) {
+			break
+		}
+		left := max(1, m.Blocks-(block-first)) * len(arms)
+		if a, more := m.missing(result.Confirm, block, arms, m.twin(), left); more {
+			return a, true
+		}
+	}
+	m.concluded(arms)
+	return Action{}, false
+}
+
+// crown makes the incumbent's lines that make a difference the winner.
+func (m *machine) crown() {
+	if _, ok := m.arms[WinnerName]; ok {
+		return
+	}
+	from := m.arms[m.incumbent]
+	a := m.arm(WinnerName, "the winner: "+from.Name+", with the lines that make a difference", result.Confirm, m.arms[stats.Control], m.lean(from))
+	m.arms[WinnerName] = a
+}
+
+// finalists are who is confirmed: the control, the best rival unless it is the winner or there is no time for it, and the winner.
+func (m *machine) finalists() []string {
+	arms := []string{stats.Control}
+	if m.rival != "" && m.rival != m.incumbent && m.contenders() > 2 {
+		arms = append(arms, m.rival)
+	}
+	return append(arms, WinnerName)
+}
+
+// anotherBlock tells whether one more block and the crash proof fit the budget, by what the n blocks so far took.
+func (m *machine) anotherBlock(n, arms int) bool {
+	sum := 0.0
+	for _, t := range m.of(result.Confirm) {
+		sum += t.Took()
+	}
+	return m.spent()+sum/float64(n)+float64(m.Kills)*killCost <= m.Budget && arms > 0
+}
+
+// concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which has the more lines,
+// unless the rival is confirmed to be faster than the winner too.
+func (m *machine) concluded(arms []string) {
+	faster := m.faster(stats.Control)
+	if slices.Contains(faster, m.rival) && slices.Contains(arms, m.rival) && slices.Contains(m.faster(WinnerName), m.rival) {
+		m.contender = append(m.contender, m.rival)
+	}
+	for _, a := range []string{WinnerName, m.rival} {
+		if slices.Contains(faster, a) && slices.Contains(arms, a) && !slices.Contains(m.contender, a) {
+			m.contender = append(m.contender, a)
+		}
+	}
+	if len(m.contender) == 0 {
+		m.finished = &Outcome{Best: stats.Control, Why: "no significant gain over the control was confirmed"}
+	}
+}
+
+// faster are the arms that the confirmation found faster than one of them, with a p95 that a winner may have.
+func (m *machine) faster(than string) (list []string) {
+	arms := slices.Clone(m.h.Arms)
+	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == WinnerName }) {
+		arms = append(arms, m.arms[WinnerName])
+	}
+	for _, c := range stats.Compare(result.Design{Control: than, Twin: m.twin()}, arms, m.of(result.Confirm)) {
+		for _, a := range c.Arms {
+			if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
+				list = append(list, a.Name)
+			}
+		}
+	}
+	return list
+}
+
+// prove has the confirmed ones proved, best first, until one passes.
+func (m *machine) prove() (Action, bool) {
+	if m.finished != nil {
+		return Action{}, false
+	}
+	why := "every configuration that was confirmed failed its proof"
+	for _, name := range m.contender {
+		i := slices.IndexFunc(m.h.Proofs, func(p result.Proof) bool { return p.Arm == name })
+		switch {
+		case i < 0:
+			return Action{Phase: result.Prove, Prove: name, Left: 1, Why: fmt.Sprintf("proving %s: memory with all connections busy, %d kills, the durability lock", name, m.Kills)}, true
+		case m.h.Proofs[i].OK:
+			m.finished = &Outcome{Best: name, Why: "confirmed, and proved safe"}
+			return Action{}, false
+		}
+		why += "; " + name + ": " + m.h.Proofs[i].Why
+	}
+	m.finished = &Outcome{Best: stats.Control, Why: why}
+	return Action{}, false
+}
+
+func (m *machine) done() Action {
+	if m.finished == nil {
+		m.finished = &Outcome{Best: stats.Control, Why: "nothing was faster than the control"}
+	}
+	return Action{Done: m.finished, Why: m.finished.Why}
+}

@@ -1,0 +1,82 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+
+	"david/internal/mycnf"
+)
+
+// group is knobs that are screened together. Its settings are what david's rules propose; causes are those of explain that
+// it may relieve.
+type group struct {
+	name, title string
+	settings    func(Problem) []mycnf.Setting
+	causes      []string
+	holds       []string // groups of the catalogue
+}
+
+// groups are screened in this order where no bottleneck is known.
+func groups() []group {
+	rule := func(steps ...func(Problem) Step) func(Problem) []mycnf.Setting {
+		return func(p Problem) (all []mycnf.Setting) {
+			for _, step := range steps {
+				all = Merge(all, step(p).Settings)
+			}
+			return all
+		}
+	}
+	return []group{
+		{"memory", "the buffer pool", rule(memory), []string{"read I/O", "page flushing"}, []string{"memory"}},
+		{"redo", "redo log and checkpoints", rule(redo), []string{"redo capacity", "page flushing", "doublewrite"}, []string{"redo"}},
+		{"flush", "flushing and I/O", rule(flushing), []string{"page flushing", "doublewrite", "read I/O"}, []string{"flush", "io"}},
+		{"commit", "the commit pipeline", commitPipeline, []string{"commit/fsync"}, []string{"binlog", "commit"}},
+		{"concurrency", "concurrency and CPU", rule(concurrency), []string{"server CPU", "CPU throttling", "latches", "row locks", "scheduling"}, []string{"concurrency", "connections", "tables"}},
+		{"logging", "logging and instrumentation", rule(logging), []string{"server CPU", "CPU throttling", "client CPU"}, []string{"logging", "instrumentation"}},
+	}
+}
+
+// commitPipeline waits for company at each group commit, where there is any.
+func commitPipeline(p Problem) []mycnf.Setting {
+	const reason = "a group commit waits up to 100 us for others, so that one sync serves more of them; a lone commit takes that much longer"
+	if p.Threads < 4 {
+		return nil
+	}
+	company := fmt.Sprint(max(2, p.Threads/2))
+	if p.Flavour == mycnf.MariaDB {
+		return []mycnf.Setting{
+			{Name: "binlog_commit_wait_usec", Value: "100", Group: "binlog", Reason: reason, Source: "MariaDB manual, Group Commit for the Binary Log"},
+			{Name: "binlog_commit_wait_count", Value: company, Group: "binlog", Reason: "half of the connections are company enough", Source: "MariaDB manual, Group Commit for the Binary Log"}}
+	}
+	return []mycnf.Setting{
+		{Name: "binlog_group_commit_sync_delay", Value: "100", Group: "binlog", Reason: reason, Source: "MySQL manual, binlog_group_commit_sync_delay"},
+		{Name: "binlog_group_commit_sync_no_delay_count", Value: company, Group: "binlog", Reason: "half of the connections are company enough",
+			Source: "MySQL manual, binlog_group_commit_sync_no_delay_count"}}
+}
+
+// groupOf is the name of the group that a setting belongs to; "other" where none does.
+func groupOf(s mycnf.Setting) string {
+	if s.Name == "performance_schema" { // the catalogue has it under what it takes
+		return "logging"
+	}
+	for _, g := range groups() {
+		if slices.Contains(g.holds, s.Group) {
+			return g.name
+		}
+	}
+	return "other"
+}
+
+// byCauses orders the groups by the most costly cause that each may relieve; those that fit none come last.
+func byCauses(list []group, causes []string) []group {
+	rank := func(g group) int {
+		i := slices.IndexFunc(causes, func(c string) bool { return slices.Contains(g.causes, c) })
+		if i < 0 {
+			return len(causes)
+		}
+		return i
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b group) int { return rank(a) - rank(b) })
+	return list
+}

@@ -1,0 +1,92 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// Pruned is what the prune phase found, in the order in which it was tried.
+func (p Plan) Pruned(h History) (list []result.Worth) {
+	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
+	m := newMachine(p, h)
+	m.race()
+	m.screen()
+	for _, a := range h.Arms {
+		if a.Phase != result.Prune {
+			continue
+		}
+		logs := m.logs(result.Prune, a.Name, a.Base)
+		w := result.Worth{Lines: missing(m.arms[a.Base], a), Pairs: len(logs), Why: a.Infeasible}
+		if len(logs) > 0 {
+			w.Ratio = math.Exp(stats.Mean(logs))
+		}
+		w.Dropped = m.removed(a.Name, true) == dropped
+		list = append(list, w)
+	}
+	return list
+}
+
+// missing are the variables that one arm sets and the other does not, or not so.
+func missing(from, in result.Arm) (list []string) {
+	for _, s := range from.Settings {
+		if !slices.ContainsFunc(in.Settings, func(x mycnf.Setting) bool { return x.Name == s.Name && x.Value == s.Value }) {
+			list = append(list, s.Name)
+		}
+	}
+	return list
+}
+
+// Winner returns the settings of an arm that matter: the control's own, and those whose effective value differs from what the
+// control's server did without them, each with what its removal was measured to cost.
+func (p Plan) Winner(h History, best string) []mycnf.Setting {
+	m := newMachine(p, h)
+	lines := slices.Clone(p.Control.Settings)
+	if best == stats.Control {
+		return lines
+	}
+	pruned := p.Pruned(h)
+	for _, s := range m.lean(m.arms[best]) {
+		s.Effect = effectOf(s.Name, pruned)
+		lines = Merge(lines, []mycnf.Setting{s})
+	}
+	return lines
+}
+
+// effectOf says what a line is worth, by the last removal that it was part of.
+func effectOf(name string, pruned []result.Worth) string {
+	for _, w := range slices.Backward(pruned) {
+		if !slices.Contains(w.Lines, name) || w.Dropped {
+			continue
+		}
+		together := ""
+		if n := len(w.Lines); n > 1 {
+			together = fmt.Sprintf(" and %d other lines", n-1)
+		}
+		if w.Ratio == 0 {
+			return "without it" + together + " the server could not be run: " + w.Why
+		}
+		return fmt.Sprintf("without it%s %.2fx the throughput (%d short pairs, no interval)", together, w.Ratio, w.Pairs)
+	}
+	return "not taken out on trial: there was no time for it"
+}
+
+// Recorded is the plan of a tune on record; false for anything else, and for the ladders of an older david.
+func Recorded(e result.Experiment, arms []result.Arm) (p Plan, ok bool) {
+	i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == stats.Control })
+	if e.Design.Tune == nil || i < 0 || len(e.Workloads) == 0 {
+		return p, false
+	}
+	v, err := mycnf.ParseVersion(e.Server.Version)
+	if err != nil {
+		return p, false
+	}
+	w := e.Workloads[0]
+	p = Plan{TunePlan: *e.Design.Tune, Control: arms[i]}
+	p.Problem = Problem{Flavour: e.Server.Flavour, Version: v, PageSize: 16 << 10, Threads: w.Threads, Tables: w.Tables, Seed: p.Seed}.On(p.Machine)
+	return p, true
+}

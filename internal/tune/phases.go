@@ -1,0 +1,443 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// History is what a tune has on record, and what is known of it besides.
+type History struct {
+	Arms   []result.Arm // the lineup of the race first; without ceilings
+	Trials []result.Trial
+	Proofs []result.Proof
+	// Closed is the last block that an earlier session ran: what is run now is no neighbour of its trials.
+	Closed int
+	// Causes are those of the incumbent's time, most costly first, in explain's words; none where nobody knows.
+	Causes []string
+}
+
+// Action is what a tune does next: a trial (Arm), a proof (Prove), or nothing more (Done).
+type Action struct {
+	Phase string
+	Why   string // one line for whoever watches
+	// Arm is to be run, in its place of its block, and is compared with Against; "" for a control.
+	Arm     *result.Arm
+	Against string
+	Block   int
+	Place   int
+	Twin    bool
+	Load    result.TuneLoad
+	Steady  bool
+	// Left is how many trials may be to come, this one included.
+	Left int
+	// Prove names the arm to prove.
+	Prove string
+	Done  *Outcome
+}
+
+// Outcome is how a tune ended.
+type Outcome struct {
+	Best string // the arm to hand over; the control's name where nothing was gained
+	Why  string
+}
+
+// Next returns what a tune does after its history. It is a function of the record alone, so a tune that was interrupted goes on
+// where it stopped.
+func (p Plan) Next(h History) Action {
+	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
+	m := newMachine(p, h)
+	for _, phase := range []func() (Action, bool){m.race, m.screen, m.search, m.prune, m.confirm, m.prove} {
+		if a, more := phase(); more {
+			return a
+		}
+	}
+	return m.done()
+}
+
+// Resume takes from a history what another session left half done: blocks whose trials have to be neighbours in time are run again
+// whole, and no trial is compared with one of an earlier session.
+func (p Plan) Resume(h History) History {
+	for _, t := range h.Trials {
+		h.Closed = max(h.Closed, t.Block)
+	}
+	a := p.Next(h)
+	if a.Arm != nil && (a.Phase == result.Race || a.Phase == result.Confirm) {
+		h.Trials = slices.DeleteFunc(slices.Clone(h.Trials), func(t result.Trial) bool { return t.Phase == a.Phase && t.Block == a.Block })
+	}
+	return h
+}
+
+// machine is the state that follows from a history, phase by phase.
+type machine struct {
+	Plan
+	h      History
+	arms   map[string]result.Arm
+	trials map[string][]result.Trial // by phase
+	// incumbent is the best so far, rival the best that others would configure, "" where there is none; worth is what was seen of
+	// each group in the screen, in units of the noise.
+	incumbent, rival string
+	worth            map[string]float64
+	contender        []string // for the proof, best first
+	finished         *Outcome
+}
+
+func newMachine(p Plan, h History) *machine {
+	m := &machine{Plan: p, h: h, arms: map[string]result.Arm{}, incumbent: stats.Control, worth: map[string]float64{},
+		trials: map[string][]result.Trial{}}
+	for _, a := range h.Arms {
+		m.arms[a.Name] = a
+	}
+	for _, t := range h.Trials {
+		m.trials[t.Phase] = append(m.trials[t.Phase], t)
+	}
+	return m
+}
+
+// usable tells whether a trial says something of its arm: all gates hold, or in the phases that only look for the winner all but
+// that of the steady state. Confirmation is held to all of them.
+func usable(t result.Trial) bool {
+	for _, g := range t.Gates {
+		if !g.OK && (g.Name != "steady state" || t.Phase == result.Confirm) {
+			return false
+		}
+	}
+	return t.TPS > 0
+}
+
+// of are the trials of a phase, in the order in which they ended.
+func (m *machine) of(phase string) []result.Trial { return m.trials[phase] }
+
+// futile is how many arms of a phase could not be run, or need not: each of them took a start of a server.
+func (m *machine) futile(phase string) (n int) {
+	for _, a := range m.h.Arms {
+		if a.Phase == phase && (a.Infeasible != "" || a.Noop) {
+			n++
+		}
+	}
+	return n
+}
+
+// spent is what trials and proofs took so far, in seconds. A start in vain counts for half a trial.
+func (m *machine) spent() (sum float64) {
+	for _, phase := range []string{result.Race, result.Screen, result.Search, result.Prune} {
+		sum += float64(m.futile(phase)) * m.Cost / 2
+	}
+	for _, t := range m.h.Trials {
+		sum += t.Took()
+	}
+	for _, p := range m.h.Proofs {
+		sum += p.Seconds
+	}
+	return sum
+}
+
+// cost is what a short trial takes: as long as those so far, or as planned.
+func (m *machine) cost() float64 {
+	sum, n := 0.0, 0.0
+	for _, t := range m.h.Trials {
+		if t.Phase != result.Confirm {
+			sum, n = sum+t.Took(), n+1
+		}
+	}
+	if n == 0 {
+		return m.Cost
+	}
+	return sum / n
+}
+
+// affords tells whether n more short trials fit below a share of what confirmation and proof leave of the budget.
+func (m *machine) affords(n int, share float64) bool {
+	if m.Quick {
+		return true
+	}
+	overhead := m.cost() - float64(m.Short.Seconds+m.Short.Warmup)
+	steady := float64(m.Steady.Seconds+m.Steady.Warmup) + math.Max(0, overhead)
+	reserve := float64(m.Blocks*m.perConfirmed())*steady + float64(m.Kills)*killCost
+	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-reserve)
+}
+
+// The noise of a pair of trials before any was seen, and how many pairs that is worth.
+const (
+	priorNoise  = stats.RestartNoise
+	priorWeight = 3
+)
+
+// noise is the standard deviation of ln(ratio) of two neighbours of the same configuration: the control's pairs, and what restarts
+// do elsewhere.
+func (m *machine) noise() float64 {
+	sum, n := priorWeight*priorNoise*priorNoise, float64(priorWeight)
+	for _, t := range m.of(result.Race) {
+		if !t.Twin || !usable(t) {
+			continue
+		}
+		if other, ok := m.tps(result.Race, t.Block, stats.Control); ok {
+			d := math.Log(t.TPS / other)
+			sum, n = sum+d*d, n+1
+		}
+	}
+	return math.Sqrt(sum / n)
+}
+
+// tps is an arm's throughput in a block of a phase, the twin's not counted.
+func (m *machine) tps(phase string, block int, arm string) (float64, bool) {
+	for _, t := range slices.Backward(m.of(phase)) {
+		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) {
+			return t.TPS, true
+		}
+	}
+	return 0, false
+}
+
+// ran tells whether an arm had its trial in a block, valid or not.
+func (m *machine) ran(phase string, block int, arm string, twin bool) bool {
+	return slices.ContainsFunc(m.of(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
+}
+
+// logs are ln(throughput / that of another arm) in the blocks of a phase that have both.
+func (m *machine) logs(phase, arm, against string) (list []float64) {
+	seen := map[int]bool{}
+	for _, t := range m.of(phase) {
+		if t.Arm != arm || seen[t.Block] {
+			continue
+		}
+		seen[t.Block] = true
+		own, ok := m.tps(phase, t.Block, arm)
+		other, also := m.tps(phase, t.Block, against)
+		if ok && also {
+			list = append(list, math.Log(own/other))
+		}
+	}
+	return list
+}
+
+// out tells whether an arm cannot be run, or need not.
+func (m *machine) out(arm string) bool {
+	a := m.arms[arm]
+	return a.Infeasible != "" || a.Noop
+}
+
+// slow tells whether an arm's p95 is above what a winner's may be, by the median of its usable trials of a phase against the
+// control's of the race.
+func (m *machine) slow(phase, arm string) bool {
+	own, control := m.p95(phase, arm), m.p95(result.Race, stats.Control)
+	if phase == result.Confirm {
+		control = m.p95(phase, stats.Control)
+	}
+	return own > 0 && control > 0 && own > m.MaxP95*control
+}
+
+func (m *machine) p95(phase, arm string) float64 {
+	var list []float64
+	for _, t := range m.of(phase) {
+		if t.Arm == arm && usable(t) {
+			list = append(list, t.Latency.P95)
+		}
+	}
+	if len(list) == 0 {
+		return 0
+	}
+	slices.Sort(list)
+	return list[(len(list)-1)/2]
+}
+
+// cell is one trial of a block whose arms are fixed.
+type cell struct {
+	arm  string
+	twin bool
+}
+
+// cells are the trials of a block in their random order, which follows from the seed and the block. The very first is the control's:
+// what others differ by, in durability too, is read off its server.
+func (m *machine) cells(block int, arms []string, twin bool) []cell {
+	var list []cell
+	for _, a := range arms {
+		list = append(list, cell{arm: a})
+		if twin && a == stats.Control {
+			list = append(list, cell{a, true})
+		}
+	}
+	r := rand.New(rand.NewPCG(m.Seed, uint64(block)))
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	if i := slices.Index(list, cell{arm: stats.Control}); block == 1 && i > 0 {
+		list[0], list[i] = list[i], list[0]
+	}
+	return list
+}
+
+// trial is an action that runs an arm.
+func (m *machine) trial(phase string, arm result.Arm, against string, block, place int) Action {
+	a := Action{Phase: phase, Arm: &arm, Against: against, Block: block, Place: place, Load: m.Short}
+	if phase == result.Confirm {
+		a.Load, a.Steady = m.Steady, true
+	}
+	return a
+}
+
+// missing is the first trial of a block of fixed arms that was not run; more is false where there is none.
+func (m *machine) missing(phase string, block int, arms []string, twin bool, left int) (Action, bool) {
+	for place, c := range m.cells(block, arms, twin) {
+		if m.out(c.arm) || m.ran(phase, block, c.arm, c.twin) {
+			continue
+		}
+		against := stats.Control
+		if c.arm == stats.Control {
+			against = ""
+		}
+		a := m.trial(phase, m.arms[c.arm], against, block, place+1)
+		a.Twin, a.Left, a.Why = c.twin, left, fmt.Sprintf("%s (block %d)", m.arms[c.arm].Title, block)
+		if c.twin {
+			a.Why = fmt.Sprintf("the control against itself: the noise (block %d)", block)
+		}
+		return a, true
+	}
+	return Action{}, false
+}
+
+// raceBlocks is the most blocks of a race; what is clearly worse drops out after each.
+const raceBlocks = 3
+
+// race runs blocks of the control, twice, and of those who are not clearly worse than the best.
+func (m *machine) race() (Action, bool) {
+	var all []string
+	for _, a := range m.h.Arms {
+		if a.Phase == result.Race {
+			all = append(all, a.Name)
+		}
+	}
+	alive := all
+	for block := 1; block <= m.RaceBlocks; block++ {
+		begun := slices.ContainsFunc(m.of(result.Race), func(t result.Trial) bool { return t.Block == block })
+		if block > 1 && !begun && (len(alive) < 2 || m.later(result.Race) || !m.affords(len(alive)+2, raceUntil)) {
+			break
+		}
+		if a, more := m.missing(result.Race, block, append([]string{stats.Control}, alive...), true, len(alive)+2+m.Screens+m.Searches+m.Prunes); more {
+			return a, true
+		}
+		alive = m.survivors(alive)
+	}
+	return m.raced(all)
+}
+
+// later tells whether a phase after that one has begun.
+func (m *machine) later(phase string) bool {
+	order := []string{result.Race, result.Screen, result.Search, result.Prune, result.Confirm}
+	at := slices.Index(order, phase)
+	return slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return slices.Index(order, t.Phase) > at })
+}
+
+// clearlyWorse is how far below the best, in logarithms, an arm has to be to drop out, the noise set aside.
+const clearlyWorse = 0.05
+
+// survivors are the arms that are not surely worse than the best of them by 5 %.
+func (m *machine) survivors(alive []string) (kept []string) {
+	top := 0.0
+	for _, a := range alive {
+		top = math.Max(top, stats.Mean(m.logs(result.Race, a, stats.Control)))
+	}
+	for _, a := range alive {
+		logs := m.logs(result.Race, a, stats.Control)
+		bound := stats.Mean(logs) + 2*m.noise()/math.Sqrt(math.Max(1, float64(len(logs))))
+		if !m.out(a) && (len(logs) == 0 || bound > top-clearlyWorse) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// raced makes the fastest arm of the race the incumbent, and the fastest that is not david's the rival. Without a valid control
+// there is nothing to compare with, and the tune ends.
+func (m *machine) raced(all []string) (Action, bool) {
+	if m.p95(result.Race, stats.Control) == 0 {
+		m.finished = &Outcome{Best: stats.Control, Why: "the control has no valid run: nothing can be compared"}
+		return Action{}, false
+	}
+	slices.SortStableFunc(all, func(a, b string) int {
+		return cmp.Compare(stats.Mean(m.logs(result.Race, b, stats.Control)), stats.Mean(m.logs(result.Race, a, stats.Control)))
+	})
+	for _, a := range all {
+		logs := m.logs(result.Race, a, stats.Control)
+		if m.out(a) || len(logs) == 0 || m.slow(result.Race, a) {
+			continue
+		}
+		if m.incumbent == stats.Control && stats.Mean(logs) > 0 {
+			m.incumbent = a
+		}
+		if m.rival == "" && a != ownName {
+			m.rival = a
+		}
+	}
+	return Action{}, false
+}
+
+// ownName is the baseline that is david's own.
+const ownName = "david-rules"
+
+// run is a row of pairs: the incumbent, then others, each compared with the incumbent of its moment in the same block. Screen,
+// search and prune are such rows.
+type row struct {
+	block int // the open one; 0: none
+	since int // trials in it after the incumbent's
+}
+
+// perBlock is how many trials may follow the incumbent's before it is run again; search.Remeasure has the same.
+const perBlock = 8
+
+// open is the block of a phase that another trial may join: one of this session, whose incumbent's trial is usable, and not full.
+func (m *machine) open(phase string) row {
+	last := row{}
+	for _, t := range m.of(phase) {
+		if t.Block != last.block {
+			last = row{block: t.Block}
+		} else {
+			last.since++
+		}
+	}
+	if last.block == 0 || last.block <= m.h.Closed || last.since >= perBlock {
+		return row{}
+	}
+	if _, ok := m.tps(phase, last.block, m.incumbent); !ok {
+		return row{}
+	}
+	return last
+}
+
+// fresh is the number of a new block.
+func (m *machine) fresh() int {
+	last := 0
+	for _, t := range m.h.Trials {
+		last = max(last, t.Block)
+	}
+	return last + 1
+}
+
+// pair runs an arm beside the incumbent: in the open block, else the incumbent first.
+func (m *machine) pair(phase string, arm result.Arm, why string, left int) Action {
+	at := m.open(phase)
+	if at.block > 0 && !m.ran(phase, at.block, arm.Name, false) {
+		a := m.trial(phase, arm, m.incumbent, at.block, at.since+2)
+		a.Why, a.Left = why, left
+		return a
+	}
+	against := stats.Control
+	if m.incumbent == stats.Control {
+		against = ""
+	}
+	a := m.trial(phase, m.arms[m.incumbent], against, m.fresh(), 1)
+	a.Why, a.Left = "the incumbent, for what follows to be compared with", left
+	return a
+}
+
+// left is whether a phase may run another trial: its count and its share of the budget allow it, and no later phase has begun.
+func (m *machine) left(phase string, most int, share float64) int {
+	n := most - len(m.of(phase)) - m.futile(phase)
+	if m.finished != nil || n <= 0 || m.later(phase) || !m.affords(1, share) {
+		return 0
+	}
+	return n
+}

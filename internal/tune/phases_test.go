@@ -1,0 +1,366 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/search"
+	"david/internal/stats"
+)
+
+// world is a machine on which every configuration has a throughput, so that a whole tune takes milliseconds.
+type world struct {
+	log    func(server) float64 // ln(transactions/s)
+	p95    func(server) float64 // times the control's; nil: 1
+	killed func(server) string  // why it cannot be run; nil: never
+	fails  map[string]bool      // arms whose proof fails
+	noise  float64              // of a trial
+	rng    *rand.Rand
+}
+
+// server is what its variables are.
+type server map[string]string
+
+func (s server) size(name string) float64 {
+	n, err := mycnf.ParseSize(s[name])
+	if err != nil {
+		panic(fmt.Sprintf("%s=%s: %v", name, s[name], err))
+	}
+	return float64(n)
+}
+
+// fresh is a server with these settings: the defaults of MySQL 9.7 where they do not say.
+func fresh(settings []mycnf.Setting) server {
+	s := server{"innodb_buffer_pool_size": "134217728", "innodb_buffer_pool_instances": "1", "innodb_redo_log_capacity": "104857600",
+		"innodb_log_buffer_size": "67108864", "innodb_io_capacity": "10000", "innodb_io_capacity_max": "20000", "innodb_flush_neighbors": "0",
+		"innodb_use_fdatasync": "ON", "innodb_doublewrite_pages": "128", "innodb_flush_method": "O_DIRECT", "innodb_log_writer_threads": "OFF",
+		"innodb_adaptive_hash_index": "OFF", "performance_schema": "ON", "innodb_thread_concurrency": "0", "innodb_lru_scan_depth": "1024",
+		"innodb_max_dirty_pages_pct_lwm": "10.000000", "innodb_adaptive_flushing_lwm": "10.000000", "innodb_sync_spin_loops": "30",
+		"binlog_group_commit_sync_delay": "0", "binlog_group_commit_sync_no_delay_count": "0", "binlog_order_commits": "ON", "innodb_purge_threads": "1",
+		"innodb_change_buffering": "none", "general_log": "OFF", "innodb_spin_wait_delay": "6", "max_connections": "151"}
+	for _, set := range settings {
+		value := set.Value
+		if n, err := mycnf.ParseSize(value); err == nil {
+			value = fmt.Sprint(n)
+		}
+		s[set.Name] = value
+	}
+	return s
+}
+
+// machine5000 is a sketch of a volume of 5,000 IOPS, as in internal/search: the pool dominates and saturates, redo saturates,
+// performance_schema costs CPU, the rest is flat.
+func machine5000(s server) float64 {
+	misses := 1 - math.Min(1, math.Pow(s.size("innodb_buffer_pool_size")/(2.4*float64(gib)), 0.6))
+	redo := s.size("innodb_redo_log_capacity")
+	io := 5000 / (7*misses + 2.5 + 5/(1+redo/(400*float64(mib))) + 3)
+	off := math.Log(math.Max(100, s.size("innodb_io_capacity")) / 2500)
+	io *= math.Exp(-0.04 * math.Min(9, off*off) * (0.5 + 1/(1+redo/float64(gib))))
+	cpu := 1100.0
+	if s["performance_schema"] == "OFF" {
+		cpu *= 1.04
+	}
+	return -math.Log(math.Pow(io, -3)+math.Pow(cpu, -3)) / 3
+}
+
+func problem(t *testing.T) Problem {
+	return Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 2, Memory: 16 * gib, Node: 24 * gib, FreeDisk: 64 * gib, WriteIOPS: 5000,
+		PageSize: 16 << 10, Threads: 16, Tables: 10, Seed: 7}
+}
+
+func plan(t *testing.T, budget float64, seed uint64) (Plan, []Baseline) {
+	t.Helper()
+	p := problem(t)
+	control := Control(p.Flavour)
+	rivals := Rivals(control, Distinct(Baselines(p)))
+	got, err := NewPlan(p, control, Wish{Budget: budget, Rivals: rivals, MaxP95: stats.MaxP95Ratio, RecoveryMs: 60000, Seed: seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, rivals
+}
+
+// play runs an action and adds it to the history.
+func (w *world) play(h *History, a Action) {
+	if a.Prove != "" {
+		h.Proofs = append(h.Proofs, result.Proof{Arm: a.Prove, OK: !w.fails[a.Prove], Why: "made to fail", Seconds: 100})
+		return
+	}
+	arm := *a.Arm
+	s := fresh(arm.Settings)
+	arm.Effective = s
+	if w.killed != nil {
+		arm.Infeasible = w.killed(s)
+	}
+	if i := slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == arm.Name }); i >= 0 {
+		h.Arms[i] = arm
+	} else {
+		h.Arms = append(h.Arms, arm)
+	}
+	if arm.Infeasible != "" {
+		return
+	}
+	p95 := 10.0
+	if w.p95 != nil {
+		p95 *= w.p95(s)
+	}
+	h.Trials = append(h.Trials, result.Trial{Arm: arm.Name, Phase: a.Phase, Block: a.Block, Place: a.Place, Twin: a.Twin, Settled: true,
+		TPS: math.Exp(w.log(s) + w.noise*w.rng.NormFloat64()), Latency: result.Latency{P95: p95}, Seconds: float64(a.Load.Seconds), Warmed: float64(a.Load.Warmup) / 2,
+		Overhead: result.Overhead{Start: 5, Stop: 3}})
+}
+
+// tune plays a whole tune. between, which may be nil, sees the history before each action.
+func (w *world) tune(t *testing.T, p Plan, rivals []Baseline, between func(*History)) (History, Outcome) {
+	t.Helper()
+	h := History{Arms: p.Lineup(rivals)}
+	for range 1000 {
+		if between != nil {
+			between(&h)
+		}
+		a := p.Next(h)
+		if a.Done != nil {
+			return h, *a.Done
+		}
+		w.play(&h, a)
+	}
+	t.Fatal("the tune does not end")
+	return h, Outcome{}
+}
+
+func (w *world) truth(arm result.Arm) float64 { return math.Exp(w.log(fresh(arm.Settings))) }
+
+func armNamed(arms []result.Arm, name string) result.Arm {
+	i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == name })
+	if i < 0 {
+		return result.Arm{}
+	}
+	return arms[i]
+}
+
+func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// TestTune lets whole tunes run on a machine whose truth is known: the winner is near the best there is, no rival is better, and its
+// my.cnf holds the two lines that matter and few others.
+func TestTune(t *testing.T) {
+	best := 0.0
+	for _, name := range []string{"14G", "8G"} {
+		best = max(best, math.Exp(machine5000(fresh([]mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: name}, {Name: "innodb_redo_log_capacity", Value: "16G"},
+			{Name: "innodb_io_capacity", Value: "2500"}, {Name: "performance_schema", Value: "OFF"}}))))
+	}
+	for _, c := range []struct {
+		budget float64
+		near   float64 // of the best there is, in the worst of the seeds
+	}{{600, 0.85}, {2400, 0.9}} {
+		for seed := range uint64(4) {
+			w := &world{log: machine5000, noise: 0.03, rng: generator(seed)}
+			p, rivals := plan(t, c.budget, seed)
+			h, end := w.tune(t, p, rivals, nil)
+			won := armNamed(h.Arms, end.Best)
+			if share := w.truth(won) / best; share < c.near {
+				t.Errorf("budget %.0f s, seed %d: %s has %.2f of the best throughput there is, want %.2f: %+v", c.budget, seed, end.Best, share, c.near, values(won))
+			}
+			if lines := p.Winner(h, end.Best); c.budget > 600 && len(lines) > 12 || len(lines) < 2 {
+				t.Errorf("budget %.0f s, seed %d: %d lines: %v", c.budget, seed, len(lines), lines)
+			}
+			if spent := newMachine(p, h).spent(); spent > 1.1*c.budget {
+				t.Errorf("budget %.0f s, seed %d: %.0f s were spent", c.budget, seed, spent)
+			}
+		}
+	}
+}
+
+func values(a result.Arm) (list []string) {
+	for _, s := range a.Settings {
+		list = append(list, s.Name+"="+s.Value)
+	}
+	return list
+}
+
+// TestTuneFlat lets tunes run where nothing matters: that something is faster is claimed seldom.
+func TestTuneFlat(t *testing.T) {
+	const seeds = 12
+	claimed := 0
+	for seed := range uint64(seeds) {
+		w := &world{log: func(server) float64 { return 6 }, noise: 0.03, rng: generator(seed)}
+		p, rivals := plan(t, 2400, seed)
+		if _, end := w.tune(t, p, rivals, nil); end.Best != stats.Control {
+			claimed++
+		}
+	}
+	if claimed > 1 {
+		t.Errorf("%d of %d tunes claim a gain where there is none", claimed, seeds)
+	}
+}
+
+// TestTuneInfeasible kills everything with a large pool, rivals too: they are on record with the reason, and the tune goes on.
+func TestTuneInfeasible(t *testing.T) {
+	for seed := range uint64(4) {
+		w := &world{log: machine5000, noise: 0.03, rng: generator(seed), killed: func(s server) string {
+			if s.size("innodb_buffer_pool_size") > 3*float64(gib) {
+				return "killed for memory"
+			}
+			return ""
+		}}
+		p, rivals := plan(t, 2400, seed)
+		h, end := w.tune(t, p, rivals, nil)
+		if pool := fresh(armNamed(h.Arms, end.Best).Settings).size("innodb_buffer_pool_size"); end.Best == stats.Control || pool > 3*float64(gib) {
+			t.Errorf("seed %d: ended on %s with a pool of %.0f", seed, end.Best, pool)
+		}
+		if !slices.ContainsFunc(h.Arms, func(a result.Arm) bool { return a.Phase == result.Race && a.Infeasible != "" }) {
+			t.Errorf("seed %d: no rival was killed", seed)
+		}
+	}
+}
+
+// TestTuneP95 makes the fastest configurations slow to answer: none of them wins.
+func TestTuneP95(t *testing.T) {
+	slow := func(s server) float64 {
+		if s["performance_schema"] == "OFF" {
+			return 1.3
+		}
+		return 1
+	}
+	for seed := range uint64(4) {
+		w := &world{log: machine5000, p95: slow, noise: 0.03, rng: generator(seed)}
+		p, rivals := plan(t, 2400, seed)
+		h, end := w.tune(t, p, rivals, nil)
+		if s := fresh(armNamed(h.Arms, end.Best).Settings); slow(s) > 1 {
+			t.Errorf("seed %d: %s won with a p95 of %.1f times the control's", seed, end.Best, slow(s))
+		}
+	}
+}
+
+// TestTuneProofs drops a winner that fails its proof and proves the next; where all fail the control stays.
+func TestTuneProofs(t *testing.T) {
+	w := &world{log: machine5000, noise: 0.02, rng: generator(1), fails: map[string]bool{WinnerName: true}}
+	p, rivals := plan(t, 2400, 1)
+	h, end := w.tune(t, p, rivals, nil)
+	if end.Best == WinnerName || end.Best == stats.Control || len(h.Proofs) != 2 {
+		t.Errorf("ended on %s after %d proofs", end.Best, len(h.Proofs))
+	}
+	w.fails[end.Best], w.rng = true, generator(1) // the same tune again
+	h, end = w.tune(t, p, rivals, nil)
+	if end.Best != stats.Control || !strings.Contains(end.Why, "made to fail") {
+		t.Errorf("ended on %s: %s", end.Best, end.Why)
+	}
+}
+
+// TestTuneResume interrupts a tune before every action in turn: it comes to its end, no arm of a fixed block is missing or there
+// twice, and no trial is compared with one of another session.
+func TestTuneResume(t *testing.T) {
+	p, rivals := plan(t, 2400, 3)
+	for at := 0; at < 60; at += 4 {
+		w := &world{log: machine5000, noise: 0.02, rng: generator(3)}
+		n, closed := 0, 0
+		h, end := w.tune(t, p, rivals, func(h *History) {
+			if n++; n == at+1 {
+				*h = p.Resume(*h)
+				closed = h.Closed
+			}
+		})
+		if end.Best == stats.Control {
+			t.Errorf("interrupted before action %d: ended on the control: %s", at, end.Why)
+		}
+		wholeBlocks(t, at, h, closed)
+	}
+}
+
+func wholeBlocks(t *testing.T, at int, h History, closed int) {
+	t.Helper()
+	cells := map[string]int{}
+	for i, one := range h.Trials {
+		cells[fmt.Sprint(one.Phase, one.Block, one.Arm, one.Twin)]++
+		if i > 0 && closed > 0 && one.Block == closed && h.Trials[i-1].Block > closed {
+			t.Errorf("interrupted before action %d: block %d, of an earlier session, was gone on with", at, closed)
+		}
+	}
+	for cell, n := range cells {
+		if n != 1 {
+			t.Errorf("interrupted before action %d: %s was run %d times", at, cell, n)
+		}
+	}
+}
+
+// TestTuneWithoutControl ends where the control has no valid run.
+func TestTuneWithoutControl(t *testing.T) {
+	p, rivals := plan(t, 600, 1)
+	h := History{Arms: p.Lineup(rivals)}
+	for range 100 {
+		a := p.Next(h)
+		if a.Done != nil {
+			if a.Done.Best != stats.Control || !strings.Contains(a.Done.Why, "no valid run") {
+				t.Errorf("%+v", a.Done)
+			}
+			return
+		}
+		h.Trials = append(h.Trials, result.Trial{Arm: a.Arm.Name, Phase: a.Phase, Block: a.Block, Twin: a.Twin, TPS: 100, Gates: []result.Gate{{Name: "steal"}}})
+	}
+	t.Error("it does not end")
+}
+
+// TestPlanLengths gives trials, rivals and kills what the budget allows.
+func TestPlanLengths(t *testing.T) {
+	for _, c := range []struct{ budget, seconds, steady, kills, rivals int }{{600, 10, 11, 6, 3}, {2400, 20, 29, 20, 12}, {7200, 30, 99, 20, 12}} {
+		p, _ := plan(t, float64(c.budget), 1)
+		if p.Short.Seconds != c.seconds || p.Steady.Seconds != c.steady || p.Kills != c.kills || p.Rivals != c.rivals {
+			t.Errorf("%d s: trials of %d and %d s, %d kills, %d rivals, want %+v", c.budget, p.Short.Seconds, p.Steady.Seconds, p.Kills, p.Rivals, c)
+		}
+		if got := len(p.LeftOut) + p.Rivals; got != 12 {
+			t.Errorf("%d s: %d rivals in all", c.budget, got)
+		}
+	}
+}
+
+// TestPlanTooShort says what would fit.
+func TestPlanTooShort(t *testing.T) {
+	_, err := NewPlan(problem(t), Control(mycnf.MySQL), Wish{Budget: 60, MaxP95: 1.1, Rivals: make([]Baseline, 3)})
+	if err == nil || !strings.Contains(err.Error(), "6m") {
+		t.Error(err)
+	}
+}
+
+// TestScreenOrder puts the group first that fits the most costly cause.
+func TestScreenOrder(t *testing.T) {
+	for cause, want := range map[string]string{"read I/O": "memory", "redo capacity": "redo", "commit/fsync": "commit", "server CPU": "concurrency", "nobody knows": "memory"} {
+		if got := byCauses(groups(), []string{cause})[0].name; got != want {
+			t.Errorf("%s: %s comes first, want %s", cause, got, want)
+		}
+	}
+}
+
+// TestKnobsSafe holds every knob's range against the bounds: the largest pool with the largest redo log fits, for machines of many
+// sizes, and each space is one that can be searched.
+func TestKnobsSafe(t *testing.T) {
+	for _, memory := range []int64{gib, 2 * gib, 4 * gib, 16 * gib, 256 * gib} {
+		p := problem(t)
+		p.Memory = memory
+		start := result.Arm{Name: "control", Effective: fresh(nil)}
+		f, ok := p.field(start, nil, func(string) float64 { return 1 })
+		if !ok {
+			t.Fatalf("%s: %v", gibText(memory), f.space.Check())
+		}
+		rng := generator(1)
+		var seen []search.Observation
+		for range 200 {
+			at, ok := search.Next(f.space, seen[:min(len(seen), 12)], rng)
+			if !ok {
+				break
+			}
+			s := fresh(f.settings(at))
+			need := ServerMemory(int64(s.size("innodb_buffer_pool_size")), int64(s.size("innodb_log_buffer_size"))+int64(connections(p))*perConnection)
+			if need > MemoryCeiling(memory) && s.size("innodb_buffer_pool_size") > float64(defaultPool) {
+				t.Fatalf("%s: proposed %v, which takes %s", gibText(memory), s, gibText(need))
+			}
+			if s.size("innodb_redo_log_capacity") > float64(p.FreeDisk)/4 {
+				t.Fatalf("%s: proposed a redo log of %s", gibText(memory), s["innodb_redo_log_capacity"])
+			}
+			seen = append(seen, search.Observation{Point: at, Against: f.space.Start, LogRatio: rng.NormFloat64() / 10, SE: 0.05, Reference: len(seen)})
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+)
+
+// Plan is how a tune spends its budget, and what for.
+type Plan struct {
+	result.TunePlan
+	Problem Problem
+	Control result.Arm // with the caps of every arm
+}
+
+// Wish is what a plan is made from. Times are in seconds.
+type Wish struct {
+	Budget float64 // for all trials and proofs
+	// Time and Warmup of every trial; Time 0: as the budget allows.
+	Time, Warmup int
+	Rivals       []Baseline // who would race, in the order in which they are left out from the end
+	MaxP95       float64    // times the control's
+	RecoveryMs   float64
+	Seed         uint64
+	Unlocked     []string
+	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its end.
+	Quick bool
+}
+
+// What things take, in seconds, before the first of them was seen: a fresh server with its tables read once and shut down, and a
+// kill with its load, its recovery and its checks. Trials shorter than the least tell more of a checkpoint's moment than of the arm.
+const (
+	trialCost    = 12
+	killCost     = 8
+	leastSeconds = 10
+	mostSeconds  = 30
+	mostSteady   = 900
+)
+
+// The least of a tune that concludes something: the control twice and one rival, two arms in three blocks, and three kills.
+const (
+	leastRace   = 3
+	leastBlocks = 3
+	leastKills  = 3
+	mostKills   = 20
+)
+
+// Shares of the budget, the cumulative ones of what confirmation and proofs leave over: a phase may begin another trial up to
+// there, so that what one does not use is the next one's.
+const (
+	shortShare  = 1.0 / 120 // a trial's
+	steadyShare = 0.35      // of the budget: confirmation
+	killShare   = 0.08      // of the budget: the crash proof
+	raceUntil   = 0.40
+	screenUntil = 0.55
+	searchUntil = 0.75
+)
+
+// NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an error, which says
+// what would fit.
+func NewPlan(p Problem, control result.Arm, w Wish) (Plan, error) {
+	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: "tps", Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
+		RecoveryMs: w.RecoveryMs, Seed: w.Seed, Unlocked: w.Unlocked, Machine: machineOf(p)}}
+	plan.Kills = int(min(mostKills, max(leastKills, killShare*w.Budget/killCost)))
+	plan.lengths(w)
+	if plan.Quick = w.Quick; w.Quick {
+		plan.Rivals, plan.Screens, plan.Searches, plan.Prunes = min(2, len(w.Rivals)), 2, 3, 2
+		plan.RaceBlocks, plan.Blocks, plan.MostBlocks, plan.Kills = 1, 2, 2, 2
+		plan.leaveOut(w.Rivals)
+		return plan, nil
+	}
+	rest := w.Budget - plan.reserve(2)
+	if rest < leastRace*plan.Cost {
+		least := leastRace*plan.Cost + plan.reserve(2)
+		return plan, fmt.Errorf("it is too short: the control twice, one rival and the confirmation of the better one take %s at least, in trials of %d s",
+			minutes(least), plan.Short.Seconds)
+	}
+	rest = max(leastRace*plan.Cost, w.Budget-plan.reserve(plan.perConfirmed()))
+	plan.counts(rest, len(w.Rivals))
+	plan.leaveOut(w.Rivals)
+	return plan, nil
+}
+
+// leaveOut names those that there is no time for.
+func (p *Plan) leaveOut(rivals []Baseline) {
+	for _, b := range rivals[min(p.Rivals, len(rivals)):] {
+		p.LeftOut = append(p.LeftOut, b.Name)
+	}
+}
+
+func minutes(seconds float64) string { return fmt.Sprintf("%.0fm", math.Ceil(seconds/60)) }
+
+func machineOf(p Problem) result.TuneMachine {
+	return result.TuneMachine{CPUs: p.CPUs, Memory: p.Memory, FreeDisk: p.FreeDisk, Rotational: p.Rotational, WriteIOPS: p.WriteIOPS, Node: p.Node}
+}
+
+// On returns the problem as it was on the machine of a plan on record: what is measured of a disk is another figure each time.
+func (p Problem) On(m result.TuneMachine) Problem {
+	p.CPUs, p.Memory, p.FreeDisk, p.Rotational, p.WriteIOPS, p.Node = m.CPUs, m.Memory, m.FreeDisk, m.Rotational, m.WriteIOPS, m.Node
+	return p
+}
+
+// lengths sets how long trials are: those asked for, or what the budget allows.
+func (p *Plan) lengths(w Wish) {
+	if w.Time > 0 {
+		p.Short = result.TuneLoad{Seconds: w.Time, Warmup: w.Warmup}
+		p.Steady = p.Short
+	} else {
+		p.Short.Seconds = int(min(mostSeconds, max(leastSeconds, shortShare*w.Budget)))
+		p.Short.Warmup = max(3, p.Short.Seconds/3)
+		each := steadyShare*w.Budget/float64(leastBlocks*p.perConfirmed()) - trialCost
+		p.Steady.Seconds = min(mostSteady, max(p.Short.Seconds, int(each/2)))
+		p.Steady.Warmup = p.Steady.Seconds
+	}
+	p.Cost = float64(p.Short.Seconds+p.Short.Warmup) + trialCost
+}
+
+// contenders is how many arms are confirmed: the control, the winner, and the best rival where there is time for it.
+func (p Plan) contenders() int {
+	if p.Budget < 900 {
+		return 2
+	}
+	return 3
+}
+
+// twin tells whether the control is confirmed twice in each block, so that the noise is measured there too: where there is time.
+func (p Plan) twin() bool { return p.contenders() > 2 }
+
+// perConfirmed is how many trials a block of the confirmation has.
+func (p Plan) perConfirmed() int {
+	if p.twin() {
+		return p.contenders() + 1
+	}
+	return p.contenders()
+}
+
+// reserve is what confirming in blocks of so many trials and proving one arm take, in seconds.
+func (p Plan) reserve(trials int) float64 {
+	steady := float64(p.Steady.Seconds+p.Steady.Warmup) + trialCost
+	return float64(p.Blocks*trials)*steady + float64(p.Kills)*killCost + trialCost
+}
+
+// counts sets how many trials each phase has at most. Trials that take less than they were expected to leave time for more, up
+// to twice as many.
+func (p *Plan) counts(rest float64, rivals int) {
+	fit := func(share float64) int { return int(share * rest / p.Cost) }
+	p.Rivals = min(rivals, max(1, fit(raceUntil)-2))
+	p.Screens = upToTwice(fit(screenUntil-raceUntil), len(groups())+1)
+	p.Searches = upToTwice(fit(searchUntil-screenUntil), mostSearches)
+	p.Prunes = upToTwice(fit(1-searchUntil), mostPrunes)
+}
+
+// mostSearches and mostPrunes are the most trials of these phases, whatever the budget: more gain nothing that could be told
+// from noise.
+const (
+	mostSearches = 60
+	mostPrunes   = 40
+)
+
+// upToTwice is 0 where not even an incumbent and one other trial fit.
+func upToTwice(n, most int) int {
+	if n < 2 {
+		return 0
+	}
+	return min(2*n, most)
+}
+
+// ownFirst is the order in which rivals are left out, from the end, where the time is short: david's rules and those that are
+// known to be strong stay longest.
+func ownFirst(list []Baseline) []Baseline {
+	order := []string{"david-rules", "david-2025", "dedicated-8.4", "dedicated-8.0", "percona-pxc", "mysqltuner", "moco", "bitpoke", "rds-8.0", "kubeblocks", "percona-ps", "random"}
+	rank := func(b Baseline) int {
+		if i := slices.Index(order, b.Name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b Baseline) int { return rank(a) - rank(b) })
+	return list
+}
+
+// Rivals are the arms of a race: baselines that differ from the control, upon the user's own settings, strongest first.
+func Rivals(control result.Arm, list []Baseline) []Baseline {
+	var kept []Baseline
+	for _, b := range ownFirst(list) {
+		if fingerprint(Merge(control.Settings, b.Settings)) != fingerprint(control.Settings) {
+			kept = append(kept, b)
+		}
+	}
+	return kept
+}
+
+// Lineup are the arms that a plan's race begins with, the control first.
+func (p Plan) Lineup(rivals []Baseline) []result.Arm {
+	arms := []result.Arm{p.Control}
+	for _, b := range rivals[:min(p.Rivals, len(rivals))] {
+		arms = append(arms, p.arm(b.Name, b.Title+alsoKnown(b.Also), result.Race, p.Control, b.Settings))
+	}
+	return arms
+}
+
+func alsoKnown(names []string) string {
+	text := ""
+	for i, n := range names {
+		if i == 0 {
+			text = "; the same as "
+		} else {
+			text += ", "
+		}
+		text += n
+	}
+	return text
+}
+
+// arm is base with further settings.
+func (p Plan) arm(name, title, phase string, base result.Arm, changes []mycnf.Setting) result.Arm {
+	return result.Arm{Name: name, Title: title, Phase: phase, Base: base.Name, Caps: p.Control.Caps, Changes: changes, Settings: Merge(base.Settings, changes)}
+}

@@ -1,0 +1,146 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"david/internal/result"
+	"david/internal/search"
+)
+
+// search moves up to eight knobs at once, each trial beside the incumbent. The incumbent is run again now and then, and is then the
+// arm that all observations speak for.
+func (m *machine) search() (Action, bool) {
+	if m.finished != nil {
+		return Action{}, false
+	}
+	f, ok := m.Problem.field(m.arms[m.incumbent], m.fixed(), m.weight())
+	if !ok {
+		return Action{}, false
+	}
+	seen := m.observations(f)
+	best := search.Best(f.space, seen)
+	n := m.left(result.Search, m.Searches, searchUntil)
+	if n > 0 {
+		m.incumbent = m.reference(f, best)
+		rng := rand.New(rand.NewPCG(m.Seed, uint64(len(m.of(result.Search)))+1000))
+		if at, ok := search.Next(f.space, seen, rng); ok {
+			arm := m.arm(fmt.Sprintf("search-%02d", m.count(result.Search)+1), f.title(at), result.Search, f.start, f.settings(at))
+			return m.pair(result.Search, arm, "searching: "+arm.Title, n+m.Prunes), true
+		}
+	}
+	m.incumbent = m.armAt(f, best.Point)
+	return Action{}, false
+}
+
+// fixed are the knobs that no search may move.
+func (m *machine) fixed() []string { return nil }
+
+// weight is how much the screen speaks for moving a group's knobs: twice as much for one that was seen to do something, half for one
+// that was seen not to, and half as much again for the one that was screened first, as it fits the bottleneck best.
+func (m *machine) weight() func(string) float64 {
+	first := slices.IndexFunc(m.h.Arms, func(a result.Arm) bool { return a.Phase == result.Screen })
+	return func(name string) float64 {
+		w := 1.0
+		if worth, ok := m.worth[name]; ok && worth > 1 {
+			w = 2
+		} else if ok {
+			w = 0.5
+		}
+		if first >= 0 && m.h.Arms[first].Name == "screen-"+name {
+			w *= 1.5
+		}
+		return w
+	}
+}
+
+// count is how many arms of a phase are on record.
+func (m *machine) count(phase string) (n int) {
+	for _, a := range m.h.Arms {
+		if a.Phase == phase {
+			n++
+		}
+	}
+	return n
+}
+
+// observations are what the trials of the search say of the space: each of them against the incumbent of its block, that incumbent
+// against the one before.
+func (m *machine) observations(f field) (list []search.Observation) {
+	list = m.refused(f)
+	var before, reference result.Trial // the incumbents' trials
+	for _, t := range m.of(result.Search) {
+		if t.Block != reference.Block {
+			before, reference = reference, t
+			if before.Block == 0 || before.Arm == t.Arm {
+				continue
+			}
+			list = m.observe(f, list, t, before)
+			continue
+		}
+		list = m.observe(f, list, t, reference)
+	}
+	return list
+}
+
+// refused are the points that cannot be run, and those whose server is the same as another's: they are not tried again.
+func (m *machine) refused(f field) (list []search.Observation) {
+	for _, a := range m.h.Arms {
+		at, ok := f.point(a)
+		if a.Phase != result.Search || !ok {
+			continue
+		}
+		switch {
+		case a.Infeasible != "":
+			list = append(list, search.Observation{Point: at, Against: f.space.Start, Infeasible: a.Infeasible})
+		case a.Noop: // the server makes the same of it as of another
+			if other, ok := f.point(m.arms[a.Base]); ok && !slices.Equal(at, other) {
+				list = append(list, search.Observation{Point: at, Against: other, SE: m.noise(), Reference: -len(list) - 1})
+			}
+		}
+	}
+	return list
+}
+
+func (m *machine) observe(f field, list []search.Observation, t, against result.Trial) []search.Observation {
+	at, ok := f.point(m.arms[t.Arm])
+	from, also := f.point(m.arms[against.Arm])
+	if !ok || !also || !usable(t) || !usable(against) || slices.Equal(at, from) {
+		return list
+	}
+	o := search.Observation{Point: at, Against: from, LogRatio: math.Log(t.TPS / against.TPS), SE: m.noise(), Reference: against.Block}
+	if limit := m.MaxP95 * m.p95(result.Race, "control"); limit > 0 && t.Latency.P95 > limit {
+		o = search.Observation{Point: at, Against: from, Infeasible: fmt.Sprintf("p95 of %.2f ms, at most %.2f are allowed", t.Latency.P95, limit)}
+	}
+	return append(list, o)
+}
+
+// reference is the arm that the next trials are compared with: that of the open block, or where it is due to be run again the one
+// that all observations speak for.
+func (m *machine) reference(f field, best search.Estimate) string {
+	trials := m.of(result.Search)
+	for i := len(trials) - 1; i >= 0; i-- {
+		first := i == 0 || trials[i-1].Block != trials[i].Block
+		if first {
+			if search.Remeasure(best.Point, len(trials)-1-i) || trials[i].Block <= m.h.Closed || !usable(trials[i]) {
+				break
+			}
+			return trials[i].Arm
+		}
+	}
+	return m.armAt(f, best.Point)
+}
+
+// armAt is the arm on record at a point.
+func (m *machine) armAt(f field, at search.Point) string {
+	for _, a := range m.h.Arms {
+		if a.Name == f.start.Name || a.Phase == result.Search && !m.out(a.Name) {
+			if p, ok := f.point(a); ok && slices.Equal(p, at) {
+				return a.Name
+			}
+		}
+	}
+	return f.start.Name
+}
