@@ -1,0 +1,70 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"david/internal/mysqld"
+)
+
+// patience is how many looks in a row must find the latency too high before a step is set back ahead of the window's end: one
+// slow second is none of the step's.
+const patience = 3
+
+// watch looks at the traffic for a while, several times. With a window from before it ends as soon as the traffic is worse, and says
+// how. A server that was restarted meanwhile is an error.
+func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why string, err error) {
+	first, err := e.read(ctx)
+	if err != nil {
+		return w, "", err
+	}
+	last, running, bad := first, []float64{}, 0
+	for end := first.at.Add(r.Watch); ; {
+		if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
+			return w, "", err
+		}
+		now, err := e.read(ctx)
+		if err != nil {
+			return w, "", err
+		}
+		if now.uptime < last.uptime {
+			return w, "", fmt.Errorf("the server was restarted: %w", mysqld.ErrUnreachable)
+		}
+		last, running = now, append(running, now.running)
+		w = between(first, now, running)
+		over := !now.at.Before(end)
+		if before != nil {
+			if why = worse(*before, w, r.MaxP95); why == "" {
+				bad = 0
+			} else if bad++; over || bad >= patience {
+				return w, why, nil
+			}
+		}
+		if over {
+			return w, "", nil
+		}
+	}
+}
+
+// every is the time between two looks.
+func (r *Run) every() time.Duration {
+	const looks = 12
+	return min(max(r.Watch/looks, 200*time.Millisecond), 5*time.Second)
+}
+
+// seen says what a step did to the traffic, and where there was too little of it to tell.
+func seen(before, now Window) string {
+	text := fmt.Sprintf("%.4g statements/s (%.4g before)", now.rate(), before.rate())
+	switch {
+	case before.P95 != nil && now.P95 != nil:
+		text += fmt.Sprintf(", p95 %.3g ms (%.3g before)", *now.P95, *before.P95)
+	case before.Mean != nil && now.Mean != nil:
+		text += fmt.Sprintf(", mean latency %.3g ms (%.3g before)", *now.Mean, *before.Mean)
+	case now.Statements < enough || before.Statements < enough:
+		text += fmt.Sprintf("; latency not judged: %.0f statements before and %.0f now, %d each are needed", before.Statements, now.Statements, enough)
+	default:
+		text += "; latency not seen"
+	}
+	return text
+}
