@@ -25,6 +25,7 @@ import (
 type tuneFlags struct {
 	loadFlags
 	capFlags
+	live        liveFlags // of a running server
 	server, out string
 	like        string // a machine of the catalogue
 	catalogue   string
@@ -42,12 +43,19 @@ func (a *app) tuneCommand() *cobra.Command {
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.warmupGiven = cmd.Flags().Changed("warmup")
+			if err := f.live.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if f.live.asked() {
+				return a.tuneLive(cmd.Context(), f)
+			}
 			return a.tune(cmd.Context(), f)
 		},
 	}
 	fs := cmd.Flags()
 	f.loadFlags.add(fs, 0, defaultWarmup)
 	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use)")
+	f.live.add(fs)
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 60s at most")
