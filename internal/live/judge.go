@@ -15,6 +15,8 @@ type Window struct {
 	Running    float64  `json:"running"`    // threads running at once, on average over the looks
 	P95        *float64 `json:"p95_ms"`     // of all statements; nil: not seen, or too few
 	Mean       *float64 `json:"mean_ms"`    // as P95, the mean
+	// Uneven is how many times the p95 of one half of the window is that of the other; 0: not seen, or too few.
+	Uneven float64 `json:"uneven,omitempty"`
 }
 
 // enough is how many statements a percentile or a mean is taken of: of 500 the 95th percentile lies between the 93rd and the 97th.
@@ -67,6 +69,18 @@ func slower(before, now Window, limit float64) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is %.3g ms, %.2fx of the %.3g ms before (%.4gx is allowed)", what, *is, *is / *then, *then, limit)
+}
+
+// uneven is how many times the latency of one window is that of another; 0 where it is not seen.
+func uneven(a, b Window) float64 {
+	x, y := a.P95, b.P95
+	if x == nil || y == nil {
+		x, y = a.Mean, b.Mean
+	}
+	if x == nil || y == nil {
+		return 0
+	}
+	return max(*x / *y, *y / *x)
 }
 
 // bucket is one of a histogram of latencies: from low to high, in seconds.

@@ -28,15 +28,19 @@ type target struct {
 func TestLive(t *testing.T) {
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
 		s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)", "INSERT INTO shop.item VALUES (1), (2), (3)")
-		for name, test := range map[string]func(*target){
-			"kept": (*target).kept, "persisted": (*target).persisted, "worse": (*target).worse, "stalled": (*target).stalled,
-			"errors": (*target).errors, "interrupted": (*target).interrupted, "changed": (*target).changed, "denied": (*target).denied,
-			"follows": (*target).follows, "recorded only": (*target).recordedOnly, "busy": (*target).busy,
-		} {
+		tests := map[string]func(*target){
+			"kept": (*target).kept, "worse": (*target).worse, "stalled": (*target).stalled, "errors": (*target).errors,
+			"interrupted": (*target).interrupted, "changed": (*target).changed, "denied": (*target).denied, "follows": (*target).follows,
+			"recorded only": (*target).recordedOnly, "busy": (*target).busy, "sizes": (*target).sizes,
+		}
+		if s.Flavour == mycnf.MySQL { // MariaDB has no SET PERSIST, and lowers innodb_io_capacity where MySQL clips the other
+			tests["persisted"], tests["clipped"] = (*target).persisted, (*target).clipped
+		}
+		for name, test := range tests {
 			t.Run(name, func(t *testing.T) { test(begin(t, s)) })
 		}
 		t.Run("restarted", func(t *testing.T) { begin(t, s).restarted() })
-	})
+	}, "--performance-schema=ON")
 }
 
 const fine = "SELECT id, 1 FROM shop.item WHERE id = 2"
@@ -70,7 +74,12 @@ func (x *target) traffic(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := mysqld.Open(ctx, x.Root())
 		for err == nil || mysqld.Number(err) != 0 {
-			_, err = c.Pairs(ctx, *x.query.Load())
+			if query := *x.query.Load(); query != "" {
+				_, err = c.Pairs(ctx, query)
+			}
+			if ctx.Err() != nil {
+				break
+			}
 			time.Sleep(6 * time.Millisecond)
 		}
 		if c != nil {
@@ -133,7 +142,7 @@ func (x *target) kept() {
 	if err != nil || !out.Steps[0].Kept || out.Before.Statements == 0 {
 		x.t.Fatalf("%+v, %v", out, err)
 	}
-	if sees := out.Sight; sees.P95 != (x.Flavour == mycnf.MySQL) || sees.Errors != (x.Flavour == mycnf.MySQL) || len(sees.Notes) == 0 {
+	if sees := out.Sight; sees.P95 != (x.Flavour == mycnf.MySQL) || !sees.Mean || !sees.Errors || len(sees.Notes) == 0 {
 		x.t.Errorf("%+v", sees)
 	}
 	if (out.Before.P95 != nil) != (x.Flavour == mycnf.MySQL && out.Before.Statements >= 500) {
@@ -152,10 +161,39 @@ func (x *target) kept() {
 	}
 }
 
-func (x *target) persisted() {
-	if x.Flavour == mycnf.MariaDB {
-		x.t.Skip("MariaDB has no SET PERSIST")
+// sizes are those that take the server a while.
+func (x *target) sizes() {
+	x.ask("") // taking memory can make other statements wait, which is not this test's subject
+	run := x.run(nil)
+	run.Watch, run.MaxP95 = time.Second, 50
+	changes := []tune.LiveChange{x.change("innodb_log_file_size", "128M")}
+	if x.Flavour == mycnf.MySQL {
+		changes = []tune.LiveChange{x.change("innodb_redo_log_capacity", "128M"), x.change("innodb_buffer_pool_size", "1G")}
 	}
+	run.Steps = []tune.LiveStep{{Name: "first", Changes: changes}}
+	if _, err := run.Do(x.t.Context()); err != nil {
+		x.t.Fatal(err)
+	}
+	if u, err := live.Rollback(x.t.Context(), x.Open(), run.Record); err != nil || len(u.Restored) != len(changes) {
+		x.t.Errorf("%+v, %v", u, err)
+	}
+	x.back(run.Steps[0])
+}
+
+// clipped is a value of which the server takes less: the step is set back.
+func (x *target) clipped() {
+	x.Exec("SET GLOBAL innodb_io_capacity = 1500")
+	run := x.run(nil)
+	run.Watch, run.MaxP95 = time.Second, 50
+	run.Steps = []tune.LiveStep{{Name: "first", Changes: []tune.LiveChange{x.change("innodb_io_capacity_max", "1000")}}}
+	out, err := run.Do(x.t.Context())
+	if err == nil || !strings.Contains(err.Error(), "still reports 1500") || len(out.Steps) != 1 || !out.Steps[0].Undone {
+		x.t.Errorf("%+v, %v", out, err)
+	}
+	x.back(run.Steps[0])
+}
+
+func (x *target) persisted() {
 	x.Exec("SET PERSIST innodb_spin_wait_delay = 7")
 	defer x.Exec("RESET PERSIST innodb_spin_wait_delay")
 	run := x.run(nil)
@@ -178,14 +216,32 @@ func (x *target) persisted() {
 	x.back(run.Steps[0])
 }
 
+// enough is how long it takes this machine's traffic to be enough for a p95, also when it is slower by half.
+func (x *target) enough() time.Duration {
+	x.t.Helper()
+	questions := func() float64 {
+		status, err := x.Open().Status(context.Background())
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		return mysqld.Counters(status)["questions"]
+	}
+	began, before := time.Now(), questions()
+	time.Sleep(2 * time.Second)
+	rate := (questions() - before) / time.Since(began).Seconds()
+	return min(max(4*time.Second, time.Duration(1500/rate*float64(time.Second))), time.Minute)
+}
+
 // worse makes some of the traffic slow once the step is made, so that its latency is as if the step had done it.
 func (x *target) worse() {
+	watch, what := x.enough(), "p95 is"
 	if x.Flavour == mycnf.MariaDB {
-		x.t.Skip("without performance_schema latency is not seen")
+		what = "the mean latency is"
 	}
 	run := x.run(func() { x.ask("SELECT id, SLEEP(IF(RAND() < 0.15, 0.01, 0)) FROM shop.item WHERE id = 1") })
+	run.Watch = watch
 	out, err := run.Do(x.t.Context())
-	if !errors.Is(err, live.ErrWorse) || !strings.Contains(err.Error(), "p95 is") || out.Steps[0].Kept || !out.Steps[0].Undone {
+	if !errors.Is(err, live.ErrWorse) || !strings.Contains(err.Error(), what) || out.Steps[0].Kept || !out.Steps[0].Undone {
 		x.t.Errorf("%+v, %v", out, err)
 	}
 	x.back(run.Steps[0])
@@ -217,9 +273,6 @@ func (x *target) stalled() {
 }
 
 func (x *target) errors() {
-	if x.Flavour == mycnf.MariaDB {
-		x.t.Skip("without performance_schema failed statements are not seen")
-	}
 	run := x.run(func() { x.ask("SELECT nothing, 1 FROM shop.item") })
 	run.MaxP95 = 50
 	if _, err := run.Do(x.t.Context()); !errors.Is(err, live.ErrWorse) || !strings.Contains(err.Error(), "errors grew") {

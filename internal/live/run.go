@@ -43,6 +43,8 @@ type StepOutcome struct {
 var (
 	// ErrWorse says that a step made the user's traffic worse, and was set back.
 	ErrWorse = errors.New("the step made the traffic worse")
+	// ErrInterrupted says that the run was stopped from outside.
+	ErrInterrupted = errors.New("interrupted")
 	// ErrBusy says that another david changes the same server.
 	ErrBusy = errors.New("another david is changing this server: wait for its end")
 	// ErrNotUndone says that something david set is still there.
@@ -73,12 +75,19 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	}
 	defer func() { err = errors.Join(err, eye.close()) }()
 	out.Sight = eye.Sight
-	r.say("watching the traffic for %s, to know what it is like before", r.Watch)
+	r.say("watching the traffic for %s, to know what it is like before", r.Watch.Round(time.Second))
 	before, _, err := r.watch(ctx, eye, nil)
+	if ctx.Err() != nil {
+		return out, fmt.Errorf("nothing was changed: %w: %w", ErrInterrupted, err)
+	}
 	if err != nil {
 		return out, fmt.Errorf("nothing was changed: %w", err)
 	}
 	out.Before = &before
+	if before.Uneven > r.MaxP95 {
+		out.Sight.Notes = append(out.Sight.Notes, fmt.Sprintf("the traffic is uneven: before the first step p95 differed %.2fx between the two halves of %s, so a step may be set back that did no harm; a longer --watch helps", before.Uneven, r.Watch.Round(time.Second)))
+		r.say("%s", out.Sight.Notes[len(out.Sight.Notes)-1])
+	}
 	for _, step := range r.Steps {
 		one, err := r.step(ctx, conn, eye, step, before)
 		out.Steps = append(out.Steps, one)
@@ -133,6 +142,9 @@ func (r *Run) step(ctx context.Context, conn *mysqld.Conn, eye *eye, step tune.L
 		r.say("step %s is kept: %s", step.Name, seen(before, *out.Traffic))
 		return out, nil
 	}
+	if ctx.Err() != nil {
+		cause = fmt.Errorf("%w: %w", ErrInterrupted, cause)
+	}
 	out.Why = cause.Error()
 	r.say("step %s is set back: %v", step.Name, cause)
 	err := r.undo(ctx)
@@ -158,10 +170,10 @@ func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step tune.LiveStep) 
 			return err
 		}
 		effective, err := r.set(ctx, conn, c)
-		if err != nil {
-			return err
+		if effective != "" { // also one that was not asked for: it is david's doing
+			err = errors.Join(err, r.Record.note(line{N: n, Event: done, After: effective}))
 		}
-		if err := r.Record.note(line{N: n, Event: done, After: effective}); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -170,7 +182,7 @@ func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step tune.LiveStep) 
 
 // set is not interrupted: a statement that was cut off could still take effect after it was set back.
 func (r *Run) set(ctx context.Context, conn *mysqld.Conn, c tune.LiveChange) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*settle)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*settle)
 	defer cancel()
 	return set(ctx, conn, "GLOBAL", c.Name, c.Value)
 }

@@ -89,7 +89,7 @@ func replicaStatus(s Server) string {
 }
 
 // settle is how long a server may take to report a value it was given: growing a buffer pool begins in the background.
-const settle = 30 * time.Second
+const settle = 10 * time.Second
 
 // set sets a global variable ("GLOBAL", "PERSIST") and returns the value the server then reports.
 func set(ctx context.Context, c *mysqld.Conn, scope, name, value string) (effective string, err error) {

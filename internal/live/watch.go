@@ -8,8 +8,8 @@ import (
 	"david/internal/mysqld"
 )
 
-// patience is how many looks in a row must find the latency too high before a step is set back ahead of the window's end: one
-// slow second is none of the step's.
+// patience is how many looks in a row must find the latency too high, or a stall, before a step is set back ahead of the window's
+// end: one slow second is none of the step's.
 const patience = 3
 
 // watch looks at the traffic for a while, several times. With a window from before it ends as soon as the traffic is worse, and says
@@ -19,25 +19,25 @@ func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why 
 	if err != nil {
 		return w, "", err
 	}
-	last, running, bad := first, []float64{}, 0
+	half, last, running, bad := first, first, []float64{}, 0
 	for end := first.at.Add(r.Watch); ; {
-		if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
-			return w, "", err
-		}
-		now, err := e.read(ctx)
+		now, err := r.next(ctx, e, last, end)
 		if err != nil {
 			return w, "", err
 		}
-		if now.uptime < last.uptime {
-			return w, "", fmt.Errorf("the server was restarted: %w", mysqld.ErrUnreachable)
-		}
 		last, running = now, append(running, now.running)
+		if now.at.Sub(first.at) <= r.Watch/2 {
+			half = now
+		}
 		w = between(first, now, running)
+		w.Uneven = uneven(between(first, half, nil), between(half, now, nil))
 		over := !now.at.Before(end)
 		if before != nil {
-			if why = worse(*before, w, r.MaxP95); why == "" {
+			why = worse(*before, w, r.MaxP95)
+			bad++
+			if why == "" {
 				bad = 0
-			} else if bad++; over || bad >= patience {
+			} else if over || bad >= patience || moreErrors(*before, w) != "" {
 				return w, why, nil
 			}
 		}
@@ -47,10 +47,24 @@ func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why 
 	}
 }
 
+// next waits for the time of the next look, and looks.
+func (r *Run) next(ctx context.Context, e *eye, last reading, end time.Time) (now reading, err error) {
+	if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
+		return now, err
+	}
+	if now, err = e.read(ctx); err != nil {
+		return now, err
+	}
+	if now.uptime < last.uptime {
+		return now, fmt.Errorf("the server was restarted: %w", mysqld.ErrUnreachable)
+	}
+	return now, nil
+}
+
 // every is the time between two looks.
 func (r *Run) every() time.Duration {
-	const looks = 12
-	return min(max(r.Watch/looks, 200*time.Millisecond), 5*time.Second)
+	const looks = 30
+	return min(max(r.Watch/looks, 200*time.Millisecond), 2*time.Second)
 }
 
 // seen says what a step did to the traffic, and where there was too little of it to tell.
