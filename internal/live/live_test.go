@@ -117,6 +117,11 @@ func (x *target) run(changed func()) *live.Run {
 	if err != nil {
 		x.t.Fatal(err)
 	}
+	x.t.Cleanup(func() { // so that a test that fails does not fail the next ones
+		if _, err := live.Rollback(context.Background(), x.Open(), record); err != nil {
+			x.t.Error(err)
+		}
+	})
 	return &live.Run{Addr: x.Socket("david"), Steps: []tune.LiveStep{x.step()}, Record: record, Watch: 4 * time.Second, MaxP95: 1.5, Say: func(text string) {
 		x.t.Log(text)
 		if strings.HasPrefix(text, "step first: ") && changed != nil {
@@ -229,7 +234,7 @@ func (x *target) enough() time.Duration {
 	began, before := time.Now(), questions()
 	time.Sleep(2 * time.Second)
 	rate := (questions() - before) / time.Since(began).Seconds()
-	return min(max(4*time.Second, time.Duration(1500/rate*float64(time.Second))), time.Minute)
+	return min(max(4*time.Second, time.Duration(1500/rate*float64(time.Second))), 3*time.Minute)
 }
 
 // worse makes some of the traffic slow once the step is made, so that its latency is as if the step had done it.
