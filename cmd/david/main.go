@@ -13,6 +13,7 @@ import (
 
 	"david/internal/cgroup"
 	"david/internal/experiment"
+	"david/internal/live"
 	"david/internal/mysqld"
 	"david/internal/sandbox"
 	"david/internal/server"
@@ -51,6 +52,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if ctx.Err() != nil && errors.Is(err, live.ErrInterrupted) {
+		fmt.Fprintf(errOut, "david: %v\n", err)
+		return exitInterrupted
 	}
 	if ctx.Err() != nil && exitCode(err) != exitInterrupted { // a command that says so itself keeps nothing
 		fmt.Fprintf(errOut, "david: interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)\n", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/live"
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
@@ -109,6 +110,9 @@ func loadDir(dir string) (report.Data, error) {
 	store, err := result.Open(dir)
 	if err != nil {
 		return report.Data{}, codedError{exitUsage, err}
+	}
+	if store.Experiment().Kind == liveKind {
+		return report.Data{}, usage("%s changed a running server and measured nothing: its changes are in %s, and david rollback sets them back", dir, live.RecordFile)
 	}
 	return load(store)
 }

@@ -23,7 +23,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "david",
 		Short:         "Find, prove and explain the fastest safe way to run MySQL on this hardware",
-		Long:          "david measures MySQL, Percona Server and MariaDB on throwaway servers with real load, tunes them without giving up\ndurability, and shows its evidence. It changes nothing on the system and never touches the system's databases.",
+		Long:          "david measures MySQL, Percona Server and MariaDB on throwaway servers with real load, tunes them without giving up\ndurability, and shows its evidence. It changes nothing on the system; a running server only where told to (tune --dsn --apply), and it can be set back.",
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -43,7 +43,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
-		a.probeMachineCommand(), a.explainCommand(), a.crashCommand())
+		a.probeMachineCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand())
 	return root
 }
 

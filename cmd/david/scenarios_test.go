@@ -90,7 +90,7 @@ func TestResultsScenarios(t *testing.T) {
 	var rows []string
 	for _, s := range scenarios() {
 		for _, flavour := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
-			if !chosen("DAVID_SCENARIO", s.name) || !chosen("DAVID_FLAVOUR", string(flavour)) {
+			if !listedIn("DAVID_SCENARIO", s.name) || !chosen("DAVID_FLAVOUR", string(flavour)) {
 				continue
 			}
 			t.Run(s.name+"/"+string(flavour), func(t *testing.T) { rows = append(rows, produce(t, dir, s, flavour)) })
@@ -111,7 +111,7 @@ func TestResultsConfirm(t *testing.T) {
 		flavour = mycnf.Flavour(f)
 	}
 	for _, s := range scenarios() {
-		if !chosen("DAVID_SCENARIO", s.name) {
+		if !listedIn("DAVID_SCENARIO", s.name) {
 			continue
 		}
 		t.Run(s.name+"/right", func(t *testing.T) {
@@ -178,7 +178,7 @@ func newest(t *testing.T, dir, kind string) string {
 	return ""
 }
 
-func chosen(variable, name string) bool {
+func listedIn(variable, name string) bool {
 	want := os.Getenv(variable)
 	return want == "" || want == name
 }

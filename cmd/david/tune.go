@@ -26,6 +26,7 @@ import (
 type tuneFlags struct {
 	loadFlags
 	capFlags
+	live        liveFlags // of a running server
 	server, out string
 	like        string // a machine of the catalogue
 	catalogue   string
@@ -53,17 +54,24 @@ func (a *app) tuneCommand() *cobra.Command {
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.warmupGiven = cmd.Flags().Changed("warmup")
+			if err := f.live.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if f.live.asked() {
+				return a.tuneLive(cmd.Context(), f)
+			}
 			return a.tune(cmd.Context(), f)
 		},
 	}
 	fs := cmd.Flags()
 	f.loadFlags.add(fs, 0, defaultWarmup)
 	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use)")
+	f.live.add(fs)
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
 	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps (p99 and cost are not there yet)")
-	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be")
+	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be; of a running server: how many times what it was before the first step")
 	fs.DurationVar(&f.recovery, "recovery", time.Minute, "how long the winner's recovery from a crash may take")
 	fs.StringVar(&f.base, "base", "", "FILE, the my.cnf in use: the control runs with it, and what the winner changes of it is named")
 	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that --base may set unsafely; every arm then runs so, and all output says what can be lost; repeatable")

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/live"
+	"david/internal/mysqld"
+	"david/internal/result"
+)
+
+// rollbackFlags are those of david rollback.
+type rollbackFlags struct {
+	dsn, defaultsFile string
+	json              bool
+}
+
+// rollbackDocument is what david rollback --json prints.
+type rollbackDocument struct {
+	Dir    string      `json:"dir"`
+	Server live.Server `json:"server"`
+	live.Undone
+}
+
+func (a *app) rollbackCommand() *cobra.Command {
+	var f rollbackFlags
+	cmd := &cobra.Command{
+		Use:   "rollback DIR",
+		Short: "Set back on a running server what david tune --dsn --apply changed",
+		Long: "Set back what a david tune --dsn --apply changed, the last change first. DIR is its folder, its name, or \"latest\". Where the server is another\n" +
+			"one by now, or a variable was changed since by somebody else, nothing is set back and what changed is said (docs/live.md).",
+		Args: exactArgs(1, "the folder or the name of a live tune, or latest"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.rollback(cmd.Context(), f, args[0]) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.dsn, "dsn", "", "how to reach the server (the address on record, with the user and password of MYSQL_PWD and ~/.my.cnf)")
+	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group says how to reach it")
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err error) {
+	dir, err := result.Resolve(a.home, arg)
+	if err != nil {
+		return codedError{exitUsage, err}
+	}
+	record, err := live.Open(dir)
+	if err != nil {
+		return liveError(err)
+	}
+	doc := rollbackDocument{Dir: dir, Server: record.Server, Undone: live.Undone{Restored: []live.Change{}, Already: []live.Change{}}}
+	if len(record.Pending()) == 0 {
+		return a.printRollback(doc, f.json)
+	}
+	addr, err := a.recordedAddr(f, record.Server)
+	if err != nil {
+		return err
+	}
+	conn, err := mysqld.Open(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	doc.Undone, err = live.Rollback(ctx, conn, record)
+	if errors.Is(err, live.ErrOther) || errors.Is(err, live.ErrChanged) {
+		return liveError(fmt.Errorf("nothing was set back: %w", err))
+	}
+	if err != nil {
+		return liveError(fmt.Errorf("%d of %d changes are set back; the same command goes on: %w", len(doc.Restored)+len(doc.Already),
+			len(doc.Restored)+len(doc.Already)+len(record.Pending()), err))
+	}
+	return a.printRollback(doc, f.json)
+}
+
+// recordedAddr is how to reach the server: as the flags say, else as it was reached when it was changed. A record has neither
+// user nor password.
+func (a *app) recordedAddr(f rollbackFlags, s live.Server) (mysqld.Addr, error) {
+	if f.dsn != "" || f.defaultsFile != "" {
+		return a.remoteAddr(f.dsn, f.defaultsFile)
+	}
+	options, _, err := a.clientOptions("")
+	if err != nil {
+		return mysqld.Addr{}, err
+	}
+	addr, err := a.remoteAddr(fmt.Sprintf("%s(%s)/", s.Network, s.Address), "")
+	addr.TLS, addr.User = s.TLS, cmp.Or(options["user"], addr.User)
+	return addr, err
+}
+
+func (a *app) printRollback(d rollbackDocument, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(d)
+	}
+	for _, c := range d.Restored {
+		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Name, c.After, c.Before)
+	}
+	for _, c := range d.Already {
+		fmt.Fprintf(a.out, "%s: is %s already\n", c.Name, c.Before)
+	}
+	if len(d.Restored)+len(d.Already) == 0 {
+		fmt.Fprintf(a.out, "nothing is left to do: all that %s has on record is set back\n", d.Dir)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+)
+
+// Sight is what the guard can see of a server's traffic.
+type Sight struct {
+	P95    bool     `json:"p95"`    // of all statements, from performance_schema
+	Mean   bool     `json:"mean"`   // the mean latency of a statement
+	Errors bool     `json:"errors"` // statements that failed; else only connections that broke
+	Notes  []string `json:"notes"`  // in words, what it cannot see and why among it
+}
+
+// eye reads the counters of the user's traffic over one connection. Where that is lost it is not replaced: the loss is to be noticed.
+type eye struct {
+	conn  *mysqld.Single
+	Sight Sight
+	hides bool // its own statements are not in performance_schema
+	asked float64
+}
+
+// picosecond is the unit of performance_schema's timers, in seconds.
+const picosecond = 1e-12
+
+const (
+	histogramQuery = "SELECT BUCKET_NUMBER, BUCKET_TIMER_LOW, BUCKET_TIMER_HIGH, COUNT_BUCKET FROM performance_schema.events_statements_histogram_global WHERE COUNT_BUCKET > 0"
+	summaryQuery   = "SELECT 'all', SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT), SUM(SUM_ERRORS) FROM performance_schema.events_statements_summary_global_by_event_name"
+	statusQuery    = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Questions', 'Threads_running', 'Aborted_clients', 'Connection_errors_internal', 'Connection_errors_max_connections', 'Innodb_deadlocks')"
+	hideStatement  = "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()"
+)
+
+// openEye takes a connection of its own and finds out what can be seen through it.
+func openEye(ctx context.Context, c *mysqld.Conn, flavour mycnf.Flavour) (*eye, error) {
+	v, err := variables(ctx, c, "performance_schema")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.Single(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := &eye{conn: conn}
+	if err := e.look(ctx, flavour, v["performance_schema"] == "ON"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return e, nil
+}
+
+// look finds out what can be seen.
+func (e *eye) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) error {
+	if !schemaOn {
+		e.Sight.Notes = []string{"performance_schema is off: neither p95 nor failed statements can be seen; the guard has statements/s, threads running at once and broken connections"}
+		return nil
+	}
+	if _, err := e.rows(ctx, hideStatement); err == nil {
+		e.hides = true
+	} else if mysqld.Number(err) == 0 {
+		return err
+	}
+	sees := func(query string) (bool, error) {
+		_, err := e.rows(ctx, query)
+		if err != nil && mysqld.Number(err) == 0 {
+			return false, err
+		}
+		if err != nil {
+			e.Sight.Notes = append(e.Sight.Notes, err.Error())
+		}
+		return err == nil, nil
+	}
+	summary, err := sees(summaryQuery)
+	if err != nil {
+		return err
+	}
+	e.Sight.Mean, e.Sight.Errors = summary, summary
+	if flavour == mycnf.MariaDB {
+		e.Sight.Notes = append(e.Sight.Notes, "MariaDB keeps no histogram of all statements: p95 cannot be seen, the mean latency stands in for it")
+		return nil
+	}
+	if e.Sight.P95, err = sees(histogramQuery); err != nil || !e.Sight.P95 {
+		return err
+	}
+	e.Sight.Notes = append(e.Sight.Notes, "p95 of all statements of the server, from performance_schema's histogram; failed statements")
+	return nil
+}
+
+func (e *eye) close() error { return e.conn.Close() }
+
+func (e *eye) rows(ctx context.Context, query string) ([][]string, error) {
+	e.asked++
+	return e.conn.Rows(ctx, query)
+}
+
+// reading is the counters at one moment.
+type reading struct {
+	at         time.Time
+	uptime     float64 // seconds
+	running    float64 // threads, without this one
+	statements float64
+	busy       float64 // seconds that statements took
+	errors     float64
+	histogram  map[string]bucket
+}
+
+func (e *eye) read(ctx context.Context) (r reading, err error) {
+	rows, err := e.rows(ctx, statusQuery)
+	if err != nil {
+		return r, err
+	}
+	status := map[string]float64{}
+	for _, row := range rows {
+		status[row[0]] = number(row[1])
+	}
+	r = reading{at: time.Now(), uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - e.asked,
+		errors: status["Aborted_clients"] + status["Connection_errors_internal"] + status["Connection_errors_max_connections"] + status["Innodb_deadlocks"]}
+	if e.Sight.Mean {
+		if rows, err = e.rows(ctx, summaryQuery); err != nil {
+			return r, err
+		}
+		if err := r.summary(rows); err != nil {
+			return r, err
+		}
+	}
+	if e.Sight.P95 {
+		if rows, err = e.rows(ctx, histogramQuery); err != nil {
+			return r, err
+		}
+		r.histogram = histogram(rows)
+	}
+	return r, nil
+}
+
+// summary puts what performance_schema counts in the place of the status counters.
+func (r *reading) summary(rows [][]string) error {
+	if len(rows) != 1 || len(rows[0]) != 4 {
+		return fmt.Errorf("cannot read performance_schema's summary of statements: %d rows", len(rows))
+	}
+	r.statements, r.busy, r.errors = number(rows[0][1]), number(rows[0][2])*picosecond, number(rows[0][3])
+	return nil
+}
+
+// histogram reads buckets; rows of another form are left out.
+func histogram(rows [][]string) map[string]bucket {
+	all := make(map[string]bucket, len(rows))
+	for _, row := range rows {
+		if len(row) == 4 {
+			all[row[0]] = bucket{number(row[1]) * picosecond, number(row[2]) * picosecond, number(row[3])}
+		}
+	}
+	return all
+}
+
+// number is a counter; 0 for text that is none.
+func number(s string) float64 {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
+		return 0
+	}
+	return f
+}
+
+// between is the traffic between two readings. running are the threads seen at each look.
+func between(a, b reading, running []float64) Window {
+	w := Window{Seconds: b.at.Sub(a.at).Seconds(), Statements: max(0, b.statements-a.statements), Errors: max(0, b.errors-a.errors)}
+	for _, n := range running {
+		w.Running += n / float64(len(running))
+	}
+	if w.Statements < enough {
+		return w
+	}
+	if b.busy > a.busy {
+		ms := (b.busy - a.busy) / w.Statements * 1e3
+		w.Mean = &ms
+	}
+	if b.histogram != nil {
+		if ms := percentile(grown(a.histogram, b.histogram), 0.95) * 1e3; ms > 0 {
+			w.P95 = &ms
+		}
+	}
+	return w
+}

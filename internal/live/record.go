@@ -1,0 +1,251 @@
+// Package live changes a running server's variables in steps, and guards each: the inverse is on disk before the change is
+// made, the user's own traffic is watched after it, and a step that makes that worse is set back at once.
+//
+//	record    changes.jsonl, an event a line, appended and synced; what is still to be undone follows from it
+//	target    who the server is, whether it lets its variables be set, setting one
+//	reading   the counters of the user's traffic: performance_schema where there is one, status counters
+//	judge     two windows of traffic: is the later one worse
+//	run       the steps
+//	rollback  what was recorded, set back in reverse order
+//
+// live puts no load on a server.
+package live
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+)
+
+// RecordFile is the name of the record in an experiment's folder.
+const RecordFile = "changes.jsonl"
+
+// schema is the version of the record's format.
+const schema = 1
+
+// Server says which server was changed. It holds neither user nor password.
+type Server struct {
+	UUID     string        `json:"uuid,omitempty"` // server_uuid, or MariaDB's server_uid; "" where it has none
+	Hostname string        `json:"hostname"`
+	Port     string        `json:"port"`
+	Datadir  string        `json:"datadir"`
+	Flavour  mycnf.Flavour `json:"flavour"`
+	Version  string        `json:"version"`
+	Network  string        `json:"network"` // "unix" or "tcp"
+	Address  string        `json:"address"`
+	TLS      mysqld.TLS    `json:"tls"`     // names of files only
+	Started  int64         `json:"started"` // by the server's clock, in seconds since 1970
+}
+
+// is tells whether two are the same server, whatever its version and the way it is reached.
+func (s Server) is(other Server) bool {
+	if s.UUID != "" || other.UUID != "" {
+		return s.UUID == other.UUID
+	}
+	return s.Hostname == other.Hostname && s.Port == other.Port && s.Datadir == other.Datadir
+}
+
+// restarted tells whether the server was started again since, by its own clock; two seconds are allowed for rounding.
+func (s Server) restarted(since Server) bool { return s.Started > since.Started+2 }
+
+// event is what a line of the record says of a change.
+type event string
+
+const (
+	intended   event = "intended"   // written before SET GLOBAL
+	done       event = "set"        // after it, with the value the server then reported
+	kept       event = "kept"       // the guard saw nothing against it
+	persisting event = "persisting" // written before SET PERSIST
+	undone     event = "undone"     // the old value is back
+)
+
+// line is one line of the record. The first has the server and no event.
+type line struct {
+	Schema    int       `json:"schema"`
+	At        time.Time `json:"at"`
+	Server    *Server   `json:"server,omitempty"`
+	N         int       `json:"n,omitempty"` // of the change: 1, 2, ...
+	Event     event     `json:"event,omitempty"`
+	Step      string    `json:"step,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Before    string    `json:"before,omitempty"`
+	After     string    `json:"after,omitempty"`     // what is asked for, then what the server reports
+	Persisted *string   `json:"persisted,omitempty"` // the value SET PERSIST replaces; nil: there was none
+}
+
+// Change is one variable that david set, or was about to set.
+type Change struct {
+	N                int     `json:"n"`
+	Step             string  `json:"step"`
+	Name             string  `json:"name"`
+	Before           string  `json:"before"`
+	After            string  `json:"after"`
+	Kept             bool    `json:"kept"`
+	Persist          bool    `json:"persisted"`                  // SET PERSIST was given, or was about to be
+	PersistedBefore  *string `json:"persisted_before,omitempty"` // nil: no value was persisted
+	Undone           bool    `json:"undone"`
+	effectiveUnknown bool    // david died, or the server went away, before the change was seen
+}
+
+// Record is the changes of one run. It is not safe for concurrent use.
+type Record struct {
+	Server  Server
+	changes []Change
+	path    string
+}
+
+// Create begins a record in a folder that has none.
+func Create(dir string, s Server) (*Record, error) {
+	r := &Record{Server: s, path: filepath.Join(dir, RecordFile)}
+	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("cannot begin the record of changes: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("cannot begin the record of changes: %w", err)
+	}
+	if err := r.write(line{Server: &s}); err != nil {
+		return nil, err
+	}
+	return r, syncDir(dir)
+}
+
+// ErrNoRecord says that a folder holds no record of changes.
+var ErrNoRecord = errors.New("it holds no " + RecordFile + ": david changed no server there")
+
+// Open reads the record in a folder, to go on with it.
+func Open(dir string) (*Record, error) {
+	path := filepath.Join(dir, RecordFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read %s: %w", dir, ErrNoRecord)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the record of changes: %w", err)
+	}
+	r, whole, err := parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	r.path = path
+	if whole < len(b) { // torn by a crash; the next line must not be appended to it
+		if err := os.Truncate(path, int64(whole)); err != nil {
+			return nil, fmt.Errorf("cannot cut the torn last line off %s: %w", path, err)
+		}
+	}
+	return r, nil
+}
+
+// parse reads a record. A last line that was torn is left out; whole is how many bytes the lines before it have.
+func parse(b []byte) (r *Record, whole int, err error) {
+	whole = bytes.LastIndexByte(b, '\n') + 1
+	r = &Record{}
+	for i, text := range bytes.Split(bytes.TrimSuffix(b[:whole], []byte("\n")), []byte("\n")) {
+		var l line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		if l.Schema != schema {
+			return nil, 0, fmt.Errorf("line %d has schema %d, this david knows %d only", i+1, l.Schema, schema)
+		}
+		if (i == 0) != (l.Server != nil) {
+			return nil, 0, fmt.Errorf("line %d: the first line, and no other, names the server", i+1)
+		}
+		if i == 0 {
+			r.Server = *l.Server
+			continue
+		}
+		if err := r.take(l); err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", i+1, err)
+		}
+	}
+	return r, whole, nil
+}
+
+// take brings the changes up to a line.
+func (r *Record) take(l line) error {
+	if l.Event == intended {
+		if l.N != len(r.changes)+1 || l.Name == "" {
+			return fmt.Errorf("change %d of %q does not follow %d", l.N, l.Name, len(r.changes))
+		}
+		r.changes = append(r.changes, Change{N: l.N, Step: l.Step, Name: l.Name, Before: l.Before, After: l.After, effectiveUnknown: true})
+		return nil
+	}
+	if l.N < 1 || l.N > len(r.changes) {
+		return fmt.Errorf("%q of change %d, which is not there", l.Event, l.N)
+	}
+	c := &r.changes[l.N-1]
+	switch l.Event {
+	case done:
+		c.After, c.effectiveUnknown = l.After, false
+	case kept:
+		c.Kept = true
+	case persisting:
+		c.Persist, c.PersistedBefore = true, l.Persisted
+	case undone:
+		c.Undone = true
+	default:
+		return fmt.Errorf("unknown event %q", l.Event)
+	}
+	return nil
+}
+
+// Changes lists all changes in the order in which they were made.
+func (r *Record) Changes() []Change { return slices.Clone(r.changes) }
+
+// Pending lists the changes that are not undone, the last one first.
+func (r *Record) Pending() (list []Change) {
+	for _, c := range slices.Backward(r.changes) {
+		if !c.Undone {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// unproven lists those of the pending changes that were not kept.
+func (r *Record) unproven() []Change {
+	return slices.DeleteFunc(r.Pending(), func(c Change) bool { return c.Kept })
+}
+
+// note appends a line and brings the changes up to it. When it returns nil the line is there after a crash.
+func (r *Record) note(l line) error {
+	if err := r.write(l); err != nil {
+		return err
+	}
+	return r.take(l)
+}
+
+func (r *Record) write(l line) (err error) {
+	l.Schema, l.At = schema, time.Now()
+	b, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("cannot write the record of changes: %w", err)
+	}
+	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("cannot write the record of changes: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("cannot write the record of changes: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("cannot begin the record of changes: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,44 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"david/internal/mycnf"
+)
+
+// ParameterGroup is a plan as commands for a managed server, on which nobody may SET GLOBAL. NAME stands for the name of the
+// server's own parameter group.
+type ParameterGroup struct {
+	Apply  []string `json:"apply"`
+	Revert []string `json:"revert"`
+}
+
+// perCall is how many parameters a command of the AWS CLI takes at most.
+const perCall = 20
+
+// RenderGroup renders a plan's steps; none of them needs a restart.
+func RenderGroup(p LivePlan) ParameterGroup {
+	var to, back []string
+	for _, step := range p.Steps {
+		for _, c := range step.Changes {
+			to = append(to, parameter(c.Name, c.Value))
+			back = append(back, parameter(c.Name, c.Before))
+		}
+	}
+	slices.Reverse(back)
+	return ParameterGroup{Apply: groupCommands(to), Revert: groupCommands(back)}
+}
+
+func groupCommands(parameters []string) []string {
+	list := []string{}
+	for some := range slices.Chunk(parameters, perCall) {
+		list = append(list, "aws rds modify-db-parameter-group --db-parameter-group-name NAME --parameters "+strings.Join(some, " "))
+	}
+	return list
+}
+
+func parameter(name, value string) string {
+	return fmt.Sprintf("'ParameterName=%s,ParameterValue=%s,ApplyMethod=immediate'", name, mycnf.Plain(name, value))
+}
