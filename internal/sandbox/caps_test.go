@@ -137,7 +137,7 @@ func testMemoryCap(t *testing.T, w *Workspace, g Golden) {
 		t.Error("the server had more memory than its cap")
 	}
 	<-s.child.done
-	if err := s.Alive(); err == nil || !strings.Contains(err.Error(), "cap of 700 MiB") {
+	if err := s.Alive(); err == nil || !strings.Contains(err.Error(), "cap on memory of 700 MiB") {
 		t.Errorf("error %v", err)
 	}
 	stop(t, s)
