@@ -115,7 +115,7 @@ func tuned(ctx context.Context, e *Engine, t Tuning) (result.Arm, error) {
 // TestRacers walks through what an arm of a race can turn out to be, besides faster or slower.
 func TestRacers(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
-		race := racing(t, s, "innodb_flush_log_at_trx_commit=1", "no_such_variable=1", "max_connections=99999999", "innodb_buffer_pool_size=256M")
+		race := racing(t, s, "innodb_flush_log_at_trx_commit=1", "no_such_variable=1", "thread_cache_size=99999999", "innodb_buffer_pool_size=256M")
 		if _, err := e.Tune(context.Background(), race); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestRacers(t *testing.T) {
 		if !strings.Contains(arms[2].Infeasible, "no_such_variable") && !strings.Contains(arms[2].Infeasible, "no-such-variable") {
 			t.Errorf("an unknown variable: infeasible %q", arms[2].Infeasible)
 		}
-		if !strings.Contains(arms[3].Infeasible, "max_connections was set to 99999999, the server uses") {
+		if !strings.Contains(arms[3].Infeasible, "thread_cache_size was set to 99999999, the server uses") {
 			t.Errorf("a value out of range: infeasible %q", arms[3].Infeasible)
 		}
 		if arms[4].Noop || len(arms[4].Diff) == 0 || arms[4].Diff[0].Name != "innodb_buffer_pool_size" {

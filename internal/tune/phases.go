@@ -157,8 +157,7 @@ func (m *machine) affords(n int, share float64) bool {
 		return true
 	}
 	overhead := m.cost() - float64(m.Short.Seconds+m.Short.Warmup)
-	steady := float64(m.Steady.Seconds+m.Steady.Warmup) + math.Max(0, overhead)
-	reserve := float64(m.Blocks*m.perConfirmed())*steady + float64(m.Kills)*killCost
+	reserve := float64(m.Blocks*m.perConfirmed())*m.steadyCost(math.Max(0, overhead)) + float64(m.Kills)*killCost
 	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-reserve)
 }
 

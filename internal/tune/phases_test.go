@@ -306,7 +306,7 @@ func TestTuneWithoutControl(t *testing.T) {
 
 // TestPlanLengths gives trials, rivals and kills what the budget allows.
 func TestPlanLengths(t *testing.T) {
-	for _, c := range []struct{ budget, seconds, steady, kills, rivals int }{{600, 10, 11, 6, 3}, {2400, 20, 29, 20, 12}, {7200, 30, 99, 20, 12}} {
+	for _, c := range []struct{ budget, seconds, steady, kills, rivals int }{{600, 10, 10, 6, 3}, {2400, 20, 33, 20, 12}, {7200, 30, 80, 20, 12}} {
 		p, _ := plan(t, float64(c.budget), 1)
 		if p.Short.Seconds != c.seconds || p.Steady.Seconds != c.steady || p.Kills != c.kills || p.Rivals != c.rivals {
 			t.Errorf("%d s: trials of %d and %d s, %d kills, %d rivals, want %+v", c.budget, p.Short.Seconds, p.Steady.Seconds, p.Kills, p.Rivals, c)
@@ -320,7 +320,7 @@ func TestPlanLengths(t *testing.T) {
 // TestPlanTooShort says what would fit.
 func TestPlanTooShort(t *testing.T) {
 	_, err := NewPlan(problem(t), Control(mycnf.MySQL), Wish{Budget: 60, MaxP95: 1.1, Rivals: make([]Baseline, 3)})
-	if err == nil || !strings.Contains(err.Error(), "6m") {
+	if err == nil || !strings.Contains(err.Error(), "7m") {
 		t.Error(err)
 	}
 }

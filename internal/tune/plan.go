@@ -52,11 +52,11 @@ const (
 // there, so that what one does not use is the next one's.
 const (
 	shortShare  = 1.0 / 120 // a trial's
-	steadyShare = 0.35      // of the budget: confirmation
+	steadyShare = 0.42      // of the budget: confirmation
 	killShare   = 0.08      // of the budget: the crash proof
-	raceUntil   = 0.40
+	raceUntil   = 0.44
 	screenUntil = 0.55
-	searchUntil = 0.75
+	searchUntil = 0.72
 )
 
 // NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an error, which says
@@ -112,8 +112,8 @@ func (p *Plan) lengths(w Wish) {
 		p.Short.Seconds = int(min(mostSeconds, max(leastSeconds, shortShare*w.Budget)))
 		p.Short.Warmup = max(3, p.Short.Seconds/3)
 		each := steadyShare*w.Budget/float64(leastBlocks*p.perConfirmed()) - trialCost
-		p.Steady.Seconds = min(mostSteady, max(p.Short.Seconds, int(each/2)))
-		p.Steady.Warmup = p.Steady.Seconds
+		p.Steady.Seconds = min(mostSteady, max(p.Short.Seconds, int(each/3)))
+		p.Steady.Warmup = 2 * p.Steady.Seconds // at most: a small redo log levels off in half a minute, a large one takes minutes
 	}
 	p.Cost = float64(p.Short.Seconds+p.Short.Warmup) + trialCost
 }
@@ -127,7 +127,7 @@ func (p Plan) contenders() int {
 }
 
 // twin tells whether the control is confirmed twice in each block, so that the noise is measured there too: where there is time.
-func (p Plan) twin() bool { return p.contenders() > 2 }
+func (p Plan) twin() bool { return p.Budget >= 3600 }
 
 // perConfirmed is how many trials a block of the confirmation has.
 func (p Plan) perConfirmed() int {
@@ -139,8 +139,12 @@ func (p Plan) perConfirmed() int {
 
 // reserve is what confirming in blocks of so many trials and proving one arm take, in seconds.
 func (p Plan) reserve(trials int) float64 {
-	steady := float64(p.Steady.Seconds+p.Steady.Warmup) + trialCost
-	return float64(p.Blocks*trials)*steady + float64(p.Kills)*killCost + trialCost
+	return float64(p.Blocks*trials)*p.steadyCost(trialCost) + float64(p.Kills)*killCost + trialCost
+}
+
+// steadyCost is what a trial of the confirmation takes at most, in seconds.
+func (p Plan) steadyCost(overhead float64) float64 {
+	return float64(p.Steady.Seconds+p.Steady.Warmup) + overhead
 }
 
 // counts sets how many trials each phase has at most. Trials that take less than they were expected to leave time for more, up
