@@ -20,6 +20,7 @@ const tunerArm = "mysqltuner"
 type adviser struct {
 	path    string
 	problem tune.Problem
+	own     *ownFile // that a race is run against; nil elsewhere
 }
 
 // addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load. Where it cannot be had, a
@@ -31,7 +32,7 @@ func (l *lab) addAdvised(ctx context.Context, a *app, q *question, arms []result
 	if old, ok, err := a.advisedBefore(q); err != nil || ok {
 		return append(arms, old...), err // what was said of it is on record as well
 	}
-	b, err := l.advice(ctx, q, arms[0], p)
+	b, err := l.advice(ctx, q, l.asked(q, arms[0]), p)
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -49,7 +50,18 @@ func (l *lab) addAdvised(ctx context.Context, a *app, q *question, arms []result
 	if at < 0 {
 		at = len(arms)
 	}
-	return slices.Insert(arms, at, namedArm(want, tune.Control(l.binary.Flavour), b.Settings, result.Server{}, q.caps)), nil
+	return slices.Insert(arms, at, namedArm(want, tune.Control(l.binary.Flavour), q.adviser.own.on(b.Settings), result.Server{}, q.caps)), nil
+}
+
+// asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file the server's defaults, as
+// every baseline is a rival on its own.
+func (l *lab) asked(q *question, control result.Arm) result.Arm {
+	if q.adviser.own == nil {
+		return control
+	}
+	plain := tune.Control(l.binary.Flavour)
+	plain.Name, plain.Caps = control.Name, control.Caps
+	return plain
 }
 
 // advisedBefore is the arm that an interrupted race of the same command has on record: none or one. ok is false where there

@@ -21,7 +21,7 @@ import (
 // raceFlags are those of david race.
 type raceFlags struct {
 	blockFlags
-	only            string
+	only, against   string
 	list, asShipped bool
 }
 
@@ -36,7 +36,8 @@ func (a *app) raceCommand() *cobra.Command {
 		Long: "Race the named baselines of docs/baselines.md against the server's defaults, in randomised blocks of fresh servers as david compare\n" +
 			"does: what operators, clouds and the server itself would configure for the memory and the CPUs it may use, translated for the\n" +
 			"server's version and made as durable as the control. Nothing is clipped: one that does not start, or is killed for memory, is\n" +
-			"infeasible, and that is its result.",
+			"infeasible, and that is its result. With --against the server runs with your own option file in the place of its defaults, and the\n" +
+			"question is whether any baseline, each on its own, is better.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
@@ -48,6 +49,7 @@ func (a *app) raceCommand() *cobra.Command {
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 30*time.Second, 10*time.Second, raceBlocks)
 	fs.StringVar(&f.only, "only", "", "NAME,... of the baselines to race; the control always runs")
+	fs.StringVar(&f.against, "against", "", "FILE, a my.cnf: the control runs with it, and every baseline without it, the server's defaults among them")
 	fs.BoolVar(&f.list, "list", false, "print the baselines with their settings, and run nothing")
 	fs.BoolVar(&f.asShipped, "as-shipped", false, "measure those that the durability lock changed as they are shipped, too: unsafe, beside the verdicts and never in them")
 	return cmd
@@ -71,6 +73,9 @@ func (a *app) race(ctx context.Context, f raceFlags) error {
 	}
 	q.arms, q.notes, q.adviser = l.arms(f), l.notes(), l.adviser
 	q.design.SkipNoops = true
+	if l.Against != nil {
+		q.design.Against = l.Against.name()
+	}
 	if len(q.arms) < 2 && q.adviser == nil {
 		return usage("--only %s: nothing is left to race with the control, which always runs; name others (david race --list)", f.only)
 	}
@@ -80,7 +85,7 @@ func (a *app) race(ctx context.Context, f raceFlags) error {
 	return a.ask(ctx, q, f.json)
 }
 
-// lineup is who races. The first baseline is the server's defaults: the control.
+// lineup is who races. The first baseline is the server's defaults: the control, unless that is the user's own file.
 type lineup struct {
 	Flavour mycnf.Flavour `json:"flavour"`
 	Version string        `json:"version"`
@@ -88,6 +93,8 @@ type lineup struct {
 	Memory    int64           `json:"memory"`
 	CPUs      float64         `json:"cpus"`
 	Baselines []tune.Baseline `json:"baselines"`
+	// Against is the user's own option file, which the control runs with; nil where it runs with the server's defaults.
+	Against *ownFile `json:"against,omitempty"`
 	// MySQLTuner says what becomes of its arm, which is known after the control's load only.
 	MySQLTuner string          `json:"mysqltuner"`
 	all        []tune.Baseline // those chosen, before the same ones were merged
@@ -104,14 +111,18 @@ func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f r
 	if err != nil {
 		return lineup{}, err
 	}
+	own, err := a.ownFile(ctx, b, f.against)
+	if err != nil {
+		return lineup{}, err
+	}
 	all := tune.Baselines(p)
 	for i := range all {
 		strip(b, p.Version, known, &all[i])
 	}
-	if all, err = chosen(all, f.only); err != nil {
+	if all, err = chosen(all, f.only, own != nil); err != nil {
 		return lineup{}, err
 	}
-	l := lineup{Flavour: b.Flavour, Version: b.Version, Memory: p.Memory, CPUs: p.CPUs, Baselines: tune.Distinct(all), all: all}
+	l := lineup{Against: own, Flavour: b.Flavour, Version: b.Version, Memory: p.Memory, CPUs: p.CPUs, Baselines: tune.Distinct(all), all: all}
 	l.advised(f.only, p)
 	return l, nil
 }
@@ -126,7 +137,7 @@ func (l *lineup) advised(only string, p tune.Problem) {
 		l.MySQLTuner = fmt.Sprintf("is left out: %v", err)
 	default:
 		l.MySQLTuner = "is asked after the control's load, as " + path
-		l.adviser = &adviser{path, p}
+		l.adviser = &adviser{path, p, l.Against}
 	}
 }
 
@@ -181,8 +192,9 @@ func strip(b server.Binary, v mycnf.Version, known map[string]string, of *tune.B
 	of.Shipped, of.Settings = slices.DeleteFunc(of.Shipped, absent), slices.DeleteFunc(of.Settings, absent)
 }
 
-// chosen are the server's defaults and those named; all of them where none is.
-func chosen(all []tune.Baseline, only string) ([]tune.Baseline, error) {
+// chosen are those named, and the server's defaults unless the control runs with the user's own file; all of them where none is
+// named.
+func chosen(all []tune.Baseline, only string, own bool) ([]tune.Baseline, error) {
 	if only == "" {
 		return all, nil
 	}
@@ -195,7 +207,7 @@ func chosen(all []tune.Baseline, only string) ([]tune.Baseline, error) {
 			return nil, usage("--only %s: there is no baseline %s for this server; there are %s", only, name, strings.Join(append(names, tunerArm), ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(b tune.Baseline) bool { return b.Name != names[0] && !wantedBy(only, b.Name) }), nil
+	return slices.DeleteFunc(all, func(b tune.Baseline) bool { return (own || b.Name != names[0]) && !wantedBy(only, b.Name) }), nil
 }
 
 // wantedBy tells whether --only, where it is given, names it.
@@ -206,16 +218,19 @@ func wantedBy(only, name string) bool {
 // arms are the control, each distinct baseline, and where asked for what is unsafe as shipped.
 func (l lineup) arms(f raceFlags) []armSpec {
 	var arms []armSpec
+	if l.Against != nil {
+		arms = append(arms, l.Against.arm())
+	}
 	for i, b := range l.Baselines {
-		arm := armSpec{name: b.Name, title: b.Title + alsoKnown(b.Also), settings: b.Settings}
-		if i == 0 {
+		arm := armSpec{name: b.Name, title: b.Title + alsoKnown(b.Also), settings: l.Against.on(b.Settings)}
+		if i == 0 && l.Against == nil {
 			arm.name, arm.title = stats.Control, controlTitle(l.Flavour, b)
 		}
 		arms = append(arms, arm)
 	}
 	for _, b := range l.all {
 		if f.asShipped && len(b.Locked) > 0 && wantedBy(f.only, b.Name) {
-			arms = append(arms, armSpec{name: b.Name + "-shipped", title: b.Name + " as it is shipped, unsafe, and never in the verdict: " + losses(b), settings: b.Shipped, ceiling: true})
+			arms = append(arms, armSpec{name: b.Name + "-shipped", title: b.Name + " as it is shipped, unsafe, and never in the verdict: " + losses(b), settings: l.Against.on(b.Shipped), ceiling: true})
 		}
 	}
 	return arms
@@ -239,6 +254,7 @@ func losses(b tune.Baseline) string {
 // notes tell what was translated and what was made safe, a line for each baseline.
 func (l lineup) notes() []string {
 	list := []string{fmt.Sprintf("the baselines were sized for %s of memory and %.4g CPUs", size(l.Memory), l.CPUs)}
+	list = append(list, l.Against.notes()...)
 	for _, b := range l.all {
 		list = append(list, told(b)...)
 	}
@@ -266,15 +282,17 @@ func (a *app) printLineup(l lineup, asJSON bool) error {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s, sized for %s of memory and %.4g CPUs\n", flavourName(l.Flavour), l.Version, size(l.Memory), l.CPUs)
+	if l.Against != nil {
+		fmt.Fprintf(&text, "\n%s: %s\n", stats.Control, l.Against.title())
+		printSettings(&text, l.Against.Settings)
+	}
 	for i, b := range l.Baselines {
 		title := b.Name + ": " + b.Title + alsoKnown(b.Also)
-		if i == 0 {
+		if i == 0 && l.Against == nil {
 			title = stats.Control + ": " + controlTitle(l.Flavour, b)
 		}
 		fmt.Fprintf(&text, "\n%s\n  from: %s\n", title, b.Source)
-		for _, s := range b.Settings {
-			fmt.Fprintf(&text, "  %s=%s\n", s.Name, s.Value)
-		}
+		printSettings(&text, b.Settings)
 		for _, note := range b.Translated {
 			fmt.Fprintf(&text, "  translated: %s\n", note)
 		}
@@ -285,4 +303,10 @@ func (a *app) printLineup(l lineup, asJSON bool) error {
 	fmt.Fprintf(&text, "\n%s %s\n", tunerArm, l.MySQLTuner)
 	_, err := a.out.Write([]byte(text.String()))
 	return err
+}
+
+func printSettings(text *strings.Builder, settings []mycnf.Setting) {
+	for _, s := range settings {
+		fmt.Fprintf(text, "  %s\n", strings.TrimSuffix(s.Name+"="+s.Value, "="))
+	}
 }

@@ -157,7 +157,7 @@ func fillTune(store *result.Store, d *report.Data) (err error) {
 	}
 	h := tune.History{Trials: d.Trials, Proofs: d.Proofs}
 	h.Arms, h.Trials = result.WithoutCeilings(d.Arms, d.Trials)
-	d.Pruned = plan.Pruned(h)
+	d.Pruned, d.Searched = plan.Pruned(h), plan.Searched(h)
 	if d.Finish == nil || d.Finish.Failed != "" {
 		return nil
 	}

@@ -138,7 +138,7 @@ func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem
 	}
 	load := s.load
 	load.Seconds = max(leastAdvised, load.Seconds)
-	b, err := l.advice(ctx, &question{loads: []result.Workload{load}, adviser: &adviser{path, problem}}, s.control, p)
+	b, err := l.advice(ctx, &question{loads: []result.Workload{load}, adviser: &adviser{path: path, problem: problem}}, s.control, p)
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}

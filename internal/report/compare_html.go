@@ -11,7 +11,11 @@ import (
 func (p *page) fillCompare(d Data) {
 	list := comparisons(d)
 	for _, c := range list {
-		p.Compared = append(p.Compared, comparedView{short(c.Workload), floor(c), armTable(c), costTable(c), compareRemarks(c)})
+		v := comparedView{Workload: short(c.Workload), Floor: floor(c), Arms: armTable(c), Costs: costTable(c), Remarks: compareRemarks(c)}
+		if c.Standing != nil {
+			v.Standing, v.Stands = standingTable(*c.Standing, c.Workload), c.Standing.String()
+		}
+		p.Compared = append(p.Compared, v)
 	}
 	p.Phases = phaseViews(d)
 	p.Arms, p.Cards = contentsTable(d), compareCards(d, list)

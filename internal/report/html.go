@@ -66,7 +66,10 @@ type chart struct{ ID, Caption, Alt string }
 type comparedView struct {
 	Workload, Floor string
 	Arms, Costs     table
-	Remarks         []string
+	// Standing and Stands are of the user's own file against the baselines.
+	Standing table
+	Stands   string
+	Remarks  []string
 }
 
 // sampledRun is a trial whose samples one may look at: Trial is its place in the document.

@@ -33,8 +33,9 @@ type document struct {
 	// LightSpeed says how near a bench's server, or a tune's best, comes to its ceiling; one for each workload.
 	LightSpeed []stats.LightSpeed `json:"light_speed,omitempty"`
 	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed over.
-	Pruned []result.Worth `json:"pruned,omitempty"`
-	Proofs []result.Proof `json:"proofs,omitempty"`
+	Pruned   []result.Worth   `json:"pruned,omitempty"`
+	Proofs   []result.Proof   `json:"proofs,omitempty"`
+	Searched *result.Searched `json:"searched,omitempty"`
 	// AsShipped are the unsafe arms of a race, which are in no verdict.
 	AsShipped []shippedArm `json:"as_shipped,omitempty"`
 	// Price is what the throughput costs; null where the machine's price is not known.
@@ -71,7 +72,7 @@ func encode(d Data) ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
-		AsShipped: shippedArms(d), Pruned: d.Pruned, Proofs: d.Proofs,
+		AsShipped: shippedArms(d), Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched,
 	}
 	if !raced(d) {
 		doc.LightSpeed = stats.LightSpeeds(d.Arms, Quoted(d).Trials)

@@ -56,7 +56,7 @@ func phaseViews(d Data) []phaseView {
 	d = honest(d)
 	list := []phaseView{
 		{"The race: what others would configure", raceTable(d), raceLines(d), false},
-		{"Screen and search: what was tried", historyTable(d), nil, false},
+		{"Screen and search: what was tried", historyTable(d), searchLines(d), false},
 		{"Pruned: what it does to be without a line", prunedTable(d), nil, true},
 		{"The proofs", proofTable(d), proofLines(d), true},
 	}
@@ -137,6 +137,17 @@ func historyTable(d Data) table {
 		}
 	}
 	return t
+}
+
+func searchLines(d Data) []string {
+	s := d.Searched
+	switch {
+	case s == nil:
+		return nil
+	case s.Best <= s.Start:
+		return []string{fmt.Sprintf("the search found nothing better than what race and screen had, %sx the control in short trials, in %s", fixed(s.Start, 2), plural(s.Trials, "trial"))}
+	}
+	return []string{fmt.Sprintf("the search went from %sx to %sx the control, in short trials in %s, and tried what has 95 %% of that gain as number %d", fixed(s.Start, 2), fixed(s.Best, 2), plural(s.Trials, "trial"), s.Enough)}
 }
 
 func over(t, incumbent result.Trial) float64 {

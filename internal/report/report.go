@@ -28,6 +28,8 @@ type Data struct {
 	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed over.
 	Pruned []result.Worth
 	Proofs []result.Proof
+	// Searched sums a tune's search up; nil where there was none.
+	Searched *result.Searched
 	// Price is what the throughput costs, where the machine's price is known; else nil.
 	Price *price.Quote
 }
@@ -64,6 +66,8 @@ func bareHeadline(d Data) headline {
 		return phasedHeadline(d)
 	case tuned(d):
 		return tuneHeadline(d)
+	case stood(d):
+		return standingHeadline(d)
 	case compared(d):
 		return compareHeadline(d)
 	case searched(d):

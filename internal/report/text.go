@@ -61,6 +61,7 @@ func compareText(b *bytes.Buffer, d Data) {
 		b.WriteString("\n")
 		armTable(c).fit(b)
 		b.WriteString("\n")
+		standingText(b, c)
 		costTable(c).transpose().fit(b)
 		b.WriteString("\n")
 		for _, r := range compareRemarks(c) {
@@ -191,6 +192,10 @@ func compareMarkdown(b *bytes.Buffer, d Data) {
 		section(b, "Arms against the control: "+short(c.Workload))
 		fmt.Fprintf(b, "%s\n\n", escape(floor(c)))
 		armTable(c).markdown(b)
+		if c.Standing != nil {
+			fmt.Fprintf(b, "%s\n\n", escape(c.Standing.String()))
+			standingTable(*c.Standing, c.Workload).markdown(b)
+		}
 		costTable(c).markdown(b)
 		items(b, compareRemarks(c))
 	}

@@ -107,6 +107,15 @@ type Worth struct {
 	Why     string  `json:"why,omitempty"` // why it could not be run
 }
 
+// Searched sums up the search phase of a tune. Its ratios are of short trials, to the control's throughput, and prove nothing.
+type Searched struct {
+	Trials int     `json:"trials"` // those of the incumbent included
+	Start  float64 `json:"start"`  // what race and screen had found
+	Best   float64 `json:"best"`   // the best point that was tried, as all trials of the search together have it
+	// Enough is after how many trials one was tried that has 95 % of the gain over the control that Best has; 0: the start has.
+	Enough int `json:"enough"`
+}
+
 // proofsFile is a JSON list of Proof.
 const proofsFile = "proofs.json"
 

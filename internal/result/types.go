@@ -57,6 +57,8 @@ type PricedMachine struct {
 type Design struct {
 	// Control is the arm the others are compared with; "" where nothing is compared.
 	Control string `json:"control,omitempty"`
+	// Against names the user's own option file, where a race's control runs with it; "" where it runs with the server's defaults.
+	Against string `json:"against,omitempty"`
 	// Blocks is how many blocks are run; 0: until Precision is reached or Budget used up.
 	Blocks int `json:"blocks,omitempty"`
 	// Precision is the half-width of a ratio's 95 % interval to reach: 0.02 is +-2 %.

@@ -44,6 +44,20 @@ func Best(s Space, history []Observation) Estimate {
 	return fit(s, history).best(s.Start)
 }
 
+// Gains returns ln(throughput of a point / that of the start), as the surrogate of all observations has it; -Inf for a point that
+// cannot be run.
+func Gains(s Space, history []Observation) func(Point) float64 {
+	m := fit(s, history)
+	gain := m.gains(s.Start)
+	return func(p Point) float64 {
+		if m.refused[key(p)] {
+			return math.Inf(-1)
+		}
+		mean, _ := gain(p)
+		return mean
+	}
+}
+
 // Remeasure tells whether the incumbent has to be measured before the next point: where that never happened (incumbent is
 // nil), or so many trials ago that the machine may have drifted, and the noise of its last trial is in all that followed. What
 // is run then is Best: where that is another point than the incumbent, it becomes the incumbent, and the trial is one more

@@ -38,7 +38,12 @@ func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Compar
 				rest = append(rest, t)
 			}
 		}
-		list = append(list, compare(w, d.Control, arms, inOrder(own)))
+		c := compare(w, d.Control, arms, inOrder(own))
+		if d.Against != "" {
+			s := standing(d.Against, c)
+			c.Standing = &s
+		}
+		list = append(list, c)
 		trials = rest
 	}
 	return list

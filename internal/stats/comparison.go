@@ -14,6 +14,8 @@ type Comparison struct {
 	NoiseFloor NoiseFloor      `json:"noise_floor"`
 	Arms       []Arm           `json:"arms"` // in the order of the experiment's
 	Warnings   []string        `json:"warnings,omitempty"`
+	// Standing is how the control stands to the others, where it is somebody's own configuration; else nil.
+	Standing *Standing `json:"standing,omitempty"`
 }
 
 // NoiseFloor is what the A/A pairs of a comparison say: the control against itself.
