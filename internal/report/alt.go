@@ -83,3 +83,53 @@ func span(points []result.Point, value func(result.Point) (float64, bool)) (lo, 
 	}
 	return lo, hi
 }
+
+// raceChart is a forest of the race; infeasible arms are named in it.
+func raceChart(h *tuneDocument) chart {
+	if len(h.Race) == 0 {
+		return chart{}
+	}
+	return chart{"race", "The race: throughput over the control's, short trials, with the 95 % interval where there is one", forestAlt(h.Race)}
+}
+
+func historyChart(h *tuneDocument) chart {
+	if len(h.Tried) == 0 {
+		return chart{}
+	}
+	return chart{"history", "Every short trial after the race, in order: throughput over its incumbent's, times what the incumbents before had gained", historyAlt(h.Tried)}
+}
+
+func historyAlt(list []attempt) string {
+	s := "Points of throughput by trial, over a step line of the best so far: "
+	var parts []string
+	for _, x := range list[:min(altRuns, len(list))] {
+		part := x.Phase + " " + x.Arm + " " + x.State
+		if x.Ratio > 0 {
+			part += fmt.Sprintf(" %s of its incumbent's", times(x.Ratio))
+		}
+		parts = append(parts, part)
+	}
+	if more := len(list) - altRuns; more > 0 {
+		parts = append(parts, "and "+plural(more, "more trial"))
+	}
+	return s + strings.Join(parts, "; ")
+}
+
+func worthChart(h *tuneDocument) chart {
+	if len(h.Lines) == 0 {
+		return chart{}
+	}
+	return chart{"worth", "What lines of the winner are worth: throughput without them over that with them, short pairs", worthAlt(h.Lines)}
+}
+
+func worthAlt(list []lineWorth) string {
+	var parts []string
+	for _, w := range list {
+		what := "cannot be run without"
+		if w.Ratio > 0 {
+			what = fmt.Sprintf("%s, %s", worthCell(w.Ratio, w.Interval), plural(w.Pairs, "pair"))
+		}
+		parts = append(parts, strings.Join(w.Lines, ", ")+" "+what)
+	}
+	return "Bars of the throughput without lines, from 1 down: " + strings.Join(parts, "; ")
+}

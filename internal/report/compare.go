@@ -215,6 +215,18 @@ func compareRemarks(c stats.Comparison) []string {
 	return list
 }
 
+// remarksOf adds to the remarks of a tune's confirmation what the short trials had shown.
+func remarksOf(d Data, c stats.Comparison) []string {
+	list := compareRemarks(c)
+	if !phased(d) {
+		return list
+	}
+	if line := promiseLine(honest(d)); line != "" {
+		list = append([]string{line}, list...)
+	}
+	return list
+}
+
 // compareCaveats is how the arms were laid out in time, and what a short run may hide.
 func compareCaveats(d Data) []string {
 	list := []string{order(d)}

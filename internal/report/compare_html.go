@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"david/internal/result"
 	"david/internal/stats"
 )
 
@@ -11,16 +12,16 @@ import (
 func (p *page) fillCompare(d Data) {
 	list := comparisons(d)
 	for _, c := range list {
-		v := comparedView{Workload: short(c.Workload), Floor: floor(c), Arms: armTable(c), Costs: costTable(c), Remarks: compareRemarks(c)}
+		v := comparedView{Workload: short(c.Workload), Floor: floor(c), Arms: armTable(c), Costs: costTable(c), Remarks: remarksOf(d, c)}
 		if c.Standing != nil {
 			v.Standing, v.Stands = standingTable(*c.Standing, c.Workload), c.Standing.String()
 		}
 		p.Compared = append(p.Compared, v)
 	}
-	p.Phases = phaseViews(d)
+	p.Phases, p.CompareTitle = phaseViews(d), compareTitle(d)
 	p.Arms, p.Cards = contentsTable(d), compareCards(d, list)
 	if len(list) > 0 {
-		p.Forest = chart{"forest", "Ratio of throughput to the control's, with its 95 % interval", forestAlt(list)}
+		p.Forest = chart{"forest", "Ratio of throughput to the control's, with its 95 % interval" + hollow(d), forestAlt(list) + promiseAlt(d)}
 		p.Scatter = chart{"scatter", "Throughput and p95 latency of each run" + onFirst(list), scatterAlt(list[0])}
 		p.LatencyChart = chart{"latency", "How long transactions took, all valid runs of an arm together" + onFirst(list), mergedAlt(list[0])}
 	}
@@ -33,6 +34,32 @@ func (p *page) fillCompare(d Data) {
 	if len(p.Sampled) > 0 {
 		p.Series = seriesCharts()
 	}
+}
+
+// compareTitle says of a tune that its comparison is the confirmation.
+func compareTitle(d Data) string {
+	if confirmed(d) {
+		return "Confirmed in fresh blocks: against the control"
+	}
+	return "Arms against the control"
+}
+
+// confirmed tells whether a tune has come to its confirmation.
+func confirmed(d Data) bool { return phased(d) && len(of(d, result.Confirm)) > 0 }
+
+// hollow explains a mark that only a tune's forest has.
+func hollow(d Data) string {
+	if !confirmed(d) {
+		return ""
+	}
+	return "; a hollow diamond is what short trials had promised"
+}
+
+func promiseAlt(d Data) string {
+	if !confirmed(d) {
+		return ""
+	}
+	return "; " + promiseLine(honest(d))
 }
 
 // seriesCharts are of the run that is picked on the page, so their alternatives tell what, not which numbers.

@@ -100,18 +100,40 @@ func contentsTable(d Data) table {
 // mostNamed is how many differing variables are listed before the rest are counted.
 const mostNamed = 6
 
+// differences lists what differs on the live server. An arm of a tune is told of by what it sets: what the server derives from that is
+// noise, and of the winner, whose lines go into the my.cnf, none is left out.
 func differences(a result.Arm) string {
-	var parts []string
-	for _, x := range a.Diff[:min(mostNamed, len(a.Diff))] {
-		parts = append(parts, fmt.Sprintf("%s: %s -> %s", x.Name, readable(x.Before), readable(x.After)))
+	list, most := a.Diff, mostNamed
+	if a.Phase != "" {
+		list = chosen(a)
 	}
-	if more := len(a.Diff) - mostNamed; more > 0 {
+	if a.Phase == result.Confirm {
+		most = len(list)
+	}
+	tell := readable
+	if a.Phase != "" {
+		tell = sized
+	}
+	var parts []string
+	for _, x := range list[:min(most, len(list))] {
+		parts = append(parts, fmt.Sprintf("%s: %s -> %s", x.Name, tell(x.Before), tell(x.After)))
+	}
+	if more := len(list) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	if len(parts) == 0 {
 		return none
 	}
 	return strings.Join(parts, "; ")
+}
+
+// chosen are the differences in what an arm sets itself.
+func chosen(a result.Arm) []result.Difference {
+	set := values(a)
+	return slices.DeleteFunc(slices.Clone(a.Diff), func(x result.Difference) bool {
+		_, ok := set[x.Name]
+		return !ok
+	})
 }
 
 func caps(c result.Caps) string {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -11,22 +10,22 @@ import (
 
 // Crash writes a crash test for a terminal.
 func Crash(w io.Writer, c result.CrashTest) error {
-	var b bytes.Buffer
-	paragraph(&b, CrashLine(c))
+	b := terminal{columns: columns}
+	b.paragraph(CrashLine(c))
 	fmt.Fprintf(&b, "\n%s, %d connections, seed %d\n", serverName(c.Server), c.Threads, c.Seed)
 	r := c.RecoveryMs
-	paragraph(&b, fmt.Sprintf("recovery, from the start of the process until it answers: median %.0f ms of %d, at most %.0f ms (limit %.0f ms)%s",
+	b.paragraph(fmt.Sprintf("recovery, from the start of the process until it answers: median %.0f ms of %d, at most %.0f ms (limit %.0f ms)%s",
 		r.Median, len(r.Each), r.Max, c.LimitMs, serversOwn(c.Rounds)))
 	if c.Log != "" {
-		paragraph(&b, "the binary log was not held against the tables: "+c.Log)
+		b.paragraph("the binary log was not held against the tables: " + c.Log)
 	} else {
-		paragraph(&b, "the binary log was held against the tables after every kill, transaction by transaction")
+		b.paragraph("the binary log was held against the tables after every kill, transaction by transaction")
 	}
 	b.WriteString("\n")
 	for _, n := range c.Notes {
-		paragraph(&b, n)
+		b.paragraph(n)
 	}
-	return flush(w, &b)
+	return flush(w, &b.Buffer)
 }
 
 // CrashLine is the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.

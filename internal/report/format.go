@@ -79,6 +79,15 @@ func readable(value string) string {
 	return value + " (" + size(n) + ")"
 }
 
+// sized is the size alone, of such a value.
+func sized(value string) string {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || readable(value) == value {
+		return value
+	}
+	return size(n)
+}
+
 // trimmed formats x with at most that many digits after the point.
 func trimmed(x float64, digits int) string {
 	scale := math.Pow10(digits)

@@ -40,6 +40,7 @@ type page struct {
 	Steps                                      []step
 	Compared                                   []comparedView
 	Phases                                     []phaseView
+	CompareTitle                               string
 	Forest, Scatter                            chart
 	Series                                     []chart
 	Sampled                                    []sampledRun

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,13 +127,16 @@ func (b *browser) open(t *testing.T, d Data) {
 func TestPageInABrowser(t *testing.T) {
 	b := newBrowser(t)
 	for name, d := range map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "hostile": hostile(), "empty": {},
-		"compare": compareFixture(), "hostile compare": hostileCompare(), "slo": sloFixture(), "workloads": twoWorkloads(), "priced": pricedFixture()} {
+		"compare": compareFixture(), "hostile compare": hostileCompare(), "slo": sloFixture(), "workloads": twoWorkloads(), "priced": pricedFixture(), "phases": phasesFixture()} {
 		t.Run(name, func(t *testing.T) {
 			b.open(t, d)
 			b.checkHeadline(t, d)
 			b.checkCells(t, "#runs-section", runTable(d))
 			if compared(d) {
 				b.checkComparison(t, d)
+			}
+			if phased(d) {
+				b.checkPhases(t, d)
 			}
 			if d.Price != nil {
 				b.checkCells(t, "#price-section", priceTable(d.Price))
@@ -312,6 +316,9 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 		t.Errorf("the comparison begins with %q, want %q", text, floor(c))
 	}
 	for _, id := range []string{"forest", "scatter", "latency", "server-cpu", "device-iops", "checkpoint-age"} {
+		if phased(d) && len(id) > len("scatter") { // its fixture was not sampled
+			continue
+		}
 		var there bool
 		if b.eval(t, fmt.Sprintf(`document.getElementById(%q) !== null`, id), &there); !there {
 			t.Errorf("no chart %s", id)
@@ -329,8 +336,32 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 		new Promise(done => setTimeout(() => done(document.querySelectorAll('[data-chart="forest"] tbody tr').length), 100))`
 	var n int
 	b.run(t, chromedp.Evaluate(rows, &n, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	if want := len(comparisons(d)) * len(d.Arms); n != want {
+	if want := len(comparisons(d)) * len(Quoted(d).Arms); n != want {
 		t.Errorf("the forest plot has %d rows, want %d", n, want)
+	}
+}
+
+// checkPhases holds the charts of a tune against the record: the table under each, and what is drawn of the search.
+func (b *browser) checkPhases(t *testing.T, d Data) {
+	t.Helper()
+	h := history(d)
+	for id, want := range map[string]int{"race": len(h.Race[0].Arms), "history": len(h.Tried), "worth": len(h.Lines)} {
+		var n int
+		b.eval(t, fmt.Sprintf(`(() => { const d = document.querySelector('[data-chart=%s]'); d.open = true; d.dispatchEvent(new Event('toggle'));
+			const n = d.querySelectorAll('tbody tr').length; d.open = false; return n; })()`, id), &n)
+		if n != want {
+			t.Errorf("chart %s has %d rows, want %d", id, n, want)
+		}
+	}
+	var drawn map[string]int
+	b.eval(t, `Object.fromEntries(Chart.getChart('history').data.datasets.map(s => [s.label, s.data.length]))`, &drawn)
+	want := map[string]int{"screen": 1, "search": 1, "prune (on the floor: below it)": 3, "the incumbent, again": 4, "the incumbent: best so far": 12, "infeasible": 1, "invalid": 1, "no-op: not run": 1}
+	if !maps.Equal(drawn, want) {
+		t.Errorf("the history draws %v, want %v", drawn, want)
+	}
+	var bars [][2]float64
+	if b.eval(t, `Chart.getChart('worth').data.datasets[0].data`, &bars); len(bars) != 2 || bars[0] != [2]float64{0.4, 1} {
+		t.Errorf("the bars of what lines are worth are %v", bars)
 	}
 }
 

@@ -36,6 +36,8 @@ type document struct {
 	Pruned   []result.Worth   `json:"pruned,omitempty"`
 	Proofs   []result.Proof   `json:"proofs,omitempty"`
 	Searched *result.Searched `json:"searched,omitempty"`
+	// Tune is what the phases of a tune found; null for others.
+	Tune *tuneDocument `json:"tune,omitempty"`
 	// AsShipped are the unsafe arms of a race, which are in no verdict.
 	AsShipped []shippedArm `json:"as_shipped,omitempty"`
 	// Price is what the throughput costs; null where the machine's price is not known.
@@ -72,7 +74,7 @@ func encode(d Data) ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
-		AsShipped: shippedArms(d), Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched,
+		AsShipped: shippedArms(d), Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: history(d),
 	}
 	if !raced(d) {
 		doc.LightSpeed = stats.LightSpeeds(d.Arms, Quoted(d).Trials)

@@ -43,9 +43,12 @@ func Quoted(d Data) Data {
 // phaseView is a part of a tune's report.
 type phaseView struct {
 	Title string
+	Chart chart // without an ID: none
 	Table table
 	Lines []string
-	wide  bool // cells are sentences: a terminal shows a row as a line
+	// Of a table that no terminal has room for: what there is room for, and the rest as sentences.
+	short table
+	said  []string
 }
 
 // phaseViews are the race, the search, what was pruned, and the proofs.
@@ -53,12 +56,13 @@ func phaseViews(d Data) []phaseView {
 	if !phased(d) {
 		return nil
 	}
+	h := history(d)
 	d = honest(d)
 	list := []phaseView{
-		{"The race: what others would configure", raceTable(d), raceLines(d), false},
-		{"Screen and search: what was tried", historyTable(d), searchLines(d), false},
-		{"Pruned: what it does to be without a line", prunedTable(d), nil, true},
-		{"The proofs", proofTable(d), proofLines(d), true},
+		{"The race: what others would configure", raceChart(h), raceTable(h), raceLines(d), raceTable(h), nil},
+		{"Screen and search: what was tried", historyChart(h), historyTable(h), searchLines(d), historyShort(h), historySaid(h)},
+		{"Pruned: what it does to be without a line", worthChart(h), prunedTable(d), untriedLines(h), table{}, prunedLines(d)},
+		{"The proofs", chart{}, proofTable(d), proofLines(d), table{}, proofSaid(d)},
 	}
 	return slices.DeleteFunc(list, func(v phaseView) bool { return len(v.Table.Rows) == 0 })
 }
@@ -74,26 +78,32 @@ func of(d Data, phase string) (list []result.Trial) {
 }
 
 // raceTable has a row for each arm of the race. One that dropped out has fewer blocks than the control.
-func raceTable(d Data) table {
+func raceTable(h *tuneDocument) table {
 	t := table{"The race", []column{left("arm"), right("tps"), right("to control [95 %]"), right("p95, ms"), right("blocks"), left("what became of it")}, nil}
-	arms := slices.DeleteFunc(slices.Clone(d.Arms), func(a result.Arm) bool { return a.Phase != result.Race && a.Name != stats.Control })
-	for _, c := range stats.Compare(d.Experiment.Design, arms, of(d, result.Race)) {
-		slices.SortStableFunc(c.Arms, func(a, b stats.Arm) int { return descending(a.Ratio, b.Ratio) })
+	for _, c := range h.Race {
 		for _, a := range c.Arms {
-			ratio, fate := none, string(a.Verdict)
+			ratio, blocks := none, strconv.Itoa(a.Pairs)
 			if a.Ratio > 0 {
 				ratio = ratioCell(a)
 			}
-			if a.Pairs == 1 {
-				fate = "1 block, no interval"
+			if a.Verdict == stats.IsControl {
+				blocks = strconv.Itoa(c.Blocks)
 			}
-			if a.Why != "" && a.Pairs != 1 {
-				fate += ": " + a.Why
-			}
-			t = t.add(a.Name, measured(a.TPS), ratio, measured(a.P95), strconv.Itoa(a.Pairs), fate)
+			t = t.add(a.Name, measured(a.TPS), ratio, measured(a.P95), blocks, fate(a))
 		}
 	}
 	return t
+}
+
+// fate is what became of an arm of the race.
+func fate(a stats.Arm) string {
+	switch {
+	case a.Pairs == 1:
+		return "1 block, no interval"
+	case a.Why != "":
+		return string(a.Verdict) + ": " + a.Why
+	}
+	return string(a.Verdict)
 }
 
 func descending(a, b float64) int {
@@ -106,35 +116,37 @@ func descending(a, b float64) int {
 	return 0
 }
 
+// raceLines are who did not race, and what became of the settings of those who did.
 func raceLines(d Data) []string {
 	var list []string
-	if left := d.Experiment.Design.Tune.LeftOut; len(left) > 0 {
+	left := d.Experiment.Design.Tune.LeftOut
+	if len(left) > 0 {
 		list = append(list, "left out for want of time: "+strings.Join(left, ", "))
 	}
-	return append(list, d.Experiment.Design.Tune.Translated...)
+	for _, l := range d.Experiment.Design.Tune.Translated {
+		if name, _, _ := strings.Cut(l, ": "); !slices.Contains(left, name) {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
-// historyTable has a row for each trial of screen and search: what it changed, and what that did beside the incumbent.
-func historyTable(d Data) table {
-	t := table{"Screen and search", []column{left("phase"), left("arm"), left("what it changed"), right("tps"), right("to incumbent"), right("p95, ms"), left("remark")}, nil}
-	for _, phase := range []string{result.Screen, result.Search} {
-		incumbent := result.Trial{}
-		for _, x := range of(d, phase) {
-			if x.Block != incumbent.Block {
-				incumbent = x
-				t = t.add(phase, x.Arm, "the incumbent, run again", measured(x.TPS), "1", measured(x.Latency.P95), remark(x))
-				continue
-			}
-			t = t.add(phase, x.Arm, titleOf(d.Arms, x.Arm), measured(x.TPS), times(over(x, incumbent)), measured(x.Latency.P95), remark(x))
+// historyTable has a row for each trial of screen and search: what it changed, and what that did beside the incumbent. What was pruned
+// has a table of its own.
+func historyTable(h *tuneDocument) table {
+	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent"), right("p95, ms"), left("what it changed")}, nil}
+	for _, x := range h.Tried {
+		if x.Phase == result.Prune {
+			continue
 		}
-		for _, a := range d.Arms {
-			switch {
-			case a.Phase == phase && a.Infeasible != "":
-				t = t.add(phase, a.Name, a.Title, none, none, none, "infeasible: "+a.Infeasible)
-			case a.Phase == phase && a.Noop:
-				t = t.add(phase, a.Name, a.Title, none, none, none, "its server is the same as "+a.Base+"'s: not run")
-			}
+		ratio, what := times(x.Ratio), x.Title
+		if x.State == incumbentRun {
+			ratio, what = "1", x.Phase+": "+x.Title
 		}
+		if x.Why != "" {
+			what += "; " + because(x)
+		}
+		t = t.add(x.Arm, measured(x.TPS), ratio, measured(x.P95), what)
 	}
 	return t
 }
@@ -150,6 +162,45 @@ func searchLines(d Data) []string {
 	return []string{fmt.Sprintf("the search went from %sx to %sx the control, in short trials in %s, and tried what has 95 %% of that gain as number %d", fixed(s.Start, 2), fixed(s.Best, 2), plural(s.Trials, "trial"), s.Enough)}
 }
 
+// historyShort is the same without what was changed.
+func historyShort(h *tuneDocument) table {
+	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent"), right("p95, ms"), left("phase and what became of it")}, nil}
+	for _, x := range h.Tried {
+		if x.Phase == result.Prune {
+			continue
+		}
+		ratio := times(x.Ratio)
+		if x.State == incumbentRun {
+			ratio = "1"
+		}
+		t = t.add(x.Arm, measured(x.TPS), ratio, measured(x.P95), x.Phase+": "+x.State)
+	}
+	return t
+}
+
+// historySaid has a sentence for each arm that was tried.
+func historySaid(h *tuneDocument) (list []string) {
+	for _, x := range h.Tried {
+		if x.Phase == result.Prune || x.State == incumbentRun {
+			continue
+		}
+		line := x.Arm + ": " + x.Title
+		if x.Why != "" {
+			line += "; " + because(x)
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+// because says why an attempt is not the incumbent's rival.
+func because(x attempt) string {
+	if x.State == infeasible {
+		return "infeasible: " + x.Why
+	}
+	return x.Why
+}
+
 func over(t, incumbent result.Trial) float64 {
 	if incumbent.TPS <= 0 {
 		return 0
@@ -157,27 +208,58 @@ func over(t, incumbent result.Trial) float64 {
 	return t.TPS / incumbent.TPS
 }
 
-func remark(t result.Trial) string {
-	if ok, failed := t.Valid(); !ok {
-		return "invalid: " + strings.Join(failed, "; ")
-	}
-	return ""
-}
-
 // prunedTable has a row for each removal that was tried.
 func prunedTable(d Data) table {
-	t := table{"Pruned", []column{left("without"), right("throughput, ratio"), right("pairs"), left("so")}, nil}
+	t := table{"Pruned", []column{left("without"), right("throughput, ratio [95 %]"), right("pairs"), left("so")}, nil}
 	for _, w := range d.Pruned {
-		so := "kept"
-		if w.Dropped {
-			so = "dropped"
-		}
-		if w.Why != "" {
-			so += ": " + w.Why
-		}
-		t = t.add(strings.Join(w.Lines, ", "), times(w.Ratio), strconv.Itoa(w.Pairs), so)
+		t = t.add(strings.Join(w.Lines, ", "), worthCell(w.Ratio, stats.RatioInterval(w.Ratios)), strconv.Itoa(w.Pairs), prunedSo(w))
 	}
 	return t
+}
+
+func worthCell(ratio float64, i stats.Interval) string {
+	switch {
+	case ratio == 0:
+		return none
+	case i == stats.Interval{}:
+		return times(ratio) + " [" + none + "]"
+	}
+	return fmt.Sprintf("%s [%s, %s]", times(ratio), fixed(i[0], 2), fixed(i[1], 2))
+}
+
+func prunedSo(w result.Worth) string {
+	so := "kept"
+	if w.Dropped {
+		so = "dropped"
+	}
+	if w.Why != "" {
+		so += ": " + w.Why
+	}
+	return so
+}
+
+// prunedLines has a sentence for each removal that was tried.
+func prunedLines(d Data) (list []string) {
+	for _, w := range d.Pruned {
+		line := prunedSo(w) + ": " + strings.Join(w.Lines, ", ")
+		switch {
+		case w.Ratio > 0 && w.Pairs > 1:
+			i := stats.RatioInterval(w.Ratios)
+			line += fmt.Sprintf(" (%s the throughput without, %s to %s, %s)", times(w.Ratio), fixed(i[0], 2), fixed(i[1], 2), plural(w.Pairs, "pair"))
+		case w.Ratio > 0:
+			line += fmt.Sprintf(" (%s the throughput without, 1 pair, no interval)", times(w.Ratio))
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+// untriedLines name the lines that stay because nobody took them out.
+func untriedLines(h *tuneDocument) []string {
+	if len(h.Untried) == 0 {
+		return nil
+	}
+	return []string{"not taken out on trial, for want of time: " + strings.Join(h.Untried, ", ")}
 }
 
 // proofTable has a row for each part of each proof.
@@ -201,6 +283,15 @@ func proofTable(d Data) table {
 	return t
 }
 
+// proofSaid has a sentence for each part of each proof.
+func proofSaid(d Data) (list []string) {
+	for _, row := range proofTable(d).Rows {
+		list = append(list, fmt.Sprintf("%s (%s), %s: %s", row[1], row[0], row[3], strings.TrimPrefix(row[2], row[3]+": ")))
+	}
+	return list
+}
+
+// proofLines are what the kills cannot show, each said once.
 func proofLines(d Data) (list []string) {
 	for _, p := range d.Proofs {
 		if p.Crash == nil {
@@ -304,32 +395,16 @@ func phasedCaveats(d Data) []string {
 	return list
 }
 
-func phasesText(b *bytes.Buffer, d Data) {
+func phasesText(b *terminal, d Data) {
 	for _, v := range phaseViews(d) {
-		paragraph(b, v.Title)
-		if v.wide {
-			rowLines(b, v.Table)
-		} else {
-			v.Table.fit(b)
+		b.paragraph(v.Title)
+		if len(v.short.Rows) > 0 {
+			b.fit(v.short)
 		}
-		for _, l := range v.Lines {
-			paragraph(b, l)
+		for _, l := range slices.Concat(v.said, v.Lines) {
+			b.paragraph(l)
 		}
 		b.WriteString("\n")
-	}
-}
-
-// rowLines writes each row of a table as a line.
-func rowLines(b *bytes.Buffer, t table) {
-	for _, row := range t.Rows {
-		var parts []string
-		for i, cell := range row {
-			if t.Cols[i].Kind == "num" {
-				cell = t.Cols[i].Head + " " + cell
-			}
-			parts = append(parts, cell)
-		}
-		paragraph(b, "  "+strings.Join(parts, ": "))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // phasesFixture is a tune in phases: two rivals, one of which is infeasible, a screened group, a search with an infeasible point and a
-// no-op, a line that was dropped and one that was kept, three blocks of confirmation and the proofs.
+// no-op, lines that were dropped, kept and never taken out, three blocks of confirmation and the proofs.
 func phasesFixture() Data {
 	rng := rand.New(rand.NewPCG(5, 5))
 	w := fixtureWorkload(4)
@@ -27,7 +27,15 @@ func phasesFixture() Data {
 	arm("search-01", result.Search, "innodb_io_capacity=2500")
 	arm("search-02", result.Search, "innodb_page_cleaners=9999").Infeasible = "refused"
 	arm("search-03", result.Search, "innodb_redo_log_capacity=4097M").Noop = true
-	arm("winner", result.Confirm, "the winner: search-01, with the lines that make a difference")
+	arm("prune-01", result.Prune, "without innodb_purge_threads, general_log")
+	arm("prune-02", result.Prune, "without innodb_redo_log_capacity")
+	arm("prune-03", result.Prune, "without innodb_buffer_pool_size")
+	best := arm("winner", result.Confirm, "the winner: search-01, with the lines that make a difference")
+	for _, s := range [][2]string{{"innodb_redo_log_capacity", "4G"}, {"performance_schema", "OFF"}} {
+		best.Settings = append(best.Settings, mycnf.Setting{Name: s[0], Value: s[1]})
+	}
+	best.Diff = []result.Difference{{Name: "innodb_buffer_pool_size", Before: "134217728", After: "4294967296"}, {Name: "performance_schema", Before: "ON", After: "OFF"},
+		{Name: "performance_schema_accounts_size", Before: "-1", After: "0"}}
 	block := 0
 	run := func(phase string, twin bool, name string, tps float64) {
 		for _, a := range d.Arms {
@@ -49,12 +57,22 @@ func phasesFixture() Data {
 	block++
 	run(result.Search, false, "screen-redo", 758)
 	run(result.Search, false, "search-01", 801)
-	for block = 5; block <= 7; block++ {
+	run(result.Search, false, "search-01", 796) // a disturbed one
+	d.Trials[len(d.Trials)-1].Gates = []result.Gate{{Name: "steal", Detail: "14.2 % of the CPU"}}
+	block++
+	run(result.Prune, false, "search-01", 797)
+	run(result.Prune, false, "prune-01", 800.2)
+	block++
+	run(result.Prune, false, "prune-01", 790)
+	run(result.Prune, false, "prune-02", 560.9)
+	run(result.Prune, false, "prune-03", 316)
+	for block = 7; block <= 9; block++ {
 		run(result.Confirm, false, "control", 303+float64(block%2))
 		run(result.Confirm, false, "david-rules", 690+float64(block))
 		run(result.Confirm, false, "winner", 777+2*float64(block%3))
 	}
-	d.Pruned = []result.Worth{{Lines: []string{"innodb_purge_threads", "general_log"}, Ratio: 1.004, Pairs: 1, Dropped: true}, {Lines: []string{"innodb_redo_log_capacity"}, Ratio: 0.71, Pairs: 1}}
+	d.Pruned = []result.Worth{{Lines: []string{"innodb_purge_threads", "general_log"}, Ratio: 1.004, Ratios: []float64{1.004}, Pairs: 1, Dropped: true}, {Lines: []string{"innodb_redo_log_capacity"}, Ratio: 0.71, Ratios: []float64{0.7, 0.72}, Pairs: 2},
+		{Lines: []string{"innodb_buffer_pool_size"}, Ratio: 0.4, Ratios: []float64{0.4}, Pairs: 1}}
 	d.Proofs = []result.Proof{fixtureProof()}
 	d.Finish = &result.Finish{Schema: result.Schema, WallSeconds: 2301, MeasureSeconds: 1800, Utilisation: 0.78, Best: "winner"}
 	return d

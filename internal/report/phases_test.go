@@ -2,10 +2,14 @@ package report
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"david/internal/result"
+	"david/internal/stats"
 )
 
 // TestPhasesQuoteTheConfirmation: the headline and the comparison are of the confirmation, whatever the short trials showed.
@@ -20,14 +24,74 @@ func TestPhasesQuoteTheConfirmation(t *testing.T) {
 			t.Errorf("%d arms in %d blocks, want the control, the rival and the winner in 3", len(c.Arms), c.Blocks)
 		}
 	}
-	text := string(render(t, Text, d))
-	for _, want := range []string{"killed for memory", "left out for want of time: random", "innodb_io_capacity=2500", "not run", "dropped", "kept", "durability lock"} {
+	text := strings.Join(strings.Fields(string(render(t, Text, d))), " ")
+	for _, want := range []string{"killed for memory", "left out for want of time: random", "innodb_io_capacity=2500", "server is the same as control's: not run", "dropped", "kept", "durability lock"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not say %q", want)
 		}
 	}
 	if page := render(t, HTML, d); !bytes.Contains(page, []byte("The race: what others would configure")) || !bytes.Contains(page, []byte("phase-3-section")) {
 		t.Error("the page lacks the phases")
+	}
+}
+
+// TestAttempts: each trial is held against its incumbent, which passes its level on; what cannot be run stands where its turn was.
+func TestAttempts(t *testing.T) {
+	var got []string
+	for _, x := range history(phasesFixture()).Tried {
+		got = append(got, fmt.Sprintf("%s %s %s %.3f %.3f %.3f", x.Phase, x.Arm, x.State, x.Ratio, x.Level, x.Best))
+	}
+	want := []string{
+		"screen david-rules incumbent 1.000 1.000 1.000", "screen screen-redo tried 1.083 1.083 1.000",
+		"search screen-redo incumbent 1.000 1.083 1.083", "search search-01 tried 1.057 1.144 1.083", "search search-01 invalid 1.050 1.137 1.083",
+		"search search-02 infeasible 0.000 0.000 1.083", "search search-03 no-op 0.000 0.000 1.083",
+		"prune search-01 incumbent 1.000 1.144 1.144", "prune prune-01 tried 1.004 1.149 1.144",
+		"prune prune-01 incumbent 1.000 1.144 1.144", "prune prune-02 tried 0.710 0.812 1.144", "prune prune-03 tried 0.400 0.458 1.144",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestAttemptsKeepTheirTurn: an arm that could not be run stands before the trial of the next one.
+func TestAttemptsKeepTheirTurn(t *testing.T) {
+	d := phasesFixture()
+	i := slices.IndexFunc(d.Arms, func(a result.Arm) bool { return a.Name == "search-01" })
+	d.Arms[i], d.Arms[i+1] = d.Arms[i+1], d.Arms[i]
+	list := history(d).Tried
+	at := func(state string) int {
+		return slices.IndexFunc(list, func(x attempt) bool { return x.Arm == "search-02" && x.State == state })
+	}
+	if own := slices.IndexFunc(list, func(x attempt) bool { return x.Arm == "search-01" }); at(infeasible) != own-1 {
+		t.Errorf("search-02 is number %d, search-01 number %d", at(infeasible), own)
+	}
+}
+
+// TestWorth: a line is worth what its last removal showed; one never taken out is named, not drawn.
+func TestWorth(t *testing.T) {
+	h := history(phasesFixture())
+	if len(h.Lines) != 2 || h.Lines[0].Lines[0] != "innodb_buffer_pool_size" || h.Lines[1].Lines[0] != "innodb_redo_log_capacity" {
+		t.Fatalf("%+v", h.Lines)
+	}
+	one, two := h.Lines[0].Interval, h.Lines[1].Interval
+	if one != (stats.Interval{}) || !(two[0] < 0.7 && two[1] > 0.72) {
+		t.Errorf("one pair has %v, two have %v", one, two)
+	}
+	if got := strings.Join(h.Untried, " "); got != "performance_schema" {
+		t.Errorf("not taken out: %s", got)
+	}
+}
+
+// TestPhasesTextFitsATerminal of 80 columns, without what the server derives from the lines.
+func TestPhasesTextFitsATerminal(t *testing.T) {
+	text := string(render(t, Text, phasesFixture()))
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > narrowColumns {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if strings.Contains(text, "performance_schema_accounts_size") || !strings.Contains(text, "performance_schema: ON -> OFF") {
+		t.Error("the winner is told of by other than its lines")
 	}
 }
 

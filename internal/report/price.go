@@ -93,14 +93,14 @@ func priceMarkdown(b *bytes.Buffer, q *price.Quote) {
 	items(b, priceNotes(q))
 }
 
-func priceText(b *bytes.Buffer, q *price.Quote, say func(*bytes.Buffer, string)) {
+func priceText(b *terminal, q *price.Quote, say func(string)) {
 	if q == nil {
 		return
 	}
-	say(b, payerLine(q))
-	priceTable(q).fit(b)
+	say(payerLine(q))
+	b.fit(priceTable(q))
 	for _, n := range priceNotes(q) {
-		say(b, n)
+		say(n)
 	}
 	b.WriteString("\n")
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 
 	"david/internal/result"
@@ -77,12 +76,12 @@ func standingTable(s stats.Standing, on result.Workload) table {
 }
 
 // standingText tells it on a terminal.
-func standingText(b *bytes.Buffer, c stats.Comparison) {
+func standingText(b *terminal, c stats.Comparison) {
 	if c.Standing == nil {
 		return
 	}
-	standingTable(*c.Standing, c.Workload).fit(b)
+	b.fit(standingTable(*c.Standing, c.Workload))
 	b.WriteString("\n")
-	paragraph(b, c.Standing.String())
+	b.paragraph(c.Standing.String())
 	b.WriteString("\n")
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -12,79 +14,111 @@ import (
 
 // Text writes the report for a terminal: the ladder of a tune, the verdicts of a comparison, the figures of a bench.
 func Text(w io.Writer, d Data) error {
-	var b bytes.Buffer
-	say := line
+	b := terminal{columns: columns}
+	if phased(d) {
+		b.columns = narrowColumns
+	}
+	say := b.line
 	if compared(d) || searched(d) {
-		say = paragraph
+		say = b.paragraph
 	}
 	if d.Experiment.Title != "" {
-		say(&b, d.Experiment.Title)
+		say(d.Experiment.Title)
 	}
-	say(&b, Headline(d))
+	say(Headline(d))
 	for _, l := range lightLines(d) {
-		paragraph(&b, l)
+		b.paragraph(l)
 	}
 	fmt.Fprintf(&b, "\n%s\n", d.Experiment.ID)
 	fmt.Fprintf(&b, "%s (%s), sysbench %s\n", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)
 	for _, w := range describe(d.Experiment.Workloads) {
-		say(&b, w)
+		say(w)
 	}
 	b.WriteString("\n")
 	switch {
 	case tuned(d):
-		ladderText(&b, d)
+		ladderText(&b.Buffer, d)
 	case compared(d):
 		compareText(&b, d)
 	case searched(d):
-		sloTable(d).fit(&b)
+		b.fit(sloTable(d))
 		b.WriteString("\n")
 	default:
-		benchText(&b, d)
+		benchText(&b.Buffer, d)
 	}
 	priceText(&b, d.Price, say)
 	for _, c := range append(caveats(d), utilisation(d.Finish), "sampling: "+sampling(d.Trials)) {
-		say(&b, c)
+		say(c)
 	}
-	return flush(w, &b)
+	return flush(w, &b.Buffer)
 }
 
-func line(b *bytes.Buffer, s string) { b.WriteString(s + "\n") }
-
 // compareText tells the noise before the numbers, and after them what they cost and what speaks against them.
-func compareText(b *bytes.Buffer, d Data) {
+func compareText(b *terminal, d Data) {
 	list := comparisons(d)
 	for _, c := range list {
 		if len(list) > 1 {
-			paragraph(b, short(c.Workload))
+			b.paragraph(short(c.Workload))
 		}
-		paragraph(b, floor(c))
+		b.paragraph(floor(c))
 		b.WriteString("\n")
-		armTable(c).fit(b)
+		b.fit(shortened(b, armTable(c)))
 		b.WriteString("\n")
 		standingText(b, c)
-		costTable(c).transpose().fit(b)
+		b.fit(costTable(c).transpose())
 		b.WriteString("\n")
-		for _, r := range compareRemarks(c) {
-			paragraph(b, r)
+		for _, r := range remarksOf(d, c) {
+			b.paragraph(r)
 		}
 		b.WriteString("\n")
 	}
 	for _, l := range shippedLines(d) {
-		paragraph(b, l)
+		b.paragraph(l)
 	}
 	phasesText(b, d)
 	for _, a := range honest(Quoted(d)).Arms {
-		paragraph(b, armLine(a))
+		b.paragraph(armLine(a))
 	}
 	b.WriteString("\n")
-	gateTable(d.Trials).fit(b)
+	gatesText(b, d)
 	b.WriteString("\n")
+}
+
+// gatesText has the gates as a table; of a tune, whose output is long, those that failed, and the names of the others.
+func gatesText(b *terminal, d Data) {
+	if !phased(d) {
+		b.fit(gateTable(d.Trials))
+		return
+	}
+	var held []string
+	for _, r := range gateRows(d.Trials) {
+		if r.Held == r.Runs {
+			held = append(held, r.Name)
+			continue
+		}
+		b.paragraph(fmt.Sprintf("gate %s held in %d of %s; %s", r.Name, r.Held, plural(r.Runs, "run"), r.Evidence))
+	}
+	if len(held) > 0 {
+		b.paragraph(fmt.Sprintf("gates that held in all of %s: %s", plural(len(d.Trials), "run"), strings.Join(held, ", ")))
+	}
+}
+
+// shortened leaves the p99 of a table of arms out where the terminal is narrow: the verdict has to stand beside the ratio.
+func shortened(b *terminal, t table) table {
+	if b.columns >= columns {
+		return t
+	}
+	out := table{Name: t.Name, Cols: slices.Delete(slices.Clone(t.Cols), 4, 5)}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, slices.Delete(slices.Clone(row), 4, 5))
+	}
+	return out
 }
 
 func armLine(a result.Arm) string {
 	s := a.Name + ": " + a.Title
-	if len(a.Diff) > 0 {
-		s += "; " + differences(a)
+	if list := differences(a); list != none {
+		s += "; " + list
 	}
 	if a.Caps != (result.Caps{}) {
 		s += "; capped at " + caps(a.Caps)
@@ -197,7 +231,7 @@ func compareMarkdown(b *bytes.Buffer, d Data) {
 			standingTable(*c.Standing, c.Workload).markdown(b)
 		}
 		costTable(c).markdown(b)
-		items(b, compareRemarks(c))
+		items(b, remarksOf(d, c))
 	}
 	if list := shippedLines(d); len(list) > 0 {
 		items(b, list)

@@ -6,18 +6,30 @@ import (
 	"unicode/utf8"
 )
 
-// columns is how wide a terminal is taken to be.
-const columns = 100
+// columns is how wide a terminal is taken to be; a tune's output fits the narrow ones too.
+const (
+	columns       = 100
+	narrowColumns = 80
+)
 
-// paragraph writes a sentence on lines no longer than a terminal's, the second and later ones indented.
-func paragraph(b *bytes.Buffer, s string) {
-	for i, line := range wrap(s, columns-2) {
+// terminal is text for a terminal so many columns wide.
+type terminal struct {
+	bytes.Buffer
+	columns int
+}
+
+// paragraph writes a sentence on lines no longer than the terminal's, the second and later ones indented.
+func (b *terminal) paragraph(s string) {
+	for i, line := range wrap(s, b.columns-2) {
 		if i > 0 {
 			b.WriteString("  ")
 		}
 		b.WriteString(line + "\n")
 	}
 }
+
+// line writes a sentence as it is.
+func (b *terminal) line(s string) { b.WriteString(s + "\n") }
 
 // wrap breaks s at blanks into lines of at most that width, and words where they are longer.
 func wrap(s string, width int) []string {
@@ -38,33 +50,33 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// least is how narrow a column of prose may be made.
-const least = 30
+// least is how narrow a column of prose may be made: a share of the terminal's columns.
+const least = 0.25
 
-// fit sets a table for a terminal: prose in the last column is wrapped, and columns that do not fit follow in a table
+// fit sets a table for the terminal: prose in the last column is wrapped, and columns that do not fit follow in a table
 // below, under the same first column.
-func (t table) fit(b *bytes.Buffer) {
+func (b *terminal) fit(t table) {
 	widths, last := t.widths(), len(t.Cols)-1
 	total := -2
 	for _, w := range widths {
 		total += w + 2
 	}
-	if total <= columns {
-		t.text(b)
+	if total <= b.columns {
+		t.text(&b.Buffer)
 		return
 	}
-	if room := columns - (total - widths[last]); t.Cols[last].Kind == "" && room >= least {
-		t.wrapLast(room).text(b)
+	if room := b.columns - (total - widths[last]); t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) {
+		t.wrapLast(room).text(&b.Buffer)
 		return
 	}
 	used, n := widths[0], 1
-	for n < len(t.Cols) && (n == 1 || used+2+widths[n] <= columns) {
+	for n < len(t.Cols) && (n == 1 || used+2+widths[n] <= b.columns) {
 		used, n = used+2+widths[n], n+1
 	}
-	t.pick(1, n).text(b)
+	t.pick(1, n).text(&b.Buffer)
 	if n < len(t.Cols) {
 		b.WriteString("\n")
-		t.pick(n, len(t.Cols)).fit(b)
+		b.fit(t.pick(n, len(t.Cols)))
 	}
 }
 

@@ -101,10 +101,11 @@ func (m MemoryProof) Judge() MemoryProof {
 type Worth struct {
 	Lines []string `json:"lines"` // removed together
 	// Ratio is the throughput without them over that with them, of Pairs pairs of trials; 0 where it could not be run.
-	Ratio   float64 `json:"ratio"`
-	Pairs   int     `json:"pairs"`
-	Dropped bool    `json:"dropped"`
-	Why     string  `json:"why,omitempty"` // why it could not be run
+	Ratio   float64   `json:"ratio"`
+	Pairs   int       `json:"pairs"`
+	Ratios  []float64 `json:"ratios,omitempty"` // by pair
+	Dropped bool      `json:"dropped"`
+	Why     string    `json:"why,omitempty"` // why it could not be run
 }
 
 // Searched sums up the search phase of a tune. Its ratios are of short trials, to the control's throughput, and prove nothing.

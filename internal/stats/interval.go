@@ -43,6 +43,23 @@ func around(mean, half float64) Interval {
 	return Interval{math.Exp(mean - half), math.Exp(mean + half)}
 }
 
+// RatioInterval is the 95 % t interval of the geometric mean of ratios; the zero Interval where there are fewer than two, or one is not
+// positive.
+func RatioInterval(ratios []float64) Interval {
+	var logs []float64
+	for _, r := range ratios {
+		if r <= 0 {
+			return Interval{}
+		}
+		logs = append(logs, math.Log(r))
+	}
+	if len(logs) < 2 {
+		return Interval{}
+	}
+	mean, half, _ := tInterval(logs)
+	return around(mean, half)
+}
+
 // signedRank returns the interval of the pseudo-median of xs, of at least 95 %, that goes with Wilcoxon's signed-rank test:
 // from the C-th smallest to the C-th greatest of the n(n+1)/2 means of two (Walsh averages), C the largest for which the
 // statistic is below C with a chance of at most 2.5 % (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed.,

@@ -82,3 +82,17 @@ func TestHolm(t *testing.T) {
 		t.Error("one p is not corrected")
 	}
 }
+
+// TestRatioInterval: two ratios that differ little have a wide interval about their geometric mean; one has none.
+func TestRatioInterval(t *testing.T) {
+	if got := RatioInterval([]float64{0.7}); got != (Interval{}) {
+		t.Errorf("one ratio has %v", got)
+	}
+	if got := RatioInterval([]float64{0.7, 0}); got != (Interval{}) {
+		t.Errorf("a ratio of 0 has %v", got)
+	}
+	got := RatioInterval([]float64{0.8, 1.25}) // 12.706 standard errors of ln(1.25) either side of 1
+	if want := math.Exp(12.7062 * math.Log(1.25)); math.Abs(got[1]/want-1) > 1e-3 || math.Abs(got[0]*want-1) > 1e-3 {
+		t.Errorf("%v, want about %v", got, want)
+	}
+}

@@ -25,6 +25,9 @@ func (p Plan) Pruned(h History) (list []result.Worth) {
 		if len(logs) > 0 {
 			w.Ratio = math.Exp(stats.Mean(logs))
 		}
+		for _, x := range logs {
+			w.Ratios = append(w.Ratios, math.Exp(x))
+		}
 		w.Dropped = m.removed(a.Name, true) == dropped
 		list = append(list, w)
 	}

@@ -172,26 +172,31 @@
     if (differ('rate')) parts.push(w.rate ? w.rate + '/s' : 'closed loop');
     return parts.join(', ');
   }
-  const forestRows = doc.comparisons.flatMap(c => c.arms.map(a => ({...a, floor: c.noise_floor.floor, control: c.control,
+  // A forest is a chart of ratios with their intervals, one row for each arm.
+  const forestRows = comparisons => comparisons.flatMap(c => c.arms.map(a => ({...a, floor: c.noise_floor.floor, control: c.control,
     ratios: (a.name === c.control ? c.noise_floor.ratios : a.ratios) ?? [],
-    label: doc.comparisons.length > 1 ? [a.name, under(c.workload)] : a.name})));
-  const forestHeight = 70 + 44 * forestRows.length;
+    label: comparisons.length > 1 ? [a.name, under(c.workload)] : a.name})));
+  const forests = {
+    forest: {rows: forestRows(doc.comparisons), promised: doc.tune?.promised ?? {}, fate: a => a.verdict},
+    race: {rows: forestRows(doc.tune?.race ?? []), promised: {}, fate: a => a.pairs === 1 && a.name !== a.control ? '1 block' : a.verdict},
+  };
+  const forestHeight = id => 70 + 44 * forests[id].rows.length;
   const hasInterval = a => a.interval !== null && a.name !== a.control;
-  function forestText(a) {
+  function forestText(a, fate) {
     if (a.name === a.control) return a.ratio > 0 ? 'control' : a.verdict;
-    return a.ratio > 0 ? fixed(a.ratio, Math.abs(a.ratio - 1) < 0.1 ? 3 : 2) + 'x  ' + a.verdict : a.verdict;
+    return a.ratio > 0 ? fixed(a.ratio, Math.abs(a.ratio - 1) < 0.1 ? 3 : 2) + 'x  ' + fate(a) : a.verdict;
   }
   function forestColour(a) {
     if (a.verdict === 'faster') return colour('gain');
-    return colour(a.verdict === 'slower' ? 'bad' : 'quiet');
+    return colour(a.verdict === 'slower' || a.verdict === 'infeasible' ? 'bad' : 'quiet');
   }
-  const forestMarks = {
+  const forestMarks = ({rows, promised, fate}) => ({
     id: 'forestMarks',
     beforeDatasetsDraw({ctx, chartArea: area, scales: {x}}) {
       ctx.save();
       ctx.fillStyle = colour('shade');
-      const height = (area.bottom - area.top) / forestRows.length;
-      forestRows.forEach((a, n) => {
+      const height = (area.bottom - area.top) / rows.length;
+      rows.forEach((a, n) => {
         const left = x.getPixelForValue(1 - a.floor);
         ctx.fillRect(left, area.top + n * height, x.getPixelForValue(1 + a.floor) - left, height);
       });
@@ -202,45 +207,135 @@
       ctx.save();
       ctx.font = '600 12px ' + Chart.defaults.font.family;
       ctx.textBaseline = 'middle';
-      forestRows.forEach((a, n) => {
+      rows.forEach((a, n) => {
         const at = y.getPixelForValue(n);
         ctx.fillStyle = forestColour(a);
         if (a.ratio > 0) dot(ctx, x.getPixelForValue(a.ratio), at, 5);
         ctx.globalAlpha = 0.55;
         for (const r of a.ratios) dot(ctx, x.getPixelForValue(r), at + 12, 2);
         ctx.globalAlpha = 1;
+        ctx.strokeStyle = colour('soft');
+        if (promised[a.name]) diamond(ctx, x.getPixelForValue(promised[a.name]), at - 12, 4);
         ctx.fillStyle = colour(a.ratio > 0 ? 'ink' : 'soft');
         const from = a.ratio > 0 ? Math.max(a.ratio, a.interval?.[1] ?? 0) : 1;
-        ctx.fillText(forestText(a), x.getPixelForValue(from) + 8, at);
+        ctx.fillText(forestText(a, fate), x.getPixelForValue(from) + 8, at);
       });
       ctx.restore();
-    }};
+    }});
   function dot(ctx, x, y, radius) {
     ctx.beginPath();
     ctx.arc(x, y, radius, 0, 2 * Math.PI);
     ctx.fill();
   }
-  function forest() {
-    byId('forest-box').style.height = forestHeight + 'px';
-    const ends = forestRows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios]);
+  function diamond(ctx, x, y, half) {
+    ctx.beginPath();
+    for (const [dx, dy] of [[0, -half], [half, 0], [0, half], [-half, 0]]) ctx.lineTo(x + dx, y + dy);
+    ctx.closePath();
+    ctx.setLineDash([]);
+    ctx.lineWidth = 1.5;
+    ctx.stroke();
+  }
+  const narrow = () => innerWidth < 600;
+  const categories = () => axis('', {title: {display: false}, grid: {display: false}, ticks: {color: colour('ink'), autoSkip: false}});
+  function forest(id) {
+    const f = forests[id], {rows, promised} = f;
+    byId(id + '-box').style.height = forestHeight(id) + 'px';
+    const ends = rows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios,
+      ...(promised[a.name] ? [promised[a.name]] : [])]);
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
     const x = axis('ratio to the control; the band is the noise floor, small dots are blocks',
-      {type: 'linear', min: lo - 0.05 * room, max: hi + room * (innerWidth < 600 ? 0.9 : 0.3)});
+      {type: 'linear', min: lo - 0.05 * room, max: hi + room * (narrow() ? 0.9 : 0.3)});
     x.ticks.includeBounds = false;
-    if (innerWidth < 600) x.title.text = ['ratio to the control; the band is', 'the noise floor, small dots are blocks'];
-    const y = axis('', {title: {display: false}, grid: {display: false}, ticks: {color: colour('ink'), autoSkip: false}});
-    const more = options(x, y, at => String(at[0].label));
-    more.plugins.tooltip.callbacks.label = at => forestTip(forestRows[at.dataIndex]);
-    return {type: 'bar', plugins: [forestMarks], options: {...more, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
-      data: {labels: forestRows.map(a => a.label), datasets: [{label: 'interval', data: forestRows.map(a => hasInterval(a) ? a.interval : null),
-        backgroundColor: forestRows.map(forestColour), barThickness: 4, minBarLength: 2}]}};
+    if (narrow()) x.title.text = ['ratio to the control; the band is', 'the noise floor, small dots are blocks'];
+    const more = options(x, categories(), at => String(at[0].label));
+    more.plugins.tooltip.callbacks.label = at => forestTip(rows[at.dataIndex]);
+    return {type: 'bar', plugins: [forestMarks(f)], options: {...more, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
+      data: {labels: rows.map(a => a.label), datasets: [{label: 'interval', data: rows.map(a => hasInterval(a) ? a.interval : null),
+        backgroundColor: rows.map(forestColour), barThickness: 4, minBarLength: 2}]}};
   }
-  const forestTip = a => hasInterval(a) ? fixed(a.ratio, 3) + ' [' + fixed(a.interval[0], 3) + ', ' + fixed(a.interval[1], 3) + ']' : a.verdict;
+  const forestTip = a => hasInterval(a) ? fixed(a.ratio, 3) + ' [' + fixed(a.interval[0], 3) + ', ' + fixed(a.interval[1], 3) + ']'
+    : a.ratio > 0 && a.name !== a.control ? fixed(a.ratio, 3) + ', no interval' : a.why ?? a.verdict;
+  const forestTable = id => [['arm', 'ratio', 'from', 'to', 'verdict', ...(id === 'forest' && doc.tune ? ['short trials'] : [])],
+    ...forests[id].rows.map(a => [String(a.label), hasInterval(a) || a.ratio > 0 && a.pairs === 1 ? fixed(a.ratio, 3) : '-',
+      ...(hasInterval(a) ? a.interval.map(r => fixed(r, 3)) : ['-', '-']), forests[id].fate(a),
+      ...(id === 'forest' && doc.tune ? [a.name in forests.forest.promised ? fixed(forests.forest.promised[a.name], 3) : '-'] : [])])];
 
-  // The runs of one arm under the first workload, of which all gates hold.
+  // Every short trial of a tune after the race, over the step line of the best so far. What has no value stands on the floor, and so do
+  // removals that cost more than the search ever lost, as they would flatten all else.
+  const attempts = doc.tune?.tried ?? [];
+  const kinds = [['screen', 's3', 'rect'], ['search', 's1', 'circle'], ['prune', 's5', 'triangle']];
+  function history() {
+    const levels = attempts.flatMap(a => [a.best, ...(a.level > 0 && a.phase !== 'prune' ? [a.level] : [])]), lo = Math.min(...levels), hi = Math.max(...attempts.map(a => a.level), ...levels);
+    const room = Math.max(hi - lo, 0.1), floor = lo - 0.12 * room, at = a => a.level > 0 ? Math.max(a.level, floor) : floor;
+    const x = axis('trial', {type: 'linear', min: 0, max: attempts.length + 1});
+    Object.assign(x.ticks, {precision: 0, includeBounds: false});
+    const y = axis(narrow() ? 'ratio' : 'ratio to the first incumbent', {min: lo - 0.2 * room, max: hi + 0.1 * room});
+    y.ticks.includeBounds = false;
+    const o = withLegend(options(x, y, at => at[0].raw.name));
+    Object.assign(o.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8});
+    o.plugins.tooltip.callbacks.label = at => attempts[at.raw.x - 1] === undefined ? '' : historyTip(attempts[at.raw.x - 1]);
+    o.plugins.tooltip.filter = at => at.dataset.type !== 'line';
+    o.interaction = {mode: 'nearest', intersect: true};
+    const set = (label, ink, pointStyle, pick, height, more = {}) => ({label, type: 'scatter', borderColor: colour(ink), backgroundColor: colour(ink), pointStyle,
+      pointRadius: 5, borderWidth: 1.5, data: attempts.flatMap((a, n) => pick(a) ? [{x: n + 1, y: height(a), name: a.phase + ' ' + a.arm}] : []), ...more});
+    const best = {label: 'the incumbent: best so far', type: 'line', stepped: true, pointRadius: 0, pointHitRadius: 0, borderWidth: 2, borderColor: colour('s0'),
+      backgroundColor: colour('s0'), pointStyle: 'line', order: 1, data: attempts.map((a, n) => ({x: n + 1, y: a.best}))};
+    const sets = [...kinds.map(([phase, ink, shape]) => set(phase + (attempts.some(a => a.phase === phase && a.level > 0 && a.level < floor) ? ' (on the floor: below it)' : ''),
+      ink, shape, a => a.phase === phase && a.state === 'tried', at)),
+      set('the incumbent, again', 's0', 'circle', a => a.state === 'incumbent', a => a.level, {pointRadius: 3}), best,
+      set('infeasible', 'bad', 'crossRot', a => a.state === 'infeasible', at, {borderWidth: 2.5}),
+      set('invalid', 'quiet', 'star', a => a.state === 'invalid', at),
+      set('no-op: not run', 'quiet', 'rectRot', a => a.state === 'no-op', at, {backgroundColor: 'transparent'})];
+    return {type: 'scatter', options: o, data: {datasets: sets.filter(s => s.data.length > 0)}};
+  }
+  const historyTip = a => (a.ratio > 0 && a.state !== 'incumbent' ? fixed(a.ratio) + "x its incumbent's" : a.state) + (a.why ? ': ' + (a.why.length > 60 ? a.why.slice(0, 60) + '...' : a.why) : '');
+
+  // What the winner's lines are worth: from 1 down to the throughput without them. An interval of two pairs may reach off the chart.
+  const worths = doc.tune?.lines ?? [];
+  const mostLines = 4;
+  // broken makes of a long name several lines, where there is no room for it.
+  const broken = name => narrow() && name.length > 18 ? [name.slice(0, name.indexOf('_', 8) + 1), name.slice(name.indexOf('_', 8) + 1)].filter(s => s !== '') : [name];
+  const worthLabel = w => [...w.lines.slice(0, mostLines), ...(w.lines.length > mostLines ? ['and ' + (w.lines.length - mostLines) + ' more'] : [])].flatMap(broken);
+  const worthHeight = () => 70 + worths.reduce((sum, w) => sum + Math.max(44, 12 + 16 * worthLabel(w).length), 0);
+  const worthText = w => w.ratio > 0 ? fixed(w.ratio) + 'x  ' + (w.pairs === 1 ? '1 pair' : w.pairs + ' pairs') : 'cannot run without';
+  const worthMarks = {
+    id: 'worthMarks',
+    afterDatasetsDraw({ctx, chartArea: area, scales: {x, y}}) {
+      ctx.save();
+      ctx.font = '600 12px ' + Chart.defaults.font.family;
+      ctx.textBaseline = 'middle';
+      upright(ctx, x.getPixelForValue(1), area, colour('soft'));
+      ctx.setLineDash([]);
+      worths.forEach((w, n) => {
+        const at = y.getPixelForValue(n), inside = v => Math.min(area.right, Math.max(area.left, x.getPixelForValue(v)));
+        ctx.strokeStyle = ctx.fillStyle = colour('ink');
+        if (w.interval) {
+          ctx.fillRect(inside(w.interval[0]), at + 11, inside(w.interval[1]) - inside(w.interval[0]), 1.5);
+          for (const r of w.ratios) dot(ctx, inside(r), at + 12, 3);
+        }
+        ctx.fillText(worthText(w), inside(Math.max(1, w.ratio)) + 8, at);
+      });
+      ctx.restore();
+    }};
+  function worth() {
+    byId('worth-box').style.height = worthHeight() + 'px';
+    const ends = worths.flatMap(w => [1, ...(w.ratio > 0 ? [w.ratio] : []), ...(w.ratios ?? [])]), lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
+    const x = axis('throughput without the lines, ratio' + (narrow() ? '' : '; a thin line is the 95 % interval, dots are pairs'),
+      {type: 'linear', min: Math.max(0, lo - 0.08 * room), max: hi + room * (narrow() ? 1 : 0.3)});
+    x.ticks.includeBounds = false;
+    if (narrow()) x.title.text = ['throughput without, ratio;', 'thin lines: 95 %, dots: pairs'];
+    const more = options(x, categories(), at => String(at[0].label));
+    more.plugins.tooltip.callbacks.label = at => worthText(worths[at.dataIndex]);
+    return {type: 'bar', plugins: [worthMarks], options: {...more, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
+      data: {labels: worths.map(worthLabel), datasets: [{label: 'without', data: worths.map(w => w.ratio > 0 ? [w.ratio, 1] : null),
+        backgroundColor: worths.map(w => colour(w.ratio > 0 && w.ratio < 0.97 ? 'gain' : 'bar')), barThickness: 14, borderRadius: 2, borderSkipped: false}]}};
+  }
+
+  // The runs of one arm under the first workload, of which all gates hold; of a tune those of its confirmation, where it came to that.
+  const quoted = doc.trials.some(t => t.phase === 'confirm') ? 'confirm' : undefined;
   const first = doc.comparisons[0];
   const alike = w => JSON.stringify(w) === JSON.stringify(first.workload);
-  const runsOf = name => doc.trials.filter(t => t.arm === name && !failed(t) && t.tps > 0 && alike(t.workload));
+  const runsOf = name => doc.trials.filter(t => t.arm === name && !failed(t) && t.tps > 0 && alike(t.workload) && (quoted ?? t.phase) === t.phase);
   const ran = () => first.arms.filter(a => runsOf(a.name).length > 0);
   function armSet(name, data, more) {
     const l = armLook(name);
@@ -306,7 +401,7 @@
 
   const configs = {
     price: pricing,
-    bars: side, latency: compared ? mergedLatency : latency, forest, scatter,
+    bars: side, latency: compared ? mergedLatency : latency, forest: () => forest('forest'), race: () => forest('race'), history, worth, scatter,
     'server-cpu': () => beside('cores', /^server\..*cpu/),
     'device-iops': () => beside('operations/s', /^(disk|device)\..*iops/),
     'checkpoint-age': () => beside('MiB', /checkpoint_age/, 1 << 20),
@@ -316,8 +411,11 @@
   // rows are the numbers of a chart for those who read tables.
   const rows = {
     bars: () => [[tune ? 'step' : 'run', 'transactions/s'], ...bars.map(r => [r.arm, r.tps > 0 ? fixed(r.tps) : r.verdict])],
-    forest: () => [['arm', 'ratio', 'from', 'to', 'verdict'], ...forestRows.map(a => [String(a.label),
-      ...(hasInterval(a) ? [a.ratio, ...a.interval].map(r => fixed(r, 3)) : ['-', '-', '-']), a.verdict])],
+    forest: () => forestTable('forest'), race: () => forestTable('race'),
+    history: () => [['trial', 'phase', 'arm', 'what', 'to its incumbent', "to the first incumbent"], ...attempts.map((a, n) => [String(n + 1), a.phase, a.arm, a.state,
+      ...[a.ratio, a.level].map(r => r > 0 ? fixed(r, 3) : '-')])],
+    worth: () => [['lines', 'throughput without', 'from', 'to', 'pairs'], ...worths.map(w => [w.lines.join(', '), w.ratio > 0 ? fixed(w.ratio, 3) : '-',
+      ...(w.interval ?? [0, 0]).map(r => r > 0 ? fixed(r, 3) : '-'), String(w.pairs)])],
     scatter: () => [['arm', 'transactions/s', 'p95, ms'],
       ...charts.scatter.data.datasets.flatMap(s => s.data.map(({x, y}) => [s.label, fixed(x), fixed(y)]))],
     price: () => [['machine', 'US$ a month', 'transactions/s', 'how'],
@@ -377,7 +475,7 @@
     opened = steps.filter(d => !d.open);
     opened.forEach(d => { d.open = true; });
     draw();
-    for (const [id, chart] of Object.entries(charts)) chart.resize(680, {bars: barsHeight, forest: forestHeight}[id] ?? 240);
+    for (const [id, chart] of Object.entries(charts)) chart.resize(680, id in forests ? forestHeight(id) : {bars: barsHeight, worth: worthHeight()}[id] ?? 240);
   });
   addEventListener('afterprint', () => {
     delete document.documentElement.dataset.theme;
