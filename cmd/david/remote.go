@@ -140,13 +140,8 @@ func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error)
 	}
 	if dsn == "" {
 		addr, err = mysqld.AddrFromOptions(options)
-	} else if addr, _, err = mysqld.ParseDSN(dsn); err == nil {
-		if addr.User == "" {
-			addr.User = options["user"]
-		}
-		if addr.Password == "" {
-			addr.Password = mysqld.Secret(options["password"])
-		}
+	} else {
+		addr, _, err = mysqld.ParseDSN(dsn, options)
 	}
 	if err != nil {
 		return addr, codedError{exitUsage, err}
@@ -182,7 +177,7 @@ func prepareRemote(ctx context.Context, conn *mysqld.Conn, t workload.Target, w 
 	case state == workload.OursMatching:
 		return false, nil
 	case state == workload.Foreign && !force:
-		return false, usage("the schema %s on %s was not made by david and is left alone; --force replaces it", w.Database, t.Addr)
+		return false, usage("the schema %s on %s was not made by david and is left alone; david bench --force replaces it", w.Database, t.Addr)
 	case state != workload.Absent:
 		if err := workload.DropSchema(ctx, conn, w.Database, force); err != nil {
 			return false, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,12 +81,8 @@ func (a *app) recordedAddr(f rollbackFlags, s live.Server) (mysqld.Addr, error) 
 	if f.dsn != "" || f.defaultsFile != "" {
 		return a.remoteAddr(f.dsn, f.defaultsFile)
 	}
-	options, _, err := a.clientOptions("")
-	if err != nil {
-		return mysqld.Addr{}, err
-	}
 	addr, err := a.remoteAddr(fmt.Sprintf("%s(%s)/", s.Network, s.Address), "")
-	addr.TLS, addr.User = s.TLS, cmp.Or(options["user"], addr.User)
+	addr.TLS = s.TLS
 	return addr, err
 }
 
