@@ -60,6 +60,9 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err er
 		return err
 	}
 	conn, err := mysqld.Open(ctx, addr)
+	if errors.Is(err, mysqld.ErrAccess) && f.dsn == "" && f.defaultsFile == "" {
+		return fmt.Errorf("%w; the record has no user: name it with --dsn", err)
+	}
 	if err != nil {
 		return err
 	}
