@@ -37,7 +37,7 @@ func (f *liveFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "running server: an option file whose [client] group names it")
 	fs.BoolVar(&f.apply, "apply", false, "running server: change its dynamic variables, step by step, and set back what makes its traffic worse")
 	fs.BoolVar(&f.persist, "persist", false, "running server: SET PERSIST what was kept, so that it outlives a restart")
-	fs.BoolVar(&f.load, "load", false, "running server: load it with sysbench (not built: david only watches the server's own traffic)")
+	fs.BoolVar(&f.load, "load", false, "running server: put david's own load on it while it is changed, in a schema that is dropped again: --workload, --threads, --tables, --table-size")
 	fs.DurationVar(&f.watch, "watch", time.Minute, "running server: how long the traffic is watched before the first step and after each")
 	fs.StringVar(&f.freeDisk, "free-disk", "", "running server: free disk under its data, as 100G (seen where the server is here)")
 }
@@ -48,6 +48,7 @@ func (f *liveFlags) asked() bool { return f.dsn != "" || f.defaultsFile != "" }
 // check refuses what does not go together.
 func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 	ours := []string{"apply", "persist", "load", "watch", "free-disk"}
+	load := []string{"workload", "threads", "tables", "table-size", "rand-type", "rate", "warmup"}
 	both := []string{"dsn", "defaults-file", "memory", "cpus", "iops", "max-p95", "json"}
 	fs.Visit(func(flag *pflag.Flag) {
 		mine := slices.Contains(ours, flag.Name)
@@ -55,17 +56,19 @@ func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 		case err != nil:
 		case mine && !f.asked():
 			err = usage("--%s is for a running server: name it with --dsn or --defaults-file", flag.Name)
+		case f.asked() && slices.Contains(load, flag.Name):
+			if !f.load {
+				err = usage("--%s is for a sandbox, or for david's own load on a running server: give --load with it", flag.Name)
+			}
 		case f.asked() && !mine && !slices.Contains(both, flag.Name):
 			err = usage("--%s is for a sandbox: a running server (--dsn) is tuned under its own traffic", flag.Name)
-		case mine && !f.apply && flag.Name != "free-disk" && flag.Name != "load":
+		case mine && !f.apply && flag.Name != "free-disk":
 			err = usage("--%s goes with --apply: without it nothing is changed", flag.Name)
 		}
 	})
 	switch {
 	case err != nil:
 		return err
-	case f.load:
-		return usage("--load: david cannot load a running server while it tunes it; leave --load out to have its own traffic watched, or run david bench --dsn beside it")
 	case f.watch < time.Second:
 		return usage("--watch %s: watch for a second at least", f.watch)
 	}
@@ -82,15 +85,22 @@ type liveDocument struct {
 	// Barred is why david does not change this server; then Group has the commands for whoever may.
 	Barred string               `json:"barred,omitempty"`
 	Group  *tune.ParameterGroup `json:"parameter_group,omitempty"`
+	Load   *result.Workload     `json:"load,omitempty"` // david's own, --load
 	Run    *live.Outcome        `json:"run,omitempty"`
 	Dir    string               `json:"dir,omitempty"` // of the record, for david rollback
 }
 
 // tuneLive plans for a running server and, with --apply, carries it out.
-func (a *app) tuneLive(ctx context.Context, f tuneFlags) error {
+func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	limit, err := f.p95()
 	if err != nil {
 		return err
+	}
+	var load result.Workload
+	if f.live.load {
+		if load, err = f.ownWorkload(); err != nil {
+			return err
+		}
 	}
 	known, doc, err := a.seeLive(ctx, f)
 	if err != nil {
@@ -121,7 +131,16 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) error {
 	if err := f.live.persistable(known); err != nil {
 		return err
 	}
-	return a.applyLive(ctx, f, &doc, live.Run{Addr: addr, Steps: doc.Steps, Watch: f.live.watch, MaxP95: limit, Persist: f.live.persist}, srv)
+	run := live.Run{Addr: addr, Steps: doc.Steps, Watch: f.live.watch, MaxP95: limit, Persist: f.live.persist}
+	if !f.live.load {
+		return a.applyLive(ctx, f, &doc, run, srv, nil)
+	}
+	own, done, err := a.newOwnLoad(ctx, load, conn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	return a.applyLive(ctx, f, &doc, run, srv, own)
 }
 
 // applyOnly is the error of a server that is barred, where it was to be changed.
@@ -228,11 +247,15 @@ func (f *liveFlags) persistable(known tune.Live) error {
 	return nil
 }
 
-// applyLive makes the store and the record, and carries the plan out.
-func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run live.Run, srv live.Server) (err error) {
-	store, err := a.liveStore(ctx, *doc, srv)
+// applyLive makes the store and the record, and carries the plan out, with david's own load unless that is nil.
+func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run live.Run, srv live.Server, own *ownLoad) (err error) {
+	store, err := a.liveStore(ctx, *doc, srv, own)
 	if err != nil {
 		return err
+	}
+	if own != nil {
+		own.target.Log = filepath.Join(store.Dir(), "load.log")
+		run.Load, doc.Load = own.begin, &own.load
 	}
 	if run.Record, err = live.Create(store.Dir(), srv); err != nil {
 		return err
@@ -276,12 +299,16 @@ func liveError(err error) error {
 // liveKind is the kind of an experiment that changed a running server.
 const liveKind = "live-tune"
 
-func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server) (*result.Store, error) {
+func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, own *ownLoad) (*result.Store, error) {
 	facts, err := host.Read(ctx, existing(a.home))
 	if err != nil {
 		return nil, err
 	}
-	e := newExperiment(a, liveKind, []result.Workload{}, workload.Sysbench{})
+	loads, sysbench := []result.Workload{}, workload.Sysbench{}
+	if own != nil {
+		loads, sysbench = append(loads, own.load), own.target.Sysbench
+	}
+	e := newExperiment(a, liveKind, loads, sysbench)
 	e.Target, e.Host = "remote", facts
 	e.Server = result.Server{Flavour: srv.Flavour, Version: srv.Version, Address: srv.Address}
 	e.Notes = append([]string{"the machine described is the client's", "the changes are in " + live.RecordFile + "; david rollback sets them back"}, doc.Notes...)

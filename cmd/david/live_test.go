@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,6 +152,59 @@ func TestLiveEnds(t *testing.T) {
 			t.Fatalf("exit code %d\n%s%s", code, out, errOut)
 		}
 		unchanged(t)
+	})
+}
+
+// TestLiveLoad tunes under david's own load: a step that makes it slower is set back, and whatever ends the run, the load and its
+// schema are gone. MariaDB shows no latency as it is shipped, so that the load's own is judged.
+func TestLiveLoad(t *testing.T) {
+	s := testserver.Start(t, mycnf.MariaDB, "--innodb-flush-log-at-trx-commit=2")
+	dir := testHome(t)
+	args := liveArgs(dsn(t, s, "david"), "--apply", "--load", "--watch", "8s", "--max-p95", "2x", "--workload", "oltp_update_index",
+		"--tables", "2", "--table-size", "1000", "--warmup", "1s", "--rate", "100", "--threads", "32") // a rate, so that what is slow does not stall the rest
+	before := globals(t, s)
+	gone := func(t *testing.T) {
+		t.Helper()
+		var left int
+		if err := s.Open().Row(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'sbtest'", nil, &left); err != nil {
+			t.Fatal(err)
+		}
+		if n := schemas(t, s); n != 0 || left != 0 {
+			t.Errorf("%d schemas and %d connections of the load are left", n, left)
+		}
+		if d := mycnf.Diff(before, globals(t, s)); len(d) > 0 {
+			t.Errorf("left: %+v", d)
+		}
+	}
+	// ends waits for a line, does something, and wants an exit code and a text.
+	ends := func(t *testing.T, line string, do func(*exec.Cmd), want int, text string) {
+		cmd, seen := spawn(t, dir, args...)
+		if !seen.waitFor(line, 2*time.Minute) {
+			t.Errorf("%q was not said:\n%s", line, seen)
+		}
+		do(cmd)
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(seen.String(), text) {
+			t.Errorf("exit code %d, want %d and %q:\n%s", code, want, text, seen)
+		}
+		gone(t)
+	}
+	t.Run("somebody's schema", func(t *testing.T) {
+		s.Exec("CREATE DATABASE sbtest")
+		if out, errOut, code := david(t, dir, args...); code != exitUsage || !strings.Contains(errOut, "not made by david") || schemas(t, s) != 1 {
+			t.Errorf("exit code %d, %d schemas\n%s%s", code, schemas(t, s), out, errOut)
+		}
+		s.Exec("DROP DATABASE sbtest")
+	})
+	t.Run("slower", func(t *testing.T) {
+		slow := "CREATE TRIGGER sbtest.slow%d BEFORE UPDATE ON sbtest.sbtest%d FOR EACH ROW DO SLEEP(IF(RAND() < 0.2, 0.3, 0))"
+		ends(t, "step ", func(*exec.Cmd) { s.Exec(fmt.Sprintf(slow, 1, 1), fmt.Sprintf(slow, 2, 2)) }, exitInvalid, "p95 of david's own load is")
+	})
+	t.Run("Ctrl-C", func(t *testing.T) {
+		ends(t, "watching", func(cmd *exec.Cmd) { cmd.Process.Signal(os.Interrupt) }, exitInterrupted, "nothing was changed")
+	})
+	t.Run("Ctrl-C while it is prepared", func(t *testing.T) {
+		ends(t, "preparing", func(cmd *exec.Cmd) { cmd.Process.Signal(os.Interrupt) }, exitInterrupted, "nothing was changed")
 	})
 }
 

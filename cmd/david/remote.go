@@ -140,13 +140,8 @@ func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error)
 	}
 	if dsn == "" {
 		addr, err = mysqld.AddrFromOptions(options)
-	} else if addr, _, err = mysqld.ParseDSN(dsn); err == nil {
-		if addr.User == "" {
-			addr.User = options["user"]
-		}
-		if addr.Password == "" {
-			addr.Password = mysqld.Secret(options["password"])
-		}
+	} else {
+		addr, _, err = mysqld.ParseDSN(dsn, options)
 	}
 	if err != nil {
 		return addr, codedError{exitUsage, err}
@@ -171,6 +166,11 @@ func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Ad
 	return store, e.Server, err
 }
 
+// foreign refuses a schema of somebody else.
+func foreign(w result.Workload, addr mysqld.Addr) error {
+	return usage("the schema %s on %s was not made by david and is left alone; david bench --force replaces it", w.Database, addr)
+}
+
 // prepareRemote makes the workload's schema where there is none. It never touches one that david did not make, unless
 // forced. made tells whether there is something to remove.
 func prepareRemote(ctx context.Context, conn *mysqld.Conn, t workload.Target, w result.Workload, force bool, p *progress) (made bool, err error) {
@@ -182,7 +182,7 @@ func prepareRemote(ctx context.Context, conn *mysqld.Conn, t workload.Target, w 
 	case state == workload.OursMatching:
 		return false, nil
 	case state == workload.Foreign && !force:
-		return false, usage("the schema %s on %s was not made by david and is left alone; --force replaces it", w.Database, t.Addr)
+		return false, foreign(w, t.Addr)
 	case state != workload.Absent:
 		if err := workload.DropSchema(ctx, conn, w.Database, force); err != nil {
 			return false, err

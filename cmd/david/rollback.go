@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +60,9 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err er
 		return err
 	}
 	conn, err := mysqld.Open(ctx, addr)
+	if errors.Is(err, mysqld.ErrAccess) && f.dsn == "" && f.defaultsFile == "" {
+		return fmt.Errorf("%w; the record has no user: name it with --dsn", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -82,12 +84,8 @@ func (a *app) recordedAddr(f rollbackFlags, s live.Server) (mysqld.Addr, error) 
 	if f.dsn != "" || f.defaultsFile != "" {
 		return a.remoteAddr(f.dsn, f.defaultsFile)
 	}
-	options, _, err := a.clientOptions("")
-	if err != nil {
-		return mysqld.Addr{}, err
-	}
 	addr, err := a.remoteAddr(fmt.Sprintf("%s(%s)/", s.Network, s.Address), "")
-	addr.TLS, addr.User = s.TLS, cmp.Or(options["user"], addr.User)
+	addr.TLS = s.TLS
 	return addr, err
 }
 

@@ -15,6 +15,8 @@ type Window struct {
 	Running    float64  `json:"running"`    // threads running at once, on average over the looks
 	P95        *float64 `json:"p95_ms"`     // of all statements; nil: not seen, or too few
 	Mean       *float64 `json:"mean_ms"`    // as P95, the mean
+	// LoadP95 is p95 of the transactions of david's own load; nil: there is no load, or too few of them.
+	LoadP95 *float64 `json:"load_p95_ms,omitempty"`
 	// Uneven is how many times the p95 of one half of the window is that of the other; 0: not seen, or too few.
 	Uneven float64 `json:"uneven,omitempty"`
 }
@@ -25,8 +27,8 @@ const enough = 500
 // rate is the statements per second.
 func (w Window) rate() float64 { return w.Statements / max(w.Seconds, 1e-3) }
 
-// worse says in which way the traffic got worse than it was before; "" where it did not. limit is the ratio that p95, or where it is
-// not seen the mean, may reach. Latency is judged where both windows have it.
+// worse says in which way the traffic got worse than it was before; "" where it did not. limit is the ratio that the latency may
+// reach. It is judged where both windows have it.
 func worse(before, now Window, limit float64) string {
 	for _, why := range []string{moreErrors(before, now), stalled(before, now)} {
 		if why != "" {
@@ -61,26 +63,34 @@ func stalled(before, now Window) string {
 }
 
 func slower(before, now Window, limit float64) string {
-	what, then, is := "p95", before.P95, now.P95
-	if then == nil {
-		what, then, is = "the mean latency", before.Mean, now.Mean
-	}
-	if then == nil || is == nil || *is <= limit**then {
+	what, then, is := latency(before, now)
+	if what == "" || is <= limit*then {
 		return ""
 	}
-	return fmt.Sprintf("%s is %.3g ms, %.2fx of the %.3g ms before (%.4gx is allowed)", what, *is, *is / *then, *then, limit)
+	return fmt.Sprintf("%s is %.3g ms, %.2fx of the %.3g ms before (%.4gx is allowed)", what, is, is/then, then, limit)
+}
+
+// latency is what two windows are compared by, in ms: p95 of all statements, their mean where that is not seen, or else p95 of david's
+// own load. what names it, "" where one of the windows has none.
+func latency(before, now Window) (what string, then, is float64) {
+	for _, l := range []struct {
+		what     string
+		then, is *float64
+	}{{"p95", before.P95, now.P95}, {"the mean latency", before.Mean, now.Mean}, {"p95 of david's own load", before.LoadP95, now.LoadP95}} {
+		if l.then != nil && l.is != nil {
+			return l.what, *l.then, *l.is
+		}
+	}
+	return "", 0, 0
 }
 
 // uneven is how many times the latency of one window is that of another; 0 where it is not seen.
 func uneven(a, b Window) float64 {
-	x, y := a.P95, b.P95
-	if x == nil || y == nil {
-		x, y = a.Mean, b.Mean
-	}
-	if x == nil || y == nil {
+	what, x, y := latency(a, b)
+	if what == "" {
 		return 0
 	}
-	return max(*x / *y, *y / *x)
+	return max(x/y, y/x)
 }
 
 // bucket is one of a histogram of latencies: from low to high, in seconds.

@@ -7,8 +7,9 @@
 //	judge     two windows of traffic: is the later one worse
 //	run       the steps
 //	rollback  what was recorded, set back in reverse order
+//	load      a load of the caller's own, where it asks for one: what it tells of each second
 //
-// live puts no load on a server.
+// live puts no load on a server by itself.
 package live
 
 import (
@@ -20,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"david/internal/mycnf"
@@ -48,6 +50,8 @@ type Server struct {
 
 // is tells whether two are the same server, whatever its version and the way it is reached.
 func (s Server) is(other Server) bool {
+	const unknown = "unknown" // MariaDB's server_uid where its machine has no MAC address
+	s.UUID, other.UUID = strings.TrimPrefix(s.UUID, unknown), strings.TrimPrefix(other.UUID, unknown)
 	if s.UUID != "" || other.UUID != "" {
 		return s.UUID == other.UUID
 	}

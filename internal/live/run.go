@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,9 @@ type Run struct {
 	Watch   time.Duration // of the traffic before the first step, and after each
 	MaxP95  float64       // how much of the latency before the first step a step may make: 1.1
 	Persist bool          // SET PERSIST what was kept
-	Say     func(string)
+	// Load puts a load on the server and returns when it is even; nil: none. It is called when nobody else changes the server.
+	Load func(context.Context) (*Load, error)
+	Say  func(string)
 }
 
 // Outcome is what a run did.
@@ -74,19 +77,22 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, eye.close()) }()
+	load, end, err := r.begin(ctx)
+	if err != nil {
+		return out, unchanged(ctx, err)
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	eye.loaded(load)
 	out.Sight = eye.Sight
 	r.say("watching the traffic for %s, to know what it is like before", r.Watch.Round(time.Second))
 	before, _, err := r.watch(ctx, eye, nil)
-	if ctx.Err() != nil {
-		return out, fmt.Errorf("nothing was changed: %w: %w", ErrInterrupted, err)
-	}
-	if err != nil {
-		return out, fmt.Errorf("nothing was changed: %w", err)
+	if ctx.Err() != nil || err != nil {
+		return out, unchanged(ctx, err)
 	}
 	out.Before = &before
-	if before.Uneven > r.MaxP95 {
-		out.Sight.Notes = append(out.Sight.Notes, fmt.Sprintf("the traffic is uneven: before the first step p95 differed %.2fx between the two halves of %s, so a step may be set back that did no harm; a longer --watch helps", before.Uneven, r.Watch.Round(time.Second)))
-		r.say("%s", out.Sight.Notes[len(out.Sight.Notes)-1])
+	for _, doubt := range r.doubts(before, out.Sight) {
+		out.Sight.Notes = append(out.Sight.Notes, doubt)
+		r.say("%s", doubt)
 	}
 	for _, step := range r.Steps {
 		one, err := r.step(ctx, conn, eye, step, before)
@@ -96,6 +102,27 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 		}
 	}
 	return out, nil
+}
+
+// doubts says what the window before the first step does not let the guard see.
+func (r *Run) doubts(before Window, sight Sight) (list []string) {
+	watch := r.Watch.Round(time.Second)
+	what, _, _ := latency(before, before)
+	switch {
+	case what == "" && (sight.P95 || sight.Mean || r.Load != nil):
+		list = append(list, fmt.Sprintf("latency is not judged: %.0f statements ended in %s before the first step, and it takes %d; a longer --watch helps", before.Statements, watch, enough))
+	case before.Uneven > r.MaxP95:
+		list = append(list, fmt.Sprintf("the traffic is uneven: before the first step p95 differed %.2fx between the two halves of %s, so a step may be set back that did no harm; a longer --watch helps", before.Uneven, watch))
+	}
+	return list
+}
+
+// unchanged is the error of a run that ended before its first step.
+func unchanged(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("nothing was changed: %w: %w", ErrInterrupted, cmp.Or(err, ctx.Err()))
+	}
+	return fmt.Errorf("nothing was changed: %w", err)
 }
 
 // lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It ends with its connection.

@@ -13,13 +13,13 @@ import (
 const patience = 3
 
 // watch looks at the traffic for a while, several times. With a window from before it ends as soon as the traffic is worse, and says
-// how. A server that was restarted meanwhile is an error.
+// how, and where too few statements ended for their latency it watches twice as long. A server that was restarted meanwhile is an error.
 func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why string, err error) {
 	first, err := e.read(ctx)
 	if err != nil {
 		return w, "", err
 	}
-	half, last, running, bad := first, first, []float64{}, 0
+	half, last, running, bad, longer := first, first, []float64{}, 0, false
 	for end := first.at.Add(r.Watch); ; {
 		now, err := r.next(ctx, e, last, end)
 		if err != nil {
@@ -32,6 +32,9 @@ func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why 
 		w = between(first, now, running)
 		w.Uneven = uneven(between(first, half, nil), between(half, now, nil))
 		over := !now.at.Before(end)
+		if over && !longer && before != nil && undecided(*before, w) {
+			end, over, longer = end.Add(r.Watch), false, true
+		}
 		if before != nil {
 			why = worse(*before, w, r.MaxP95)
 			bad++
@@ -45,6 +48,13 @@ func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why 
 			return w, "", nil
 		}
 	}
+}
+
+// undecided tells whether there was a latency before and there is too little traffic for one now: a step that slows it may do that.
+func undecided(before, now Window) bool {
+	had, _, _ := latency(before, before)
+	has, _, _ := latency(before, now)
+	return had != "" && has == "" && now.Statements > 0
 }
 
 // next waits for the time of the next look, and looks.
@@ -70,11 +80,9 @@ func (r *Run) every() time.Duration {
 // seen says what a step did to the traffic, and where there was too little of it to tell.
 func seen(before, now Window) string {
 	text := fmt.Sprintf("%.4g statements/s (%.4g before)", now.rate(), before.rate())
-	switch {
-	case before.P95 != nil && now.P95 != nil:
-		text += fmt.Sprintf(", p95 %.3g ms (%.3g before)", *now.P95, *before.P95)
-	case before.Mean != nil && now.Mean != nil:
-		text += fmt.Sprintf(", mean latency %.3g ms (%.3g before)", *now.Mean, *before.Mean)
+	switch what, then, is := latency(before, now); {
+	case what != "":
+		text += fmt.Sprintf(", %s %.3g ms (%.3g before)", what, is, then)
 	case now.Statements < enough || before.Statements < enough:
 		text += fmt.Sprintf("; latency not judged: %.0f statements before and %.0f now, %d each are needed", before.Statements, now.Statements, enough)
 	default:

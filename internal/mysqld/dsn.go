@@ -1,6 +1,7 @@
 package mysqld
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -18,9 +19,10 @@ const DefaultSocket = "/var/run/mysqld/mysqld.sock"
 
 // ParseDSN reads where a server is in the form of Go's MySQL driver, user:password@tcp(host:3306)/db?tls=true, or as a
 // URL, mysql://user:password@host:3306/db?ssl-mode=REQUIRED. Parameters are tls (true, false, skip-verify, preferred),
-// ssl-mode, ssl-ca, ssl-cert, ssl-key, and socket in a URL. What is absent comes from where MySQL's clients take it: the
-// password from MYSQL_PWD, the user from the login, 127.0.0.1 and port 3306. No error text holds any part before the last "@".
-func ParseDSN(dsn string) (Addr, string, error) {
+// ssl-mode, ssl-ca, ssl-cert, ssl-key, and socket in a URL. What is absent comes from where MySQL's clients take it: the user
+// from options, which are those of an option file's [client] section or nil, else from the login; the password from MYSQL_PWD,
+// else from options; 127.0.0.1 and port 3306. No error text holds any part before the last "@".
+func ParseDSN(dsn string, options map[string]string) (Addr, string, error) {
 	var a Addr
 	var db string
 	var err error
@@ -32,9 +34,11 @@ func ParseDSN(dsn string) (Addr, string, error) {
 	if err != nil {
 		return Addr{}, "", fmt.Errorf("cannot read the DSN: %w; %s", err, dsnForms)
 	}
+	a.User = cmp.Or(a.User, options["user"])
 	if err := complete(&a); err != nil {
 		return Addr{}, "", fmt.Errorf("cannot read the DSN: %w", err)
 	}
+	a.Password = cmp.Or(a.Password, Secret(options["password"]))
 	return a, db, nil
 }
 

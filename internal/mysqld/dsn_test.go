@@ -21,13 +21,32 @@ func TestParseDSN(t *testing.T) {
 		"mysql://u@[::1]/shop":                              {"[::1]:3306 (tcp)", "shop", "u", "fromenv", ""},
 		"mysql://u:p@localhost/d?socket=/run/s":             {"socket /run/s", "d", "u", "p", ""},
 	} {
-		a, db, err := ParseDSN(dsn)
+		a, db, err := ParseDSN(dsn, nil)
 		if err != nil {
 			t.Errorf("%s: %v", dsn, err)
 			continue
 		}
 		if a.String() != want.addr || db != want.db || a.User != want.user || string(a.Password) != want.password || a.TLS.Mode != want.mode {
 			t.Errorf("%s: got %v %q %q %q %q", dsn, a, db, a.User, string(a.Password), a.TLS.Mode)
+		}
+	}
+}
+
+// TestParseDSNWithOptions is a DSN beside ~/.my.cnf: what it says wins.
+func TestParseDSNWithOptions(t *testing.T) {
+	options := map[string]string{"user": "file", "password": "infile"}
+	for _, c := range []struct{ dsn, env, user, password string }{
+		{"tcp(h)/", "", "file", "infile"},
+		{"mysql://h/", "", "file", "infile"},
+		{"tcp(h)/", "fromenv", "file", "fromenv"},
+		{"u@tcp(h)/", "", "u", "infile"},
+		{"u:p@tcp(h)/", "fromenv", "u", "p"},
+		{":p@tcp(h)/", "", "file", "p"},
+	} {
+		t.Setenv("MYSQL_PWD", c.env)
+		a, _, err := ParseDSN(c.dsn, options)
+		if err != nil || a.User != c.user || string(a.Password) != c.password {
+			t.Errorf("%s: got %q, %q, %v", c.dsn, a.User, string(a.Password), err)
 		}
 	}
 }
@@ -39,7 +58,7 @@ func TestParseDSNRefusesWithoutThePassword(t *testing.T) {
 		"mysql://u:s3cret%@h/x", "mysql://u:s3cret@h:port/x", "mysql://u:s3cret/@h/x", "mysql://u:s3cret", "u:s3cret/x@y", "s3cret/x",
 		"u:s3cret@tcp(h)/x?ssl-ca=%zz",
 	} {
-		a, _, err := ParseDSN(dsn)
+		a, _, err := ParseDSN(dsn, nil)
 		if err == nil {
 			if shown := fmt.Sprintf("%v %+v %#v", a, a, a); !strings.Contains(dsn, "@") && !strings.Contains(shown, "s3cret") {
 				continue
@@ -94,7 +113,7 @@ func FuzzParseDSN(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, dsn string) {
-		a, _, err := ParseDSN(dsn)
+		a, _, err := ParseDSN(dsn, nil)
 		if err == nil && (a.Address == "" && a.Network == "tcp" || a.Network != "tcp" && a.Network != "unix") {
 			t.Errorf("%q gives no address: %+v", dsn, a)
 		}

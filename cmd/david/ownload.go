@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"david/internal/experiment"
+	"david/internal/live"
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/workload"
+)
+
+// ownLoad is the load that david itself puts on a running server while it changes it, where --load asks for one.
+type ownLoad struct {
+	load   result.Workload
+	target workload.Target
+	err    io.Writer // progress
+}
+
+// longestOwnLoad is the most that sysbench is asked for, in seconds: it is ended when the last step was watched.
+const longestOwnLoad = 24 * 3600
+
+// ownWorkload checks the flags of david's own load.
+func (f tuneFlags) ownWorkload() (result.Workload, error) {
+	const longest = 2 * time.Hour // so that the load outlasts all windows
+	if f.live.watch > longest {
+		return result.Workload{}, usage("--watch %s: with --load, watch for %s at most", f.live.watch, longest)
+	}
+	given := f.loadFlags
+	given.time = longestOwnLoad * time.Second
+	loads, err := given.workloads()
+	if err != nil {
+		return result.Workload{}, err
+	}
+	if len(loads) > 1 {
+		return result.Workload{}, usage("--threads %s: the load runs with one number of threads", f.threads)
+	}
+	return loads[0], nil
+}
+
+// newOwnLoad makes sure that the server may be loaded, before anything of it is changed. done gives back what that
+// took of this machine; it is never nil.
+func (a *app) newOwnLoad(ctx context.Context, load result.Workload, conn *mysqld.Conn) (o *ownLoad, done func() error, err error) {
+	done = func() error { return nil }
+	sysbench, err := workload.Find(ctx)
+	if err != nil {
+		return nil, done, err
+	}
+	if err := writable(ctx, conn); err != nil {
+		return nil, done, err
+	}
+	state, err := workload.Inspect(ctx, conn, load)
+	if err == nil && state == workload.Foreign {
+		err = foreign(load, conn.Addr())
+	}
+	if err != nil {
+		return nil, done, err
+	}
+	release, err := experiment.Lock("david tune --load of a remote server")
+	if err != nil {
+		return nil, done, err
+	}
+	private, remove, err := sandbox.PrivateFolder(a.home)
+	if err != nil {
+		release()
+		return nil, done, err
+	}
+	done = func() error { defer release(); return remove() }
+	return &ownLoad{load, workload.Target{Addr: conn.Addr(), Sysbench: sysbench, Dir: private}, a.err}, done, nil
+}
+
+// begin makes the schema and puts the load on the server until it is stopped, which drops the schema again. It returns when the
+// warm-up is over.
+func (o *ownLoad) begin(ctx context.Context) (*live.Load, error) {
+	drop, err := o.prepare(ctx)
+	if err != nil {
+		return nil, errors.Join(err, drop())
+	}
+	fmt.Fprintf(o.err, "loading %s with %s, %d threads; warming up for %d s\n", o.target.Addr, o.load.Name, o.load.Threads, o.load.Warmup)
+	running, stop := context.WithCancel(ctx)
+	warm, ended := make(chan struct{}), make(chan struct{})
+	end := func() error {
+		stop()
+		<-ended
+		return drop()
+	}
+	l := live.NewLoad(end)
+	var failure error
+	go func() {
+		defer close(ended)
+		failure = o.run(running, l, warm)
+		l.End(failure)
+	}()
+	select {
+	case <-warm:
+		return l, nil
+	case <-ended:
+		return nil, errors.Join(failure, end())
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), end())
+	}
+}
+
+// prepare makes the schema as david bench --dsn does. drop, which is never nil, removes it where david made it.
+func (o *ownLoad) prepare(ctx context.Context) (drop func() error, err error) {
+	drop = func() error { return nil }
+	conn, err := mysqld.Open(ctx, o.target.Addr)
+	if err != nil {
+		return drop, err
+	}
+	defer conn.Close()
+	p := newProgress(o.err)
+	defer p.end()
+	made, err := prepareRemote(ctx, conn, o.target, o.load, false, p)
+	if made {
+		drop = func() error { return dropSchema(ctx, o.target.Addr) }
+	}
+	return drop, err
+}
+
+// run runs sysbench, hands on its seconds once they are those of a warm server, and closes warm when they begin.
+func (o *ownLoad) run(ctx context.Context, l *live.Load, warm chan struct{}) error {
+	_, err := workload.Run(ctx, o.target, o.load, func(p result.Point) {
+		if p.Second <= o.load.Warmup {
+			return
+		}
+		if p.Second == o.load.Warmup+1 {
+			close(warm)
+		}
+		l.Add(live.Second{Transactions: p.TPS, P95: p.P95})
+	})
+	return err
+}
