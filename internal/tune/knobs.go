@@ -107,7 +107,7 @@ func (p Problem) rates() []knob {
 	}
 }
 
-// switches are knobs of two or three values.
+// switches are knobs of two or three values. innodb_flush_method is none: it is a member of the durability lock.
 func (p Problem) switches() []knob {
 	list := func(name, group string, effect float64, values ...string) knob {
 		return knob{Knob: known(search.List(name, p.cost(name), values...), effect), group: group, reason: found}
@@ -116,7 +116,6 @@ func (p Problem) switches() []knob {
 		list("innodb_flush_neighbors", "flush", small, "0", "1"),
 		list("innodb_use_fdatasync", "flush", small, "ON", "OFF"),
 		list("innodb_doublewrite_pages", "flush", small, "32", "64", "128"),
-		list("innodb_flush_method", "flush", medium, "O_DIRECT", "fsync"),
 		list("innodb_log_writer_threads", "commit", small, "ON", "OFF"),
 		list("innodb_adaptive_hash_index", "concurrency", small, "ON", "OFF"),
 		list("performance_schema", "logging", small, "ON", "OFF"),
