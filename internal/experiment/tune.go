@@ -142,7 +142,7 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *result.Arm, arms []result.Arm) (*result.Trial, error) {
 	load := t.Load
 	load.Seconds, load.Warmup = a.Load.Seconds, a.Load.Warmup
-	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady}
+	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound}
 	if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == a.Against }); i >= 0 {
 		j.base = &arms[i]
 	}
@@ -217,6 +217,9 @@ func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Tria
 	line := head + fmt.Sprintf("%8.1f transactions/s, p95 %.2f ms", t.TPS, t.Latency.P95)
 	if ratio, ok := beside(*t, a.Against, all); ok {
 		line += fmt.Sprintf(", %.2fx %s", ratio, cmp.Or(a.Against, stats.Control))
+	}
+	if t.EndedEarly != "" {
+		line += ", ended early " + t.EndedEarly
 	}
 	if ok, failed := t.Valid(); !ok {
 		line += ", invalid: " + failed[0]

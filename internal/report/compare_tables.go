@@ -142,7 +142,7 @@ func blockTable(d Data) table {
 	labels := trialLabels(d)
 	for i, x := range d.Trials {
 		l := x.Latency
-		t = t.add(labels[i], strconv.Itoa(x.Block), place(x), number(x.TPS), number(l.P95), number(l.P99), number(l.Max), deviation(x),
+		t = t.add(labels[i], strconv.Itoa(x.Block), place(x), number(x.TPS), number(l.P95), measured(l.P99), measured(l.Max), deviation(x),
 			integer(x.Errors), strconv.Itoa(x.Stalls), debt(x.Before.CheckpointAge, x.After.CheckpointAge, 1<<20),
 			debt(x.Before.DirtyPages, x.After.DirtyPages, 1), debt(x.Before.History, x.After.History, 1), gates(x), doubts(x))
 	}

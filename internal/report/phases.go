@@ -150,6 +150,9 @@ func remark(t result.Trial) string {
 	if ok, failed := t.Valid(); !ok {
 		return "invalid: " + strings.Join(failed, "; ")
 	}
+	if t.EndedEarly != "" {
+		return "ended early " + t.EndedEarly
+	}
 	return ""
 }
 

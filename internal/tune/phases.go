@@ -34,6 +34,8 @@ type Action struct {
 	Twin    bool
 	Load    result.TuneLoad
 	Steady  bool
+	// Bound may end the trial early; nil: it has its time.
+	Bound *Bound
 	// Left is how many trials may be to come, this one included.
 	Left int
 	// Prove names the arm to prove.
@@ -290,6 +292,7 @@ func (m *machine) missing(phase string, block int, arms []string, twin bool, lef
 			against = ""
 		}
 		a := m.trial(phase, m.arms[c.arm], against, block, place+1)
+		a.Bound = m.bound(phase, block, c.arm, against)
 		a.Twin, a.Left, a.Why = c.twin, left, fmt.Sprintf("%s (block %d)", m.arms[c.arm].Title, block)
 		if c.twin {
 			a.Why = fmt.Sprintf("the control against itself: the noise (block %d)", block)
@@ -421,6 +424,7 @@ func (m *machine) pair(phase string, arm result.Arm, why string, left int) Actio
 	at := m.open(phase)
 	if at.block > 0 && !m.ran(phase, at.block, arm.Name, false) {
 		a := m.trial(phase, arm, m.incumbent, at.block, at.since+2)
+		a.Bound = m.bound(phase, at.block, arm.Name, m.incumbent)
 		a.Why, a.Left = why, left
 		return a
 	}
