@@ -12,7 +12,7 @@ import (
 
 // armTable has a row for each arm of a comparison.
 func armTable(c stats.Comparison) table {
-	t := table{"Arms against the control: " + short(c.Workload), []column{left("arm"), right("tps [95 %]"), right("ratio [95 %]"),
+	t := table{"Arms against the control: " + short(c.Workload), []column{left("arm"), right("tps [95 %]"), right("ratio" + c.Metric.Of() + " [95 %]"),
 		right("p95, ms [95 %]"), right("p99, ms [95 %]"), {"verdict", "verdict"}}, nil}
 	for _, a := range c.Arms {
 		t = t.add(a.Name, between(a.TPS, a.TPSInterval), ratioCell(a), between(a.P95, a.P95Interval), between(a.P99, a.P99Interval), string(a.Verdict))

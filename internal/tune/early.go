@@ -81,9 +81,9 @@ func perSecond(points []result.Point) (list []float64) {
 
 // bound is what a trial of an arm is held against: the neighbour's trial in the same block, in the race that of the fastest so far.
 // The control, an incumbent and the confirmation have their time, and so has what there is nothing to hold against: the seconds of an
-// earlier session are not at hand, nor is it compared with them.
+// earlier session are not at hand, nor is it compared with them. Seconds have no p99, so where that counts all have their time.
 func (m *machine) bound(phase string, block int, arm, against string) *Bound {
-	if arm == stats.Control || phase == result.Confirm {
+	if arm == stats.Control || phase == result.Confirm || m.metric() != stats.ByThroughput {
 		return nil
 	}
 	var best result.Trial

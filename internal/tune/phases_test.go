@@ -18,6 +18,7 @@ import (
 type world struct {
 	log    func(server) float64 // ln(transactions/s)
 	p95    func(server) float64 // times the control's; nil: 1
+	p99    func(server) float64 // ms; nil: 20
 	killed func(server) string  // why it cannot be run; nil: never
 	fails  map[string]bool      // arms whose proof fails
 	noise  float64              // of a trial
@@ -113,6 +114,10 @@ func (w *world) play(h *History, a Action) {
 	trial := result.Trial{Arm: arm.Name, Phase: a.Phase, Block: a.Block, Place: a.Place, Twin: a.Twin, Settled: true,
 		TPS: math.Exp(w.log(s) + w.noise*w.rng.NormFloat64()), Latency: result.Latency{P95: p95}, Seconds: float64(a.Load.Seconds), Warmed: float64(a.Load.Warmup) / 2,
 		Overhead: result.Overhead{Start: 5, Stop: 3}}
+	trial.Latency.P99 = 20
+	if w.p99 != nil {
+		trial.Latency.P99 = w.p99(s) * math.Exp(3*w.noise*w.rng.NormFloat64())
+	}
 	for range a.Load.Seconds {
 		trial.Points = append(trial.Points, result.Point{TPS: trial.TPS * math.Exp(w.noise*w.rng.NormFloat64())})
 	}
