@@ -43,7 +43,10 @@ func (f *tuneFlags) standIn(ctx context.Context, a *app) (l likeness, err error)
 	}
 	has := ability{cpus: facts.CPU.Usable, memory: facts.Memory.Limit, io: os.Geteuid() == 0 && !f.noVolume}
 	f.capFlags, l.notes = has.standFor(m, f.capFlags)
-	usd, _ := c.USD(m.Price)
+	usd, ok := c.USD(m.Price)
+	if !ok && f.objective == result.ForCost {
+		return l, usage("--objective cost --like %s: it is priced in %s and the catalogue states no exchange rate: state one with --catalogue, or name a machine priced in US$", m.Name, m.Price.Currency)
+	}
 	l.machine = &result.PricedMachine{Name: m.Name, CPUs: m.CPUs, USDMonth: usd, Source: m.Source, Date: m.Date}
 	return l, nil
 }

@@ -137,10 +137,10 @@ func load(store *result.Store) (d report.Data, err error) {
 	} else if ended {
 		d.Finish = &f
 	}
-	if err := fillTune(store, &d); err != nil {
+	if err := likePrice(&d); err != nil {
 		return d, err
 	}
-	return d, likePrice(&d)
+	return d, fillTune(store, &d)
 }
 
 // fillTune adds what follows from the record of a tune: its my.cnf, and what was proved and pruned.

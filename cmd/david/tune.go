@@ -70,7 +70,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
-	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps (p99 and cost are not there yet)")
+	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps, the highest throughput; p99, the lowest p99 latency at a throughput that is not below the control's; cost, the lowest cost of a transaction (on one machine where throughput is highest), with --like")
 	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be; of a running server: how many times what it was before the first step")
 	fs.DurationVar(&f.recovery, "recovery", time.Minute, "how long the winner's recovery from a crash may take")
 	fs.StringVar(&f.base, "base", "", "FILE, the my.cnf in use: the control runs with it, and what the winner changes of it is named")
@@ -219,11 +219,13 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 // wanted checks what is looked for.
 func (f *tuneFlags) wanted() error {
 	switch f.objective {
-	case "tps":
-	case "p99", "cost":
-		return usage("--objective %s is not there yet: tps is, with --max-p95 as the bound on latency; on one machine the cost of a transaction is lowest where throughput is highest", f.objective)
+	case result.ForTPS, result.ForP99:
+	case result.ForCost:
+		if f.like == "" {
+			return usage("--objective cost is an objective without its parameter, the price: give --like NAME, the machine of the catalogue that is paid for (david price catalogue; --catalogue FILE adds yours)")
+		}
 	default:
-		return usage("--objective %s: choose tps", f.objective)
+		return usage("--objective %s: choose tps, p99 or cost", f.objective)
 	}
 	_, err := f.p95()
 	return err
@@ -240,7 +242,7 @@ func (f *tuneFlags) p95() (float64, error) {
 
 // plan divides what is left of the budget among the rivals and everything after them.
 func (f *tuneFlags) plan(p tune.Problem, control result.Arm, rivals []tune.Baseline, left time.Duration) (tune.Plan, error) {
-	w := tune.Wish{Budget: left.Seconds(), Rivals: rivals, RecoveryMs: float64(f.recovery.Milliseconds()), Seed: p.Seed, Unlocked: f.unlock, Quick: f.quick,
+	w := tune.Wish{Budget: left.Seconds(), Rivals: rivals, RecoveryMs: float64(f.recovery.Milliseconds()), Objective: f.objective, Seed: p.Seed, Unlocked: f.unlock, Quick: f.quick,
 		Time: int(f.time / time.Second)}
 	w.Warmup = int(f.warmup / time.Second)
 	if f.time > 0 && !f.warmupGiven {

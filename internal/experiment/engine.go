@@ -17,6 +17,7 @@ import (
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
+	"david/internal/tune"
 	"david/internal/workload"
 )
 
@@ -85,6 +86,7 @@ type job struct {
 	steady   bool         // warmed up until the checkpoint age has levelled off
 	others   []result.Arm // an arm whose server is the same as one of theirs is not run
 	load     result.Workload
+	bound    *tune.Bound // what its trial is held against while it runs; nil: it has its time
 }
 
 // run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective variables are

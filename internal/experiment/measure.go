@@ -115,7 +115,7 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 		return t, ev, err
 	}
 	eye.Mark()
-	t, err = workload.Run(ctx, target, r.job.load, func(p result.Point) { r.second(r.job, p) })
+	t, err = workload.RunUntil(ctx, target, r.job.load, r.job.bound.Enough(), func(p result.Point) { r.second(r.job, p) })
 	if err != nil {
 		return t, ev, err
 	}

@@ -134,7 +134,7 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 	} else {
 		h.Arms = append(h.Arms, arm)
 	}
-	e.emit(Event{Line: phaseLine(a, arm, trial, h.Trials)})
+	e.emit(Event{Line: phaseLine(a, arm, trial, h.Trials, stats.MetricOf(&t.Plan.TunePlan))})
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *result.Arm, arms []result.Arm) (*result.Trial, error) {
 	load := t.Load
 	load.Seconds, load.Warmup = a.Load.Seconds, a.Load.Warmup
-	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady}
+	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound}
 	if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == a.Against }); i >= 0 {
 		j.base = &arms[i]
 	}
@@ -206,7 +206,7 @@ func infeasible(err error) string {
 }
 
 // phaseLine is what the screen keeps of an action.
-func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Trial) string {
+func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Trial, metric stats.Metric) string {
 	head := fmt.Sprintf("%-8s %-14s ", a.Phase, arm.Name)
 	switch {
 	case arm.Infeasible != "":
@@ -215,8 +215,14 @@ func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Tria
 		return head + "no-op: its server is the same as " + arm.Base + "'s, not run"
 	}
 	line := head + fmt.Sprintf("%8.1f transactions/s, p95 %.2f ms", t.TPS, t.Latency.P95)
-	if ratio, ok := beside(*t, a.Against, all); ok {
-		line += fmt.Sprintf(", %.2fx %s", ratio, cmp.Or(a.Against, stats.Control))
+	if metric == stats.ByP99 {
+		line += fmt.Sprintf(", p99 %.2f ms", t.Latency.P99)
+	}
+	if ratio, ok := beside(*t, a.Against, all, metric); ok {
+		line += fmt.Sprintf(", %.2fx%s", ratio, metric.Than(cmp.Or(a.Against, stats.Control)))
+	}
+	if t.EndedEarly != "" {
+		line += ", ended early " + t.EndedEarly
 	}
 	if ok, failed := t.Valid(); !ok {
 		line += ", invalid: " + failed[0]
@@ -224,14 +230,14 @@ func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Tria
 	return line
 }
 
-// beside is a trial's throughput over that of the arm it is compared with, in its block.
-func beside(t result.Trial, against string, all []result.Trial) (float64, bool) {
+// beside is what a trial is worth over that of the arm it is compared with, in its block.
+func beside(t result.Trial, against string, all []result.Trial, metric stats.Metric) (float64, bool) {
 	if against == "" {
 		against = stats.Control
 	}
 	for _, other := range all {
-		if other.Block == t.Block && other.Phase == t.Phase && other.Arm == against && other.ID != t.ID && other.TPS > 0 && t.TPS > 0 {
-			return t.TPS / other.TPS, true
+		if other.Block == t.Block && other.Phase == t.Phase && other.Arm == against && other.ID != t.ID && metric.Worth(other) > 0 && metric.Worth(t) > 0 {
+			return metric.Worth(t) / metric.Worth(other), true
 		}
 	}
 	return 0, false

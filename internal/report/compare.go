@@ -28,6 +28,7 @@ func comparisons(d Data) []stats.Comparison {
 type contender struct {
 	stats.Arm
 	on result.Workload
+	by stats.Metric
 }
 
 func contenders(list []stats.Comparison) []contender {
@@ -35,7 +36,7 @@ func contenders(list []stats.Comparison) []contender {
 	for _, c := range list {
 		for _, a := range c.Arms {
 			if a.Name != c.Control {
-				all = append(all, contender{a, c.Workload})
+				all = append(all, contender{a, c.Workload, c.Metric})
 			}
 		}
 	}
@@ -66,7 +67,7 @@ func concluded(d Data, all []contender, workloads int) headline {
 	case faster > 0:
 		return fasterHeadline(all, workloads)
 	case len(all) == 1 && slower == 1:
-		return headline{all[0].Name + ": " + ratio(all[0].Arm), " the control's throughput, slower" + spread(all[0].Arm), "none"}
+		return headline{all[0].Name + ": " + ratio(all[0].Arm), all[0].by.Than("the control") + ", slower" + spread(all[0].Arm), "none"}
 	case len(all) == 1:
 		return headline{"No difference found", fmt.Sprintf(": %s is a tie (%s)", all[0].Name, within(all[0].Arm)), "none"}
 	}
@@ -85,9 +86,9 @@ func fasterHeadline(all []contender, workloads int) headline {
 			best = c
 		}
 	}
-	rest := " the control's throughput" + spread(best.Arm)
+	rest := best.by.Than("the control") + spread(best.Arm)
 	if workloads > 1 {
-		rest = " the control's throughput with " + short(best.on) + spread(best.Arm)
+		rest = best.by.Than("the control") + " with " + short(best.on) + spread(best.Arm)
 	}
 	switch faster := count(all, stats.Faster); {
 	case workloads > 1:
@@ -192,9 +193,9 @@ func short(w result.Workload) string {
 func floor(c stats.Comparison) string {
 	n := c.NoiseFloor
 	if n.Pairs == 0 {
-		return "noise floor: unknown, as there is no valid pair of the control against itself; a gain may be noise"
+		return "noise floor" + c.Metric.Of() + ": unknown, as there is no valid pair of the control against itself; a gain may be noise"
 	}
-	return fmt.Sprintf("noise floor: %.1f %% (the control against itself, %s); no smaller gain is claimed", 100*n.Floor, plural(n.Pairs, "pair"))
+	return fmt.Sprintf("noise floor%s: %.1f %% (the control against itself, %s); no smaller gain is claimed", c.Metric.Of(), 100*n.Floor, plural(n.Pairs, "pair"))
 }
 
 // compareRemarks is what the cells of a comparison do not say: reasons and doubts, the noise floor's first.

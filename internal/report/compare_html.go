@@ -8,6 +8,13 @@ import (
 	"david/internal/stats"
 )
 
+func forestTitle(m stats.Metric) string {
+	if m == stats.ByP99 {
+		return "How many times lower the p99 latency is than the control's, with its 95 % interval"
+	}
+	return "Ratio of throughput to the control's, with its 95 % interval"
+}
+
 // fillCompare adds what only a comparison has.
 func (p *page) fillCompare(d Data) {
 	list := comparisons(d)
@@ -21,7 +28,7 @@ func (p *page) fillCompare(d Data) {
 	p.Phases, p.CompareTitle = phaseViews(d), compareTitle(d)
 	p.Arms, p.Cards = contentsTable(d), compareCards(d, list)
 	if len(list) > 0 {
-		p.Forest = chart{"forest", "Ratio of throughput to the control's, with its 95 % interval" + hollow(d), forestAlt(list) + promiseAlt(d)}
+		p.Forest = chart{"forest", forestTitle(list[0].Metric) + hollow(d), forestAlt(list) + promiseAlt(d)}
 		p.Scatter = chart{"scatter", "Throughput and p95 latency of each run" + onFirst(list), scatterAlt(list[0])}
 		p.LatencyChart = chart{"latency", "How long transactions took, all valid runs of an arm together" + onFirst(list), mergedAlt(list[0])}
 	}

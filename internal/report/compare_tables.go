@@ -12,7 +12,7 @@ import (
 
 // armTable has a row for each arm of a comparison.
 func armTable(c stats.Comparison) table {
-	t := table{"Arms against the control: " + short(c.Workload), []column{left("arm"), right("tps [95 %]"), right("ratio [95 %]"),
+	t := table{"Arms against the control: " + short(c.Workload), []column{left("arm"), right("tps [95 %]"), right("ratio" + c.Metric.Of() + " [95 %]"),
 		right("p95, ms [95 %]"), right("p99, ms [95 %]"), {"verdict", "verdict"}}, nil}
 	for _, a := range c.Arms {
 		t = t.add(a.Name, between(a.TPS, a.TPSInterval), ratioCell(a), between(a.P95, a.P95Interval), between(a.P99, a.P99Interval), string(a.Verdict))
@@ -164,7 +164,7 @@ func blockTable(d Data) table {
 	labels := trialLabels(d)
 	for i, x := range d.Trials {
 		l := x.Latency
-		t = t.add(labels[i], strconv.Itoa(x.Block), place(x), number(x.TPS), number(l.P95), number(l.P99), number(l.Max), deviation(x),
+		t = t.add(labels[i], strconv.Itoa(x.Block), place(x), number(x.TPS), number(l.P95), measured(l.P99), measured(l.Max), deviation(x),
 			integer(x.Errors), strconv.Itoa(x.Stalls), debt(x.Before.CheckpointAge, x.After.CheckpointAge, 1<<20),
 			debt(x.Before.DirtyPages, x.After.DirtyPages, 1), debt(x.Before.History, x.After.History, 1), gates(x), doubts(x))
 	}

@@ -134,8 +134,11 @@ func (w *walk) trial(t result.Trial) {
 		}
 		x.State, x.Title = incumbentRun, "the incumbent, run again"
 	}
-	x.Best, x.Ratio = w.best, over(t, w.incumbent)
+	x.Best, x.Ratio = w.best, over(t, w.incumbent, metric(w.Data))
 	x.Level = x.Ratio * w.best
+	if t.EndedEarly != "" {
+		x.Why = "ended early " + t.EndedEarly
+	}
 	switch {
 	case wrong(t) != "":
 		x.State, x.Why = disturbed, "invalid: "+wrong(t)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"david/internal/price"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -59,7 +60,7 @@ func phaseViews(d Data) []phaseView {
 	h := history(d)
 	d = honest(d)
 	list := []phaseView{
-		{"The race: what others would configure", raceChart(h), raceTable(h), raceLines(d), raceTable(h), nil},
+		{"The race: what others would configure", raceChart(h), raceTable(d, h), raceLines(d), raceTable(d, h), nil},
 		{"Screen and search: what was tried", historyChart(h), historyTable(h), searchLines(d), historyShort(h), historySaid(h)},
 		{"Pruned: what it does to be without a line", worthChart(h), prunedTable(d), untriedLines(h), table{}, prunedLines(d)},
 		{"The proofs", chart{}, proofTable(d), proofLines(d), table{}, proofSaid(d)},
@@ -78,8 +79,8 @@ func of(d Data, phase string) (list []result.Trial) {
 }
 
 // raceTable has a row for each arm of the race. One that dropped out has fewer blocks than the control.
-func raceTable(h *tuneDocument) table {
-	t := table{"The race", []column{left("arm"), right("tps"), right("to control [95 %]"), right("p95, ms"), right("blocks"), left("what became of it")}, nil}
+func raceTable(d Data, h *tuneDocument) table {
+	t := table{"The race", []column{left("arm"), right("tps"), right("to control" + metric(d).Of() + " [95 %]"), right("p95, ms"), right("blocks"), left("what became of it")}, nil}
 	for _, c := range h.Race {
 		for _, a := range c.Arms {
 			ratio, blocks := none, strconv.Itoa(a.Pairs)
@@ -201,16 +202,20 @@ func because(x attempt) string {
 	return x.Why
 }
 
-func over(t, incumbent result.Trial) float64 {
-	if incumbent.TPS <= 0 {
+func over(t, incumbent result.Trial, by stats.Metric) float64 {
+	if by.Worth(incumbent) <= 0 {
 		return 0
 	}
-	return t.TPS / incumbent.TPS
+	return by.Worth(t) / by.Worth(incumbent)
 }
 
 // prunedTable has a row for each removal that was tried.
 func prunedTable(d Data) table {
-	t := table{"Pruned", []column{left("without"), right("throughput, ratio [95 %]"), right("pairs"), left("so")}, nil}
+	what := "throughput, ratio"
+	if metric(d) == stats.ByP99 {
+		what = "p99, times lower"
+	}
+	t := table{"Pruned", []column{left("without"), right(what + " [95 %]"), right("pairs"), left("so")}, nil}
 	for _, w := range d.Pruned {
 		t = t.add(strings.Join(w.Lines, ", "), worthCell(w.Ratio, stats.RatioInterval(w.Ratios)), strconv.Itoa(w.Pairs), prunedSo(w))
 	}
@@ -335,13 +340,40 @@ func phasedHeadline(d Data) headline {
 	case control.Trials == 0:
 		return headline{"No verdict", ": the control has no valid run" + whyInvalid(d.Trials), "invalid"}
 	case !ok || best.Verdict != stats.Faster:
-		return headline{"No significant gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms" + runnersUp(c), "none"}
+		return headline{"No significant gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms" + costs(d, stats.Control) + runnersUp(c), "none"}
 	}
-	rest := fmt.Sprintf(" the control's throughput%s, confirmed: %s against %s transactions/s, p95 %s against %s ms", spread(best), round(best.TPS), round(control.TPS), number(best.P95), number(control.P95))
+	rest := fmt.Sprintf("%s%s, confirmed: %s against %s transactions/s, p95 %s against %s ms", c.Metric.Than("the control"), spread(best), round(best.TPS), round(control.TPS), number(best.P95), number(control.P95))
+	if c.Metric == stats.ByP99 {
+		rest += fmt.Sprintf(", p99 %s against %s ms", number(best.P99), number(control.P99))
+	}
+	rest += costs(d, best.Name)
 	if short := promised(d); short > 0 {
 		rest += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
 	return headline{ratio(best), rest, "gain"}
+}
+
+// costs is what the throughput of an arm and of the control costs, where a tune looked for that.
+func costs(d Data, best string) string {
+	if d.Price == nil || d.Experiment.Design.Tune.Objective != result.ForCost {
+		return ""
+	}
+	of := func(name string) string {
+		i := slices.IndexFunc(d.Price.Arms, func(a price.Arm) bool { return a.Name == name })
+		if i < 0 {
+			return none
+		}
+		a := d.Price.Arms[i]
+		if a.Interval == (stats.Interval{}) {
+			return number(a.USDPer1000) + " (no interval)"
+		}
+		return fmt.Sprintf("%s (95 %% interval %s to %s)", number(a.USDPer1000), number(a.Interval[0]), number(a.Interval[1]))
+	}
+	text := "; US$ a month per 1,000 transactions/s: " + of(best)
+	if best != stats.Control {
+		text += " against " + of(stats.Control)
+	}
+	return text
 }
 
 // runnersUp says what the others came to.
@@ -358,18 +390,21 @@ func runnersUp(c stats.Comparison) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// promised is the throughput of the fastest short trial over the control's in the race; 0 where there is none.
+// metric is what a tune's arms are compared by.
+func metric(d Data) stats.Metric { return stats.MetricOf(d.Experiment.Design.Tune) }
+
+// promised is what the best short trial is worth over the control's in the race; 0 where there is none.
 func promised(d Data) float64 {
 	var control []float64
-	best := 0.0
+	best, by := 0.0, metric(d)
 	for _, t := range honest(d).Trials {
 		if ok, _ := t.Valid(); !ok || t.Phase == result.Confirm {
 			continue
 		}
 		if t.Arm == stats.Control && t.Phase == result.Race {
-			control = append(control, t.TPS)
+			control = append(control, by.Worth(t))
 		} else {
-			best = math.Max(best, t.TPS)
+			best = math.Max(best, by.Worth(t))
 		}
 	}
 	if len(control) == 0 || best == 0 {
@@ -389,10 +424,24 @@ func phasedCaveats(d Data) []string {
 		fmt.Sprintf("a line was dropped where the configuration was not seen to be slower without it by %.0f %%", 100*stats.Margin),
 		order(d),
 	}
+	if metric(d) == stats.ByP99 {
+		list = append(list, noisy(d))
+	}
 	if len(p.Unlocked) > 0 {
 		list = append(list, "UNLOCKED: "+strings.Join(p.Unlocked, ", ")+": every arm ran so, and so would you")
 	}
 	return list
+}
+
+// noisy says how little a short trial's p99 tells.
+func noisy(d Data) string {
+	seen := "how noisy was not measured: there is no pair of the control"
+	if list := stats.Compare(d.Experiment.Design, d.Arms, of(d, result.Race)); len(list) > 0 && list[0].NoiseFloor.Pairs > 0 {
+		n := list[0].NoiseFloor
+		seen = fmt.Sprintf("two runs of the control in the race differed by %.0f %% (one standard deviation, %s)", 100*math.Expm1(n.SD), plural(n.Pairs, "pair"))
+	}
+	return "ratios are of the p99 latency, 2x is half of the control's, at a throughput that was not seen to be lower by more than " +
+		fmt.Sprintf("%.0f %%; the p99 of a short trial is noisy: %s", 100*stats.Margin, seen)
 }
 
 func phasesText(b *terminal, d Data) {

@@ -16,9 +16,16 @@ const (
 	Prove   = "prove"   // memory, crash, durability lock
 )
 
+// What a tune looks for.
+const (
+	ForTPS  = "tps"  // the highest throughput
+	ForP99  = "p99"  // the lowest p99 latency, at a throughput that is not below the control's
+	ForCost = "cost" // the lowest cost of a transaction: on one machine the highest throughput
+)
+
 // TunePlan is how a tune spends its budget, fixed when it begins so that a later session goes on with the same.
 type TunePlan struct {
-	Objective string  `json:"objective"`      // what is looked for: "tps"
+	Objective string  `json:"objective"`      // what is looked for: ForTPS, ForP99 or ForCost
 	Budget    float64 `json:"budget_seconds"` // for all trials and proofs, over all sessions
 	// Short is the load of the trials that look for the winner, Steady of those that confirm it.
 	Short  TuneLoad `json:"short"`
@@ -100,7 +107,7 @@ func (m MemoryProof) Judge() MemoryProof {
 // Worth is what lines of a configuration are worth, by what happened without them.
 type Worth struct {
 	Lines []string `json:"lines"` // removed together
-	// Ratio is the throughput without them over that with them, of Pairs pairs of trials; 0 where it could not be run.
+	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over that without), of Pairs pairs of trials; 0 where it could not be run.
 	Ratio   float64   `json:"ratio"`
 	Pairs   int       `json:"pairs"`
 	Ratios  []float64 `json:"ratios,omitempty"` // by pair

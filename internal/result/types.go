@@ -214,6 +214,9 @@ type Trial struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Gates    []Gate   `json:"gates"`
 	Overhead Overhead `json:"overhead_seconds"`
+	// EndedEarly is why the measured run ended before Workload.Seconds: it was hopeless; "" where it did not. Seconds is what it had. Its
+	// figures are those of its seconds; what needs the histogram, which is lost, is 0.
+	EndedEarly string `json:"ended_early,omitempty"`
 	// Unsafe names the parts of the durability lock this trial ran without.
 	Unsafe []string `json:"unsafe,omitempty"`
 }

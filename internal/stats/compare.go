@@ -23,7 +23,8 @@ const fewPairs = 6
 // a transaction was completed; those left out are counted in the warnings. Ceilings are no arms of a comparison.
 //
 // An arm's ratio is the geometric mean of its pairs: in each block, its throughput over the control's. The interval is the t
-// interval of the mean logarithm.
+// interval of the mean logarithm. Of a tune that looks for the lowest p99 latency it is the control's p99 over the arm's, and an arm is
+// faster only where its throughput, as measured, is not below the control's by more than Margin.
 func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Comparison {
 	arms, trials = result.WithoutCeilings(arms, trials)
 	trials = feasible(arms, trials)
@@ -38,7 +39,7 @@ func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Compar
 				rest = append(rest, t)
 			}
 		}
-		c := compare(w, d.Control, arms, inOrder(own))
+		c := compare(w, d.Control, MetricOf(d.Tune), arms, inOrder(own))
 		if d.Against != "" {
 			s := standing(d.Against, c)
 			c.Standing = &s
@@ -88,21 +89,22 @@ func Precise(c Comparison, precision float64) bool {
 // blocks is the trials of one workload, ready to be compared.
 type blocks struct {
 	name    string // of the control
+	metric  Metric
 	caps    result.Caps
 	samples map[string]*sample
-	// control is the mean ln tps of the control's valid runs, by block. Its twin counts as a run of it too: of two independent
+	// control is the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a run of it too: of two independent
 	// runs with the same noise, the mean and the difference are uncorrelated (their covariance is (v - v)/2 = 0), so using both
 	// for the ratio makes it steadier and does not bend the noise floor, which is made of the differences.
 	control map[int]float64
 }
 
-func compare(w result.Workload, control string, arms []result.Arm, trials []result.Trial) Comparison {
-	b := blocks{name: control, samples: collect(arms, trials), control: map[int]float64{}}
+func compare(w result.Workload, control string, metric Metric, arms []result.Arm, trials []result.Trial) Comparison {
+	b := blocks{name: control, metric: metric, samples: collect(arms, trials), control: map[int]float64{}}
 	if i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == control }); i >= 0 {
 		b.caps = arms[i].Caps
-		b.control = b.samples[control].logs(tps)
+		b.control = b.samples[control].logs(metric.Worth)
 	}
-	c := Comparison{Workload: w, Control: control, Arms: make([]Arm, len(arms))}
+	c := Comparison{Workload: w, Control: control, Metric: metric, Arms: make([]Arm, len(arms))}
 	if control != "" {
 		c.NoiseFloor = b.noiseFloor()
 		c.Blocks, c.Warnings = b.complete(trials)
@@ -110,7 +112,7 @@ func compare(w result.Workload, control string, arms []result.Arm, trials []resu
 	for i, a := range arms {
 		c.Arms[i] = b.arm(a)
 	}
-	conclude(c.Arms, c.NoiseFloor.Floor)
+	conclude(c.Arms, c.NoiseFloor.Floor, metric)
 	return c
 }
 
@@ -183,8 +185,8 @@ func (b blocks) twins() []float64 {
 			first.valid = append(first.valid, t)
 		}
 	}
-	ratios, own := []float64(nil), twin.logs(tps)
-	for block, x := range byBlock(first.logs(tps)) {
+	ratios, own := []float64(nil), twin.logs(b.metric.Worth)
+	for block, x := range byBlock(first.logs(b.metric.Worth)) {
 		if y, ok := own[block]; ok {
 			ratios = append(ratios, math.Exp(x-y))
 		}
@@ -269,6 +271,9 @@ func (b blocks) arm(a result.Arm) Arm {
 		b.pair(&r, s)
 		r.Warnings = append(r.Warnings, b.pairWarnings(r, a)...)
 		r.Verdict, r.Why = b.comparable(r, s)
+		if r.Verdict == "" {
+			b.throughput(&r, s)
+		}
 	}
 	return r
 }
@@ -276,7 +281,7 @@ func (b blocks) arm(a result.Arm) Arm {
 // pair fills in the ratio to the control.
 func (b blocks) pair(r *Arm, s *sample) {
 	var logs []float64
-	for block, x := range byBlock(s.logs(tps)) {
+	for block, x := range byBlock(s.logs(b.metric.Worth)) {
 		if control, ok := b.control[block]; ok {
 			logs = append(logs, x-control)
 			r.Ratios = append(r.Ratios, math.Exp(x-control))
@@ -294,6 +299,22 @@ func (b blocks) pair(r *Arm, s *sample) {
 	r.Interval, r.P = around(mean, half), p
 	r.Method = fmt.Sprintf("paired t on log-ratios, %d pairs", r.Pairs)
 	r.Warnings = append(r.Warnings, rankWarning(logs, r.Interval)...)
+}
+
+// throughput tells whether the arm's is not slower, whatever the ratio is of.
+func (b blocks) throughput(r *Arm, s *sample) {
+	var logs []float64
+	control := b.samples[b.name].logs(tps)
+	for block, x := range byBlock(s.logs(tps)) {
+		if y, ok := control[block]; ok {
+			logs = append(logs, x-y)
+		}
+	}
+	mean, half, _ := tInterval(logs)
+	r.NotSlower = math.Exp(mean-half) >= 1-Margin
+	if b.metric != ByThroughput {
+		r.Throughput = math.Exp(mean)
+	}
 }
 
 // rankWarning tells where the signed-rank interval contradicts the t interval, which assumes a normal distribution.
@@ -368,7 +389,7 @@ func (b blocks) comparable(r Arm, s *sample) (Verdict, string) {
 }
 
 // conclude corrects the p values of the arms that are compared for their number and gives these arms their verdicts.
-func conclude(arms []Arm, floor float64) {
+func conclude(arms []Arm, floor float64, metric Metric) {
 	var judged []int
 	var ps []float64
 	for i, a := range arms {
@@ -379,8 +400,11 @@ func conclude(arms []Arm, floor float64) {
 	for k, p := range holm(ps) {
 		a := &arms[judged[k]]
 		a.Adjusted = p
-		a.NotSlower = a.Interval[0] >= 1-Margin
 		a.judge(floor, len(ps))
+		if metric == ByP99 && a.Verdict == Faster && a.Throughput < 1-Margin {
+			a.Verdict = Tie
+			a.Why = fmt.Sprintf("its p99 is lower, but so is its throughput: %.2fx the control's, at least %.2fx is asked for", a.Throughput, 1-Margin)
+		}
 	}
 }
 

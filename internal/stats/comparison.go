@@ -10,7 +10,8 @@ import (
 type Comparison struct {
 	Workload   result.Workload `json:"workload"`
 	Control    string          `json:"control"`
-	Blocks     int             `json:"blocks"` // complete ones in which the control is valid
+	Metric     Metric          `json:"metric,omitempty"` // that ratios, verdicts and the noise floor are of; throughput where it is empty
+	Blocks     int             `json:"blocks"`           // complete ones in which the control is valid
 	NoiseFloor NoiseFloor      `json:"noise_floor"`
 	Arms       []Arm           `json:"arms"` // in the order of the experiment's
 	Warnings   []string        `json:"warnings,omitempty"`
@@ -57,14 +58,16 @@ type Arm struct {
 	P99Interval Interval `json:"p99_interval"`
 
 	Pairs    int       `json:"pairs"`            // blocks in which both it and the control are valid
-	Ratio    float64   `json:"ratio"`            // of its throughput to the control's; 1 for the control
+	Ratio    float64   `json:"ratio"`            // of its throughput to the control's, or what Metric says; 1 for the control
 	Interval Interval  `json:"interval"`         // of Ratio
 	Ratios   []float64 `json:"ratios,omitempty"` // by block
-	P        float64   `json:"p"`                // of a ratio of 1, two-sided
-	Adjusted float64   `json:"p_holm"`           // the same, corrected for the number of arms
-	Method   string    `json:"method,omitempty"`
-	Verdict  Verdict   `json:"verdict"`
-	Why      string    `json:"why,omitempty"`
+	// Throughput is the ratio of the throughputs where Ratio is of another metric; 0 where it is not.
+	Throughput float64 `json:"throughput_ratio,omitempty"`
+	P          float64 `json:"p"`      // of a ratio of 1, two-sided
+	Adjusted   float64 `json:"p_holm"` // the same, corrected for the number of arms
+	Method     string  `json:"method,omitempty"`
+	Verdict    Verdict `json:"verdict"`
+	Why        string  `json:"why,omitempty"`
 	// NotSlower is true where its throughput is at least 1 - Margin of the control's (non-inferiority).
 	NotSlower bool         `json:"not_slower"`
 	Costs     result.Costs `json:"per_transaction,omitzero"` // means of the trials

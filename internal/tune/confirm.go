@@ -95,7 +95,7 @@ func (m *machine) faster(than string) (list []string) {
 	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == WinnerName }) {
 		arms = append(arms, m.arms[WinnerName])
 	}
-	for _, c := range stats.Compare(result.Design{Control: than, Twin: m.twin()}, arms, m.of(result.Confirm)) {
+	for _, c := range stats.Compare(result.Design{Control: than, Twin: m.twin(), Tune: &m.TunePlan}, arms, m.of(result.Confirm)) {
 		for _, a := range c.Arms {
 			if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
 				list = append(list, a.Name)

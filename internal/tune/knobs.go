@@ -107,7 +107,7 @@ func (p Problem) rates() []knob {
 	}
 }
 
-// switches are knobs of two or three values.
+// switches are knobs of two or three values. innodb_flush_method is none: it is a member of the durability lock.
 func (p Problem) switches() []knob {
 	list := func(name, group string, effect float64, values ...string) knob {
 		return knob{Knob: known(search.List(name, p.cost(name), values...), effect), group: group, reason: found}

@@ -54,14 +54,14 @@ func (p Plan) Winner(h History, best string) []mycnf.Setting {
 	}
 	pruned := p.Pruned(h)
 	for _, s := range m.lean(m.arms[best]) {
-		s.Effect = effectOf(s.Name, pruned)
+		s.Effect = effectOf(s.Name, pruned, stats.MetricOf(&p.TunePlan))
 		lines = Merge(lines, []mycnf.Setting{s})
 	}
 	return lines
 }
 
 // effectOf says what a line is worth, by the last removal that it was part of.
-func effectOf(name string, pruned []result.Worth) string {
+func effectOf(name string, pruned []result.Worth, metric stats.Metric) string {
 	for _, w := range slices.Backward(pruned) {
 		if !slices.Contains(w.Lines, name) || w.Dropped {
 			continue
@@ -72,6 +72,9 @@ func effectOf(name string, pruned []result.Worth) string {
 		}
 		if w.Ratio == 0 {
 			return "without it" + together + " the server could not be run: " + w.Why
+		}
+		if metric == stats.ByP99 {
+			return fmt.Sprintf("without it%s %.2fx the p99 latency (%d short pairs, no interval)", together, 1/w.Ratio, w.Pairs)
 		}
 		return fmt.Sprintf("without it%s %.2fx the throughput (%d short pairs, no interval)", together, w.Ratio, w.Pairs)
 	}

@@ -34,6 +34,8 @@ type Action struct {
 	Twin    bool
 	Load    result.TuneLoad
 	Steady  bool
+	// Bound may end the trial early; nil: it has its time.
+	Bound *Bound
 	// Left is how many trials may be to come, this one included.
 	Left int
 	// Prove names the arm to prove.
@@ -161,33 +163,44 @@ func (m *machine) affords(n int, share float64) bool {
 	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-reserve)
 }
 
-// The noise of a pair of trials before any was seen, and how many pairs that is worth.
+// The noise of a pair of trials before any was seen, and how many pairs that is worth. A short trial's p99 is the latency of a few
+// dozen transactions: how noisy that is, is left to the pairs.
 const (
 	priorNoise  = stats.RestartNoise
 	priorWeight = 3
+	p99Noise    = 0.15
+	p99Weight   = 1
 )
 
 // noise is the standard deviation of ln(ratio) of two neighbours of the same configuration: the control's pairs, and what restarts
 // do elsewhere.
 func (m *machine) noise() float64 {
-	sum, n := priorWeight*priorNoise*priorNoise, float64(priorWeight)
+	prior, n := priorNoise, float64(priorWeight)
+	if m.metric() == stats.ByP99 {
+		prior, n = p99Noise, p99Weight
+	}
+	sum := n * prior * prior
 	for _, t := range m.of(result.Race) {
 		if !t.Twin || !usable(t) {
 			continue
 		}
-		if other, ok := m.tps(result.Race, t.Block, stats.Control); ok {
-			d := math.Log(t.TPS / other)
+		own := m.metric().Worth(t)
+		if other, ok := m.score(result.Race, t.Block, stats.Control); ok && own > 0 {
+			d := math.Log(own) - other
 			sum, n = sum+d*d, n+1
 		}
 	}
 	return math.Sqrt(sum / n)
 }
 
-// tps is an arm's throughput in a block of a phase, the twin's not counted.
-func (m *machine) tps(phase string, block int, arm string) (float64, bool) {
+// metric is what the objective is judged by, in every phase.
+func (m *machine) metric() stats.Metric { return stats.MetricOf(&m.TunePlan) }
+
+// score is the logarithm of what an arm's trial in a block of a phase is worth, the twin's not counted.
+func (m *machine) score(phase string, block int, arm string) (float64, bool) {
 	for _, t := range slices.Backward(m.of(phase)) {
-		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) {
-			return t.TPS, true
+		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) && m.metric().Worth(t) > 0 {
+			return math.Log(m.metric().Worth(t)), true
 		}
 	}
 	return 0, false
@@ -198,7 +211,7 @@ func (m *machine) ran(phase string, block int, arm string, twin bool) bool {
 	return slices.ContainsFunc(m.of(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
 }
 
-// logs are ln(throughput / that of another arm) in the blocks of a phase that have both.
+// logs are ln(worth / that of another arm) in the blocks of a phase that have both.
 func (m *machine) logs(phase, arm, against string) (list []float64) {
 	seen := map[int]bool{}
 	for _, t := range m.of(phase) {
@@ -206,10 +219,10 @@ func (m *machine) logs(phase, arm, against string) (list []float64) {
 			continue
 		}
 		seen[t.Block] = true
-		own, ok := m.tps(phase, t.Block, arm)
-		other, also := m.tps(phase, t.Block, against)
+		own, ok := m.score(phase, t.Block, arm)
+		other, also := m.score(phase, t.Block, against)
 		if ok && also {
-			list = append(list, math.Log(own/other))
+			list = append(list, own-other)
 		}
 	}
 	return list
@@ -221,21 +234,36 @@ func (m *machine) out(arm string) bool {
 	return a.Infeasible != "" || a.Noop
 }
 
-// slow tells whether an arm's p95 is above what a winner's may be, by the median of its usable trials of a phase against the
-// control's of the race.
+// slow tells whether an arm's p95 is above what a winner's may be, or where its p99 is what counts its throughput is below the
+// control's, by the medians of its usable trials of a phase against the control's of the race. What the confirmation's trials say of
+// throughput is in its verdict.
 func (m *machine) slow(phase, arm string) bool {
-	own, control := m.p95(phase, arm), m.p95(result.Race, stats.Control)
+	from := result.Race
 	if phase == result.Confirm {
-		control = m.p95(phase, stats.Control)
+		from = phase
 	}
-	return own > 0 && control > 0 && own > m.MaxP95*control
+	own, control := m.p95(phase, arm), m.p95(from, stats.Control)
+	return own > 0 && control > 0 && own > m.MaxP95*control || phase != result.Confirm && m.below(m.median(phase, arm, throughput))
 }
 
+// below tells whether a throughput of a short trial is too low where the objective is another: below the control's of the race by
+// more than restarts alone do.
+func (m *machine) below(tps float64) bool {
+	return m.metric() != stats.ByThroughput && tps > 0 && tps < (1-stats.RestartNoise)*m.median(result.Race, stats.Control, throughput)
+}
+
+func throughput(t result.Trial) float64 { return t.TPS }
+
 func (m *machine) p95(phase, arm string) float64 {
+	return m.median(phase, arm, func(t result.Trial) float64 { return t.Latency.P95 })
+}
+
+// median is that of a figure of an arm's usable trials of a phase; 0 without any.
+func (m *machine) median(phase, arm string, figure func(result.Trial) float64) float64 {
 	var list []float64
 	for _, t := range m.of(phase) {
 		if t.Arm == arm && usable(t) {
-			list = append(list, t.Latency.P95)
+			list = append(list, figure(t))
 		}
 	}
 	if len(list) == 0 {
@@ -289,6 +317,7 @@ func (m *machine) missing(phase string, block int, arms []string, twin bool, lef
 			against = ""
 		}
 		a := m.trial(phase, m.arms[c.arm], against, block, place+1)
+		a.Bound = m.bound(phase, block, c.arm, against)
 		a.Twin, a.Left, a.Why = c.twin, left, fmt.Sprintf("%s (block %d)", m.arms[c.arm].Title, block)
 		if c.twin {
 			a.Why = fmt.Sprintf("the control against itself: the noise (block %d)", block)
@@ -400,7 +429,7 @@ func (m *machine) open(phase string) row {
 	if last.block == 0 || last.block <= m.h.Closed || last.since >= perBlock {
 		return row{}
 	}
-	if _, ok := m.tps(phase, last.block, m.incumbent); !ok {
+	if _, ok := m.score(phase, last.block, m.incumbent); !ok {
 		return row{}
 	}
 	return last
@@ -420,6 +449,7 @@ func (m *machine) pair(phase string, arm result.Arm, why string, left int) Actio
 	at := m.open(phase)
 	if at.block > 0 && !m.ran(phase, at.block, arm.Name, false) {
 		a := m.trial(phase, arm, m.incumbent, at.block, at.since+2)
+		a.Bound = m.bound(phase, at.block, arm.Name, m.incumbent)
 		a.Why, a.Left = why, left
 		return a
 	}

@@ -18,6 +18,7 @@ import (
 type world struct {
 	log    func(server) float64 // ln(transactions/s)
 	p95    func(server) float64 // times the control's; nil: 1
+	p99    func(server) float64 // ms; nil: 20
 	killed func(server) string  // why it cannot be run; nil: never
 	fails  map[string]bool      // arms whose proof fails
 	noise  float64              // of a trial
@@ -110,9 +111,20 @@ func (w *world) play(h *History, a Action) {
 	if w.p95 != nil {
 		p95 *= w.p95(s)
 	}
-	h.Trials = append(h.Trials, result.Trial{Arm: arm.Name, Phase: a.Phase, Block: a.Block, Place: a.Place, Twin: a.Twin, Settled: true,
+	trial := result.Trial{Arm: arm.Name, Phase: a.Phase, Block: a.Block, Place: a.Place, Twin: a.Twin, Settled: true,
 		TPS: math.Exp(w.log(s) + w.noise*w.rng.NormFloat64()), Latency: result.Latency{P95: p95}, Seconds: float64(a.Load.Seconds), Warmed: float64(a.Load.Warmup) / 2,
-		Overhead: result.Overhead{Start: 5, Stop: 3}})
+		Overhead: result.Overhead{Start: 5, Stop: 3}}
+	trial.Latency.P99 = 20
+	if w.p99 != nil {
+		trial.Latency.P99 = w.p99(s) * math.Exp(3*w.noise*w.rng.NormFloat64())
+	}
+	for range a.Load.Seconds {
+		trial.Points = append(trial.Points, result.Point{TPS: trial.TPS * math.Exp(w.noise*w.rng.NormFloat64())})
+	}
+	if n := had(a.Bound, trial.Points); n < a.Load.Seconds {
+		trial.Seconds, trial.Points, trial.EndedEarly = float64(n), trial.Points[:n], "hopeless"
+	}
+	h.Trials = append(h.Trials, trial)
 }
 
 // tune plays a whole tune. between, which may be nil, sees the history before each action.
@@ -180,6 +192,27 @@ func values(a result.Arm) (list []string) {
 		list = append(list, s.Name+"="+s.Value)
 	}
 	return list
+}
+
+// TestTuneEndsEarly counts the trials of a whole tune that ended early: some do, and never the control's, an incumbent's, one of the
+// confirmation, or one of the winner's settings.
+func TestTuneEndsEarly(t *testing.T) {
+	w := &world{log: machine5000, noise: 0.03, rng: generator(1)}
+	p, rivals := plan(t, 2400, 1)
+	h, _ := w.tune(t, p, rivals, nil)
+	ended, first := 0, map[int]bool{}
+	for _, one := range h.Trials {
+		if one.EndedEarly != "" {
+			ended++
+			if one.Arm == stats.Control || one.Phase == result.Confirm || one.Phase != result.Race && !first[one.Block] {
+				t.Errorf("%s of %s ended early in block %d", one.Arm, one.Phase, one.Block)
+			}
+		}
+		first[one.Block] = true
+	}
+	if t.Logf("%d of %d trials ended early", ended, len(h.Trials)); ended < 5 {
+		t.Errorf("%d of %d trials ended early", ended, len(h.Trials))
+	}
 }
 
 // TestTuneFlat lets tunes run where nothing matters: that something is faster is claimed seldom.

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -18,7 +19,8 @@ type Plan struct {
 
 // Wish is what a plan is made from. Times are in seconds.
 type Wish struct {
-	Budget float64 // for all trials and proofs
+	Objective string  // result.ForTPS where it is empty
+	Budget    float64 // for all trials and proofs
 	// Time and Warmup of every trial; Time 0: as the budget allows.
 	Time, Warmup int
 	Rivals       []Baseline // who would race, in the order in which they are left out from the end
@@ -62,7 +64,7 @@ const (
 // NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an error, which says
 // what would fit.
 func NewPlan(p Problem, control result.Arm, w Wish) (Plan, error) {
-	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: "tps", Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
+	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: cmp.Or(w.Objective, result.ForTPS), Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
 		RecoveryMs: w.RecoveryMs, Seed: w.Seed, Unlocked: w.Unlocked, Machine: machineOf(p)}}
 	plan.Kills = int(min(mostKills, max(leastKills, killShare*w.Budget/killCost)))
 	plan.lengths(w)
@@ -126,8 +128,9 @@ func (p Plan) contenders() int {
 	return 3
 }
 
-// twin tells whether the control is confirmed twice in each block, so that the noise is measured there too: where there is time.
-func (p Plan) twin() bool { return p.Budget >= 3600 }
+// twin tells whether the control is confirmed twice in each block, so that the noise is measured there too: where there is time, and where
+// nobody knows beforehand how great it is, as of a p99.
+func (p Plan) twin() bool { return p.Budget >= 3600 || p.Objective == result.ForP99 }
 
 // perConfirmed is how many trials a block of the confirmation has.
 func (p Plan) perConfirmed() int {

@@ -141,7 +141,7 @@ func (m *machine) removed(arm string, tried bool) verdict {
 	return undecided
 }
 
-// loss is what a removal does to ln(throughput), and its standard deviation: the mean of its pairs and what is expected
+// loss is what a removal does to the logarithm of what counts, and its standard deviation: the mean of its pairs and what is expected
 // beforehand, no difference, each by how sure it is.
 func (m *machine) loss(a result.Arm) (mean, doubt float64) {
 	logs, prior := m.logs(result.Prune, a.Name, a.Base), 0.0

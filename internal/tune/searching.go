@@ -110,8 +110,14 @@ func (m *machine) observe(f field, list []search.Observation, t, against result.
 	if !ok || !also || !usable(t) || !usable(against) || slices.Equal(at, from) {
 		return list
 	}
-	o := search.Observation{Point: at, Against: from, LogRatio: math.Log(t.TPS / against.TPS), SE: m.noise(), Reference: against.Block}
-	if limit := m.MaxP95 * m.p95(result.Race, "control"); limit > 0 && t.Latency.P95 > limit {
+	own, other := m.metric().Worth(t), m.metric().Worth(against)
+	if own <= 0 || other <= 0 {
+		return list
+	}
+	o := search.Observation{Point: at, Against: from, LogRatio: math.Log(own / other), SE: m.noise(), Reference: against.Block}
+	if limit := m.MaxP95 * m.p95(result.Race, "control"); m.below(t.TPS) {
+		o = search.Observation{Point: at, Against: from, Infeasible: fmt.Sprintf("%.1f transactions/s, below the control's", t.TPS)}
+	} else if limit > 0 && t.Latency.P95 > limit {
 		o = search.Observation{Point: at, Against: from, Infeasible: fmt.Sprintf("p95 of %.2f ms, at most %.2f are allowed", t.Latency.P95, limit)}
 	}
 	return append(list, o)

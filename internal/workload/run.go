@@ -30,30 +30,75 @@ var ErrQueueFull = errors.New("transactions arrive faster than they are done, un
 // printed. The error matches mysqld's kinds (ErrAccess, ErrUnreachable, ...) where the server was the cause, and
 // ErrQueueFull; the points up to then are returned with it.
 func Run(ctx context.Context, t Target, w result.Workload, onPoint func(result.Point)) (result.Trial, error) {
-	trial := result.Trial{Schema: result.Schema, Workload: w}
+	return RunUntil(ctx, t, w, nil, onPoint)
+}
+
+// RunUntil is Run that may end before its time: enough, which may be nil, gets the seconds so far after each of them, and says why
+// nothing more is wanted; "" to go on. sysbench is then stopped and tells no statistics: the trial's figures are those of its seconds.
+func RunUntil(ctx context.Context, t Target, w result.Workload, enough func([]result.Point) string, onPoint func(result.Point)) (result.Trial, error) {
+	m := measured{trial: result.Trial{Schema: result.Schema, Workload: w}, enough: enough, onPoint: onPoint}
 	if err := Validate(w); err != nil {
-		return trial, err
+		return m.trial, err
 	}
-	var p Parser
-	onLine := func(line string) error {
-		point, err := p.Line(line)
-		if point != nil && onPoint != nil {
-			onPoint(*point)
-		}
-		if trial.Started.IsZero() && p.out.Started {
-			trial.Started = time.Now()
-		}
+	err := t.execute(ctx, runArgs(t.Addr, w, w.Seconds), t.patience(w.Seconds), m.line)
+	out := m.parser.Output()
+	fill(&m.trial, out)
+	switch {
+	case err == nil && m.trial.EndedEarly != "":
+		summed(&m.trial)
+	case err == nil:
+		err = check(out)
+	}
+	if err = explain(err, out); err != nil {
+		return m.trial, fmt.Errorf("cannot run %s on %s: %w", w.Name, t.Addr, err)
+	}
+	return m.trial, nil
+}
+
+// measured follows a measured run line by line.
+type measured struct {
+	trial   result.Trial
+	parser  Parser
+	enough  func([]result.Point) string
+	onPoint func(result.Point)
+}
+
+func (m *measured) line(line string) error {
+	if m.trial.EndedEarly != "" { // printed before it heard of it
+		return nil
+	}
+	point, err := m.parser.Line(line)
+	if m.trial.Started.IsZero() && m.parser.out.Started {
+		m.trial.Started = time.Now()
+	}
+	if point == nil || err != nil {
 		return err
 	}
-	err := t.execute(ctx, runArgs(t.Addr, w, w.Seconds), t.patience(w.Seconds), onLine)
-	fill(&trial, p.Output())
-	if err == nil {
-		err = check(p.Output())
+	if m.onPoint != nil {
+		m.onPoint(*point)
 	}
-	if err = explain(err, p.Output()); err != nil {
-		return trial, fmt.Errorf("cannot run %s on %s: %w", w.Name, t.Addr, err)
+	if m.enough == nil || point.Second >= m.trial.Workload.Seconds {
+		return nil
 	}
-	return trial, nil
+	if m.trial.EndedEarly = m.enough(m.parser.out.Points); m.trial.EndedEarly != "" {
+		return errEnough
+	}
+	return nil
+}
+
+// summed gives a trial that ended early the figures of its seconds. Its p95 is the mean of theirs, by their transactions: the
+// percentile of all is lost with the histogram.
+func summed(t *result.Trial) {
+	var done, queries, failed, lost, p95 float64
+	for _, p := range t.Points {
+		done, queries, failed, lost, p95 = done+p.TPS, queries+p.QPS, failed+p.Errors, lost+p.Reconnects, p95+p.TPS*p.P95
+	}
+	t.Seconds = float64(len(t.Points)) // one a second
+	t.TPS, t.QPS = done/t.Seconds, queries/t.Seconds
+	t.Transactions, t.Queries, t.Errors, t.Reconnects = int64(math.Round(done)), int64(math.Round(queries)), int64(math.Round(failed)), int64(math.Round(lost))
+	if done > 0 {
+		t.Latency = result.Latency{P95: p95 / done}
+	}
 }
 
 // patience bounds a run of that many seconds.

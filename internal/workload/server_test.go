@@ -57,7 +57,7 @@ func TestServer(t *testing.T) {
 			name string
 			test func(*testing.T, *testserver.Server)
 		}{
-			{"schema", testSchema}, {"prepare", testPrepare}, {"every workload", testEveryWorkload}, {"run", testRun}, {"warm", testWarm}, {"rate", testRate},
+			{"schema", testSchema}, {"prepare", testPrepare}, {"every workload", testEveryWorkload}, {"run", testRun}, {"run until", testRunUntil}, {"warm", testWarm}, {"rate", testRate},
 			{"counts", testCounts}, {"count rows", testCountRows}, {"TLS", testTLS},
 			{"failures", testFailures}, {"cancel", testCancel}, {"hang", testHang}, {"parent death", testParentDeath}, {"death", testDeath},
 		} {
@@ -234,6 +234,29 @@ func testRun(t *testing.T, s *testserver.Server) {
 	}
 	if out, err := workload.Parse(strings.NewReader(string(log))); err != nil || out.Final.TPS != trial.TPS {
 		t.Errorf("the log reads differently: %+v, %v", out.Final, err)
+	}
+}
+
+// testRunUntil ends a run after two of its 600 s: its counts are the server's own, but for what was under
+// way and what was done until sysbench had ended.
+func testRunUntil(t *testing.T, s *testserver.Server) {
+	w := small("oltp_read_write")
+	w.Seconds = 600
+	c := s.Open()
+	before, _ := counters(t, c)
+	trial, err := workload.RunUntil(context.Background(), target(t, s.Socket("david")), w, func(p []result.Point) string {
+		if len(p) < 2 {
+			return ""
+		}
+		return "hopeless"
+	}, nil)
+	if err != nil || trial.EndedEarly != "hopeless" || trial.Seconds != 2 || len(trial.Points) != 2 || trial.TPS <= 0 || trial.Latency.P95 <= 0 || trial.Latency.P99 != 0 {
+		t.Errorf("%v: %+v", err, trial)
+	}
+	after, _ := counters(t, c)
+	t.Logf("%d transactions of %v commits", trial.Transactions, after-before)
+	if done := after - before; float64(trial.Transactions) > 1.05*done || float64(trial.Transactions) < 0.7*done || len(sysbenches(t)) > 0 {
+		t.Errorf("%d transactions of %v commits, left running %v", trial.Transactions, done, sysbenches(t))
 	}
 }
 
