@@ -42,18 +42,14 @@ func (a *app) ownFile(ctx context.Context, b server.Binary, path string) (*ownFi
 
 // safe refuses a file that is less durable than every baseline is made.
 func (o ownFile) safe(f mycnf.Flavour) error {
-	asked := map[string]string{}
-	for _, s := range tune.Merge(tune.Control(f).Settings, o.Settings) {
+	settings := tune.Merge(tune.Control(f).Settings, o.Settings)
+	for _, s := range settings {
 		name, value := mycnf.Canonical(s.Name, s.Value)
-		asked[name] = value
-		if switched, ok := strings.CutPrefix(name, "skip_"); ok && value != "0" { // of a member that takes words too: skip_innodb_doublewrite
-			asked[switched] = "OFF"
-		}
 		if name == "skip_log_bin" || name == "log_bin" && slices.Contains([]string{"OFF", "0"}, strings.ToUpper(value)) {
 			return usage("--against %s: the durability lock: it keeps no binary log, which point-in-time recovery and replicas are made of; take %s out", o.File, s.Name)
 		}
 	}
-	for _, v := range mycnf.CheckLock(f, asked) {
+	for _, v := range mycnf.CheckLock(f, asked(settings)) {
 		if v.Got != "" { // what the file does not set is the server's own
 			return usage("--against %s: the durability lock: %s; the baselines are made safe, so make the file safe, too", o.File, v)
 		}

@@ -119,14 +119,23 @@ func (a *app) crashArm(ctx context.Context, f crashFlags, b server.Binary) (arm 
 		return arm, nil, err
 	}
 	arm = namedArm(want, tune.Control(b.Flavour), settings, result.Server{}, caps)
-	asked := map[string]string{}
-	for _, s := range arm.Settings {
-		asked[strings.TrimPrefix(s.Name, "loose_")] = s.Value
-	}
-	if unlocked, err = lifted(b.Flavour, asked, f.unlock); err != nil {
+	if unlocked, err = lifted(b.Flavour, asked(arm.Settings), f.unlock); err != nil {
 		return arm, nil, err
 	}
 	return arm, unlocked, a.checkCaps(ctx, []result.Arm{arm}, f.noVolume)
+}
+
+// asked is what settings ask for, by variable, as the server reads them: skip_innodb_doublewrite is innodb_doublewrite=OFF.
+func asked(settings []mycnf.Setting) map[string]string {
+	values := map[string]string{}
+	for _, s := range settings {
+		name, value := mycnf.Canonical(s.Name, s.Value)
+		values[name] = value
+		if switched, ok := strings.CutPrefix(name, "skip_"); ok && value != "0" { // of a member that takes words too
+			values[switched] = "OFF"
+		}
+	}
+	return values
 }
 
 // lockMembers refuses names that no lock has.

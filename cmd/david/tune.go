@@ -280,11 +280,7 @@ func (f *tuneFlags) based(ctx context.Context, a *app, b server.Binary, control 
 		control.Settings = tune.Merge(control.Settings, own)
 		control.Changes = control.Settings
 	}
-	asked := map[string]string{}
-	for _, s := range control.Settings {
-		asked[strings.TrimPrefix(s.Name, "loose_")] = s.Value
-	}
-	if unlocked, err = lifted(b.Flavour, asked, f.unlock); err != nil {
+	if unlocked, err = lifted(b.Flavour, asked(control.Settings), f.unlock); err != nil {
 		return nil, err
 	}
 	for _, u := range unlocked {

@@ -21,6 +21,7 @@ type plan struct {
 	trials int           // still to run, the present one included
 	each   time.Duration // expected length of one
 	since  time.Time     // start of the present one
+	ends   time.Time     // of a budget, which is what is left then; zero: there is none
 }
 
 func newPlan(trials int, each time.Duration) plan {
@@ -39,6 +40,9 @@ func (p *plan) skipped() {
 }
 
 func (p *plan) left() time.Duration {
+	if !p.ends.IsZero() {
+		return max(0, time.Until(p.ends))
+	}
 	return max(0, time.Duration(p.trials)*p.each-time.Since(p.since))
 }
 

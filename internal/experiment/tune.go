@@ -39,6 +39,7 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (tune.Outcome, error) {
 	}
 	h = t.Plan.Resume(h)
 	e.plan = newPlan(1, time.Duration(t.Plan.Cost*float64(time.Second)))
+	e.plan.ends = time.Now().Add(time.Duration((t.Plan.Budget - h.Spent()) * float64(time.Second)))
 	for {
 		if h.Causes, err = e.causes(t, h); err != nil {
 			return tune.Outcome{}, err

@@ -61,7 +61,7 @@ func phaseViews(d Data) []phaseView {
 	d = honest(d)
 	list := []phaseView{
 		{"The race: what others would configure", raceChart(h), raceTable(d, h), raceLines(d), raceTable(d, h), nil},
-		{"Screen and search: what was tried", historyChart(h), historyTable(h), searchLines(d), historyShort(h), historySaid(h)},
+		{"Screen and search: what was tried", historyChart(h), historyTable(d, h), searchLines(d), historyShort(d, h), historySaid(h)},
 		{"Pruned: what it does to be without a line", worthChart(h), prunedTable(d), untriedLines(h), table{}, prunedLines(d)},
 		{"The proofs", chart{}, proofTable(d), proofLines(d), table{}, proofSaid(d)},
 	}
@@ -134,8 +134,8 @@ func raceLines(d Data) []string {
 
 // historyTable has a row for each trial of screen and search: what it changed, and what that did beside the incumbent. What was pruned
 // has a table of its own.
-func historyTable(h *tuneDocument) table {
-	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent"), right("p95, ms"), left("what it changed")}, nil}
+func historyTable(d Data, h *tuneDocument) table {
+	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent" + metric(d).Of()), right("p95, ms"), left("what it changed")}, nil}
 	for _, x := range h.Tried {
 		if x.Phase == result.Prune {
 			continue
@@ -164,8 +164,8 @@ func searchLines(d Data) []string {
 }
 
 // historyShort is the same without what was changed.
-func historyShort(h *tuneDocument) table {
-	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent"), right("p95, ms"), left("phase and what became of it")}, nil}
+func historyShort(d Data, h *tuneDocument) table {
+	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent" + metric(d).Of()), right("p95, ms"), left("phase and what became of it")}, nil}
 	for _, x := range h.Tried {
 		if x.Phase == result.Prune {
 			continue
@@ -250,13 +250,21 @@ func prunedLines(d Data) (list []string) {
 		switch {
 		case w.Ratio > 0 && w.Pairs > 1:
 			i := stats.RatioInterval(w.Ratios)
-			line += fmt.Sprintf(" (%s the throughput without, %s to %s, %s)", times(w.Ratio), fixed(i[0], 2), fixed(i[1], 2), plural(w.Pairs, "pair"))
+			line += fmt.Sprintf(" (%s without, %s to %s, %s)", prunedRatio(d, w), fixed(i[0], 2), fixed(i[1], 2), plural(w.Pairs, "pair"))
 		case w.Ratio > 0:
-			line += fmt.Sprintf(" (%s the throughput without, 1 pair, no interval)", times(w.Ratio))
+			line += fmt.Sprintf(" (%s without, 1 pair, no interval)", prunedRatio(d, w))
 		}
 		list = append(list, line)
 	}
 	return list
+}
+
+// prunedRatio is a removal's ratio in words.
+func prunedRatio(d Data, w result.Worth) string {
+	if metric(d) == stats.ByP99 {
+		return "p99, times lower: " + times(w.Ratio)
+	}
+	return times(w.Ratio) + " the throughput"
 }
 
 // untriedLines name the lines that stay because nobody took them out.

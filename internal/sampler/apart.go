@@ -17,15 +17,27 @@ type apart struct {
 	states map[int]map[result.State]int64 // by thread
 }
 
+// The looks of newApart, and what lies between them: a thread that has just answered is on its way back to its socket, on a busy
+// machine for some milliseconds.
+const (
+	apartLooks = 5
+	apartPause = 10 * time.Millisecond
+)
+
 // newApart looks who waits on a socket now. The thread that accepts connections has the process's number.
 func newApart(t *tasks, now time.Time) *apart {
 	a := &apart{others: map[int]bool{t.pid: true}, states: map[int]map[result.State]int64{}}
-	for _, tid := range t.numbers() {
-		if state, _ := t.add(tid, now); state.File == "socket" {
-			a.others[tid] = true
+	for look := range apartLooks {
+		if look > 0 {
+			time.Sleep(apartPause)
 		}
+		for _, tid := range t.numbers() {
+			if state, _ := t.add(tid, now); state.File == "socket" {
+				a.others[tid] = true
+			}
+		}
+		t.forget()
 	}
-	t.forget()
 	return a
 }
 

@@ -130,10 +130,15 @@ func (m *machine) spent() (sum float64) {
 	for _, phase := range []string{result.Race, result.Screen, result.Search, result.Prune} {
 		sum += float64(m.futile(phase)) * m.Cost / 2
 	}
-	for _, t := range m.h.Trials {
+	return sum + m.h.Spent()
+}
+
+// Spent is what the trials and proofs on record took, in seconds.
+func (h History) Spent() (sum float64) {
+	for _, t := range h.Trials {
 		sum += t.Took()
 	}
-	for _, p := range m.h.Proofs {
+	for _, p := range h.Proofs {
 		sum += p.Seconds
 	}
 	return sum
