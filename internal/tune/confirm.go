@@ -32,7 +32,7 @@ func (m *machine) confirm() (Action, bool) {
 	}
 	for block := first; block < first+m.MostBlocks; block++ {
 		begun := slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return t.Block == block })
-		if n := block - first; n >= m.Blocks && !begun && (len(m.h.Proofs) > 0 || !m.anotherBlock(n, len(arms))) {
+		if n := block - first; n >= m.Blocks && !begun && (len(m.h.Proofs) > 0 || !m.anotherBlock(n, len(arms)) && !m.replaces(n)) {
 			break
 		}
 		left := max(1, m.Blocks-(block-first)) * len(arms)
@@ -42,6 +42,15 @@ func (m *machine) confirm() (Action, bool) {
 	}
 	m.concluded(arms)
 	return Action{}, false
+}
+
+// replacements is how many blocks a confirmation may run beyond its budget for those that were disturbed: with two pairs an interval
+// tells next to nothing, and all the trials before would be in vain.
+const replacements = 2
+
+// replaces tells whether a block is run in the place of a disturbed one, after n of them.
+func (m *machine) replaces(n int) bool {
+	return n < m.Blocks+replacements && len(m.logs(result.Confirm, WinnerName, stats.Control)) < m.Blocks
 }
 
 // crown makes the incumbent's lines that make a difference the winner.

@@ -320,6 +320,26 @@ func wholeBlocks(t *testing.T, at int, h History, closed int) {
 	}
 }
 
+// TestTuneDisturbed replaces blocks of the confirmation that others disturbed, a few of them, and does not go on for ever where all are.
+func TestTuneDisturbed(t *testing.T) {
+	for _, c := range []struct{ disturbed, pairs int }{{2, leastBlocks}, {100, 0}} {
+		w := &world{log: machine5000, noise: 0.03, rng: generator(1)}
+		p, rivals := plan(t, 600, 1)
+		blocks := map[int]bool{}
+		h, _ := w.tune(t, p, rivals, func(h *History) {
+			for i, x := range h.Trials {
+				if x.Phase == result.Confirm && (blocks[x.Block] || len(blocks) < c.disturbed) {
+					blocks[x.Block] = true
+					h.Trials[i].Gates = []result.Gate{{Name: "steal"}}
+				}
+			}
+		})
+		if pairs := len(newMachine(p, h).logs(result.Confirm, WinnerName, stats.Control)); pairs < c.pairs || len(blocks) > p.MostBlocks {
+			t.Errorf("%d blocks disturbed: %d pairs are left, want %d; %d blocks in all", c.disturbed, pairs, c.pairs, len(blocks))
+		}
+	}
+}
+
 // TestTuneWithoutControl ends where the control has no valid run.
 func TestTuneWithoutControl(t *testing.T) {
 	p, rivals := plan(t, 600, 1)
