@@ -17,16 +17,27 @@ import (
 type progress struct {
 	out   io.Writer
 	bar   *progressbar.ProgressBar
+	room  int       // columns for what is being done
 	phase string    // the last phase printed as a line
 	at    time.Time // when
 }
 
 const barSteps = 1000
 
+// A bar's columns, and those for its percentage, its frame and what is left; a line that does not fit cannot be cleared.
+const (
+	barColumns   = 12
+	otherColumns = barColumns + 22
+)
+
 func newProgress(out io.Writer) *progress {
 	p := &progress{out: out}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(24),
+		p.room = 64
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			p.room = max(12, min(p.room, columns-otherColumns))
+		}
+		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(barColumns),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish())
 	}
 	return p
@@ -48,11 +59,11 @@ func (p *progress) show(ev experiment.Event) {
 		return
 	}
 	if total := ev.Done + ev.Left; ev.Left > 0 {
-		p.bar.Describe(fmt.Sprintf("%-64.64s %s left", ev.Text, ev.Left.Round(time.Second)))
+		p.bar.Describe(fmt.Sprintf("%-*.*s %s left", p.room, p.room, ev.Text, ev.Left.Round(time.Second)))
 		p.bar.Set(int(barSteps * ev.Done / total))
 		return
 	}
-	p.bar.Describe(fmt.Sprintf("%-64.64s", ev.Text))
+	p.bar.Describe(fmt.Sprintf("%-*.*s", p.room, p.room, ev.Text))
 }
 
 // lines prints results at once, and what is being done when it changes or every 15 seconds.

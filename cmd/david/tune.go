@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +70,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use)")
 	f.live.add(fs)
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
-	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist (default: david-tune-DATE-TIME)")
+	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist, or be empty (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
 	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps, the highest throughput; p99, the lowest p99 latency at a throughput that is not below the control's; cost, the lowest cost of a transaction (on one machine where throughput is highest), with --like")
 	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be; of a running server: how many times what it was before the first step")
@@ -175,7 +177,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := l.deliver(ctx, out, best, load, p); err != nil {
+	if err := l.deliver(ctx, out, f.base, best, load, p); err != nil {
 		return err
 	}
 	delivered = true // whatever goes wrong from here on, the files stay
@@ -309,11 +311,14 @@ func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
 	return want, nil
 }
 
-// freshFolder names the output folder and makes it: one that exists is refused, and one that cannot be made is better known
+// freshFolder names the output folder and makes it: one that holds anything is refused, and one that cannot be made is better known
 // before the measurement than after.
 func freshFolder(out string, now time.Time) (string, error) {
 	if out == "" {
 		out = "david-tune-" + now.Format("20060102-150405")
+	}
+	if left, err := os.ReadDir(out); err == nil && len(left) == 0 { // what a killed tune left, whose command is given again
+		return out, nil
 	}
 	if _, err := os.Lstat(out); err == nil {
 		return "", usage("--out %s exists already; nothing is overwritten: name another or remove it", out)
@@ -324,8 +329,9 @@ func freshFolder(out string, now time.Time) (string, error) {
 	return out, nil
 }
 
-// deliver proves the tuned configuration by starting a server with the very file, and writes the output folder.
-func (l *lab) deliver(ctx context.Context, out string, best result.Arm, w result.Workload, p *progress) error {
+// deliver proves the tuned configuration by starting a server with the very file, and writes the output folder. A user's own file, base, is
+// handed over as it is with the changes at its end: only these were proved with a sandbox's port and data directory.
+func (l *lab) deliver(ctx context.Context, out, base string, best result.Arm, w result.Workload, p *progress) error {
 	data, err := load(l.store)
 	if err != nil {
 		return err
@@ -338,6 +344,11 @@ func (l *lab) deliver(ctx context.Context, out string, best result.Arm, w result
 	if err := l.prove(ctx, cnf, best, w); err != nil {
 		return err
 	}
+	if base != "" {
+		if err := uponBase(cnf, base, data); err != nil {
+			return err
+		}
+	}
 	if err := writeFile(filepath.Join(out, "report.html"), func(w io.Writer) error { return report.HTML(w, data) }); err != nil {
 		return err
 	}
@@ -345,6 +356,48 @@ func (l *lab) deliver(ctx context.Context, out string, best result.Arm, w result
 		return err
 	}
 	return os.Symlink(l.store.Dir(), filepath.Join(out, "experiment"))
+}
+
+// uponBase writes the user's own file, word for word, and after it what is changed of it: servers take the last line of a variable. Its mode stays,
+// as it may hold a password.
+func uponBase(cnf, base string, d report.Data) error {
+	info, err := os.Stat(base)
+	if err != nil {
+		return fmt.Errorf("cannot read the option file: %w", err)
+	}
+	text, err := os.ReadFile(base)
+	if err != nil {
+		return fmt.Errorf("cannot read the option file: %w", err)
+	}
+	changed, err := changedLines(d)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(cnf, info.Mode().Perm()); err != nil {
+		return fmt.Errorf("cannot protect %s: %w", cnf, err)
+	}
+	if err := os.WriteFile(cnf, slices.Concat(bytes.TrimRight(text, "\n"), []byte("\n\n"), changed), info.Mode().Perm()); err != nil {
+		return fmt.Errorf("cannot write %s: %w", cnf, err)
+	}
+	return nil
+}
+
+// changedLines are what a tune changes of the control's own settings, as a section of its own.
+func changedLines(d report.Data) ([]byte, error) {
+	plan, ok := tune.Recorded(d.Experiment, d.Arms)
+	if !ok {
+		return nil, fmt.Errorf("cannot read the plan of the tune in %s", d.Experiment.ID)
+	}
+	h := tune.History{Arms: d.Arms, Trials: d.Trials, Proofs: d.Proofs}
+	lines := slices.DeleteFunc(plan.Winner(h, d.Finish.Best), func(s mycnf.Setting) bool {
+		return slices.ContainsFunc(plan.Control.Settings, func(own mycnf.Setting) bool { return own.Name == s.Name && own.Value == s.Value })
+	})
+	if len(lines) == 0 {
+		return []byte("# david tune: " + report.Headline(d) + "; nothing is changed\n"), nil
+	}
+	var section bytes.Buffer
+	err := mycnf.Render(&section, append([]string{"What david tune changes of the file above: the last line of a variable counts."}, cnfHead(d)...), lines)
+	return section.Bytes(), err
 }
 
 // prove starts a server with the file and compares its variables with those of the arm that was measured.

@@ -26,13 +26,13 @@ type Standing struct {
 	Against  []Opponent `json:"against"` // in the order of the arms
 }
 
-// Opponent is an arm that the control is held against. Numbers are 0 where there are none.
+// Opponent is an arm that the control is held against. Numbers are 0, and left out of JSON, where there are none.
 type Opponent struct {
 	Arm      string   `json:"arm"`
-	Ratio    float64  `json:"ratio"`    // its throughput over the control's
-	Interval Interval `json:"interval"` // of Ratio, 95 %, not corrected
+	Ratio    float64  `json:"ratio,omitempty"`   // its throughput over the control's
+	Interval Interval `json:"interval,omitzero"` // of Ratio, 95 %, not corrected
 	// AtMost is the upper end of Ratio's interval, corrected for the number of arms.
-	AtMost   float64 `json:"at_most"`
+	AtMost   float64 `json:"at_most,omitempty"`
 	NotWorse bool    `json:"not_worse"` // AtMost is below 1 / (1 - Margin)
 	Faster   bool    `json:"faster"`    // the arm's verdict is that it is slower
 	Verdict  Verdict `json:"verdict"`   // the arm's

@@ -43,16 +43,21 @@ func (p Problem) knobs() []knob {
 	return list
 }
 
+// redoName is the variable that sizes the redo log, or each of its files.
+func (p Problem) redoName() string {
+	if p.Flavour == mycnf.MariaDB || !p.Version.AtLeast(8, 0, 30) {
+		return "innodb_log_file_size"
+	}
+	return "innodb_redo_log_capacity"
+}
+
 // sizes are the memory and the redo log.
 func (p Problem) sizes() []knob {
 	most := float64(max(BufferPool(p), 2*defaultPool))
 	redo := float64(max(2*leastRedo, min(mostRedo, p.FreeDisk/4)))
-	name := "innodb_redo_log_capacity"
-	switch {
-	case p.Flavour == mycnf.MariaDB:
-		name = "innodb_log_file_size"
-	case !p.Version.AtLeast(8, 0, 30):
-		name, redo = "innodb_log_file_size", redo/logFiles
+	name := p.redoName()
+	if name == "innodb_log_file_size" && p.Flavour != mycnf.MariaDB {
+		redo /= logFiles
 	}
 	pool := known(search.Range("innodb_buffer_pool_size", search.Restart, math.Max(float64(defaultPool), most/8), most, float64(chunk)), dominant)
 	return []knob{

@@ -104,7 +104,11 @@ func (l Live) adapted(s mycnf.Setting, p *LivePlan) (adapted mycnf.Setting, ok b
 func (l Live) reason(s mycnf.Setting) string {
 	switch {
 	case s.Name == "innodb_io_capacity" && l.WriteIOPS > 0:
-		return fmt.Sprintf("30 %% of the %.0f random writes/s that its disk is said to do, so that commits and reads keep the rest", l.WriteIOPS)
+		most := ""
+		if n := sizeText(s.Value); n < int64(0.3*l.WriteIOPS) {
+			most = fmt.Sprintf(", %d at most", n)
+		}
+		return fmt.Sprintf("30 %% of the %.0f random writes/s that its disk is said to do%s, so that commits and reads keep the rest", l.WriteIOPS, most)
 	case s.Name == "performance_schema":
 		return "instrumentation costs CPU on every statement and wait; the price is observability: no p95 for david's guard either"
 	}

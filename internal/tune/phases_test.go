@@ -340,6 +340,21 @@ func TestTuneDisturbed(t *testing.T) {
 	}
 }
 
+// TestUnseenRedo leaves the size of a redo log alone that short trials do not fill: they cannot tell it from another.
+func TestUnseenRedo(t *testing.T) {
+	for filled, want := range map[float64][]string{0.05: {"innodb_redo_log_capacity"}, 0.5: nil} {
+		p, _ := plan(t, 600, 1)
+		arm := p.arm("big", "", result.Race, p.Control, []mycnf.Setting{{Name: "innodb_redo_log_capacity", Value: "4G"}})
+		arm.Effective = fresh(arm.Settings)
+		age := filled * 4 * float64(gib)
+		m := newMachine(p, History{Arms: []result.Arm{p.Control, arm}, Trials: []result.Trial{{Arm: "big", Phase: result.Race, Block: 1, TPS: 1, After: result.Debt{CheckpointAge: &age}}}})
+		m.incumbent = "big"
+		if got := m.fixed(); !slices.Equal(got, want) {
+			t.Errorf("filled to %v: fixed is %v, want %v", filled, got, want)
+		}
+	}
+}
+
 // TestTuneWithoutControl ends where the control has no valid run.
 func TestTuneWithoutControl(t *testing.T) {
 	p, rivals := plan(t, 600, 1)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"david/internal/result"
 	"david/internal/search"
@@ -35,8 +36,28 @@ func (m *machine) search() (Action, bool) {
 	return Action{}, false
 }
 
-// fixed are the knobs that no search may move.
-func (m *machine) fixed() []string { return nil }
+// unseen is the share of a redo log below which servers flush next to nothing on its account (innodb_adaptive_flushing_lwm).
+const unseen = 0.10
+
+// fixed are the knobs that no search may move: the size of a redo log that short trials do not fill. To them one of half the size is as good, and at
+// steady debt it is not.
+func (m *machine) fixed() []string {
+	name := m.Problem.redoName()
+	size, err := strconv.ParseFloat(m.arms[m.incumbent].Effective[name], 64)
+	if err != nil {
+		return nil
+	}
+	filled, known := 0.0, false
+	for _, t := range m.h.Trials {
+		if age := t.After.CheckpointAge; t.Arm == m.incumbent && (t.Phase == result.Race || t.Phase == result.Screen) && age != nil {
+			filled, known = math.Max(filled, *age), true
+		}
+	}
+	if known && filled < unseen*size {
+		return []string{name}
+	}
+	return nil
+}
 
 // weight is how much the screen speaks for moving a group's knobs: twice as much for one that was seen to do something, half for one
 // that was seen not to, and half as much again for the one that was screened first, as it fits the bottleneck best.
