@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"david/internal/report"
 	"david/internal/result"
 	"david/internal/stats"
+	"david/internal/tune"
 )
 
 // benchFlags are those of david bench.
@@ -177,7 +179,11 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 		if len(quoted.Trials) == 0 {
 			return invalid(data.Trials)
 		}
-		return inconclusive(stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials))
+		compared := stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials)
+		if data.Experiment.Design.Tune != nil {
+			return tuneInconclusive(compared, quoted.Trials)
+		}
+		return inconclusive(compared)
 	}
 	if data.Experiment.Design.SLO != nil {
 		return noRate(data.Finish) // a run that fails is how a search learns
@@ -186,6 +192,27 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 		_, data.Trials = result.WithoutCeilings(data.Arms, data.Trials)
 	}
 	return invalid(data.Trials)
+}
+
+// tuneInconclusive is an error where a tune says nothing: the winner has no verdict, or there was none to confirm and the control
+// itself, or everybody else, has no valid run. That nothing was faster is an answer.
+func tuneInconclusive(list []stats.Comparison, trials []result.Trial) error {
+	valid := map[bool]bool{} // by whether it is the control's
+	for _, t := range trials {
+		if ok, _ := t.Valid(); ok && t.Phase != "" {
+			valid[t.Arm == stats.Control] = true
+		}
+	}
+	if len(valid) < 2 {
+		return invalid(trials)
+	}
+	for _, c := range list {
+		c.Arms = slices.DeleteFunc(c.Arms, func(a stats.Arm) bool { return a.Name != tune.WinnerName })
+		if err := inconclusive([]stats.Comparison{c}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noRate is an error where a search found no rate.

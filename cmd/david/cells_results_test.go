@@ -105,6 +105,11 @@ func (c resultCell) tuned(dir, work string) error {
 	return put(dir, cellTune, document)
 }
 
+// tune is the command that tunes the cell; the same one goes on after an interruption.
+func (c resultCell) tune(budget string) []string {
+	return slices.Concat([]string{"tune", "--json", "--budget", budget}, c.load, []string{"--out", c.name})
+}
+
 // recordPoints writes what the search of a tune on record saw; nothing where it had none.
 func recordPoints(store, to string) error {
 	d, err := loadDir(store)

@@ -76,11 +76,6 @@ func loadCell(load, caps, server string, threads int) resultCell {
 	return c
 }
 
-// tune is the command that tunes the cell; the same one goes on after an interruption.
-func (c resultCell) tune(budget string) []string {
-	return slices.Concat([]string{"tune", "--json", "--budget", budget}, c.load, []string{"--out", c.name})
-}
-
 // race is the command that races the my.cnf of this folder with the baselines.
 func (c resultCell) race() []string {
 	return slices.Concat([]string{"race", "--json", "--against", cellCnf, "--blocks", "3", "--time", "15s", "--warmup", "5s"}, c.load)

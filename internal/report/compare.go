@@ -222,8 +222,10 @@ func remarksOf(d Data, c stats.Comparison) []string {
 	if !phased(d) {
 		return list
 	}
-	if line := promiseLine(honest(d)); line != "" {
-		list = append([]string{line}, list...)
+	for _, line := range []string{rivalLine(honest(d)), promiseLine(honest(d))} {
+		if line != "" {
+			list = append([]string{line}, list...)
+		}
 	}
 	return list
 }

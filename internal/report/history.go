@@ -272,3 +272,18 @@ func promiseLine(d Data) string {
 	}
 	return "the short trials had shown " + strings.Join(parts, ", ") + ": they look for the winner, and prove nothing"
 }
+
+// rivalLine says how the best rival stands to what is handed over, where both were confirmed: the control is not the only one to beat.
+func rivalLine(d Data) string {
+	if d.Finish == nil || d.Finish.Best == stats.Control {
+		return ""
+	}
+	for _, c := range stats.Compare(result.Design{Control: d.Finish.Best, Tune: d.Experiment.Design.Tune}, d.Arms, of(d, result.Confirm)) {
+		for _, a := range c.Arms {
+			if a.Name != stats.Control && a.Name != c.Control && a.Ratio > 0 {
+				return fmt.Sprintf("%s, the best rival, beside %s: %s [95 %%], %s", a.Name, c.Control, ratioCell(a), a.Verdict)
+			}
+		}
+	}
+	return ""
+}
