@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/stats"
 )
 
 // TestAdvice: each shape of line that mysqltuner 2.9 prints.
@@ -112,4 +114,17 @@ func FuzzAdvice(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestEffectOf tells a line that could not be taken out from one whose trials were disturbed.
+func TestEffectOf(t *testing.T) {
+	for want, w := range map[string]result.Worth{
+		"without it the server could not be run: killed":               {Lines: []string{"a"}, Why: "killed"},
+		"without it every trial was disturbed: it stays unjudged":      {Lines: []string{"a"}},
+		"without it 0.50x the throughput (1 short pairs, no interval)": {Lines: []string{"a"}, Ratio: 0.5, Pairs: 1},
+	} {
+		if got := effectOf("a", []result.Worth{w}, stats.ByThroughput); got != want {
+			t.Errorf("%+v: %q, want %q", w, got, want)
+		}
+	}
 }

@@ -70,7 +70,10 @@ func effectOf(name string, pruned []result.Worth, metric stats.Metric) string {
 		if n := len(w.Lines); n > 1 {
 			together = fmt.Sprintf(" and %d other lines", n-1)
 		}
-		if w.Ratio == 0 {
+		switch {
+		case w.Ratio == 0 && w.Why == "":
+			return "without it" + together + " every trial was disturbed: it stays unjudged"
+		case w.Ratio == 0:
 			return "without it" + together + " the server could not be run: " + w.Why
 		}
 		if metric == stats.ByP99 {
