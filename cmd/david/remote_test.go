@@ -22,7 +22,7 @@ func TestRemote(t *testing.T) {
 		dir := testHome(t)
 		bench := func(want int, args ...string) (out, errOut string) {
 			t.Helper()
-			out, errOut, code := david(t, dir, append(append([]string{"bench"}, small...), args...)...)
+			out, errOut, code := undisturbed(t, dir, append(append([]string{"bench"}, small...), args...)...)
 			if code != want {
 				t.Errorf("%v: exit code %d, want %d\n%s%s", args, code, want, out, errOut)
 			}

@@ -18,7 +18,7 @@ func TestBenchAgreesWithSysbench(t *testing.T) {
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		t.Run(flavour, func(t *testing.T) {
 			dir := sharedHome(t)
-			out, errOut, code := david(t, dir, append([]string{"bench", "--server", flavour, "--json"}, small...)...)
+			out, errOut, code := undisturbed(t, dir, append([]string{"bench", "--server", flavour, "--json"}, small...)...)
 			if code != exitDone {
 				t.Fatalf("exit code %d\n%s", code, errOut)
 			}
