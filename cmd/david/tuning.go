@@ -36,6 +36,10 @@ func (l *lab) tuning(ctx context.Context, a *app, f tuneFlags, s start, data []s
 		return t, err
 	}
 	plan, err := f.plan(problem, s.control, rivals, f.budget-time.Since(s.began))
+	if err != nil { // preparing the data took what the phases need; they are there now, so another start would fit
+		fmt.Fprintf(a.err, "david: preparing the data took %s; the budget of %s counts from now on\n", time.Since(s.began).Round(time.Second), f.budget)
+		plan, err = f.plan(problem, s.control, rivals, f.budget)
+	}
 	if err != nil {
 		return t, err
 	}
