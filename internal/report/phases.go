@@ -354,11 +354,29 @@ func phasedHeadline(d Data) headline {
 	if c.Metric == stats.ByP99 {
 		rest += fmt.Sprintf(", p99 %s against %s ms", number(best.P99), number(control.P99))
 	}
-	rest += costs(d, best.Name)
+	rest += indebted(d, best.Name) + costs(d, best.Name)
 	if short := promised(d); short > 0 {
 		rest += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
 	return headline{ratio(best), rest, "gain"}
+}
+
+// indebted says in how many of its confirmation's runs an arm was not at steady debt: a longer run is slower.
+func indebted(d Data, arm string) string {
+	runs, borrowed := 0, 0
+	for _, t := range of(d, result.Confirm) {
+		if ok, _ := t.Valid(); t.Arm != arm || !ok {
+			continue
+		}
+		runs++
+		if slices.ContainsFunc(t.Warnings, func(w string) bool { return strings.HasPrefix(w, "borrowed speed: ") }) {
+			borrowed++
+		}
+	}
+	if borrowed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; not at steady debt in %d of %d runs, so a longer run may be slower", borrowed, runs)
 }
 
 // costs is what the throughput of an arm and of the control costs, where a tune looked for that.

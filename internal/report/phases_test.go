@@ -118,6 +118,22 @@ func TestPhasesWithoutGain(t *testing.T) {
 	}
 }
 
+// TestPhasesInDebt: a winner that still borrowed from its redo log is not quoted without that word.
+func TestPhasesInDebt(t *testing.T) {
+	d := phasesFixture()
+	if h := Headline(d); strings.Contains(h, "steady debt") {
+		t.Error(h)
+	}
+	for i := range d.Trials {
+		if x := &d.Trials[i]; x.Phase == result.Confirm && x.Arm == "winner" {
+			x.Warnings = []string{"borrowed speed: the checkpoint age grew"}
+		}
+	}
+	if h := Headline(d); !strings.Contains(h, "; not at steady debt in ") {
+		t.Error(h)
+	}
+}
+
 // TestPhasesNameTheirMetric: ratios of a tune for p99 are of the p99, and say so wherever they stand.
 func TestPhasesNameTheirMetric(t *testing.T) {
 	d := phasesFixture()
