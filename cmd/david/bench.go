@@ -21,12 +21,16 @@ import (
 type benchFlags struct {
 	loadFlags
 	capFlags
+	pod                            podFlags
 	server, cnf, dsn, defaultsFile string
 	slo                            string
 	sets                           []string
 	repeat                         int
 	json, force, keep, tcp, fresh  bool
 	steady, lightSpeed             bool
+	// How david's own Jobs in a cluster are told what to do.
+	relay bool   // the record goes to the log
+	crew  string // names the clients that belong together
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -36,7 +40,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure a server: on a throwaway one with a configuration, or on a remote one as it is",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			remote := f.dsn != "" || f.defaultsFile != ""
+			remote := f.dsn != "" || f.defaultsFile != "" || f.pod.asked()
 			if err := f.check(cmd, remote); err != nil {
 				return err
 			}
@@ -49,6 +53,9 @@ func (a *app) benchCommand() *cobra.Command {
 			loads, err := f.workloads()
 			if err != nil {
 				return err
+			}
+			if f.pod.asked() {
+				return a.benchPod(cmd.Context(), f, loads)
 			}
 			if remote {
 				return a.benchRemote(cmd.Context(), f, loads)
@@ -64,6 +71,10 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
 	fs.StringVar(&f.dsn, "dsn", "", "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
+	f.pod.add(fs)
+	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")
+	fs.StringVar(&f.crew, "crew", "", "the name of the clients that belong together")
+	hide(fs, "relay", "crew")
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
@@ -71,8 +82,8 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
 	fs.BoolVar(&f.fresh, "fresh", false, "sandbox: begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
-	fs.BoolVar(&f.force, "force", false, "remote: replace a schema of the workload's name that david did not make")
-	fs.BoolVar(&f.keep, "keep", false, "remote: leave the schema david made for the next run")
+	fs.BoolVar(&f.force, "force", false, "remote, pod: replace a schema of the workload's name that david did not make")
+	fs.BoolVar(&f.keep, "keep", false, "remote, pod: leave the schema david made for the next run")
 	return cmd
 }
 
@@ -83,6 +94,9 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	}
 	if f.time == 0 {
 		return usage("--time 0s: measure at least 1s")
+	}
+	if err := f.pod.check(cmd.Flags(), f); err != nil {
+		return err
 	}
 	if f.slo != "" && (f.rate != 0 || f.repeat != 1 || strings.Contains(f.threads, ",")) {
 		return usage("--slo looks for the rate itself, with one number of threads: leave out --rate, --repeat and lists of --threads")
@@ -103,7 +117,7 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 		return usage("--tcp, --no-volume and --fresh are for sandboxes")
 	}
 	if !remote && (f.force || f.keep) {
-		return usage("--force and --keep are for a remote server (--dsn or --defaults-file)")
+		return usage("--force and --keep are for a remote server (--dsn, --defaults-file or --pod)")
 	}
 	return nil
 }

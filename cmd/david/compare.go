@@ -17,6 +17,7 @@ import (
 
 	"david/internal/experiment"
 	"david/internal/mycnf"
+	"david/internal/podtax"
 	"david/internal/result"
 	"david/internal/server"
 	"david/internal/stats"
@@ -113,6 +114,7 @@ type armSpec struct {
 	// clientCPUs holds the load generator to so many CPUs; 0 does not.
 	clientCPUs float64
 	ceiling    bool // unsafe on purpose: for finding out only
+	pod        result.Pod
 }
 
 // parseArm reads --arm.
@@ -164,6 +166,8 @@ type question struct {
 	notes        []string
 	like         *result.PricedMachine // that the sandbox stands in for
 	plan         *result.TunePlan      // of a tune
+	target       string                // where the servers run; "" for sandboxes alone
+	pinned       map[string]string     // what must not change besides what is pinned of every experiment
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {
@@ -424,7 +428,10 @@ func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([
 // namedArm is an arm that begins with those settings and adds its own.
 func namedArm(want armSpec, arm result.Arm, settings []mycnf.Setting, own result.Server, caps result.Caps) result.Arm {
 	arm.Name, arm.Server, arm.Caps = want.name, own, merged(caps, want.caps)
-	arm.ClientCPUs, arm.Ceiling = want.clientCPUs, want.ceiling
+	arm.ClientCPUs, arm.Ceiling, arm.Pod = want.clientCPUs, want.ceiling, want.pod
+	if arm.Pod.QoS == podtax.BestEffort {
+		arm.Caps = result.Caps{}
+	}
 	switch {
 	case want.title != "":
 		arm.Title = want.title

@@ -15,7 +15,7 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pure := []string{"internal/stats", "internal/tune", "internal/audit", "internal/report", "internal/price", "internal/explain", "internal/search"}
+	pure := []string{"internal/stats", "internal/tune", "internal/audit", "internal/report", "internal/price", "internal/explain", "internal/search", "internal/manifest", "internal/podjob", "internal/relay"}
 	impure := []string{"os", "os/exec", "net", "net/http", "database/sql"}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)

@@ -30,6 +30,7 @@ type liveFlags struct {
 	apply, persist, load bool
 	watch                time.Duration
 	freeDisk             string
+	pod                  bool // the running server is a pod
 }
 
 func (f *liveFlags) add(fs *pflag.FlagSet) {
@@ -43,19 +44,19 @@ func (f *liveFlags) add(fs *pflag.FlagSet) {
 }
 
 // asked tells whether a running server is meant.
-func (f *liveFlags) asked() bool { return f.dsn != "" || f.defaultsFile != "" }
+func (f *liveFlags) asked() bool { return f.dsn != "" || f.defaultsFile != "" || f.pod }
 
 // check refuses what does not go together.
 func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 	ours := []string{"apply", "persist", "load", "watch", "free-disk"}
 	load := []string{"workload", "threads", "tables", "table-size", "rand-type", "rate", "warmup"}
-	both := []string{"dsn", "defaults-file", "memory", "cpus", "iops", "max-p95", "json"}
+	both := append([]string{"dsn", "defaults-file", "memory", "cpus", "iops", "max-p95", "json", "pod", "relay"}, podOnly()...)
 	fs.Visit(func(flag *pflag.Flag) {
 		mine := slices.Contains(ours, flag.Name)
 		switch {
 		case err != nil:
 		case mine && !f.asked():
-			err = usage("--%s is for a running server: name it with --dsn or --defaults-file", flag.Name)
+			err = usage("--%s is for a running server: name it with --dsn, --defaults-file or --pod", flag.Name)
 		case f.asked() && slices.Contains(load, flag.Name):
 			if !f.load {
 				err = usage("--%s is for a sandbox, or for david's own load on a running server: give --load with it", flag.Name)

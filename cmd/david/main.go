@@ -93,5 +93,5 @@ func exitCode(err error) int {
 		errors.Is(err, mysqld.ErrPrivilege), errors.Is(err, mysqld.ErrReadOnly), errors.Is(err, mysqld.ErrTLS), errors.Is(err, experiment.ErrEnded):
 		return exitTarget
 	}
-	return exitFailed
+	return clusterCode(err)
 }

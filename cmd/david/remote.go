@@ -61,7 +61,16 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
+	crew, dismiss, err := f.meet(ctx, addr, loads, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dismiss(ctx)) }()
 	store, srv, err := a.remoteStore(ctx, conn, addr, loads, design, sysbench)
+	if err != nil {
+		return err
+	}
+	relayed, err := f.relayed(a, store)
 	if err != nil {
 		return err
 	}
@@ -69,9 +78,13 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private, Process: process}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true}
+	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private, Process: process}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true, Crew: crew, Hidden: f.relay}
 	began := time.Now()
-	best, err := measure(ctx, engine, []result.Arm{{Name: "remote", Title: "the server as it is"}}, loads)
+	name := "remote"
+	if f.relay {
+		name = "pod"
+	}
+	best, err := measure(ctx, engine, []result.Arm{{Name: name, Title: "the server as it is"}}, loads)
 	if err != nil {
 		return failed(ctx, store, err)
 	}
@@ -79,6 +92,9 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 		return err
 	}
 	p.end()
+	if f.relay {
+		return relayed()
+	}
 	return a.print(store, f.json)
 }
 

@@ -12,6 +12,7 @@ import (
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
+	"david/internal/stats"
 	"david/internal/tune"
 )
 
@@ -91,6 +92,8 @@ func state(s result.Summary) string {
 		return "failed before its first trial"
 	case s.Kind == crashKind:
 		return "finished: " + s.Best
+	case s.Best == stats.Control && s.Kind != "bench":
+		return "finished, nothing surely faster than the control"
 	case s.Best != "":
 		return "finished, best: " + s.Best
 	}

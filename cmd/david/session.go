@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -63,10 +65,11 @@ func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolum
 // record opens the store, once all that goes into experiment.json is known, and makes the engine that writes to it.
 func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
 	e := newExperiment(a, q.kind, q.loads, l.sysbench)
-	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, "sandbox", l.binary.Record(), l.facts, q.design
+	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, cmp.Or(q.target, "sandbox"), l.binary.Record(), l.facts, q.design
 	e.Like = q.like
 	e.Notes = append(append(e.Notes, "data: "+l.workspace.Layout()), q.notes...)
 	e.Design.Pinned = pins(e, arms, data)
+	maps.Copy(e.Design.Pinned, q.pinned)
 	if q.asked != nil {
 		e.Design.Pinned["specification"] = fingerprint(arms, q.asked, q.design)
 	}

@@ -29,6 +29,8 @@ type tuneFlags struct {
 	loadFlags
 	capFlags
 	live        liveFlags // of a running server
+	pod         podFlags  // one that is a pod
+	relay       bool      // the record goes to the log of a pod
 	server, out string
 	like        string // a machine of the catalogue
 	catalogue   string
@@ -56,8 +58,18 @@ func (a *app) tuneCommand() *cobra.Command {
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.warmupGiven = cmd.Flags().Changed("warmup")
+			f.live.pod = f.pod.asked()
 			if err := f.live.check(cmd.Flags()); err != nil {
 				return err
+			}
+			if err := f.checkPod(cmd.Flags()); err != nil {
+				return err
+			}
+			if f.pod.asked() {
+				return a.tunePod(cmd.Context(), f)
+			}
+			if f.relay {
+				return a.tuneRelayed(cmd.Context(), f)
 			}
 			if f.live.asked() {
 				return a.tuneLive(cmd.Context(), f)
@@ -69,6 +81,9 @@ func (a *app) tuneCommand() *cobra.Command {
 	f.loadFlags.add(fs, 0, defaultWarmup)
 	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use)")
 	f.live.add(fs)
+	f.pod.add(fs)
+	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")
+	hide(fs, "relay", "clients")
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist, or be empty (default: david-tune-DATE-TIME)")
 	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
@@ -172,6 +187,11 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	defer func() { p.end(); err = l.close(err) }()
 	if err := l.open(ctx, a, "tune", bytesWanted(load)+crashBytes(mostProofKills), f.noVolume, p); err != nil {
 		return err
+	}
+	if f.base != "" { // before minutes go into data
+		if err := l.workspace.Validate(ctx, l.binary, s.control.Settings); err != nil {
+			return blame(err, true)
+		}
 	}
 	best, load, err := a.phases(ctx, f, &l, s, p)
 	if err != nil {

@@ -62,7 +62,11 @@ type Engine struct {
 	// Unlocked is true where the user's own configuration may break the durability lock (david bench): the trial then
 	// names what it ran without. A tune refuses.
 	Unlocked bool
-	plan     plan
+	// Crew is the clients the load is spread over; nil where this one drives it alone.
+	Crew *workload.Crew
+	// Hidden is true where the server, and whatever else this machine runs, cannot be seen from here: david is in a pod.
+	Hidden bool
+	plan   plan
 }
 
 // ErrRefused marks a setting that the server took with another value, beyond rounding.
@@ -158,7 +162,7 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 	if j.base != nil {
 		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server
+		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod
 	}
 	for _, other := range j.others {
 		if other.Effective != nil && alike(other, *j.arm) {

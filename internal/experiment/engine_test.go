@@ -288,7 +288,10 @@ func TestGates(t *testing.T) {
 		"counters agree":       func(_ *result.Trial, e *evidence) { e.commits[1] = 989 },
 		"row counts":           func(_ *result.Trial, e *evidence) { e.rowsErr = errors.New("sbtest1 holds 9 rows") },
 		"disk space":           func(_ *result.Trial, e *evidence) { e.diskFree = 3<<30 - 1 },
-		"durability":           func(_ *result.Trial, e *evidence) { e.differ = []string{"sync_binlog"} },
+		"clients": func(t *result.Trial, _ *evidence) {
+			t.Clients = []result.Client{{Name: "lead"}, {Name: "hand", LateMs: 1001}}
+		},
+		"durability": func(_ *result.Trial, e *evidence) { e.differ = []string{"sync_binlog"} },
 		"steady state": func(t *result.Trial, _ *evidence) {
 			t.Points = nil
 			for i := range 20 {

@@ -28,6 +28,8 @@ const (
 	disagreeMax = 0.01
 	// The system's clock against the monotonic one.
 	clockMax = 500 * time.Millisecond
+	// Of the clients of a spread load, the last behind the first: one second of the series.
+	lateMaxMs = 1000
 	// Of the disk, and in bytes, what must be left at the end: a filling disk slows down, then fails.
 	diskShareMin = 0.03
 	diskMin      = 256 << 20
@@ -80,6 +82,9 @@ func gates(t result.Trial, ev evidence) []result.Gate {
 		diskGate(ev),
 		durabilityGate(ev),
 	}
+	if len(t.Clients) > 0 {
+		list = append(list, clientsGate(t))
+	}
 	if t.Workload.Rate > 0 {
 		list = append(list, queueGate(t))
 	}
@@ -121,6 +126,17 @@ func clientGate(ev evidence) result.Gate {
 	share := ev.clientCPU / ev.clientCPUs
 	return gate("client CPU", !(share > clientBusyMax), "the load generator used %.2f of the %.4g CPUs its threads could use (limit %.0f %%)",
 		ev.clientCPU, ev.clientCPUs, 100*clientBusyMax)
+}
+
+// clientsGate judges a spread load by when its clients began: what one does alone is not what was asked for.
+func clientsGate(t result.Trial) result.Gate {
+	last := t.Clients[0]
+	for _, c := range t.Clients {
+		if c.LateMs > last.LateMs {
+			last = c
+		}
+	}
+	return gate("clients", last.LateMs <= lateMaxMs, "%d clients began together, %s last, %.0f ms after the first (limit %d ms)", len(t.Clients), last.Name, last.LateMs, lateMaxMs)
 }
 
 // throttleGate lets a quota pass that david was asked for.

@@ -106,7 +106,12 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 			_, _ = eye.Stop(context.WithoutCancel(ctx))
 		}
 	}()
-	warm, warmed, settled, err := workload.Warm(ctx, target, r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
+	shown := func(p result.Point) { r.second(r.job, p) }
+	warmUp := workload.Warm
+	if r.Crew != nil {
+		warmUp = r.Crew.Warm
+	}
+	warm, warmed, settled, err := warmUp(ctx, target, r.job.load, r.settled(eye), shown)
 	if err != nil {
 		return t, ev, err
 	}
@@ -115,7 +120,11 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 		return t, ev, err
 	}
 	eye.Mark()
-	t, err = workload.RunUntil(ctx, target, r.job.load, r.job.bound.Enough(), func(p result.Point) { r.second(r.job, p) })
+	if r.Crew != nil {
+		t, err = r.Crew.Run(ctx, target, shown)
+	} else {
+		t, err = workload.RunUntil(ctx, target, r.job.load, r.job.bound.Enough(), shown)
+	}
 	if err != nil {
 		return t, ev, err
 	}
@@ -131,7 +140,10 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 	t.Warmed, t.Settled, t.Points = warmed, settled || r.job.load.Warmup == 0, join(warm, t.Points)
 	note(&t, record)
 	ev = seen(t, record)
-	if r.session.PID() == 0 && r.session.Addr().Local() {
+	if r.session.PID() > 0 {
+		t.ServerThrottled = &record.Evidence.ServerThrottled
+	}
+	if r.session.PID() == 0 && (r.session.Addr().Local() || r.Hidden) {
 		ev.others = math.NaN() // the server itself may be the stranger
 	}
 	ev.sameServer = !mysqld.Restarted(before, after)
@@ -177,8 +189,12 @@ func borrowed(t result.Trial) string {
 // seen is the evidence in what the sampler saw.
 func seen(t result.Trial, r sampler.Record) evidence {
 	w, e := t.Workload, r.Evidence
+	threads := w.Threads // of this client
+	if len(t.Clients) > 0 {
+		threads = t.Clients[0].Threads
+	}
 	ev := evidence{steal: e.Steal, others: e.Busy, who: e.Others, clientCPU: e.ClientCPU, throttled: e.Throttled, serverThrottled: e.ServerThrottled, swapped: e.Swapped, clock: e.ClockJump,
-		clientCPUs: min(float64(w.Threads), float64(runtime.NumCPU())), setUp: 2 * float64(w.Threads)}
+		clientCPUs: min(float64(threads), float64(runtime.NumCPU())), setUp: 2*float64(w.Threads) + talk*float64(len(t.Clients))}
 	commits, questions, ok := workload.Counts(w, t)
 	if asked, told := r.Counters["questions"]; told {
 		ev.questions = [2]float64{float64(questions), asked - float64(r.Statements)}
@@ -188,6 +204,9 @@ func seen(t result.Trial, r sampler.Record) evidence {
 	}
 	return ev
 }
+
+// talk is how many statements a client of a spread load may take around the measured run, to read its order and tell what it measured.
+const talk = 20
 
 // countLimit bounds how long the rows are counted after a trial, in a table at least.
 const countLimit = 3 * time.Second

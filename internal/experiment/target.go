@@ -28,6 +28,7 @@ type Sandboxed struct {
 	Others    map[string]server.Binary // of arms that have a server of their own, by path
 	Sysbench  workload.Sysbench
 	TCP       bool
+	Host      string                // where not "", servers listen on this address, for clients from anywhere
 	Data      []string              // the golden copies the experiment began with, by their ID; nil where others may come
 	Golden    func(done, total int) // progress of loading it; may be nil
 	// GoldenTime is what making golden copies has taken so far.
@@ -67,16 +68,22 @@ func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Work
 	return workload.VerifyRows(ctx, conn, load)
 }
 
+// Copy is the golden copy of a trial: one of those the experiment began with.
+func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Golden, error) {
+	g, _, err := t.Prepare(ctx, arm, load)
+	if err == nil && t.Data != nil && !slices.Contains(t.Data, g.ID()) {
+		err = fmt.Errorf("the prepared data was replaced in the midst of the experiment (%s): trials on the old and the new cannot be compared; make room on the disk, and begin with --fresh", g.ID())
+	}
+	return g, err
+}
+
 // Begin implements Target.
 func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error) {
-	g, _, err := t.Prepare(ctx, arm, load)
+	g, err := t.Copy(ctx, arm, load)
 	if err != nil {
 		return nil, err
 	}
-	if t.Data != nil && !slices.Contains(t.Data, g.ID()) {
-		return nil, fmt.Errorf("the prepared data was replaced in the midst of the experiment (%s): trials on the old and the new cannot be compared; make room on the disk, and begin with --fresh", g.ID())
-	}
-	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP || t.Host != "", Host: t.Host, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +104,7 @@ type sandboxSession struct {
 }
 
 func (s *sandboxSession) Addr() mysqld.Addr      { return s.server.Addr() }
-func (s *sandboxSession) Dir() string            { return "" } // a socket needs no keys
+func (s *sandboxSession) Dir() string            { return s.workspace.Private() }
 func (s *sandboxSession) Alive() error           { return s.server.Alive() }
 func (s *sandboxSession) PID() int               { return s.server.PID() }
 func (s *sandboxSession) Data() string           { return s.server.Data() }

@@ -80,6 +80,27 @@ func (m machine) memoryLimit(process string) (least int64, err error) {
 	return least, nil
 }
 
+// CPULimit is the smallest CPU quota of a process's cgroup and those above it, in CPUs; 0 where there is none.
+func CPULimit(pid int) (float64, error) { return machine{root: "/"}.cpuLimit(fmt.Sprint(pid)) }
+
+func (m machine) cpuLimit(process string) (least float64, err error) {
+	dirs, err := m.cpuGroups(process)
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range dirs {
+		_, err := os.Stat(filepath.Join(m.root, dir, "cpu.max"))
+		_, cpus, err := m.limits(dir, err == nil)
+		if err != nil {
+			return 0, err
+		}
+		if cpus > 0 && (least == 0 || cpus < least) {
+			least = cpus
+		}
+	}
+	return least, nil
+}
+
 // groups are the folders of a process's cgroups, from its own up, in v2 and in the v1 hierarchy of a controller.
 func (m machine) groups(process, controller string) (dirs []string, err error) {
 	text, err := m.text("proc/" + process + "/cgroup")

@@ -252,6 +252,17 @@ func TestMemoryLimitOfAProcess(t *testing.T) {
 	}
 }
 
+// TestCPULimitOfAProcess is the quota that Read finds for david itself.
+func TestCPULimitOfAProcess(t *testing.T) {
+	for _, name := range []string{"hybrid-nested.txt", "no-cgroup.txt", "v1-docker.txt", "v1-unlimited.txt", "v2-above-total.txt", "v2-pod.txt", "v2-slice.txt"} {
+		m := tree(t, name)
+		got, err := m.cpuLimit("self")
+		if want := m.read().Cgroup.CPULimit; err != nil || got != want {
+			t.Errorf("%s: %g, %v; want %g", name, got, err, want)
+		}
+	}
+}
+
 // TestUnderWritesNothing holds Under against Read, in a folder that must stay as it is.
 func TestUnderWritesNothing(t *testing.T) {
 	dir := t.TempDir()

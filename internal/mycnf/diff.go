@@ -13,14 +13,14 @@ type Difference struct {
 }
 
 // ownPerStart lists the variables that differ by themselves between two starts of the same configuration: names of this
-// data directory's files, counters, and what belongs to a session. Found by starting MySQL 9.7.4 and MariaDB 10.11.19
+// data directory's files and of the server's own, where it listens, counters, and what belongs to a session. Found by starting MySQL 9.7.4 and MariaDB 10.11.19
 // twice each and comparing; those that only move under load (gtid_*) or per session are from the manuals.
 func ownPerStart() []string {
 	return []string{
-		"admin_port", "aria_log_dir_path", "datadir", "error_count", "external_user", "general_log_file", "gtid_binlog_pos",
+		"admin_port", "aria_log_dir_path", "basedir", "bind_address", "character_sets_dir", "datadir", "error_count", "external_user", "general_log_file", "gtid_binlog_pos",
 		"gtid_binlog_state", "gtid_current_pos", "gtid_executed", "gtid_next", "gtid_owned", "gtid_purged", "gtid_seq_no",
-		"gtid_slave_pos", "hostname", "identity", "in_transaction", "init_file", "insert_id", "last_gtid", "last_insert_id",
-		"log_bin_basename", "log_bin_index", "log_error", "log_slow_query_file", "mysqlx_port", "mysqlx_socket", "pid_file",
+		"gtid_slave_pos", "hostname", "identity", "in_transaction", "init_file", "insert_id", "last_gtid", "last_insert_id", "lc_messages_dir",
+		"log_bin_basename", "log_bin_index", "log_error", "log_slow_query_file", "mysqlx_port", "mysqlx_socket", "pid_file", "plugin_dir",
 		"port", "proxy_user", "pseudo_replica_mode", "pseudo_slave_mode", "pseudo_thread_id", "rand_seed1", "rand_seed2",
 		"relay_log", "relay_log_basename", "relay_log_index", "relay_log_info_file", "replica_load_tmpdir", "report_port",
 		"secure_file_priv", "server_uid", "server_uuid", "slave_load_tmpdir", "slow_query_log_file", "socket", "timestamp", "tmpdir",

@@ -78,13 +78,13 @@ func parseLine(line string, group *string) (Item, error) {
 	case '[':
 		end := strings.IndexByte(text, ']')
 		if end < 0 {
-			return Item{}, fmt.Errorf("section %q lacks its closing bracket", text)
+			return Item{}, fmt.Errorf("section %q lacks its closing bracket", firstWord(text))
 		}
 		*group = strings.TrimRight(text[1:end], " \t\n\v\f\r") // servers keep blanks before the name
 		return Item{}, nil
 	}
 	if *group == "" {
-		return Item{}, fmt.Errorf("option %q stands before any section such as [mysqld]", firstWord(text))
+		return Item{}, fmt.Errorf("%s stands before any section such as [mysqld]", quotable(text))
 	}
 	return parseOption(text, *group)
 }
@@ -178,6 +178,16 @@ func unescape(s string) string {
 
 // trim removes what C's isspace takes for white space.
 func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
+
+// quotable names a line in an error: by its option's name, where it is one. Any other text, of a file that is no my.cnf, may be a secret.
+func quotable(s string) string {
+	name := firstWord(s)
+	_, value, given := strings.Cut(s, "=")
+	if validName(Normalise(name)) && (Known(Normalise(name)) || given && strings.Trim(value, "= ") != "") {
+		return fmt.Sprintf("option %q", name)
+	}
+	return "a line that is no known option"
+}
 
 // firstWord keeps values, which may be secrets, out of errors.
 func firstWord(s string) string {

@@ -193,7 +193,11 @@ func short(w result.Workload) string {
 func floor(c stats.Comparison) string {
 	n := c.NoiseFloor
 	if n.Pairs == 0 {
-		return "noise floor" + c.Metric.Of() + ": unknown, as there is no valid pair of the control against itself; a gain may be noise"
+		unmeasured := "noise floor" + c.Metric.Of() + ": not measured, as there is no valid pair of the control against itself; "
+		if n.Floor == 0 {
+			return unmeasured + "a gain may be noise"
+		}
+		return unmeasured + fmt.Sprintf("%.0f %% stands in for it, and no smaller gain is claimed", 100*n.Floor)
 	}
 	return fmt.Sprintf("noise floor%s: %.1f %% (the control against itself, %s); no smaller gain is claimed", c.Metric.Of(), 100*n.Floor, plural(n.Pairs, "pair"))
 }

@@ -23,6 +23,9 @@ func (p *page) fillCompare(d Data) {
 		if c.Standing != nil {
 			v.Standing, v.Stands = standingTable(*c.Standing, c.Workload), c.Standing.String()
 		}
+		if taxed(d) {
+			v.Tax, v.Taxes = taxTable(c), taxLines(d, c)
+		}
 		p.Compared = append(p.Compared, v)
 	}
 	p.Phases, p.CompareTitle = phaseViews(d), compareTitle(d)

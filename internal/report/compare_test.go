@@ -65,8 +65,11 @@ func TestNoiseFloorComesBeforeEveryNumber(t *testing.T) {
 		t.Error(text)
 	}
 	none := floor(stats.Comparison{})
-	if strings.Contains(none, "0.0 %") || !strings.Contains(none, "unknown") {
+	if strings.Contains(none, "0 %") || !strings.Contains(none, "not measured") {
 		t.Errorf("without a pair: %s", none)
+	}
+	if instead := floor(stats.Comparison{NoiseFloor: stats.NoiseFloor{Floor: 0.05}}); !strings.Contains(instead, "5 % stands in") {
+		t.Errorf("without a pair, a floor in its stead: %s", instead)
 	}
 }
 

@@ -70,7 +70,10 @@ type comparedView struct {
 	// Standing and Stands are of the user's own file against the baselines.
 	Standing table
 	Stands   string
-	Remarks  []string
+	// Tax and Taxes are what Kubernetes costs, as a table and in sentences.
+	Tax     table
+	Taxes   []string
+	Remarks []string
 }
 
 // sampledRun is a trial whose samples one may look at: Trial is its place in the document.

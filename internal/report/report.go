@@ -68,6 +68,8 @@ func bareHeadline(d Data) headline {
 		return tuneHeadline(d)
 	case stood(d):
 		return standingHeadline(d)
+	case taxed(d):
+		return taxHeadline(d)
 	case compared(d):
 		return compareHeadline(d)
 	case searched(d):
@@ -166,7 +168,7 @@ func unsafe(trials []result.Trial) string {
 // caveats is what must be read with the numbers.
 func caveats(d Data) []string {
 	var list []string
-	notes := append(ceilingText(d), d.Experiment.Notes...)
+	notes := slices.Concat(ceilingText(d), podNotes(d), d.Experiment.Notes)
 	d = honest(d)
 	switch {
 	case phased(d):

@@ -65,6 +65,7 @@ func compareText(b *terminal, d Data) {
 		b.fit(shortened(b, armTable(c)))
 		b.WriteString("\n")
 		standingText(b, c)
+		taxText(b, d, c)
 		b.fit(costTable(c).transpose())
 		b.WriteString("\n")
 		for _, r := range remarksOf(d, c) {
@@ -229,6 +230,12 @@ func compareMarkdown(b *bytes.Buffer, d Data) {
 		if c.Standing != nil {
 			fmt.Fprintf(b, "%s\n\n", escape(c.Standing.String()))
 			standingTable(*c.Standing, c.Workload).markdown(b)
+		}
+		if taxed(d) {
+			items(b, taxLines(d, c))
+			if t := taxTable(c); len(t.Rows) > 0 {
+				t.markdown(b)
+			}
 		}
 		costTable(c).markdown(b)
 		items(b, remarksOf(d, c))

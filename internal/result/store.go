@@ -29,6 +29,27 @@ type Store struct {
 	dir        string
 	experiment Experiment
 	end        int64 // size of trials.jsonl after this store's last append; -1 before the first
+	told       func(any) error
+}
+
+// Watch has every Arm, Trial (with its points and samples) and Finish told as soon as it is stored. What told returns is the error of the call that stored it.
+func (s *Store) Watch(told func(any) error) { s.told = told }
+
+func (s *Store) tell(document any) error {
+	if s.told == nil {
+		return nil
+	}
+	return s.told(document)
+}
+
+// Amend writes experiment.json anew, before the first trial: what could not be known when the store was made.
+func (s *Store) Amend(e Experiment) error {
+	e.Schema = Schema
+	if err := writeJSON(s.path(experimentFile), e); err != nil {
+		return fmt.Errorf("cannot store the experiment in %s: %w", s.dir, err)
+	}
+	s.experiment = e
+	return nil
 }
 
 // Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's schema, and
@@ -150,7 +171,7 @@ func (s *Store) PutArm(a Arm) error {
 	if err := writeJSON(s.path(armsDir, a.Name+".json"), a); err != nil {
 		return fmt.Errorf("cannot store arm %s: %w", a.Name, err)
 	}
-	return nil
+	return s.tell(a)
 }
 
 // place returns the order of the arm of that name: its own where it is among arms, else the one after the last.
@@ -192,7 +213,7 @@ func (s *Store) Finish(f Finish) error {
 	if err := writeJSON(s.path(finishFile), f); err != nil {
 		return fmt.Errorf("cannot finish experiment %s: %w", s.dir, err)
 	}
-	return nil
+	return s.tell(f)
 }
 
 // Finished returns finish.json, and false where the experiment is running or was interrupted.

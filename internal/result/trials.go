@@ -23,6 +23,7 @@ func (s *Store) AppendTrial(t Trial) error {
 	if err := errors.Join(putLines(s.pointsPath(t.ID), t.ID, t.Points), putLines(s.samplesPath(t.ID), t.ID, t.Samples)); err != nil {
 		return fmt.Errorf("cannot store the points of trial %s: %w", t.ID, err)
 	}
+	whole := t
 	t.Schema, t.Points, t.Samples = Schema, nil, nil
 	line, err := json.Marshal(t)
 	if err == nil {
@@ -31,7 +32,7 @@ func (s *Store) AppendTrial(t Trial) error {
 	if err != nil {
 		return fmt.Errorf("cannot store trial %s: %w", t.ID, err)
 	}
-	return nil
+	return s.tell(whole)
 }
 
 func (s *Store) appendLine(line []byte) (err error) {

@@ -29,7 +29,7 @@ type Experiment struct {
 	David     string     `json:"david"`    // david's own version
 	Sysbench  string     `json:"sysbench"` // "1.0.20"
 	Argv      []string   `json:"argv"`     // with secrets taken out
-	Target    string     `json:"target"`   // "sandbox" or "remote"
+	Target    string     `json:"target"`   // "sandbox", "remote", "pod", or "node NAME"
 	Server    Server     `json:"server"`
 	Workloads []Workload `json:"workloads"` // one per thread count
 	Host      host.Facts `json:"host"`
@@ -39,6 +39,8 @@ type Experiment struct {
 	Title string `json:"title,omitempty"`
 	// Limits is what the machine and the disk under the data were probed to do, within the day before.
 	Limits *Limits `json:"limits,omitempty"`
+	// Pod is the pod that was measured; nil where the server is none.
+	Pod *PodFacts `json:"pod,omitempty"`
 	// Like is the machine that the sandbox was capped to stand in for; nil for none.
 	Like *PricedMachine `json:"like,omitempty"`
 }
@@ -71,6 +73,8 @@ type Design struct {
 	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
 	Steady bool   `json:"steady,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
+	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is not asked.
+	Margin float64 `json:"equivalence_margin,omitempty"`
 	// Tune is how a tune spends its budget; nil for anything else, and for the ladders of an older david.
 	Tune *TunePlan `json:"tune,omitempty"`
 	SLO  *SLO      `json:"slo,omitempty"`
@@ -102,6 +106,8 @@ type Finish struct {
 	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
 	Best           string  `json:"best"`            // tune: the arm the ladder ended on; "control" when nothing was gained
+	// Cluster is what the cluster counted of the pod and its node over the trials; nil where it could not be read.
+	Cluster *ClusterCounters `json:"cluster,omitempty"`
 	// Failed is why the experiment ended before its first trial; "" where it has any.
 	Failed string `json:"failed,omitempty"`
 }
@@ -155,6 +161,8 @@ type Arm struct {
 	Caps Caps `json:"caps,omitzero"`
 	// ClientCPUs is how many CPUs the load generator is held to while it loads this arm's server; 0: it is not.
 	ClientCPUs float64 `json:"client_cpus,omitempty"`
+	// Pod is where its server runs as a pod of a cluster; zero where it is a process of david's own.
+	Pod Pod `json:"pod,omitzero"`
 	// Infeasible is the server's own error line where it would not start with this configuration.
 	Infeasible string `json:"infeasible,omitempty"`
 	// Ceiling is true where the arm is unsafe on purpose: an upper bound for the arm it is based upon (see tune.Ceiling). It is
@@ -162,6 +170,15 @@ type Arm struct {
 	Ceiling bool `json:"ceiling,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
+}
+
+// Pod is how an arm's server runs in a cluster.
+type Pod struct {
+	QoS         string `json:"qos"` // "Guaranteed", whose requests and limits are the arm's caps, or "BestEffort", without any
+	Image       string `json:"image"`
+	ImageID     string `json:"image_id,omitempty"` // as the container runtime names it
+	Node        string `json:"node"`
+	HostNetwork bool   `json:"host_network,omitempty"` // it has the node's network instead of one of its own
 }
 
 // Difference is one effective variable that differs between two arms.
@@ -204,6 +221,9 @@ type Trial struct {
 	// Counters are the server's status counters: last minus first, over the measured run.
 	Counters map[string]float64 `json:"counters,omitempty"`
 	Costs    Costs              `json:"per_transaction,omitzero"`
+	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU held back counted, up to 1;
+	// nil where the server is not a process of this machine.
+	ServerThrottled *float64 `json:"server_throttled,omitempty"`
 	// Before and After are what the server owed when the measured run began and ended.
 	Before   Debt     `json:"debt_before,omitzero"`
 	After    Debt     `json:"debt_after,omitzero"`
@@ -212,6 +232,8 @@ type Trial struct {
 	Profile *Profile `json:"profile,omitempty"`
 	// Warnings are doubts that do not make the trial invalid: borrowed speed, counters that were missing.
 	Warnings []string `json:"warnings,omitempty"`
+	// Clients are those the load was spread over; none where it came from one.
+	Clients  []Client `json:"clients,omitempty"`
 	Gates    []Gate   `json:"gates"`
 	Overhead Overhead `json:"overhead_seconds"`
 	// EndedEarly is why the measured run ended before Workload.Seconds: it was hopeless; "" where it did not. Seconds is what it had. Its

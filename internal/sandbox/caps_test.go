@@ -107,11 +107,31 @@ func (w *Workspace) limited(t *testing.T) bool {
 	return len(capsLeft(t, "no such group", w.device)) > 0
 }
 
+// testBusy has a server use all that its cap on CPU lets it, and no more. On a busy machine it may not even get that much, so
+// it is looked at until the cap was what held it back.
 func testBusy(t *testing.T, s *Server, cpus float64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	burn(ctx, t, s)
+	for tries := 10; ; tries-- {
+		used, held := heldBack(t, s)
+		if used > 1.15*cpus {
+			t.Errorf("under a cap of %g CPUs the server used %.2f", cpus, used)
+		}
+		if held > 0 && used >= cpus/3 {
+			return
+		}
+		if tries == 0 {
+			t.Errorf("under a cap of %g CPUs the server used %.2f, held back in %d periods", cpus, used, held)
+			return
+		}
+	}
+}
+
+// heldBack is the CPU a server used in two seconds, in cores, and the periods in which its cap held it back.
+func heldBack(t *testing.T, s *Server) (used float64, periods uint64) {
+	t.Helper()
 	before, err := s.CapStat()
 	if err != nil {
 		t.Fatal(err)
@@ -122,10 +142,7 @@ func testBusy(t *testing.T, s *Server, cpus float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := (after.CPU - before.CPU) / time.Since(began).Seconds()
-	if used > 1.15*cpus || used < cpus/3 || after.Periods == before.Periods {
-		t.Errorf("under a cap of %g CPUs the server used %.2f, held back in %d periods", cpus, used, after.Periods-before.Periods)
-	}
+	return (after.CPU - before.CPU) / time.Since(began).Seconds(), uint64(after.Periods - before.Periods)
 }
 
 // testMemoryCap has the kernel end a server that wants more than its cap: the error says so.

@@ -34,6 +34,7 @@ type Workspace struct {
 	home    string
 	run     string // private runtime folder: sockets, pid files, mount points
 	data    string // golden copies and clones
+	bound   string // what data is bound to; "" where it is no bind mount
 	layout  string
 	need    int64
 	owner   account
@@ -148,7 +149,7 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 	}
 	w.layout = describe(own, clones)
 	if w.owner.switched { // the servers' user may not be able to reach david's folder
-		w.data = filepath.Join(w.run, "data")
+		w.data, w.bound = filepath.Join(w.run, "data"), own
 		return errors.Join(w.owner.own(own), w.bind(own, w.data, 0))
 	}
 	w.data = own

@@ -140,9 +140,11 @@ func count(t testing.TB, c *mysqld.Conn) (n int) {
 
 // TestSandbox is what every flavour must do, on a volume and on the plain filesystem.
 func TestSandbox(t *testing.T) {
+	t.Parallel() // a server that starts or stops mostly waits
 	for _, flavour := range flavours {
 		for _, noVolume := range []bool{false, true} {
 			t.Run(flavour+map[bool]string{true: "-plain", false: ""}[noVolume], func(t *testing.T) {
+				t.Parallel()
 				b := testserver.Find(t, flavour)
 				home := newHome(t)
 				w := open(t, home, Options{NoVolume: noVolume})
@@ -309,8 +311,10 @@ func testOptionFile(t *testing.T, w *Workspace, g Golden) {
 
 // TestPageSize makes a golden copy of another page size.
 func TestPageSize(t *testing.T) {
+	t.Parallel()
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
 			w := open(t, newHome(t), Options{})
 			k := key(testserver.Find(t, flavour))
 			k.PageSize = 4 << 10
@@ -388,8 +392,10 @@ func holdTmpfs() int64 {
 
 // TestReap kills a david that holds a server, by kill -9: Reap leaves nothing of it.
 func TestReap(t *testing.T) {
+	t.Parallel()
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
 			home := newHome(t)
 			cmd, pid, run := hold(t, home, flavour)
 			if err := Reap(home, func(s string) { t.Error("a living david was reaped: " + s) }); err != nil {

@@ -36,6 +36,7 @@ type StartOptions struct {
 	Settings     []mycnf.Setting
 	DefaultsFile string      // an option file the server reads instead of Settings
 	TCP          bool        // also listen on 127.0.0.1, on a free port; Addr is then that one
+	Host         string      // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
 	LogPath      string      // where the server's error log is copied when it stops
 	Caps         result.Caps // put on the server; those on I/O wait for Throttle
 	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the golden copy does
@@ -53,6 +54,7 @@ type Server struct {
 	binary   server.Binary
 	pageSize int
 	addr     mysqld.Addr
+	host     string // StartOptions.Host
 	argv     []string
 	dir      string // runtime: socket, pid file, log, temporary files
 	data     string
@@ -145,7 +147,7 @@ func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a runtime folder: %w", err)
 	}
-	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0}
+	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host}
 	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
 		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
 			return nil, err
@@ -153,7 +155,7 @@ func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server
 	}
 	s.addr = mysqld.Addr{Network: "unix", Address: filepath.Join(dir, "sock"), User: "david", Password: mysqld.Secret(rand.Text())}
 	if o.TCP {
-		if s.addr.Network, s.addr.Address, err = freePort(); err != nil {
+		if s.addr.Network, s.addr.Address, err = freePort(o.Host); err != nil {
 			return nil, err
 		}
 	}
@@ -168,9 +170,16 @@ func mkdirIfMissing(path string) error {
 	return err
 }
 
-// freePort asks the kernel for one. Another program can take it before the server does; the server then does not start.
-func freePort() (network, address string, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// freePort asks the kernel for one, of that address or else of 127.0.0.1. Another program can take it before the server does; the server then does
+// not start.
+func freePort(host string) (network, address string, err error) {
+	switch host {
+	case "":
+		host = "127.0.0.1"
+	case everywhere:
+		host = ""
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", "", fmt.Errorf("cannot find a free port: %w", err)
 	}
@@ -185,6 +194,19 @@ func (w *Workspace) command(s *Server, o StartOptions) ([]string, error) {
 		return nil, err
 	}
 	argv := append([]string{}, b.Launch...)
+	options, err := w.options(s, o)
+	if err != nil {
+		return nil, err
+	}
+	argv = append(argv, options...)
+	if b.Basedir != "" {
+		argv = append(argv, "--basedir="+b.Basedir)
+	}
+	return append(argv, s.isolation()...), nil
+}
+
+// options are the server's own, as they were asked for.
+func (w *Workspace) options(s *Server, o StartOptions) (argv []string, err error) {
 	if o.DefaultsFile != "" {
 		file, err := w.readable(s, o.DefaultsFile)
 		if err != nil {
@@ -197,10 +219,7 @@ func (w *Workspace) command(s *Server, o StartOptions) ([]string, error) {
 	for _, set := range o.Settings {
 		argv = append(argv, option(set))
 	}
-	if b.Basedir != "" {
-		argv = append(argv, "--basedir="+b.Basedir)
-	}
-	return append(argv, s.isolation()...), nil
+	return argv, nil
 }
 
 // readable copies an option file to where the server's user can read it.
@@ -240,9 +259,16 @@ func (s *Server) isolation() []string {
 	if s.addr.Network == "unix" {
 		return append(args, "--skip-networking")
 	}
-	_, port, _ := strings.Cut(s.addr.Address, ":")
-	return append(args, "--skip-networking=0", "--bind-address=127.0.0.1", "--port="+port)
+	port := s.addr.Address[strings.LastIndexByte(s.addr.Address, ':')+1:]
+	args = append(args, "--skip-networking=0", "--port="+port)
+	if s.host == "" {
+		return append(args, "--bind-address=127.0.0.1")
+	}
+	return append(args, "--bind-address="+s.host, "--skip-name-resolve") // looking a client up takes as long as the resolver likes
 }
+
+// everywhere is the host of a server that listens on all addresses.
+const everywhere = "*"
 
 // run starts the process and waits until it answers, at most so long. The file that holds the password is gone when it does.
 func (s *Server) run(ctx context.Context, patience time.Duration) error {
@@ -264,14 +290,24 @@ func (s *Server) run(ctx context.Context, patience time.Duration) error {
 	if s.child, err = s.w.spawn(cmd, s.group); err != nil {
 		return err
 	}
-	return s.await(ctx, patience)
+	return s.await(ctx, patience, s.ended)
+}
+
+// ended is how the server's process ended; nil while it runs.
+func (s *Server) ended() error {
+	cause, _ := s.child.exited()
+	return cause
 }
 
 // writeInit writes the statements that set the password; they are not logged, being run by the server itself.
 func (s *Server) writeInit(password mysqld.Secret) error {
 	var sql strings.Builder
 	sql.WriteString("SET SESSION sql_log_bin=0;\n")
-	for _, host := range []string{"localhost", "127.0.0.1"} {
+	hosts := []string{"localhost", "127.0.0.1"}
+	if s.host != "" {
+		hosts = append(hosts, "%")
+	}
+	for _, host := range hosts {
 		user := "'david'@'" + host + "'"
 		fmt.Fprintf(&sql, "CREATE USER IF NOT EXISTS %s IDENTIFIED BY '%s';\n", user, string(password))
 		fmt.Fprintf(&sql, "ALTER USER %s IDENTIFIED BY '%s';\n", user, string(password))
@@ -285,8 +321,8 @@ func (s *Server) writeInit(password mysqld.Secret) error {
 	return s.w.owner.own(s.init())
 }
 
-// await returns when the server answers, has ended, or takes too long.
-func (s *Server) await(ctx context.Context, patience time.Duration) error {
+// await returns when the server answers, has ended, which ended tells with its cause, or takes too long.
+func (s *Server) await(ctx context.Context, patience time.Duration, ended func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it did not answer within %s", patience))
 	defer cancel()
 	var last error
@@ -304,10 +340,10 @@ func (s *Server) await(ctx context.Context, patience time.Duration) error {
 		} else if time.Since(refusedSince) > refusalTimeout {
 			return errors.New("it answers, but without the user david has it make at its start: a setting that makes it read-only does that")
 		}
-		select {
-		case <-s.child.done:
-			cause, _ := s.child.exited()
+		if cause := ended(); cause != nil {
 			return cause
+		}
+		select {
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), last)
 		case <-time.After(30 * time.Millisecond):
@@ -341,8 +377,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Stop shuts the server down, kills it where that takes too long or ctx ends, keeps its log, and drops its data. It
-// returns how long the shutdown took, and may be called more than once.
+// Stop ends the server, keeps its log, and drops its data. One whose data stay is shut down cleanly, and killed where that takes
+// too long or ctx ends. It returns how long that took, and may be called more than once.
 func (s *Server) Stop(ctx context.Context) (time.Duration, error) {
 	s.stopped.Do(func() {
 		began := time.Now()
@@ -359,8 +395,8 @@ func (s *Server) shutdown(ctx context.Context) error {
 	if err := s.Throttle(false); err != nil { // nothing is measured any more
 		return errors.Join(err, s.Kill())
 	}
-	if !s.keepData {
-		s.hurry(ctx)
+	if !s.keepData { // dropped anyway: shutting down cleanly would write some gigabytes of dirty pages for nothing
+		return s.Kill()
 	}
 	if err := unix.Kill(s.PID(), unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("cannot stop the server: %w", err)
@@ -373,19 +409,6 @@ func (s *Server) shutdown(ctx context.Context) error {
 	case <-time.After(stopTimeout):
 		return errors.Join(fmt.Errorf("the server did not shut down within %s and was killed", stopTimeout), s.Kill())
 	}
-}
-
-// hurry has InnoDB leave its dirty pages unwritten when it shuts down: the data is dropped anyway, and writing some
-// gigabytes of it takes longer than anything else between two trials. Where it cannot be said, the shutdown is only slower.
-func (s *Server) hurry(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	conn, err := mysqld.Open(ctx, s.addr)
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	_ = conn.Exec(ctx, "SET GLOBAL innodb_fast_shutdown = 2")
 }
 
 // release keeps the log and removes the folders.

@@ -30,10 +30,12 @@ func mounted(t *testing.T, run string) (list []string) {
 
 // TestTmpfs runs a server without durability whose data is in memory, and leaves neither mount nor journal entry.
 func TestTmpfs(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	unsafe := []mycnf.Setting{{Name: "innodb_flush_log_at_trx_commit", Value: "0"}, {Name: "skip_log_bin"}, {Name: "innodb_doublewrite", Value: "OFF"}, {Name: "innodb_flush_method", Value: "nosync"}}
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
 			w := open(t, newHome(t), Options{})
 			if err := w.TryTmpfs(); err != nil {
 				t.Fatal(err)

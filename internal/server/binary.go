@@ -27,3 +27,6 @@ type Binary struct {
 func (b Binary) Record() result.Server {
 	return result.Server{Path: b.Path, SHA256: b.SHA256, Flavour: b.Flavour, Version: b.Version}
 }
+
+// Checksum is the SHA-256 of a binary's file, as Binary has it.
+func Checksum(path string) (string, error) { return hashFile(path) }

@@ -91,11 +91,11 @@ func (b *Binary) locate() error {
 }
 
 // useTree makes the binary run with the loader and the libraries below root, as the system's may be too old for it.
-// Both Debian's merged /usr and the older layout with /lib beside it are understood.
+// Both Debian's merged /usr and the older layout with /lib beside it are understood, and Red Hat's lib64.
 func (b *Binary) useTree(root string) error {
 	b.Basedir = filepath.Join(root, "usr")
-	for _, lib := range []string{"usr/lib", "lib"} {
-		loaders, err := filepath.Glob(filepath.Join(globQuote(root), lib, "*-linux-gnu", "ld-linux-*.so.*"))
+	for _, lib := range []string{"usr/lib/*-linux-gnu", "lib/*-linux-gnu", "usr/lib64", "lib64"} {
+		loaders, err := filepath.Glob(filepath.Join(globQuote(root), lib, "ld-linux-*.so.*"))
 		if err != nil {
 			return fmt.Errorf("cannot look for the loader of %s: %w", b.Path, err)
 		}
@@ -105,8 +105,10 @@ func (b *Binary) useTree(root string) error {
 		if strings.ContainsAny(root, ":;$") {
 			return fmt.Errorf("cannot run %s: its path holds one of \":;$\", which a library path cannot; move it to another folder", b.Path)
 		}
-		triplet := filepath.Base(filepath.Dir(loaders[0]))
-		libraries := filepath.Join(root, "usr/lib", triplet) + ":" + filepath.Join(root, "lib", triplet)
+		libraries := filepath.Join(root, "usr/lib64") + ":" + filepath.Join(root, "lib64")
+		if triplet := filepath.Base(filepath.Dir(loaders[0])); triplet != "lib64" {
+			libraries = filepath.Join(root, "usr/lib", triplet) + ":" + filepath.Join(root, "lib", triplet)
+		}
 		b.Root = root
 		b.Launch = []string{loaders[0], "--library-path", libraries, b.Path}
 		return nil

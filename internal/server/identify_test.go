@@ -95,19 +95,23 @@ func fakeServer(t testing.TB, path, prints string) string {
 func TestLocate(t *testing.T) {
 	root := t.TempDir()
 	loader := filepath.Join(root, "tree[1]/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
-	if err := os.MkdirAll(filepath.Dir(loader), 0o755); err != nil {
-		t.Fatal(err)
+	loader64 := filepath.Join(root, "rpm/usr/lib64/ld-linux-x86-64.so.2")
+	for _, path := range []string{loader, loader64} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.WriteFile(loader, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	tree := filepath.Join(root, "tree[1]")
+	tree, rpm := filepath.Join(root, "tree[1]"), filepath.Join(root, "rpm")
 	for _, c := range []struct{ path, root, basedir, first string }{
 		{"/usr/sbin/mysqld", "", "", "/usr/sbin/mysqld"},
 		{"/usr/libexec/mysqld", "", "", "/usr/libexec/mysqld"},
 		{"/usr/local/mysql/bin/mysqld", "", "/usr/local/mysql", "/usr/local/mysql/bin/mysqld"},
 		{"/opt/x/usr/sbin/mysqld", "", "/opt/x/usr", "/opt/x/usr/sbin/mysqld"}, // no loader there
 		{tree + "/usr/sbin/mysqld", tree, tree + "/usr", loader},
+		{rpm + "/usr/sbin/mysqld", rpm, rpm + "/usr", loader64},
 	} {
 		b := Binary{Path: c.path, Launch: []string{c.path}}
 		if err := b.locate(); err != nil {

@@ -8,25 +8,25 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"david/internal/apt"
 	"david/internal/mycnf"
 )
 
 // Installation is install.json: what david installed, from which packages, and what was tried with it.
 type Installation struct {
-	Name      string    `json:"name"`    // of its folder: "mysql-9.7.4-2"
-	Version   string    `json:"version"` // as the server prints it
-	SHA256    string    `json:"sha256"`  // of mysqld
-	Installed time.Time `json:"installed"`
-	Suites    []string  `json:"suites"`   // of the distribution's archive
-	Tested    []string  `json:"tested"`   // what was seen to work before it was kept
-	Packages  []Package `json:"packages"` // all that were unpacked
+	Name      string        `json:"name"`    // of its folder: "mysql-9.7.4-2"
+	Version   string        `json:"version"` // as the server prints it
+	SHA256    string        `json:"sha256"`  // of mysqld
+	Installed time.Time     `json:"installed"`
+	Suites    []string      `json:"suites"`   // of the distribution's archive
+	Tested    []string      `json:"tested"`   // what was seen to work before it was kept
+	Packages  []apt.Package `json:"packages"` // all that were unpacked
 }
 
 // Install puts a server into david's own folder without touching the system's packages; which is "mysql". The packages come
@@ -52,7 +52,10 @@ func Install(ctx context.Context, home, which string, log io.Writer) (Binary, er
 
 // installLocked holds the lock, and a folder to work in which disappears with it.
 func installLocked(ctx context.Context, servers string, log io.Writer) (Binary, error) {
-	from, err := systemArchive(ctx)
+	from, err := apt.SystemArchive(ctx)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return Binary{}, fmt.Errorf("%w; unpack a MySQL yourself and name it with --server PATH", err)
+	}
 	if err != nil {
 		return Binary{}, err
 	}
@@ -80,26 +83,26 @@ func installLocked(ctx context.Context, servers string, log io.Writer) (Binary, 
 const workPrefix = ".install-"
 
 // install takes the steps: lists, plan, download, unpack, check, keep.
-func install(ctx context.Context, servers, work string, from archive, log io.Writer) (Binary, error) {
-	a, err := newApt(ctx, work, from)
+func install(ctx context.Context, servers, work string, from apt.Archive, log io.Writer) (Binary, error) {
+	a, err := apt.New(ctx, work, from)
 	if err != nil {
 		return Binary{}, err
 	}
 	fmt.Fprintf(log, "reading the package lists of %s\n", strings.Join(from.Suites, ", "))
-	updated := a.update(ctx)
+	updated := a.Update(ctx)
 	if ctx.Err() != nil {
 		return Binary{}, ctx.Err()
 	}
-	name, err := a.server(ctx)
+	name, err := serverPackage(ctx, a)
 	if err != nil {
 		// One of several mirrors may fail while another serves, so its failure counts only now.
 		return Binary{}, cmp.Or(updated, err)
 	}
-	packages, err := a.plan(ctx, name)
+	packages, err := a.Plan(ctx, name)
 	if err != nil {
 		return Binary{}, err
 	}
-	i := slices.IndexFunc(packages, func(p Package) bool { return p.Name == name })
+	i := slices.IndexFunc(packages, func(p apt.Package) bool { return p.Name == name })
 	if i < 0 {
 		return Binary{}, fmt.Errorf("apt's plan lacks %s", name)
 	}
@@ -116,6 +119,34 @@ func install(ctx context.Context, servers, work string, from archive, log io.Wri
 	return adopt(ctx, tree, final, Installation{Suites: from.Suites, Packages: packages}, log)
 }
 
+// serverPackage names the newest package with a MySQL server in it.
+func serverPackage(ctx context.Context, a apt.State) (string, error) {
+	names, err := a.Names(ctx, "mysql-server-core")
+	if err != nil {
+		return "", err
+	}
+	name, ok := newestServer(names)
+	if !ok {
+		return "", errors.New("the archive has no package mysql-server-core")
+	}
+	return name, nil
+}
+
+// newestServer prefers mysql-server-core to those with a version in their name, and of these the highest.
+func newestServer(packages []string) (name string, ok bool) {
+	servers := slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
+		rest, ok := strings.CutPrefix(p, "mysql-server-core")
+		return !ok || strings.Trim(rest, "-.0123456789") != ""
+	})
+	if len(servers) == 0 {
+		return "", false
+	}
+	if slices.Contains(servers, "mysql-server-core") {
+		return "mysql-server-core", true
+	}
+	return slices.MaxFunc(servers, func(a, b string) int { return slices.Compare(versionNumbers(a), versionNumbers(b)) }), true
+}
+
 // folderVersion is a package's version without its epoch, which the server does not print either.
 func folderVersion(version string) string {
 	if _, rest, ok := strings.Cut(version, ":"); ok {
@@ -125,7 +156,7 @@ func folderVersion(version string) string {
 }
 
 // unneeded tells of a package that the server's scripts need but mysqld does not; a test starts a server without them.
-func unneeded(p Package) bool {
+func unneeded(p apt.Package) bool {
 	for _, prefix := range []string{"perl", "libperl", "libgdbm", "libdb5.", "libc-gconv", "libsasl2-modules-db", "debconf"} {
 		if strings.HasPrefix(p.Name, prefix) {
 			return true
@@ -139,20 +170,20 @@ func pruned() []string {
 	return []string{"etc", "var", "usr/bin", "usr/share/bug", "usr/share/doc", "usr/share/lintian", "usr/share/locale", "usr/share/man"}
 }
 
-func fetch(ctx context.Context, a apt, packages []Package, tree string, log io.Writer) error {
+func fetch(ctx context.Context, a apt.State, packages []apt.Package, tree string, log io.Writer) error {
 	var size int64
 	for _, p := range packages {
-		size += p.bytes
+		size += p.Bytes
 	}
 	fmt.Fprintf(log, "downloading %d packages, %.0f MiB\n", len(packages), float64(size)/(1<<20))
-	if err := a.download(ctx, packages, log); err != nil {
+	if err := a.Download(ctx, packages, log); err != nil {
 		return err
 	}
 	fmt.Fprintln(log, "unpacking")
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return err
 	}
-	if err := a.unpack(ctx, packages, tree); err != nil {
+	if err := a.Unpack(ctx, packages, tree); err != nil {
 		return err
 	}
 	for _, path := range pruned() {
@@ -193,68 +224,6 @@ func identifyTree(ctx context.Context, tree string) (Binary, error) {
 		return Binary{}, err
 	}
 	return identify(ctx, path)
-}
-
-// systemArchive finds out where the system's apt gets its packages from.
-func systemArchive(ctx context.Context) (archive, error) {
-	const instead = "unpack a MySQL yourself and name it with --server PATH"
-	for _, tool := range []string{"apt-get", "apt-config", "dpkg-deb"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return archive{}, fmt.Errorf("this system has no %s, and david installs from Debian's and Ubuntu's packages only; %s", tool, instead)
-		}
-	}
-	release, err := os.ReadFile("/etc/os-release")
-	if err != nil {
-		return archive{}, err
-	}
-	d, ok := distributionOf(string(release))
-	if !ok {
-		return archive{}, fmt.Errorf("this system is neither Debian nor Ubuntu; %s", instead)
-	}
-	sources, err := systemSources(ctx)
-	if err != nil {
-		return archive{}, err
-	}
-	from := archiveOf(d, sources)
-	if len(from.URIs) == 0 {
-		return archive{}, fmt.Errorf("apt's sources name no mirror of %s; add one, or %s", d.Name, instead)
-	}
-	if !exists(d.Keyring) {
-		return archive{}, fmt.Errorf("%s's keyring %s is missing; install %s", d.Name, d.Keyring, strings.TrimSuffix(filepath.Base(d.Keyring), ".gpg"))
-	}
-	return from, nil
-}
-
-// systemSources reads all of apt's sources, from where apt says they are.
-func systemSources(ctx context.Context) ([]source, error) {
-	var paths []string
-	for _, key := range []string{"Dir::Etc::sourcelist/f", "Dir::Etc::sourceparts/d"} {
-		out, err := apt{}.output(ctx, "/", "apt-config", "shell", "path", key)
-		if err != nil {
-			return nil, err
-		}
-		path, _ := strings.CutPrefix(strings.TrimSpace(out), "path=")
-		paths = append(paths, strings.Trim(path, "'"))
-	}
-	list, parts := paths[0], paths[1]
-	files, err := filepath.Glob(filepath.Join(globQuote(parts), "*"))
-	if err != nil {
-		return nil, err
-	}
-	var all []source
-	for _, file := range append([]string{list}, files...) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // absent, or not for this user: apt as this user skips it too
-		}
-		switch filepath.Ext(file) {
-		case ".list":
-			all = append(all, parseOneLine(string(text))...)
-		case ".sources":
-			all = append(all, parseDeb822(string(text))...)
-		}
-	}
-	return all, nil
 }
 
 // lock makes installations in one folder follow each other.

@@ -183,6 +183,20 @@ func TestInstallWhat(t *testing.T) {
 		`cannot install the server "mariadb"`, "apt-get install mariadb-server-core")
 }
 
+func TestNewestServer(t *testing.T) {
+	for _, c := range []struct{ packages, want string }{
+		{"mysql-server-core-8.0 mysql-server-core-8.4 mysql-server-core", "mysql-server-core"},
+		{"mysql-server-core-8.0 mysql-server-core-8.10 mysql-server-core-8.4", "mysql-server-core-8.10"},
+		{"mysql-server-core-8.0 mysql-server-core-8.0-dbgsym", "mysql-server-core-8.0"},
+		{"mysql-client-core", ""},
+		{"", ""},
+	} {
+		if got, ok := newestServer(strings.Fields(c.packages)); got != c.want || ok != (c.want != "") {
+			t.Errorf("%q: got %q, want %q", c.packages, got, c.want)
+		}
+	}
+}
+
 func TestInstallsFollowEachOther(t *testing.T) {
 	servers := t.TempDir()
 	unlock, err := lock(context.Background(), servers, io.Discard)

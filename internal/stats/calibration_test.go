@@ -281,13 +281,14 @@ func TestCalibration(t *testing.T) {
 	for _, k := range rows {
 		k.check(t)
 	}
-	inDocs(t, tableOf(rows)+familyTable(t))
+	inDocs(t, "calibration", tableOf(rows)+familyTable(t))
 }
 
-// inDocs compares text with what stands between the marks in docs/method.md, or puts it there.
-func inDocs(t *testing.T, text string) {
+// inDocs compares text with what stands between the marks of that name in docs/method.md, or puts it there.
+func inDocs(t *testing.T, mark, text string) {
 	t.Helper()
-	const file, begin, end = "../../docs/method.md", "<!-- calibration: written by a test -->\n", "<!-- end -->"
+	const file, end = "../../docs/method.md", "<!-- end -->"
+	begin := "<!-- " + mark + ": written by a test -->\n"
 	doc, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

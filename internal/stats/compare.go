@@ -39,7 +39,7 @@ func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Compar
 				rest = append(rest, t)
 			}
 		}
-		c := compare(w, d.Control, MetricOf(d.Tune), arms, inOrder(own))
+		c := compare(w, d, arms, inOrder(own))
 		if d.Against != "" {
 			s := standing(d.Against, c)
 			c.Standing = &s
@@ -91,6 +91,8 @@ type blocks struct {
 	name    string // of the control
 	metric  Metric
 	caps    result.Caps
+	pod     result.Pod
+	margin  float64 // of the test whether an arm is equivalent to the control; 0: nobody asked
 	samples map[string]*sample
 	// control is the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a run of it too: of two independent
 	// runs with the same noise, the mean and the difference are uncorrelated (their covariance is (v - v)/2 = 0), so using both
@@ -98,10 +100,11 @@ type blocks struct {
 	control map[int]float64
 }
 
-func compare(w result.Workload, control string, metric Metric, arms []result.Arm, trials []result.Trial) Comparison {
-	b := blocks{name: control, metric: metric, samples: collect(arms, trials), control: map[int]float64{}}
+func compare(w result.Workload, d result.Design, arms []result.Arm, trials []result.Trial) Comparison {
+	control, metric := d.Control, MetricOf(d.Tune)
+	b := blocks{name: control, metric: metric, margin: d.Margin, samples: collect(arms, trials), control: map[int]float64{}}
 	if i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == control }); i >= 0 {
-		b.caps = arms[i].Caps
+		b.caps, b.pod = arms[i].Caps, arms[i].Pod
 		b.control = b.samples[control].logs(metric.Worth)
 	}
 	c := Comparison{Workload: w, Control: control, Metric: metric, Arms: make([]Arm, len(arms))}
@@ -274,6 +277,9 @@ func (b blocks) arm(a result.Arm) Arm {
 		if r.Verdict == "" {
 			b.throughput(&r, s)
 		}
+		if b.margin > 0 {
+			b.tax(&r, s)
+		}
 	}
 	return r
 }
@@ -363,7 +369,7 @@ func (b blocks) pairWarnings(r Arm, a result.Arm) []string {
 	if r.Pairs >= 2 && r.Pairs < fewPairs {
 		list = append(list, count(r.Pairs, "pair")+": the interval is wide")
 	}
-	if len(a.Diff) == 0 && a.Caps == b.caps {
+	if len(a.Diff) == 0 && a.Caps == b.caps && a.Pod == b.pod {
 		list = append(list, "no effective variable differs from "+b.name+"'s: this compares it with itself")
 	}
 	return list

@@ -69,9 +69,11 @@ type Arm struct {
 	Verdict    Verdict `json:"verdict"`
 	Why        string  `json:"why,omitempty"`
 	// NotSlower is true where its throughput is at least 1 - Margin of the control's (non-inferiority).
-	NotSlower bool         `json:"not_slower"`
-	Costs     result.Costs `json:"per_transaction,omitzero"` // means of the trials
-	Warnings  []string     `json:"warnings,omitempty"`
+	NotSlower bool `json:"not_slower"`
+	// Tax is what it costs beside the control, where the design asks whether the two are equivalent; else nil.
+	Tax      *Tax         `json:"tax,omitempty"`
+	Costs    result.Costs `json:"per_transaction,omitzero"` // means of the trials
+	Warnings []string     `json:"warnings,omitempty"`
 }
 
 // Margin is by how much a throughput may be below the control's and still be called not slower.

@@ -53,11 +53,7 @@ func Start(tb testing.TB, flavour mycnf.Flavour, options ...string) *Server {
 	writeKeys(tb, s.dir)
 	data := filepath.Join(s.dir, "data")
 	s.launch = append(launch(tb, flavour), "--datadir="+data)
-	if flavour == mycnf.MariaDB {
-		s.bootstrapMariaDB(data)
-	} else {
-		s.run(nil, "--initialize-insecure")
-	}
+	s.initialise(data)
 	s.writeUsers()
 	tb.Cleanup(s.Kill)
 	s.Restart()
@@ -196,6 +192,69 @@ func (s *Server) run(input []byte, options ...string) {
 	cmd.Stdin = bytes.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.tb.Fatalf("%v: %v\n%s", cmd.Args, err, out[max(0, len(out)-2000):])
+	}
+}
+
+// initialise makes an empty data folder: a copy of one that is kept in the user's cache, as a server takes seconds of CPU for it.
+func (s *Server) initialise(data string) {
+	s.tb.Helper()
+	template := s.template()
+	unlock := lock(s.tb, template+".lock")
+	defer unlock()
+	if _, err := os.Stat(template); err != nil {
+		if s.Flavour == mycnf.MariaDB {
+			s.bootstrapMariaDB(data)
+		} else {
+			s.run(nil, "--initialize-insecure")
+			if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil { // the server's UUID, to be each copy's own
+				s.tb.Fatal(err)
+			}
+		}
+		copyTree(s.tb, data, template+".tmp")
+		if err := os.Rename(template+".tmp", template); err != nil {
+			s.tb.Fatal(err)
+		}
+		return
+	}
+	copyTree(s.tb, template, data)
+}
+
+// template is where the initialised data of this build of the server is kept.
+func (s *Server) template() string {
+	s.tb.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	dir := filepath.Join(cache, "david", "initialised")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.tb.Fatal(err)
+	}
+	b := Find(s.tb, string(s.Flavour))
+	return filepath.Join(dir, fmt.Sprintf("%s-%s-%.12s", s.Flavour, b.Version, b.SHA256))
+}
+
+// lock waits until nobody else has the file.
+func lock(tb testing.TB, path string) (unlock func()) {
+	tb.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return func() { f.Close() }
+}
+
+// copyTree copies a folder, sharing blocks where the filesystem can.
+func copyTree(tb testing.TB, from, to string) {
+	tb.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		tb.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "--archive", "--reflink=auto", from, to).CombinedOutput(); err != nil {
+		tb.Fatalf("cp %s %s: %v\n%s", from, to, err, out)
 	}
 }
 

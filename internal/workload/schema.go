@@ -72,7 +72,7 @@ func look(ctx context.Context, c *mysqld.Conn, schema string) (in contents, err 
 		(SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?),
 		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name REGEXP '^sbtest[0-9]+$'),
 		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = '`+owned+`'),
-		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?) +
+		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name <> '`+crewed+`') +
 		(SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = ?) +
 		(SELECT COUNT(*) FROM information_schema.events WHERE event_schema = ?)`,
 		[]any{schema, schema, schema, schema, schema, schema}, &exists, &in.tables, &in.mark, &all)

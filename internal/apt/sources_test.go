@@ -1,6 +1,7 @@
-package server
+package apt
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -102,9 +103,42 @@ func TestDistributionOf(t *testing.T) {
 	}
 }
 
+func TestReleaseOf(t *testing.T) {
+	for _, c := range []struct {
+		name, release, sources, want string
+	}{
+		{"stable", "bookworm", debian12Sources, "bookworm bookworm-updates: http://mirror.example.org/debian; bookworm-security: http://mirror.example.org/debian-security"},
+		{"another release", "trixie", debian12Sources, "trixie trixie-updates: http://mirror.example.org/debian; trixie-security: http://mirror.example.org/debian-security"},
+		{"unstable has no updates", "sid", debian12Sources, "sid: http://mirror.example.org/debian"},
+		{"no security mirror", "trixie", cloudSources, "trixie trixie-updates: mirror+file:/etc/apt/mirrors/debian.list https://third.example.org/apt"},
+	} {
+		d, _ := distributionOf(debian12Release)
+		sources := parseDeb822(c.sources)
+		if c.sources == cloudSources {
+			d, _ = distributionOf(debian13Release)
+		}
+		var got []string
+		for _, a := range releaseOf(d, archiveOf(d, sources), c.release, sources) {
+			got = append(got, strings.Join(a.Suites, " ")+": "+strings.Join(a.URIs, " "))
+		}
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A system that cannot do it is told from a failure: its caller may know another way.
+func TestNoMirrorIsUnsupported(t *testing.T) {
+	d, _ := distributionOf(debian12Release)
+	_, err := mainArchive(d, parseOneLine(ubuntu22Sources))
+	if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "apt's sources name no mirror of Debian") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // What is written for apt is read back the same, and never asks apt to trust without a signature.
 func TestArchiveRoundTrip(t *testing.T) {
-	a := archive{Suites: []string{"sid"}, URIs: []string{"http://a.example.org/debian", "http://b.example.org/debian"}, Keyring: "/k.gpg"}
+	a := Archive{Suites: []string{"sid"}, URIs: []string{"http://a.example.org/debian", "http://b.example.org/debian"}, Keyring: "/k.gpg"}
 	text := a.deb822()
 	want := []source{{URIs: a.URIs, Suites: a.Suites, Components: []string{"main"}, SignedBy: "/k.gpg"}}
 	if got := parseDeb822(text); !reflect.DeepEqual(got, want) {

@@ -1,4 +1,4 @@
-package server
+package apt
 
 import (
 	"bufio"
@@ -110,8 +110,8 @@ func stanzas(text string) []map[string]string {
 	return all
 }
 
-// archive is where apt gets a distribution's server from, and whose signature it must bear.
-type archive struct {
+// Archive is where apt gets packages from, and whose signature their lists must bear.
+type Archive struct {
 	Suites  []string
 	URIs    []string
 	Keyring string
@@ -119,8 +119,8 @@ type archive struct {
 
 // archiveOf finds the distribution's own mirrors among the system's sources. Entries of others that happen to use the
 // distribution's suite names cannot do harm: what david fetches must be signed with the distribution's own key.
-func archiveOf(d distribution, sources []source) archive {
-	a := archive{Suites: d.Suites, Keyring: d.Keyring}
+func archiveOf(d distribution, sources []source) Archive {
+	a := Archive{Suites: d.Suites, Keyring: d.Keyring}
 	for _, s := range sources {
 		if !slices.Contains(s.Components, "main") || !d.hasSuite(s.Suites) || !d.trusts(s.SignedBy) {
 			continue
@@ -134,8 +134,25 @@ func archiveOf(d distribution, sources []source) archive {
 	return a
 }
 
+// securityOf finds the mirrors of a Debian release's security updates among the system's sources; they may be none.
+func securityOf(d distribution, release string, sources []source) Archive {
+	a := Archive{Suites: []string{release + "-security"}, Keyring: d.Keyring}
+	for _, s := range sources {
+		security := slices.ContainsFunc(s.Suites, func(suite string) bool { return strings.HasSuffix(suite, "-security") })
+		if !slices.Contains(s.Components, "main") || !security || !d.trusts(s.SignedBy) {
+			continue
+		}
+		for _, uri := range s.URIs {
+			if !slices.Contains(a.URIs, uri) {
+				a.URIs = append(a.URIs, uri)
+			}
+		}
+	}
+	return a
+}
+
 // deb822 renders the archive as apt's configuration. The signature is always checked.
-func (a archive) deb822() string {
+func (a Archive) deb822() string {
 	return "Types: deb\nURIs: " + strings.Join(a.URIs, " ") + "\nSuites: " + strings.Join(a.Suites, " ") +
 		"\nComponents: main\nSigned-By: " + a.Keyring + "\n"
 }

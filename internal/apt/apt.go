@@ -1,8 +1,14 @@
-package server
+// Package apt reads packages out of Debian's and Ubuntu's archives with the system's own apt, but with a state of its own: the
+// system's package lists, cache and database are neither read nor written, nothing is installed, and no root is needed.
+//
+// The steps: SystemArchive or DebianRelease (where packages come from), New, Update (the signed lists), Plan (what to fetch,
+// with what it depends on), Download (checked against the lists), then Unpack or Path.
+package apt
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -10,25 +16,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// Package is one package of an installation.
+// Package is one package of a plan.
 type Package struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	SHA256  string `json:"sha256"` // of the .deb, as apt verified it against the signed list
-	bytes   int64
-	file    string
+	Bytes   int64  `json:"-"`      // of the .deb
+	File    string `json:"-"`      // the .deb's name
 }
 
-// apt runs apt with a state of its own: the system's package lists, cache and database are neither read nor written, and
-// no root is needed. The system's settings (proxies, certificates, passwords of mirrors) stay in force.
-type apt struct {
+// State is apt's state in a folder of its own. The system's settings (proxies, certificates, passwords of mirrors) stay in
+// force.
+type State struct {
 	dir    string // holds the state
 	config string
 }
@@ -63,66 +68,49 @@ Dir::State "%[1]s/state";
 Dir::State::status "%[1]s/status";
 `
 
-// newApt sets apt up in dir for the packages of one archive.
-func newApt(ctx context.Context, dir string, from archive) (apt, error) {
-	a := apt{dir: dir, config: filepath.Join(dir, "apt.conf")}
+// New sets apt up in dir, an absolute path, for the packages of some archives; a state that is there already is gone on with.
+func New(ctx context.Context, dir string, from ...Archive) (State, error) {
+	a := State{dir: dir, config: filepath.Join(dir, "apt.conf")}
 	arch, err := a.output(ctx, dir, "dpkg", "--print-architecture")
 	if err != nil {
-		return apt{}, err
+		return State{}, err
+	}
+	var sources []string
+	for _, f := range from {
+		sources = append(sources, f.deb822())
 	}
 	for _, sub := range []string{"state/lists/partial", "cache/archives/partial", "log", "debs"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			return apt{}, err
+			return State{}, err
 		}
 	}
 	for name, content := range map[string]string{
 		"apt.conf":        fmt.Sprintf(aptConfig, dir, strings.TrimSpace(arch)),
-		"archive.sources": from.deb822(),
+		"archive.sources": strings.Join(sources, "\n"),
 		"status":          "", // no package is installed, so all that the server needs is fetched
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return apt{}, err
+			return State{}, err
 		}
 	}
 	return a, nil
 }
 
-func (a apt) update(ctx context.Context) error {
+// Update fetches the package lists; the signatures of the archives' keys are checked.
+func (a State) Update(ctx context.Context) error {
 	_, err := a.output(ctx, a.dir, "apt-get", "-qq", "-c", a.config, "update")
 	return err
 }
 
-// server names the newest package with a MySQL server in it.
-func (a apt) server(ctx context.Context) (string, error) {
-	out, err := a.output(ctx, a.dir, "apt-cache", "-c", a.config, "pkgnames", "mysql-server-core")
-	if err != nil {
-		return "", err
-	}
-	name, ok := newestServer(strings.Fields(out))
-	if !ok {
-		return "", errors.New("the archive has no package mysql-server-core")
-	}
-	return name, nil
+// Names lists the packages whose names begin with prefix.
+func (a State) Names(ctx context.Context, prefix string) ([]string, error) {
+	out, err := a.output(ctx, a.dir, "apt-cache", "-c", a.config, "pkgnames", prefix)
+	return strings.Fields(out), err
 }
 
-// newestServer prefers mysql-server-core to those with a version in their name, and of these the highest.
-func newestServer(packages []string) (name string, ok bool) {
-	servers := slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
-		rest, ok := strings.CutPrefix(p, "mysql-server-core")
-		return !ok || strings.Trim(rest, "-.0123456789") != ""
-	})
-	if len(servers) == 0 {
-		return "", false
-	}
-	if slices.Contains(servers, "mysql-server-core") {
-		return "mysql-server-core", true
-	}
-	return slices.MaxFunc(servers, func(a, b string) int { return slices.Compare(versionNumbers(a), versionNumbers(b)) }), true
-}
-
-// plan lists the package and all it depends on.
-func (a apt) plan(ctx context.Context, name string) ([]Package, error) {
-	out, err := a.output(ctx, a.dir, "apt-get", "-qq", "-c", a.config, "--print-uris", "install", name)
+// Plan lists the packages named and all they depend on.
+func (a State) Plan(ctx context.Context, names ...string) ([]Package, error) {
+	out, err := a.output(ctx, a.dir, "apt-get", append([]string{"-qq", "-c", a.config, "--print-uris", "install"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -167,44 +155,54 @@ func parsePlanned(fields []string) (Package, error) {
 	if !ok {
 		return Package{}, errors.New("want a SHA256")
 	}
-	return Package{Name: parts[0], Version: version, SHA256: hash, bytes: size, file: file}, nil
+	return Package{Name: parts[0], Version: version, SHA256: hash, Bytes: size, File: file}, nil
 }
 
-// download fetches the packages into the folder debs, reports on the way, and checks each against its hash.
-func (a apt) download(ctx context.Context, packages []Package, log io.Writer) error {
+// Path is where Download puts a package.
+func (a State) Path(p Package) string { return filepath.Join(a.dir, "debs", p.File) }
+
+// Download fetches the packages, reports on the way, and checks each against its hash.
+func (a State) Download(ctx context.Context, packages []Package, log io.Writer) error {
 	args := []string{"-q", "-c", a.config, "download"}
 	for _, p := range packages {
 		args = append(args, p.Name+"="+p.Version)
 	}
-	debs := filepath.Join(a.dir, "debs")
-	cmd := command(ctx, debs, "apt-get", args...)
+	cmd := command(ctx, filepath.Join(a.dir, "debs"), "apt-get", args...)
 	cmd.Stdout = &counter{out: log, total: len(packages)}
 	if err := run(ctx, cmd); err != nil {
 		return err
 	}
 	for _, p := range packages {
-		hash, err := hashFile(filepath.Join(debs, p.file))
-		if err != nil {
-			return fmt.Errorf("cannot read the downloaded package %s: %w", p.Name, err)
-		}
-		if hash != p.SHA256 {
-			return fmt.Errorf("cannot trust the downloaded package %s: its SHA-256 is %s, the signed list says %s", p.file, hash, p.SHA256)
-		}
-	}
-	return nil
-}
-
-// unpack extracts the packages into the folder root.
-func (a apt) unpack(ctx context.Context, packages []Package, root string) error {
-	for _, p := range packages {
-		if _, err := a.output(ctx, a.dir, "dpkg-deb", "--extract", filepath.Join(a.dir, "debs", p.file), root); err != nil {
+		if err := a.Verify(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a apt) output(ctx context.Context, dir, name string, args ...string) (string, error) {
+// Verify checks a package that was downloaded, now or earlier, against its hash; errors.Is(err, fs.ErrNotExist) where it was not.
+func (a State) Verify(p Package) error {
+	text, err := os.ReadFile(a.Path(p))
+	if err != nil {
+		return fmt.Errorf("cannot read the downloaded package %s: %w", p.Name, err)
+	}
+	if hash := fmt.Sprintf("%x", sha256.Sum256(text)); hash != p.SHA256 {
+		return fmt.Errorf("cannot trust the downloaded package %s: its SHA-256 is %s, the signed list says %s", p.File, hash, p.SHA256)
+	}
+	return nil
+}
+
+// Unpack extracts the packages into the folder root.
+func (a State) Unpack(ctx context.Context, packages []Package, root string) error {
+	for _, p := range packages {
+		if _, err := a.output(ctx, a.dir, "dpkg-deb", "--extract", a.Path(p), root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a State) output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := command(ctx, dir, name, args...)
 	cmd.Stdout = &out
@@ -232,7 +230,10 @@ func run(ctx context.Context, cmd *exec.Cmd) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w%s", filepath.Base(cmd.Path), err, quoted(complaint(complaints.String())))
+		if said := complaint(complaints.String()); said != "" {
+			return fmt.Errorf("%s: %w (%s)", filepath.Base(cmd.Path), err, said)
+		}
+		return fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err)
 	}
 	return nil
 }

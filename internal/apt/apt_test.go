@@ -1,4 +1,4 @@
-package server
+package apt
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func TestParsePlan(t *testing.T) {
 	if err != nil || len(packages) != 3 {
 		t.Fatalf("got %d packages, %v", len(packages), err)
 	}
-	if p := packages[0]; p.Name != "libcrypt1" || p.Version != "1:4.5.2+20251210-1" || p.bytes != 100216 || !strings.HasPrefix(p.SHA256, "5eb1b09a") {
+	if p := packages[0]; p.Name != "libcrypt1" || p.Version != "1:4.5.2+20251210-1" || p.Bytes != 100216 || !strings.HasPrefix(p.SHA256, "5eb1b09a") {
 		t.Errorf("got %+v", p)
 	}
 	for _, bad := range []string{
@@ -43,25 +43,11 @@ func FuzzParsePlan(f *testing.F) {
 			return
 		}
 		for _, p := range packages {
-			if p.Name == "" || strings.ContainsRune(p.file, '/') {
+			if p.Name == "" || strings.ContainsRune(p.File, '/') {
 				t.Errorf("%q gave %+v", out, p)
 			}
 		}
 	})
-}
-
-func TestNewestServer(t *testing.T) {
-	for _, c := range []struct{ packages, want string }{
-		{"mysql-server-core-8.0 mysql-server-core-8.4 mysql-server-core", "mysql-server-core"},
-		{"mysql-server-core-8.0 mysql-server-core-8.10 mysql-server-core-8.4", "mysql-server-core-8.10"},
-		{"mysql-server-core-8.0 mysql-server-core-8.0-dbgsym", "mysql-server-core-8.0"},
-		{"mysql-client-core", ""},
-		{"", ""},
-	} {
-		if got, ok := newestServer(strings.Fields(c.packages)); got != c.want || ok != (c.want != "") {
-			t.Errorf("%q: got %q, want %q", c.packages, got, c.want)
-		}
-	}
 }
 
 func TestComplaint(t *testing.T) {
@@ -95,14 +81,14 @@ func TestCounter(t *testing.T) {
 }
 
 // systemApt sets apt up as an installation does, with the system's archive changed.
-func systemApt(t *testing.T, change func(*archive)) apt {
+func systemApt(t *testing.T, change func(*Archive)) State {
 	t.Helper()
-	from, err := systemArchive(context.Background())
+	from, err := SystemArchive(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	change(&from)
-	a, err := newApt(context.Background(), t.TempDir(), from)
+	a, err := New(context.Background(), t.TempDir(), from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,13 +101,15 @@ func TestWrongSignatureIsRefused(t *testing.T) {
 	if err := os.WriteFile(keyring, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a := systemApt(t, func(from *archive) { from.Keyring = keyring })
-	wantError(t, func() error { return a.update(context.Background()) }, "apt-get", "not signed")
-	wantError(t, func() error { _, err := a.server(context.Background()); return err }, "no package mysql-server-core")
+	a := systemApt(t, func(from *Archive) { from.Keyring = keyring })
+	wantError(t, func() error { return a.Update(context.Background()) }, "apt-get", "not signed")
+	if names, err := a.Names(context.Background(), "mysql-server-core"); err != nil || len(names) > 0 {
+		t.Errorf("names %q, %v, out of lists that nobody signed", names, err)
+	}
 }
 
 func TestUnreachableMirror(t *testing.T) {
-	a := systemApt(t, func(from *archive) { from.URIs = []string{"http://127.0.0.1:9/debian"} })
+	a := systemApt(t, func(from *Archive) { from.URIs = []string{"http://127.0.0.1:9/debian"} })
 	config, err := os.ReadFile(a.config)
 	if err != nil {
 		t.Fatal(err)
@@ -130,5 +118,18 @@ func TestUnreachableMirror(t *testing.T) {
 	if err := os.WriteFile(a.config, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, func() error { return a.update(context.Background()) }, "apt-get", "127.0.0.1", "refused")
+	wantError(t, func() error { return a.Update(context.Background()) }, "apt-get", "127.0.0.1", "refused")
+}
+
+func wantError(t *testing.T, do func() error, parts ...string) {
+	t.Helper()
+	err := do()
+	if err == nil {
+		t.Fatalf("got no error, want one with %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"david/internal/manifest"
+)
+
+// ownFolder refuses an output folder that holds what david did not render, unless it may be written into all the same.
+func ownFolder(out string, force bool) error {
+	entries, err := os.ReadDir(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(filepath.Clean(out))); err != nil {
+			return usage("--out %s: %w", out, err)
+		}
+		return nil
+	case err != nil:
+		return usage("--out %s: cannot read the folder: %w", out, err)
+	}
+	var foreign []string
+	for _, e := range entries {
+		own, err := isRendered(filepath.Join(out, e.Name()), e)
+		if err != nil {
+			return usage("--out %s: %w", out, err)
+		}
+		if !own {
+			foreign = append(foreign, e.Name())
+		}
+	}
+	if len(foreign) > 0 && !force {
+		return usage("--out %s holds what david did not render: %s; name another folder, or --force writes beside it (a file of the same name is replaced)", out, strings.Join(foreign[:min(3, len(foreign))], ", "))
+	}
+	return nil
+}
+
+// isRendered tells whether a file is one of david's.
+func isRendered(path string, e fs.DirEntry) (bool, error) {
+	if !e.Type().IsRegular() {
+		return false, nil
+	}
+	content, err := os.ReadFile(path)
+	return manifest.Rendered(content), err
+}
+
+// passwordOf gives the request a password where it names no Secret: that of the folder's, or a new one.
+func passwordOf(req *manifest.Request, out string) error {
+	if req.Secret != "" {
+		return nil
+	}
+	path := filepath.Join(out, manifest.SecretFile)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		random := make([]byte, 24)
+		rand.Read(random) // it never fails, and ends the program where the system has no randomness
+		req.Password = base64.RawURLEncoding.EncodeToString(random)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the folder's Secret: %w", err)
+	}
+	var secret struct {
+		Metadata struct {
+			Name string `yaml:"name"`
+		} `yaml:"metadata"`
+		StringData map[string]string `yaml:"stringData"`
+	}
+	key := req.SecretKey()
+	if err := yaml.Unmarshal(content, &secret); err != nil || secret.StringData[key] == "" {
+		return usage("%s has no stringData with %s, so the password cannot be kept: mend it, or remove it for a new one", path, key)
+	}
+	if name := secret.Metadata.Name; name != "" && name != req.SecretName() {
+		return usage("%s is the Secret %s of another database, whose password and objects --name %s would take over: name another folder with --out", path, name, req.Name)
+	}
+	req.Password = secret.StringData[key]
+	return nil
+}
+
+// writeManifests writes the files of a folder, each as a whole, and removes those of an earlier rendering that are not among them. A Secret stays: its
+// password is nowhere else.
+func writeManifests(out string, files map[string][]byte) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("cannot make the folder: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		mode := fs.FileMode(0o644)
+		if name == manifest.SecretFile {
+			mode = 0o600
+		}
+		if err := replaceFile(filepath.Join(out, name), files[name], mode); err != nil {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return fmt.Errorf("cannot read the folder: %w", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(out, e.Name())
+		own, err := isRendered(path, e)
+		if err != nil {
+			return err
+		}
+		if _, now := files[e.Name()]; own && !now && e.Name() != manifest.SecretFile {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("cannot remove what an earlier rendering left: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// replaceFile puts a file in place at once, with its mode from the beginning. What has the content already is left alone.
+func replaceFile(path string, content []byte, mode fs.FileMode) (err error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+			return nil
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".david-") // of mode 0600
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"david/internal/experiment"
+	"david/internal/kube"
+	"david/internal/mycnf"
+	"david/internal/podtax"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/workload"
+)
+
+// podtaxFlags are those of david podtax.
+type podtaxFlags struct {
+	loadFlags
+	clusterFlags
+	node, image, cpus, memory, cnf   string
+	qos, margin                      string
+	sets                             []string
+	blocks                           int
+	seed                             uint64
+	steady, json, fresh, hostNetwork bool
+}
+
+// asProcess is the control: the plain process.
+const asProcess = "process"
+
+func (a *app) podtaxCommand() *cobra.Command {
+	var f podtaxFlags
+	cmd := &cobra.Command{
+		Use:   "podtax --image IMAGE --cpus N --memory SIZE",
+		Short: "Measure what Kubernetes costs: the same server as a process and as a pod, block by block",
+		Long: "Measure what Kubernetes costs. Run it as root on a node of the cluster. The server is taken out of the image and run as a plain process,\n" +
+			"and the image is run as a pod of that node: the same build on the same data, filesystem, configuration and caps, in random order within\n" +
+			"blocks, under the same load over TCP. A test of equivalence says whether they are the same but for --margin.",
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.steady && !cmd.Flags().Changed("warmup") {
+				f.warmup = steadyWarmup
+			}
+			q, err := f.question()
+			if err != nil {
+				return err
+			}
+			return a.podtax(cmd.Context(), q, f)
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (f *podtaxFlags) add(fs *pflag.FlagSet) {
+	f.loadFlags.add(fs, 60*time.Second, 15*time.Second)
+	f.clusterFlags.add(fs)
+	fs.StringVar(&f.node, "node", "", "the node this machine is (found by its address or name)")
+	fs.StringVar(&f.image, "image", "", "the server's image, as mysql:8.4: on the node, or to be had for it")
+	fs.StringVar(&f.cpus, "cpus", "", "CPUs of the server, a whole number: the process's cap, the Guaranteed pod's requests and limits")
+	fs.StringVar(&f.memory, "memory", "", "memory of the server, as in 4G: the process's cap, the Guaranteed pod's requests and limits")
+	fs.StringVar(&f.cnf, "cnf", "", "a my.cnf for the server, as process and as pod")
+	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the server, after --cnf; repeatable")
+	fs.StringVar(&f.qos, "qos", "guaranteed,besteffort", "QoS classes of the pods to compare: guaranteed, besteffort, or both")
+	fs.BoolVar(&f.hostNetwork, "host-network", false, "besides, a Guaranteed pod in the node's network: what is left of the cost is not the pod network's")
+	fs.StringVar(&f.margin, "margin", "3%", "of the test of equivalence")
+	fs.IntVar(&f.blocks, "blocks", 30, "how many blocks")
+	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
+	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
+}
+
+// question checks the flags by themselves.
+func (f *podtaxFlags) question() (q question, err error) {
+	if f.image == "" {
+		return q, usage("--image: name the server's image, as mysql:8.4")
+	}
+	caps := capFlags{cpus: f.cpus, memory: f.memory}
+	q = question{kind: "podtax", title: "what Kubernetes costs", fresh: f.fresh, noVolume: f.noVolume}
+	if q.caps, err = caps.caps(); err != nil {
+		return q, err
+	}
+	switch {
+	case q.caps.CPUs == 0 || q.caps.Memory == 0:
+		return q, usage("give --cpus and --memory: the caps that the process and the Guaranteed pod have alike")
+	case q.caps.CPUs != math.Trunc(q.caps.CPUs):
+		return q, usage("--cpus %s: a Guaranteed pod of a database has whole CPUs; take 1, 2, ...", f.cpus)
+	case f.blocks < 2:
+		return q, usage("--blocks %d: an interval needs 2 or more, and equivalence is seldom shown by fewer than 20", f.blocks)
+	case f.time == 0:
+		return q, usage("--time 0s: measure at least 1s")
+	}
+	margin, err := percentage("--margin", f.margin)
+	if err != nil {
+		return q, err
+	}
+	if q.loads, err = f.workloads(); err != nil {
+		return q, err
+	}
+	q.design = result.Design{Control: asProcess, Blocks: f.blocks, Twin: true, Steady: f.steady, Seed: f.seed, Margin: margin}
+	q.arms, err = f.specs()
+	return q, err
+}
+
+// specs are the arms: the process, and the pods.
+func (f *podtaxFlags) specs() ([]armSpec, error) {
+	arms := []armSpec{f.spec(asProcess, "a plain process on the node, under david's caps", result.Pod{})}
+	for _, class := range strings.Split(f.qos, ",") {
+		arm, ok := map[string]armSpec{
+			"guaranteed": f.spec("guaranteed", "a Guaranteed pod: requests and limits are the process's caps", result.Pod{QoS: podtax.Guaranteed}),
+			"besteffort": f.spec("besteffort", "a BestEffort pod: without requests and limits", result.Pod{QoS: podtax.BestEffort}),
+		}[strings.ToLower(strings.TrimSpace(class))]
+		if !ok {
+			return nil, usage("--qos %s: choose guaranteed, besteffort, or both with a comma", f.qos)
+		}
+		if slices.ContainsFunc(arms, func(other armSpec) bool { return other.name == arm.name }) {
+			return nil, usage("--qos %s: %s stands twice", f.qos, arm.name)
+		}
+		arms = append(arms, arm)
+	}
+	if f.hostNetwork {
+		arms = append(arms, f.spec("hostnetwork", "a Guaranteed pod in the node's network", result.Pod{QoS: podtax.Guaranteed, HostNetwork: true}))
+	}
+	return arms, nil
+}
+
+func (f *podtaxFlags) spec(name, title string, pod result.Pod) armSpec {
+	return armSpec{name: name, title: title, cnf: f.cnf, sets: f.sets, pod: pod}
+}
+
+// podtax measures and prints.
+func (a *app) podtax(ctx context.Context, q question, f podtaxFlags) error {
+	if os.Geteuid() != 0 {
+		return usage("david podtax runs on a node as root: it caps the process, gives pods folders of the node, and looks at their processes")
+	}
+	store, err := a.measureTax(ctx, q, f)
+	if err != nil {
+		return taxError(err)
+	}
+	return a.print(store, f.json)
+}
+
+// taxError gives what went wrong with the cluster its exit code; a server that would not start has its own.
+func taxError(err error) error {
+	var coded codedError
+	var start *sandbox.StartError
+	switch code := clusterCode(err); {
+	case errors.As(err, &coded), errors.As(err, &start):
+		return err
+	case errors.Is(err, podtax.ErrNode):
+		return codedError{exitUsage, err}
+	case code != exitFailed:
+		return codedError{code, err}
+	}
+	return err
+}
+
+// podPatience is how long a pod may wait for an image or a node with room.
+const podPatience = 2 * time.Minute
+
+// measureTax runs the experiment, or the rest of it, and returns its store. What it makes in the cluster is gone afterwards.
+func (a *app) measureTax(ctx context.Context, q question, f podtaxFlags) (store *result.Store, err error) {
+	// What is left of a david that was killed goes before the workspace is opened: its pods still use the volume.
+	cluster, err := a.openCluster(ctx, f.clusterFlags, podPatience, "")
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := cluster.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	node, err := podtax.FindNode(nodes, f.node)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkCaps(ctx, []result.Arm{{Caps: q.caps}}, q.noVolume); err != nil {
+		return nil, err
+	}
+	l := lab{}
+	if l.sysbench, err = workload.Find(ctx); err != nil {
+		return nil, err
+	}
+	p := newProgress(a.err)
+	defer func() { p.end(); err = l.close(err) }()
+	if err := l.open(ctx, a, q.kind, wanted([]result.Arm{{}}, q.loads), q.noVolume, p); err != nil {
+		return nil, err
+	}
+	l.target.Host = node.Here
+	run := kube.NewRun(fmt.Sprintf("podtax-%08x", rand.Uint32()), q.longest())
+	t := &podtax.Target{Plain: l.target, Cluster: cluster, Run: run, Namespace: "david-" + run.ID, Node: node}
+	defer func() { p.say("removing what was made in the cluster"); err = errors.Join(err, t.Close(ctx)) }()
+	if err := t.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	return a.tax(ctx, &l, t, q, f.image, p)
+}
+
+// longest is after what time a run is over in any case.
+func (q question) longest() time.Duration {
+	return 2*time.Duration(q.design.Blocks)*experiment.OneBlock(len(q.arms)+1, q.loads) + 2*time.Hour
+}
+
+// tax measures, once the machine and the cluster are ready for it.
+func (a *app) tax(ctx context.Context, l *lab, t *podtax.Target, q question, image string, p *progress) (*result.Store, error) {
+	p.say("taking the server out of the image %s", image)
+	build, err := t.Unpack(ctx, a.home, result.Pod{Image: image, Node: t.Node.Name})
+	if err != nil {
+		return nil, err
+	}
+	l.binary, l.target.Binary, t.Command = build.Binary, build.Binary, build.Command
+	for i := range q.arms {
+		if pod := &q.arms[i].pod; *pod != (result.Pod{}) {
+			pod.Image, pod.ImageID, pod.Node = image, build.ImageID, t.Node.Name
+		}
+	}
+	arms, err := a.arms(ctx, l, &q)
+	if err != nil {
+		return nil, err
+	}
+	if err := fitsIn(arms[0].Settings, q.caps.Memory); err != nil {
+		return nil, err
+	}
+	if q.notes, err = l.verify(ctx, arms, p); err != nil {
+		return nil, err
+	}
+	q.notes = append(q.notes, taxNotes(t, q)...)
+	data, err := l.golden(ctx, arms, q.loads, p)
+	if err != nil {
+		return nil, q.blame(err)
+	}
+	l.target.Data = data
+	if q.design.Seed == 0 {
+		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
+	}
+	q.target, q.pinned = "node "+t.Node.Name, map[string]string{"image": build.ImageID, "node": t.Node.Facts}
+	if err := l.record(ctx, a, q, arms, data, p); err != nil {
+		return nil, err
+	}
+	l.engine.Target, l.engine.Unlocked = t, true
+	golden := l.target.GoldenTime
+	if err := l.engine.Run(ctx, arms, q.loads); err != nil {
+		l.where(a)
+		return nil, failed(ctx, l.store, q.blame(err))
+	}
+	return l.store, l.finish("", golden)
+}
+
+// taxNotes say what a reader must know of the two ways.
+func taxNotes(t *podtax.Target, q question) []string {
+	notes := []string{t.Node.Facts,
+		fmt.Sprintf("the client is a plain process on the node in all arms, over TCP: to the process at %s, to a pod at its own address, through the pod network", t.Node.Here),
+		"beside every arm alike: the client, david, and the node's own kubelet, container runtime and pods; david started nothing else",
+		"the process has the kernel's default weight for CPU time, a pod what Kubernetes gives it, a BestEffort pod the least there is: that is part of what is compared"}
+	if slices.ContainsFunc(q.arms, func(a armSpec) bool { return a.pod.QoS == podtax.BestEffort }) {
+		notes = append(notes, "the BestEffort pod has no limits and is compared with the capped process: it can win where CPUs are idle beyond the cap, and loses to whatever else runs on the node")
+	}
+	if slices.ContainsFunc(q.arms, func(a armSpec) bool { return a.pod.HostNetwork }) {
+		notes = append(notes, "the pod in the node's network is reached at "+t.Node.Address)
+	}
+	return notes
+}
+
+// fitsIn refuses settings that cannot work within the caps' memory: the pod would be killed for it.
+func fitsIn(settings []mycnf.Setting, memory int64) error {
+	for _, s := range settings {
+		if err := possible(s, memory); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,500 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	strictjson "sigs.k8s.io/json"
+)
+
+// builtInKinds knows the kinds that every cluster has.
+func builtInKinds() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.SchemeBuilder{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme,
+		storagev1.AddToScheme, rbacv1.AddToScheme, schedulingv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, discoveryv1.AddToScheme, nodev1.AddToScheme, coordinationv1.AddToScheme, admissionv1.AddToScheme}
+	err := builder.AddToScheme(scheme)
+	return scheme, err
+}
+
+// builtIn makes an empty object of a document's kind; ok is false where it is not built in.
+func (c *checker) builtIn(d Document) (object any, ok bool) {
+	gv, err := schema.ParseGroupVersion(d.APIVersion())
+	if err != nil {
+		return nil, false
+	}
+	object, err = c.kinds.New(gv.WithKind(d.Kind()))
+	return object, err == nil
+}
+
+// Beginnings of what a check without an API server cannot see.
+const (
+	unseenSchema = "the schema of "
+	unseenRules  = "the rules in CEL of "
+)
+
+// SchemaUnseen tells whether a line of Inspection.Unseen is about a schema, which an API server has and evaluates.
+func SchemaUnseen(line string) bool {
+	return strings.HasPrefix(line, unseenSchema) || strings.HasPrefix(line, unseenRules)
+}
+
+// schema holds an object against the schema of its kind.
+func (c *checker) schema(d Document) {
+	c.metadata(d)
+	if object, ok := c.builtIn(d); ok {
+		c.strict(d, object)
+		c.required(d)
+		return
+	}
+	if d.Kind() == "CustomResourceDefinition" || d.Kind() == "Kustomization" {
+		return
+	}
+	definition, ok := c.Schemas[d.APIVersion()+" "+d.Kind()]
+	if !ok && c.noKind(d) {
+		return
+	}
+	if !ok {
+		c.unseen[fmt.Sprintf(unseenSchema+"%s %s: it is not built in, and --crds names no folder with its definition", d.APIVersion(), d.Kind())] = true
+		return
+	}
+	if definition.rules > 0 {
+		c.unseen[fmt.Sprintf(unseenRules+"%s %s (%d): only an API server evaluates them (--kubeconfig)", d.APIVersion(), d.Kind(), definition.rules)] = true
+	}
+	c.custom(d, definition)
+}
+
+// noKind reports an object of one of Kubernetes' own groups whose version or kind it does not have, or no longer has; false where the group is
+// another's, or the kind may be there as a beta that a cluster has to switch on.
+func (c *checker) noKind(d Document) bool {
+	gv, err := schema.ParseGroupVersion(d.APIVersion())
+	if err != nil {
+		c.report(SeverityError, "schema", d, "apiVersion", fmt.Sprintf("%q is no group and version", d.APIVersion()), "write it as in apps/v1")
+		return true
+	}
+	var instead []string
+	for gvk := range c.kinds.AllKnownTypes() {
+		if gvk.Kind == d.Kind() {
+			instead = append(instead, gvk.GroupVersion().String())
+		}
+	}
+	slices.Sort(instead)
+	own := !strings.Contains(gv.Group, ".") // only Kubernetes' own groups have no dot
+	if !own {
+		betas := []string{"VolumeAttributesClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "IPAddress", "ServiceCIDR"}
+		stable := !strings.Contains(gv.Version, "alpha") && !strings.Contains(gv.Version, "beta")
+		own = c.kinds.IsGroupRegistered(gv.Group) && (stable || c.kinds.Recognizes(schema.GroupVersionKind{Group: gv.Group, Version: "v1", Kind: d.Kind()}) && !slices.Contains(betas, d.Kind()))
+	}
+	if !own {
+		return false
+	}
+	do := "correct apiVersion or kind"
+	if len(instead) > 0 {
+		do = "use apiVersion " + strings.Join(instead, " or ")
+	}
+	c.report(SeverityError, "schema", d, "apiVersion", fmt.Sprintf("Kubernetes has no %s %s, or no longer: the API server refuses it", d.APIVersion(), d.Kind()), do)
+	return true
+}
+
+// required finds what the API server asks of the kinds that servers are made of, and the types cannot say: fields that have to be there, and values
+// out of a list.
+func (c *checker) required(d Document) {
+	missing := func(path string) {
+		if v := d.get(path); v == nil || len(asList(v)) == 0 && isList(v) {
+			c.report(SeverityError, "schema", d, path, path+" is missing: the API server refuses the object without it", "give it")
+		}
+	}
+	among := func(path string, values ...string) {
+		if v := asText(d.get(path)); v != "" && !slices.Contains(values, v) {
+			c.report(SeverityError, "schema", d, path, fmt.Sprintf("%q is none of %s", v, strings.Join(values, ", ")), "give one of them")
+		}
+	}
+	switch d.Kind() {
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet":
+		missing("spec.selector")
+	case "Service":
+		among("spec.type", "ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
+	case "StorageClass":
+		missing("provisioner")
+		among("volumeBindingMode", "Immediate", "WaitForFirstConsumer")
+		among("reclaimPolicy", "Delete", "Retain")
+	}
+	at := podPaths()[d.Kind()]
+	if at == "" {
+		return
+	}
+	missing(at + ".containers")
+	among(at+".restartPolicy", "Always", "OnFailure", "Never")
+	for i := range asList(d.get(at + ".containers")) {
+		container := fmt.Sprintf("%s.containers[%d]", at, i)
+		missing(container + ".name")
+		among(container+".imagePullPolicy", "Always", "IfNotPresent", "Never")
+	}
+}
+
+func asList(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
+func isList(v any) bool {
+	_, ok := v.([]any)
+	return ok
+}
+
+// metadata checks the name, which the typed decoding takes whatever it is.
+func (c *checker) metadata(d Document) {
+	name := d.Name()
+	if name == "" && asText(d.get("metadata.generateName")) == "" {
+		c.report(SeverityError, "schema", d, "metadata", "metadata.name is missing", "name the object")
+		return
+	}
+	if strings.HasPrefix(d.APIVersion(), "rbac.") || name == "" { // their names may hold colons
+		return
+	}
+	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
+		c.report(SeverityError, "schema", d, "metadata.name", fmt.Sprintf("%q is no name that Kubernetes takes", name), "use lower case letters, digits and dashes")
+	}
+}
+
+// strict decodes an object into its type and reports what does not fit.
+func (c *checker) strict(d Document, object any) {
+	text, err := json.Marshal(d.Value)
+	if err != nil {
+		c.report(SeverityError, "schema", d, "", err.Error(), "correct it")
+		return
+	}
+	unknown, err := strictjson.UnmarshalStrict(text, object)
+	if err != nil {
+		path := blame(d.Value, "", func(v map[string]any) bool { return c.decodes(v, d) })
+		c.report(SeverityError, "schema", d, path, "its value does not fit: "+plainJSON(err), "give a value of the field's type")
+		return
+	}
+	for _, e := range unknown {
+		path, duplicate := fieldOf(e)
+		if duplicate {
+			continue // found when the stream was read, with its line
+		}
+		c.report(SeverityError, "unknown-field", d, path, fmt.Sprintf("%s %s has no such field: the API server refuses or drops it", d.APIVersion(), d.Kind()),
+			"correct its name or its place")
+	}
+}
+
+// decodes tells whether a value can be decoded into the document's type.
+func (c *checker) decodes(v map[string]any, d Document) bool {
+	object, _ := c.builtIn(d)
+	text, err := json.Marshal(v)
+	if err != nil {
+		return false
+	}
+	_, err = strictjson.UnmarshalStrict(text, object)
+	return err == nil
+}
+
+// fieldPattern takes the path out of an error of the strict decoder.
+var fieldPattern = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
+
+func fieldOf(err error) (path string, duplicate bool) {
+	m := fieldPattern.FindStringSubmatch(err.Error())
+	if m == nil {
+		return "", false
+	}
+	return m[2], m[1] == "duplicate"
+}
+
+// plainJSON takes Go's words out of a decoder's error.
+func plainJSON(err error) string {
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if m := regexp.MustCompile(`^cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)$`).FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("it is a %s, not a %s", m[1], strings.TrimPrefix(m[2], "v1."))
+	}
+	return text
+}
+
+// blame finds the field without which a value is accepted: the path of what is wrong, where it is one field.
+func blame(value any, path string, accepted func(map[string]any) bool) string {
+	root, ok := value.(map[string]any)
+	if !ok {
+		return path
+	}
+	return blameIn(root, root, path, accepted)
+}
+
+// blameIn looks in one part of the root for the field to blame.
+func blameIn(root map[string]any, part any, path string, accepted func(map[string]any) bool) string {
+	switch t := part.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(t)) {
+			kept := t[key]
+			delete(t, key)
+			fine := accepted(root)
+			t[key] = kept
+			if fine {
+				return blameIn(root, kept, step(path, key), accepted)
+			}
+		}
+	case []any:
+		for i, kept := range t {
+			t[i] = nil
+			fine := accepted(root)
+			t[i] = kept
+			if fine {
+				return blameIn(root, kept, fmt.Sprintf("%s[%d]", path, i), accepted)
+			}
+		}
+	}
+	return path
+}
+
+// Schemas are the definitions of custom resources, by "apiVersion Kind".
+type Schemas map[string]definition
+
+// definition is one version of a custom resource.
+type definition struct {
+	raw      map[string]any
+	compiled *jsonschema.Schema
+	rules    int // in CEL
+}
+
+// Define reads the custom resource definitions of a stream into the schemas. Other objects are passed over.
+func (s Schemas) Define(docs []Document) error {
+	for _, d := range docs {
+		if d.Kind() != "CustomResourceDefinition" {
+			continue
+		}
+		group, kind := asText(d.get("spec.group")), asText(d.get("spec.names.kind"))
+		versions, _ := d.get("spec.versions").([]any)
+		for _, v := range versions {
+			if err := s.define(group, kind, v); err != nil {
+				return fmt.Errorf("cannot read the definition of %s in %s: %w", kind, d.File, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s Schemas) define(group, kind string, version any) error {
+	name := asText(lookup(version, "name"))
+	raw, ok := lookup(version, "schema.openAPIV3Schema").(map[string]any)
+	if !ok || name == "" || group == "" || kind == "" {
+		return fmt.Errorf("version %q has no schema", name)
+	}
+	def := definition{raw: raw, rules: countRules(raw)}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	const url = "definition.json"
+	if err := compiler.AddResource(url, translated(raw)); err != nil {
+		return fmt.Errorf("version %s: %w", name, err)
+	}
+	compiled, err := compiler.Compile(url)
+	if err != nil {
+		return fmt.Errorf("version %s: %w", name, err)
+	}
+	def.compiled = compiled
+	s[group+"/"+name+" "+kind] = def
+	return nil
+}
+
+// countRules counts the CEL rules of a schema.
+func countRules(v any) (n int) {
+	switch t := v.(type) {
+	case map[string]any:
+		if rules, ok := t["x-kubernetes-validations"].([]any); ok {
+			n += len(rules)
+		}
+		for _, key := range slices.Sorted(maps.Keys(t)) {
+			if key != "x-kubernetes-validations" {
+				n += countRules(t[key])
+			}
+		}
+	case []any:
+		for _, c := range t {
+			n += countRules(c)
+		}
+	}
+	return n
+}
+
+// translated is a structural schema of OpenAPI 3.0 as JSON schema.
+func translated(v any) any {
+	s, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	out := map[string]any{}
+	for key, value := range s {
+		switch key {
+		case "description", "default", "example", "nullable", "format", "externalDocs", "title":
+		case "properties", "patternProperties":
+			out[key] = each(value)
+		case "items", "additionalProperties", "not":
+			out[key] = translated(value)
+		case "allOf", "anyOf", "oneOf":
+			list, _ := value.([]any)
+			all := []any{}
+			for _, one := range list {
+				all = append(all, translated(one))
+			}
+			out[key] = all
+		case "exclusiveMinimum", "exclusiveMaximum":
+			bound := strings.ToLower(strings.TrimPrefix(key, "exclusive"))
+			if value == true && s[bound] != nil {
+				out[key] = s[bound]
+			}
+		default:
+			if !strings.HasPrefix(key, "x-kubernetes-") {
+				out[key] = value
+			}
+		}
+	}
+	if s["x-kubernetes-int-or-string"] == true {
+		out["type"] = []any{"integer", "string"}
+	}
+	if kind, is := out["type"].(string); is && s["nullable"] == true {
+		out["type"] = []any{kind, "null"}
+		if choices, limited := out["enum"].([]any); limited {
+			out["enum"] = append(slices.Clone(choices), nil)
+		}
+	}
+	return out
+}
+
+func each(v any) any {
+	out := map[string]any{}
+	if m, ok := v.(map[string]any); ok {
+		for name, schema := range m {
+			out[name] = translated(schema)
+		}
+	}
+	return out
+}
+
+// custom holds a custom resource against its definition.
+func (c *checker) custom(d Document, def definition) {
+	for _, path := range unknownFields(d.Value, def.raw, "", true) {
+		c.report(SeverityError, "unknown-field", d, path, fmt.Sprintf("%s %s has no such field: the API server refuses or drops it", d.APIVersion(), d.Kind()),
+			"correct its name or its place; the definition given is of one release of the operator")
+	}
+	c.objectMeta(d)
+	text, err := json.Marshal(d.Value)
+	if err != nil {
+		return
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return
+	}
+	invalid, ok := def.compiled.Validate(instance).(*jsonschema.ValidationError)
+	if !ok {
+		return
+	}
+	for _, leaf := range leaves(invalid) {
+		output := leaf.BasicOutput()
+		why := strings.TrimSpace(leaf.Error())
+		if output.Error != nil {
+			why = output.Error.String()
+		}
+		c.report(SeverityError, "schema", d, pathOf(leaf.InstanceLocation, d.Value), "its value does not fit: "+why, "give a value that the definition allows")
+	}
+}
+
+// leaves are the errors at the bottom of a tree of them.
+func leaves(e *jsonschema.ValidationError) (list []*jsonschema.ValidationError) {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	for _, cause := range e.Causes {
+		list = append(list, leaves(cause)...)
+	}
+	return list
+}
+
+// pathOf writes a location as a path.
+func pathOf(location []string, value any) (path string) {
+	for _, s := range location {
+		if list, ok := value.([]any); ok {
+			path = fmt.Sprintf("%s[%s]", path, s)
+			value = lookup(list, "["+s+"]")
+			continue
+		}
+		path = step(path, s)
+		value = lookup(value, step("", s))
+	}
+	return path
+}
+
+// objectMeta decodes metadata strictly: definitions leave it to the API server.
+func (c *checker) objectMeta(d Document) {
+	text, err := json.Marshal(d.Value["metadata"])
+	if err != nil {
+		return
+	}
+	unknown, err := strictjson.UnmarshalStrict(text, &metav1.ObjectMeta{})
+	if err != nil {
+		c.report(SeverityError, "schema", d, "metadata", "its value does not fit: "+plainJSON(err), "give values of the fields' types")
+	}
+	for _, e := range unknown {
+		if path, duplicate := fieldOf(e); !duplicate {
+			c.report(SeverityError, "unknown-field", d, "metadata."+path, "metadata has no such field", "correct its name or its place")
+		}
+	}
+}
+
+// unknownFields lists what a value has and its schema does not: the API server would drop it.
+func unknownFields(value any, schema map[string]any, path string, root bool) (paths []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		return unknownIn(v, schema, path, root)
+	case []any:
+		items, ok := schema["items"].(map[string]any)
+		for i, one := range v {
+			if ok {
+				paths = append(paths, unknownFields(one, items, fmt.Sprintf("%s[%d]", path, i), false)...)
+			}
+		}
+	}
+	return paths
+}
+
+func unknownIn(v, schema map[string]any, path string, root bool) (paths []string) {
+	properties, _ := schema["properties"].(map[string]any)
+	additional, free := schema["additionalProperties"]
+	preserved := schema["x-kubernetes-preserve-unknown-fields"] == true || free && additional == true
+	object := root || schema["x-kubernetes-embedded-resource"] == true
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		if object && slices.Contains([]string{"apiVersion", "kind", "metadata"}, key) {
+			continue
+		}
+		child := step(path, key)
+		if s, ok := properties[key].(map[string]any); ok {
+			paths = append(paths, unknownFields(v[key], s, child, false)...)
+		} else if s, ok := additional.(map[string]any); ok {
+			paths = append(paths, unknownFields(v[key], s, child, false)...)
+		} else if _, named := properties[key]; !preserved && !named {
+			paths = append(paths, child)
+		}
+	}
+	return paths
+}

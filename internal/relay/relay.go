@@ -1,0 +1,196 @@
+// Package relay carries the record of an experiment over the log of a pod: what a Job leaves when it ends is its log.
+//
+// A Writer writes each document (the experiment, an arm, a trial, the finish) as lines of their own, numbered and with a checksum, among whatever else is
+// written there. A Reader is given a log's lines, in any number of passes, and hands out the documents, each once and in their order; what it does not
+// know as its own it leaves to others.
+package relay
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"david/internal/result"
+)
+
+// Document is one part of a record: one of the pointers is set, or End.
+type Document struct {
+	Experiment *result.Experiment `json:"experiment,omitempty"`
+	Arm        *result.Arm        `json:"arm,omitempty"`
+	Trial      *result.Trial      `json:"trial,omitempty"` // with its points and samples
+	Log        string             `json:"log,omitempty"`   // what sysbench printed in that trial
+	Finish     *result.Finish     `json:"finish,omitempty"`
+	Tune       json.RawMessage    `json:"tune,omitempty"`  // what a live tune prints with --json
+	Files      map[string]string  `json:"files,omitempty"` // of the experiment's folder, by name
+	End        bool               `json:"end,omitempty"`   // nothing follows
+	// Failed and Code are, at the end, the client's error and its exit code, where it has one.
+	Failed string `json:"failed,omitempty"`
+	Code   int    `json:"code,omitempty"`
+}
+
+// mark begins every line of a record. A newer format gets another number.
+const mark = "david-record/1 "
+
+const (
+	// lineBytes of base64 a line: container runtimes split lines at 16 KiB.
+	lineBytes = 8 << 10
+	// A document has at most so many lines, and so many bytes: more is no record.
+	maxParts = 1 << 14
+	maxBytes = 256 << 20
+)
+
+// Writer writes documents. It is not safe for concurrent use.
+type Writer struct {
+	out  io.Writer
+	next int
+}
+
+// NewWriter writes to out, which must take a line in one piece.
+func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
+
+// Write writes one document.
+func (w *Writer) Write(d Document) error {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("cannot relay the record: %w", err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(text); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	data := base64.StdEncoding.EncodeToString(packed.Bytes())
+	parts := (len(data) + lineBytes - 1) / lineBytes
+	for i := range parts {
+		line := fmt.Sprintf("%s%d %d %d %s %s\n", mark, w.next, i, parts, sum(packed.Bytes()), data[i*lineBytes:min(len(data), (i+1)*lineBytes)])
+		if _, err := io.WriteString(w.out, line); err != nil {
+			return fmt.Errorf("cannot relay the record: %w", err)
+		}
+	}
+	w.next++
+	return nil
+}
+
+// sum is short: it finds what was cut or mixed up, not what was forged.
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:6])
+}
+
+// Reader puts documents together. The zero value is ready to use.
+type Reader struct {
+	next  int
+	parts map[int]*pieces
+	ended bool
+}
+
+// pieces are the lines of one document.
+type pieces struct {
+	sum  string
+	data []string
+	left int
+}
+
+// ErrBroken says that a line of a record cannot be read.
+var ErrBroken = errors.New("the record in the log is broken")
+
+// Ours tells whether a line belongs to a record.
+func Ours(line string) bool { return strings.HasPrefix(line, mark) }
+
+// Ended tells whether the record's end was read.
+func (r *Reader) Ended() bool { return r.ended }
+
+// Line takes a line and returns the documents that are complete with it, in order. A line it had before, or that is no record's, is passed over.
+func (r *Reader) Line(line string) ([]Document, error) {
+	if !Ours(line) {
+		return nil, nil
+	}
+	number, part, p, data, err := parse(line)
+	if err != nil {
+		return nil, err
+	}
+	if number < r.next {
+		return nil, nil
+	}
+	if r.parts == nil {
+		r.parts = map[int]*pieces{}
+	}
+	have := r.parts[number]
+	if have == nil {
+		have = &p
+		r.parts[number] = have
+	}
+	if have.sum != p.sum || len(have.data) != len(p.data) {
+		return nil, fmt.Errorf("%w: two documents of number %d", ErrBroken, number)
+	}
+	if have.data[part] == "" {
+		have.data[part] = data
+		have.left--
+	}
+	return r.complete()
+}
+
+// complete hands out what is complete from the next on.
+func (r *Reader) complete() (list []Document, err error) {
+	for {
+		p := r.parts[r.next]
+		if p == nil || p.left > 0 {
+			return list, nil
+		}
+		d, err := p.document()
+		if err != nil {
+			return list, err
+		}
+		delete(r.parts, r.next)
+		r.next++
+		r.ended = r.ended || d.End
+		list = append(list, d)
+	}
+}
+
+func parse(line string) (number, part int, p pieces, data string, err error) {
+	fields := strings.Fields(strings.TrimPrefix(line, mark))
+	if len(fields) != 5 {
+		return 0, 0, p, "", fmt.Errorf("%w: %.80q", ErrBroken, line)
+	}
+	number, err1 := strconv.Atoi(fields[0])
+	part, err2 := strconv.Atoi(fields[1])
+	parts, err3 := strconv.Atoi(fields[2])
+	if err1 != nil || err2 != nil || err3 != nil || number < 0 || part < 0 || part >= parts || parts > maxParts {
+		return 0, 0, p, "", fmt.Errorf("%w: %.80q", ErrBroken, line)
+	}
+	return number, part, pieces{sum: fields[3], data: make([]string, parts), left: parts}, fields[4], nil
+}
+
+func (p *pieces) document() (d Document, err error) {
+	packed, err := base64.StdEncoding.DecodeString(strings.Join(p.data, ""))
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	if sum(packed) != p.sum {
+		return d, fmt.Errorf("%w: its checksum is wrong", ErrBroken)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(z, maxBytes))
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,156 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"david/internal/stats"
+)
+
+// taxed tells whether it was asked what a pod costs, beside the same server as a process.
+func taxed(d Data) bool { return d.Experiment.Design.Margin > 0 && compared(d) }
+
+// taxHeadline tells of every arm, over all workloads.
+func taxHeadline(d Data) headline {
+	list := comparisons(d)
+	var parts []string
+	same, judged := 0, 0
+	for _, c := range list {
+		for _, a := range c.Arms {
+			if a.Name == c.Control {
+				continue
+			}
+			line := taxLine(a)
+			if len(list) > 1 {
+				line = short(c.Workload) + ": " + line
+			}
+			parts = append(parts, line)
+			if a.Tax != nil && a.Tax.Throughput.Verdict != stats.Invalid {
+				judged++
+				if a.Tax.Throughput.Verdict == stats.Equivalent {
+					same++
+				}
+			}
+		}
+	}
+	if judged == 0 {
+		return headline{"No verdict", noVerdict(d, contenders(list)), "invalid"}
+	}
+	big, rest, _ := strings.Cut(strings.Join(parts, "; "), ":")
+	tone := "none"
+	if same == len(parts) {
+		tone = "gain"
+	}
+	return headline{big, ":" + rest, tone}
+}
+
+// taxLine says in a sentence what an arm costs.
+func taxLine(a stats.Arm) string {
+	if a.Tax == nil || a.Tax.Throughput.Verdict == stats.Invalid {
+		return fmt.Sprintf("%s: no verdict: %s", a.Name, a.Why)
+	}
+	e := a.Tax.Throughput
+	return fmt.Sprintf("%s: Kubernetes costs between %s and %s %% of the throughput (95 %% interval, %s): %s", a.Name,
+		lack(e.Interval95[1]), lack(e.Interval95[0]), plural(e.N, "block"), taxVerdict(e))
+}
+
+// taxVerdict is the verdict in words.
+func taxVerdict(e stats.Equivalence) string {
+	margin := trimmed(100*e.Margin, 2) + " %"
+	switch {
+	case e.Verdict == stats.Equivalent:
+		return "equivalent within " + margin
+	case e.Verdict == stats.Undecided:
+		return "undecided, more blocks would tell whether it is within " + margin
+	case e.Beyond():
+		return fmt.Sprintf("%s by more than %s", e.Verdict, margin)
+	}
+	return fmt.Sprintf("%s, whether by more than %s is open", e.Verdict, margin)
+}
+
+// lack is what a ratio lacks of 1, in per cent: negative where there is more of it.
+func lack(ratio float64) string {
+	if s := fixed(100*(1-ratio), 1); s != "-0.0" {
+		return s
+	}
+	return "0.0"
+}
+
+// taxTable has a row for each arm but the control: the ratios to it, and the test.
+func taxTable(c stats.Comparison) table {
+	t := table{"What Kubernetes costs: " + short(c.Workload), []column{left("arm"), right("throughput, ratio [90 %]"), right("[95 %]"), right("p of too slow"), right("p of too fast"),
+		right("p95, ratio [95 %]"), right("p99, ratio [95 %]"), right("server CPU per transaction, ratio [95 %]"), {"verdict", "verdict"}}, nil}
+	for _, a := range c.Arms {
+		if a.Tax == nil || a.Tax.Throughput.N < 2 {
+			continue
+		}
+		e := a.Tax.Throughput
+		t = t.add(a.Name, fmt.Sprintf("%s [%s, %s]", fixed(e.Ratio, 3), fixed(e.Interval90[0], 3), fixed(e.Interval90[1], 3)),
+			fmt.Sprintf("[%s, %s]", fixed(e.Interval95[0], 3), fixed(e.Interval95[1], 3)), chance(e.PLower), chance(e.PUpper),
+			paired(a.Tax.P95), paired(a.Tax.P99), paired(a.Tax.ServerCPU), string(e.Verdict))
+	}
+	return t
+}
+
+// chance formats a p value.
+func chance(p float64) string {
+	if p < 0.001 {
+		return "<0.001"
+	}
+	return fixed(p, 3)
+}
+
+func paired(p stats.Paired) string {
+	if p.Pairs < 2 {
+		return none
+	}
+	return fmt.Sprintf("%s [%s, %s]", fixed(p.Ratio, 3), fixed(p.Interval[0], 3), fixed(p.Interval[1], 3))
+}
+
+// taxLines are the sentences of a comparison's arms; none where the cost was not asked for.
+func taxLines(d Data, c stats.Comparison) (list []string) {
+	if !taxed(d) {
+		return nil
+	}
+	for _, a := range c.Arms {
+		if a.Name != c.Control {
+			list = append(list, taxLine(a))
+		}
+	}
+	return append(list, heldBack(d, c)...)
+}
+
+// heldBack says for how much of the time the CPU quotas of process and pods were used up; nothing where that was not seen.
+func heldBack(d Data, c stats.Comparison) []string {
+	var parts []string
+	for _, a := range c.Arms {
+		var shares []float64
+		for _, t := range d.Trials {
+			if ok, _ := t.Valid(); ok && t.Arm == a.Name && t.Workload == c.Workload && t.ServerThrottled != nil {
+				shares = append(shares, *t.ServerThrottled)
+			}
+		}
+		if len(shares) > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.1f %%", a.Name, 100*stats.Mean(shares)))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{"held back by its CPU quota, of the measured time: " + strings.Join(parts, ", ")}
+}
+
+// taxText tells it on a terminal.
+func taxText(b *terminal, d Data, c stats.Comparison) {
+	if !taxed(d) {
+		return
+	}
+	if t := taxTable(c); len(t.Rows) > 0 {
+		b.fit(t)
+		b.WriteString("\n")
+	}
+	for _, l := range taxLines(d, c) {
+		b.paragraph(l)
+	}
+	b.WriteString("\n")
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// version of Kubernetes; kube/go.mod has it too, and a test holds them together.
+const version = "1.34.4"
+
+// recipe is one `go build` for each of the cluster's parts.
+type recipe struct {
+	folder   string // below this one
+	packages []string
+	output   string // below bin; a folder where it ends in /
+	ldflags  string
+}
+
+func recipes() []recipe {
+	const component = " -X k8s.io/component-base/version."
+	stamp := "-s -w" + component + "gitVersion=v" + version + component + "gitMajor=1" + component + "gitMinor=34"
+	const plugins = "github.com/containernetworking/plugins/plugins/"
+	return []recipe{
+		{"kube", []string{"."}, "kube", stamp},
+		{"coredns", []string{"."}, "coredns", "-s -w"},
+		{"cni", []string{plugins + "ipam/host-local", plugins + "main/bridge", plugins + "main/loopback", plugins + "meta/portmap"}, "cni/", "-s -w"},
+	}
+}
+
+func (r recipe) args(bin string) []string {
+	args := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags", r.ldflags, "-o", filepath.Join(bin, r.output)}
+	if strings.HasSuffix(r.output, "/") {
+		args[len(args)-1] += "/"
+	}
+	return append(args, r.packages...)
+}
+
+// binaries are in the folder given, or found in the cache, or built with Go's ordinary caches; the folder's name says what they were built from.
+func binaries(ctx context.Context, given string, say func(string, ...any)) (string, error) {
+	if given != "" {
+		if _, err := os.Stat(filepath.Join(given, "kube")); err != nil {
+			return "", usageError{fmt.Errorf("--bin is not a folder that `cluster build` printed: %w", err)}
+		}
+		return given, nil
+	}
+	source, err := sourceFolder(ctx)
+	if err != nil {
+		return "", err
+	}
+	key, err := cacheKey(ctx, source)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the cache for the cluster's binaries: %w", err)
+	}
+	folder := filepath.Join(cache, "david", "cluster", key)
+	if _, err := os.Stat(folder); err == nil {
+		return folder, nil
+	}
+	say("building Kubernetes v%s, etcd, CoreDNS and the network plugins into %s; the first time takes about 11 minutes of CPU", version, folder)
+	start := time.Now()
+	if err := build(ctx, source, folder); err != nil {
+		return "", err
+	}
+	say("built in %s", time.Since(start).Round(time.Second))
+	return folder, nil
+}
+
+// build fills a new folder beside the last one and renames it: nobody ever sees half a build.
+func build(ctx context.Context, source, folder string) error {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return fmt.Errorf("cannot make the cache for the cluster's binaries: %w", err)
+	}
+	bin, err := os.MkdirTemp(filepath.Dir(folder), "building-")
+	if err != nil {
+		return fmt.Errorf("cannot make the cache for the cluster's binaries: %w", err)
+	}
+	defer os.RemoveAll(bin)
+	if err := os.Chmod(bin, 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(bin, "cni"), 0o755); err != nil {
+		return err
+	}
+	for _, r := range recipes() {
+		cmd := exec.CommandContext(ctx, "go", r.args(bin)...)
+		cmd.Dir = filepath.Join(source, r.folder)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("cannot build the cluster's %s (%w): %s", r.folder, err, lastLines(string(out), 5))
+		}
+	}
+	if err := pauseImage(ctx, filepath.Join(source, imagesFolder), bin); err != nil {
+		return err
+	}
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"} {
+		if err := os.Symlink("kube", filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	err = os.Rename(bin, folder)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // somebody else built the same meanwhile
+	}
+	return err
+}
+
+// imagesFolder is the module that builds images, from here.
+const imagesFolder = "../../../images"
+
+// pauseImage puts the image that holds pods' namespaces beside the binaries, as pause.tar.
+func pauseImage(ctx context.Context, images, bin string) error {
+	cmd := exec.CommandContext(ctx, "go", "run", "./testservers", "pause")
+	cmd.Dir = images
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("cannot build the pause image: %w", withStderr(err))
+	}
+	_, tar, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	image, err := os.ReadFile(tar)
+	if err != nil {
+		return fmt.Errorf("cannot build the pause image: %w", err)
+	}
+	return os.WriteFile(filepath.Join(bin, "pause.tar"), image, 0o644)
+}
+
+// sourceFolder is where this program's own source lies: what has to be built is not in its module, so it cannot be embedded.
+func sourceFolder(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "david/test/e2e/cluster").Output()
+	if err != nil {
+		return "", targetError{fmt.Errorf("cannot find the cluster's source, run this within david's repository: %w", withStderr(err))}
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// cacheKey is a hash of all that goes into the binaries: sources with go.mod and go.sum, the recipes, Go's version.
+func cacheKey(ctx context.Context, source string) (string, error) {
+	goVersion, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOARCH").Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot ask go for its version: %w", withStderr(err))
+	}
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s\n", goVersion)
+	folders := []string{filepath.Join(imagesFolder, "pause")}
+	for _, r := range recipes() {
+		fmt.Fprintf(hash, "%q\n", r.args(""))
+		folders = append(folders, r.folder)
+	}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(source, folder, "*.*")) // sorted by name
+		if err != nil || len(files) == 0 {
+			return "", fmt.Errorf("the cluster's source has no folder %s", folder)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				return "", fmt.Errorf("cannot read the cluster's source: %w", err)
+			}
+			fmt.Fprintf(hash, "%s %x\n", filepath.Base(f), sha256.Sum256(text))
+		}
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil))[:16], nil
+}
+
+// withStderr adds what a command said before it failed.
+func withStderr(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
+	}
+	return err
+}
+
+// lastLines joins the last n lines of a text into one.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], " | ")
+}

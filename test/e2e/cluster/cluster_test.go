@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestUsage(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"upp"}, exitUsage, `unknown command "upp"`},
+		{[]string{"up", "--dirr", "/x"}, exitUsage, "unknown flag"},
+		{[]string{"up", "now"}, exitUsage, "unknown command"},
+		{[]string{"up", "--cpu-manager", "dynamic"}, exitUsage, "none or static"},
+		{[]string{"load"}, exitUsage, "needs the path"},
+		{[]string{"load", "--dir", "/nonexistent/x", "a.tar"}, exitTarget, "no cluster is up"},
+		{[]string{"kubeconfig", "--dir", "/nonexistent/x"}, exitTarget, "no cluster is up"},
+		{[]string{"leftovers", "--since", "/nonexistent/x"}, exitUsage, "no such file"},
+		{[]string{"down", "--dir", "/nonexistent/x"}, 0, ""},
+	} {
+		var out, complaints bytes.Buffer
+		code := run(context.Background(), test.args, &out, &complaints)
+		if code != test.code || !strings.Contains(complaints.String(), test.says) {
+			t.Errorf("%q: exit code %d, wanted %d, says %q, wanted %q", test.args, code, test.code, complaints.String(), test.says)
+		}
+	}
+}
+
+// TestFolder: a folder with somebody's files is neither taken nor removed.
+func TestFolder(t *testing.T) {
+	dir := filepath.Join("/tmp", "david-cluster-test")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := privateFolder(dir); err != nil {
+		t.Errorf("an empty folder is refused: %v", err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		if err := privateFolder(dir); !errors.As(err, new(usageError)) {
+			t.Errorf("another user's folder is not refused: %v", err)
+		}
+	}
+	file := filepath.Join(dir, "mine")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{dir, "relative", "/tmp/../etc", "/", "/" + strings.Repeat("long", 20)} {
+		if err := privateFolder(bad); !errors.As(err, new(usageError)) {
+			t.Errorf("%s is not refused: %v", bad, err)
+		}
+	}
+	if err := down(dir, t.Logf); !errors.As(err, new(usageError)) {
+		t.Errorf("down of a folder that is no cluster's: %v", err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFreeNetwork(t *testing.T) {
+	for _, test := range []struct {
+		routes string
+		n      int
+	}{
+		{"default via 192.0.2.1 dev eth0\n192.0.2.0/24 dev eth0\n", 250},
+		{"10.250.3.0/24 via 192.0.2.7 dev eth0\n", 249},
+		{"blackhole 10.250.7.7 table 5\n10.248.0.0/15 dev wg0\n", 247},
+		{"10.0.0.0/8 dev tun0\n", 0},
+	} {
+		n, ok := freeNetwork(test.routes)
+		if n != test.n || ok != (test.n != 0) {
+			t.Errorf("%q: %d, wanted %d", test.routes, n, test.n)
+		}
+	}
+}
+
+func TestTracking(t *testing.T) {
+	for _, test := range []struct{ name, mounts, want string }{
+		{"v2", "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n", "/sys/fs/cgroup"},
+		{"v1", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup /sys/fs/cgroup/pids cgroup rw,pids 0 0\n", "/sys/fs/cgroup/pids"},
+		{"hybrid", "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/pids cgroup rw,pids 0 0\n", "/sys/fs/cgroup/pids"},
+		{"neither", "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n", ""},
+		{"none", "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n", ""},
+	} {
+		h, err := tracking(parseHierarchies(test.mounts))
+		if h.mount != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s: %q, %v, wanted %q", test.name, h.mount, err, test.want)
+		}
+	}
+}
+
+// TestCertificates: what the authority issues is good for a server at its addresses and for clients, and for nobody else.
+func TestCertificates(t *testing.T) {
+	dir := t.TempDir()
+	ca, err := newAuthority(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ca.issue("apiserver", "kube-apiserver", "kubernetes", "10.250.0.1", "localhost"); err != nil {
+		t.Fatal(err)
+	}
+	cert, err := readCertificate(filepath.Join(dir, "apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	for name, good := range map[string]bool{"10.250.0.1": true, "localhost": true, "10.250.0.2": false, "example.com": false} {
+		_, err := cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
+		if (err == nil) != good {
+			t.Errorf("a server at %s: %v", name, err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "apiserver.key"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's permissions are %v, %v", info.Mode(), err)
+	}
+}
+
+func TestNodeReady(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`:                                             "",
+		`{"status": {"conditions": [{"type": "Ready", "status": "False", "message": "cni plugin not initialized"}]}}`:   "cni plugin not initialized",
+		`{"spec": {"taints": [{"key": "not-ready"}]}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}`: "the node has the taint not-ready",
+		`{"status": {"conditions": [{"type": "DiskPressure", "status": "False"}]}}`:                                     "the node has not said so yet",
+	} {
+		got := ""
+		if err := nodeReady([]byte(text)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, wanted %q", text, got, want)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	before := system{Links: []string{"lo", "eth0"}, Groups: []string{"/a"}, Sysctls: []sysctl{{"vm/overcommit_memory", "0"}, {"kernel/panic", "1"}}}
+	if left := before.since(before); len(left) != 0 {
+		t.Errorf("nothing changed, and left over is %q", left)
+	}
+	after := system{Links: []string{"lo", "cni0"}, Mounts: []string{"/run/netns"}, Sysctls: []sysctl{{"vm/overcommit_memory", "1"}, {"kernel/panic", "1"}}}
+	want := []string{"mount /run/netns", "link cni0", "kernel setting vm/overcommit_memory is 1 and was 0"}
+	if left := after.since(before); !slices.Equal(left, want) {
+		t.Errorf("left over is %q, wanted %q", left, want)
+	}
+	// What is written and read again compares the same.
+	text, err := json.Marshal(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again system
+	if err := json.Unmarshal(text, &again); err != nil || len(after.since(again)) != len(want) {
+		t.Errorf("%v: %q", err, after.since(again))
+	}
+}
+
+// TestProcess: a number that is used again is not the same process.
+func TestProcess(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := processOf(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.alive() {
+		t.Error("a running process is not alive")
+	}
+	if (process{p.PID, p.Start + "1"}).alive() {
+		t.Error("another process of that number is taken for it")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); p.alive() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if p.alive() {
+		t.Error("a process that has ended, though nobody has asked how, is alive")
+	}
+	_ = cmd.Wait()
+	if _, err := processOf(p.PID); !errors.As(err, new(usageError)) {
+		t.Errorf("an owner that does not exist: %v", err)
+	}
+}
+
+// TestVersion holds the version that binaries are stamped with against the one that is built.
+func TestVersion(t *testing.T) {
+	text, err := os.ReadFile("kube/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "require k8s.io/kubernetes v"+version+"\n") {
+		t.Errorf("kube/go.mod does not require Kubernetes %s", version)
+	}
+}
+
+func TestCacheKey(t *testing.T) {
+	source, err := sourceFolder(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := cacheKey(context.Background(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := filepath.Join(t.TempDir(), "a", "b", "c") // as deep as in the repository, for what lies beside
+	if err := os.CopyFS(filepath.Join(changed, imagesFolder, "pause"), os.DirFS(filepath.Join(source, imagesFolder, "pause"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range recipes() {
+		if err := os.CopyFS(filepath.Join(changed, r.folder), os.DirFS(filepath.Join(source, r.folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if same, err := cacheKey(context.Background(), changed); err != nil || same != key {
+		t.Errorf("the same source elsewhere has another key: %s, %v", same, err)
+	}
+	if err := os.WriteFile(filepath.Join(changed, "coredns", "go.sum"), []byte("changed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := cacheKey(context.Background(), changed); err != nil || other == key {
+		t.Errorf("with another go.sum the key is the same: %s, %v", other, err)
+	}
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// private are the folders that containerd, kubelet and the network plugins write to wherever they are told to keep their
+// things. In the node's mount namespace each is a folder of the cluster's, so nothing of it appears on the machine.
+var private = [...]string{"/run/containerd", "/run/netns", "/var/lib/cni", "/var/lib/kubelet", "/var/log"}
+
+func (s *state) privatePath(folder string) string {
+	return s.path("node", strings.ReplaceAll(strings.TrimPrefix(folder, "/"), "/", "-"))
+}
+
+// makeFolders makes the private folders, and on the machine those that are missing to mount them on; what was made is
+// recorded first.
+func (s *state) makeFolders() error {
+	for _, folder := range private {
+		for _, f := range []string{filepath.Dir(folder), folder} {
+			if _, err := os.Lstat(f); err != nil {
+				s.Made = append(s.Made, f)
+			}
+		}
+	}
+	if err := s.save(); err != nil {
+		return err
+	}
+	for _, folder := range private {
+		for _, f := range []string{folder, s.privatePath(folder)} {
+			if err := os.MkdirAll(f, 0o755); err != nil {
+				return fmt.Errorf("cannot make a folder for the node: %w", err)
+			}
+		}
+	}
+	for _, folder := range []string{"cni", "images"} {
+		if err := os.MkdirAll(s.path("node", folder), 0o755); err != nil {
+			return fmt.Errorf("cannot make a folder for the node: %w", err)
+		}
+	}
+	return nil
+}
+
+// enterNode runs in a new mount namespace, in which the machine's later mounts still appear: it puts the private folders in
+// place and becomes the node's first process.
+func enterNode(dir string, argv []string) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("cannot share the node's mounts with its pods: %w", err)
+	}
+	s := state{Dir: dir}
+	for _, folder := range private {
+		if err := syscall.Mount(s.privatePath(folder), folder, "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("cannot mount the node's own %s: %w", folder, err)
+		}
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(path, argv, os.Environ())
+}
+
+// startNode starts containerd in namespaces of the node's own, and loads images.
+func (s *state) startContainerd(ctx context.Context, images []string) (pid int, err error) {
+	if err := os.WriteFile(s.path("node", "containerd.toml"), []byte(s.containerdConfig()), 0o600); err != nil {
+		return 0, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	cmd, err := s.start("containerd", "nsenter", "--net=/run/netns/"+s.Node, "unshare", "--mount", "--propagation", "slave",
+		self, "node", s.Dir, "containerd", "--config", s.path("node", "containerd.toml"))
+	if err != nil {
+		return 0, err
+	}
+	if err := s.explain("containerd", waitFor(ctx, "containerd does not answer", time.Minute, func() error {
+		c, err := net.Dial("unix", s.Containerd)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})); err != nil {
+		return 0, err
+	}
+	return cmd.Process.Pid, s.load(ctx, append([]string{s.binary("pause.tar")}, images...))
+}
+
+// load imports images into the node.
+func (s *state) load(ctx context.Context, tars []string) error {
+	for _, tar := range tars {
+		if _, err := os.Stat(tar); err != nil {
+			return usageError{fmt.Errorf("cannot load an image: %w", err)}
+		}
+		if _, err := output(ctx, "ctr", "--address", s.Containerd, "--namespace", "k8s.io", "images", "import", tar); err != nil {
+			return fmt.Errorf("cannot load the image %s: %w", tar, err)
+		}
+	}
+	return nil
+}
+
+// containerdConfig keeps everything in the cluster's folder; containerd 2 reads this form, too.
+func (s *state) containerdConfig() string {
+	return fmt.Sprintf(`version = 2
+root = %q
+state = %q
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]
+[grpc]
+  address = %q
+[plugins."io.containerd.internal.v1.opt"]
+  path = %q
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "localhost/pause:e2e"
+  # Without CAP_SYS_RESOURCE no process can be made less likely to be killed than its parent, and runc would give up.
+  restrict_oom_score_adj = %t
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = %q
+    conf_dir = %q
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+`, s.path("containerd"), s.path("node", "containerd-state"), s.Containerd, s.path("node", "opt"), !hasCapability(24),
+		s.binary("cni"), s.path("node", "cni"))
+}
+
+// hasCapability tells whether this process has a capability, by its number in linux/capability.h.
+func hasCapability(number uint) bool {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(text), "CapEff:")
+	line, _, _ := strings.Cut(after, "\n")
+	set, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err == nil && set&(1<<number) != 0
+}
+
+// startKubelet starts kubelet, kube-proxy and CoreDNS in the namespaces of containerd.
+func (s *state) startKubelet(containerd int) error {
+	for file, text := range map[string]string{
+		"cni/10-bridge.conflist": s.cniConfig(), "kubelet.yaml": s.kubeletConfig(), "proxy.yaml": s.proxyConfig(), "Corefile": s.corefile(),
+		"resolv.conf": "nameserver " + s.NodeIP + "\n",
+	} {
+		if err := os.WriteFile(s.path("node", file), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("cannot write the node's configuration: %w", err)
+		}
+	}
+	inside := []string{"nsenter", "--net", "--mount", "--target", strconv.Itoa(containerd)}
+	for _, c := range []struct {
+		name string
+		argv []string
+	}{
+		{"kubelet", []string{s.binary("kubelet"), "--config", s.path("node", "kubelet.yaml"), "--kubeconfig", s.path("kubelet.kubeconfig"),
+			"--root-dir", "/var/lib/kubelet", "--hostname-override", s.Node, "--node-ip", s.NodeIP}},
+		{"proxy", []string{s.binary("kube-proxy"), "--config", s.path("node", "proxy.yaml")}},
+		{"coredns", []string{s.binary("coredns"), "-conf", s.path("node", "Corefile")}},
+	} {
+		if _, err := s.start(c.name, append(append([]string{}, inside...), c.argv...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *state) cniConfig() string {
+	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "david-e2e", "plugins": [
+ {"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "ipMasq": true,
+  "ipam": {"type": "host-local", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+ {"type": "portmap", "capabilities": {"portMappings": true}}]}
+`, s.PodCIDR)
+}
+
+// kubeletConfig changes kubelet's defaults only where the machine or the folder demands it: what is measured in the cluster
+// is to be what others have.
+func (s *state) kubeletConfig() string {
+	text := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: %s
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %q}}
+authorization: {mode: Webhook}
+tlsCertFile: %q
+tlsPrivateKeyFile: %q
+containerRuntimeEndpoint: %q
+cgroupDriver: cgroupfs
+cgroupRoot: /%s/%s
+cgroupsPerQOS: true
+failCgroupV1: false
+failSwapOn: false
+clusterDNS: [%s]
+clusterDomain: cluster.local
+resolvConf: %q
+cpuManagerPolicy: %s
+# Images come from tars: one that is removed could not be pulled again. And a full disk of the machine's is not our business.
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 50Mi, nodefs.available: 1%%, imagefs.available: 1%%, nodefs.inodesFree: 1%%}
+`, s.NodeIP, s.path("pki", "ca.crt"), s.path("pki", "kubelet.crt"), s.path("pki", "kubelet.key"), "unix://"+s.Containerd, groupName, nodeName,
+		s.NodeIP, s.path("node", "resolv.conf"), s.CPUManager)
+	if s.CPUManager == "static" {
+		text += "reservedSystemCPUs: \"0\"\n" // without a reservation kubelet refuses to start
+	}
+	return text
+}
+
+// proxyConfig leaves the limits of connection tracking alone: they are the machine's.
+func (s *state) proxyConfig() string {
+	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+hostnameOverride: %s
+clusterCIDR: %s
+clientConnection: {kubeconfig: %q}
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`, s.Node, s.PodCIDR, s.path("proxy.kubeconfig"))
+}
+
+// corefile: CoreDNS is in the node's network, where port 53 is free whatever runs on the machine.
+func (s *state) corefile() string {
+	return fmt.Sprintf(`.:53 {
+  bind %s
+  errors
+  cache 5
+  kubernetes cluster.local in-addr.arpa {
+    kubeconfig %s e2e
+    ttl 1
+  }
+}
+`, s.NodeIP, s.path("admin.kubeconfig"))
+}
+
+// waitNode waits until the node is ready, and pods can be made: they need the default account of their namespace.
+func (s *state) waitNode(ctx context.Context) error {
+	a, err := s.api()
+	if err != nil {
+		return err
+	}
+	return s.explain("kubelet", waitFor(ctx, "the node is not ready", 2*time.Minute, func() error {
+		text, err := a.get(ctx, "/api/v1/nodes/"+s.Node)
+		if err != nil {
+			return err
+		}
+		if err := nodeReady(text); err != nil {
+			return err
+		}
+		_, err = a.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+		return err
+	}))
+}
+
+// nodeReady reads a node's object: the reason it gives where it is not ready.
+func nodeReady(text []byte) error {
+	var node struct {
+		Spec   struct{ Taints []struct{ Key string } }
+		Status struct {
+			Conditions []struct{ Type, Status, Message string }
+		}
+	}
+	if err := json.Unmarshal(text, &node); err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == "Ready" {
+			if c.Status != "True" {
+				return errors.New(c.Message)
+			}
+			if len(node.Spec.Taints) > 0 {
+				return fmt.Errorf("the node has the taint %s", node.Spec.Taints[0].Key)
+			}
+			return nil
+		}
+	}
+	return errors.New("the node has not said so yet")
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// The names of what a cluster makes outside its folder: one cluster a machine.
+const (
+	// On a disk: /run is a small file system in memory, often without permission to execute, and databases' data lie here.
+	defaultDir = "/var/lib/david-e2e"
+
+	nodeName   = "kn1" // also of its network namespace
+	bridgeName = "david-e2e"
+	vethName   = "david-e2e-kn1"
+	groupName  = "david-e2e"
+)
+
+// envtestDir is the folder of an API server without a node, for each user another.
+func envtestDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("david-envtest-%d", os.Geteuid()))
+}
+
+// state is what a cluster is, and what it takes to end it. It is written before anything is made, so that whatever is killed
+// at whatever moment, `down` knows what there can be. It lies in the cluster's folder, as state.json.
+type state struct {
+	Dir        string   `json:"dir"`
+	Bin        string   `json:"bin"`
+	Owner      process  `json:"owner,omitzero"`
+	Guard      process  `json:"guard,omitzero"` // takes the cluster down when the owner has ended
+	Node       string   `json:"node,omitempty"` // empty: an API server only
+	HostIP     string   `json:"host_ip"`        // where the API server listens
+	NodeIP     string   `json:"node_ip,omitempty"`
+	PodCIDR    string   `json:"pod_cidr,omitempty"`
+	Services   string   `json:"service_cidr"`
+	Ports      ports    `json:"ports"`
+	Kubeconfig string   `json:"kubeconfig"`
+	Kubectl    string   `json:"kubectl"`
+	Containerd string   `json:"containerd,omitempty"` // its socket
+	CPUManager string   `json:"cpu_manager,omitempty"`
+	Sysctls    []sysctl `json:"sysctls,omitempty"` // as they were
+	Made       []string `json:"made,omitempty"`    // folders made outside Dir, outermost first
+	Before     *system  `json:"before,omitempty"`
+	Ready      bool     `json:"ready"`
+}
+
+type ports struct {
+	API      int `json:"api"`
+	Etcd     int `json:"etcd"`
+	EtcdPeer int `json:"etcd_peer"`
+}
+
+func (s *state) path(parts ...string) string {
+	return filepath.Join(append([]string{s.Dir}, parts...)...)
+}
+
+func (s *state) save() error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := s.path("state.json.new")
+	if err := os.WriteFile(tmp, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("cannot write the cluster's state: %w", err)
+	}
+	if err := os.Rename(tmp, s.path("state.json")); err != nil {
+		return fmt.Errorf("cannot write the cluster's state: %w", err)
+	}
+	return nil
+}
+
+// loadState returns fs.ErrNotExist where there is no cluster in a folder.
+func loadState(dir string) (*state, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err != nil {
+		return nil, err
+	}
+	s := &state{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("%s/state.json is damaged: %w", dir, err)
+	}
+	s.Dir = dir
+	return s, nil
+}
+
+// running is the state of a cluster that is up.
+func running(dir string) (*state, error) {
+	s, err := loadState(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !s.Ready {
+		return nil, targetError{fmt.Errorf("no cluster is up in %s; start one with: cluster up", dir)}
+	}
+	return s, err
+}
+
+// lock keeps other `up`s and `down`s away until it is released, at the latest by this process' end: all of root's, as they share
+// names, and others' of the same folder. It is on a folder that is there anyway, so that it leaves no file.
+func lock(dir string) (release func(), err error) {
+	at := filepath.Dir(dir)
+	if os.Geteuid() == 0 {
+		at = filepath.Dir(defaultDir)
+	}
+	f, err := os.Open(at)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("the cluster's folder cannot be %s: %w", dir, err)}
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cannot lock %s: %w", f.Name(), err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// privateFolder checks a folder for a cluster: sockets' paths are limited to 107 bytes, and nothing may be in it.
+func privateFolder(dir string) error {
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" {
+		return usageError{fmt.Errorf("the cluster's folder has to be an absolute, plain path, not %q", dir)}
+	}
+	if len(dir) > 60 {
+		return usageError{fmt.Errorf("the cluster's folder %s is too long a path: sockets lie in it; at most 60 bytes", dir)}
+	}
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("the cluster's folder cannot be %s: %w", dir, err)}
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(stat.Uid) != os.Geteuid() {
+		return usageError{fmt.Errorf("%s is no folder of yours; choose another", dir)}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return usageError{fmt.Errorf("the cluster's folder cannot be %s: %w", dir, err)}
+	}
+	if len(entries) > 0 {
+		return usageError{fmt.Errorf("%s is not empty and holds no cluster; choose another folder", dir)}
+	}
+	return os.Chmod(dir, 0o700)
+}
