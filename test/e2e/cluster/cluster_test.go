@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestUsage(t *testing.T) {
@@ -200,6 +202,25 @@ func TestProcess(t *testing.T) {
 	_ = cmd.Wait()
 	if _, err := processOf(p.PID); !errors.As(err, new(usageError)) {
 		t.Errorf("an owner that does not exist: %v", err)
+	}
+}
+
+// TestKeepDescriptors opens a pipe as a shell hands one over, to be inherited.
+func TestKeepDescriptors(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := keepDescriptors(); err != nil {
+		t.Fatal(err)
+	}
+	if flags, err := unix.FcntlInt(w.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("flags %#x, %v: a daemon would hold the pipe open", flags, err)
 	}
 }
 

@@ -46,6 +46,10 @@ type usageError struct{ error }
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	if err := keepDescriptors(); err != nil {
+		fmt.Fprintf(errOut, "cluster: %v\n", err)
+		return exitFailed
+	}
 	root := commands(errOut)
 	root.SetArgs(args)
 	root.SetOut(out)

@@ -49,6 +49,21 @@ func (p process) alive() bool {
 	return ok && start == p.Start && status != 'Z' && status != 'X'
 }
 
+// keepDescriptors lets no process started from here inherit a descriptor that this one was given: a cluster's daemons live
+// for long, and would hold open its caller's pipes, locks and volumes.
+func keepDescriptors() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("cannot list the open descriptors: %w", err)
+	}
+	for _, e := range open {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
 // start runs a command in a session of its own, its output in log/NAME.log; with a tracking group, it starts inside. It
 // ends neither with this process nor with the terminal.
 func (s *state) start(name string, argv ...string) (*exec.Cmd, error) {
