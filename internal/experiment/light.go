@@ -23,9 +23,13 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error
 	if err := e.Store.PutArm(ceiling); err != nil {
 		return err
 	}
-	beside, err := e.last(base.Name)
+	trials, err := e.Store.Trials()
 	if err != nil {
 		return err
+	}
+	beside, ok := lastQuoted(trials, base.Name)
+	if !ok {
+		return fmt.Errorf("cannot measure light speed: %s has no trial that is quoted", base.Name)
 	}
 	e.plan = newPlan(1, expected(beside.Workload))
 	t, err := e.run(ctx, job{arm: &ceiling, base: &base, block: beside.Block, load: beside.Workload})
@@ -43,18 +47,16 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error
 	return e.Store.PutArm(ceiling)
 }
 
-// last is the last valid trial of an arm.
-func (e *Engine) last(arm string) (last result.Trial, err error) {
-	trials, err := e.Store.Trials()
-	if err != nil {
-		return last, err
-	}
+// lastQuoted is the last trial of an arm, a valid one if there is one, among those that are quoted: a ceiling beside any other would be
+// held against nothing.
+func lastQuoted(trials []result.Trial, arm string) (last result.Trial, ok bool) {
+	phase := result.QuotedPhase(trials)
 	for _, t := range trials {
-		if ok, _ := t.Valid(); t.Arm == arm && (ok || last.ID == "") {
-			last = t
+		if valid, _ := t.Valid(); t.Arm == arm && t.Phase == phase && (valid || !ok) {
+			last, ok = t, true
 		}
 	}
-	return last, nil
+	return last, ok
 }
 
 // known tells whether the store has the ceiling's result, and makes it the one an earlier session began.

@@ -103,3 +103,22 @@ func TestLightSpeedInfeasible(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// TestLastQuoted: after a search that found nothing, the ceiling stands beside the control's trial of the race, not beside its last.
+func TestLastQuoted(t *testing.T) {
+	trial := func(id, phase string, valid bool) result.Trial {
+		return result.Trial{ID: id, Arm: stats.Control, Phase: phase, Gates: []result.Gate{{Name: "steal", OK: valid}}}
+	}
+	race := []result.Trial{trial("1", result.Race, true), trial("2", result.Race, false), trial("3", result.Search, true)}
+	confirmed := append(slices.Clone(race), trial("4", result.Confirm, false))
+	for _, test := range []struct {
+		trials []result.Trial
+		want   string
+	}{
+		{race, "1"}, {race[1:], "2"}, {confirmed, "4"}, {[]result.Trial{trial("5", "", true), trial("6", "", true)}, "6"}, {nil, ""},
+	} {
+		if got, ok := lastQuoted(test.trials, stats.Control); got.ID != test.want || ok != (test.want != "") {
+			t.Errorf("got %q, want %q", got.ID, test.want)
+		}
+	}
+}

@@ -22,10 +22,7 @@ func Quoted(d Data) Data {
 	if !phased(d) {
 		return d
 	}
-	phase := result.Race
-	if slices.ContainsFunc(d.Trials, func(t result.Trial) bool { return t.Phase == result.Confirm }) {
-		phase = result.Confirm
-	}
+	phase := result.QuotedPhase(d.Trials)
 	ceilings := map[string]bool{}
 	for _, a := range d.Arms {
 		ceilings[a.Name] = a.Ceiling

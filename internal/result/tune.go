@@ -16,6 +16,20 @@ const (
 	Prove   = "prove"   // memory, crash, durability lock
 )
 
+// QuotedPhase is the phase of a tune whose trials may be quoted: the confirmation, or where there was none the race; "" outside of a tune.
+func QuotedPhase(trials []Trial) string {
+	quoted := ""
+	for _, t := range trials {
+		switch t.Phase {
+		case Confirm:
+			return Confirm
+		case Race:
+			quoted = Race
+		}
+	}
+	return quoted
+}
+
 // What a tune looks for.
 const (
 	ForTPS  = "tps"  // the highest throughput
