@@ -114,6 +114,9 @@ func (a *app) manifest(f manifestFlags) error {
 	if err := ownFolder(out, f.force); err != nil {
 		return err
 	}
+	if err := ownDatabase(out, req.Name); err != nil {
+		return err
+	}
 	if err := passwordOf(&req, out); err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (a *app) manifest(f manifestFlags) error {
 	if err != nil {
 		return err
 	}
-	files, err := manifest.Folder(objects)
+	files, err := manifest.Folder(req.Name, objects)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,25 @@ func ownFolder(out string, force bool) error {
 	return nil
 }
 
+// ownDatabase refuses the folder of a database of another name, whose objects would be replaced.
+func ownDatabase(out, name string) error {
+	path := filepath.Join(out, manifest.KustomizationFile)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usage("--out %s: %w", out, err)
+	}
+	switch database, err := manifest.Database(content); {
+	case err != nil:
+		return usage("--out %s: cannot read %s, which tells whose folder it is: %w", out, path, err)
+	case database != "" && database != name:
+		return usage("--out %s is the folder of the database %s, whose objects --name %s would replace: name another folder", out, database, name)
+	}
+	return nil
+}
+
 // isRendered tells whether a file is one of david's.
 func isRendered(path string, e fs.DirEntry) (bool, error) {
 	if !e.Type().IsRegular() {
@@ -72,17 +91,11 @@ func passwordOf(req *manifest.Request, out string) error {
 		return fmt.Errorf("cannot read the folder's Secret: %w", err)
 	}
 	var secret struct {
-		Metadata struct {
-			Name string `yaml:"name"`
-		} `yaml:"metadata"`
 		StringData map[string]string `yaml:"stringData"`
 	}
 	key := req.SecretKey()
 	if err := yaml.Unmarshal(content, &secret); err != nil || secret.StringData[key] == "" {
 		return usage("%s has no stringData with %s, so the password cannot be kept: mend it, or remove it for a new one", path, key)
-	}
-	if name := secret.Metadata.Name; name != "" && name != req.SecretName() {
-		return usage("%s is the Secret %s of another database, whose password and objects --name %s would take over: name another folder with --out", path, name, req.Name)
 	}
 	req.Password = secret.StringData[key]
 	return nil

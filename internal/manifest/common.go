@@ -27,6 +27,9 @@ const ClientLabel = "david/client-of"
 // PasswordKey is the key of the Secret that holds root's password.
 const PasswordKey = "root-password"
 
+// KustomizationFile is the file of the folder that lists the others.
+const KustomizationFile = "kustomization.yaml"
+
 // SecretFile is the file of the folder that holds the Secret, which nobody else may read.
 const SecretFile = "secret.yaml"
 

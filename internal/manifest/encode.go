@@ -34,8 +34,8 @@ func Encode(w io.Writer, objects []Object) error {
 	return nil
 }
 
-// Folder gives the files of a kustomize folder by name: one for each object, and kustomization.yaml.
-func Folder(objects []Object) (map[string][]byte, error) {
+// Folder gives the files of a database's kustomize folder by name: one for each object, and kustomization.yaml, which names the database.
+func Folder(database string, objects []Object) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var resources []any
 	for _, o := range objects {
@@ -54,12 +54,12 @@ func Folder(objects []Object) (map[string][]byte, error) {
 			resources = append(resources, o.File)
 		}
 	}
-	text, err := document(Object{File: "kustomization.yaml", Value: map[string]any{
-		"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources,
+	text, err := document(Object{File: KustomizationFile, Value: map[string]any{
+		"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "metadata": map[string]any{"name": database}, "resources": resources,
 		"sortOptions": map[string]any{"order": "fifo"},
 	}, Reasons: map[string]string{"sortOptions": "applied in the order given here: kustomize's own would put custom resources that have to be there first behind others. kubectl 1.27 or later knows it",
 		"": "\tkubectl apply -k THIS-FOLDER"}})
-	files["kustomization.yaml"] = append([]byte(marker), text...)
+	files[KustomizationFile] = append([]byte(marker), text...)
 	return files, err
 }
 
@@ -68,6 +68,17 @@ const marker = "# Rendered by david manifest; what is changed here is lost when 
 
 // Rendered tells whether a file's content is of david's making.
 func Rendered(content []byte) bool { return bytes.HasPrefix(content, []byte(marker)) }
+
+// Database is the name of the database that a folder's kustomization.yaml was rendered for; "" where it does not say.
+func Database(kustomization []byte) (string, error) {
+	var k struct {
+		Metadata struct {
+			Name string `yaml:"name"`
+		} `yaml:"metadata"`
+	}
+	err := yaml.Unmarshal(kustomization, &k)
+	return k.Metadata.Name, err
+}
 
 // document is an object as YAML, with its comments.
 func document(o Object) ([]byte, error) {

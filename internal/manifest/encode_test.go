@@ -87,7 +87,7 @@ func TestReasonsNeedTheirField(t *testing.T) {
 }
 
 func TestFolder(t *testing.T) {
-	files, err := Folder([]Object{
+	files, err := Folder("orders", []Object{
 		{File: "b.yaml", Value: map[string]any{"kind": "B"}}, {File: "a.yaml", Value: map[string]any{"kind": "A"}},
 		{File: "NOTES.txt", Text: "read me\n", Aside: true},
 	})
@@ -105,7 +105,10 @@ func TestFolder(t *testing.T) {
 			t.Errorf("%s is not known for david's", name)
 		}
 	}
-	if _, err := Folder([]Object{{File: "a.yaml", Value: 1}, {File: "a.yaml", Value: 2}}); err == nil {
+	if name, err := Database(files[KustomizationFile]); err != nil || name != "orders" {
+		t.Errorf("the folder is %q's: %v", name, err)
+	}
+	if _, err := Folder("orders", []Object{{File: "a.yaml", Value: 1}, {File: "a.yaml", Value: 2}}); err == nil {
 		t.Error("two objects in one file")
 	}
 }

@@ -119,7 +119,7 @@ func archive(t *testing.T, req Request) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := Folder(objects)
+	files, err := Folder("orders", objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestStrict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := Folder(objects)
+		files, err := Folder("orders", objects)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ func TestKustomizeKeepsTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := Folder(objects)
+	files, err := Folder("orders", objects)
 	if err != nil {
 		t.Fatal(err)
 	}
