@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
+	"david/internal/mycnf"
 	"david/internal/report"
+	"david/internal/result"
+	"david/internal/tune"
 )
 
 // cnfHead is the comment at the top of a tuned my.cnf: for what it was measured, and what it does not say.
@@ -25,4 +29,25 @@ func cnfHead(d report.Data) []string {
 		return append(head, "UNLOCKED, not as durable as it could be: "+strings.Join(e.Design.Tune.Unlocked, ", ")+".")
 	}
 	return append(head, "Durability is that of the control: every commit is synced, the doublewrite buffer and checksums are on.")
+}
+
+// candidateCnf is the file of what was not confirmed, beside my.cnf.
+const candidateCnf = "candidate.cnf"
+
+// candidate is a my.cnf of the arm that a tune's confirmation had no verdict on; nil where it has one.
+func candidate(d report.Data) ([]byte, error) {
+	name, ok := report.Unconfirmed(d)
+	if !ok {
+		return nil, nil
+	}
+	plan, ok := tune.Recorded(d.Experiment, d.Arms)
+	if !ok {
+		return nil, fmt.Errorf("cannot read the plan of the tune in %s", d.Experiment.ID)
+	}
+	h := tune.History{Trials: d.Trials, Proofs: d.Proofs}
+	h.Arms, h.Trials = result.WithoutCeilings(d.Arms, d.Trials)
+	var text bytes.Buffer
+	head := append([]string{"NOT CONFIRMED, and proved by neither kills nor memory: the best of short trials. On a quieter machine: david compare --arm control --arm candidate=candidate.cnf, with the load and the caps of the tune."}, cnfHead(d)...)
+	err := mycnf.Render(&text, head, plan.Winner(h, name))
+	return text.Bytes(), err
 }

@@ -369,13 +369,27 @@ func (l *lab) deliver(ctx context.Context, out, base string, best result.Arm, w 
 			return err
 		}
 	}
-	if err := writeFile(filepath.Join(out, "report.html"), func(w io.Writer) error { return report.HTML(w, data) }); err != nil {
-		return err
-	}
-	if err := writeFile(filepath.Join(out, "report.md"), func(w io.Writer) error { return report.Markdown(w, data) }); err != nil {
+	if err := writeReports(out, data); err != nil {
 		return err
 	}
 	return os.Symlink(l.store.Dir(), filepath.Join(out, "experiment"))
+}
+
+// writeReports writes what goes with a my.cnf: the reports, and what could not be confirmed.
+func writeReports(out string, d report.Data) error {
+	text, err := candidate(d)
+	if err != nil {
+		return err
+	}
+	if text != nil {
+		if err := writeFile(filepath.Join(out, candidateCnf), func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(filepath.Join(out, "report.html"), func(w io.Writer) error { return report.HTML(w, d) }); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(out, "report.md"), func(w io.Writer) error { return report.Markdown(w, d) })
 }
 
 // uponBase writes the user's own file, word for word, and after it what is changed of it: servers take the last line of a variable. Its mode stays,

@@ -2,7 +2,9 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -344,6 +346,8 @@ func phasedHeadline(d Data) headline {
 	switch {
 	case control.Trials == 0:
 		return headline{"No verdict", ": the control has no valid run" + whyInvalid(d.Trials), "invalid"}
+	case unjudged(d, c) != nil:
+		return headline{"Not confirmed", notConfirmed(d, *unjudged(d, c)), "invalid"}
 	case !ok || best.Verdict != stats.Faster:
 		return headline{"No significant gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms" + costs(d, stats.Control) + runnersUp(c), "none"}
 	}
@@ -356,6 +360,69 @@ func phasedHeadline(d Data) headline {
 		rest += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
 	return headline{ratio(best), rest, "gain"}
+}
+
+// Unconfirmed is the arm that a tune's confirmation had no verdict on, as too few of its blocks were valid; false where it has one,
+// or where there was nothing to confirm.
+func Unconfirmed(d Data) (arm string, ok bool) {
+	if !phased(d) || d.Finish == nil {
+		return "", false
+	}
+	for _, c := range comparisons(d) {
+		if a := unjudged(d, c); a != nil {
+			return a.Name, true
+		}
+	}
+	return "", false
+}
+
+// unjudged is the winner of the short trials where its confirmation came to no verdict, and nothing else is handed over in its place.
+func unjudged(d Data, c stats.Comparison) *stats.Arm {
+	if d.Finish.Best != stats.Control {
+		return nil
+	}
+	i := slices.IndexFunc(d.Arms, func(a result.Arm) bool { return a.Phase == result.Confirm && !a.Ceiling && a.Infeasible == "" })
+	if i < 0 {
+		return nil
+	}
+	at := slices.IndexFunc(c.Arms, func(a stats.Arm) bool { return a.Name == d.Arms[i].Name && a.Verdict == stats.Invalid })
+	if at < 0 {
+		return nil
+	}
+	return &c.Arms[at]
+}
+
+// notConfirmed says what there was of a confirmation without a verdict, and why it was not enough.
+func notConfirmed(d Data, a stats.Arm) string {
+	text := fmt.Sprintf(": %s had %s with the control where every gate held", a.Name, plural(a.Pairs, "pair"))
+	if a.Ratio > 0 {
+		text += ", " + fixed(a.Ratio, 2) + "x"
+	}
+	text += ", and an interval needs two" + whatFailed(of(d, result.Confirm))
+	if short := promised(d); short > 0 {
+		text += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
+	}
+	return text
+}
+
+// whatFailed counts the gates that failed, the most frequent first.
+func whatFailed(trials []result.Trial) string {
+	counts := map[string]int{}
+	for _, t := range trials {
+		for _, g := range t.Gates {
+			if !g.OK {
+				counts[g.Name]++
+			}
+		}
+	}
+	if len(counts) == 0 {
+		return ""
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s in %d", name, counts[name])
+	}
+	return fmt.Sprintf(" (failed of %s: %s)", plural(len(trials), "run"), strings.Join(names, ", "))
 }
 
 // indebted says in how many of its confirmation's runs an arm was not at steady debt: a longer run is slower.

@@ -118,6 +118,32 @@ func TestPhasesWithoutGain(t *testing.T) {
 	}
 }
 
+// TestPhasesNotConfirmed: a winner whose confirmation was disturbed is no "no gain": it says what there was, and which gates failed.
+func TestPhasesNotConfirmed(t *testing.T) {
+	d := phasesFixture()
+	if name, ok := Unconfirmed(d); ok {
+		t.Errorf("a confirmed winner, %s, is taken for an unconfirmed one", name)
+	}
+	d.Finish.Best = stats.Control
+	pairs := 0
+	for i := range d.Trials {
+		if x := &d.Trials[i]; x.Phase == result.Confirm && x.Arm == "winner" {
+			if pairs++; pairs > 1 {
+				x.Gates = []result.Gate{{Name: "steal"}}
+			}
+		}
+	}
+	if name, ok := Unconfirmed(d); !ok || name != "winner" {
+		t.Errorf("got %q, %v", name, ok)
+	}
+	h := Headline(d)
+	for _, want := range []string{"Not confirmed: winner had 1 pair with the control where every gate held, 2.5", "(failed of 9 runs: steal in 2)", "the short trials had promised 2.64x"} {
+		if !strings.Contains(h, want) {
+			t.Errorf("no %q in %s", want, h)
+		}
+	}
+}
+
 // TestPhasesInDebt: a winner that still borrowed from its redo log is not quoted without that word.
 func TestPhasesInDebt(t *testing.T) {
 	d := phasesFixture()
