@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -323,19 +322,10 @@ func (c *checker) privileges(s server, p pod) {
 
 // volumes looks at where the data lie, and at what the pod mounts.
 func (c *checker) volumes(s server, p pod) {
-	known := map[string]bool{}
-	for _, claim := range p.claims {
-		known[claim.Name] = true
-	}
 	for i, v := range p.spec.Volumes {
-		known[v.Name] = true
 		c.referred(p, i, v)
 	}
-	for i, m := range p.server().VolumeMounts {
-		path := p.in(fmt.Sprintf("volumeMounts[%d]", i))
-		if !known[m.Name] {
-			c.report(SeverityError, "volumes", s.doc, path, fmt.Sprintf("there is no volume %s", m.Name), "name a volume of the pod or a volumeClaimTemplate")
-		}
+	for _, m := range p.server().VolumeMounts {
 		if !holdsAll(m, s.data()) {
 			continue
 		}
@@ -359,18 +349,6 @@ func (c *checker) referred(p pod, i int, v corev1.Volume) {
 	}
 	if _, ok := c.find("ConfigMap", p.doc.Namespace(), v.ConfigMap.Name); !ok {
 		c.unseen[fmt.Sprintf("ConfigMap %s, which volume %d of %s refers to: it is not in the stream", v.ConfigMap.Name, i, p.doc.Object())] = true
-	}
-}
-
-// selector holds a workload's selector against the labels of its pods.
-func (c *checker) selector(s server, p pod) {
-	var sel metav1.LabelSelector
-	if !reread(s.doc.get("spec.selector"), &sel) || s.doc.Kind() == "Job" {
-		return
-	}
-	match, err := metav1.LabelSelectorAsSelector(&sel)
-	if err != nil || !match.Matches(labels.Set(p.labels)) {
-		c.report(SeverityError, "selector", s.doc, "spec.selector", "it does not match the labels of the pod template: the API server refuses it", "use the same labels in both")
 	}
 }
 
@@ -440,118 +418,4 @@ func blocks(v intstr.IntOrString, rule func(int) bool) bool {
 	}
 	n, err := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%"))
 	return err == nil && rule(n)
-}
-
-// argumentPassword is a password in a client's arguments, which every process list and every reader of the object shows.
-var argumentPassword = regexp.MustCompile(`(?:^|[\s/;|&("'` + "`" + `])` + programs + `\s(?:[^;|&]*\s)?(?:-p|--password=|--mysql-password=)["']?[^\s"'$-][^\s"']*`)
-
-// clearArguments finds passwords in the commands of any pod's containers: a CronJob that dumps shows them as a server's probe does.
-func (c *checker) clearArguments(p pod) {
-	for i, container := range p.spec.Containers {
-		c.clearCommands(p, fmt.Sprintf("containers[%d].", i), container)
-	}
-	for i, container := range p.spec.InitContainers {
-		c.clearCommands(p, fmt.Sprintf("initContainers[%d].", i), container)
-	}
-}
-
-func (c *checker) clearCommands(p pod, at string, container corev1.Container) {
-	look := func(path string, command []string) bool {
-		found := argumentPassword.MatchString(strings.Join(command, " "))
-		if found {
-			c.report(SeverityError, "clear-secret", p.doc, p.at(at+path), "a password stands in the command's arguments: everybody who may read the object or a process list reads it",
-				"give it in the environment, MYSQL_PWD, from a Secret")
-		}
-		return found
-	}
-	if !look("command", container.Command) && !look("args", container.Args) { // a program may stand in one, its options in the other
-		look("args", slices.Concat(container.Command, container.Args))
-	}
-	for name, probe := range map[string]*corev1.Probe{"livenessProbe": container.LivenessProbe, "readinessProbe": container.ReadinessProbe, "startupProbe": container.StartupProbe} {
-		if probe != nil && probe.Exec != nil {
-			look(name, probe.Exec.Command)
-		}
-	}
-	if container.Lifecycle == nil {
-		return
-	}
-	for name, hook := range map[string]*corev1.LifecycleHandler{"lifecycle.postStart": container.Lifecycle.PostStart, "lifecycle.preStop": container.Lifecycle.PreStop} {
-		if hook != nil && hook.Exec != nil {
-			look(name, hook.Exec.Command)
-		}
-	}
-}
-
-// secretVariable are the variables of servers whose values are secrets; settings such as innodb_ft_min_token_size are none.
-var secretVariable = regexp.MustCompile(`^(?:(?:\w+_)?password|wsrep_sst_auth|\w+_(?:pwd|passphrase|secret|secret_id|token))$`)
-
-// notVariable are variables that are named like a password and are none.
-var notVariable = regexp.MustCompile(`^(?:mysql_native_password|sha256_password|caching_sha2_password|validate_password|log_raw|simple_password_check|cracklib_password_check)$`)
-
-// IsSecret tells whether a setting's value is one that nobody may read who reads the configuration.
-func IsSecret(s mycnf.Setting) bool {
-	name := bareName(s.Name)
-	if name == "wsrep_provider_options" {
-		return strings.Contains(strings.ToLower(s.Value), "password=")
-	}
-	return s.Value != "" && secretVariable.MatchString(name) && !notVariable.MatchString(name)
-}
-
-// secretName are names of variables whose values nobody else should read.
-var secretName = regexp.MustCompile(`(?i)(password|passwd|_pwd|^pwd|secret|token|private_key)`)
-
-// clearSecrets finds passwords that stand in the open: in environment variables, and in ConfigMaps.
-func (c *checker) clearSecrets(d Document) {
-	if d.Kind() == "Secret" || d.Kind() == "CustomResourceDefinition" {
-		return
-	}
-	c.clearEnv(d, d.Value, "")
-	data, _ := d.Value["data"].(map[string]any)
-	if d.Kind() != "ConfigMap" {
-		return
-	}
-	for _, key := range sortedKeys(data) {
-		if hasPassword(key, asText(data[key])) {
-			c.report(SeverityError, "clear-secret", d, step("data", key), "a password stands in a ConfigMap, which everybody who may list objects reads", "move it to a Secret, and refer to that")
-		}
-	}
-}
-
-// passwordLine is a line of an option file or a script that sets a password.
-var passwordLine = regexp.MustCompile(`(?im)^\s*(?:export\s+)?(?:[\w-]*password|[\w-]*passwd|\w*_pwd|wsrep_sst_auth|master_password|source_password)\s*[=:]\s*["']?[^\s"'$<{][^\s]*`)
-
-// notSecret are variables whose names hold the word and whose values are none.
-var notSecret = regexp.MustCompile(`(?i)(validate_password|password_history|password_reuse|password_require|default_password_lifetime|disconnect_on_expired|log_raw|strict_password|random_password|retained_password|allow_empty|_file$|_path$|_name$|_hash)`)
-
-func hasPassword(key, value string) bool {
-	if secretName.MatchString(key) && !notSecret.MatchString(key) && value != "" {
-		return true
-	}
-	for line := range strings.Lines(value) {
-		if passwordLine.MatchString(line) && !notSecret.MatchString(line) {
-			return true
-		}
-	}
-	return false
-}
-
-// clearEnv walks through an object for variables with values.
-func (c *checker) clearEnv(d Document, v any, path string) {
-	switch t := v.(type) {
-	case map[string]any:
-		name, value := asText(t["name"]), asText(t["value"])
-		switch {
-		case value != "" && strings.Contains(strings.ToUpper(name), "ALLOW_EMPTY") && strings.Contains(strings.ToUpper(name), "PASSWORD"):
-			c.report(SeverityError, "clear-secret", d, path, name+": everybody who reaches the server is root", "give the password from a Secret")
-		case value != "" && secretName.MatchString(name) && !notSecret.MatchString(name) && !strings.HasPrefix(value, "$("):
-			c.report(SeverityError, "clear-secret", d, path, name+" has its value in the open: everybody who may read the object reads it", "give it from a Secret: valueFrom.secretKeyRef")
-		}
-		for _, key := range slices.Sorted(maps.Keys(t)) {
-			c.clearEnv(d, t[key], step(path, key))
-		}
-	case []any:
-		for i, one := range t {
-			c.clearEnv(d, one, fmt.Sprintf("%s[%d]", path, i))
-		}
-	}
 }

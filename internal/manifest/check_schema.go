@@ -1,8 +1,8 @@
 package manifest
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -65,8 +66,8 @@ func SchemaUnseen(line string) bool {
 func (c *checker) schema(d Document) {
 	c.metadata(d)
 	if object, ok := c.builtIn(d); ok {
-		c.strict(d, object)
-		c.required(d)
+		c.required(d, c.strict(d, object))
+		c.refused(d)
 		return
 	}
 	if d.Kind() == "CustomResourceDefinition" || d.Kind() == "Kustomization" {
@@ -118,40 +119,25 @@ func (c *checker) noKind(d Document) bool {
 	return true
 }
 
-// required finds what the API server asks of the kinds that servers are made of, and the types cannot say: fields that have to be there, and values
-// out of a list.
-func (c *checker) required(d Document) {
-	missing := func(path string) {
-		if v := d.get(path); v == nil || len(asList(v)) == 0 && isList(v) {
-			c.report(SeverityError, "schema", d, path, path+" is missing: the API server refuses the object without it", "give it")
+// required holds an object of a built-in kind against the API server's schema of it, but for the field that was found wrong already.
+func (c *checker) required(d Document, wrong string) {
+	schema, err := c.servedSchema(d)
+	if err != nil {
+		c.broken = errors.Join(c.broken, err)
+	}
+	if schema != nil {
+		c.fits(d, schema, given(d.Value), wrong)
+	}
+}
+
+// servedSchema is the API server's schema of a document's kind; nil where it has none. The schemas are read when the first is asked for.
+func (c *checker) servedSchema(d Document) (schema *jsonschema.Schema, err error) {
+	if c.served == nil {
+		if c.served, err = readServed(); err != nil {
+			return nil, err
 		}
 	}
-	among := func(path string, values ...string) {
-		if v := asText(d.get(path)); v != "" && !slices.Contains(values, v) {
-			c.report(SeverityError, "schema", d, path, fmt.Sprintf("%q is none of %s", v, strings.Join(values, ", ")), "give one of them")
-		}
-	}
-	switch d.Kind() {
-	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet":
-		missing("spec.selector")
-	case "Service":
-		among("spec.type", "ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
-	case "StorageClass":
-		missing("provisioner")
-		among("volumeBindingMode", "Immediate", "WaitForFirstConsumer")
-		among("reclaimPolicy", "Delete", "Retain")
-	}
-	at := podPaths()[d.Kind()]
-	if at == "" {
-		return
-	}
-	missing(at + ".containers")
-	among(at+".restartPolicy", "Always", "OnFailure", "Never")
-	for i := range asList(d.get(at + ".containers")) {
-		container := fmt.Sprintf("%s.containers[%d]", at, i)
-		missing(container + ".name")
-		among(container+".imagePullPolicy", "Always", "IfNotPresent", "Never")
-	}
+	return c.served.of(d)
 }
 
 func asList(v any) []any {
@@ -179,18 +165,18 @@ func (c *checker) metadata(d Document) {
 	}
 }
 
-// strict decodes an object into its type and reports what does not fit.
-func (c *checker) strict(d Document, object any) {
+// strict decodes an object into its type and reports what does not fit; wrong is the field whose value does not.
+func (c *checker) strict(d Document, object any) (wrong string) {
 	text, err := json.Marshal(d.Value)
 	if err != nil {
 		c.report(SeverityError, "schema", d, "", err.Error(), "correct it")
-		return
+		return ""
 	}
 	unknown, err := strictjson.UnmarshalStrict(text, object)
 	if err != nil {
-		path := blame(d.Value, "", func(v map[string]any) bool { return c.decodes(v, d) })
-		c.report(SeverityError, "schema", d, path, "its value does not fit: "+plainJSON(err), "give a value of the field's type")
-		return
+		wrong = blame(d.Value, "", func(v map[string]any) bool { return c.decodes(v, d) })
+		c.report(SeverityError, "schema", d, wrong, "its value does not fit: "+plainJSON(err), "give a value of the field's type")
+		return wrong
 	}
 	for _, e := range unknown {
 		path, duplicate := fieldOf(e)
@@ -200,6 +186,7 @@ func (c *checker) strict(d Document, object any) {
 		c.report(SeverityError, "unknown-field", d, path, fmt.Sprintf("%s %s has no such field: the API server refuses or drops it", d.APIVersion(), d.Kind()),
 			"correct its name or its place")
 	}
+	return ""
 }
 
 // decodes tells whether a value can be decoded into the document's type.
@@ -398,26 +385,62 @@ func (c *checker) custom(d Document, def definition) {
 			"correct its name or its place; the definition given is of one release of the operator")
 	}
 	c.objectMeta(d)
-	text, err := json.Marshal(d.Value)
-	if err != nil {
-		return
-	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return
-	}
-	invalid, ok := def.compiled.Validate(instance).(*jsonschema.ValidationError)
+	c.fits(d, def.compiled, d.Value, "")
+}
+
+// fits holds an object's value against a schema, but for a field of which something was said already.
+func (c *checker) fits(d Document, schema *jsonschema.Schema, value any, said string) {
+	invalid, ok := schema.Validate(value).(*jsonschema.ValidationError)
 	if !ok {
 		return
 	}
 	for _, leaf := range leaves(invalid) {
-		output := leaf.BasicOutput()
-		why := strings.TrimSpace(leaf.Error())
-		if output.Error != nil {
-			why = output.Error.String()
+		path := pathOf(leaf.InstanceLocation, d.Value)
+		switch t := leaf.ErrorKind.(type) {
+		case *kind.Required:
+			for _, name := range t.Missing {
+				if field := step(path, name); field != said {
+					c.missing(d, field)
+				}
+			}
+		case *kind.Enum:
+			c.among(d, path, t)
+		default:
+			c.report(SeverityError, "schema", d, path, "its value does not fit: "+whyOf(leaf), "give a value that the definition allows")
 		}
-		c.report(SeverityError, "schema", d, pathOf(leaf.InstanceLocation, d.Value), "its value does not fit: "+why, "give a value that the definition allows")
 	}
+}
+
+// missing reports a field that has to be there.
+func (c *checker) missing(d Document, path string) {
+	what := "missing"
+	if d.get(path) != nil {
+		what = "empty"
+	}
+	c.report(SeverityError, "schema", d, path, "it is "+what+": the API server refuses the object without it", "give it")
+}
+
+// among reports a value that is none of those there are; what is of another type than they are is found for that.
+func (c *checker) among(d Document, path string, found *kind.Enum) {
+	same := false
+	choices := []string{}
+	for _, v := range found.Want {
+		if v != nil && v != "" {
+			same = same || fmt.Sprintf("%T", v) == fmt.Sprintf("%T", found.Got)
+			choices = append(choices, fmt.Sprint(v))
+		}
+	}
+	if same {
+		c.report(SeverityError, "schema", d, path, fmt.Sprintf("%q is none of %s", fmt.Sprint(found.Got), strings.Join(choices, ", ")), "give one of them")
+	}
+}
+
+// whyOf is the reason in the validator's words.
+func whyOf(leaf *jsonschema.ValidationError) string {
+	if output := leaf.BasicOutput(); output.Error != nil {
+		return output.Error.String()
+	}
+	return strings.TrimSpace(leaf.Error())
 }
 
 // leaves are the errors at the bottom of a tree of them.

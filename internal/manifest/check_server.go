@@ -101,7 +101,7 @@ func (c *checker) servers() {
 			c.equalResources(s)
 			continue
 		}
-		for _, rule := range []func(server, pod){c.qos, c.startup, c.liveness, c.privileges, c.volumes, c.selector} {
+		for _, rule := range []func(server, pod){c.qos, c.startup, c.liveness, c.privileges, c.volumes} {
 			rule(s, *s.pod)
 		}
 	}

@@ -202,7 +202,7 @@ spec:
 		"{size: 3, mode: c}":                "spec.mode",
 		"{size: 3, labels: {a: 1}}":         "spec.labels.a",
 		"{size: 3, more: 0}":                "spec.more",
-		"{}":                                "spec",
+		"{}":                                "spec.size",
 		"{size: 3}\nmore: 1":                "more",
 		"{size: 3}\nmetadata2: {name: a}\n": "metadata2",
 	} {

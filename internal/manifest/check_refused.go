@@ -1,0 +1,110 @@
+package manifest
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// refused finds what the API server's code refuses and its schemas do not tell, in the kinds that databases are deployed with.
+func (c *checker) refused(d Document) {
+	if p, ok := podOf(d); ok {
+		c.containers(p)
+		c.restarts(p)
+		c.selector(p)
+		for i, claim := range p.claims {
+			c.claim(d, fmt.Sprintf("spec.volumeClaimTemplates[%d].spec", i), claim.Spec)
+		}
+	}
+	switch d.APIVersion() + " " + d.Kind() {
+	case "v1 PersistentVolumeClaim":
+		var claim corev1.PersistentVolumeClaim
+		if reread(d.Value, &claim) {
+			c.claim(d, "spec", claim.Spec)
+		}
+	case "v1 Service":
+		var service corev1.Service
+		if reread(d.Value, &service) {
+			c.ports(d, service.Spec)
+		}
+	case "storage.k8s.io/v1 StorageClass":
+		if asText(d.get("reclaimPolicy")) == string(corev1.PersistentVolumeReclaimRecycle) { // a volume's may
+			c.report(SeverityError, "schema", d, "reclaimPolicy", `"Recycle" is none of Delete, Retain`, "give one of them")
+		}
+	}
+}
+
+// containers looks at images, and at mounts of volumes that are not there.
+func (c *checker) containers(p pod) {
+	volumes := []string{}
+	for _, v := range p.spec.Volumes {
+		volumes = append(volumes, v.Name)
+	}
+	for _, claim := range p.claims {
+		volumes = append(volumes, claim.Name)
+	}
+	for name, list := range map[string][]corev1.Container{"containers": p.spec.Containers, "initContainers": p.spec.InitContainers} {
+		for i, container := range list {
+			at := p.at(fmt.Sprintf("%s[%d].", name, i))
+			if container.Image == "" {
+				c.missing(p.doc, at+"image")
+			}
+			for j, m := range container.VolumeMounts {
+				if m.Name != "" && !slices.Contains(volumes, m.Name) {
+					c.report(SeverityError, "volumes", p.doc, fmt.Sprintf("%svolumeMounts[%d]", at, j), fmt.Sprintf("there is no volume %s: the API server refuses it", m.Name), "name a volume of the pod or a volumeClaimTemplate")
+				}
+			}
+		}
+	}
+}
+
+// restarts looks at the restart policy: what runs for ever has the one, what ends must not have it, and has to say so.
+func (c *checker) restarts(p pod) {
+	policy, path := p.spec.RestartPolicy, p.at("restartPolicy")
+	switch {
+	case p.doc.Kind() == "Pod":
+	case runsOnce(p) && policy == "":
+		c.missing(p.doc, path)
+	case runsOnce(p) && policy == corev1.RestartPolicyAlways:
+		c.report(SeverityError, "schema", p.doc, path, `"Always" is none of Never, OnFailure, which a Job may have`, "give one of them")
+	case !runsOnce(p) && (policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure):
+		c.report(SeverityError, "schema", p.doc, path, fmt.Sprintf("%q is not Always: a %s has no other", policy, p.doc.Kind()), "remove it, or make it a Job")
+	}
+}
+
+// selector holds a workload's selector against the labels of its pods.
+func (c *checker) selector(p pod) {
+	var sel metav1.LabelSelector
+	if runsOnce(p) || !reread(p.doc.get("spec.selector"), &sel) {
+		return
+	}
+	match, err := metav1.LabelSelectorAsSelector(&sel)
+	if err != nil || match.Empty() || !match.Matches(labels.Set(p.labels)) {
+		c.report(SeverityError, "selector", p.doc, "spec.selector", "it does not match the labels of the pod template, or is empty: the API server refuses it", "use the same labels in both")
+	}
+}
+
+// claim looks at what is asked of a volume.
+func (c *checker) claim(d Document, path string, spec corev1.PersistentVolumeClaimSpec) {
+	if len(spec.AccessModes) == 0 {
+		c.missing(d, path+".accessModes")
+	}
+	if spec.Resources.Requests.Storage().Sign() <= 0 {
+		c.missing(d, path+".resources.requests.storage")
+	}
+}
+
+// ports looks at a Service's ports.
+func (c *checker) ports(d Document, spec corev1.ServiceSpec) {
+	if len(spec.Ports) == 0 && spec.ClusterIP != corev1.ClusterIPNone && spec.Type != corev1.ServiceTypeExternalName {
+		c.missing(d, "spec.ports")
+	}
+	for i, port := range spec.Ports {
+		if port.Name == "" && len(spec.Ports) > 1 {
+			c.missing(d, fmt.Sprintf("spec.ports[%d].name", i))
+		}
+	}
+}
