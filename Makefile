@@ -38,7 +38,7 @@ test: ## set-up, lint and all tests, on real servers and in a real cluster
 	@# Both mostly wait for containers that start and stop.
 	@$(MAKE) --no-print-directory -j2 --output-sync=target clustered images-test
 	@# Where throughput is looked at, one package after the other: two real servers at once would disturb each other.
-	go test -count=1 -p 1 -timeout 20m $(MEASURING)
+	go test -count=1 -p 1 -timeout 40m $(MEASURING)
 
 e2e: ## the tests in a real Kubernetes cluster, as root; the first time builds Kubernetes, 11 minutes of CPU
 	@scripts/setup e2e
@@ -51,7 +51,7 @@ clustered: # the tests in a cluster
 
 unmeasured: # the tests that do not look at throughput
 	@# More at a time than there are CPUs: a server that starts or stops mostly waits.
-	go test -count=1 -p 4 -parallel 4 -timeout 20m $(LENGTHY) $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING) $(LENGTHY) $(CLUSTER)))
+	go test -count=1 -p 4 -parallel 4 -timeout 30m $(LENGTHY) $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING) $(LENGTHY) $(CLUSTER)))
 	go test -C test/crds -count=1 ./...
 
 # The commands that build images; they are a module of their own.
