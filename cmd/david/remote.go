@@ -78,7 +78,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private, Process: process}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true, Crew: crew, Hidden: f.relay}
+	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private, Process: process}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true, Crew: crew, Hidden: f.relay, MaxSteal: store.Experiment().Design.MaxSteal}
 	began := time.Now()
 	name := "remote"
 	if f.relay {
@@ -176,6 +176,9 @@ func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Ad
 	}
 	e := newExperiment(a, "bench", loads, s)
 	e.Target, e.Host, e.Design = "remote", facts, design
+	if err := a.allowSteal(&e); err != nil {
+		return nil, result.Server{}, err
+	}
 	e.Server = result.Server{Flavour: mycnf.FlavourOf(version, comment), Version: version, Comment: comment, Address: addr.Address}
 	e.Notes = append(e.Notes, "the machine described is the client's; the server's is not seen")
 	store, err := result.Create(filepath.Join(a.home, "experiments", e.ID), e)

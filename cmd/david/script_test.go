@@ -29,6 +29,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DAVID_HOME", dir)
 			e.Setenv("SMALL", "--tables=2 --table-size=2000 --time=2s --warmup=1s")
 			e.Setenv("PATH", os.Getenv("PATH"))
+			// What the scripts look at is david, not this machine's throughput; where the host has other guests they would wait for hours.
+			e.Setenv("DAVID_MAX_STEAL", "90%")
 			return nil
 		},
 		Condition: func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },

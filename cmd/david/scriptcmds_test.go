@@ -42,7 +42,7 @@ func runDavid(ts *testscript.TestScript, args []string) (out, errOut bytes.Buffe
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = ts.Getenv("WORK")
 	cmd.Env = append(os.Environ(), asDavid+"=1", "DAVID_HOME="+ts.Getenv("DAVID_HOME"), "HOME="+ts.Getenv("WORK"), "PATH="+ts.Getenv("PATH"),
-		"MYSQL_PWD="+ts.Getenv("MYSQL_PWD"))
+		"MYSQL_PWD="+ts.Getenv("MYSQL_PWD"), "DAVID_MAX_STEAL="+ts.Getenv("DAVID_MAX_STEAL"))
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		ts.Fatalf("cannot run %v: %v", args, err)

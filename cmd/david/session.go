@@ -47,6 +47,9 @@ func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
 
 // open takes the machine and opens the workspace. close must be called, also after an error.
 func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolume bool, p *progress) error {
+	if err := a.allowSteal(&result.Experiment{}); err != nil { // before minutes go into data
+		return err
+	}
 	release, err := experiment.Lock("david " + kind)
 	if err != nil {
 		return err
@@ -67,6 +70,9 @@ func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm,
 	e := newExperiment(a, q.kind, q.loads, l.sysbench)
 	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, cmp.Or(q.target, "sandbox"), l.binary.Record(), l.facts, q.design
 	e.Like = q.like
+	if err := a.allowSteal(&e); err != nil {
+		return err
+	}
 	e.Notes = append(append(e.Notes, "data: "+l.workspace.Layout()), q.notes...)
 	e.Design.Pinned = pins(e, arms, data)
 	maps.Copy(e.Design.Pinned, q.pinned)
@@ -81,7 +87,26 @@ func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm,
 		return err
 	}
 	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show,
-		Device: l.facts.Data.Disk, Data: l.workspace.Dir()}
+		Device: l.facts.Data.Disk, Data: l.workspace.Dir(), MaxSteal: e.Design.MaxSteal}
+	return nil
+}
+
+// stealVariable names the environment variable with the share of steal that a trial may have.
+const stealVariable = "DAVID_MAX_STEAL"
+
+// allowSteal raises the limit of the gate "steal" where the user's host has other guests all the time: which trials count is then on record,
+// and every output says so.
+func (a *app) allowSteal(e *result.Experiment) error {
+	text := a.env(stealVariable)
+	if text == "" {
+		return nil
+	}
+	share, err := percentage(stealVariable, text)
+	if err != nil {
+		return err
+	}
+	e.Design.MaxSteal = share
+	e.Notes = append(e.Notes, fmt.Sprintf("%s: trials count in which other guests took up to %.4g %% of the CPU time, so that their numbers may be lower than this machine's own", stealVariable, 100*share))
 	return nil
 }
 

@@ -66,7 +66,9 @@ type Engine struct {
 	Crew *workload.Crew
 	// Hidden is true where the server, and whatever else this machine runs, cannot be seen from here: david is in a pod.
 	Hidden bool
-	plan   plan
+	// MaxSteal is result.Design's.
+	MaxSteal float64
+	plan     plan
 }
 
 // ErrRefused marks a setting that the server took with another value, beyond rounding.

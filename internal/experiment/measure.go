@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	}
 	t.ID, t.Arm, t.Block, t.Place, t.Twin = id, j.arm.Name, j.block, j.place, j.twin
 	t.Phase, t.Unsafe, t.Prewarm = j.phase, locks.unsafe, prewarm.Seconds()
-	ev.differ, ev.ceiling = locks.differ, j.arm.Ceiling
+	ev.differ, ev.ceiling, ev.stealMax = locks.differ, j.arm.Ceiling, cmp.Or(e.MaxSteal, stealShareMax)
 	if err := r.afterwards(ctx, &ev); err != nil {
 		return nil, alive(ctx, s, err)
 	}

@@ -128,25 +128,25 @@ func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*search, error
 	return s, nil
 }
 
-// run runs the workload at a rate, 0 being the closed loop, or takes the run from the store.
-func (s *search) run(ctx context.Context, rate float64) (result.Trial, error) {
+// run runs the workload at a rate, 0 being the closed loop, or takes the run from the store, where it is known.
+func (s *search) run(ctx context.Context, rate float64) (t result.Trial, known bool, err error) {
 	s.runs[rate]++
 	j := job{arm: s.arm, block: s.runs[rate], load: s.load}
 	j.load.Rate = rate
 	if t, ok := s.done[s.id(j)]; ok {
 		s.plan.skipped()
-		return t, nil
+		return t, true, nil
 	}
 	began := time.Now()
-	t, err := s.Engine.run(ctx, j)
+	ran, err := s.Engine.run(ctx, j)
 	if errors.Is(err, workload.ErrQueueFull) {
-		t, err = s.failed(j, "queue", err, began)
+		ran, err = s.failed(j, "queue", err, began)
 	}
 	if err != nil {
-		return result.Trial{}, err
+		return t, false, err
 	}
-	s.emit(Event{Line: searchLine(j, *t, s.goal)})
-	return *t, nil
+	s.emit(Event{Line: searchLine(j, *ran, s.goal)})
+	return *ran, false, nil
 }
 
 // missed are the gates that fail when a rate is too high; any other says that the run was disturbed and tells nothing
@@ -155,11 +155,16 @@ func missed() []string {
 	return []string{"queue", "errors", "steady state", "transactions", "reconnects", "server"}
 }
 
-// undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too.
+// undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too. Disturbed runs of an earlier session do not
+// count: it was given up for them, and this one is to be calmer.
 func (s *search) undisturbed(ctx context.Context, rate float64) (t result.Trial, err error) {
-	for range 2 {
-		if t, err = s.run(ctx, rate); err != nil {
+	for fresh := 0; fresh < 2; {
+		var known bool
+		if t, known, err = s.run(ctx, rate); err != nil {
 			return t, err
+		}
+		if !known {
+			fresh++
 		}
 		i := slices.IndexFunc(t.Gates, func(g result.Gate) bool { return !g.OK && !slices.Contains(missed(), g.Name) })
 		if i < 0 {

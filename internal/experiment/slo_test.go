@@ -193,3 +193,35 @@ func TestSearchBelowTheFloor(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// noServer is a target on which nothing starts.
+type noServer struct{ error }
+
+func (n noServer) Begin(context.Context, result.Arm, result.Workload, string) (Session, error) {
+	return nil, n.error
+}
+
+// TestDisturbedSearchGoesOn: a search that was given up for two disturbed runs measures that rate again in its next session, and does not end
+// for what is on record.
+func TestDisturbedSearchGoesOn(t *testing.T) {
+	store, err := result.Create(filepath.Join(t.TempDir(), "x"), result.Experiment{Schema: result.Schema, ID: "x", Design: result.Design{SLO: &result.SLO{Percentile: 95, Ms: 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := errors.New("a server was asked for")
+	e := &Engine{Store: store, Target: noServer{asked}, Report: func(Event) {}}
+	arm, load := result.Arm{Name: "control"}, result.Workload{Name: "oltp_read_write", Threads: 1, Seconds: 1}
+	for block := 1; block <= 2; block++ {
+		disturbed := result.Trial{ID: e.id(job{arm: &arm, block: block, load: load}), Gates: []result.Gate{{Name: "steal"}}}
+		if err := store.AppendTrial(disturbed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := e.newSearch(arm, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.undisturbed(t.Context(), 0); !errors.Is(err, asked) {
+		t.Errorf("got %v, want a third run", err)
+	}
+}

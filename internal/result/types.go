@@ -73,6 +73,8 @@ type Design struct {
 	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
 	Steady bool   `json:"steady,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
+	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid; 0: the gate's own limit, 5 %.
+	MaxSteal float64 `json:"max_steal,omitempty"`
 	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is not asked.
 	Margin float64 `json:"equivalence_margin,omitempty"`
 	// Tune is how a tune spends its budget; nil for anything else, and for the ladders of an older david.
