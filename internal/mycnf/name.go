@@ -16,7 +16,7 @@ func Normalise(name string) string {
 
 // Canonical resolves the prefixes that servers take before an option's name: skip_x and disable_x are x=OFF, enable_x is
 // x=ON, and loose_x is x. As the servers do, it leaves a name alone that is a variable of its own (skip_name_resolve).
-// A prefix also stays where the catalogue does not know the rest as a switch: log_bin, for one, takes a file name, so
+// A prefix also stays where the catalogue does not know the rest as something with a number: log_bin, for one, takes a file name, so
 // skip_log_bin is not log_bin=OFF. value is "" for a bare flag.
 func Canonical(name, value string) (string, string) {
 	n := Normalise(name)
@@ -32,31 +32,43 @@ func Canonical(name, value string) (string, string) {
 	return resolveSwitch(n, value)
 }
 
-// resolveSwitch follows my_getopt: any argument but "0" leaves the prefix's meaning as it is, "0" turns it round.
+// resolveSwitch follows my_getopt: any argument but "0" leaves the prefix's meaning as it is, "0" turns it round. It is taken for options of all
+// kinds, as if 0 or 1 had been written (my_getopt.cc, disabled_my_option).
 func resolveSwitch(name, value string) (string, string) {
-	for _, p := range []struct{ prefix, plain, turned string }{
-		{"skip_", "OFF", "ON"}, {"disable_", "OFF", "ON"}, {"enable_", "ON", "OFF"},
-	} {
-		rest, found := strings.CutPrefix(name, p.prefix)
-		if !found || !isSwitch(rest) {
+	for prefix, on := range map[string]bool{"skip_": false, "disable_": false, "enable_": true} {
+		rest, found := strings.CutPrefix(name, prefix)
+		if !found {
 			continue
 		}
-		if value == "0" {
-			return rest, p.turned
+		if text, ok := switched(rest, on != (value == "0")); ok {
+			return rest, text
 		}
-		return rest, p.plain
 	}
 	return name, value
+}
+
+// switched is the value that a variable is switched on or off to; ok is false where it is none that can be.
+func switched(name string, on bool) (value string, ok bool) {
+	number := 0
+	if on {
+		number = 1
+	}
+	switch v := catalogue()[name]; v.Kind {
+	case KindBool:
+		return []string{"OFF", "ON"}[number], true
+	case KindEnum:
+		if number < len(v.Values) {
+			return v.Values[number], true
+		}
+	case KindInteger, KindSize:
+		return []string{"0", "1"}[number], true
+	}
+	return "", false
 }
 
 func known(name string) bool {
 	_, ok := catalogue()[name]
 	return ok
-}
-
-func isSwitch(name string) bool {
-	v, ok := catalogue()[name]
-	return ok && v.Kind == KindBool
 }
 
 // validName tells whether a normalised name can stand in a my.cnf.

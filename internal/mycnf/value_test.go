@@ -135,6 +135,8 @@ func TestNames(t *testing.T) {
 		{"skip-log-bin", "", "skip_log_bin", ""}, {"loose-innodb-io-capacity", "5", "innodb_io_capacity", "5"},
 		{"loose_skip_general_log", "", "general_log", "OFF"}, {"loose_group_x", "5", "loose_group_x", "5"},
 		{"skip_plugin_thing", "", "skip_plugin_thing", ""},
+		{"skip-innodb-doublewrite", "", "innodb_doublewrite", "OFF"}, {"loose_disable-innodb-doublewrite", "", "innodb_doublewrite", "OFF"},
+		{"enable-innodb-doublewrite", "", "innodb_doublewrite", "ON"}, {"skip-sync-binlog", "", "sync_binlog", "0"}, {"disable_sync_binlog", "0", "sync_binlog", "1"},
 	} {
 		if n, v := Canonical(c[0], c[1]); n != c[2] || v != c[3] {
 			t.Errorf("%s=%s: %s=%s", c[0], c[1], n, v)
