@@ -80,7 +80,7 @@ func (f *manifestFlags) add(fs *pflag.FlagSet) {
 	fs.Int64Var(&f.throughput, "throughput", 0, "cloud volumes: provisioned MiB/s (0: what is included)")
 	fs.StringVar(&f.pool, "pool", manifest.DefaultPool, "zfs: the NAME of the nodes' pool, as node-prep makes it")
 	fs.StringArrayVar(&f.nodes, "node", nil, "local: NAME of the node that has the disk; repeatable, once for each replica")
-	fs.StringVar(&f.path, "path", "", "local: the folder on the node (default: /var/lib/david-volumes/NAME)")
+	fs.StringVar(&f.path, "path", "", "local: the folder on the node (default: /var/lib/david-volumes/NAMESPACE/NAME)")
 	fs.BoolVar(&f.hostPath, "host-path", false, "local: mount the folder as hostPath, without a volume and a claim")
 	fs.StringVar(&f.flavor, "flavor", string(manifest.StatefulSet), "who runs the server: "+strings.Join(flavors, ", "))
 	fs.StringVar(&f.name, "name", "mysql", "NAME of the objects: a DNS label")
@@ -117,7 +117,7 @@ func (a *app) manifest(f manifestFlags) error {
 	if err := ownDatabase(out, req.Name); err != nil {
 		return err
 	}
-	if err := passwordOf(&req, out); err != nil {
+	if err := passwordOf(&req, out, f.force); err != nil {
 		return err
 	}
 	objects, err := a.rendered(req)

@@ -74,14 +74,18 @@ func isRendered(path string, e fs.DirEntry) (bool, error) {
 	return manifest.Rendered(content), err
 }
 
-// passwordOf gives the request a password where it names no Secret: that of the folder's, or a new one.
-func passwordOf(req *manifest.Request, out string) error {
+// passwordOf gives the request a password where it names no Secret: that of the folder's, or a new one. A folder that was rendered before and has no
+// Secret gets none without force: its database, if it runs, has another password.
+func passwordOf(req *manifest.Request, out string, force bool) error {
 	if req.Secret != "" {
 		return nil
 	}
 	path := filepath.Join(out, manifest.SecretFile)
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(out, manifest.KustomizationFile)); err == nil && !force {
+			return usage("--out %s was rendered before and has no %s: with a new password a running database would let nobody in; put the file back, or name the Secret in the cluster with --secret, or --force makes a new password", out, manifest.SecretFile)
+		}
 		random := make([]byte, 24)
 		rand.Read(random) // it never fails, and ends the program where the system has no randomness
 		req.Password = base64.RawURLEncoding.EncodeToString(random)

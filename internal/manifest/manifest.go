@@ -64,7 +64,7 @@ type Request struct {
 	MiBps    int64    // provisioned throughput in MiB/s, of volumes that take it; 0: what the volume includes
 	Pool     string   // the nodes' ZFS pool; DefaultPool where empty
 	Nodes    []string // that have the disks of local storage, one for each replica
-	Path     string   // on these nodes; "": /var/lib/david-volumes/NAME
+	Path     string   // on these nodes; "": /var/lib/david-volumes/NAMESPACE/NAME
 	HostPath bool     // local storage through hostPath instead of a static volume
 	Replicas int
 	HA       string // "none", or what the operator flavours offer

@@ -32,7 +32,7 @@ func (req Request) checkLocal() error {
 func (req Request) path(replica int) string {
 	base := req.Path
 	if base == "" {
-		base = "/var/lib/david-volumes/" + req.Name
+		base = "/var/lib/david-volumes/" + req.Namespace + "/" + req.Name // two databases of a name never share a folder
 	}
 	if replica > 0 {
 		return fmt.Sprintf("%s-%d", base, replica)
@@ -62,7 +62,7 @@ func (req Request) localVolume(i int, node string) Object {
 	mode := corev1.PersistentVolumeFilesystem
 	return Object{File: fmt.Sprintf("persistentvolume-%d.yaml", i), Value: &corev1.PersistentVolume{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"},
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", req.Namespace, req.Name, i), Labels: req.labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%s-%d", req.Namespace, req.Name, i), Labels: req.labels()},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: quantity(req.Size)},
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
