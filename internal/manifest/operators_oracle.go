@@ -50,7 +50,7 @@ func renderOracle(d deployment) ([]Object, error) {
 		"service":                    map[string]any{"type": d.serviceType()},
 		"podSpec": map[string]any{
 			"terminationGracePeriodSeconds": 60 + d.graceSeconds(), "affinity": apart(labels), "topologySpreadConstraints": spread(labels),
-			"containers": containers, "initContainers": beside("initconf", "initmysql"),
+			"containers": containers, "initContainers": append(beside("initconf"), map[string]any{"name": "initmysql", "resources": d.guaranteed()}),
 		},
 	}
 	reasons := map[string]string{
@@ -62,6 +62,7 @@ func renderOracle(d deployment) ([]Object, error) {
 		"spec.datadirVolumeClaimTemplate":            whySize,
 		"spec.datadirPermissions":                    "files of a large volume change their owner only where the folder's is wrong; no container runs as root for it",
 		"spec.router":                                "sends writes to the primary; what it costs is measured by david bench through this Service and past it",
+		"spec.podSpec.initContainers[1].resources":   "the server's: it initialises the data directory with the same lines, the whole buffer pool among them",
 		"spec.podSpec.terminationGracePeriodSeconds": "the operator waits 60 s before it shuts the server down. " + whyGrace,
 		"spec.podSpec.affinity":                      whyApart,
 		"spec.podSpec.topologySpreadConstraints":     whyZones,

@@ -47,7 +47,8 @@ func clientLine(p result.PodFacts) string {
 	return fmt.Sprintf("%d clients ran on nodes %s", len(p.Clients), strings.Join(p.Clients, ", "))
 }
 
-// counted is what a cgroup used between two readings, as far as it was told.
+// counted is what a cgroup used between two readings, as far as it was told. A counter that fell was set back, or a device of its sum went away:
+// what was used is not known then.
 func counted(what string, before, after result.CgroupCounters) string {
 	seconds := after.At.Sub(before.At).Seconds()
 	if seconds <= 0 {
@@ -55,7 +56,7 @@ func counted(what string, before, after result.CgroupCounters) string {
 	}
 	var parts []string
 	add := func(a, b *float64, format string, scale float64) {
-		if a != nil && b != nil {
+		if a != nil && b != nil && *b >= *a {
 			parts = append(parts, fmt.Sprintf(format, (*b-*a)*scale))
 		}
 	}

@@ -36,3 +36,16 @@ func TestPodNotes(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestCountedBackwards: a node's counter is a sum over devices, and falls when one of them goes away: no negative reads are told.
+func TestCountedBackwards(t *testing.T) {
+	at := func(seconds int, read float64) result.CgroupCounters {
+		return result.CgroupCounters{At: time.Unix(int64(seconds), 0), ReadBytes: &read, MajorFaults: &read}
+	}
+	if line := counted("the node", at(0, 2<<30), at(20, 1<<20)); strings.Contains(line, "-") || strings.Contains(line, "MiB read") {
+		t.Error(line)
+	}
+	if line := counted("the node", at(0, 1<<20), at(20, 3<<20)); !strings.Contains(line, "2 MiB read") {
+		t.Error(line)
+	}
+}
