@@ -170,3 +170,12 @@ func TestIsSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPassword: variables that ask for a password to be made up hold none.
+func TestNoPassword(t *testing.T) {
+	for name, want := range map[string]bool{"MYSQL_RANDOM_ROOT_PASSWORD": false, "MARIADB_RANDOM_ROOT_PASSWORD": false, "MYSQL_ONETIME_PASSWORD": false, "MYSQL_ROOT_PASSWORD": true} {
+		if hasPassword(name, "yes") != want {
+			t.Errorf("%s is a password: %v, want %v", name, !want, want)
+		}
+	}
+}

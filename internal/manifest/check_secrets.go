@@ -99,7 +99,7 @@ var optionGroup = regexp.MustCompile(`(?m)^\s*\[(?:mysql|mariadb|server|client|g
 var passwordLine = regexp.MustCompile(`(?im)^\s*(?:export\s+)?(?:[\w-]*password|[\w-]*passwd|\w*_pwd|wsrep_sst_auth|master_password|source_password)\s*[=:]\s*["']?[^\s"'$<{][^\s]*`)
 
 // notSecret are variables whose names hold the word and whose values are none.
-var notSecret = regexp.MustCompile(`(?i)(validate_password|native_password|sha256_password|sha2_password|password_history|password_reuse|password_require|default_password_lifetime|disconnect_on_expired|log_raw|strict_password|random_password|retained_password|allow_empty|token_size|_file$|_path$|_name$|_hash)`)
+var notSecret = regexp.MustCompile(`(?i)(validate_password|native_password|sha256_password|sha2_password|password_history|password_reuse|password_require|default_password_lifetime|disconnect_on_expired|log_raw|strict_password|random_password|random_root_password|onetime_password|retained_password|allow_empty|token_size|_file$|_path$|_name$|_hash)`)
 
 func hasPassword(key, value string) bool {
 	if secretName.MatchString(key) && !notSecret.MatchString(key) && value != "" {
