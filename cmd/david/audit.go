@@ -156,9 +156,6 @@ func (f auditFlags) verdict(findings []audit.Finding) error {
 	return codedError{exitInvalid, fmt.Errorf("--fail-on %s: %s that severe or worse", f.fail, pluralise(n, "finding"))}
 }
 
-// lastOfSeries is the third number where a series is named, as 8.0: its last release is meant.
-const lastOfSeries = 999
-
 // auditFile sees an option file, and this machine.
 func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc auditDocument, err error) {
 	in.Flavour = mycnf.Flavour(cmp.Or(f.flavour, string(mycnf.MySQL)))
@@ -167,11 +164,8 @@ func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc 
 		assumed = "10.11"
 	}
 	doc.Version = cmp.Or(f.version, assumed)
-	if in.Version, err = mycnf.ParseVersion(doc.Version); err != nil {
+	if in.Version, err = mycnf.ParseRelease(doc.Version); err != nil {
 		return in, doc, usage("--server-version: %w", err)
-	}
-	if strings.Count(doc.Version, ".") == 1 {
-		in.Version.Patch = lastOfSeries
 	}
 	file, err := readCnf(f.cnf)
 	if err != nil {

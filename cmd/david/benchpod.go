@@ -32,6 +32,10 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	if err != nil {
 		return err
 	}
+	steal, err := a.maxSteal()
+	if err != nil {
+		return err
+	}
 	p := newProgress(a.err)
 	defer p.end()
 	s, err := a.findPod(ctx, f.pod, p)
@@ -43,6 +47,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	}
 	e := newExperiment(a, "bench", loads, workload.Sysbench{})
 	e.Target, e.Design, e.Pod, e.Server = "pod", design, s.facts(), result.Server{Address: s.address}
+	e.Design.MaxSteal = steal                                       // what it means, the client notes
 	if e.Host, err = host.Read(ctx, existing(a.home)); err != nil { // until the client tells its own
 		return err
 	}
@@ -78,6 +83,7 @@ type podSession struct {
 	address          string // host:port
 	secret, key      string // of the password
 	namespace, image string
+	env              []corev1.EnvVar // of the clients: what is set here and matters there
 }
 
 // findPod finds the server and checks what can be checked before anything is created.
@@ -87,6 +93,9 @@ func (a *app) findPod(ctx context.Context, f podFlags, p *progress) (s podSessio
 		return s, err
 	}
 	s = podSession{namespace: namespace, image: f.image}
+	if text := a.env(stealVariable); text != "" {
+		s.env = append(s.env, corev1.EnvVar{Name: stealVariable, Value: text})
+	}
 	if s.cluster, err = a.openCluster(ctx, f.clusterFlags, f.patience, namespace); err != nil {
 		return s, err
 	}
@@ -97,7 +106,7 @@ func (a *app) findPod(ctx context.Context, f podFlags, p *progress) (s podSessio
 	}
 	p.say("waiting for pod %s to be ready", f.pod)
 	if s.pod, err = s.cluster.WaitPod(ctx, namespace, name); err != nil {
-		return s, err
+		return s, f.waited(err)
 	}
 	container, port, err := podjob.Server(s.pod)
 	if err != nil {
@@ -179,5 +188,5 @@ func podArgs(f benchFlags, crew string) []string {
 func (s podSession) job(f podFlags, name string, args []string) (podjob.Client, error) {
 	q, err := f.quantities()
 	return podjob.Client{Name: name, Namespace: s.namespace, Image: f.image, Args: append(args, "--dsn="+f.user+"@tcp("+s.address+")/"),
-		Secret: s.secret, Key: s.key, Node: f.node, Server: s.pod.Labels, CPU: q[0], Memory: q[1], Deadline: f.deadline}, err
+		Secret: s.secret, Key: s.key, Node: f.node, Server: s.pod.Labels, CPU: q[0], Memory: q[1], Deadline: f.deadline, Env: s.env}, err
 }

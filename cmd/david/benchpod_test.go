@@ -64,6 +64,27 @@ func TestPodPassword(t *testing.T) {
 	}
 }
 
+// TestWaited: where david gave up waiting, the flag that waits longer is named; where waiting is of no use it is not.
+func TestWaited(t *testing.T) {
+	f := podFlags{patience: 2 * time.Minute}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("x: %w", &kube.Failure{Object: "pod db/mysql-0", Reason: "NotReady", Waited: true}), "x: pod db/mysql-0: NotReady; david waited for 2m0s, and --start-timeout waits longer"},
+		{&kube.Failure{Object: "pod db/mysql-0", Reason: "CrashLoopBackOff"}, "pod db/mysql-0: CrashLoopBackOff"},
+		{kube.ErrNotFound, kube.ErrNotFound.Error()},
+	} {
+		got := f.waited(c.err)
+		if got.Error() != c.want || !errors.Is(got, c.err) || exitCode(got) != exitCode(c.err) {
+			t.Errorf("%v, want %s", got, c.want)
+		}
+	}
+	if f.waited(nil) != nil {
+		t.Error("an error of nothing")
+	}
+}
+
 func TestPodArgs(t *testing.T) {
 	f := benchFlags{loadFlags: loadFlags{workload: "oltp_read_write", tables: 2, tableSize: 10, threads: "1,4", time: time.Minute, warmup: 5 * time.Second, randType: "uniform"}, repeat: 3, force: true}
 	f.pod.clients = 2

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (c *carrier) run(ctx context.Context, f podFlags, args []string) (err error
 		return err
 	}
 	if err := c.placed(ctx); err != nil {
-		return c.blame(ctx, err)
+		return c.blame(ctx, f.waited(err))
 	}
 	if err := c.carry(ctx); err != nil {
 		return c.blame(ctx, err)
@@ -169,18 +170,20 @@ func (c *carrier) carry(ctx context.Context) error {
 	return nil
 }
 
-// over reads the rest of the record of a client that has ended. A record that is whole is one, however the client ended after it.
+// over reads the rest of the record of a client that has ended: what was followed may have missed its end. A record that is whole is one, however the
+// client ended after it.
 func (c *carrier) over(ctx context.Context, why error) error {
-	err := c.rest(ctx)
-	switch {
-	case err != nil:
-		return errors.Join(why, err)
-	case c.reader.Ended():
-		return nil
-	case why != nil:
-		return why
+	text, err := c.cluster.Logs(ctx, c.namespace, c.leadPod, kube.LogOptions{})
+	if err != nil {
+		return cmp.Or(why, err) // why a client failed tells more than that its log is gone
 	}
-	return errors.New("the client ended without the end of its record")
+	if err := c.rest(ctx, text); err != nil {
+		return errors.Join(why, err)
+	}
+	if c.reader.Ended() {
+		return nil
+	}
+	return cmp.Or(why, errors.New("the client ended without the end of its record"))
 }
 
 // follow sends the lines of the lead's log; where the connection ends it is made again.
@@ -219,12 +222,8 @@ func (c *carrier) look(ctx context.Context) (over bool, err error) {
 	return over, nil
 }
 
-// rest reads the whole log once more: what was followed may have missed its end.
-func (c *carrier) rest(ctx context.Context) error {
-	text, err := c.cluster.Logs(ctx, c.namespace, c.leadPod, kube.LogOptions{})
-	if err != nil {
-		return nil // why the client failed is told already
-	}
+// rest takes the lines of the whole log that matter once more.
+func (c *carrier) rest(ctx context.Context, text string) error {
 	for line := range strings.Lines(text) {
 		if !relay.Ours(line) && !strings.HasPrefix(line, complaint) { // progress, shown already
 			continue

@@ -82,7 +82,7 @@ func there(dir, file string) bool {
 func (c resultCell) tuned(dir, work string) error {
 	budget := os.Getenv("DAVID_CELL_BUDGET")
 	if budget == "" {
-		budget = "25m"
+		budget = "40m"
 	}
 	out, command := filepath.Join(work, c.name), c.tune(budget)
 	if by := os.Getenv("DAVID_CELL_TUNED"); by != "" { // by hand

@@ -250,10 +250,15 @@ func (d *cellDocument) rival() string {
 
 // standing is how the my.cnf stands to the baselines: to how many it is non-inferior, and whether it is faster than the best of them.
 func (d *cellDocument) standing() []string {
-	if d == nil || len(d.Comparisons) == 0 || d.Comparisons[0].Standing == nil {
+	if d == nil {
 		return []string{"not raced", unmeasured}
 	}
-	s := d.Comparisons[0].Standing
+	// From its trials, so that all races are judged by today's rules.
+	comparisons := stats.Compare(d.Experiment.Design, d.Arms, d.Trials)
+	if len(comparisons) == 0 || comparisons[0].Standing == nil {
+		return []string{"not raced", unmeasured}
+	}
+	s := comparisons[0].Standing
 	text := fmt.Sprintf("%d of %d", s.NotWorse, s.Of)
 	if s.Widest != "" {
 		text += fmt.Sprintf(" (%s %.2f to %.2f)", s.Widest, s.Interval[0], s.Interval[1])

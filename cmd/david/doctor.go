@@ -56,6 +56,7 @@ func (a *app) checks(ctx context.Context) []check {
 		{name: "sysbench", required: true, found: foundSysbench(ctx), hint: "apt-get install sysbench", why: "it is the load generator"},
 		{name: "server", required: true, found: a.foundServers(ctx), hint: "david server install mysql, or apt-get install mariadb-server-core", why: "a MySQL or MariaDB to measure"},
 		{name: "fio", found: foundTool("fio"), hint: "apt-get install fio", why: "it measures the disk, so that flushing can be sized to it"},
+		{name: "tuner", found: a.foundTuner(ctx), hint: "david server install mysqltuner, and apt-get install mariadb-client", why: "MySQLTuner's advice is one of the rivals that a race is run against"},
 	}
 	if os.Geteuid() == 0 {
 		checks = append(checks, check{name: "mkfs.xfs", found: foundTool("mkfs.xfs"), hint: "apt-get install xfsprogs",
@@ -81,6 +82,14 @@ func (a *app) foundServers(ctx context.Context) string {
 		text += fmt.Sprintf("%s %s, %s", s.Flavour, s.Version, s.Path)
 	}
 	return text
+}
+
+func (a *app) foundTuner(ctx context.Context) string {
+	path, err := a.tuner(ctx)
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 func foundTool(name string) string {

@@ -172,7 +172,7 @@ func (a *app) seeLive(ctx context.Context, f tuneFlags) (known tune.Live, doc li
 	m := in.Machine
 	known.Problem = tune.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: m.CPUs, Memory: m.Memory, FreeDisk: m.FreeDisk,
 		Rotational: m.Spinning, WriteIOPS: iops, PageSize: 16 << 10}
-	known.Variables, known.Status, known.Data = in.Variables, in.Status, m.Data
+	known.Variables, known.Status, known.Data, known.Pod = in.Variables, in.Status, m.Data, f.relay
 	doc = liveDocument{Flavour: in.Flavour, Version: seen.Version, Of: seen.Of, Hardware: hardware(m)}
 	if iops > 0 {
 		doc.Hardware = append(doc.Hardware, fmt.Sprintf("%.0f writes/s", iops))

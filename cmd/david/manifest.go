@@ -39,10 +39,7 @@ type manifestFlags struct {
 	unlock              []string
 	out                 string
 	stdout, force       bool
-	recoveryGiven       bool
-	outGiven            bool
-	haGiven             bool
-	replicasGiven       bool
+	given               func(flag string) bool // which of them were given, by name
 }
 
 func (a *app) manifestCommand() *cobra.Command {
@@ -55,8 +52,7 @@ func (a *app) manifestCommand() *cobra.Command {
 			"Nothing is applied to a cluster.",
 		Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.recoveryGiven, f.outGiven = cmd.Flags().Changed("recovery"), cmd.Flags().Changed("out")
-			f.haGiven, f.replicasGiven = cmd.Flags().Changed("ha"), cmd.Flags().Changed("replicas")
+			f.given = cmd.Flags().Changed
 			return a.manifest(f)
 		},
 	}
@@ -78,7 +74,7 @@ func (f *manifestFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.storage, "storage", "", "where the data lie: "+strings.Join(manifest.Storages(), ", "))
 	fs.Int64Var(&f.iops, "iops", 0, "cloud volumes: provisioned operations per second (0: what is included)")
 	fs.Int64Var(&f.throughput, "throughput", 0, "cloud volumes: provisioned MiB/s (0: what is included)")
-	fs.StringVar(&f.pool, "pool", manifest.DefaultPool, "zfs: the NAME of the nodes' pool, as node-prep makes it")
+	fs.StringVar(&f.pool, "pool", "", "zfs, zfs-localpv: the NAME of the nodes' pool, as node-prep makes it (default "+manifest.DefaultPool+")")
 	fs.StringArrayVar(&f.nodes, "node", nil, "local: NAME of the node that has the disk; repeatable, once for each replica")
 	fs.StringVar(&f.path, "path", "", "local: the folder on the node (default: /var/lib/david-volumes/NAMESPACE/NAME)")
 	fs.BoolVar(&f.hostPath, "host-path", false, "local: mount the folder as hostPath, without a volume and a claim")
@@ -86,7 +82,7 @@ func (f *manifestFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "name", "mysql", "NAME of the objects: a DNS label")
 	fs.StringVar(&f.namespace, "namespace", "", "namespace (default: the name)")
 	fs.StringVar(&f.server, "server", "", "mysql, percona or mariadb, with :VERSION if wanted, as in mysql:8.4 (default: that of --from, else mysql:8.4)")
-	fs.StringVar(&f.image, "image", "", "IMAGE of that server (default: the official one of its version)")
+	fs.StringVar(&f.image, "image", "", "IMAGE of that server (default: the official one of its version, or the operator's; oracle and kubeblocks choose it themselves)")
 	fs.IntVar(&f.replicas, "replicas", 1, "servers; with --ha none each has data of its own (an operator's flavour: as many as its replication needs)")
 	fs.StringVar(&f.ha, "ha", manifest.HANone, "how the servers replicate: none, "+strings.Join([]string{manifest.HAGalera, manifest.HAGroupReplication, manifest.HASemiSync}, ", ")+"; with --flavor statefulset none do (an operator's flavour: its own)")
 	fs.StringVar(&f.expose, "expose", string(manifest.ClusterIP), "who reaches the server: clusterip, loadbalancer or nodeport")
@@ -95,12 +91,12 @@ func (f *manifestFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that --cnf may set unsafely; repeatable")
 	fs.StringVar(&f.out, "out", "", "folder to write; one that david rendered is rendered again (default: david-manifest-NAME)")
 	fs.BoolVar(&f.stdout, "stdout", false, "print one YAML stream instead; it holds no password")
-	fs.BoolVar(&f.force, "force", false, "write into a folder that holds files of others too")
+	fs.BoolVar(&f.force, "force", false, "write also where david refuses for the folder's sake: files of others in it, a lost Secret, other pages or volumes than it has")
 }
 
 // manifest renders a request into a folder, or as a stream.
 func (a *app) manifest(f manifestFlags) error {
-	if f.stdout && f.outGiven {
+	if f.stdout && f.given("out") {
 		return usage("--stdout and --out both say where the objects go: give one")
 	}
 	req, err := a.deployment(f)
@@ -126,6 +122,9 @@ func (a *app) manifest(f manifestFlags) error {
 	}
 	files, err := manifest.Folder(req.Name, objects)
 	if err != nil {
+		return err
+	}
+	if err := sameData(out, files, f.force); err != nil {
 		return err
 	}
 	if err := writeManifests(out, files); err != nil {
@@ -180,6 +179,9 @@ func (a *app) deployment(f manifestFlags) (req manifest.Request, err error) {
 	if !slices.Contains(manifest.Flavors(), req.Flavor) {
 		return req, usage("--flavor %s: choose %s", f.flavor, flavorList())
 	}
+	if err := req.Flavor.Hears(f.given); err != nil {
+		return req, codedError{exitUsage, err}
+	}
 	f.replication(&req)
 	if f.storage == "" {
 		return req, usage("--storage is missing: choose one of %s", strings.Join(manifest.Storages(), ", "))
@@ -190,13 +192,15 @@ func (a *app) deployment(f manifestFlags) (req manifest.Request, err error) {
 	if f.iops < 0 || f.throughput < 0 {
 		return req, usage("--iops %d, --throughput %d: give a number above 0", f.iops, f.throughput)
 	}
-	if f.recoveryGiven && f.recovery <= 0 {
+	if f.given("recovery") && f.recovery <= 0 {
 		return req, usage("--recovery %s: give how long recovery from a crash took, as in 30s", f.recovery)
 	}
 	if req.Server, req.Version, err = f.wantedServer(); err != nil {
 		return req, err
 	}
 	switch {
+	case len(f.unlock) > 0 && f.cnf == "":
+		return req, usage("--unlock is for --cnf: a tune says itself what it unlocked, and david's rules unlock nothing")
 	case f.from != "" && f.cnf != "":
 		return req, usage("--from and --cnf both say what to configure: give one")
 	case f.from != "":
@@ -216,12 +220,12 @@ func (f manifestFlags) replication(req *manifest.Request) {
 		return
 	}
 	wanted := ""
-	if f.haGiven {
+	if f.given("ha") {
 		wanted = f.ha
 	}
 	ha, replicas := req.Flavor.Defaults(wanted)
 	req.HA = ha
-	if !f.replicasGiven {
+	if !f.given("replicas") {
 		req.Replicas = replicas
 	}
 }
@@ -288,23 +292,19 @@ func (f *manifestFlags) wantedServer() (flavour mycnf.Flavour, version mycnf.Ver
 	if !versioned {
 		return flavour, version, nil
 	}
-	if version, err = mycnf.ParseVersion(text); err != nil {
+	if version, err = mycnf.ParseRelease(text); err != nil {
 		return "", version, usage("--server %s: %w", f.server, err)
 	}
 	return flavour, version, nil
 }
 
-// defaultServer fills in what neither --server nor a tune says: the long-term release that is in use most.
+// defaultServer fills in what neither --server nor a tune says.
 func defaultServer(req *manifest.Request) {
 	if req.Server == "" {
 		req.Server = cmp.Or(req.Flavor.Server(), mycnf.MySQL)
 	}
-	if req.Version != (mycnf.Version{}) {
-		return
-	}
-	req.Version = mycnf.Version{Major: 8, Minor: 4}
-	if req.Server == mycnf.MariaDB {
-		req.Version = mycnf.Version{Major: 11, Minor: 4}
+	if req.Version == (mycnf.Version{}) {
+		req.Version = req.Flavor.DefaultVersion(req.Server)
 	}
 }
 
@@ -336,7 +336,7 @@ func (a *app) fromTune(f manifestFlags, req *manifest.Request) error {
 	m, w := plan.Machine, d.Experiment.Workloads[0]
 	req.Measured = manifest.Measured{CPUs: m.CPUs, Memory: m.Memory, WriteIOPS: m.WriteIOPS, Threads: w.Threads, Tables: w.Tables}
 	for _, p := range d.Proofs {
-		if p.Arm == d.Finish.Best && p.Crash != nil && !f.recoveryGiven {
+		if p.Arm == d.Finish.Best && p.Crash != nil && !f.given("recovery") {
 			req.Recovery = time.Duration(p.Crash.RecoveryMs.Max * float64(time.Millisecond))
 		}
 	}

@@ -10,12 +10,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"david/internal/manifest"
+	"david/internal/mycnf"
 )
 
 // ownFolder refuses an output folder that holds what david did not render, unless it may be written into all the same.
@@ -65,6 +67,62 @@ func ownDatabase(out, name string) error {
 	return nil
 }
 
+// earlier are the files that a folder has of an earlier rendering; nil where it was not rendered before.
+func earlier(out string) (before map[string][]byte, err error) {
+	if _, err := os.Stat(filepath.Join(out, manifest.KustomizationFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the folder: %w", err)
+	}
+	before = map[string][]byte{}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(out, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the folder: %w", err)
+		}
+		if manifest.Rendered(content) {
+			before[e.Name()] = content
+		}
+	}
+	return before, nil
+}
+
+// sameData refuses a rendering that the data of the folder's database do not go with: pages of another size, volumes that no cluster makes of those that are
+// there. With force the user says that there are none, or has made way.
+func sameData(out string, files map[string][]byte, force bool) error {
+	before, err := earlier(out)
+	if err != nil || before == nil || force {
+		return err
+	}
+	if was, now := pageSizeOf(before), pageSizeOf(files); was != now {
+		return usage("--out %s has innodb_page_size %s, and this would be %s: a server does not start on data that were made with other pages; name another folder for a new database, or --force where there are no data yet", out, was, now)
+	}
+	if why := manifest.Unappliable(before, files); why != "" {
+		return usage("--out %s: %s; --force where nothing was applied yet", out, why)
+	}
+	return nil
+}
+
+// pageLine is a line of a my.cnf with the page size.
+var pageLine = regexp.MustCompile(`(?m)^[^#\n]*\binnodb_page_size\b["']?\s*[=:]\s*["']?(\w+)`)
+
+// pageSizeOf is the page size in a folder's files, in the words of mycnf.FormatSize; the default where none says it.
+func pageSizeOf(files map[string][]byte) string {
+	for _, content := range files {
+		if m := pageLine.FindSubmatch(content); m != nil {
+			if n, err := mycnf.ParseSize(string(m[1])); err == nil {
+				return mycnf.FormatSize(n)
+			}
+		}
+	}
+	return mycnf.FormatSize(int64(mycnf.PageSize(nil)))
+}
+
 // isRendered tells whether a file is one of david's.
 func isRendered(path string, e fs.DirEntry) (bool, error) {
 	if !e.Type().IsRegular() {
@@ -74,10 +132,11 @@ func isRendered(path string, e fs.DirEntry) (bool, error) {
 	return manifest.Rendered(content), err
 }
 
-// passwordOf gives the request a password where it names no Secret: that of the folder's, or a new one. A folder that was rendered before and has no
-// Secret gets none without force: its database, if it runs, has another password.
+// passwordOf gives the request a password where its flavour wants one and it names no Secret: that of the folder's, or a new one. A folder that was rendered
+// before and has no Secret gets none without force: its database, if it runs, has another password.
 func passwordOf(req *manifest.Request, out string, force bool) error {
-	if req.Secret != "" {
+	key := req.SecretKey()
+	if req.Secret != "" || key == "" {
 		return nil
 	}
 	path := filepath.Join(out, manifest.SecretFile)
@@ -97,7 +156,6 @@ func passwordOf(req *manifest.Request, out string, force bool) error {
 	var secret struct {
 		StringData map[string]string `yaml:"stringData"`
 	}
-	key := req.SecretKey()
 	if err := yaml.Unmarshal(content, &secret); err != nil || secret.StringData[key] == "" {
 		return usage("%s has no stringData with %s, so the password cannot be kept: mend it, or remove it for a new one", path, key)
 	}

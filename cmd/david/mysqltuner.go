@@ -23,6 +23,11 @@ type adviser struct {
 	own     *ownFile // that a race is run against; nil elsewhere
 }
 
+// tuner finds MySQLTuner, the one that david installed where there is none on the PATH that is new enough.
+func (a *app) tuner(ctx context.Context) (path string, err error) {
+	return mysqltuner.Find(ctx, server.Tuners(a.home)...)
+}
+
 // addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load. Where it cannot be had, a
 // note says why, and the race goes on without it. A session that goes on with an experiment takes the advice on record.
 func (l *lab) addAdvised(ctx context.Context, a *app, q *question, arms []result.Arm, p *progress) ([]result.Arm, error) {

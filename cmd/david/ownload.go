@@ -106,7 +106,7 @@ func (o *ownLoad) begin(ctx context.Context) (*live.Load, error) {
 	}
 }
 
-// prepare makes the schema as david bench --dsn does. drop, which is never nil, removes it where david made it.
+// prepare makes the schema as david bench --dsn does. drop, which is never nil, removes it where it is not to be kept.
 func (o *ownLoad) prepare(ctx context.Context) (drop func() error, err error) {
 	drop = func() error { return nil }
 	conn, err := mysqld.Open(ctx, o.target.Addr)
@@ -116,8 +116,8 @@ func (o *ownLoad) prepare(ctx context.Context) (drop func() error, err error) {
 	defer conn.Close()
 	p := newProgress(o.err)
 	defer p.end()
-	made, err := prepareRemote(ctx, conn, o.target, o.load, false, p)
-	if made {
+	ours, err := prepareRemote(ctx, conn, o.target, o.load, schemaUse{}, p)
+	if ours {
 		drop = func() error { return dropSchema(ctx, o.target.Addr) }
 	}
 	return drop, err

@@ -46,13 +46,13 @@ func (f *podFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.secret, "secret", "", "pod: NAME[:KEY] of the Secret with the password, in the pod's namespace (default that of root, as the pod has it; KEY: password)")
 	fs.StringVar(&f.user, "user", "root", "pod: the server's user")
 	fs.DurationVar(&f.deadline, "deadline", 0, "pod: when the client's Job is ended at the latest (default by the length of the trials)")
-	fs.DurationVar(&f.patience, "start-timeout", 2*time.Minute, "pod: how long a client may wait for a node, an image, a volume")
+	fs.DurationVar(&f.patience, "start-timeout", 2*time.Minute, "pod: how long the server may take to be ready, and a client to get a node, an image, a volume")
 	fs.IntVar(&f.clients, "clients", 1, "pod: clients the threads are spread over, each a Job, started together")
 }
 
 func (f *podFlags) asked() bool { return f.pod != "" }
 
-// only are the flags that go with --pod. --clients does not: other machines may help to load any remote server (david bench-hand).
+// podOnly are the flags that go with --pod. --clients does not: other machines may help to load any remote server (david bench-hand).
 func podOnly() []string {
 	return []string{"kubeconfig", "context", "client-node", "client-image", "client-cpus", "client-memory", "secret", "user", "deadline", "start-timeout"}
 }
@@ -73,8 +73,10 @@ func (f *podFlags) check(fs *pflag.FlagSet, b benchFlags) error {
 		return usage("--clients is for a pod: name it with --pod NAMESPACE/NAME")
 	case f.clients > 1 && (b.slo != "" || b.steady):
 		return usage("--clients spreads loads of a fixed length: leave out --slo and --steady")
-	case f.deadline < 0 || f.patience < time.Second:
-		return usage("--deadline and --start-timeout: give a time of at least 1s")
+	case f.deadline != 0 && f.deadline < time.Second:
+		return usage("--deadline %s: give a time of at least 1s, or leave it out", f.deadline)
+	case f.patience < time.Second:
+		return usage("--start-timeout %s: give a time of at least 1s", f.patience)
 	}
 	if !f.asked() {
 		return nil
@@ -154,6 +156,15 @@ func (f *podFlags) password(server corev1.Container) (secret, key string, err er
 		return "", "", usage("the pod does not say which Secret holds the password of %s: give --secret NAME:KEY", f.user)
 	}
 	return secret, key, nil
+}
+
+// waited adds to a failure for which david waited in vain how it waits longer.
+func (f podFlags) waited(err error) error {
+	var failure *kube.Failure
+	if !errors.As(err, &failure) || !failure.Waited {
+		return err
+	}
+	return fmt.Errorf("%w; david waited for %s, and --start-timeout waits longer", err, f.patience)
 }
 
 // clusterCode is the exit code of an error of a cluster.

@@ -11,7 +11,6 @@ import (
 
 	"david/internal/host"
 	"david/internal/mycnf"
-	"david/internal/mysqltuner"
 	"david/internal/result"
 	"david/internal/server"
 	"david/internal/stats"
@@ -123,13 +122,13 @@ func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f r
 		return lineup{}, err
 	}
 	l := lineup{Against: own, Flavour: b.Flavour, Version: b.Version, Memory: p.Memory, CPUs: p.CPUs, Baselines: tune.Distinct(all), all: all}
-	l.advised(f.only, p)
+	l.advised(ctx, a, f.only, p)
 	return l, nil
 }
 
 // advised finds out whether MySQLTuner can be asked.
-func (l *lineup) advised(only string, p tune.Problem) {
-	path, err := mysqltuner.Find()
+func (l *lineup) advised(ctx context.Context, a *app, only string, p tune.Problem) {
+	path, err := a.tuner(ctx)
 	switch {
 	case !wantedBy(only, tunerArm):
 		l.MySQLTuner = "is not asked"
@@ -152,7 +151,7 @@ func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps
 		return p, err
 	}
 	p = tune.Problem{Flavour: b.Flavour, CPUs: cappedCPUs(facts.CPU.Usable, caps), Memory: facts.Memory.Limit, FreeDisk: roughly(facts.Data.Free),
-		Rotational: facts.Virt == "" && rotational(facts, 0), PageSize: 16 << 10, Tables: f.tables, Seed: max(1, f.seed)}
+		Rotational: facts.Virt == "" && rotational(facts, 0), PageSize: 16 << 10, Tables: f.tables, Seed: max(1, f.seed), Sandbox: true}
 	if caps.Memory > 0 {
 		p.Memory = min(p.Memory, caps.Memory)
 	}

@@ -54,8 +54,8 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	p := newProgress(a.err)
 	defer p.end()
 	target := workload.Target{Addr: addr, Sysbench: sysbench, Dir: private}
-	made, err := prepareRemote(ctx, conn, target, loads[0], f.force, p)
-	if made && !f.keep {
+	drop, err := prepareRemote(ctx, conn, target, loads[0], schemaUse{force: f.force, keep: f.keep}, p)
+	if drop {
 		defer func() { err = errors.Join(err, dropSchema(ctx, addr)) }()
 	}
 	if err != nil {
@@ -190,20 +190,26 @@ func foreign(w result.Workload, addr mysqld.Addr) error {
 	return usage("the schema %s on %s was not made by david and is left alone; david bench --force replaces it", w.Database, addr)
 }
 
-// prepareRemote makes the workload's schema where there is none. It never touches one that david did not make, unless
-// forced. made tells whether there is something to remove.
-func prepareRemote(ctx context.Context, conn *mysqld.Conn, t workload.Target, w result.Workload, force bool, p *progress) (made bool, err error) {
+// schemaUse is what a run may do with the workload's schema.
+type schemaUse struct {
+	force bool // replace one that david did not make
+	keep  bool // leave it for the next run
+}
+
+// prepareRemote makes the workload's schema where there is none. It never touches one that david did not make, unless forced. drop tells whether it is to be
+// removed at the end: one that this run made, or that an earlier run left because it was cut short, and not one that was to be kept.
+func prepareRemote(ctx context.Context, conn *mysqld.Conn, t workload.Target, w result.Workload, use schemaUse, p *progress) (drop bool, err error) {
 	state, err := workload.Inspect(ctx, conn, w)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case state == workload.OursMatching:
-		return false, nil
-	case state == workload.Foreign && !force:
+		return useSchema(ctx, conn, w, use)
+	case state == workload.Foreign && !use.force:
 		return false, foreign(w, t.Addr)
 	case state != workload.Absent:
-		if err := workload.DropSchema(ctx, conn, w.Database, force); err != nil {
+		if err := workload.DropSchema(ctx, conn, w.Database, use.force); err != nil {
 			return false, err
 		}
 	}
@@ -214,7 +220,19 @@ func prepareRemote(ctx context.Context, conn *mysqld.Conn, t workload.Target, w 
 		p.say("preparing the data on %s: %d of %d tables", t.Addr, done, total)
 	})
 	if err != nil {
-		return true, fmt.Errorf("cannot prepare the data: %w", err)
+		return !use.keep, fmt.Errorf("cannot prepare the data: %w", err)
 	}
-	return true, workload.VerifyRows(ctx, conn, w)
+	if use.keep {
+		err = workload.Keep(ctx, conn, w.Database)
+	}
+	return !use.keep, errors.Join(err, workload.VerifyRows(ctx, conn, w))
+}
+
+// useSchema takes a schema that is there as it is wanted.
+func useSchema(ctx context.Context, conn *mysqld.Conn, w result.Workload, use schemaUse) (drop bool, err error) {
+	if use.keep {
+		return false, workload.Keep(ctx, conn, w.Database)
+	}
+	kept, err := workload.Kept(ctx, conn, w.Database)
+	return !kept && err == nil, err
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/result"
 	"david/internal/testserver"
+	"david/internal/workload"
 )
 
 // dsn is the server's address for one of its users; the password goes through the environment.
@@ -70,6 +72,26 @@ func TestRemote(t *testing.T) {
 		s.Exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM david@'%'", "GRANT CREATE, DROP, SELECT, INSERT, UPDATE, DELETE, INDEX ON *.* TO david@'%'")
 		if _, errOut := bench(exitTarget, "--dsn", address); !strings.Contains(errOut, "read") {
 			t.Errorf("no word about the server being read-only:\n%s", errOut)
+		}
+	})
+}
+
+// TestSchemaLeft: a run drops the schema that one before it left because it was cut short, and leaves one that was to be kept.
+func TestSchemaLeft(t *testing.T) {
+	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
+		sysbench, err := workload.Find(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := workload.Target{Addr: s.TCP("david"), Sysbench: sysbench, Dir: t.TempDir()}
+		w := result.Workload{Name: "oltp_read_write", Tables: 1, TableSize: 100, Threads: 1, Seconds: 1, RandType: "uniform", Database: database}
+		for i, c := range []struct {
+			keep, drop bool
+		}{{false, true}, {false, true}, {true, false}, {false, false}} { // none of them ends, as where david is killed
+			drop, err := prepareRemote(t.Context(), s.Open(), target, w, schemaUse{keep: c.keep}, newProgress(t.Output()))
+			if err != nil || drop != c.drop {
+				t.Errorf("run %d: drop %v, want %v (%v)", i, drop, c.drop, err)
+			}
 		}
 	})
 }

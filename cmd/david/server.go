@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/mycnf"
 	"david/internal/server"
 )
 
@@ -45,27 +46,34 @@ func (a *app) serverListCommand() *cobra.Command {
 
 func (a *app) serverInstallCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "install mysql",
-		Short: "Put an Oracle MySQL into david's own folder; the system's packages are not touched",
-		Args:  exactArgs(1, "what to install: mysql"),
+		Use:   "install mysql|mysqltuner",
+		Short: "Put an Oracle MySQL, or MySQLTuner, into david's own folder; the system's packages are not touched",
+		Args:  exactArgs(1, "what to install: mysql or mysqltuner"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] != "mysql" {
-				return usage("cannot install %q: david installs mysql; MariaDB comes with the system: apt-get install mariadb-server-core", args[0])
+			if args[0] != string(mycnf.MySQL) && args[0] != server.Tuner {
+				return usage("cannot install %q: david installs mysql and mysqltuner; MariaDB comes with the system: apt-get install mariadb-server-core", args[0])
 			}
 			b, err := server.Install(cmd.Context(), a.home, args[0], a.err)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s %s is in %s\n", flavourName(b.Flavour), b.Version, b.Root)
+			fmt.Fprintf(a.out, "%s %s is in %s\n", productName(b), b.Version, b.Root)
 			return nil
 		},
 	}
 }
 
+func productName(b server.Binary) string {
+	if b.Flavour == "" {
+		return "MySQLTuner"
+	}
+	return flavourName(b.Flavour)
+}
+
 func (a *app) serverRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Remove a server that david installed",
+		Short: "Remove a server, or MySQLTuner, that david installed",
 		Args:  exactArgs(1, "the name of a server in david's folder, as in mysql-9.7.4-2"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return server.Remove(cmd.Context(), a.home, args[0])

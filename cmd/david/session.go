@@ -47,7 +47,7 @@ func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
 
 // open takes the machine and opens the workspace. close must be called, also after an error.
 func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolume bool, p *progress) error {
-	if err := a.allowSteal(&result.Experiment{}); err != nil { // before minutes go into data
+	if _, err := a.maxSteal(); err != nil { // before minutes go into data
 		return err
 	}
 	release, err := experiment.Lock("david " + kind)
@@ -94,19 +94,21 @@ func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm,
 // stealVariable names the environment variable with the share of steal that a trial may have.
 const stealVariable = "DAVID_MAX_STEAL"
 
-// allowSteal raises the limit of the gate "steal" where the user's host has other guests all the time: which trials count is then on record,
-// and every output says so.
-func (a *app) allowSteal(e *result.Experiment) error {
+// maxSteal is the share that the user allows on a host that has other guests all the time; 0 where nothing was said.
+func (a *app) maxSteal() (float64, error) {
 	text := a.env(stealVariable)
 	if text == "" {
-		return nil
+		return 0, nil
 	}
-	share, err := percentage(stealVariable, text)
-	if err != nil {
+	return percentage(stealVariable, text)
+}
+
+// allowSteal raises the limit of the gate "steal": which trials count is then on record, and every output says so.
+func (a *app) allowSteal(e *result.Experiment) (err error) {
+	if e.Design.MaxSteal, err = a.maxSteal(); err != nil || e.Design.MaxSteal == 0 {
 		return err
 	}
-	e.Design.MaxSteal = share
-	e.Notes = append(e.Notes, fmt.Sprintf("%s: trials count in which other guests took up to %.4g %% of the CPU time, so that their numbers may be lower than this machine's own", stealVariable, 100*share))
+	e.Notes = append(e.Notes, fmt.Sprintf("%s: trials count in which other guests took up to %.4g %% of the CPU time, so that their numbers may be lower than this machine's own", stealVariable, 100*e.Design.MaxSteal))
 	return nil
 }
 

@@ -137,7 +137,7 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 func possible(s mycnf.Setting, memory int64) error {
 	n, err := mycnf.ParseSize(s.Value)
 	pages := []int64{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
-	switch name := strings.TrimPrefix(s.Name, "loose_"); {
+	switch name := mycnf.WithoutLoose(s.Name); {
 	case s.Value == "" && mycnf.NeedsValue(name):
 		return usage("%s has no value: give %s=VALUE, or leave it out", s.Name, s.Name)
 	case name == "innodb_page_size" && (err != nil || !slices.Contains(pages, n)):

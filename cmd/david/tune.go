@@ -79,7 +79,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	f.loadFlags.add(fs, 0, defaultWarmup)
-	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use)")
+	f.capFlags.add(fs, "memory the server may use, as in 8G: what it is sized for, and capped at (default: all this process may use; of a pod, the limit of its container)")
 	f.live.add(fs)
 	f.pod.add(fs)
 	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")

@@ -132,7 +132,7 @@ func (a *app) showTune(c *carrier, asJSON bool) error {
 	fmt.Fprintln(a.out)
 	printOutcome(a.out, *doc.Run)
 	if c.store != nil && doc.changed() {
-		fmt.Fprintf(a.err, "david: a restart of the pod undoes what was changed; before that david rollback %s --dsn %s@tcp(HOST:PORT)/ does, through kubectl port-forward\n", c.store.Dir(), "USER")
+		fmt.Fprintf(a.err, "david: a restart of the pod undoes what was changed; before that david rollback %s --dsn USER@tcp(HOST:PORT)/ does, through kubectl port-forward\n", c.store.Dir())
 	}
 	return nil
 }

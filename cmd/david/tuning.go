@@ -12,7 +12,6 @@ import (
 	"david/internal/experiment"
 	"david/internal/explain"
 	"david/internal/mycnf"
-	"david/internal/mysqltuner"
 	"david/internal/probe"
 	"david/internal/report"
 	"david/internal/result"
@@ -90,7 +89,8 @@ func (l *lab) problem(ctx context.Context, a *app, s start, p *progress) (proble
 	problem = tune.Problem{
 		Flavour: l.binary.Flavour, Version: v, CPUs: cappedCPUs(l.facts.CPU.Usable, caps), Memory: s.memory, FreeDisk: l.facts.Data.Free,
 		Rotational: rotational(l.facts, iops), WriteIOPS: cappedWrites(iops, caps), PageSize: 16 << 10, Threads: s.load.Threads, Tables: s.load.Tables,
-		Seed: rand.Uint64()>>12 + 1, // fits a JSON number
+		Seed:    rand.Uint64()>>12 + 1, // fits a JSON number
+		Sandbox: true,
 	}
 	if l.facts.Memory.Total > s.memory {
 		problem.Node = l.facts.Memory.Total
@@ -133,7 +133,7 @@ func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem
 	if old, err := result.Unfinished(a.home, "tune", "", redacted(a.argv)); err != nil || old != nil && !f.fresh {
 		return nil, nil, err
 	}
-	path, err := mysqltuner.Find()
+	path, err := a.tuner(ctx)
 	switch {
 	case err != nil:
 		return nil, []string{fmt.Sprintf("%s is left out: %v", tunerArm, err)}, nil

@@ -286,6 +286,23 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
+// TestSmallMemory: what david's own rules give a server of 1 GiB is no conflict, as the performance schema takes nothing; with it, it would be.
+func TestSmallMemory(t *testing.T) {
+	for schema, want := range map[string]int{"OFF": 0, "ON": 1} {
+		in := fromFile(t, mycnf.MySQL, "9.7.4", "innodb_buffer_pool_size=384M\ninnodb_log_buffer_size=16M\nmax_connections=85\nperformance_schema="+schema)
+		in.Machine = Machine{Memory: 1 << 30, RAM: 16 << 30, CPUs: 2}
+		found := 0
+		for _, f := range Run(in).Findings {
+			if f.Name == "memory-overcommitted" {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("performance_schema=%s: %d conflicts, want %d", schema, found, want)
+		}
+	}
+}
+
 // TestFollowsItsLines applies what the audit says of a bad file, and audits again: nothing but what it said to be a choice is
 // left.
 func TestFollowsItsLines(t *testing.T) {

@@ -135,11 +135,16 @@ func poolLarge(in Input) []hit {
 		return nil
 	}
 	return []hit{{variable: "innodb_buffer_pool_size", line: in.advised("innodb_buffer_pool_size"), evidence: fmt.Sprintf(
-		"%s: the server with it takes %s of %s", in.says("innodb_buffer_pool_size"), bytesText(tune.ServerMemory(pool, 0)), bytesText(in.Machine.Memory))}}
+		"%s: the server with it takes %s of %s", in.says("innodb_buffer_pool_size"), bytesText(in.server(pool, 0)), bytesText(in.Machine.Memory))}}
 }
 
 func (in Input) poolTooLarge(pool int64) bool {
-	return pool > in.Machine.Memory || tune.ServerMemory(pool, 0) > in.Machine.Memory
+	return pool > in.Machine.Memory || in.server(pool, 0) > in.Machine.Memory
+}
+
+// server is what the server takes with a pool and other buffers, in bytes.
+func (in Input) server(pool, others int64) int64 {
+	return tune.ServerMemory(pool, others, in.Variables["performance_schema"])
 }
 
 func overcommitted(in Input) []hit {
@@ -149,7 +154,7 @@ func overcommitted(in Input) []hit {
 	if !seen || !ok || each == 0 || in.poolTooLarge(pool) {
 		return nil
 	}
-	server := tune.ServerMemory(pool, buffer)
+	server := in.server(pool, buffer)
 	room := max(0, (ceiling-server)/each)
 	if connections <= room {
 		return nil

@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"david/internal/host"
@@ -195,17 +197,38 @@ func TestStart(t *testing.T) {
 // TestVerify has a cap that holds, and one that is set wider than it is said to be.
 func TestVerify(t *testing.T) {
 	g := made(t, result.Caps{CPUs: 0.5, Memory: 300 << 20})
+	before, err := os.ReadFile(g.weight())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weight := strings.TrimSpace(string(before))
+	busy(t) // as other tests beside this one may make it
 	notes, err := g.Verify(context.Background())
-	if err != nil || len(notes) != 2 {
+	if err != nil || len(notes) != 2 || strings.Contains(notes[1], "not held back") {
 		t.Fatalf("%q, %v", notes, err)
 	}
-	t.Log(notes)
 	if s, err := g.Stat(); err != nil || s.Periods == 0 || s.Throttled == 0 || s.CPU == 0 {
 		t.Errorf("nothing was counted: %+v, %v", s, err)
 	}
 	g.Caps.CPUs = 0.2
 	if _, err := g.Verify(context.Background()); !errors.Is(err, ErrCap) {
 		t.Errorf("a cap that does not hold: %v", err)
+	}
+	if got, err := os.ReadFile(g.weight()); err != nil || strings.TrimSpace(string(got)) != weight {
+		t.Errorf("the weight is left as %q, was %s: %v", got, weight, err)
+	}
+}
+
+// busy keeps the machine busy until the test ends: each CPU has ten loops, in sessions of their own, as the scheduler may share the CPU out by session.
+func busy(t *testing.T) {
+	runtime.LockOSThread() // the loops end with the thread that started them
+	for range 10 * runtime.NumCPU() {
+		cmd := exec.Command("/bin/sh", "-c", "while :; do :; done")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	}
 }
 

@@ -225,7 +225,7 @@ func (b *blocks) more(n int) (bool, error) {
 		return false, nil
 	}
 	if b.design.Blocks > 0 {
-		return n <= b.design.Blocks, nil
+		return n <= b.design.Blocks+b.replacements(n), nil
 	}
 	if n == 1 || b.whole(n) {
 		return true, nil
@@ -253,6 +253,27 @@ func (b *blocks) more(n int) (bool, error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+// replacements is how many blocks before block n the arm that was disturbed most has no pair of, as its own trial or the control's do not count. Others are
+// run in their place, as equivalence is shown by as many pairs as were planned for it, or not at all; half as many as planned at most.
+func (b *blocks) replacements(n int) (most int) {
+	if b.design.Margin == 0 {
+		return 0
+	}
+	control, lost := map[int]bool{}, map[string]int{} // whether it has a valid trial in each block
+	for _, t := range b.done {
+		if ok, _ := t.Valid(); t.Arm == b.design.Control && t.Block < n {
+			control[t.Block] = control[t.Block] || ok
+		}
+	}
+	for _, t := range b.done {
+		if ok, _ := t.Valid(); t.Arm != b.design.Control && t.Block < n && (!ok || !control[t.Block]) {
+			lost[t.Arm]++
+			most = max(most, lost[t.Arm])
+		}
+	}
+	return min(most, b.design.Blocks/2)
 }
 
 func precise(list []stats.Comparison, precision float64) bool {

@@ -100,13 +100,16 @@ type job struct {
 func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 	began := time.Now()
 	id := e.id(j)
-	e.say(j, "starting a fresh server")
+	e.sayOfServer(j, "starting a fresh server")
 	s, err := e.Target.Begin(ctx, *j.arm, j.load, e.Store.LogPath(id, "server"))
 	if err != nil {
 		return nil, err
 	}
 	t, err := e.measure(ctx, j, id, s)
-	e.say(j, "shutting down")
+	if err != nil {
+		err = alive(ctx, s, err)
+	}
+	e.sayOfServer(j, "shutting down")
 	// A cancelled context must not leave the server running.
 	if endErr := s.End(context.WithoutCancel(ctx)); err == nil {
 		err = endErr

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"david/internal/mycnf"
+	"david/internal/mysqld"
 	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/testserver"
@@ -115,7 +116,7 @@ func tuned(ctx context.Context, e *Engine, t Tuning) (result.Arm, error) {
 // TestRacers walks through what an arm of a race can turn out to be, besides faster or slower.
 func TestRacers(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
-		race := racing(t, s, "innodb_flush_log_at_trx_commit=1", "no_such_variable=1", "thread_cache_size=99999999", "innodb_buffer_pool_size=256M")
+		race := racing(t, s, "innodb_flush_log_at_trx_commit=1", "no_such_variable=1", "innodb_lru_scan_depth=1", "innodb_buffer_pool_size=256M")
 		if _, err := e.Tune(context.Background(), race); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestRacers(t *testing.T) {
 		if !strings.Contains(arms[2].Infeasible, "no_such_variable") && !strings.Contains(arms[2].Infeasible, "no-such-variable") {
 			t.Errorf("an unknown variable: infeasible %q", arms[2].Infeasible)
 		}
-		if !strings.Contains(arms[3].Infeasible, "thread_cache_size was set to 99999999, the server uses") {
+		if !strings.Contains(arms[3].Infeasible, "innodb_lru_scan_depth was set to 1, the server uses 100") {
 			t.Errorf("a value out of range: infeasible %q", arms[3].Infeasible)
 		}
 		if arms[4].Noop || len(arms[4].Diff) == 0 || arms[4].Diff[0].Name != "innodb_buffer_pool_size" {
@@ -247,6 +248,36 @@ func TestServerDies(t *testing.T) {
 			t.Errorf("gates %v", trials[2].Gates)
 		}
 	})
+}
+
+// dyingSession is a server whose process ends a while after its connections: a kernel that kills one with much memory takes that long.
+type dyingSession struct {
+	Session
+	asked, until int
+}
+
+func (s *dyingSession) Alive() error {
+	if s.asked++; s.asked <= s.until {
+		return nil
+	}
+	return sandbox.ErrMemory
+}
+
+// TestDying: a lost connection is blamed on the server that is about to be gone, and any other error of a server that runs stays what it is.
+func TestDying(t *testing.T) {
+	lost := fmt.Errorf("cannot read the tables: %w", mysqld.ErrUnreachable)
+	if err := alive(t.Context(), &dyingSession{until: 5}, lost); !errors.Is(err, ErrEnded) || !errors.Is(err, sandbox.ErrMemory) || errors.Is(err, mysqld.ErrUnreachable) {
+		t.Errorf("a lost connection: %v", err)
+	}
+	s := &dyingSession{until: 5}
+	if err := alive(t.Context(), s, ErrRefused); err != ErrRefused || s.asked != 1 {
+		t.Errorf("another error: %v, asked %d times", err, s.asked)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := alive(ctx, &dyingSession{until: 5}, lost); err != lost {
+		t.Errorf("interrupted: %v", err)
+	}
 }
 
 // TestMeasurementLock names who holds the machine.

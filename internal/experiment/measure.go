@@ -36,7 +36,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	e.say(j, "reading the tables once")
 	began := time.Now()
 	if err := workload.Prewarm(ctx, conn, j.load); err != nil {
-		return nil, alive(ctx, s, err)
+		return nil, err
 	}
 	prewarm := time.Since(began)
 	if err := s.Throttle(true); err != nil {
@@ -45,7 +45,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	r := &run{Engine: e, job: j, session: s, conn: conn, id: id}
 	t, ev, err := r.watched(ctx)
 	if err != nil {
-		return nil, alive(ctx, s, err)
+		return nil, err
 	}
 	if err := s.Throttle(false); err != nil {
 		return nil, err
@@ -54,15 +54,22 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	t.Phase, t.Unsafe, t.Prewarm = j.phase, locks.unsafe, prewarm.Seconds()
 	ev.differ, ev.ceiling, ev.stealMax = locks.differ, j.arm.Ceiling, cmp.Or(e.MaxSteal, stealShareMax)
 	if err := r.afterwards(ctx, &ev); err != nil {
-		return nil, alive(ctx, s, err)
+		return nil, err
 	}
 	t.Gates = gates(t, ev)
 	return &t, nil
 }
 
-// alive blames an error on the server's end where it has ended.
+// dying is how long a server that broke its connections is given to be gone: the kernel closes the sockets of a process that it kills before it has
+// taken its memory back, at some GiB a second.
+const dying = 10 * time.Second
+
+// alive blames an error on the server's end where it has ended, or is about to.
 func alive(ctx context.Context, s Session, err error) error {
 	dead := s.Alive()
+	for began := time.Now(); dead == nil && errors.Is(err, mysqld.ErrUnreachable) && ctx.Err() == nil && time.Since(began) < dying; dead = s.Alive() {
+		time.Sleep(50 * time.Millisecond)
+	}
 	if dead == nil || ctx.Err() != nil {
 		return err
 	}

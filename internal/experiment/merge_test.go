@@ -48,3 +48,44 @@ func TestMemoryError(t *testing.T) {
 		t.Errorf("%v is of the wrong kind", err)
 	}
 }
+
+// TestReplacements: blocks that were disturbed are run anew where equivalence is looked for, half as many as planned at most, and nowhere else. The
+// twin tells the noise, and a disturbed one costs no pair.
+func TestReplacements(t *testing.T) {
+	b := blocks{arms: []result.Arm{{Name: "control"}, {Name: "pod", Base: "control"}, {Name: "other", Base: "control"}},
+		design: result.Design{Control: "control", Blocks: 4, Margin: 0.03}, done: map[string]result.Trial{}}
+	run := func(block int, arms string) { // capitals are disturbed
+		for _, arm := range arms {
+			name := map[rune]string{'c': "control", 't': "control", 'p': "pod", 'o': "other"}[arm|32]
+			b.done[fmt.Sprint(len(b.done))] = result.Trial{Arm: name, Block: block, Twin: arm|32 == 't', Gates: []result.Gate{{Name: "steal", OK: arm >= 'a'}}}
+		}
+	}
+	blocks := func() (n int) {
+		for n = 1; ; n++ {
+			if more, err := b.more(n); err != nil || !more {
+				return n - 1
+			}
+		}
+	}
+	for i, next := range []struct {
+		arms string
+		want int
+		why  string
+	}{
+		{"ctpo", 4, "nothing was disturbed"},
+		{"cTpo", 4, "a twin was"},
+		{"ctPo", 5, "a pod was"},
+		{"ctpO", 5, "each arm was, once"},
+		{"CTpo", 6, "the control was, twice"},
+		{"ctPo", 6, "half as many as were planned are replaced already"},
+	} {
+		run(i+1, next.arms)
+		if n := blocks(); n != next.want {
+			t.Errorf("%d blocks, not %d, where %s", n, next.want, next.why)
+		}
+	}
+	b.design.Margin = 0
+	if n := blocks(); n != 4 {
+		t.Errorf("%d blocks of a comparison", n)
+	}
+}

@@ -55,6 +55,13 @@ func (e *Engine) say(j job, what string) {
 	e.emit(Event{Text: fmt.Sprintf("%s: %s", label(j), what)})
 }
 
+// sayOfServer says what is done to the server. One that is not david's is neither started nor shut down.
+func (e *Engine) sayOfServer(j job, what string) {
+	if _, theirs := e.Target.(Remote); !theirs {
+		e.say(j, what)
+	}
+}
+
 func (e *Engine) second(j job, p result.Point) {
 	phase := "measuring"
 	if p.Warm {

@@ -31,6 +31,7 @@ type Failure struct {
 	Message string // the event's own message, or the status's
 	Log     string // the last lines of the container's log, "" where it has none
 	Exit    int32  // of the container; 0 where it did not run
+	Waited  bool   // it might have become well: Cluster.Patience was over
 }
 
 func (f *Failure) Error() string {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,21 +45,8 @@ func (c *Cluster) WaitJobPod(ctx context.Context, namespace, job string) (*corev
 	}
 }
 
-// WaitJob waits until a Job is done. One that cannot begin, whose pod fails, or that is past its deadline is a *Failure.
-func (c *Cluster) WaitJob(ctx context.Context, namespace, job string) error {
-	began := time.Now()
-	for {
-		if done, err := c.JobDone(ctx, namespace, job, began); done || err != nil {
-			return err
-		}
-		if err := pause(ctx, pollEvery); err != nil {
-			return fmt.Errorf("waiting for job %s/%s: %w", namespace, job, err)
-		}
-	}
-}
-
-// JobDone looks once: it tells whether a Job has ended, with WaitJob's error where that was, or will be, for the worse. began is since when it
-// is waited for.
+// JobDone looks once: it tells whether a Job has ended, with a *Failure where it cannot begin, its pod failed, or it is past its deadline. began is
+// since when it is waited for.
 func (c *Cluster) JobDone(ctx context.Context, namespace, job string, began time.Time) (bool, error) {
 	done, err := c.jobDone(ctx, namespace, job)
 	if done || err != nil {
@@ -117,9 +105,9 @@ func (c *Cluster) jobStuck(ctx context.Context, namespace, job string, pod *core
 	if time.Since(began) < c.Patience {
 		return nil
 	}
-	f := &Failure{Object: fmt.Sprintf("job %s/%s", namespace, job), Reason: "NoPod", Message: fmt.Sprintf("it had no pod for %s", c.Patience)}
+	f := &Failure{Object: fmt.Sprintf("job %s/%s", namespace, job), Reason: "NoPod", Message: fmt.Sprintf("it had no pod for %s", c.Patience), Waited: true}
 	if j, err := c.batch.Jobs(namespace).Get(ctx, job, metav1.GetOptions{}); err == nil { // quotas and admission speak in its events
-		f.Message = or(c.Said(ctx, namespace, string(j.UID)), f.Message)
+		f.Message = cmp.Or(c.Said(ctx, namespace, string(j.UID)), f.Message)
 	}
 	return f
 }

@@ -1,9 +1,9 @@
 // Package kube talks to a Kubernetes cluster: the one package with a client of the API server.
 //
-// The steps: Open the cluster a kubeconfig names, Create the objects of a run (each with the run's label), WaitPod and WaitJob
+// The steps: Open the cluster a kubeconfig names, Create the objects of a run (each with the run's label), WaitPod and JobDone
 // until they are ready, done, or have failed in the cluster's own words, read Logs and PodStats, and Remove all that carries the
 // run's label. Sweep removes what runs left that were killed before they could. DryRun has the API server check objects and
-// keep none; Apply keeps what a user wants to stay.
+// keep none. What is to stay in a cluster the user applies.
 //
 // What to create is decided elsewhere (internal/manifest, cmd/david): this package is given values and gives values back.
 package kube

@@ -181,51 +181,15 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// Apply makes the objects be as given and leaves them there, with the label ManagedBy: created where they are not, else changed by
-// server-side apply. One that david did not create is refused with ErrForeign unless forced, before anything is changed.
-func (c *Cluster) Apply(ctx context.Context, force bool, objects ...any) error {
-	type job struct {
-		ref    ref
-		client dynamic.ResourceInterface
-		body   *unstructured.Unstructured
-	}
-	var jobs []job
-	for _, o := range objects {
-		u, err := Object(o)
-		if err != nil {
-			return err
-		}
-		u.SetLabels(merged(u.GetLabels(), map[string]string{ManagedBy: manager}))
-		r, client, err := c.place(u)
-		if err != nil {
-			return err
-		}
-		old, err := client.Get(ctx, r.name, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return explain(err, "cannot look at "+r.String(), "get", r.resource.Resource)
-		}
-		if err == nil && old.GetLabels()[ManagedBy] != manager && !force {
-			return fmt.Errorf("%s exists, and %w: it is left alone; --force overwrites it", r, ErrForeign)
-		}
-		jobs = append(jobs, job{r, client, u})
-	}
-	for _, j := range jobs {
-		if err := apply(ctx, j.client, j.body, nil); err != nil {
-			return explain(err, "cannot apply "+j.ref.String(), "patch", j.ref.resource.Resource)
-		}
-	}
-	return nil
-}
-
-// apply is a server-side apply with strict field validation.
-func apply(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured, dryRun []string) error {
+// tryApply is the dry run of a server-side apply with strict field validation.
+func tryApply(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured) error {
 	body, err := u.MarshalJSON()
 	if err != nil {
 		return err
 	}
 	yes := true
 	_, err = client.Patch(ctx, u.GetName(), types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: manager, Force: &yes, DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+		metav1.PatchOptions{FieldManager: manager, Force: &yes, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 
@@ -264,10 +228,10 @@ func (c *Cluster) dryRun(ctx context.Context, u *unstructured.Unstructured) erro
 	if err != nil {
 		return err
 	}
-	all, verb := []string{metav1.DryRunAll}, "create"
-	_, err = client.Create(ctx, u, metav1.CreateOptions{FieldManager: manager, DryRun: all, FieldValidation: metav1.FieldValidationStrict})
+	verb := "create"
+	_, err = client.Create(ctx, u, metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsAlreadyExists(err) {
-		verb, err = "patch", apply(ctx, client, u, all)
+		verb, err = "patch", tryApply(ctx, client, u)
 	}
 	return explain(err, "dry run of "+r.String(), verb, r.resource.Resource)
 }
@@ -391,8 +355,11 @@ func (c *Cluster) Sweep(ctx context.Context, namespaces ...string) (runs []strin
 	over := map[string]bool{}
 	for _, r := range list {
 		u, err := c.client(r).Get(ctx, r.name, metav1.GetOptions{})
-		if err != nil {
+		if apierrors.IsNotFound(err) {
 			continue // gone by itself
+		}
+		if err != nil {
+			return nil, explain(err, "cannot look at "+r.String(), "get", r.resource.Resource)
 		}
 		notes := u.GetAnnotations()
 		if gone("/proc", notes[ownerNote], notes[untilNote], time.Now()) {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,7 +76,7 @@ func (c *Cluster) stuck(ctx context.Context, pod *corev1.Pod, began time.Time) e
 	if f == nil || !final && !impatient {
 		return nil
 	}
-	f.Object = fmt.Sprintf("pod %s/%s", pod.Namespace, pod.Name)
+	f.Object, f.Waited = fmt.Sprintf("pod %s/%s", pod.Namespace, pod.Name), !final
 	c.tell(ctx, pod, f)
 	return f
 }
@@ -137,7 +138,7 @@ func trouble(pod *corev1.Pod) (f *Failure, final bool) {
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
-		f := &Failure{Reason: or(pod.Status.Reason, "Failed"), Message: pod.Status.Message}
+		f := &Failure{Reason: cmp.Or(pod.Status.Reason, "Failed"), Message: pod.Status.Message}
 		for _, s := range statuses(pod) {
 			if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
 				f.Exit = t.ExitCode
@@ -153,7 +154,7 @@ func trouble(pod *corev1.Pod) (f *Failure, final bool) {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return &Failure{Reason: or(c.Reason, "Unschedulable"), Message: c.Message}, false
+			return &Failure{Reason: cmp.Or(c.Reason, "Unschedulable"), Message: c.Message}, false
 		}
 	}
 	return nil, false
@@ -167,13 +168,6 @@ func killed(s corev1.ContainerStatus) *Failure {
 		}
 	}
 	return nil
-}
-
-func or(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // Said is the newest warning among an object's events, "" where there is none or they may not be read. One that says that something is tried again
@@ -238,11 +232,11 @@ func (c *Cluster) Ended(ctx context.Context, before *corev1.Pod) error {
 	object := fmt.Sprintf("pod %s/%s", before.Namespace, before.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return &Failure{Object: object, Reason: "Deleted", Message: or(c.Said(ctx, before.Namespace, string(before.UID)), "it is not there any more")}
+		return &Failure{Object: object, Reason: "Deleted", Message: cmp.Or(c.Said(ctx, before.Namespace, string(before.UID)), "it is not there any more")}
 	case err != nil:
 		return explain(err, "cannot look at "+object, "get", "pods")
 	case now.UID != before.UID:
-		return &Failure{Object: object, Reason: "Replaced", Message: or(c.Said(ctx, before.Namespace, string(before.UID)), "another pod has its name now")}
+		return &Failure{Object: object, Reason: "Replaced", Message: cmp.Or(c.Said(ctx, before.Namespace, string(before.UID)), "another pod has its name now")}
 	}
 	restarts := map[string]int32{}
 	for _, s := range statuses(before) {

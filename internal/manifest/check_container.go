@@ -12,8 +12,9 @@ import (
 	"david/internal/mycnf"
 )
 
-// besides are words in the names of images that belong to a database and are no server.
-var besides = regexp.MustCompile(`exporter|router|operator|backup|shell|client|proxy|toolkit|tuner|dump`)
+// besides are words in the names of images that belong to a database and are no server: consoles such as phpMyAdmin and Adminer among them, and the
+// servers of others that are packed by the same people.
+var besides = regexp.MustCompile(`exporter|router|operator|backup|shell|client|proxy|toolkit|tuner|dump|admin|maxscale|orchestrator|mongodb|postgres`)
 
 // plainServer are the names of images that are servers, whatever else the container says: mysql, mariadb-galera, percona-server, mysql-80-c9s.
 var plainServer = regexp.MustCompile(`^(?:e2e-)?(?:mysql|mariadb|percona)(?:-(?:community|enterprise))?(?:-(?:server|cluster|galera|xtradb-cluster))?(?:-(?:mysql|mariadb))?(?:-?\d[\w.-]*)?$|^(?:community|enterprise)-server$`)
@@ -26,9 +27,9 @@ const programs = `(?:mysql|mysqldump|mysqlpump|mysqladmin|mysqlsh|mysqlimport|my
 
 var clientProgram = regexp.MustCompile(`^` + programs + `$`)
 
-// serverContainer finds the container that is the database server, by what tells it most surely: a root password in its environment, the
-// server's program in its command, or a server's image with its data mounted; then the image's name alone, or one that resembles it with the
-// port, the variables, or the option files of a server. A container that runs a client is none.
+// serverContainer finds the container that is the database server, by what tells it most surely: the server's program in its command, a server's
+// image with its data mounted or a root password, or any image with a root password and a server's port or data; then the image's name alone, or one
+// that resembles it with the port, the variables, or the option files of a server. A container that runs a client is none.
 func serverContainer(p pod) (at int, ok bool) {
 	for _, is := range []func(pod, corev1.Container) bool{surelyServer, likelyServer} {
 		if at := slices.IndexFunc(p.spec.Containers, func(c corev1.Container) bool { return !runsClient(c) && is(p, c) }); at >= 0 {
@@ -43,10 +44,26 @@ func commandLines(c corev1.Container) string {
 	return strings.Join(slices.Concat(c.Command, c.Args), "\n")
 }
 
-// runsClient tells whether the container's program is a client's.
+// runsClient tells whether the container's program is a client's, or waits for somebody who will start one.
 func runsClient(c corev1.Container) bool {
 	all := slices.DeleteFunc(slices.Concat(c.Command, c.Args), func(s string) bool { return path.Base(s) == "docker-entrypoint.sh" })
-	return len(all) > 0 && clientProgram.MatchString(path.Base(all[0]))
+	return len(all) > 0 && (clientProgram.MatchString(path.Base(all[0])) || idle.MatchString(strings.Join(all, " ")))
+}
+
+// idle is a command that does nothing for as long as it is left alone.
+var idle = regexp.MustCompile(`^(?:\S*/)?(?:(?:ba|da)?sh\s+-\w*c\s+)?(?:exec\s+)?(?:sleep\s+\w+|tail\s+-f\s+/dev/null)\s*$`)
+
+// serverAddress are variables that say where another server is: to phpMyAdmin, to an application, to a script.
+var serverAddress = regexp.MustCompile(`(?i)^(?:\w+_)?(?:PMA|DB|DATABASE|MYSQL|MARIADB|DATASOURCE)_?(?:HOSTS?|HOSTNAME|ADDR|ADDRESS|SERVERS?|SERVICE|URL|URI|DSN)$|^ADMINER_DEFAULT_SERVER$|^DATA_SOURCE_NAME$`)
+
+// asksServer tells whether a container whose image is not surely a server's is a client of one: it has other ports, or is told an address. Such
+// are given the root's password and the database's name as servers are.
+func asksServer(c corev1.Container) bool {
+	if plainServer.MatchString(imageBase(c.Image)) {
+		return false
+	}
+	elsewhere := len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.ContainerPort == 3306 })
+	return elsewhere || slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return serverAddress.MatchString(e.Name) })
 }
 
 // surelyServer tells whether a container says by more than its image that it is a server.
@@ -59,14 +76,18 @@ func surelyServer(p pod, c corev1.Container) bool {
 		return true
 	case runsOnce(p) && commandLines(c) != "" && !onlyOptions(c): // a script of a Job may have the root's password to use it
 		return false
+	case asksServer(c):
+		return false
 	}
-	return slices.ContainsFunc(c.Env, isServerEnv) || known && slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return holdsAny(m, dataFolders()) })
+	holds := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return holdsAny(m, dataFolders()) })
+	listens := slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.ContainerPort == 3306 })
+	return known && holds || (known || holds || listens) && slices.ContainsFunc(c.Env, isServerEnv)
 }
 
 // likelyServer tells whether a container that runs its image's own program is a server by the image's name.
 func likelyServer(_ pod, c corev1.Container) bool {
 	_, _, known := serverImage(c.Image)
-	if !known || commandLines(c) != "" && !onlyOptions(c) {
+	if !known || asksServer(c) || commandLines(c) != "" && !onlyOptions(c) {
 		return false
 	}
 	return plainServer.MatchString(imageBase(c.Image)) || len(c.EnvFrom) > 0 ||
@@ -119,7 +140,7 @@ func arguments(p pod) (files []optionFile) {
 				}
 				name, value = mycnf.Canonical(name, strings.Trim(value, `"'`))
 				f.settings = append(f.settings, mycnf.Setting{Name: name, Value: value})
-				f.lines[bareName(name)] = lineAt(p.doc.at(fmt.Sprintf("%s[%d]", part.path, i)), p.doc.Line)
+				f.lines[mycnf.WithoutLoose(name)] = lineAt(p.doc.at(fmt.Sprintf("%s[%d]", part.path, i)), p.doc.Line)
 			}
 		}
 		if len(f.settings) > 0 {
@@ -165,4 +186,33 @@ func holdsAll(m corev1.VolumeMount, folders []string) bool {
 		at := path.Clean(m.MountPath)
 		return at == "/" || at == folder || strings.HasPrefix(folder, at+"/")
 	})
+}
+
+// replicating is what scripts say that make servers replicate.
+var replicating = regexp.MustCompile(`(?i)\b(?:change\s+(?:master|replication\s+source)\s+to|start\s+(?:slave|replica|group_replication)|wsrep_cluster_address|group_replication_group_name)\b|gcomm://`)
+
+// replicatingVariable are variables by which images make servers replicate.
+var replicatingVariable = regexp.MustCompile(`^(?:MYSQL|MARIADB)_(?:REPLICATION|GALERA|MASTER|PRIMARY)_\w+$|^CLUSTER_JOIN$`)
+
+// replicates tells whether something in a pod makes its server replicate: a script of it, of another container as in Kubernetes' tutorial "Run a
+// Replicated Stateful Application", or in a ConfigMap; or variables.
+func (c *checker) replicates(p pod) bool {
+	for _, container := range slices.Concat(p.spec.Containers, p.spec.InitContainers) {
+		if replicating.MatchString(commandLines(container)) || slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return replicatingVariable.MatchString(e.Name) }) {
+			return true
+		}
+	}
+	for _, v := range p.spec.Volumes {
+		if v.ConfigMap == nil {
+			continue
+		}
+		config, _ := c.find("ConfigMap", p.doc.Namespace(), v.ConfigMap.Name)
+		data, _ := config.Value["data"].(map[string]any)
+		for _, text := range data {
+			if replicating.MatchString(asText(text)) {
+				return true
+			}
+		}
+	}
+	return false
 }

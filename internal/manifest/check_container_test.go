@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,19 @@ func TestCheckSeesServers(t *testing.T) {
 		"image: mysql-client:8":                                                false,
 		"image: example.com/proxysql\nenv: [{name: MYSQL_DATABASE, value: a}]": false,
 		"image: nginx": false,
-		"image: own:1\nenv: [{name: MYSQL_ROOT_PASSWORD, valueFrom: {secretKeyRef: {name: s, key: p}}}]": true,
+		"image: phpmyadmin:5\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}, {name: PMA_HOST, value: db}]":    false,
+		"image: phpmyadmin\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}]":                                   false,
+		"image: adminer\nenvFrom: [{secretRef: {name: s}}]\nports: [{containerPort: 8080}]":                    false,
+		"image: shop:1\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}, {name: DB_HOST, value: db}]":           false,
+		"image: shop:1\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}]\nports: [{containerPort: 8080}]":       false,
+		"image: shop-mysql-prod:1\nenv: [{name: MYSQL_DATABASE, value: a}, {name: MYSQL_HOST, value: db}]":     false,
+		"image: percona/percona-server-mongodb:8\nenvFrom: [{secretRef: {name: s}}]":                           false,
+		"image: percona-xtradb-cluster-operator:1.17-haproxy\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}]": false,
+		"image: mysql:8.4\ncommand: [sleep, infinity]\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}]":        false,
+		"image: mysql:8.4\ncommand: [sh, -c, sleep 1d]\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}]":       false,
+		"image: mysql:8.4\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}, {name: MYSQL_HOST, value: db}]":     true,
+		"image: own:1\nenv: [{name: MYSQL_ROOT_PASSWORD, value: $(A)}]\nports: [{containerPort: 3306}]":        true,
+		"image: own:1\nenv: [{name: MYSQL_ROOT_PASSWORD, valueFrom: {secretKeyRef: {name: s, key: p}}}]":       false, // sqlpad, say
 	} {
 		if got := has(inspected(t, podText(container), Known{}).Findings, "volumes", "volumeMounts"); got != want {
 			t.Errorf("%q: a server: %v, want %v", container, got, want)
@@ -83,6 +96,34 @@ func TestCheckDataFolders(t *testing.T) {
 	}
 }
 
+// TestCheckVolumesOfData holds the volume that the data lie on against what happens to it when the pod goes.
+func TestCheckVolumesOfData(t *testing.T) {
+	const none = Severity("")
+	for _, tc := range []struct {
+		volume, pod string
+		want        Severity
+	}{
+		{"persistentVolumeClaim: {claimName: d}", "", none},
+		{"emptyDir: {}", "", SeverityError},
+		{"ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}", "", SeverityError},
+		{"hostPath: {path: /d}", "", SeverityNote},
+		{"hostPath: {path: /d}", "nodeSelector: {a: b}", none},
+		{"hostPath: {path: /d}", "nodeName: a", none},
+	} {
+		text := podText("image: mysql:8.4\nvolumeMounts: [{name: d, mountPath: /var/lib/mysql}]") + "  volumes: [{name: d, " + tc.volume + "}]\n"
+		if tc.pod != "" {
+			text += "  " + tc.pod + "\n"
+		}
+		found, got := inspected(t, text, Known{}).Findings, none
+		if i := slices.IndexFunc(found, func(f Finding) bool { return f.Path == "spec.volumes[0]" && f.Rule == "volumes" }); i >= 0 {
+			got = found[i].Severity
+		}
+		if got != tc.want {
+			t.Errorf("%s, %s: %q, want %q", tc.volume, tc.pod, got, tc.want)
+		}
+	}
+}
+
 // TestCheckReadsArguments holds the settings of a server's command line against the rules.
 func TestCheckReadsArguments(t *testing.T) {
 	const limits = "image: mysql:8.4\nresources: {limits: {memory: 1Gi}}\n"
@@ -116,6 +157,13 @@ func TestCheckFindsPasswordsInCommands(t *testing.T) {
 		"command: [sh, -c, 'mysqldump -p\"$MYSQL_PWD\" shop']":           false,
 		"command: [sh, -c, 'mysqldump --password=$P shop; mkdir -pv x']": false,
 		"command: [mysqldump, -P3306, shop]":                             false,
+		"command: [sh, -c, 'MYSQL_PWD=hunter2 mysqladmin ping']":         true,
+		"command: [env, MYSQL_PWD=hunter2, mysqladmin, ping]":            true,
+		"command: [sh, -c, 'export MYSQL_PWD=\"h\"; mysqladmin ping']":   true,
+		"command: [sh, -c, 'MYSQL_PWD=\"$P\" mysqladmin ping']":          false,
+		"command: [sh, -c, 'MYSQL_PWD=$(cat /p) mysqladmin ping']":       false,
+		"command: [sh, -c, 'MYSQL_PWD=`cat /p` mysqladmin ping']":        false,
+		"command: [sh, -c, 'MYSQL_PWD= mysqladmin ping']":                false,
 		"command: [ssh, -p2222, mysql]":                                  false,
 		"command: [/bin/mysqld_exporter, -port=3306]":                    false,
 	} {
@@ -176,6 +224,90 @@ func TestNoPassword(t *testing.T) {
 	for name, want := range map[string]bool{"MYSQL_RANDOM_ROOT_PASSWORD": false, "MARIADB_RANDOM_ROOT_PASSWORD": false, "MYSQL_ONETIME_PASSWORD": false, "MYSQL_ROOT_PASSWORD": true} {
 		if hasPassword(name, "yes") != want {
 			t.Errorf("%s is a password: %v, want %v", name, !want, want)
+		}
+	}
+}
+
+// setText is a StatefulSet of one server with an option file and a Service; each part may be changed.
+func setText(cnf, key, mount, container, pod, ports string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers:
+        - name: mysql
+          image: mysql:8.4
+          %s
+          volumeMounts: [{name: data, mountPath: /var/lib/mysql}, {name: conf, %s}]
+      volumes: [{name: conf, configMap: {name: db}}]
+      %s
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db}
+spec: {selector: {app: db}, ports: [%s]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: db}
+data:
+  %s: |
+    %s
+`, container, mount, pod, ports, key, strings.ReplaceAll(cnf, "\n", "\n    "))
+}
+
+// TestCheckSeesReplication: servers that a sidecar, a script or the image's variables make replicate are not called lonely; those of a Deployment
+// share a volume all the same.
+func TestCheckSeesReplication(t *testing.T) {
+	// As in Kubernetes' tutorial "Run a Replicated Stateful Application".
+	const sidecar = "        - name: xtrabackup\n          image: xtrabackup:1.0\n          command: [bash, -c, 'mysql -h 127.0.0.1 -e \"$(<change_master_to.sql.in), MASTER_HOST=mysql-0.mysql; START SLAVE;\"']\n"
+	alone := strings.Replace(setText("[mysqld]\nlog-bin", "my.cnf", "mountPath: /etc/mysql/conf.d", "", "", "{port: 3306}"), "  serviceName", "  replicas: 3\n  serviceName", 1)
+	for name, test := range map[string]struct {
+		text string
+		want bool
+	}{
+		"alone":      {alone, true},
+		"sidecar":    {strings.Replace(alone, "      volumes: [", sidecar+"      volumes: [", 1), false},
+		"script":     {alone + "  init.sql: CHANGE REPLICATION SOURCE TO SOURCE_HOST='a';\n", false},
+		"Galera":     {strings.Replace(alone, "log-bin", "wsrep_cluster_address=gcomm://a", 1), false},
+		"variables":  {strings.Replace(alone, "image: mysql:8.4", "image: mariadb:11.4\n          env: [{name: MARIADB_REPLICATION_USER, value: r}]", 1), false},
+		"Deployment": {strings.Replace(strings.Replace(alone, "log-bin", "wsrep_cluster_address=gcomm://a", 1), "kind: StatefulSet", "kind: Deployment", 1), true},
+	} {
+		found := inspected(t, test.text, Known{}).Findings
+		if got := slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "no-replication" }); got != test.want {
+			t.Errorf("%s: %v, want %v: %+v", name, got, test.want, found)
+		}
+	}
+}
+
+// TestCheckCountsThePod holds requests and limits of a pod as a whole against the class that Kubernetes gives it, and the memory of its server.
+func TestCheckCountsThePod(t *testing.T) {
+	const cnf = "args: [--innodb-buffer-pool-size=4G]\n"
+	for pod, want := range map[string]string{
+		"{limits: {cpu: 2, memory: 16Gi}, requests: {cpu: 2, memory: 16Gi}}": "",
+		"{limits: {cpu: 2500m, memory: 16Gi}}":                               "",
+		"{limits: {cpu: 2, memory: 16Gi}, requests: {cpu: 1}}":               "warning qos",
+		"{limits: {memory: 16Gi}}":                                           "warning qos",
+		"{limits: {cpu: 2}}":                                                 "error memory",
+		"{limits: {cpu: 2, memory: 2Gi}}":                                    "error memory",
+		"{}":                                                                 "error memory, error qos",
+	} {
+		text := podText("image: mysql:8.4\n"+cnf+"volumeMounts: [{name: d, mountPath: /var/lib/mysql}]") + "    - {name: b, image: busybox}\n  resources: " + pod + "\n  volumes: [{name: d, persistentVolumeClaim: {claimName: d}}]\n"
+		var got []string
+		for _, f := range inspected(t, text, Known{}).Findings {
+			if f.Rule == "qos" || f.Rule == "memory" {
+				got = append(got, fmt.Sprintf("%s %s", f.Severity, f.Rule))
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", pod, got, want)
 		}
 	}
 }

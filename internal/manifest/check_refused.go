@@ -1,18 +1,26 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // refused finds what the API server's code refuses and its schemas do not tell, in the kinds that databases are deployed with.
 func (c *checker) refused(d Document) {
 	if p, ok := podOf(d); ok {
 		c.containers(p)
+		c.podFields(p)
+		if p.replicas < 0 {
+			c.refuse(d, "spec.replicas", fmt.Sprintf("%d is less than 0", p.replicas), "give a number of pods")
+		}
 		c.restarts(p)
 		c.selector(p)
 		for i, claim := range p.claims {
@@ -30,6 +38,15 @@ func (c *checker) refused(d Document) {
 		if reread(d.Value, &service) {
 			c.ports(d, service.Spec)
 		}
+	case "apps/v1 StatefulSet":
+		for _, when := range []string{"whenDeleted", "whenScaled"} {
+			path := "spec.persistentVolumeClaimRetentionPolicy." + when
+			if policy := asText(d.get(path)); policy != "" && policy != "Retain" && policy != "Delete" {
+				c.report(SeverityError, "schema", d, path, fmt.Sprintf("%q is none of Retain, Delete", policy), "give one of them")
+			}
+		}
+	case "policy/v1 PodDisruptionBudget":
+		c.amounts(d)
 	case "storage.k8s.io/v1 StorageClass":
 		if asText(d.get("reclaimPolicy")) == string(corev1.PersistentVolumeReclaimRecycle) { // a volume's may
 			c.report(SeverityError, "schema", d, "reclaimPolicy", `"Recycle" is none of Delete, Retain`, "give one of them")
@@ -92,19 +109,53 @@ func (c *checker) claim(d Document, path string, spec corev1.PersistentVolumeCla
 	if len(spec.AccessModes) == 0 {
 		c.missing(d, path+".accessModes")
 	}
+	if other := func(m corev1.PersistentVolumeAccessMode) bool { return m != corev1.ReadWriteOncePod }; slices.Contains(spec.AccessModes, corev1.ReadWriteOncePod) && slices.ContainsFunc(spec.AccessModes, other) {
+		c.refuse(d, path+".accessModes", "ReadWriteOncePod stands with other access modes", "give it alone")
+	}
 	if spec.Resources.Requests.Storage().Sign() <= 0 {
 		c.missing(d, path+".resources.requests.storage")
 	}
 }
 
-// ports looks at a Service's ports.
+// ports looks at a Service's ports (validateService and validateServicePort).
 func (c *checker) ports(d Document, spec corev1.ServiceSpec) {
 	if len(spec.Ports) == 0 && spec.ClusterIP != corev1.ClusterIPNone && spec.Type != corev1.ServiceTypeExternalName {
 		c.missing(d, "spec.ports")
 	}
+	if spec.ClusterIP == corev1.ClusterIPNone && (spec.Type == corev1.ServiceTypeLoadBalancer || spec.Type == corev1.ServiceTypeNodePort) {
+		c.refuse(d, "spec.clusterIP", fmt.Sprintf("a Service of type %s cannot be headless", spec.Type), "remove clusterIP, or the type")
+	}
+	names, numbers := map[string]bool{}, map[string]bool{}
 	for i, port := range spec.Ports {
+		at := fmt.Sprintf("spec.ports[%d].", i)
 		if port.Name == "" && len(spec.Ports) > 1 {
-			c.missing(d, fmt.Sprintf("spec.ports[%d].name", i))
+			c.missing(d, at+"name")
+		}
+		if why := validation.IsDNS1123Label(port.Name); port.Name != "" && len(why) > 0 {
+			c.refuse(d, at+"name", fmt.Sprintf("%q is no name of a port", port.Name), "use lower case letters, digits and dashes, at most 63")
+		}
+		c.once(d, at+"name", port.Name, names)
+		c.portNumber(d, at+"port", port.Port)
+		c.portReference(d, at+"targetPort", port.TargetPort, true)
+		if port.Port != 0 {
+			c.once(d, at+"port", fmt.Sprintf("%d/%s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP)), numbers)
+		}
+	}
+}
+
+// amounts looks at how many pods a PodDisruptionBudget leaves (ValidatePodDisruptionBudgetSpec in pkg/apis/policy/validation/validation.go).
+func (c *checker) amounts(d Document) {
+	if d.get("spec.minAvailable") != nil && d.get("spec.maxUnavailable") != nil {
+		c.refuse(d, "spec", "it has both minAvailable and maxUnavailable", "give one of them: maxUnavailable: 1")
+	}
+	for _, path := range []string{"spec.minAvailable", "spec.maxUnavailable"} {
+		text, isText := d.get(path).(string)
+		if n, err := asInt(d.get(path)); err == nil && n < 0 {
+			c.refuse(d, path, fmt.Sprintf("%d is less than 0", n), "give a number of pods, or a percentage")
+		}
+		share, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
+		if isText && (len(validation.IsValidPercent(text)) > 0 || err != nil || share > 100) {
+			c.refuse(d, path, fmt.Sprintf("%q is no number, nor a percentage up to 100%%", text), "give a number of pods without quotes, or a percentage")
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (c *checker) memory(s server) {
 	pool := mycnf.FormatSize(number(lines, "innodb_buffer_pool_size", defaultPool))
 	evidence := fmt.Sprintf("innodb_buffer_pool_size %s and %d connections take up to %s; the limit of %s is %s", pool, connections(lines), mebi(need), s.doc.Object(), mebi(s.memory))
 	switch {
-	case need-tune.ServerMemory(0, 0) > s.memory: // also a server that needs less for itself than the rule allows it
+	case need-tune.ServerMemory(0, 0, "") > s.memory: // also a server that needs less for itself than the rule allows it
 		c.reportSetting(SeverityError, "memory", at, "innodb_buffer_pool_size", evidence+": the kernel kills the server when it gets there", "make the pool smaller, or the limit at least "+mebi(need*10/9+mib))
 	case need > tune.MemoryCeiling(s.memory):
 		c.reportSetting(SeverityWarning, "memory", at, "innodb_buffer_pool_size", evidence+": it should stay within nine tenths", "make the pool smaller, or the limit at least "+mebi(need*10/9+mib))
@@ -91,12 +91,15 @@ func (c *checker) pageSize(s server) {
 
 // lonely finds replicas that nothing keeps alike.
 func (c *checker) lonely(s server) {
-	if s.replicas <= 1 || s.replicated {
+	if s.replicas <= 1 {
 		return
 	}
 	path := "spec.replicas"
 	if s.doc.Kind() == "Deployment" || s.doc.Kind() == "ReplicaSet" {
 		c.report(SeverityError, "no-replication", s.doc, path, fmt.Sprintf("%d servers share one volume: the second finds the first one's lock, or damages its data", s.replicas), "use 1 replica, or an operator's flavour")
+		return
+	}
+	if s.replicated {
 		return
 	}
 	c.report(SeverityWarning, "no-replication", s.doc, path, fmt.Sprintf("%d servers with data of their own: nothing replicates between them, and a client that reaches another one sees other data", s.replicas),
@@ -182,6 +185,10 @@ func (c *checker) wholeCPUs(s server, limit resource.Quantity) {
 
 // qos finds the container that keeps a pod from being Guaranteed.
 func (c *checker) qos(s server, p pod) {
+	if p.own() != nil {
+		c.podQOS(s, p)
+		return
+	}
 	bare := true
 	for _, container := range slices.Concat(p.spec.Containers, p.spec.InitContainers) {
 		bare = bare && len(container.Resources.Limits) == 0 && len(container.Resources.Requests) == 0
@@ -200,6 +207,41 @@ func (c *checker) qos(s server, p pod) {
 	if limit, ok := p.server().Resources.Limits[corev1.ResourceCPU]; ok {
 		c.wholeCPUs(s, limit)
 	}
+}
+
+// podQOS judges a pod by its own requests and limits, which alone decide its class where it has them (ComputePodQOS in
+// pkg/apis/core/v1/helper/qos/qos.go of Kubernetes 1.34). The kubelet's CPU policy does not look at them, so they may be no whole CPUs.
+func (c *checker) podQOS(s server, p pod) {
+	own, path := p.own(), p.at("resources")
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		limit, limited := own.Limits[name]
+		request, requested := own.Requests[name]
+		if !requested {
+			request, requested = p.asked(name)
+		}
+		switch {
+		case !limited && name == corev1.ResourceMemory && s.memory == 0: // the memory rule's
+		case !limited:
+			c.report(SeverityWarning, "qos", s.doc, path, fmt.Sprintf("the pod has no limit of %s: it is Burstable, whatever its containers have", name), "give the pod requests and limits that are equal")
+		case requested && request.Cmp(limit) != 0:
+			c.report(SeverityWarning, "qos", s.doc, path, fmt.Sprintf("the pod asks for %s of %s and is limited to %s: it is Burstable", request.String(), name, limit.String()), "make them equal: the pod is Guaranteed then")
+		}
+	}
+}
+
+// asked is what the containers ask for, which a pod's own request is where it has none (defaultPodRequests in pkg/apis/core/v1/defaults.go).
+func (p pod) asked(name corev1.ResourceName) (sum resource.Quantity, ok bool) {
+	for _, container := range p.spec.Containers {
+		request, requested := container.Resources.Requests[name]
+		if !requested {
+			request, requested = container.Resources.Limits[name]
+		}
+		if requested {
+			sum.Add(request)
+			ok = true
+		}
+	}
+	return sum, ok
 }
 
 // burstable reports what keeps one container's pod from being Guaranteed. That the server itself has no limit of memory is the memory rule's.
@@ -333,13 +375,39 @@ func (c *checker) volumes(s server, p pod) {
 		switch {
 		case at >= 0 && p.spec.Volumes[at].EmptyDir != nil:
 			c.report(SeverityError, "volumes", s.doc, p.at(fmt.Sprintf("volumes[%d]", at)), "the data are in an emptyDir: they are gone with the pod", "use a volumeClaimTemplate")
-		case at >= 0 && p.spec.Volumes[at].HostPath != nil:
+		case at >= 0 && p.spec.Volumes[at].Ephemeral != nil:
+			c.report(SeverityError, "volumes", s.doc, p.at(fmt.Sprintf("volumes[%d]", at)), "the data are in an ephemeral volume: its claim is deleted with the pod", "use a volumeClaimTemplate")
+		case at >= 0 && p.spec.Volumes[at].HostPath != nil && !p.pinned():
 			c.report(SeverityNote, "volumes", s.doc, p.at(fmt.Sprintf("volumes[%d]", at)), "the data are in a folder of the node: a pod that is scheduled to another one starts with an empty one", "pin the pod to the node, or use static local volumes")
 		}
 	}
 	if data := s.data(); !slices.ContainsFunc(p.server().VolumeMounts, func(m corev1.VolumeMount) bool { return holdsAny(m, data) }) {
 		c.report(SeverityError, "volumes", s.doc, p.in("volumeMounts"), fmt.Sprintf("nothing is mounted at %s: the data are in the container and gone with it", data[0]), "mount a volumeClaimTemplate there")
 	}
+}
+
+// stop looks at what happens to a server and its data when its pod goes.
+func (c *checker) stop(s server, p pod) {
+	if grace := p.spec.TerminationGracePeriodSeconds; grace != nil && *grace == 0 {
+		// "A StatefulSet should not specify a pod.Spec.TerminationGracePeriodSeconds of 0. This practice is unsafe and strongly discouraged." (Kubernetes, StatefulSets)
+		c.report(SeverityError, "grace-period", s.doc, p.at("terminationGracePeriodSeconds"),
+			"the server is killed when its pod is deleted, and another one may start on its data before it is gone: each start is a recovery from a crash", "give it the time to write its pages, 30 s at least")
+	}
+	for _, when := range []string{"whenDeleted", "whenScaled"} {
+		path := "spec.persistentVolumeClaimRetentionPolicy." + when
+		if s.doc.Kind() == "StatefulSet" && asText(s.doc.get(path)) == "Delete" && len(p.claims) > 0 {
+			c.report(SeverityWarning, "volumes", s.doc, path, fmt.Sprintf("%s: Delete deletes the claims, and with most storage classes the data", when), "leave it at Retain, and delete claims by hand")
+		}
+	}
+}
+
+// pinned tells whether a pod can run on one node only, or on those of a label that somebody gave them.
+func (p pod) pinned() bool {
+	if p.spec.NodeName != "" || len(p.spec.NodeSelector) > 0 {
+		return true
+	}
+	a := p.spec.Affinity
+	return a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
 }
 
 // referred notes what a pod's volumes refer to and the stream does not hold.

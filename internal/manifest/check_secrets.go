@@ -64,7 +64,8 @@ func (c *checker) clearVariable(d Document, v map[string]any, path string) {
 func (c *checker) clearCommand(d Document, v map[string]any, path string) {
 	command, args := texts(v["command"]), texts(v["args"])
 	look := func(field string, words []string) bool {
-		found := argumentPassword.MatchString(strings.Join(words, " "))
+		line := strings.Join(words, " ")
+		found := argumentPassword.MatchString(line) || commandPassword.MatchString(line)
 		if found {
 			c.report(SeverityError, "clear-secret", d, step(path, field), "a password stands in the command's arguments: everybody who may read the object or a process list reads it",
 				"give it in the environment, MYSQL_PWD, from a Secret")
@@ -88,6 +89,9 @@ func texts(v any) (list []string) {
 
 // argumentPassword is a password in a client's arguments, which every process list and every reader of the object shows.
 var argumentPassword = regexp.MustCompile(`(?:^|[\s/;|&("'` + "`" + `])` + programs + `\s(?:[^;|&]*\s)?(?:-p|--password=|--mysql-password=)["']?[^\s"'$-][^\s"']*`)
+
+// commandPassword is a password in a variable that a command sets for the clients that it calls.
+var commandPassword = regexp.MustCompile(`(?:^|[\s;|&("'])MYSQL_PWD=["']?[^\s"'$` + "`" + `;]`)
 
 // secretName are names of variables whose values nobody else should read.
 var secretName = regexp.MustCompile(`(?i)(password|passwd|_pwd|^pwd|secret|token|private_key)`)
@@ -121,7 +125,7 @@ var notVariable = regexp.MustCompile(`^(?:mysql_native_password|sha256_password|
 
 // IsSecret tells whether a setting's value is one that nobody may read who reads the configuration.
 func IsSecret(s mycnf.Setting) bool {
-	name := bareName(s.Name)
+	name := mycnf.WithoutLoose(s.Name)
 	if name == "wsrep_provider_options" {
 		return strings.Contains(strings.ToLower(s.Value), "password=")
 	}

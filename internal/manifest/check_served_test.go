@@ -126,7 +126,19 @@ func TestCheckRefuses(t *testing.T) {
 	job := func(pod string) string {
 		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: " + pod + "}}"
 	}
-	const matching = "selector: {matchLabels: {a: b}}, "
+	inPod := func(pod, container string) string {
+		if pod != "" {
+			pod += ", "
+		}
+		return podHead + "{" + pod + "containers: [{name: a, image: b, " + container + "}]}"
+	}
+	service := func(spec string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {" + spec + "}"
+	}
+	budget := func(spec string) string {
+		return "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a}\nspec: {" + spec + "}"
+	}
+	const matching, one = "selector: {matchLabels: {a: b}}, ", "spec.containers[0]."
 	for text, want := range map[string][]string{
 		workload("Deployment", "selector: {matchLabels: {a: c}}, ", "{containers: ["+a+"]}"):                                   {"spec.selector"},
 		workload("DaemonSet", "selector: {}, ", "{containers: ["+a+"]}"):                                                       {"spec.selector"},
@@ -141,18 +153,67 @@ func TestCheckRefuses(t *testing.T) {
 		podHead + "{restartPolicy: Never, containers: [" + a + "]}":                                                            nil,
 		workload("StatefulSet", matching+"volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce]}}], ",
 			"{containers: [{name: a, image: b, volumeMounts: [{name: d, mountPath: /d}]}]}"): {"spec.volumeClaimTemplates[0].spec.resources.requests.storage"},
-		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {resources: {requests: {storage: 1Gi}}}": {"spec.accessModes"},
-		"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: a}\nprovisioner: a\nreclaimPolicy: Recycle":  {"reclaimPolicy"},
-		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {selector: {a: b}}":                                    {"spec.ports"},
-		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {selector: {a: b}, clusterIP: None}":                   nil,
-		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: ExternalName, externalName: a.example.com}":     nil,
-		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{name: a, port: 1}, {port: 2}]}":              {"spec.ports[1].name"},
-		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 1, targetPort: mysql}]}":               nil,
+		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {resources: {requests: {storage: 1Gi}}}":                     {"spec.accessModes"},
+		"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: a}\nprovisioner: a\nreclaimPolicy: Recycle":                      {"reclaimPolicy"},
+		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {selector: {a: b}}":                                                        {"spec.ports"},
+		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {selector: {a: b}, clusterIP: None}":                                       nil,
+		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: ExternalName, externalName: a.example.com}":                         nil,
+		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{name: a, port: 1}, {port: 2}]}":                                  {"spec.ports[1].name"},
+		"apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 1, targetPort: mysql}]}":                                   nil,
+		workload("StatefulSet", "selector: {matchLabels: {a: c}}, ", "{containers: ["+a+"]}"):                                                 {"spec.selector"},
+		inPod("", "ports: [{containerPort: 0}, {containerPort: 65536}, {containerPort: 1, hostPort: 70000}]"):                                 {one + "ports[0].containerPort", one + "ports[1].containerPort", one + "ports[2].hostPort"},
+		inPod("", "ports: [{containerPort: 1, name: mysql-server-port}, {containerPort: 2, name: MySQL}]"):                                    {one + "ports[0].name", one + "ports[1].name"},
+		inPod("", "ports: [{containerPort: 1, name: a}, {containerPort: 2, name: a}]"):                                                        {one + "ports[1].name"},
+		inPod("", "ports: [{containerPort: 3306, name: mysql}, {containerPort: 3306}, {containerPort: 33060}]"):                               nil,
+		inPod("", "livenessProbe: {periodSeconds: 5}"):                                                                                        {one + "livenessProbe"},
+		inPod("", "livenessProbe: {tcpSocket: {port: 1}, exec: {command: [a]}}"):                                                              {one + "livenessProbe"},
+		inPod("", "livenessProbe: {exec: {command: []}}"):                                                                                     {one + "livenessProbe.exec.command"},
+		inPod("", "livenessProbe: {tcpSocket: {port: '3306'}}"):                                                                               {one + "livenessProbe.tcpSocket.port"},
+		inPod("", "livenessProbe: {tcpSocket: {port: 0}}"):                                                                                    {one + "livenessProbe.tcpSocket.port"},
+		inPod("", "livenessProbe: {tcpSocket: {}}"):                                                                                           {one + "livenessProbe.tcpSocket.port"},
+		inPod("", "livenessProbe: {tcpSocket: {port: 1}, successThreshold: 2}"):                                                               {one + "livenessProbe.successThreshold"},
+		inPod("", "startupProbe: {tcpSocket: {port: 1}, successThreshold: 2, failureThreshold: -1}"):                                          {one + "startupProbe.failureThreshold", one + "startupProbe.successThreshold"},
+		inPod("", "readinessProbe: {tcpSocket: {port: mysql}, successThreshold: 2, failureThreshold: 0}"):                                     nil,
+		inPod("", "readinessProbe: {tcpSocket: {port: 1}, terminationGracePeriodSeconds: 5}"):                                                 {one + "readinessProbe.terminationGracePeriodSeconds"},
+		inPod("", "livenessProbe: {tcpSocket: {port: 1}, successThreshold: 1, terminationGracePeriodSeconds: 5}"):                             nil,
+		inPod("", "lifecycle: {preStop: {}}"):                                                                                                 {one + "lifecycle.preStop"},
+		inPod("", "lifecycle: {preStop: {sleep: {seconds: 31}}}"):                                                                             {one + "lifecycle.preStop.sleep.seconds"},
+		inPod("terminationGracePeriodSeconds: 60", "lifecycle: {preStop: {sleep: {seconds: 31}}}"):                                            nil,
+		inPod("", "resources: {requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 1500m, memory: 1024Mi}}"):                                       {one + "resources.requests.cpu"},
+		inPod("resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}", "stdin: false"):                                                  {"spec.resources.requests.memory"},
+		inPod("volumes: [{name: a}, {name: a}, {name: A_b}]", "stdin: false"):                                                                 {"spec.volumes[1].name", "spec.volumes[2].name"},
+		inPod("volumes: [{name: a}]", "volumeMounts: [{name: a, mountPath: /a}, {name: a, mountPath: /a, subPath: b}]"):                       {one + "volumeMounts[1].mountPath"},
+		inPod("", "env: [{name: A, value: a, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"):                                            {one + "env[0].valueFrom"},
+		inPod("", "env: [{name: A, valueFrom: {}}, {name: B, valueFrom: {secretKeyRef: {key: a}}}]"):                                          {one + "env[0].valueFrom", one + "env[1].valueFrom.secretKeyRef.name"},
+		inPod("", "env: [{name: A, value: '', valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"):                                           nil,
+		inPod("", "envFrom: [{prefix: a}, {secretRef: {optional: true}}, {configMapRef: {name: a}}]"):                                         {one + "envFrom[0]", one + "envFrom[1].secretRef.name"},
+		inPod("volumes: [{name: a, emptyDir: {}, configMap: {name: a}}]", "stdin: false"):                                                     {"spec.volumes[0]"},
+		inPod("volumes: [{name: a, emptyDir: {}, configMap: null}, {name: b}]", "stdin: false"):                                               nil,
+		inPod("volumes: [{name: a, secret: {}}, {name: b, configMap: {}}]", "stdin: false"):                                                   {"spec.volumes[0].secret.secretName", "spec.volumes[1].configMap.name"},
+		workload("StatefulSet", matching+"replicas: -1, persistentVolumeClaimRetentionPolicy: {whenScaled: Keep}, ", "{containers: ["+a+"]}"): {"spec.persistentVolumeClaimRetentionPolicy.whenScaled", "spec.replicas"},
+		inPod("initContainers: [{name: a, image: b}]", "stdin: false"):                                                                        {"spec.initContainers[0].name"},
+		inPod("initContainers: [{name: b, image: b, livenessProbe: {tcpSocket: {port: 1}}}]", "stdin: false"):                                 {"spec.initContainers[0].livenessProbe"},
+		inPod("initContainers: [{name: b, image: b, restartPolicy: Always, livenessProbe: {tcpSocket: {port: 1}}}]", "stdin: false"):          nil,
+		workload("StatefulSet", matching+"volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOncePod, ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}], ",
+			"{volumes: [{name: d}], containers: [{name: a, image: b, volumeMounts: [{name: d, mountPath: /d}]}]}"): {"spec.volumeClaimTemplates[0].spec.accessModes"},
+		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOncePod, ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}": nil,
+		service("clusterIP: None, type: LoadBalancer, ports: [{port: 1}]"):                                                                                                   {"spec.clusterIP"},
+		service("ports: [{name: a, port: 1}, {name: a, port: 2}]"):                                                                                                           {"spec.ports[1].name"},
+		service("ports: [{name: a, port: 1}, {name: b, port: 1}]"):                                                                                                           {"spec.ports[1].port"},
+		service("ports: [{name: a, port: 1}, {name: b, port: 1, protocol: UDP}]"):                                                                                            nil,
+		service("ports: [{name: My_SQL, port: 0, targetPort: '3306'}]"):                                                                                                      {"spec.ports[0].name", "spec.ports[0].port", "spec.ports[0].targetPort"},
+		service("ports: [{port: 1, targetPort: 0}]"):                                                                                                                         nil,
+		budget("minAvailable: 1, maxUnavailable: 1, selector: {matchLabels: {a: b}}"):                                                                                        {"spec"},
+		budget("maxUnavailable: -1"):                                                                                                                                         {"spec.maxUnavailable"},
+		budget("maxUnavailable: '1'"):                                                                                                                                        {"spec.maxUnavailable"},
+		budget("maxUnavailable: 101%"):                                                                                                                                       {"spec.maxUnavailable"},
+		budget("maxUnavailable: 50%, minAvailable: null, selector: {matchLabels: {a: b}}"):                                                                                   nil,
 	} {
 		var got []string
 		for _, f := range refusals(inspected(t, text, Known{}).Findings) {
 			got = append(got, f.Path)
 		}
+		slices.Sort(got)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\n got %v\nwant %v", text, got, want)
 		}

@@ -46,7 +46,7 @@ type optionFile struct {
 func (s server) setting(name string) (value string, from optionFile, ok bool) {
 	for _, f := range s.cnfs {
 		for _, one := range f.settings {
-			if bareName(one.Name) == name {
+			if mycnf.WithoutLoose(one.Name) == name {
 				value, from, ok = one.Value, f, true
 			}
 		}
@@ -58,7 +58,7 @@ func (s server) setting(name string) (value string, from optionFile, ok bool) {
 func (s server) lines() (all []mycnf.Setting) {
 	for _, f := range s.cnfs {
 		for _, one := range f.settings {
-			one.Name = bareName(one.Name)
+			one.Name = mycnf.WithoutLoose(one.Name)
 			all = slices.DeleteFunc(all, func(before mycnf.Setting) bool { return before.Name == one.Name })
 			all = append(all, one)
 		}
@@ -87,6 +87,14 @@ func (p pod) in(path string) string {
 
 func (p pod) server() corev1.Container { return p.spec.Containers[p.container] }
 
+// own are the requests and limits of the pod as a whole; nil where it has none, or the cluster is older than Kubernetes 1.34 and knows none.
+func (p pod) own() *corev1.ResourceRequirements {
+	if r := p.spec.Resources; r != nil && len(r.Limits)+len(r.Requests) > 0 {
+		return r
+	}
+	return nil
+}
+
 // servers finds the servers of all objects and applies the rules for them.
 func (c *checker) servers() {
 	for _, d := range c.docs {
@@ -94,14 +102,14 @@ func (c *checker) servers() {
 		if !ok {
 			continue
 		}
-		for _, rule := range []func(server){c.memory, c.dedicated, c.durability, c.pageSize, c.lonely, c.storageClass} {
+		for _, rule := range []func(server){c.memory, c.dedicated, c.durability, c.settings, c.pageSize, c.lonely, c.storageClass} {
 			rule(s)
 		}
 		if s.pod == nil {
 			c.equalResources(s)
 			continue
 		}
-		for _, rule := range []func(server, pod){c.qos, c.startup, c.liveness, c.privileges, c.volumes} {
+		for _, rule := range []func(server, pod){c.qos, c.startup, c.liveness, c.reached, c.stop, c.privileges, c.volumes} {
 			rule(s, *s.pod)
 		}
 	}
@@ -112,12 +120,21 @@ func (c *checker) server(d Document) (server, bool) {
 	if p, ok := podOf(d); ok {
 		return c.podServer(p)
 	}
+	view, ok := viewOf(d)
+	if !ok {
+		return server{}, false
+	}
+	return c.operated(d, view), true
+}
+
+// viewOf is the view of an operator's resource; ok is false for other objects.
+func viewOf(d Document) (view operatorView, ok bool) {
 	for _, view := range operatorViews() {
 		if strings.HasPrefix(d.APIVersion(), view.group+"/") && d.Kind() == view.kind {
-			return c.operated(d, view), true
+			return view, true
 		}
 	}
-	return server{}, false
+	return view, false
 }
 
 // podPaths are where pod templates stand, by kind.
@@ -177,18 +194,18 @@ func serverImage(image string) (f mycnf.Flavour, v mycnf.Version, ok bool) {
 	case besides.MatchString(name):
 		return f, v, false
 	case strings.Contains(name, "mariadb"):
-		f, v = mycnf.MariaDB, mycnf.Version{Major: 11, Minor: 4}
+		f = mycnf.MariaDB
 	case strings.Contains(name, "percona"), strings.Contains(name, "pxc"):
-		f, v = mycnf.Percona, mycnf.Version{Major: 8, Minor: 4}
+		f = mycnf.Percona
 	case strings.Contains(name, "mysql"), name == "community-server":
-		f, v = mycnf.MySQL, mycnf.Version{Major: 8, Minor: 4}
+		f = mycnf.MySQL
 	default:
 		return f, v, false
 	}
-	if tagged, err := mycnf.ParseVersion(m[2]); err == nil {
-		v = tagged
+	if v, err := mycnf.ParseRelease(m[2]); err == nil {
+		return f, v, true
 	}
-	return f, v, true
+	return f, longTerm(f), true
 }
 
 // isServerEnv tells whether a variable is one by which the images of servers are known.
@@ -206,11 +223,14 @@ func (c *checker) podServer(p pod) (server, bool) {
 	container := p.spec.Containers[at]
 	f, v, known := serverImage(container.Image)
 	if !known {
-		f, v = mycnf.MySQL, mycnf.Version{Major: 8, Minor: 4}
+		f, v = mycnf.MySQL, longTerm(mycnf.MySQL)
 	}
 	p.container = at
-	s := server{doc: p.doc, flavour: f, version: v, replicas: p.replicas, resources: p.in("resources"), pod: &p,
+	s := server{doc: p.doc, flavour: f, version: v, replicas: p.replicas, replicated: c.replicates(p), resources: p.in("resources"), pod: &p,
 		memory: container.Resources.Limits.Memory().Value(), cnfs: append(c.mounted(p), arguments(p)...)}
+	if own := p.own(); own != nil && s.memory == 0 {
+		s.memory, s.resources = own.Limits.Memory().Value(), p.at("resources")
+	}
 	for j, claim := range p.claims {
 		if claim.Spec.StorageClassName != nil && s.class == "" {
 			s.class, s.classPath = *claim.Spec.StorageClassName, fmt.Sprintf("spec.volumeClaimTemplates[%d].spec.storageClassName", j)
@@ -246,21 +266,44 @@ func (c *checker) mounted(p pod) (files []optionFile) {
 			c.unseen[fmt.Sprintf("the my.cnf of %s: ConfigMap %s is not in the stream", p.doc.Object(), name)] = true
 			continue
 		}
-		files = append(files, c.configFiles(p, config)...)
+		files = append(files, c.configFiles(p, config, p.spec.Volumes[i].ConfigMap.Items, mount)...)
 	}
 	return files
 }
 
-func (c *checker) configFiles(p pod, config Document) (files []optionFile) {
+// configFiles are the option files of a ConfigMap that a mount shows the server.
+func (c *checker) configFiles(p pod, config Document, items []corev1.KeyToPath, mount corev1.VolumeMount) (files []optionFile) {
 	data, _ := config.Value["data"].(map[string]any)
 	f, v, _ := serverImage(p.server().Image)
 	for _, key := range sortedKeys(data) {
-		if ext := path.Ext(key); ext != ".cnf" && ext != ".ini" {
-			continue
+		shown, ok := shownAt(key, items, mount)
+		ext, text := path.Ext(shown), asText(data[key])
+		switch {
+		case !ok:
+		case ext != ".cnf" && slices.Contains(includedFolders(), path.Dir(shown)):
+			c.unread(p, config, key, shown, text)
+		case ext == ".cnf" || ext == ".ini":
+			files = append(files, c.parsed(config, step("data", key), text, f, v))
 		}
-		files = append(files, c.parsed(config, step("data", key), asText(data[key]), f, v))
 	}
 	return files
+}
+
+// shownAt is the path at which a mount shows a key of a ConfigMap; ok is false where it shows others only.
+func shownAt(key string, items []corev1.KeyToPath, mount corev1.VolumeMount) (shown string, ok bool) {
+	name := key
+	if len(items) > 0 {
+		i := slices.IndexFunc(items, func(item corev1.KeyToPath) bool { return item.Key == key })
+		if i < 0 {
+			return "", false
+		}
+		name = items[i].Path
+	}
+	if mount.SubPath == "" {
+		return path.Join(mount.MountPath, name), true
+	}
+	below, inside := strings.CutPrefix(path.Clean(name), path.Clean(mount.SubPath))
+	return path.Join(mount.MountPath, below), inside && (below == "" || below[0] == '/')
 }
 
 // parsed reads the text of an option file.
@@ -272,15 +315,15 @@ func (c *checker) parsed(d Document, path, text string, f mycnf.Flavour, v mycnf
 	}
 	o := optionFile{doc: d, path: path, settings: file.Settings(mycnf.ServerGroups(f, v)...), lines: map[string]int{}}
 	for _, item := range file.Items {
+		line := 0
 		if at := d.at(path); at != nil && d.literal(path) {
-			o.lines[bareName(item.Name)] = at.Line + item.Line
+			line = at.Line + item.Line
+			o.lines[mycnf.WithoutLoose(item.Name)] = line
 		}
+		c.misplaced(o, item, line)
 	}
 	return o
 }
-
-// bareName is a variable's name without what may stand before it.
-func bareName(name string) string { return strings.TrimPrefix(mycnf.Normalise(name), "loose_") }
 
 // literal tells whether a text stands line by line below its key.
 func (d Document) literal(path string) bool {
@@ -323,7 +366,7 @@ type operatorView struct {
 // operatorViews are the resources that david renders.
 func operatorViews() []operatorView {
 	always := func(Document) bool { return true }
-	eight := mycnf.Version{Major: 8, Minor: 4}
+	eight := longTerm(mycnf.MySQL)
 	return []operatorView{
 		{group: "pxc.percona.com", kind: "PerconaXtraDBCluster", flavour: mycnf.Percona, version: eight, image: "spec.pxc.image", cnf: "spec.pxc.configuration", replicas: "spec.pxc.size",
 			resources: "spec.pxc.resources", class: "spec.pxc.volumeSpec.persistentVolumeClaim.storageClassName", replication: always, budget: "spec.pxc.podDisruptionBudget"},
@@ -335,7 +378,7 @@ func operatorViews() []operatorView {
 			class: "spec.componentSpecs[0].volumeClaimTemplates[0].spec.storageClassName", replication: always},
 		{group: "moco.cybozu.com", kind: "MySQLCluster", flavour: mycnf.MySQL, version: eight, image: "spec.podTemplate.spec.containers[0].image", replicas: "spec.replicas",
 			resources: "spec.podTemplate.spec.containers[0].resources", class: "spec.volumeClaimTemplates[0].spec.storageClassName", replication: always},
-		{group: "k8s.mariadb.com", kind: "MariaDB", flavour: mycnf.MariaDB, version: mycnf.Version{Major: 11, Minor: 4}, image: "spec.image", cnf: "spec.myCnf", replicas: "spec.replicas",
+		{group: "k8s.mariadb.com", kind: "MariaDB", flavour: mycnf.MariaDB, version: longTerm(mycnf.MariaDB), image: "spec.image", cnf: "spec.myCnf", replicas: "spec.replicas",
 			resources: "spec.resources", class: "spec.storage.volumeClaimTemplate.storageClassName", budget: "spec.podDisruptionBudget",
 			replication: func(d Document) bool {
 				return d.get("spec.galera.enabled") == true || d.get("spec.replication.enabled") == true
@@ -378,7 +421,7 @@ func keyed(d Document, path string) optionFile {
 	f.lines = map[string]int{}
 	data, _ := d.get(path).(map[string]any)
 	for _, key := range sortedKeys(data) {
-		f.lines[bareName(key)] = d.at(step(path, key)).Line
+		f.lines[mycnf.WithoutLoose(key)] = d.at(step(path, key)).Line
 		f.settings = append(f.settings, mycnf.Setting{Name: mycnf.Normalise(key), Value: asText(data[key])})
 	}
 	return f

@@ -56,7 +56,7 @@ func TestCheckFinds(t *testing.T) {
 		"field twice":        {"  serviceName:", "  replicas: 1\n  replicas: 2\n  serviceName:", "duplicate-field", SeverityError, "spec.replicas", Known{}},
 		"wrong type":         {"maxSkew: 1", "maxSkew: one", "schema", SeverityError, "maxSkew", Known{}},
 		"quantity":           {"memory: 16Gi", "memory: 16GiB", "schema", SeverityError, "containers[0].resources", Known{}},
-		"yes for a text":     {"david-ebs-gp3-orders\n", "yes\n", "schema", SeverityError, "name", Known{}},
+		"yes for a text":     {"david-ebs-gp3-6000iops\n", "yes\n", "schema", SeverityError, "name", Known{}},
 		"no name":            {"kind: NetworkPolicy\nmetadata:\n  name: orders\n", "kind: NetworkPolicy\nmetadata:\n", "schema", SeverityError, "metadata", Known{}},
 		"bad name":           {"kind: NetworkPolicy\nmetadata:\n  name: orders\n", "kind: NetworkPolicy\nmetadata:\n  name: Orders_1\n", "schema", SeverityError, "metadata.name", Known{}},
 		"no kind":            {"kind: NetworkPolicy\n", "", "schema", SeverityError, "", Known{}},

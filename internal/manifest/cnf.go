@@ -56,9 +56,10 @@ func derive(req Request) (derived, error) {
 	for _, name := range left {
 		d.note("%s is left out: %s", name, elsewhere(name))
 	}
-	if err := acceptable(given); err != nil {
+	if err := req.acceptable(given); err != nil {
 		return d, err
 	}
+	d.doubtful(given)
 	d.binlog(given)
 	problem := req.problem(connections(given))
 	for _, step := range tune.Ladder(problem) {
@@ -83,7 +84,7 @@ func (req Request) byRules() bool { return len(req.Settings) == 0 && !req.FromTu
 
 // elsewhere says why a line that ties a server to its place is not the pod's.
 func elsewhere(name string) string {
-	name = strings.TrimPrefix(mycnf.Normalise(name), "loose_")
+	name = mycnf.WithoutLoose(name)
 	switch {
 	case strings.HasPrefix(name, "ssl_"):
 		return "the file is not in the pod, whose server makes a certificate of its own; for yours, mount a Secret that holds it and add the line"
@@ -103,11 +104,24 @@ func elsewhere(name string) string {
 	return "it is a place on another machine, and the image and the volume have their own"
 }
 
-// acceptable refuses lines with which nobody could use the server as it should be.
-func acceptable(lines []mycnf.Setting) error {
+// on tells whether a line turns a switch on, as one without a value does.
+func on(s mycnf.Setting) bool {
+	return s.Value == "" || mycnf.MatchValues(mycnf.WithoutLoose(s.Name), "ON", s.Value) == mycnf.Same
+}
+
+// acceptable refuses lines with which nobody could use the server as it should be. What the operators set themselves is left out, and not looked at.
+func (req Request) acceptable(lines []mycnf.Setting) error {
 	for _, s := range lines {
 		n, err := mycnf.ParseSize(s.Value)
-		switch strings.TrimPrefix(mycnf.Normalise(s.Name), "loose_") {
+		switch mycnf.WithoutLoose(s.Name) {
+		case "super_read_only": // MySQL manual, super_read_only: it binds administrators too, and the image's entry point makes root's accounts with SQL
+			if on(s) && req.Flavor == StatefulSet && req.Server != mycnf.MariaDB {
+				return bad("%s: the image could not make root's account in a new data directory, and nobody could write; leave it out, and SET GLOBAL it on a server that is to follow another", s.Name)
+			}
+		case "transaction_read_only", "tx_read_only": // each transaction begins as if by SET TRANSACTION READ ONLY, an entry point's and an operator's too
+			if on(s) {
+				return bad("%s: nobody could write, and no account could be made in a new data directory; leave it out, and have sessions SET it that only read", s.Name)
+			}
 		case "skip_grant_tables":
 			if value := strings.ToUpper(s.Value); value != "0" && value != "OFF" && value != "FALSE" {
 				return bad("%s: whoever connects would be root, and MySQL turns its network off with it; leave it out", s.Name)
@@ -121,9 +135,32 @@ func acceptable(lines []mycnf.Setting) error {
 	return nil
 }
 
+// doubtful says of lines what they do in a pod, where that may not be meant.
+func (d *derived) doubtful(lines []mycnf.Setting) {
+	for _, s := range lines {
+		switch mycnf.WithoutLoose(s.Name) {
+		case "read_only":
+			if on(s) && d.req.Flavor == StatefulSet {
+				d.note("%s: only administrators can write; leave it out unless the server is to follow another", s.Name)
+			}
+		case "tmp_table_size", "tmp_memory_table_size":
+			d.beyond(s, "it bounds no temporary table there")
+		case "max_heap_table_size":
+			d.beyond(s, "a MEMORY table may grow until the kernel kills the server")
+		}
+	}
+}
+
+// beyond says so where a size is more than the pod's memory.
+func (d *derived) beyond(s mycnf.Setting, so string) {
+	if n, err := mycnf.ParseSize(s.Value); err == nil && n > d.req.Memory {
+		d.note("%s=%s is more than the pod's memory of %s: %s; give a small part of what the pool leaves, as 64M", s.Name, s.Value, mebi(d.req.Memory), so)
+	}
+}
+
 // binlog says so where the binary log was given a place, and goes to the data directory.
 func (d *derived) binlog(given []mycnf.Setting) {
-	was := func(s mycnf.Setting) bool { return strings.TrimPrefix(mycnf.Normalise(s.Name), "loose_") == "log_bin" }
+	was := func(s mycnf.Setting) bool { return mycnf.WithoutLoose(s.Name) == "log_bin" }
 	from, to := slices.IndexFunc(d.req.Settings, was), slices.IndexFunc(given, was)
 	if from < 0 || to < 0 || d.req.Settings[from].Value == given[to].Value {
 		return
@@ -163,7 +200,7 @@ func (d *derived) note(format string, args ...any) {
 
 // take puts a tuned line where it belongs: as it is, derived anew, or nowhere.
 func (d *derived) take(s mycnf.Setting) {
-	name := strings.TrimPrefix(s.Name, "loose_")
+	name := mycnf.WithoutLoose(s.Name)
 	if why := nodeBound(name); why != "" {
 		d.note("%s=%s is left out: %s", s.Name, s.Value, why)
 		return
@@ -336,7 +373,7 @@ func (d *derived) perCPU(s mycnf.Setting) (mycnf.Setting, bool) {
 func (d *derived) has(name string) bool { return d.index(name) >= 0 }
 
 func (d *derived) index(name string) int {
-	return slices.IndexFunc(d.lines, func(s mycnf.Setting) bool { return strings.TrimPrefix(s.Name, "loose_") == name })
+	return slices.IndexFunc(d.lines, func(s mycnf.Setting) bool { return mycnf.WithoutLoose(s.Name) == name })
 }
 
 // complete adds what a pod needs and the tuned lines do not say: the pool, the durability that an image's or an operator's own file could take
@@ -408,12 +445,22 @@ func (req Request) Holds(lines []mycnf.Setting) bool {
 
 // Need is what a server with these lines takes with all its connections busy, in bytes: tune's memory rule, with the buffers that the lines set.
 func Need(lines []mycnf.Setting) int64 {
-	return tune.ServerMemory(number(lines, "innodb_buffer_pool_size", defaultPool), others(lines))
+	return tune.ServerMemory(number(lines, "innodb_buffer_pool_size", defaultPool), others(lines), performanceSchema(lines))
+}
+
+// performanceSchema is the value of performance_schema; "" where no line sets it.
+func performanceSchema(lines []mycnf.Setting) string {
+	for _, s := range lines {
+		if s.Name == "performance_schema" {
+			return s.Value
+		}
+	}
+	return ""
 }
 
 // others are the buffers besides the pool, in bytes.
 func others(lines []mycnf.Setting) int64 {
-	sum := max(64*mib, number(lines, "innodb_log_buffer_size", 0)) + connections(lines)*eachConnection(lines)
+	sum := number(lines, "innodb_log_buffer_size", 64*mib) + connections(lines)*eachConnection(lines)
 	for name, standard := range map[string]int64{"key_buffer_size": 16 * mib, "query_cache_size": mib, "aria_pagecache_buffer_size": 128 * mib} {
 		sum += max(0, number(lines, name, standard)-standard) // the defaults are in the server's own share
 	}
@@ -455,7 +502,7 @@ func (d *derived) tooSmall(pool int64) error {
 	most := tune.MemoryCeiling(d.req.Memory)
 	text := fmt.Sprintf("memory %s does not hold the configuration: innodb_buffer_pool_size=%s and %d connections of %s take %s at the worst, and 90 %% of the limit are %s; what fits: memory %s",
 		mebi(d.req.Memory), mycnf.FormatSize(pool), connections(d.lines), mebi(eachConnection(d.lines)), mebi(Need(d.lines)), mebi(most), mebi(least))
-	n := (most - tune.ServerMemory(pool, others(d.lines)-connections(d.lines)*eachConnection(d.lines))) / eachConnection(d.lines)
+	n := (most - tune.ServerMemory(pool, others(d.lines)-connections(d.lines)*eachConnection(d.lines), performanceSchema(d.lines))) / eachConnection(d.lines)
 	if n >= 10 {
 		text += fmt.Sprintf(", or max_connections=%d", n)
 	}

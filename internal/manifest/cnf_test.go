@@ -202,6 +202,27 @@ func TestRulesWithoutATune(t *testing.T) {
 	}
 }
 
+// TestSmallMemoryShips: what was tuned for 1 GiB runs in a pod of as much, as it was tuned.
+func TestSmallMemoryShips(t *testing.T) {
+	req := tuned()
+	req.Memory, req.Measured.Memory = 1<<30, 1<<30
+	req.Settings = []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "384M"}, {Name: "innodb_log_buffer_size", Value: "16M"}, {Name: "max_connections", Value: "85"},
+		{Name: "performance_schema", Value: "OFF"}}
+	lines, err := Lines(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range req.Settings {
+		if !slices.ContainsFunc(lines, func(l mycnf.Setting) bool { return l.Name == s.Name && l.Value == s.Value }) {
+			t.Errorf("%s=%s is not among %v", s.Name, s.Value, lines)
+		}
+	}
+	req.Settings = req.Settings[:3]
+	if _, err := Lines(req); err == nil {
+		t.Error("with the performance schema it fits as well")
+	}
+}
+
 // TestMemoryFits: whatever the pod's memory and connections, the lines fit, or the error says what would, and that does.
 func TestMemoryFits(t *testing.T) {
 	fits := regexp.MustCompile(`what fits: memory (\d+[MG]i)(?:, or max_connections=(\d+))?`)
@@ -259,5 +280,45 @@ func TestMeasuredPoolTooLarge(t *testing.T) {
 	req.Settings[0].Value = m[1]
 	if _, err := Lines(req); err != nil {
 		t.Errorf("%s was said to fit: %v", m[1], err)
+	}
+}
+
+// TestDoubtfulLines: a server that nobody could write to is refused or said to be one, and so are tables that would not fit into the pod.
+func TestDoubtfulLines(t *testing.T) {
+	with := func(f Flavor, lines ...mycnf.Setting) (string, error) {
+		req := operated(f, "")
+		req.Settings = append(req.Settings, lines...)
+		notes, err := Notes(req)
+		return strings.Join(notes, "\n"), err
+	}
+	for _, line := range []mycnf.Setting{{Name: "super_read_only"}, {Name: "super_read_only", Value: "1"}, {Name: "loose_super_read_only", Value: "true"}} {
+		if _, err := with(StatefulSet, line); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "super_read_only: the image could not make root's account") {
+			t.Errorf("%v: %v", line, err)
+		}
+	}
+	for _, f := range Flavors() {
+		for _, line := range []mycnf.Setting{{Name: "transaction_read_only", Value: "1"}, {Name: "tx_read_only", Value: "ON"}} {
+			if _, err := with(f, line); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), line.Name+": nobody could write") {
+				t.Errorf("%s, %v: %v", f, line, err)
+			}
+		}
+	}
+	for _, line := range []mycnf.Setting{{Name: "transaction_read_only", Value: "OFF"}, {Name: "super_read_only", Value: "OFF"}, {Name: "read_only", Value: "0"}, {Name: "tmp_table_size", Value: "1G"}, {Name: "max_heap_table_size", Value: "16G"}} {
+		if notes, err := with(StatefulSet, line); err != nil || strings.Contains(notes, "can write") || strings.Contains(notes, line.Name) {
+			t.Errorf("%v: %v %s", line, err, notes)
+		}
+	}
+	if notes, err := with(Oracle, mycnf.Setting{Name: "super_read_only", Value: "ON"}, mycnf.Setting{Name: "read_only", Value: "ON"}); err != nil || strings.Contains(notes, "can write") ||
+		!strings.Contains(notes, "super_read_only: the operator decides which server takes writes") {
+		t.Errorf("an operator's own: %v %s", err, notes)
+	}
+	for want, line := range map[string]mycnf.Setting{
+		"read_only: only administrators can write":                                              {Name: "read_only", Value: "ON"},
+		"tmp_table_size=100G is more than the pod's memory of 16Gi: it bounds":                  {Name: "tmp_table_size", Value: "100G"},
+		"max_heap_table_size=34359738368 is more than the pod's memory of 16Gi: a MEMORY table": {Name: "max_heap_table_size", Value: "34359738368"},
+	} {
+		if notes, err := with(StatefulSet, line); err != nil || !strings.Contains(notes, want) {
+			t.Errorf("want %q: %v %s", want, err, notes)
+		}
 	}
 }

@@ -53,7 +53,7 @@ type Request struct {
 	Flavor    Flavor
 
 	Server  mycnf.Flavour // mysql, percona or mariadb
-	Version mycnf.Version // of the server that Image holds; the patch number may be 0
+	Version mycnf.Version // of the server that Image holds; the patch number may be mycnf.LastOfSeries
 	Image   string        // "mysql:8.4"; DefaultImage where empty
 
 	CPUs     int      // whole CPUs: request and limit

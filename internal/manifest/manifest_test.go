@@ -298,6 +298,12 @@ func TestClassesOfTheirOwn(t *testing.T) {
 		"zfs, pool and pages": func(r *Request) {
 			r.Storage, r.Pool, r.Settings = ZFSLocalPV, "tank", []mycnf.Setting{{Name: "innodb_page_size", Value: "4K", Reason: "asked for"}}
 		},
+		"gp3":               func(r *Request) { r.Storage = GP3 },
+		"gp3, figures":      func(r *Request) { r.Storage, r.IOPS, r.MiBps = GP3, 6000, 250 },
+		"gp3, another name": func(r *Request) { r.Storage, r.IOPS, r.MiBps, r.Name = GP3, 6000, 250, "users" },
+		"gp3, other IOPS":   func(r *Request) { r.Storage, r.IOPS, r.MiBps = GP3, 7000, 250 },
+		"gp3, throughput":   func(r *Request) { r.Storage, r.MiBps = GP3, 250 },
+		"hyperdisk":         func(r *Request) { r.Storage, r.IOPS, r.MiBps = Hyperdisk, 6000, 250 },
 	} {
 		name, parameters := class(change)
 		if other, there := named[name]; there && other != parameters {
@@ -308,8 +314,11 @@ func TestClassesOfTheirOwn(t *testing.T) {
 		}
 		named[name] = parameters
 	}
-	if len(named) != 7 {
-		t.Errorf("%d classes, want 7: %v", len(named), named)
+	if len(named) != 12 {
+		t.Errorf("%d classes, want 12: %v", len(named), named)
+	}
+	if _, ok := named["david-ebs-gp3-6000iops-250mibps"]; !ok {
+		t.Errorf("no class has the figures in its name: %v", named)
 	}
 }
 
@@ -367,6 +376,8 @@ func TestBadRequests(t *testing.T) {
 		"--node \"A B\"":              func(r *Request) { r.Storage, r.Nodes = Local, []string{"A B"} },
 		"--node and --path go":        func(r *Request) { r.Path = "/mnt/x" },
 		"no name of a ZFS pool":       func(r *Request) { r.Storage, r.Pool = ZFS, "a b" },
+		"--pool is for zfs and":       func(r *Request) { r.Storage, r.Pool = GP3, "tank" },
+		"lie in it; local":            func(r *Request) { r.Storage, r.Nodes, r.Pool = Local, []string{"n"}, "david" },
 		"nothing is replicated":       func(r *Request) { r.HA = "galera" },
 		"what fits: memory":           func(r *Request) { r.Memory = 700 << 20 },
 	} {

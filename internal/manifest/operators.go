@@ -28,6 +28,8 @@ type managed struct {
 	longest  int           // name of the cluster that it takes, in characters
 	versions []string      // series, as "8.4"
 	modes    []replication // the default first
+	// deaf are flags without an effect, by name: why.
+	deaf map[string]string
 	// taken are the variables that the operator sets itself, by name: why they are left out.
 	taken map[string]string
 	// forced are lines without which the operator does not work: they replace the tune's.
@@ -84,7 +86,7 @@ func (m managed) deployment(req Request) (deployment, error) {
 	if req.Server != m.server {
 		return d, bad("flavour %s runs %s, not %s: give --server %s", req.Flavor, m.server, req.Server, m.server)
 	}
-	series := fmt.Sprintf("%d.%d", req.Version.Major, req.Version.Minor)
+	series := req.Version.Series()
 	if !slices.Contains(m.versions, series) {
 		return d, bad("flavour %s runs %s %s, not %s; the lines are derived for one of those with --server and its version", req.Flavor, m.server, strings.Join(m.versions, ", "), series)
 	}
@@ -108,6 +110,27 @@ func (m managed) deployment(req Request) (deployment, error) {
 	}
 	d.settings, d.left = m.lines(req, lines)
 	return d, nil
+}
+
+// hearing are the flavours that a flag has an effect with.
+func hearing(flag string) (names []string) {
+	for _, f := range Flavors() {
+		if managers()[f].deaf[flag] == "" {
+			names = append(names, string(f))
+		}
+	}
+	return names
+}
+
+// Hears refuses flags of david manifest that have no effect with a flavour, of those that were given, by name.
+func (f Flavor) Hears(given func(flag string) bool) error {
+	deaf := managers()[f].deaf
+	for _, flag := range slices.Sorted(maps.Keys(deaf)) {
+		if given(flag) {
+			return bad("--%s has no effect with flavour %s: %s; leave it out, or choose --flavor %s", flag, f, deaf[flag], strings.Join(hearing(flag), ", "))
+		}
+	}
+	return nil
 }
 
 // Server is the server that a flavour runs; "" where it runs any.
@@ -182,7 +205,7 @@ func (m managed) lines(req Request, tuned []mycnf.Setting) (kept []mycnf.Setting
 		replaced[s.Name] = true
 	}
 	for _, s := range tuned {
-		name := strings.TrimPrefix(mycnf.Normalise(s.Name), "loose_")
+		name := mycnf.WithoutLoose(s.Name)
 		if why, taken := m.taken[name]; taken {
 			left = append(left, name+": "+why)
 		} else if !replaced[name] {

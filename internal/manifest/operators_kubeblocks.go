@@ -21,6 +21,7 @@ func kubeBlocks() managed {
 	const fixed = "KubeBlocks fixes it when it makes the cluster and refuses a change"
 	return managed{
 		server: mycnf.MySQL, longest: 40, versions: []string{"8.0", "8.4"},
+		deaf: map[string]string{"image": "the image is KubeBlocks' own, by the component definition"},
 		modes: []replication{
 			{name: HASemiSync, replicas: 2, least: 2, most: 9,
 				says: "Replicated: all InnoDB tables and all DDL, from one primary by the replication of KubeBlocks' component definition mysql, semi-synchronous while a replica " +
@@ -58,9 +59,9 @@ func kubeBlocksDefaults(req Request) []mycnf.Setting {
 }
 
 func renderKubeBlocks(d deployment) ([]Object, error) {
-	definition := fmt.Sprintf("mysql-%d.%d", d.Version.Major, d.Version.Minor)
+	definition := "mysql-" + d.Version.Series()
 	if d.mode.name == HAGroupReplication {
-		definition = fmt.Sprintf("mysql-mgr-%d.%d", d.Version.Major, d.Version.Minor)
+		definition = "mysql-mgr-" + d.Version.Series()
 	}
 	labels := map[string]any{"app.kubernetes.io/instance": d.Name, "apps.kubeblocks.io/component-name": component}
 	server := map[string]any{

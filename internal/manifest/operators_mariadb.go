@@ -1,11 +1,6 @@
 package manifest
 
-import (
-	"cmp"
-	"fmt"
-
-	"david/internal/mycnf"
-)
+import "david/internal/mycnf"
 
 // mariadbInit is what david cannot give: the definition wants the image with the resources, and which one is the operator's to say.
 const mariadbInit = ". The operator's init container has none of its own: give initContainer its image with equal requests and limits, or the pod is Burstable"
@@ -41,7 +36,7 @@ func renderMariaDB(d deployment) ([]Object, error) {
 	labels := map[string]any{"app.kubernetes.io/instance": d.Name, "app.kubernetes.io/name": "mariadb"}
 	const period = 10
 	spec := map[string]any{
-		"image":                    cmp.Or(d.Image, fmt.Sprintf("mariadb:%d.%d", d.Version.Major, d.Version.Minor)),
+		"image":                    d.image(),
 		"rootPasswordSecretKeyRef": map[string]any{"name": d.SecretName(), "key": "root-password", "generate": false},
 		"myCnf":                    cnf, "replicas": d.Replicas, "resources": d.guaranteed(), "terminationGracePeriodSeconds": d.graceSeconds(),
 		"storage":                   map[string]any{"volumeClaimTemplate": d.claim(), "size": amount(d.Size)},

@@ -12,6 +12,7 @@ import (
 func moco() managed {
 	return managed{
 		server: mycnf.MySQL, longest: 40, versions: []string{"8.0", "8.4"},
+		deaf: map[string]string{"secret": "moco makes all passwords itself"},
 		modes: []replication{
 			{name: HASemiSync, replicas: 3, least: 3, most: 9, odd: true,
 				says: "Replicated: all InnoDB tables and all DDL, by semi-synchronous replication from one primary. A COMMIT returns when half of the replicas have the " +

@@ -9,6 +9,7 @@ import (
 func oracle() managed {
 	return managed{
 		server: mycnf.MySQL, longest: 40, versions: []string{"8.0", "8.4", "9.0", "9.1", "9.2", "9.3", "9.4", "9.5", "9.6", "9.7"},
+		deaf: map[string]string{"image": "the operator takes its own, by --server and its version"},
 		modes: []replication{
 			{name: HAGroupReplication, replicas: 3, least: 3, most: 9, odd: true,
 				says: "Replicated: all InnoDB tables and all DDL, by group replication with one primary. A COMMIT returns when a majority has received and certified the " +
@@ -25,8 +26,8 @@ func oracle() managed {
 }
 
 func renderOracle(d deployment) ([]Object, error) {
-	if d.Version.Patch == 0 && d.Version.Major == 8 && d.Version.Minor == 0 {
-		return nil, bad("flavour oracle needs the whole version of the server, as --server mysql:8.0.46")
+	if d.Version.Patch == mycnf.LastOfSeries { // whichever that is today
+		return nil, bad("flavour oracle needs the whole version of the server, as --server mysql:8.4.6; %s is a series", d.Version)
 	}
 	cnf, err := d.cnf()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,7 +174,7 @@ func TestOperatorsRefuse(t *testing.T) {
 		"hostPath": {func(r *Request) {
 			r.Storage, r.Nodes, r.HostPath, r.HA, r.Replicas = Local, []string{"n"}, true, HANone, 1
 		}, PerconaPXC, "hostPath does not"},
-		"patch":          {func(r *Request) { r.Version = mycnf.Version{Major: 8} }, Oracle, "whole version"},
+		"patch":          {func(r *Request) { r.Version = mycnf.Version{Major: 9, Minor: 7, Patch: mycnf.LastOfSeries} }, Oracle, "whole version of the server, as --server mysql:8.4.6; 9.7 is a series"},
 		"small memory":   {func(r *Request) { r.Memory = 512 << 20 }, PerconaPXC, "what fits"},
 		"name too long":  {func(r *Request) { r.Name = strings.Repeat("a", 30) }, PerconaPXC, "22"},
 		"name of oracle": {func(r *Request) { r.Name = strings.Repeat("a", 41) }, Oracle, "40"},
@@ -183,6 +184,25 @@ func TestOperatorsRefuse(t *testing.T) {
 		_, err := Render(req)
 		if !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// TestHears: a flag that a flavour does nothing with is refused, and the flavours are named that do; the others take it.
+func TestHears(t *testing.T) {
+	for flag, want := range map[string]struct {
+		deaf []Flavor
+		says string
+	}{
+		"image":    {[]Flavor{Oracle, KubeBlocks}, "choose --flavor statefulset, percona-pxc, percona-ps, moco, mariadb-operator"},
+		"secret":   {[]Flavor{Moco}, "choose --flavor statefulset, percona-pxc, percona-ps, oracle, kubeblocks, mariadb-operator"},
+		"recovery": {}, // what was measured may be told to any
+	} {
+		for _, f := range Flavors() {
+			err := f.Hears(func(given string) bool { return given == flag })
+			if deaf := slices.Contains(want.deaf, f); deaf != (err != nil) || deaf && (!errors.Is(err, ErrBad) || !strings.Contains(err.Error(), want.says)) {
+				t.Errorf("--%s with %s: %v", flag, f, err)
+			}
 		}
 	}
 }

@@ -88,14 +88,27 @@ func (req Request) image() string {
 
 // DefaultImage is the official image of a server's release series.
 func DefaultImage(f mycnf.Flavour, v mycnf.Version) string {
-	series := strings.TrimSuffix(v.String(), "."+lastNumber(v.String()))
 	switch f {
 	case mycnf.MariaDB:
-		return "mariadb:" + series
+		return "mariadb:" + v.Series()
 	case mycnf.Percona:
-		return "percona/percona-server:" + series
+		return "percona/percona-server:" + v.Series()
 	}
-	return "mysql:" + series
+	return "mysql:" + v.Series()
 }
 
-func lastNumber(version string) string { return version[strings.LastIndexByte(version, '.')+1:] }
+// DefaultVersion is the version of a flavour's server where nobody names one: that of the long-term series which is in use most.
+func (f Flavor) DefaultVersion(server mycnf.Flavour) mycnf.Version {
+	if f == Oracle { // its resource takes a whole version
+		return mycnf.Version{Major: 8, Minor: 4, Patch: 6}
+	}
+	return longTerm(server)
+}
+
+// longTerm is the last release of the long-term series that is in use most.
+func longTerm(f mycnf.Flavour) mycnf.Version {
+	if f == mycnf.MariaDB {
+		return mycnf.Version{Major: 11, Minor: 4, Patch: mycnf.LastOfSeries}
+	}
+	return mycnf.Version{Major: 8, Minor: 4, Patch: mycnf.LastOfSeries}
+}

@@ -307,7 +307,7 @@ func (req Request) podReasons(lines []mycnf.Setting) map[string]string {
 		containerPath + "lifecycle.preStop":             "clients are sent elsewhere before the server begins to stop; then SIGTERM reaches it, which is a clean shutdown. Kubernetes 1.30 or later",
 		containerPath + "securityContext":               "no privileges, and nothing to write on but the volumes",
 		containerPath + "env[0]":                        "read by the image when it makes the data directory, and by the readiness probe",
-		containerPath + "volumeMounts[1]":               "read last of the image's option files, so its lines hold; innodb_page_size counts at the first start only",
+		containerPath + "volumeMounts[1]":               "read last of the image's option files, so its lines hold; with another innodb_page_size it does not start on the data that are there",
 		podPath + "volumes[1]":                          "temporary files, on the node's disk: in memory they would count against the limit",
 		podPath + "volumes[2]":                          "the socket and the pid file",
 	}

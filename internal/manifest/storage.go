@@ -49,10 +49,20 @@ func (req Request) StorageClassName() string {
 		return "david-" + req.Storage + "-" + req.Name
 	case req.Storage == ZFSLocalPV:
 		return "david-" + req.Storage + req.poolSuffix()
-	case req.IOPS > 0 || req.MiBps > 0: // what is provisioned is the class's, so classes of other figures have other names
-		return "david-" + req.Storage + "-" + req.Name
 	}
-	return "david-" + req.Storage
+	return "david-" + req.Storage + req.provisioned()
+}
+
+// provisioned tells classes of other figures apart, as in "-6000iops-250mibps": what is provisioned is the class's. "" is what the volumes include.
+func (req Request) provisioned() string {
+	suffix := ""
+	if req.IOPS > 0 {
+		suffix += fmt.Sprintf("-%diops", req.IOPS)
+	}
+	if req.MiBps > 0 {
+		suffix += fmt.Sprintf("-%dmibps", req.MiBps)
+	}
+	return suffix
 }
 
 // poolSuffix tells classes of other pools and page sizes apart: the parameters of a class cannot be changed. "" is the default of both.
@@ -143,6 +153,8 @@ func (req Request) checkStorage() error {
 	switch {
 	case (req.IOPS != 0 || req.MiBps != 0) && !paid:
 		return bad("--iops and --throughput are for %s, %s, %s and %s, whose volumes are sold with them; %s takes neither", GP3, IO2, Hyperdisk, PremiumV2, req.Storage)
+	case req.Pool != "" && req.Storage != ZFS && req.Storage != ZFSLocalPV:
+		return bad("--pool is for %s and %s, whose volumes lie in it; %s has none", ZFS, ZFSLocalPV, req.Storage)
 	case req.HostPath && req.Storage != Local:
 		return bad("--host-path goes with --storage local")
 	case req.Storage == Local:

@@ -11,7 +11,7 @@ import (
 // finds. Only the binary log stays on, under a name of its own.
 func Isolate(settings []Setting) (kept []Setting, left []string) {
 	for _, s := range settings {
-		name := strings.TrimPrefix(Normalise(s.Name), "loose_")
+		name := WithoutLoose(s.Name)
 		path := strings.Contains(s.Value, "/")
 		if name == "log_bin" && path {
 			s.Value, path = "binlog", false

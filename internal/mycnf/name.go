@@ -14,6 +14,9 @@ func Normalise(name string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "_")
 }
 
+// WithoutLoose is a name as Normalise gives it, without the prefix with which a server only warns where it does not know it.
+func WithoutLoose(name string) string { return strings.TrimPrefix(Normalise(name), loosePrefix) }
+
 // Canonical resolves the prefixes that servers take before an option's name: skip_x and disable_x are x=OFF, enable_x is
 // x=ON, and loose_x is x. As the servers do, it leaves a name alone that is a variable of its own (skip_name_resolve).
 // A prefix also stays where the catalogue does not know the rest as something with a number: log_bin, for one, takes a file name, so

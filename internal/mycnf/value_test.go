@@ -64,6 +64,7 @@ func TestMatchValues(t *testing.T) {
 		{"innodb_page_cleaners", "1", "4", Different},
 		{"innodb_lru_scan_depth", "50", "100", Different},
 		{"max_connections", "10000", "214", Rounded},
+		{"thread_cache_size", "302", "151", Rounded}, // MariaDB keeps no more threads than max_connections
 		{"innodb_log_write_ahead_size", "700", "512", Rounded},
 		{"innodb_log_write_ahead_size", "4096", "512", Different},
 		{"innodb_flush_method", "4", "O_DIRECT", Same},

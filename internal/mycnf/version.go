@@ -15,6 +15,9 @@ type Version struct {
 	Patch int
 }
 
+// LastOfSeries is the third number of a series' last release, whichever that is: of "8.0" as the tags of images name it. No release has it.
+const LastOfSeries = 10_000
+
 // versionPattern takes the leading numbers; what packagers append ("-2", "-28", "-MariaDB-0+deb12u1", "-log") is left aside.
 var versionPattern = regexp.MustCompile(`^(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+~ ].*)?$`)
 
@@ -42,6 +45,16 @@ func ParseVersion(s string) (Version, error) {
 	return Version{Major: number(m[1]), Minor: number(m[2]), Patch: number(m[3])}, nil
 }
 
+// ParseRelease reads a version as people and the tags of images write it: one without a third number, such as "8.0" or "10.6-jammy", is a series, and
+// means its last release.
+func ParseRelease(s string) (Version, error) {
+	v, err := ParseVersion(s)
+	if err == nil && versionPattern.FindStringSubmatch(strings.TrimSpace(s))[3] == "" {
+		v.Patch = LastOfSeries
+	}
+	return v, err
+}
+
 // Compare is negative where v is older than w, 0 where they are equal, positive where v is later.
 func (v Version) Compare(w Version) int {
 	if v.Major != w.Major {
@@ -58,10 +71,16 @@ func (v Version) AtLeast(major, minor, patch int) bool {
 	return v.Compare(Version{major, minor, patch}) >= 0
 }
 
-// String gives the three numbers: "8.4.6".
+// String gives the three numbers: "8.4.6"; two of the last release of a series: "8.4".
 func (v Version) String() string {
+	if v.Patch == LastOfSeries {
+		return v.Series()
+	}
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
+
+// Series gives the first two numbers: "8.4".
+func (v Version) Series() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 // FlavourOf tells a live server's flavour from its @@version and @@version_comment.
 func FlavourOf(version, comment string) Flavour {
@@ -82,10 +101,9 @@ func ServerGroups(f Flavour, v Version) []string {
 	if f == MariaDB {
 		groups = append(groups, "mariadb", "mariadbd")
 	}
-	series := fmt.Sprintf("-%d.%d", v.Major, v.Minor)
 	for _, g := range groups[:len(groups):len(groups)] {
 		if g != "server" {
-			groups = append(groups, g+series)
+			groups = append(groups, g+"-"+v.Series())
 		}
 	}
 	return groups

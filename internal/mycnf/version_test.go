@@ -23,6 +23,27 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
+// TestParseRelease: a series means its last release, whatever it is called; a whole version means itself.
+func TestParseRelease(t *testing.T) {
+	for text, want := range map[string]string{"8.0": "8.0", "10.6-jammy": "10.6", " 8.4 ": "8.4", "8.0.0": "8.0.0", "8.0.36-28": "8.0.36", "5.5.5-10.11.19-MariaDB-log": "10.11.19"} {
+		v, err := ParseRelease(text)
+		if err != nil || v.String() != want {
+			t.Errorf("%q: %v, %v; want %s", text, v, err, want)
+		}
+		_, capacity := Lookup("innodb_redo_log_capacity", MySQL, v) // since 8.0.30
+		if v.Major == 8 && capacity == (text == "8.0.0") {
+			t.Errorf("%q: has innodb_redo_log_capacity: %v", text, capacity)
+		}
+	}
+	if v, err := ParseRelease("eight"); err == nil {
+		t.Error(v)
+	}
+	series, next := Version{8, 0, LastOfSeries}, Version{8, 1, 0}
+	if !series.AtLeast(8, 0, 9999) || next.Compare(series) <= 0 {
+		t.Error("the last release of a series is out of order")
+	}
+}
+
 func TestVersionsAreInOrder(t *testing.T) {
 	order := []Version{{8, 0, 30}, {8, 0, 36}, {8, 4, 6}, {8, 10, 0}, {9, 7, 4}, {10, 11, 19}, {26, 7, 1}}
 	if !slices.IsSortedFunc(order, Version.Compare) {

@@ -30,14 +30,30 @@ var banner = regexp.MustCompile(`MySQLTuner (\d+\.\d+(?:\.\d+)?)`)
 // oldest is the first series that knows innodb_redo_log_capacity.
 const oldest = 2
 
-// Find looks for the program, and for the client programs it looks with, on the PATH.
-func Find() (path string, err error) {
-	for _, name := range []string{"mysqltuner", "mysqltuner.pl"} {
-		if path, err = exec.LookPath(name); err == nil {
-			return path, client()
+// Find looks for a program that is new enough, on the PATH first, then at own, which are paths, and for the client programs it looks with.
+func Find(ctx context.Context, own ...string) (path string, err error) {
+	err = fmt.Errorf("%w: release %d or later is wanted on the PATH, or david server install mysqltuner", ErrAbsent, oldest)
+	for _, path := range append([]string{"mysqltuner", "mysqltuner.pl"}, own...) {
+		if path, lost := exec.LookPath(path); lost == nil {
+			if err = release(ctx, path); err == nil {
+				return path, client()
+			}
 		}
 	}
-	return "", fmt.Errorf("%w: its release 2 or later is wanted on the PATH", ErrAbsent)
+	return "", err
+}
+
+// release refuses a program that is too old.
+func release(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--help")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"} // it reads option files in the home folder
+	output, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("mysqltuner does not work: %s --help: %w", path, err)
+	}
+	return supported(string(output))
 }
 
 func client() error {

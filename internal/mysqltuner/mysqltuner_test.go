@@ -10,19 +10,42 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/server"
 	"david/internal/testserver"
 )
 
 func TestFindNothing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Find(); !errors.Is(err, ErrAbsent) {
+	if _, err := Find(t.Context(), "/nowhere/mysqltuner"); !errors.Is(err, ErrAbsent) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestFindNewest: one that is too old on the PATH does not hide david's own. Scripts stand in, as no archive has both.
+func TestFindNewest(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, says string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho 'MySQLTuner "+says+" - x'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("mysqltuner", "1.9.9")
+	write("mysqladmin", "")
+	t.Setenv("PATH", dir)
+	if _, err := Find(t.Context()); err == nil || !strings.Contains(err.Error(), "1.9.9 is too old") {
+		t.Errorf("got %v", err)
+	}
+	own := write("own", "2.9.3")
+	if path, err := Find(t.Context(), own); err != nil || path != own {
+		t.Errorf("got %s, %v", path, err)
 	}
 }
 
 // TestRun has the real program look at a real server of each flavour. RECORD names a folder to keep what it printed in.
 func TestRun(t *testing.T) {
-	path, err := Find()
+	path, err := Find(t.Context(), server.Tuners(server.Home(os.Getenv))...)
 	if errors.Is(err, ErrAbsent) {
 		t.Skip(err)
 	}

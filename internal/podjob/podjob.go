@@ -18,7 +18,8 @@ import (
 type Client struct {
 	Name, Namespace string
 	Image           string
-	Args            []string // of david; no password among them
+	Args            []string        // of david; no password among them
+	Env             []corev1.EnvVar // besides what every client has; no password among them
 	// Secret and Key are where the container finds the password; "" for none. The value goes from the cluster to the container, nowhere else.
 	Secret, Key string
 	// Node is where it has to run; "" where any will do that does not run a pod labelled like Server, if there is one.
@@ -88,7 +89,7 @@ func (c Client) container() corev1.Container {
 }
 
 func (c Client) env() []corev1.EnvVar {
-	list := []corev1.EnvVar{{Name: "DAVID_HOME", Value: home + "/home"}, {Name: "HOME", Value: home}, {Name: "TMPDIR", Value: "/tmp"}}
+	list := append([]corev1.EnvVar{{Name: "DAVID_HOME", Value: home + "/home"}, {Name: "HOME", Value: home}, {Name: "TMPDIR", Value: "/tmp"}}, c.Env...)
 	if c.Secret == "" {
 		return list
 	}
@@ -114,15 +115,20 @@ func (c Client) resources() corev1.ResourceRequirements {
 // wish, as a cluster of one node has to be measured too.
 func (c Client) affinity() *corev1.Affinity {
 	if c.Node != "" {
-		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{c.Node}}}}}}}}
+		return On(c.Node)
 	}
 	list := []corev1.WeightedPodAffinityTerm{away(50, map[string]string{PartOf: "client"})}
 	if len(c.Server) > 0 {
 		list = append(list, away(100, c.Server))
 	}
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: list}}
+}
+
+// On has the scheduler put a pod on that node, so that it is the scheduler who says why it cannot.
+func On(node string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}}
 }
 
 func away(weight int32, labels map[string]string) corev1.WeightedPodAffinityTerm {

@@ -13,7 +13,7 @@ import (
 
 func client() Client {
 	return Client{Name: "david-1", Namespace: "db", Image: "i", Args: []string{"bench", "--dsn=root@tcp(10.0.0.1:3306)/"}, Secret: "s", Key: "k",
-		Server: map[string]string{"app": "mysql"}, Deadline: 90 * time.Second}
+		Server: map[string]string{"app": "mysql"}, Deadline: 90 * time.Second, Env: []corev1.EnvVar{{Name: "DAVID_MAX_STEAL", Value: "20%"}}}
 }
 
 // TestJob holds a client against the restricted Pod Security Standard, and its bounds.
@@ -32,6 +32,9 @@ func TestJob(t *testing.T) {
 		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil {
 			t.Errorf("volume %+v", v)
 		}
+	}
+	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "DAVID_MAX_STEAL" && e.Value == "20%" }) {
+		t.Errorf("what is set here is not there: %+v", c.Env)
 	}
 	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "MYSQL_PWD" })
 	if i < 0 || c.Env[i].Value != "" || c.Env[i].ValueFrom.SecretKeyRef.Name != "s" || c.Env[i].ValueFrom.SecretKeyRef.Key != "k" {

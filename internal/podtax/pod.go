@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"david/internal/podjob"
 	"david/internal/result"
 	"david/internal/sandbox"
 )
@@ -55,7 +56,7 @@ func (p podSpec) object() *corev1.Pod {
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, HostPID: true, HostNetwork: p.pod.HostNetwork, ServiceAccountName: account,
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, TerminationGracePeriodSeconds: &seconds, ActiveDeadlineSeconds: &most,
-			Affinity: only(p.pod.Node),
+			Affinity: podjob.On(p.pod.Node),
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &uid, RunAsGroup: &gid,
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
@@ -94,13 +95,6 @@ func quantities(c result.Caps) corev1.ResourceList {
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(c.CPUs*1000), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(c.Memory/page*page, resource.BinarySI),
 	}
-}
-
-// only has the scheduler put a pod on that node, so that it is the scheduler who says why it cannot.
-func only(node string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}}
 }
 
 // namespace is where the pods of a run live. hostPath is what keeps them from the stricter levels of pod security.

@@ -116,26 +116,26 @@ func (r *Reader) Line(line string) ([]Document, error) {
 	if !Ours(line) {
 		return nil, nil
 	}
-	number, part, p, data, err := parse(line)
+	l, err := parse(line)
 	if err != nil {
 		return nil, err
 	}
-	if number < r.next {
+	if l.number < r.next {
 		return nil, nil
 	}
 	if r.parts == nil {
 		r.parts = map[int]*pieces{}
 	}
-	have := r.parts[number]
+	have := r.parts[l.number]
 	if have == nil {
-		have = &p
-		r.parts[number] = have
+		have = &pieces{sum: l.sum, data: make([]string, l.parts), left: l.parts}
+		r.parts[l.number] = have
 	}
-	if have.sum != p.sum || len(have.data) != len(p.data) {
-		return nil, fmt.Errorf("%w: two documents of number %d", ErrBroken, number)
+	if have.sum != l.sum || len(have.data) != l.parts {
+		return nil, fmt.Errorf("%w: two documents of number %d", ErrBroken, l.number)
 	}
-	if have.data[part] == "" {
-		have.data[part] = data
+	if have.data[l.part] == "" {
+		have.data[l.part] = l.data
 		have.left--
 	}
 	return r.complete()
@@ -159,18 +159,27 @@ func (r *Reader) complete() (list []Document, err error) {
 	}
 }
 
-func parse(line string) (number, part int, p pieces, data string, err error) {
+// piece is one line of a document: part of so many parts.
+type piece struct {
+	number, part, parts int
+	sum, data           string
+}
+
+func parse(line string) (p piece, err error) {
 	fields := strings.Fields(strings.TrimPrefix(line, mark))
 	if len(fields) != 5 {
-		return 0, 0, p, "", fmt.Errorf("%w: %.80q", ErrBroken, line)
+		return p, fmt.Errorf("%w: %.80q", ErrBroken, line)
 	}
-	number, err1 := strconv.Atoi(fields[0])
-	part, err2 := strconv.Atoi(fields[1])
-	parts, err3 := strconv.Atoi(fields[2])
-	if err1 != nil || err2 != nil || err3 != nil || number < 0 || part < 0 || part >= parts || parts > maxParts {
-		return 0, 0, p, "", fmt.Errorf("%w: %.80q", ErrBroken, line)
+	for i, to := range []*int{&p.number, &p.part, &p.parts} {
+		if *to, err = strconv.Atoi(fields[i]); err != nil {
+			return p, fmt.Errorf("%w: %.80q", ErrBroken, line)
+		}
 	}
-	return number, part, pieces{sum: fields[3], data: make([]string, parts), left: parts}, fields[4], nil
+	if p.number < 0 || p.part < 0 || p.part >= p.parts || p.parts > maxParts {
+		return p, fmt.Errorf("%w: %.80q", ErrBroken, line)
+	}
+	p.sum, p.data = fields[3], fields[4]
+	return p, nil
 }
 
 func (p *pieces) document() (d Document, err error) {

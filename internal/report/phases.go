@@ -271,7 +271,7 @@ func untriedLines(h *tuneDocument) []string {
 	if len(h.Untried) == 0 {
 		return nil
 	}
-	return []string{"not taken out on trial, for want of time: " + strings.Join(h.Untried, ", ")}
+	return []string{"not taken out on trial, for want of time or as the memory would not hold all connections without: " + strings.Join(h.Untried, ", ")}
 }
 
 // proofTable has a row for each part of each proof.
@@ -348,6 +348,8 @@ func phasedHeadline(d Data) headline {
 		return headline{"No verdict", ": the control has no valid run" + whyInvalid(d.Trials), "invalid"}
 	case unjudged(d, c) != nil:
 		return headline{"Not confirmed", notConfirmed(d, *unjudged(d, c)), "invalid"}
+	case (!ok || best.Verdict != stats.Faster) && unproved(d) != "":
+		return headline{"No safe gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms; what was faster failed its proof: " + unproved(d) + runnersUp(c), "none"}
 	case !ok || best.Verdict != stats.Faster:
 		return headline{"No significant gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms" + costs(d, stats.Control) + runnersUp(c), "none"}
 	}
@@ -360,6 +362,17 @@ func phasedHeadline(d Data) headline {
 		rest += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
 	return headline{ratio(best), rest, "gain"}
+}
+
+// unproved says which arms would have been handed over, had they not failed their proof; "" where none.
+func unproved(d Data) string {
+	var list []string
+	for _, p := range d.Proofs {
+		if !p.OK {
+			list = append(list, p.Arm+": "+p.Why)
+		}
+	}
+	return strings.Join(list, "; ")
 }
 
 // Unconfirmed is the arm that a tune's confirmation had no verdict on, as too few of its blocks were valid; false where it has one,

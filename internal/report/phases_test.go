@@ -108,6 +108,10 @@ func TestPhasesWithoutGain(t *testing.T) {
 	if h := Headline(d); !strings.HasPrefix(h, "No significant gain over the control") {
 		t.Error(h)
 	}
+	d.Proofs = []result.Proof{{Arm: "winner", Why: "memory: 1 GiB with 150 connections busy; the limit is 1 GiB"}}
+	if h := Headline(d); !strings.HasPrefix(h, "No safe gain over the control") || !strings.Contains(h, "failed its proof: winner: memory: 1 GiB") {
+		t.Error(h)
+	}
 	for i := range d.Trials {
 		if d.Trials[i].Arm == "control" {
 			d.Trials[i].Gates = []result.Gate{{Name: "steal"}}

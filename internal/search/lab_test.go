@@ -193,6 +193,10 @@ func BenchmarkSearch(b *testing.B) {
 				fmt.Println(strings.Join(rows(c.surface(), noise, seeds), "\n"))
 			}
 		}
+		for _, name := range recordings(b) {
+			s, noise := realSurface(b, name)
+			fmt.Println(strings.Join(rows(s, noise, seeds), "\n"))
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package server knows the server binaries of this machine: it finds them, says what they are, and installs an Oracle
-// MySQL into david's own folder where the distribution has none. It never starts a server with data.
+// MySQL, and MySQLTuner, into david's own folder where the distribution has none. It never starts a server with data.
 package server
 
 import (
@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// Binary is one mysqld or mariadbd and what it takes to run it.
+// Binary is one mysqld or mariadbd, or a MySQLTuner, which has no flavour, and what it takes to run it.
 type Binary struct {
 	Path    string        `json:"path"` // of mysqld or mariadbd itself
 	Flavour mycnf.Flavour `json:"flavour"`

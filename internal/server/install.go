@@ -21,37 +21,58 @@ import (
 // Installation is install.json: what david installed, from which packages, and what was tried with it.
 type Installation struct {
 	Name      string        `json:"name"`    // of its folder: "mysql-9.7.4-2"
-	Version   string        `json:"version"` // as the server prints it
-	SHA256    string        `json:"sha256"`  // of mysqld
+	Version   string        `json:"version"` // as the program prints it
+	SHA256    string        `json:"sha256"`  // of the program
 	Installed time.Time     `json:"installed"`
 	Suites    []string      `json:"suites"`   // of the distribution's archive
 	Tested    []string      `json:"tested"`   // what was seen to work before it was kept
 	Packages  []apt.Package `json:"packages"` // all that were unpacked
 }
 
-// Install puts a server into david's own folder without touching the system's packages; which is "mysql". The packages come
-// from the distribution's own mirror, as the system's apt is told to reach it, signed by the distribution: from the unstable
-// suite on Debian, whose stable one has no MySQL, and from the system's own on Ubuntu. An ordinary user can do it.
+// Install puts a program into david's own folder without touching the system's packages; which is "mysql", or "mysqltuner", whose advice races are run
+// against. The packages come from the distribution's own mirror, as the system's apt is told to reach it, signed by the distribution: from the unstable
+// suite on Debian, whose stable one has no MySQL and an old MySQLTuner, and from the system's own on Ubuntu. An ordinary user can do it.
 //
 // Where that version is installed already, nothing but the package lists is fetched. A version that does not run is not
 // kept; earlier ones stay. Progress goes to log, a line at a time. Two installations at once wait for each other.
 func Install(ctx context.Context, home, which string, log io.Writer) (Binary, error) {
-	if which != string(mycnf.MySQL) {
-		return Binary{}, fmt.Errorf("cannot install the server %q: only mysql is to be had this way; for MariaDB run `apt-get install mariadb-server-core`", which)
+	what, ok := products()[which]
+	if !ok {
+		return Binary{}, fmt.Errorf("cannot install %q: mysql and mysqltuner are to be had this way; for MariaDB run `apt-get install mariadb-server-core`", which)
 	}
 	servers, err := filepath.Abs(serversDir(home))
 	if err != nil {
-		return Binary{}, fmt.Errorf("cannot install mysql: %w", err)
+		return Binary{}, fmt.Errorf("cannot install %s: %w", which, err)
 	}
-	b, err := installLocked(ctx, servers, log)
+	b, err := installLocked(ctx, servers, what, log)
 	if err != nil {
-		return Binary{}, fmt.Errorf("cannot install mysql in %s: %w%s", servers, err, keptNote(servers))
+		return Binary{}, fmt.Errorf("cannot install %s in %s: %w%s", which, servers, err, keptNote(servers))
 	}
 	return b, nil
 }
 
+// product is something that Install can get.
+type product struct {
+	title, prefix string // "MySQL"; what the names of its folders begin with
+	// pick names its package among those of the archive.
+	pick func(context.Context, apt.State) (string, error)
+	// unneeded tells of a package that apt would install with it and that it runs without here.
+	unneeded func(apt.Package) bool
+	pruned   []string // parts of its tree that are not kept
+	// identify runs what lies in a tree.
+	identify func(ctx context.Context, tree string) (Binary, error)
+	tested   string // what identify asks it
+}
+
+func products() map[string]product {
+	return map[string]product{
+		string(mycnf.MySQL): {"MySQL", "mysql-", serverPackage, unneeded, pruned(), identifyTree, "--version"},
+		Tuner:               {"MySQLTuner", Tuner + "-", tunerPackage, func(p apt.Package) bool { return p.Name != Tuner }, []string{"usr/share/doc", "usr/share/lintian", "usr/share/man"}, identifyTuner, "--help"},
+	}
+}
+
 // installLocked holds the lock, and a folder to work in which disappears with it.
-func installLocked(ctx context.Context, servers string, log io.Writer) (Binary, error) {
+func installLocked(ctx context.Context, servers string, what product, log io.Writer) (Binary, error) {
 	from, err := apt.SystemArchive(ctx)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return Binary{}, fmt.Errorf("%w; unpack a MySQL yourself and name it with --server PATH", err)
@@ -75,7 +96,7 @@ func installLocked(ctx context.Context, servers string, log io.Writer) (Binary, 
 	if err != nil {
 		return Binary{}, err
 	}
-	b, err := install(ctx, servers, work, from, log)
+	b, err := what.install(ctx, servers, work, from, log)
 	return b, errors.Join(err, os.RemoveAll(work))
 }
 
@@ -83,7 +104,7 @@ func installLocked(ctx context.Context, servers string, log io.Writer) (Binary, 
 const workPrefix = ".install-"
 
 // install takes the steps: lists, plan, download, unpack, check, keep.
-func install(ctx context.Context, servers, work string, from apt.Archive, log io.Writer) (Binary, error) {
+func (what product) install(ctx context.Context, servers, work string, from apt.Archive, log io.Writer) (Binary, error) {
 	a, err := apt.New(ctx, work, from)
 	if err != nil {
 		return Binary{}, err
@@ -93,7 +114,7 @@ func install(ctx context.Context, servers, work string, from apt.Archive, log io
 	if ctx.Err() != nil {
 		return Binary{}, ctx.Err()
 	}
-	name, err := serverPackage(ctx, a)
+	name, err := what.pick(ctx, a)
 	if err != nil {
 		// One of several mirrors may fail while another serves, so its failure counts only now.
 		return Binary{}, cmp.Or(updated, err)
@@ -106,17 +127,17 @@ func install(ctx context.Context, servers, work string, from apt.Archive, log io
 	if i < 0 {
 		return Binary{}, fmt.Errorf("apt's plan lacks %s", name)
 	}
-	final := filepath.Join(servers, "mysql-"+folderVersion(packages[i].Version))
-	if b, err := identifyTree(ctx, final); err == nil {
-		fmt.Fprintf(log, "MySQL %s is installed already\n", b.Version)
+	final := filepath.Join(servers, what.prefix+folderVersion(packages[i].Version))
+	if b, err := what.identify(ctx, final); err == nil {
+		fmt.Fprintf(log, "%s %s is installed already\n", what.title, b.Version)
 		return b, nil
 	}
 	tree := filepath.Join(work, "tree")
-	packages = slices.DeleteFunc(packages, unneeded)
-	if err := fetch(ctx, a, packages, tree, log); err != nil {
+	packages = slices.DeleteFunc(packages, what.unneeded)
+	if err := what.fetch(ctx, a, packages, tree, log); err != nil {
 		return Binary{}, err
 	}
-	return adopt(ctx, tree, final, Installation{Suites: from.Suites, Packages: packages}, log)
+	return what.adopt(ctx, tree, final, Installation{Suites: from.Suites, Packages: packages}, log)
 }
 
 // serverPackage names the newest package with a MySQL server in it.
@@ -170,7 +191,7 @@ func pruned() []string {
 	return []string{"etc", "var", "usr/bin", "usr/share/bug", "usr/share/doc", "usr/share/lintian", "usr/share/locale", "usr/share/man"}
 }
 
-func fetch(ctx context.Context, a apt.State, packages []apt.Package, tree string, log io.Writer) error {
+func (what product) fetch(ctx context.Context, a apt.State, packages []apt.Package, tree string, log io.Writer) error {
 	var size int64
 	for _, p := range packages {
 		size += p.Bytes
@@ -186,7 +207,7 @@ func fetch(ctx context.Context, a apt.State, packages []apt.Package, tree string
 	if err := a.Unpack(ctx, packages, tree); err != nil {
 		return err
 	}
-	for _, path := range pruned() {
+	for _, path := range what.pruned {
 		if err := os.RemoveAll(filepath.Join(tree, path)); err != nil {
 			return err
 		}
@@ -194,15 +215,15 @@ func fetch(ctx context.Context, a apt.State, packages []apt.Package, tree string
 	return nil
 }
 
-// adopt moves a tree whose server runs to its final place, with its install.json; one that does not run stays where it is,
+// adopt moves a tree whose program runs to its final place, with its install.json; one that does not run stays where it is,
 // to be removed.
-func adopt(ctx context.Context, tree, final string, i Installation, log io.Writer) (Binary, error) {
-	b, err := identifyTree(ctx, tree)
+func (what product) adopt(ctx context.Context, tree, final string, i Installation, log io.Writer) (Binary, error) {
+	b, err := what.identify(ctx, tree)
 	if err != nil {
-		return Binary{}, fmt.Errorf("the downloaded server does not work and was removed: %w", err)
+		return Binary{}, fmt.Errorf("the downloaded %s does not work and was removed: %w", what.title, err)
 	}
 	i.Name, i.Version, i.SHA256 = filepath.Base(final), b.Version, b.SHA256
-	i.Installed, i.Tested = time.Now().UTC().Truncate(time.Second), []string{"--version"}
+	i.Installed, i.Tested = time.Now().UTC().Truncate(time.Second), []string{what.tested}
 	record, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return Binary{}, err
@@ -214,8 +235,8 @@ func adopt(ctx context.Context, tree, final string, i Installation, log io.Write
 	if err := errors.Join(os.RemoveAll(final), os.Rename(tree, final)); err != nil {
 		return Binary{}, err
 	}
-	fmt.Fprintf(log, "installed MySQL %s in %s\n", b.Version, final)
-	return identifyTree(ctx, final)
+	fmt.Fprintf(log, "installed %s %s in %s\n", what.title, b.Version, final)
+	return what.identify(ctx, final)
 }
 
 func identifyTree(ctx context.Context, tree string) (Binary, error) {

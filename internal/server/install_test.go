@@ -61,6 +61,24 @@ func TestInstallMySQL(t *testing.T) {
 	checkNoWork(t, home)
 }
 
+func TestInstallTuner(t *testing.T) {
+	home := cachedHome(t)
+	var log bytes.Buffer
+	b, err := Install(context.Background(), home, Tuner, &log)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	if list := Tuners(home); len(list) == 0 || list[0] != b.Path || b.Version == "" || len(b.SHA256) != 64 {
+		t.Errorf("got %+v of %+v", b, list)
+	}
+	for _, s := range List(context.Background(), home) {
+		if s.Root == b.Root {
+			t.Error("it is taken for a server")
+		}
+	}
+	checkNoWork(t, home)
+}
+
 func checkRecord(t *testing.T, b Binary) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.Root, "install.json"))
@@ -180,7 +198,7 @@ func TestCancelledInstallLeavesNothing(t *testing.T) {
 
 func TestInstallWhat(t *testing.T) {
 	wantError(t, func() error { _, err := Install(context.Background(), t.TempDir(), "mariadb", io.Discard); return err },
-		`cannot install the server "mariadb"`, "apt-get install mariadb-server-core")
+		`cannot install "mariadb"`, "apt-get install mariadb-server-core")
 }
 
 func TestNewestServer(t *testing.T) {
@@ -223,7 +241,7 @@ func TestAdopt(t *testing.T) {
 	tree := filepath.Join(servers, workPrefix+"1", "tree")
 	fakeServer(t, filepath.Join(tree, "usr/sbin/mysqld"), "none")
 	wantError(t, func() error {
-		_, err := adopt(context.Background(), tree, final, Installation{}, io.Discard)
+		_, err := products()["mysql"].adopt(context.Background(), tree, final, Installation{}, io.Discard)
 		return err
 	},
 		"does not work and was removed", "no mysqld or mariadbd")
@@ -233,7 +251,7 @@ func TestAdopt(t *testing.T) {
 
 	fakeServer(t, filepath.Join(final, "usr/sbin/mysqld"), "none") // an earlier one that stopped working
 	fakeServer(t, filepath.Join(tree, "usr/sbin/mysqld"), "9.0.0-1 for Linux on x86_64 (x)")
-	b, err := adopt(context.Background(), tree, final, Installation{}, io.Discard)
+	b, err := products()["mysql"].adopt(context.Background(), tree, final, Installation{}, io.Discard)
 	if err != nil || b.Version != "9.0.0-1" || b.Path != filepath.Join(final, "usr/sbin/mysqld") {
 		t.Errorf("got %+v, %v", b, err)
 	}

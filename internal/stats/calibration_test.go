@@ -64,6 +64,7 @@ type lab struct {
 	rng    *rand.Rand
 	arms   []result.Arm
 	trials []result.Trial
+	own    []float64 // how many times an arm's noise is the usual one, by arm; nil: once
 }
 
 func newLab(seed uint64, n noise, ratios ...float64) *lab {
@@ -79,7 +80,7 @@ func (l *lab) block(number int) {
 	level := math.Log(500) + l.noise.draw(l.rng, l.noise.block)
 	for place, i := range l.rng.Perm(len(l.ratios) + 2) {
 		t := result.Trial{Arm: Control, Block: number, Place: place + 1, Settled: true, Twin: i == 1}
-		x := level + l.noise.draw(l.rng, l.noise.trial) + l.noise.drift*float64(len(l.trials))
+		x := level + l.times(i)*l.noise.draw(l.rng, l.noise.trial) + l.noise.drift*float64(len(l.trials))
 		if i >= 2 {
 			t.Arm = l.arms[i-1].Name
 			x += math.Log(l.ratios[i-2])
@@ -87,6 +88,13 @@ func (l *lab) block(number int) {
 		t.TPS = math.Exp(x)
 		l.trials = append(l.trials, t)
 	}
+}
+
+func (l *lab) times(i int) float64 {
+	if i < 2 || l.own == nil {
+		return 1
+	}
+	return l.own[i-2]
 }
 
 // run runs so many blocks, or with a precision until it is reached, as an experiment does, and compares.

@@ -98,6 +98,7 @@ type blocks struct {
 	// runs with the same noise, the mean and the difference are uncorrelated (their covariance is (v - v)/2 = 0), so using both
 	// for the ratio makes it steadier and does not bend the noise floor, which is made of the differences.
 	control map[int]float64
+	typical typical // noise of a pair
 }
 
 func compare(w result.Workload, d result.Design, arms []result.Arm, trials []result.Trial) Comparison {
@@ -109,6 +110,7 @@ func compare(w result.Workload, d result.Design, arms []result.Arm, trials []res
 	}
 	c := Comparison{Workload: w, Control: control, Metric: metric, Arms: make([]Arm, len(arms))}
 	if control != "" {
+		b.typical = b.typicalNoise(arms)
 		c.NoiseFloor = b.noiseFloor()
 		c.Blocks, c.Warnings = b.complete(trials)
 	}
@@ -167,7 +169,8 @@ func (b blocks) noiseFloor() NoiseFloor {
 		sum += math.Log(r) * math.Log(r)
 	}
 	n.SD = math.Sqrt(sum / float64(n.Pairs))
-	n.Floor = math.Expm1(tQuantile(n.Pairs) * n.SD / math.Sqrt(float64(n.Pairs)))
+	variance, df := b.typical.twins(n.SD*n.SD, float64(n.Pairs))
+	n.Floor = math.Expm1(tQuantile(df) * math.Sqrt(variance/float64(n.Pairs)))
 	if n.Pairs < fewPairs {
 		n.Warnings = []string{count(n.Pairs, "A/A pair") + ": the noise floor is rough"}
 	}
@@ -284,42 +287,59 @@ func (b blocks) arm(a result.Arm) Arm {
 	return r
 }
 
-// pair fills in the ratio to the control.
-func (b blocks) pair(r *Arm, s *sample) {
-	var logs []float64
+// logRatios are the logarithms of a sample's worth over the control's, in the order of the blocks in which both are valid.
+func (b blocks) logRatios(s *sample) (logs []float64) {
 	for block, x := range byBlock(s.logs(b.metric.Worth)) {
 		if control, ok := b.control[block]; ok {
 			logs = append(logs, x-control)
-			r.Ratios = append(r.Ratios, math.Exp(x-control))
 		}
+	}
+	return logs
+}
+
+// typicalNoise is that of the pairs of all arms beside the control.
+func (b blocks) typicalNoise(arms []result.Arm) typical {
+	var logs [][]float64
+	for _, a := range arms {
+		if a.Name != b.name {
+			logs = append(logs, b.logRatios(b.samples[a.Name]))
+		}
+	}
+	return typicalNoise(logs, len(b.twins()) > 0)
+}
+
+// pair fills in the ratio to the control.
+func (b blocks) pair(r *Arm, s *sample) {
+	logs := b.logRatios(s)
+	for _, x := range logs {
+		r.Ratios = append(r.Ratios, math.Exp(x))
 	}
 	r.Pairs = len(logs)
 	if r.Pairs == 0 {
 		return
 	}
-	mean, half, p := tInterval(logs)
-	r.Ratio = math.Exp(mean)
+	r.log = b.typical.of(logs)
+	r.Ratio = math.Exp(r.log.mean)
 	if r.Pairs < 2 {
 		return
 	}
-	r.Interval, r.P = around(mean, half), p
+	r.Interval, r.P = around(r.log.mean, r.log.half()), r.log.p()
 	r.Method = fmt.Sprintf("paired t on log-ratios, %d pairs", r.Pairs)
+	if b.typical.most > 0 {
+		r.Method += fmt.Sprintf(", moderated by the noise of all arms: %.0f degrees of freedom", r.log.df)
+	}
 	r.Warnings = append(r.Warnings, rankWarning(logs, r.Interval)...)
 }
 
 // throughput tells whether the arm's is not slower, whatever the ratio is of.
 func (b blocks) throughput(r *Arm, s *sample) {
-	var logs []float64
-	control := b.samples[b.name].logs(tps)
-	for block, x := range byBlock(s.logs(tps)) {
-		if y, ok := control[block]; ok {
-			logs = append(logs, x-y)
-		}
-	}
-	mean, half, _ := tInterval(logs)
-	r.NotSlower = math.Exp(mean-half) >= 1-Margin
+	m := r.log
 	if b.metric != ByThroughput {
-		r.Throughput = math.Exp(mean)
+		m = meanOf(blocks{control: b.samples[b.name].logs(tps), metric: ByThroughput}.logRatios(s))
+	}
+	r.NotSlower = math.Exp(m.mean-m.half()) >= 1-Margin
+	if b.metric != ByThroughput {
+		r.Throughput = math.Exp(m.mean)
 	}
 }
 
@@ -417,7 +437,7 @@ func conclude(arms []Arm, floor float64, metric Metric) {
 // judge claims a difference only where it is significant after the correction for the number of arms, and greater than
 // the noise floor.
 func (a *Arm) judge(floor float64, arms int) {
-	significant, above := a.Adjusted < 1-confidence, math.Abs(a.Ratio-1) > floor
+	significant, above := a.Adjusted < 1-confidence, math.Abs(math.Log(a.Ratio)) > math.Log1p(floor) // half as fast is as far as twice
 	switch {
 	case significant && above && a.Ratio > 1:
 		a.Verdict = Faster

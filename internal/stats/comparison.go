@@ -74,6 +74,8 @@ type Arm struct {
 	Tax      *Tax         `json:"tax,omitempty"`
 	Costs    result.Costs `json:"per_transaction,omitzero"` // means of the trials
 	Warnings []string     `json:"warnings,omitempty"`
+
+	log logMean // of Ratio
 }
 
 // Margin is by how much a throughput may be below the control's and still be called not slower.

@@ -58,7 +58,7 @@ func TOST(ratios []float64, margin float64) Equivalence {
 	t := distuv.StudentsT{Sigma: 1, Nu: float64(len(logs) - 1)}
 	limit := e.limit()
 	e.Ratio = math.Exp(mean)
-	e.Interval90, e.Interval95 = around(mean, t.Quantile(1-equivalenceLevel)*se), around(mean, tQuantile(len(logs)-1)*se)
+	e.Interval90, e.Interval95 = around(mean, t.Quantile(1-equivalenceLevel)*se), around(mean, tQuantile(float64(len(logs)-1))*se)
 	e.PLower, e.PUpper = oneSided(t, mean+limit, se), oneSided(t, limit-mean, se)
 	e.Verdict = e.judge()
 	return e

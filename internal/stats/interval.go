@@ -16,26 +16,64 @@ const confidence = 0.95
 const pairsForRanks = 6
 
 // tQuantile is how many standard errors a 95 % interval reaches to either side, with df degrees of freedom.
-func tQuantile(df int) float64 {
-	return distuv.StudentsT{Sigma: 1, Nu: float64(df)}.Quantile(0.5 + confidence/2)
+func tQuantile(df float64) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(0.5 + confidence/2)
 }
 
 // tInterval returns the mean of xs, the half-width of its 95 % t interval, and the two-sided p of a mean of 0. Fewer than two
 // have neither: the half-width is 0, p is 1.
 func tInterval(xs []float64) (mean, half, p float64) {
-	mean = Mean(xs)
-	if len(xs) < 2 {
-		return mean, 0, 1
+	m := meanOf(xs)
+	return m.mean, m.half(), m.p()
+}
+
+// logMean is the mean of the logarithms of ratios, with its standard error and the degrees of freedom of that; 0 of them where there are fewer
+// than two.
+type logMean struct{ mean, se, df float64 }
+
+func meanOf(logs []float64) logMean {
+	if len(logs) < 2 {
+		return logMean{mean: Mean(logs)}
 	}
-	df := len(xs) - 1
-	se := StdDev(xs) / math.Sqrt(float64(len(xs)))
+	return logMean{Mean(logs), StdDev(logs) / math.Sqrt(float64(len(logs))), float64(len(logs) - 1)}
+}
+
+// half is the half-width of its 95 % interval.
+func (m logMean) half() float64 {
+	if m.df == 0 {
+		return 0
+	}
+	return tQuantile(m.df) * m.se
+}
+
+// p is that of a true mean of 0, two-sided.
+func (m logMean) p() float64 {
 	switch {
-	case se > 0:
-		p = 2 * distuv.StudentsT{Sigma: 1, Nu: float64(df)}.Survival(math.Abs(mean)/se)
-	case mean == 0:
-		p = 1
+	case m.df == 0, m.se == 0 && m.mean == 0:
+		return 1
+	case m.se == 0:
+		return 0
 	}
-	return mean, tQuantile(df) * se, p
+	return 2 * distuv.StudentsT{Sigma: 1, Nu: m.df}.Survival(math.Abs(m.mean)/m.se)
+}
+
+// atLeast is the p value, one-sided, of a true mean of limit or more.
+func (m logMean) atLeast(limit float64) float64 {
+	switch {
+	case m.df == 0, m.se == 0 && m.mean >= limit:
+		return 1
+	case m.se == 0:
+		return 0
+	}
+	return distuv.StudentsT{Sigma: 1, Nu: m.df}.CDF((m.mean - limit) / m.se)
+}
+
+// upper is what the true mean is below, but for a chance of level.
+func (m logMean) upper(level float64) float64 {
+	if m.df == 0 {
+		return math.Inf(1)
+	}
+	return m.mean + m.se*distuv.StudentsT{Sigma: 1, Nu: m.df}.Quantile(1-level)
 }
 
 // around turns an interval of a logarithm into one of the value.

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Standing is how a control that is somebody's own configuration stands to the arms that it was compared with: whether it is
@@ -68,7 +66,7 @@ func (a Arm) judged() bool { return a.Verdict == Faster || a.Verdict == Slower |
 func (s *Standing) bound(c Comparison, judged []int) {
 	means := map[string]logMean{}
 	for _, a := range c.Arms {
-		means[a.Name] = meanOf(a.Ratios)
+		means[a.Name] = a.log
 	}
 	limit := -math.Log(1 - Margin)
 	slices.SortStableFunc(judged, func(i, j int) int {
@@ -103,42 +101,6 @@ func (s *Standing) count(o Opponent) {
 
 // width is the logarithm of the upper over the lower end.
 func (i Interval) width() float64 { return math.Log(i[1] / i[0]) }
-
-// logMean is the mean of the logarithms of ratios, with its standard error and the degrees of freedom of that.
-type logMean struct {
-	mean, se float64
-	df       int
-}
-
-func meanOf(ratios []float64) logMean {
-	var logs []float64
-	for _, r := range ratios {
-		logs = append(logs, math.Log(r))
-	}
-	if len(logs) < 2 {
-		return logMean{}
-	}
-	return logMean{Mean(logs), StdDev(logs) / math.Sqrt(float64(len(logs))), len(logs) - 1}
-}
-
-// atLeast is the p value, one-sided, of a true mean of limit or more.
-func (m logMean) atLeast(limit float64) float64 {
-	switch {
-	case m.df == 0, m.se == 0 && m.mean >= limit:
-		return 1
-	case m.se == 0:
-		return 0
-	}
-	return distuv.StudentsT{Sigma: 1, Nu: float64(m.df)}.CDF((m.mean - limit) / m.se)
-}
-
-// upper is what the true mean is below, but for a chance of level.
-func (m logMean) upper(level float64) float64 {
-	if m.df == 0 {
-		return math.Inf(1)
-	}
-	return m.mean + m.se*distuv.StudentsT{Sigma: 1, Nu: float64(m.df)}.Quantile(1-level)
-}
 
 // String sums it up in a line.
 func (s Standing) String() string {

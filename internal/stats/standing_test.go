@@ -99,11 +99,11 @@ func TestStandingIsCalibrated(t *testing.T) {
 	for range races {
 		c := Comparison{Control: Control}
 		for i := range rivals {
-			a := Arm{Name: string(rune('a' + i)), Verdict: Tie}
-			for range blocks {
-				a.Ratios = append(a.Ratios, math.Exp(-math.Log(1-Margin)+0.02*rng.NormFloat64()))
+			logs := make([]float64, blocks)
+			for i := range logs {
+				logs[i] = -math.Log(1-Margin) + 0.02*rng.NormFloat64()
 			}
-			c.Arms = append(c.Arms, a)
+			c.Arms = append(c.Arms, Arm{Name: string(rune('a' + i)), Verdict: Tie, log: meanOf(logs)})
 		}
 		if standing("my.cnf", c).NotWorse > 0 {
 			wrong++

@@ -275,7 +275,7 @@ func TestRandomIsSafe(t *testing.T) {
 func checkSafe(t *testing.T, p Problem, b Baseline) {
 	t.Helper()
 	pool, buffer := sizeOf(result.Arm{Settings: b.Settings}, "innodb_buffer_pool_size", 0), sizeOf(result.Arm{Settings: b.Settings}, "innodb_log_buffer_size", 0)
-	used := float64(baseMemory+buffer) + poolOverhead*float64(pool) + float64(connections(p))*float64(perConnection)
+	used := float64(baseMemory+buffer) + poolOverhead*float64(pool) + float64(p.connections())*float64(perConnection)
 	if pool < defaultPool || pool > defaultPool && used > memoryCeiling*float64(p.Memory) {
 		t.Errorf("seed %d: a pool of %d and a log buffer of %d in %d of memory", p.Seed, pool, buffer, p.Memory)
 	}

@@ -66,7 +66,7 @@ func (m *machine) crown() {
 // finalists are who is confirmed: the control, the best rival unless it is the winner or there is no time for it, and the winner.
 func (m *machine) finalists() []string {
 	arms := []string{stats.Control}
-	if m.rival != "" && m.rival != m.incumbent && m.contenders() > 2 {
+	if m.rival != "" && m.rival != m.incumbent && m.challengers() > 1 {
 		arms = append(arms, m.rival)
 	}
 	return append(arms, WinnerName)

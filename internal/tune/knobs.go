@@ -53,7 +53,7 @@ func (p Problem) redoName() string {
 
 // sizes are the memory and the redo log.
 func (p Problem) sizes() []knob {
-	most := float64(max(BufferPool(p), 2*defaultPool))
+	most := float64(max(p.pool(), 2*defaultPool))
 	redo := float64(max(2*leastRedo, min(mostRedo, p.FreeDisk/4)))
 	name := p.redoName()
 	if name == "innodb_log_file_size" && p.Flavour != mycnf.MariaDB {
@@ -203,30 +203,40 @@ func (p Problem) ranked(fixed []string, weight func(group string) float64) []kno
 }
 
 // safe tells whether a point keeps the memory rule and leaves three quarters of the free disk to the data. The start is what it
-// is: it ran.
+// is: it ran. Where that takes more memory than the rule has, as a rival's may, a point takes no more than the start. No point has a
+// smaller buffer pool, which would buy memory for buffers that matter less.
 func (p Problem) safe(f field, at search.Point) bool {
 	if slices.Equal(at, f.space.Start) {
 		return true
 	}
-	size := func(name string, standard int64) int64 {
+	value, start := f.valuesAt(at), f.valuesAt(f.space.Start)
+	return wholePool(value) >= wholePool(start) && p.held(value, p.need(start)) && p.redoAt(f, at) <= max(leastRedo, p.FreeDisk/4)
+}
+
+// valuesAt are the variables of a point: of its own levels, else the start's.
+func (f field) valuesAt(at search.Point) func(name string) string {
+	return func(name string) string {
 		for i, k := range f.knobs {
 			if k.Name == name {
-				return int64(k.Levels[at[i]].Number)
+				return k.Levels[at[i]].Value
 			}
 		}
-		return sizeOf(f.start, name, standard)
+		return f.start.Effective[name]
 	}
-	buffers := max(size("innodb_log_buffer_size", logBuffer), logBuffer)
-	step := chunk * max(1, sizeOf(f.start, "innodb_buffer_pool_instances", 1)) // servers round up to whole chunks of each instance
-	pool := (size("innodb_buffer_pool_size", defaultPool) + step - 1) / step * step
-	need := ServerMemory(pool, buffers+int64(connections(p))*perConnection)
-	redo := size("innodb_redo_log_capacity", 0)
-	if files := size("innodb_log_file_size", 0); redo == 0 && p.oneLogFile() {
-		redo = files
-	} else if redo == 0 {
-		redo = files * logFiles
+}
+
+// redoAt is the redo log with all its files.
+func (p Problem) redoAt(f field, at search.Point) int64 {
+	value := f.valuesAt(at)
+	redo, files := sizeText(value("innodb_redo_log_capacity")), sizeText(value("innodb_log_file_size"))
+	switch {
+	case redo > 0:
+		return redo
+	case p.oneLogFile():
+		return files
+	default:
+		return files * logFiles
 	}
-	return (need <= MemoryCeiling(p.Memory) || pool <= defaultPool) && redo <= max(leastRedo, p.FreeDisk/4)
 }
 
 // settings is a point as lines of a my.cnf: those of its levels that are not the start's.

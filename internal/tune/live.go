@@ -17,6 +17,7 @@ type Live struct {
 	Status    map[string]string // as SHOW GLOBAL STATUS does; nil: not seen
 	Available int64             // memory of its machine that nobody uses; 0: not seen
 	Data      int64             // its tables and indexes; 0: not seen
+	Pod       bool              // it runs in a pod: memory and CPUs are its container's limits
 }
 
 // LivePlan is what can be changed on a running server, in the order in which it is, and what only a restart changes.
@@ -120,12 +121,14 @@ func (l Live) lacks(name string) string {
 	switch name {
 	case "innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_log_buffer_size":
 		if l.Memory == 0 {
-			return "the memory of the server's machine is not known (--memory)"
+			return l.unsized("memory", "--memory")
 		}
 	case "innodb_redo_log_capacity", "innodb_log_file_size":
 		switch {
-		case l.Memory == 0 || l.FreeDisk == 0:
-			return "the memory or the free disk of the server's machine is not known (--memory, --free-disk)"
+		case l.Memory == 0:
+			return l.unsized("memory", "--memory")
+		case l.FreeDisk == 0:
+			return "the free disk under the server's data is not known (--free-disk)"
 		case RedoSize(l.Problem) > l.FreeDisk/4:
 			return fmt.Sprintf("a quarter of the free disk, %s, is less than any size it proposes", gibText(l.FreeDisk/4))
 		}
@@ -135,10 +138,18 @@ func (l Live) lacks(name string) string {
 		}
 	case "innodb_purge_threads", "innodb_sync_spin_loops", "innodb_spin_wait_delay":
 		if l.CPUs == 0 {
-			return "the CPUs of the server's machine are not known (--cpus)"
+			return l.unsized("CPU", "--cpus")
 		}
 	}
 	return ""
+}
+
+// unsized says that nobody knows how much of something the server may use, and which flag tells.
+func (l Live) unsized(what, flag string) string {
+	if l.Pod {
+		return fmt.Sprintf("the server's container has no limit of %s (%s tells what it may use)", what, flag)
+	}
+	return fmt.Sprintf("the %s of the server's machine is not known (%s)", what, flag)
 }
 
 // place puts a setting where it belongs: into the step, under advice, or nowhere.

@@ -82,11 +82,13 @@ func TestPlanLiveBounds(t *testing.T) {
 		"many connections":   {func(l *tune.Live) { l.Variables["max_connections"] = "10000" }, "", "innodb_buffer_pool_size", "10000 connections"},
 		"large session buffers": {func(l *tune.Live) { l.Variables["sort_buffer_size"] = "134217728" }, "", "innodb_buffer_pool_size",
 			"innodb_buffer_pool_size stays"},
-		"a large redo log":   {func(l *tune.Live) { l.Variables["innodb_redo_log_capacity"] = "8589934592" }, "", "innodb_redo_log_capacity", "is given no less"},
-		"a full disk":        {func(l *tune.Live) { l.FreeDisk = 1 << 30 }, "", "innodb_redo_log_capacity", "a quarter of the free disk"},
-		"an unknown disk":    {func(l *tune.Live) { l.FreeDisk = 0 }, "", "innodb_redo_log_capacity", "--free-disk"},
-		"unknown writes":     {func(l *tune.Live) { l.WriteIOPS = 0 }, "", "innodb_io_capacity", "--iops"},
-		"an unknown machine": {func(l *tune.Live) { l.Memory, l.CPUs = 0, 0 }, "", "innodb_buffer_pool", "--memory"},
+		"a large redo log":        {func(l *tune.Live) { l.Variables["innodb_redo_log_capacity"] = "8589934592" }, "", "innodb_redo_log_capacity", "is given no less"},
+		"a full disk":             {func(l *tune.Live) { l.FreeDisk = 1 << 30 }, "", "innodb_redo_log_capacity", "a quarter of the free disk"},
+		"an unknown disk":         {func(l *tune.Live) { l.FreeDisk = 0 }, "", "innodb_redo_log_capacity", "--free-disk"},
+		"unknown writes":          {func(l *tune.Live) { l.WriteIOPS = 0 }, "", "innodb_io_capacity", "--iops"},
+		"an unknown machine":      {func(l *tune.Live) { l.Memory, l.CPUs = 0, 0 }, "", "innodb_buffer_pool", "--memory"},
+		"a pod without limits":    {func(l *tune.Live) { l.Memory, l.Pod = 0, true }, "", "innodb_buffer_pool", "the server's container has no limit of memory (--memory tells what it may use)"},
+		"a pod, its disk unknown": {func(l *tune.Live) { l.FreeDisk, l.Pod = 0, true }, "innodb_buffer_pool_size", "innodb_redo_log_capacity", "the free disk under the server's data is not known (--free-disk)"},
 		"a table cache that overflows": {func(l *tune.Live) {
 			l.Status = map[string]string{"open_tables": "4000", "table_open_cache_overflows": "12"}
 		}, "table_open_cache=8000", "", ""},

@@ -61,7 +61,7 @@ func TestObjective(t *testing.T) {
 		t.Errorf("%s, twin %v", p.Objective, p.twin())
 	}
 	p.Objective = result.ForP99
-	if !p.twin() || p.perConfirmed() != 3 {
-		t.Errorf("%d trials in a block of the confirmation", p.perConfirmed())
+	if !p.twin() || p.controls()+p.challengers() != 3 {
+		t.Errorf("%d trials in a block of the confirmation", p.controls()+p.challengers())
 	}
 }

@@ -54,7 +54,9 @@ func (p Plan) Winner(h History, best string) []mycnf.Setting {
 	}
 	pruned := p.Pruned(h)
 	for _, s := range m.lean(m.arms[best]) {
-		s.Effect = effectOf(s.Name, pruned, stats.MetricOf(&p.TunePlan))
+		if s.Effect = effectOf(s.Name, pruned, stats.MetricOf(&p.TunePlan)); m.bears(m.arms[best], s.Name) {
+			s.Effect = "not taken out on trial: without it the memory would not hold all connections"
+		}
 		lines = Merge(lines, []mycnf.Setting{s})
 	}
 	return lines
@@ -96,6 +98,6 @@ func Recorded(e result.Experiment, arms []result.Arm) (p Plan, ok bool) {
 	}
 	w := e.Workloads[0]
 	p = Plan{TunePlan: *e.Design.Tune, Control: arms[i]}
-	p.Problem = Problem{Flavour: e.Server.Flavour, Version: v, PageSize: 16 << 10, Threads: w.Threads, Tables: w.Tables, Seed: p.Seed}.On(p.Machine)
+	p.Problem = Problem{Flavour: e.Server.Flavour, Version: v, PageSize: 16 << 10, Threads: w.Threads, Tables: w.Tables, Seed: p.Seed, Sandbox: true}.On(p.Machine)
 	return p, true
 }

@@ -164,8 +164,7 @@ func (m *machine) affords(n int, share float64) bool {
 		return true
 	}
 	overhead := m.cost() - float64(m.Short.Seconds+m.Short.Warmup)
-	reserve := float64(m.Blocks*m.perConfirmed())*m.steadyCost(math.Max(0, overhead)) + float64(m.Kills)*killCost
-	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-reserve)
+	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-m.reserve(m.challengers(), math.Max(0, overhead)))
 }
 
 // The noise of a pair of trials before any was seen, and how many pairs that is worth. A short trial's p99 is the latency of a few

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -340,17 +341,28 @@ func TestTuneDisturbed(t *testing.T) {
 	}
 }
 
-// TestUnseenRedo leaves the size of a redo log alone that short trials do not fill: they cannot tell it from another.
-func TestUnseenRedo(t *testing.T) {
-	for filled, want := range map[float64][]string{0.05: {"innodb_redo_log_capacity"}, 0.5: nil} {
+// TestFixed leaves alone what short trials cannot tell from less of it: a redo log that they do not fill, and a buffer pool that holds all data.
+func TestFixed(t *testing.T) {
+	for _, tc := range []struct {
+		filled, met float64 // of the redo log; of the page requests
+		want        []string
+	}{
+		{0.05, 0.99, []string{"innodb_redo_log_capacity"}},
+		{0.5, 1, []string{"innodb_buffer_pool_size"}},
+		{0.05, 0.99995, []string{"innodb_redo_log_capacity", "innodb_buffer_pool_size"}},
+		{0.5, 0.995, nil},
+	} {
 		p, _ := plan(t, 600, 1)
 		arm := p.arm("big", "", result.Race, p.Control, []mycnf.Setting{{Name: "innodb_redo_log_capacity", Value: "4G"}})
 		arm.Effective = fresh(arm.Settings)
-		age := filled * 4 * float64(gib)
-		m := newMachine(p, History{Arms: []result.Arm{p.Control, arm}, Trials: []result.Trial{{Arm: "big", Phase: result.Race, Block: 1, TPS: 1, After: result.Debt{CheckpointAge: &age}}}})
+		age, all := tc.filled*4*float64(gib), 1.0
+		trial := func(met *float64) result.Trial {
+			return result.Trial{Arm: "big", Phase: result.Race, Block: 1, TPS: 1, After: result.Debt{CheckpointAge: &age}, Costs: result.Costs{HitRate: met}}
+		}
+		m := newMachine(p, History{Arms: []result.Arm{p.Control, arm}, Trials: []result.Trial{trial(&all), trial(&tc.met)}})
 		m.incumbent = "big"
-		if got := m.fixed(); !slices.Equal(got, want) {
-			t.Errorf("filled to %v: fixed is %v, want %v", filled, got, want)
+		if got := m.fixed(); !slices.Equal(got, tc.want) {
+			t.Errorf("filled to %v, %v met: fixed is %v, want %v", tc.filled, tc.met, got, tc.want)
 		}
 	}
 }
@@ -374,10 +386,14 @@ func TestTuneWithoutControl(t *testing.T) {
 
 // TestPlanLengths gives trials, rivals and kills what the budget allows.
 func TestPlanLengths(t *testing.T) {
-	for _, c := range []struct{ budget, seconds, steady, kills, rivals int }{{600, 10, 10, 6, 3}, {2400, 20, 33, 20, 12}, {7200, 30, 80, 20, 12}} {
+	for _, c := range []struct{ budget, seconds, steady, warmup, kills, rivals int }{{600, 10, 10, 32, 6, 2}, {1500, 12, 12, 81, 15, 8}, {2400, 20, 21, 147, 20, 11}, {7200, 30, 64, 448, 20, 12}} {
 		p, _ := plan(t, float64(c.budget), 1)
-		if p.Short.Seconds != c.seconds || p.Steady.Seconds != c.steady || p.Kills != c.kills || p.Rivals != c.rivals {
-			t.Errorf("%d s: trials of %d and %d s, %d kills, %d rivals, want %+v", c.budget, p.Short.Seconds, p.Steady.Seconds, p.Kills, p.Rivals, c)
+		if p.Short.Seconds != c.seconds || p.Steady.Seconds != c.steady || p.Steady.Warmup != c.warmup || p.Kills != c.kills || p.Rivals != c.rivals {
+			t.Errorf("%d s: trials of %d and %d s after %d, %d kills, %d rivals, want %+v", c.budget, p.Short.Seconds, p.Steady.Seconds, p.Steady.Warmup, p.Kills, p.Rivals, c)
+		}
+		// What is set aside for the confirmation and the proof has them all at their longest, besides a phase of short trials.
+		if whole := p.reserve(p.challengers(), trialCost) + leastRace*p.Cost; whole > p.Budget {
+			t.Errorf("%d s: confirming, proving and the least race take %.0f s", c.budget, whole)
 		}
 		if got := len(p.LeftOut) + p.Rivals; got != 12 {
 			t.Errorf("%d s: %d rivals in all", c.budget, got)
@@ -388,7 +404,7 @@ func TestPlanLengths(t *testing.T) {
 // TestPlanTooShort says what would fit.
 func TestPlanTooShort(t *testing.T) {
 	_, err := NewPlan(problem(t), Control(mycnf.MySQL), Wish{Budget: 60, MaxP95: 1.1, Rivals: make([]Baseline, 3)})
-	if err == nil || !strings.Contains(err.Error(), "7m") {
+	if err == nil || !strings.Contains(err.Error(), "6m") {
 		t.Error(err)
 	}
 }
@@ -421,7 +437,7 @@ func TestKnobsSafe(t *testing.T) {
 				break
 			}
 			s := fresh(f.settings(at))
-			need := ServerMemory(int64(s.size("innodb_buffer_pool_size")), int64(s.size("innodb_log_buffer_size"))+int64(connections(p))*perConnection)
+			need := ServerMemory(int64(s.size("innodb_buffer_pool_size")), int64(s.size("innodb_log_buffer_size"))+int64(p.connections())*perConnection, s["performance_schema"])
 			if need > MemoryCeiling(memory) && s.size("innodb_buffer_pool_size") > float64(defaultPool) {
 				t.Fatalf("%s: proposed %v, which takes %s", gibText(memory), s, gibText(need))
 			}
@@ -429,6 +445,103 @@ func TestKnobsSafe(t *testing.T) {
 				t.Fatalf("%s: proposed a redo log of %s", gibText(memory), s["innodb_redo_log_capacity"])
 			}
 			seen = append(seen, search.Observation{Point: at, Against: f.space.Start, LogRatio: rng.NormFloat64() / 10, SE: 0.05, Reference: len(seen)})
+		}
+	}
+}
+
+// TestSearchKeepsAnIncumbentsPool: a rival that runs with more memory than the rule grants is not searched around with a smaller pool, and no point takes
+// more memory than it.
+func TestSearchKeepsAnIncumbentsPool(t *testing.T) {
+	p := problem(t)
+	p.Memory = gib
+	start := result.Arm{Name: "bitpoke", Effective: fresh(nil)}
+	start.Effective["innodb_buffer_pool_size"] = fmt.Sprint(384 * mib)
+	f, ok := p.field(start, nil, func(string) float64 { return 1 })
+	if !ok {
+		t.Fatal(f.space.Check())
+	}
+	most := p.need(f.valuesAt(f.space.Start))
+	if most <= MemoryCeiling(p.Memory) {
+		t.Fatalf("the rule grants %s by itself", gibText(most))
+	}
+	rng := generator(1)
+	var seen []search.Observation
+	for range 30 {
+		at, ok := search.Next(f.space, seen, rng)
+		if !ok {
+			break
+		}
+		if need := p.need(f.valuesAt(at)); need > most {
+			t.Errorf("proposed %s, which takes %s", f.title(at), gibText(need))
+		}
+		if pool := wholePool(f.valuesAt(at)); pool != 384*mib {
+			t.Errorf("proposed %s, with a pool of %s", f.title(at), gibText(pool))
+		}
+		seen = append(seen, search.Observation{Point: at, Against: f.space.Start, LogRatio: rng.NormFloat64() / 10, SE: 0.05, Reference: len(seen)})
+	}
+	if len(seen) < 30 {
+		t.Errorf("only %d points were found", len(seen))
+	}
+}
+
+// TestSmallMemory: with 1 GiB the rules make room for a pool three times the default, which the memory rule holds; nobody's running server is told to.
+func TestSmallMemory(t *testing.T) {
+	p := problem(t)
+	p.Memory, p.Sandbox, p.Threads = gib, true, 16
+	vars := map[string]string{}
+	for _, step := range Ladder(p) {
+		for _, s := range step.Settings {
+			if before, ok := vars[s.Name]; ok {
+				t.Errorf("%s is set twice: %s, %s", s.Name, before, s.Value)
+			}
+			vars[s.Name] = s.Value
+		}
+	}
+	for name, want := range map[string]string{"innodb_buffer_pool_size": "384M", "performance_schema": "OFF", "max_connections": "85", "innodb_log_buffer_size": "16M"} {
+		if vars[name] != want {
+			t.Errorf("%s=%s, want %s", name, vars[name], want)
+		}
+	}
+	if need := p.need(func(name string) string { return vars[name] }); need > MemoryCeiling(gib) {
+		t.Errorf("it needs %s", gibText(need))
+	}
+	p.Threads = 200
+	if got := p.connections(); got != 210 {
+		t.Errorf("%d connections for 200 threads", got)
+	}
+	for what, other := range map[string]Problem{"another's server": {Flavour: mycnf.MySQL, Memory: gib}, "2 GiB": {Flavour: mycnf.MySQL, Memory: 2 * gib, Sandbox: true},
+		"MariaDB": {Flavour: mycnf.MariaDB, Memory: gib, Sandbox: true}} {
+		if other.small() || other.connections() != defaultConnMax || other.logBuffer() != logBuffer || other.pool() != BufferPool(other) {
+			t.Errorf("%s has the rules of small memory", what)
+		}
+	}
+}
+
+// TestBears: lines without which the memory would not hold all connections are not pruned, though throughput does not need them.
+func TestBears(t *testing.T) {
+	m := &machine{}
+	m.Problem = problem(t)
+	m.Problem.Memory, m.Problem.Sandbox = gib, true
+	m.Control = result.Arm{Name: "control", Effective: fresh(nil)}
+	m.Control.Effective["max_connections"], m.Control.Effective["innodb_buffer_pool_size"] = "151", "134217728"
+	rules := result.Arm{Name: "david-rules", Effective: fresh(nil)}
+	rules.Effective["max_connections"], rules.Effective["innodb_buffer_pool_size"], rules.Effective["performance_schema"] = "85", "402653184", "OFF"
+	rules.Effective["innodb_log_buffer_size"] = "16777216"
+	bitpoke := result.Arm{Name: "bitpoke", Effective: maps.Clone(rules.Effective)}
+	bitpoke.Effective["max_connections"], bitpoke.Effective["performance_schema"] = "500", "ON"
+	m.arms = map[string]result.Arm{"control": m.Control, "david-rules": rules, "bitpoke": bitpoke}
+	for name, want := range map[string]bool{"max_connections": true, "performance_schema": true, "innodb_buffer_pool_size": false, "innodb_io_capacity": false} {
+		if m.bears(rules, name) != want {
+			t.Errorf("david-rules, %s: %v", name, !want)
+		}
+	}
+	if m.bears(bitpoke, "max_connections") {
+		t.Error("with fewer connections a rival needs less")
+	}
+	rules.Settings = []mycnf.Setting{{Name: "performance_schema", Value: "OFF"}, {Name: "innodb_buffer_pool_size", Value: "384M"}}
+	for _, s := range m.Plan.Winner(History{Arms: []result.Arm{m.Control, rules}}, rules.Name) {
+		if got := strings.Contains(s.Effect, "would not hold all connections"); got != (s.Name == "performance_schema") {
+			t.Errorf("%s: %s", s.Name, s.Effect)
 		}
 	}
 }

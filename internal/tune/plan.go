@@ -40,6 +40,10 @@ const (
 	leastSeconds = 10
 	mostSeconds  = 30
 	mostSteady   = 900
+	// levelSeconds is the least that a checkpoint age takes to be called level (stats.Level), and what the control's takes: its redo
+	// log is small. A log of several GiB takes longLevel times a measurement, or as much of it as the budget allows.
+	levelSeconds = 30
+	longLevel    = 7
 )
 
 // The least of a tune that concludes something: the control twice and one rival, two arms in three blocks, and three kills.
@@ -54,11 +58,11 @@ const (
 // there, so that what one does not use is the next one's.
 const (
 	shortShare  = 1.0 / 120 // a trial's
-	steadyShare = 0.42      // of the budget: confirmation
+	steadyShare = 0.53      // of the budget: confirmation
 	killShare   = 0.08      // of the budget: the crash proof
-	raceUntil   = 0.44
-	screenUntil = 0.55
-	searchUntil = 0.72
+	raceUntil   = 0.52
+	screenUntil = 0.62
+	searchUntil = 0.78
 )
 
 // NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an error, which says
@@ -74,13 +78,12 @@ func NewPlan(p Problem, control result.Arm, w Wish) (Plan, error) {
 		plan.leaveOut(w.Rivals)
 		return plan, nil
 	}
-	rest := w.Budget - plan.reserve(2)
-	if rest < leastRace*plan.Cost {
-		least := leastRace*plan.Cost + plan.reserve(2)
+	least := plan.reserve(1, trialCost)
+	if w.Budget < leastRace*plan.Cost+least {
 		return plan, fmt.Errorf("it is too short: the control twice, one rival and the confirmation of the better one take %s at least, in trials of %d s",
-			minutes(least), plan.Short.Seconds)
+			minutes(leastRace*plan.Cost+least), plan.Short.Seconds)
 	}
-	rest = max(leastRace*plan.Cost, w.Budget-plan.reserve(plan.perConfirmed()))
+	rest := max(leastRace*plan.Cost, w.Budget-plan.reserve(plan.challengers(), trialCost))
 	plan.counts(rest, len(w.Rivals))
 	plan.leaveOut(w.Rivals)
 	return plan, nil
@@ -113,41 +116,46 @@ func (p *Plan) lengths(w Wish) {
 	} else {
 		p.Short.Seconds = int(min(mostSeconds, max(leastSeconds, shortShare*w.Budget)))
 		p.Short.Warmup = max(3, p.Short.Seconds/3)
-		each := steadyShare*w.Budget/float64(leastBlocks*p.perConfirmed()) - trialCost
-		p.Steady.Seconds = min(mostSteady, max(p.Short.Seconds, int(each/3)))
-		p.Steady.Warmup = 2 * p.Steady.Seconds // at most: a small redo log levels off in half a minute, a large one takes minutes
+		p.Steady = p.steady(steadyShare*w.Budget/leastBlocks, p.Short.Seconds)
 	}
 	p.Cost = float64(p.Short.Seconds+p.Short.Warmup) + trialCost
 }
 
-// contenders is how many arms are confirmed: the control, the winner, and the best rival where there is time for it.
-func (p Plan) contenders() int {
+// steady is how long the confirmation measures and at most warms up, where a block may take so many seconds: most of the time goes to
+// the checkpoint age of challengers with a large redo log, as a number before it has levelled off is none to quote.
+func (p Plan) steady(block float64, least int) result.TuneLoad {
+	controls, others := float64(p.controls()), float64(p.challengers())
+	loads := block - (controls+others)*trialCost - controls*levelSeconds
+	seconds := min(mostSteady, max(least, int(loads/(controls+others*(1+longLevel)))))
+	warmup := (loads-controls*float64(seconds))/others - float64(seconds)
+	return result.TuneLoad{Seconds: seconds, Warmup: int(min(longLevel*float64(seconds), max(float64(least), warmup)))}
+}
+
+// challengers is how many arms are confirmed beside the control: the winner, and the best rival where there is time for it.
+func (p Plan) challengers() int {
 	if p.Budget < 900 {
-		return 2
+		return 1
 	}
-	return 3
+	return 2
 }
 
 // twin tells whether the control is confirmed twice in each block, so that the noise is measured there too: where there is time, and where
 // nobody knows beforehand how great it is, as of a p99.
 func (p Plan) twin() bool { return p.Budget >= 3600 || p.Objective == result.ForP99 }
 
-// perConfirmed is how many trials a block of the confirmation has.
-func (p Plan) perConfirmed() int {
+// controls is how many of a block's trials of the confirmation are the control's.
+func (p Plan) controls() int {
 	if p.twin() {
-		return p.contenders() + 1
+		return 2
 	}
-	return p.contenders()
+	return 1
 }
 
-// reserve is what confirming in blocks of so many trials and proving one arm take, in seconds.
-func (p Plan) reserve(trials int) float64 {
-	return float64(p.Blocks*trials)*p.steadyCost(trialCost) + float64(p.Kills)*killCost + trialCost
-}
-
-// steadyCost is what a trial of the confirmation takes at most, in seconds.
-func (p Plan) steadyCost(overhead float64) float64 {
-	return float64(p.Steady.Seconds+p.Steady.Warmup) + overhead
+// reserve is what confirming so many challengers and proving one take, in seconds, where a server's start and end take overhead.
+func (p Plan) reserve(challengers int, overhead float64) float64 {
+	control := float64(p.controls()) * (float64(p.Steady.Seconds+min(p.Steady.Warmup, levelSeconds)) + overhead)
+	others := float64(challengers) * (float64(p.Steady.Seconds+p.Steady.Warmup) + overhead)
+	return float64(p.Blocks)*(control+others) + float64(p.Kills)*killCost + trialCost
 }
 
 // counts sets how many trials each phase has at most. Trials that take less than they were expected to leave time for more, up

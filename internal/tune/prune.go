@@ -69,6 +69,7 @@ func (m *machine) suspects() (sets [][]mycnf.Setting) {
 	var much [][]mycnf.Setting
 	for _, s := range m.lean(m.arms[m.incumbent]) {
 		switch e, ok := effects[s.Name]; {
+		case m.bears(m.arms[m.incumbent], s.Name): // no trial shows what it is for
 		case !ok:
 			strange = append(strange, s)
 		case e >= dominant:

@@ -13,7 +13,7 @@ import (
 // that which the tune had found; how soon it was tried stands beside it.
 func TestRecording(t *testing.T) {
 	w := &world{log: machine5000, noise: 0.01, rng: generator(3)}
-	p, rivals := plan(t, 2400, 3)
+	p, rivals := plan(t, 7200, 3)
 	h, _ := w.tune(t, p, rivals, nil)
 	r, ok := p.Recording(h, "a machine of 5,000 IOPS")
 	if !ok || len(r.Observations) < 8 {

@@ -13,13 +13,14 @@ const (
 )
 
 // What a server needs besides its buffer pool. The base was measured: a MySQL 9.7 with a 128 MiB pool, idle, performance
-// schema on, has about 540 MiB resident. The connection figure is the sum of the default thread stack (1 MiB) and
+// schema on, has about 540 MiB resident, and 283 with it off. The connection figure is the sum of the default thread stack (1 MiB) and
 // session buffers (sort, join, read, read_rnd, net, binlog cache: just under 1 MiB) of the reference manual.
 const (
 	baseMemory       = 540 * mib
 	perConnection    = 2 * mib
 	defaultConnMax   = 151
 	logBuffer        = 64 * mib
+	leastLogBuffer   = 16 * mib
 	poolOverhead     = 1.05 // page descriptors and hash tables, per byte of pool
 	memoryCeiling    = 0.9  // of the limit: what the whole server may reach
 	poolShare        = 0.75 // of the limit: more starves the page cache and the client
@@ -65,15 +66,26 @@ func pageSize(p Problem) Step {
 }
 
 func memory(p Problem) Step {
-	pool := BufferPool(p)
+	pool := p.pool()
 	instances := poolInstances(p, pool)
 	pool = max(pool/(chunk*instances)*(chunk*instances), defaultPool)
 	settings := []mycnf.Setting{{
 		Name: "innodb_buffer_pool_size", Value: mycnf.FormatSize(pool), Group: "memory",
 		Reason: fmt.Sprintf("as much of the %s the server may use as leaves room for %d connections, the log buffer and the server itself",
-			gibText(p.Memory), connections(p)),
+			gibText(p.Memory), p.connections()),
 		Source: "MySQL manual, How MySQL Uses Memory; 75 % of the memory at most",
 	}}
+	if p.small() {
+		settings = append(settings, mycnf.Setting{
+			Name: "performance_schema", Value: "OFF", Group: "memory",
+			Reason: fmt.Sprintf("it takes %d MiB, which the pool has instead; the price is observability: sys and performance_schema stay empty", instrumentation/mib),
+			Source: "measured; MySQL manual, The Performance Schema Memory-Allocation Model",
+		}, mycnf.Setting{
+			Name: "max_connections", Value: fmt.Sprint(p.connections()), Group: "connections",
+			Reason: fmt.Sprintf("a connection more may be refused: %d busy ones would not fit into the memory, and the kernel would kill the server", defaultConnMax),
+			Source: "a connection for each 12 MiB of memory, as RDS and Percona's operators have it",
+		})
+	}
 	if instances > 1 {
 		settings = append(settings, mycnf.Setting{
 			Name: "innodb_buffer_pool_instances", Value: fmt.Sprint(instances), Group: "memory",
@@ -86,14 +98,43 @@ func memory(p Problem) Step {
 
 func gibText(n int64) string { return fmt.Sprintf("%.3g GiB", float64(n)/float64(gib)) }
 
-func connections(p Problem) int { return max(defaultConnMax, p.Threads+10) }
+// small tells whether the rules make room for the pool: below 2 GiB the performance schema and 151 connections take more than half of the memory. A
+// MariaDB has no performance schema by default.
+func (p Problem) small() bool { return p.Sandbox && p.Flavour == mycnf.MySQL && p.Memory < 2*gib }
+
+// connections are how many the memory has to hold.
+func (p Problem) connections() int {
+	most := int64(defaultConnMax)
+	if p.small() {
+		most = min(most, p.Memory/bytesPerConnection)
+	}
+	return max(int(most), p.Threads+10)
+}
+
+// logBuffer is the redo log's buffer, in bytes.
+func (p Problem) logBuffer() int64 {
+	if p.small() {
+		return leastLogBuffer
+	}
+	return logBuffer
+}
+
+// pool is the buffer pool of the rules, in bytes.
+func (p Problem) pool() int64 {
+	base := baseMemory
+	if p.small() {
+		base -= instrumentation
+	}
+	rest := memoryCeiling*float64(p.Memory) - float64(base+p.logBuffer()) - float64(p.connections())*float64(perConnection)
+	pool := math.Min(rest/poolOverhead, poolShare*float64(p.Memory))
+	return max(int64(pool)/chunk*chunk, defaultPool)
+}
 
 // BufferPool is the largest pool, in bytes, that keeps base + 1.05 pool + log buffer + connections within 90 % of the
 // memory, at most 75 % of it, and at least the server's default of 128 MiB.
 func BufferPool(p Problem) int64 {
-	rest := memoryCeiling*float64(p.Memory) - float64(baseMemory+logBuffer) - float64(connections(p))*float64(perConnection)
-	pool := math.Min(rest/poolOverhead, poolShare*float64(p.Memory))
-	return max(int64(pool)/chunk*chunk, defaultPool)
+	p.Sandbox = false
+	return p.pool()
 }
 
 func poolInstances(p Problem, pool int64) int64 {
@@ -114,7 +155,7 @@ func redo(p Problem) Step {
 		s.Name, s.Value = "innodb_log_file_size", mycnf.FormatSize(size/2)
 	}
 	return Step{Name: "redo", Title: "redo log sized to the write rate", Settings: []mycnf.Setting{s, {
-		Name: "innodb_log_buffer_size", Value: mycnf.FormatSize(logBuffer), Group: "redo",
+		Name: "innodb_log_buffer_size", Value: mycnf.FormatSize(p.logBuffer()), Group: "redo",
 		Reason: "a burst of commits does not wait for room in the log buffer",
 		Source: "MySQL manual, innodb_log_buffer_size",
 	}}}
@@ -183,10 +224,11 @@ func concurrency(p Problem) Step {
 }
 
 func logging(p Problem) Step {
-	return Step{Name: "logging", Title: "logging and instrumentation off", Settings: []mycnf.Setting{
-		{Name: "general_log", Value: "OFF", Group: "logging", Reason: "it writes every statement", Source: "MySQL manual, The General Query Log"},
-		{Name: "performance_schema", Value: "OFF", Group: "logging",
+	settings := []mycnf.Setting{{Name: "general_log", Value: "OFF", Group: "logging", Reason: "it writes every statement", Source: "MySQL manual, The General Query Log"}}
+	if !p.small() { // else it is off for its memory
+		settings = append(settings, mycnf.Setting{Name: "performance_schema", Value: "OFF", Group: "logging",
 			Reason: "instrumentation costs CPU on every statement and wait; the price is observability: sys and performance_schema stay empty. Remove this line to keep them",
-			Source: "MySQL manual, Performance Schema Quick Start"},
-	}}
+			Source: "MySQL manual, Performance Schema Quick Start"})
+	}
+	return Step{Name: "logging", Title: "logging and instrumentation off", Settings: settings}
 }

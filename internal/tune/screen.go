@@ -65,7 +65,7 @@ func (m *machine) proposal(g group) (result.Arm, bool) {
 	}
 	var has []string
 	for _, s := range m.own(base) {
-		if groupOf(s) == g.name {
+		if groupOf(s) == g.name && !m.bears(base, s.Name) {
 			has = append(has, s.Name)
 		}
 	}

@@ -39,24 +39,36 @@ func (m *machine) search() (Action, bool) {
 // unseen is the share of a redo log below which servers flush next to nothing on its account (innodb_adaptive_flushing_lwm).
 const unseen = 0.10
 
-// fixed are the knobs that no search may move: the size of a redo log that short trials do not fill. To them one of half the size is as good, and at
-// steady debt it is not.
-func (m *machine) fixed() []string {
-	name := m.Problem.redoName()
-	size, err := strconv.ParseFloat(m.arms[m.incumbent].Effective[name], 64)
-	if err != nil {
-		return nil
+// inMemory is the share of page requests met by the buffer pool from which on it holds all that is asked for.
+const inMemory = 0.9999
+
+// fixed are the knobs that no search may move, as short trials cannot tell what less of them costs: the size of a redo log that they do not fill, and of
+// a buffer pool that holds all data. To them one of half the size is as good, and at steady debt it is not: a pool that only just holds the data
+// writes every page on its way out, and has no room for what is inserted.
+func (m *machine) fixed() (list []string) {
+	redo := m.Problem.redoName()
+	size, err := strconv.ParseFloat(m.arms[m.incumbent].Effective[redo], 64)
+	filled, known := m.extreme(func(t result.Trial) *float64 { return t.After.CheckpointAge }, math.Max)
+	if err == nil && known && filled < unseen*size {
+		list = append(list, redo)
 	}
-	filled, known := 0.0, false
+	if met, known := m.extreme(func(t result.Trial) *float64 { return t.Costs.HitRate }, math.Min); known && met >= inMemory {
+		list = append(list, "innodb_buffer_pool_size")
+	}
+	return list
+}
+
+// extreme is the largest or the least of a figure in the incumbent's trials before the search; false where none has it.
+func (m *machine) extreme(figure func(result.Trial) *float64, of func(a, b float64) float64) (value float64, known bool) {
 	for _, t := range m.h.Trials {
-		if age := t.After.CheckpointAge; t.Arm == m.incumbent && (t.Phase == result.Race || t.Phase == result.Screen) && age != nil {
-			filled, known = math.Max(filled, *age), true
+		if x := figure(t); x != nil && t.Arm == m.incumbent && (t.Phase == result.Race || t.Phase == result.Screen) {
+			if !known {
+				value, known = *x, true
+			}
+			value = of(value, *x)
 		}
 	}
-	if known && filled < unseen*size {
-		return []string{name}
-	}
-	return nil
+	return value, known
 }
 
 // weight is how much the screen speaks for moving a group's knobs: twice as much for one that was seen to do something, half for one

@@ -3,7 +3,6 @@ package tune
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"david/internal/mycnf"
 )
@@ -18,7 +17,7 @@ func (p Problem) translate(written []mycnf.Setting) (known []mycnf.Setting, note
 	written, notes = p.redoNames(written)
 	for _, s := range written {
 		given := s.Name + "=" + s.Value
-		s.Name = strings.TrimPrefix(s.Name, "loose_")
+		s.Name = mycnf.WithoutLoose(s.Name)
 		if !p.has(s.Name) {
 			renamed, ok := p.renamed(s)
 			if !ok {

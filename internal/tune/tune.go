@@ -30,6 +30,9 @@ type Problem struct {
 	// Node is the memory of the machine where Memory is a cap on the server, which need not know of it; 0: no cap.
 	Node int64
 	Seed uint64 // of the random baseline
+	// Sandbox tells that nobody but the workload connects: where memory is small, the rules then take connections and the performance schema for it.
+	// The users of a server that runs would miss them.
+	Sandbox bool
 }
 
 // Step is one rung: settings that belong together. PageSize is set where the data has to be initialised for the step.

@@ -70,7 +70,7 @@ func TestRulesAreSafe(t *testing.T) {
 		for _, disk := range []int64{gib, 20 * gib, 4000 * gib} {
 			p := Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 4, Memory: memory, FreeDisk: disk, Threads: 64, Tables: 10}
 			pool := BufferPool(p)
-			used := float64(baseMemory+logBuffer) + poolOverhead*float64(pool) + float64(connections(p))*float64(perConnection)
+			used := float64(baseMemory+logBuffer) + poolOverhead*float64(pool) + float64(p.connections())*float64(perConnection)
 			if pool > defaultPool && used > memoryCeiling*float64(memory) {
 				t.Errorf("memory %d: a pool of %d uses %.0f", memory, pool, used)
 			}

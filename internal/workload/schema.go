@@ -107,10 +107,40 @@ func CreateSchema(ctx context.Context, c *mysqld.Conn, w result.Workload) error 
 		return err
 	}
 	mark := quote(w.Database) + "." + owned
-	if err := c.Exec(ctx, "CREATE TABLE "+mark+" (created DATETIME NOT NULL PRIMARY KEY, workload_tables INT NOT NULL, workload_rows INT NOT NULL)"); err != nil {
+	if err := c.Exec(ctx, "CREATE TABLE "+mark+" (created DATETIME NOT NULL PRIMARY KEY, workload_tables INT NOT NULL, workload_rows INT NOT NULL, "+keptColumn+" INT NOT NULL)"); err != nil {
 		return err
 	}
-	return c.Exec(ctx, "INSERT INTO "+mark+" VALUES (UTC_TIMESTAMP(), ?, ?)", w.Tables, w.TableSize)
+	return c.Exec(ctx, "INSERT INTO "+mark+" VALUES (UTC_TIMESTAMP(), ?, ?, 0)", w.Tables, w.TableSize)
+}
+
+// keptColumn of the mark says whether the schema was meant to outlive the run that made it.
+const keptColumn = "kept"
+
+// Keep marks a schema of david's as one that outlives the run that made it.
+func Keep(ctx context.Context, c *mysqld.Conn, schema string) error {
+	if known, err := marksKept(ctx, c, schema); err != nil || !known {
+		return err
+	}
+	return c.Exec(ctx, "UPDATE "+quote(schema)+"."+owned+" SET "+keptColumn+" = 1")
+}
+
+// Kept tells whether a schema of david's was meant to be there. One that was not is of a run that was cut short. One of an earlier david does not say, and counts
+// as kept.
+func Kept(ctx context.Context, c *mysqld.Conn, schema string) (bool, error) {
+	known, err := marksKept(ctx, c, schema)
+	if err != nil || !known {
+		return true, err
+	}
+	var kept int
+	err = c.Row(ctx, "SELECT COALESCE(MAX("+keptColumn+"), 0) FROM "+quote(schema)+"."+owned, nil, &kept)
+	return kept > 0, err
+}
+
+// marksKept tells whether a schema's mark has the column.
+func marksKept(ctx context.Context, c *mysqld.Conn, schema string) (bool, error) {
+	var n int
+	err := c.Row(ctx, "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = ? AND table_name = ? AND column_name = ?", []any{schema, owned, keptColumn}, &n)
+	return n > 0, err
 }
 
 // DropSchema drops a schema that david created. One that it did not create, or that holds tables of others by now, is

@@ -89,6 +89,7 @@ func testSchema(t *testing.T, s *testserver.Server) {
 		t.Fatal(err)
 	}
 	expect(workload.OursMatching)
+	testKept(t, s, c, w)
 	w.TableSize++
 	expect(workload.OursOther)
 	s.Exec("CREATE TABLE `od``d name`.theirs (a INT)")
@@ -102,6 +103,30 @@ func testSchema(t *testing.T, s *testserver.Server) {
 	}
 	expect(workload.Absent)
 	testForeign(t, s, c)
+}
+
+// testKept: a schema is kept only where that was said, so that one of a run that was cut short can be told; an earlier david's mark does not say.
+func testKept(t *testing.T, s *testserver.Server, c *mysqld.Conn, w result.Workload) {
+	ctx := context.Background()
+	expect := func(want bool) {
+		t.Helper()
+		if kept, err := workload.Kept(ctx, c, w.Database); err != nil || kept != want {
+			t.Errorf("kept is %v, want %v (%v)", kept, want, err)
+		}
+	}
+	expect(false)
+	if err := workload.Keep(ctx, c, w.Database); err != nil {
+		t.Error(err)
+	}
+	expect(true)
+	s.Exec("ALTER TABLE `od``d name`.david_owned DROP COLUMN kept")
+	expect(true)
+	if err := workload.Keep(ctx, c, w.Database); err != nil {
+		t.Error(err)
+	}
+	if state, err := workload.Inspect(ctx, c, w); err != nil || state != workload.OursMatching {
+		t.Errorf("with an earlier david's mark: %v, %v", state, err)
+	}
 }
 
 func testForeign(t *testing.T, s *testserver.Server, c *mysqld.Conn) {

@@ -100,7 +100,7 @@ func accepted(t *testing.T) (list []*variant) {
 	return list
 }
 
-// changes are an object's variants: each field removed, empty, of another type, and a text that nothing expects.
+// changes are an object's variants: each field removed, empty, of another type, a text that nothing expects, a number out of most ranges.
 func changes(v *variant) (list []*variant) {
 	change := func(path, what string) {
 		text, err := json.Marshal(v.object)
@@ -157,6 +157,8 @@ func instead(value any) map[string]any {
 	switch value.(type) {
 	case string:
 		return map[string]any{"empty": "", "Nonsense": "Nonsense", otherType: []any{}}
+	case json.Number:
+		return map[string]any{"-1": json.Number("-1"), "70000": json.Number("70000")}
 	case []any:
 		return map[string]any{"empty": []any{}, "a list of null": []any{nil}}
 	case map[string]any:

@@ -38,7 +38,7 @@ func configMap(ns, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: ns}, Data: map[string]string{"a": value}}
 }
 
-// foreignObject is one that somebody else made: neither Create nor Apply overwrites it unless forced.
+// foreignObject is one that somebody else made: it is neither overwritten nor removed.
 func foreignObject(t *testing.T, c *cluster, k *kube.Cluster, ns string) {
 	value := func() string {
 		return c.kubectl(t, "get", "configmap", "settings", "--namespace", ns, "-o", "jsonpath={.data.a}")
@@ -47,17 +47,8 @@ func foreignObject(t *testing.T, c *cluster, k *kube.Cluster, ns string) {
 	if err := k.Create(t.Context(), kube.NewRun("foreign", time.Hour), configMap(ns, "ours")); !errors.Is(err, kube.ErrForeign) || !strings.Contains(err.Error(), "settings") {
 		t.Errorf("Create: %v", err)
 	}
-	if err := k.Apply(t.Context(), false, configMap(ns, "ours")); !errors.Is(err, kube.ErrForeign) || !strings.Contains(err.Error(), "--force") || value() != "theirs" {
-		t.Errorf("Apply: %v, the value is %s", err, value())
-	}
 	if err := k.Remove(t.Context(), "foreign", ns); err != nil || value() != "theirs" {
 		t.Errorf("Remove: %v, the value is %s", err, value())
-	}
-	if err := k.Apply(t.Context(), true, configMap(ns, "ours")); err != nil || value() != "ours" {
-		t.Errorf("forced: %v, the value is %s", err, value())
-	}
-	if err := k.Apply(t.Context(), false, configMap(ns, "again")); err != nil || value() != "again" {
-		t.Errorf("our own: %v, the value is %s", err, value())
 	}
 }
 
