@@ -274,6 +274,7 @@ func promiseLine(d Data) string {
 }
 
 // rivalLine says how the best rival stands to what is handed over, where both were confirmed: the control is not the only one to beat.
+// Where the rival is handed over, it is david's own find that stands beside it.
 func rivalLine(d Data) string {
 	if d.Finish == nil || d.Finish.Best == stats.Control {
 		return ""
@@ -281,7 +282,11 @@ func rivalLine(d Data) string {
 	for _, c := range stats.Compare(result.Design{Control: d.Finish.Best, Tune: d.Experiment.Design.Tune}, d.Arms, of(d, result.Confirm)) {
 		for _, a := range c.Arms {
 			if a.Name != stats.Control && a.Name != c.Control && a.Ratio > 0 {
-				return fmt.Sprintf("%s, the best rival, beside %s: %s [95 %%], %s", a.Name, c.Control, ratioCell(a), a.Verdict)
+				what := "the best rival"
+				if i := slices.IndexFunc(d.Arms, func(x result.Arm) bool { return x.Name == a.Name && x.Phase == result.Confirm }); i >= 0 {
+					what = "which david had found itself"
+				}
+				return fmt.Sprintf("%s, %s, beside %s: %s [95 %%], %s", a.Name, what, c.Control, ratioCell(a), a.Verdict)
 			}
 		}
 	}

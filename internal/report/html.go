@@ -220,7 +220,11 @@ func timeCard(d Data) []card {
 	if d.Finish == nil {
 		return nil
 	}
-	return []card{{"time, and the share of it spent measuring",
+	what := "time, and the share of it spent measuring"
+	if before(d) > 0 {
+		what += ", since it was gone on with"
+	}
+	return []card{{what,
 		fmt.Sprintf("%s, %.0f %%", duration(d.Finish.WallSeconds), 100*d.Finish.Utilisation)}}
 }
 

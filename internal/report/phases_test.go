@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"david/internal/price"
@@ -93,6 +94,38 @@ func TestPhasesTextFitsATerminal(t *testing.T) {
 	}
 	if strings.Contains(text, "performance_schema_accounts_size") || !strings.Contains(text, "performance_schema: ON -> OFF") {
 		t.Error("the winner is told of by other than its lines")
+	}
+}
+
+// TestPhasesRivalHandedOver: what stands beside it is david's own find, and no rival.
+func TestPhasesRivalHandedOver(t *testing.T) {
+	d := phasesFixture()
+	for _, a := range d.Arms {
+		if a.Phase == result.Race && slices.ContainsFunc(d.Trials, func(x result.Trial) bool { return x.Phase == result.Confirm && x.Arm == a.Name }) {
+			d.Finish.Best = a.Name
+		}
+	}
+	if line := rivalLine(d); d.Finish.Best == "winner" || !strings.HasPrefix(line, "winner, which david had found itself, beside "+d.Finish.Best) {
+		t.Errorf("%s: %s", d.Finish.Best, line)
+	}
+}
+
+// TestTimeSinceInterruption: the time of a finish is the last session's, and says so.
+func TestTimeSinceInterruption(t *testing.T) {
+	d := phasesFixture()
+	d.Finish.Ended = d.Trials[0].Started.Add(2000 * time.Second)
+	if s := utilisation(d); strings.Contains(s, "gone on with") {
+		t.Error(s)
+	}
+	for i := range d.Trials[2:] {
+		d.Trials[2+i].Started = d.Finish.Ended.Add(-time.Minute)
+	}
+	d.Finish.WallSeconds = 300
+	if s := utilisation(d); !strings.Contains(s, fmt.Sprintf("since it was gone on with: 2 of %d runs had been measured before", len(d.Trials))) {
+		t.Error(s)
+	}
+	if page := string(render(t, HTML, d)); !strings.Contains(page, "spent measuring, since it was gone on with") {
+		t.Error("the page does not say it")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"david/internal/result"
 	"david/internal/stats"
@@ -256,7 +257,7 @@ func methodTable(d Data) table {
 	if compared(d) {
 		t = t.add("order", order(d))
 	}
-	return t.add("time", utilisation(d.Finish)).add("sampling", sampling(d.Trials))
+	return t.add("time", utilisation(d)).add("sampling", sampling(d.Trials))
 }
 
 func target(e result.Experiment) string {
@@ -266,7 +267,8 @@ func target(e result.Experiment) string {
 	return e.Target
 }
 
-func utilisation(f *result.Finish) string {
+func utilisation(d Data) string {
+	f := d.Finish
 	if f == nil {
 		return "utilisation: not known before the experiment has ended"
 	}
@@ -274,7 +276,21 @@ func utilisation(f *result.Finish) string {
 	if f.GoldenSeconds > 0 {
 		s += "; before it the golden copy of the data, once: " + duration(f.GoldenSeconds)
 	}
+	if n := before(d); n > 0 {
+		s += fmt.Sprintf("; since it was gone on with: %d of %s had been measured before, and are not in it", n, plural(len(d.Trials), "run"))
+	}
 	return s
+}
+
+// before is how many trials an earlier session measured, whose time is in no figure of the finish.
+func before(d Data) (n int) {
+	began := d.Finish.Ended.Add(-time.Duration(d.Finish.WallSeconds * float64(time.Second)))
+	for _, t := range d.Trials {
+		if t.Started.Before(began) {
+			n++
+		}
+	}
+	return n
 }
 
 // gateTable says how often each gate held, and what was seen where it did not.

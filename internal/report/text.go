@@ -47,7 +47,7 @@ func Text(w io.Writer, d Data) error {
 		benchText(&b.Buffer, d)
 	}
 	priceText(&b, d.Price, say)
-	for _, c := range append(caveats(d), utilisation(d.Finish), "sampling: "+sampling(d.Trials)) {
+	for _, c := range append(caveats(d), utilisation(d), "sampling: "+sampling(d.Trials)) {
 		say(c)
 	}
 	return flush(w, &b.Buffer)

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"david/internal/result"
@@ -82,14 +83,15 @@ func (m *machine) anotherBlock(n, arms int) bool {
 }
 
 // concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which has the more lines,
-// unless the rival is confirmed to be faster than the winner too.
+// unless the rival is ahead of it.
 func (m *machine) concluded(arms []string) {
-	faster := m.faster(stats.Control)
-	if slices.Contains(faster, m.rival) && slices.Contains(arms, m.rival) && slices.Contains(m.faster(WinnerName), m.rival) {
-		m.contender = append(m.contender, m.rival)
+	order := []string{WinnerName, m.rival}
+	if m.ahead() {
+		slices.Reverse(order)
 	}
-	for _, a := range []string{WinnerName, m.rival} {
-		if slices.Contains(faster, a) && slices.Contains(arms, a) && !slices.Contains(m.contender, a) {
+	faster := m.faster()
+	for _, a := range order {
+		if slices.Contains(faster, a) && slices.Contains(arms, a) {
 			m.contender = append(m.contender, a)
 		}
 	}
@@ -98,18 +100,38 @@ func (m *machine) concluded(arms []string) {
 	}
 }
 
-// faster are the arms that the confirmation found faster than one of them, with a p95 that a winner may have.
-func (m *machine) faster(than string) (list []string) {
+// likely is the most probability, two-sided, with which a difference like the rival's lead comes from nothing: 0.2 is nine to one that
+// the rival is faster. It is no claim, for which 0.05 is asked: one of two that are both confirmed has to be handed over.
+const likely = 0.2
+
+// ahead tells whether the rival's lines earn their place: the confirmation has the winner clearly worse than it, and that is likely.
+func (m *machine) ahead() bool {
+	for _, a := range m.beside(WinnerName) {
+		if a.Name == m.rival && a.Pairs > 1 && math.Log(a.Ratio) > clearlyWorse && a.P < likely {
+			return true
+		}
+	}
+	return false
+}
+
+// faster are the arms that the confirmation found faster than the control, with a p95 that a winner may have.
+func (m *machine) faster() (list []string) {
+	for _, a := range m.beside(stats.Control) {
+		if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
+			list = append(list, a.Name)
+		}
+	}
+	return list
+}
+
+// beside is what the confirmation says of its arms beside one of them.
+func (m *machine) beside(one string) (list []stats.Arm) {
 	arms := slices.Clone(m.h.Arms)
 	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == WinnerName }) {
 		arms = append(arms, m.arms[WinnerName])
 	}
-	for _, c := range stats.Compare(result.Design{Control: than, Twin: m.twin(), Tune: &m.TunePlan}, arms, m.of(result.Confirm)) {
-		for _, a := range c.Arms {
-			if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
-				list = append(list, a.Name)
-			}
-		}
+	for _, c := range stats.Compare(result.Design{Control: one, Twin: m.twin(), Tune: &m.TunePlan}, arms, m.of(result.Confirm)) {
+		list = append(list, c.Arms...)
 	}
 	return list
 }

@@ -285,6 +285,34 @@ func TestTuneProofs(t *testing.T) {
 	}
 }
 
+// TestTuneRivalAhead changes what the confirmation sees of the winner: a rival that is likely to be faster by more than 5 % is
+// handed over though that is not confirmed, one that is nearly as fast is not, as it has the more lines.
+func TestTuneRivalAhead(t *testing.T) {
+	for _, c := range []struct {
+		winner, noise float64 // its throughput over the rival's, and the standard deviation of that by block
+		rival         bool
+	}{{0.9, 0.05, true}, {0.97, 0, false}, {1.02, 0.05, false}, {0.95, 0.3, false}} {
+		w := &world{log: machine5000, noise: 0.02, rng: generator(1)}
+		p, rivals := plan(t, 2400, 1)
+		own := newMachine(p, History{})
+		_, end := w.tune(t, p, rivals, func(h *History) {
+			own = newMachine(p, *h)
+			own.race()
+			for i, x := range h.Trials {
+				if x.Phase == result.Confirm && x.Arm != stats.Control {
+					h.Trials[i].TPS = 1000
+				}
+				if x.Phase == result.Confirm && x.Arm == WinnerName {
+					h.Trials[i].TPS *= c.winner * math.Exp(c.noise*float64(x.Block%3-1))
+				}
+			}
+		})
+		if own.rival == "" || (end.Best == own.rival) != c.rival || end.Best == stats.Control {
+			t.Errorf("the winner had %.2f of the rival's throughput, noise %.2f: %s was handed over, the rival is %q", c.winner, c.noise, end.Best, own.rival)
+		}
+	}
+}
+
 // TestTuneResume interrupts a tune before every action in turn: it comes to its end, no arm of a fixed block is missing or there
 // twice, and no trial is compared with one of another session.
 func TestTuneResume(t *testing.T) {
