@@ -26,8 +26,8 @@ import (
 
 const (
 	surfaceRaw       = "../../results/surface/trials.jsonl"
-	surfaceRecording = "../search/testdata/mysql-9.7-rw-iops5000.jsonl"
-	surfaceBatch     = 10 // points measured beside the same control
+	surfaceRecording = "../search/testdata/mysql-9.7-rw-iops5000-%s.jsonl" // the david that measured it
+	surfaceBatch     = 10                                                  // points measured beside the same control
 	surfaceAbout     = "MySQL 9.7.4, 2 CPUs, 23.5 GiB of memory, 5000 IOPS; oltp_read_write, 10 tables of 250000 rows, 4 threads, 6 s a trial after 3 s of warm-up; points drawn at random"
 )
 
@@ -46,6 +46,8 @@ type surfaceTrial struct {
 
 // TestResultsSurface measures points of what a search moves under the load of the cell rw-iops5000-4t, on less data, and writes the recording that searches are
 // measured on. It goes on behind what results/surface holds, batch by batch, until DAVID_POINTS (300) are there: 18 s a point.
+// A recording is of the batches of one david, which stands for the host it ran on: beside a control that waits for the cap, the points that hold all data make as
+// many times its throughput as the host's CPUs allow (2.4 on one, 3.5 on another).
 func TestResultsSurface(t *testing.T) {
 	f := surfaceField(t)
 	trials, err := readSurface()
@@ -62,7 +64,7 @@ func TestResultsSurface(t *testing.T) {
 		}
 		more := measureSurface(t, f, batch)
 		trials = append(trials, more...)
-		if err := errors.Join(appendSurface(more), writeRecording(f, trials)); err != nil {
+		if err := errors.Join(appendSurface(more), writeRecordings(f, trials)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,6 +79,14 @@ func surfaceField(t *testing.T) field {
 		t.Fatal("there is nothing to search")
 	}
 	return f
+}
+
+// TestResultsSurfaceRecordings writes the recordings of what is measured already.
+func TestResultsSurfaceRecordings(t *testing.T) {
+	trials, err := readSurface()
+	if err := errors.Join(err, writeRecordings(surfaceField(t), trials)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // batchPoints draws a batch's points, each level of a knob as probable as the others, from those that are safe.
@@ -188,9 +198,24 @@ func appendSurface(trials []surfaceTrial) error {
 	return errors.Join(err, file.Close())
 }
 
+// writeRecordings writes a recording of each david's batches.
+func writeRecordings(f field, trials []surfaceTrial) (err error) {
+	own := map[string][]surfaceTrial{}
+	for _, x := range trials {
+		i := slices.IndexFunc(trials, func(c surfaceTrial) bool { return c.Batch == x.Batch && c.At == nil })
+		if i >= 0 {
+			own[trials[i].David] = append(own[trials[i].David], x)
+		}
+	}
+	for david, batches := range own {
+		err = errors.Join(err, writeRecording(f, batches, fmt.Sprintf(surfaceRecording, david)))
+	}
+	return err
+}
+
 // writeRecording makes observations of the trials: each against the mean of its batch's control and twin, with the standard error that all pairs of control and
 // twin tell together.
-func writeRecording(f field, trials []surfaceTrial) error {
+func writeRecording(f field, trials []surfaceTrial, to string) error {
 	controls := map[int][]float64{}
 	for _, x := range trials {
 		if x.At == nil {
@@ -229,8 +254,8 @@ func writeRecording(f field, trials []surfaceTrial) error {
 	if err := r.Write(&b); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(surfaceRecording), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(surfaceRecording, b.Bytes(), 0o644)
+	return os.WriteFile(to, b.Bytes(), 0o644)
 }
