@@ -21,6 +21,7 @@ func (s serial) Verbose() bool { return testing.Verbose() }
 // TestScripts runs testdata/script: one file per behaviour. They share a $DAVID_HOME.
 func TestScripts(t *testing.T) {
 	dir := sharedHome(t)
+	t.Setenv("GOTMPDIR", t.TempDir()) // testscript leaves its folder behind where -run picks some of the scripts
 	testscript.RunT(serial{t}, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

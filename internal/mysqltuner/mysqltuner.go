@@ -10,12 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/server"
 )
 
 // ErrAbsent marks that the program, or a client that it needs, is not installed.
@@ -23,9 +23,6 @@ var ErrAbsent = errors.New("mysqltuner is not installed")
 
 // timeout bounds a run, which takes a few seconds on a schema of few tables.
 const timeout = 3 * time.Minute
-
-// banner is how the program says which release it is.
-var banner = regexp.MustCompile(`MySQLTuner (\d+\.\d+(?:\.\d+)?)`)
 
 // oldest is the first series that knows innodb_redo_log_capacity.
 const oldest = 2
@@ -45,15 +42,11 @@ func Find(ctx context.Context, own ...string) (path string, err error) {
 
 // release refuses a program that is too old.
 func release(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--help")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"} // it reads option files in the home folder
-	output, err := cmd.Output()
+	help, err := server.TunerHelp(ctx, path)
 	if err != nil {
-		return fmt.Errorf("mysqltuner does not work: %s --help: %w", path, err)
+		return err
 	}
-	return supported(string(output))
+	return supported(help)
 }
 
 func client() error {
@@ -105,16 +98,16 @@ func writeOptions(file string, addr mysqld.Addr) error {
 
 // supported refuses releases whose advice is out of date.
 func supported(output string) error {
-	m := banner.FindStringSubmatch(output)
-	if m == nil {
-		return errors.New("mysqltuner does not say which release it is")
+	release, err := server.TunerRelease(output)
+	if err != nil {
+		return err
 	}
-	v, err := mycnf.ParseVersion(m[1])
+	v, err := mycnf.ParseVersion(release)
 	if err != nil {
 		return err
 	}
 	if v.Major < oldest {
-		return fmt.Errorf("mysqltuner %s is too old: release %d or later knows innodb_redo_log_capacity", m[1], oldest)
+		return fmt.Errorf("mysqltuner %s is too old: release %d or later knows innodb_redo_log_capacity", release, oldest)
 	}
 	return nil
 }

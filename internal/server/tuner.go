@@ -40,24 +40,42 @@ func Tuners(home string) (paths []string) {
 
 func tunerIn(tree string) string { return filepath.Join(tree, "usr/bin", Tuner) }
 
-// tunerBanner begins what --help prints.
-var tunerBanner = regexp.MustCompile(`^MySQLTuner (\d[\d.]*)`)
+// tunerBanner is how MySQLTuner says which release it is.
+var tunerBanner = regexp.MustCompile(`MySQLTuner (\d+\.\d+(?:\.\d+)?)`)
 
-// identifyTuner asks the MySQLTuner in a tree for its version.
-func identifyTuner(ctx context.Context, tree string) (Binary, error) {
-	path := tunerIn(tree)
+// TunerRelease is the release, as in 2.9.3, of the MySQLTuner that printed something.
+func TunerRelease(output string) (string, error) {
+	m := tunerBanner.FindStringSubmatch(output)
+	if m == nil {
+		return "", errors.New("mysqltuner does not say which release it is")
+	}
+	return m[1], nil
+}
+
+// TunerHelp is what the MySQLTuner at a path prints with --help: its release is the first it says.
+func TunerHelp(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--help")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"} // it reads option files in the home folder
 	output, err := cmd.Output()
 	if err != nil {
-		return Binary{}, fmt.Errorf("cannot use %s as MySQLTuner: %w", path, err)
+		return "", fmt.Errorf("mysqltuner does not work: %s --help: %w", path, err)
 	}
-	m := tunerBanner.FindSubmatch(output)
-	if m == nil {
-		return Binary{}, fmt.Errorf("cannot use %s as MySQLTuner: it does not say which release it is (%q)", path, firstLine(string(output)))
+	return string(output), nil
+}
+
+// identifyTuner asks the MySQLTuner in a tree for its release.
+func identifyTuner(ctx context.Context, tree string) (Binary, error) {
+	path := tunerIn(tree)
+	help, err := TunerHelp(ctx, path)
+	if err != nil {
+		return Binary{}, err
+	}
+	release, err := TunerRelease(help)
+	if err != nil {
+		return Binary{}, fmt.Errorf("%s: %w", path, err)
 	}
 	sum, err := hashFile(path)
-	return Binary{Version: string(m[1]), Path: path, Root: tree, SHA256: sum, Launch: []string{path}}, err
+	return Binary{Version: release, Path: path, Root: tree, SHA256: sum, Launch: []string{path}}, err
 }

@@ -33,7 +33,7 @@ func (m *machine) confirm() (Action, bool) {
 	}
 	for block := first; block < first+m.MostBlocks; block++ {
 		begun := slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return t.Block == block })
-		if n := block - first; n >= m.Blocks && !begun && (len(m.h.Proofs) > 0 || !m.anotherBlock(n, len(arms)) && !m.replaces(n)) {
+		if n := block - first; n >= m.Blocks && !begun && (len(m.h.Proofs) > 0 || !m.anotherBlock(n) && !m.replaces(n)) {
 			break
 		}
 		left := max(1, m.Blocks-(block-first)) * len(arms)
@@ -74,12 +74,12 @@ func (m *machine) finalists() []string {
 }
 
 // anotherBlock tells whether one more block and the crash proof fit the budget, by what the n blocks so far took.
-func (m *machine) anotherBlock(n, arms int) bool {
+func (m *machine) anotherBlock(n int) bool {
 	sum := 0.0
 	for _, t := range m.of(result.Confirm) {
 		sum += t.Took()
 	}
-	return m.spent()+sum/float64(n)+float64(m.Kills)*killCost <= m.Budget && arms > 0
+	return m.spent()+sum/float64(n)+float64(m.Kills)*killCost <= m.Budget
 }
 
 // concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which has the more lines,

@@ -54,8 +54,13 @@ func (p Plan) Winner(h History, best string) []mycnf.Setting {
 	}
 	pruned := p.Pruned(h)
 	for _, s := range m.lean(m.arms[best]) {
-		if s.Effect = effectOf(s.Name, pruned, stats.MetricOf(&p.TunePlan)); m.bears(m.arms[best], s.Name) {
+		switch {
+		case m.bears(m.arms[best], s.Name):
 			s.Effect = "not taken out on trial: without it the memory would not hold all connections"
+		case best != WinnerName:
+			s.Effect = "not taken out on trial: the pruning was of another configuration"
+		default:
+			s.Effect = effectOf(s.Name, pruned, stats.MetricOf(&p.TunePlan))
 		}
 		lines = Merge(lines, []mycnf.Setting{s})
 	}

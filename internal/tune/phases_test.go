@@ -295,7 +295,7 @@ func TestTuneRivalAhead(t *testing.T) {
 		w := &world{log: machine5000, noise: 0.02, rng: generator(1)}
 		p, rivals := plan(t, 2400, 1)
 		own := newMachine(p, History{})
-		_, end := w.tune(t, p, rivals, func(h *History) {
+		h, end := w.tune(t, p, rivals, func(h *History) {
 			own = newMachine(p, *h)
 			own.race()
 			for i, x := range h.Trials {
@@ -309,6 +309,11 @@ func TestTuneRivalAhead(t *testing.T) {
 		})
 		if own.rival == "" || (end.Best == own.rival) != c.rival || end.Best == stats.Control {
 			t.Errorf("the winner had %.2f of the rival's throughput, noise %.2f: %s was handed over, the rival is %q", c.winner, c.noise, end.Best, own.rival)
+		}
+		for _, s := range p.Winner(h, own.rival) {
+			if strings.Contains(s.Effect, "without it 0") {
+				t.Errorf("the rival's %s has what was measured of the winner's: %s", s.Name, s.Effect)
+			}
 		}
 	}
 }
