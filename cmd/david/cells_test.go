@@ -78,7 +78,7 @@ func loadCell(load, caps, server string, threads int) resultCell {
 
 // race is the command that races the my.cnf of this folder with the baselines.
 func (c resultCell) race() []string {
-	return slices.Concat([]string{"race", "--json", "--against", cellCnf, "--blocks", "3", "--time", "15s", "--warmup", "5s"}, c.load)
+	return slices.Concat([]string{"race", "--json", "--trials", "--against", cellCnf, "--blocks", "3", "--time", "15s", "--warmup", "5s"}, c.load)
 }
 
 // cellDocument is what david prints with --json, as far as it is looked at here.
@@ -269,7 +269,7 @@ func (d *cellDocument) standing() []string {
 			best = o
 		}
 	}
-	verdict := map[stats.Verdict]string{stats.Slower: "yes", stats.Faster: "no", stats.Tie: "undecided"}[best.Verdict]
+	verdict := map[stats.Verdict]string{stats.Slower: "yes", stats.Faster: "no", stats.Equivalent: "equivalent", stats.Undecided: "undecided"}[best.Verdict]
 	if verdict == "" {
 		return []string{text, unmeasured}
 	}
@@ -407,7 +407,7 @@ func TestCells(t *testing.T) {
 	if len(list) != 18 || list[0].name != "rw-none" || list[2].name != "rw-memory1g-iops3000" || list[4].name != "rw-iops5000-mariadb" || !seen["rw-iops5000-4t"] {
 		t.Errorf("%d cells: %v", len(list), list)
 	}
-	if got := strings.Join(list[2].race(), " "); got != "race --json --against my.cnf --blocks 3 --time 15s --warmup 5s --server mysql --workload oltp_read_write --threads 16 --tables 10 --table-size 1000000 --memory 1G --iops 3000" {
+	if got := strings.Join(list[2].race(), " "); got != "race --json --trials --against my.cnf --blocks 3 --time 15s --warmup 5s --server mysql --workload oltp_read_write --threads 16 --tables 10 --table-size 1000000 --memory 1G --iops 3000" {
 		t.Error(got)
 	}
 }

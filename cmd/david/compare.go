@@ -41,6 +41,8 @@ type blockFlags struct {
 	budget            time.Duration
 	seed              uint64
 	steady            bool
+	more              time.Duration // --continue
+	trials            bool          // each on a fresh server, instead of slices
 	json, fresh, tcp  bool
 }
 
@@ -53,10 +55,14 @@ func (f *blockFlags) add(fs *pflag.FlagSet, measured, warmup time.Duration, bloc
 	fs.IntVar(&f.blocks, "blocks", blocks, "run that many blocks instead")
 	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
+	fs.BoolVar(&f.trials, "trials", false, trialsHelp)
+	fs.DurationVar(&f.more, "continue", 0, continueHelp)
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.tcp, "tcp", false, "drive the load over TCP on 127.0.0.1 instead of the unix socket")
 }
+
+const trialsHelp = "measure long trials, each on a fresh server, instead of slices of seconds on servers that stay up"
 
 // settle checks what of the flags excludes one another, and completes them by what was given.
 func (f *blockFlags) settle(given func(name string) bool) error {
@@ -70,7 +76,33 @@ func (f *blockFlags) settle(given func(name string) bool) error {
 	if f.steady && !given("warmup") {
 		f.warmup = steadyWarmup
 	}
+	if !f.trials && !given("time") {
+		f.time = sliceTime
+	}
 	return nil
+}
+
+// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two or three times,
+// as a start by itself moves a result, and that is only seen between starts.
+const (
+	sliceTime         = 5 * time.Second
+	leastIncarnations = 2
+	usualIncarnations = 3
+	// enoughForThree is the budget from which on there is time for three.
+	enoughForThree = 8 * time.Minute
+)
+
+// slices says how long slices are and how often servers start; nil where trials are to be measured: with --trials,
+// and with a rate, as a slice is too short to show whether its queue grows.
+func (f *blockFlags) slices() *result.Slices {
+	if f.trials || f.rate != 0 {
+		return nil
+	}
+	s := &result.Slices{Seconds: int(f.time / time.Second), Incarnations: leastIncarnations}
+	if f.blocks == 0 && f.budget >= enoughForThree {
+		s.Incarnations = usualIncarnations
+	}
+	return s
 }
 
 // steadyWarmup is how long a checkpoint age may take to level off: a redo log of several GiB fills in 10 to 20 minutes.
@@ -82,12 +114,17 @@ func (a *app) compareCommand() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
 		Use:   "compare --arm control --arm NAME=MY.CNF|VAR=VALUE,...",
-		Short: "Compare configurations: randomised blocks of fresh servers, intervals, a noise floor, a verdict",
-		Long: "Compare configurations with a control. A block has one trial of every arm and two of the control, in random order, each on its\n" +
-			"own freshly restored server; the control against itself is the noise floor, below which no gain is claimed. Blocks are run until\n" +
-			"every ratio is known to --precision, or --budget is used up. The same command goes on with an experiment that was interrupted.",
+		Short: "Compare configurations: rounds of slices in random order, intervals, odds, a verdict",
+		Long: "Compare configurations with a control. Every arm's server stays up and warm; in rounds, in random order, each is loaded for some\n" +
+			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two or three times.\n" +
+			"Rounds are run until every ratio is known to --precision, or --budget is used up; --continue 10m adds time. With --trials a block has\n" +
+			"one long trial of every arm and two of the control, each on its own freshly restored server, and the control against itself is the\n" +
+			"noise floor, below which no gain is claimed. The same command goes on with an experiment that was interrupted.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("continue") {
+				return a.goOn(cmd.Context(), "compare", f.more, cmd.Flags())
+			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
@@ -221,7 +258,8 @@ func (f *blockFlags) question(kind, control string) (q question, err error) {
 	if err != nil {
 		return q, err
 	}
-	q.design = result.Design{Control: control, Blocks: f.blocks, Twin: true, Steady: f.steady, Seed: f.seed}
+	q.design = result.Design{Control: control, Blocks: f.blocks, Steady: f.steady, Seed: f.seed, Slices: f.slices()}
+	q.design.Twin = q.design.Slices == nil // between slices the control has its noise in each round
 	if f.blocks < 0 {
 		return q, usage("--blocks %d: at least 1", f.blocks)
 	}
@@ -261,19 +299,34 @@ func (q *question) check() error {
 	return q.fits()
 }
 
-// fits refuses what gives no interval: fewer than two blocks, or a budget that does not hold them.
+// fits refuses what gives no verdict: fewer than three blocks, or a budget that does not hold them.
 func (q *question) fits() error {
+	if q.design.Slices != nil {
+		return q.fitsInSlices()
+	}
 	trials := len(q.arms)
 	if q.design.Twin {
 		trials++
 	}
 	need := experiment.OneBlock(trials, q.loads)
-	if q.design.Blocks == 1 {
-		return usage("1 block: an interval needs 2 or more, and 6 or more to be narrow")
+	if n := q.design.Blocks; n > 0 && n < stats.LeastPairs {
+		return usage("--blocks %d: a verdict needs %d or more, and 6 or more to be narrow", n, stats.LeastPairs)
 	}
-	if need *= 2; q.design.Budget > 0 && q.design.Budget < need.Seconds() {
-		return usage("--budget %s is too small: two blocks of %d trials, the fewest that give an interval, take %s; the smallest that works is --budget %.0fs",
+	if need *= stats.LeastPairs; q.design.Budget > 0 && q.design.Budget < need.Seconds() {
+		return usage("--budget %s is too small: three blocks of %d trials, the fewest that give a verdict, take %s; the smallest that works is --budget %.0fs",
 			time.Duration(q.design.Budget*float64(time.Second)), trials*len(q.loads), need, math.Ceil(need.Seconds()))
+	}
+	return nil
+}
+
+// fitsInSlices refuses what gives no verdict: fewer than three rounds, or a budget that does not hold them.
+func (q *question) fitsInSlices() error {
+	if n := q.design.Blocks; n > 0 && n < stats.LeastPairs {
+		return usage("--blocks %d: in slices these are rounds of some seconds; a verdict needs %d or more, and ten or more to be narrow (--trials for blocks of long trials)", n, stats.LeastPairs)
+	}
+	if need := experiment.LeastSliced(len(q.arms), *q.design.Slices, q.loads); q.design.Budget > 0 && q.design.Budget < need.Seconds() {
+		return usage("--budget %s is too small: starting %d servers twice, warming them up, and a few rounds of slices take %s; the smallest that works is --budget %.0fs",
+			time.Duration(q.design.Budget*float64(time.Second)), len(q.arms), need, math.Ceil(need.Seconds()))
 	}
 	return nil
 }
@@ -322,6 +375,9 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	if q.design.Seed == 0 {
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
 	}
+	if err := l.besideEachOther(ctx, a, &q, arms); err != nil {
+		return nil, err
+	}
 	if err := l.record(ctx, a, q, arms, data, p); err != nil {
 		return nil, err
 	}
@@ -343,8 +399,11 @@ func (q *question) blame(err error) error {
 
 // measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.
 func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (string, error) {
-	if e.Store.Experiment().Design.SLO != nil {
+	switch d := e.Store.Experiment().Design; {
+	case d.SLO != nil:
 		return e.Search(ctx, arms[0], loads[0])
+	case d.Slices != nil:
+		return "", e.RunSlices(ctx, arms, loads)
 	}
 	return "", e.Run(ctx, arms, loads)
 }

@@ -43,7 +43,7 @@ func TestInterruptCrash(t *testing.T) {
 func TestKill9Crash(t *testing.T) {
 	dir := testHome(t)
 	cmd, seen := spawn(t, dir, crashing...)
-	if !seen.waitFor("kill 1 of 500", 2*time.Minute) {
+	if !seen.waitFor("kill 1 of 500", 3*time.Minute) {
 		t.Errorf("david never killed its server:\n%s", seen)
 	}
 	cmd.Process.Signal(syscall.SIGKILL)
@@ -59,7 +59,7 @@ func TestKill9Crash(t *testing.T) {
 func interrupt(t *testing.T, dir, phase string, args []string) {
 	t.Helper()
 	cmd, seen := spawn(t, dir, args...)
-	if !seen.waitFor(phase, 2*time.Minute) {
+	if !seen.waitFor(phase, 3*time.Minute) {
 		cmd.Process.Kill()
 		cmd.Wait()
 		t.Fatalf("david never said %q:\n%s", phase, seen)
@@ -80,7 +80,7 @@ func TestKill9(t *testing.T) {
 		t.Run(flavour, func(t *testing.T) {
 			dir := testHome(t)
 			cmd, seen := spawn(t, dir, append([]string{"bench", "--server", flavour}, small...)...)
-			if !seen.waitFor("measuring", time.Minute) {
+			if !seen.waitFor("measuring", 3*time.Minute) {
 				t.Errorf("david never measured:\n%s", seen)
 			}
 			cmd.Process.Signal(syscall.SIGKILL)

@@ -105,7 +105,7 @@ func TestLiveEnds(t *testing.T) {
 	address := dsn(t, s, "david")
 	before := globals(t, s)
 	begin := func(t *testing.T) (*exec.Cmd, *lines) {
-		return spawn(t, dir, liveArgs(address, "--apply", "--watch", "5s")...)
+		return spawn(t, dir, liveArgs(address, "--apply", "--watch", "10s")...)
 	}
 	unchanged := func(t *testing.T) {
 		t.Helper()
@@ -116,10 +116,10 @@ func TestLiveEnds(t *testing.T) {
 	// ends waits for a step, does something to it, and wants an exit code and a text.
 	ends := func(t *testing.T, do func(*exec.Cmd), want int, text string) {
 		cmd, seen := begin(t)
-		if !seen.waitFor("step ", 2*time.Minute) {
+		if !seen.waitFor("step ", 3*time.Minute) {
 			t.Errorf("there was no step:\n%s", seen)
 		}
-		time.Sleep(time.Second) // the guard watches by now
+		time.Sleep(3 * time.Second) // the guard watches by now
 		do(cmd)
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(seen.String(), text) {
@@ -179,7 +179,7 @@ func TestLiveLoad(t *testing.T) {
 	// ends waits for a line, does something, and wants an exit code and a text.
 	ends := func(t *testing.T, line string, do func(*exec.Cmd), want int, text string) {
 		cmd, seen := spawn(t, dir, args...)
-		if !seen.waitFor(line, 2*time.Minute) {
+		if !seen.waitFor(line, 3*time.Minute) {
 			t.Errorf("%q was not said:\n%s", line, seen)
 		}
 		do(cmd)
@@ -197,7 +197,7 @@ func TestLiveLoad(t *testing.T) {
 		s.Exec("DROP DATABASE sbtest")
 	})
 	t.Run("slower", func(t *testing.T) {
-		slow := "CREATE TRIGGER sbtest.slow%d BEFORE UPDATE ON sbtest.sbtest%d FOR EACH ROW DO SLEEP(IF(RAND() < 0.2, 0.3, 0))"
+		slow := "CREATE TRIGGER sbtest.slow%d BEFORE UPDATE ON sbtest.sbtest%d FOR EACH ROW DO SLEEP(IF(RAND() < 0.2, 0.6, 0))"
 		ends(t, "step ", func(*exec.Cmd) { s.Exec(fmt.Sprintf(slow, 1, 1), fmt.Sprintf(slow, 2, 2)) }, exitInvalid, "p95 of david's own load is")
 	})
 	t.Run("Ctrl-C", func(t *testing.T) {

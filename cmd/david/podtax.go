@@ -20,6 +20,7 @@ import (
 	"david/internal/podtax"
 	"david/internal/result"
 	"david/internal/sandbox"
+	"david/internal/stats"
 	"david/internal/workload"
 )
 
@@ -96,8 +97,8 @@ func (f *podtaxFlags) question() (q question, err error) {
 		return q, usage("give --cpus and --memory: the caps that the process and the Guaranteed pod have alike")
 	case q.caps.CPUs != math.Trunc(q.caps.CPUs):
 		return q, usage("--cpus %s: a Guaranteed pod of a database has whole CPUs; take 1, 2, ...", f.cpus)
-	case f.blocks < 2:
-		return q, usage("--blocks %d: an interval needs 2 or more, and equivalence is seldom shown by fewer than 20", f.blocks)
+	case f.blocks < stats.LeastPairs:
+		return q, usage("--blocks %d: a verdict needs %d or more, and equivalence is seldom shown by fewer than 20", f.blocks, stats.LeastPairs)
 	case f.time == 0:
 		return q, usage("--time 0s: measure at least 1s")
 	}

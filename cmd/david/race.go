@@ -27,20 +27,29 @@ type raceFlags struct {
 // raceBlocks is how many blocks a race has unless it is told otherwise: enough to tell the fast from the slow.
 const raceBlocks = 3
 
+// raceRounds is how many rounds of slices a race has unless told otherwise, in two incarnations.
+const raceRounds = 12
+
 func (a *app) raceCommand() *cobra.Command {
 	var f raceFlags
 	cmd := &cobra.Command{
 		Use:   "race",
 		Short: "Race what others would configure on this machine: operators' templates, the server's own sizing, a random one",
-		Long: "Race the named baselines of docs/baselines.md against the server's defaults, in randomised blocks of fresh servers as david compare\n" +
-			"does: what operators, clouds and the server itself would configure for the memory and the CPUs it may use, translated for the\n" +
+		Long: "Race the named baselines of docs/baselines.md against the server's defaults, in rounds of slices (--trials: in blocks of fresh\n" +
+			"servers) as david compare does: what operators, clouds and the server itself would configure for the memory and the CPUs it may use, translated for the\n" +
 			"server's version and made as durable as the control. Nothing is clipped: one that does not start, or is killed for memory, is\n" +
 			"infeasible, and that is its result. With --against the server runs with your own option file in the place of its defaults, and the\n" +
 			"question is whether any baseline, each on its own, is better.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("continue") {
+				return a.goOn(cmd.Context(), "race", f.more, cmd.Flags())
+			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
+			}
+			if !cmd.Flags().Changed("blocks") && f.blocks > 0 && f.slices() != nil {
+				f.blocks = raceRounds
 			}
 			return a.race(cmd.Context(), f)
 		},

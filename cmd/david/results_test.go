@@ -71,7 +71,7 @@ func TestResultsAA(t *testing.T) {
 	claims, held, invalid := 0, 0, 0
 	for _, flavour := range []string{"mariadb", "mysql"} {
 		for i := range n {
-			doc := compareJSON(t, dir, "--server", flavour, "--tables", "2", "--table-size", "20000", "--time", "1s", "--warmup", "1s", "--blocks", "4",
+			doc := compareJSON(t, dir, "--trials", "--server", flavour, "--tables", "2", "--table-size", "20000", "--time", "1s", "--warmup", "1s", "--blocks", "4",
 				"--arm", "control", "--arm", "same")
 			same := doc.Arms[1]
 			t.Logf("%s %d: ratio %.3f [%.3f, %.3f], floor %.1f %%: %s %s", flavour, i+1, same.Ratio, same.Interval[0], same.Interval[1], 100*doc.Floor, same.Verdict, same.Why)
@@ -151,7 +151,7 @@ blocks: %d
 func TestResultsPool(t *testing.T) {
 	n, dir, faster := number("DAVID_POOL", 20), testHome(t), 0
 	for i := range n {
-		doc := compareJSON(t, dir, "--server", "mysql", "--tables", "10", "--table-size", "750000", "--time", "3s", "--warmup", "1s", "--blocks", "3", "--iops", "2000",
+		doc := compareJSON(t, dir, "--trials", "--server", "mysql", "--tables", "10", "--table-size", "750000", "--time", "3s", "--warmup", "1s", "--blocks", "3", "--iops", "2000",
 			"--threads", "8", "--arm", "control=innodb_buffer_pool_size=128M", "--arm", "large=innodb_buffer_pool_size=1G")
 		large := doc.Arms[1]
 		t.Logf("%d: ratio %.2f [%.2f, %.2f], floor %.1f %%: %s %s", i+1, large.Ratio, large.Interval[0], large.Interval[1], 100*doc.Floor, large.Verdict, large.Why)
@@ -191,10 +191,10 @@ func TestResultsSLO(t *testing.T) {
 	}
 }
 
-// TestResultsUtilisation measures two blocks of 60 s trials: warming up and measuring must take 85 % of the time.
+// TestResultsUtilisation measures three blocks of 60 s trials: warming up and measuring must take 85 % of the time.
 func TestResultsUtilisation(t *testing.T) {
 	dir := testHome(t)
-	doc := compareJSON(t, dir, "--server", "mysql", "--tables", "10", "--table-size", "1000000", "--blocks", "2", "--arm", "control", "--arm", "large=innodb_buffer_pool_size=4G")
+	doc := compareJSON(t, dir, "--trials", "--server", "mysql", "--tables", "10", "--table-size", "1000000", "--blocks", "3", "--arm", "control", "--arm", "large=innodb_buffer_pool_size=4G")
 	t.Logf("%+v", doc)
 	list, err := result.List(dir)
 	if err != nil || len(list) == 0 {

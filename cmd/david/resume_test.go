@@ -15,9 +15,9 @@ import (
 	"david/internal/result"
 )
 
-// compareSmall is an experiment of 2 blocks of 3 trials that takes about 20 seconds.
-var compareSmall = []string{"compare", "--server", "mariadb", "--tables", "1", "--table-size", "1000", "--time", "1s", "--warmup", "1s",
-	"--threads", "2", "--blocks", "2", "--arm", "control", "--arm", "big=innodb_buffer_pool_size=256M"}
+// compareSmall is an experiment of 3 blocks of 3 trials that takes about 30 seconds.
+var compareSmall = []string{"compare", "--trials", "--server", "mariadb", "--tables", "1", "--table-size", "1000", "--time", "1s", "--warmup", "1s",
+	"--threads", "2", "--blocks", "3", "--arm", "control", "--arm", "big=innodb_buffer_pool_size=256M"}
 
 // TestResume kills david -9 at random moments of an experiment; each time the same command finishes it, no trial is
 // missing or there twice, and nothing is left running. DAVID_KILLS=20 makes it as thorough as a release needs.
@@ -74,19 +74,19 @@ func complete(t *testing.T, dir string, moment time.Duration) {
 		t.Fatal(err)
 	}
 	trials, err := store.Trials()
-	if err != nil || len(trials) != 6 {
-		t.Fatalf("killed after %s: %d trials, want 6; %v", moment, len(trials), err)
+	if err != nil || len(trials) != 9 {
+		t.Fatalf("killed after %s: %d trials, want 9; %v", moment, len(trials), err)
 	}
 	cells := map[string]bool{}
 	for _, one := range trials {
 		cells[strings.Join([]string{one.Arm, strconv.Itoa(one.Block), strconv.FormatBool(one.Twin)}, " ")] = true
 	}
-	if len(cells) != 6 {
+	if len(cells) != 9 {
 		t.Errorf("killed after %s: the trials are of %v", moment, cells)
 	}
 	lines, err := os.ReadFile(filepath.Join(list[0].Dir, "trials.jsonl"))
-	if n := bytes.Count(lines, []byte("\n")); err != nil || n > 8 {
-		t.Errorf("killed after %s: %d trials were run, 6 of them and at most 2 of a block that was cut short again are wanted; %v", moment, n, err)
+	if n := bytes.Count(lines, []byte("\n")); err != nil || n > 11 {
+		t.Errorf("killed after %s: %d trials were run, 9 of them and at most 2 of a block that was cut short again are wanted; %v", moment, n, err)
 	}
 	if _, err := store.WithPoints(trials); err != nil {
 		t.Errorf("killed after %s: %v", moment, err)
@@ -100,7 +100,7 @@ func complete(t *testing.T, dir string, moment time.Duration) {
 func TestResumeAfterInterrupt(t *testing.T) {
 	dir := testHome(t)
 	cmd, seen := spawn(t, dir, compareSmall...)
-	if !seen.waitFor("big, 2 threads: trying its configuration", time.Minute) {
+	if !seen.waitFor("big, 2 threads: trying its configuration", 3*time.Minute) {
 		t.Errorf("the arm was never tried:\n%s", seen)
 	}
 	cmd.Process.Signal(os.Interrupt)
@@ -123,7 +123,7 @@ func TestResumeRefuses(t *testing.T) {
 	write("256M")
 	args := append(append([]string{}, compareSmall[:len(compareSmall)-1]...), "big="+cnf)
 	cmd, seen := spawn(t, dir, args...)
-	if !seen.waitFor("transactions/s", time.Minute) {
+	if !seen.waitFor("transactions/s", 3*time.Minute) {
 		t.Errorf("no trial ended:\n%s", seen)
 	}
 	cmd.Process.Signal(syscall.SIGKILL)
@@ -176,7 +176,7 @@ func refusesBinary(t *testing.T, dir string) {
 	}
 	args := append(append([]string{}, compareSmall...), "--server", copied)
 	cmd, seen := spawn(t, dir, args...)
-	if !seen.waitFor("transactions/s", time.Minute) {
+	if !seen.waitFor("transactions/s", 3*time.Minute) {
 		t.Errorf("no trial ended:\n%s", seen)
 	}
 	cmd.Process.Signal(syscall.SIGKILL)

@@ -15,6 +15,7 @@ import (
 	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/server"
+	"david/internal/tune"
 	"david/internal/workload"
 )
 
@@ -31,7 +32,47 @@ type lab struct {
 	target    *experiment.Sandboxed
 	engine    *experiment.Engine
 	began     time.Time
+	data      map[string]int64 // bytes of the golden copy of an arm, by its name
+	room      int64            // bytes of memory for servers that are up together
 	release   []func()
+}
+
+// keptFree is the memory, in bytes, that stays free beside servers that are up together: for the load generator, david, and what else runs here.
+const keptFree = 1 << 30
+
+// besideEachOther sees how much memory servers have that are up together. Where not even two of them fit, the arms are measured in trials, and the notes say so.
+func (l *lab) besideEachOther(ctx context.Context, a *app, q *question, arms []result.Arm) error {
+	limit, err := a.memory(ctx)
+	if err != nil {
+		return err
+	}
+	l.room = min(limit, l.facts.Memory.Available) - keptFree
+	if q.design.Slices == nil {
+		return nil
+	}
+	most, control := int64(0), int64(0)
+	for _, arm := range arms {
+		if need := l.footprint(arm, q.loads); arm.Name == q.design.Control {
+			control = need
+		} else {
+			most = max(most, need)
+		}
+	}
+	if control+most <= l.room {
+		return nil
+	}
+	q.notes = append(q.notes, fmt.Sprintf("measured in trials: two servers that are up together would take %s, and %s are free", size(control+most), size(l.room)))
+	q.design.Slices, q.design.Twin = nil, true
+	return nil
+}
+
+// footprint is the memory, in bytes, that an arm's server takes at the most while it is loaded.
+func (l *lab) footprint(arm result.Arm, loads []result.Workload) int64 {
+	threads := 0
+	for _, w := range loads {
+		threads = max(threads, w.Threads)
+	}
+	return tune.Footprint(arm, l.data[arm.Name], threads)
 }
 
 // tools finds the server binary and sysbench.
@@ -87,7 +128,7 @@ func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm,
 		return err
 	}
 	l.engine = &experiment.Engine{Store: l.store, Target: l.target, Sysbench: l.sysbench, Server: e.Server, Report: p.show,
-		Device: l.facts.Data.Disk, Data: l.workspace.Dir(), MaxSteal: e.Design.MaxSteal}
+		Device: l.facts.Data.Disk, Data: l.workspace.Dir(), MaxSteal: e.Design.MaxSteal, Memory: l.room, Footprint: func(arm result.Arm) int64 { return l.footprint(arm, q.loads) }}
 	return nil
 }
 
@@ -103,7 +144,7 @@ func (a *app) maxSteal() (float64, error) {
 	return percentage(stealVariable, text)
 }
 
-// allowSteal raises the limit of the gate "steal": which trials count is then on record, and every output says so.
+// allowSteal sets the limit of the gate "steal": which trials count is then on record, and every output says so.
 func (a *app) allowSteal(e *result.Experiment) (err error) {
 	if e.Design.MaxSteal, err = a.maxSteal(); err != nil || e.Design.MaxSteal == 0 {
 		return err
@@ -135,6 +176,10 @@ func (l *lab) golden(ctx context.Context, arms []result.Arm, loads []result.Work
 			if !slices.Contains(data, g.ID()) {
 				data = append(data, g.ID())
 			}
+			if l.data == nil {
+				l.data = map[string]int64{}
+			}
+			l.data[arm.Name] = max(l.data[arm.Name], g.Bytes())
 		}
 	}
 	if l.target.GoldenTime > 0 {

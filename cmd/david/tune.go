@@ -42,7 +42,10 @@ type tuneFlags struct {
 	recovery    time.Duration
 	json, fresh bool
 	quick       bool
-	noLight     bool // without the winner's light speed
+	trials      bool               // each on a fresh server, instead of slices
+	more        time.Duration      // --continue
+	slices      *result.TuneSlices // what is known for them, once the data are there; nil: none are measured
+	noLight     bool               // without the winner's light speed
 	warmupGiven bool
 }
 
@@ -57,6 +60,9 @@ func (a *app) tuneCommand() *cobra.Command {
 			"goes on with the same command.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("continue") {
+				return a.goOn(cmd.Context(), "tune", f.more, cmd.Flags())
+			}
 			f.warmupGiven = cmd.Flags().Changed("warmup")
 			f.live.pod = f.pod.asked()
 			if err := f.live.check(cmd.Flags()); err != nil {
@@ -86,7 +92,9 @@ func (a *app) tuneCommand() *cobra.Command {
 	hide(fs, "relay", "clients")
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist, or be empty (default: david-tune-DATE-TIME)")
-	fs.DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
+	fs.BoolVar(&f.trials, "trials", false, trialsHelp)
+	fs.DurationVar(&f.more, "continue", 0, continueHelp)
+	fs.DurationVar(&f.budget, "budget", 15*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
 	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps, the highest throughput; p99, the lowest p99 latency at a throughput that is not below the control's; cost, the lowest cost of a transaction (on one machine where throughput is highest), with --like")
 	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be; of a running server: how many times what it was before the first step")
 	fs.DurationVar(&f.recovery, "recovery", time.Minute, "how long the winner's recovery from a crash may take")
@@ -116,6 +124,9 @@ func (a *app) phases(ctx context.Context, f tuneFlags, l *lab, s start, p *progr
 	data, err := l.golden(ctx, []result.Arm{s.control}, []result.Workload{s.load}, p)
 	if err != nil {
 		return best, s.load, blame(err, f.base != "")
+	}
+	if f.slices, err = l.tuneSlices(ctx, a, f, s); err != nil {
+		return best, s.load, err
 	}
 	t, err := l.tuning(ctx, a, f, s, data, p)
 	if err != nil {
@@ -265,7 +276,7 @@ func (f *tuneFlags) p95() (float64, error) {
 // plan divides what is left of the budget among the rivals and everything after them.
 func (f *tuneFlags) plan(p tune.Problem, control result.Arm, rivals []tune.Baseline, left time.Duration) (tune.Plan, error) {
 	w := tune.Wish{Budget: left.Seconds(), Rivals: rivals, RecoveryMs: float64(f.recovery.Milliseconds()), Objective: f.objective, Seed: p.Seed, Unlocked: f.unlock, Quick: f.quick,
-		Time: int(f.time / time.Second)}
+		Time: int(f.time / time.Second), Slices: f.slices}
 	w.Warmup = int(f.warmup / time.Second)
 	if f.time > 0 && !f.warmupGiven {
 		w.Warmup = min(w.Warmup, w.Time)
@@ -279,6 +290,25 @@ func (f *tuneFlags) plan(p tune.Problem, control result.Arm, rivals []tune.Basel
 		return plan, usage("--budget %s: %w; give more time, or --time for shorter trials", f.budget, err)
 	}
 	return plan, nil
+}
+
+// tuneSlices is what a tune in slices has to know; nil where it is measured in trials: as asked for, with a length of their own, a few of them only, or where
+// what counts is the p99 latency, which takes longer than a slice to be seen.
+func (l *lab) tuneSlices(ctx context.Context, a *app, f tuneFlags, s start) (*result.TuneSlices, error) {
+	if f.trials || f.quick || f.time > 0 || f.objective == result.ForP99 || f.budget.Seconds() < tune.LeastSliced {
+		return nil, nil
+	}
+	q := question{design: result.Design{Control: s.control.Name}}
+	if err := l.besideEachOther(ctx, a, &q, nil); err != nil {
+		return nil, err
+	}
+	large := s.control // the incumbent and an arm beside it may both have all the memory for their pools
+	large.Effective, large.Settings = nil, tune.Merge(large.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: fmt.Sprint(s.memory)}})
+	if need := tune.Footprint(s.control, l.data[s.control.Name], s.load.Threads) + 2*tune.Footprint(large, l.data[s.control.Name], s.load.Threads); need > l.room {
+		fmt.Fprintf(a.err, "david: measured in trials: a control and two servers with large pools would take %s beside each other, and %s are free\n", size(need), size(l.room))
+		return nil, nil
+	}
+	return &result.TuneSlices{Room: l.room, Data: l.data[s.control.Name], Threads: s.load.Threads}, nil
 }
 
 // defaultWarmup is the longest warm-up of a trial whose length was given.

@@ -43,6 +43,10 @@ type Session interface {
 	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is not measured,
 	// and need not crawl. Nothing happens where the arm has none.
 	Throttle(on bool) error
+	// Freeze stops the server as a whole, or lets it go on. One that is not david's goes on.
+	Freeze(on bool) error
+	// Calm returns when what the server, and what was done for it, left to write is on the disk, so that it is not the next server's.
+	Calm() error
 	// End shuts the server down and drops its data, where the target made them.
 	End(ctx context.Context) error
 	// Cost is what bringing it up, and after End shutting it down, took.
@@ -68,7 +72,10 @@ type Engine struct {
 	Hidden bool
 	// MaxSteal is result.Design's.
 	MaxSteal float64
-	plan     plan
+	// Memory is what servers that are up together may have, in bytes, and Footprint what an arm's takes at the most.
+	Memory    int64
+	Footprint func(result.Arm) int64
+	plan      plan
 }
 
 // ErrRefused marks a setting that the server took with another value, beyond rounding.
@@ -92,7 +99,10 @@ type job struct {
 	steady   bool         // warmed up until the checkpoint age has levelled off
 	others   []result.Arm // an arm whose server is the same as one of theirs is not run
 	load     result.Workload
-	bound    *tune.Bound // what its trial is held against while it runs; nil: it has its time
+	// incarnation and session are those of a slice.
+	incarnation, session int
+	against              string      // what a slice of a tune is compared with
+	bound                *tune.Bound // what its trial is held against while it runs; nil: it has its time
 }
 
 // run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective variables are

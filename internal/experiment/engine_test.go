@@ -202,12 +202,14 @@ func compared(t *testing.T, e *Engine) *result.Store {
 type pids struct {
 	Target
 	pid int
+	all []int // since the beginning
 }
 
 func (p *pids) Begin(ctx context.Context, arm result.Arm, load result.Workload, log string) (Session, error) {
 	s, err := p.Target.Begin(ctx, arm, load, log)
 	if err == nil {
 		p.pid = s.(*sandboxSession).server.PID()
+		p.all = append(p.all, p.pid)
 	}
 	return s, err
 }
@@ -300,7 +302,7 @@ func TestMeasurementLock(t *testing.T) {
 func TestGates(t *testing.T) {
 	good := func() (result.Trial, evidence) {
 		return result.Trial{Transactions: 1000, Errors: 10, Points: []result.Point{{TPS: 100}, {TPS: 101}, {TPS: 99}, {TPS: 100}}},
-			evidence{sameServer: true, steal: 0.05, stealMax: stealShareMax, others: 0.15, clientCPU: 1.8, clientCPUs: 2, throttled: 0.01, clock: 500 * time.Millisecond,
+			evidence{sameServer: true, steal: 0.40, stealMax: stealShareMax, others: 0.60, clientCPU: 1.8, clientCPUs: 2, throttled: 0.01, clock: 500 * time.Millisecond,
 				commits: [2]float64{1000, 1009}, questions: [2]float64{20000, 20180}, diskFree: 3 << 30, diskSize: 100 << 30}
 	}
 	for want, spoil := range map[string]func(*result.Trial, *evidence){
@@ -310,8 +312,8 @@ func TestGates(t *testing.T) {
 		"transactions":         func(t *result.Trial, _ *evidence) { t.Transactions, t.Errors = 0, 0 },
 		"same server":          func(_ *result.Trial, e *evidence) { e.sameServer = false },
 		"same binary and data": func(_ *result.Trial, e *evidence) { e.sameBinary = "another one" },
-		"steal":                func(_ *result.Trial, e *evidence) { e.steal = 0.051 },
-		"other processes":      func(_ *result.Trial, e *evidence) { e.others = 0.151 },
+		"steal":                func(_ *result.Trial, e *evidence) { e.steal = 0.401 },
+		"other processes":      func(_ *result.Trial, e *evidence) { e.others = 0.601 },
 		"client CPU":           func(_ *result.Trial, e *evidence) { e.clientCPU = 1.81 },
 		"CPU throttling":       func(_ *result.Trial, e *evidence) { e.throttled, e.asked = 0.011, true },
 		"swap":                 func(_ *result.Trial, e *evidence) { e.swapped = 4096 },
@@ -322,13 +324,8 @@ func TestGates(t *testing.T) {
 		"clients": func(t *result.Trial, _ *evidence) {
 			t.Clients = []result.Client{{Name: "lead"}, {Name: "hand", LateMs: 1001}}
 		},
-		"durability": func(_ *result.Trial, e *evidence) { e.differ = []string{"sync_binlog"} },
-		"steady state": func(t *result.Trial, _ *evidence) {
-			t.Points = nil
-			for i := range 20 {
-				t.Points = append(t.Points, result.Point{TPS: 100 + 10*float64(i)})
-			}
-		},
+		"durability":   func(_ *result.Trial, e *evidence) { e.differ = []string{"sync_binlog"} },
+		"steady state": func(t *result.Trial, e *evidence) { t.Points, e.steady = drifting(), true },
 		"queue": func(t *result.Trial, _ *evidence) {
 			t.Workload.Rate = 100
 			for i := range int64(8) {
@@ -350,11 +347,44 @@ func TestGates(t *testing.T) {
 	}
 	// What was asked for or allowed, and what cannot be seen, fails nothing.
 	trial, ev := good()
-	ev.steal, ev.stealMax = 0.3, 0.3
+	ev.steal, ev.stealMax, trial.Points = 0.7, 0.7, drifting()
 	ev.serverThrottled, ev.asked, ev.others, ev.clientCPU, ev.diskSize, ev.commits = 0.9, true, math.NaN(), math.NaN(), 0, [2]float64{}
 	for _, g := range gates(trial, ev) {
 		if !g.OK {
 			t.Errorf("%s failed: %s", g.Name, g.Detail)
+		}
+	}
+}
+
+// drifting is a throughput that grows all the time.
+func drifting() (points []result.Point) {
+	for i := range 20 {
+		points = append(points, result.Point{TPS: 100 + 10*float64(i)})
+	}
+	return points
+}
+
+// TestDoubts: what others took of the machine is on record, and noise is a warning where it is no gate.
+func TestDoubts(t *testing.T) {
+	for _, c := range []struct {
+		trial result.Trial
+		ev    evidence
+		want  result.Disturbance
+		kinds string
+	}{
+		{result.Trial{}, evidence{steal: 0.05, others: 0.15}, result.Disturbance{Steal: 0.05, Others: 0.15}, ""},
+		{result.Trial{}, evidence{steal: 0.06, others: math.NaN()}, result.Disturbance{Steal: 0.06}, "disturbed"},
+		{result.Trial{}, evidence{others: 0.5}, result.Disturbance{Others: 0.5}, "disturbed"},
+		{result.Trial{Points: drifting()}, evidence{others: 0.5}, result.Disturbance{Others: 0.5}, "disturbed, steady state"},
+		{result.Trial{Points: drifting()}, evidence{steady: true}, result.Disturbance{}, ""},
+	} {
+		var kinds []string
+		for _, w := range doubts(c.trial, c.ev) {
+			kind, _, _ := strings.Cut(w, ":")
+			kinds = append(kinds, kind)
+		}
+		if got := disturbance(c.ev); *got != c.want || strings.Join(kinds, ", ") != c.kinds {
+			t.Errorf("%+v: %+v, warnings of %q, want %q", c.ev, *got, kinds, c.kinds)
 		}
 	}
 }

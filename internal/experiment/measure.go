@@ -52,13 +52,17 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	}
 	t.ID, t.Arm, t.Block, t.Place, t.Twin = id, j.arm.Name, j.block, j.place, j.twin
 	t.Phase, t.Unsafe, t.Prewarm = j.phase, locks.unsafe, prewarm.Seconds()
-	ev.differ, ev.ceiling, ev.stealMax = locks.differ, j.arm.Ceiling, cmp.Or(e.MaxSteal, stealShareMax)
+	ev.differ, ev.ceiling, ev.stealMax = locks.differ, j.arm.Ceiling, e.stealMax()
 	if err := r.afterwards(ctx, &ev); err != nil {
 		return nil, err
 	}
-	t.Gates = gates(t, ev)
+	ev.steady = e.Store.Experiment().Design.Steady
+	t.Disturbance, t.Warnings, t.Gates = disturbance(ev), append(t.Warnings, doubts(t, ev)...), gates(t, ev)
 	return &t, nil
 }
+
+// stealMax is the share of the CPU time that other guests may take before a trial does not count.
+func (e *Engine) stealMax() float64 { return cmp.Or(e.MaxSteal, stealShareMax) }
 
 // dying is how long a server that broke its connections is given to be gone: the kernel closes the sockets of a process that it kills before it has
 // taken its memory back, at some GiB a second.
@@ -146,6 +150,7 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 		return t, ev, err
 	}
 	t.Warmed, t.Settled, t.Points = warmed, settled || r.job.load.Warmup == 0, join(warm, t.Points)
+	t.Incarnation = r.job.incarnation
 	note(&t, record)
 	ev = seen(t, record)
 	if r.session.PID() > 0 {
@@ -157,6 +162,22 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 	ev.sameServer = !mysqld.Restarted(before, after)
 	ev.asked = r.job.arm.Caps.CPUs > 0
 	return t, ev, nil
+}
+
+// warmedUp puts the load on a server that stays up until it has settled, and measures nothing.
+func (r *run) warmedUp(ctx context.Context) (points []result.Point, seconds float64, settled bool, err error) {
+	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"), Start: r.session.Launch}
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device()})
+	if err != nil {
+		return nil, 0, false, err
+	}
+	defer func() {
+		_, stopErr := eye.Stop(context.WithoutCancel(ctx))
+		if err == nil {
+			err = stopErr
+		}
+	}()
+	return workload.Warm(ctx, target, r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
 }
 
 // device is the block device under the data; "" where they lie in memory.
@@ -173,25 +194,21 @@ func note(t *result.Trial, r sampler.Record) {
 	t.Before, t.After, t.Sampling = r.Before, r.After, r.Sampling
 	t.Sampling.Missing = r.Missing
 	t.Profile = r.Profile
-	if w := borrowed(*t); w != "" {
+	if w := borrowed(*t); w != "" && t.Incarnation == 0 { // of slices it is asked over all of an incarnation's
 		t.Warnings = append(t.Warnings, w)
 	}
 }
 
-// borrowedMax is the share of the redo a trial wrote that may be left to be paid for by flushing pages later.
-const borrowedMax = 0.10
-
-// borrowed says so where a trial ended with more redo debt than it began with: a longer run pays for it.
+// borrowed says so where a trial ended with more redo debt than it began with.
 func borrowed(t result.Trial) string {
-	if t.Before.CheckpointAge == nil || t.After.CheckpointAge == nil || t.Costs.RedoBytes == nil {
+	if t.Costs.RedoBytes == nil {
 		return ""
 	}
-	grown, written := *t.After.CheckpointAge-*t.Before.CheckpointAge, *t.Costs.RedoBytes*float64(t.Transactions)
-	if grown <= borrowedMax*written || written <= 0 {
-		return ""
+	text := stats.Borrowed(t.Before.CheckpointAge, t.After.CheckpointAge, *t.Costs.RedoBytes*float64(t.Transactions))
+	if text != "" {
+		text = "borrowed speed: " + text
 	}
-	return fmt.Sprintf("borrowed speed: the checkpoint age grew from %.0f to %.0f MiB, so the pages behind %.0f %% of the redo it wrote are still to be flushed",
-		*t.Before.CheckpointAge/(1<<20), *t.After.CheckpointAge/(1<<20), 100*grown/written)
+	return text
 }
 
 // seen is the evidence in what the sampler saw.
@@ -229,6 +246,11 @@ func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
 	if err != nil {
 		return err
 	}
+	return r.surroundings(ev)
+}
+
+// surroundings looks at what the server needs to be the one that was asked for, and to go on: its binary, its disk.
+func (r *run) surroundings(ev *evidence) error {
 	ev.sameBinary = r.changed(r.server(*r.job.arm))
 	if r.Data == "" {
 		return nil

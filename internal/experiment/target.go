@@ -109,6 +109,8 @@ func (s *sandboxSession) Alive() error           { return s.server.Alive() }
 func (s *sandboxSession) PID() int               { return s.server.PID() }
 func (s *sandboxSession) Data() string           { return s.server.Data() }
 func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) }
+func (s *sandboxSession) Freeze(on bool) error   { return s.server.Freeze(on) }
+func (s *sandboxSession) Calm() error            { return s.workspace.Calm() }
 func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
 
 func (s *sandboxSession) Launch(cmd *exec.Cmd) error {
@@ -145,5 +147,7 @@ func (s remoteSession) PID() int                   { return s.remote.Process }
 func (s remoteSession) Data() string               { return "" }
 func (s remoteSession) Launch(cmd *exec.Cmd) error { return cmd.Start() }
 func (s remoteSession) Throttle(bool) error        { return nil }
+func (s remoteSession) Freeze(bool) error          { return nil }
+func (s remoteSession) Calm() error                { return nil }
 func (s remoteSession) Cost() result.Overhead      { return result.Overhead{} }
 func (s remoteSession) End(context.Context) error  { return nil }

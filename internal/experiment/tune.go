@@ -12,6 +12,7 @@ import (
 	"david/internal/sandbox"
 	"david/internal/stats"
 	"david/internal/tune"
+	"david/internal/workload"
 )
 
 // Tuning is a tune to run.
@@ -28,8 +29,10 @@ type Tuning struct {
 // Tune runs what the plan asks for, action by action, until it is done. An arm that does not start, that is killed for memory or
 // that is less durable than the control is infeasible: recorded with the server's reason, and never the end of the tune. What the
 // store holds already is not run again.
-func (e *Engine) Tune(ctx context.Context, t Tuning) (tune.Outcome, error) {
+func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err error) {
 	e.Report = quiet(e.Report)
+	f := newFleet(e)
+	defer func() { err = errors.Join(err, f.close(context.WithoutCancel(ctx))) }()
 	if err := e.lineUp(t.Lineup); err != nil {
 		return tune.Outcome{}, err
 	}
@@ -38,9 +41,13 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (tune.Outcome, error) {
 		return tune.Outcome{}, err
 	}
 	h = t.Plan.Resume(h)
+	began, before := time.Now(), h.Spent()
 	e.plan = newPlan(1, time.Duration(t.Plan.Cost*float64(time.Second)))
 	e.plan.ends = time.Now().Add(time.Duration((t.Plan.Budget - h.Spent()) * float64(time.Second)))
 	for {
+		if t.Plan.Slices != nil {
+			h.Wall = before + time.Since(began).Seconds()
+		}
 		if h.Causes, err = e.causes(t, h); err != nil {
 			return tune.Outcome{}, err
 		}
@@ -50,7 +57,10 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (tune.Outcome, error) {
 			return *a.Done, nil
 		}
 		e.plan.trials = max(1, a.Left)
-		if err := e.act(ctx, t, a, &h); err != nil {
+		if err := f.keep(ctx, a.Keep); err != nil {
+			return tune.Outcome{}, err
+		}
+		if err := e.act(ctx, t, a, &h, f); err != nil {
 			return tune.Outcome{}, err
 		}
 	}
@@ -81,6 +91,10 @@ func (e *Engine) recorded() (h tune.History, err error) {
 		return h, err
 	}
 	h.Arms, h.Trials = result.WithoutCeilings(arms, trials)
+	for _, t := range trials {
+		h.Session = max(h.Session, t.Session)
+	}
+	h.Session++
 	h.Proofs, err = e.Store.Proofs()
 	return h, err
 }
@@ -108,7 +122,7 @@ func (e *Engine) causes(t Tuning, h tune.History) ([]string, error) {
 }
 
 // act runs an action and adds it to the history and to the store.
-func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.History) error {
+func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.History, f *fleet) error {
 	if a.Prove != "" {
 		e.emit(Event{Text: a.Why})
 		i := slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == a.Prove })
@@ -116,11 +130,12 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 		if err != nil {
 			return err
 		}
+		p.Session = h.Session
 		h.Proofs = append(h.Proofs, p)
 		return e.Store.PutProof(p)
 	}
 	arm := *a.Arm
-	trial, err := e.attempt(ctx, t, a, &arm, h.Arms)
+	trial, err := e.attempt(ctx, t, a, &arm, h, f)
 	if err != nil {
 		return err
 	}
@@ -140,10 +155,12 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 }
 
 // attempt runs the trial of an action; none where the arm turns out to be infeasible or a no-op, which the arm then says.
-func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *result.Arm, arms []result.Arm) (*result.Trial, error) {
+func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *result.Arm, h *tune.History, f *fleet) (*result.Trial, error) {
+	arms := h.Arms
 	load := t.Load
 	load.Seconds, load.Warmup = a.Load.Seconds, a.Load.Warmup
-	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound}
+	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound,
+		incarnation: a.Incarnation, session: h.Session, against: a.Against}
 	if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == a.Against }); i >= 0 {
 		j.base = &arms[i]
 	}
@@ -155,7 +172,11 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 	}
 	e.emit(Event{Text: a.Phase + ": " + a.Why})
 	began := time.Now()
-	trial, err := e.run(ctx, j)
+	run := e.run
+	if a.Incarnation > 0 {
+		run = f.tried
+	}
+	trial, err := run(ctx, j)
 	if err == nil || ctx.Err() != nil || j.base == nil { // interrupted: the server was not given the time to start
 		if trial == nil && err == nil && arm.Noop && a.Phase == result.Search && len(arm.Diff) == 0 {
 			arm.Base = a.Against
@@ -168,6 +189,10 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 	}
 	if errors.Is(err, ErrEnded) {
 		return e.failed(j, "server", err, began)
+	}
+	if errors.Is(err, workload.ErrRows) {
+		arm.Infeasible = err.Error()
+		return nil, nil
 	}
 	return nil, err
 }

@@ -125,13 +125,16 @@ func unchanged(ctx context.Context, err error) error {
 	return fmt.Errorf("nothing was changed: %w", err)
 }
 
+// lockPatience is for how long, in seconds, another david's lock is waited for: a busy server takes a moment to see that one that was killed is gone.
+const lockPatience = 5
+
 // lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It ends with its connection.
 func lock(ctx context.Context, c *mysqld.Conn) (release func() error, err error) {
 	held, err := c.Single(ctx)
 	if err != nil {
 		return nil, err
 	}
-	got, err := held.Pairs(ctx, "SELECT 'got', GET_LOCK('"+lockName+"', 0)")
+	got, err := held.Pairs(ctx, fmt.Sprintf("SELECT 'got', GET_LOCK('%s', %d)", lockName, lockPatience))
 	if err == nil && got["got"] != "1" {
 		err = ErrBusy
 	}

@@ -60,22 +60,44 @@ func compareHeadline(d Data) headline {
 
 // concluded is the headline of those arms, under so many workloads.
 func concluded(d Data, all []contender, workloads int) headline {
-	faster, slower, ties := count(all, stats.Faster), count(all, stats.Slower), count(all, stats.Tie)
+	faster, slower, same, open := count(all, stats.Faster), count(all, stats.Slower), count(all, stats.Equivalent), count(all, stats.Undecided)
 	switch {
-	case faster+slower+ties == 0:
+	case faster+slower+same+open == 0:
 		return headline{"No verdict", noVerdict(d, all), "invalid"}
 	case faster > 0:
 		return fasterHeadline(all, workloads)
 	case len(all) == 1 && slower == 1:
 		return headline{all[0].Name + ": " + ratio(all[0].Arm), all[0].by.Than("the control") + ", slower" + spread(all[0].Arm), "none"}
+	case len(all) == 1 && same == 1:
+		return headline{all[0].Name + ": equivalent", fmt.Sprintf(" to the control (%s; margin %.0f %%)", all[0].Why, 100*stats.Margin), "none"}
 	case len(all) == 1:
-		return headline{"No difference found", fmt.Sprintf(": %s is a tie (%s)", all[0].Name, within(all[0].Arm)), "none"}
+		return headline{"Undecided", undecided(d, all[0]), "none"}
 	}
 	big := "No gain"
-	if slower == 0 {
-		big = "No difference found"
+	if slower == 0 && open > 0 {
+		big = "Undecided"
+	} else if slower == 0 {
+		big = "No difference"
 	}
 	return headline{big, fmt.Sprintf(": no arm is faster than the control (%s)", tally(all)) + gated(all), "none"}
+}
+
+// undecided says what there is where a comparison is open: the ratio so far, its odds, and what decides.
+func undecided(d Data, c contender) string {
+	text := fmt.Sprintf(": %s is %s%s%s", c.Name, ratio(c.Arm), c.by.Than("the control"), spread(c.Arm))
+	if c.Odds > 0 {
+		text += "; " + chances(c.Odds)
+	}
+	if d.Experiment.Design.Slices != nil {
+		text += fmt.Sprintf(": `david %s --continue 10m` decides", d.Experiment.Kind)
+	}
+	return text
+}
+
+// chances says how likely it is that an arm is faster.
+func chances(odds float64) string {
+	const most = 0.999
+	return fmt.Sprintf("%.3g %% likely to be faster", 100*min(most, max(1-most, odds)))
 }
 
 // fasterHeadline tells of the arm that gained the most, and of how many others gained too.
@@ -101,10 +123,10 @@ func fasterHeadline(all []contender, workloads int) headline {
 	return headline{best.Name + ": " + ratio(best.Arm), rest + gated(all), "gain"}
 }
 
-// inferiority tells what a tie says besides: that the arm is not slower by more than the margin, or that this is open.
+// inferiority tells what an open comparison says besides: that the arm is not slower by more than the margin, or that this is open.
 func inferiority(a stats.Arm) string {
 	switch {
-	case a.Verdict != stats.Tie:
+	case a.Verdict != stats.Undecided:
 		return ""
 	case a.NotSlower:
 		return fmt.Sprintf("; not slower by more than %.0f %%", 100*stats.Margin)
@@ -137,16 +159,12 @@ func gated(all []contender) string {
 	return ""
 }
 
-// tally counts verdicts: "2 ties, 1 slower, 1 infeasible".
+// tally counts verdicts: "2 undecided, 1 slower, 1 infeasible".
 func tally(all []contender) string {
 	var parts []string
-	for _, v := range []stats.Verdict{stats.Tie, stats.Slower, stats.Invalid, stats.Noop, stats.Infeasible, stats.NotRun} {
+	for _, v := range []stats.Verdict{stats.Equivalent, stats.Undecided, stats.Slower, stats.Invalid, stats.Noop, stats.Infeasible, stats.NotRun} {
 		n := count(all, v)
-		switch {
-		case n == 0:
-		case v == stats.Tie:
-			parts = append(parts, plural(n, "tie"))
-		default:
+		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}
 	}
@@ -167,17 +185,15 @@ func fixed(x float64, digits int) string { return strconv.FormatFloat(x, 'f', di
 
 func spread(a stats.Arm) string {
 	n := digits(a)
-	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", fixed(a.Interval[0], n), fixed(a.Interval[1], n), plural(a.Pairs, "block"))
+	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", fixed(a.Interval[0], n), fixed(a.Interval[1], n), restsOn(a))
 }
 
-// within is how far from 1 a tie's ratio may lie: the farther end of its interval. Where that is more than double or half, per
-// cents say nothing: a ratio of 0.05 and one of 20 are equally far.
-func within(a stats.Arm) string {
-	if a.Interval[0] < 0.5 || a.Interval[1] > 2 {
-		return fmt.Sprintf("within a factor of %.1f", max(1/a.Interval[0], a.Interval[1]))
+// restsOn says how many an interval rests on, and of slices from how many starts of the servers they come.
+func restsOn(a stats.Arm) string {
+	if a.Incarnations == 0 {
+		return plural(a.Pairs, "block")
 	}
-	far := max(math.Abs(a.Interval[0]-1), math.Abs(a.Interval[1]-1))
-	return fmt.Sprintf("within ±%.1f %%", 100*far)
+	return fmt.Sprintf("%s, %s", plural(a.Pairs, "round"), plural(a.Incarnations, "start"))
 }
 
 // short names a workload in a sentence.
@@ -191,6 +207,9 @@ func short(w result.Workload) string {
 
 // floor states the noise before any number that it could be mistaken for.
 func floor(c stats.Comparison) string {
+	if c.Sliced {
+		return fmt.Sprintf("measured in slices: %s of the arms, whose servers stay up and are loaded in turn", plural(c.Blocks, "round"))
+	}
 	n := c.NoiseFloor
 	if n.Pairs == 0 {
 		unmeasured := "noise floor" + c.Metric.Of() + ": not measured, as there is no valid pair of the control against itself; "

@@ -93,6 +93,10 @@ func compareCards(d Data, list []stats.Comparison) []card {
 	if len(list) == 0 {
 		return timeCard(d)
 	}
+	if list[0].Sliced {
+		cards := []card{{"rounds of slices" + onFirst(list), fmt.Sprint(list[0].Blocks)}}
+		return append(cards, timeCard(d)...)
+	}
 	noise := none
 	if n := list[0].NoiseFloor; n.Pairs > 0 {
 		noise = fmt.Sprintf("%.1f %%", 100*n.Floor)

@@ -21,19 +21,26 @@ func TestCompareHeadline(t *testing.T) {
 	gain := stats.Arm{Name: "tuned", Ratio: 1.523, Interval: stats.Interval{1.472, 1.571}, Pairs: 6, Verdict: stats.Faster}
 	small := stats.Arm{Name: "big", Ratio: 1.034, Interval: stats.Interval{1.0204, 1.0479}, Pairs: 5, Verdict: stats.Faster}
 	loss := stats.Arm{Name: "sync", Ratio: 0.81, Interval: stats.Interval{0.77, 0.84}, Pairs: 6, Verdict: stats.Slower}
-	tie := stats.Arm{Name: "flush", Ratio: 1.004, Interval: stats.Interval{0.987, 1.021}, Pairs: 6, Verdict: stats.Tie}
-	unknown := stats.Arm{Name: "wild", Ratio: 0.99, Interval: stats.Interval{0.052, 19.2}, Pairs: 2, Verdict: stats.Tie}
+	open := stats.Arm{Name: "flush", Ratio: 1.004, Interval: stats.Interval{0.987, 1.021}, Pairs: 6, Verdict: stats.Undecided}
+	unknown := stats.Arm{Name: "wild", Ratio: 0.99, Interval: stats.Interval{0.052, 19.2}, Pairs: 3, Verdict: stats.Undecided}
+	likely := stats.Arm{Name: "flush", Ratio: 1.02, Interval: stats.Interval{0.99, 1.05}, Pairs: 6, Odds: 0.912, Verdict: stats.Undecided}
+	alike := stats.Arm{Name: "io", Ratio: 1.004, Interval: stats.Interval{0.987, 1.021}, Pairs: 6, Verdict: stats.Equivalent, Why: "90 % interval within ±1.9 %"}
 	bad := stats.Arm{Name: "hog", Verdict: stats.Invalid, Why: "steal: 14.2 % of the CPU"}
 	for want, arms := range map[string][]stats.Arm{
 		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks)":                                             {gain},
 		"big: 1.034x the control's throughput (95 % interval 1.020 to 1.048, 5 blocks)":                                            {small},
-		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks); the most of 2 faster arms of 4":             {small, tie, gain, loss},
-		"No difference found: flush is a tie (within ±2.1 %)":                                                                      {tie},
-		"No difference found: wild is a tie (within a factor of 19.2)":                                                             {unknown},
+		"tuned: 1.52x the control's throughput (95 % interval 1.47 to 1.57, 6 blocks); the most of 2 faster arms of 4":             {small, open, gain, loss},
+		"Undecided: flush is 1.004x the control's throughput (95 % interval 0.987 to 1.021, 6 blocks)":                             {open},
+		"Undecided: wild is 0.990x the control's throughput (95 % interval 0.052 to 19.200, 3 blocks)":                             {unknown},
 		"sync: 0.81x the control's throughput, slower (95 % interval 0.77 to 0.84, 6 blocks)":                                      {loss},
-		"No gain: no arm is faster than the control (1 tie, 1 slower)":                                                             {tie, loss},
+		"No gain: no arm is faster than the control (1 undecided, 1 slower)":                                                       {open, loss},
+		"Undecided: flush is 1.020x the control's throughput (95 % interval 0.990 to 1.050, 6 blocks); 91.2 % likely to be faster": {likely},
+		"io: equivalent to the control (90 % interval within ±1.9 %; margin 3 %)":                                                  {alike},
+		"No difference: no arm is faster than the control (2 equivalent)":                                                          {alike, alike},
+		"Undecided: no arm is faster than the control (1 equivalent, 1 undecided)":                                                 {alike, open},
+		"No gain: no arm is faster than the control (1 equivalent, 1 slower)":                                                      {loss, alike},
 		"No verdict: hog is invalid (steal: 14.2 % of the CPU)":                                                                    {bad},
-		"No difference found: no arm is faster than the control (1 tie, 1 invalid); no verdict for hog (steal: 14.2 % of the CPU)": {tie, bad},
+		"Undecided: no arm is faster than the control (1 undecided, 1 invalid); no verdict for hog (steal: 14.2 % of the CPU)":     {open, bad},
 		"No verdict: no run was stored, so there is nothing to compare":                                                            nil,
 	} {
 		if got := concluded(Data{}, verdicts(arms...), 1).String(); got != want {

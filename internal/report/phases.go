@@ -98,8 +98,10 @@ func raceTable(d Data, h *tuneDocument) table {
 // fate is what became of an arm of the race.
 func fate(a stats.Arm) string {
 	switch {
-	case a.Pairs == 1:
+	case a.Pairs == 1 && a.Incarnations == 0:
 		return "1 block, no interval"
+	case a.Pairs > 0 && a.Pairs < stats.LeastPairs && a.Incarnations > 0:
+		return plural(a.Pairs, "round") + ", no interval"
 	case a.Why != "":
 		return string(a.Verdict) + ": " + a.Why
 	}
@@ -348,10 +350,13 @@ func phasedHeadline(d Data) headline {
 		return headline{"No verdict", ": the control has no valid run" + whyInvalid(d.Trials), "invalid"}
 	case unjudged(d, c) != nil:
 		return headline{"Not confirmed", notConfirmed(d, *unjudged(d, c)), "invalid"}
+	case ok && d.Finish.Best != stats.Control && best.Verdict == stats.Undecided:
+		return headline{"Probably " + ratio(best), fmt.Sprintf("%s%s, %s, and proved safe: `david tune --continue 10m` decides; %s against %s transactions/s, p95 %s against %s ms", c.Metric.Than("the control"), spread(best),
+			chances(best.Odds), round(best.TPS), round(control.TPS), number(best.P95), number(control.P95)) + indebted(d, best.Name), "gain"}
 	case (!ok || best.Verdict != stats.Faster) && unproved(d) != "":
 		return headline{"No safe gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms; what was faster failed its proof: " + unproved(d) + runnersUp(c), "none"}
 	case !ok || best.Verdict != stats.Faster:
-		return headline{"No significant gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms" + costs(d, stats.Control) + runnersUp(c), "none"}
+		return headline{"No significant gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms" + costs(d, stats.Control) + runnersUp(c) + decides(d), "none"}
 	}
 	rest := fmt.Sprintf("%s%s, confirmed: %s against %s transactions/s, p95 %s against %s ms", c.Metric.Than("the control"), spread(best), round(best.TPS), round(control.TPS), number(best.P95), number(control.P95))
 	if c.Metric == stats.ByP99 {
@@ -362,6 +367,14 @@ func phasedHeadline(d Data) headline {
 		rest += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
 	return headline{ratio(best), rest, "gain"}
+}
+
+// decides is how a tune in slices without a result is gone on with.
+func decides(d Data) string {
+	if d.Experiment.Design.Tune.Slices == nil {
+		return ""
+	}
+	return "; `david tune --continue 10m` looks for longer"
 }
 
 // unproved says which arms would have been handed over, had they not failed their proof; "" where none.
@@ -411,7 +424,7 @@ func notConfirmed(d Data, a stats.Arm) string {
 	if a.Ratio > 0 {
 		text += ", " + fixed(a.Ratio, 2) + "x"
 	}
-	text += ", and an interval needs two" + whatFailed(of(d, result.Confirm))
+	text += fmt.Sprintf(", and a verdict needs %d", stats.LeastPairs) + whatFailed(of(d, result.Confirm))
 	if short := promised(d); short > 0 {
 		text += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
@@ -440,6 +453,9 @@ func whatFailed(trials []result.Trial) string {
 
 // indebted says in how many of its confirmation's runs an arm was not at steady debt: a longer run is slower.
 func indebted(d Data, arm string) string {
+	if d.Experiment.Design.Tune.Slices != nil {
+		return indebtedSlices(d, arm)
+	}
 	runs, borrowed := 0, 0
 	for _, t := range of(d, result.Confirm) {
 		if ok, _ := t.Valid(); t.Arm != arm || !ok {
@@ -454,6 +470,21 @@ func indebted(d Data, arm string) string {
 		return ""
 	}
 	return fmt.Sprintf("; not at steady debt in %d of %d runs, so a longer run may be slower", borrowed, runs)
+}
+
+// indebtedSlices is the same of slices, whose incarnations stand for the runs.
+func indebtedSlices(d Data, arm string) string {
+	var own []result.Trial
+	for _, t := range of(d, result.Confirm) {
+		if ok, _ := t.Valid(); t.Arm == arm && ok {
+			own = append(own, t)
+		}
+	}
+	n, borrowed, _ := stats.Debts(own)
+	if borrowed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; not at steady debt in %d of %s, so a longer run may be slower", borrowed, plural(n, "incarnation"))
 }
 
 // costs is what the throughput of an arm and of the control costs, where a tune looked for that.

@@ -210,13 +210,13 @@ func ladderCaveats(d Data) []string {
 	return append([]string{singleRuns}, list...)
 }
 
-// bandCaveat says what is a tie, and whether that was measured.
+// bandCaveat says which ratios mean nothing, and whether that was measured.
 func bandCaveat(trials []result.Trial) string {
 	band := stats.TieBand(trials)
 	if band > stats.RestartNoise {
-		return fmt.Sprintf("a ratio within %.3g %% of 1 is a tie: that is how far the control's two runs lay apart", 100*band)
+		return fmt.Sprintf("a ratio within %.3g %% of 1 means nothing: that is how far the control's two runs lay apart", 100*band)
 	}
-	return fmt.Sprintf("a ratio within %.3g %% of 1 is a tie: restarts alone move results that far", 100*band)
+	return fmt.Sprintf("a ratio within %.3g %% of 1 means nothing: restarts alone move results that far", 100*band)
 }
 
 const singleRuns = "1 run per step: ratios have no interval"

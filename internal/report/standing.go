@@ -18,7 +18,7 @@ func standingHeadline(d Data) headline {
 		of, notWorse, faster = of+c.Standing.Of, notWorse+c.Standing.NotWorse, faster+c.Standing.Faster
 	}
 	all := contenders(list)
-	if count(all, stats.Faster)+count(all, stats.Slower)+count(all, stats.Tie) == 0 {
+	if count(all, stats.Faster)+count(all, stats.Slower)+count(all, stats.Equivalent)+count(all, stats.Undecided) == 0 {
 		return headline{"No verdict", noVerdict(d, all), "invalid"}
 	}
 	what := plural(of, "baseline")

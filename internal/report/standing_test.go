@@ -51,7 +51,7 @@ func TestStandingIsTold(t *testing.T) {
 func TestStandingRows(t *testing.T) {
 	s := stats.Standing{Own: "my.cnf", Margin: stats.Margin, Against: []stats.Opponent{
 		{Arm: "slower", Ratio: 0.5, Interval: stats.Interval{0.4, 0.6}, AtMost: 0.7, NotWorse: true, Faster: true, Verdict: stats.Slower},
-		{Arm: "alike", Ratio: 1, Interval: stats.Interval{0.9, 1.1}, AtMost: 1.2, Verdict: stats.Tie},
+		{Arm: "alike", Ratio: 1, Interval: stats.Interval{0.9, 1.1}, AtMost: 1.2, Verdict: stats.Undecided},
 		{Arm: "better", Ratio: 1.5, Interval: stats.Interval{1.4, 1.6}, AtMost: 1.7, Verdict: stats.Faster},
 		{Arm: "dead", Verdict: stats.Infeasible}}}
 	for i, want := range []string{"yes yes", "undecided not shown", "no no", "infeasible -"} {

@@ -34,7 +34,7 @@ func verdict(r stats.Row) string {
 func remarks(rows []stats.Row) []string {
 	var list []string
 	for _, r := range rows {
-		if r.Why != "" && r.Verdict != stats.Tie {
+		if r.Why != "" && r.Verdict != stats.Undecided {
 			list = append(list, r.Arm+": "+r.Why)
 		}
 		for _, w := range r.Warnings {

@@ -27,7 +27,7 @@ func taxHeadline(d Data) headline {
 			parts = append(parts, line)
 			if a.Tax != nil && a.Tax.Throughput.Verdict != stats.Invalid {
 				judged++
-				if a.Tax.Throughput.Verdict == stats.Equivalent {
+				if a.Tax.Throughput.Verdict == stats.Equivalent && tells(a.Tax.Throughput.N, a.Tax.Throughput.Interval95) {
 					same++
 				}
 			}
@@ -50,8 +50,23 @@ func taxLine(a stats.Arm) string {
 		return fmt.Sprintf("%s: no verdict: %s", a.Name, a.Why)
 	}
 	e := a.Tax.Throughput
+	if !tells(e.N, e.Interval95) {
+		return fmt.Sprintf("%s: %s cannot tell what Kubernetes costs: measure more blocks, as with --blocks 30", a.Name, plural(e.N, "pair"))
+	}
 	return fmt.Sprintf("%s: Kubernetes costs between %s and %s %% of the throughput (95 %% interval, %s): %s", a.Name,
 		lack(e.Interval95[1]), lack(e.Interval95[0]), plural(e.N, "block"), taxVerdict(e))
+}
+
+// fewestPairs, and at most a factor of widest to either side of the ratio, make an interval that says something of it: between two pairs the t
+// distribution reaches from nearly nothing to thousands of times.
+const (
+	fewestPairs = 3
+	widest      = 2
+)
+
+// tells whether an interval of so many pairs says something of the ratio within.
+func tells(pairs int, i stats.Interval) bool {
+	return pairs >= fewestPairs && i[1] <= widest*widest*i[0]
 }
 
 // taxVerdict is the verdict in words.
@@ -85,6 +100,10 @@ func taxTable(c stats.Comparison) table {
 			continue
 		}
 		e := a.Tax.Throughput
+		if !tells(e.N, e.Interval95) {
+			t = t.add(a.Name, fixed(e.Ratio, 3), none, none, none, paired(a.Tax.P95), paired(a.Tax.P99), paired(a.Tax.ServerCPU), "open")
+			continue
+		}
 		t = t.add(a.Name, fmt.Sprintf("%s [%s, %s]", fixed(e.Ratio, 3), fixed(e.Interval90[0], 3), fixed(e.Interval90[1], 3)),
 			fmt.Sprintf("[%s, %s]", fixed(e.Interval95[0], 3), fixed(e.Interval95[1], 3)), chance(e.PLower), chance(e.PUpper),
 			paired(a.Tax.P95), paired(a.Tax.P99), paired(a.Tax.ServerCPU), string(e.Verdict))
@@ -101,8 +120,11 @@ func chance(p float64) string {
 }
 
 func paired(p stats.Paired) string {
-	if p.Pairs < 2 {
+	if p.Pairs == 0 {
 		return none
+	}
+	if !tells(p.Pairs, p.Interval) {
+		return fixed(p.Ratio, 3)
 	}
 	return fmt.Sprintf("%s [%s, %s]", fixed(p.Ratio, 3), fixed(p.Interval[0], 3), fixed(p.Interval[1], 3))
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,45 @@ func TestTaxIsTold(t *testing.T) {
 	}
 }
 
+// TestTaxCannotTell: where the pairs are too few, or too far apart, no interval is quoted, and it is said what would help.
+func TestTaxCannotTell(t *testing.T) {
+	for _, c := range []struct {
+		blocks int
+		share  float64 // of the pods' throughput, in every other block
+		say    string
+	}{
+		{3, 0.01, "3 pairs cannot tell what Kubernetes costs: measure more blocks, as with --blocks 30"},
+		{4, 0.01, "4 pairs cannot tell what Kubernetes costs: measure more blocks, as with --blocks 30"},
+	} {
+		d := taxFixture()
+		d.Trials = slices.DeleteFunc(d.Trials, func(t result.Trial) bool { return t.Block > c.blocks })
+		for i := range d.Trials {
+			if x := &d.Trials[i]; x.Arm != "process" && x.Block%2 == 0 {
+				x.TPS *= c.share
+			}
+		}
+		if h := headlineOf(d); h.Big+h.Rest != "guaranteed: "+c.say+"; besteffort: "+c.say || h.Tone != "none" {
+			t.Errorf("%+v", h)
+		}
+		if text := string(render(t, Text, d)); strings.Contains(text, "costs between") || strings.Contains(text, "equivalent within") {
+			t.Errorf("an interval is quoted:\n%s", text)
+		}
+	}
+}
+
+// TestTaxOfTooFew: two pairs are not judged at all.
+func TestTaxOfTooFew(t *testing.T) {
+	d := taxFixture()
+	d.Trials = slices.DeleteFunc(d.Trials, func(t result.Trial) bool { return t.Block > 2 })
+	h := headlineOf(d)
+	if got := h.Big + h.Rest; !strings.HasPrefix(got, "No verdict: guaranteed is invalid (2 pairs: a verdict needs 3)") || h.Tone != "invalid" {
+		t.Errorf("%+v", h)
+	}
+	if text := string(render(t, Text, d)); strings.Contains(text, "costs between") || strings.Contains(text, "equivalent within") {
+		t.Errorf("an interval is quoted:\n%s", text)
+	}
+}
+
 // TestTaxVerdicts puts each verdict in words.
 func TestTaxVerdicts(t *testing.T) {
 	for want, e := range map[string]stats.Equivalence{
@@ -89,8 +129,8 @@ func TestTaxVerdicts(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	none := taxLine(stats.Arm{Name: "guaranteed", Why: "1 pair: an interval needs two"})
-	if none != "guaranteed: no verdict: 1 pair: an interval needs two" {
+	none := taxLine(stats.Arm{Name: "guaranteed", Why: "1 pair: a verdict needs 3"})
+	if none != "guaranteed: no verdict: 1 pair: a verdict needs 3" {
 		t.Error(none)
 	}
 	d := taxFixture()

@@ -52,6 +52,41 @@ func (s *Store) Amend(e Experiment) error {
 	return nil
 }
 
+// GoOn gives an experiment in slices that has ended so many more seconds: it then counts as interrupted, and its own command goes on with it.
+func (s *Store) GoOn(seconds float64) error {
+	trials, err := s.Trials()
+	if err != nil {
+		return err
+	}
+	proofs, err := s.Proofs()
+	if err != nil {
+		return err
+	}
+	spent := 0.0
+	for _, t := range trials {
+		spent += t.Took()
+	}
+	for _, p := range proofs {
+		spent += p.Seconds
+	}
+	e := s.experiment
+	if t := e.Design.Tune; t != nil {
+		plan, in := *t, *t.Slices
+		in.Incarnations++
+		plan.Budget, plan.Slices = max(plan.Budget, spent)+seconds, &in
+		e.Design.Tune = &plan
+	} else {
+		e.Design.Blocks, e.Design.Precision, e.Design.Budget = 0, 0, spent+seconds
+	}
+	if err := s.Amend(e); err != nil {
+		return err
+	}
+	if err := os.Remove(s.path(finishFile)); err != nil {
+		return fmt.Errorf("cannot go on with the experiment in %s: %w", s.dir, err)
+	}
+	return nil
+}
+
 // Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's schema, and
 // its ID to the folder's name where it is empty.
 func Create(dir string, e Experiment) (*Store, error) {

@@ -54,6 +54,8 @@ type TunePlan struct {
 	Screens  int `json:"screens"`
 	Searches int `json:"searches"`
 	Prunes   int `json:"prunes"`
+	// Slices is how a tune measures in slices; nil: each trial has a fresh server.
+	Slices *TuneSlices `json:"slices,omitempty"`
 	// RaceBlocks is the most blocks of the race; Blocks and MostBlocks the fewest and the most of the confirmation.
 	RaceBlocks int `json:"race_blocks"`
 	Blocks     int `json:"confirm_blocks"`
@@ -68,6 +70,16 @@ type TunePlan struct {
 	// Unlocked are the members of the durability lock that need not hold, as it was asked for.
 	Unlocked []string    `json:"unlocked,omitempty"`
 	Machine  TuneMachine `json:"machine"`
+}
+
+// TuneSlices are the slices of a tune, whose servers stay up beside each other. Sizes are in bytes.
+type TuneSlices struct {
+	Room int64 `json:"room"` // memory for servers that are up together
+	Data int64 `json:"data"` // of the golden copy
+	// Threads of the load: what a server takes of memory depends on them.
+	Threads int `json:"threads"`
+	// Incarnations is how many the confirmation has of each arm; each time it is gone on with adds one.
+	Incarnations int `json:"incarnations"`
 }
 
 // TuneLoad is how long a trial is, in seconds.
@@ -88,11 +100,12 @@ type TuneMachine struct {
 
 // Proof is what was proved of an arm before it is handed over. A part that was not run is nil, and Notes say why.
 type Proof struct {
-	Arm    string       `json:"arm"`
-	OK     bool         `json:"ok"`
-	Why    string       `json:"why,omitempty"` // what failed; "" where nothing did
-	Memory *MemoryProof `json:"memory,omitempty"`
-	Crash  *CrashTest   `json:"crash,omitempty"`
+	Session int          `json:"session,omitempty"` // of a tune in slices
+	Arm     string       `json:"arm"`
+	OK      bool         `json:"ok"`
+	Why     string       `json:"why,omitempty"` // what failed; "" where nothing did
+	Memory  *MemoryProof `json:"memory,omitempty"`
+	Crash   *CrashTest   `json:"crash,omitempty"`
 	// Lock says that the members of the durability lock read back as the control's.
 	Lock    bool     `json:"lock"`
 	Seconds float64  `json:"seconds"` // what proving took

@@ -73,15 +73,26 @@ type Design struct {
 	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
 	Steady bool   `json:"steady,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
-	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid; 0: the gate's own limit, 5 %.
+	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid; 0: the gate's own limit, 40 %.
 	MaxSteal float64 `json:"max_steal,omitempty"`
 	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is not asked.
 	Margin float64 `json:"equivalence_margin,omitempty"`
 	// Tune is how a tune spends its budget; nil for anything else, and for the ladders of an older david.
 	Tune *TunePlan `json:"tune,omitempty"`
 	SLO  *SLO      `json:"slo,omitempty"`
+	// Slices is how servers that stay up are loaded in turn; nil: each trial has a fresh server.
+	Slices *Slices `json:"slices,omitempty"`
 	// Pinned is what must not change between the sessions of one experiment: "kernel", "server binary", "data", ... and their values.
 	Pinned map[string]string `json:"pinned,omitempty"`
+}
+
+// Slices is how an experiment measures servers that stay up, warm, and frozen while another one is loaded.
+type Slices struct {
+	Seconds int `json:"seconds"` // of load in a slice
+	// Rounds is how many rounds an incarnation of the arms has: a round has one slice of each arm, in random order.
+	Rounds int `json:"rounds_per_incarnation"`
+	// Incarnations is the least number of starts of each arm's server, each on a fresh clone.
+	Incarnations int `json:"incarnations"`
 }
 
 // SLO is a goal for the latency: that percentile of the transactions takes at most so many ms.
@@ -192,13 +203,20 @@ type Difference struct {
 
 // Trial is one measured run of a workload against an arm: a line of trials.jsonl.
 type Trial struct {
-	Schema   int       `json:"schema"`
-	ID       string    `json:"id"` // hash of what it measures; names its points and logs
-	Arm      string    `json:"arm"`
-	Phase    string    `json:"phase,omitempty"` // the part of a tune it belongs to: Race, Screen, Search, Prune or Confirm
-	Block    int       `json:"block"`           // 1, 2, ...: the repeat
-	Twin     bool      `json:"twin,omitempty"`  // the control's second run in its block: the other half of the A/A pair
-	Place    int       `json:"place,omitempty"` // 1, 2, ...: its place in the random order of its block
+	Schema int    `json:"schema"`
+	ID     string `json:"id"` // hash of what it measures; names its points and logs
+	Arm    string `json:"arm"`
+	Phase  string `json:"phase,omitempty"` // the part of a tune it belongs to: Race, Screen, Search, Prune or Confirm
+	Block  int    `json:"block"`           // 1, 2, ...: the repeat
+	Twin   bool   `json:"twin,omitempty"`  // the control's second run in its block: the other half of the A/A pair
+	Place  int    `json:"place,omitempty"` // 1, 2, ...: its place in the random order of its block
+	// Incarnation says which start of its arm's server a slice was run on: 1, 2, ...; 0: a trial, which has a server of its own. The Block of a
+	// slice is its round.
+	Incarnation int `json:"incarnation,omitempty"`
+	// Session counts the times an experiment in slices was gone on with, from 1: what is measured without a pause on one machine.
+	Session int `json:"session,omitempty"`
+	// Against is the arm that a slice of a tune is compared with in its block; "" for the control's.
+	Against  string    `json:"against,omitempty"`
 	Workload Workload  `json:"workload"`
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"`         // measured, as sysbench counted them; warm-up not included
@@ -232,6 +250,8 @@ type Trial struct {
 	Sampling Sampling `json:"sampling,omitzero"`
 	// Profile is where the time of the load's connections went; nil where nothing could be seen.
 	Profile *Profile `json:"profile,omitempty"`
+	// Disturbance is what the machine did beside the load; nil in records of an older david.
+	Disturbance *Disturbance `json:"disturbance,omitempty"`
 	// Warnings are doubts that do not make the trial invalid: borrowed speed, counters that were missing.
 	Warnings []string `json:"warnings,omitempty"`
 	// Clients are those the load was spread over; none where it came from one.
@@ -310,6 +330,13 @@ type Sampling struct {
 	ServerCPU float64 `json:"server_cpu"` // share of one core, at most: the time the server took to answer the samples' queries
 	// Missing names what could not be read, and why where the server or the kernel said so.
 	Missing []string `json:"missing,omitempty"`
+}
+
+// Disturbance is what others took of the machine while a trial or slice was measured, as shares of all its CPU time. It is noise: it is recorded and weighs,
+// within wide limits.
+type Disturbance struct {
+	Steal  float64 `json:"steal"`  // other guests of the host
+	Others float64 `json:"others"` // other processes of this machine; 0 where they could not be seen
 }
 
 // Gate is a check that must hold before a trial counts.

@@ -24,9 +24,6 @@ func (w *Workspace) group(caps result.Caps) (*cgroup.Group, error) {
 	if caps.IO() && w.device == (cgroup.Device{}) {
 		return nil, fmt.Errorf("%w I/O: the data does not lie on a volume of david's own, and a cap on another device would hit everybody who uses it", cgroup.ErrCap)
 	}
-	if caps.IO() && w.journal.throttles() {
-		return nil, fmt.Errorf("%w the I/O of two servers at a time: they share the volume", cgroup.ErrCap)
-	}
 	w.groups++
 	g, err := cgroup.Plan(fmt.Sprintf("%s-%d", filepath.Base(w.run), w.groups), caps, w.device)
 	if err != nil {
@@ -71,11 +68,26 @@ func deviceOf(dir string) (cgroup.Device, error) {
 
 // Throttle puts the server's caps on I/O into force, or lifts them, as they are until then: a server's start and the reading
 // of its tables are not measured. Without such caps it does nothing.
+//
+// Servers share the volume, and a cap of version 1 is one on its device: only one at a time may be under its caps.
 func (s *Server) Throttle(on bool) error {
-	if s.group == nil {
+	if s.group == nil || !s.group.Caps.IO() {
 		return nil
 	}
-	return s.group.Throttle(on)
+	if on && s.w.throttled != nil && s.w.throttled != s {
+		return fmt.Errorf("%w the I/O of two servers at a time: they share the volume", cgroup.ErrCap)
+	}
+	if !on && s.w.throttled != nil && s.w.throttled != s {
+		return nil // lifting this one's would lift the other's
+	}
+	if err := s.group.Throttle(on); err != nil {
+		return err
+	}
+	s.w.throttled = nil
+	if on {
+		s.w.throttled = s
+	}
+	return nil
 }
 
 // CapStat is what the kernel counted under the server's caps; zero without any.

@@ -80,9 +80,7 @@ func testCaps(t *testing.T, w *Workspace, g Golden) {
 	if left := capsLeft(t, filepath.Base(w.run), w.device); len(left) < 1 {
 		t.Errorf("groups: %v", left)
 	}
-	if _, _, err := w.Start(context.Background(), g, StartOptions{Caps: caps}); !errors.Is(err, cgroup.ErrCap) {
-		t.Errorf("a second one with its I/O capped: %v", err)
-	}
+	testSecond(t, w, g, s, caps)
 	testBusy(t, s, caps.CPUs)
 	if err := s.Throttle(true); err != nil || !w.limited(t) {
 		t.Errorf("the limits are not there (%v)", err)
@@ -99,6 +97,33 @@ func testCaps(t *testing.T, w *Workspace, g Golden) {
 	}
 	if entries, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(entries) > 0 {
 		t.Errorf("%d clones are left", len(entries))
+	}
+}
+
+// testSecond has another server with capped I/O beside the first: only one of them at a time is held back, as they share the volume. One that is killed under its
+// caps leaves the place to the other.
+func testSecond(t *testing.T, w *Workspace, g Golden, first *Server, caps result.Caps) {
+	t.Helper()
+	second := start(t, w, g, StartOptions{Caps: caps})
+	defer stop(t, second)
+	if err := second.Throttle(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Throttle(true); !errors.Is(err, cgroup.ErrCap) {
+		t.Errorf("the I/O of two at a time: %v", err)
+	}
+	if err := first.Throttle(false); err != nil || !w.limited(t) {
+		t.Errorf("the first one lifted the second one's limits (%v)", err)
+	}
+	if err := second.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, second)
+	if err := first.Throttle(true); err != nil {
+		t.Errorf("after the second one was killed: %v", err)
+	}
+	if err := first.Throttle(false); err != nil || w.limited(t) {
+		t.Errorf("the limits are still there (%v)", err)
 	}
 }
 

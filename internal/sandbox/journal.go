@@ -107,13 +107,6 @@ func (j *journal) ungroup(g *cgroup.Group) error {
 	})
 }
 
-// throttles tells whether the I/O of anything is capped.
-func (j *journal) throttles() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.Groups, func(g *cgroup.Group) bool { return g.Caps.IO() })
-}
-
 // undo ends the processes, removes their cgroups, unmounts, removes the folders, and the journal last.
 func (j *journal) undo() error {
 	j.mu.Lock()

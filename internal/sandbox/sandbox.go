@@ -44,6 +44,8 @@ type Workspace struct {
 	reflink bool
 	device  cgroup.Device // of david's own volume; zero without one
 	groups  int           // cgroups made so far
+	// throttled is the server whose caps on I/O are in force; nil for none.
+	throttled *Server
 }
 
 // Open removes what dead davids left in home, makes the private runtime folder, and makes the data reachable for the

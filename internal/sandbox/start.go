@@ -420,7 +420,10 @@ func (s *Server) release() error {
 		}
 		err = errors.Join(err, s.w.journal.ended(s.PID()))
 	}
-	err = errors.Join(err, s.w.ungroup(s.group))
+	err = errors.Join(err, s.w.ungroup(s.group)) // which lifts its caps on I/O
+	if s.w.throttled == s {
+		s.w.throttled = nil
+	}
 	if s.logPath != "" {
 		err = errors.Join(err, keepLog(s.log(), s.logPath))
 	}
@@ -428,7 +431,7 @@ func (s *Server) release() error {
 	if !s.keepData {
 		err = errors.Join(err, s.w.dropClone(filepath.Dir(s.data), s.tmpfs))
 	}
-	return err
+	return errors.Join(err, s.w.Calm())
 }
 
 func keepLog(from, to string) error {

@@ -103,7 +103,7 @@ type Scaled struct {
 
 // Quick is small enough for minutes, and far too small for a conclusion.
 func Quick() Scaled {
-	return Scaled{Tables: 4, Rows: 25_000, Time: 5 * time.Second, Warmup: 2 * time.Second, Blocks: 2}
+	return Scaled{Tables: 4, Rows: 25_000, Time: 5 * time.Second, Warmup: time.Second, Blocks: 3}
 }
 
 // Scale gives the study cut down to a size; of several numbers of threads only the first is left.

@@ -15,6 +15,9 @@ import (
 // narrow favours intervals that are narrow by luck, and the fewer the blocks the more. docs/method.md has the simulation.
 const MinBlocks = 6
 
+// LeastPairs is the fewest pairs that a verdict is given on.
+const LeastPairs = 3
+
 // fewPairs is the number of pairs below which the width of a t interval is mostly luck: t is 2.6 for 6 pairs, 4.3 for 3.
 const fewPairs = 6
 
@@ -99,17 +102,22 @@ type blocks struct {
 	// for the ratio makes it steadier and does not bend the noise floor, which is made of the differences.
 	control map[int]float64
 	typical typical // noise of a pair
+	sliced  bool    // the trials are slices, the blocks their rounds
 }
 
 func compare(w result.Workload, d result.Design, arms []result.Arm, trials []result.Trial) Comparison {
 	control, metric := d.Control, MetricOf(d.Tune)
-	b := blocks{name: control, metric: metric, margin: d.Margin, samples: collect(arms, trials), control: map[int]float64{}}
+	b := blocks{name: control, metric: metric, margin: d.Margin, samples: collect(arms, trials), control: map[int]float64{},
+		sliced: slices.ContainsFunc(trials, func(t result.Trial) bool { return t.Incarnation > 0 })}
 	if i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == control }); i >= 0 {
 		b.caps, b.pod = arms[i].Caps, arms[i].Pod
 		b.control = b.samples[control].logs(metric.Worth)
 	}
 	c := Comparison{Workload: w, Control: control, Metric: metric, Arms: make([]Arm, len(arms))}
-	if control != "" {
+	if control != "" && b.sliced {
+		c.Sliced = true
+		c.Blocks, c.Warnings = b.complete(trials)
+	} else if control != "" {
 		b.typical = b.typicalNoise(arms)
 		c.NoiseFloor = b.noiseFloor()
 		c.Blocks, c.Warnings = b.complete(trials)
@@ -121,7 +129,7 @@ func compare(w result.Workload, d result.Design, arms []result.Arm, trials []res
 	return c
 }
 
-// complete counts the blocks in which the control is valid and no arm that was run elsewhere is missing, and names those
+// complete counts the blocks in which the control is valid and (but of slices) no arm that was run elsewhere is missing, and names those
 // in which the control is not.
 func (b blocks) complete(trials []result.Trial) (n int, warnings []string) {
 	ran, all := map[string]map[int]bool{}, map[int]bool{}
@@ -135,12 +143,12 @@ func (b blocks) complete(trials []result.Trial) (n int, warnings []string) {
 	for _, block := range slices.Sorted(maps.Keys(all)) {
 		if _, ok := b.control[block]; !ok {
 			lost = append(lost, fmt.Sprint(block))
-		} else if !slices.ContainsFunc(slices.Collect(maps.Values(ran)), func(in map[int]bool) bool { return !in[block] }) {
+		} else if b.sliced || !slices.ContainsFunc(slices.Collect(maps.Values(ran)), func(in map[int]bool) bool { return !in[block] }) {
 			n++
 		}
 	}
 	if len(lost) > 0 {
-		warnings = append(warnings, fmt.Sprintf("left out %s of %d (number %s): %s", count(len(lost), "block"), len(all),
+		warnings = append(warnings, fmt.Sprintf("left out %s of %d (number %s): %s", count(len(lost), b.whole()), len(all),
 			strings.Join(lost, ", "), b.noControl()))
 	}
 	return n, warnings
@@ -264,10 +272,16 @@ func (b blocks) arm(a result.Arm) Arm {
 		return r
 	}
 	r.TPS, r.TPSInterval = s.mean(tps)
+	if b.sliced {
+		r.TPS, r.TPSInterval = s.slicedMean(tps)
+	}
 	r.P95, r.P95Interval = s.latency(95, p95)
 	r.P99, r.P99Interval = s.latency(99, p99)
 	r.Costs = meanCosts(s.valid)
 	r.Warnings = append(s.doubts(), s.trialWarnings()...)
+	if b.sliced {
+		r.Warnings = append(r.Warnings, s.debts()...)
+	}
 	switch b.name {
 	case a.Name:
 		r.Verdict, r.Ratio = IsControl, 1
@@ -318,12 +332,17 @@ func (b blocks) pair(r *Arm, s *sample) {
 	if r.Pairs == 0 {
 		return
 	}
+	if b.sliced {
+		b.infer(r, s)
+		return
+	}
 	r.log = b.typical.of(logs)
 	r.Ratio = math.Exp(r.log.mean)
 	if r.Pairs < 2 {
 		return
 	}
 	r.Interval, r.P = around(r.log.mean, r.log.half()), r.log.p()
+	r.Odds = r.log.odds()
 	r.Method = fmt.Sprintf("paired t on log-ratios, %d pairs", r.Pairs)
 	if b.typical.most > 0 {
 		r.Method += fmt.Sprintf(", moderated by the noise of all arms: %.0f degrees of freedom", r.log.df)
@@ -337,7 +356,7 @@ func (b blocks) throughput(r *Arm, s *sample) {
 	if b.metric != ByThroughput {
 		m = meanOf(blocks{control: b.samples[b.name].logs(tps), metric: ByThroughput}.logRatios(s))
 	}
-	r.NotSlower = math.Exp(m.mean-m.half()) >= 1-Margin
+	r.NotSlower = math.Exp(m.lower()) >= 1-Margin
 	if b.metric != ByThroughput {
 		r.Throughput = math.Exp(m.mean)
 	}
@@ -398,14 +417,14 @@ func (b blocks) pairWarnings(r Arm, a result.Arm) []string {
 // comparable returns the verdict invalid and its reason where an arm cannot be compared, else none yet.
 func (b blocks) comparable(r Arm, s *sample) (Verdict, string) {
 	control := b.samples[b.name]
-	if r.Pairs >= 2 {
+	if r.Pairs >= LeastPairs {
 		if own, other := s.unsafe(), control.unsafe(); own != other {
 			return Invalid, fmt.Sprintf("durability differs: it ran without %s, %s without %s", cmp.Or(own, "nothing"),
 				b.name, cmp.Or(other, "nothing"))
 		}
 		return "", ""
 	}
-	why := count(r.Pairs, "pair") + ": an interval needs two"
+	why := fmt.Sprintf("%s: a verdict needs %d", count(r.Pairs, b.unit()), LeastPairs)
 	if len(s.invalid) > 0 {
 		why += "; left out: " + s.invalid[0]
 	} else if control == nil || len(control.valid) == 0 || len(control.invalid) > 0 {
@@ -419,7 +438,7 @@ func conclude(arms []Arm, floor float64, metric Metric) {
 	var judged []int
 	var ps []float64
 	for i, a := range arms {
-		if a.Verdict == "" && a.Pairs >= 2 {
+		if a.Verdict == "" && a.Pairs >= LeastPairs {
 			judged, ps = append(judged, i), append(ps, a.P)
 		}
 	}
@@ -428,26 +447,28 @@ func conclude(arms []Arm, floor float64, metric Metric) {
 		a.Adjusted = p
 		a.judge(floor, len(ps))
 		if metric == ByP99 && a.Verdict == Faster && a.Throughput < 1-Margin {
-			a.Verdict = Tie
+			a.Verdict = Undecided
 			a.Why = fmt.Sprintf("its p99 is lower, but so is its throughput: %.2fx the control's, at least %.2fx is asked for", a.Throughput, 1-Margin)
 		}
 	}
 }
 
-// judge claims a difference only where it is significant after the correction for the number of arms, and greater than
-// the noise floor.
+// judge claims a difference only where it is significant after the correction for the number of arms, and greater than the noise floor. That there is none
+// worth speaking of is claimed where the 90 % interval lies within the margin (two one-sided tests, see TOST).
 func (a *Arm) judge(floor float64, arms int) {
 	significant, above := a.Adjusted < 1-confidence, math.Abs(math.Log(a.Ratio)) > math.Log1p(floor) // half as fast is as far as twice
+	within := fmt.Sprintf("within ±%.1f %%", 100*max(a.Interval[1]-1, 1-a.Interval[0]))
 	switch {
+	case a.equivalent():
+		a.Verdict, a.Why = Equivalent, fmt.Sprintf("90 %% interval within ±%.1f %%", 100*a.log.far(equivalenceLevel))
 	case significant && above && a.Ratio > 1:
 		a.Verdict = Faster
 	case significant && above:
 		a.Verdict = Slower
 	default:
-		a.Verdict = Tie
-		a.Why = fmt.Sprintf("within ±%.1f %%", 100*max(a.Interval[1]-1, 1-a.Interval[0]))
+		a.Verdict, a.Why = Undecided, within
 	}
-	if a.Verdict != Tie || a.P >= 1-confidence {
+	if a.Verdict != Undecided || a.P >= 1-confidence {
 		return
 	}
 	if !significant {
@@ -455,6 +476,12 @@ func (a *Arm) judge(floor float64, arms int) {
 	} else {
 		a.Why += fmt.Sprintf("; the interval excludes 1, but the noise floor is ±%.1f %%", 100*floor)
 	}
+}
+
+// equivalent tells whether the 90 % interval of the ratio lies within the margin.
+func (a *Arm) equivalent() bool {
+	limit := -math.Log1p(-Margin)
+	return a.log.atLeast(limit) < equivalenceLevel && a.log.below(-limit) < equivalenceLevel
 }
 
 // meanCosts returns the mean of each cost over the trials that have it.

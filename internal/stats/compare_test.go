@@ -49,30 +49,33 @@ func only(t *testing.T, arms []result.Arm, trials ...result.Trial) Comparison {
 func TestCompareByHand(t *testing.T) {
 	c := only(t, armed("a"),
 		in(1, Control, 100*math.Exp(0.01)), twin(1, 100*math.Exp(-0.01)), in(1, "a", 110),
-		in(2, Control, 100*math.Exp(-0.02)), twin(2, 100*math.Exp(0.02)), in(2, "a", 121))
-	near(t, "SD of the pairs 0.02 and -0.04", c.NoiseFloor.SD, math.Sqrt((0.0004+0.0016)/2))
-	// t(0.975; 2) = 4.302652729911275, from tables
-	near(t, "floor", c.NoiseFloor.Floor, math.Exp(4.302652729911275*math.Sqrt(0.001)/math.Sqrt2)-1)
+		in(2, Control, 100*math.Exp(-0.02)), twin(2, 100*math.Exp(0.02)), in(2, "a", 121),
+		in(3, Control, 100*math.Exp(0.03)), twin(3, 100*math.Exp(-0.03)), in(3, "a", 133.1))
+	near(t, "SD of the pairs 0.02, -0.04 and 0.06", c.NoiseFloor.SD, math.Sqrt((0.0004+0.0016+0.0036)/3))
+	// t(0.975; 3) = 3.182446305284263, from tables
+	near(t, "floor", c.NoiseFloor.Floor, math.Exp(3.182446305284263*math.Sqrt(0.0056/3)/math.Sqrt(3))-1)
 	near(t, "first A/A ratio", c.NoiseFloor.Ratios[0], math.Exp(0.02))
 	a, l := c.Arms[1], math.Log(1.1)
-	near(t, "ratio", a.Ratio, math.Exp(1.5*l))
-	// The pairs l and 2 l have a standard error of l/2; t(0.975; 1) = 12.706204736174694.
-	near(t, "lower end", a.Interval[0], math.Exp(1.5*l-12.706204736174694*l/2))
-	near(t, "upper end", a.Interval[1], math.Exp(1.5*l+12.706204736174694*l/2))
-	near(t, "p of t = 3 with 1 df", a.P, 1-2*math.Atan(3)/math.Pi)
+	near(t, "ratio", a.Ratio, math.Exp(2*l))
+	// The pairs l, 2 l and 3 l have a standard error of l/sqrt 3; t(0.975; 2) = 4.302652729911275.
+	near(t, "lower end", a.Interval[0], math.Exp(2*l-4.302652729911275*l/math.Sqrt(3)))
+	near(t, "upper end", a.Interval[1], math.Exp(2*l+4.302652729911275*l/math.Sqrt(3)))
+	// With 2 df the p of t is 1 - t / sqrt(2 + t²), here t = 2 sqrt 3.
+	near(t, "p of t = 2 sqrt 3 with 2 df", a.P, 1-math.Sqrt(12.0/14))
+	near(t, "odds", a.Odds, 1-a.P/2)
 	near(t, "p of one arm, corrected", a.Adjusted, a.P)
-	near(t, "tps", a.TPS, 110*math.Sqrt(1.1))
+	near(t, "tps", a.TPS, 121)
 	near(t, "control's tps", c.Arms[0].TPS, 100)
-	if a.Verdict != Tie || a.Pairs != 2 || c.Blocks != 2 || a.Method != "paired t on log-ratios, 2 pairs" || a.NotSlower {
+	if a.Verdict != Undecided || a.Pairs != 3 || c.Blocks != 3 || a.Method != "paired t on log-ratios, 3 pairs" || a.NotSlower {
 		t.Errorf("%+v", c)
 	}
-	if want := "within ±111.4 %"; a.Why != want { // exp(1.5 l + 12.7062 l/2) = 2.1138
+	if want := "within ±53.3 %"; a.Why != want { // exp(2 l + 4.30265 l/sqrt 3) = 1.5332
 		t.Errorf("why %q, want %q", a.Why, want)
 	}
-	if !slices.Contains(a.Warnings, "2 pairs: the interval is wide") || !slices.Contains(c.NoiseFloor.Warnings, "2 A/A pairs: the noise floor is rough") {
+	if !slices.Contains(a.Warnings, "3 pairs: the interval is wide") || !slices.Contains(c.NoiseFloor.Warnings, "3 A/A pairs: the noise floor is rough") {
 		t.Errorf("%q, %q", a.Warnings, c.NoiseFloor.Warnings)
 	}
-	if control := c.Arms[0]; control.Verdict != IsControl || control.Ratio != 1 || control.Trials != 4 {
+	if control := c.Arms[0]; control.Verdict != IsControl || control.Ratio != 1 || control.Trials != 6 {
 		t.Errorf("%+v", control)
 	}
 }
@@ -98,10 +101,13 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"clear gain", 0.01, 1.10, 0.01, Faster, "", true},
 		{"clear loss", 0.01, 0.90, 0.01, Slower, "", false},
-		{"a small loss", 0.01, 0.995, 0.01, Tie, "within ±1.4 %", true},
-		{"too wide", 0.01, 1.01, 0.08, Tie, "within ±8.5 %", false},
+		{"a small loss", 0.01, 0.995, 0.01, Equivalent, "90 % interval within ±1.2 %", true},
+		// Half the 90 % interval is 1.8946 * 0.01069 / sqrt(8) = 0.7 %: what is within the margin is so whether or not the 95 % interval excludes 1.
+		{"a small gain for sure", 0.01, 1.02, 0.01, Equivalent, "90 % interval within ±2.7 %", true},
+		{"a gain beyond the margin's half", 0.01, 1.025, 0.01, Faster, "", true},
+		{"too wide", 0.01, 1.01, 0.08, Undecided, "within ±8.5 %", false},
 		// The floor is exp(2.306 * 0.1 / sqrt(8)) - 1 = 8.5 %; half the interval 2.3646 * 0.01069 / sqrt(8) = 0.9 %.
-		{"below the floor", 0.10, 1.05, 0.01, Tie, "within ±5.9 %; the interval excludes 1, but the noise floor is ±8.5 %", true},
+		{"below the floor", 0.10, 1.05, 0.01, Undecided, "within ±5.9 %; the interval excludes 1, but the noise floor is ±8.5 %", true},
 	} {
 		a := only(t, armed("a"), steps(8, w.spread, w.ratio, w.scatter)...).Arms[1]
 		if a.Verdict != w.verdict || a.Why != w.why || a.NotSlower != w.notSlower {
@@ -111,7 +117,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestHolmForbidsWhatOneArmMayClaim(t *testing.T) {
-	one := steps(8, 0, 1.01, 0.011) // t = 0.00995 / (0.01176/sqrt 8) = 2.39, p = 0.048
+	one := steps(8, 0, 1.03, 0.0328) // t = 0.02956 / (0.03506/sqrt 8) = 2.38, p = 0.048; more than the margin, so not equivalent
 	alone := only(t, armed("a"), one...).Arms[1]
 	if alone.Verdict != Faster || alone.P < 0.04 || alone.P > 0.05 {
 		t.Fatalf("%+v", alone)
@@ -121,7 +127,7 @@ func TestHolmForbidsWhatOneArmMayClaim(t *testing.T) {
 		with = append(with, in(b, "b", 100+float64(b%2)), in(b, "c", 100-float64(b%2)))
 	}
 	a := only(t, armed("a", "b", "c"), with...).Arms[1]
-	if a.Verdict != Tie || a.Adjusted <= a.P || !strings.Contains(a.Why, "but with 3 arms p is") || !strings.Contains(a.Why, "(Holm)") {
+	if a.Verdict != Undecided || a.Adjusted <= a.P || !strings.Contains(a.Why, "but with 3 arms p is") || !strings.Contains(a.Why, "(Holm)") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -145,12 +151,12 @@ func TestArmsThatCannotBeCompared(t *testing.T) {
 	}{
 		{IsControl, ""},
 		{Invalid, "durability differs: it ran without sync_binlog=0, control without nothing"},
-		{Invalid, "1 pair: an interval needs two; left out: steal: 12 %"},
+		{Invalid, "1 pair: a verdict needs 3; left out: steal: 12 %"},
 		{Invalid, "steal: 12 %"},
 		{Noop, "no effective variable differs from control's: not run"},
 		{Infeasible, "[ERROR] unknown variable 'x=1'"},
 		{NotRun, "no trial was stored: interrupted, or out of time"},
-		{Invalid, "0 pairs: an interval needs two; no valid run of control: steal: 12 %"},
+		{Invalid, "0 pairs: a verdict needs 3; no valid run of control: steal: 12 %"},
 	}
 	for i, w := range want {
 		if a := c.Arms[i]; a.Verdict != w.verdict || a.Why != w.why || a.NotSlower {
@@ -205,7 +211,7 @@ func TestWithoutTwinsAFloorStandsIn(t *testing.T) {
 		trials = append(trials, in(b, Control, 100), in(b, "a", 104+0.1*float64(b%2)))
 	}
 	c := only(t, armed("a"), trials...)
-	if c.NoiseFloor.Floor != RestartNoise || len(c.NoiseFloor.Warnings) != 1 || c.Arms[1].Verdict != Tie {
+	if c.NoiseFloor.Floor != RestartNoise || len(c.NoiseFloor.Warnings) != 1 || c.Arms[1].Verdict != Undecided {
 		t.Errorf("%+v", c)
 	}
 }

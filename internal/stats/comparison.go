@@ -11,7 +11,8 @@ type Comparison struct {
 	Workload   result.Workload `json:"workload"`
 	Control    string          `json:"control"`
 	Metric     Metric          `json:"metric,omitempty"` // that ratios, verdicts and the noise floor are of; throughput where it is empty
-	Blocks     int             `json:"blocks"`           // complete ones in which the control is valid
+	Blocks     int             `json:"blocks"`           // complete ones in which the control is valid; of slices, rounds in which it is
+	Sliced     bool            `json:"sliced,omitempty"` // measured in slices
 	NoiseFloor NoiseFloor      `json:"noise_floor"`
 	Arms       []Arm           `json:"arms"` // in the order of the experiment's
 	Warnings   []string        `json:"warnings,omitempty"`
@@ -63,11 +64,16 @@ type Arm struct {
 	Ratios   []float64 `json:"ratios,omitempty"` // by block
 	// Throughput is the ratio of the throughputs where Ratio is of another metric; 0 where it is not.
 	Throughput float64 `json:"throughput_ratio,omitempty"`
-	P          float64 `json:"p"`      // of a ratio of 1, two-sided
-	Adjusted   float64 `json:"p_holm"` // the same, corrected for the number of arms
-	Method     string  `json:"method,omitempty"`
-	Verdict    Verdict `json:"verdict"`
-	Why        string  `json:"why,omitempty"`
+	// Odds is the probability that the ratio is above 1; 0 where there is no interval.
+	Odds float64 `json:"odds,omitempty"`
+	// Incarnations and Sessions are how many the rounds come from, of slices.
+	Incarnations int     `json:"incarnations,omitempty"`
+	Sessions     int     `json:"sessions,omitempty"`
+	P            float64 `json:"p"`      // of a ratio of 1, two-sided
+	Adjusted     float64 `json:"p_holm"` // the same, corrected for the number of arms
+	Method       string  `json:"method,omitempty"`
+	Verdict      Verdict `json:"verdict"`
+	Why          string  `json:"why,omitempty"`
 	// NotSlower is true where its throughput is at least 1 - Margin of the control's (non-inferiority).
 	NotSlower bool `json:"not_slower"`
 	// Tax is what it costs beside the control, where the design asks whether the two are equivalent; else nil.

@@ -29,16 +29,19 @@ func tInterval(xs []float64) (mean, half, p float64) {
 
 // logMean is the mean of the logarithms of ratios, with its standard error and the degrees of freedom of that; 0 of them where there are fewer
 // than two.
-type logMean struct{ mean, se, df float64 }
+type logMean struct {
+	mean, se, df float64
+	posterior    *posterior // of slices, in the place of a t distribution
+}
 
 func meanOf(logs []float64) logMean {
 	if len(logs) < 2 {
 		return logMean{mean: Mean(logs)}
 	}
-	return logMean{Mean(logs), StdDev(logs) / math.Sqrt(float64(len(logs))), float64(len(logs) - 1)}
+	return logMean{mean: Mean(logs), se: StdDev(logs) / math.Sqrt(float64(len(logs))), df: float64(len(logs) - 1)}
 }
 
-// half is the half-width of its 95 % interval.
+// half is the half-width of its 95 % interval, of a t distribution.
 func (m logMean) half() float64 {
 	if m.df == 0 {
 		return 0
@@ -46,9 +49,20 @@ func (m logMean) half() float64 {
 	return tQuantile(m.df) * m.se
 }
 
+// lower is the lower end of its 95 % interval.
+func (m logMean) lower() float64 {
+	if m.posterior != nil {
+		return m.posterior.quantile((1 - confidence) / 2)
+	}
+	return m.mean - m.half()
+}
+
 // p is that of a true mean of 0, two-sided.
 func (m logMean) p() float64 {
 	switch {
+	case m.posterior != nil:
+		below := m.posterior.below(0)
+		return 2 * min(below, 1-below)
 	case m.df == 0, m.se == 0 && m.mean == 0:
 		return 1
 	case m.se == 0:
@@ -60,6 +74,8 @@ func (m logMean) p() float64 {
 // atLeast is the p value, one-sided, of a true mean of limit or more.
 func (m logMean) atLeast(limit float64) float64 {
 	switch {
+	case m.posterior != nil:
+		return 1 - m.posterior.below(limit)
 	case m.df == 0, m.se == 0 && m.mean >= limit:
 		return 1
 	case m.se == 0:
@@ -68,12 +84,45 @@ func (m logMean) atLeast(limit float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: m.df}.CDF((m.mean - limit) / m.se)
 }
 
+// below is the p value, one-sided, of a true mean of limit or less.
+func (m logMean) below(limit float64) float64 {
+	switch {
+	case m.posterior != nil:
+		return m.posterior.below(limit)
+	case m.df == 0, m.se == 0 && m.mean <= limit:
+		return 1
+	case m.se == 0:
+		return 0
+	}
+	return distuv.StudentsT{Sigma: 1, Nu: m.df}.Survival((m.mean - limit) / m.se)
+}
+
+// odds are the probability that the true mean is above 0.
+func (m logMean) odds() float64 {
+	if m.posterior == nil && (m.df == 0 || m.se == 0 && m.mean == 0) {
+		return 0.5
+	}
+	return 1 - m.below(0)
+}
+
 // upper is what the true mean is below, but for a chance of level.
 func (m logMean) upper(level float64) float64 {
+	if m.posterior != nil {
+		return m.posterior.quantile(1 - level)
+	}
 	if m.df == 0 {
 		return math.Inf(1)
 	}
 	return m.mean + m.se*distuv.StudentsT{Sigma: 1, Nu: m.df}.Quantile(1-level)
+}
+
+// far is how far from 1 the ratio may lie, at that level to either side: the farther end of the interval.
+func (m logMean) far(level float64) float64 {
+	lower := m.mean - (m.upper(level) - m.mean)
+	if m.posterior != nil {
+		lower = m.posterior.quantile(level)
+	}
+	return max(math.Exp(m.upper(level))-1, 1-math.Exp(lower))
 }
 
 // around turns an interval of a logarithm into one of the value.

@@ -10,7 +10,7 @@ import (
 )
 
 // RestartNoise is how far two runs of the same configuration may lie apart without meaning anything: ratios within
-// 1 +- RestartNoise are ties. Restarts alone move results by about 3 %, and in the study of PKU (VLDB'22) 25 single runs
+// 1 +- RestartNoise mean nothing. Restarts alone move results by about 3 %, and in the study of PKU (VLDB'22) 25 single runs
 // of one configuration had a coefficient of variation of 3.5 % and lay up to 7 % from their mean. It stands in for the noise
 // measured on the machine itself.
 const RestartNoise = 0.05
@@ -29,7 +29,6 @@ const (
 	IsControl  Verdict = "control"
 	Faster     Verdict = "faster"
 	Slower     Verdict = "slower"
-	Tie        Verdict = "tie"
 	Invalid    Verdict = "invalid"    // a gate failed: nothing concluded
 	Noop       Verdict = "no-op"      // no effective variable differs from the base's: not run
 	Infeasible Verdict = "infeasible" // the server does not start with it
@@ -69,7 +68,7 @@ func Ladder(arms []result.Arm, trials []result.Trial) []Row {
 	return rows
 }
 
-// TieBand is how far from 1 a ratio of the ladder is called a tie: RestartNoise, or what the control's two runs of one block
+// TieBand is how far from 1 a ratio of the ladder is undecided: RestartNoise, or what the control's two runs of one block
 // differed by where that is more.
 func TieBand(trials []result.Trial) float64 {
 	band, first := RestartNoise, map[int]float64{}
@@ -256,7 +255,7 @@ func (r *Row) judge(s, base, control *sample, band float64) {
 	case s.unsafe() != base.unsafe():
 		r.Verdict, r.Why = Invalid, "it and "+r.Base+" did not run with the same durability"
 	case math.Abs(r.RatioBase-1) <= band:
-		r.Verdict, r.Why = Tie, fmt.Sprintf("within %.3g %%, what restarts alone do", 100*band)
+		r.Verdict, r.Why = Undecided, fmt.Sprintf("within %.3g %%, what restarts alone do", 100*band)
 	case r.RatioBase < 1:
 		r.Verdict = Slower
 	default:

@@ -30,7 +30,7 @@ func TestCompareP99(t *testing.T) {
 	if c.Metric != ByP99 || low.Verdict != Faster || !low.NotSlower || low.Method == "" {
 		t.Errorf("%+v", low)
 	}
-	if bought.Verdict != Tie || bought.NotSlower || !strings.Contains(bought.Why, "x the control's, at least 0.97x") {
+	if bought.Verdict != Undecided || bought.NotSlower || !strings.Contains(bought.Why, "x the control's, at least 0.97x") {
 		t.Errorf("%+v", bought)
 	}
 	if fast.Verdict != Slower || !fast.NotSlower {

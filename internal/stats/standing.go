@@ -60,7 +60,9 @@ func standing(own string, c Comparison) Standing {
 }
 
 // judged tells whether an arm has a verdict that its numbers gave.
-func (a Arm) judged() bool { return a.Verdict == Faster || a.Verdict == Slower || a.Verdict == Tie }
+func (a Arm) judged() bool {
+	return a.Verdict == Faster || a.Verdict == Slower || a.Verdict == Equivalent || a.Verdict == Undecided
+}
 
 // bound finds the upper ends, step down.
 func (s *Standing) bound(c Comparison, judged []int) {

@@ -20,9 +20,9 @@ func against(t *testing.T, arms []result.Arm, trials ...result.Trial) Standing {
 }
 
 func TestStandingByHand(t *testing.T) {
-	// The pairs -0.2 and -0.1 have a mean of -0.15 and a standard error of 0.05; t(0.975; 1) = 12.706204736174694.
-	s := against(t, armed("a"), in(1, Control, 100), in(1, "a", 100*math.Exp(-0.2)), in(2, Control, 100), in(2, "a", 100*math.Exp(-0.1)))
-	near(t, "the only arm's bound is its interval's end", s.Against[0].AtMost, math.Exp(-0.15+0.05*12.706204736174694))
+	// The pairs -0.2, -0.1 and 0 have a mean of -0.1 and a standard error of 0.1/sqrt 3; t(0.975; 2) = 4.302652729911275.
+	s := against(t, armed("a"), in(1, Control, 100), in(1, "a", 100*math.Exp(-0.2)), in(2, Control, 100), in(2, "a", 100*math.Exp(-0.1)), in(3, Control, 100), in(3, "a", 100))
+	near(t, "the only arm's bound is its interval's end", s.Against[0].AtMost, math.Exp(-0.1+0.1/math.Sqrt(3)*4.302652729911275))
 	near(t, "as the interval says", s.Against[0].AtMost, s.Against[0].Interval[1])
 	if s.NotWorse != 0 || s.Of != 1 || s.Widest != "a" {
 		t.Errorf("%+v", s)
@@ -103,7 +103,7 @@ func TestStandingIsCalibrated(t *testing.T) {
 			for i := range logs {
 				logs[i] = -math.Log(1-Margin) + 0.02*rng.NormFloat64()
 			}
-			c.Arms = append(c.Arms, Arm{Name: string(rune('a' + i)), Verdict: Tie, log: meanOf(logs)})
+			c.Arms = append(c.Arms, Arm{Name: string(rune('a' + i)), Verdict: Undecided, log: meanOf(logs)})
 		}
 		if standing("my.cnf", c).NotWorse > 0 {
 			wrong++

@@ -102,7 +102,7 @@ func TestLadder(t *testing.T) {
 		{Noop, 0, 0, false, "no effective variable differs from control's: not run"},
 		{Faster, 1.2, 1.2, true, ""},
 		{Faster, 7.0 / 6, 1.4, false, "not kept: p95 of 11.20 ms is 1.12x the control's 10.00 ms (at most 1.1x)"},
-		{Tie, 571.0 / 600, 571.0 / 500, false, "within 5 %, what restarts alone do"},
+		{Undecided, 571.0 / 600, 571.0 / 500, false, "within 5 %, what restarts alone do"},
 		{Slower, 569.0 / 600, 569.0 / 500, false, ""},
 		{Infeasible, 0, 0, false, "[ERROR] unknown variable 'x=1'"},
 		{Invalid, 0, 0, false, "steal: 12 % of the CPU stolen"},

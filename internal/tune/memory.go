@@ -1,6 +1,8 @@
 package tune
 
 import (
+	"slices"
+
 	"david/internal/mycnf"
 	"david/internal/result"
 )
@@ -15,6 +17,29 @@ func ServerMemory(pool, others int64, schema string) int64 {
 	need := baseMemory + int64(poolOverhead*float64(pool)) + others
 	if schema != "" && mycnf.MatchValues("performance_schema", "OFF", schema) == mycnf.Same {
 		need -= instrumentation
+	}
+	return need
+}
+
+// Footprint is the memory, in bytes, that an arm's server has at the most while so many threads load it, on data of that size: itself, what describes the pages of
+// its pool, and of the pool itself no more than holds the data and half as much again (undo logs, temporary tables, what the load adds). What the arm is
+// known to use, it is asked for; else what it sets, else the default.
+func Footprint(a result.Arm, data int64, threads int) int64 {
+	value := func(name string) string {
+		if v, ok := a.Effective[name]; ok {
+			return v
+		}
+		i := slices.IndexFunc(a.Settings, func(s mycnf.Setting) bool { return s.Name == name })
+		if i < 0 {
+			return ""
+		}
+		return a.Settings[i].Value
+	}
+	pool := wholePool(value)
+	log := max(logBuffer, sizeText(value("innodb_log_buffer_size")))
+	need := ServerMemory(pool, log+int64(threads)*perConnection, value("performance_schema")) - max(0, pool-data*3/2)
+	if a.Caps.Memory > 0 {
+		need = min(need, a.Caps.Memory)
 	}
 	return need
 }

@@ -16,6 +16,9 @@ type History struct {
 	Arms   []result.Arm // the lineup of the race first; without ceilings
 	Trials []result.Trial
 	Proofs []result.Proof
+	// Session is the one that is on, from 1; Wall what it and those before it took so far, in seconds, where that is known.
+	Session int
+	Wall    float64
 	// Closed is the last block that an earlier session ran: what is run now is no neighbour of its trials.
 	Closed int
 	// Causes are those of the incumbent's time, most costly first, in explain's words; none where nobody knows.
@@ -34,6 +37,9 @@ type Action struct {
 	Twin    bool
 	Load    result.TuneLoad
 	Steady  bool
+	// Incarnation is that of the arm's server, of a tune in slices, and Keep the arms whose servers stay up; 0: a fresh server, and none stays.
+	Incarnation int
+	Keep        []string
 	// Bound may end the trial early; nil: it has its time.
 	Bound *Bound
 	// Left is how many trials may be to come, this one included.
@@ -47,6 +53,8 @@ type Action struct {
 type Outcome struct {
 	Best string // the arm to hand over; the control's name where nothing was gained
 	Why  string
+	// Likely is true where the gain is not confirmed, but likely.
+	Likely bool
 }
 
 // Next returns what a tune does after its history. It is a function of the record alone, so a tune that was interrupted goes on
@@ -54,6 +62,9 @@ type Outcome struct {
 func (p Plan) Next(h History) Action {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
 	m := newMachine(p, h)
+	if a, more := m.unfinished(); more {
+		return a
+	}
 	for _, phase := range []func() (Action, bool){m.race, m.screen, m.search, m.prune, m.confirm, m.prove} {
 		if a, more := phase(); more {
 			return a
@@ -68,11 +79,32 @@ func (p Plan) Resume(h History) History {
 	for _, t := range h.Trials {
 		h.Closed = max(h.Closed, t.Block)
 	}
+	if p.Slices != nil {
+		h.Trials = whole(h.Trials)
+		return h
+	}
 	a := p.Next(h)
 	if a.Arm != nil && (a.Phase == result.Race || a.Phase == result.Confirm) {
 		h.Trials = slices.DeleteFunc(slices.Clone(h.Trials), func(t result.Trial) bool { return t.Phase == a.Phase && t.Block == a.Block })
 	}
 	return h
+}
+
+// whole leaves out a pair that was cut short: its servers are gone.
+func whole(trials []result.Trial) []result.Trial {
+	if len(trials) == 0 || !paired(trials[len(trials)-1].Phase) {
+		return trials
+	}
+	last, n := trials[len(trials)-1].Block, 0
+	for _, t := range trials {
+		if t.Block == last {
+			n++
+		}
+	}
+	if n < pairSlices {
+		trials = slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool { return t.Block == last })
+	}
+	return trials
 }
 
 // machine is the state that follows from a history, phase by phase.
@@ -86,6 +118,7 @@ type machine struct {
 	incumbent, rival string
 	worth            map[string]float64
 	contender        []string // for the proof, best first
+	unsure           bool     // the contender is likely to be faster, and not confirmed to be
 	finished         *Outcome
 }
 
@@ -98,18 +131,18 @@ func newMachine(p Plan, h History) *machine {
 	for _, t := range h.Trials {
 		m.trials[t.Phase] = append(m.trials[t.Phase], t)
 	}
+	if p.Slices != nil {
+		for _, phase := range []string{result.Screen, result.Search, result.Prune} {
+			m.trials[phase] = collapsed(m.trials[phase])
+		}
+	}
 	return m
 }
 
-// usable tells whether a trial says something of its arm: all gates hold, or in the phases that only look for the winner all but
-// that of the steady state. Confirmation is held to all of them.
+// usable tells whether a trial says something of its arm.
 func usable(t result.Trial) bool {
-	for _, g := range t.Gates {
-		if !g.OK && (g.Name != "steady state" || t.Phase == result.Confirm) {
-			return false
-		}
-	}
-	return t.TPS > 0
+	ok, _ := t.Valid()
+	return ok && t.TPS > 0
 }
 
 // of are the trials of a phase, in the order in which they ended.
@@ -141,7 +174,7 @@ func (h History) Spent() (sum float64) {
 	for _, p := range h.Proofs {
 		sum += p.Seconds
 	}
-	return sum
+	return max(sum, h.Wall)
 }
 
 // cost is what a short trial takes: as long as those so far, or as planned.
@@ -163,6 +196,9 @@ func (m *machine) affords(n int, share float64) bool {
 	if m.Quick {
 		return true
 	}
+	if m.Slices != nil {
+		return m.affordsPair(share)
+	}
 	overhead := m.cost() - float64(m.Short.Seconds+m.Short.Warmup)
 	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-m.reserve(m.challengers(), math.Max(0, overhead)))
 }
@@ -179,6 +215,9 @@ const (
 // noise is the standard deviation of ln(ratio) of two neighbours of the same configuration: the control's pairs, and what restarts
 // do elsewhere.
 func (m *machine) noise() float64 {
+	if m.Slices != nil {
+		return m.slicedNoise() / math.Sqrt2 // of a pair, which has two slices of each
+	}
 	prior, n := priorNoise, float64(priorWeight)
 	if m.metric() == stats.ByP99 {
 		prior, n = p99Noise, p99Weight
@@ -336,6 +375,9 @@ const raceBlocks = 3
 
 // race runs blocks of the control, twice, and of those who are not clearly worse than the best.
 func (m *machine) race() (Action, bool) {
+	if m.Slices != nil {
+		return m.slicedRace()
+	}
 	var all []string
 	for _, a := range m.h.Arms {
 		if a.Phase == result.Race {
@@ -450,6 +492,11 @@ func (m *machine) fresh() int {
 
 // pair runs an arm beside the incumbent: in the open block, else the incumbent first.
 func (m *machine) pair(phase string, arm result.Arm, why string, left int) Action {
+	if m.Slices != nil {
+		a := m.pairSlice(phase, arm, m.arms[m.incumbent], m.fresh(), 0)
+		a.Why, a.Left = why, left
+		return a
+	}
 	at := m.open(phase)
 	if at.block > 0 && !m.ran(phase, at.block, arm.Name, false) {
 		a := m.trial(phase, arm, m.incumbent, at.block, at.since+2)

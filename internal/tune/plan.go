@@ -28,6 +28,8 @@ type Wish struct {
 	RecoveryMs   float64
 	Seed         uint64
 	Unlocked     []string
+	// Slices has it measured in slices; nil: in trials, each on a fresh server.
+	Slices *result.TuneSlices
 	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its end.
 	Quick bool
 }
@@ -71,10 +73,13 @@ func NewPlan(p Problem, control result.Arm, w Wish) (Plan, error) {
 	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: cmp.Or(w.Objective, result.ForTPS), Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
 		RecoveryMs: w.RecoveryMs, Seed: w.Seed, Unlocked: w.Unlocked, Machine: machineOf(p)}}
 	plan.Kills = int(min(mostKills, max(leastKills, killShare*w.Budget/killCost)))
+	if w.Slices != nil {
+		return plan.sliced(w)
+	}
 	plan.lengths(w)
 	if plan.Quick = w.Quick; w.Quick {
 		plan.Rivals, plan.Screens, plan.Searches, plan.Prunes = min(2, len(w.Rivals)), 2, 3, 2
-		plan.RaceBlocks, plan.Blocks, plan.MostBlocks, plan.Kills = 1, 2, 2, 2
+		plan.RaceBlocks, plan.Blocks, plan.MostBlocks, plan.Kills = 1, leastBlocks, leastBlocks, 2
 		plan.leaveOut(w.Rivals)
 		return plan, nil
 	}
@@ -87,6 +92,33 @@ func NewPlan(p Problem, control result.Arm, w Wish) (Plan, error) {
 	plan.counts(rest, len(w.Rivals))
 	plan.leaveOut(w.Rivals)
 	return plan, nil
+}
+
+// LeastSliced is the least budget, in seconds, of a tune in slices: below it there are trials.
+const LeastSliced = 300
+
+// longTune is the budget, in seconds, from which on the confirmation has three incarnations.
+const longTune = 1800
+
+// sliced lays out a tune in slices. Its phases are bounded by their share of the time, not by numbers of trials.
+func (p Plan) sliced(w Wish) (Plan, error) {
+	if w.Budget < LeastSliced {
+		return p, fmt.Errorf("it is too short: a tune in slices takes %s at least", minutes(LeastSliced))
+	}
+	s := *w.Slices
+	s.Incarnations = 2
+	warming := warmingShort
+	if w.Budget >= longTune {
+		s.Incarnations, warming = 3, warmingLong
+	}
+	p.Slices = &s
+	p.Rivals, p.Screens, p.Searches, p.Prunes = len(w.Rivals), 2*len(groups())+2, mostSearches, mostPrunes
+	p.Short = result.TuneLoad{Seconds: sliceSeconds, Warmup: sliceWarmup}
+	each := confirmShare * w.Budget / float64(s.Incarnations)
+	warmup := (warming*each - (1+float64(p.challengers()))*raiseCost) / float64(p.challengers())
+	p.Steady = result.TuneLoad{Seconds: finalSeconds, Warmup: int(min(mostSteady, max(leastSeconds, warmup)))}
+	p.Cost = raiseCost + sliceWarmup + sliceSeconds + sliceCost
+	return p, nil
 }
 
 // leaveOut names those that there is no time for.

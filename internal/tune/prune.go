@@ -14,6 +14,9 @@ import (
 // Margin is how much slower a configuration may be without a line for the line not to be worth its place.
 const Margin = 0.03
 
+// missed is the mean of the pairs, as a logarithm, below which a line that was taken out is missed: 4 %.
+const missed = -0.04
+
 // prunePairs is the most pairs of trials that one removal is decided by.
 const prunePairs = 2
 
@@ -56,7 +59,7 @@ func (m *machine) prune() (Action, bool) {
 // settle accepts a removal that there is no time to try again, where what there is speaks for it.
 func (m *machine) settle(arm string) {
 	if a := m.arms[arm]; len(m.logs(result.Prune, arm, a.Base)) > 0 {
-		if mean, _ := m.loss(a); mean >= math.Log(1-Margin) {
+		if mean, _ := m.loss(a); mean >= math.Log(1-Margin) && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed {
 			m.incumbent = arm
 		}
 	}
@@ -134,7 +137,9 @@ func (m *machine) removed(arm string, tried bool) verdict {
 	}
 	mean, doubt := m.loss(a)
 	switch {
-	case mean-doubt >= limit, pairs >= prunePairs && mean >= limit:
+	case pairs < prunePairs && stats.Mean(m.logs(result.Prune, arm, a.Base)) < missed:
+		return undecided // one short pair that says the line is worth something is not argued away by what is known of such lines
+	case mean-doubt >= limit, pairs >= prunePairs && mean >= limit && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed:
 		return dropped
 	case mean+doubt < limit, pairs >= prunePairs:
 		return kept

@@ -343,7 +343,7 @@ func (b bench) refused(t *testing.T) {
 // stuck is a client that cannot start or takes too long: exit code 4, in the cluster's own words.
 func (b bench) stuck(t *testing.T) {
 	b.says(t, 4, []string{"--client-image=localhost/nowhere:1"}, "ImagePullBackOff", `localhost/nowhere:1`)
-	b.says(t, 4, []string{"--client-cpus=900", "--start-timeout=2s"}, "Unschedulable", "Insufficient cpu")
+	b.says(t, 4, []string{"--client-cpus=900", "--start-timeout=10s"}, "Unschedulable", "Insufficient cpu")
 	b.says(t, 4, []string{"--secret=db:other"}, "other", "Secret")
 	b.says(t, 4, []string{"--secret=none"}, `secret "none" not found`)
 	b.says(t, 4, []string{"--deadline=4s", "--time=60s"}, "DeadlineExceeded", "deadline")

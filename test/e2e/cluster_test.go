@@ -53,7 +53,7 @@ spec:
     imagePullPolicy: Never
     resources: {requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 1, memory: 64Mi}}
 `)
-	c.wait(t, ns, "condition=Ready", "pod/limited", time.Minute)
+	c.wait(t, ns, "condition=Ready", "pod/limited", 3*time.Minute)
 	group := "pod" + c.kubectl(t, "get", "pod", "limited", "--namespace", ns, "-o", "jsonpath={.metadata.uid}")
 	for _, want := range []struct{ v2, v1, controller, value string }{
 		{"cpu.max", "cpu.cfs_quota_us", "cpu*", "100000"}, {"memory.max", "memory.limit_in_bytes", "memory", fmt.Sprint(64 << 20)},

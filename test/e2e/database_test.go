@@ -92,7 +92,7 @@ func (c *cluster) manifest(t *testing.T, name string, flags ...string) (ns strin
 func (c *cluster) query(t *testing.T, ns, pod, client, host, sql string) string {
 	t.Helper()
 	var out string
-	eventually(t, time.Minute, func() (err error) {
+	eventually(t, 3*time.Minute, func() (err error) {
 		out, err = c.try("", "exec", pod, "--namespace", ns, "--", "sh", "-c", `MYSQL_PWD=$MYSQL_ROOT_PASSWORD exec "$@"`,
 			"sh", client, "-h", host, "-u", "root", "-N", "-B", "-e", sql)
 		return err

@@ -52,7 +52,7 @@ func TestFault(t *testing.T) {
 			}
 			kill(t, victim)
 			if test.guard {
-				eventually(t, time.Minute, func() error {
+				eventually(t, 3*time.Minute, func() error {
 					_, err := os.Stat(c.dir)
 					if err == nil {
 						return fmt.Errorf("the folder %s is there", c.dir)
@@ -88,7 +88,7 @@ func startVictim(t *testing.T, c *cluster) (pid int, f facts) {
 		t.Fatal(err)
 	}
 	go func() {
-		time.Sleep(3 * time.Minute) // it is killed long before, or hangs
+		time.Sleep(6 * time.Minute) // it is killed long before, or hangs
 		_ = cmd.Process.Kill()
 	}()
 	var said []string
@@ -117,7 +117,7 @@ func TestVictim(t *testing.T) {
 	}
 	c := need(t)
 	c.kubectl(t, "run", "sleeper", "--image=localhost/pause:e2e", "--image-pull-policy=Never")
-	c.wait(t, "default", "condition=Ready", "pod/sleeper", time.Minute)
+	c.wait(t, "default", "condition=Ready", "pod/sleeper", 3*time.Minute)
 	fmt.Println("a pod runs")
 	select {}
 }

@@ -308,7 +308,7 @@ func kill(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatalf("cannot kill process %d: %v", pid, err)
 	}
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		if alive(pid) {
 			return fmt.Errorf("process %d is alive", pid)
 		}

@@ -47,7 +47,7 @@ func TestPodtax(t *testing.T) {
 // command runs david in the node's network and mount namespaces, which is what being on the node means here.
 func (x tax) command(image string, args ...string) *exec.Cmd {
 	argv := []string{"--net=/run/netns/" + x.facts.Node, fmt.Sprintf("--mount=/proc/%d/ns/mnt", x.containerd), x.david, "podtax", "--image=" + image, "--cpus=1", "--memory=1G",
-		"--tables=2", "--table-size=1000", "--threads=2", "--time=2s", "--warmup=1s", "--blocks=2"}
+		"--tables=2", "--table-size=1000", "--threads=2", "--time=2s", "--warmup=1s", "--blocks=3"}
 	cmd := exec.Command("nsenter", append(argv, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+x.facts.Kubeconfig, "DAVID_HOME="+x.home)
 	return cmd
@@ -137,8 +137,8 @@ func (x tax) measures(t *testing.T, image string) {
 		}
 	}
 	for arm, n := range map[string]int{"process": 4, "guaranteed": 2, "besteffort": 2, "hostnetwork": 2} {
-		if runs[arm] != n {
-			t.Errorf("%d trials of %s, want %d", runs[arm], arm, n)
+		if runs[arm] < n { // a block that was disturbed is replaced
+			t.Errorf("%d trials of %s, want %d or more", runs[arm], arm, n)
 		}
 	}
 	t.Log(d.Headline)
@@ -175,7 +175,7 @@ func (x tax) arms(t *testing.T, d taxDocument, image string) {
 			t.Errorf("arm %s differs from the process: %+v", a.Name, a.Diff)
 		}
 	}
-	if valid := slices.IndexFunc(d.Trials, func(trial result.Trial) bool { ok, _ := trial.Valid(); return !ok }) < 0; valid && (d.Arms[1].Tax == nil || d.Arms[1].Tax.Throughput.N != 2) {
+	if valid := slices.IndexFunc(d.Trials, func(trial result.Trial) bool { ok, _ := trial.Valid(); return !ok }) < 0; valid && (d.Arms[1].Tax == nil || d.Arms[1].Tax.Throughput.N < 2) {
 		t.Errorf("no tax: %+v", d.Arms[1].Tax)
 	}
 }
@@ -201,7 +201,7 @@ func (x tax) refused(t *testing.T, image string) {
 	}{
 		{image, "--node=nowhere", "no node nowhere; it has " + x.facts.Node, 2},
 		{image, "--set=no_such_variable=1", "no_such_variable", 2},
-		{"localhost/none:none", "--blocks=2", "localhost/none:none", 4},
+		{"localhost/none:none", "--blocks=3", "localhost/none:none", 4},
 	} {
 		if _, errOut := x.run(t, c.image, []string{c.arg}, c.code); !strings.Contains(errOut, c.says) {
 			t.Errorf("%s %s: no %q in\n%s", c.image, c.arg, c.says, errOut)
@@ -218,7 +218,7 @@ func (x tax) left(t *testing.T) string {
 // nothingLeft looks in the cluster, on the node, and in david's folder.
 func (x tax) nothingLeft(t *testing.T) {
 	t.Helper()
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		if left := x.left(t); left != "" {
 			return fmt.Errorf("left in the cluster: %s", left)
 		}

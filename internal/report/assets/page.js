@@ -176,9 +176,15 @@
   const forestRows = comparisons => comparisons.flatMap(c => c.arms.map(a => ({...a, floor: c.noise_floor.floor, control: c.control,
     ratios: (a.name === c.control ? c.noise_floor.ratios : a.ratios) ?? [],
     label: comparisons.length > 1 ? [a.name, under(c.workload)] : a.name})));
+  // In a race few rounds give a ratio without an interval or a verdict.
+  const raceFate = a => {
+    if (a.name === a.control) return a.verdict;
+    if (a.incarnations && a.pairs < 3) return a.pairs === 1 ? '1 round' : a.pairs + ' rounds';
+    return a.pairs === 1 ? '1 block' : a.verdict;
+  };
   const forests = {
     forest: {rows: forestRows(doc.comparisons), promised: doc.tune?.promised ?? {}, fate: a => a.verdict},
-    race: {rows: forestRows(doc.tune?.race ?? []), promised: {}, fate: a => a.pairs === 1 && a.name !== a.control ? '1 block' : a.verdict},
+    race: {rows: forestRows(doc.tune?.race ?? []), promised: {}, fate: raceFate},
   };
   const forestHeight = id => 70 + 44 * forests[id].rows.length;
   const hasInterval = a => a.interval !== null && a.name !== a.control;
@@ -243,10 +249,10 @@
     const ends = rows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios,
       ...(promised[a.name] ? [promised[a.name]] : [])]);
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
-    const x = axis('ratio to the control; the band is the noise floor, small dots are blocks',
+    const x = axis('ratio to the control; the band is the noise floor, small dots are blocks or rounds',
       {type: 'linear', min: lo - 0.05 * room, max: hi + room * (narrow() ? 0.9 : 0.3)});
     x.ticks.includeBounds = false;
-    if (narrow()) x.title.text = ['ratio to the control; the band is', 'the noise floor, small dots are blocks'];
+    if (narrow()) x.title.text = ['ratio to the control; the band is', 'the noise floor, small dots are blocks or rounds'];
     const more = options(x, categories(), at => String(at[0].label));
     more.plugins.tooltip.callbacks.label = at => forestTip(rows[at.dataIndex]);
     return {type: 'bar', plugins: [forestMarks(f)], options: {...more, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},

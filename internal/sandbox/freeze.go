@@ -1,0 +1,67 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// frozenWithin is how long a server may take to stand still: a thread that waits for the disk stops when it has its answer.
+const frozenWithin = 10 * time.Second
+
+// Freeze stops every thread of the server, or lets them go on, and returns when the kernel has done so. A frozen server keeps its memory, its
+// connections and its caches, and does nothing.
+//
+// It is SIGSTOP, and not the cgroup freezer: one of version 1 holds back SIGKILL as well, so that a server frozen by it would outlive a david that
+// is killed, and a server is one process, which needs no group to be stopped as a whole.
+func (s *Server) Freeze(on bool) error {
+	signal, want := unix.SIGCONT, "running"
+	if on {
+		signal, want = unix.SIGSTOP, "frozen"
+	}
+	if err := unix.Kill(s.PID(), signal); err != nil {
+		return fmt.Errorf("cannot make the server %s: %w", want, err)
+	}
+	for began := time.Now(); ; time.Sleep(2 * time.Millisecond) {
+		if cause := s.Alive(); cause != nil {
+			return cause
+		}
+		still, err := frozen(s.PID())
+		if err != nil {
+			return fmt.Errorf("cannot see whether the server is %s: %w", want, err)
+		}
+		if still == on {
+			return nil
+		}
+		if time.Since(began) > frozenWithin {
+			return fmt.Errorf("the server is not %s after %s", want, frozenWithin)
+		}
+	}
+}
+
+// frozen tells whether every thread of a process is stopped: state T in the third field of /proc/PID/task/TID/stat (proc(5)).
+func frozen(pid int) (bool, error) {
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	tasks, err := os.ReadDir(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range tasks {
+		b, err := os.ReadFile(dir + "/" + t.Name() + "/stat")
+		if errors.Is(err, unix.ESRCH) || os.IsNotExist(err) { // the thread ended
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		text := string(b)
+		if fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]); len(fields) == 0 || fields[0] != "T" {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,84 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+
+	"david/internal/result"
+)
+
+// unit is what pairs come from.
+func (b blocks) unit() string {
+	if b.sliced {
+		return "round"
+	}
+	return "pair"
+}
+
+// whole is what an arm and the control run in together. Rounds of slices need not hold every arm: a race has some up at a time.
+func (b blocks) whole() string {
+	if b.sliced {
+		return "round"
+	}
+	return "block"
+}
+
+// slice is an arm's slice of a round.
+func (s *sample) slice(round int) (result.Trial, bool) {
+	for _, t := range s.valid {
+		if t.Block == round {
+			return t, true
+		}
+	}
+	return result.Trial{}, false
+}
+
+// rounds are those in which both an arm and the control have a valid slice, in their order.
+func (b blocks) rounds(s *sample) (list []Round) {
+	for block, own := range byBlock(s.logs(b.metric.Worth)) {
+		control, ok := b.control[block]
+		if !ok {
+			continue
+		}
+		t, _ := s.slice(block)
+		other, _ := b.samples[b.name].slice(block)
+		list = append(list, Round{At: seconds(t), Session: t.Session, Incarnation: t.Incarnation, Arm: own, Control: control, Disturbed: (taken(t) + taken(other)) / 2})
+	}
+	return list
+}
+
+func seconds(t result.Trial) float64 { return float64(t.Started.UnixMilli()) / 1000 }
+
+// taken is the share of the machine's CPU time that others took.
+func taken(t result.Trial) float64 {
+	if t.Disturbance == nil {
+		return 0
+	}
+	return t.Disturbance.Steal + t.Disturbance.Others
+}
+
+// infer fills in the ratio to the control by the model of slices (posterior.go).
+func (b blocks) infer(r *Arm, s *sample) {
+	rounds := b.rounds(s)
+	e := FromRounds(rounds)
+	r.Ratio, r.Interval, r.P, r.Odds = e.Ratio, e.Interval, e.P, e.Odds
+	r.log = logMean{mean: math.Log(e.Ratio), posterior: e.posterior}
+	sessions, incarnations := map[int]bool{}, map[[2]int]bool{}
+	for _, x := range rounds {
+		sessions[x.Session], incarnations[[2]int{x.Session, x.Incarnation}] = true, true
+	}
+	r.Sessions, r.Incarnations = len(sessions), len(incarnations)
+	r.Method = fmt.Sprintf("slices: %s, %s, %s", count(len(rounds), "round"), count(r.Incarnations, "incarnation"), count(r.Sessions, "session"))
+}
+
+// slicedMean is the geometric mean of a value over the slices, with its interval by the same model.
+func (s *sample) slicedMean(value func(result.Trial) float64) (float64, Interval) {
+	var rounds []Round
+	for _, t := range s.valid {
+		if v := value(t); v > 0 {
+			rounds = append(rounds, Round{At: seconds(t), Session: t.Session, Incarnation: t.Incarnation, Arm: math.Log(v), Disturbed: taken(t)})
+		}
+	}
+	e := FromRounds(rounds)
+	return e.Ratio, e.Interval
+}

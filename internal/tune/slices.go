@@ -1,0 +1,368 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// A tune in slices keeps the servers of several arms up, warm and frozen, and loads them in turn for some seconds each:
+//
+//	race      rounds of the control and of as many rivals as fit into memory; who is surely worse makes room for the next
+//	pairs     (screen, search, prune) an arm and the incumbent, both on fresh servers: B A A B, so that a drift cancels
+//	confirm   rounds of the finalists, in several incarnations
+
+// Slices of a tune, in seconds: their load, and the warm-up of a server that is in a race or in a pair.
+const (
+	sliceSeconds = 4
+	sliceWarmup  = 4
+	// finalSeconds is the load of a slice of the confirmation; warmingLong the share of an incarnation's time for warming up in a long tune, and warmingShort in a
+	// short one, where a checkpoint age does not level off either way, and 69 s of it left four rounds (an interval of 16 % to either side).
+	finalSeconds = 5
+	warmingLong  = 0.45
+	warmingShort = 0.2
+	// sliceCost is what a slice takes beside its load, raiseCost what starting a server and reading its tables in does, before the first were seen.
+	sliceCost = 1.5
+	raiseCost = 7
+)
+
+const (
+	// raceRounds is how many rounds an arm of a race has where it is not surely worse than the best before; contenderRounds those of the ones that are
+	// still open then.
+	raceRounds      = 2
+	contenderRounds = 6
+	// confirmLeast and confirmMost are the fewest and the most rounds of an incarnation of the confirmation.
+	confirmLeast = 4
+	confirmMost  = 40
+	// confirmShare is the share of the budget that is kept for the confirmation.
+	confirmShare = 0.42
+)
+
+// sliceNoise is the standard deviation of ln(ratio) of two slices of one round before any was seen: 8 % that others take of the host with a memory of a minute, and
+// 4 % of each slice.
+const sliceNoise = 0.08
+
+// footprint is the memory, in bytes, that an arm's server takes at the most.
+func (m *machine) footprint(name string) int64 {
+	return Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
+}
+
+// collapsed makes one trial of the slices that an arm has in each complete pair, so that screen, search and prune read them as they do trials.
+func collapsed(trials []result.Trial) (list []result.Trial) {
+	for len(trials) > 0 {
+		n := slices.IndexFunc(trials, func(t result.Trial) bool { return t.Block != trials[0].Block })
+		if n < 0 {
+			n = len(trials)
+		}
+		if n == pairSlices {
+			list = append(list, mean(trials[1:3]), mean([]result.Trial{trials[0], trials[3]})) // the incumbent first
+		}
+		trials = trials[n:]
+	}
+	return list
+}
+
+// pairSlices is how many slices a pair has: B A A B, so that a drift that is even over the pair cancels.
+const pairSlices = 4
+
+// ofTried tells whether the n-th slice of a pair, from 0, is of the arm that is tried; else it is of the incumbent.
+func ofTried(n int) bool { return n == 0 || n == pairSlices-1 }
+
+// mean is one trial with the mean figures of several slices of an arm; of throughput and latency the geometric one.
+func mean(trials []result.Trial) result.Trial {
+	t := trials[0]
+	tps, p95, p99, n := 0.0, 0.0, 0.0, 0.0
+	for _, x := range trials {
+		if usable(x) && x.Latency.P95 > 0 && x.Latency.P99 > 0 {
+			tps, p95, p99, n = tps+math.Log(x.TPS), p95+math.Log(x.Latency.P95), p99+math.Log(x.Latency.P99), n+1
+		}
+	}
+	if n == 0 {
+		t.TPS = 0
+		return t
+	}
+	t.TPS, t.Latency.P95, t.Latency.P99, t.Gates = math.Exp(tps/n), math.Exp(p95/n), math.Exp(p99/n), nil
+	return t
+}
+
+// slicedRace runs the next slice of the race.
+func (m *machine) slicedRace() (Action, bool) {
+	var all []string
+	for _, a := range m.h.Arms {
+		if a.Phase == result.Race {
+			all = append(all, a.Name)
+		}
+	}
+	if m.later(result.Race) {
+		return m.raced(all)
+	}
+	last := m.lastBlock(result.Race)
+	for block := max(1, last); block <= last+1; block++ {
+		arms := m.heat(all, block)
+		if len(arms) < 2 {
+			continue
+		}
+		if a, more := m.missing(result.Race, block, arms, false, len(arms)); more {
+			a.Load = result.TuneLoad{Seconds: m.Short.Seconds, Warmup: m.Short.Warmup}
+			a.Keep, a.Incarnation, a.Bound = arms, m.h.Session, nil
+			return a, true
+		}
+	}
+	return m.raced(all)
+}
+
+func (m *machine) lastBlock(phase string) (last int) {
+	for _, t := range m.of(phase) {
+		last = max(last, t.Block)
+	}
+	return last
+}
+
+// heat is who runs in a round of the race, the control first; the control alone where the race is over. It follows from the rounds before.
+func (m *machine) heat(all []string, block int) []string {
+	arms, room := []string{stats.Control}, m.Slices.Room-m.footprint(stats.Control)
+	best, top := m.leader(all, block)
+	add := func(name string) {
+		if need := m.footprint(name); !slices.Contains(arms, name) && (need <= room || len(arms) == 1) {
+			arms, room = append(arms, name), room-need
+		}
+	}
+	var open, waiting, contenders []string
+	for _, a := range all {
+		n := m.rounds(a, block)
+		switch {
+		case m.out(a) || n > 0 && m.surelyWorse(a, block, top):
+		case n == 0:
+			waiting = append(waiting, a)
+		case n < raceRounds:
+			open = append(open, a)
+		case n < contenderRounds && a != best:
+			contenders = append(contenders, a)
+		}
+	}
+	if !m.affordsRace(contendersUntil) {
+		contenders = nil
+	}
+	if !m.affordsRace(waitingUntil) {
+		waiting = nil
+	}
+	if len(open)+len(waiting)+len(contenders) == 0 {
+		return arms
+	}
+	if best != "" {
+		add(best)
+	}
+	for _, list := range [][]string{open, waiting, contenders} {
+		for _, a := range list {
+			add(a)
+		}
+	}
+	return arms
+}
+
+// rounds is in how many rounds before a block an arm had a slice.
+func (m *machine) rounds(arm string, before int) (n int) {
+	for _, t := range m.of(result.Race) {
+		if t.Arm == arm && t.Block < before {
+			n++
+		}
+	}
+	return n
+}
+
+// raceLogs are ln(worth / the control's) of an arm in the rounds before a block.
+func (m *machine) raceLogs(arm string, before int) (list []float64) {
+	for block := 1; block < before; block++ {
+		own, ok := m.score(result.Race, block, arm)
+		control, also := m.score(result.Race, block, stats.Control)
+		if ok && also {
+			list = append(list, own-control)
+		}
+	}
+	return list
+}
+
+// leader is the arm that the rounds before a block have ahead, and its mean log-ratio to the control; "" and 0 where none is.
+func (m *machine) leader(all []string, before int) (best string, top float64) {
+	for _, a := range all {
+		if logs := m.raceLogs(a, before); len(logs) > 0 && !m.out(a) && stats.Mean(logs) > top {
+			best, top = a, stats.Mean(logs)
+		}
+	}
+	return best, top
+}
+
+// surelyWorse tells whether an arm is worse than the best by 5 % and two standard errors.
+func (m *machine) surelyWorse(arm string, before int, top float64) bool {
+	logs := m.raceLogs(arm, before)
+	if len(logs) == 0 { // every slice of it was invalid
+		return m.rounds(arm, before) >= raceRounds
+	}
+	return stats.Mean(logs)+2*m.doubt(arm, before) < top-clearlyWorse
+}
+
+// doubt is the standard deviation of the mean log-ratio of an arm in the rounds before a block: the noise, and in each round what others took of the machine while
+// the arm was loaded, as a share of its speed.
+func (m *machine) doubt(arm string, before int) float64 {
+	sum, n, noise := 0.0, 0.0, m.slicedNoise()
+	for _, t := range m.of(result.Race) {
+		if t.Arm != arm || t.Block >= before || !usable(t) {
+			continue
+		}
+		lost := 0.0
+		if d := t.Disturbance; d != nil {
+			const most = 0.9
+			lost = math.Log1p(-min(most, d.Steal+d.Others))
+		}
+		sum, n = sum+noise*noise+lost*lost, n+1
+	}
+	return math.Sqrt(sum) / max(1, n)
+}
+
+// affordsRace tells whether the race may have another arm or round below a share of what confirmation and proofs leave.
+func (m *machine) affordsRace(share float64) bool {
+	return m.spent()+m.Cost <= share*(m.Budget-m.kept())
+}
+
+// Up to these shares of what confirmation and proofs leave the race may go on between those that are ahead, and may begin with others: everybody is tried before
+// anybody is tried often.
+const (
+	contendersUntil = 0.7
+	waitingUntil    = 0.95
+)
+
+// kept is what is kept for confirmation and proofs, in seconds.
+func (m *machine) kept() float64 { return confirmShare*m.Budget + m.proving() }
+
+// proving is what the proofs are expected to take, in seconds; nothing once they are there.
+func (m *machine) proving() float64 {
+	if len(m.h.Proofs) > 0 {
+		return 0
+	}
+	return float64(m.Kills)*killCost + trialCost
+}
+
+// slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about their own means, and what is known beforehand.
+func (m *machine) slicedNoise() float64 {
+	sum, n := priorWeight*sliceNoise*sliceNoise, float64(priorWeight)
+	for _, a := range m.h.Arms {
+		if a.Phase != result.Race {
+			continue
+		}
+		logs := m.logs(result.Race, a.Name, stats.Control)
+		mean := stats.Mean(logs)
+		for _, x := range logs {
+			sum += (x - mean) * (x - mean)
+		}
+		n += max(0, float64(len(logs)-1))
+	}
+	return math.Sqrt(sum / n)
+}
+
+// unfinished is the rest of a pair that was begun in this session.
+func (m *machine) unfinished() (Action, bool) {
+	if len(m.h.Trials) == 0 || m.Slices == nil {
+		return Action{}, false
+	}
+	last := m.h.Trials[len(m.h.Trials)-1]
+	if !paired(last.Phase) || last.Session != m.h.Session {
+		return Action{}, false
+	}
+	var own []result.Trial
+	for _, t := range m.h.Trials {
+		if t.Block == last.Block && t.Phase == last.Phase {
+			own = append(own, t)
+		}
+	}
+	if len(own) >= pairSlices || m.out(own[0].Against) {
+		return Action{}, false
+	}
+	return m.pairSlice(last.Phase, m.arms[own[0].Arm], m.arms[own[0].Against], last.Block, len(own)), true
+}
+
+func paired(phase string) bool {
+	return phase == result.Screen || phase == result.Search || phase == result.Prune
+}
+
+// pairSlice is the n-th slice of a pair, from 0.
+func (m *machine) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
+	run, against := arm, incumbent.Name
+	if !ofTried(n) {
+		run, against = incumbent, stats.Control
+		if incumbent.Name == stats.Control {
+			against = ""
+		}
+	}
+	a := m.trial(phase, run, against, block, n+1)
+	a.Keep, a.Incarnation, a.Left = []string{arm.Name, incumbent.Name}, block, 1
+	a.Why = fmt.Sprintf("%s beside the incumbent, slice %d of %d", arm.Title, n+1, pairSlices)
+	return a
+}
+
+// affordsPair tells whether another pair fits below a share of what confirmation and proofs leave.
+func (m *machine) affordsPair(share float64) bool {
+	cost := 2*float64(raiseCost+m.Short.Warmup) + pairSlices*(float64(m.Short.Seconds)+sliceCost)
+	return m.spent()+cost <= share*(m.Budget-m.kept())
+}
+
+// slicedConfirm runs rounds of the finalists, in incarnations that share what is left of the budget.
+func (m *machine) slicedConfirm() (Action, bool) {
+	arms := m.finalists()
+	block, incarnation, session := 0, 0, 0
+	for _, t := range m.h.Trials {
+		block = max(block, t.Block)
+		if t.Phase == result.Confirm {
+			incarnation, session = max(incarnation, t.Incarnation), max(session, t.Session)
+		}
+	}
+	if incarnation > 0 && session == m.h.Session {
+		if a, more := m.finalSlice(arms, block, incarnation); more {
+			return a, true
+		}
+		if m.anotherRound(arms, incarnation) {
+			return m.finalSlice(arms, block+1, incarnation)
+		}
+	}
+	if incarnation < m.Slices.Incarnations && !m.provedNow() {
+		return m.finalSlice(arms, block+1, incarnation+1)
+	}
+	m.concluded(arms)
+	return Action{}, false
+}
+
+// provedNow tells whether this session has come to the proofs: no round follows them.
+func (m *machine) provedNow() bool {
+	return slices.ContainsFunc(m.h.Proofs, func(p result.Proof) bool { return p.Session == m.h.Session })
+}
+
+// finalSlice is the next slice of a round of the confirmation.
+func (m *machine) finalSlice(arms []string, block, incarnation int) (Action, bool) {
+	a, more := m.missing(result.Confirm, block, arms, false, len(arms))
+	a.Keep, a.Incarnation = arms, incarnation
+	return a, more
+}
+
+// anotherRound tells whether the incarnation that is on has another round: its share of the time for all of them allows it.
+func (m *machine) anotherRound(arms []string, incarnation int) bool {
+	own, all, rounds := 0.0, 0.0, map[int]bool{}
+	for _, t := range m.of(result.Confirm) {
+		all += t.Took()
+		if t.Incarnation == incarnation {
+			own += t.Took()
+			rounds[t.Block] = true
+		}
+	}
+	if m.provedNow() || len(rounds) >= confirmMost {
+		return false
+	}
+	if m.Quick {
+		return len(rounds) < stats.LeastPairs
+	}
+	round := float64(len(arms)) * (float64(m.Steady.Seconds) + sliceCost)
+	left := m.Budget - m.proving() - m.spent() + own
+	share := left / float64(max(1, m.Slices.Incarnations-incarnation+1))
+	return len(rounds) < confirmLeast || own+round <= share
+}

@@ -1,0 +1,155 @@
+package tune
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// sliced is the plan of a tune in slices on a machine of 24 GiB, with data of 2.4 GiB.
+func slicedPlan(t *testing.T, budget float64, seed uint64) (Plan, []Baseline) {
+	t.Helper()
+	p := problem(t)
+	p.Memory = 24 * gib
+	control := Control(p.Flavour)
+	rivals := Rivals(control, Distinct(Baselines(p)))
+	got, err := NewPlan(p, control, Wish{Budget: budget, Rivals: rivals, MaxP95: stats.MaxP95Ratio, RecoveryMs: 60000, Seed: seed,
+		Slices: &result.TuneSlices{Room: 21 * gib, Data: 24 * gib / 10, Threads: 16}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, rivals
+}
+
+// TestSlicedTune plays tunes of 15 minutes on a machine whose slices scatter by 8 %: the whole race is run in time, nothing takes more memory than there is,
+// what is handed over is among the best, and no session is longer than it was promised.
+func TestSlicedTune(t *testing.T) {
+	for seed := range uint64(6) {
+		p, rivals := slicedPlan(t, 850, seed+1)
+		w := &world{log: machine5000, noise: 0.08, rng: rand.New(rand.NewPCG(seed, 5))}
+		h := History{Arms: p.Lineup(rivals), Session: 1}
+		up := map[string]int{}
+		var end *Outcome
+		for range 3000 {
+			a := p.Next(h)
+			if a.Done != nil {
+				end = a.Done
+				break
+			}
+			w.slice(t, p, &h, a, up)
+		}
+		if end == nil {
+			t.Fatal("the tune does not end")
+		}
+		for _, a := range h.Arms {
+			if a.Phase == result.Race && len(newMachine(p, h).logs(result.Race, a.Name, stats.Control)) == 0 {
+				t.Errorf("seed %d: %s was not raced", seed, a.Name)
+			}
+		}
+		if spent := h.Spent(); spent > 900 {
+			t.Errorf("seed %d: it took %.0f s", seed, spent)
+		}
+		best := h.Arms[slices.IndexFunc(h.Arms, func(a result.Arm) bool { return a.Name == end.Best })]
+		own, top := w.truth(best), 0.0
+		for _, a := range h.Arms {
+			top = max(top, w.truth(a))
+		}
+		phases := map[string]int{}
+		for _, x := range h.Trials {
+			phases[x.Phase]++
+		}
+		t.Logf("seed %d: %s %.2f of the best, %.0f s, %v slices, %s", seed, end.Best, own/top, h.Spent(), phases, end.Why)
+		if end.Best == stats.Control || own < 0.9*top {
+			t.Errorf("seed %d: %s makes %.0f, the best %.0f", seed, end.Best, own, top)
+		}
+	}
+}
+
+// TestSlicedTuneOnNoise plays tunes on a machine whose slices scatter by a factor of two: what is handed over is no empty file, though it may be unconfirmed, and
+// says so.
+func TestSlicedTuneOnNoise(t *testing.T) {
+	likely, empty := 0, 0
+	for seed := range uint64(8) {
+		p, rivals := slicedPlan(t, 850, seed+1)
+		w := &world{log: machine5000, noise: 0.7, rng: rand.New(rand.NewPCG(seed, 9))}
+		h := History{Arms: p.Lineup(rivals), Session: 1}
+		up := map[string]int{}
+		a := p.Next(h)
+		for ; a.Done == nil; a = p.Next(h) {
+			w.slice(t, p, &h, a, up)
+		}
+		if a.Done.Likely {
+			likely++
+		}
+		t.Logf("seed %d: %s, likely %v: %s", seed, a.Done.Best, a.Done.Likely, a.Done.Why)
+		if a.Done.Best == stats.Control {
+			empty++
+		}
+	}
+	if empty > 1 { // chance may hide what is there
+		t.Errorf("%d of 8 files are empty, where nearly everything is faster", empty)
+	}
+	if likely == 0 {
+		t.Error("no gain was left unconfirmed: the test shows nothing")
+	}
+}
+
+// slice plays an action, with what starting a server takes where it is not up.
+func (w *world) slice(t *testing.T, p Plan, h *History, a Action, up map[string]int) {
+	t.Helper()
+	for name := range up {
+		if !slices.Contains(a.Keep, name) {
+			delete(up, name)
+		}
+	}
+	if a.Prove != "" {
+		w.play(h, a)
+		h.Proofs[len(h.Proofs)-1].Session = h.Session
+		return
+	}
+	before := len(h.Trials)
+	w.play(h, a)
+	if len(h.Trials) == before {
+		return
+	}
+	x := &h.Trials[len(h.Trials)-1]
+	x.Incarnation, x.Session, x.Against = a.Incarnation, h.Session, a.Against
+	x.Warmed, x.Overhead = 0, result.Overhead{Other: sliceCost}
+	if up[a.Arm.Name] != a.Incarnation {
+		up[a.Arm.Name] = a.Incarnation
+		x.Warmed, x.Prewarm = float64(a.Load.Warmup), raiseCost
+	}
+	need := int64(0)
+	for name := range up {
+		i := slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == name })
+		need += Footprint(h.Arms[i], p.Slices.Data, p.Slices.Threads)
+	}
+	if need > p.Slices.Room {
+		t.Errorf("%d servers that are up take %d MiB, there are %d", len(up), need>>20, p.Slices.Room>>20)
+	}
+}
+
+// TestFitting takes from a winner what the memory does not hold: connections first, then the pool.
+func TestFitting(t *testing.T) {
+	p, rivals := slicedPlan(t, 850, 1)
+	arms := p.Lineup(rivals)
+	arms[0].Effective = fresh(nil)
+	m := newMachine(p, History{Arms: arms, Session: 1})
+	set := func(name, value string) mycnf.Setting { return mycnf.Setting{Name: name, Value: value} }
+	small := []mycnf.Setting{set("innodb_buffer_pool_size", "4G"), set("innodb_redo_log_capacity", "3G")}
+	if got := m.fitting(small); len(got) != 2 {
+		t.Errorf("what fits is changed: %v", got)
+	}
+	got := m.fitting(append(small, set("max_connections", "19190")))
+	if len(got) != 2 || got[0].Value != "4G" {
+		t.Errorf("too many connections: %v", got)
+	}
+	got = m.fitting([]mycnf.Setting{set("innodb_buffer_pool_size", "23G"), set("max_connections", "1000")})
+	if len(got) != 1 || sizeText(got[0].Value) >= 20*gib || sizeText(got[0].Value) < 8*gib {
+		t.Errorf("a pool that does not fit: %v", got)
+	}
+}
