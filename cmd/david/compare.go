@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type blockFlags struct {
 	steady            bool
 	more              time.Duration // --continue
 	trials            bool          // each on a fresh server, instead of slices
+	instead           trialsInstead // of slices that do not fit
 	json, fresh, tcp  bool
 }
 
@@ -77,9 +79,24 @@ func (f *blockFlags) settle(given func(name string) bool) error {
 		f.warmup = steadyWarmup
 	}
 	if !f.trials && !given("time") {
-		f.time = sliceTime
+		f.instead.seconds, f.time = int(f.time/time.Second), sliceTime
 	}
 	return nil
+}
+
+// trialsInstead is how long trials are, and how many blocks of them there are, where slices were asked for and the servers do not fit into memory
+// beside each other; 0: as of the slices.
+type trialsInstead struct{ seconds, blocks int }
+
+// apart makes a question of slices one of trials.
+func (q *question) apart() {
+	q.design.Slices, q.design.Twin = nil, q.kind != explainKind
+	if q.instead.blocks > 0 && q.design.Blocks > 0 {
+		q.design.Blocks = q.instead.blocks
+	}
+	for i := range q.loads {
+		q.loads[i].Seconds = cmp.Or(q.instead.seconds, q.loads[i].Seconds)
+	}
 }
 
 // Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two or three times,
@@ -198,6 +215,7 @@ type question struct {
 	fresh        bool
 	tcp          bool
 	noVolume     bool
+	instead      trialsInstead
 	lightSpeed   bool     // the only arm is measured with its ceiling beside it
 	adviser      *adviser // where MySQLTuner is to be asked
 	notes        []string
@@ -242,7 +260,7 @@ func (f *compareFlags) question() (question, error) {
 
 // question is all but the arms.
 func (f *blockFlags) question(kind, control string) (q question, err error) {
-	q = question{kind: kind, server: f.server, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume}
+	q = question{kind: kind, server: f.server, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, instead: f.instead}
 	if q.caps, err = f.caps(); err != nil {
 		return q, err
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"david/internal/explain"
 	"david/internal/mycnf"
@@ -62,13 +64,13 @@ func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding,
 	if c.target == "remote" && found.Cause == explain.Network && (f.dsn != "" || f.defaultsFile != "") {
 		return a.pinged(ctx, c, found, f)
 	}
-	return a.confirm(ctx, c, found, f.blocks)
+	return a.confirm(ctx, c, found, f)
 }
 
-// confirm runs a finding's experiment: the trial's own arm and workload, and both with the change, in blocks.
-func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, blocks int) (confirmation, error) {
+// confirm runs a finding's experiment: the trial's own arm and workload, and both with the change, in rounds of slices or in blocks.
+func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, flags explainFlags) (confirmation, error) {
 	out := confirmation{Cause: f.Cause, Share: f.Share, Supposed: f.Supposed, Question: f.Confirm.Question, Expect: f.Confirm.Expect, Expected: f.Confirm.Ratio}
-	q, err := confirming(c, f.Confirm, blocks)
+	q, err := confirming(c, f.Confirm, flags)
 	if err != nil {
 		return out, err
 	}
@@ -84,8 +86,18 @@ func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, blocks i
 	return out, nil
 }
 
-// confirming is the experiment as a question: two arms, or where the change is one of the load, two workloads.
-func confirming(c choice, x explain.Confirm, blocks int) (question, error) {
+// How often both are run unless told otherwise: rounds of slices, and blocks of trials.
+const (
+	confirmRounds = 12
+	confirmBlocks = 5
+	// leastWarmup of a server that stays up, in seconds: a slice of a tune was not warmed up by itself.
+	leastWarmup = 5
+	// explainKind is the kind of a confirming experiment.
+	explainKind = "explain"
+)
+
+// confirming is the experiment as a question: two arms in slices or in trials, or where the change is one of the load, two workloads, in trials.
+func confirming(c choice, x explain.Confirm, f explainFlags) (question, error) {
 	switch {
 	case c.target != "sandbox":
 		return question{}, usage("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
@@ -97,7 +109,7 @@ func confirming(c choice, x explain.Confirm, blocks int) (question, error) {
 		return question{}, usage("cannot run this experiment: %s", x.Question)
 	}
 	before := armSpec{name: asMeasured, title: "as it was measured", sets: assignments(c.Arm.Settings), caps: c.Arm.Caps}
-	q := question{kind: "explain", title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, design: result.Design{Blocks: blocks},
+	q := question{kind: explainKind, title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, design: result.Design{Blocks: cmp.Or(f.blocks, confirmBlocks)},
 		crossFlavour: true, fresh: true, tcp: c.Arm.Effective["skip_networking"] == "OFF"} // reached as it was measured
 	if x.Workload != nil {
 		q.arms, q.loads = []armSpec{before}, append(q.loads, *x.Workload)
@@ -110,6 +122,11 @@ func confirming(c choice, x explain.Confirm, blocks int) (question, error) {
 		after.caps = *x.Caps
 	}
 	q.arms, q.design.Control = []armSpec{before, after}, asMeasured
+	if !f.trials {
+		q.instead = trialsInstead{q.loads[0].Seconds, q.design.Blocks}
+		q.loads[0].Seconds, q.loads[0].Warmup = int(sliceTime/time.Second), max(q.loads[0].Warmup, leastWarmup)
+		q.design.Blocks, q.design.Slices = cmp.Or(f.blocks, confirmRounds), &result.Slices{Seconds: q.loads[0].Seconds, Incarnations: leastIncarnations}
+	}
 	return q, nil
 }
 
@@ -161,7 +178,7 @@ func outcome(store *result.Store, waived []string) (explain.Outcome, error) {
 	for i := range arms {
 		arms[i].Ceiling = false // nobody claims that it is fast: it is asked what it shows
 	}
-	list := stats.Compare(result.Design{Control: asMeasured}, arms, trials)
+	list := stats.Compare(result.Design{Control: asMeasured, Slices: e.Design.Slices}, arms, trials)
 	if len(list) == 0 {
 		return explain.Outcome{}, codedError{exitInvalid, fmt.Errorf("nothing can be concluded from the experiment %s: %s", e.ID, strings.Join(invalid, "; "))}
 	}

@@ -13,6 +13,7 @@ import (
 	"david/internal/explain"
 	"david/internal/report"
 	"david/internal/result"
+	"david/internal/stats"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -38,7 +39,8 @@ first does not.`,
 	fs.Lookup("confirm").NoOptDefVal = firstFinding
 	fs.StringVar(&f.dsn, "dsn", "", "with --confirm, of a remote server's network round trips: where it is, as in david bench")
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "with --confirm: an option file whose [client] group names the remote server")
-	fs.IntVar(&f.blocks, "blocks", 5, "with --confirm: how often both are run, at least 2; with fewer than 4 valid ones hardly anything is decided")
+	fs.IntVar(&f.blocks, "blocks", 0, "with --confirm: how many rounds of slices both have, at least 3, or with --trials blocks, at least 2 (default 12, or 5 blocks; with fewer than 4 hardly anything is decided)")
+	fs.BoolVar(&f.trials, "trials", false, "with --confirm: "+trialsHelp)
 	return cmd
 }
 
@@ -46,9 +48,18 @@ first does not.`,
 type explainFlags struct {
 	json    bool
 	confirm string // a cause; "" runs nothing
-	blocks  int
+	blocks  int    // 0: as many as is usual
+	trials  bool   // each on a fresh server, instead of slices
 	// of a remote server
 	dsn, defaultsFile string
+}
+
+// least is the fewest rounds or blocks that say anything.
+func (f explainFlags) least() int {
+	if f.trials {
+		return 2
+	}
+	return stats.LeastPairs
 }
 
 // firstFinding is --confirm without a cause.
@@ -56,8 +67,11 @@ const firstFinding = "first"
 
 // explain explains one trial, or the difference of two.
 func (a *app) explain(ctx context.Context, args []string, f explainFlags) error {
-	if f.confirm != "" && (len(args) != 1 || f.blocks < 2) {
-		return usage("--confirm is about one trial, in 2 blocks or more")
+	if f.confirm != "" && len(args) != 1 {
+		return usage("--confirm is about one trial, not two")
+	}
+	if least := f.least(); f.confirm != "" && f.blocks != 0 && f.blocks < least {
+		return usage("--blocks %d: take %d or more", f.blocks, least)
 	}
 	var picked []choice
 	for _, arg := range args {

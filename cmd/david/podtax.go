@@ -34,6 +34,8 @@ type podtaxFlags struct {
 	blocks                           int
 	seed                             uint64
 	steady, json, fresh, hostNetwork bool
+	trials                           bool // each on a fresh server, instead of slices
+	instead                          trialsInstead
 }
 
 // asProcess is the control: the plain process.
@@ -43,14 +45,18 @@ func (a *app) podtaxCommand() *cobra.Command {
 	var f podtaxFlags
 	cmd := &cobra.Command{
 		Use:   "podtax --image IMAGE --cpus N --memory SIZE",
-		Short: "Measure what Kubernetes costs: the same server as a process and as a pod, block by block",
+		Short: "Measure what Kubernetes costs: the same server as a process and as a pod, in turn",
 		Long: "Measure what Kubernetes costs. Run it as root on a node of the cluster. The server is taken out of the image and run as a plain process,\n" +
-			"and the image is run as a pod of that node: the same build on the same data, filesystem, configuration and caps, in random order within\n" +
-			"blocks, under the same load over TCP. A test of equivalence says whether they are the same but for --margin.",
+			"and the image is run as a pod of that node: the same build on the same data, filesystem, configuration and caps, under the same load over\n" +
+			"TCP. All stay up and warm; in rounds, in random order, each is loaded for some seconds while the others are stopped (--trials: in blocks\n" +
+			"of long trials, each on a fresh server). A test of equivalence says whether they are the same but for --margin.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.steady && !cmd.Flags().Changed("warmup") {
 				f.warmup = steadyWarmup
+			}
+			if !f.trials && !cmd.Flags().Changed("time") {
+				f.instead.seconds, f.time = int(f.time/time.Second), sliceTime
 			}
 			q, err := f.question()
 			if err != nil {
@@ -75,7 +81,8 @@ func (f *podtaxFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.qos, "qos", "guaranteed,besteffort", "QoS classes of the pods to compare: guaranteed, besteffort, or both")
 	fs.BoolVar(&f.hostNetwork, "host-network", false, "besides, a Guaranteed pod in the node's network: what is left of the cost is not the pod network's")
 	fs.StringVar(&f.margin, "margin", "3%", "of the test of equivalence")
-	fs.IntVar(&f.blocks, "blocks", 30, "how many blocks")
+	fs.IntVar(&f.blocks, "blocks", 30, "how many rounds, or with --trials blocks")
+	fs.BoolVar(&f.trials, "trials", false, trialsHelp)
 	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -88,7 +95,7 @@ func (f *podtaxFlags) question() (q question, err error) {
 		return q, usage("--image: name the server's image, as mysql:8.4")
 	}
 	caps := capFlags{cpus: f.cpus, memory: f.memory}
-	q = question{kind: "podtax", title: "what Kubernetes costs", fresh: f.fresh, noVolume: f.noVolume}
+	q = question{kind: "podtax", title: "what Kubernetes costs", fresh: f.fresh, noVolume: f.noVolume, instead: f.instead}
 	if q.caps, err = caps.caps(); err != nil {
 		return q, err
 	}
@@ -109,7 +116,10 @@ func (f *podtaxFlags) question() (q question, err error) {
 	if q.loads, err = f.workloads(); err != nil {
 		return q, err
 	}
-	q.design = result.Design{Control: asProcess, Blocks: f.blocks, Twin: true, Steady: f.steady, Seed: f.seed, Margin: margin}
+	q.design = result.Design{Control: asProcess, Blocks: f.blocks, Twin: f.trials, Steady: f.steady, Seed: f.seed, Margin: margin}
+	if !f.trials {
+		q.design.Slices = &result.Slices{Seconds: int(f.time / time.Second), Incarnations: usualIncarnations}
+	}
 	q.arms, err = f.specs()
 	return q, err
 }
@@ -245,12 +255,15 @@ func (a *app) tax(ctx context.Context, l *lab, t *podtax.Target, q question, ima
 		q.design.Seed = rand.Uint64()>>12 + 1 // fits a JSON number
 	}
 	q.target, q.pinned = "node "+t.Node.Name, map[string]string{"image": build.ImageID, "node": t.Node.Facts}
+	if err := l.besideEachOther(ctx, a, &q, arms); err != nil {
+		return nil, err
+	}
 	if err := l.record(ctx, a, q, arms, data, p); err != nil {
 		return nil, err
 	}
 	l.engine.Target, l.engine.Unlocked = t, true
 	golden := l.target.GoldenTime
-	if err := l.engine.Run(ctx, arms, q.loads); err != nil {
+	if _, err := measure(ctx, l.engine, arms, q.loads); err != nil {
 		l.where(a)
 		return nil, failed(ctx, l.store, q.blame(err))
 	}

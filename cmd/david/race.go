@@ -49,7 +49,7 @@ func (a *app) raceCommand() *cobra.Command {
 				return err
 			}
 			if !cmd.Flags().Changed("blocks") && f.blocks > 0 && f.slices() != nil {
-				f.blocks = raceRounds
+				f.instead.blocks, f.blocks = f.blocks, raceRounds
 			}
 			return a.race(cmd.Context(), f)
 		},

@@ -62,7 +62,7 @@ func (l *lab) besideEachOther(ctx context.Context, a *app, q *question, arms []r
 		return nil
 	}
 	q.notes = append(q.notes, fmt.Sprintf("measured in trials: two servers that are up together would take %s, and %s are free", size(control+most), size(l.room)))
-	q.design.Slices, q.design.Twin = nil, true
+	q.apart()
 	return nil
 }
 

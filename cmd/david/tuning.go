@@ -34,7 +34,7 @@ func (l *lab) tuning(ctx context.Context, a *app, f tuneFlags, s start, data []s
 	if err != nil {
 		return t, err
 	}
-	plan, err := f.plan(problem, s.control, rivals, f.budget-time.Since(s.began))
+	plan, err := f.plan(problem, s.control, rivals, f.budget-time.Since(s.began)-f.afterwards())
 	if err != nil { // preparing the data took what the phases need; they are there now, so another start would fit
 		fmt.Fprintf(a.err, "david: preparing the data took %s; the budget of %s counts from now on\n", time.Since(s.began).Round(time.Second), f.budget)
 		plan, err = f.plan(problem, s.control, rivals, f.budget)
@@ -59,6 +59,17 @@ func (l *lab) tuning(ctx context.Context, a *app, f tuneFlags, s start, data []s
 		Prove: func(ctx context.Context, arm result.Arm) (result.Proof, error) {
 			return l.proof(ctx, arm, loads(s.load, plan)[0], plan, p)
 		}}, nil
+}
+
+// afterwards is what follows the phases, light speed and a start with the written my.cnf. A tune in slices uses its time up to the end, so that is kept for them.
+func (f *tuneFlags) afterwards() time.Duration {
+	switch {
+	case f.slices == nil:
+		return 0
+	case f.noLight:
+		return 5 * time.Second
+	}
+	return 30 * time.Second
 }
 
 // loads are what a tune measures: the short trials, and those of the confirmation.

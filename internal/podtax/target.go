@@ -184,8 +184,8 @@ func (s *session) PID() int                   { return s.guest.PID() }
 func (s *session) Data() string               { return s.guest.Data() }
 func (s *session) Launch(cmd *exec.Cmd) error { return cmd.Start() }
 func (s *session) Throttle(bool) error        { return nil }
-func (s *session) Freeze(bool) error          { return nil }
-func (s *session) Calm() error                { return nil }
+func (s *session) Freeze(on bool) error       { return s.guest.Freeze(on, s.Alive) }
+func (s *session) Calm() error                { return s.target.Plain.Workspace.Calm() }
 func (s *session) Cost() result.Overhead      { return s.cost }
 
 // End ends the server, removes its pod, and drops its clone.

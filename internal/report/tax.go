@@ -51,10 +51,18 @@ func taxLine(a stats.Arm) string {
 	}
 	e := a.Tax.Throughput
 	if !tells(e.N, e.Interval95) {
-		return fmt.Sprintf("%s: %s cannot tell what Kubernetes costs: measure more blocks, as with --blocks 30", a.Name, plural(e.N, "pair"))
+		return fmt.Sprintf("%s: %s cannot tell what Kubernetes costs: measure more of them, as with --blocks 30", a.Name, plural(e.N, taxUnit(a)))
 	}
 	return fmt.Sprintf("%s: Kubernetes costs between %s and %s %% of the throughput (95 %% interval, %s): %s", a.Name,
-		lack(e.Interval95[1]), lack(e.Interval95[0]), plural(e.N, "block"), taxVerdict(e))
+		lack(e.Interval95[1]), lack(e.Interval95[0]), plural(e.N, taxUnit(a)), taxVerdict(e))
+}
+
+// taxUnit is what an arm and the process ran in together: a round of slices, or a block of trials.
+func taxUnit(a stats.Arm) string {
+	if a.Incarnations > 0 {
+		return "round"
+	}
+	return "block"
 }
 
 // fewestPairs, and at most a factor of widest to either side of the ratio, make an interval that says something of it: between two pairs the t
@@ -76,7 +84,7 @@ func taxVerdict(e stats.Equivalence) string {
 	case e.Verdict == stats.Equivalent:
 		return "equivalent within " + margin
 	case e.Verdict == stats.Undecided:
-		return "undecided, more blocks would tell whether it is within " + margin
+		return "undecided, more time would tell whether it is within " + margin
 	case e.Beyond():
 		return fmt.Sprintf("%s by more than %s", e.Verdict, margin)
 	}

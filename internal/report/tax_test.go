@@ -84,8 +84,8 @@ func TestTaxCannotTell(t *testing.T) {
 		share  float64 // of the pods' throughput, in every other block
 		say    string
 	}{
-		{3, 0.01, "3 pairs cannot tell what Kubernetes costs: measure more blocks, as with --blocks 30"},
-		{4, 0.01, "4 pairs cannot tell what Kubernetes costs: measure more blocks, as with --blocks 30"},
+		{3, 0.01, "3 blocks cannot tell what Kubernetes costs: measure more of them, as with --blocks 30"},
+		{4, 0.01, "4 blocks cannot tell what Kubernetes costs: measure more of them, as with --blocks 30"},
 	} {
 		d := taxFixture()
 		d.Trials = slices.DeleteFunc(d.Trials, func(t result.Trial) bool { return t.Block > c.blocks })
@@ -123,7 +123,7 @@ func TestTaxVerdicts(t *testing.T) {
 		"slower by more than 3 %":                                    {Verdict: stats.Slower, Margin: 0.03, Interval95: stats.Interval{0.5, 0.9}},
 		"slower, whether by more than 3 % is open":                   {Verdict: stats.Slower, Margin: 0.03, Interval95: stats.Interval{0.9, 0.99}},
 		"faster by more than 2.5 %":                                  {Verdict: stats.Faster, Margin: 0.025, Interval95: stats.Interval{1.1, 1.2}},
-		"undecided, more blocks would tell whether it is within 3 %": {Verdict: stats.Undecided, Margin: 0.03, Interval95: stats.Interval{0.9, 1.1}},
+		"undecided, more time would tell whether it is within 3 %": {Verdict: stats.Undecided, Margin: 0.03, Interval95: stats.Interval{0.9, 1.1}},
 	} {
 		if got := taxVerdict(e); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -18,19 +18,29 @@ const frozenWithin = 10 * time.Second
 //
 // It is SIGSTOP, and not the cgroup freezer: one of version 1 holds back SIGKILL as well, so that a server frozen by it would outlive a david that
 // is killed, and a server is one process, which needs no group to be stopped as a whole.
-func (s *Server) Freeze(on bool) error {
+func (s *Server) Freeze(on bool) error { return freeze(s.PID(), on, s.Alive) }
+
+// Freeze does the same with a guest; alive is nil while it runs. The first process of a container is stopped by a signal from outside of it like
+// any other (pid_namespaces(7)).
+func (g *Guest) Freeze(on bool, alive func() error) error { return freeze(g.PID(), on, alive) }
+
+// freeze waits for the kernel until every thread stands still, or goes on; alive tells why the server ended.
+func freeze(pid int, on bool, alive func() error) error {
 	signal, want := unix.SIGCONT, "running"
 	if on {
 		signal, want = unix.SIGSTOP, "frozen"
 	}
-	if err := unix.Kill(s.PID(), signal); err != nil {
+	if pid <= 0 { // kill(2) would take it for a group
+		return fmt.Errorf("cannot make the server %s: its process is not known", want)
+	}
+	if err := unix.Kill(pid, signal); err != nil {
 		return fmt.Errorf("cannot make the server %s: %w", want, err)
 	}
 	for began := time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		if cause := s.Alive(); cause != nil {
+		if cause := alive(); cause != nil {
 			return cause
 		}
-		still, err := frozen(s.PID())
+		still, err := frozen(pid)
 		if err != nil {
 			return fmt.Errorf("cannot see whether the server is %s: %w", want, err)
 		}

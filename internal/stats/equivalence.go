@@ -115,7 +115,7 @@ type Tax struct {
 // tax compares an arm's figures with the control's. Its throughput is that of the arm's ratios, which are there already.
 func (b blocks) tax(r *Arm, s *sample) {
 	r.Tax = &Tax{
-		Throughput: TOST(r.Ratios, b.margin),
+		Throughput: b.equivalence(r, s),
 		P95:        b.paired(s, p95),
 		P99:        b.paired(s, p99),
 		ServerCPU:  b.paired(s, serverCPU),
@@ -125,8 +125,26 @@ func (b blocks) tax(r *Arm, s *sample) {
 	}
 }
 
+// equivalence is the test of an arm's throughput: of slices by the model of their rounds, whose probabilities stand for the tests' p.
+func (b blocks) equivalence(r *Arm, s *sample) Equivalence {
+	if !b.sliced {
+		return TOST(r.Ratios, b.margin)
+	}
+	x := FromRounds(b.rounds(s, b.metric.Worth))
+	e := Equivalence{N: x.Rounds, Margin: b.margin, Ratio: x.Ratio, Interval90: x.Interval90, Interval95: x.Interval, Verdict: Invalid, PLower: 1, PUpper: 1}
+	if x.posterior != nil {
+		e.PLower, e.PUpper = x.posterior.below(-e.limit()), 1-x.posterior.below(e.limit())
+		e.Verdict = e.judge()
+	}
+	return e
+}
+
 // paired is the ratio of a figure of an arm's trials to the control's, by block.
 func (b blocks) paired(s *sample, value func(result.Trial) float64) Paired {
+	if b.sliced {
+		x := FromRounds(b.rounds(s, value))
+		return Paired{Ratio: x.Ratio, Interval: x.Interval, Pairs: x.Rounds}
+	}
 	var logs []float64
 	control := b.samples[b.name].logs(value)
 	for block, x := range byBlock(s.logs(value)) {

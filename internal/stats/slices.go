@@ -33,10 +33,11 @@ func (s *sample) slice(round int) (result.Trial, bool) {
 	return result.Trial{}, false
 }
 
-// rounds are those in which both an arm and the control have a valid slice, in their order.
-func (b blocks) rounds(s *sample) (list []Round) {
-	for block, own := range byBlock(s.logs(b.metric.Worth)) {
-		control, ok := b.control[block]
+// rounds are those in which both an arm and the control have a valid slice, in their order, with the logarithms of a value.
+func (b blocks) rounds(s *sample, value func(result.Trial) float64) (list []Round) {
+	controls := b.samples[b.name].logs(value)
+	for block, own := range byBlock(s.logs(value)) {
+		control, ok := controls[block]
 		if !ok {
 			continue
 		}
@@ -59,7 +60,7 @@ func taken(t result.Trial) float64 {
 
 // infer fills in the ratio to the control by the model of slices (posterior.go).
 func (b blocks) infer(r *Arm, s *sample) {
-	rounds := b.rounds(s)
+	rounds := b.rounds(s, b.metric.Worth)
 	e := FromRounds(rounds)
 	r.Ratio, r.Interval, r.P, r.Odds = e.Ratio, e.Interval, e.P, e.Odds
 	r.log = logMean{mean: math.Log(e.Ratio), posterior: e.posterior}

@@ -111,11 +111,12 @@ func Prewarm(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
 	return nil
 }
 
-// scanTable reads all pages of the clustered index (by a column that is in no other) and of the secondary one.
+// scanTable reads all pages of the clustered index and of the secondary one. Rows of the first are counted without a look at any column, which MySQL does with
+// several threads; of the second it would count the first's instead (manual, "Aggregate Function Descriptions"), so a column is asked for.
 func scanTable(ctx context.Context, c *mysqld.Conn, w result.Workload, number int) error {
 	table := fmt.Sprintf("%s.sbtest%d", quote(w.Database), number)
 	var rows int
-	if err := c.Row(ctx, "SELECT COUNT(*) FROM "+table+" FORCE INDEX (PRIMARY) WHERE pad <> ''", nil, &rows); err != nil {
+	if err := c.Row(ctx, "SELECT COUNT(*) FROM "+table+" FORCE INDEX (PRIMARY)", nil, &rows); err != nil {
 		return err
 	}
 	return c.Row(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s FORCE INDEX (k_%d) WHERE k >= 0", table, number), nil, &rows)

@@ -1,0 +1,45 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"david/internal/result"
+)
+
+// TestTaxOfSlices judges a pod that is 10 % slower, and one that is the same, by rounds of slices.
+func TestTaxOfSlices(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var trials []result.Trial
+	for round := range 30 {
+		for i, arm := range []string{"process", "slow", "same"} {
+			tps := []float64{1000, 900, 1000}[i] * math.Exp(0.01*r.NormFloat64())
+			cpu := 1e6 / tps
+			trials = append(trials, result.Trial{Arm: arm, Block: round + 1, Incarnation: 1 + round/5, Session: 1, Started: time.Unix(int64(20*round+6*i), 0), TPS: tps,
+				Transactions: 5000, Latency: result.Latency{P95: 4e3 / tps, P99: 6e3 / tps}, Costs: result.Costs{ServerCPU: &cpu}})
+		}
+	}
+	d := result.Design{Control: "process", Margin: 0.03, Slices: &result.Slices{Seconds: 5, Incarnations: 6}}
+	c := Compare(d, []result.Arm{{Name: "process"}, {Name: "slow"}, {Name: "same"}}, trials)[0]
+	for _, a := range c.Arms {
+		if a.Name == "process" {
+			continue
+		}
+		want, ratio := Equivalent, 1.0
+		if a.Name == "slow" {
+			want, ratio = Slower, 0.9
+		}
+		e := a.Tax.Throughput
+		if e.Verdict != want || e.N != 30 || !(e.Interval95[0] < ratio && ratio < e.Interval95[1]) || e.Interval90[0] < e.Interval95[0] {
+			t.Errorf("%s: %+v", a.Name, e)
+		}
+		if p := a.Tax.P95; p.Pairs != 30 || math.Abs(p.Ratio*ratio-1) > 0.03 || !(p.Interval[0] < p.Ratio) {
+			t.Errorf("%s: p95 %+v", a.Name, p)
+		}
+		if (a.Name == "slow") != e.Beyond() {
+			t.Errorf("%s: beyond the margin: %v", a.Name, e.Beyond())
+		}
+	}
+}
