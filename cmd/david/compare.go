@@ -99,14 +99,16 @@ func (q *question) apart() {
 	}
 }
 
-// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two or three times,
+// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two to five times,
 // as a start by itself moves a result, and that is only seen between starts.
 const (
 	sliceTime         = 5 * time.Second
 	leastIncarnations = 2
 	usualIncarnations = 3
-	// enoughForThree is the budget from which on there is time for three.
-	enoughForThree = 8 * time.Minute
+	mostIncarnations  = 5
+	// The budgets from which on there is time for the usual number and for the greatest.
+	enoughForUsual = 5 * time.Minute
+	enoughForMost  = 10 * time.Minute
 )
 
 // slices says how long slices are and how often servers start; nil where trials are to be measured: with --trials,
@@ -116,7 +118,11 @@ func (f *blockFlags) slices() *result.Slices {
 		return nil
 	}
 	s := &result.Slices{Seconds: int(f.time / time.Second), Incarnations: leastIncarnations}
-	if f.blocks == 0 && f.budget >= enoughForThree {
+	switch {
+	case f.blocks > 0:
+	case f.budget >= enoughForMost:
+		s.Incarnations = mostIncarnations
+	case f.budget >= enoughForUsual:
 		s.Incarnations = usualIncarnations
 	}
 	return s
@@ -133,7 +139,7 @@ func (a *app) compareCommand() *cobra.Command {
 		Use:   "compare --arm control --arm NAME=MY.CNF|VAR=VALUE,...",
 		Short: "Compare configurations: rounds of slices in random order, intervals, odds, a verdict",
 		Long: "Compare configurations with a control. Every arm's server stays up and warm; in rounds, in random order, each is loaded for some\n" +
-			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two or three times.\n" +
+			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two to five times.\n" +
 			"Rounds are run until every ratio is known to --precision, or --budget is used up; --continue 10m adds time. With --trials a block has\n" +
 			"one long trial of every arm and two of the control, each on its own freshly restored server, and the control against itself is the\n" +
 			"noise floor, below which no gain is claimed. The same command goes on with an experiment that was interrupted.",

@@ -232,6 +232,9 @@ func compareRemarks(c stats.Comparison) []string {
 		if a.Why != "" {
 			list = append(list, fmt.Sprintf("%s: %s: %s%s", a.Name, a.Verdict, a.Why, inferiority(a)))
 		}
+		if a.Reference != nil {
+			list = append(list, a.Name+": "+a.Reference.String())
+		}
 		for _, w := range a.Warnings {
 			list = append(list, a.Name+": "+w)
 		}

@@ -67,13 +67,15 @@ type Arm struct {
 	// Odds is the probability that the ratio is above 1; 0 where there is no interval.
 	Odds float64 `json:"odds,omitempty"`
 	// Incarnations and Sessions are how many the rounds come from, of slices.
-	Incarnations int     `json:"incarnations,omitempty"`
-	Sessions     int     `json:"sessions,omitempty"`
-	P            float64 `json:"p"`      // of a ratio of 1, two-sided
-	Adjusted     float64 `json:"p_holm"` // the same, corrected for the number of arms
-	Method       string  `json:"method,omitempty"`
-	Verdict      Verdict `json:"verdict"`
-	Why          string  `json:"why,omitempty"`
+	Incarnations int `json:"incarnations,omitempty"`
+	Sessions     int `json:"sessions,omitempty"`
+	// Reference is how Ratio was adjusted for the host's speed; nil where it is as measured.
+	Reference *Reference `json:"reference,omitempty"`
+	P         float64    `json:"p"`      // of a ratio of 1, two-sided
+	Adjusted  float64    `json:"p_holm"` // the same, corrected for the number of arms
+	Method    string     `json:"method,omitempty"`
+	Verdict   Verdict    `json:"verdict"`
+	Why       string     `json:"why,omitempty"`
 	// NotSlower is true where its throughput is at least 1 - Margin of the control's (non-inferiority).
 	NotSlower bool `json:"not_slower"`
 	// Tax is what it costs beside the control, where the design asks whether the two are equivalent; else nil.

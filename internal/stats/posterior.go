@@ -31,6 +31,9 @@ type Round struct {
 	Arm, Control         float64 // logarithms of what the slices are worth
 	// Disturbed is the share of the machine's CPU time that others took in the arm's slice and in the control's, steal included: the mean of both.
 	Disturbed float64
+	// Referred tells that the load generator's CPU time per transaction is known of both slices, and what server and generator used of the CPUs: logarithms.
+	Referred                                      bool
+	ArmClient, ControlClient, ArmUsed, ControlUsed float64
 }
 
 // grid is what one share of the variance may be, and how likely each value is beforehand.
@@ -77,7 +80,7 @@ func (p posterior) quantile(q float64) float64 {
 }
 
 // infer is what rounds say of the mean of their values. Two rounds are needed.
-func infer(y []float64, rounds []Round) posterior {
+func infer(y []float64, rounds []Round, starts grid) posterior {
 	x := disturbances(rounds)
 	kappa := dives()
 	if slices.Max(x) == 0 {
@@ -91,14 +94,14 @@ func infer(y []float64, rounds []Round) posterior {
 	var logs []float64
 	for i, k := range kappa.value {
 		for j, rho := range hosts().value {
-			for l, phi := range incarnations().value {
+			for l, phi := range starts.value {
 				for m, s := range psi.value {
 					t, likelihood, ok := fitted(y, covariance(rounds, x, k, rho, phi, s))
 					if !ok {
 						continue
 					}
 					p.t = append(p.t, t)
-					logs = append(logs, likelihood+math.Log(kappa.prior[i]*hosts().prior[j]*incarnations().prior[l]*psi.prior[m]))
+					logs = append(logs, likelihood+math.Log(kappa.prior[i]*hosts().prior[j]*starts.prior[l]*psi.prior[m]))
 				}
 			}
 		}
@@ -230,7 +233,9 @@ type Estimate struct {
 
 // FromRounds infers the ratio; its interval is of these sessions where there are several, else of this one. Of fewer than LeastPairs rounds
 // there is no interval: with two of them it would reach from a hundredth to a hundred times.
-func FromRounds(rounds []Round) Estimate {
+func FromRounds(rounds []Round) Estimate { return fromRounds(rounds, incarnations()) }
+
+func fromRounds(rounds []Round, starts grid) Estimate {
 	y := make([]float64, len(rounds))
 	for i, r := range rounds {
 		y[i] = r.Arm - r.Control
@@ -241,9 +246,13 @@ func FromRounds(rounds []Round) Estimate {
 	case n < LeastPairs:
 		return Estimate{Ratio: math.Exp(Mean(y)), P: 1, Odds: 0.5, Rounds: n}
 	}
-	p := infer(y, rounds)
+	return infer(y, rounds, starts).estimate(len(y))
+}
+
+// estimate is what a posterior of so many rounds says.
+func (p posterior) estimate(rounds int) Estimate {
 	at := func(q float64) float64 { return math.Exp(p.quantile(q)) }
 	odds := 1 - p.below(0)
 	return Estimate{posterior: &p, Ratio: at(0.5), Interval: Interval{at((1 - confidence) / 2), at((1 + confidence) / 2)}, Interval90: Interval{at(equivalenceLevel), at(1 - equivalenceLevel)},
-		P: 2 * min(odds, 1-odds), Odds: odds, Rounds: len(y)}
+		P: 2 * min(odds, 1-odds), Odds: odds, Rounds: rounds}
 }

@@ -43,7 +43,12 @@ func (b blocks) rounds(s *sample, value func(result.Trial) float64) (list []Roun
 		}
 		t, _ := s.slice(block)
 		other, _ := b.samples[b.name].slice(block)
-		list = append(list, Round{At: seconds(t), Session: t.Session, Incarnation: t.Incarnation, Arm: own, Control: control, Disturbed: (taken(t) + taken(other)) / 2})
+		r := Round{At: seconds(t), Session: t.Session, Incarnation: t.Incarnation, Arm: own, Control: control, Disturbed: (taken(t) + taken(other)) / 2}
+		var ours, theirs bool
+		r.ArmClient, r.ArmUsed, ours = client(t)
+		r.ControlClient, r.ControlUsed, theirs = client(other)
+		r.Referred = ours && theirs
+		list = append(list, r)
 	}
 	return list
 }
@@ -62,6 +67,10 @@ func taken(t result.Trial) float64 {
 func (b blocks) infer(r *Arm, s *sample) {
 	rounds := b.rounds(s, b.metric.Worth)
 	e := FromRounds(rounds)
+	if adjusted, left, ok := adjust(rounds); ok && b.metric == ByThroughput && b.margin == 0 { // between transports clients differ
+		r.Reference = &Reference{Ratio: e.Ratio, Interval: e.Interval, Left: left}
+		e = fromReferred(adjusted)
+	}
 	r.Ratio, r.Interval, r.P, r.Odds = e.Ratio, e.Interval, e.P, e.Odds
 	r.log = logMean{mean: math.Log(e.Ratio), posterior: e.posterior}
 	sessions, incarnations := map[int]bool{}, map[[2]int]bool{}
@@ -70,6 +79,9 @@ func (b blocks) infer(r *Arm, s *sample) {
 	}
 	r.Sessions, r.Incarnations = len(sessions), len(incarnations)
 	r.Method = fmt.Sprintf("slices: %s, %s, %s", count(len(rounds), "round"), count(r.Incarnations, "incarnation"), count(r.Sessions, "session"))
+	if r.Reference != nil {
+		r.Method += ", adjusted for the host's speed"
+	}
 }
 
 // slicedMean is the geometric mean of a value over the slices, with its interval by the same model.

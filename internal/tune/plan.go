@@ -163,9 +163,14 @@ func (p Plan) steady(block float64, least int) result.TuneLoad {
 	return result.TuneLoad{Seconds: seconds, Warmup: int(min(longLevel*float64(seconds), max(float64(least), warmup)))}
 }
 
-// challengers is how many arms are confirmed beside the control: the winner, and the best rival where there is time for it.
+// challengers is how many arms are confirmed beside the control: the winner, and the best rival where there is time for it. In slices there is in what the default
+// budget of a quarter of an hour leaves once the data are there.
 func (p Plan) challengers() int {
-	if p.Budget < 900 {
+	least := 900.0
+	if p.Slices != nil {
+		least = 780
+	}
+	if p.Budget < least {
 		return 1
 	}
 	return 2

@@ -224,7 +224,22 @@ func (m *machine) doubt(arm string, before int) float64 {
 
 // affordsRace tells whether the race may have another arm or round below a share of what confirmation and proofs leave.
 func (m *machine) affordsRace(share float64) bool {
-	return m.spent()+m.Cost <= share*(m.Budget-m.kept())
+	return m.spent()+m.raising()+float64(m.Short.Seconds)+sliceCost <= share*(m.Budget-m.kept())
+}
+
+// raising is what bringing up a server takes with its tables read in and its warm-up, in seconds: as those before, or as is expected of the first. A pool that
+// holds some gigabytes takes two or three times what a small one does.
+func (m *machine) raising() float64 {
+	sum, n := 0.0, 0.0
+	for _, t := range m.h.Trials {
+		if t.Prewarm > 0 && t.Phase != result.Confirm {
+			sum, n = sum+t.Took()-t.Seconds-sliceCost, n+1
+		}
+	}
+	if n == 0 {
+		return raiseCost + float64(m.Short.Warmup)
+	}
+	return sum / n
 }
 
 // Up to these shares of what confirmation and proofs leave the race may go on between those that are ahead, and may begin with others: everybody is tried before
@@ -304,7 +319,7 @@ func (m *machine) pairSlice(phase string, arm, incumbent result.Arm, block, n in
 
 // affordsPair tells whether another pair fits below a share of what confirmation and proofs leave.
 func (m *machine) affordsPair(share float64) bool {
-	cost := 2*float64(raiseCost+m.Short.Warmup) + pairSlices*(float64(m.Short.Seconds)+sliceCost)
+	cost := 2*m.raising() + pairSlices*(float64(m.Short.Seconds)+sliceCost)
 	return m.spent()+cost <= share*(m.Budget-m.kept())
 }
 
