@@ -119,10 +119,10 @@ func TestTaxOfTooFew(t *testing.T) {
 // TestTaxVerdicts puts each verdict in words.
 func TestTaxVerdicts(t *testing.T) {
 	for want, e := range map[string]stats.Equivalence{
-		"equivalent within 3 %":                                      {Verdict: stats.Equivalent, Margin: 0.03, Interval95: stats.Interval{0.98, 1.01}},
-		"slower by more than 3 %":                                    {Verdict: stats.Slower, Margin: 0.03, Interval95: stats.Interval{0.5, 0.9}},
-		"slower, whether by more than 3 % is open":                   {Verdict: stats.Slower, Margin: 0.03, Interval95: stats.Interval{0.9, 0.99}},
-		"faster by more than 2.5 %":                                  {Verdict: stats.Faster, Margin: 0.025, Interval95: stats.Interval{1.1, 1.2}},
+		"equivalent within 3 %":                                    {Verdict: stats.Equivalent, Margin: 0.03, Interval95: stats.Interval{0.98, 1.01}},
+		"slower by more than 3 %":                                  {Verdict: stats.Slower, Margin: 0.03, Interval95: stats.Interval{0.5, 0.9}},
+		"slower, whether by more than 3 % is open":                 {Verdict: stats.Slower, Margin: 0.03, Interval95: stats.Interval{0.9, 0.99}},
+		"faster by more than 2.5 %":                                {Verdict: stats.Faster, Margin: 0.025, Interval95: stats.Interval{1.1, 1.2}},
 		"undecided, more time would tell whether it is within 3 %": {Verdict: stats.Undecided, Margin: 0.03, Interval95: stats.Interval{0.9, 1.1}},
 	} {
 		if got := taxVerdict(e); got != want {

@@ -32,7 +32,7 @@ type Round struct {
 	// Disturbed is the share of the machine's CPU time that others took in the arm's slice and in the control's, steal included: the mean of both.
 	Disturbed float64
 	// Referred tells that the load generator's CPU time per transaction is known of both slices, and what server and generator used of the CPUs: logarithms.
-	Referred                                      bool
+	Referred                                       bool
 	ArmClient, ControlClient, ArmUsed, ControlUsed float64
 }
 
