@@ -153,3 +153,31 @@ func TestFitting(t *testing.T) {
 		t.Errorf("a pool that does not fit: %v", got)
 	}
 }
+
+// TestRaising expects of the next server what those before it took.
+func TestRaising(t *testing.T) {
+	p, rivals := slicedPlan(t, 850, 1)
+	h := History{Arms: p.Lineup(rivals), Session: 1}
+	if got, want := newMachine(p, h).raising(), float64(raiseCost+p.Short.Warmup); got != want {
+		t.Errorf("the first takes %v s, want %v", got, want)
+	}
+	for i, prewarm := range []float64{10, 0, 20, 40} {
+		x := result.Trial{Arm: "control", Phase: result.Race, Block: i + 1, Prewarm: prewarm, Seconds: 4, Overhead: result.Overhead{Other: sliceCost}}
+		if i == 3 {
+			x.Phase = result.Confirm // which warms up for longer
+		}
+		h.Trials = append(h.Trials, x)
+	}
+	if got := newMachine(p, h).raising(); got != 15 {
+		t.Errorf("%v s, want the mean of 10 and 20", got)
+	}
+}
+
+// TestChallengers: a quarter of an hour has time for the best rival beside the winner, once the data are there.
+func TestChallengers(t *testing.T) {
+	for budget, want := range map[float64]int{845: 2, 600: 1} {
+		if p, _ := slicedPlan(t, budget, 1); p.challengers() != want {
+			t.Errorf("%v s: %d, want %d", budget, p.challengers(), want)
+		}
+	}
+}
