@@ -216,7 +216,7 @@ const (
 // do elsewhere.
 func (m *machine) noise() float64 {
 	if m.Slices != nil {
-		return m.slicedNoise() / math.Sqrt2 // of a pair, which has two slices of each
+		return m.slicedNoise(m.lastBlock(result.Race)+1) / math.Sqrt2 // of a pair, which has two slices of each
 	}
 	prior, n := priorNoise, float64(priorWeight)
 	if m.metric() == stats.ByP99 {

@@ -24,6 +24,7 @@ type world struct {
 	fails  map[string]bool      // arms whose proof fails
 	noise  float64              // of a trial
 	rng    *rand.Rand
+	ended  map[string]int // the round of a race in which an arm's server was ended
 }
 
 // server is what its variables are.

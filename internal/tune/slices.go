@@ -121,7 +121,8 @@ func (m *machine) lastBlock(phase string) (last int) {
 	return last
 }
 
-// heat is who runs in a round of the race, the control first; the control alone where the race is over. It follows from the rounds before.
+// heat is who runs in a round of the race, the control first; the control alone where the race is over. It follows from the rounds before, but that nobody is added
+// once the time is over: who had a slice in it stays up until its end.
 func (m *machine) heat(all []string, block int) []string {
 	arms, room := []string{stats.Control}, m.Slices.Room-m.footprint(stats.Control)
 	best, top := m.leader(all, block)
@@ -149,15 +150,26 @@ func (m *machine) heat(all []string, block int) []string {
 	if !m.affordsRace(waitingUntil) {
 		waiting = nil
 	}
-	if len(open)+len(waiting)+len(contenders) == 0 {
+	begun := m.begun(block)
+	if len(begun)+len(open)+len(waiting)+len(contenders) == 0 {
 		return arms
 	}
 	if best != "" {
 		add(best)
 	}
-	for _, list := range [][]string{open, waiting, contenders} {
+	for _, list := range [][]string{begun, open, waiting, contenders} {
 		for _, a := range list {
 			add(a)
+		}
+	}
+	return arms
+}
+
+// begun are the arms that have had their slice in a round of the race.
+func (m *machine) begun(block int) (arms []string) {
+	for _, t := range m.of(result.Race) {
+		if t.Block == block {
+			arms = append(arms, t.Arm)
 		}
 	}
 	return arms
@@ -207,7 +219,7 @@ func (m *machine) surelyWorse(arm string, before int, top float64) bool {
 // doubt is the standard deviation of the mean log-ratio of an arm in the rounds before a block: the noise, and in each round what others took of the machine while
 // the arm was loaded, as a share of its speed.
 func (m *machine) doubt(arm string, before int) float64 {
-	sum, n, noise := 0.0, 0.0, m.slicedNoise()
+	sum, n, noise := 0.0, 0.0, m.slicedNoise(before)
 	for _, t := range m.of(result.Race) {
 		if t.Arm != arm || t.Block >= before || !usable(t) {
 			continue
@@ -260,14 +272,15 @@ func (m *machine) proving() float64 {
 	return float64(m.Kills)*killCost + trialCost
 }
 
-// slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about their own means, and what is known beforehand.
-func (m *machine) slicedNoise() float64 {
+// slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about their own means in the rounds before one, and what is known
+// beforehand. Were the round's own slices among them, who runs in it would change while it lasts.
+func (m *machine) slicedNoise(before int) float64 {
 	sum, n := priorWeight*sliceNoise*sliceNoise, float64(priorWeight)
 	for _, a := range m.h.Arms {
 		if a.Phase != result.Race {
 			continue
 		}
-		logs := m.logs(result.Race, a.Name, stats.Control)
+		logs := m.raceLogs(a.Name, before)
 		mean := stats.Mean(logs)
 		for _, x := range logs {
 			sum += (x - mean) * (x - mean)

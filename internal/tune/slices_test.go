@@ -30,7 +30,7 @@ func slicedPlan(t *testing.T, budget float64, seed uint64) (Plan, []Baseline) {
 func TestSlicedTune(t *testing.T) {
 	for seed := range uint64(6) {
 		p, rivals := slicedPlan(t, 850, seed+1)
-		w := &world{log: machine5000, noise: 0.08, rng: rand.New(rand.NewPCG(seed, 5))}
+		w := &world{log: machine5000, noise: 0.08, rng: rand.New(rand.NewPCG(seed, 5)), ended: map[string]int{}}
 		h := History{Arms: p.Lineup(rivals), Session: 1}
 		up := map[string]int{}
 		var end *Outcome
@@ -75,7 +75,7 @@ func TestSlicedTuneOnNoise(t *testing.T) {
 	likely, empty := 0, 0
 	for seed := range uint64(8) {
 		p, rivals := slicedPlan(t, 850, seed+1)
-		w := &world{log: machine5000, noise: 0.7, rng: rand.New(rand.NewPCG(seed, 9))}
+		w := &world{log: machine5000, noise: 0.7, rng: rand.New(rand.NewPCG(seed, 9)), ended: map[string]int{}}
 		h := History{Arms: p.Lineup(rivals), Session: 1}
 		up := map[string]int{}
 		a := p.Next(h)
@@ -104,6 +104,9 @@ func (w *world) slice(t *testing.T, p Plan, h *History, a Action, up map[string]
 	for name := range up {
 		if !slices.Contains(a.Keep, name) {
 			delete(up, name)
+			if a.Phase == result.Race {
+				w.ended[name] = a.Block
+			}
 		}
 	}
 	if a.Prove != "" {
@@ -120,6 +123,9 @@ func (w *world) slice(t *testing.T, p Plan, h *History, a Action, up map[string]
 	x.Incarnation, x.Session, x.Against = a.Incarnation, h.Session, a.Against
 	x.Warmed, x.Overhead = 0, result.Overhead{Other: sliceCost}
 	if up[a.Arm.Name] != a.Incarnation {
+		if a.Phase == result.Race && w.ended[a.Arm.Name] == a.Block {
+			t.Errorf("%s was ended and is started again in round %d of the race", a.Arm.Name, a.Block)
+		}
 		up[a.Arm.Name] = a.Incarnation
 		x.Warmed, x.Prewarm = float64(a.Load.Warmup), raiseCost
 	}
