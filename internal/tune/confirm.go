@@ -64,8 +64,30 @@ func (m *machine) crown() {
 		return
 	}
 	from := m.arms[m.incumbent]
-	a := m.arm(WinnerName, "the winner: "+from.Name+", with the lines that make a difference", result.Confirm, m.arms[stats.Control], m.fitting(m.lean(from)))
-	m.arms[WinnerName] = a
+	lean := m.lean(from)
+	lines, title := m.accounted(from, lean), "the winner: "+from.Name+", with the lines that make a difference"
+	if n := len(lean) - len(lines); n > 0 {
+		title += fmt.Sprintf(", without %d that nobody has shown to", n)
+	}
+	m.arms[WinnerName] = m.arm(WinnerName, title, result.Confirm, m.arms[stats.Control], m.fitting(lines))
+}
+
+// accounted are the lines of which something is known: that a search moves them, as they may matter, that their removal was tried and missed, or that the memory rule
+// rests on them. The others are what somebody sets for reasons of his own (a packet's size, connections, caches of tables): where there was no time to take them out
+// they are left out untried, and what is confirmed is the file without them. Nobody should get another max_allowed_packet for a gain that it has no part in.
+func (m *machine) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Setting {
+	effects := m.effects()
+	return slices.DeleteFunc(slices.Clone(lines), func(s mycnf.Setting) bool {
+		_, known := effects[s.Name]
+		return !known && !m.bears(from, s.Name) && !m.missedOnTrial(s.Name)
+	})
+}
+
+// missedOnTrial tells whether a configuration without a line was tried, and not taken: what was taken has no such line any more.
+func (m *machine) missedOnTrial(name string) bool {
+	return slices.ContainsFunc(m.h.Arms, func(a result.Arm) bool {
+		return a.Phase == result.Prune && len(m.logs(result.Prune, a.Name, a.Base)) > 0 && slices.Contains(missing(m.arms[a.Base], a), name)
+	})
 }
 
 // fitting makes lines keep the memory rule where they do not, as others' may: a server that is killed with all its connections busy is handed over to nobody, however

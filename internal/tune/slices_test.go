@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -185,5 +186,27 @@ func TestChallengers(t *testing.T) {
 		if p, _ := slicedPlan(t, budget, 1); p.challengers() != want {
 			t.Errorf("%v s: %d, want %d", budget, p.challengers(), want)
 		}
+	}
+}
+
+// TestAccounted leaves out what no search would move and nobody has taken out, and keeps it where it was tried and missed.
+func TestAccounted(t *testing.T) {
+	p, rivals := slicedPlan(t, 850, 1)
+	h := History{Arms: p.Lineup(rivals), Session: 1}
+	h.Arms[0].Effective = fresh(nil)
+	set := func(name, value string) mycnf.Setting { return mycnf.Setting{Name: name, Value: value} }
+	lines := []mycnf.Setting{set("innodb_buffer_pool_size", "4G"), set("max_allowed_packet", "16M"), set("key_buffer_size", "32M")}
+	from := result.Arm{Name: "rival", Phase: result.Race, Settings: lines, Effective: fresh(nil)}
+	h.Arms = append(h.Arms, from)
+	if got := names(newMachine(p, h).accounted(from, lines)); !slices.Equal(got, []string{"innodb_buffer_pool_size"}) {
+		t.Errorf("%q is handed over", got)
+	}
+	h.Arms = append(h.Arms, result.Arm{Name: "prune-01", Phase: result.Prune, Base: "rival", Settings: lines[:2]})
+	for i, arm := range []string{"prune-01", "rival", "rival", "prune-01"} {
+		h.Trials = append(h.Trials, result.Trial{ID: fmt.Sprint(i), Arm: arm, Phase: result.Prune, Block: 1, Place: i + 1, TPS: 100, Transactions: 400, Session: 1,
+			Latency: result.Latency{P95: 10, P99: 20}})
+	}
+	if got := names(newMachine(p, h).accounted(from, lines)); !slices.Equal(got, []string{"innodb_buffer_pool_size", "key_buffer_size"}) {
+		t.Errorf("after key_buffer_size was tried %q is handed over", got)
 	}
 }
