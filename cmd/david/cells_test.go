@@ -78,7 +78,7 @@ func loadCell(load, caps, server string, threads int) resultCell {
 
 // race is the command that races the my.cnf of this folder with the baselines.
 func (c resultCell) race() []string {
-	return slices.Concat([]string{"race", "--json", "--trials", "--against", cellCnf, "--blocks", "3", "--time", "15s", "--warmup", "5s"}, c.load)
+	return slices.Concat([]string{"race", "--json", "--against", cellCnf, "--blocks", "12"}, c.load)
 }
 
 // cellDocument is what david prints with --json, as far as it is looked at here.
@@ -93,7 +93,8 @@ type cellDocument struct {
 }
 
 // thinned leaves out of a document what a table needs not and what belongs to the machine alone: series, counters, histograms,
-// profiles, gates that held, effective variables, reasons, paths. A tune's would be several MB, and is a tenth of that so.
+// profiles, gates that held, effective variables, reasons, paths. What a transaction cost stays, as ratios are adjusted by it. A tune's would be several MB, and is a
+// tenth of that so.
 func thinned(document []byte) ([]byte, error) {
 	in := json.NewDecoder(bytes.NewReader(document))
 	in.UseNumber()
@@ -102,7 +103,7 @@ func thinned(document []byte) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read the document: %w", err)
 	}
 	drop(d, "gates", "arms.effective", "arms.changes", "arms.settings.reason", "arms.settings.source", "arms.settings.group", "arms.settings.effect",
-		"trials.points", "trials.samples", "trials.counters", "trials.histogram", "trials.profile", "trials.sampling", "trials.per_transaction",
+		"trials.points", "trials.samples", "trials.counters", "trials.histogram", "trials.profile", "trials.sampling",
 		"trials.debt_before", "trials.debt_after", "trials.warnings", "trials.overhead_seconds", "experiment.server.path", "experiment.host.cgroup",
 		"experiment.host.disks", "experiment.host.kernel_settings", "experiment.host.data_filesystem", "experiment.limits", "proofs.crash.rounds")
 	trials, _ := d["trials"].([]any)
@@ -407,7 +408,7 @@ func TestCells(t *testing.T) {
 	if len(list) != 18 || list[0].name != "rw-none" || list[2].name != "rw-memory1g-iops3000" || list[4].name != "rw-iops5000-mariadb" || !seen["rw-iops5000-4t"] {
 		t.Errorf("%d cells: %v", len(list), list)
 	}
-	if got := strings.Join(list[2].race(), " "); got != "race --json --trials --against my.cnf --blocks 3 --time 15s --warmup 5s --server mysql --workload oltp_read_write --threads 16 --tables 10 --table-size 1000000 --memory 1G --iops 3000" {
+	if got := strings.Join(list[2].race(), " "); got != "race --json --against my.cnf --blocks 12 --server mysql --workload oltp_read_write --threads 16 --tables 10 --table-size 1000000 --memory 1G --iops 3000" {
 		t.Error(got)
 	}
 }
