@@ -126,6 +126,7 @@ func TestBurst(t *testing.T) {
 		"low with one peak":    {steps(100, 1000, 50, 100, 1, 3000, 449, 100), 101, 100},
 		"in the first minute":  {steps(30, 1000, 270, 300), 31, 300},
 		"a short run":          {steps(6, 1000, 14, 100), 7, 100},
+		"a low second before":  {steps(8, 2000, 1, 896, 1, 2000, 1, 1800, 1, 1193, 18, 400), 13, 400},
 		"one second":           {steps(1, 10), 0, 0},
 		"nothing was measured": {nil, 0, 0},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,15 +96,34 @@ func burst(series []float64) *result.Burst {
 	if at == len(series) {
 		return b
 	}
-	at = max(0, at-staySeconds+1) // the first window that is low begins here
-	for at < len(series) && series[at] >= low {
-		at++
-	}
+	at = step(series, max(0, at-staySeconds+1))                        // where the first window that is low begins
 	if len(series)-at < min(staySeconds, len(series)-b.FirstSeconds) { // a pause at the end
 		return b
 	}
 	b.Empty, b.Then = at+1, figure(series[at:]).Value
 	return b
+}
+
+// step is the second, within a window from one on, at which a step down fits best, by least squares: one low second before it is a pause.
+func step(series []float64, from int) (at int) {
+	until := min(len(series)-1, from+staySeconds)
+	begin, end := max(0, from-staySeconds), min(len(series), until+staySeconds)
+	least := math.Inf(1)
+	for k := from; k <= until; k++ {
+		if rest := scatter(series[begin:k]) + scatter(series[k:end]); rest < least {
+			at, least = k, rest
+		}
+	}
+	return at
+}
+
+// scatter is the sum of squares about the mean.
+func scatter(v []float64) (sum float64) {
+	middle := mean(v)
+	for _, x := range v {
+		sum += (x - middle) * (x - middle)
+	}
+	return sum
 }
 
 func mean(v []float64) float64 {
