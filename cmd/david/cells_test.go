@@ -92,9 +92,9 @@ type cellDocument struct {
 	Searched    *result.Searched   `json:"searched"`
 }
 
-// thinned leaves out of a document what a table needs not and what belongs to the machine alone: series, counters, histograms,
-// profiles, gates that held, effective variables, reasons, paths. What a transaction cost stays, as ratios are adjusted by it. A tune's would be several MB, and is a
-// tenth of that so.
+// thinned leaves out of a document what a table needs not and what belongs to the machine alone: series,
+// counters, histograms, profiles, gates that held, effective variables, reasons, paths. What a transaction
+// cost stays, as ratios are adjusted by it. A tune's would be several MB, and is a tenth of that so.
 func thinned(document []byte) ([]byte, error) {
 	in := json.NewDecoder(bytes.NewReader(document))
 	in.UseNumber()

@@ -84,8 +84,8 @@ func (f *blockFlags) settle(given func(name string) bool) error {
 	return nil
 }
 
-// trialsInstead is how long trials are, and how many blocks of them there are, where slices were asked for and the servers do not fit into memory
-// beside each other; 0: as of the slices.
+// trialsInstead is how long trials are, and how many blocks of them there are, where slices were asked for
+// and the servers do not fit into memory beside each other; 0: as of the slices.
 type trialsInstead struct{ seconds, blocks int }
 
 // apart makes a question of slices one of trials.
@@ -99,8 +99,8 @@ func (q *question) apart() {
 	}
 }
 
-// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two to five times,
-// as a start by itself moves a result, and that is only seen between starts.
+// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two to five
+// times, as a start by itself moves a result, and that is only seen between starts.
 const (
 	sliceTime         = 5 * time.Second
 	leastIncarnations = 2
@@ -111,8 +111,8 @@ const (
 	enoughForMost  = 10 * time.Minute
 )
 
-// slices says how long slices are and how often servers start; nil where trials are to be measured: with --trials,
-// and with a rate, as a slice is too short to show whether its queue grows.
+// slices says how long slices are and how often servers start; nil where trials are to be measured: with
+// --trials, and with a rate, as a slice is too short to show whether its queue grows.
 func (f *blockFlags) slices() *result.Slices {
 	if f.trials || f.rate != 0 {
 		return nil

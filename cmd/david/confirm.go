@@ -67,7 +67,8 @@ func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding,
 	return a.confirm(ctx, c, found, f)
 }
 
-// confirm runs a finding's experiment: the trial's own arm and workload, and both with the change, in rounds of slices or in blocks.
+// confirm runs a finding's experiment: the trial's own arm and workload, and both with the change, in rounds
+// of slices or in blocks.
 func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, flags explainFlags) (confirmation, error) {
 	out := confirmation{Cause: f.Cause, Share: f.Share, Supposed: f.Supposed, Question: f.Confirm.Question, Expect: f.Confirm.Expect, Expected: f.Confirm.Ratio}
 	q, err := confirming(c, f.Confirm, flags)
@@ -96,7 +97,8 @@ const (
 	explainKind = "explain"
 )
 
-// confirming is the experiment as a question: two arms in slices or in trials, or where the change is one of the load, two workloads, in trials.
+// confirming is the experiment as a question: two arms in slices or in trials, or where the change is one of
+// the load, two workloads, in trials.
 func confirming(c choice, x explain.Confirm, f explainFlags) (question, error) {
 	switch {
 	case c.target != "sandbox":

@@ -17,8 +17,8 @@ const continueHelp = "add that much time, as in 10m, to the newest one that has 
 // alone are the flags that --continue may be given with: everything else is that of the experiment.
 var alone = []string{"continue", "out", "json"}
 
-// goOn gives the newest experiment of a kind that has ended more time, and runs its own command again, which then goes on with it. A new folder takes what is
-// written: nothing is overwritten.
+// goOn gives the newest experiment of a kind that has ended more time, and runs its own command again, which
+// then goes on with it. A new folder takes what is written: nothing is overwritten.
 func (a *app) goOn(ctx context.Context, kind string, more time.Duration, given *pflag.FlagSet) error {
 	if more < time.Minute {
 		return usage("--continue %s: give the time to add, a minute or more, as in 10m", more)

@@ -14,7 +14,8 @@ import (
 	"david/internal/stats"
 )
 
-// How each pair is measured, both ways with the same warm-up: 12 rounds on two starts of each server, and three blocks of trials whose servers are never frozen.
+// How each pair is measured, both ways with the same warm-up: 12 rounds on two starts of each server, and
+// three blocks of trials whose servers are never frozen.
 const (
 	frozenWarmup = "10s"
 	frozenRounds = "12"
@@ -22,9 +23,10 @@ const (
 	frozenTrial  = "20s"
 )
 
-// TestResultsFrozen measures the pairs that results/frozen does not hold yet, in slices and in trials, and writes the table of docs/method.md after each: 4 minutes for
-// slices of 5 s, 6 for trials. DAVID_PAIR=NAME,... picks pairs, DAVID_WAY=trials,2,5,10,20 how they are measured (trials,5). It runs bin/david in the user's own
-// $DAVID_HOME.
+// TestResultsFrozen measures the pairs that results/frozen does not hold yet, in slices and in trials, and
+// writes the table of docs/method.md after each: 4 minutes for slices of 5 s, 6 for trials.
+// DAVID_PAIR=NAME,... picks pairs, DAVID_WAY=trials,2,5,10,20 how they are measured (trials,5). It runs
+// bin/david in the user's own $DAVID_HOME.
 func TestResultsFrozen(t *testing.T) {
 	ways := strings.Split(os.Getenv("DAVID_WAY"), ",")
 	if ways[0] == "" {

@@ -14,7 +14,8 @@ import (
 	"david/internal/stats"
 )
 
-// frozenDir holds what pairs of known difference came to, in slices on servers that are frozen in between, and in long trials on servers that never are.
+// frozenDir holds what pairs of known difference came to, in slices on servers that are frozen in between,
+// and in long trials on servers that never are.
 const frozenDir = "../../results/frozen"
 
 // frozenPair is two configurations whose difference is measured both ways.
@@ -23,7 +24,8 @@ type frozenPair struct {
 	args        []string // of david compare: the load, the caps, the arms
 }
 
-// frozenPairs touch what looks at the clock: page cleaner, adaptive flushing, checkpoints, purge, read-ahead, the binary log.
+// frozenPairs touch what looks at the clock: page cleaner, adaptive flushing, checkpoints, purge, read-ahead,
+// the binary log.
 func frozenPairs() []frozenPair {
 	small := []string{"--tables", "4", "--table-size", "250000", "--threads", "4"}
 	with := func(more ...string) []string { return append(append([]string{}, small...), more...) }
@@ -43,7 +45,8 @@ func frozenPairs() []frozenPair {
 	}
 }
 
-// frozenWays are how each pair is measured: trials, and slices of so many seconds. The last is the usual length.
+// frozenWays are how each pair is measured: trials, and slices of so many seconds. The last is the usual
+// length.
 func frozenWays() []string { return []string{"trials", "2", "10", "20", "5"} }
 
 // frozenFigure is what a pair came to, one way.
@@ -81,7 +84,8 @@ func (f *frozenFigure) text() string {
 	return fmt.Sprintf("%.2f [%.2f, %.2f], %d", f.Ratio, f.Interval[0], f.Interval[1], f.Pairs)
 }
 
-// apart is a ratio over another with its 95 % interval, as if the logarithms of both were normal and independent, and whether the 90 % interval lies within 5 %.
+// apart is a ratio over another with its 95 % interval, as if the logarithms of both were normal and
+// independent, and whether the 90 % interval lies within 5 %.
 func (f *frozenFigure) apart(other *frozenFigure) string {
 	if f == nil || other == nil {
 		return "–"

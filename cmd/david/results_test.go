@@ -191,7 +191,8 @@ func TestResultsSLO(t *testing.T) {
 	}
 }
 
-// TestResultsUtilisation measures three blocks of 60 s trials: warming up and measuring must take 85 % of the time.
+// TestResultsUtilisation measures three blocks of 60 s trials: warming up and measuring must take 85 % of the
+// time.
 func TestResultsUtilisation(t *testing.T) {
 	dir := testHome(t)
 	doc := compareJSON(t, dir, "--trials", "--server", "mysql", "--tables", "10", "--table-size", "1000000", "--blocks", "3", "--arm", "control", "--arm", "large=innodb_buffer_pool_size=4G")

@@ -68,7 +68,8 @@ func awaitCalm() {
 	}
 }
 
-// ticks are the CPU time that other guests had, that nobody had, and all there was, since the machine started (proc_stat(5)).
+// ticks are the CPU time that other guests had, that nobody had, and all there was, since the machine started
+// (proc_stat(5)).
 func ticks() (steal, idle, all float64) {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")

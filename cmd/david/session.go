@@ -37,10 +37,12 @@ type lab struct {
 	release   []func()
 }
 
-// keptFree is the memory, in bytes, that stays free beside servers that are up together: for the load generator, david, and what else runs here.
+// keptFree is the memory, in bytes, that stays free beside servers that are up together: for the load
+// generator, david, and what else runs here.
 const keptFree = 1 << 30
 
-// besideEachOther sees how much memory servers have that are up together. Where not even two of them fit, the arms are measured in trials, and the notes say so.
+// besideEachOther sees how much memory servers have that are up together. Where not even two of them fit, the
+// arms are measured in trials, and the notes say so.
 func (l *lab) besideEachOther(ctx context.Context, a *app, q *question, arms []result.Arm) error {
 	limit, err := a.memory(ctx)
 	if err != nil {
@@ -144,7 +146,8 @@ func (a *app) maxSteal() (float64, error) {
 	return percentage(stealVariable, text)
 }
 
-// allowSteal sets the limit of the gate "steal": which trials count is then on record, and every output says so.
+// allowSteal sets the limit of the gate "steal": which trials count is then on record, and every output says
+// so.
 func (a *app) allowSteal(e *result.Experiment) (err error) {
 	if e.Design.MaxSteal, err = a.maxSteal(); err != nil || e.Design.MaxSteal == 0 {
 		return err

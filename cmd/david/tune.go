@@ -292,8 +292,9 @@ func (f *tuneFlags) plan(p tune.Problem, control result.Arm, rivals []tune.Basel
 	return plan, nil
 }
 
-// tuneSlices is what a tune in slices has to know; nil where it is measured in trials: as asked for, with a length of their own, a few of them only, or where
-// what counts is the p99 latency, which takes longer than a slice to be seen.
+// tuneSlices is what a tune in slices has to know; nil where it is measured in trials: as asked for, with a
+// length of their own, a few of them only, or where what counts is the p99 latency, which takes longer than a
+// slice to be seen.
 func (l *lab) tuneSlices(ctx context.Context, a *app, f tuneFlags, s start) (*result.TuneSlices, error) {
 	if f.trials || f.quick || f.time > 0 || f.objective == result.ForP99 || f.budget.Seconds() < tune.LeastSliced {
 		return nil, nil

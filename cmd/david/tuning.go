@@ -61,7 +61,8 @@ func (l *lab) tuning(ctx context.Context, a *app, f tuneFlags, s start, data []s
 		}}, nil
 }
 
-// afterwards is what follows the phases, light speed and a start with the written my.cnf. A tune in slices uses its time up to the end, so that is kept for them.
+// afterwards is what follows the phases, light speed and a start with the written my.cnf. A tune in slices
+// uses its time up to the end, so that is kept for them.
 func (f *tuneFlags) afterwards() time.Duration {
 	switch {
 	case f.slices == nil:

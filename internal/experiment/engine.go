@@ -45,7 +45,8 @@ type Session interface {
 	Throttle(on bool) error
 	// Freeze stops the server as a whole, or lets it go on. One that is not david's goes on.
 	Freeze(on bool) error
-	// Calm returns when what the server, and what was done for it, left to write is on the disk, so that it is not the next server's.
+	// Calm returns when what the server, and what was done for it, left to write is on the disk, so that it
+	// is not the next server's.
 	Calm() error
 	// End shuts the server down and drops its data, where the target made them.
 	End(ctx context.Context) error
@@ -72,7 +73,8 @@ type Engine struct {
 	Hidden bool
 	// MaxSteal is result.Design's.
 	MaxSteal float64
-	// Memory is what servers that are up together may have, in bytes, and Footprint what an arm's takes at the most.
+	// Memory is what servers that are up together may have, in bytes, and Footprint what an arm's takes at
+	// the most.
 	Memory    int64
 	Footprint func(result.Arm) int64
 	plan      plan

@@ -35,8 +35,8 @@ type fleet struct {
 
 func newFleet(e *Engine) *fleet { return &fleet{Engine: e, up: map[string]*standing{}} }
 
-// raise starts an arm's server on a fresh clone, reads its configuration, warms it up and freezes it. It is not kept where the arm turns out to be a
-// no-op that need not be run.
+// raise starts an arm's server on a fresh clone, reads its configuration, warms it up and freezes it. It is
+// not kept where the arm turns out to be a no-op that need not be run.
 func (f *fleet) raise(ctx context.Context, j job) (err error) {
 	if err := f.freezeAll(); err != nil {
 		return err
@@ -74,7 +74,8 @@ func (f *fleet) raise(ctx context.Context, j job) (err error) {
 	return nil
 }
 
-// warm reads the tables in and puts the load on until throughput, and where that is asked for the checkpoint age, has settled.
+// warm reads the tables in and puts the load on until throughput, and where that is asked for the checkpoint
+// age, has settled.
 func (f *fleet) warm(ctx context.Context, st *standing, name string) error {
 	f.say(st.job, "reading the tables once")
 	began := time.Now()
@@ -97,7 +98,8 @@ func (f *fleet) warm(ctx context.Context, st *standing, name string) error {
 	return nil
 }
 
-// slice loads an arm's server for a few seconds and puts on record what it did. The server is frozen again when it returns.
+// slice loads an arm's server for a few seconds and puts on record what it did. The server is frozen again
+// when it returns.
 func (f *fleet) slice(ctx context.Context, j job) (*result.Trial, error) {
 	began := time.Now()
 	st, id := f.up[j.arm.Name], f.id(j)
@@ -141,8 +143,8 @@ func (f *fleet) loaded(ctx context.Context, st *standing, j job, id string) (*re
 	return &t, f.freeze(st)
 }
 
-// tried runs a slice of a tune: on the arm's server that is up where it is of that phase and incarnation, else on a new one. There is none, and no error, where
-// the arm turns out to be a no-op.
+// tried runs a slice of a tune: on the arm's server that is up where it is of that phase and incarnation,
+// else on a new one. There is none, and no error, where the arm turns out to be a no-op.
 func (f *fleet) tried(ctx context.Context, j job) (*result.Trial, error) {
 	name := j.arm.Name
 	if st := f.up[name]; st != nil && (st.job.phase != j.phase || st.job.incarnation != j.incarnation) {
@@ -213,8 +215,8 @@ func (f *fleet) freezeAll() error {
 	return nil
 }
 
-// drop counts the rows of an arm's server, and ends it. Wrong counts are workload.ErrRows: nothing that it did may count. ErrEnded is a server that ended while it
-// stood still.
+// drop counts the rows of an arm's server, and ends it. Wrong counts are workload.ErrRows: nothing that it
+// did may count. ErrEnded is a server that ended while it stood still.
 func (f *fleet) drop(ctx context.Context, name string) error {
 	st := f.up[name]
 	if st == nil {

@@ -10,9 +10,10 @@ import (
 	"david/internal/stats"
 )
 
-// The limits of the gates. Where no source is named, they are chosen: well above what an undisturbed machine shows (a
-// few tenths of these), well below what moves a result by more than the noise of restarts (3 %). What others take of the machine is noise, which
-// the random order of blocks spreads over all arms and which widens their intervals: it has limits only beyond which the load was hardly there.
+// The limits of the gates. Where no source is named, they are chosen: well above what an undisturbed machine
+// shows (a few tenths of these), well below what moves a result by more than the noise of restarts (3 %).
+// What others take of the machine is noise, which the random order of blocks spreads over all arms and which
+// widens their intervals: it has limits only beyond which the load was hardly there.
 const (
 	// Ignored errors are deadlocks and lock timeouts, which small write-heavy tables have by nature; above one in a hundred
 	// the workload measures retries.

@@ -128,7 +128,8 @@ func background(t *testing.T, args ...string) {
 // The tests below make each gate fail for real. Steal, swapping and a jumping clock cannot be produced without harm to the
 // machine; TestGates has them.
 
-// TestGateOtherProcesses has so many compute beside the load that it hardly gets a turn. What other guests of the host take they cannot have.
+// TestGateOtherProcesses has so many compute beside the load that it hardly gets a turn. What other guests of
+// the host take they cannot have.
 func TestGateOtherProcesses(t *testing.T) {
 	d := disturb(t)
 	for range 8 * runtime.NumCPU() {
@@ -148,8 +149,8 @@ func warned(t result.Trial, kind string) bool {
 	return slices.ContainsFunc(t.Warnings, func(w string) bool { return strings.HasPrefix(w, kind) })
 }
 
-// TestGateClientCPU gives sysbench a script that computes in every transaction, and threads that nobody asked for: they use more than the one CPU
-// that a thread can, also where others use half of the machine.
+// TestGateClientCPU gives sysbench a script that computes in every transaction, and threads that nobody asked
+// for: they use more than the one CPU that a thread can, also where others use half of the machine.
 func TestGateClientCPU(t *testing.T) {
 	d := disturb(t)
 	dir := t.TempDir()

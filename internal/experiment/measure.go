@@ -249,7 +249,8 @@ func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
 	return r.surroundings(ev)
 }
 
-// surroundings looks at what the server needs to be the one that was asked for, and to go on: its binary, its disk.
+// surroundings looks at what the server needs to be the one that was asked for, and to go on: its binary, its
+// disk.
 func (r *run) surroundings(ev *evidence) error {
 	ev.sameBinary = r.changed(r.server(*r.job.arm))
 	if r.Data == "" {

@@ -16,12 +16,14 @@ import (
 	"david/internal/workload"
 )
 
-// The rounds of an incarnation where the design leaves them open: enough of them that starting and warming up is not most of the time, and not so many that a
-// start, which moves a result by itself, is tried but once or twice.
+// The rounds of an incarnation where the design leaves them open: enough of them that starting and warming up
+// is not most of the time, and not so many that a start, which moves a result by itself, is tried but once or
+// twice.
 const (
 	leastRounds = 4
 	mostRounds  = 24
-	// expectedSlice is what a slice is first expected to take besides its load, in seconds: connecting, preparing statements, reading counters, freezing.
+	// expectedSlice is what a slice is first expected to take besides its load, in seconds: connecting,
+	// preparing statements, reading counters, freezing.
 	expectedSlice = 1.5
 	// expectedRaise is the same of a server's start with its tables read once, in seconds.
 	expectedRaise = 10
@@ -52,8 +54,9 @@ type sliced struct {
 	had map[string]int
 }
 
-// RunSlices measures the arms in rounds: a round has one slice of each arm under each workload, in random order, on servers that stay up and are frozen while
-// another one is loaded. After so many rounds every arm has a new incarnation, on a fresh clone. What does not fit into memory side by side takes turns, each
+// RunSlices measures the arms in rounds: a round has one slice of each arm under each workload, in random
+// order, on servers that stay up and are frozen while another one is loaded. After so many rounds every arm
+// has a new incarnation, on a fresh clone. What does not fit into memory side by side takes turns, each
 // beside the control. Rounds that the store holds are not run again; what is run now is a session of its own.
 func (e *Engine) RunSlices(ctx context.Context, arms []result.Arm, loads []result.Workload) (err error) {
 	e.Report = quiet(e.Report)
@@ -135,7 +138,8 @@ func (s *sliced) more() (bool, error) {
 	return true, nil
 }
 
-// waves are the arms that run, by their place in the list, in sets that fit into memory side by side, the control in each.
+// waves are the arms that run, by their place in the list, in sets that fit into memory side by side, the
+// control in each.
 func (s *sliced) waves() (list [][]int) {
 	control := s.index(s.design.Control)
 	room := s.Memory
@@ -195,8 +199,8 @@ func (s *sliced) wave(ctx context.Context, arms []int) error {
 	return nil
 }
 
-// planned is how many rounds an incarnation has: as the design says, or what its share of the budget leaves beside bringing the servers up, which took so many
-// seconds.
+// planned is how many rounds an incarnation has: as the design says, or what its share of the budget leaves
+// beside bringing the servers up, which took so many seconds.
 func (s *sliced) planned(wave []int, raised float64) int {
 	if s.design.Blocks > 0 {
 		each := (s.design.Blocks + s.design.Slices.Incarnations - 1) / s.design.Slices.Incarnations
@@ -214,7 +218,8 @@ func (s *sliced) planned(wave []int, raised float64) int {
 	return min(mostRounds, max(leastRounds, int((share-raised)/round)))
 }
 
-// fewest is how many rounds the arm has had, of those that run, that has had the fewest, the control not counted.
+// fewest is how many rounds the arm has had, of those that run, that has had the fewest, the control not
+// counted.
 func (s *sliced) fewest(arms []result.Arm) int {
 	least := math.MaxInt
 	for _, a := range arms {
@@ -232,7 +237,8 @@ func (s *sliced) sliceJob(i, load int) job {
 	return j
 }
 
-// raise brings up an arm's server. One that does not come up takes no part in this incarnation; for want of memory, in none.
+// raise brings up an arm's server. One that does not come up takes no part in this incarnation; for want of
+// memory, in none.
 func (s *sliced) raise(ctx context.Context, i int) error {
 	j := s.sliceJob(i, 0)
 	began := time.Now()
@@ -240,8 +246,8 @@ func (s *sliced) raise(ctx context.Context, i int) error {
 	return s.spoilt(j, err, began)
 }
 
-// spoilt makes of a server's end what the comparison needs to know of it: an arm other than the control that is killed for memory cannot be run, and a server
-// that ended is on record as an invalid slice.
+// spoilt makes of a server's end what the comparison needs to know of it: an arm other than the control that
+// is killed for memory cannot be run, and a server that ended is on record as an invalid slice.
 func (s *sliced) spoilt(j job, err error, began time.Time) error {
 	switch {
 	case err == nil:

@@ -53,8 +53,8 @@ func frozenServers(pids []int) (still, all int) {
 	return still, all
 }
 
-// TestSlices measures two arms in rounds on both flavours: while one is loaded the other stands still, every slice has its place, its incarnation and its counts,
-// and an experiment that is gone on with adds a session.
+// TestSlices measures two arms in rounds on both flavours: while one is loaded the other stands still, every
+// slice has its place, its incarnation and its counts, and an experiment that is gone on with adds a session.
 func TestSlices(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
 		slicing(t, e, 4)
@@ -105,7 +105,8 @@ func TestSlices(t *testing.T) {
 	})
 }
 
-// TestSlicesServerDies kills a frozen server and one under load: they are out of their incarnation, on record, and nothing is left.
+// TestSlicesServerDies kills a frozen server and one under load: they are out of their incarnation, on
+// record, and nothing is left.
 func TestSlicesServerDies(t *testing.T) {
 	e, s := engine(t, "mariadb")
 	slicing(t, e, 4)
@@ -141,7 +142,8 @@ func TestSlicesServerDies(t *testing.T) {
 	}
 }
 
-// TestKeepWithoutTheDead ends the servers that a tune does not need any more; one of them was killed while it stood still.
+// TestKeepWithoutTheDead ends the servers that a tune does not need any more; one of them was killed while it
+// stood still.
 func TestKeepWithoutTheDead(t *testing.T) {
 	e, s := engine(t, "mariadb")
 	watch := &pids{Target: e.Target}

@@ -125,7 +125,8 @@ func unchanged(ctx context.Context, err error) error {
 	return fmt.Errorf("nothing was changed: %w", err)
 }
 
-// lockPatience is for how long, in seconds, another david's lock is waited for: a busy server takes a moment to see that one that was killed is gone.
+// lockPatience is for how long, in seconds, another david's lock is waited for: a busy server takes a moment
+// to see that one that was killed is gone.
 const lockPatience = 5
 
 // lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It ends with its connection.

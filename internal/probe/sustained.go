@@ -96,7 +96,7 @@ func burst(series []float64) *result.Burst {
 	if at == len(series) {
 		return b
 	}
-	at = step(series, max(0, at-staySeconds+1))                        // where the first window that is low begins
+	at = step(series, max(0, at-staySeconds+1))                        // from where the first low window begins
 	if len(series)-at < min(staySeconds, len(series)-b.FirstSeconds) { // a pause at the end
 		return b
 	}
@@ -104,7 +104,8 @@ func burst(series []float64) *result.Burst {
 	return b
 }
 
-// step is the second, within a window from one on, at which a step down fits best, by least squares: one low second before it is a pause.
+// step is the second, within a window from one on, at which a step down fits best, by least squares: one low
+// second before it is a pause.
 func step(series []float64, from int) (at int) {
 	until := min(len(series)-1, from+staySeconds)
 	begin, end := max(0, from-staySeconds), min(len(series), until+staySeconds)

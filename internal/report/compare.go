@@ -123,7 +123,8 @@ func fasterHeadline(all []contender, workloads int) headline {
 	return headline{best.Name + ": " + ratio(best.Arm), rest + gated(all), "gain"}
 }
 
-// inferiority tells what an open comparison says besides: that the arm is not slower by more than the margin, or that this is open.
+// inferiority tells what an open comparison says besides: that the arm is not slower by more than the margin,
+// or that this is open.
 func inferiority(a stats.Arm) string {
 	switch {
 	case a.Verdict != stats.Undecided:

@@ -9,8 +9,8 @@ import (
 
 const fixtureBlocks = 6
 
-// compareFixture is a comparison in six blocks with twins: one arm faster, one equivalent, one not run, one that cannot start,
-// and one run of which a gate failed.
+// compareFixture is a comparison in six blocks with twins: one arm faster, one equivalent, one not run, one
+// that cannot start, and one run of which a gate failed.
 func compareFixture() Data {
 	w, all := fixtureWorkload(4), fixtureArms()
 	d := Data{Experiment: fixtureExperiment("compare", w)}

@@ -156,7 +156,8 @@ func (w *walk) trial(t result.Trial) {
 	}
 }
 
-// wrong says which gates took a short trial out of the search. That of the steady state, which an older david had there, never did.
+// wrong says which gates took a short trial out of the search. That of the steady state, which an older david
+// had there, never did.
 func wrong(t result.Trial) string {
 	_, failed := t.Valid()
 	return strings.Join(slices.DeleteFunc(failed, func(s string) bool { return strings.HasPrefix(s, "steady state: ") }), "; ")

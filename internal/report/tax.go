@@ -65,8 +65,8 @@ func taxUnit(a stats.Arm) string {
 	return "block"
 }
 
-// fewestPairs, and at most a factor of widest to either side of the ratio, make an interval that says something of it: between two pairs the t
-// distribution reaches from nearly nothing to thousands of times.
+// fewestPairs, and at most a factor of widest to either side of the ratio, make an interval that says
+// something of it: between two pairs the t distribution reaches from nearly nothing to thousands of times.
 const (
 	fewestPairs = 3
 	widest      = 2

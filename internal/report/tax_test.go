@@ -77,7 +77,8 @@ func TestTaxIsTold(t *testing.T) {
 	}
 }
 
-// TestTaxCannotTell: where the pairs are too few, or too far apart, no interval is quoted, and it is said what would help.
+// TestTaxCannotTell: where the pairs are too few, or too far apart, no interval is quoted, and it is said
+// what would help.
 func TestTaxCannotTell(t *testing.T) {
 	for _, c := range []struct {
 		blocks int

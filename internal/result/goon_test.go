@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestGoOn gives experiments that have ended more time: they count as interrupted, and their own command goes on with them.
+// TestGoOn gives experiments that have ended more time: they count as interrupted, and their own command goes
+// on with them.
 func TestGoOn(t *testing.T) {
 	home := t.TempDir()
 	make := func(id string, d Design) *Store {

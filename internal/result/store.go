@@ -52,7 +52,8 @@ func (s *Store) Amend(e Experiment) error {
 	return nil
 }
 
-// GoOn gives an experiment in slices that has ended so many more seconds: it then counts as interrupted, and its own command goes on with it.
+// GoOn gives an experiment in slices that has ended so many more seconds: it then counts as interrupted, and
+// its own command goes on with it.
 func (s *Store) GoOn(seconds float64) error {
 	trials, err := s.Trials()
 	if err != nil {

@@ -73,7 +73,8 @@ type Design struct {
 	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
 	Steady bool   `json:"steady,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
-	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid; 0: the gate's own limit, 40 %.
+	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid;
+	// 0: the gate's own limit, 40 %.
 	MaxSteal float64 `json:"max_steal,omitempty"`
 	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is not asked.
 	Margin float64 `json:"equivalence_margin,omitempty"`
@@ -89,7 +90,8 @@ type Design struct {
 // Slices is how an experiment measures servers that stay up, warm, and frozen while another one is loaded.
 type Slices struct {
 	Seconds int `json:"seconds"` // of load in a slice
-	// Rounds is how many rounds an incarnation of the arms has: a round has one slice of each arm, in random order.
+	// Rounds is how many rounds an incarnation of the arms has: a round has one slice of each arm, in random
+	// order.
 	Rounds int `json:"rounds_per_incarnation"`
 	// Incarnations is the least number of starts of each arm's server, each on a fresh clone.
 	Incarnations int `json:"incarnations"`
@@ -210,10 +212,11 @@ type Trial struct {
 	Block  int    `json:"block"`           // 1, 2, ...: the repeat
 	Twin   bool   `json:"twin,omitempty"`  // the control's second run in its block: the other half of the A/A pair
 	Place  int    `json:"place,omitempty"` // 1, 2, ...: its place in the random order of its block
-	// Incarnation says which start of its arm's server a slice was run on: 1, 2, ...; 0: a trial, which has a server of its own. The Block of a
-	// slice is its round.
+	// Incarnation says which start of its arm's server a slice was run on: 1, 2, ...; 0: a trial, which has a
+	// server of its own. The Block of a slice is its round.
 	Incarnation int `json:"incarnation,omitempty"`
-	// Session counts the times an experiment in slices was gone on with, from 1: what is measured without a pause on one machine.
+	// Session counts the times an experiment in slices was gone on with, from 1: what is measured without a
+	// pause on one machine.
 	Session int `json:"session,omitempty"`
 	// Against is the arm that a slice of a tune is compared with in its block; "" for the control's.
 	Against  string    `json:"against,omitempty"`
@@ -332,8 +335,8 @@ type Sampling struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Disturbance is what others took of the machine while a trial or slice was measured, as shares of all its CPU time. It is noise: it is recorded and weighs,
-// within wide limits.
+// Disturbance is what others took of the machine while a trial or slice was measured, as shares of all its
+// CPU time. It is noise: it is recorded and weighs, within wide limits.
 type Disturbance struct {
 	Steal  float64 `json:"steal"`  // other guests of the host
 	Others float64 `json:"others"` // other processes of this machine; 0 where they could not be seen

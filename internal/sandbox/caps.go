@@ -69,7 +69,8 @@ func deviceOf(dir string) (cgroup.Device, error) {
 // Throttle puts the server's caps on I/O into force, or lifts them, as they are until then: a server's start and the reading
 // of its tables are not measured. Without such caps it does nothing.
 //
-// Servers share the volume, and a cap of version 1 is one on its device: only one at a time may be under its caps.
+// Servers share the volume, and a cap of version 1 is one on its device: only one at a time may be under its
+// caps.
 func (s *Server) Throttle(on bool) error {
 	if s.group == nil || !s.group.Caps.IO() {
 		return nil

@@ -100,8 +100,8 @@ func testCaps(t *testing.T, w *Workspace, g Golden) {
 	}
 }
 
-// testSecond has another server with capped I/O beside the first: only one of them at a time is held back, as they share the volume. One that is killed under its
-// caps leaves the place to the other.
+// testSecond has another server with capped I/O beside the first: only one of them at a time is held back, as
+// they share the volume. One that is killed under its caps leaves the place to the other.
 func testSecond(t *testing.T, w *Workspace, g Golden, first *Server, caps result.Caps) {
 	t.Helper()
 	second := start(t, w, g, StartOptions{Caps: caps})

@@ -10,18 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// frozenWithin is how long a server may take to stand still: a thread that waits for the disk stops when it has its answer.
+// frozenWithin is how long a server may take to stand still: a thread that waits for the disk stops when it
+// has its answer.
 const frozenWithin = 10 * time.Second
 
-// Freeze stops every thread of the server, or lets them go on, and returns when the kernel has done so. A frozen server keeps its memory, its
-// connections and its caches, and does nothing.
+// Freeze stops every thread of the server, or lets them go on, and returns when the kernel has done so. A
+// frozen server keeps its memory, its connections and its caches, and does nothing.
 //
-// It is SIGSTOP, and not the cgroup freezer: one of version 1 holds back SIGKILL as well, so that a server frozen by it would outlive a david that
-// is killed, and a server is one process, which needs no group to be stopped as a whole.
+// It is SIGSTOP, and not the cgroup freezer: one of version 1 holds back SIGKILL as well, so that a server
+// frozen by it would outlive a david that is killed, and a server is one process, which needs no group to be
+// stopped as a whole.
 func (s *Server) Freeze(on bool) error { return freeze(s.PID(), on, s.Alive) }
 
-// Freeze does the same with a guest; alive is nil while it runs. The first process of a container is stopped by a signal from outside of it like
-// any other (pid_namespaces(7)).
+// Freeze does the same with a guest; alive is nil while it runs. The first process of a container is stopped
+// by a signal from outside of it like any other (pid_namespaces(7)).
 func (g *Guest) Freeze(on bool, alive func() error) error { return freeze(g.PID(), on, alive) }
 
 // freeze waits for the kernel until every thread stands still, or goes on; alive tells why the server ended.
@@ -53,7 +55,8 @@ func freeze(pid int, on bool, alive func() error) error {
 	}
 }
 
-// frozen tells whether every thread of a process is stopped: state T in the third field of /proc/PID/task/TID/stat (proc(5)).
+// frozen tells whether every thread of a process is stopped: state T in the third field of
+// /proc/PID/task/TID/stat (proc(5)).
 func frozen(pid int) (bool, error) {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	tasks, err := os.ReadDir(dir)

@@ -10,7 +10,8 @@ import (
 	"david/internal/testserver"
 )
 
-// TestFreeze stops a server as a whole: it answers nobody, keeps its connections, and goes on; and a frozen one can be killed and stopped.
+// TestFreeze stops a server as a whole: it answers nobody, keeps its connections, and goes on; and a frozen
+// one can be killed and stopped.
 func TestFreeze(t *testing.T) {
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {

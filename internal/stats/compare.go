@@ -129,8 +129,8 @@ func compare(w result.Workload, d result.Design, arms []result.Arm, trials []res
 	return c
 }
 
-// complete counts the blocks in which the control is valid and (but of slices) no arm that was run elsewhere is missing, and names those
-// in which the control is not.
+// complete counts the blocks in which the control is valid and (but of slices) no arm that was run elsewhere
+// is missing, and names those in which the control is not.
 func (b blocks) complete(trials []result.Trial) (n int, warnings []string) {
 	ran, all := map[string]map[int]bool{}, map[int]bool{}
 	for _, t := range trials {
@@ -453,8 +453,9 @@ func conclude(arms []Arm, floor float64, metric Metric) {
 	}
 }
 
-// judge claims a difference only where it is significant after the correction for the number of arms, and greater than the noise floor. That there is none
-// worth speaking of is claimed where the 90 % interval lies within the margin (two one-sided tests, see TOST).
+// judge claims a difference only where it is significant after the correction for the number of arms, and
+// greater than the noise floor. That there is none worth speaking of is claimed where the 90 % interval lies
+// within the margin (two one-sided tests, see TOST).
 func (a *Arm) judge(floor float64, arms int) {
 	significant, above := a.Adjusted < 1-confidence, math.Abs(math.Log(a.Ratio)) > math.Log1p(floor) // half as fast is as far as twice
 	within := fmt.Sprintf("within ±%.1f %%", 100*max(a.Interval[1]-1, 1-a.Interval[0]))

@@ -102,7 +102,8 @@ func TestVerdicts(t *testing.T) {
 		{"clear gain", 0.01, 1.10, 0.01, Faster, "", true},
 		{"clear loss", 0.01, 0.90, 0.01, Slower, "", false},
 		{"a small loss", 0.01, 0.995, 0.01, Equivalent, "90 % interval within ±1.2 %", true},
-		// Half the 90 % interval is 1.8946 * 0.01069 / sqrt(8) = 0.7 %: what is within the margin is so whether or not the 95 % interval excludes 1.
+		// Half the 90 % interval is 1.8946 * 0.01069 / sqrt(8) = 0.7 %: what is within the margin is so
+		// whether or not the 95 % interval excludes 1.
 		{"a small gain for sure", 0.01, 1.02, 0.01, Equivalent, "90 % interval within ±2.7 %", true},
 		{"a gain beyond the margin's half", 0.01, 1.025, 0.01, Faster, "", true},
 		{"too wide", 0.01, 1.01, 0.08, Undecided, "within ±8.5 %", false},

@@ -8,11 +8,13 @@ import (
 	"david/internal/result"
 )
 
-// borrowedMax is the share of the redo that was written that may be left to be paid for by flushing pages later.
+// borrowedMax is the share of the redo that was written that may be left to be paid for by flushing pages
+// later.
 const borrowedMax = 0.10
 
-// Borrowed says so where more redo debt is left than there was before: a longer run pays for it. before and after are checkpoint ages and written is the redo
-// made between them, all in bytes; "" where the server does not tell them.
+// Borrowed says so where more redo debt is left than there was before: a longer run pays for it. before and
+// after are checkpoint ages and written is the redo made between them, all in bytes; "" where the server does
+// not tell them.
 func Borrowed(before, after *float64, written float64) string {
 	if before == nil || after == nil || written <= 0 {
 		return ""
@@ -24,8 +26,9 @@ func Borrowed(before, after *float64, written float64) string {
 	return fmt.Sprintf("the checkpoint age grew from %.0f to %.0f MiB, so the pages behind %.0f %% of the redo it wrote are still to be flushed", *before/(1<<20), *after/(1<<20), 100*grown/written)
 }
 
-// Debts tells in how many of the incarnations of an arm, in slices, more redo debt was left at the end of its last slice than there was at the beginning of its
-// first: a longer run pays for it. seen is the first of them in words. Incarnations whose server does not tell are left out.
+// Debts tells in how many of the incarnations of an arm, in slices, more redo debt was left at the end of its
+// last slice than there was at the beginning of its first: a longer run pays for it. seen is the first of
+// them in words. Incarnations whose server does not tell are left out.
 func Debts(trials []result.Trial) (incarnations, borrowed int, seen string) {
 	type start struct{ session, incarnation int }
 	groups := map[start][]result.Trial{}

@@ -8,7 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// TestDebts counts incarnations that end with more redo to be paid for than they began with, over all their slices.
+// TestDebts counts incarnations that end with more redo to be paid for than they began with, over all their
+// slices.
 func TestDebts(t *testing.T) {
 	began := time.Unix(0, 0)
 	slice := func(incarnation, second int, before, after float64) result.Trial {

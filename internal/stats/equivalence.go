@@ -125,7 +125,8 @@ func (b blocks) tax(r *Arm, s *sample) {
 	}
 }
 
-// equivalence is the test of an arm's throughput: of slices by the model of their rounds, whose probabilities stand for the tests' p.
+// equivalence is the test of an arm's throughput: of slices by the model of their rounds, whose probabilities
+// stand for the tests' p.
 func (b blocks) equivalence(r *Arm, s *sample) Equivalence {
 	if !b.sliced {
 		return TOST(r.Ratios, b.margin)

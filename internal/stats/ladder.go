@@ -9,10 +9,10 @@ import (
 	"david/internal/result"
 )
 
-// RestartNoise is how far two runs of the same configuration may lie apart without meaning anything: ratios within
-// 1 +- RestartNoise mean nothing. Restarts alone move results by about 3 %, and in the study of PKU (VLDB'22) 25 single runs
-// of one configuration had a coefficient of variation of 3.5 % and lay up to 7 % from their mean. It stands in for the noise
-// measured on the machine itself.
+// RestartNoise is how far two runs of the same configuration may lie apart without meaning anything: ratios
+// within 1 +- RestartNoise mean nothing. Restarts alone move results by about 3 %, and in the study of PKU
+// (VLDB'22) 25 single runs of one configuration had a coefficient of variation of 3.5 % and lay up to 7 %
+// from their mean. It stands in for the noise measured on the machine itself.
 const RestartNoise = 0.05
 
 // MaxP95Ratio is how much worse than the control's a step's p95 latency may be for the step to be kept.
@@ -68,8 +68,8 @@ func Ladder(arms []result.Arm, trials []result.Trial) []Row {
 	return rows
 }
 
-// TieBand is how far from 1 a ratio of the ladder is undecided: RestartNoise, or what the control's two runs of one block
-// differed by where that is more.
+// TieBand is how far from 1 a ratio of the ladder is undecided: RestartNoise, or what the control's two runs
+// of one block differed by where that is more.
 func TieBand(trials []result.Trial) float64 {
 	band, first := RestartNoise, map[int]float64{}
 	for _, t := range trials {

@@ -8,20 +8,25 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Slice rounds are no independent observations: the host's speed wanders, a start of a server moves a result by itself, and rounds in which the machine was
-// disturbed are worth less. The model of the logarithm of an arm's ratio to the control in round r of incarnation i of session s is
+// Slice rounds are no independent observations: the host's speed wanders, a start of a server moves a result
+// by itself, and rounds in which the machine was disturbed are worth less. The model of the logarithm of an
+// arm's ratio to the control in round r of incarnation i of session s is
 //
 //	y = delta + session(s) + incarnation(i) + host(t) + noise(r)
 //
-// with normal terms: host is an Ornstein-Uhlenbeck process, whose correlation over dt is exp(-dt/memory), noise is independent with variance v(r). Given the
-// shares of the terms in the variance, delta has a t distribution (generalised least squares with the prior 1/variance, Box and Tiao, Bayesian Inference in
-// Statistical Analysis, 1973, chapter 2). What the shares are is not known: they are averaged over a grid, each point weighed by its restricted likelihood and
-// by what is known beforehand. An interval is one of quantiles of that mixture. docs/method.md has how often it misses the truth.
+// with normal terms: host is an Ornstein-Uhlenbeck process, whose correlation over dt is exp(-dt/memory),
+// noise is independent with variance v(r). Given the shares of the terms in the variance, delta has a t
+// distribution (generalised least squares with the prior 1/variance, Box and Tiao, Bayesian Inference in
+// Statistical Analysis, 1973, chapter 2). What the shares are is not known: they are averaged over a grid,
+// each point weighed by its restricted likelihood and by what is known beforehand. An interval is one of
+// quantiles of that mixture. docs/method.md has how often it misses the truth.
 
-// memory is how long the host remembers its speed, in seconds: 220 trials in a cluster had 8.1 % with a memory of about 60 s, and 3.7 % of their own.
+// memory is how long the host remembers its speed, in seconds: 220 trials in a cluster had 8.1 % with a
+// memory of about 60 s, and 3.7 % of their own.
 const memory = 60
 
-// resolution is the least standard deviation of a round's log-ratio: what is counted in whole transactions is never known better.
+// resolution is the least standard deviation of a round's log-ratio: what is counted in whole transactions is
+// never known better.
 const resolution = 1e-3
 
 // Round is what one round says of an arm.
@@ -29,9 +34,11 @@ type Round struct {
 	At                   float64 // seconds, from any moment
 	Session, Incarnation int
 	Arm, Control         float64 // logarithms of what the slices are worth
-	// Disturbed is the share of the machine's CPU time that others took in the arm's slice and in the control's, steal included: the mean of both.
+	// Disturbed is the share of the machine's CPU time that others took in the arm's slice and in the
+	// control's, steal included: the mean of both.
 	Disturbed float64
-	// Referred tells that the load generator's CPU time per transaction is known of both slices, and what server and generator used of the CPUs: logarithms.
+	// Referred tells that the load generator's CPU time per transaction is known of both slices, and what
+	// server and generator used of the CPUs: logarithms.
 	Referred                                       bool
 	ArmClient, ControlClient, ArmUsed, ControlUsed float64
 }
@@ -39,9 +46,10 @@ type Round struct {
 // grid is what one share of the variance may be, and how likely each value is beforehand.
 type grid struct{ value, prior []float64 }
 
-// The grids. host is the share of the wandering host in the variance of a round: nothing where both arms feel it alike, four fifths where one of them waits for its
-// disk. The others are in units of that variance: restarts move a ratio by 2.3 % at most where rounds scatter by 6 to 9 %; sessions were seen to differ by a few
-// per cent and by 40 %; of rounds in which both arms dive nothing is known.
+// The grids. host is the share of the wandering host in the variance of a round: nothing where both arms feel
+// it alike, four fifths where one of them waits for its disk. The others are in units of that variance:
+// restarts move a ratio by 2.3 % at most where rounds scatter by 6 to 9 %; sessions were seen to differ by a
+// few per cent and by 40 %; of rounds in which both arms dive nothing is known.
 func hosts() grid { return grid{[]float64{0, 0.25, 0.5, 0.75, 0.9}, []float64{3, 1, 1, 1, 0.5}} }
 func incarnations() grid {
 	return grid{[]float64{0, 0.03, 0.1, 0.3, 1, 4}, []float64{3, 3, 3, 1.5, 0.3, 0.03}}
@@ -175,15 +183,16 @@ func fitted(y []float64, c *mat.SymDense) (t distuv.StudentsT, likelihood float6
 	return t, -(chol.LogDet() + math.Log(a) + df*math.Log(rss)) / 2, true
 }
 
-// What counts as disturbed: a round in which both arms dive below their median by more than this many robust standard deviations, or others take more of the CPU
-// than this.
+// What counts as disturbed: a round in which both arms dive below their median by more than this many robust
+// standard deviations, or others take more of the CPU than this.
 const (
 	deep  = 2.5
 	usual = 0.10
 )
 
-// disturbances are by how much each round was disturbed, squared, as both arms or the kernel tell. A dive of one arm alone is what the arm does, and counts in
-// full: what a round is worth must not depend on which arm won.
+// disturbances are by how much each round was disturbed, squared, as both arms or the kernel tell. A dive of
+// one arm alone is what the arm does, and counts in full: what a round is worth must not depend on which arm
+// won.
 func disturbances(rounds []Round) []float64 {
 	arm, control := dive(rounds, func(r Round) float64 { return r.Arm }), dive(rounds, func(r Round) float64 { return r.Control })
 	x := make([]float64, len(rounds))
@@ -231,8 +240,9 @@ type Estimate struct {
 	posterior *posterior
 }
 
-// FromRounds infers the ratio; its interval is of these sessions where there are several, else of this one. Of fewer than LeastPairs rounds
-// there is no interval: with two of them it would reach from a hundredth to a hundred times.
+// FromRounds infers the ratio; its interval is of these sessions where there are several, else of this one.
+// Of fewer than LeastPairs rounds there is no interval: with two of them it would reach from a hundredth to a
+// hundred times.
 func FromRounds(rounds []Round) Estimate { return fromRounds(rounds, incarnations()) }
 
 func fromRounds(rounds []Round, starts grid) Estimate {

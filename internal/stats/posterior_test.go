@@ -23,8 +23,8 @@ type hostNoise struct {
 	dives          float64 // share of rounds in which both arms dive to a third, and scatter five times as much
 }
 
-// rounds are those of an arm with that logarithm of its ratio to the control: so many rounds in each of some incarnations, of two slices of 6 s each, in
-// random order.
+// rounds are those of an arm with that logarithm of its ratio to the control: so many rounds in each of some
+// incarnations, of two slices of 6 s each, in random order.
 func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int) (list []Round) {
 	host, at := h.host*rng.NormFloat64(), 0.0
 	next := func(dt float64) {
@@ -104,7 +104,8 @@ func sliceRows() []sliceRow {
 	}
 }
 
-// run simulates comparisons of two arms that are the same, and looks at each again as if the arm were faster or slower: what is known of a ratio moves with it.
+// run simulates comparisons of two arms that are the same, and looks at each again as if the arm were faster
+// or slower: what is known of a ratio moves with it.
 func (r *sliceRow) run(seed uint64, experiments int) {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	r.found = map[float64]int{}
@@ -162,8 +163,8 @@ func (r *sliceRow) check(t *testing.T) {
 	}
 }
 
-// TestSliceTable guards false claims and power of comparisons in slices. `go test ./internal/stats -run SliceTable -update` simulates more of them, and writes
-// the table of docs/method.md.
+// TestSliceTable guards false claims and power of comparisons in slices. `go test ./internal/stats -run
+// SliceTable -update` simulates more of them, and writes the table of docs/method.md.
 func TestSliceTable(t *testing.T) {
 	experiments, rows := 60, sliceRows()
 	if *update {
@@ -187,7 +188,8 @@ func TestSliceTable(t *testing.T) {
 	t.Log("\n" + text)
 }
 
-// independent are rounds of one incarnation, so far apart that the host has forgotten its speed, with those log-ratios.
+// independent are rounds of one incarnation, so far apart that the host has forgotten its speed, with those
+// log-ratios.
 func independent(logs ...float64) (list []Round) {
 	for i, y := range logs {
 		list = append(list, Round{At: 6000 * float64(i), Session: 1, Incarnation: 1, Arm: y})
@@ -195,8 +197,8 @@ func independent(logs ...float64) (list []Round) {
 	return list
 }
 
-// TestFromRoundsByHand: without a host that wanders and with one start, the interval is that of Student's t about the mean, and wider, as
-// what the start did cannot be told from the arm.
+// TestFromRoundsByHand: without a host that wanders and with one start, the interval is that of Student's t
+// about the mean, and wider, as what the start did cannot be told from the arm.
 func TestFromRoundsByHand(t *testing.T) {
 	logs := []float64{0.08, 0.11, 0.09, 0.12, 0.10, 0.07, 0.13, 0.10}
 	e := FromRounds(independent(logs...))
@@ -234,7 +236,8 @@ func TestFromFewRounds(t *testing.T) {
 	}
 }
 
-// TestSharedDivesCountLess: a round in which both arms dive says little, one in which only one does says what that arm does.
+// TestSharedDivesCountLess: a round in which both arms dive says little, one in which only one does says what
+// that arm does.
 func TestSharedDivesCountLess(t *testing.T) {
 	rounds := func(arm, control float64) []Round {
 		list := independent(0.10, 0.12, 0.09, 0.11, 0.08, 0.10, 0.12, 0.09, 0.11, 0.10)

@@ -18,7 +18,8 @@ type recordedSlice struct {
 	Steal float64
 }
 
-// recordedRounds reads testdata/slices: 10 x 1,000,000 rows, 4 threads, two CPUs of a shared host; two arms, the control first.
+// recordedRounds reads testdata/slices: 10 x 1,000,000 rows, 4 threads, two CPUs of a shared host; two arms,
+// the control first.
 func recordedRounds(t *testing.T, file, control string) (list []Round) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "slices", file))
@@ -49,8 +50,9 @@ func recordedRounds(t *testing.T, file, control string) (list []Round) {
 	}
 }
 
-// TestRecordedSlices asks the model what it makes of real slices: of two runs of one comparison, whose intervals have to agree, and of a control against itself, in
-// whose first rounds both arms had a fifth of their speed.
+// TestRecordedSlices asks the model what it makes of real slices: of two runs of one comparison, whose
+// intervals have to agree, and of a control against itself, in whose first rounds both arms had a fifth of
+// their speed.
 func TestRecordedSlices(t *testing.T) {
 	one := FromRounds(recordedRounds(t, "rw-iops5000-1.json", "control"))
 	two := FromRounds(recordedRounds(t, "rw-iops5000-2.json", "control"))

@@ -7,24 +7,29 @@ import (
 	"david/internal/result"
 )
 
-// Where the CPUs are what is short, a host that is slower for some seconds makes the server's work and the load generator's take longer alike, and the throughput
-// falls as both rise. The generator does the same for every transaction, whatever the arm, so its CPU time per transaction says how fast the host was: throughput
-// times that time, its share of the CPUs, does not change with the host. In pairs of a control with itself the scatter fell from 9.0 to 2.2 % so.
+// Where the CPUs are what is short, a host that is slower for some seconds makes the server's work and the
+// load generator's take longer alike, and the throughput falls as both rise. The generator does the same for
+// every transaction, whatever the arm, so its CPU time per transaction says how fast the host was: throughput
+// times that time, its share of the CPUs, does not change with the host. In pairs of a control with itself
+// the scatter fell from 9.0 to 2.2 % so.
 //
-// That holds within one regime only: a client of a server that waits wakes up more often (503 against 405 microseconds a transaction), and where the disk decides,
-// the throughput does not follow the host. So the ratio is adjusted only where both arms keep the CPUs as busy and their clients took as long, on the mean, and
-// where it has shown in each half of the rounds that it scatters less.
+// That holds within one regime only: a client of a server that waits wakes up more often (503 against 405
+// microseconds a transaction), and where the disk decides, the throughput does not follow the host. So the
+// ratio is adjusted only where both arms keep the CPUs as busy and their clients took as long, on the mean,
+// and where it has shown in each half of the rounds that it scatters less.
 
 // The limits of adjusting.
 const (
-	// referenceSpread is what is not known of two arms' clients being alike, as a standard deviation: six CPU-bound arms that differed by 9.4 % in throughput
-	// differed by 1.4 % in throughput times client CPU.
+	// referenceSpread is what is not known of two arms' clients being alike, as a standard deviation: six
+	// CPU-bound arms that differed by 9.4 % in throughput differed by 1.4 % in throughput times client CPU.
 	referenceSpread = 0.014
 	// oneRegime is how far the logarithms of what arms use of the CPUs may be apart.
 	oneRegime = 0.1
-	// oneClient is the same of the means of their clients' time per transaction: of pairs in turn the host's part of that is a few per cent.
+	// oneClient is the same of the means of their clients' time per transaction: of pairs in turn the host's
+	// part of that is a few per cent.
 	oneClient = 0.05
-	// narrower is how much of the variance of the log-ratios may be left, in the odd rounds and in the even ones.
+	// narrower is how much of the variance of the log-ratios may be left, in the odd rounds and in the even
+	// ones.
 	narrower = 0.5
 	// leastReferred is the fewest rounds that can show it.
 	leastReferred = 6
@@ -43,8 +48,8 @@ func (r Reference) String() string {
 		r.Ratio, r.Interval[0], r.Interval[1], 100*r.Left)
 }
 
-// client is the logarithm of the load generator's CPU time per transaction, in microseconds, and used that of what server and generator use of the CPUs, in
-// microseconds a second; ok is false where one is not known.
+// client is the logarithm of the load generator's CPU time per transaction, in microseconds, and used that of
+// what server and generator use of the CPUs, in microseconds a second; ok is false where one is not known.
 func client(t result.Trial) (own, used float64, ok bool) {
 	if t.Costs.ClientCPU == nil || t.Costs.ServerCPU == nil || *t.Costs.ClientCPU <= 0 || *t.Costs.ServerCPU <= 0 || t.TPS <= 0 {
 		return 0, 0, false
@@ -52,8 +57,8 @@ func client(t result.Trial) (own, used float64, ok bool) {
 	return math.Log(*t.Costs.ClientCPU), math.Log(t.TPS * (*t.Costs.ClientCPU + *t.Costs.ServerCPU)), true
 }
 
-// adjust is the rounds with both arms' values times their client's CPU time per transaction, and how much of the scatter is left; false where that is not the same
-// question, or does not help.
+// adjust is the rounds with both arms' values times their client's CPU time per transaction, and how much of
+// the scatter is left; false where that is not the same question, or does not help.
 func adjust(rounds []Round) (list []Round, left float64, ok bool) {
 	if len(rounds) < leastReferred {
 		return nil, 0, false
@@ -72,14 +77,15 @@ func adjust(rounds []Round) (list []Round, left float64, ok bool) {
 		return nil, 0, false
 	}
 	for half := range 2 {
-		if within(list, half, 2) > narrower*within(rounds, half, 2) {
+		if !(within(list, half, 2) < narrower*within(rounds, half, 2)) { // also where each start has one round: nothing is shown
 			return nil, 0, false
 		}
 	}
 	return list, math.Sqrt(within(list, 0, 1) / within(rounds, 0, 1)), true
 }
 
-// within is the variance of the log-ratios of every n-th round, from one on, about the mean of their incarnation: what a start of a server does is no noise of the host.
+// within is the variance of the log-ratios of every n-th round, from one on, about the mean of their
+// incarnation: what a start of a server does is no noise of the host.
 func within(rounds []Round, from, n int) (sum float64) {
 	means, count := map[[2]int]float64{}, map[[2]int]float64{}
 	of := func(r Round) [2]int { return [2]int{r.Session, r.Incarnation} }
@@ -96,8 +102,8 @@ func within(rounds []Round, from, n int) (sum float64) {
 	return sum / max(1, total-float64(len(count)))
 }
 
-// referredStarts is what starts do in units of the variance of an adjusted round: that is so small that they may be most of what is seen. After adjustment they were
-// seen to move a trial by 1.6 % at most.
+// referredStarts is what starts do in units of the variance of an adjusted round: that is so small that they
+// may be most of what is seen. After adjustment they were seen to move a trial by 1.6 % at most.
 func referredStarts() grid {
 	return grid{[]float64{0, 0.1, 0.3, 1, 3, 10}, []float64{1, 1, 1, 1, 1, 0.5}}
 }

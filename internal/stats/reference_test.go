@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// referred are rounds of two arms that are bound by the CPUs: the host's speed moves their throughput and, the other way, what their clients take for a transaction.
-// The arm's client takes that much more than the control's for a reason of its own.
+// referred are rounds of two arms that are bound by the CPUs: the host's speed moves their throughput and,
+// the other way, what their clients take for a transaction. The arm's client takes that much more than the
+// control's for a reason of its own.
 func (h hostNoise) referred(rng *rand.Rand, truth float64, incarnations, each int, other float64) (list []Round) {
 	starts := map[int]float64{}
 	for _, r := range h.rounds(rng, 0, incarnations, each) {
@@ -25,8 +26,9 @@ func (h hostNoise) referred(rng *rand.Rand, truth float64, incarnations, each in
 // hostBound is noise that is the host's, in slices and between them.
 func hostBound() hostNoise { return hostNoise{host: 0.08, feelsA: 1, feelsC: 1, own: 0.06} }
 
-// TestReferencePower: of two arms that are bound by the CPUs 5 % are found in ten minutes (40 rounds on five starts) in most comparisons, and of equals at most
-// a twentieth is called different, also where their clients are not quite alike.
+// TestReferencePower: of two arms that are bound by the CPUs 5 % are found in ten minutes (40 rounds on five
+// starts) in most comparisons, and of equals at most a twentieth is called different, also where their
+// clients are not quite alike.
 func TestReferencePower(t *testing.T) {
 	const n = 200
 	rng := rand.New(rand.NewPCG(5, 15))
@@ -57,7 +59,8 @@ func TestReferencePower(t *testing.T) {
 	}
 }
 
-// TestReferenceRefused: nothing is adjusted where it does not help, where the arms use the CPUs unlike, or where the client's time is not known.
+// TestReferenceRefused: nothing is adjusted where it does not help, where the arms use the CPUs unlike, or
+// where the client's time is not known.
 func TestReferenceRefused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 15))
 	rounds := func() []Round { return hostBound().referred(rng, 0, 2, 8, 0) }
@@ -85,6 +88,12 @@ func TestReferenceRefused(t *testing.T) {
 		},
 		"one slice's client is not known": func(list []Round) []Round {
 			list[3].Referred = false
+			return list
+		},
+		"one round of each start in each half": func(list []Round) []Round {
+			for i := range list {
+				list[i].Incarnation = i / 2
+			}
 			return list
 		},
 		"too few": func(list []Round) []Round { return list[:leastReferred-1] },

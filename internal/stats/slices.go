@@ -15,7 +15,8 @@ func (b blocks) unit() string {
 	return "pair"
 }
 
-// whole is what an arm and the control run in together. Rounds of slices need not hold every arm: a race has some up at a time.
+// whole is what an arm and the control run in together. Rounds of slices need not hold every arm: a race has
+// some up at a time.
 func (b blocks) whole() string {
 	if b.sliced {
 		return "round"
@@ -33,7 +34,8 @@ func (s *sample) slice(round int) (result.Trial, bool) {
 	return result.Trial{}, false
 }
 
-// rounds are those in which both an arm and the control have a valid slice, in their order, with the logarithms of a value.
+// rounds are those in which both an arm and the control have a valid slice, in their order, with the
+// logarithms of a value.
 func (b blocks) rounds(s *sample, value func(result.Trial) float64) (list []Round) {
 	controls := b.samples[b.name].logs(value)
 	for block, own := range byBlock(s.logs(value)) {

@@ -20,7 +20,8 @@ func against(t *testing.T, arms []result.Arm, trials ...result.Trial) Standing {
 }
 
 func TestStandingByHand(t *testing.T) {
-	// The pairs -0.2, -0.1 and 0 have a mean of -0.1 and a standard error of 0.1/sqrt 3; t(0.975; 2) = 4.302652729911275.
+	// The pairs -0.2, -0.1 and 0 have a mean of -0.1 and a standard error of 0.1/sqrt 3; t(0.975; 2) =
+	// 4.302652729911275.
 	s := against(t, armed("a"), in(1, Control, 100), in(1, "a", 100*math.Exp(-0.2)), in(2, Control, 100), in(2, "a", 100*math.Exp(-0.1)), in(3, Control, 100), in(3, "a", 100))
 	near(t, "the only arm's bound is its interval's end", s.Against[0].AtMost, math.Exp(-0.1+0.1/math.Sqrt(3)*4.302652729911275))
 	near(t, "as the interval says", s.Against[0].AtMost, s.Against[0].Interval[1])

@@ -72,9 +72,11 @@ func (m *machine) crown() {
 	m.arms[WinnerName] = m.arm(WinnerName, title, result.Confirm, m.arms[stats.Control], m.fitting(lines))
 }
 
-// accounted are the lines of which something is known: that a search moves them, as they may matter, that their removal was tried and missed, or that the memory rule
-// rests on them. The others are what somebody sets for reasons of his own (a packet's size, connections, caches of tables): where there was no time to take them out
-// they are left out untried, and what is confirmed is the file without them. Nobody should get another max_allowed_packet for a gain that it has no part in.
+// accounted are the lines of which something is known: that a search moves them, as they may matter, that
+// their removal was tried and missed, or that the memory rule rests on them. The others are what somebody
+// sets for reasons of his own (a packet's size, connections, caches of tables): where there was no time to
+// take them out they are left out untried, and what is confirmed is the file without them. Nobody should get
+// another max_allowed_packet for a gain that it has no part in.
 func (m *machine) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Setting {
 	effects := m.effects()
 	return slices.DeleteFunc(slices.Clone(lines), func(s mycnf.Setting) bool {
@@ -83,15 +85,17 @@ func (m *machine) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Sett
 	})
 }
 
-// missedOnTrial tells whether a configuration without a line was tried, and not taken: what was taken has no such line any more.
+// missedOnTrial tells whether a configuration without a line was tried, and not taken: what was taken has no
+// such line any more.
 func (m *machine) missedOnTrial(name string) bool {
 	return slices.ContainsFunc(m.h.Arms, func(a result.Arm) bool {
 		return a.Phase == result.Prune && len(m.logs(result.Prune, a.Name, a.Base)) > 0 && slices.Contains(missing(m.arms[a.Base], a), name)
 	})
 }
 
-// fitting makes lines keep the memory rule where they do not, as others' may: a server that is killed with all its connections busy is handed over to nobody, however
-// fast it is (moco's 19,190 connections would have taken 54 GiB of 24). More connections than the control's go first, as the load has no use for them; then
+// fitting makes lines keep the memory rule where they do not, as others' may: a server that is killed with
+// all its connections busy is handed over to nobody, however fast it is (moco's 19,190 connections would have
+// taken 54 GiB of 24). More connections than the control's go first, as the load has no use for them; then
 // the buffer pool becomes that of david's rules.
 func (m *machine) fitting(lines []mycnf.Setting) []mycnf.Setting {
 	control := m.arms[stats.Control].Effective
@@ -157,12 +161,14 @@ func (m *machine) concluded(arms []string) {
 	}
 }
 
-// promisingOdds is the least probability of being faster with which what is undecided is handed over all the same, once it is proved safe: four to one. Who has
-// nothing better is served by it, as it costs nothing but the gain it may not have.
+// promisingOdds is the least probability of being faster with which what is undecided is handed over all the
+// same, once it is proved safe: four to one. Who has nothing better is served by it, as it costs nothing but
+// the gain it may not have.
 const promisingOdds = 0.8
 
-// promising is the arm with the most likely gain among those that the confirmation leaves undecided: the one with the greater ratio of those that are likely
-// enough to be faster, and by more than does not matter. None in a tune whose trials are not slices.
+// promising is the arm with the most likely gain among those that the confirmation leaves undecided: the one
+// with the greater ratio of those that are likely enough to be faster, and by more than does not matter. None
+// in a tune whose trials are not slices.
 func (m *machine) promising(order []string) (list []string) {
 	if m.Slices == nil {
 		return nil

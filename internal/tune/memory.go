@@ -21,9 +21,10 @@ func ServerMemory(pool, others int64, schema string) int64 {
 	return need
 }
 
-// Footprint is the memory, in bytes, that an arm's server has at the most while so many threads load it, on data of that size: itself, what describes the pages of
-// its pool, and of the pool itself no more than holds the data and half as much again (undo logs, temporary tables, what the load adds). What the arm is
-// known to use, it is asked for; else what it sets, else the default.
+// Footprint is the memory, in bytes, that an arm's server has at the most while so many threads load it, on
+// data of that size: itself, what describes the pages of its pool, and of the pool itself no more than holds
+// the data and half as much again (undo logs, temporary tables, what the load adds). What the arm is known to
+// use, it is asked for; else what it sets, else the default.
 func Footprint(a result.Arm, data int64, threads int) int64 {
 	value := func(name string) string {
 		if v, ok := a.Effective[name]; ok {

@@ -16,7 +16,8 @@ type History struct {
 	Arms   []result.Arm // the lineup of the race first; without ceilings
 	Trials []result.Trial
 	Proofs []result.Proof
-	// Session is the one that is on, from 1; Wall what it and those before it took so far, in seconds, where that is known.
+	// Session is the one that is on, from 1; Wall what it and those before it took so far, in seconds, where
+	// that is known.
 	Session int
 	Wall    float64
 	// Closed is the last block that an earlier session ran: what is run now is no neighbour of its trials.
@@ -37,7 +38,8 @@ type Action struct {
 	Twin    bool
 	Load    result.TuneLoad
 	Steady  bool
-	// Incarnation is that of the arm's server, of a tune in slices, and Keep the arms whose servers stay up; 0: a fresh server, and none stays.
+	// Incarnation is that of the arm's server, of a tune in slices, and Keep the arms whose servers stay up;
+	// 0: a fresh server, and none stays.
 	Incarnation int
 	Keep        []string
 	// Bound may end the trial early; nil: it has its time.

@@ -100,7 +100,8 @@ const LeastSliced = 300
 // longTune is the budget, in seconds, from which on the confirmation has three incarnations.
 const longTune = 1800
 
-// sliced lays out a tune in slices. Its phases are bounded by their share of the time, not by numbers of trials.
+// sliced lays out a tune in slices. Its phases are bounded by their share of the time, not by numbers of
+// trials.
 func (p Plan) sliced(w Wish) (Plan, error) {
 	if w.Budget < LeastSliced {
 		return p, fmt.Errorf("it is too short: a tune in slices takes %s at least", minutes(LeastSliced))
@@ -163,8 +164,9 @@ func (p Plan) steady(block float64, least int) result.TuneLoad {
 	return result.TuneLoad{Seconds: seconds, Warmup: int(min(longLevel*float64(seconds), max(float64(least), warmup)))}
 }
 
-// challengers is how many arms are confirmed beside the control: the winner, and the best rival where there is time for it. In slices there is in what the default
-// budget of a quarter of an hour leaves once the data are there.
+// challengers is how many arms are confirmed beside the control: the winner, and the best rival where there
+// is time for it. In slices there is in what the default budget of a quarter of an hour leaves once the data
+// are there.
 func (p Plan) challengers() int {
 	least := 900.0
 	if p.Slices != nil {

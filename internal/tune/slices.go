@@ -9,7 +9,8 @@ import (
 	"david/internal/stats"
 )
 
-// A tune in slices keeps the servers of several arms up, warm and frozen, and loads them in turn for some seconds each:
+// A tune in slices keeps the servers of several arms up, warm and frozen, and loads them in turn for some
+// seconds each:
 //
 //	race      rounds of the control and of as many rivals as fit into memory; who is surely worse makes room for the next
 //	pairs     (screen, search, prune) an arm and the incumbent, both on fresh servers: B A A B, so that a drift cancels
@@ -19,19 +20,21 @@ import (
 const (
 	sliceSeconds = 4
 	sliceWarmup  = 4
-	// finalSeconds is the load of a slice of the confirmation; warmingLong the share of an incarnation's time for warming up in a long tune, and warmingShort in a
-	// short one, where a checkpoint age does not level off either way, and 69 s of it left four rounds (an interval of 16 % to either side).
+	// finalSeconds is the load of a slice of the confirmation; warmingLong the share of an incarnation's time
+	// for warming up in a long tune, and warmingShort in a short one, where a checkpoint age does not level
+	// off either way, and 69 s of it left four rounds (an interval of 16 % to either side).
 	finalSeconds = 5
 	warmingLong  = 0.45
 	warmingShort = 0.2
-	// sliceCost is what a slice takes beside its load, raiseCost what starting a server and reading its tables in does, before the first were seen.
+	// sliceCost is what a slice takes beside its load, raiseCost what starting a server and reading its
+	// tables in does, before the first were seen.
 	sliceCost = 1.5
 	raiseCost = 7
 )
 
 const (
-	// raceRounds is how many rounds an arm of a race has where it is not surely worse than the best before; contenderRounds those of the ones that are
-	// still open then.
+	// raceRounds is how many rounds an arm of a race has where it is not surely worse than the best before;
+	// contenderRounds those of the ones that are still open then.
 	raceRounds      = 2
 	contenderRounds = 6
 	// confirmLeast and confirmMost are the fewest and the most rounds of an incarnation of the confirmation.
@@ -41,8 +44,8 @@ const (
 	confirmShare = 0.42
 )
 
-// sliceNoise is the standard deviation of ln(ratio) of two slices of one round before any was seen: 8 % that others take of the host with a memory of a minute, and
-// 4 % of each slice.
+// sliceNoise is the standard deviation of ln(ratio) of two slices of one round before any was seen: 8 % that
+// others take of the host with a memory of a minute, and 4 % of each slice.
 const sliceNoise = 0.08
 
 // footprint is the memory, in bytes, that an arm's server takes at the most.
@@ -50,7 +53,8 @@ func (m *machine) footprint(name string) int64 {
 	return Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
 }
 
-// collapsed makes one trial of the slices that an arm has in each complete pair, so that screen, search and prune read them as they do trials.
+// collapsed makes one trial of the slices that an arm has in each complete pair, so that screen, search and
+// prune read them as they do trials.
 func collapsed(trials []result.Trial) (list []result.Trial) {
 	for len(trials) > 0 {
 		n := slices.IndexFunc(trials, func(t result.Trial) bool { return t.Block != trials[0].Block })
@@ -68,10 +72,12 @@ func collapsed(trials []result.Trial) (list []result.Trial) {
 // pairSlices is how many slices a pair has: B A A B, so that a drift that is even over the pair cancels.
 const pairSlices = 4
 
-// ofTried tells whether the n-th slice of a pair, from 0, is of the arm that is tried; else it is of the incumbent.
+// ofTried tells whether the n-th slice of a pair, from 0, is of the arm that is tried; else it is of the
+// incumbent.
 func ofTried(n int) bool { return n == 0 || n == pairSlices-1 }
 
-// mean is one trial with the mean figures of several slices of an arm; of throughput and latency the geometric one.
+// mean is one trial with the mean figures of several slices of an arm; of throughput and latency the
+// geometric one.
 func mean(trials []result.Trial) result.Trial {
 	t := trials[0]
 	tps, p95, p99, n := 0.0, 0.0, 0.0, 0.0
@@ -121,8 +127,9 @@ func (m *machine) lastBlock(phase string) (last int) {
 	return last
 }
 
-// heat is who runs in a round of the race, the control first; the control alone where the race is over. It follows from the rounds before, but that nobody is added
-// once the time is over: who had a slice in it stays up until its end.
+// heat is who runs in a round of the race, the control first; the control alone where the race is over. It
+// follows from the rounds before, but that nobody is added once the time is over: who had a slice in it stays
+// up until its end.
 func (m *machine) heat(all []string, block int) []string {
 	arms, room := []string{stats.Control}, m.Slices.Room-m.footprint(stats.Control)
 	best, top := m.leader(all, block)
@@ -197,7 +204,8 @@ func (m *machine) raceLogs(arm string, before int) (list []float64) {
 	return list
 }
 
-// leader is the arm that the rounds before a block have ahead, and its mean log-ratio to the control; "" and 0 where none is.
+// leader is the arm that the rounds before a block have ahead, and its mean log-ratio to the control; "" and
+// 0 where none is.
 func (m *machine) leader(all []string, before int) (best string, top float64) {
 	for _, a := range all {
 		if logs := m.raceLogs(a, before); len(logs) > 0 && !m.out(a) && stats.Mean(logs) > top {
@@ -216,8 +224,8 @@ func (m *machine) surelyWorse(arm string, before int, top float64) bool {
 	return stats.Mean(logs)+2*m.doubt(arm, before) < top-clearlyWorse
 }
 
-// doubt is the standard deviation of the mean log-ratio of an arm in the rounds before a block: the noise, and in each round what others took of the machine while
-// the arm was loaded, as a share of its speed.
+// doubt is the standard deviation of the mean log-ratio of an arm in the rounds before a block: the noise,
+// and in each round what others took of the machine while the arm was loaded, as a share of its speed.
 func (m *machine) doubt(arm string, before int) float64 {
 	sum, n, noise := 0.0, 0.0, m.slicedNoise(before)
 	for _, t := range m.of(result.Race) {
@@ -234,13 +242,15 @@ func (m *machine) doubt(arm string, before int) float64 {
 	return math.Sqrt(sum) / max(1, n)
 }
 
-// affordsRace tells whether the race may have another arm or round below a share of what confirmation and proofs leave.
+// affordsRace tells whether the race may have another arm or round below a share of what confirmation and
+// proofs leave.
 func (m *machine) affordsRace(share float64) bool {
 	return m.spent()+m.raising()+float64(m.Short.Seconds)+sliceCost <= share*(m.Budget-m.kept())
 }
 
-// raising is what bringing up a server takes with its tables read in and its warm-up, in seconds: as those before, or as is expected of the first. A pool that
-// holds some gigabytes takes two or three times what a small one does.
+// raising is what bringing up a server takes with its tables read in and its warm-up, in seconds: as those
+// before, or as is expected of the first. A pool that holds some gigabytes takes two or three times what a
+// small one does.
 func (m *machine) raising() float64 {
 	sum, n := 0.0, 0.0
 	for _, t := range m.h.Trials {
@@ -254,8 +264,8 @@ func (m *machine) raising() float64 {
 	return sum / n
 }
 
-// Up to these shares of what confirmation and proofs leave the race may go on between those that are ahead, and may begin with others: everybody is tried before
-// anybody is tried often.
+// Up to these shares of what confirmation and proofs leave the race may go on between those that are ahead,
+// and may begin with others: everybody is tried before anybody is tried often.
 const (
 	contendersUntil = 0.7
 	waitingUntil    = 0.95
@@ -272,8 +282,9 @@ func (m *machine) proving() float64 {
 	return float64(m.Kills)*killCost + trialCost
 }
 
-// slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about their own means in the rounds before one, and what is known
-// beforehand. Were the round's own slices among them, who runs in it would change while it lasts.
+// slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about
+// their own means in the rounds before one, and what is known beforehand. Were the round's own slices among
+// them, who runs in it would change while it lasts.
 func (m *machine) slicedNoise(before int) float64 {
 	sum, n := priorWeight*sliceNoise*sliceNoise, float64(priorWeight)
 	for _, a := range m.h.Arms {
@@ -373,7 +384,8 @@ func (m *machine) finalSlice(arms []string, block, incarnation int) (Action, boo
 	return a, more
 }
 
-// anotherRound tells whether the incarnation that is on has another round: its share of the time for all of them allows it.
+// anotherRound tells whether the incarnation that is on has another round: its share of the time for all of
+// them allows it.
 func (m *machine) anotherRound(arms []string, incarnation int) bool {
 	own, all, rounds := 0.0, 0.0, map[int]bool{}
 	for _, t := range m.of(result.Confirm) {

@@ -26,8 +26,9 @@ func slicedPlan(t *testing.T, budget float64, seed uint64) (Plan, []Baseline) {
 	return got, rivals
 }
 
-// TestSlicedTune plays tunes of 15 minutes on a machine whose slices scatter by 8 %: the whole race is run in time, nothing takes more memory than there is,
-// what is handed over is among the best, and no session is longer than it was promised.
+// TestSlicedTune plays tunes of 15 minutes on a machine whose slices scatter by 8 %: the whole race is run in
+// time, nothing takes more memory than there is, what is handed over is among the best, and no session is
+// longer than it was promised.
 func TestSlicedTune(t *testing.T) {
 	for seed := range uint64(6) {
 		p, rivals := slicedPlan(t, 850, seed+1)
@@ -70,8 +71,8 @@ func TestSlicedTune(t *testing.T) {
 	}
 }
 
-// TestSlicedTuneOnNoise plays tunes on a machine whose slices scatter by a factor of two: what is handed over is no empty file, though it may be unconfirmed, and
-// says so.
+// TestSlicedTuneOnNoise plays tunes on a machine whose slices scatter by a factor of two: what is handed over
+// is no empty file, though it may be unconfirmed, and says so.
 func TestSlicedTuneOnNoise(t *testing.T) {
 	likely, empty := 0, 0
 	for seed := range uint64(8) {
@@ -180,7 +181,8 @@ func TestRaising(t *testing.T) {
 	}
 }
 
-// TestChallengers: a quarter of an hour has time for the best rival beside the winner, once the data are there.
+// TestChallengers: a quarter of an hour has time for the best rival beside the winner, once the data are
+// there.
 func TestChallengers(t *testing.T) {
 	for budget, want := range map[float64]int{845: 2, 600: 1} {
 		if p, _ := slicedPlan(t, budget, 1); p.challengers() != want {
@@ -189,7 +191,8 @@ func TestChallengers(t *testing.T) {
 	}
 }
 
-// TestAccounted leaves out what no search would move and nobody has taken out, and keeps it where it was tried and missed.
+// TestAccounted leaves out what no search would move and nobody has taken out, and keeps it where it was
+// tried and missed.
 func TestAccounted(t *testing.T) {
 	p, rivals := slicedPlan(t, 850, 1)
 	h := History{Arms: p.Lineup(rivals), Session: 1}

@@ -111,8 +111,9 @@ func Prewarm(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
 	return nil
 }
 
-// scanTable reads all pages of the clustered index and of the secondary one. Rows of the first are counted without a look at any column, which MySQL does with
-// several threads; of the second it would count the first's instead (manual, "Aggregate Function Descriptions"), so a column is asked for.
+// scanTable reads all pages of the clustered index and of the secondary one. Rows of the first are counted
+// without a look at any column, which MySQL does with several threads; of the second it would count the
+// first's instead (manual, "Aggregate Function Descriptions"), so a column is asked for.
 func scanTable(ctx context.Context, c *mysqld.Conn, w result.Workload, number int) error {
 	table := fmt.Sprintf("%s.sbtest%d", quote(w.Database), number)
 	var rows int
