@@ -103,8 +103,13 @@ type job struct {
 	load     result.Workload
 	// incarnation and session are those of a slice.
 	incarnation, session int
-	against              string      // what a slice of a tune is compared with
-	bound                *tune.Bound // what its trial is held against while it runs; nil: it has its time
+	// on is the arm whose server runs a slice in place, onBase what that is compared with; nil: the arm's own
+	// server. set are the values that make it the arm's, settle how many seconds of load follow SET GLOBAL.
+	on, onBase *result.Arm
+	set        []mycnf.Setting
+	settle     int
+	against    string      // what a slice of a tune is compared with
+	bound      *tune.Bound // what its trial is held against while it runs; nil: it has its time
 }
 
 // run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective variables are

@@ -21,7 +21,8 @@ type standing struct {
 	locks   locks
 	awake   bool
 	born    time.Time
-	first   result.Trial // what starting and warming up took: the first slice has it on record
+	first   result.Trial    // what starting and warming up took: the first slice has it on record
+	given   map[string]bool // variables that SET GLOBAL gave another value, and that were not taken back
 }
 
 // lastCount bounds how long rows are counted when a server has had its last slice, in a table at least.
@@ -48,7 +49,7 @@ func (f *fleet) raise(ctx context.Context, j job) (err error) {
 	if err != nil {
 		return err
 	}
-	st := &standing{job: j, session: s, awake: true, born: began}
+	st := &standing{job: j, session: s, awake: true, born: began, given: map[string]bool{}}
 	keep := false
 	defer func() {
 		if err != nil {
@@ -98,11 +99,11 @@ func (f *fleet) warm(ctx context.Context, st *standing, name string) error {
 	return nil
 }
 
-// slice loads an arm's server for a few seconds and puts on record what it did. The server is frozen again
-// when it returns.
-func (f *fleet) slice(ctx context.Context, j job) (*result.Trial, error) {
+// slice loads a server for a few seconds and puts on record what it did as the job's arm. The server is frozen
+// again when it returns.
+func (f *fleet) slice(ctx context.Context, st *standing, j job) (*result.Trial, error) {
 	began := time.Now()
-	st, id := f.up[j.arm.Name], f.id(j)
+	id := f.id(j)
 	if err := f.freezeAll(); err != nil {
 		return nil, err
 	}
@@ -110,11 +111,13 @@ func (f *fleet) slice(ctx context.Context, j job) (*result.Trial, error) {
 	if err != nil {
 		return nil, alive(ctx, st.session, err)
 	}
+	own := t.Seconds + t.Warmed
 	if st.first.Schema == 0 { // the first slice carries what starting took
 		st.first.Schema = result.Schema
-		t.Prewarm, t.Warmed, t.Points, t.Overhead = st.first.Prewarm, st.first.Warmed, join(st.first.Points, t.Points), st.first.Overhead
+		t.Prewarm, t.Points, t.Overhead = st.first.Prewarm, join(st.first.Points, t.Points), st.first.Overhead
+		t.Warmed += st.first.Warmed
 	}
-	t.Overhead.Other += max(0, time.Since(began).Seconds()-t.Seconds)
+	t.Overhead.Other += max(0, time.Since(began).Seconds()-own)
 	if err := f.Store.AppendTrial(*t); err != nil {
 		return nil, err
 	}
@@ -127,13 +130,16 @@ func (f *fleet) loaded(ctx context.Context, st *standing, j job, id string) (*re
 		return nil, err
 	}
 	r := &run{Engine: f.Engine, job: j, session: st.session, conn: st.conn, id: id}
-	r.job.load.Warmup = 0
+	r.job.load.Warmup = j.settle
 	t, ev, err := r.watched(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t.ID, t.Arm, t.Block, t.Place, t.Phase, t.Unsafe = id, j.arm.Name, j.block, j.place, j.phase, st.locks.unsafe
 	t.Workload, t.Incarnation, t.Session, t.Against, t.Settled = j.load, j.incarnation, j.session, j.against, st.first.Settled || st.job.load.Warmup == 0
+	if j.on != nil {
+		t.On = j.on.Name
+	}
 	ev.differ, ev.ceiling, ev.stealMax = st.locks.differ, j.arm.Ceiling, f.stealMax()
 	if err := r.surroundings(&ev); err != nil {
 		return nil, err
@@ -146,6 +152,9 @@ func (f *fleet) loaded(ctx context.Context, st *standing, j job, id string) (*re
 // tried runs a slice of a tune: on the arm's server that is up where it is of that phase and incarnation,
 // else on a new one. There is none, and no error, where the arm turns out to be a no-op.
 func (f *fleet) tried(ctx context.Context, j job) (*result.Trial, error) {
+	if j.on != nil {
+		return f.inPlace(ctx, j)
+	}
 	name := j.arm.Name
 	if st := f.up[name]; st != nil && (st.job.phase != j.phase || st.job.incarnation != j.incarnation) {
 		if err := f.drop(ctx, name); err != nil {
@@ -159,7 +168,7 @@ func (f *fleet) tried(ctx context.Context, j job) (*result.Trial, error) {
 	} else if st := f.up[name]; j.arm.Effective == nil {
 		j.arm.Effective, j.arm.Diff = st.job.arm.Effective, st.job.arm.Diff
 	}
-	t, err := f.slice(ctx, j)
+	t, err := f.slice(ctx, f.up[name], j)
 	if err != nil && f.up[name] != nil && f.up[name].session.Alive() != nil { // it ended
 		err = errors.Join(err, f.up[name].end(ctx))
 		delete(f.up, name)

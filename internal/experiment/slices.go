@@ -284,7 +284,7 @@ func (s *sliced) runRound(ctx context.Context, arms []int, load int) error {
 			continue
 		}
 		began := time.Now()
-		t, err := s.fleet.slice(ctx, j)
+		t, err := s.fleet.slice(ctx, s.fleet.up[j.arm.Name], j)
 		if err := s.spoilt(j, err, began); err != nil {
 			return err
 		}

@@ -161,8 +161,18 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 	load.Seconds, load.Warmup = a.Load.Seconds, a.Load.Warmup
 	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound,
 		incarnation: a.Incarnation, session: h.Session, against: a.Against}
-	if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == a.Against }); i >= 0 {
-		j.base = &arms[i]
+	named := func(name string) *result.Arm {
+		if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == name }); i >= 0 {
+			return &arms[i]
+		}
+		return nil
+	}
+	j.base = named(a.Against)
+	if a.On != "" {
+		j.on, j.set = named(a.On), a.Set
+		if a.On != stats.Control {
+			j.onBase = named(stats.Control)
+		}
 	}
 	if before := *arm; before.Effective != nil { // it ran before: what it differs from its base in is on record
 		defer func() { arm.Diff, arm.Base, arm.Noop = before.Diff, before.Base, before.Noop }()

@@ -173,12 +173,12 @@ func back(ctx context.Context, c *mysqld.Conn, r *Record, change Change) (restor
 // backStatements are the SQL that undoes a change. What was persisted is persisted again; SET PERSIST sets the global value too, so
 // that comes last.
 func (c Change) backStatements() []string {
-	global := statement("GLOBAL", c.Name, c.Before)
+	global := mycnf.SetStatement("GLOBAL", c.Name, c.Before)
 	switch {
 	case c.Persist && c.PersistedBefore == nil:
 		return []string{"RESET PERSIST IF EXISTS " + c.Name, global}
 	case c.Persist:
-		return []string{statement("PERSIST", c.Name, *c.PersistedBefore), global}
+		return []string{mycnf.SetStatement("PERSIST", c.Name, *c.PersistedBefore), global}
 	}
 	return []string{global}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -93,7 +92,7 @@ const settle = 10 * time.Second
 
 // set sets a global variable ("GLOBAL", "PERSIST") and returns the value the server then reports.
 func set(ctx context.Context, c *mysqld.Conn, scope, name, value string) (effective string, err error) {
-	if err := c.Exec(ctx, statement(scope, name, value)); err != nil {
+	if err := c.Exec(ctx, mycnf.SetStatement(scope, name, value)); err != nil {
 		return "", fmt.Errorf("cannot set %s: %w", name, err)
 	}
 	return await(ctx, c, name, func(now string) bool { return mycnf.MatchValues(name, value, now) != mycnf.Different })
@@ -116,20 +115,6 @@ func await(ctx context.Context, c *mysqld.Conn, name string, right func(now stri
 			return "", err
 		}
 	}
-}
-
-// statement is the SQL that sets a variable.
-func statement(scope, name, value string) string {
-	return fmt.Sprintf("SET %s %s = %s", scope, name, literal(mycnf.Plain(name, value)))
-}
-
-// literal is a value in SQL: numbers as they are, since servers take no text for them. Backslashes are doubled, which is right
-// unless sql_mode has NO_BACKSLASH_ESCAPES; no value that david sets has any.
-func literal(value string) string {
-	if _, err := strconv.ParseFloat(value, 64); err == nil && strings.Trim(value, "+-.0123456789") == "" {
-		return value
-	}
-	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(value) + "'"
 }
 
 // pause waits, or ends with the context.

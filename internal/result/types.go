@@ -218,6 +218,8 @@ type Trial struct {
 	// Session counts the times an experiment in slices was gone on with, from 1: what is measured without a
 	// pause on one machine.
 	Session int `json:"session,omitempty"`
+	// On is the arm whose server ran a slice of a pair in place, made this arm's by SET GLOBAL; "": its own.
+	On string `json:"on,omitempty"`
 	// Against is the arm that a slice of a tune is compared with in its block; "" for the control's.
 	Against  string    `json:"against,omitempty"`
 	Workload Workload  `json:"workload"`

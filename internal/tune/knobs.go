@@ -258,8 +258,13 @@ func (f field) title(at search.Point) string {
 	return strings.Join(parts, ", ")
 }
 
-// point is where an arm of this field lies: by what it asks for, the start where it does not ask. False where it asks for a
-// value that is no level.
+// has tells whether a variable is a knob of the field, or follows from one.
+func (f field) has(name string) bool {
+	return slices.ContainsFunc(f.knobs, func(k knob) bool { return k.Name == name || k.also != nil && k.also(1).Name == name })
+}
+
+// point is where an arm of this field lies: by what it asks for, the start where it does not ask. False where
+// it asks for a variable that is no knob here, or for a value that is no level.
 func (f field) point(arm result.Arm) (search.Point, bool) {
 	at := slices.Clone(f.space.Start)
 	if arm.Name == f.start.Name {
@@ -267,6 +272,9 @@ func (f field) point(arm result.Arm) (search.Point, bool) {
 	}
 	asked := map[string]string{}
 	for _, s := range arm.Changes {
+		if !f.has(s.Name) {
+			return nil, false
+		}
 		asked[s.Name] = s.Value
 	}
 	for i, k := range f.knobs {

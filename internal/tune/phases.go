@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -42,6 +43,10 @@ type Action struct {
 	// 0: a fresh server, and none stays.
 	Incarnation int
 	Keep        []string
+	// On is the arm whose server that is up runs this slice, made the arm's by SET GLOBAL of Set: a pair in
+	// place; "": the arm's own.
+	On  string
+	Set []mycnf.Setting
 	// Bound may end the trial early; nil: it has its time.
 	Bound *Bound
 	// Left is how many trials may be to come, this one included.
@@ -135,7 +140,7 @@ func newMachine(p Plan, h History) *machine {
 	}
 	if p.Slices != nil {
 		for _, phase := range []string{result.Screen, result.Search, result.Prune} {
-			m.trials[phase] = collapsed(m.trials[phase])
+			m.trials[phase] = collapsed(m.withoutCarried(m.trials[phase]))
 		}
 	}
 	return m
@@ -197,9 +202,6 @@ func (m *machine) cost() float64 {
 func (m *machine) affords(n int, share float64) bool {
 	if m.Quick {
 		return true
-	}
-	if m.Slices != nil {
-		return m.affordsPair(share)
 	}
 	overhead := m.cost() - float64(m.Short.Seconds+m.Short.Warmup)
 	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-m.reserve(m.challengers(), math.Max(0, overhead)))
@@ -515,11 +517,21 @@ func (m *machine) pair(phase string, arm result.Arm, why string, left int) Actio
 	return a
 }
 
-// left is whether a phase may run another trial: its count and its share of the budget allow it, and no later phase has begun.
-func (m *machine) left(phase string, most int, share float64) int {
+// left is how many trials a phase may still run, an arm's first: 0 where its count or its share of the budget
+// is used up, or a later phase has begun.
+func (m *machine) left(phase string, most int, share float64, arm result.Arm) int {
 	n := most - len(m.of(phase)) - m.futile(phase)
-	if m.finished != nil || n <= 0 || m.later(phase) || !m.affords(1, share) {
+	if m.finished != nil || n <= 0 || m.later(phase) || !m.affordsTrial(share, arm) {
 		return 0
 	}
 	return n
+}
+
+// affordsTrial tells whether an arm's next trial, or pair, fits below a share of what confirmation and proof
+// leave of the budget.
+func (m *machine) affordsTrial(share float64, arm result.Arm) bool {
+	if m.Slices != nil && !m.Quick {
+		return m.affordsPair(share, arm)
+	}
+	return m.affords(1, share)
 }

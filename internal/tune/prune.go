@@ -45,7 +45,7 @@ func (m *machine) prune() (Action, bool) {
 		case kept:
 			queue = append(queue[1:], split(set)...) // after those not tried yet
 		default:
-			n := m.left(result.Prune, m.Prunes, 1)
+			n := m.left(result.Prune, m.Prunes, 1, arm)
 			if n == 0 {
 				m.settle(arm.Name)
 				return Action{}, false
@@ -84,8 +84,25 @@ func (m *machine) suspects() (sets [][]mycnf.Setting) {
 		}
 	}
 	for _, set := range append([][]mycnf.Setting{strange, little, some}, much...) {
-		if len(set) > 0 {
-			sets = append(sets, set)
+		sets = append(sets, m.byStart(set)...)
+	}
+	return sets
+}
+
+// byStart divides lines, in slices, into those that are taken out of a running server and those that take a
+// start: the former cost a third of the time.
+func (m *machine) byStart(set []mycnf.Setting) (sets [][]mycnf.Setting) {
+	var live, restart []mycnf.Setting
+	for _, s := range set {
+		if m.Slices != nil && m.Problem.live(s.Name) {
+			live = append(live, s)
+		} else {
+			restart = append(restart, s)
+		}
+	}
+	for _, part := range [][]mycnf.Setting{live, restart} {
+		if len(part) > 0 {
+			sets = append(sets, part)
 		}
 	}
 	return sets

@@ -28,12 +28,12 @@ func (m *machine) screen() (Action, bool) {
 		if slices.Contains(done, g.name) {
 			continue
 		}
-		n := m.left(result.Screen, m.Screens, screenUntil)
-		if n == 0 {
-			break
-		}
 		arm, ok := m.proposal(g)
 		if !ok {
+			continue
+		}
+		n := m.left(result.Screen, m.Screens, screenUntil, arm)
+		if n == 0 { // another group's may fit, in place
 			continue
 		}
 		return m.pair(result.Screen, arm, "screening "+g.title+": "+arm.Title, n+m.Searches+m.Prunes), true

@@ -7,33 +7,67 @@ import (
 	"slices"
 	"strconv"
 
+	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/search"
 )
 
-// search moves up to eight knobs at once, each trial beside the incumbent. The incumbent is run again now and then, and is then the
-// arm that all observations speak for.
+// search moves up to eight knobs at once, each trial beside the incumbent. The incumbent is run again now and
+// then, and is then the arm that all observations speak for. In slices the knobs that a running server takes
+// come first, in place, then those that take a start.
 func (m *machine) search() (Action, bool) {
 	if m.finished != nil {
 		return Action{}, false
 	}
-	f, ok := m.Problem.field(m.arms[m.incumbent], m.fixed(), m.weight())
+	if m.Slices == nil {
+		return m.searchAround(m.fixed(), searchUntil)
+	}
+	live, restart := m.fixed(), m.fixed()
+	for _, k := range m.Problem.knobs() {
+		if m.Problem.live(k.Name) {
+			restart = append(restart, k.Name)
+		} else {
+			live = append(live, k.Name)
+		}
+	}
+	until := liveUntil
+	if m.searched(live) {
+		until = 0
+	}
+	if a, more := m.searchAround(live, until); more {
+		return a, true
+	}
+	return m.searchAround(restart, slicedSearchUntil)
+}
+
+// searchAround is the next trial around the incumbent without moving the fixed knobs, up to a share of what
+// confirmation and proofs leave of the budget; without another one the best that was seen is the incumbent.
+func (m *machine) searchAround(fixed []string, until float64) (Action, bool) {
+	f, ok := m.Problem.field(m.arms[m.incumbent], fixed, m.weight())
 	if !ok {
 		return Action{}, false
 	}
 	seen := m.observations(f)
 	best := search.Best(f.space, seen)
-	n := m.left(result.Search, m.Searches, searchUntil)
-	if n > 0 {
+	if !m.later(result.Search) {
 		m.incumbent = m.reference(f, best)
 		rng := rand.New(rand.NewPCG(m.Seed, uint64(len(m.of(result.Search)))+1000))
 		if at, ok := search.Next(f.space, seen, rng); ok {
 			arm := m.arm(fmt.Sprintf("search-%02d", m.count(result.Search)+1), f.title(at), result.Search, f.start, f.settings(at))
-			return m.pair(result.Search, arm, "searching: "+arm.Title, n+m.Prunes), true
+			if n := m.left(result.Search, m.Searches, until, arm); n > 0 {
+				return m.pair(result.Search, arm, "searching: "+arm.Title, n+m.Prunes), true
+			}
 		}
 	}
 	m.incumbent = m.armAt(f, best.Point)
 	return Action{}, false
+}
+
+// searched tells whether the search has moved one of some knobs.
+func (m *machine) searched(names []string) bool {
+	return slices.ContainsFunc(m.h.Arms, func(a result.Arm) bool {
+		return a.Phase == result.Search && slices.ContainsFunc(a.Changes, func(s mycnf.Setting) bool { return slices.Contains(names, s.Name) })
+	})
 }
 
 // unseen is the share of a redo log below which servers flush next to nothing on its account (innodb_adaptive_flushing_lwm).

@@ -44,6 +44,13 @@ const (
 	confirmShare = 0.42
 )
 
+// Shares of what confirmation and proofs leave of the budget, in slices: up to there the knobs that a running
+// server takes may be searched, and those that take a start.
+const (
+	liveUntil         = 0.77
+	slicedSearchUntil = 0.87
+)
+
 // sliceNoise is the standard deviation of ln(ratio) of two slices of one round before any was seen: 8 % that
 // others take of the host with a memory of a minute, and 4 % of each slice.
 const sliceNoise = 0.08
@@ -316,10 +323,16 @@ func (m *machine) unfinished() (Action, bool) {
 			own = append(own, t)
 		}
 	}
-	if len(own) >= pairSlices || m.out(own[0].Against) {
+	arm, incumbent := m.arms[own[0].Arm], m.arms[own[0].Against]
+	switch {
+	case m.out(incumbent.Name):
 		return Action{}, false
+	case len(own) < pairSlices:
+		return m.pairSlice(last.Phase, arm, incumbent, last.Block, len(own)), true
+	case last.On != "" && m.carriesOver(arm.Name) && m.affordsPair(1, arm):
+		return m.pairSlice(last.Phase, arm, incumbent, m.fresh(), 0), true // on fresh servers
 	}
-	return m.pairSlice(last.Phase, m.arms[own[0].Arm], m.arms[own[0].Against], last.Block, len(own)), true
+	return Action{}, false
 }
 
 func paired(phase string) bool {
@@ -338,13 +351,20 @@ func (m *machine) pairSlice(phase string, arm, incumbent result.Arm, block, n in
 	a := m.trial(phase, run, against, block, n+1)
 	a.Keep, a.Incarnation, a.Left = []string{arm.Name, incumbent.Name}, block, 1
 	a.Why = fmt.Sprintf("%s beside the incumbent, slice %d of %d", arm.Title, n+1, pairSlices)
+	if set := m.inPlace(arm, incumbent); len(set) > 0 {
+		a.On, a.Keep = incumbent.Name, []string{incumbent.Name}
+		a.Why += ", on its server"
+		if ofTried(n) {
+			a.Set = set
+		}
+	}
 	return a
 }
 
-// affordsPair tells whether another pair fits below a share of what confirmation and proofs leave.
-func (m *machine) affordsPair(share float64) bool {
-	cost := 2*m.raising() + pairSlices*(float64(m.Short.Seconds)+sliceCost)
-	return m.spent()+cost <= share*(m.Budget-m.kept())
+// affordsPair tells whether a pair of an arm and the incumbent fits below a share of what confirmation and
+// proofs leave.
+func (m *machine) affordsPair(share float64, arm result.Arm) bool {
+	return m.spent()+m.pairCost(arm) <= share*(m.Budget-m.kept())
 }
 
 // slicedConfirm runs rounds of the finalists, in incarnations that share what is left of the budget.

@@ -123,13 +123,17 @@ func (w *world) slice(t *testing.T, p Plan, h *History, a Action, up map[string]
 	}
 	x := &h.Trials[len(h.Trials)-1]
 	x.Incarnation, x.Session, x.Against = a.Incarnation, h.Session, a.Against
-	x.Warmed, x.Overhead = 0, result.Overhead{Other: sliceCost}
-	if up[a.Arm.Name] != a.Incarnation {
+	x.Warmed, x.Overhead, x.On = 0, result.Overhead{Other: sliceCost}, a.On
+	server := a.Arm.Name
+	if a.On != "" {
+		server, x.Warmed = a.On, settleSeconds
+	}
+	if at, there := up[server]; !there || a.On == "" && at != a.Incarnation {
 		if a.Phase == result.Race && w.ended[a.Arm.Name] == a.Block {
 			t.Errorf("%s was ended and is started again in round %d of the race", a.Arm.Name, a.Block)
 		}
-		up[a.Arm.Name] = a.Incarnation
-		x.Warmed, x.Prewarm = float64(a.Load.Warmup), raiseCost
+		up[server] = a.Incarnation
+		x.Warmed, x.Prewarm = x.Warmed+float64(a.Load.Warmup), raiseCost
 	}
 	need := int64(0)
 	for name := range up {
