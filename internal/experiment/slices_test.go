@@ -33,7 +33,7 @@ func twoArms(s *Sandboxed) []result.Arm {
 
 func settingsArm(control result.Arm, name, variable, value string) result.Arm {
 	a := control
-	a.Name = name
+	a.Name, a.Effective = name, nil
 	a.Settings = tune.Merge(control.Settings, []mycnf.Setting{{Name: variable, Value: value}})
 	return a
 }

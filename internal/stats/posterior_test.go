@@ -20,6 +20,7 @@ type hostNoise struct {
 	own            float64 // of each slice
 	start          float64 // of each incarnation of an arm
 	tails          bool    // own is a t with 4 degrees of freedom
+	noisy          bool    // the arm's own is five times the control's
 	dives          float64 // share of rounds in which both arms dive to a third, and scatter five times as much
 }
 
@@ -46,7 +47,11 @@ func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int)
 				return own * rng.NormFloat64()
 			}
 			r := Round{Session: 1, Incarnation: i + 1, At: at}
-			arm := func() { r.Arm = truth + a + down + h.feelsA*host + e(); next(6) }
+			times := 1.0
+			if h.noisy {
+				times = 5
+			}
+			arm := func() { r.Arm = truth + a + down + h.feelsA*host + times*e(); next(6) }
 			control := func() { r.Control = c + down + h.feelsC*host + e(); next(6) }
 			if rng.IntN(2) == 0 {
 				arm()
@@ -90,7 +95,8 @@ func sliceRows() []sliceRow {
 	alike := hostNoise{host: 0.08, feelsA: 1, feelsC: 1, own: 0.04, start: 0.016}
 	waits := hostNoise{host: 0.08, feelsA: 1, feelsC: 0.1, own: 0.04, start: 0.016}
 	calm := hostNoise{host: 0.01, feelsA: 1, feelsC: 1, own: 0.01, start: 0.005}
-	tails, dives := alike, alike
+	tails, dives, noisy := alike, alike, alike
+	noisy.noisy = true
 	tails.tails = true
 	dives.dives = 0.2
 	return []sliceRow{
@@ -101,6 +107,8 @@ func sliceRows() []sliceRow {
 		{name: "calm", noise: calm, incarnations: 2, each: 8, floor: 0.95},
 		{name: "heavy tails (t, 4 df)", noise: tails, incarnations: 3, each: 15, floor: 0.8},
 		{name: "both dive to a third in a fifth of the rounds", noise: dives, incarnations: 3, each: 15},
+		{name: "an arm whose slices are five times as noisy as the control's", noise: noisy, incarnations: 2, each: 8},
+		{name: "an arm whose slices are five times as noisy as the control's", noise: noisy, incarnations: 3, each: 15},
 	}
 }
 
