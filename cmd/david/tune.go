@@ -55,7 +55,7 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune",
 		Short: "Find, confirm and prove a faster safe configuration: a my.cnf whose every line earns its place, and a report",
 		Long: "Find the fastest safe configuration for this machine and this load: race what others would configure, screen groups of knobs, search\n" +
-			"the ones that matter, drop what makes no difference, confirm the winner against the control in fresh blocks at steady debt, and prove\n" +
+			"the ones that matter, drop what makes no difference, confirm the winner against the control on fresh servers at steady debt, and prove\n" +
 			"it (memory with all connections busy, kill -9 under load, the durability lock). Only confirmed numbers are quoted. An interrupted tune\n" +
 			"goes on with the same command.",
 		Args: exactArgs(0, "no arguments"),

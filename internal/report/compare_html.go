@@ -48,7 +48,10 @@ func (p *page) fillCompare(d Data) {
 
 // compareTitle says of a tune that its comparison is the confirmation.
 func compareTitle(d Data) string {
-	if confirmed(d) {
+	switch {
+	case confirmed(d) && d.Experiment.Design.Tune.Slices != nil:
+		return "Confirmed in fresh starts: against the control"
+	case confirmed(d):
 		return "Confirmed in fresh blocks: against the control"
 	}
 	return "Arms against the control"
@@ -116,7 +119,11 @@ func forestAlt(list []stats.Comparison) string {
 			parts = append(parts, fmt.Sprintf("%s %s %s", name, ratioCell(a), a.Verdict))
 		}
 	}
-	return "Ratios with intervals by arm, and the noise floor as a band about 1: " + strings.Join(parts, "; ")
+	title := "Ratios with intervals by arm: "
+	if !list[0].Sliced {
+		title = "Ratios with intervals by arm, and the noise floor as a band about 1: "
+	}
+	return title + strings.Join(parts, "; ")
 }
 
 func scatterAlt(c stats.Comparison) string {

@@ -163,7 +163,6 @@
         backgroundColor: bars.map(barColour), barThickness: 20, borderRadius: 2}]}};
   }
 
-  // Of a comparison: the ratios with their intervals, over the band of the noise floor.
   // under is what tells one workload from the others.
   function under(w) {
     const parts = [], differ = key => new Set(doc.comparisons.map(c => c.workload[key] ?? 0)).size > 1;
@@ -249,10 +248,12 @@
     const ends = rows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios,
       ...(promised[a.name] ? [promised[a.name]] : [])]);
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
-    const x = axis('ratio to the control; the band is the noise floor, small dots are blocks or rounds',
-      {type: 'linear', min: lo - 0.05 * room, max: hi + room * (narrow() ? 0.9 : 0.3)});
+    // Slices have rounds, and their noise is in the intervals: there is no floor to draw.
+    const legend = rows.some(a => a.floor > 0) ? ['ratio to the control; the band is ', 'the noise floor, small dots are blocks']
+      : ['ratio to the control; ', 'small dots are rounds'];
+    const x = axis(legend.join(''), {type: 'linear', min: lo - 0.05 * room, max: hi + room * (narrow() ? 0.9 : 0.3)});
     x.ticks.includeBounds = false;
-    if (narrow()) x.title.text = ['ratio to the control; the band is', 'the noise floor, small dots are blocks or rounds'];
+    if (narrow()) x.title.text = legend;
     const more = options(x, categories(), at => String(at[0].label));
     more.plugins.tooltip.callbacks.label = at => forestTip(rows[at.dataIndex]);
     return {type: 'bar', plugins: [forestMarks(f)], options: {...more, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
