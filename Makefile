@@ -9,6 +9,16 @@ MEASURING := david/cmd/david david/internal/experiment
 # Those of the others that take longest come first, so that none of them is left at the end with a core idle.
 LENGTHY := $(addprefix david/internal/,sandbox live workload sampler crash)
 
+# Where each run of tests leaves its record, for the summary.
+RECORDS := bin/test
+
+# gotest runs go test, shows what it shows, and keeps the record under a name.
+gotest = @mkdir -p $(RECORDS) && go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test $(2) -json
+
+# What only computes, and of the command line what starts no server.
+PURE := $(addprefix david/internal/,audit explain mycnf price report result search stats tune) david/internal/manifest/... david/test/summary
+PURE_CLI := ^(TestImports|TestCell|TestFrozen|TestPossible|TestPriceExamples|TestCatalogueInDocs)
+
 # The tests in a cluster, which is a load on the whole machine.
 CLUSTER := david/test/e2e
 
@@ -16,7 +26,7 @@ CLUSTER := david/test/e2e
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune test unmeasured clustered e2e image test-images images-test results cells lint bench fuzz clean
+.PHONY: help build setup tune check pure test unmeasured crds measured clustered e2e image test-images images-test results cells lint bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -30,15 +40,26 @@ setup: ## install what `make tune` needs and is missing
 tune: setup ## set-up and the main job: measure this machine, tune a throwaway server, write my.cnf and report.html
 	bin/david tune
 
-test: ## set-up, lint and all tests, on real servers and in a real cluster
+check: ## what needs no server and no root, in a minute: lint, and the tests of what only computes
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint pure
+
+pure: # the tests that start no server
+	go test $(PURE)
+	go test -run '$(PURE_CLI)' ./cmd/david
+
+test: ## set-up, lint and all tests, on real servers and in a real cluster; what fails keeps nothing else from running
 	@scripts/setup test
 	@scripts/setup e2e
 	go run ./test/e2e/cluster build
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint unmeasured
-	@# Both mostly wait for containers that start and stop.
-	@$(MAKE) --no-print-directory -j2 --output-sync=target clustered images-test
-	@# Where throughput is looked at, one package after the other: two real servers at once would disturb each other.
-	go test -count=1 -p 1 -timeout 40m $(MEASURING)
+	@rm -rf $(RECORDS) && mkdir -p $(RECORDS)
+	@# Those of a cluster and of images mostly wait for containers that start and stop. Where throughput is
+	@# looked at, one package goes after the other: two real servers at once would disturb each other.
+	@failed=; \
+	$(MAKE) --no-print-directory -k -j2 --output-sync=target lint unmeasured crds || failed="$$failed lint or unmeasured,"; \
+	$(MAKE) --no-print-directory -k -j2 --output-sync=target clustered images-test || failed="$$failed clustered or images-test,"; \
+	$(MAKE) --no-print-directory measured || failed="$$failed measured,"; \
+	go run ./test/summary $(if $(STRICT),-skips test/skips.txt) $(RECORDS)/*.json || failed="$$failed tests,"; \
+	test -z "$$failed" || { echo "make test: failed:$${failed%,}" >&2; exit 1; }
 
 e2e: ## the tests in a real Kubernetes cluster, as root; the first time builds Kubernetes, 11 minutes of CPU
 	@scripts/setup e2e
@@ -46,13 +67,17 @@ e2e: ## the tests in a real Kubernetes cluster, as root; the first time builds K
 
 clustered: # the tests in a cluster
 	go run ./test/e2e/cluster build
-	@# Every test is shown, so that it is seen which are skipped, and why.
-	go test -count=1 -v -parallel 4 -timeout 30m $(CLUSTER)
+	$(call gotest,clustered) -count=1 -parallel 4 -timeout 30m $(CLUSTER)
 
 unmeasured: # the tests that do not look at throughput
 	@# More at a time than there are CPUs: a server that starts or stops mostly waits.
-	go test -count=1 -p 4 -parallel 4 -timeout 30m $(LENGTHY) $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING) $(LENGTHY) $(CLUSTER)))
-	go test -C test/crds -count=1 ./...
+	$(call gotest,unmeasured) -count=1 -p 4 -parallel 4 -timeout 30m $(LENGTHY) $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING) $(LENGTHY) $(CLUSTER)))
+
+crds: # the tests of the definitions of operators
+	$(call gotest,crds,-C test/crds) -count=1 ./...
+
+measured: # the tests that look at throughput
+	$(call gotest,measured) -count=1 -p 1 -timeout 40m $(MEASURING)
 
 # The commands that build images; they are a module of their own.
 bin/images/%: FORCE
