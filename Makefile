@@ -16,7 +16,7 @@ RECORDS := bin/test
 gotest = @mkdir -p $(RECORDS) && go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test $(2) -json
 
 # What only computes, and of the command line what starts no server.
-PURE := $(addprefix david/internal/,audit explain mycnf price report result search stats tune) david/internal/manifest/... david/test/summary
+PURE := $(addprefix david/internal/,audit explain mycnf price report result search stats tune) david/internal/manifest/... david/test/summary david/test/mutate
 PURE_CLI := ^(TestImports|TestCell|TestFrozen|TestPossible|TestPriceExamples|TestCatalogueInDocs)
 
 # The tests in a cluster, which is a load on the whole machine.
@@ -26,7 +26,7 @@ CLUSTER := david/test/e2e
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune check pure test unmeasured crds measured clustered e2e image test-images images-test results cells lint bench fuzz clean
+.PHONY: help build setup tune check pure test unmeasured crds measured clustered e2e image test-images images-test results cells lint mutations bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -109,6 +109,9 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	go tool staticcheck ./...
 	cd images && go vet ./... && "$$(cd .. && go tool -n staticcheck)" ./...
 	shellcheck scripts/* .ci/run
+
+mutations: ## break lines of the statistics, gates, lock, ledger and undo, and see that the tests notice: a quarter of an hour
+	go run ./test/mutate
 
 bench: ## benchmarks of the hot paths
 	go test -run '^$$' -bench . -benchmem -p 1 ./...
