@@ -269,7 +269,7 @@ func median(trials []result.Trial) (result.Trial, string) {
 	return trials[(len(trials)-1)/2], fmt.Sprintf(" (the median by throughput of %d %s)", len(trials), kind)
 }
 
-// explainable refuses a trial that was recorded before david looked at what connections do.
+// explainable refuses a trial whose record does not say what its connections did.
 func explainable(id string, t result.Trial) error {
 	var missing []string
 	if len(t.Counters) == 0 {
@@ -279,7 +279,7 @@ func explainable(id string, t result.Trial) error {
 		missing = append(missing, "the profile of what its connections did")
 	}
 	if len(missing) > 0 {
-		return usage("cannot explain trial %s of %s: its record lacks %s; an older david measured it, or nothing could be seen: measure it again",
+		return usage("cannot explain trial %s of %s: its record lacks %s; nothing could be seen: measure it again",
 			t.ID, id, strings.Join(missing, " and "))
 	}
 	return nil

@@ -108,7 +108,7 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 		return err
 	}
 	doc.LivePlan = tune.PlanLive(known)
-	doc.Notes = append(doc.Notes, "nothing of this was measured: these are the rules of david's ladder; david tune measures them on a sandbox")
+	doc.Notes = append(doc.Notes, "nothing of this was measured: these are david's sizing rules; david tune measures them on a sandbox")
 	addr, err := a.remoteAddr(f.live.dsn, f.live.defaultsFile)
 	if err != nil {
 		return err

@@ -155,7 +155,7 @@ func fillTune(store *result.Store, d *report.Data) (err error) {
 		return err
 	}
 	plan, ok := tune.Recorded(d.Experiment, d.Arms)
-	if !ok { // a ladder of an older david
+	if !ok {
 		return nil
 	}
 	h := tune.History{Trials: d.Trials, Proofs: d.Proofs}

@@ -21,7 +21,7 @@ func (a *app) openStore(e result.Experiment, fresh bool) (*result.Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	if old == nil || fresh || old.Experiment().Design.Pinned == nil { // an older david did not go on with experiments
+	if old == nil || fresh {
 		return result.Create(filepath.Join(a.home, "experiments", e.ID), e)
 	}
 	began := old.Experiment()

@@ -178,7 +178,7 @@ func hours(seconds int64) string {
 // line is a setting as a my.cnf has it.
 func line(name, value string) string { return name + "=" + value }
 
-// problem is what the ladder's sizing rules are asked. A disk that is not seen is taken for a large one.
+// problem is what david's sizing rules are asked. A disk that is not seen is taken for a large one.
 func (in Input) problem() tune.Problem {
 	disk := in.Machine.FreeDisk
 	if disk == 0 {
@@ -188,10 +188,10 @@ func (in Input) problem() tune.Problem {
 		Rotational: in.Machine.Spinning}
 }
 
-// advised is the line of the ladder's setting for a variable; "" where the ladder has none.
+// advised is the line of the rules' setting for a variable; "" where they have none.
 func (in Input) advised(name string) string {
-	for _, step := range tune.Ladder(in.problem()) {
-		for _, s := range step.Settings {
+	for _, rules := range tune.Sizing(in.problem()) {
+		for _, s := range rules.Settings {
 			if s.Name == name {
 				return line(name, s.Value)
 			}

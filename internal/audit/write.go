@@ -7,7 +7,7 @@ import (
 	"david/internal/tune"
 )
 
-// smallRedo is what a redo log should have at least, in bytes: the least that the ladder proposes.
+// smallRedo is what a redo log should have at least, in bytes: the least that the sizing rules propose.
 const smallRedo = 512 * mib
 
 // studiedRedo is the value of study P2's best default, in bytes: proposed where the memory is not seen.
@@ -87,7 +87,7 @@ func (in Input) redoLog() (variable string, size int64, ok bool) {
 	return "innodb_log_file_size", size, ok
 }
 
-// redoLine is the line that makes the redo log as large as the ladder does, or study P2's best default where the memory is
+// redoLine is the line that makes the redo log as large as the sizing rules do, or study P2's best default where the memory is
 // not seen.
 func (in Input) redoLine(variable string) string {
 	if in.Machine.Memory > 0 {

@@ -13,8 +13,8 @@ import (
 	"david/internal/tune"
 )
 
-// TestLightSpeed: after a ladder that refuses every loss of durability, the ceiling runs without it, once, and neither the
-// ladder nor a second session takes notice.
+// TestLightSpeed: after trials that refuse every loss of durability, the ceiling runs without it, once, and neither they
+// nor a second session take notice.
 func TestLightSpeed(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
 		ctx := context.Background()

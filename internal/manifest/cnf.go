@@ -43,15 +43,15 @@ func Notes(req Request) ([]string, error) {
 
 // derived is a my.cnf under construction.
 type derived struct {
-	req    Request
-	ladder map[string]mycnf.Setting // david's rules for the pod, by variable
-	lines  []mycnf.Setting
-	notes  []string
+	req   Request
+	rules map[string]mycnf.Setting // david's for the pod, by variable
+	lines []mycnf.Setting
+	notes []string
 }
 
 // derive goes through the tuned lines, then adds what a pod needs, then makes the memory fit.
 func derive(req Request) (derived, error) {
-	d := derived{req: req, ladder: map[string]mycnf.Setting{}}
+	d := derived{req: req, rules: map[string]mycnf.Setting{}}
 	given, left := mycnf.Isolate(tune.Merge(nil, req.Settings))
 	for _, name := range left {
 		d.note("%s is left out: %s", name, elsewhere(name))
@@ -62,13 +62,13 @@ func derive(req Request) (derived, error) {
 	d.doubtful(given)
 	d.binlog(given)
 	problem := req.problem(connections(given))
-	for _, step := range tune.Ladder(problem) {
-		for _, s := range step.Settings {
-			d.ladder[s.Name] = req.disk(s)
+	for _, set := range tune.Sizing(problem) {
+		for _, s := range set.Settings {
+			d.rules[s.Name] = req.disk(s)
 		}
 	}
 	if req.byRules() {
-		given = slices.SortedFunc(maps.Values(d.ladder), func(a, b mycnf.Setting) int { return strings.Compare(a.Name, b.Name) })
+		given = slices.SortedFunc(maps.Values(d.rules), func(a, b mycnf.Setting) int { return strings.Compare(a.Name, b.Name) })
 		given = tune.Merge(given, tune.Control(req.Server).Settings)
 		d.note("no tune and no my.cnf was given: the lines are david's rules, and nothing was measured")
 	}
@@ -238,7 +238,7 @@ func (d *derived) keep(s mycnf.Setting, by string) mycnf.Setting {
 	if n, err := mycnf.ParseSize(s.Value); err == nil && iops > 0 && n > iops && s.Name == "innodb_io_capacity" {
 		d.note("%s=%s is more than the %d operations/s that the volume is provisioned with: flushing can leave commits and reads none; david's rule is 30 %%", s.Name, s.Value, iops)
 	}
-	if rule, ok := d.ladder[s.Name]; ok && strings.Contains(s.Reason, "measured on this disk") {
+	if rule, ok := d.rules[s.Name]; ok && strings.Contains(s.Reason, "measured on this disk") {
 		s.Reason = rule.Reason
 	}
 	return s
@@ -301,7 +301,7 @@ func nodeBound(name string) string {
 // redo takes the size of the redo log from the rules, under the name that this server knows it by.
 func (d *derived) redo(s mycnf.Setting) {
 	for _, name := range []string{"innodb_redo_log_capacity", "innodb_log_file_size"} {
-		rule, ok := d.ladder[name]
+		rule, ok := d.rules[name]
 		if ok && !d.has(name) {
 			d.lines = append(d.lines, d.instead(rule, s))
 		}
@@ -313,7 +313,7 @@ func (d *derived) redo(s mycnf.Setting) {
 
 // anew takes a line from the rules for the pod's CPUs, memory or disk.
 func (d *derived) anew(s mycnf.Setting, by string) {
-	rule, ok := d.ladder[s.Name]
+	rule, ok := d.rules[s.Name]
 	if !ok {
 		rule, ok = d.own(s)
 	}
@@ -340,7 +340,7 @@ func (d *derived) instead(rule, given mycnf.Setting) mycnf.Setting {
 	return rule
 }
 
-// own are rules for variables that the ladder does not set, and a tuned file may.
+// own are rules for variables that the sizing rules do not set, and a tuned file may.
 func (d *derived) own(s mycnf.Setting) (mycnf.Setting, bool) {
 	cpus := d.req.CPUs
 	rule := func(value int, reason, source string) (mycnf.Setting, bool) {
@@ -380,7 +380,7 @@ func (d *derived) index(name string) int {
 // away, and what the server would otherwise size by the node.
 func (d *derived) complete() {
 	for _, name := range []string{"innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_purge_threads"} {
-		if rule, ok := d.ladder[name]; ok {
+		if rule, ok := d.rules[name]; ok {
 			d.add(rule)
 		}
 	}

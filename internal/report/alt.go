@@ -5,23 +5,10 @@ import (
 	"strings"
 
 	"david/internal/result"
-	"david/internal/stats"
 )
 
 // altRuns is how many runs a chart's text alternative tells of; the table under the chart has the others.
 const altRuns = 12
-
-func ladderAlt(rows []stats.Row) string {
-	var parts []string
-	for _, r := range rows {
-		part := r.Arm + " " + verdict(r)
-		if r.TPS > 0 {
-			part = fmt.Sprintf("%s %s, %s of the control, %s", r.Arm, number(r.TPS), times(r.RatioControl), verdict(r))
-		}
-		parts = append(parts, part)
-	}
-	return "Bar chart of transactions/s by step: " + strings.Join(parts, "; ")
-}
 
 func runsAlt(d Data) string {
 	return "Bar chart of transactions/s by run: " + perRun(d, func(t result.Trial) string {

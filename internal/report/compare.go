@@ -11,9 +11,9 @@ import (
 	"david/internal/stats"
 )
 
-// compared tells whether arms are compared with a control in blocks, as a tune's confirmation does. A ladder compares its steps one
-// by one with the step before. A bench at light speed has an arm and its ceiling, which is no contender.
-func compared(d Data) bool { return d.Experiment.Design.Control != "" && !tuned(d) && !lit(d) }
+// compared tells whether arms are compared with a control in blocks, as a tune's confirmation does. A bench at light speed has
+// an arm and its ceiling, which is no contender.
+func compared(d Data) bool { return d.Experiment.Design.Control != "" && !lit(d) }
 
 // comparisons is what the blocks say, one for each workload; none where nothing is compared.
 func comparisons(d Data) []stats.Comparison {

@@ -106,24 +106,8 @@ func fixtureHistogram(rng *rand.Rand, n int64, scale float64) []result.Bucket {
 
 func cents(x float64) float64 { return math.Round(100*x) / 100 }
 
-// tuneFixture is a whole tune: 1.52x, with a step of every verdict.
-func tuneFixture() Data {
-	w := fixtureWorkload(4)
-	d := Data{Experiment: fixtureExperiment("tune", w), Arms: fixtureArms(), Cnf: fixtureCnf}
-	runs := map[string][2]float64{"control": {513.1, 7.2}, "memory": {642.37, 5.8}, "redo": {781.42, 4.7}, "flush": {790.05, 4.65},
-		"concurrency": {731.9, 5.1}, "binlog": {845.6, 8.6}, "logging": {820.5, 4.5}}
-	rng := rand.New(rand.NewPCG(7, 7))
-	for _, a := range d.Arms {
-		if x, ok := runs[a.Name]; ok {
-			d.Trials = append(d.Trials, fixtureTrial(rng, a, w, 1, x[0], x[1]))
-		}
-	}
-	d.Trials[6].Gates[1] = result.Gate{Name: "steal", Detail: "14.2 % of the CPU, at most 5 %"}
-	d.Finish = &result.Finish{Schema: result.Schema, Ended: d.Experiment.Created.Add(6 * time.Minute), WallSeconds: 318.4,
-		GoldenSeconds: 41.5, MeasureSeconds: 7 * (warmup + seconds), Utilisation: 7 * (warmup + seconds) / 318.4, Best: "redo"}
-	return d
-}
-
+// fixtureArms are the control and one arm for each group of settings, one of them without a difference and one that
+// the server does not start with.
 func fixtureArms() []result.Arm {
 	var arms []result.Arm
 	add := func(name, title, base, variable, before, after string) *result.Arm {
@@ -153,9 +137,9 @@ func fixtureArms() []result.Arm {
 
 const fixtureCnf = `# Measured for oltp_read_write, 10 tables x 1,000,000 rows, 4 threads: other workloads may differ.
 [mysqld]
-# memory: buffer pool sized to the memory (1.25x of the step before, 1 run)
+# memory: buffer pool sized to the memory
 innodb_buffer_pool_size = 5G
-# redo: redo log large enough for an hour's writes (1.22x of the step before, 1 run)
+# redo: redo log large enough for an hour's writes
 innodb_redo_log_capacity = 4G
 `
 
@@ -178,13 +162,13 @@ func benchFixture() Data {
 
 // hostile is a tune whose every text tries to be HTML, Markdown or the end of a script.
 func hostile() Data {
-	d := tuneFixture()
+	d := phasesFixture()
 	evil := `</script><img src=x onerror="alert(1)">|<!--` + "`&"
 	d.Experiment.Argv = []string{"david", evil}
 	d.Experiment.Notes, d.Cnf, d.Experiment.Host.OS, d.Experiment.Server.Version = []string{evil}, evil, evil, evil
 	for i := range d.Arms {
 		d.Arms[i].Title = fmt.Sprintf("%s %d", evil, i)
 	}
-	d.Arms[7].Infeasible, d.Trials[6].Gates[1].Detail = evil, evil
+	d.Arms[2].Infeasible, d.Pruned[0].Lines, d.Trials[0].Gates[1].Detail = evil, []string{evil}, evil
 	return d
 }

@@ -10,9 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"david/internal/result"
-	"david/internal/stats"
 )
 
 //go:embed assets/page.html
@@ -31,13 +28,11 @@ var chartScript string
 
 // page is what assets/page.html is filled with.
 type page struct {
-	ID, Subject, Note, Best, Cnf               string
+	ID, Subject, Cnf                           string
 	Head                                       headline
-	Tune                                       bool
 	Cards                                      []card
 	BarChart, TPSChart, P95Chart, LatencyChart chart
 	Runs                                       []run
-	Steps                                      []step
 	Compared                                   []comparedView
 	Phases                                     []phaseView
 	CompareTitle                               string
@@ -45,12 +40,12 @@ type page struct {
 	Series                                     []chart
 	Sampled                                    []sampledRun
 	Rates, Arms                                table
-	Remarks, Caveats                           []string
+	Caveats                                    []string
 	Payer                                      string
 	Price                                      table
 	PriceChart                                 chart
 	PriceNotes                                 []string
-	Ladder, Trials, Changes                    table
+	Trials                                     table
 	Machine, Method, Gates                     table
 	Policy                                     string
 	Style                                      template.CSS
@@ -88,13 +83,6 @@ type run struct {
 	Shown bool
 }
 
-// step is one arm's part of the configuration.
-type step struct {
-	Arm            result.Arm
-	Verdict        string
-	Settings, Diff table
-}
-
 // HTML writes one self-contained file: it needs no network and no other file, and its policy forbids both.
 func HTML(w io.Writer, d Data) error {
 	t, err := template.New("").Parse(pageTemplate)
@@ -120,7 +108,7 @@ func newPage(d Data) (page, error) {
 	// Without its last line, which names a map for debuggers that is not here.
 	library, _, _ := strings.Cut(chartScript, "//# sourceMappingURL=")
 	p := page{
-		ID: d.Experiment.ID, Subject: subject(d), Cnf: d.Cnf, Head: headlineOf(d), Tune: tuned(d), Runs: runs(d),
+		ID: d.Experiment.ID, Subject: subject(d), Cnf: d.Cnf, Head: headlineOf(d), Runs: runs(d),
 		Caveats: slices.Concat(lightLines(d), shippedLines(d), caveats(d)), Trials: runTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
 		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
 		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
@@ -128,12 +116,9 @@ func newPage(d Data) (page, error) {
 		Policy:       policy(pageStyle, library, pageScript),
 		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}
-	switch {
-	case p.Tune:
-		p.fillTune(d)
-	case compared(d):
+	if compared(d) {
 		p.fillCompare(d)
-	default:
+	} else {
 		p.fillBench(d)
 	}
 	p.fillPrice(d.Price)
@@ -151,20 +136,6 @@ func (p *page) fillBench(d Data) {
 	}
 	if n := len(d.Trials); n > 1 && n <= mostBars {
 		p.BarChart = chart{"bars", "Throughput of each run", runsAlt(d)}
-	}
-}
-
-// fillTune adds what only a tune has.
-func (p *page) fillTune(d Data) {
-	rows := stats.Ladder(d.Arms, d.Trials)
-	p.Ladder, p.Remarks, p.Note = ladderTable(rows), remarks(rows), caveats(d)[0]
-	p.BarChart = chart{"bars", "Throughput of each step", ladderAlt(rows)}
-	if best, ok := bestRow(d, rows); ok {
-		p.Best, p.Changes = best.Arm, changeTable(changes(d.Arms, best.Arm))
-		p.Cards = tuneCards(d, rows, best)
-	}
-	for i, a := range honest(d).Arms {
-		p.Steps = append(p.Steps, step{a, verdict(rows[i]), settingTable(a), diffTable(a)})
 	}
 }
 
@@ -189,31 +160,6 @@ func subject(d Data) string {
 		parts = slices.Insert(parts, 0, d.Experiment.Title)
 	}
 	return strings.Join(append(parts, describe(d.Experiment.Workloads)...), "; ")
-}
-
-func tuneCards(d Data, rows []stats.Row, best stats.Row) []card {
-	kept, control := 0, best
-	for _, r := range rows {
-		if r.Kept {
-			kept++
-		}
-		if r.Verdict == stats.IsControl {
-			control = r
-		}
-	}
-	cards := []card{
-		{"transactions/s, control to best", fromTo(control.TPS, best.TPS)},
-		{"p95 latency in ms, control to best", fromTo(control.P95, best.P95)},
-		{"steps kept", fmt.Sprintf("%d of %d", kept, len(rows)-1)},
-	}
-	return append(append(cards, lightCards(d)...), timeCard(d)...)
-}
-
-func fromTo(a, b float64) string {
-	if a == b {
-		return number(a)
-	}
-	return number(a) + " → " + number(b)
 }
 
 func timeCard(d Data) []card {
@@ -257,17 +203,10 @@ func benchCards(d Data) []card {
 const shownAtFirst = 6
 
 func runs(d Data) []run {
-	best := stats.Control
-	if r, ok := bestRow(d, stats.Ladder(d.Arms, d.Trials)); ok {
-		best = r.Arm
-	}
 	labels := trialLabels(d)
 	list, arms := make([]run, len(d.Trials)), 0
 	for i, t := range d.Trials {
 		list[i] = run{labels[i], i < shownAtFirst}
-		if tuned(d) {
-			list[i].Shown = t.Block <= 1 && (t.Arm == stats.Control || t.Arm == best)
-		}
 		if compared(d) { // one run of each arm, not all of them
 			list[i].Shown = t.Workload == d.Trials[0].Workload && t.Block == d.Trials[0].Block && !t.Twin && arms < shownAtFirst
 			if list[i].Shown {

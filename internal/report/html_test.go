@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,7 +127,7 @@ func (b *browser) open(t *testing.T, d Data) {
 
 func TestPageInABrowser(t *testing.T) {
 	b := newBrowser(t)
-	for name, d := range map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "hostile": hostile(), "empty": {},
+	for name, d := range map[string]Data{"bench": benchFixture(), "hostile": hostile(), "empty": {},
 		"compare": compareFixture(), "hostile compare": hostileCompare(), "slo": sloFixture(), "workloads": twoWorkloads(), "priced": pricedFixture(), "phases": phasesFixture()} {
 		t.Run(name, func(t *testing.T) {
 			b.open(t, d)
@@ -142,8 +143,7 @@ func TestPageInABrowser(t *testing.T) {
 				b.checkCells(t, "#price-section", priceTable(d.Price))
 				b.checkPrices(t, d)
 			}
-			if tuned(d) {
-				b.checkCells(t, "#ladder-section", ladderTable(stats.Ladder(d.Arms, d.Trials)))
+			if name == "bench" {
 				b.checkDocument(t, d)
 			}
 			if len(d.Trials) > 0 {
@@ -253,7 +253,7 @@ func (b *browser) checkWidths(t *testing.T) {
 
 // checkDark asks for dark mode on an open page: the paper is dark, and the charts are drawn again in other colours.
 func (b *browser) checkDark(t *testing.T) {
-	b.open(t, tuneFixture())
+	b.open(t, benchFixture())
 	const look = `[getComputedStyle(document.body).backgroundColor, document.getElementById('tps').toDataURL()]`
 	var light, dark []string
 	b.eval(t, look, &light)
@@ -272,27 +272,31 @@ func (b *browser) checkDark(t *testing.T) {
 	b.run(t, mode("light"))
 }
 
-// checkChoice picks another run, and reads the chart's numbers as a table.
+// checkChoice takes a run out, and reads the chart's numbers as a table.
 func (b *browser) checkChoice(t *testing.T) {
-	d := tuneFixture()
+	d := benchFixture()
 	b.open(t, d)
+	last := len(d.Trials) - 1
 	var heads []string
-	b.run(t, chromedp.Click(`[data-chart="tps"] summary`), chromedp.WaitVisible(`[data-chart="tps"] table`), chromedp.Click(`#pick input[value="3"]`))
+	b.run(t, chromedp.Click(`[data-chart="tps"] summary`), chromedp.WaitVisible(`[data-chart="tps"] table`), chromedp.Click(fmt.Sprintf(`#pick input[value="%d"]`, last)))
 	b.eval(t, `[...document.querySelectorAll('[data-chart="tps"] thead th')].map(e => e.textContent)`, &heads)
-	if got := strings.Join(heads, " "); got != "second control redo flush" {
-		t.Errorf("the table shows %s", got)
+	if want := append([]string{"second"}, trialLabels(d)[:last]...); !slices.Equal(heads, want) {
+		t.Errorf("the table shows %q, want %q", heads, want)
 	}
 	var cells []string
-	b.eval(t, `[...document.querySelectorAll('[data-chart="tps"] tbody tr')][9].textContent.split(/(?<=\.\d\d)/)`, &cells)
-	want := fmt.Sprintf("10%.2f %.2f %.2f", d.Trials[0].Points[9].TPS, d.Trials[2].Points[9].TPS, d.Trials[3].Points[9].TPS)
-	if got := strings.TrimSpace(strings.Join(cells, " ")); got != want {
-		t.Errorf("second 10 is %s, want %s", got, want)
+	b.eval(t, `[...[...document.querySelectorAll('[data-chart="tps"] tbody tr')][9].cells].map(e => e.textContent)`, &cells)
+	want := []string{"10"}
+	for _, x := range d.Trials[:last] {
+		want = append(want, fmt.Sprintf("%.2f", x.Points[9].TPS))
+	}
+	if !slices.Equal(cells, want) {
+		t.Errorf("second 10 is %q, want %q", cells, want)
 	}
 }
 
 // checkPrint prints in dark mode: the paper is white all the same, and the page is itself again afterwards.
 func (b *browser) checkPrint(t *testing.T) {
-	b.open(t, tuneFixture())
+	b.open(t, benchFixture())
 	var before, during, after string
 	const paper = `getComputedStyle(document.body).backgroundColor`
 	b.run(t, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))

@@ -19,7 +19,6 @@ type document struct {
 	Experiment result.Experiment `json:"experiment"`
 	Arms       []armDocument     `json:"arms"`
 	Trials     []result.Trial    `json:"trials"`
-	Ladder     []stats.Row       `json:"ladder"` // of a tune; empty for others
 	Finish     *result.Finish    `json:"finish"` // null: running or interrupted
 	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
 	Replaced int       `json:"trials_set_aside,omitempty"`
@@ -73,14 +72,11 @@ func JSON(w io.Writer, d Data) error {
 func encode(d Data) ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
-		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Ladder: []stats.Row{}, Comparisons: []stats.Comparison{},
+		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Comparisons: []stats.Comparison{},
 		AsShipped: shippedArms(d), Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: history(d),
 	}
 	if !raced(d) {
 		doc.LightSpeed = stats.LightSpeeds(d.Arms, Quoted(d).Trials)
-	}
-	if tuned(d) {
-		doc.Ladder = append(doc.Ladder, stats.Ladder(d.Arms, d.Trials)...)
 	}
 	for _, a := range d.Arms {
 		doc.Arms = append(doc.Arms, armDocument{Arm: a, Name: a.Name, Title: a.Title})

@@ -62,7 +62,7 @@ func lightLine(d Data, l stats.LightSpeed) string {
 
 func lightSubject(d Data, l stats.LightSpeed) string {
 	switch {
-	case !tuned(d) && !phased(d):
+	case !phased(d):
 		return "your server"
 	case l.Arm == stats.Control:
 		return "the control"

@@ -15,8 +15,8 @@ import (
 	"david/internal/stats"
 )
 
-// phased tells whether a tune ran in phases; an older david's was a ladder.
-func phased(d Data) bool { return d.Experiment.Kind == "tune" && d.Experiment.Design.Tune != nil }
+// phased tells whether an experiment is a tune, which runs in phases.
+func phased(d Data) bool { return d.Experiment.Design.Tune != nil }
 
 // Quoted is the experiment with what may be quoted of it: of a tune the confirmation alone, or where there was none the race;
 // of anything else all.

@@ -8,9 +8,9 @@ import (
 	"david/internal/price"
 )
 
-// pricedFixture is a tune with what it costs.
+// pricedFixture is a comparison with what it costs.
 func pricedFixture() Data {
-	d := tuneFixture()
+	d := compareFixture()
 	c, err := price.Default()
 	if err != nil {
 		panic(err) // the catalogue is david's own

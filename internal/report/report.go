@@ -64,8 +64,6 @@ func bareHeadline(d Data) headline {
 	switch {
 	case phased(d):
 		return phasedHeadline(d)
-	case tuned(d):
-		return tuneHeadline(d)
 	case stood(d):
 		return standingHeadline(d)
 	case taxed(d):
@@ -78,42 +76,12 @@ func bareHeadline(d Data) headline {
 	return benchHeadline(d)
 }
 
-// tuned tells whether an older david's tune, a ladder, is told of.
-func tuned(d Data) bool { return d.Experiment.Kind == "tune" && !phased(d) }
-
-func tuneHeadline(d Data) headline {
-	rows := stats.Ladder(d.Arms, d.Trials)
-	best, ok := bestRow(d, rows)
-	if !ok {
-		return headline{"No verdict", ": the control has no valid run" + whyInvalid(d.Trials), "invalid"}
-	}
-	if best.Verdict == stats.IsControl {
-		rest := fmt.Sprintf(" over the control: %s transactions/s, p95 %s ms", number(best.TPS), number(best.P95))
-		return headline{"No significant gain", rest, "none"}
-	}
-	control := rows[slices.IndexFunc(rows, func(r stats.Row) bool { return r.Verdict == stats.IsControl })]
-	rest := fmt.Sprintf(" the control's throughput: %s against %s transactions/s", round(best.TPS), round(control.TPS))
-	return headline{times(best.RatioControl), rest, "gain"}
-}
-
-// bestRow returns the step that the experiment ended on, or, interrupted, the last one kept so far.
-func bestRow(d Data, rows []stats.Row) (stats.Row, bool) {
-	if d.Finish != nil {
-		for _, r := range rows {
-			if r.Arm == d.Finish.Best && r.RatioControl > 0 {
-				return r, true
-			}
-		}
-	}
-	return stats.Best(rows)
-}
-
 func benchHeadline(d Data) headline {
-	var best stats.Row
+	var best stats.Runs
 	var at result.Workload
 	groups := byWorkload(d.Trials)
 	for _, g := range groups {
-		for _, r := range stats.Ladder(d.Arms, g.trials) {
+		for _, r := range stats.RunsOf(d.Arms, g.trials) {
 			if r.TPS > best.TPS {
 				best, at = r, g.workload
 			}
@@ -173,8 +141,6 @@ func caveats(d Data) []string {
 	switch {
 	case phased(d):
 		list = append(list, phasedCaveats(d)...)
-	case tuned(d):
-		list = append(list, ladderCaveats(d)...)
 	case compared(d):
 		list = append(list, compareCaveats(d)...)
 	case !searched(d): // a search has a run or two for each rate: its table says all there is
@@ -196,31 +162,6 @@ func setAside(d Data) []string {
 	return []string{fmt.Sprintf("interrupted and gone on with: %s of blocks that were cut short were set aside, their blocks run again", plural(d.Replaced, "trial"))}
 }
 
-func ladderCaveats(d Data) []string {
-	list := []string{
-		bandCaveat(d.Trials),
-		fmt.Sprintf("a faster step is kept only if its p95 is at most %.1fx the control's", stats.MaxP95Ratio),
-		"short runs do not fill a large redo log: confirm the winner in runs of 15 minutes or more",
-	}
-	for _, r := range stats.Ladder(d.Arms, d.Trials) {
-		if r.Trials > 1 && r.Verdict != stats.IsControl {
-			return append([]string{"ratios have no interval: tps is the geometric mean of the runs"}, list...)
-		}
-	}
-	return append([]string{singleRuns}, list...)
-}
-
-// bandCaveat says which ratios mean nothing, and whether that was measured.
-func bandCaveat(trials []result.Trial) string {
-	band := stats.TieBand(trials)
-	if band > stats.RestartNoise {
-		return fmt.Sprintf("a ratio within %.3g %% of 1 means nothing: that is how far the control's two runs lay apart", 100*band)
-	}
-	return fmt.Sprintf("a ratio within %.3g %% of 1 means nothing: restarts alone move results that far", 100*band)
-}
-
-const singleRuns = "1 run per step: ratios have no interval"
-
 // threadsAndRate is what differs between the workloads of a bench.
 func threadsAndRate(w result.Workload) string {
 	if w.Rate > 0 {
@@ -234,7 +175,7 @@ func knee(d Data) []string {
 	var threads []int
 	var tps []float64
 	for _, g := range byWorkload(d.Trials) {
-		rows := stats.Ladder(d.Arms, g.trials)
+		rows := stats.RunsOf(d.Arms, g.trials)
 		if g.workload.Rate > 0 || len(rows) != 1 || rows[0].TPS == 0 {
 			return nil
 		}
@@ -251,7 +192,7 @@ func knee(d Data) []string {
 func repeats(d Data) []string {
 	var list []string
 	for _, g := range byWorkload(d.Trials) {
-		for _, r := range stats.Ladder(d.Arms, g.trials) {
+		for _, r := range stats.RunsOf(d.Arms, g.trials) {
 			if r.Trials > 0 {
 				list = append(list, fmt.Sprintf("%s: %s transactions/s (%s)", threadsAndRate(g.workload),
 					number(r.TPS), strings.Join(r.Warnings, "; ")))

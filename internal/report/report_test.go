@@ -53,7 +53,7 @@ func render(t testing.TB, write func(io.Writer, Data) error, d Data) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	fixtures := map[string]Data{"tune": tuneFixture(), "bench": benchFixture(), "compare": compareFixture(), "slo": sloFixture(), "phases": phasesFixture()}
+	fixtures := map[string]Data{"bench": benchFixture(), "compare": compareFixture(), "slo": sloFixture(), "phases": phasesFixture()}
 	for name, d := range fixtures {
 		golden(t, name+".txt", render(t, Text, d))
 		golden(t, name+".md", render(t, Markdown, d))
@@ -72,7 +72,7 @@ func thinned(d Data) Data {
 }
 
 func TestJSONHoldsTheWholeStore(t *testing.T) {
-	d := tuneFixture()
+	d := benchFixture()
 	b := render(t, JSON, d)
 	if bytes.Count(b, []byte("\n")) != 1 {
 		t.Error("more than one line")
@@ -84,14 +84,14 @@ func TestJSONHoldsTheWholeStore(t *testing.T) {
 	if !reflect.DeepEqual(doc.Trials, d.Trials) || !reflect.DeepEqual(doc.Experiment, d.Experiment) || !reflect.DeepEqual(doc.Finish, d.Finish) {
 		t.Error("what was read back differs")
 	}
-	if doc.Schema != 1 || len(doc.Ladder) != len(d.Arms) || len(doc.Arms) != len(d.Arms) {
-		t.Errorf("schema %d, %d rows, %d arms", doc.Schema, len(doc.Ladder), len(doc.Arms))
+	if doc.Schema != 1 || len(doc.Arms) != len(d.Arms) {
+		t.Errorf("schema %d, %d arms", doc.Schema, len(doc.Arms))
 	}
 }
 
 func TestJSONOfNothingHasEmptyLists(t *testing.T) {
 	b := render(t, JSON, Data{Experiment: result.Experiment{Kind: "bench"}})
-	for _, want := range []string{`"trials":[]`, `"arms":[]`, `"ladder":[]`, `"finish":null`} {
+	for _, want := range []string{`"trials":[]`, `"arms":[]`, `"finish":null`} {
 		if !bytes.Contains(b, []byte(want)) {
 			t.Errorf("%s is missing", want)
 		}
@@ -99,26 +99,22 @@ func TestJSONOfNothingHasEmptyLists(t *testing.T) {
 }
 
 func TestHeadline(t *testing.T) {
-	tie := tuneFixture()
-	tie.Arms, tie.Trials, tie.Finish = tie.Arms[:1], tie.Trials[:1], &result.Finish{Best: "control"}
-	cut := tuneFixture()
+	const most = "716.23 transactions/s, p95 35.59 ms, with 16 threads (2 runs, 711.50 to 721.00 transactions/s, no interval), the most of 3 workloads"
+	cut := benchFixture()
 	cut.Finish = nil
-	invalid := tuneFixture()
+	invalid := benchFixture()
 	invalid.Trials = invalid.Trials[:1]
 	invalid.Trials[0].Gates = []result.Gate{{Name: "row counts", Detail: "999 of 1000"}}
-	unsafe := tuneFixture()
-	for i := range unsafe.Trials {
-		unsafe.Trials[i].Unsafe = []string{"sync_binlog=0"}
-	}
+	unsafe := benchFixture()
+	unsafe.Trials = unsafe.Trials[:1]
+	unsafe.Trials[0].Unsafe = []string{"sync_binlog=0"}
 	stalled := Data{Experiment: result.Experiment{Kind: "bench"}, Finish: &result.Finish{}}
 	for want, d := range map[string]Data{
-		"1.52x the control's throughput: 781 against 513 transactions/s":                                                  tuneFixture(),
-		"No significant gain over the control: 513.10 transactions/s, p95 12.30 ms":                                       tie,
-		"1.52x the control's throughput: 781 against 513 transactions/s (interrupted: only what was measured until then)": cut,
-		"No verdict: the control has no valid run (row counts: 999 of 1000)":                                              invalid,
-		"1.52x the control's throughput: 781 against 513 transactions/s; unsafe: measured without sync_binlog=0":          unsafe,
+		most: benchFixture(),
+		most + " (interrupted: only what was measured until then)":                                                       cut,
+		"No result: no run is valid (row counts: 999 of 1000)":                                                           invalid,
+		"190.50 transactions/s, p95 8.43 ms, with 1 thread (1 run, no interval); unsafe: measured without sync_binlog=0": unsafe,
 		"No result: no run is valid": stalled,
-		"716.23 transactions/s, p95 35.59 ms, with 16 threads (2 runs, 711.50 to 721.00 transactions/s, no interval), the most of 3 workloads": benchFixture(),
 	} {
 		if got := Headline(d); got != want {
 			t.Errorf("headline is %q\n            want %q", got, want)
@@ -131,26 +127,6 @@ func TestBenchTextFitsATerminal(t *testing.T) {
 		if !strings.Contains(line, ":") && !strings.Contains(line, ";") && len(line) > 100 && strings.Contains(line, "  ") {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
-	}
-}
-
-func TestChangesAddUpAlongTheChain(t *testing.T) {
-	diff := func(name, before, after string) result.Difference {
-		return result.Difference{Name: name, Before: before, After: after}
-	}
-	arms := []result.Arm{
-		{Name: "control"},
-		{Name: "a", Base: "control", Diff: []result.Difference{diff("x", "1", "2"), diff("y", "1", "2")}},
-		{Name: "rejected", Base: "a", Diff: []result.Difference{diff("z", "1", "2")}},
-		{Name: "b", Base: "a", Diff: []result.Difference{diff("x", "2", "3"), diff("y", "2", "1")}},
-	}
-	got := changes(arms, "b")
-	if len(got) != 1 || got[0].Difference != diff("x", "1", "3") || got[0].Step != "b" {
-		t.Errorf("%+v", got)
-	}
-	circle := []result.Arm{{Name: "a", Base: "b"}, {Name: "b", Base: "a"}}
-	if n := len(chain(circle, "a")); n > 3 {
-		t.Errorf("a circle of bases has %d links", n)
 	}
 }
 
@@ -200,7 +176,7 @@ func withoutCode(md string) string {
 
 func TestFailedWritesAreErrors(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, Data) error{"text": Text, "markdown": Markdown, "json": JSON, "html": HTML} {
-		if err := write(fullDisk{}, tuneFixture()); err == nil || !strings.Contains(err.Error(), "cannot write the report") {
+		if err := write(fullDisk{}, benchFixture()); err == nil || !strings.Contains(err.Error(), "cannot write the report") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -236,7 +212,7 @@ func BenchmarkReport1000Trials(b *testing.B) {
 }
 
 func thousand(b *testing.B) string {
-	d := tuneFixture()
+	d := benchFixture()
 	s, err := result.Create(filepath.Join(b.TempDir(), d.Experiment.ID), d.Experiment)
 	if err != nil {
 		b.Fatal(err)
@@ -286,7 +262,7 @@ func load(t testing.TB, dir string) Data {
 }
 
 func TestReportOfAStoreIsThatOfItsValues(t *testing.T) {
-	d := tuneFixture()
+	d := benchFixture()
 	s, err := result.Create(filepath.Join(t.TempDir(), d.Experiment.ID), d.Experiment)
 	if err != nil {
 		t.Fatal(err)

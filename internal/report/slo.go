@@ -11,7 +11,7 @@ import (
 )
 
 // searched tells whether the experiment looked for the highest rate that keeps a goal.
-func searched(d Data) bool { return d.Experiment.Design.SLO != nil && !tuned(d) && !compared(d) }
+func searched(d Data) bool { return d.Experiment.Design.SLO != nil && !compared(d) }
 
 // sloHeadline is the sentence that the search ended with.
 func sloHeadline(d Data) headline {

@@ -9,42 +9,7 @@ import (
 	"time"
 
 	"david/internal/result"
-	"david/internal/stats"
 )
-
-// ladderTable has a row for each step.
-func ladderTable(rows []stats.Row) table {
-	t := table{"The ladder: every step against the step before and the control", []column{
-		left("step"), left("what changed"), right("tps"), right("to step before"), right("to control"), right("p95, ms"),
-		{"verdict", "verdict"}}, nil}
-	for _, r := range rows {
-		t = t.add(r.Arm, r.Title, measured(r.TPS), times(r.RatioBase), times(r.RatioControl), measured(r.P95), verdict(r))
-	}
-	return t
-}
-
-func verdict(r stats.Row) string {
-	if r.Verdict == stats.Faster && !r.Kept {
-		return "faster, not kept"
-	}
-	return string(r.Verdict)
-}
-
-// remarks is what the cells of the ladder do not say: why a step was not kept or not run, and warnings out of the ordinary.
-func remarks(rows []stats.Row) []string {
-	var list []string
-	for _, r := range rows {
-		if r.Why != "" && r.Verdict != stats.Undecided {
-			list = append(list, r.Arm+": "+r.Why)
-		}
-		for _, w := range r.Warnings {
-			if r.Trials > 1 || w != r.Warnings[0] {
-				list = append(list, r.Arm+": "+w)
-			}
-		}
-	}
-	return list
-}
 
 // trialTable has a row for each run, with the figures of study P1 and what they hide.
 func trialTable(d Data) table {
@@ -134,76 +99,7 @@ func rate(w result.Workload) string {
 	return trimmed(w.Rate, 2) + "/s offered"
 }
 
-// change is one effective variable that differs between the control and the best arm.
-type change struct {
-	result.Difference
-	Step, Reason string
-}
-
-// changes follows the best arm back to the control and adds the steps' differences up.
-func changes(arms []result.Arm, best string) []change {
-	found := map[string]change{}
-	for _, a := range chain(arms, best) {
-		for _, diff := range a.Diff {
-			c := change{diff, a.Name, reason(a, diff.Name)}
-			if before, ok := found[diff.Name]; ok {
-				c.Before = before.Before
-			}
-			found[diff.Name] = c
-		}
-	}
-	var list []change
-	for _, c := range found {
-		if c.Before != c.After {
-			list = append(list, c)
-		}
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
-	return list
-}
-
-// chain returns the arms that the arm of that name was built upon, the control first, itself last.
-func chain(arms []result.Arm, name string) []result.Arm {
-	var found []result.Arm
-	for len(found) <= len(arms) { // a base that leads back to itself ends too
-		i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == name })
-		if i < 0 {
-			break
-		}
-		found, name = append(found, arms[i]), arms[i].Base
-	}
-	slices.Reverse(found)
-	return found
-}
-
-func reason(a result.Arm, variable string) string {
-	for _, s := range a.Settings {
-		if s.Name == variable {
-			return s.Reason
-		}
-	}
-	return "follows from the other settings"
-}
-
-func changeTable(list []change) table {
-	t := table{"Effective variables that differ from the control", []column{
-		left("variable"), right("control"), right("best"), left("step"), left("why")}, nil}
-	for _, c := range list {
-		t = t.add(c.Name, readable(c.Before), readable(c.After), c.Step, c.Reason)
-	}
-	return t
-}
-
-// diffTable shows what one step changed.
-func diffTable(a result.Arm) table {
-	t := table{"What " + a.Name + " changed", []column{left("variable"), right("before"), right("after"), left("why")}, nil}
-	for _, diff := range a.Diff {
-		t = t.add(diff.Name, readable(diff.Before), readable(diff.After), reason(a, diff.Name))
-	}
-	return t
-}
-
-// settingTable shows what a step asked for.
+// settingTable shows what an arm asked for.
 func settingTable(a result.Arm) table {
 	t := table{"What " + a.Name + " asked for", []column{left("setting"), right("value"), left("why"), left("source")}, nil}
 	for _, s := range a.Changes {

@@ -9,10 +9,9 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
-	"david/internal/stats"
 )
 
-// Text writes the report for a terminal: the ladder of a tune, the verdicts of a comparison, the figures of a bench.
+// Text writes the report for a terminal: the phases of a tune, the verdicts of a comparison, the figures of a bench.
 func Text(w io.Writer, d Data) error {
 	b := terminal{columns: columns}
 	if phased(d) {
@@ -36,8 +35,6 @@ func Text(w io.Writer, d Data) error {
 	}
 	b.WriteString("\n")
 	switch {
-	case tuned(d):
-		ladderText(&b.Buffer, d)
 	case compared(d):
 		compareText(&b, d)
 	case searched(d):
@@ -127,32 +124,6 @@ func armLine(a result.Arm) string {
 	return s
 }
 
-func ladderText(b *bytes.Buffer, d Data) {
-	rows := stats.Ladder(d.Arms, d.Trials)
-	ladderTable(rows).text(b)
-	b.WriteString("\n")
-	for _, r := range remarks(rows) {
-		fmt.Fprintln(b, r)
-	}
-	if best, ok := bestRow(d, rows); ok {
-		if list := changes(d.Arms, best.Arm); len(list) > 0 {
-			t := changeTable(list)
-			t.Cols, t.Rows = t.Cols[:4], firstCells(t.Rows, 4) // the reasons are in my.cnf and too long for a terminal
-			b.WriteString("\n")
-			t.text(b)
-		}
-	}
-	b.WriteString("\n")
-}
-
-func firstCells(rows [][]string, n int) [][]string {
-	short := make([][]string, len(rows))
-	for i, row := range rows {
-		short[i] = row[:n]
-	}
-	return short
-}
-
 // perBlock is how many runs stand side by side in 80 columns.
 const perBlock = 4
 
@@ -195,8 +166,6 @@ func Markdown(w io.Writer, d Data) error {
 		items(&b, list)
 	}
 	switch {
-	case tuned(d):
-		ladderMarkdown(&b, d)
 	case compared(d):
 		compareMarkdown(&b, d)
 	case searched(d):
@@ -204,22 +173,13 @@ func Markdown(w io.Writer, d Data) error {
 	}
 	priceMarkdown(&b, d.Price)
 	section(&b, "Runs", runTable(d))
-	stepSections(&b, stepOr(d), d.Arms)
+	settingSections(&b, d)
 	cnfSection(&b, d.Cnf)
 	section(&b, "Read with the numbers")
 	items(&b, caveats(d))
 	section(&b, "The machine", machineTable(d))
 	section(&b, "How it was measured", methodTable(d), gateTable(d.Trials))
 	return flush(w, &b)
-}
-
-func ladderMarkdown(b *bytes.Buffer, d Data) {
-	rows := stats.Ladder(d.Arms, d.Trials)
-	section(b, "The ladder", ladderTable(rows))
-	items(b, remarks(rows))
-	if best, ok := bestRow(d, rows); ok && best.Verdict != stats.IsControl {
-		section(b, "Configuration: control to "+best.Arm, changeTable(changes(d.Arms, best.Arm)))
-	}
 }
 
 func compareMarkdown(b *bytes.Buffer, d Data) {
@@ -262,25 +222,18 @@ func section(b *bytes.Buffer, title string, tables ...table) {
 	}
 }
 
-func stepSections(b *bytes.Buffer, title string, arms []result.Arm) {
-	for _, a := range arms {
+// settingSections have what each arm asked for.
+func settingSections(b *bytes.Buffer, d Data) {
+	for _, a := range d.Arms {
 		switch {
-		case a.Ceiling && title == "Step":
-			section(b, "Light speed: "+unsafeCeiling, settingTable(a))
-		case a.Ceiling:
+		case a.Ceiling && compared(d):
 			section(b, "Unsafe, no verdict: "+a.Name, settingTable(a))
+		case a.Ceiling:
+			section(b, "Light speed: "+unsafeCeiling, settingTable(a))
 		case len(a.Changes) > 0:
-			section(b, title+" "+a.Name, settingTable(a))
+			section(b, "Arm "+a.Name, settingTable(a))
 		}
 	}
-}
-
-// stepOr is what an arm is called: a tune's arms are steps.
-func stepOr(d Data) string {
-	if compared(d) {
-		return "Arm"
-	}
-	return "Step"
 }
 
 func cnfSection(b *bytes.Buffer, cnf string) {

@@ -78,7 +78,7 @@ type Design struct {
 	MaxSteal float64 `json:"max_steal,omitempty"`
 	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is not asked.
 	Margin float64 `json:"equivalence_margin,omitempty"`
-	// Tune is how a tune spends its budget; nil for anything else, and for the ladders of an older david.
+	// Tune is how a tune spends its budget; nil for anything else.
 	Tune *TunePlan `json:"tune,omitempty"`
 	SLO  *SLO      `json:"slo,omitempty"`
 	// Slices is how servers that stay up are loaded in turn; nil: each trial has a fresh server.
@@ -120,7 +120,7 @@ type Finish struct {
 	GoldenSeconds  float64 `json:"golden_seconds"`
 	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
-	Best           string  `json:"best"`            // tune: the arm the ladder ended on; "control" when nothing was gained
+	Best           string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained
 	// Cluster is what the cluster counted of the pod and its node over the trials; nil where it could not be read.
 	Cluster *ClusterCounters `json:"cluster,omitempty"`
 	// Failed is why the experiment ended before its first trial; "" where it has any.
@@ -159,8 +159,7 @@ type Arm struct {
 	Title  string `json:"title"` // what a reader sees: "buffer pool sized to the memory"
 	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control, and outside of a tune.
 	Phase string `json:"phase,omitempty"`
-	// Base is the arm this one was built upon and is compared with (empty for the control). It is the step before that was
-	// kept, so a step that was rejected is nobody's base.
+	// Base is the arm this one was built upon and is compared with; empty for the control.
 	Base string `json:"base,omitempty"`
 	// Changes are the settings this arm adds to its base; Settings are all of them, base included.
 	Changes  []mycnf.Setting `json:"changes"`
@@ -255,7 +254,7 @@ type Trial struct {
 	Sampling Sampling `json:"sampling,omitzero"`
 	// Profile is where the time of the load's connections went; nil where nothing could be seen.
 	Profile *Profile `json:"profile,omitempty"`
-	// Disturbance is what the machine did beside the load; nil in records of an older david.
+	// Disturbance is what the machine did beside the load.
 	Disturbance *Disturbance `json:"disturbance,omitempty"`
 	// Warnings are doubts that do not make the trial invalid: borrowed speed, counters that were missing.
 	Warnings []string `json:"warnings,omitempty"`

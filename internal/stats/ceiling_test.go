@@ -96,7 +96,7 @@ func TestLightSpeedSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestCeilingsAreNoContenders: neither a ladder nor a comparison changes where a ceiling stands in the store, however fast it is.
+// TestCeilingsAreNoContenders: neither sums of runs nor a comparison change where a ceiling stands in the store, however fast it is.
 func TestCeilingsAreNoContenders(t *testing.T) {
 	arms := []result.Arm{{Name: "control"}, {Name: "memory", Base: "control", Diff: []result.Difference{{Name: "a"}}}}
 	var trials []result.Trial
@@ -110,8 +110,8 @@ func TestCeilingsAreNoContenders(t *testing.T) {
 	light.Block = 1
 	with := append(arms, result.Arm{Name: "light-speed", Base: "memory", Ceiling: true})
 	all := append(append([]result.Trial{}, trials...), light)
-	if got, want := Ladder(with, all), Ladder(arms, trials); !reflect.DeepEqual(got, want) {
-		t.Errorf("ladder %+v, want %+v", got, want)
+	if got, want := RunsOf(with, all), RunsOf(arms, trials); !reflect.DeepEqual(got, want) {
+		t.Errorf("runs %+v, want %+v", got, want)
 	}
 	d := result.Design{Control: "control"}
 	if got, want := Compare(d, with, all), Compare(d, arms, trials); !reflect.DeepEqual(got, want) {

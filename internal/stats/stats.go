@@ -1,8 +1,8 @@
 // Package stats turns trials into numbers one may quote: percentiles of latency histograms, ratios of arms compared in
-// blocks with their intervals and verdicts, the ladder of single runs, and whether a series of seconds is steady. It is pure:
+// blocks with their intervals and verdicts, what single runs come to, and whether a series of seconds is steady. It is pure:
 // values in, values out. docs/method.md says how often a verdict is wrong.
 //
-// Doubts about a number are part of the answer: a Row, a Comparison and an Arm carry their warnings, they are not errors.
+// Doubts about a number are part of the answer: Runs, a Comparison and an Arm carry their warnings, they are not errors.
 package stats
 
 import (

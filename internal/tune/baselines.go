@@ -158,12 +158,12 @@ func (p Problem) standard() map[string]string {
 	return d
 }
 
-// own is david's: the full proposal of the ladder, unmeasured.
+// own is david's: all of the sizing rules, unmeasured.
 func (p Problem) own() Baseline {
-	b := Baseline{Name: "david-rules", Title: "all steps of david's ladder at once, none of them tried", Source: "docs/baselines.md"}
-	for _, step := range Ladder(p) {
-		if step.PageSize == 0 { // the data are there already
-			b.Shipped = Merge(b.Shipped, step.Settings)
+	b := Baseline{Name: "david-rules", Title: "all of david's sizing rules, none of them tried", Source: "docs/baselines.md"}
+	for _, rules := range Sizing(p) {
+		if rules.PageSize == 0 { // the data are there already
+			b.Shipped = Merge(b.Shipped, rules.Settings)
 		}
 	}
 	b.Settings, b.Locked = p.normalised(b.Shipped)

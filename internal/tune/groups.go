@@ -18,10 +18,10 @@ type group struct {
 
 // groups are screened in this order where no bottleneck is known.
 func groups() []group {
-	rule := func(steps ...func(Problem) Step) func(Problem) []mycnf.Setting {
+	rule := func(sets ...func(Problem) RuleSet) func(Problem) []mycnf.Setting {
 		return func(p Problem) (all []mycnf.Setting) {
-			for _, step := range steps {
-				all = Merge(all, step(p).Settings)
+			for _, rules := range sets {
+				all = Merge(all, rules(p).Settings)
 			}
 			return all
 		}

@@ -40,16 +40,16 @@ type LiveChange struct {
 	Before string `json:"before"`
 }
 
-// PlanLive goes through the ladder, what is undone fastest first: logging, concurrency, flushing, redo, memory. No member of the
+// PlanLive goes through the sizing rules, what is undone fastest first: logging, concurrency, flushing, redo, memory. No member of the
 // durability lock is changed, nothing that holds memory or redo is made smaller, and what follows from a fact that is not known
 // is left out with a note.
 func PlanLive(l Live) LivePlan {
 	p := LivePlan{Steps: []LiveStep{}, Advice: []LiveChange{}, Notes: []string{}}
-	ladder := Ladder(l.sized())
-	slices.Reverse(ladder)
-	for _, rung := range ladder {
-		step := LiveStep{Name: rung.Name, Title: rung.Title, Changes: []LiveChange{}}
-		for _, s := range l.settings(rung, &p) {
+	sets := Sizing(l.sized())
+	slices.Reverse(sets)
+	for _, rules := range sets {
+		step := LiveStep{Name: rules.Name, Title: rules.Title, Changes: []LiveChange{}}
+		for _, s := range l.settings(rules, &p) {
 			l.place(s, &step, &p)
 		}
 		l.order(step.Changes)
@@ -68,22 +68,22 @@ func (l Live) sized() Problem {
 	return p
 }
 
-// settings are those of a rung, as far as they follow from what is known of a running server.
-func (l Live) settings(rung Step, p *LivePlan) (list []mycnf.Setting) {
-	for _, s := range rung.Settings {
+// settings are those of a set of rules, as far as they follow from what is known of a running server.
+func (l Live) settings(rules RuleSet, p *LivePlan) (list []mycnf.Setting) {
+	for _, s := range rules.Settings {
 		if lacks := l.lacks(s.Name); lacks != "" {
 			p.Notes = append(p.Notes, s.Name+": nothing is proposed: "+lacks)
 		} else if s, ok := l.adapted(s, p); ok {
 			list = append(list, s)
 		}
 	}
-	if rung.Name == "concurrency" {
+	if rules.Name == "concurrency" {
 		list = append(list, l.tables(p)...)
 	}
 	return list
 }
 
-// adapted is a setting of the ladder as a running server gets it; ok is false where it gets none.
+// adapted is a setting of the rules as a running server gets it; ok is false where it gets none.
 func (l Live) adapted(s mycnf.Setting, p *LivePlan) (adapted mycnf.Setting, ok bool) {
 	switch s.Name {
 	case "innodb_buffer_pool_size":
@@ -101,7 +101,7 @@ func (l Live) adapted(s mycnf.Setting, p *LivePlan) (adapted mycnf.Setting, ok b
 	return s, true
 }
 
-// reason is why a running server is given a value, where the ladder's own words are of a sandbox.
+// reason is why a running server is given a value, where the rules' own words are of a sandbox.
 func (l Live) reason(s mycnf.Setting) string {
 	switch {
 	case s.Name == "innodb_io_capacity" && l.WriteIOPS > 0:
@@ -225,7 +225,7 @@ func (l Live) poolBound(now int64) (most int64, why string) {
 	return most, why
 }
 
-// perConnection is what a connection may take, in bytes: the ladder's figure, or the sum of the buffers set where that is more.
+// perConnection is what a connection may take, in bytes: the rules' figure, or the sum of the buffers set where that is more.
 func (l Live) perConnection() int64 {
 	sum := int64(0)
 	for _, name := range []string{"thread_stack", "sort_buffer_size", "join_buffer_size", "read_buffer_size", "read_rnd_buffer_size", "net_buffer_length", "binlog_cache_size"} {

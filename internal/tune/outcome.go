@@ -91,7 +91,7 @@ func effectOf(name string, pruned []result.Worth, metric stats.Metric) string {
 	return "not taken out on trial: there was no time for it"
 }
 
-// Recorded is the plan of a tune on record; false for anything else, and for the ladders of an older david.
+// Recorded is the plan of a tune on record; false for anything else.
 func Recorded(e result.Experiment, arms []result.Arm) (p Plan, ok bool) {
 	i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == stats.Control })
 	if e.Design.Tune == nil || i < 0 || len(e.Workloads) == 0 {

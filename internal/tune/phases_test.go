@@ -82,7 +82,7 @@ func plan(t *testing.T, budget float64, seed uint64) (Plan, []Baseline) {
 	p := problem(t)
 	control := Control(p.Flavour)
 	rivals := Rivals(control, Distinct(Baselines(p)))
-	got, err := NewPlan(p, control, Wish{Budget: budget, Rivals: rivals, MaxP95: stats.MaxP95Ratio, RecoveryMs: 60000, Seed: seed})
+	got, err := NewPlan(p, control, Wish{Budget: budget, Rivals: rivals, MaxP95: 1.1, RecoveryMs: 60000, Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -527,8 +527,8 @@ func TestSmallMemory(t *testing.T) {
 	p := problem(t)
 	p.Memory, p.Sandbox, p.Threads = gib, true, 16
 	vars := map[string]string{}
-	for _, step := range Ladder(p) {
-		for _, s := range step.Settings {
+	for _, rules := range Sizing(p) {
+		for _, s := range rules.Settings {
 			if before, ok := vars[s.Name]; ok {
 				t.Errorf("%s is set twice: %s, %s", s.Name, before, s.Value)
 			}

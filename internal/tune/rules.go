@@ -33,14 +33,14 @@ const (
 	ioCapacityMaxCap = 20000
 )
 
-// Ladder returns the steps for a machine in the order in which they are tried: what decides the layout of the data
-// first, then memory, redo, I/O, concurrency and logging.
-func Ladder(p Problem) []Step {
-	steps := []Step{pageSize(p), memory(p), redo(p), flushing(p), concurrency(p), logging(p)}
-	for i := range steps {
-		steps[i].Settings = p.known(steps[i].Settings)
+// Sizing returns david's sizing rules for a machine: what decides the layout of the data first, then memory, redo,
+// I/O, concurrency and logging.
+func Sizing(p Problem) []RuleSet {
+	sets := []RuleSet{pageSize(p), memory(p), redo(p), flushing(p), concurrency(p), logging(p)}
+	for i := range sets {
+		sets[i].Settings = p.known(sets[i].Settings)
 	}
-	return steps
+	return sets
 }
 
 // known drops what this flavour and version does not have.
@@ -54,8 +54,8 @@ func (p Problem) known(settings []mycnf.Setting) []mycnf.Setting {
 	return kept
 }
 
-func pageSize(p Problem) Step {
-	return Step{
+func pageSize(p Problem) RuleSet {
+	return RuleSet{
 		Name: "page-size", Title: "InnoDB page size", PageSize: 16 << 10,
 		Settings: []mycnf.Setting{{
 			Name: "innodb_page_size", Value: "16K", Group: "layout",
@@ -65,7 +65,7 @@ func pageSize(p Problem) Step {
 	}
 }
 
-func memory(p Problem) Step {
+func memory(p Problem) RuleSet {
 	pool := p.pool()
 	instances := poolInstances(p, pool)
 	pool = max(pool/(chunk*instances)*(chunk*instances), defaultPool)
@@ -93,7 +93,7 @@ func memory(p Problem) Step {
 			Source: "MySQL manual, Configuring Multiple Buffer Pool Instances",
 		})
 	}
-	return Step{Name: "memory", Title: "buffer pool sized to the memory", Settings: settings}
+	return RuleSet{Name: "memory", Title: "buffer pool sized to the memory", Settings: settings}
 }
 
 func gibText(n int64) string { return fmt.Sprintf("%.3g GiB", float64(n)/float64(gib)) }
@@ -141,7 +141,7 @@ func poolInstances(p Problem, pool int64) int64 {
 	return max(1, min(8, int64(p.CPUs), pool/gib))
 }
 
-func redo(p Problem) Step {
+func redo(p Problem) RuleSet {
 	size := RedoSize(p)
 	reason := fmt.Sprintf("writes are absorbed until %s of redo are filled, so checkpoints flush less often; bounded by a quarter of the "+
 		"memory and of the free disk, because crash recovery reads all of it", gibText(size))
@@ -154,7 +154,7 @@ func redo(p Problem) Step {
 	default: // two files by default
 		s.Name, s.Value = "innodb_log_file_size", mycnf.FormatSize(size/2)
 	}
-	return Step{Name: "redo", Title: "redo log sized to the write rate", Settings: []mycnf.Setting{s, {
+	return RuleSet{Name: "redo", Title: "redo log sized to the write rate", Settings: []mycnf.Setting{s, {
 		Name: "innodb_log_buffer_size", Value: mycnf.FormatSize(p.logBuffer()), Group: "redo",
 		Reason: "a burst of commits does not wait for room in the log buffer",
 		Source: "MySQL manual, innodb_log_buffer_size",
@@ -168,7 +168,7 @@ func RedoSize(p Problem) int64 {
 	return max(size/(512*mib)*(512*mib), 512*mib)
 }
 
-func flushing(p Problem) Step {
+func flushing(p Problem) RuleSet {
 	io, how := ioCapacity(p)
 	settings := []mycnf.Setting{
 		{Name: "innodb_flush_method", Value: "O_DIRECT", Group: "flush",
@@ -188,7 +188,7 @@ func flushing(p Problem) Step {
 		settings = append(settings, mycnf.Setting{Name: "innodb_flush_neighbors", Value: "0", Group: "flush",
 			Reason: "flash has no seek to save: neighbours would be written for nothing", Source: "MySQL manual, innodb_flush_neighbors"})
 	}
-	return Step{Name: "flushing", Title: "flushing and I/O sized to the disk", Settings: settings}
+	return RuleSet{Name: "flushing", Title: "flushing and I/O sized to the disk", Settings: settings}
 }
 
 func ioCapacity(p Problem) (int, string) {
@@ -203,7 +203,7 @@ func ioCapacity(p Problem) (int, string) {
 	return fallbackWriteIO, "flash; its IOPS were not measured"
 }
 
-func concurrency(p Problem) Step {
+func concurrency(p Problem) RuleSet {
 	settings := []mycnf.Setting{
 		{Name: "innodb_purge_threads", Value: fmt.Sprint(max(1, min(4, int(p.CPUs)))), Group: "concurrency",
 			Reason: "no more purge threads than CPUs", Source: "MySQL manual, Purge Configuration"},
@@ -220,15 +220,15 @@ func concurrency(p Problem) Step {
 		settings = append(settings, mycnf.Setting{Name: "table_open_cache", Value: fmt.Sprint(need), Group: "concurrency",
 			Reason: "every connection keeps each table open: below that is a cliff", Source: "MySQL manual, How MySQL Opens and Closes Tables"})
 	}
-	return Step{Name: "concurrency", Title: "threads and spinning sized to the CPUs", Settings: settings}
+	return RuleSet{Name: "concurrency", Title: "threads and spinning sized to the CPUs", Settings: settings}
 }
 
-func logging(p Problem) Step {
+func logging(p Problem) RuleSet {
 	settings := []mycnf.Setting{{Name: "general_log", Value: "OFF", Group: "logging", Reason: "it writes every statement", Source: "MySQL manual, The General Query Log"}}
 	if !p.small() { // else it is off for its memory
 		settings = append(settings, mycnf.Setting{Name: "performance_schema", Value: "OFF", Group: "logging",
 			Reason: "instrumentation costs CPU on every statement and wait; the price is observability: sys and performance_schema stay empty. Remove this line to keep them",
 			Source: "MySQL manual, Performance Schema Quick Start"})
 	}
-	return Step{Name: "logging", Title: "logging and instrumentation off", Settings: settings}
+	return RuleSet{Name: "logging", Title: "logging and instrumentation off", Settings: settings}
 }

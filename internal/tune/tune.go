@@ -3,7 +3,7 @@
 //	race -> screen -> search -> prune -> confirm -> prove
 //
 // Plan.Next says what is next after a history: a trial, a proof, or that the tune is done. All that it knows follows from the record, so an
-// interrupted tune goes on where it stopped. What is tried comes from rules computed from what the machine is (Ladder), from what
+// interrupted tune goes on where it stopped. What is tried comes from rules computed from what the machine is (Sizing), from what
 // others would configure (Baselines) and from internal/search inside safe bounds; each setting carries its reason and the source of
 // the rule.
 package tune
@@ -35,9 +35,9 @@ type Problem struct {
 	Sandbox bool
 }
 
-// Step is one rung: settings that belong together. PageSize is set where the data has to be initialised for the step.
-type Step struct {
-	Name     string // "memory": names its arm
+// RuleSet is rules that belong together. PageSize is set where the data has to be initialised for them.
+type RuleSet struct {
+	Name     string // "memory"
 	Title    string
 	PageSize int64
 	Settings []mycnf.Setting

@@ -21,8 +21,8 @@ func version(t *testing.T, s string) mycnf.Version {
 	return v
 }
 
-// TestLadderGolden writes each machine's ladder as a my.cnf: one golden file a flavour, version and size.
-func TestLadderGolden(t *testing.T) {
+// TestSizingGolden writes each machine's rules as a my.cnf: one golden file a flavour, version and size.
+func TestSizingGolden(t *testing.T) {
 	for _, c := range []struct {
 		name, version string
 		flavour       mycnf.Flavour
@@ -36,7 +36,7 @@ func TestLadderGolden(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.p.Flavour, c.p.Version = c.flavour, version(t, c.version)
 			var all []mycnf.Setting
-			for _, s := range Ladder(c.p) {
+			for _, s := range Sizing(c.p) {
 				all = Merge(all, s.Settings)
 			}
 			var got strings.Builder
@@ -77,8 +77,8 @@ func TestRulesAreSafe(t *testing.T) {
 			if r := RedoSize(p); r > 512*mib && (r > disk/4 || r > memory/4) {
 				t.Errorf("memory %d, disk %d: redo of %d", memory, disk, r)
 			}
-			for _, step := range Ladder(p) {
-				for _, s := range step.Settings {
+			for _, rules := range Sizing(p) {
+				for _, s := range rules.Settings {
 					if s.Reason == "" || s.Source == "" || s.Group == "" {
 						t.Errorf("%s has no reason, source or group", s.Name)
 					}

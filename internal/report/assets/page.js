@@ -9,9 +9,7 @@
   const boxes = [...document.querySelectorAll('#pick input')];
   const labelOf = i => boxes[i].parentElement.textContent;
   const shown = () => boxes.filter(b => b.checked).map(b => Number(b.value));
-  const tune = doc.ladder.length > 0;
   const compared = doc.comparisons.length > 0;
-  const best = doc.finish?.best ?? doc.ladder.findLast(r => r.kept)?.arm ?? 'control';
 
   // Series differ by colour and by dash, so that neither alone has to tell them apart.
   const dashes = [[], [9, 4], [2, 3], [9, 3, 2, 3]];
@@ -24,9 +22,7 @@
   function look(i) {
     const {arm, block, twin} = doc.trials[i];
     if (compared) return armLook(arm, dashes[((block ?? 1) - 1 + (twin ? 1 : 0)) % 4]);
-    if (tune && arm === best && best !== 'control') return {series: 's1', dash: [], width: 2.25};
-    if (tune && arm === 'control') return {series: 's0', dash: [], width: 1.75};
-    return {series: 's' + (tune ? 2 + i % 5 : 1 + i % 6), dash: dashes[(tune ? 1 + i : i) % 4], width: 1.75};
+    return {series: 's' + (1 + i % 6), dash: dashes[i % 4], width: 1.75};
   }
   function line(i, data) {
     const l = look(i);
@@ -119,28 +115,15 @@
       data: {datasets: shown().map(i => line(i, shares(doc.trials[i])))}};
   }
 
-  // The bars are the steps of a tune, the runs of a bench. A bar is coloured by what became of the step, and its end says
-  // so too, as colours say nothing to some.
+  // The bars are the runs of a bench; the end of one that is invalid says so.
   const failed = t => t.gates?.some(g => !g.ok);
-  const bars = tune ? doc.ladder
-    : doc.trials.map((t, i) => ({arm: labelOf(i), tps: failed(t) ? 0 : t.tps, verdict: failed(t) ? 'invalid' : 'control'}));
+  const bars = doc.trials.map((t, i) => ({run: labelOf(i), tps: failed(t) ? 0 : t.tps}));
   const barsHeight = 60 + 36 * bars.length;
-  function barColour(row) {
-    if (row.kept) return colour('gain');
-    return colour(row.verdict === 'slower' ? 'bad' : 'bar');
-  }
-  function barText(row) {
-    if (!(row.tps > 0)) return row.verdict;
-    const parts = [fixed(row.tps, 0)];
-    if (row.ratio_control) parts.push(fixed(row.ratio_control) + 'x');
-    if (row.verdict === 'faster' && !row.kept) parts.push('not kept');
-    if (row.verdict === 'tie' || row.verdict === 'slower' || row.verdict === 'invalid') parts.push(row.verdict);
-    return parts.join('  ');
-  }
+  const barText = row => row.tps > 0 ? fixed(row.tps, 0) : 'invalid';
   const barLabels = {
     id: 'barLabels',
     afterDatasetsDraw(chart) {
-      const {ctx, chartArea: area, scales: {x, y}} = chart, control = doc.ladder.find(r => r.verdict === 'control');
+      const {ctx, scales: {x, y}} = chart;
       ctx.save();
       ctx.font = '600 12px ' + Chart.defaults.font.family;
       ctx.textBaseline = 'middle';
@@ -148,19 +131,18 @@
         ctx.fillStyle = colour(row.tps > 0 ? 'ink' : 'soft');
         ctx.fillText(barText(row), x.getPixelForValue(row.tps) + 6, y.getPixelForValue(n));
       });
-      if (control) upright(ctx, x.getPixelForValue(control.tps), area, colour('soft'));
       ctx.restore();
     }};
   function side() {
     byId('bars-box').style.height = barsHeight + 'px';
     const most = Math.max(1, ...bars.map(r => r.tps)), narrow = innerWidth < 600;
-    const x = axis('transactions/s' + (tune ? '; the dashed line is the control' : ''), {beginAtZero: true, max: most * (narrow ? 2.6 : 1.35)});
+    const x = axis('transactions/s', {beginAtZero: true, max: most * (narrow ? 2.6 : 1.35)});
     x.ticks.includeBounds = false;
     const y = axis('', {title: {display: false}, grid: {display: false}, ticks: {color: colour('ink'), autoSkip: false}});
     return {type: 'bar', plugins: [barLabels],
       options: {...options(x, y, at => at[0].label), indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
-      data: {labels: bars.map(r => r.arm), datasets: [{label: 'transactions/s', data: bars.map(r => r.tps),
-        backgroundColor: bars.map(barColour), barThickness: 20, borderRadius: 2}]}};
+      data: {labels: bars.map(r => r.run), datasets: [{label: 'transactions/s', data: bars.map(r => r.tps),
+        backgroundColor: colour('bar'), barThickness: 20, borderRadius: 2}]}};
   }
 
   // under is what tells one workload from the others.
@@ -417,7 +399,7 @@
   };
   // rows are the numbers of a chart for those who read tables.
   const rows = {
-    bars: () => [[tune ? 'step' : 'run', 'transactions/s'], ...bars.map(r => [r.arm, r.tps > 0 ? fixed(r.tps) : r.verdict])],
+    bars: () => [['run', 'transactions/s'], ...bars.map(r => [r.run, r.tps > 0 ? fixed(r.tps) : 'invalid'])],
     forest: () => forestTable('forest'), race: () => forestTable('race'),
     history: () => [['trial', 'phase', 'arm', 'what', 'to its incumbent', "to the first incumbent"], ...attempts.map((a, n) => [String(n + 1), a.phase, a.arm, a.state,
       ...[a.ratio, a.level].map(r => r > 0 ? fixed(r, 3) : '-')])],
@@ -474,19 +456,14 @@
   boxes.forEach(b => b.addEventListener('change', draw));
   sampled?.addEventListener('change', draw);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
-  // Paper is white and 180 mm wide, whatever the screen is, and nobody can open a step on it.
-  const steps = [...document.querySelectorAll('#configuration-section details')];
-  let opened = [];
+  // Paper is white and 180 mm wide, whatever the screen is.
   addEventListener('beforeprint', () => {
     document.documentElement.dataset.theme = 'print';
-    opened = steps.filter(d => !d.open);
-    opened.forEach(d => { d.open = true; });
     draw();
     for (const [id, chart] of Object.entries(charts)) chart.resize(680, id in forests ? forestHeight(id) : {bars: barsHeight, worth: worthHeight()}[id] ?? 240);
   });
   addEventListener('afterprint', () => {
     delete document.documentElement.dataset.theme;
-    opened.forEach(d => { d.open = false; });
     draw();
   });
   draw();
