@@ -104,23 +104,6 @@ func Under(dir string) (Filesystem, error) {
 	return d, nil
 }
 
-// DiskUnder names the whole disk, "vda", "loop0", that the folder or its nearest existing parent lies on, as /sys/block and
-// /proc/diskstats list it. It is an error where the filesystem does not tell: an overlay, one in memory, one on the network.
-func DiskUnder(dir string) (string, error) {
-	folder, err := existing(dir)
-	if err != nil {
-		return "", err
-	}
-	d := Filesystem{Path: folder}
-	if err := (machine{root: "/"}).readMount(&d); err != nil {
-		return "", err
-	}
-	if d.Disk == "" {
-		return "", fmt.Errorf("cannot tell the disk under %s: its filesystem is %s on %s; keep the data on a filesystem of a block device", dir, d.Type, d.Device)
-	}
-	return d.Disk, nil
-}
-
 // readMount finds the mount that the folder lies on: the deepest one, and of several at the same place the last.
 func (m machine) readMount(d *Filesystem) error {
 	mounts, err := m.mounts(mountinfo.ParentsFilter(d.Path))

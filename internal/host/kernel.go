@@ -2,7 +2,6 @@ package host
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -50,29 +49,6 @@ func (m machine) readKernel(f *Facts) {
 type CPUTimes struct {
 	Total float64
 	Steal float64 // wanted, and given to other guests by the hypervisor
-	Idle  float64 // idle, or waiting for I/O
-}
-
-// ReadCPUTimes takes a snapshot of /proc/stat.
-func ReadCPUTimes() (CPUTimes, error) {
-	return machine{root: "/"}.cpuTimes()
-}
-
-func (m machine) cpuTimes() (CPUTimes, error) {
-	proc, err := m.proc()
-	if err != nil {
-		return CPUTimes{}, fmt.Errorf("cannot read CPU times: %w", err)
-	}
-	stat, err := proc.Stat()
-	if err != nil {
-		return CPUTimes{}, fmt.Errorf("cannot read CPU times: %w", err)
-	}
-	c := stat.CPUTotal // guest time is part of user time, so it is not added
-	return CPUTimes{
-		Total: c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal,
-		Steal: c.Steal,
-		Idle:  c.Idle + c.Iowait,
-	}, nil
 }
 
 // StealShare is the share of all CPU time between two snapshots that the hypervisor gave to others: 0 to 1.

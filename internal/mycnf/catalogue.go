@@ -89,18 +89,6 @@ func Lookup(name string, f Flavour, v Version) (Variable, bool) {
 	return entry, ok
 }
 
-// Names lists the variables that the catalogue has for a flavour and version, sorted.
-func Names(f Flavour, v Version) []string {
-	var names []string
-	for name, entry := range catalogue() {
-		if _, ok := entry.In(f, v); ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // In gives the span that holds for a flavour and version.
 func (x Variable) In(f Flavour, v Version) (Span, bool) {
 	for _, s := range x.Spans {

@@ -154,7 +154,4 @@ func TestLookupAndWhy(t *testing.T) {
 			t.Errorf("%s in %s %s: %q, want %q", c.name, c.flavour, c.version, why, c.why)
 		}
 	}
-	if names := Names(MySQL, version(t, "9.7.4")); !slices.IsSorted(names) || !slices.Contains(names, "sync_binlog") {
-		t.Errorf("names: %v", names)
-	}
 }

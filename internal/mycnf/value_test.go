@@ -1,6 +1,7 @@
 package mycnf
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -143,7 +144,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s=%s: %s=%s", c[0], c[1], n, v)
 		}
 	}
-	known := Names(MySQL, Version{9, 7, 4})
+	known := names(MySQL, Version{9, 7, 4})
 	if got, ok := Nearest("innodb_bufer_pool_sise", known); !ok || got != "innodb_buffer_pool_size" {
 		t.Error(got, ok)
 	}
@@ -177,4 +178,16 @@ func FuzzParseSetting(f *testing.F) {
 			roundTrip(t, []Setting{one})
 		}
 	})
+}
+
+// names are the variables that the catalogue has for a flavour and version, sorted.
+func names(f Flavour, v Version) []string {
+	var list []string
+	for name, entry := range catalogue() {
+		if _, ok := entry.In(f, v); ok {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
 }

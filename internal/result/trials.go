@@ -113,15 +113,6 @@ func (s *Store) lines() ([]Trial, error) {
 	return trials, nil
 }
 
-// Torn returns how many bytes of an unfinished trial trials.jsonl ends with: 0 unless david was killed while it wrote.
-func (s *Store) Torn() (int, error) {
-	b, err := os.ReadFile(s.path(trialsFile))
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the trials: %w", err)
-	}
-	return len(b) - whole(b), nil
-}
-
 func parseTrials(dir string, b []byte) ([]Trial, error) {
 	var trials []Trial
 	b = b[:whole(b)]

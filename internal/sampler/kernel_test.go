@@ -164,9 +164,10 @@ func TestDocumented(t *testing.T) {
 }
 
 func TestDiskOfTheData(t *testing.T) {
-	name, err := host.DiskUnder(t.TempDir())
-	if err != nil {
-		t.Skipf("this machine's temporary folder is not on a block device: %v", err)
+	data, err := host.Under(t.TempDir())
+	name := data.Disk
+	if err != nil || name == "" {
+		t.Skipf("this machine's temporary folder is not on a block device: %+v, %v", data, err)
 	}
 	k, err := newKernel(Options{Device: name})
 	if err != nil {

@@ -159,7 +159,7 @@ func (s *Sampler) evidence() Evidence {
 }
 
 func times(c procfs.CPUStat) host.CPUTimes {
-	return host.CPUTimes{Total: total(c), Steal: c.Steal, Idle: c.Idle + c.Iowait}
+	return host.CPUTimes{Total: total(c), Steal: c.Steal}
 }
 
 // busy is the share of the CPU time that strangers used while the client was seen. Interrupts are nobody's.

@@ -40,11 +40,11 @@ func pidOf(tb testing.TB, c *mysqld.Conn) int {
 func optionsFor(tb testing.TB, s *testserver.Server) Options {
 	tb.Helper()
 	c := s.Open()
-	device, err := host.DiskUnder(os.TempDir())
-	if err != nil {
-		tb.Logf("no values of a disk: %v", err)
+	data, err := host.Under(os.TempDir())
+	if err != nil || data.Disk == "" {
+		tb.Logf("no values of a disk: %+v, %v", data, err)
 	}
-	return Options{Conn: c, Flavour: s.Flavour, ServerPID: pidOf(tb, c), Device: device}
+	return Options{Conn: c, Flavour: s.Flavour, ServerPID: pidOf(tb, c), Device: data.Disk}
 }
 
 func start(tb testing.TB, o Options) *Sampler {

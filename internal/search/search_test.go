@@ -110,9 +110,6 @@ func TestNothingFeasible(t *testing.T) {
 		if p, ok := Next(s, nil, generator(1)); ok {
 			t.Errorf("%v is not feasible", p)
 		}
-		if points := Batch(s, nil, s.Start, 3, generator(1)); len(points) > 0 {
-			t.Errorf("%v are not feasible", points)
-		}
 	}
 }
 
@@ -231,45 +228,6 @@ func TestRemeasure(t *testing.T) {
 	p := Point{0}
 	if !Remeasure(nil, 0) || Remeasure(p, 0) || Remeasure(p, stale-1) || !Remeasure(p, stale) {
 		t.Error("the incumbent is to be measured before anything else and after so many trials")
-	}
-}
-
-func TestOrder(t *testing.T) {
-	s := small()
-	points := newChooser(s, nil, generator(1)).all()
-	for seed := range uint64(20) {
-		generator(seed).Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-		counts := map[Cost]int{}
-		at := s.Start
-		for _, p := range Order(s, s.Start, points) {
-			if cost, differs := Change(s, at, p); differs {
-				counts[cost]++
-			}
-			at = p
-		}
-		if counts[Reinitialise] != 1 || counts[Restart] != 2 || counts[Dynamic] != 8 {
-			t.Fatalf("two data directories with two starts of three settings each: %v", counts)
-		}
-	}
-	if _, differs := Change(s, s.Start, s.Start); differs {
-		t.Error("a point differs from itself")
-	}
-}
-
-func TestBatch(t *testing.T) {
-	s := cells()[0].surface()
-	l := &lab{surface: s, noise: 0.05, rng: generator(1)}
-	runRandom(l, 10)
-	points := Batch(s.space, l.history, s.space.Start, 4, generator(3))
-	if len(points) != 4 {
-		t.Fatalf("%d points", len(points))
-	}
-	found := map[string]bool{}
-	for _, p := range points {
-		found[key(p)] = true
-	}
-	if len(found) != 4 {
-		t.Errorf("%v are not four different points", points)
 	}
 }
 

@@ -5,7 +5,7 @@
 // The steps of a search, each of them a function of the space and of all that was seen so far:
 //
 //  1. Remeasure says whether the incumbent has to be run before anything else: the reference of what follows.
-//  2. Next proposes a point, or Batch several, which Order puts so that dear changes are few.
+//  2. Next proposes a point.
 //  3. Hopeless says, while a point is measured, whether it may be stopped.
 //  4. Best names the point that all observations together speak for, by how much, and how sure that is.
 //

@@ -115,8 +115,13 @@ func TestPlanLiveLock(t *testing.T) {
 		for _, v := range []mycnf.Version{{Major: 5, Minor: 7}, {Major: 8, Minor: 0, Patch: 36}, {Major: 9, Minor: 7}, {Major: 10, Minor: 5}, {Major: 10, Minor: 11, Patch: 19}, {Major: 11, Minor: 4}} {
 			l := running()
 			l.Flavour, l.Version = f, v
-			for _, name := range mycnf.Names(f, v) {
-				l.Variables[name] = "1"
+			for _, member := range mycnf.Lock(f) {
+				l.Variables[member.Name] = "1"
+			}
+			for _, rules := range tune.Sizing(l.Problem) {
+				for _, s := range rules.Settings {
+					l.Variables[s.Name] = "1"
+				}
 			}
 			for _, step := range tune.PlanLive(l).Steps {
 				for _, c := range step.Changes {

@@ -1,10 +1,8 @@
 package workload
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -42,24 +40,6 @@ type Parser struct {
 
 // Output returns what was read so far.
 func (p *Parser) Output() Output { return p.out }
-
-// Parse reads a whole output. A last line without its newline, torn off when sysbench was killed, is left out.
-func Parse(r io.Reader) (Output, error) {
-	var p Parser
-	in := bufio.NewReader(r)
-	for n := 1; ; n++ {
-		line, err := in.ReadString('\n')
-		if errors.Is(err, io.EOF) {
-			return p.out, nil
-		}
-		if err != nil {
-			return p.out, fmt.Errorf("cannot read sysbench's output: %w", err)
-		}
-		if _, err := p.Line(strings.TrimSuffix(line, "\n")); err != nil {
-			return p.out, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-}
 
 // Line reads one line without its newline and returns the point it completes, if any: with a rate that is the second
 // line of an interval, which tells of the queue. It is an error when a line begins as one that carries figures but does

@@ -1,8 +1,11 @@
 package workload
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +22,24 @@ func recorded(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// Parse reads a whole output. A last line without its newline, torn off when sysbench was killed, is left out.
+func Parse(r io.Reader) (Output, error) {
+	var p Parser
+	in := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := in.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return p.out, nil
+		}
+		if err != nil {
+			return p.out, fmt.Errorf("cannot read sysbench's output: %w", err)
+		}
+		if _, err := p.Line(strings.TrimSuffix(line, "\n")); err != nil {
+			return p.out, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
 }
 
 func parsed(t *testing.T, name string) Output {
