@@ -16,7 +16,7 @@ RECORDS := bin/test
 gotest = @mkdir -p $(RECORDS) && go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test $(2) -json
 
 # What only computes, and of the command line what starts no server.
-PURE := $(addprefix david/internal/,audit explain mycnf price report result search stats tune) david/internal/manifest/... david/test/summary david/test/mutate
+PURE := $(addprefix david/internal/,audit explain mycnf price report result rules search stats tune) david/internal/manifest/... david/test/summary david/test/mutate
 PURE_CLI := ^(TestImports|TestCell|TestFrozen|TestPossible|TestPriceExamples|TestCatalogueInDocs)
 
 # The tests in a cluster, which is a load on the whole machine.

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"david/internal/mycnf"
+	"david/internal/rules"
 	"david/internal/server"
 	"david/internal/stats"
-	"david/internal/tune"
 )
 
 // ownFile is the user's own option file as the control of a race.
@@ -42,7 +42,7 @@ func (a *app) ownFile(ctx context.Context, b server.Binary, path string) (*ownFi
 
 // safe refuses a file that is less durable than every baseline is made.
 func (o ownFile) safe(f mycnf.Flavour) error {
-	settings := tune.Merge(tune.Control(f).Settings, o.Settings)
+	settings := rules.Merge(rules.Control(f).Settings, o.Settings)
 	for _, s := range settings {
 		name, value := mycnf.Canonical(s.Name, s.Value)
 		if name == "skip_log_bin" || name == "log_bin" && slices.Contains([]string{"OFF", "0"}, strings.ToUpper(value)) {
@@ -73,7 +73,7 @@ func (o *ownFile) on(settings []mycnf.Setting) []mycnf.Setting {
 	if o == nil {
 		return settings
 	}
-	return tune.Merge(settings, o.Shared)
+	return rules.Merge(settings, o.Shared)
 }
 
 // notes say what the baselines have of the file.

@@ -14,7 +14,7 @@ import (
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/result"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // capFlags are limits on the sandbox's server.
@@ -132,7 +132,7 @@ func (f *tuneFlags) control(ctx context.Context, a *app, l *lab) (arm result.Arm
 	if memory, err = f.memoryLimit(ctx, a); err != nil {
 		return arm, 0, err
 	}
-	arm = tune.Control(l.binary.Flavour)
+	arm = rules.Control(l.binary.Flavour)
 	if arm.Caps, err = f.caps(); err != nil {
 		return arm, 0, err
 	}

@@ -20,9 +20,9 @@ import (
 	"david/internal/mycnf"
 	"david/internal/podtax"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/server"
 	"david/internal/stats"
-	"david/internal/tune"
 )
 
 // compareFlags are those of david compare.
@@ -438,9 +438,9 @@ func (a *app) arms(ctx context.Context, l *lab, q *question) ([]result.Arm, erro
 	if err != nil {
 		return nil, err
 	}
-	start := tune.Control
+	start := rules.Control
 	if mixed(binaries) {
-		start = tune.Beside
+		start = rules.Beside
 		q.notes = append(q.notes, besideNote)
 	}
 	var arms []result.Arm
@@ -524,7 +524,7 @@ func namedArm(want armSpec, arm result.Arm, settings []mycnf.Setting, own result
 		arm.Title = strings.Join(want.sets, ", ")
 	}
 	if len(settings) > 0 {
-		arm.Changes, arm.Settings = settings, tune.Merge(arm.Settings, settings)
+		arm.Changes, arm.Settings = settings, rules.Merge(arm.Settings, settings)
 	}
 	return arm
 }

@@ -5,8 +5,8 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/server"
-	"david/internal/tune"
 )
 
 func TestMixed(t *testing.T) {
@@ -27,7 +27,7 @@ func TestMixed(t *testing.T) {
 // What an arm beside another flavour begins with gives way to what the user set.
 func TestBesideIsOverridden(t *testing.T) {
 	own := []mycnf.Setting{{Name: "binlog_format", Value: "MIXED"}}
-	arm := namedArm(armSpec{name: "maria"}, tune.Beside(mycnf.MariaDB), own, server.Binary{}.Record(), result.Caps{})
+	arm := namedArm(armSpec{name: "maria"}, rules.Beside(mycnf.MariaDB), own, server.Binary{}.Record(), result.Caps{})
 	got := map[string]string{}
 	for _, s := range arm.Settings {
 		got[s.Name] = s.Value

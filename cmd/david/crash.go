@@ -17,8 +17,8 @@ import (
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/server"
-	"david/internal/tune"
 	"david/internal/workload"
 )
 
@@ -118,7 +118,7 @@ func (a *app) crashArm(ctx context.Context, f crashFlags, b server.Binary) (arm 
 	if err != nil {
 		return arm, nil, err
 	}
-	arm = namedArm(want, tune.Control(b.Flavour), settings, result.Server{}, caps)
+	arm = namedArm(want, rules.Control(b.Flavour), settings, result.Server{}, caps)
 	if unlocked, err = lifted(b.Flavour, asked(arm.Settings), f.unlock); err != nil {
 		return arm, nil, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"david/internal/experiment"
 	"david/internal/result"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // measured is the arm that bench --light-speed holds against its ceiling.
@@ -17,14 +17,14 @@ func (l *lab) ceiling(ctx context.Context, base result.Arm, loads []result.Workl
 	if err != nil {
 		return result.Arm{}, err
 	}
-	room := tune.Room{Data: g.Bytes(), Available: min(l.facts.Memory.Available, l.facts.Memory.Limit)}
+	room := rules.Room{Data: g.Bytes(), Available: min(l.facts.Memory.Available, l.facts.Memory.Limit)}
 	for _, w := range loads {
 		room.Threads = max(room.Threads, w.Threads)
 	}
 	if err := l.workspace.TryTmpfs(); err != nil {
 		room.NoTmpfs = err.Error()
 	}
-	return tune.Ceiling(base, room), nil
+	return rules.Ceiling(base, room), nil
 }
 
 // addCeiling adds the light speed of a bench's only arm.

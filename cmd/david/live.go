@@ -20,7 +20,7 @@ import (
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
-	"david/internal/tune"
+	"david/internal/rules"
 	"david/internal/workload"
 )
 
@@ -82,13 +82,13 @@ type liveDocument struct {
 	Version  string        `json:"version"`
 	Of       string        `json:"of"`       // the server's address
 	Hardware []string      `json:"hardware"` // what is known of it, with units
-	tune.LivePlan
+	rules.LivePlan
 	// Barred is why david does not change this server; then Group has the commands for whoever may.
-	Barred string               `json:"barred,omitempty"`
-	Group  *tune.ParameterGroup `json:"parameter_group,omitempty"`
-	Load   *result.Workload     `json:"load,omitempty"` // david's own, --load
-	Run    *live.Outcome        `json:"run,omitempty"`
-	Dir    string               `json:"dir,omitempty"` // of the record, for david rollback
+	Barred string                `json:"barred,omitempty"`
+	Group  *rules.ParameterGroup `json:"parameter_group,omitempty"`
+	Load   *result.Workload      `json:"load,omitempty"` // david's own, --load
+	Run    *live.Outcome         `json:"run,omitempty"`
+	Dir    string                `json:"dir,omitempty"` // of the record, for david rollback
 }
 
 // tuneLive plans for a running server and, with --apply, carries it out.
@@ -107,7 +107,7 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	doc.LivePlan = tune.PlanLive(known)
+	doc.LivePlan = rules.PlanLive(known)
 	doc.Notes = append(doc.Notes, "nothing of this was measured: these are david's sizing rules; david tune measures them on a sandbox")
 	addr, err := a.remoteAddr(f.live.dsn, f.live.defaultsFile)
 	if err != nil {
@@ -153,7 +153,7 @@ func applyOnly(apply bool, barred error) error {
 }
 
 // seeLive sees the server as david audit does, and its hardware as far as it is here or told by flags.
-func (a *app) seeLive(ctx context.Context, f tuneFlags) (known tune.Live, doc liveDocument, err error) {
+func (a *app) seeLive(ctx context.Context, f tuneFlags) (known rules.Live, doc liveDocument, err error) {
 	in, seen, err := a.auditServer(ctx, auditFlags{dsn: f.live.dsn, defaultsFile: f.live.defaultsFile, memory: f.memory})
 	if err != nil {
 		return known, doc, err
@@ -170,7 +170,7 @@ func (a *app) seeLive(ctx context.Context, f tuneFlags) (known tune.Live, doc li
 		return known, doc, err
 	}
 	m := in.Machine
-	known.Problem = tune.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: m.CPUs, Memory: m.Memory, FreeDisk: m.FreeDisk,
+	known.Problem = rules.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: m.CPUs, Memory: m.Memory, FreeDisk: m.FreeDisk,
 		Rotational: m.Spinning, WriteIOPS: iops, PageSize: 16 << 10}
 	known.Variables, known.Status, known.Data, known.Pod = in.Variables, in.Status, m.Data, f.relay
 	doc = liveDocument{Flavour: in.Flavour, Version: seen.Version, Of: seen.Of, Hardware: hardware(m)}
@@ -230,14 +230,14 @@ func bar(ctx context.Context, conn *mysqld.Conn, srv live.Server, doc *liveDocum
 		barred = fmt.Errorf("SET GLOBAL is denied on %s (it takes SYSTEM_VARIABLES_ADMIN or SUPER): %w", doc.Of, err)
 	}
 	if barred != nil {
-		group := tune.RenderGroup(doc.LivePlan)
+		group := rules.RenderGroup(doc.LivePlan)
 		doc.Barred, doc.Group = barred.Error(), &group
 	}
 	return barred, nil
 }
 
 // persistable refuses --persist where the server has no SET PERSIST.
-func (f *liveFlags) persistable(known tune.Live) error {
+func (f *liveFlags) persistable(known rules.Live) error {
 	switch {
 	case !f.persist:
 	case known.Flavour == mycnf.MariaDB || !known.Version.AtLeast(8, 0, 0):
@@ -350,7 +350,7 @@ func (a *app) printLive(d liveDocument, asJSON bool) error {
 	return nil
 }
 
-func printChanges(out io.Writer, changes []tune.LiveChange) error {
+func printChanges(out io.Writer, changes []rules.LiveChange) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, c := range changes {
 		fmt.Fprintf(w, "  %s\t%s -> %s\t%s (%s)\n", c.Name, sizeShown(c.Name, c.Before), c.Value, c.Reason, c.Source)

@@ -9,8 +9,8 @@ import (
 	"david/internal/mysqld"
 	"david/internal/mysqltuner"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/server"
-	"david/internal/tune"
 )
 
 // tunerArm is the name of the arm that MySQLTuner advises.
@@ -19,7 +19,7 @@ const tunerArm = "mysqltuner"
 // adviser is MySQLTuner, to be asked before a race.
 type adviser struct {
 	path    string
-	problem tune.Problem
+	problem rules.Problem
 	own     *ownFile // that a race is run against; nil elsewhere
 }
 
@@ -55,7 +55,7 @@ func (l *lab) addAdvised(ctx context.Context, a *app, q *question, arms []result
 	if at < 0 {
 		at = len(arms)
 	}
-	return slices.Insert(arms, at, namedArm(want, tune.Control(l.binary.Flavour), q.adviser.own.on(b.Settings), result.Server{}, q.caps)), nil
+	return slices.Insert(arms, at, namedArm(want, rules.Control(l.binary.Flavour), q.adviser.own.on(b.Settings), result.Server{}, q.caps)), nil
 }
 
 // asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file the server's defaults, as
@@ -64,7 +64,7 @@ func (l *lab) asked(q *question, control result.Arm) result.Arm {
 	if q.adviser.own == nil {
 		return control
 	}
-	plain := tune.Control(l.binary.Flavour)
+	plain := rules.Control(l.binary.Flavour)
 	plain.Name, plain.Caps = control.Name, control.Caps
 	return plain
 }
@@ -88,7 +88,7 @@ func (a *app) advisedBefore(q *question) (arm []result.Arm, ok bool, err error) 
 }
 
 // advice puts the load on the control and has MySQLTuner look at it.
-func (l *lab) advice(ctx context.Context, q *question, control result.Arm, p *progress) (b tune.Baseline, err error) {
+func (l *lab) advice(ctx context.Context, q *question, control result.Arm, p *progress) (b rules.Baseline, err error) {
 	dir := l.workspace.Private()
 	p.say("asking MySQLTuner after a load of %d s on the control", q.loads[0].Seconds)
 	output := ""
@@ -100,7 +100,7 @@ func (l *lab) advice(ctx context.Context, q *question, control result.Arm, p *pr
 	if err := experiment.Loaded(ctx, l.target, l.sysbench, control, q.loads[0], dir, look); err != nil {
 		return b, err
 	}
-	if b, err = tune.MySQLTuner(output, q.adviser.problem); err != nil {
+	if b, err = rules.MySQLTuner(output, q.adviser.problem); err != nil {
 		return b, err
 	}
 	known, err := server.Options(ctx, l.binary)

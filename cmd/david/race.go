@@ -12,9 +12,9 @@ import (
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/server"
 	"david/internal/stats"
-	"david/internal/tune"
 )
 
 // raceFlags are those of david race.
@@ -98,15 +98,15 @@ type lineup struct {
 	Flavour mycnf.Flavour `json:"flavour"`
 	Version string        `json:"version"`
 	// Memory (bytes) and CPUs are what the server may use, and what everything was sized for.
-	Memory    int64           `json:"memory"`
-	CPUs      float64         `json:"cpus"`
-	Baselines []tune.Baseline `json:"baselines"`
+	Memory    int64            `json:"memory"`
+	CPUs      float64          `json:"cpus"`
+	Baselines []rules.Baseline `json:"baselines"`
 	// Against is the user's own option file, which the control runs with; nil where it runs with the server's defaults.
 	Against *ownFile `json:"against,omitempty"`
 	// MySQLTuner says what becomes of its arm, which is known after the control's load only.
-	MySQLTuner string          `json:"mysqltuner"`
-	all        []tune.Baseline // those chosen, before the same ones were merged
-	adviser    *adviser        // nil where MySQLTuner is not asked
+	MySQLTuner string           `json:"mysqltuner"`
+	all        []rules.Baseline // those chosen, before the same ones were merged
+	adviser    *adviser         // nil where MySQLTuner is not asked
 }
 
 // lineup computes the baselines for the server under the caps.
@@ -123,20 +123,20 @@ func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f r
 	if err != nil {
 		return lineup{}, err
 	}
-	all := tune.Baselines(p)
+	all := rules.Baselines(p)
 	for i := range all {
 		strip(b, p.Version, known, &all[i])
 	}
 	if all, err = chosen(all, f.only, own != nil); err != nil {
 		return lineup{}, err
 	}
-	l := lineup{Against: own, Flavour: b.Flavour, Version: b.Version, Memory: p.Memory, CPUs: p.CPUs, Baselines: tune.Distinct(all), all: all}
+	l := lineup{Against: own, Flavour: b.Flavour, Version: b.Version, Memory: p.Memory, CPUs: p.CPUs, Baselines: rules.Distinct(all), all: all}
 	l.advised(ctx, a, f.only, p)
 	return l, nil
 }
 
 // advised finds out whether MySQLTuner can be asked.
-func (l *lineup) advised(ctx context.Context, a *app, only string, p tune.Problem) {
+func (l *lineup) advised(ctx context.Context, a *app, only string, p rules.Problem) {
 	path, err := a.tuner(ctx)
 	switch {
 	case !wantedBy(only, tunerArm):
@@ -150,7 +150,7 @@ func (l *lineup) advised(ctx context.Context, a *app, only string, p tune.Proble
 }
 
 // raceProblem is what the formulas are computed for. Nothing that changes from one session to the next goes into it.
-func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps, f raceFlags) (p tune.Problem, err error) {
+func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps, f raceFlags) (p rules.Problem, err error) {
 	loads, err := f.workloads()
 	if err != nil {
 		return p, err
@@ -159,7 +159,7 @@ func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps
 	if err != nil {
 		return p, err
 	}
-	p = tune.Problem{Flavour: b.Flavour, CPUs: cappedCPUs(facts.CPU.Usable, caps), Memory: facts.Memory.Limit, FreeDisk: roughly(facts.Data.Free),
+	p = rules.Problem{Flavour: b.Flavour, CPUs: cappedCPUs(facts.CPU.Usable, caps), Memory: facts.Memory.Limit, FreeDisk: roughly(facts.Data.Free),
 		Rotational: facts.Virt == "" && rotational(facts, 0), PageSize: 16 << 10, Tables: f.tables, Seed: max(1, f.seed), Sandbox: true}
 	if caps.Memory > 0 {
 		p.Memory = min(p.Memory, caps.Memory)
@@ -190,7 +190,7 @@ func roughly(n int64) int64 {
 }
 
 // strip takes from a baseline what this build of the server does not have, and says so.
-func strip(b server.Binary, v mycnf.Version, known map[string]string, of *tune.Baseline) {
+func strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
 	absent := func(s mycnf.Setting) bool { return knownTo(b, v, known, s) != nil }
 	for _, s := range of.Shipped {
 		if absent(s) {
@@ -202,7 +202,7 @@ func strip(b server.Binary, v mycnf.Version, known map[string]string, of *tune.B
 
 // chosen are those named, and the server's defaults unless the control runs with the user's own file; all of them where none is
 // named.
-func chosen(all []tune.Baseline, only string, own bool) ([]tune.Baseline, error) {
+func chosen(all []rules.Baseline, only string, own bool) ([]rules.Baseline, error) {
 	if only == "" {
 		return all, nil
 	}
@@ -215,7 +215,7 @@ func chosen(all []tune.Baseline, only string, own bool) ([]tune.Baseline, error)
 			return nil, usage("--only %s: there is no baseline %s for this server; there are %s", only, name, strings.Join(append(names, tunerArm), ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(b tune.Baseline) bool { return (own || b.Name != names[0]) && !wantedBy(only, b.Name) }), nil
+	return slices.DeleteFunc(all, func(b rules.Baseline) bool { return (own || b.Name != names[0]) && !wantedBy(only, b.Name) }), nil
 }
 
 // wantedBy tells whether --only, where it is given, names it.
@@ -244,14 +244,14 @@ func (l lineup) arms(f raceFlags) []armSpec {
 	return arms
 }
 
-func controlTitle(f mycnf.Flavour, b tune.Baseline) string {
-	return fmt.Sprintf("%s (%s)", tune.Control(f).Title, strings.Join(append([]string{b.Name}, b.Also...), ", "))
+func controlTitle(f mycnf.Flavour, b rules.Baseline) string {
+	return fmt.Sprintf("%s (%s)", rules.Control(f).Title, strings.Join(append([]string{b.Name}, b.Also...), ", "))
 }
 
 func alsoKnown(names []string) string { return prefixed("; the same as ", strings.Join(names, ", ")) }
 
 // losses says what a baseline as shipped can lose.
-func losses(b tune.Baseline) string {
+func losses(b rules.Baseline) string {
 	var list []string
 	for _, l := range b.Locked {
 		list = append(list, fmt.Sprintf("%s (%s)", strings.TrimSuffix(l.Name+"="+l.Shipped, "="), l.Lost))
@@ -273,7 +273,7 @@ func (l lineup) notes() []string {
 }
 
 // told is a line on what became of a baseline's settings; none where all stayed.
-func told(b tune.Baseline) []string {
+func told(b rules.Baseline) []string {
 	parts := slices.Clone(b.Translated)
 	for _, k := range b.Locked {
 		parts = append(parts, k.Short())

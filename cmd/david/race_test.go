@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"david/internal/mycnf"
+	"david/internal/rules"
 	"david/internal/server"
-	"david/internal/tune"
 )
 
 func TestRoughly(t *testing.T) {
@@ -21,7 +21,7 @@ func TestRoughly(t *testing.T) {
 // TestStrip: what this build lacks is left out, and told.
 func TestStrip(t *testing.T) {
 	set := []mycnf.Setting{{Name: "innodb_numa_interleave", Value: "ON"}, {Name: "max_connections", Value: "5"}, {Name: "skip_log_bin"}}
-	b := tune.Baseline{Shipped: slices.Clone(set), Settings: slices.Clone(set)}
+	b := rules.Baseline{Shipped: slices.Clone(set), Settings: slices.Clone(set)}
 	strip(server.Binary{Flavour: mycnf.MySQL, Version: "9.7.4"}, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, map[string]string{"max_connections": "151", "log_bin": ""}, &b)
 	if len(b.Settings) != 2 || len(b.Shipped) != 2 || len(b.Translated) != 1 || !strings.HasPrefix(b.Translated[0], "innodb_numa_interleave=ON is left out") {
 		t.Errorf("%+v", b)
@@ -30,9 +30,9 @@ func TestStrip(t *testing.T) {
 
 // TestShippedArms: unsafe arms are ceilings, say what they can lose, and are those that were asked for.
 func TestShippedArms(t *testing.T) {
-	p := tune.Problem{Flavour: mycnf.MySQL, Version: mycnf.Version{Major: 9, Minor: 7}, CPUs: 2, Memory: 4 << 30, FreeDisk: 64 << 30, Threads: 4, Tables: 10, Seed: 1}
-	all := tune.Baselines(p)
-	l := lineup{Flavour: p.Flavour, Baselines: tune.Distinct(all), all: all}
+	p := rules.Problem{Flavour: mycnf.MySQL, Version: mycnf.Version{Major: 9, Minor: 7}, CPUs: 2, Memory: 4 << 30, FreeDisk: 64 << 30, Threads: 4, Tables: 10, Seed: 1}
+	all := rules.Baselines(p)
+	l := lineup{Flavour: p.Flavour, Baselines: rules.Distinct(all), all: all}
 	for _, c := range []struct {
 		f    raceFlags
 		want int

@@ -13,9 +13,9 @@ import (
 	"david/internal/experiment"
 	"david/internal/host"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/sandbox"
 	"david/internal/server"
-	"david/internal/tune"
 	"david/internal/workload"
 )
 
@@ -74,7 +74,7 @@ func (l *lab) footprint(arm result.Arm, loads []result.Workload) int64 {
 	for _, w := range loads {
 		threads = max(threads, w.Threads)
 	}
-	return tune.Footprint(arm, l.data[arm.Name], threads)
+	return rules.Footprint(arm, l.data[arm.Name], threads)
 }
 
 // tools finds the server binary and sysbench.

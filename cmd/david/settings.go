@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"david/internal/mycnf"
+	"david/internal/rules"
 	"david/internal/server"
-	"david/internal/tune"
 )
 
 // userSettings reads --cnf and --set, in this order, and holds them against what the binary knows. What would tie a
@@ -62,7 +62,7 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 			return nil, err
 		}
 	}
-	return tune.Merge(nil, kept), nil
+	return rules.Merge(nil, kept), nil
 }
 
 // readCnf reads an option file with what it includes.

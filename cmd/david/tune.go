@@ -19,6 +19,7 @@ import (
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/sandbox"
 	"david/internal/server"
 	"david/internal/tune"
@@ -245,7 +246,7 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 	if len(loads) > 1 {
 		return result.Workload{}, usage("--threads %s: tune measures one number of threads; choose the one that matters", f.threads)
 	}
-	_, err = f.plan(tune.Problem{}, result.Arm{}, nil, f.budget)
+	_, err = f.plan(rules.Problem{}, result.Arm{}, nil, f.budget)
 	return loads[0], err
 }
 
@@ -274,7 +275,7 @@ func (f *tuneFlags) p95() (float64, error) {
 }
 
 // plan divides what is left of the budget among the rivals and everything after them.
-func (f *tuneFlags) plan(p tune.Problem, control result.Arm, rivals []tune.Baseline, left time.Duration) (tune.Plan, error) {
+func (f *tuneFlags) plan(p rules.Problem, control result.Arm, rivals []rules.Baseline, left time.Duration) (tune.Plan, error) {
 	w := tune.Wish{Budget: left.Seconds(), Rivals: rivals, RecoveryMs: float64(f.recovery.Milliseconds()), Objective: f.objective, Seed: p.Seed, Unlocked: f.unlock, Quick: f.quick,
 		Time: int(f.time / time.Second), Slices: f.slices}
 	w.Warmup = int(f.warmup / time.Second)
@@ -304,8 +305,8 @@ func (l *lab) tuneSlices(ctx context.Context, a *app, f tuneFlags, s start) (*re
 		return nil, err
 	}
 	large := s.control // the incumbent and an arm beside it may both have all the memory for their pools
-	large.Effective, large.Settings = nil, tune.Merge(large.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: fmt.Sprint(s.memory)}})
-	if need := tune.Footprint(s.control, l.data[s.control.Name], s.load.Threads) + 2*tune.Footprint(large, l.data[s.control.Name], s.load.Threads); need > l.room {
+	large.Effective, large.Settings = nil, rules.Merge(large.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: fmt.Sprint(s.memory)}})
+	if need := rules.Footprint(s.control, l.data[s.control.Name], s.load.Threads) + 2*rules.Footprint(large, l.data[s.control.Name], s.load.Threads); need > l.room {
 		fmt.Fprintf(a.err, "david: measured in trials: a control and two servers with large pools would take %s beside each other, and %s are free\n", size(need), size(l.room))
 		return nil, nil
 	}
@@ -330,7 +331,7 @@ func (f *tuneFlags) based(ctx context.Context, a *app, b server.Binary, control 
 			own[i].Source = f.base
 		}
 		control.Title += ", with " + filepath.Base(f.base)
-		control.Settings = tune.Merge(control.Settings, own)
+		control.Settings = rules.Merge(control.Settings, own)
 		control.Changes = control.Settings
 	}
 	if unlocked, err = lifted(b.Flavour, asked(control.Settings), f.unlock); err != nil {

@@ -15,6 +15,7 @@ import (
 	"david/internal/probe"
 	"david/internal/report"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/server"
 	"david/internal/stats"
 	"david/internal/tune"
@@ -85,7 +86,7 @@ func loads(w result.Workload, plan tune.Plan) []result.Workload {
 }
 
 // problem is what the rules are computed from: the machine's facts, the caps, and a short look at the disk.
-func (l *lab) problem(ctx context.Context, a *app, s start, p *progress) (problem tune.Problem, err error) {
+func (l *lab) problem(ctx context.Context, a *app, s start, p *progress) (problem rules.Problem, err error) {
 	caps := s.control.Caps
 	v, err := mycnf.ParseVersion(l.binary.Version)
 	if err != nil {
@@ -98,7 +99,7 @@ func (l *lab) problem(ctx context.Context, a *app, s start, p *progress) (proble
 	} else if err != nil {
 		return problem, err
 	}
-	problem = tune.Problem{
+	problem = rules.Problem{
 		Flavour: l.binary.Flavour, Version: v, CPUs: cappedCPUs(l.facts.CPU.Usable, caps), Memory: s.memory, FreeDisk: l.facts.Data.Free,
 		Rotational: rotational(l.facts, iops), WriteIOPS: cappedWrites(iops, caps), PageSize: 16 << 10, Threads: s.load.Threads, Tables: s.load.Tables,
 		Seed:    rand.Uint64()>>12 + 1, // fits a JSON number
@@ -112,12 +113,12 @@ func (l *lab) problem(ctx context.Context, a *app, s start, p *progress) (proble
 
 // rivals are who would race, strongest first, without what would undo an unlocked member of the durability lock; notes say what
 // became of their settings.
-func (l *lab) rivals(ctx context.Context, a *app, f tuneFlags, s start, problem tune.Problem, p *progress) (list []tune.Baseline, notes []string, err error) {
+func (l *lab) rivals(ctx context.Context, a *app, f tuneFlags, s start, problem rules.Problem, p *progress) (list []rules.Baseline, notes []string, err error) {
 	known, err := server.Options(ctx, l.binary)
 	if err != nil {
 		return nil, nil, err
 	}
-	all := tune.Baselines(problem)
+	all := rules.Baselines(problem)
 	for i := range all {
 		strip(l.binary, problem.Version, known, &all[i])
 	}
@@ -129,7 +130,7 @@ func (l *lab) rivals(ctx context.Context, a *app, f tuneFlags, s start, problem 
 	for i := range all {
 		all[i].Settings = slices.DeleteFunc(all[i].Settings, func(x mycnf.Setting) bool { return slices.Contains(f.unlock, x.Name) })
 	}
-	list = tune.Rivals(s.control, tune.Distinct(all))
+	list = tune.Rivals(s.control, rules.Distinct(all))
 	for _, b := range list {
 		notes = append(notes, told(b)...)
 	}
@@ -141,7 +142,7 @@ const leastForTuner = 15 * time.Minute
 
 // advised is what MySQLTuner advises after the control's load: none where it is not there, where there is no time, or where an
 // interrupted tune goes on, whose race is on record.
-func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem tune.Problem, p *progress) (list []tune.Baseline, notes []string, err error) {
+func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem rules.Problem, p *progress) (list []rules.Baseline, notes []string, err error) {
 	if old, err := result.Unfinished(a.home, "tune", "", redacted(a.argv)); err != nil || old != nil && !f.fresh {
 		return nil, nil, err
 	}
@@ -161,7 +162,7 @@ func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem
 	if err != nil {
 		return nil, []string{fmt.Sprintf("%s is left out: %v", tunerArm, err)}, nil
 	}
-	return []tune.Baseline{b}, nil, nil
+	return []rules.Baseline{b}, nil, nil
 }
 
 // leastAdvised is the shortest load, in seconds, that MySQLTuner is asked about.

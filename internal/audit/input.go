@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"david/internal/mycnf"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // Input is all that an audit knows. What is not seen stays empty.
@@ -179,18 +179,18 @@ func hours(seconds int64) string {
 func line(name, value string) string { return name + "=" + value }
 
 // problem is what david's sizing rules are asked. A disk that is not seen is taken for a large one.
-func (in Input) problem() tune.Problem {
+func (in Input) problem() rules.Problem {
 	disk := in.Machine.FreeDisk
 	if disk == 0 {
 		disk = math.MaxInt64
 	}
-	return tune.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: in.Machine.CPUs, Memory: in.Machine.Memory, FreeDisk: disk,
+	return rules.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: in.Machine.CPUs, Memory: in.Machine.Memory, FreeDisk: disk,
 		Rotational: in.Machine.Spinning}
 }
 
 // advised is the line of the rules' setting for a variable; "" where they have none.
 func (in Input) advised(name string) string {
-	for _, rules := range tune.Sizing(in.problem()) {
+	for _, rules := range rules.Sizing(in.problem()) {
 		for _, s := range rules.Settings {
 			if s.Name == name {
 				return line(name, s.Value)

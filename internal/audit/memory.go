@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"david/internal/mycnf"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 const (
@@ -103,7 +103,7 @@ func (in Input) poolCouldGrow(pool int64) bool {
 	if in.Machine.Memory == 0 {
 		return pool <= 128*mib
 	}
-	return float64(pool) < poolShare*float64(tune.BufferPool(in.problem()))
+	return float64(pool) < poolShare*float64(rules.BufferPool(in.problem()))
 }
 
 // misses is the share of page requests that had to read from the disk; ok is false where there were too few to tell.
@@ -144,13 +144,13 @@ func (in Input) poolTooLarge(pool int64) bool {
 
 // server is what the server takes with a pool and other buffers, in bytes.
 func (in Input) server(pool, others int64) int64 {
-	return tune.ServerMemory(pool, others, in.Variables["performance_schema"])
+	return rules.ServerMemory(pool, others, in.Variables["performance_schema"])
 }
 
 func overcommitted(in Input) []hit {
 	pool, seen := in.size("innodb_buffer_pool_size")
 	connections, ok := in.size("max_connections")
-	buffer, each, ceiling := in.sum("innodb_log_buffer_size"), in.sum(sessionBuffers()...), tune.MemoryCeiling(in.Machine.Memory)
+	buffer, each, ceiling := in.sum("innodb_log_buffer_size"), in.sum(sessionBuffers()...), rules.MemoryCeiling(in.Machine.Memory)
 	if !seen || !ok || each == 0 || in.poolTooLarge(pool) {
 		return nil
 	}
@@ -166,7 +166,7 @@ func overcommitted(in Input) []hit {
 		evidence += fmt.Sprintf("; %.0f were used at most", used)
 	}
 	h := hit{variable: "max_connections", evidence: evidence, line: line("max_connections", text(max(1, room)))}
-	if smaller := tune.BufferPool(in.problem()); room < max(minConnections, int64(used)) && smaller < pool {
+	if smaller := rules.BufferPool(in.problem()); room < max(minConnections, int64(used)) && smaller < pool {
 		h.variable, h.line = "innodb_buffer_pool_size", in.advised("innodb_buffer_pool_size")
 	}
 	return []hit{h}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"david/internal/mycnf"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // smallRedo is what a redo log should have at least, in bytes: the least that the sizing rules propose.
@@ -137,7 +137,7 @@ func redoLarge(in Input) []hit {
 	if in.Machine.Memory > 0 {
 		p := in.problem()
 		p.FreeDisk = room
-		h.line = line(variable, mycnf.FormatSize(tune.RedoSize(p)))
+		h.line = line(variable, mycnf.FormatSize(rules.RedoSize(p)))
 	}
 	return []hit{h}
 }

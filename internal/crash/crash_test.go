@@ -10,9 +10,9 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/sandbox"
 	"david/internal/testserver"
-	"david/internal/tune"
 )
 
 // TestCrash kills real servers of both flavours: with the durability lock on nothing is lost, and without it losses are found.
@@ -30,7 +30,7 @@ func TestCrash(t *testing.T) {
 				}
 			}()
 			b := testserver.Find(t, flavour)
-			test := Test{Workspace: w, Binary: b, Settings: tune.Control(b.Flavour).Settings, Threads: 4, Kills: 5, Limit: 2 * time.Minute, Seed: 1,
+			test := Test{Workspace: w, Binary: b, Settings: rules.Control(b.Flavour).Settings, Threads: 4, Kills: 5, Limit: 2 * time.Minute, Seed: 1,
 				Report: func(n int, k result.Kill) { t.Logf("kill %d: %+v", n, k) }}
 			t.Run("locked", func(t *testing.T) { testLocked(t, test) })
 			t.Run("unlocked", func(t *testing.T) { testUnlocked(t, test) })

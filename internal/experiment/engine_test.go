@@ -16,6 +16,7 @@ import (
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/sandbox"
 	"david/internal/testserver"
 	"david/internal/tune"
@@ -87,8 +88,8 @@ func racing(t *testing.T, s *Sandboxed, settings ...string) Tuning {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control := tune.Control(s.Binary.Flavour)
-	plan := tune.Plan{Control: control, Problem: tune.Problem{Flavour: s.Binary.Flavour, Version: v, CPUs: 2, Memory: 4 << 30, FreeDisk: 8 << 30, Threads: small.Threads},
+	control := rules.Control(s.Binary.Flavour)
+	plan := tune.Plan{Control: control, Problem: rules.Problem{Flavour: s.Binary.Flavour, Version: v, CPUs: 2, Memory: 4 << 30, FreeDisk: 8 << 30, Threads: small.Threads},
 		TunePlan: result.TunePlan{Budget: 3600, Short: result.TuneLoad{Seconds: small.Seconds, Warmup: small.Warmup}, Cost: 10, RaceBlocks: 1, MaxP95: 10}}
 	lineup := []result.Arm{control}
 	for i, text := range settings {
@@ -97,7 +98,7 @@ func racing(t *testing.T, s *Sandboxed, settings ...string) Tuning {
 			t.Fatal(err)
 		}
 		own := []mycnf.Setting{set}
-		lineup = append(lineup, result.Arm{Name: fmt.Sprintf("step%d", i+1), Phase: result.Race, Base: control.Name, Changes: own, Settings: tune.Merge(control.Settings, own)})
+		lineup = append(lineup, result.Arm{Name: fmt.Sprintf("step%d", i+1), Phase: result.Race, Base: control.Name, Changes: own, Settings: rules.Merge(control.Settings, own)})
 	}
 	return Tuning{Plan: plan, Lineup: lineup, Load: small}
 }
@@ -224,7 +225,7 @@ func TestServerDies(t *testing.T) {
 				syscall.Kill(target.pid, syscall.SIGKILL)
 			}
 		}
-		err := e.Run(context.Background(), []result.Arm{tune.Control(s.Binary.Flavour)}, []result.Workload{small})
+		err := e.Run(context.Background(), []result.Arm{rules.Control(s.Binary.Flavour)}, []result.Workload{small})
 		if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "signal: killed") {
 			t.Errorf("error %v", err)
 		}

@@ -19,7 +19,7 @@ import (
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // disturbed is a trial that something is done to.
@@ -54,7 +54,7 @@ func disturb(t *testing.T) *disturbed {
 	e.Target = target
 	load := small
 	load.Seconds = 3
-	return &disturbed{t: t, engine: e, target: target, load: load, arm: tune.Control(s.Binary.Flavour)}
+	return &disturbed{t: t, engine: e, target: target, load: load, arm: rules.Control(s.Binary.Flavour)}
 }
 
 // measuring calls do once, in a goroutine of its own, when the trial's first measured second is seen.
@@ -317,8 +317,8 @@ func TestGateDurability(t *testing.T) {
 	}
 	d.engine.Store, d.engine.Unlocked = store, true
 	fast, dead := d.arm, d.arm
-	fast.Name, fast.Settings = "fast", tune.Merge(d.arm.Settings, []mycnf.Setting{{Name: "sync_binlog", Value: "0"}})
-	dead.Name, dead.Settings = "dead", tune.Merge(d.arm.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}})
+	fast.Name, fast.Settings = "fast", rules.Merge(d.arm.Settings, []mycnf.Setting{{Name: "sync_binlog", Value: "0"}})
+	dead.Name, dead.Settings = "dead", rules.Merge(d.arm.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}})
 	d.engine.Report = func(ev Event) {
 		if strings.Contains(ev.Text, "dead, 2 threads: measuring") {
 			unix.Kill(d.target.now.PID(), unix.SIGKILL)

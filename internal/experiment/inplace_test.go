@@ -7,7 +7,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // TestInPlace runs pairs on one server of either flavour: SET GLOBAL makes it the arm's, takes that back for
@@ -19,7 +19,7 @@ func TestInPlace(t *testing.T) {
 		e.plan = newPlan(1, trialOverhead)
 		starts := &pids{Target: e.Target}
 		e.Target = starts
-		control := tune.Control(s.Binary.Flavour)
+		control := rules.Control(s.Binary.Flavour)
 		f := newFleet(e)
 		defer func() {
 			if err := f.close(ctx); err != nil {

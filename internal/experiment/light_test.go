@@ -9,8 +9,8 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
-	"david/internal/tune"
 )
 
 // TestLightSpeed: after trials that refuse every loss of durability, the ceiling runs without it, once, and neither they
@@ -27,17 +27,17 @@ func TestLightSpeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		room := tune.Room{Data: g.Bytes(), Available: 16 << 30, Threads: small.Threads}
+		room := rules.Room{Data: g.Bytes(), Available: 16 << 30, Threads: small.Threads}
 		if os.Geteuid() != 0 {
 			room.NoTmpfs = "not root"
 		}
-		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best); err != nil {
+		if err := e.LightSpeed(ctx, rules.Ceiling(best, room), best); err != nil {
 			t.Fatal(err)
 		}
 		arms, trials := stored(t, e)
 		trials = calm(trials)
 		light := trials[len(trials)-1]
-		if ok, failed := light.Valid(); !ok || light.Arm != tune.LightSpeed || len(light.Unsafe) < 4 {
+		if ok, failed := light.Valid(); !ok || light.Arm != rules.LightSpeed || len(light.Unsafe) < 4 {
 			t.Errorf("%s: %v, unsafe %v", light.Arm, failed, light.Unsafe)
 		}
 		list := stats.LightSpeeds(arms, trials)
@@ -47,7 +47,7 @@ func TestLightSpeed(t *testing.T) {
 		if again, err := tuned(ctx, e, tuning); err != nil || again.Name != best.Name {
 			t.Errorf("gone on with: best is %s, was %s; %v", again.Name, best.Name, err)
 		}
-		if err := e.LightSpeed(ctx, tune.Ceiling(best, room), best); err != nil {
+		if err := e.LightSpeed(ctx, rules.Ceiling(best, room), best); err != nil {
 			t.Error(err)
 		}
 		if _, more := stored(t, e); len(more) != len(trials) {
@@ -89,8 +89,8 @@ func TestLightSpeedInfeasible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ceiling := tune.Ceiling(best, tune.Room{Data: 1 << 20, Available: 16 << 30, NoTmpfs: "not wanted"})
-	ceiling.Settings = tune.Merge(ceiling.Settings, []mycnf.Setting{{Name: "no_such_variable", Value: "1"}})
+	ceiling := rules.Ceiling(best, rules.Room{Data: 1 << 20, Available: 16 << 30, NoTmpfs: "not wanted"})
+	ceiling.Settings = rules.Merge(ceiling.Settings, []mycnf.Setting{{Name: "no_such_variable", Value: "1"}})
 	if err := e.LightSpeed(ctx, ceiling, best); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // TestMemoryProof has all connections of real servers sort: what they take is more than a server takes idle, less than 16 GiB, and
@@ -14,7 +14,7 @@ func TestMemoryProof(t *testing.T) {
 	each(t, func(t *testing.T, _ *Engine, s *Sandboxed) {
 		log := filepath.Join(t.TempDir(), "server.log")
 		for limit, want := range map[int64]bool{16 << 30: true, 64 << 20: false} {
-			m, err := MemoryProof(context.Background(), s, tune.Control(s.Binary.Flavour), small, limit, log)
+			m, err := MemoryProof(context.Background(), s, rules.Control(s.Binary.Flavour), small, limit, log)
 			if err != nil {
 				t.Fatal(err)
 			}

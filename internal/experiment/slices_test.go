@@ -11,8 +11,8 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
-	"david/internal/tune"
 )
 
 // slicing is a store whose experiment is measured in slices of a second.
@@ -27,14 +27,14 @@ func slicing(t *testing.T, e *Engine, rounds int) {
 }
 
 func twoArms(s *Sandboxed) []result.Arm {
-	control := tune.Control(s.Binary.Flavour)
+	control := rules.Control(s.Binary.Flavour)
 	return []result.Arm{control, settingsArm(control, "pool", "innodb_buffer_pool_size", "256M")}
 }
 
 func settingsArm(control result.Arm, name, variable, value string) result.Arm {
 	a := control
 	a.Name, a.Effective = name, nil
-	a.Settings = tune.Merge(control.Settings, []mycnf.Setting{{Name: variable, Value: value}})
+	a.Settings = rules.Merge(control.Settings, []mycnf.Setting{{Name: variable, Value: value}})
 	return a
 }
 

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"david/internal/mysqld"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // Run is what is to be done to a server.
 type Run struct {
 	Addr    mysqld.Addr
-	Steps   []tune.LiveStep
+	Steps   []rules.LiveStep
 	Record  *Record
 	Watch   time.Duration // of the traffic before the first step, and after each
 	MaxP95  float64       // how much of the latency before the first step a step may make: 1.1
@@ -154,7 +154,7 @@ func lock(ctx context.Context, c *mysqld.Conn) (release func() error, err error)
 }
 
 // step makes a step's changes, watches the traffic, and keeps them or sets them back.
-func (r *Run) step(ctx context.Context, conn *mysqld.Conn, eye *eye, step tune.LiveStep, before Window) (StepOutcome, error) {
+func (r *Run) step(ctx context.Context, conn *mysqld.Conn, eye *eye, step rules.LiveStep, before Window) (StepOutcome, error) {
 	out := StepOutcome{Name: step.Name}
 	r.say("step %s: %s", step.Name, text(step))
 	cause := r.apply(ctx, conn, step)
@@ -187,7 +187,7 @@ func (r *Run) step(ctx context.Context, conn *mysqld.Conn, eye *eye, step tune.L
 }
 
 // apply records each change and makes it.
-func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step tune.LiveStep) error {
+func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step rules.LiveStep) error {
 	for _, c := range step.Changes {
 		v, err := variables(ctx, conn, c.Name)
 		if err != nil {
@@ -212,7 +212,7 @@ func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step tune.LiveStep) 
 }
 
 // set is not interrupted: a statement that was cut off could still take effect after it was set back.
-func (r *Run) set(ctx context.Context, conn *mysqld.Conn, c tune.LiveChange) (string, error) {
+func (r *Run) set(ctx context.Context, conn *mysqld.Conn, c rules.LiveChange) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*settle)
 	defer cancel()
 	return set(ctx, conn, "GLOBAL", c.Name, c.Value)
@@ -300,7 +300,7 @@ func byHand(changes []Change) string {
 func (r *Run) say(format string, args ...any) { r.Say(fmt.Sprintf(format, args...)) }
 
 // text is a step's changes in a line.
-func text(step tune.LiveStep) string {
+func text(step rules.LiveStep) string {
 	var list []string
 	for _, c := range step.Changes {
 		list = append(list, fmt.Sprintf("%s %s -> %s", c.Name, c.Before, c.Value))

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"david/internal/mycnf"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // memory holds the my.cnf against the container's limit.
@@ -35,9 +35,9 @@ func (c *checker) memory(s server) {
 	pool := mycnf.FormatSize(number(lines, "innodb_buffer_pool_size", defaultPool))
 	evidence := fmt.Sprintf("innodb_buffer_pool_size %s and %d connections take up to %s; the limit of %s is %s", pool, connections(lines), mebi(need), s.doc.Object(), mebi(s.memory))
 	switch {
-	case need-tune.ServerMemory(0, 0, "") > s.memory: // also a server that needs less for itself than the rule allows it
+	case need-rules.ServerMemory(0, 0, "") > s.memory: // also a server that needs less for itself than the rule allows it
 		c.reportSetting(SeverityError, "memory", at, "innodb_buffer_pool_size", evidence+": the kernel kills the server when it gets there", "make the pool smaller, or the limit at least "+mebi(need*10/9+mib))
-	case need > tune.MemoryCeiling(s.memory):
+	case need > rules.MemoryCeiling(s.memory):
 		c.reportSetting(SeverityWarning, "memory", at, "innodb_buffer_pool_size", evidence+": it should stay within nine tenths", "make the pool smaller, or the limit at least "+mebi(need*10/9+mib))
 	}
 }

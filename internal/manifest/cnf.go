@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"david/internal/mycnf"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 const (
@@ -52,7 +52,7 @@ type derived struct {
 // derive goes through the tuned lines, then adds what a pod needs, then makes the memory fit.
 func derive(req Request) (derived, error) {
 	d := derived{req: req, rules: map[string]mycnf.Setting{}}
-	given, left := mycnf.Isolate(tune.Merge(nil, req.Settings))
+	given, left := mycnf.Isolate(rules.Merge(nil, req.Settings))
 	for _, name := range left {
 		d.note("%s is left out: %s", name, elsewhere(name))
 	}
@@ -62,14 +62,14 @@ func derive(req Request) (derived, error) {
 	d.doubtful(given)
 	d.binlog(given)
 	problem := req.problem(connections(given))
-	for _, set := range tune.Sizing(problem) {
+	for _, set := range rules.Sizing(problem) {
 		for _, s := range set.Settings {
 			d.rules[s.Name] = req.disk(s)
 		}
 	}
 	if req.byRules() {
 		given = slices.SortedFunc(maps.Values(d.rules), func(a, b mycnf.Setting) int { return strings.Compare(a.Name, b.Name) })
-		given = tune.Merge(given, tune.Control(req.Server).Settings)
+		given = rules.Merge(given, rules.Control(req.Server).Settings)
 		d.note("no tune and no my.cnf was given: the lines are david's rules, and nothing was measured")
 	}
 	for _, s := range given {
@@ -185,8 +185,8 @@ func (req Request) disk(s mycnf.Setting) mycnf.Setting {
 }
 
 // problem is the pod as the rules see a machine.
-func (req Request) problem(connections int64) tune.Problem {
-	p := tune.Problem{Flavour: req.Server, Version: req.Version, CPUs: float64(req.CPUs), Memory: req.Memory, FreeDisk: req.Size, PageSize: 16 * kib,
+func (req Request) problem(connections int64) rules.Problem {
+	p := rules.Problem{Flavour: req.Server, Version: req.Version, CPUs: float64(req.CPUs), Memory: req.Memory, FreeDisk: req.Size, PageSize: 16 * kib,
 		Threads: max(req.Measured.Threads, int(connections)-10), Tables: req.Measured.Tables, WriteIOPS: req.Measured.WriteIOPS}
 	if iops := req.volumeIOPS(); iops > 0 {
 		p.WriteIOPS = float64(iops)
@@ -440,12 +440,12 @@ const defaultPool = 128 * mib
 // Holds tells whether the pod's memory holds a server with these lines and all its connections busy, the tenth that is kept free not
 // counted.
 func (req Request) Holds(lines []mycnf.Setting) bool {
-	return Need(lines) <= tune.MemoryCeiling(req.Memory)
+	return Need(lines) <= rules.MemoryCeiling(req.Memory)
 }
 
 // Need is what a server with these lines takes with all its connections busy, in bytes: tune's memory rule, with the buffers that the lines set.
 func Need(lines []mycnf.Setting) int64 {
-	return tune.ServerMemory(number(lines, "innodb_buffer_pool_size", defaultPool), others(lines), performanceSchema(lines))
+	return rules.ServerMemory(number(lines, "innodb_buffer_pool_size", defaultPool), others(lines), performanceSchema(lines))
 }
 
 // performanceSchema is the value of performance_schema; "" where no line sets it.
@@ -496,13 +496,13 @@ func number(lines []mycnf.Setting, name string, standard int64) int64 {
 // tooSmall says that the memory does not hold the configuration, and what fits.
 func (d *derived) tooSmall(pool int64) error {
 	least := int64(math.Ceil(float64(Need(d.lines))/0.9/float64(mib))) * mib
-	for tune.MemoryCeiling(least) < Need(d.lines) {
+	for rules.MemoryCeiling(least) < Need(d.lines) {
 		least += mib
 	}
-	most := tune.MemoryCeiling(d.req.Memory)
+	most := rules.MemoryCeiling(d.req.Memory)
 	text := fmt.Sprintf("memory %s does not hold the configuration: innodb_buffer_pool_size=%s and %d connections of %s take %s at the worst, and 90 %% of the limit are %s; what fits: memory %s",
 		mebi(d.req.Memory), mycnf.FormatSize(pool), connections(d.lines), mebi(eachConnection(d.lines)), mebi(Need(d.lines)), mebi(most), mebi(least))
-	n := (most - tune.ServerMemory(pool, others(d.lines)-connections(d.lines)*eachConnection(d.lines), performanceSchema(d.lines))) / eachConnection(d.lines)
+	n := (most - rules.ServerMemory(pool, others(d.lines)-connections(d.lines)*eachConnection(d.lines), performanceSchema(d.lines))) / eachConnection(d.lines)
 	if n >= 10 {
 		text += fmt.Sprintf(", or max_connections=%d", n)
 	}

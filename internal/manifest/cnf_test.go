@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"david/internal/mycnf"
-	"david/internal/tune"
+	"david/internal/rules"
 )
 
 // valuesOf are the lines by variable; a variable that is set twice, or a line without a reason, fails the test.
@@ -235,7 +235,7 @@ func TestMemoryFits(t *testing.T) {
 				mycnf.Setting{Name: "sort_buffer_size", Value: "4M", Reason: "asked for"})
 			lines, err := Lines(req)
 			if err == nil {
-				if Need(lines) > tune.MemoryCeiling(memory) {
+				if Need(lines) > rules.MemoryCeiling(memory) {
 					t.Errorf("%s, %d connections: the lines need %s", mebi(memory), most, mebi(Need(lines)))
 				}
 				continue

@@ -7,6 +7,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
 )
 
@@ -105,18 +106,18 @@ func (m *machine) fitting(lines []mycnf.Setting) []mycnf.Setting {
 		}
 		return control[name]
 	}
-	if m.Problem.held(value, 0) {
+	if m.Problem.Held(value, 0) {
 		return lines
 	}
-	if sizeText(value("max_connections")) > sizeText(control["max_connections"]) {
+	if rules.SizeOf(value("max_connections")) > rules.SizeOf(control["max_connections"]) {
 		lines = slices.DeleteFunc(slices.Clone(lines), func(s mycnf.Setting) bool { return s.Name == "max_connections" })
 	}
-	if m.Problem.held(value, 0) {
+	if m.Problem.Held(value, 0) {
 		return lines
 	}
-	for _, s := range memory(m.Problem).Settings {
-		if s.Name == "innodb_buffer_pool_size" && sizeText(s.Value) < sizeText(value(s.Name)) {
-			lines = Merge(lines, []mycnf.Setting{s})
+	for _, s := range rules.Memory(m.Problem).Settings {
+		if s.Name == "innodb_buffer_pool_size" && rules.SizeOf(s.Value) < rules.SizeOf(value(s.Name)) {
+			lines = rules.Merge(lines, []mycnf.Setting{s})
 		}
 	}
 	return lines

@@ -5,39 +5,40 @@ import (
 	"slices"
 
 	"david/internal/mycnf"
+	"david/internal/rules"
 )
 
 // group is knobs that are screened together. Its settings are what david's rules propose; causes are those of explain that
 // it may relieve.
 type group struct {
 	name, title string
-	settings    func(Problem) []mycnf.Setting
+	settings    func(rules.Problem) []mycnf.Setting
 	causes      []string
 	holds       []string // groups of the catalogue
 }
 
 // groups are screened in this order where no bottleneck is known.
 func groups() []group {
-	rule := func(sets ...func(Problem) RuleSet) func(Problem) []mycnf.Setting {
-		return func(p Problem) (all []mycnf.Setting) {
-			for _, rules := range sets {
-				all = Merge(all, rules(p).Settings)
+	rule := func(sets ...func(rules.Problem) rules.RuleSet) func(rules.Problem) []mycnf.Setting {
+		return func(p rules.Problem) (all []mycnf.Setting) {
+			for _, of := range sets {
+				all = rules.Merge(all, of(p).Settings)
 			}
 			return all
 		}
 	}
 	return []group{
-		{"memory", "the buffer pool", rule(memory), []string{"read I/O", "page flushing"}, []string{"memory"}},
-		{"redo", "redo log and checkpoints", rule(redo), []string{"redo capacity", "page flushing", "doublewrite"}, []string{"redo"}},
-		{"flush", "flushing and I/O", rule(flushing), []string{"page flushing", "doublewrite", "read I/O"}, []string{"flush", "io"}},
+		{"memory", "the buffer pool", rule(rules.Memory), []string{"read I/O", "page flushing"}, []string{"memory"}},
+		{"redo", "redo log and checkpoints", rule(rules.Redo), []string{"redo capacity", "page flushing", "doublewrite"}, []string{"redo"}},
+		{"flush", "flushing and I/O", rule(rules.Flushing), []string{"page flushing", "doublewrite", "read I/O"}, []string{"flush", "io"}},
 		{"commit", "the commit pipeline", commitPipeline, []string{"commit/fsync"}, []string{"binlog", "commit"}},
-		{"concurrency", "concurrency and CPU", rule(concurrency), []string{"server CPU", "CPU throttling", "latches", "row locks", "scheduling"}, []string{"concurrency", "connections", "tables"}},
-		{"logging", "logging and instrumentation", rule(logging), []string{"server CPU", "CPU throttling", "client CPU"}, []string{"logging", "instrumentation"}},
+		{"concurrency", "concurrency and CPU", rule(rules.Concurrency), []string{"server CPU", "CPU throttling", "latches", "row locks", "scheduling"}, []string{"concurrency", "connections", "tables"}},
+		{"logging", "logging and instrumentation", rule(rules.Logging), []string{"server CPU", "CPU throttling", "client CPU"}, []string{"logging", "instrumentation"}},
 	}
 }
 
 // commitPipeline waits for company at each group commit, where there is any.
-func commitPipeline(p Problem) []mycnf.Setting {
+func commitPipeline(p rules.Problem) []mycnf.Setting {
 	const reason = "a group commit waits up to 100 us for others, so that one sync serves more of them; a lone commit takes that much longer"
 	if p.Threads < 4 {
 		return nil

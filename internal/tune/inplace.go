@@ -6,6 +6,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
 )
 
@@ -39,7 +40,7 @@ func (m *machine) inPlace(arm, incumbent result.Arm) (list []mycnf.Setting) {
 		if !ok { // as the server has it by itself
 			value, ok = m.arms[stats.Control].Effective[name]
 		}
-		if !m.Problem.live(name) || !back || !ok {
+		if !takesLive(m.Problem, name) || !back || !ok {
 			return nil
 		}
 		list = append(list, mycnf.Setting{Name: name, Value: value})
@@ -47,8 +48,8 @@ func (m *machine) inPlace(arm, incumbent result.Arm) (list []mycnf.Setting) {
 	return list
 }
 
-// live tells whether a variable can be set on a running server and taken back within a slice.
-func (p Problem) live(name string) bool {
+// takesLive tells whether a variable can be set on a running server and taken back within a slice.
+func takesLive(p rules.Problem, name string) bool {
 	entry, known := mycnf.Lookup(name, p.Flavour, p.Version)
 	return known && !entry.Locked && entry.ApplyIn(p.Flavour, p.Version) == mycnf.Dynamic && !slices.Contains(lasting(), name)
 }

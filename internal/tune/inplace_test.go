@@ -8,6 +8,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
 )
 
@@ -52,7 +53,7 @@ func TestInPlace(t *testing.T) {
 	} {
 		p, h, incumbent, arm := pairing(t, c.changes...)
 		incumbent.Settings = slices.DeleteFunc(slices.Clone(incumbent.Settings), func(s mycnf.Setting) bool { return s.Name == "innodb_io_capacity_max" })
-		arm.Settings = Merge(incumbent.Settings, c.changes)
+		arm.Settings = rules.Merge(incumbent.Settings, c.changes)
 		h.Arms[0].Effective = mergedValues(h.Arms[0].Effective, c.changes)
 		incumbent.Effective = mergedValues(incumbent.Effective, c.changes)
 		if got := newMachine(p, h).inPlace(arm, incumbent); len(got) > 0 != c.want {
@@ -130,8 +131,8 @@ func TestSlicedTuneOfFortyMinutes(t *testing.T) {
 	best := h.Arms[slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == a.Done.Best })]
 	t.Logf("%d pairs in place, %d on fresh servers; %s makes %.0f; %.0f s", len(inPlace), len(onFresh), best.Name, w.truth(best), h.Spent())
 	var restart []string
-	for _, k := range p.Problem.knobs() {
-		if !p.Problem.live(k.Name) {
+	for _, k := range knobs(p.Problem) {
+		if !takesLive(p.Problem, k.Name) {
 			restart = append(restart, k.Name)
 		}
 	}

@@ -10,8 +10,11 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/search"
 )
+
+const mib = int64(1) << 20
 
 // knob is a variable that a search may move, inside the bounds of docs/baselines.md and of the memory rule.
 type knob struct {
@@ -32,9 +35,9 @@ const (
 )
 
 // knobs are those that a search may move on the problem's server, dominant ones first.
-func (p Problem) knobs() []knob {
+func knobs(p rules.Problem) []knob {
 	var list []knob
-	for _, k := range slices.Concat(p.sizes(), p.rates(), p.switches()) {
+	for _, k := range slices.Concat(sizes(p), rates(p), switches(p)) {
 		if v, ok := mycnf.Lookup(k.Name, p.Flavour, p.Version); ok {
 			k.section = v.Group
 			list = append(list, k)
@@ -44,7 +47,7 @@ func (p Problem) knobs() []knob {
 }
 
 // redoName is the variable that sizes the redo log, or each of its files.
-func (p Problem) redoName() string {
+func redoName(p rules.Problem) string {
 	if p.Flavour == mycnf.MariaDB || !p.Version.AtLeast(8, 0, 30) {
 		return "innodb_log_file_size"
 	}
@@ -52,19 +55,19 @@ func (p Problem) redoName() string {
 }
 
 // sizes are the memory and the redo log.
-func (p Problem) sizes() []knob {
-	most := float64(max(p.pool(), 2*defaultPool))
-	redo := float64(max(2*leastRedo, min(mostRedo, p.FreeDisk/4)))
-	name := p.redoName()
+func sizes(p rules.Problem) []knob {
+	most := float64(max(p.Pool(), 2*rules.DefaultPool))
+	redo := float64(max(2*rules.LeastRedo, min(rules.MostRedo, p.FreeDisk/4)))
+	name := redoName(p)
 	if name == "innodb_log_file_size" && p.Flavour != mycnf.MariaDB {
-		redo /= logFiles
+		redo /= rules.LogFiles
 	}
-	pool := known(search.Range("innodb_buffer_pool_size", search.Restart, math.Max(float64(defaultPool), most/8), most, float64(chunk)), dominant)
+	pool := known(search.Range("innodb_buffer_pool_size", search.Restart, math.Max(float64(rules.DefaultPool), most/8), most, float64(rules.Chunk)), dominant)
 	return []knob{
 		{Knob: pool, group: "memory", bytes: true, reason: "what the search found best within the memory there is"},
-		{Knob: known(search.Range(name, p.cost(name), float64(defaultPool), redo, float64(64*mib)), dominant), group: "redo", bytes: true,
+		{Knob: known(search.Range(name, cost(p, name), float64(rules.DefaultPool), redo, float64(64*mib)), dominant), group: "redo", bytes: true,
 			reason: "what the search found best within a quarter of the free disk"},
-		{Knob: known(search.Range("innodb_log_buffer_size", p.cost("innodb_log_buffer_size"), float64(16*mib), float64(mostLogBuffer), float64(8*mib)), small), group: "redo", bytes: true,
+		{Knob: known(search.Range("innodb_log_buffer_size", cost(p, "innodb_log_buffer_size"), float64(16*mib), float64(rules.MostLogBuffer), float64(8*mib)), small), group: "redo", bytes: true,
 			reason: found},
 	}
 }
@@ -77,7 +80,7 @@ func known(k search.Knob, effect float64) search.Knob {
 }
 
 // cost is what changing a variable takes.
-func (p Problem) cost(name string) search.Cost {
+func cost(p rules.Problem, name string) search.Cost {
 	if v, ok := mycnf.Lookup(name, p.Flavour, p.Version); ok && v.ApplyIn(p.Flavour, p.Version) == mycnf.Dynamic {
 		return search.Dynamic
 	}
@@ -85,14 +88,14 @@ func (p Problem) cost(name string) search.Cost {
 }
 
 // rates are the I/O capacity and what goes with it.
-func (p Problem) rates() []knob {
+func rates(p rules.Problem) []knob {
 	iops := p.WriteIOPS
 	if iops <= 0 {
-		iops = fallbackWriteIO
+		iops = rules.FallbackWriteIOPS
 	}
-	capacity := search.Range("innodb_io_capacity", search.Dynamic, math.Max(100, 0.1*iops), math.Max(1000, math.Min(0.8*iops, ioCapacityMaxCap)), 50)
+	capacity := search.Range("innodb_io_capacity", search.Dynamic, math.Max(100, 0.1*iops), math.Max(1000, math.Min(0.8*iops, rules.MostIOCapacity)), 50)
 	count := func(name, group string, effect, low, high float64, special ...string) knob {
-		return knob{Knob: known(search.Range(name, p.cost(name), low, high, 1, special...), effect), group: group, reason: found}
+		return knob{Knob: known(search.Range(name, cost(p, name), low, high, 1, special...), effect), group: group, reason: found}
 	}
 	delay := "binlog_group_commit_sync_delay"
 	if p.Flavour == mycnf.MariaDB {
@@ -113,9 +116,9 @@ func (p Problem) rates() []knob {
 }
 
 // switches are knobs of two or three values. innodb_flush_method is none: it is a member of the durability lock.
-func (p Problem) switches() []knob {
+func switches(p rules.Problem) []knob {
 	list := func(name, group string, effect float64, values ...string) knob {
-		return knob{Knob: known(search.List(name, p.cost(name), values...), effect), group: group, reason: found}
+		return knob{Knob: known(search.List(name, cost(p, name), values...), effect), group: group, reason: found}
 	}
 	return []knob{
 		list("innodb_flush_neighbors", "flush", small, "0", "1"),
@@ -177,10 +180,10 @@ type field struct {
 
 // field is the space around an arm: of the knobs that its server has, the at most eight that matter most. weight says how much
 // the screen and the bottleneck speak for a group.
-func (p Problem) field(start result.Arm, fixed []string, weight func(group string) float64) (field, bool) {
+func fieldAround(p rules.Problem, start result.Arm, fixed []string, weight func(group string) float64) (field, bool) {
 	f := field{start: start}
 	var places []int
-	for _, k := range p.ranked(fixed, weight) {
+	for _, k := range ranked(p, fixed, weight) {
 		k, at, ok := k.place(start)
 		if !ok || len(k.Levels) < 2 || len(f.knobs) == search.MaxKnobs {
 			continue
@@ -191,13 +194,13 @@ func (p Problem) field(start result.Arm, fixed []string, weight func(group strin
 		f.space.Knobs = append(f.space.Knobs, k.Knob)
 	}
 	f.space.Start = places
-	f.space.Feasible = func(at search.Point) bool { return p.safe(f, at) }
+	f.space.Feasible = func(at search.Point) bool { return safe(p, f, at) }
 	return f, f.space.Check() == nil
 }
 
 // ranked are the knobs, those first that are expected to do most, without those that are fixed.
-func (p Problem) ranked(fixed []string, weight func(group string) float64) []knob {
-	list := slices.DeleteFunc(p.knobs(), func(k knob) bool { return slices.Contains(fixed, k.Name) })
+func ranked(p rules.Problem, fixed []string, weight func(group string) float64) []knob {
+	list := slices.DeleteFunc(knobs(p), func(k knob) bool { return slices.Contains(fixed, k.Name) })
 	slices.SortStableFunc(list, func(a, b knob) int { return cmp.Compare(weight(b.group)*b.Effect, weight(a.group)*a.Effect) })
 	return list
 }
@@ -205,12 +208,12 @@ func (p Problem) ranked(fixed []string, weight func(group string) float64) []kno
 // safe tells whether a point keeps the memory rule and leaves three quarters of the free disk to the data. The start is what it
 // is: it ran. Where that takes more memory than the rule has, as a rival's may, a point takes no more than the start. No point has a
 // smaller buffer pool, which would buy memory for buffers that matter less.
-func (p Problem) safe(f field, at search.Point) bool {
+func safe(p rules.Problem, f field, at search.Point) bool {
 	if slices.Equal(at, f.space.Start) {
 		return true
 	}
 	value, start := f.valuesAt(at), f.valuesAt(f.space.Start)
-	return wholePool(value) >= wholePool(start) && p.held(value, p.need(start)) && p.redoAt(f, at) <= max(leastRedo, p.FreeDisk/4)
+	return rules.WholePool(value) >= rules.WholePool(start) && p.Held(value, p.Need(start)) && redoAt(p, f, at) <= max(rules.LeastRedo, p.FreeDisk/4)
 }
 
 // valuesAt are the variables of a point: of its own levels, else the start's.
@@ -226,16 +229,16 @@ func (f field) valuesAt(at search.Point) func(name string) string {
 }
 
 // redoAt is the redo log with all its files.
-func (p Problem) redoAt(f field, at search.Point) int64 {
+func redoAt(p rules.Problem, f field, at search.Point) int64 {
 	value := f.valuesAt(at)
-	redo, files := sizeText(value("innodb_redo_log_capacity")), sizeText(value("innodb_log_file_size"))
+	redo, files := rules.SizeOf(value("innodb_redo_log_capacity")), rules.SizeOf(value("innodb_log_file_size"))
 	switch {
 	case redo > 0:
 		return redo
-	case p.oneLogFile():
+	case p.OneLogFile():
 		return files
 	default:
-		return files * logFiles
+		return files * rules.LogFiles
 	}
 }
 

@@ -15,7 +15,7 @@ func TestKnobsOutsideTheLock(t *testing.T) {
 		for _, v := range versions {
 			p := problem(t)
 			p.Flavour, p.Version = flavour, version(t, v)
-			knobs := p.knobs()
+			knobs := knobs(p)
 			if len(knobs) < 5 {
 				t.Errorf("%s %s: %d knobs", flavour, v, len(knobs))
 			}

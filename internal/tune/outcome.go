@@ -7,6 +7,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
 )
 
@@ -62,7 +63,7 @@ func (p Plan) Winner(h History, best string) []mycnf.Setting {
 		default:
 			s.Effect = effectOf(s.Name, pruned, stats.MetricOf(&p.TunePlan))
 		}
-		lines = Merge(lines, []mycnf.Setting{s})
+		lines = rules.Merge(lines, []mycnf.Setting{s})
 	}
 	return lines
 }
@@ -103,6 +104,6 @@ func Recorded(e result.Experiment, arms []result.Arm) (p Plan, ok bool) {
 	}
 	w := e.Workloads[0]
 	p = Plan{TunePlan: *e.Design.Tune, Control: arms[i]}
-	p.Problem = Problem{Flavour: e.Server.Flavour, Version: v, PageSize: 16 << 10, Threads: w.Threads, Tables: w.Tables, Seed: p.Seed, Sandbox: true}.On(p.Machine)
+	p.Problem = rules.Problem{Flavour: e.Server.Flavour, Version: v, PageSize: 16 << 10, Threads: w.Threads, Tables: w.Tables, Seed: p.Seed, Sandbox: true}.On(p.Machine)
 	return p, true
 }

@@ -11,6 +11,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/search"
 	"david/internal/stats"
 )
@@ -72,16 +73,16 @@ func machine5000(s server) float64 {
 	return -math.Log(math.Pow(io, -3)+math.Pow(cpu, -3)) / 3
 }
 
-func problem(t *testing.T) Problem {
-	return Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 2, Memory: 16 * gib, Node: 24 * gib, FreeDisk: 64 * gib, WriteIOPS: 5000,
+func problem(t *testing.T) rules.Problem {
+	return rules.Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 2, Memory: 16 * gib, Node: 24 * gib, FreeDisk: 64 * gib, WriteIOPS: 5000,
 		PageSize: 16 << 10, Threads: 16, Tables: 10, Seed: 7}
 }
 
-func plan(t *testing.T, budget float64, seed uint64) (Plan, []Baseline) {
+func plan(t *testing.T, budget float64, seed uint64) (Plan, []rules.Baseline) {
 	t.Helper()
 	p := problem(t)
-	control := Control(p.Flavour)
-	rivals := Rivals(control, Distinct(Baselines(p)))
+	control := rules.Control(p.Flavour)
+	rivals := Rivals(control, rules.Distinct(rules.Baselines(p)))
 	got, err := NewPlan(p, control, Wish{Budget: budget, Rivals: rivals, MaxP95: 1.1, RecoveryMs: 60000, Seed: seed})
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func (w *world) play(h *History, a Action) {
 }
 
 // tune plays a whole tune. between, which may be nil, sees the history before each action.
-func (w *world) tune(t *testing.T, p Plan, rivals []Baseline, between func(*History)) (History, Outcome) {
+func (w *world) tune(t *testing.T, p Plan, rivals []rules.Baseline, between func(*History)) (History, Outcome) {
 	t.Helper()
 	h := History{Arms: p.Lineup(rivals)}
 	for range 1000 {
@@ -441,7 +442,7 @@ func TestPlanLengths(t *testing.T) {
 
 // TestPlanTooShort says what would fit.
 func TestPlanTooShort(t *testing.T) {
-	_, err := NewPlan(problem(t), Control(mycnf.MySQL), Wish{Budget: 60, MaxP95: 1.1, Rivals: make([]Baseline, 3)})
+	_, err := NewPlan(problem(t), rules.Control(mycnf.MySQL), Wish{Budget: 60, MaxP95: 1.1, Rivals: make([]rules.Baseline, 3)})
 	if err == nil || !strings.Contains(err.Error(), "6m") {
 		t.Error(err)
 	}
@@ -463,9 +464,9 @@ func TestKnobsSafe(t *testing.T) {
 		p := problem(t)
 		p.Memory = memory
 		start := result.Arm{Name: "control", Effective: fresh(nil)}
-		f, ok := p.field(start, nil, func(string) float64 { return 1 })
+		f, ok := fieldAround(p, start, nil, func(string) float64 { return 1 })
 		if !ok {
-			t.Fatalf("%s: %v", gibText(memory), f.space.Check())
+			t.Fatalf("%s: %v", mycnf.FormatSize(memory), f.space.Check())
 		}
 		rng := generator(1)
 		var seen []search.Observation
@@ -475,12 +476,12 @@ func TestKnobsSafe(t *testing.T) {
 				break
 			}
 			s := fresh(f.settings(at))
-			need := ServerMemory(int64(s.size("innodb_buffer_pool_size")), int64(s.size("innodb_log_buffer_size"))+int64(p.connections())*perConnection, s["performance_schema"])
-			if need > MemoryCeiling(memory) && s.size("innodb_buffer_pool_size") > float64(defaultPool) {
-				t.Fatalf("%s: proposed %v, which takes %s", gibText(memory), s, gibText(need))
+			need := rules.ServerMemory(int64(s.size("innodb_buffer_pool_size")), int64(s.size("innodb_log_buffer_size"))+int64(s.size("max_connections"))*2*mib, s["performance_schema"])
+			if need > rules.MemoryCeiling(memory) && s.size("innodb_buffer_pool_size") > float64(rules.DefaultPool) {
+				t.Fatalf("%s: proposed %v, which takes %s", mycnf.FormatSize(memory), s, mycnf.FormatSize(need))
 			}
 			if s.size("innodb_redo_log_capacity") > float64(p.FreeDisk)/4 {
-				t.Fatalf("%s: proposed a redo log of %s", gibText(memory), s["innodb_redo_log_capacity"])
+				t.Fatalf("%s: proposed a redo log of %s", mycnf.FormatSize(memory), s["innodb_redo_log_capacity"])
 			}
 			seen = append(seen, search.Observation{Point: at, Against: f.space.Start, LogRatio: rng.NormFloat64() / 10, SE: 0.05, Reference: len(seen)})
 		}
@@ -494,13 +495,13 @@ func TestSearchKeepsAnIncumbentsPool(t *testing.T) {
 	p.Memory = gib
 	start := result.Arm{Name: "bitpoke", Effective: fresh(nil)}
 	start.Effective["innodb_buffer_pool_size"] = fmt.Sprint(384 * mib)
-	f, ok := p.field(start, nil, func(string) float64 { return 1 })
+	f, ok := fieldAround(p, start, nil, func(string) float64 { return 1 })
 	if !ok {
 		t.Fatal(f.space.Check())
 	}
-	most := p.need(f.valuesAt(f.space.Start))
-	if most <= MemoryCeiling(p.Memory) {
-		t.Fatalf("the rule grants %s by itself", gibText(most))
+	most := p.Need(f.valuesAt(f.space.Start))
+	if most <= rules.MemoryCeiling(p.Memory) {
+		t.Fatalf("the rule grants %s by itself", mycnf.FormatSize(most))
 	}
 	rng := generator(1)
 	var seen []search.Observation
@@ -509,11 +510,11 @@ func TestSearchKeepsAnIncumbentsPool(t *testing.T) {
 		if !ok {
 			break
 		}
-		if need := p.need(f.valuesAt(at)); need > most {
-			t.Errorf("proposed %s, which takes %s", f.title(at), gibText(need))
+		if need := p.Need(f.valuesAt(at)); need > most {
+			t.Errorf("proposed %s, which takes %s", f.title(at), mycnf.FormatSize(need))
 		}
-		if pool := wholePool(f.valuesAt(at)); pool != 384*mib {
-			t.Errorf("proposed %s, with a pool of %s", f.title(at), gibText(pool))
+		if pool := rules.WholePool(f.valuesAt(at)); pool != 384*mib {
+			t.Errorf("proposed %s, with a pool of %s", f.title(at), mycnf.FormatSize(pool))
 		}
 		seen = append(seen, search.Observation{Point: at, Against: f.space.Start, LogRatio: rng.NormFloat64() / 10, SE: 0.05, Reference: len(seen)})
 	}
@@ -522,35 +523,15 @@ func TestSearchKeepsAnIncumbentsPool(t *testing.T) {
 	}
 }
 
-// TestSmallMemory: with 1 GiB the rules make room for a pool three times the default, which the memory rule holds; nobody's running server is told to.
-func TestSmallMemory(t *testing.T) {
-	p := problem(t)
-	p.Memory, p.Sandbox, p.Threads = gib, true, 16
-	vars := map[string]string{}
-	for _, rules := range Sizing(p) {
-		for _, s := range rules.Settings {
-			if before, ok := vars[s.Name]; ok {
-				t.Errorf("%s is set twice: %s, %s", s.Name, before, s.Value)
-			}
-			vars[s.Name] = s.Value
-		}
-	}
-	for name, want := range map[string]string{"innodb_buffer_pool_size": "384M", "performance_schema": "OFF", "max_connections": "85", "innodb_log_buffer_size": "16M"} {
-		if vars[name] != want {
-			t.Errorf("%s=%s, want %s", name, vars[name], want)
-		}
-	}
-	if need := p.need(func(name string) string { return vars[name] }); need > MemoryCeiling(gib) {
-		t.Errorf("it needs %s", gibText(need))
-	}
-	p.Threads = 200
-	if got := p.connections(); got != 210 {
-		t.Errorf("%d connections for 200 threads", got)
-	}
-	for what, other := range map[string]Problem{"another's server": {Flavour: mycnf.MySQL, Memory: gib}, "2 GiB": {Flavour: mycnf.MySQL, Memory: 2 * gib, Sandbox: true},
-		"MariaDB": {Flavour: mycnf.MariaDB, Memory: gib, Sandbox: true}} {
-		if other.small() || other.connections() != defaultConnMax || other.logBuffer() != logBuffer || other.pool() != BufferPool(other) {
-			t.Errorf("%s has the rules of small memory", what)
+// TestEffectOf tells a line that could not be taken out from one whose trials were disturbed.
+func TestEffectOf(t *testing.T) {
+	for want, w := range map[string]result.Worth{
+		"without it the server could not be run: killed":               {Lines: []string{"a"}, Why: "killed"},
+		"without it every trial was disturbed: it stays unjudged":      {Lines: []string{"a"}},
+		"without it 0.50x the throughput (1 short pairs, no interval)": {Lines: []string{"a"}, Ratio: 0.5, Pairs: 1},
+	} {
+		if got := effectOf("a", []result.Worth{w}, stats.ByThroughput); got != want {
+			t.Errorf("%+v: %q, want %q", w, got, want)
 		}
 	}
 }

@@ -1,3 +1,9 @@
+// Package tune decides what to try next. It is pure: it runs nothing and reads no clock.
+//
+//	race -> screen -> search -> prune -> confirm -> prove
+//
+// Plan.Next says what is next after a history: a trial, a proof, or that the tune is done. All that it knows follows from the record, so an
+// interrupted tune goes on where it stopped. What is tried comes from internal/rules and from internal/search inside safe bounds.
 package tune
 
 import (
@@ -8,12 +14,13 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 )
 
 // Plan is how a tune spends its budget, and what for.
 type Plan struct {
 	result.TunePlan
-	Problem Problem
+	Problem rules.Problem
 	Control result.Arm // with the caps of every arm
 }
 
@@ -23,8 +30,8 @@ type Wish struct {
 	Budget    float64 // for all trials and proofs
 	// Time and Warmup of every trial; Time 0: as the budget allows.
 	Time, Warmup int
-	Rivals       []Baseline // who would race, in the order in which they are left out from the end
-	MaxP95       float64    // times the control's
+	Rivals       []rules.Baseline // who would race, in the order in which they are left out from the end
+	MaxP95       float64          // times the control's
 	RecoveryMs   float64
 	Seed         uint64
 	Unlocked     []string
@@ -69,7 +76,7 @@ const (
 
 // NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an error, which says
 // what would fit.
-func NewPlan(p Problem, control result.Arm, w Wish) (Plan, error) {
+func NewPlan(p rules.Problem, control result.Arm, w Wish) (Plan, error) {
 	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: cmp.Or(w.Objective, result.ForTPS), Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
 		RecoveryMs: w.RecoveryMs, Seed: w.Seed, Unlocked: w.Unlocked, Machine: machineOf(p)}}
 	plan.Kills = int(min(mostKills, max(leastKills, killShare*w.Budget/killCost)))
@@ -123,7 +130,7 @@ func (p Plan) sliced(w Wish) (Plan, error) {
 }
 
 // leaveOut names those that there is no time for.
-func (p *Plan) leaveOut(rivals []Baseline) {
+func (p *Plan) leaveOut(rivals []rules.Baseline) {
 	for _, b := range rivals[min(p.Rivals, len(rivals)):] {
 		p.LeftOut = append(p.LeftOut, b.Name)
 	}
@@ -131,14 +138,8 @@ func (p *Plan) leaveOut(rivals []Baseline) {
 
 func minutes(seconds float64) string { return fmt.Sprintf("%.0fm", math.Ceil(seconds/60)) }
 
-func machineOf(p Problem) result.TuneMachine {
+func machineOf(p rules.Problem) result.TuneMachine {
 	return result.TuneMachine{CPUs: p.CPUs, Memory: p.Memory, FreeDisk: p.FreeDisk, Rotational: p.Rotational, WriteIOPS: p.WriteIOPS, Node: p.Node}
-}
-
-// On returns the problem as it was on the machine of a plan on record: what is measured of a disk is another figure each time.
-func (p Problem) On(m result.TuneMachine) Problem {
-	p.CPUs, p.Memory, p.FreeDisk, p.Rotational, p.WriteIOPS, p.Node = m.CPUs, m.Memory, m.FreeDisk, m.Rotational, m.WriteIOPS, m.Node
-	return p
 }
 
 // lengths sets how long trials are: those asked for, or what the budget allows.
@@ -224,24 +225,24 @@ func upToTwice(n, most int) int {
 
 // ownFirst is the order in which rivals are left out, from the end, where the time is short: david's rules and those that are
 // known to be strong stay longest.
-func ownFirst(list []Baseline) []Baseline {
+func ownFirst(list []rules.Baseline) []rules.Baseline {
 	order := []string{"david-rules", "david-2025", "dedicated-8.4", "dedicated-8.0", "percona-pxc", "mysqltuner", "moco", "bitpoke", "rds-8.0", "kubeblocks", "percona-ps", "random"}
-	rank := func(b Baseline) int {
+	rank := func(b rules.Baseline) int {
 		if i := slices.Index(order, b.Name); i >= 0 {
 			return i
 		}
 		return len(order)
 	}
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b Baseline) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(list, func(a, b rules.Baseline) int { return rank(a) - rank(b) })
 	return list
 }
 
 // Rivals are the arms of a race: baselines that differ from the control, upon the user's own settings, strongest first.
-func Rivals(control result.Arm, list []Baseline) []Baseline {
-	var kept []Baseline
+func Rivals(control result.Arm, list []rules.Baseline) []rules.Baseline {
+	var kept []rules.Baseline
 	for _, b := range ownFirst(list) {
-		if fingerprint(Merge(control.Settings, b.Settings)) != fingerprint(control.Settings) {
+		if rules.Fingerprint(rules.Merge(control.Settings, b.Settings)) != rules.Fingerprint(control.Settings) {
 			kept = append(kept, b)
 		}
 	}
@@ -249,7 +250,7 @@ func Rivals(control result.Arm, list []Baseline) []Baseline {
 }
 
 // Lineup are the arms that a plan's race begins with, the control first.
-func (p Plan) Lineup(rivals []Baseline) []result.Arm {
+func (p Plan) Lineup(rivals []rules.Baseline) []result.Arm {
 	arms := []result.Arm{p.Control}
 	for _, b := range rivals[:min(p.Rivals, len(rivals))] {
 		arms = append(arms, p.arm(b.Name, b.Title+alsoKnown(b.Also), result.Race, p.Control, b.Settings))
@@ -272,5 +273,5 @@ func alsoKnown(names []string) string {
 
 // arm is base with further settings.
 func (p Plan) arm(name, title, phase string, base result.Arm, changes []mycnf.Setting) result.Arm {
-	return result.Arm{Name: name, Title: title, Phase: phase, Base: base.Name, Caps: p.Control.Caps, Changes: changes, Settings: Merge(base.Settings, changes)}
+	return result.Arm{Name: name, Title: title, Phase: phase, Base: base.Name, Caps: p.Control.Caps, Changes: changes, Settings: rules.Merge(base.Settings, changes)}
 }

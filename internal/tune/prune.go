@@ -8,6 +8,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
 )
 
@@ -94,7 +95,7 @@ func (m *machine) suspects() (sets [][]mycnf.Setting) {
 func (m *machine) byStart(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 	var live, restart []mycnf.Setting
 	for _, s := range set {
-		if m.Slices != nil && m.Problem.live(s.Name) {
+		if m.Slices != nil && takesLive(m.Problem, s.Name) {
 			live = append(live, s)
 		} else {
 			restart = append(restart, s)
@@ -122,7 +123,7 @@ func (m *machine) lean(arm result.Arm) []mycnf.Setting {
 func (m *machine) without(set []mycnf.Setting) (arm result.Arm, tried bool) {
 	arm = m.reduced(fmt.Sprintf("prune-%02d", m.count(result.Prune)+1), result.Prune, m.arms[m.incumbent], names(set))
 	for _, a := range m.h.Arms {
-		if a.Phase == result.Prune && a.Base == m.incumbent && fingerprint(a.Settings) == fingerprint(arm.Settings) {
+		if a.Phase == result.Prune && a.Base == m.incumbent && rules.Fingerprint(a.Settings) == rules.Fingerprint(arm.Settings) {
 			return a, true
 		}
 	}
@@ -184,7 +185,7 @@ const unknown = 0.015
 // effects are what is known beforehand of what lines do, by their variables.
 func (m *machine) effects() map[string]float64 {
 	effects := map[string]float64{"innodb_io_capacity_max": medium}
-	for _, k := range m.Problem.knobs() {
+	for _, k := range knobs(m.Problem) {
 		effects[k.Name] = k.Effect
 	}
 	return effects
@@ -219,4 +220,17 @@ func split(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 		}
 	}
 	return sets
+}
+
+// bears tells whether an arm keeps the memory rule by one of its lines: without it, with the control's value, it would need more than the rule grants, and
+// more than it does.
+func (m *machine) bears(arm result.Arm, name string) bool {
+	with := func(variable string) string { return arm.Effective[variable] }
+	without := func(variable string) string {
+		if variable == name {
+			return m.arms[m.Control.Name].Effective[variable]
+		}
+		return arm.Effective[variable]
+	}
+	return !m.Problem.Held(without, m.Problem.Need(with))
 }

@@ -27,7 +27,7 @@ func (p Plan) searched(h History) (*machine, field, bool) {
 	if len(m.of(result.Search)) == 0 {
 		return m, field{}, false
 	}
-	f, ok := m.Problem.field(m.arms[m.incumbent], m.fixed(), m.weight())
+	f, ok := fieldAround(m.Problem, m.arms[m.incumbent], m.fixed(), m.weight())
 	return m, f, ok
 }
 

@@ -58,7 +58,7 @@ func (m *machine) judgeScreen(a result.Arm) {
 // would change anything.
 func (m *machine) proposal(g group) (result.Arm, bool) {
 	base := m.arms[m.incumbent]
-	wanted := m.changing(base, m.free(m.Problem.known(g.settings(m.Problem))))
+	wanted := m.changing(base, m.free(m.Problem.Known(g.settings(m.Problem))))
 	name := "screen-" + g.name
 	if len(wanted) > 0 {
 		return m.arm(name, "with "+listed(wanted), result.Screen, base, wanted), true

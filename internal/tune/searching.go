@@ -23,8 +23,8 @@ func (m *machine) search() (Action, bool) {
 		return m.searchAround(m.fixed(), searchUntil)
 	}
 	live, restart := m.fixed(), m.fixed()
-	for _, k := range m.Problem.knobs() {
-		if m.Problem.live(k.Name) {
+	for _, k := range knobs(m.Problem) {
+		if takesLive(m.Problem, k.Name) {
 			restart = append(restart, k.Name)
 		} else {
 			live = append(live, k.Name)
@@ -43,7 +43,7 @@ func (m *machine) search() (Action, bool) {
 // searchAround is the next trial around the incumbent without moving the fixed knobs, up to a share of what
 // confirmation and proofs leave of the budget; without another one the best that was seen is the incumbent.
 func (m *machine) searchAround(fixed []string, until float64) (Action, bool) {
-	f, ok := m.Problem.field(m.arms[m.incumbent], fixed, m.weight())
+	f, ok := fieldAround(m.Problem, m.arms[m.incumbent], fixed, m.weight())
 	if !ok {
 		return Action{}, false
 	}
@@ -80,7 +80,7 @@ const inMemory = 0.9999
 // a buffer pool that holds all data. To them one of half the size is as good, and at steady debt it is not: a pool that only just holds the data
 // writes every page on its way out, and has no room for what is inserted.
 func (m *machine) fixed() (list []string) {
-	redo := m.Problem.redoName()
+	redo := redoName(m.Problem)
 	size, err := strconv.ParseFloat(m.arms[m.incumbent].Effective[redo], 64)
 	filled, known := m.extreme(func(t result.Trial) *float64 { return t.After.CheckpointAge }, math.Max)
 	if err == nil && known && filled < unseen*size {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
 )
 
@@ -57,7 +58,7 @@ const sliceNoise = 0.08
 
 // footprint is the memory, in bytes, that an arm's server takes at the most.
 func (m *machine) footprint(name string) int64 {
-	return Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
+	return rules.Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
 }
 
 // collapsed makes one trial of the slices that an arm has in each complete pair, so that screen, search and

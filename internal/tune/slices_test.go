@@ -8,16 +8,17 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/stats"
 )
 
 // sliced is the plan of a tune in slices on a machine of 24 GiB, with data of 2.4 GiB.
-func slicedPlan(t *testing.T, budget float64, seed uint64) (Plan, []Baseline) {
+func slicedPlan(t *testing.T, budget float64, seed uint64) (Plan, []rules.Baseline) {
 	t.Helper()
 	p := problem(t)
 	p.Memory = 24 * gib
-	control := Control(p.Flavour)
-	rivals := Rivals(control, Distinct(Baselines(p)))
+	control := rules.Control(p.Flavour)
+	rivals := Rivals(control, rules.Distinct(rules.Baselines(p)))
 	got, err := NewPlan(p, control, Wish{Budget: budget, Rivals: rivals, MaxP95: 1.1, RecoveryMs: 60000, Seed: seed,
 		Slices: &result.TuneSlices{Room: 21 * gib, Data: 24 * gib / 10, Threads: 16}})
 	if err != nil {
@@ -138,7 +139,7 @@ func (w *world) slice(t *testing.T, p Plan, h *History, a Action, up map[string]
 	need := int64(0)
 	for name := range up {
 		i := slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == name })
-		need += Footprint(h.Arms[i], p.Slices.Data, p.Slices.Threads)
+		need += rules.Footprint(h.Arms[i], p.Slices.Data, p.Slices.Threads)
 	}
 	if need > p.Slices.Room {
 		t.Errorf("%d servers that are up take %d MiB, there are %d", len(up), need>>20, p.Slices.Room>>20)
@@ -161,7 +162,7 @@ func TestFitting(t *testing.T) {
 		t.Errorf("too many connections: %v", got)
 	}
 	got = m.fitting([]mycnf.Setting{set("innodb_buffer_pool_size", "23G"), set("max_connections", "1000")})
-	if len(got) != 1 || sizeText(got[0].Value) >= 20*gib || sizeText(got[0].Value) < 8*gib {
+	if len(got) != 1 || rules.SizeOf(got[0].Value) >= 20*gib || rules.SizeOf(got[0].Value) < 8*gib {
 		t.Errorf("a pool that does not fit: %v", got)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/rules"
 	"david/internal/search"
 	"david/internal/stats"
 )
@@ -73,8 +74,8 @@ func TestResultsSurface(t *testing.T) {
 // surfaceField is the space that a tune would search from the server's defaults where nothing were known of its groups, on a machine that is fixed, so that all
 // sessions measure the same space.
 func surfaceField(t *testing.T) field {
-	p := Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 2, Memory: 47 * gib / 2, FreeDisk: 64 * gib, WriteIOPS: 5000, PageSize: 16 << 10, Threads: 4, Tables: 10, Seed: 1}
-	f, ok := p.field(result.Arm{Name: stats.Control, Effective: surfaceDefaults}, nil, func(string) float64 { return 1 })
+	p := rules.Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 2, Memory: 47 * gib / 2, FreeDisk: 64 * gib, WriteIOPS: 5000, PageSize: 16 << 10, Threads: 4, Tables: 10, Seed: 1}
+	f, ok := fieldAround(p, result.Arm{Name: stats.Control, Effective: surfaceDefaults}, nil, func(string) float64 { return 1 })
 	if !ok {
 		t.Fatal("there is nothing to search")
 	}

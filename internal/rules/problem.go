@@ -1,12 +1,8 @@
-// Package tune decides what to try next. It is pure: it runs nothing and reads no clock.
-//
-//	race -> screen -> search -> prune -> confirm -> prove
-//
-// Plan.Next says what is next after a history: a trial, a proof, or that the tune is done. All that it knows follows from the record, so an
-// interrupted tune goes on where it stopped. What is tried comes from rules computed from what the machine is (Sizing), from what
-// others would configure (Baselines) and from internal/search inside safe bounds; each setting carries its reason and the source of
-// the rule.
-package tune
+// Package rules has what is known of configurations before anything is measured: david's sizing rules, what others
+// would configure (Baselines), names across versions, advice as others print it, the memory that a server takes,
+// ceilings, and what may be proposed for a running server. It is pure. Each setting carries its reason and the source
+// of the rule.
+package rules
 
 import (
 	"strings"
@@ -99,3 +95,9 @@ func Merge(base, more []mycnf.Setting) []mycnf.Setting {
 }
 
 func variable(s mycnf.Setting) string { return strings.TrimPrefix(s.Name, "skip_") }
+
+// On returns the problem as it was on the machine of a plan on record: what is measured of a disk is another figure each time.
+func (p Problem) On(m result.TuneMachine) Problem {
+	p.CPUs, p.Memory, p.FreeDisk, p.Rotational, p.WriteIOPS, p.Node = m.CPUs, m.Memory, m.FreeDisk, m.Rotational, m.WriteIOPS, m.Node
+	return p
+}

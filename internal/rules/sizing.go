@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"fmt"
@@ -16,35 +16,38 @@ const (
 // schema on, has about 540 MiB resident, and 283 with it off. The connection figure is the sum of the default thread stack (1 MiB) and
 // session buffers (sort, join, read, read_rnd, net, binlog cache: just under 1 MiB) of the reference manual.
 const (
-	baseMemory       = 540 * mib
-	perConnection    = 2 * mib
-	defaultConnMax   = 151
-	logBuffer        = 64 * mib
-	leastLogBuffer   = 16 * mib
-	poolOverhead     = 1.05 // page descriptors and hash tables, per byte of pool
-	memoryCeiling    = 0.9  // of the limit: what the whole server may reach
-	poolShare        = 0.75 // of the limit: more starves the page cache and the client
-	chunk            = 128 * mib
-	defaultPool      = 128 * mib
-	fallbackWriteIO  = 2000 // 16 KiB writes/s assumed of flash nobody measured
-	rotationalIO     = 200
-	ioCapacityShare  = 0.3 // of the measured write IOPS, leaving the rest to commits and reads
-	ioCapacityMin    = 200
-	ioCapacityMaxCap = 20000
+	baseMemory      = 540 * mib
+	perConnection   = 2 * mib
+	defaultConnMax  = 151
+	logBuffer       = 64 * mib
+	leastLogBuffer  = 16 * mib
+	poolOverhead    = 1.05 // page descriptors and hash tables, per byte of pool
+	memoryCeiling   = 0.9  // of the limit: what the whole server may reach
+	poolShare       = 0.75 // of the limit: more starves the page cache and the client
+	rotationalIO    = 200
+	ioCapacityShare = 0.3 // of the measured write IOPS, leaving the rest to commits and reads
+	ioCapacityMin   = 200
+)
+
+const (
+	Chunk             = 128 * mib // what a buffer pool is a multiple of
+	DefaultPool       = 128 * mib // the servers' own buffer pool
+	FallbackWriteIOPS = 2000      // 16 KiB writes/s assumed of flash nobody measured
+	MostIOCapacity    = 20000     // innodb_io_capacity_max at most
 )
 
 // Sizing returns david's sizing rules for a machine: what decides the layout of the data first, then memory, redo,
 // I/O, concurrency and logging.
 func Sizing(p Problem) []RuleSet {
-	sets := []RuleSet{pageSize(p), memory(p), redo(p), flushing(p), concurrency(p), logging(p)}
+	sets := []RuleSet{pageSize(p), Memory(p), Redo(p), Flushing(p), Concurrency(p), Logging(p)}
 	for i := range sets {
-		sets[i].Settings = p.known(sets[i].Settings)
+		sets[i].Settings = p.Known(sets[i].Settings)
 	}
 	return sets
 }
 
-// known drops what this flavour and version does not have.
-func (p Problem) known(settings []mycnf.Setting) []mycnf.Setting {
+// Known drops what this flavour and version does not have.
+func (p Problem) Known(settings []mycnf.Setting) []mycnf.Setting {
 	kept := []mycnf.Setting{}
 	for _, s := range settings {
 		if _, ok := mycnf.Lookup(s.Name, p.Flavour, p.Version); ok {
@@ -65,10 +68,11 @@ func pageSize(p Problem) RuleSet {
 	}
 }
 
-func memory(p Problem) RuleSet {
-	pool := p.pool()
+// Memory sizes the buffer pool and what else is there from the start.
+func Memory(p Problem) RuleSet {
+	pool := p.Pool()
 	instances := poolInstances(p, pool)
-	pool = max(pool/(chunk*instances)*(chunk*instances), defaultPool)
+	pool = max(pool/(Chunk*instances)*(Chunk*instances), DefaultPool)
 	settings := []mycnf.Setting{{
 		Name: "innodb_buffer_pool_size", Value: mycnf.FormatSize(pool), Group: "memory",
 		Reason: fmt.Sprintf("as much of the %s the server may use as leaves room for %d connections, the log buffer and the server itself",
@@ -119,29 +123,30 @@ func (p Problem) logBuffer() int64 {
 	return logBuffer
 }
 
-// pool is the buffer pool of the rules, in bytes.
-func (p Problem) pool() int64 {
+// Pool is the buffer pool of the rules, in bytes.
+func (p Problem) Pool() int64 {
 	base := baseMemory
 	if p.small() {
 		base -= instrumentation
 	}
 	rest := memoryCeiling*float64(p.Memory) - float64(base+p.logBuffer()) - float64(p.connections())*float64(perConnection)
 	pool := math.Min(rest/poolOverhead, poolShare*float64(p.Memory))
-	return max(int64(pool)/chunk*chunk, defaultPool)
+	return max(int64(pool)/Chunk*Chunk, DefaultPool)
 }
 
 // BufferPool is the largest pool, in bytes, that keeps base + 1.05 pool + log buffer + connections within 90 % of the
 // memory, at most 75 % of it, and at least the server's default of 128 MiB.
 func BufferPool(p Problem) int64 {
 	p.Sandbox = false
-	return p.pool()
+	return p.Pool()
 }
 
 func poolInstances(p Problem, pool int64) int64 {
 	return max(1, min(8, int64(p.CPUs), pool/gib))
 }
 
-func redo(p Problem) RuleSet {
+// Redo sizes the redo log.
+func Redo(p Problem) RuleSet {
 	size := RedoSize(p)
 	reason := fmt.Sprintf("writes are absorbed until %s of redo are filled, so checkpoints flush less often; bounded by a quarter of the "+
 		"memory and of the free disk, because crash recovery reads all of it", gibText(size))
@@ -168,7 +173,8 @@ func RedoSize(p Problem) int64 {
 	return max(size/(512*mib)*(512*mib), 512*mib)
 }
 
-func flushing(p Problem) RuleSet {
+// Flushing sets the I/O capacity and what goes with it.
+func Flushing(p Problem) RuleSet {
 	io, how := ioCapacity(p)
 	settings := []mycnf.Setting{
 		{Name: "innodb_flush_method", Value: "O_DIRECT", Group: "flush",
@@ -195,15 +201,16 @@ func ioCapacity(p Problem) (int, string) {
 	switch {
 	case p.WriteIOPS > 0:
 		io := int(math.Round(p.WriteIOPS*ioCapacityShare/100) * 100)
-		return min(max(io, ioCapacityMin), ioCapacityMaxCap),
+		return min(max(io, ioCapacityMin), MostIOCapacity),
 			fmt.Sprintf("30 %% of the %.0f random 16 KiB writes/s measured on this disk, so that commits and reads keep the rest", p.WriteIOPS)
 	case p.Rotational:
 		return rotationalIO, "a rotating disk; its IOPS were not measured"
 	}
-	return fallbackWriteIO, "flash; its IOPS were not measured"
+	return FallbackWriteIOPS, "flash; its IOPS were not measured"
 }
 
-func concurrency(p Problem) RuleSet {
+// Concurrency sets what several CPUs and connections contend for.
+func Concurrency(p Problem) RuleSet {
 	settings := []mycnf.Setting{
 		{Name: "innodb_purge_threads", Value: fmt.Sprint(max(1, min(4, int(p.CPUs)))), Group: "concurrency",
 			Reason: "no more purge threads than CPUs", Source: "MySQL manual, Purge Configuration"},
@@ -223,7 +230,8 @@ func concurrency(p Problem) RuleSet {
 	return RuleSet{Name: "concurrency", Title: "threads and spinning sized to the CPUs", Settings: settings}
 }
 
-func logging(p Problem) RuleSet {
+// Logging leaves out what is logged and counted for nobody.
+func Logging(p Problem) RuleSet {
 	settings := []mycnf.Setting{{Name: "general_log", Value: "OFF", Group: "logging", Reason: "it writes every statement", Source: "MySQL manual, The General Query Log"}}
 	if !p.small() { // else it is off for its memory
 		settings = append(settings, mycnf.Setting{Name: "performance_schema", Value: "OFF", Group: "logging",

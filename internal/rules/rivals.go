@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"fmt"
@@ -65,7 +65,7 @@ func dedicated(p Problem) []rival {
 func dedicatedPool(memory int64) int64 {
 	switch {
 	case memory < gib:
-		return defaultPool
+		return DefaultPool
 	case memory <= 4*gib:
 		return memory / 2
 	}
@@ -175,7 +175,7 @@ func perconaPXC(p Problem) rival {
 	if p.Memory-pool < 1_000_000_000 {
 		pool = p.Memory / 100 * 50
 	}
-	pool = (pool + chunk - 1) / chunk * chunk
+	pool = (pool + Chunk - 1) / Chunk * Chunk
 	if pool > gib { // rounded up even where nothing is left over
 		own := pool/8/mib*mib + mib
 		pool = 8 * own
@@ -186,12 +186,12 @@ func perconaPXC(p Problem) rival {
 }
 
 func perconaPS(p Problem) rival {
-	pool, own := p.Memory*50/100, chunk
+	pool, own := p.Memory*50/100, Chunk
 	if pool > gib {
 		own = pool / 8 / mib * mib
 		pool = 8 * own
 	} else {
-		pool = (pool + chunk - 1) / chunk * chunk
+		pool = (pool + Chunk - 1) / Chunk * Chunk
 	}
 	return rival{name: "percona-ps", title: "Percona Server operator", source: "percona/percona-server-mysql-operator pkg/mysql/config.go",
 		set: []string{sized("innodb_buffer_pool_size", pool), sized("innodb_buffer_pool_chunk_size", own),

@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"cmp"
@@ -53,19 +53,19 @@ func ceilingSettings(pool int64) []mycnf.Setting {
 // ceilingPool is the buffer pool: the arm's own, or 1.25 times the data where that is more and there is room for it. whole
 // tells whether it holds the data.
 func ceilingPool(base result.Arm, room Room) (pool int64, whole bool) {
-	own := sizeOf(base, "innodb_buffer_pool_size", defaultPool)
+	own := sizeOf(base, "innodb_buffer_pool_size", DefaultPool)
 	if own >= room.Data*5/4 {
 		return own, true
 	}
 	free := room.Available - ceilingMargin - serverMemory(room.Threads)
-	want, most := upTo(room.Data*5/4), int64(float64(free)/poolOverhead)/chunk*chunk
+	want, most := upTo(room.Data*5/4), int64(float64(free)/poolOverhead)/Chunk*Chunk
 	pool = max(own, min(want, most))
 	return pool, pool >= room.Data
 }
 
 // upTo rounds to what a server takes without rounding: whole chunks, and from 1 GiB on chunks of eight instances.
 func upTo(n int64) int64 {
-	step := chunk
+	step := Chunk
 	if n > gib {
 		step = gib
 	}

@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"slices"
@@ -36,8 +36,8 @@ func Footprint(a result.Arm, data int64, threads int) int64 {
 		}
 		return a.Settings[i].Value
 	}
-	pool := wholePool(value)
-	log := max(logBuffer, sizeText(value("innodb_log_buffer_size")))
+	pool := WholePool(value)
+	log := max(logBuffer, SizeOf(value("innodb_log_buffer_size")))
 	need := ServerMemory(pool, log+int64(threads)*perConnection, value("performance_schema")) - max(0, pool-data*3/2)
 	if a.Caps.Memory > 0 {
 		need = min(need, a.Caps.Memory)
@@ -48,43 +48,30 @@ func Footprint(a result.Arm, data int64, threads int) int64 {
 // MemoryCeiling is how much of the memory a whole server may reach, in bytes.
 func MemoryCeiling(memory int64) int64 { return int64(memoryCeiling * float64(memory)) }
 
-// need is what the memory rule counts for a server, in bytes, with all its connections busy. value is what a variable has, "" for the default.
-func (p Problem) need(value func(name string) string) int64 {
+// Need is what the memory rule counts for a server, in bytes, with all its connections busy. value is what a variable has, "" for the default.
+func (p Problem) Need(value func(name string) string) int64 {
 	size := func(name string, standard int64) int64 {
-		if n := sizeText(value(name)); n > 0 {
+		if n := SizeOf(value(name)); n > 0 {
 			return n
 		}
 		return standard
 	}
 	connections := min(size("max_connections", int64(p.connections())), 100_000) // the most that servers take
-	return ServerMemory(wholePool(value), size("innodb_log_buffer_size", logBuffer)+connections*perConnection, value("performance_schema"))
+	return ServerMemory(WholePool(value), size("innodb_log_buffer_size", logBuffer)+connections*perConnection, value("performance_schema"))
 }
 
-// wholePool is a server's buffer pool, in bytes: it rounds up to whole chunks of each instance.
-func wholePool(value func(name string) string) int64 {
-	step := chunk * max(1, sizeText(value("innodb_buffer_pool_instances")))
-	pool := sizeText(value("innodb_buffer_pool_size"))
+// WholePool is a server's buffer pool, in bytes: it rounds up to whole chunks of each instance.
+func WholePool(value func(name string) string) int64 {
+	step := Chunk * max(1, SizeOf(value("innodb_buffer_pool_instances")))
+	pool := SizeOf(value("innodb_buffer_pool_size"))
 	if pool == 0 {
-		pool = defaultPool
+		pool = DefaultPool
 	}
 	return (pool + step - 1) / step * step
 }
 
-// held tells whether a server keeps the memory rule, or at least needs no more than one that ran. With no more than the default pool every server does: there
+// Held tells whether a server keeps the memory rule, or at least needs no more than one that ran. With no more than the default pool every server does: there
 // is nothing smaller to propose.
-func (p Problem) held(value func(name string) string, ran int64) bool {
-	return wholePool(value) <= defaultPool || p.need(value) <= max(MemoryCeiling(p.Memory), ran)
-}
-
-// bears tells whether an arm keeps the memory rule by one of its lines: without it, with the control's value, it would need more than the rule grants, and
-// more than it does.
-func (m *machine) bears(arm result.Arm, name string) bool {
-	with := func(variable string) string { return arm.Effective[variable] }
-	without := func(variable string) string {
-		if variable == name {
-			return m.arms[m.Control.Name].Effective[variable]
-		}
-		return arm.Effective[variable]
-	}
-	return !m.Problem.held(without, m.Problem.need(with))
+func (p Problem) Held(value func(name string) string, ran int64) bool {
+	return WholePool(value) <= DefaultPool || p.Need(value) <= max(MemoryCeiling(p.Memory), ran)
 }

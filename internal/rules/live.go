@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"fmt"
@@ -87,15 +87,15 @@ func (l Live) settings(rules RuleSet, p *LivePlan) (list []mycnf.Setting) {
 func (l Live) adapted(s mycnf.Setting, p *LivePlan) (adapted mycnf.Setting, ok bool) {
 	switch s.Name {
 	case "innodb_buffer_pool_size":
-		pool, reason := l.pool()
+		pool, reason := l.goal()
 		if pool == 0 {
 			p.Notes = append(p.Notes, s.Name+" stays: "+reason)
 			return s, false
 		}
 		s.Value, s.Reason = mycnf.FormatSize(pool), reason
 	case "innodb_buffer_pool_instances":
-		pool, _ := l.pool()
-		return s, pool >= sizeText(s.Value)*gib
+		pool, _ := l.goal()
+		return s, pool >= SizeOf(s.Value)*gib
 	}
 	s.Reason = l.reason(s)
 	return s, true
@@ -106,7 +106,7 @@ func (l Live) reason(s mycnf.Setting) string {
 	switch {
 	case s.Name == "innodb_io_capacity" && l.WriteIOPS > 0:
 		most := ""
-		if n := sizeText(s.Value); n < int64(0.3*l.WriteIOPS) {
+		if n := SizeOf(s.Value); n < int64(0.3*l.WriteIOPS) {
 			most = fmt.Sprintf(", %d at most", n)
 		}
 		return fmt.Sprintf("30 %% of the %.0f random writes/s that its disk is said to do%s, so that commits and reads keep the rest", l.WriteIOPS, most)
@@ -159,7 +159,7 @@ func (l Live) place(s mycnf.Setting, step *LiveStep, p *LivePlan) {
 	if !known || !there || mycnf.MatchValues(s.Name, s.Value, now) == mycnf.Same {
 		return
 	}
-	if l.growsOnly(s.Name) && l.size(s.Name) > sizeText(s.Value) {
+	if l.growsOnly(s.Name) && l.size(s.Name) > SizeOf(s.Value) {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s stays at %s: the rule's %s is less, and a running server is given no less", s.Name, now, s.Value))
 		return
 	}
@@ -182,13 +182,13 @@ func (l Live) growsOnly(name string) bool {
 // order puts innodb_io_capacity_max first where it rises, as the server clips innodb_io_capacity to it.
 func (l Live) order(changes []LiveChange) {
 	most := slices.IndexFunc(changes, func(c LiveChange) bool { return c.Name == "innodb_io_capacity_max" })
-	if most > 0 && changes[most-1].Name == "innodb_io_capacity" && sizeText(changes[most].Value) > l.size("innodb_io_capacity_max") {
+	if most > 0 && changes[most-1].Name == "innodb_io_capacity" && SizeOf(changes[most].Value) > l.size("innodb_io_capacity_max") {
 		changes[most-1], changes[most] = changes[most], changes[most-1]
 	}
 }
 
-// pool is the buffer pool to grow to, in bytes, and why; 0 where it stays, and why.
-func (l Live) pool() (value int64, reason string) {
+// goal is the buffer pool to grow to, in bytes, and why; 0 where it stays, and why.
+func (l Live) goal() (value int64, reason string) {
 	now := l.size("innodb_buffer_pool_size")
 	most, why := l.poolBound(now)
 	unit := l.poolUnit()
@@ -237,14 +237,14 @@ func (l Live) perConnection() int64 {
 // poolFixed tells whether the server cannot grow its pool while it runs: MariaDB from 10.11.12 on reserves the addresses at its start.
 func (l Live) poolFixed() bool {
 	limit, ok := l.Variables["innodb_buffer_pool_size_max"]
-	return ok && sizeText(limit) <= l.size("innodb_buffer_pool_size")
+	return ok && SizeOf(limit) <= l.size("innodb_buffer_pool_size")
 }
 
 // poolUnit is what the pool's size is a multiple of.
 func (l Live) poolUnit() int64 {
 	unit := l.size("innodb_buffer_pool_chunk_size") * max(1, l.size("innodb_buffer_pool_instances"))
 	if unit <= 0 {
-		return chunk
+		return Chunk
 	}
 	return unit
 }
@@ -268,9 +268,10 @@ func (l Live) tables(p *LivePlan) []mycnf.Setting {
 }
 
 // size is a variable's number; 0 where it was not seen or is none.
-func (l Live) size(name string) int64 { return sizeText(l.Variables[name]) }
+func (l Live) size(name string) int64 { return SizeOf(l.Variables[name]) }
 
-func sizeText(s string) int64 {
+// SizeOf is a size as text in bytes; 0 where it is none.
+func SizeOf(s string) int64 {
 	n, err := mycnf.ParseSize(s)
 	if err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"fmt"
@@ -261,9 +261,9 @@ func TestRandomIsSafe(t *testing.T) {
 		p := baselineProblem(t, mycnf.MySQL, "9.7.4", float64(1+seed%9)/2, memory)
 		p.FreeDisk, p.Seed = int64(1+seed%200)*gib, seed
 		b := p.random()
-		seen[fingerprint(b.Settings)] = true
+		seen[Fingerprint(b.Settings)] = true
 		checkSafe(t, p, b)
-		if again := p.random(); fingerprint(again.Settings) != fingerprint(b.Settings) {
+		if again := p.random(); Fingerprint(again.Settings) != Fingerprint(b.Settings) {
 			t.Fatalf("seed %d draws another configuration the second time", seed)
 		}
 	}
@@ -276,11 +276,11 @@ func checkSafe(t *testing.T, p Problem, b Baseline) {
 	t.Helper()
 	pool, buffer := sizeOf(result.Arm{Settings: b.Settings}, "innodb_buffer_pool_size", 0), sizeOf(result.Arm{Settings: b.Settings}, "innodb_log_buffer_size", 0)
 	used := float64(baseMemory+buffer) + poolOverhead*float64(pool) + float64(p.connections())*float64(perConnection)
-	if pool < defaultPool || pool > defaultPool && used > memoryCeiling*float64(p.Memory) {
+	if pool < DefaultPool || pool > DefaultPool && used > memoryCeiling*float64(p.Memory) {
 		t.Errorf("seed %d: a pool of %d and a log buffer of %d in %d of memory", p.Seed, pool, buffer, p.Memory)
 	}
 	redo := sizeOf(result.Arm{Settings: b.Settings}, "innodb_redo_log_capacity", 0)
-	if redo < leastRedo || redo > leastRedo && redo > p.FreeDisk/4 || redo > mostRedo {
+	if redo < LeastRedo || redo > LeastRedo && redo > p.FreeDisk/4 || redo > MostRedo {
 		t.Errorf("seed %d: a redo log of %d with %d of disk", p.Seed, redo, p.FreeDisk)
 	}
 	if len(b.Locked) > 0 {

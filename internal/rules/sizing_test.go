@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"flag"
@@ -11,15 +11,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
-
-func version(t *testing.T, s string) mycnf.Version {
-	t.Helper()
-	v, err := mycnf.ParseVersion(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
 
 // TestSizingGolden writes each machine's rules as a my.cnf: one golden file a flavour, version and size.
 func TestSizingGolden(t *testing.T) {
@@ -71,7 +62,7 @@ func TestRulesAreSafe(t *testing.T) {
 			p := Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 4, Memory: memory, FreeDisk: disk, Threads: 64, Tables: 10}
 			pool := BufferPool(p)
 			used := float64(baseMemory+logBuffer) + poolOverhead*float64(pool) + float64(p.connections())*float64(perConnection)
-			if pool > defaultPool && used > memoryCeiling*float64(memory) {
+			if pool > DefaultPool && used > memoryCeiling*float64(memory) {
 				t.Errorf("memory %d: a pool of %d uses %.0f", memory, pool, used)
 			}
 			if r := RedoSize(p); r > 512*mib && (r > disk/4 || r > memory/4) {

@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // logFiles is how many files the redo log has where innodb_log_files_in_group does not say.
-const logFiles = 2
+const LogFiles = 2
 
 // translate turns settings into those that the problem's server knows, and says in a sentence each what became of the rest.
 // An old server does not start with a new name, nor a new one with an old name.
@@ -82,13 +82,13 @@ func (p Problem) redoNames(written []mycnf.Setting) (settings []mycnf.Setting, n
 	capacity, file := at("innodb_redo_log_capacity"), at("innodb_log_file_size")
 	switch {
 	case capacity >= 0 && !p.has("innodb_redo_log_capacity"):
-		files := int64(logFiles)
-		if p.oneLogFile() {
+		files := int64(LogFiles)
+		if p.OneLogFile() {
 			files = 1
 		}
 		settings[capacity], notes = resized(settings[capacity], "innodb_log_file_size", 1, files)
-	case file >= 0 && (p.has("innodb_redo_log_capacity") || p.oneLogFile()):
-		name, files := "innodb_log_file_size", int64(logFiles)
+	case file >= 0 && (p.has("innodb_redo_log_capacity") || p.OneLogFile()):
+		name, files := "innodb_log_file_size", int64(LogFiles)
 		if p.has("innodb_redo_log_capacity") {
 			name = "innodb_redo_log_capacity"
 		}
@@ -101,8 +101,8 @@ func (p Problem) redoNames(written []mycnf.Setting) (settings []mycnf.Setting, n
 	return settings, notes
 }
 
-// oneLogFile tells whether innodb_log_file_size is all of the redo log: MariaDB has had a single file since 10.5.
-func (p Problem) oneLogFile() bool { return p.Flavour == mycnf.MariaDB && p.Version.AtLeast(10, 5, 0) }
+// OneLogFile tells whether innodb_log_file_size is all of the redo log: MariaDB has had a single file since 10.5.
+func (p Problem) OneLogFile() bool { return p.Flavour == mycnf.MariaDB && p.Version.AtLeast(10, 5, 0) }
 
 // resized gives a setting another name, and its size times and divided by a number of files.
 func resized(s mycnf.Setting, name string, times, by int64) (mycnf.Setting, []string) {

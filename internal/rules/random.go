@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 
 // The ends of what is drawn at random; docs/baselines.md has them all.
 const (
-	leastRedo     = 512 * mib
-	mostRedo      = 16 * gib
-	mostLogBuffer = 128 * mib
+	LeastRedo     = 512 * mib
+	MostRedo      = 16 * gib
+	MostLogBuffer = 128 * mib
 )
 
 // random is one configuration drawn uniformly, each variable by itself, from what is safe: a control for searches, as a good
@@ -39,19 +39,19 @@ func (d draw) of(name string, values ...string) string {
 	return name + "=" + values[d.IntN(len(values))]
 }
 
-// memory keeps the pool within what BufferPool allows with the largest log buffer.
+// Memory keeps the pool within what BufferPool allows with the largest log buffer.
 func (d draw) memory(p Problem) []string {
-	most := max(BufferPool(p)-chunk, defaultPool)
-	pool := d.steps(max(chunk, most/4), most, chunk)
+	most := max(BufferPool(p)-Chunk, DefaultPool)
+	pool := d.steps(max(Chunk, most/4), most, Chunk)
 	return []string{sized("innodb_buffer_pool_size", pool), counted("innodb_buffer_pool_instances", d.between(1, poolInstances(p, pool))),
 		counted("innodb_old_blocks_time", d.between(0, 2000)), d.of("innodb_adaptive_hash_index", "ON", "OFF"),
 		d.of("performance_schema", "ON", "OFF")}
 }
 
-// redo stays within a quarter of the free disk, as RedoSize does.
+// Redo stays within a quarter of the free disk, as RedoSize does.
 func (d draw) redo(p Problem) []string {
-	size := sized("innodb_redo_log_capacity", d.steps(leastRedo, max(leastRedo, min(mostRedo, p.FreeDisk/4)), leastRedo))
-	return []string{size, sized("innodb_log_buffer_size", d.steps(16*mib, mostLogBuffer, 16*mib)), d.of("innodb_log_writer_threads", "ON", "OFF")}
+	size := sized("innodb_redo_log_capacity", d.steps(LeastRedo, max(LeastRedo, min(MostRedo, p.FreeDisk/4)), LeastRedo))
+	return []string{size, sized("innodb_log_buffer_size", d.steps(16*mib, MostLogBuffer, 16*mib)), d.of("innodb_log_writer_threads", "ON", "OFF")}
 }
 
 func (d draw) flushing(p Problem) []string {
@@ -71,7 +71,7 @@ func (d draw) flushing(p Problem) []string {
 // capacity draws 30 to 80 % of the writes/s that the disk does.
 func (d draw) capacity(iops float64) int {
 	share := float64(d.between(30, 80)) / 100
-	return min(max(int(iops*share), ioCapacityMin), ioCapacityMaxCap)
+	return min(max(int(iops*share), ioCapacityMin), MostIOCapacity)
 }
 
 func (d draw) rest(p Problem) []string {

@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"os"
@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"david/internal/mycnf"
-	"david/internal/result"
-	"david/internal/stats"
 )
 
 // TestAdvice: each shape of line that mysqltuner 2.9 prints.
@@ -43,7 +41,7 @@ func TestAdvice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fingerprint(settings); got != strings.ReplaceAll(want, "-", "_") || (want == "") != slices.Equal(rest, []string{line}) {
+		if got := Fingerprint(settings); got != strings.ReplaceAll(want, "-", "_") || (want == "") != slices.Equal(rest, []string{line}) {
 			t.Errorf("%q gives %q and leaves %q, want %q", line, got, rest, want)
 		}
 	}
@@ -114,17 +112,4 @@ func FuzzAdvice(f *testing.F) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestEffectOf tells a line that could not be taken out from one whose trials were disturbed.
-func TestEffectOf(t *testing.T) {
-	for want, w := range map[string]result.Worth{
-		"without it the server could not be run: killed":               {Lines: []string{"a"}, Why: "killed"},
-		"without it every trial was disturbed: it stays unjudged":      {Lines: []string{"a"}},
-		"without it 0.50x the throughput (1 short pairs, no interval)": {Lines: []string{"a"}, Ratio: 0.5, Pairs: 1},
-	} {
-		if got := effectOf("a", []result.Worth{w}, stats.ByThroughput); got != want {
-			t.Errorf("%+v: %q, want %q", w, got, want)
-		}
-	}
 }

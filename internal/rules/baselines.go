@@ -1,4 +1,4 @@
-package tune
+package rules
 
 import (
 	"slices"
@@ -60,7 +60,7 @@ func Distinct(list []Baseline) []Baseline {
 	var kept []Baseline
 	at := map[string]int{}
 	for _, b := range list {
-		key := fingerprint(b.Settings)
+		key := Fingerprint(b.Settings)
 		if i, ok := at[key]; ok {
 			kept[i].Also = append(slices.Clip(kept[i].Also), b.Name)
 			continue
@@ -71,8 +71,8 @@ func Distinct(list []Baseline) []Baseline {
 	return kept
 }
 
-// fingerprint is the same for settings that mean the same: 1024M is 1G, and the order does not matter.
-func fingerprint(settings []mycnf.Setting) string {
+// Fingerprint is the same for settings that mean the same: 1024M is 1G, and the order does not matter.
+func Fingerprint(settings []mycnf.Setting) string {
 	lines := make([]string, len(settings))
 	for i, s := range settings {
 		value := strings.ToUpper(s.Value)
