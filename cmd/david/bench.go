@@ -140,7 +140,7 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 		return err
 	}
 	return a.ask(ctx, question{
-		kind: "bench", server: f.server, arms: []armSpec{arm}, loads: loads, design: design,
+		kind: result.KindBench, server: f.server, arms: []armSpec{arm}, loads: loads, design: design,
 		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, caps: caps, lightSpeed: f.lightSpeed,
 	}, f.json)
 }
@@ -188,7 +188,7 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 	if err := render(a.out, data); err != nil {
 		return err
 	}
-	if data.Experiment.Design.Control != "" && data.Experiment.Kind != "bench" {
+	if data.Experiment.Design.Control != "" && data.Experiment.Kind != result.KindBench {
 		quoted := report.Quoted(data)
 		if len(quoted.Trials) == 0 {
 			return invalid(data.Trials)
@@ -202,7 +202,7 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 	if data.Experiment.Design.SLO != nil {
 		return noRate(data.Finish) // a run that fails is how a search learns
 	}
-	if data.Experiment.Kind == "tune" { // the tune stands without its light speed
+	if data.Experiment.Kind == result.KindTune { // the tune stands without its light speed
 		_, data.Trials = result.WithoutCeilings(data.Arms, data.Trials)
 	}
 	return invalid(data.Trials)

@@ -45,7 +45,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	if f.pod.deadline == 0 {
 		f.pod.deadline = allowance(loads, design)
 	}
-	e := newExperiment(a, "bench", loads, workload.Sysbench{})
+	e := newExperiment(a, result.KindBench, loads, workload.Sysbench{})
 	e.Target, e.Design, e.Pod, e.Server = "pod", design, s.facts(), result.Server{Address: s.address}
 	e.Design.MaxSteal = steal                                       // what it means, the client notes
 	if e.Host, err = host.Read(ctx, existing(a.home)); err != nil { // until the client tells its own

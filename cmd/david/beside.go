@@ -78,7 +78,7 @@ func (a *app) armsHere(st spec.Study) (map[string]armHere, error) {
 	here := map[string]armHere{}
 	for _, s := range st.Specs {
 		for _, sum := range list {
-			if sum.Kind != "study" || sum.Err != "" {
+			if sum.Kind != result.KindStudy || sum.Err != "" {
 				continue
 			}
 			store, err := result.Open(sum.Dir)

@@ -90,7 +90,7 @@ type trialsInstead struct{ seconds, blocks int }
 
 // apart makes a question of slices one of trials.
 func (q *question) apart() {
-	q.design.Slices, q.design.Twin = nil, q.kind != explainKind
+	q.design.Slices, q.design.Twin = nil, q.kind != result.KindExplain
 	if q.instead.blocks > 0 && q.design.Blocks > 0 {
 		q.design.Blocks = q.instead.blocks
 	}
@@ -146,7 +146,7 @@ func (a *app) compareCommand() *cobra.Command {
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("continue") {
-				return a.goOn(cmd.Context(), "compare", f.more, cmd.Flags())
+				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
 			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
@@ -210,7 +210,8 @@ func parseArm(text string) (armSpec, error) {
 
 // question is an experiment as it was asked for, before it is known what it meets.
 type question struct {
-	kind, title  string
+	kind         result.Kind
+	title        string
 	server       string
 	arms         []armSpec
 	loads        []result.Workload
@@ -249,7 +250,7 @@ func (a *app) ask(ctx context.Context, q question, asJSON bool) error {
 }
 
 func (f *compareFlags) question() (question, error) {
-	q, err := f.blockFlags.question("compare", f.control)
+	q, err := f.blockFlags.question(result.KindCompare, f.control)
 	if err != nil {
 		return q, err
 	}
@@ -265,7 +266,7 @@ func (f *compareFlags) question() (question, error) {
 }
 
 // question is all but the arms.
-func (f *blockFlags) question(kind, control string) (q question, err error) {
+func (f *blockFlags) question(kind result.Kind, control string) (q question, err error) {
 	q = question{kind: kind, server: f.server, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, instead: f.instead}
 	if q.caps, err = f.caps(); err != nil {
 		return q, err

@@ -93,8 +93,6 @@ const (
 	confirmBlocks = 5
 	// leastWarmup of a server that stays up, in seconds: a slice of a tune was not warmed up by itself.
 	leastWarmup = 5
-	// explainKind is the kind of a confirming experiment.
-	explainKind = "explain"
 )
 
 // confirming is the experiment as a question: two arms in slices or in trials, or where the change is one of
@@ -111,7 +109,7 @@ func confirming(c choice, x explain.Confirm, f explainFlags) (question, error) {
 		return question{}, usage("cannot run this experiment: %s", x.Question)
 	}
 	before := armSpec{name: asMeasured, title: "as it was measured", sets: assignments(c.Arm.Settings), caps: c.Arm.Caps}
-	q := question{kind: explainKind, title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, design: result.Design{Blocks: cmp.Or(f.blocks, confirmBlocks)},
+	q := question{kind: result.KindExplain, title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, design: result.Design{Blocks: cmp.Or(f.blocks, confirmBlocks)},
 		crossFlavour: true, fresh: true, tcp: c.Arm.Effective["skip_networking"] == "OFF"} // reached as it was measured
 	if x.Workload != nil {
 		q.arms, q.loads = []armSpec{before}, append(q.loads, *x.Workload)
@@ -145,15 +143,15 @@ func assignments(settings []mycnf.Setting) (list []string) {
 }
 
 // waived are the gates that the cause itself makes fail: a load generator short of CPU is what its experiment is about.
-func waived(c explain.Cause) []string {
+func waived(c explain.Cause) []result.GateName {
 	if c == explain.ClientCPU {
-		return []string{"client CPU"}
+		return []result.GateName{result.GateClientCPU}
 	}
 	return nil
 }
 
 // outcome compares the changed arm, or the one under the changed load, with what was measured.
-func outcome(store *result.Store, waived []string) (explain.Outcome, error) {
+func outcome(store *result.Store, waived []result.GateName) (explain.Outcome, error) {
 	arms, err := store.Arms()
 	if err != nil {
 		return explain.Outcome{}, err

@@ -19,7 +19,7 @@ var alone = []string{"continue", "out", "json"}
 
 // goOn gives the newest experiment of a kind that has ended more time, and runs its own command again, which
 // then goes on with it. A new folder takes what is written: nothing is overwritten.
-func (a *app) goOn(ctx context.Context, kind string, more time.Duration, given *pflag.FlagSet) error {
+func (a *app) goOn(ctx context.Context, kind result.Kind, more time.Duration, given *pflag.FlagSet) error {
 	if more < time.Minute {
 		return usage("--continue %s: give the time to add, a minute or more, as in 10m", more)
 	}
@@ -54,7 +54,7 @@ func (a *app) goOn(ctx context.Context, kind string, more time.Duration, given *
 }
 
 // ended is the newest experiment of a kind on a sandbox that has ended.
-func (a *app) ended(kind string) (*result.Store, error) {
+func (a *app) ended(kind result.Kind) (*result.Store, error) {
 	list, err := result.List(a.home)
 	if err != nil {
 		return nil, err

@@ -169,9 +169,6 @@ func lifted(flavour mycnf.Flavour, vars map[string]string, unlock []string) (lis
 	return list, nil
 }
 
-// crashKind is the kind of experiment a crash test is in the store.
-const crashKind = "crash-test"
-
 // crashBytes is the disk space of a crash test: an empty server, and 16 MiB for what a kill's two seconds of small transactions
 // leave in tables and binary log, at some thousands a second.
 func crashBytes(kills int) int64 { return 1<<30 + int64(kills)*16<<20 }
@@ -181,14 +178,14 @@ func (a *app) proveCrash(ctx context.Context, f crashFlags, b server.Binary, arm
 	l := lab{binary: b, volume: arm.Caps.IO()}
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, crashKind, crashBytes(f.kills), f.noVolume, p); err != nil {
+	if err := l.open(ctx, a, result.KindCrash, crashBytes(f.kills), f.noVolume, p); err != nil {
 		return nil, err
 	}
 	notes, err := l.verify(ctx, []result.Arm{arm}, p)
 	if err != nil {
 		return nil, err
 	}
-	e := newExperiment(a, crashKind, nil, workload.Sysbench{})
+	e := newExperiment(a, result.KindCrash, nil, workload.Sysbench{})
 	e.Target, e.Server, e.Host = "sandbox", b.Record(), l.facts
 	e.Notes = append(notes, "data: "+l.workspace.Layout())
 	for _, u := range unlocked {
@@ -220,7 +217,7 @@ func (a *app) killAndCheck(ctx context.Context, f crashFlags, l *lab, arm *resul
 	p.say("preparing a server with an empty ledger")
 	c, err = crash.Test{
 		Workspace: l.workspace, Binary: l.binary, Settings: arm.Settings, Caps: arm.Caps, Threads: f.threads, Kills: f.kills, Limit: f.recovery,
-		Seed: seed, LogPath: l.store.LogPath(crashKind, "server"),
+		Seed: seed, LogPath: l.store.LogPath(string(result.KindCrash), "server"),
 		Live: func(vars map[string]string) error {
 			arm.Effective = vars
 			if unlocked, err = lifted(l.binary.Flavour, vars, f.unlock); err != nil {
@@ -269,7 +266,7 @@ func (a *app) crashStore(arg string) (*result.Store, error) {
 	if err != nil {
 		return nil, codedError{exitUsage, err}
 	}
-	if store.Experiment().Kind != crashKind {
+	if store.Experiment().Kind != result.KindCrash {
 		return nil, nil
 	}
 	return store, nil

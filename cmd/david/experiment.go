@@ -61,7 +61,7 @@ func (a *app) experimentRunCommand() *cobra.Command {
 			if f.dryRun && f.json {
 				return usage("--dry-run prints text: leave out --json")
 			}
-			return a.runSpec(cmd.Context(), "experiment", s, dir, f)
+			return a.runSpec(cmd.Context(), result.KindExperiment, s, dir, f)
 		},
 	}
 	f.add(cmd.Flags())
@@ -79,7 +79,7 @@ func (f *runFlags) add(fs *pflag.FlagSet) {
 }
 
 // runSpec runs an experiment and prints it. dir is what the spec's files are relative to.
-func (a *app) runSpec(ctx context.Context, kind string, s spec.Spec, dir string, f runFlags) error {
+func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir string, f runFlags) error {
 	if f.dryRun {
 		if err := a.foresee(ctx, s, f.noVolume); err != nil {
 			return err

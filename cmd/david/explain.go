@@ -279,7 +279,7 @@ func explainable(id string, t result.Trial) error {
 		missing = append(missing, "the profile of what its connections did")
 	}
 	if len(missing) > 0 {
-		return usage("cannot explain trial %s of %s: its record lacks %s; nothing could be seen: measure it again",
+		return usage("cannot explain trial %s of %s: its record lacks %s, as nothing could be seen: measure it again",
 			t.ID, id, strings.Join(missing, " and "))
 	}
 	return nil

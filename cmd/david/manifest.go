@@ -315,7 +315,7 @@ func (a *app) fromTune(f manifestFlags, req *manifest.Request) error {
 		return err
 	}
 	plan, ok := tune.Recorded(d.Experiment, d.Arms)
-	if d.Experiment.Kind != "tune" || !ok || d.Cnf == "" {
+	if d.Experiment.Kind != result.KindTune || !ok || d.Cnf == "" {
 		return usage("--from %s: %s is no finished david tune, so it has no configuration to deploy; see: david list", f.from, d.Experiment.ID)
 	}
 	flavour, version := d.Experiment.Server.Flavour, plan.Problem.Version

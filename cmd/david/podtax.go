@@ -95,7 +95,7 @@ func (f *podtaxFlags) question() (q question, err error) {
 		return q, usage("--image: name the server's image, as mysql:8.4")
 	}
 	caps := capFlags{cpus: f.cpus, memory: f.memory}
-	q = question{kind: "podtax", title: "what Kubernetes costs", fresh: f.fresh, noVolume: f.noVolume, instead: f.instead}
+	q = question{kind: result.KindPodTax, title: "what Kubernetes costs", fresh: f.fresh, noVolume: f.noVolume, instead: f.instead}
 	if q.caps, err = caps.caps(); err != nil {
 		return q, err
 	}

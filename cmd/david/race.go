@@ -43,7 +43,7 @@ func (a *app) raceCommand() *cobra.Command {
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("continue") {
-				return a.goOn(cmd.Context(), "race", f.more, cmd.Flags())
+				return a.goOn(cmd.Context(), result.KindRace, f.more, cmd.Flags())
 			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
@@ -64,7 +64,7 @@ func (a *app) raceCommand() *cobra.Command {
 }
 
 func (a *app) race(ctx context.Context, f raceFlags) error {
-	q, err := f.question("race", stats.Control)
+	q, err := f.question(result.KindRace, stats.Control)
 	if err != nil {
 		return err
 	}

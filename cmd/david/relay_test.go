@@ -101,7 +101,7 @@ func TestTuneRelay(t *testing.T) {
 			t.Errorf("the record says exit code %d, it was %d", d.Code, code)
 		}
 	}
-	if doc.Run == nil || len(doc.Run.Steps) == 0 || e == nil || e.Kind != liveKind || !strings.Contains(record, `"intended"`) {
+	if doc.Run == nil || len(doc.Run.Steps) == 0 || e == nil || e.Kind != result.KindLive || !strings.Contains(record, `"intended"`) {
 		t.Errorf("exit code %d, %+v, %+v\n%s\n%s", code, doc.Run, e, record, errOut)
 	}
 	// One that may not log in says so in the record's end, as its Job's exit code alone would not.

@@ -174,7 +174,7 @@ func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Ad
 	if err != nil {
 		return nil, result.Server{}, err
 	}
-	e := newExperiment(a, "bench", loads, s)
+	e := newExperiment(a, result.KindBench, loads, s)
 	e.Target, e.Host, e.Design = "remote", facts, design
 	if err := a.allowSteal(&e); err != nil {
 		return nil, result.Server{}, err

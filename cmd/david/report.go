@@ -90,9 +90,9 @@ func state(s result.Summary) string {
 		return "interrupted, or running"
 	case s.Failed:
 		return "failed before its first trial"
-	case s.Kind == crashKind:
+	case s.Kind == result.KindCrash:
 		return "finished: " + s.Best
-	case s.Best == stats.Control && s.Kind != "bench":
+	case s.Best == stats.Control && s.Kind != result.KindBench:
 		return "finished, nothing surely faster than the control"
 	case s.Best != "":
 		return "finished, best: " + s.Best
@@ -114,7 +114,7 @@ func loadDir(dir string) (report.Data, error) {
 	if err != nil {
 		return report.Data{}, codedError{exitUsage, err}
 	}
-	if store.Experiment().Kind == liveKind {
+	if store.Experiment().Kind == result.KindLive {
 		return report.Data{}, usage("%s changed a running server and measured nothing: its changes are in %s, and david rollback sets them back", dir, live.RecordFile)
 	}
 	return load(store)
@@ -148,7 +148,7 @@ func load(store *result.Store) (d report.Data, err error) {
 
 // fillTune adds what follows from the record of a tune: its my.cnf, and what was proved and pruned.
 func fillTune(store *result.Store, d *report.Data) (err error) {
-	if d.Experiment.Kind != "tune" || len(d.Trials) == 0 {
+	if d.Experiment.Kind != result.KindTune || len(d.Trials) == 0 {
 		return nil
 	}
 	if d.Proofs, err = store.Proofs(); err != nil {

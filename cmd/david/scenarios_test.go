@@ -163,7 +163,7 @@ func judged(t *testing.T, dir, want string, args ...string) {
 }
 
 // newest is the ID of the newest experiment of a kind.
-func newest(t *testing.T, dir, kind string) string {
+func newest(t *testing.T, dir string, kind result.Kind) string {
 	t.Helper()
 	list, err := result.List(dir)
 	if err != nil {

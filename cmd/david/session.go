@@ -89,11 +89,11 @@ func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
 }
 
 // open takes the machine and opens the workspace. close must be called, also after an error.
-func (l *lab) open(ctx context.Context, a *app, kind string, need int64, noVolume bool, p *progress) error {
+func (l *lab) open(ctx context.Context, a *app, kind result.Kind, need int64, noVolume bool, p *progress) error {
 	if _, err := a.maxSteal(); err != nil { // before minutes go into data
 		return err
 	}
-	release, err := experiment.Lock("david " + kind)
+	release, err := experiment.Lock("david " + string(kind))
 	if err != nil {
 		return err
 	}
@@ -156,10 +156,10 @@ func (a *app) allowSteal(e *result.Experiment) (err error) {
 	return nil
 }
 
-func newExperiment(a *app, kind string, loads []result.Workload, sysbench workload.Sysbench) result.Experiment {
+func newExperiment(a *app, kind result.Kind, loads []result.Workload, sysbench workload.Sysbench) result.Experiment {
 	now := time.Now()
 	return result.Experiment{
-		Schema: result.Schema, ID: kind + "-" + now.Format("20060102-150405.000"), Kind: kind, Created: now, David: version,
+		Schema: result.Schema, ID: string(kind) + "-" + now.Format("20060102-150405.000"), Kind: kind, Created: now, David: version,
 		Sysbench: sysbench.Version, Argv: redacted(a.argv), Workloads: loads,
 	}
 }

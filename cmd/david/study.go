@@ -55,7 +55,7 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	}
 	var failed error
 	for _, s := range st.Specs[first:] {
-		err := a.runSpec(ctx, "study", s, ".", f.runFlags) // a study's arms have no files
+		err := a.runSpec(ctx, result.KindStudy, s, ".", f.runFlags) // a study's arms have no files
 		if err != nil && exitCode(err) != exitInvalid {
 			return err
 		}
@@ -81,7 +81,7 @@ func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
 		return 0, nil
 	}
 	for i, s := range st.Specs {
-		old, err := result.Unfinished(a.home, "study", s.Title, redacted(a.argv))
+		old, err := result.Unfinished(a.home, result.KindStudy, s.Title, redacted(a.argv))
 		if err != nil {
 			return 0, err
 		}

@@ -62,7 +62,7 @@ func (a *app) tuneCommand() *cobra.Command {
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("continue") {
-				return a.goOn(cmd.Context(), "tune", f.more, cmd.Flags())
+				return a.goOn(cmd.Context(), result.KindTune, f.more, cmd.Flags())
 			}
 			f.warmupGiven = cmd.Flags().Changed("warmup")
 			f.live.pod = f.pod.asked()
@@ -197,7 +197,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	}()
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, "tune", bytesWanted(load)+crashBytes(mostProofKills), f.noVolume, p); err != nil {
+	if err := l.open(ctx, a, result.KindTune, bytesWanted(load)+crashBytes(mostProofKills), f.noVolume, p); err != nil {
 		return err
 	}
 	if f.base != "" { // before minutes go into data

@@ -61,7 +61,7 @@ func (a *app) tunePod(ctx context.Context, f tuneFlags) (err error) {
 	if f.pod.deadline == 0 {
 		f.pod.deadline = f.tuneAllowance()
 	}
-	e := newExperiment(a, liveKind, loads, workload.Sysbench{})
+	e := newExperiment(a, result.KindLive, loads, workload.Sysbench{})
 	e.Target, e.Pod, e.Server = "pod", s.facts(), result.Server{Address: s.address}
 	if e.Host, err = host.Read(ctx, existing(a.home)); err != nil {
 		return err

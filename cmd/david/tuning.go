@@ -48,7 +48,7 @@ func (l *lab) tuning(ctx context.Context, a *app, f tuneFlags, s start, data []s
 	for _, u := range s.unlocked {
 		more = append(more, "UNLOCKED: "+u)
 	}
-	q := question{kind: "tune", asked: []result.Workload{s.load}, loads: loads(s.load, plan), fresh: f.fresh, like: s.like.machine, plan: &plan.TunePlan,
+	q := question{kind: result.KindTune, asked: []result.Workload{s.load}, loads: loads(s.load, plan), fresh: f.fresh, like: s.like.machine, plan: &plan.TunePlan,
 		notes: slices.Concat(s.like.notes, notes, more), design: result.Design{Control: stats.Control, Seed: plan.Seed}}
 	if err := l.record(ctx, a, q, []result.Arm{s.control}, data, p); err != nil {
 		return t, err
@@ -143,7 +143,7 @@ const leastForTuner = 15 * time.Minute
 // advised is what MySQLTuner advises after the control's load: none where it is not there, where there is no time, or where an
 // interrupted tune goes on, whose race is on record.
 func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem rules.Problem, p *progress) (list []rules.Baseline, notes []string, err error) {
-	if old, err := result.Unfinished(a.home, "tune", "", redacted(a.argv)); err != nil || old != nil && !f.fresh {
+	if old, err := result.Unfinished(a.home, result.KindTune, "", redacted(a.argv)); err != nil || old != nil && !f.fresh {
 		return nil, nil, err
 	}
 	path, err := a.tuner(ctx)

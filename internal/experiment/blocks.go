@@ -363,9 +363,9 @@ func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
 	case j.base != nil && errors.Is(err, sandbox.ErrMemory):
 		return nil, b.exclude(j, err)
 	case errors.Is(err, workload.ErrQueueFull):
-		return b.failed(j, "queue", err, began)
+		return b.failed(j, result.GateQueue, err, began)
 	case b.design.Control != "" && errors.Is(err, ErrEnded):
-		return b.failed(j, "server", err, began)
+		return b.failed(j, result.GateServer, err, began)
 	}
 	if err == nil && b.design.Control == "" {
 		err = b.Store.PutArm(*j.arm)

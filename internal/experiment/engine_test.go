@@ -339,7 +339,7 @@ func TestGates(t *testing.T) {
 		failed := ""
 		for _, g := range gates(trial, ev) {
 			if !g.OK {
-				failed += g.Name
+				failed += string(g.Name)
 			}
 		}
 		if failed != want {
@@ -381,8 +381,7 @@ func TestDoubts(t *testing.T) {
 	} {
 		var kinds []string
 		for _, w := range doubts(c.trial, c.ev) {
-			kind, _, _ := strings.Cut(w, ":")
-			kinds = append(kinds, kind)
+			kinds = append(kinds, string(w.Kind))
 		}
 		if got := disturbance(c.ev); *got != c.want || strings.Join(kinds, ", ") != c.kinds {
 			t.Errorf("%+v: %+v, warnings of %q, want %q", c.ev, *got, kinds, c.kinds)

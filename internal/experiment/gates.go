@@ -75,17 +75,17 @@ type evidence struct {
 // gates judges whether a trial may count.
 func gates(t result.Trial, ev evidence) []result.Gate {
 	list := []result.Gate{
-		gate("transactions", t.Transactions > 0, "%d completed", t.Transactions),
+		gate(result.GateTransactions, t.Transactions > 0, "%d completed", t.Transactions),
 		errorGate(t),
-		gate("reconnects", t.Reconnects == 0, "%d connections were lost", t.Reconnects),
-		gate("same server", ev.sameServer, "the server that was started is the one that answered at the end"),
+		gate(result.GateReconnects, t.Reconnects == 0, "%d connections were lost", t.Reconnects),
+		gate(result.GateSameServer, ev.sameServer, "the server that was started is the one that answered at the end"),
 		binaryGate(ev),
-		gate("steal", ev.steal <= ev.stealMax, "%.1f %% of the CPU time went to other guests (limit %.0f %%)", 100*ev.steal, 100*ev.stealMax),
+		gate(result.GateSteal, ev.steal <= ev.stealMax, "%.1f %% of the CPU time went to other guests (limit %.0f %%)", 100*ev.steal, 100*ev.stealMax),
 		othersGate(ev),
 		clientGate(ev),
 		throttleGate(ev),
-		gate("swap", ev.swapped == 0, "%d KiB of the server were swapped out", ev.swapped>>10),
-		gate("clock", ev.clock.Abs() <= clockMax, "the system's clock moved by %.3f s against the monotonic one (limit %.1f s)", ev.clock.Seconds(), clockMax.Seconds()),
+		gate(result.GateSwap, ev.swapped == 0, "%d KiB of the server were swapped out", ev.swapped>>10),
+		gate(result.GateClock, ev.clock.Abs() <= clockMax, "the system's clock moved by %.3f s against the monotonic one (limit %.1f s)", ev.clock.Seconds(), clockMax.Seconds()),
 		countGate(ev),
 		rowsGate(ev),
 		diskGate(ev),
@@ -93,7 +93,7 @@ func gates(t result.Trial, ev evidence) []result.Gate {
 	}
 	if ev.steady {
 		text, steady := drift(t)
-		list = append(list, gate(steadyState, steady, "%s", text))
+		list = append(list, gate(result.GateSteady, steady, "%s", text))
 	}
 	if len(t.Clients) > 0 {
 		list = append(list, clientsGate(t))
@@ -104,7 +104,7 @@ func gates(t result.Trial, ev evidence) []result.Gate {
 	return list
 }
 
-func gate(name string, ok bool, format string, args ...any) result.Gate {
+func gate(name result.GateName, ok bool, format string, args ...any) result.Gate {
 	return result.Gate{Name: name, OK: ok, Detail: fmt.Sprintf(format, args...)}
 }
 
@@ -113,19 +113,19 @@ func errorGate(t result.Trial) result.Gate {
 	if t.Transactions > 0 {
 		share = float64(t.Errors) / float64(t.Transactions)
 	}
-	return gate("errors", share <= errorShareMax, "%d deadlocks and lock timeouts in %d transactions (limit %.0f %%)", t.Errors, t.Transactions, 100*errorShareMax)
+	return gate(result.GateErrors, share <= errorShareMax, "%d deadlocks and lock timeouts in %d transactions (limit %.0f %%)", t.Errors, t.Transactions, 100*errorShareMax)
 }
 
 func binaryGate(ev evidence) result.Gate {
 	if ev.sameBinary != "" {
-		return gate("same binary and data", false, "%s", ev.sameBinary)
+		return gate(result.GateSameBinary, false, "%s", ev.sameBinary)
 	}
-	return gate("same binary and data", true, "the server's binary and its data are those the experiment began with")
+	return gate(result.GateSameBinary, true, "the server's binary and its data are those the experiment began with")
 }
 
 func othersGate(ev evidence) result.Gate {
 	if math.IsNaN(ev.others) {
-		return gate("other processes", true, "not seen: which process the server is, is not known")
+		return gate(result.GateOthers, true, "not seen: which process the server is, is not known")
 	}
 	who := ""
 	if len(ev.who) > 0 {
@@ -135,13 +135,13 @@ func othersGate(ev evidence) result.Gate {
 	if ev.slice {
 		limit = othersMaxSlice
 	}
-	return gate("other processes", !(ev.others > limit), "%.1f %% of the machine's CPU time was used by processes that are neither the server, the client nor david (limit %.0f %%)%s",
+	return gate(result.GateOthers, !(ev.others > limit), "%.1f %% of the machine's CPU time was used by processes that are neither the server, the client nor david (limit %.0f %%)%s",
 		100*ev.others, 100*limit, who)
 }
 
 func clientGate(ev evidence) result.Gate {
 	share := ev.clientCPU / ev.clientCPUs
-	return gate("client CPU", !(share > clientBusyMax), "the load generator used %.2f of the %.4g CPUs its threads could use (limit %.0f %%)",
+	return gate(result.GateClientCPU, !(share > clientBusyMax), "the load generator used %.2f of the %.4g CPUs its threads could use (limit %.0f %%)",
 		ev.clientCPU, ev.clientCPUs, 100*clientBusyMax)
 }
 
@@ -153,7 +153,7 @@ func clientsGate(t result.Trial) result.Gate {
 			last = c
 		}
 	}
-	return gate("clients", last.LateMs <= lateMaxMs, "%d clients began together, %s last, %.0f ms after the first (limit %d ms)", len(t.Clients), last.Name, last.LateMs, lateMaxMs)
+	return gate(result.GateClients, last.LateMs <= lateMaxMs, "%d clients began together, %s last, %.0f ms after the first (limit %d ms)", len(t.Clients), last.Name, last.LateMs, lateMaxMs)
 }
 
 // throttleGate lets a quota pass that david was asked for.
@@ -161,9 +161,9 @@ func throttleGate(ev evidence) result.Gate {
 	detail := fmt.Sprintf("a CPU quota held the server back for %.1f %% of the time, the client for %.1f %% (limit %.0f %%)",
 		100*ev.serverThrottled, 100*ev.throttled, 100*throttledMax)
 	if ev.asked {
-		return gate("CPU throttling", ev.throttled <= throttledMax, "%s; the server's is a cap that was asked for", detail)
+		return gate(result.GateThrottling, ev.throttled <= throttledMax, "%s; the server's is a cap that was asked for", detail)
 	}
-	return gate("CPU throttling", max(ev.throttled, ev.serverThrottled) <= throttledMax, "%s", detail)
+	return gate(result.GateThrottling, max(ev.throttled, ev.serverThrottled) <= throttledMax, "%s", detail)
 }
 
 // countGate holds sysbench's counts against the server's own, over exactly the measured run.
@@ -174,12 +174,9 @@ func countGate(ev evidence) result.Gate {
 			worst = max(worst, (math.Abs(pair[1]-pair[0])-ev.setUp)/pair[0])
 		}
 	}
-	return gate("counters agree", worst <= disagreeMax, "sysbench counted %.0f commits and %.0f queries, the server %.0f and %.0f (limit %.0f %% apart, besides connecting)",
+	return gate(result.GateCounters, worst <= disagreeMax, "sysbench counted %.0f commits and %.0f queries, the server %.0f and %.0f (limit %.0f %% apart, besides connecting)",
 		ev.commits[0], ev.questions[0], ev.commits[1], ev.questions[1], 100*disagreeMax)
 }
-
-// steadyState names the gate, and the warning in its place.
-const steadyState = "steady state"
 
 // drift says how far throughput moved within the measured time, and whether it was steady.
 func drift(t result.Trial) (text string, steady bool) {
@@ -204,24 +201,25 @@ func disturbance(ev evidence) *result.Disturbance {
 }
 
 // doubts are the warnings of noise, which does not make a trial invalid.
-func doubts(t result.Trial, ev evidence) (list []string) {
+func doubts(t result.Trial, ev evidence) (list []result.Warning) {
 	if d := disturbance(ev); d.Steal > stealNoted || d.Others > othersNoted {
-		list = append(list, fmt.Sprintf("disturbed: other guests took %.1f %% of the CPU time, other processes %.1f %%", 100*d.Steal, 100*d.Others))
+		list = append(list, result.Warning{Kind: result.Disturbed,
+			Text: fmt.Sprintf("other guests took %.1f %% of the CPU time, other processes %.1f %%", 100*d.Steal, 100*d.Others)})
 	}
 	if text, steady := drift(t); !steady && !ev.steady {
-		list = append(list, steadyState+": "+text)
+		list = append(list, result.Warning{Kind: result.Unsteady, Text: text})
 	}
 	return list
 }
 
 func rowsGate(ev evidence) result.Gate {
 	if ev.rowsErr != nil {
-		return gate("row counts", false, "%v", ev.rowsErr)
+		return gate(result.GateRows, false, "%v", ev.rowsErr)
 	}
 	if ev.slice {
-		return gate("row counts", true, "counted when the server has had its last slice")
+		return gate(result.GateRows, true, "counted when the server has had its last slice")
 	}
-	return gate("row counts", true, "%d of %d tables counted after the run", ev.rowsChecked, ev.rowsTables)
+	return gate(result.GateRows, true, "%d of %d tables counted after the run", ev.rowsChecked, ev.rowsTables)
 }
 
 // nearlyFull judges a filesystem by what is free of its size, in bytes.
@@ -231,27 +229,27 @@ func nearlyFull(free, size int64) bool {
 
 func diskGate(ev evidence) result.Gate {
 	if ev.diskSize == 0 {
-		return gate("disk space", true, "not seen: the server is not one of this machine")
+		return gate(result.GateDisk, true, "not seen: the server is not one of this machine")
 	}
-	return gate("disk space", !nearlyFull(ev.diskFree, ev.diskSize), "%d MiB of %d MiB are free on the data's filesystem (at least %.0f %% and %d MiB)", ev.diskFree>>20, ev.diskSize>>20, 100*diskShareMin, diskMin>>20)
+	return gate(result.GateDisk, !nearlyFull(ev.diskFree, ev.diskSize), "%d MiB of %d MiB are free on the data's filesystem (at least %.0f %% and %d MiB)", ev.diskFree>>20, ev.diskSize>>20, 100*diskShareMin, diskMin>>20)
 }
 
 // durabilityGate judges what of the durability lock differs between an arm and the one it is compared with: speed that one
 // of them bought with lost data is no speed.
 func durabilityGate(ev evidence) result.Gate {
 	if ev.ceiling {
-		return gate("durability", true, "a ceiling, unsafe on purpose: held against no lock, and no contender")
+		return gate(result.GateDurability, true, "a ceiling, unsafe on purpose: held against no lock, and no contender")
 	}
 	if len(ev.differ) > 0 {
-		return gate("durability", false, "not the control's: %s", strings.Join(ev.differ, ", "))
+		return gate(result.GateDurability, false, "not the control's: %s", strings.Join(ev.differ, ", "))
 	}
-	return gate("durability", true, "the lock's settings are the control's")
+	return gate(result.GateDurability, true, "the lock's settings are the control's")
 }
 
 // queueGate judges an open loop by its seconds where it was long enough for that, and always by what was left undone.
 func queueGate(t result.Trial) result.Gate {
 	if left := t.Workload.Rate*t.Seconds - float64(t.Transactions); left > undoneMax(t.Workload.Rate*t.Seconds) {
-		return gate("queue", false, "offered %.6g/s, reached %.6g/s: the queue grows", math.Round(t.Workload.Rate), math.Round(t.TPS))
+		return gate(result.GateQueue, false, "offered %.6g/s, reached %.6g/s: the queue grows", math.Round(t.Workload.Rate), math.Round(t.TPS))
 	}
 	var queue []int64
 	for _, p := range t.Points {
@@ -260,7 +258,7 @@ func queueGate(t result.Trial) result.Gate {
 		}
 	}
 	growing, seen := stats.Growing(queue, t.Workload.Rate)
-	return gate("queue", !growing, "%s", seen)
+	return gate(result.GateQueue, !growing, "%s", seen)
 }
 
 // undoneMax is how many of so many transactions offered may be left undone: a tenth, or what chance alone may hold back of random

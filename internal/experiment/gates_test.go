@@ -82,7 +82,7 @@ func (d *disturbed) sql(statements ...string) {
 }
 
 // fails runs the trial and makes sure that the gate fails.
-func (d *disturbed) fails(gate string) {
+func (d *disturbed) fails(gate result.GateName) {
 	d.t.Helper()
 	d.failed(d.run(), gate)
 }
@@ -100,7 +100,7 @@ func (d *disturbed) run() result.Trial {
 	return trials[0]
 }
 
-func (d *disturbed) failed(trial result.Trial, gate string) {
+func (d *disturbed) failed(trial result.Trial, gate result.GateName) {
 	d.t.Helper()
 	i := slices.IndexFunc(trial.Gates, func(g result.Gate) bool { return g.Name == gate })
 	if i < 0 || trial.Gates[i].OK {
@@ -136,17 +136,13 @@ func TestGateOtherProcesses(t *testing.T) {
 		background(t, "sh", "-c", "while :; do :; done")
 	}
 	trial := d.run()
-	if trial.Disturbance == nil || trial.Disturbance.Others <= othersNoted || !warned(trial, "disturbed: ") {
+	if trial.Disturbance == nil || trial.Disturbance.Others <= othersNoted || !trial.Warned(result.Disturbed) {
 		t.Fatalf("the disturbance is not on record: %+v, %q", trial.Disturbance, trial.Warnings)
 	}
 	if trial.Disturbance.Steal > 0.2 {
 		t.Skipf("other guests of the host took %.0f %% of the CPU time", 100*trial.Disturbance.Steal)
 	}
-	d.failed(trial, "other processes")
-}
-
-func warned(t result.Trial, kind string) bool {
-	return slices.ContainsFunc(t.Warnings, func(w string) bool { return strings.HasPrefix(w, kind) })
+	d.failed(trial, result.GateOthers)
 }
 
 // TestGateClientCPU gives sysbench a script that computes in every transaction, and threads that nobody asked
@@ -165,13 +161,13 @@ func TestGateClientCPU(t *testing.T) {
 	}
 	d.engine.Sysbench.Path = wrapper
 	d.load.Threads = 1
-	d.fails("client CPU")
+	d.fails(result.GateClientCPU)
 }
 
 func TestGateErrors(t *testing.T) {
 	d := disturb(t)
 	d.load.TableSize, d.load.Threads, d.load.Name = 4, 16, "write-intensive"
-	d.fails("errors")
+	d.fails(result.GateErrors)
 }
 
 // TestGateRowCounts deletes rows beside a load that does not put them back, as oltp_read_write may.
@@ -179,7 +175,7 @@ func TestGateRowCounts(t *testing.T) {
 	d := disturb(t)
 	d.load.Name = "oltp_read_only"
 	d.measuring(func() { d.sql("DELETE FROM sbtest.sbtest1 WHERE id > 990") })
-	d.fails("row counts")
+	d.fails(result.GateRows)
 }
 
 func TestGateCounters(t *testing.T) {
@@ -187,7 +183,7 @@ func TestGateCounters(t *testing.T) {
 	d.measuring(func() {
 		d.sql(slices.Repeat([]string{"DO 1"}, 3000)...)
 	})
-	d.fails("counters agree")
+	d.fails(result.GateCounters)
 }
 
 // TestGateSteadyState locks the tables in the second half of the measured time.
@@ -204,13 +200,13 @@ func TestGateSteadyState(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		d.sql("FLUSH TABLES WITH READ LOCK", "DO SLEEP(3.5)", "UNLOCK TABLES")
 	})
-	d.fails("steady state")
+	d.fails(result.GateSteady)
 }
 
 func TestGateQueue(t *testing.T) {
 	d := disturb(t)
 	d.load.Rate, d.load.Seconds = 4000, 7
-	d.fails("queue")
+	d.fails(result.GateQueue)
 }
 
 func TestGateThrottling(t *testing.T) {
@@ -222,7 +218,7 @@ func TestGateThrottling(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	d.fails("CPU throttling")
+	d.fails(result.GateThrottling)
 }
 
 // quotaGroup makes a group of a fifth of a CPU, of whichever version the CPU controller is on.
@@ -260,7 +256,7 @@ func TestGateDiskSpace(t *testing.T) {
 	}
 	defer unix.Unmount(dir, 0)
 	d.engine.Data = dir
-	d.fails("disk space")
+	d.fails(result.GateDisk)
 }
 
 func TestGateBinary(t *testing.T) {
@@ -282,7 +278,7 @@ func TestGateBinary(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d.fails("same binary and data")
+	d.fails(result.GateSameBinary)
 }
 
 func duplicate(t *testing.T, from, to string) {

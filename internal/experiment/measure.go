@@ -194,8 +194,8 @@ func note(t *result.Trial, r sampler.Record) {
 	t.Before, t.After, t.Sampling = r.Before, r.After, r.Sampling
 	t.Sampling.Missing = r.Missing
 	t.Profile = r.Profile
-	if w := borrowed(*t); w != "" && t.Incarnation == 0 { // of slices it is asked over all of an incarnation's
-		t.Warnings = append(t.Warnings, w)
+	if text := borrowed(*t); text != "" && t.Incarnation == 0 { // of slices it is asked over all of an incarnation's
+		t.Warnings = append(t.Warnings, result.Warning{Kind: result.BorrowedSpeed, Text: text})
 	}
 }
 
@@ -204,11 +204,7 @@ func borrowed(t result.Trial) string {
 	if t.Costs.RedoBytes == nil {
 		return ""
 	}
-	text := stats.Borrowed(t.Before.CheckpointAge, t.After.CheckpointAge, *t.Costs.RedoBytes*float64(t.Transactions))
-	if text != "" {
-		text = "borrowed speed: " + text
-	}
-	return text
+	return stats.Borrowed(t.Before.CheckpointAge, t.After.CheckpointAge, *t.Costs.RedoBytes*float64(t.Transactions))
 }
 
 // seen is the evidence in what the sampler saw.

@@ -140,7 +140,7 @@ func (s *search) run(ctx context.Context, rate float64) (t result.Trial, known b
 	began := time.Now()
 	ran, err := s.Engine.run(ctx, j)
 	if errors.Is(err, workload.ErrQueueFull) {
-		ran, err = s.failed(j, "queue", err, began)
+		ran, err = s.failed(j, result.GateQueue, err, began)
 	}
 	if err != nil {
 		return t, false, err
@@ -151,8 +151,8 @@ func (s *search) run(ctx context.Context, rate float64) (t result.Trial, known b
 
 // missed are the gates that fail when a rate is too high; any other says that the run was disturbed and tells nothing
 // about the rate.
-func missed() []string {
-	return []string{"queue", "errors", "steady state", "transactions", "reconnects", "server"}
+func missed() []result.GateName {
+	return []result.GateName{result.GateQueue, result.GateErrors, result.GateSteady, result.GateTransactions, result.GateReconnects, result.GateServer}
 }
 
 // undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too. Disturbed runs of an earlier session do not

@@ -255,7 +255,7 @@ func (s *sliced) spoilt(j job, err error, began time.Time) error {
 	case j.base != nil && errors.Is(err, sandbox.ErrMemory), j.base != nil && errors.Is(err, workload.ErrRows):
 		return errors.Join(s.abandon(j), s.exclude(j, err))
 	case errors.Is(err, ErrEnded), errors.Is(err, workload.ErrQueueFull):
-		_, storeErr := s.failed(j, "server", err, began)
+		_, storeErr := s.failed(j, result.GateServer, err, began)
 		return errors.Join(s.abandon(j), storeErr)
 	}
 	return err

@@ -198,7 +198,7 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 		return nil, nil
 	}
 	if errors.Is(err, ErrEnded) {
-		return e.failed(j, "server", err, began)
+		return e.failed(j, result.GateServer, err, began)
 	}
 	if errors.Is(err, workload.ErrRows) {
 		arm.Infeasible = err.Error()
@@ -219,7 +219,7 @@ func sameIn(phase string, arms []result.Arm) (list []result.Arm) {
 
 // failed stores a trial that did not come to its end as an invalid one, by the gate that says why: whether the
 // configuration, the kernel or somebody else ended a server is not for david to guess, but a run that hides it would be wrong.
-func (e *Engine) failed(j job, gate string, err error, began time.Time) (*result.Trial, error) {
+func (e *Engine) failed(j job, gate result.GateName, err error, began time.Time) (*result.Trial, error) {
 	t := result.Trial{
 		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Phase: j.phase, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
 		Overhead: result.Overhead{Other: time.Since(began).Seconds()},

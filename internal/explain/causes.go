@@ -65,8 +65,8 @@ func (t trial) throttled() bool {
 	if limit := t.Arm.Caps.CPUs; ok && limit > 0 {
 		return cores >= cpusFull*limit
 	}
-	_, numbers := t.gate("CPU throttling")
-	return len(numbers) > 0 && numbers[0] > 1 // the gate's first number: % of the time the server was held back
+	const held = 0.01 // of the measured time
+	return t.Trial.ServerThrottled != nil && *t.Trial.ServerThrottled > held
 }
 
 // blameQueues blames waiting for a CPU on those who use the CPUs up, in proportion; where the CPUs are not used up, on
@@ -97,10 +97,8 @@ func (t trial) cpuUsers() map[Cause]float64 {
 	server, _ := t.mean("server.cpu_cores")
 	client, _ := t.mean("client.cpu_cores")
 	strange := 0.0
-	for _, name := range []string{"other processes", "steal"} { // both begin with % of the machine's CPU time
-		if _, numbers := t.gate(name); len(numbers) > 0 {
-			strange += numbers[0] / 100 * float64(t.Host.CPU.Online)
-		}
+	if d := t.Trial.Disturbance; d != nil {
+		strange = (d.Steal + d.Others) * float64(t.Host.CPU.Online)
 	}
 	return map[Cause]float64{ServerCPU: server, ClientCPU: client, Neighbour: strange}
 }

@@ -114,8 +114,8 @@ func (t trial) sayClientCPU(n *notes) {
 	if v := t.Trial.Costs.ClientCPU; v != nil {
 		n.add("%.0f us of client CPU a transaction", *v)
 	}
-	if failed, _ := t.gate("client CPU"); failed {
-		n.add("%s", t.detail("client CPU"))
+	if t.failed(result.GateClientCPU) {
+		n.add("%s", t.detail(result.GateClientCPU))
 	}
 	t.sayMachine(n, "client.cpu_cores", "the load generator")
 }
@@ -265,14 +265,14 @@ func (t trial) sayThrottling(n *notes) {
 	if limit := t.Arm.Caps.CPUs; limit > 0 {
 		n.add("the server's CPUs are capped to %.4g", limit)
 	}
-	if d := t.detail("CPU throttling"); d != "" {
+	if d := t.detail(result.GateThrottling); d != "" {
 		n.add("%s", d)
 	}
 	t.sayMachine(n, "server.cpu_cores", "the server")
 }
 
 func (t trial) sayNeighbour(n *notes) {
-	for _, name := range []string{"other processes", "steal"} {
+	for _, name := range []result.GateName{result.GateOthers, result.GateSteal} {
 		if d := t.detail(name); d != "" {
 			n.add("%s", d)
 		}

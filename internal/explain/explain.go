@@ -214,5 +214,8 @@ func (t trial) warnings() (list []string) {
 			list = append(list, "the trial does not count: "+f)
 		}
 	}
-	return append(list, t.Trial.Warnings...)
+	for _, w := range t.Trial.Warnings {
+		list = append(list, w.String())
+	}
+	return list
 }

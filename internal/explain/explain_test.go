@@ -332,19 +332,6 @@ func TestStatementShares(t *testing.T) {
 	}
 }
 
-// FuzzNumbersIn holds that no text breaks the reader of gates' details.
-func FuzzNumbersIn(f *testing.F) {
-	f.Add("a CPU quota held the server back for 61.2 % of the time")
-	f.Add("1..2 . 9e9 -3")
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, v := range numbersIn(text) {
-			if !(v >= 0) {
-				t.Errorf("%q: %v", text, v)
-			}
-		}
-	})
-}
-
 // TestKinds holds what a look at a connection tells.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {

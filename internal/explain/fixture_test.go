@@ -231,6 +231,8 @@ func throttled() Input {
 	in.Arm.Caps.CPUs = 0.5
 	in.did(24000, 14, 28, 60, 6, 4)
 	in.Trial.Gates = []result.Gate{{Name: "CPU throttling", OK: true, Detail: "a CPU quota held the server back for 61.2 % of the time, the client for 0.0 % (limit 1 %); the server's is a cap that was asked for"}}
+	held := 0.612
+	in.Trial.ServerThrottled = &held
 	in.samples(map[string]float64{"server.cpu_cores": 0.49, "client.cpu_cores": 0.1, "host.cpu.idle_pct": 70, "disk.read_iops": 0, "disk.write_iops": 3, "innodb.checkpoint_age_bytes": 1 << 20})
 	in.found(3500, "Execute", "SELECT", "executing", "running", "")
 	in.found(340, "Sleep", "", "", "poll", "socket")
@@ -242,6 +244,7 @@ func neighbour() Input {
 	in := base(mycnf.MySQL)
 	in.did(30000, 14, 34, 700, 9, 140)
 	in.Trial.Gates = []result.Gate{{Name: "other processes", OK: false, Detail: "60.0 % of the machine's CPU time was used by processes that are neither the server, the client nor david (limit 15 %): stress (process 4711): 1.20 cores"}}
+	in.Trial.Disturbance = &result.Disturbance{Others: 0.6}
 	in.samples(map[string]float64{"server.cpu_cores": 0.62, "client.cpu_cores": 0.16, "host.cpu.idle_pct": 0.5, "disk.read_iops": 0, "disk.write_iops": 3, "innodb.checkpoint_age_bytes": 1 << 20})
 	in.found(3130, "Execute", "SELECT", "executing", "running", "")
 	in.found(710, "Sleep", "", "", "poll", "socket")

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -154,34 +155,19 @@ func (t trial) connections() (result.Threads, bool) {
 	return result.Threads{}, false
 }
 
-// gate is a gate of the trial: whether it is there and failed, and the numbers in its detail.
-func (t trial) gate(name string) (failed bool, numbers []float64) {
-	for _, g := range t.Trial.Gates {
-		if g.Name == name {
-			return !g.OK, numbersIn(g.Detail)
-		}
-	}
-	return false, nil
+// failed tells whether a gate of the trial did.
+func (t trial) failed(name result.GateName) bool {
+	return slices.ContainsFunc(t.Trial.Gates, func(g result.Gate) bool { return g.Name == name && !g.OK })
 }
 
 // detail is what a gate saw.
-func (t trial) detail(name string) string {
+func (t trial) detail(name result.GateName) string {
 	for _, g := range t.Trial.Gates {
 		if g.Name == name {
 			return g.Detail
 		}
 	}
 	return ""
-}
-
-// numbersIn finds the numbers in a text.
-func numbersIn(text string) (list []float64) {
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' }) {
-		if v, err := strconv.ParseFloat(word, 64); err == nil {
-			list = append(list, v)
-		}
-	}
-	return list
 }
 
 // ratio is a/b, 0 where b is not positive.

@@ -240,7 +240,7 @@ func (e Experiment) Needs() (cpus, memory float64) {
 
 // winner is the arm of the highest verdict: of a tune the one it ended on, of a comparison the fastest of those found faster.
 func (e Experiment) winner(c stats.Comparison) (win stats.Arm, ratio stats.Interval, ok bool) {
-	if e.Kind == "tune" {
+	if e.Kind == result.KindTune {
 		if e.Finish == nil || e.Finish.Best == e.control() {
 			return win, ratio, false
 		}

@@ -28,7 +28,7 @@ func compareFixture() Data {
 		d.Trials = append(d.Trials, fixtureBlock(rng, d.Arms, w, block)...)
 	}
 	d.Trials[6].Gates[1] = result.Gate{Name: "steal", Detail: "14.2 % of the CPU, at most 5 %"}
-	d.Trials[9].Warnings = []string{"borrowed speed: the checkpoint age grew by 212 MiB"}
+	d.Trials[9].Warnings = []result.Warning{{Kind: result.BorrowedSpeed, Text: "the checkpoint age grew by 212 MiB"}}
 	d.Finish = &result.Finish{Schema: result.Schema, WallSeconds: 1044, MeasureSeconds: 912, Utilisation: 0.874, Best: "memory"}
 	return d
 }
@@ -110,10 +110,10 @@ func hostileCompare() Data {
 		if d.Trials[i].Arm != "control" {
 			d.Trials[i].Arm += evil
 		}
-		d.Trials[i].Warnings = []string{evil}
+		d.Trials[i].Warnings = []result.Warning{{Text: evil}}
 		d.Trials[i].Samples[0].Values[evil+"checkpoint_age"] = 1
 	}
-	d.Trials[6].Gates[1].Name, d.Trials[6].Gates[1].Detail = evil, evil
+	d.Trials[6].Gates[1].Name, d.Trials[6].Gates[1].Detail = result.GateName(evil), evil
 	d.Experiment.Notes = []string{evil}
 	return d
 }

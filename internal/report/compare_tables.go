@@ -196,15 +196,19 @@ func doubts(t result.Trial) string {
 	if len(t.Warnings) == 0 {
 		return none
 	}
-	return strings.Join(t.Warnings, "; ")
+	var lines []string
+	for _, w := range t.Warnings {
+		lines = append(lines, w.String())
+	}
+	return strings.Join(lines, "; ")
 }
 
 // gateRow is how often a gate held, and what was seen: where it failed first, else the first time.
 type gateRow struct {
-	Name     string `json:"name"`
-	Held     int    `json:"held"`
-	Runs     int    `json:"runs"`
-	Evidence string `json:"evidence"`
+	Name     result.GateName `json:"name"`
+	Held     int             `json:"held"`
+	Runs     int             `json:"runs"`
+	Evidence string          `json:"evidence"`
 }
 
 // gateRows sums the gates up, in the order in which they were first checked.

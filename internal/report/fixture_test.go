@@ -24,10 +24,10 @@ func fixtureWorkload(threads int) result.Workload {
 		Warmup: warmup, RandType: "uniform", Database: "sbtest"}
 }
 
-func fixtureExperiment(kind string, workloads ...result.Workload) result.Experiment {
+func fixtureExperiment(kind result.Kind, workloads ...result.Workload) result.Experiment {
 	return result.Experiment{
-		Schema: result.Schema, ID: kind + "-20250102-150405", Kind: kind, Created: time.Date(2025, 1, 2, 15, 4, 5, 0, time.UTC),
-		David: "0.1.0", Sysbench: "1.0.20", Argv: []string{"david", kind, "--server", "mysql", "--set", "a=b c"}, Target: "sandbox",
+		Schema: result.Schema, ID: string(kind) + "-20250102-150405", Kind: kind, Created: time.Date(2025, 1, 2, 15, 4, 5, 0, time.UTC),
+		David: "0.1.0", Sysbench: "1.0.20", Argv: []string{"david", string(kind), "--server", "mysql", "--set", "a=b c"}, Target: "sandbox",
 		Server: result.Server{Path: "/usr/sbin/mysqld", SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			Flavour: mycnf.MySQL, Version: "9.7.4", Comment: "MySQL Community Server - GPL"},
 		Workloads: workloads,

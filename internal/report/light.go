@@ -19,7 +19,9 @@ func honest(d Data) Data {
 }
 
 // lit tells whether a bench was measured beside its ceiling.
-func lit(d Data) bool { return d.Experiment.Kind == "bench" && d.Experiment.Design.Control != "" }
+func lit(d Data) bool {
+	return d.Experiment.Kind == result.KindBench && d.Experiment.Design.Control != ""
+}
 
 // lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where there is none.
 func lightLines(d Data) []string {

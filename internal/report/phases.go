@@ -433,7 +433,7 @@ func notConfirmed(d Data, a stats.Arm) string {
 
 // whatFailed counts the gates that failed, the most frequent first.
 func whatFailed(trials []result.Trial) string {
-	counts := map[string]int{}
+	counts := map[result.GateName]int{}
 	for _, t := range trials {
 		for _, g := range t.Gates {
 			if !g.OK {
@@ -444,11 +444,12 @@ func whatFailed(trials []result.Trial) string {
 	if len(counts) == 0 {
 		return ""
 	}
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s in %d", name, counts[name])
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b result.GateName) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%s in %d", name, counts[name]))
 	}
-	return fmt.Sprintf(" (failed of %s: %s)", plural(len(trials), "run"), strings.Join(names, ", "))
+	return fmt.Sprintf(" (failed of %s: %s)", plural(len(trials), "run"), strings.Join(parts, ", "))
 }
 
 // indebted says in how many of its confirmation's runs an arm was not at steady debt: a longer run is slower.
@@ -462,7 +463,7 @@ func indebted(d Data, arm string) string {
 			continue
 		}
 		runs++
-		if slices.ContainsFunc(t.Warnings, func(w string) bool { return strings.HasPrefix(w, "borrowed speed: ") }) {
+		if t.Warned(result.BorrowedSpeed) {
 			borrowed++
 		}
 	}

@@ -189,7 +189,7 @@ func TestPhasesInDebt(t *testing.T) {
 	}
 	for i := range d.Trials {
 		if x := &d.Trials[i]; x.Phase == result.Confirm && x.Arm == "winner" {
-			x.Warnings = []string{"borrowed speed: the checkpoint age grew"}
+			x.Warnings = []result.Warning{{Kind: result.BorrowedSpeed, Text: "the checkpoint age grew"}}
 		}
 	}
 	if h := Headline(d); !strings.Contains(h, "; not at steady debt in ") {

@@ -8,7 +8,7 @@ import (
 )
 
 // raced tells whether named baselines were raced. Its unsafe arms are what their authors ship, and no ceilings of anything.
-func raced(d Data) bool { return d.Experiment.Kind == "race" }
+func raced(d Data) bool { return d.Experiment.Kind == result.KindRace }
 
 // shippedArm is a baseline as it is shipped, where that is less durable than the control: measured, and never in the verdict.
 type shippedArm struct {

@@ -193,7 +193,7 @@ func before(d Data) (n int) {
 func gateTable(trials []result.Trial) table {
 	t := table{"Gates: what had to hold for a run to count", []column{left("gate"), left("held"), left("seen")}, nil}
 	for _, r := range gateRows(trials) {
-		t = t.add(r.Name, fmt.Sprintf("%d of %s", r.Held, plural(r.Runs, "run")), r.Evidence)
+		t = t.add(string(r.Name), fmt.Sprintf("%d of %s", r.Held, plural(r.Runs, "run")), r.Evidence)
 	}
 	return t
 }

@@ -91,7 +91,7 @@ func gatesText(b *terminal, d Data) {
 	var held []string
 	for _, r := range gateRows(d.Trials) {
 		if r.Held == r.Runs {
-			held = append(held, r.Name)
+			held = append(held, string(r.Name))
 			continue
 		}
 		b.paragraph(fmt.Sprintf("gate %s held in %d of %s; %s", r.Name, r.Held, plural(r.Runs, "run"), r.Evidence))

@@ -11,7 +11,7 @@ import (
 func TestGoOn(t *testing.T) {
 	home := t.TempDir()
 	make := func(id string, d Design) *Store {
-		s, err := Create(filepath.Join(home, "experiments", id), Experiment{Kind: id, Created: time.Now(), Argv: []string{"david", id}, Design: d})
+		s, err := Create(filepath.Join(home, "experiments", id), Experiment{Kind: Kind(id), Created: time.Now(), Argv: []string{"david", id}, Design: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,8 +36,8 @@ func TestGoOn(t *testing.T) {
 	if p := tune.Experiment().Design.Tune; p.Budget != 1500 || p.Slices.Incarnations != 3 {
 		t.Errorf("%+v", p)
 	}
-	for _, kind := range []string{"compare", "tune"} {
-		s, err := Unfinished(home, kind, "", []string{"david", kind})
+	for _, kind := range []Kind{KindCompare, KindTune} {
+		s, err := Unfinished(home, kind, "", []string{"david", string(kind)})
 		if err != nil || s == nil {
 			t.Fatalf("%s: %v, %v", kind, s, err)
 		}

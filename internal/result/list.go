@@ -20,7 +20,7 @@ import (
 type Summary struct {
 	Dir      string    `json:"dir"`
 	ID       string    `json:"id"`
-	Kind     string    `json:"kind"`
+	Kind     Kind      `json:"kind"`
 	Created  time.Time `json:"created"`
 	Server   Server    `json:"server"`
 	Trials   int       `json:"trials"`         // lines stored
@@ -92,7 +92,7 @@ func summary(dir string) (Summary, error) {
 // Unfinished returns the newest experiment under $DAVID_HOME that the same command began, unless it came to its end; nil
 // where there is none. The title tells the experiments of one study apart. Flags that change nothing of what is measured do
 // not make it another command.
-func Unfinished(home, kind, title string, argv []string) (*Store, error) {
+func Unfinished(home string, kind Kind, title string, argv []string) (*Store, error) {
 	list, err := List(home)
 	if err != nil {
 		return nil, err

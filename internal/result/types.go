@@ -23,8 +23,8 @@ const Schema = 1
 // Experiment is experiment.json: everything that is fixed before the first trial. It never holds a password.
 type Experiment struct {
 	Schema    int        `json:"schema"`
-	ID        string     `json:"id"`   // the name of its folder: kind and time, "tune-20250102-150405"
-	Kind      string     `json:"kind"` // "bench" or "tune"
+	ID        string     `json:"id"` // the name of its folder: kind and time, "tune-20250102-150405"
+	Kind      Kind       `json:"kind"`
 	Created   time.Time  `json:"created"`
 	David     string     `json:"david"`    // david's own version
 	Sysbench  string     `json:"sysbench"` // "1.0.20"
@@ -256,8 +256,8 @@ type Trial struct {
 	Profile *Profile `json:"profile,omitempty"`
 	// Disturbance is what the machine did beside the load.
 	Disturbance *Disturbance `json:"disturbance,omitempty"`
-	// Warnings are doubts that do not make the trial invalid: borrowed speed, counters that were missing.
-	Warnings []string `json:"warnings,omitempty"`
+	// Warnings are doubts that do not make the trial invalid.
+	Warnings []Warning `json:"warnings,omitempty"`
 	// Clients are those the load was spread over; none where it came from one.
 	Clients  []Client `json:"clients,omitempty"`
 	Gates    []Gate   `json:"gates"`
@@ -345,9 +345,9 @@ type Disturbance struct {
 
 // Gate is a check that must hold before a trial counts.
 type Gate struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Detail string `json:"detail,omitempty"` // what was seen, with units
+	Name   GateName `json:"name"`
+	OK     bool     `json:"ok"`
+	Detail string   `json:"detail,omitempty"` // what was seen, with units
 }
 
 // Overhead is what a trial cost besides warming up and measuring, in seconds.
@@ -362,7 +362,7 @@ type Overhead struct {
 func (t Trial) Valid() (ok bool, failed []string) {
 	for _, g := range t.Gates {
 		if !g.OK {
-			failed = append(failed, g.Name+": "+g.Detail)
+			failed = append(failed, string(g.Name)+": "+g.Detail)
 		}
 	}
 	return len(failed) == 0, failed

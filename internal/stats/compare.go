@@ -378,27 +378,26 @@ func rankWarning(logs []float64, t Interval) []string {
 
 func (i Interval) holds(x float64) bool { return i[0] <= x && x <= i[1] }
 
-// trialWarnings counts the doubts about the valid trials, each kind (what stands before the colon) once, with its first text.
+// trialWarnings counts the doubts about the valid trials, each kind once, with its first text.
 func (s *sample) trialWarnings() []string {
-	var list, kinds []string
-	seen, unsettled := map[string]int{}, 0
-	first := map[string]string{}
+	var list []string
+	var first []result.Warning
+	seen, unsettled := map[result.WarningKind]int{}, 0
 	for _, t := range s.valid {
 		if !t.Settled {
 			unsettled++
 		}
 		for _, w := range t.Warnings {
-			kind, _, _ := strings.Cut(w, ":")
-			if seen[kind]++; seen[kind] == 1 {
-				kinds, first[kind] = append(kinds, kind), w
+			if seen[w.Kind]++; seen[w.Kind] == 1 {
+				first = append(first, w)
 			}
 		}
 	}
 	if unsettled > 0 {
 		list = append(list, fmt.Sprintf("%d of %s had not settled when measuring began", unsettled, count(len(s.valid), "run")))
 	}
-	for _, kind := range kinds {
-		list = append(list, fmt.Sprintf("%d of %s: %s", seen[kind], count(len(s.valid), "run"), first[kind]))
+	for _, w := range first {
+		list = append(list, fmt.Sprintf("%d of %s: %s", seen[w.Kind], count(len(s.valid), "run"), w))
 	}
 	return list
 }

@@ -189,8 +189,8 @@ func TestWithoutControl(t *testing.T) {
 func TestArmWarnings(t *testing.T) {
 	trials := steps(8, 0.01, 1, 0.01)
 	trials[2].Settled = false
-	trials[5].Warnings = []string{"borrowed speed: 300 MiB more"}
-	trials[8].Warnings = []string{"borrowed speed: 200 MiB more"}
+	trials[5].Warnings = []result.Warning{{Kind: result.BorrowedSpeed, Text: "300 MiB more"}}
+	trials[8].Warnings = []result.Warning{{Kind: result.BorrowedSpeed, Text: "200 MiB more"}}
 	trials = append(trials, failed(in(3, "a", 1)))
 	arms := armed("a")
 	arms[1].Diff = nil

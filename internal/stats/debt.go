@@ -68,5 +68,5 @@ func (s *sample) debts() []string {
 	if borrowed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %s: borrowed speed: %s", borrowed, count(of, "incarnation"), seen)}
+	return []string{fmt.Sprintf("%d of %s: %s", borrowed, count(of, "incarnation"), result.Warning{Kind: result.BorrowedSpeed, Text: seen})}
 }
