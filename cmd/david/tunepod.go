@@ -40,7 +40,7 @@ func (a *app) tunePod(ctx context.Context, f tuneFlags) (err error) {
 	var loads []result.Workload
 	var load *result.Workload
 	if f.live.load {
-		own, err := f.ownWorkload()
+		own, err := f.syntheticWorkload()
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ const MaxP95Ratio = 1.1
 // Control is the name of the arm that everything is compared with.
 const Control = "control"
 
-// Verdict is what a measurement says about a step.
+// Verdict tells what a measurement says about a step.
 type Verdict string
 
 // The verdicts. Only faster and slower say that the step made a difference.
@@ -41,7 +41,8 @@ type Row struct {
 	Title  string `json:"title"`
 	Base   string `json:"base,omitempty"` // the arm RatioBase compares with
 	Trials int    `json:"trials"`         // valid ones, which the numbers are of
-	// TPS is in transactions/s: the geometric mean of the trials; MinTPS and MaxTPS are the least and the greatest of them.
+	// TPS is in transactions/s: the geometric mean of the trials; MinTPS and MaxTPS are the least and the
+	// greatest of them.
 	TPS          float64 `json:"tps"`
 	MinTPS       float64 `json:"tps_min"`
 	MaxTPS       float64 `json:"tps_max"`
@@ -50,14 +51,15 @@ type Row struct {
 	RatioControl float64 `json:"ratio_control"`
 	Verdict      Verdict `json:"verdict"` // against the base
 	Why          string  `json:"why,omitempty"`
-	// Kept is true when the step stays part of the configuration: it is faster than its base, and its p95 is at most
-	// MaxP95Ratio of the control's.
+	// Kept is true when the step stays part of the configuration: it is faster than its base, and its p95 is
+	// at most MaxP95Ratio of the control's.
 	Kept     bool     `json:"kept"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Ladder compares every arm with its base and with the control, in the order of arms. Trials count where all their gates
-// hold. Where several workloads were run, ratios are the geometric means of the ratios of each workload. Ceilings are no steps.
+// Ladder compares every arm with its base and with the control, in the order of arms. Trials count where all
+// their gates hold. Where several workloads were run, ratios are the geometric means of the ratios of each
+// workload. Ceilings are no steps.
 func Ladder(arms []result.Arm, trials []result.Trial) []Row {
 	arms, trials = result.WithoutCeilings(arms, trials)
 	samples, band := collect(arms, trials), TieBand(trials)
@@ -84,7 +86,8 @@ func TieBand(trials []result.Trial) float64 {
 	return band
 }
 
-// Best returns the step the ladder ended on: the last one that was kept, else the control. False without a control.
+// Best returns the step the ladder ended on: the last one that was kept, else the control. False without a
+// control.
 func Best(rows []Row) (Row, bool) {
 	best, found := Row{}, false
 	for _, r := range rows {
@@ -109,7 +112,7 @@ func collect(arms []result.Arm, trials []result.Trial) map[string]*sample {
 	return samples
 }
 
-// sample is what the trials of one arm say.
+// sample sums up the trials of one arm.
 type sample struct {
 	valid   []result.Trial
 	invalid []string // the gates that failed, by trial
@@ -141,8 +144,8 @@ func tps(t result.Trial) float64 { return t.TPS }
 func p95(t result.Trial) float64 { return t.Latency.P95 }
 func p99(t result.Trial) float64 { return t.Latency.P99 }
 
-// percentile of one trial is the trial's own; that of several is taken from all their transactions together, as percentiles
-// cannot be averaged. Without histograms it is the worst of the trials.
+// percentile of one trial is the trial's own; that of several is taken from all their transactions together,
+// as percentiles cannot be averaged. Without histograms it is the worst of the trials.
 func (s *sample) percentile(p float64, own func(result.Trial) float64) float64 {
 	if len(s.valid) == 1 {
 		return own(s.valid[0])
