@@ -30,7 +30,7 @@ type benchFlags struct {
 	steady, lightSpeed             bool
 	// How david's own Jobs in a cluster are told what to do.
 	relay bool   // the record goes to the log
-	crew  string // names the clients that belong together
+	group string // names the clients that belong together
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -73,7 +73,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
 	f.pod.add(fs)
 	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")
-	fs.StringVar(&f.crew, "crew", "", "the name of the clients that belong together")
+	fs.StringVar(&f.group, "crew", "", "the name of the clients that belong together")
 	hide(fs, "relay", "crew")
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")

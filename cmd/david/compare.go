@@ -18,7 +18,7 @@ import (
 
 	"david/internal/experiment"
 	"david/internal/mycnf"
-	"david/internal/podtax"
+	"david/internal/podoverhead"
 	"david/internal/result"
 	"david/internal/rules"
 	"david/internal/server"
@@ -513,7 +513,7 @@ func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([
 func namedArm(want armSpec, arm result.Arm, settings []mycnf.Setting, own result.Server, caps result.Caps) result.Arm {
 	arm.Name, arm.Server, arm.Caps = want.name, own, merged(caps, want.caps)
 	arm.ClientCPUs, arm.Ceiling, arm.Pod = want.clientCPUs, want.ceiling, want.pod
-	if arm.Pod.QoS == podtax.BestEffort {
+	if arm.Pod.QoS == podoverhead.BestEffort {
 		arm.Caps = result.Caps{}
 	}
 	switch {

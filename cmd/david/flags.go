@@ -144,3 +144,10 @@ func pluralise(n int, one string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }
+
+// hide keeps flags out of the help.
+func hide(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		fs.Lookup(name).Hidden = true
+	}
+}

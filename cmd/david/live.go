@@ -99,7 +99,7 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	}
 	var load result.Workload
 	if f.live.load {
-		if load, err = f.ownWorkload(); err != nil {
+		if load, err = f.syntheticWorkload(); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	if !f.live.load {
 		return a.applyLive(ctx, f, &doc, run, srv, nil)
 	}
-	own, done, err := a.newOwnLoad(ctx, load, conn)
+	own, done, err := a.newSyntheticLoad(ctx, load, conn)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (f *liveFlags) persistable(known rules.Live) error {
 }
 
 // applyLive makes the store and the record, and carries the plan out, with david's own load unless that is nil.
-func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run live.Run, srv live.Server, own *ownLoad) (err error) {
+func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run live.Run, srv live.Server, own *syntheticLoad) (err error) {
 	store, err := a.liveStore(ctx, *doc, srv, own)
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func liveError(err error) error {
 	return err
 }
 
-func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, own *ownLoad) (*result.Store, error) {
+func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, own *syntheticLoad) (*result.Store, error) {
 	facts, err := host.Read(ctx, existing(a.home))
 	if err != nil {
 		return nil, err

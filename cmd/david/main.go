@@ -15,6 +15,7 @@ import (
 	"david/internal/experiment"
 	"david/internal/live"
 	"david/internal/mysqld"
+	"david/internal/podrun"
 	"david/internal/sandbox"
 	"david/internal/server"
 )
@@ -81,10 +82,13 @@ func usage(format string, args ...any) error {
 // exitCode tells an error's exit code by what kind it is.
 func exitCode(err error) int {
 	var coded codedError
+	var client *podrun.ClientError
 	var start *sandbox.StartError
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
+	case errors.As(err, &client):
+		return client.Code
 	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, cgroup.ErrCap):
 		return exitUsage
 	case errors.Is(err, experiment.ErrLock), errors.Is(err, experiment.ErrDisturbed):

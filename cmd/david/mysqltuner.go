@@ -20,7 +20,7 @@ const tunerArm = "mysqltuner"
 type adviser struct {
 	path    string
 	problem rules.Problem
-	own     *ownFile // that a race is run against; nil elsewhere
+	own     *userConfig // that a race is run against; nil elsewhere
 }
 
 // tuner finds MySQLTuner, the one that david installed where there is none on the PATH that is new enough.

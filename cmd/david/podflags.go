@@ -15,6 +15,7 @@ import (
 
 	"david/internal/kube"
 	"david/internal/podjob"
+	"david/internal/podrun"
 )
 
 // clusterFlags say which cluster.
@@ -25,7 +26,7 @@ func (f *clusterFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.context, "context", "", "cluster: the context of the kubeconfig (default its current one)")
 }
 
-// podFlags are those of a server that is a pod, and of the clients that load it.
+// podFlags say which pod the server is, and how the clients run that load it.
 type podFlags struct {
 	clusterFlags
 	pod, node, image, secret, user, cpus, memory string
@@ -33,7 +34,7 @@ type podFlags struct {
 	deadline, patience                           time.Duration
 }
 
-// clientImage is david's own image, as images/david builds it.
+// clientImage names david's own image, as images/david builds it.
 const clientImage = "localhost/david:dev"
 
 func (f *podFlags) add(fs *pflag.FlagSet) {
@@ -52,7 +53,8 @@ func (f *podFlags) add(fs *pflag.FlagSet) {
 
 func (f *podFlags) asked() bool { return f.pod != "" }
 
-// podOnly are the flags that go with --pod. --clients does not: other machines may help to load any remote server (david bench-hand).
+// podOnly lists the flags that go with --pod. --clients does not: other machines may help to load any remote
+// server (david bench-hand).
 func podOnly() []string {
 	return []string{"kubeconfig", "context", "client-node", "client-image", "client-cpus", "client-memory", "secret", "user", "deadline", "start-timeout"}
 }
@@ -69,7 +71,7 @@ func (f *podFlags) check(fs *pflag.FlagSet, b benchFlags) error {
 		return usage("--pod finds the server by itself: leave out --dsn and --defaults-file")
 	case f.clients < 1:
 		return usage("--clients %d: at least 1", f.clients)
-	case f.clients > 1 && !f.asked() && b.crew == "":
+	case f.clients > 1 && !f.asked() && b.group == "":
 		return usage("--clients is for a pod: name it with --pod NAMESPACE/NAME")
 	case f.clients > 1 && (b.slo != "" || b.steady):
 		return usage("--clients spreads loads of a fixed length: leave out --slo and --steady")
@@ -103,7 +105,7 @@ func (f *podFlags) name() (namespace, name string, err error) {
 	return namespace, name, nil
 }
 
-// imageReference is what a runtime takes for an image, roughly: the runtime says the rest.
+// imageReference matches what a runtime takes for an image, roughly: the runtime says the rest.
 var imageReference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 
 // names refuses names that no cluster can have, before one is asked.
@@ -146,7 +148,7 @@ func (f *podFlags) quantities() (list [2]resource.Quantity, err error) {
 	return list, nil
 }
 
-// password is where the clients have it from, in the cluster.
+// password says which Secret of the cluster gives the clients theirs.
 func (f *podFlags) password(server corev1.Container) (secret, key string, err error) {
 	if f.secret != "" {
 		return f.secretKey()
@@ -167,15 +169,40 @@ func (f podFlags) waited(err error) error {
 	return fmt.Errorf("%w; david waited for %s, and --start-timeout waits longer", err, f.patience)
 }
 
-// clusterCode is the exit code of an error of a cluster.
+// clusterCode tells the exit code of an error of a cluster.
 func clusterCode(err error) int {
 	switch {
-	case errors.Is(err, kube.ErrConfig), errors.Is(err, kube.ErrNotFound), errors.Is(err, kube.ErrForeign), errors.Is(err, kube.ErrInvalid):
+	case errors.Is(err, kube.ErrConfig), errors.Is(err, kube.ErrNotFound), errors.Is(err, kube.ErrForeign), errors.Is(err, kube.ErrInvalid), errors.Is(err, podrun.ErrPod):
 		return exitUsage
 	case errors.Is(err, kube.ErrUnreachable), errors.Is(err, kube.ErrForbidden), errors.Is(err, kube.ErrFailed):
 		return exitTarget
 	}
 	return exitFailed
+}
+
+// podRequest finds the server and checks what can be checked before anything is created.
+func (a *app) podRequest(ctx context.Context, f podFlags, p *progress) (r podrun.Request, err error) {
+	namespace, name, err := f.name()
+	if err != nil {
+		return r, err
+	}
+	r = podrun.Request{Home: a.home, Say: p.text}
+	if r.Cluster, err = a.openCluster(ctx, f.clusterFlags, f.patience, namespace); err != nil {
+		return r, err
+	}
+	if r.Server, err = podrun.Find(ctx, r.Cluster, namespace, name, f.node, r.Say); err != nil {
+		return r, f.waited(err)
+	}
+	q, err := f.quantities()
+	if err != nil {
+		return r, err
+	}
+	r.Clients = podrun.Clients{Count: f.clients, Image: f.image, Node: f.node, User: f.user, CPU: q[0], Memory: q[1], Deadline: f.deadline}
+	if text := a.env(stealVariable); text != "" { // what is set here matters there
+		r.Clients.Env = append(r.Clients.Env, corev1.EnvVar{Name: stealVariable, Value: text})
+	}
+	r.Clients.Secret, r.Clients.Key, err = f.password(r.Server.Container)
+	return r, err
 }
 
 // openCluster opens the cluster and removes what interrupted runs left in the namespace.

@@ -48,6 +48,9 @@ func (p *progress) say(format string, args ...any) {
 	p.show(experiment.Event{Text: fmt.Sprintf(format, args...)})
 }
 
+// text is say for what is not formatted.
+func (p *progress) text(text string) { p.show(experiment.Event{Text: text}) }
+
 func (p *progress) show(ev experiment.Event) {
 	if p.bar == nil {
 		p.lines(ev)

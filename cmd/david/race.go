@@ -102,7 +102,7 @@ type lineup struct {
 	CPUs      float64          `json:"cpus"`
 	Baselines []rules.Baseline `json:"baselines"`
 	// Against is the user's own option file, which the control runs with; nil where it runs with the server's defaults.
-	Against *ownFile `json:"against,omitempty"`
+	Against *userConfig `json:"against,omitempty"`
 	// MySQLTuner says what becomes of its arm, which is known after the control's load only.
 	MySQLTuner string           `json:"mysqltuner"`
 	all        []rules.Baseline // those chosen, before the same ones were merged
@@ -119,7 +119,7 @@ func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f r
 	if err != nil {
 		return lineup{}, err
 	}
-	own, err := a.ownFile(ctx, b, f.against)
+	own, err := a.userConfig(ctx, b, f.against)
 	if err != nil {
 		return lineup{}, err
 	}

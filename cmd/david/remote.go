@@ -14,6 +14,7 @@ import (
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/podrun"
 	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/workload"
@@ -33,11 +34,11 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	release, err := experiment.Lock("david bench of a remote server")
+	unlock, err := experiment.Lock("david bench of a remote server")
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer unlock()
 	conn, err := mysqld.Open(ctx, addr)
 	if err != nil {
 		return err
@@ -61,24 +62,26 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	crew, dismiss, err := f.meet(ctx, addr, loads, p)
+	clients, release, err := podrun.Join(ctx, addr, loads[0].Database, f.group, f.pod.clients, p.text)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dismiss(ctx)) }()
+	defer func() { err = errors.Join(err, release(ctx)) }()
 	store, srv, err := a.remoteStore(ctx, conn, addr, loads, design, sysbench)
 	if err != nil {
 		return err
 	}
-	relayed, err := f.relayed(a, store)
-	if err != nil {
-		return err
+	var end func() error
+	if f.relay {
+		if end, err = podrun.Send(a.out, store); err != nil {
+			return err
+		}
 	}
 	process, err := localProcess(ctx, conn)
 	if err != nil {
 		return err
 	}
-	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private, Process: process}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true, Crew: crew, Hidden: f.relay, MaxSteal: store.Experiment().Design.MaxSteal}
+	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: addr, Dir: private, Process: process}, Sysbench: sysbench, Server: srv, Report: p.show, Unlocked: true, Crew: clients, Hidden: f.relay, MaxSteal: store.Experiment().Design.MaxSteal}
 	began := time.Now()
 	name := "remote"
 	if f.relay {
@@ -93,7 +96,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	}
 	p.end()
 	if f.relay {
-		return relayed()
+		return end()
 	}
 	return a.print(store, f.json)
 }

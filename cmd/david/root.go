@@ -43,7 +43,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
-		a.probeMachineCommand(), a.benchHandCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.manifestCommand(), a.podtaxCommand())
+		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.manifestCommand(), a.podOverheadCommand())
 	return root
 }
 

@@ -62,9 +62,9 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		failed = errors.Join(failed, err)
 		fmt.Fprintln(a.out)
 	}
-	here := map[string]armHere{}
+	here := map[string]studyResult{}
 	if !f.dryRun {
-		if here, err = a.armsHere(st); err != nil {
+		if here, err = a.studyResults(st); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
 }
 
 // printStudy shows what was published, what was measured here beside it, on what, and what differs here.
-func (a *app) printStudy(st spec.Study, here map[string]armHere, facts host.Facts, quick bool) error {
+func (a *app) printStudy(st spec.Study, here map[string]studyResult, facts host.Facts, quick bool) error {
 	fmt.Fprintf(a.out, "Study %s: %s\n\n", st.Name, st.Title)
 	for _, table := range [][][]string{figures(st, here), {}, setups(st.Setup, facts)} {
 		if err := a.printTable(table); err != nil {

@@ -114,7 +114,7 @@ func (a *app) tuneCommand() *cobra.Command {
 type start struct {
 	control  result.Arm
 	memory   int64 // bytes that the server may use
-	like     likeness
+	like     emulation
 	load     result.Workload
 	began    time.Time
 	unlocked []string // of the durability lock, each with what can be lost
@@ -173,7 +173,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	like, err := f.standIn(ctx, a)
+	like, err := f.capTo(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ type Engine struct {
 	// names what it ran without. A tune refuses.
 	Unlocked bool
 	// Crew is the clients the load is spread over; nil where this one drives it alone.
-	Crew *workload.Crew
+	Crew *workload.Clients
 	// Hidden is true where the server, and whatever else this machine runs, cannot be seen from here: david is in a pod.
 	Hidden bool
 	// MaxSteal is result.Design's.

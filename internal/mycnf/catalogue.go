@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Kind is what a variable's values are.
+// Kind tells what values a variable takes.
 type Kind string
 
 // The kinds of values.
@@ -78,8 +78,8 @@ var catalogue = sync.OnceValue(func() map[string]Variable {
 	return vars
 })
 
-// Lookup finds a variable by name (dashes and capitals do not matter) as it is in that flavour and version. It is not
-// found where the server does not have it, or takes the name only to ignore it.
+// Lookup finds a variable by name (dashes and capitals do not matter) as it is in that flavour and version.
+// It is not found where the server does not have it, or takes the name only to ignore it.
 func Lookup(name string, f Flavour, v Version) (Variable, bool) {
 	entry, ok := catalogue()[Normalise(name)]
 	if !ok {
@@ -117,8 +117,8 @@ func (x Variable) ApplyIn(f Flavour, v Version) Apply {
 	return s.Apply
 }
 
-// Why says in a sentence why a server of this flavour and version has no such variable, and what to use instead; "" where
-// it has it, or where the catalogue knows nothing of the name.
+// Why says in a sentence why a server of this flavour and version has no such variable, and what to use
+// instead; "" where it has it, or where the catalogue knows nothing of the name.
 func Why(name string, f Flavour, v Version) string {
 	entry, ok := catalogue()[Normalise(name)]
 	if !ok {
@@ -190,7 +190,8 @@ func (f Flavour) title() string {
 	return "MySQL"
 }
 
-// parseCatalogue reads the text of the catalogue, strictly: what it does not understand is an error with its line.
+// parseCatalogue reads the text of the catalogue, strictly: what it does not understand is an error with its
+// line.
 func parseCatalogue(text string) (map[string]Variable, error) {
 	vars := map[string]Variable{}
 	for i, line := range strings.Split(text, "\n") {

@@ -12,9 +12,10 @@ type Difference struct {
 	After  string
 }
 
-// ownPerStart lists the variables that differ by themselves between two starts of the same configuration: names of this
-// data directory's files and of the server's own, where it listens, counters, and what belongs to a session. Found by starting MySQL 9.7.4 and MariaDB 10.11.19
-// twice each and comparing; those that only move under load (gtid_*) or per session are from the manuals.
+// ownPerStart lists the variables that differ by themselves between two starts of the same configuration:
+// names of this data directory's files and of the server's own, where it listens, counters, and what belongs
+// to a session. Found by starting MySQL 9.7.4 and MariaDB 10.11.19 twice each and comparing; those that only
+// move under load (gtid_*) or per session are from the manuals.
 func ownPerStart() []string {
 	return []string{
 		"admin_port", "aria_log_dir_path", "basedir", "bind_address", "character_sets_dir", "datadir", "error_count", "external_user", "general_log_file", "gtid_binlog_pos",
@@ -28,8 +29,8 @@ func ownPerStart() []string {
 	}
 }
 
-// Diff lists what differs between the variables of two servers (as SHOW GLOBAL VARIABLES gives them), sorted by name, without
-// those that differ by themselves between two starts of the same configuration.
+// Diff lists what differs between the variables of two servers (as SHOW GLOBAL VARIABLES gives them), sorted
+// by name, without those that differ by themselves between two starts of the same configuration.
 func Diff(before, after map[string]string) []Difference {
 	own := ownPerStart()
 	names := maps.Clone(before)

@@ -24,7 +24,8 @@ func parse(t *testing.T, text string) File {
 	return f
 }
 
-// tricky holds what the servers' own reader treats in a particular way; odd names need no server that knows them.
+// tricky holds what the servers' own reader treats in a particular way; odd names need no server that knows
+// them.
 const tricky = `# comment
 ; comment too
 [client]

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Isolate splits settings into those that can be tried on a throwaway server and the names of those that tie a server to
-// its own place on a system: paths, ports, users, replication identities. A throwaway server has its own. Whatever the
-// variable, a value with a slash is a path and is not kept: a server that is given one may write there, and purge what it
-// finds. Only the binary log stays on, under a name of its own.
+// Isolate splits settings into those that can be tried on a throwaway server and the names of those that tie
+// a server to its own place on a system: paths, ports, users, replication identities. A throwaway server has
+// its own. Whatever the variable, a value with a slash is a path and is not kept: a server that is given one
+// may write there, and purge what it finds. Only the binary log stays on, under a name of its own.
 func Isolate(settings []Setting) (kept []Setting, left []string) {
 	for _, s := range settings {
 		name := WithoutLoose(s.Name)
@@ -25,7 +25,8 @@ func Isolate(settings []Setting) (kept []Setting, left []string) {
 	return kept, left
 }
 
-// tied names the variables and options that say where a server is and who it is, from the manuals' lists of server options.
+// tied names the variables and options that say where a server is and who it is, from the manuals' lists of
+// server options.
 func tied() []string {
 	return []string{
 		"admin_address", "admin_port", "aria_log_dir_path", "basedir", "bind_address", "character_sets_dir", "chroot", "datadir",

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestIsolate keeps a sandbox off the system: a production my.cnf names folders whose files a second server would purge.
+// TestIsolate keeps a sandbox off the system: a production my.cnf names folders whose files a second server
+// would purge.
 func TestIsolate(t *testing.T) {
 	for text, want := range map[string]string{
 		"innodb_buffer_pool_size=1G":                       "innodb_buffer_pool_size=1G",

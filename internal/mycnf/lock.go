@@ -9,12 +9,14 @@ import (
 // LockVariable is a member of the durability lock: a setting that no search may touch.
 type LockVariable struct {
 	Name string
-	// Safe lists the values that must hold on the live server. Where it is empty, the value must merely be the same in all
-	// arms that are compared.
+	// Safe lists the values that must hold on the live server. Where it is empty, the value must merely be
+	// the same in all arms that are compared.
 	Safe []string
-	// Optional is set where some versions do not have the variable; one that is not optional must be reported.
+	// Optional is set where some versions do not have the variable; one that is not optional must be
+	// reported.
 	Optional bool
-	// Status is set for one that SHOW GLOBAL STATUS reports, not SHOW GLOBAL VARIABLES; the caller adds it to the map.
+	// Status is set for one that SHOW GLOBAL STATUS reports, not SHOW GLOBAL VARIABLES; the caller adds it to
+	// the map.
 	Status bool
 	Lost   string // what can be lost otherwise, in one sentence
 }
@@ -62,8 +64,8 @@ func safeBoth() []LockVariable {
 	}
 }
 
-// flushMethods are those that leave every write on the device: O_DIRECT_NO_FSYNC needs a non-volatile cache, nosync and
-// littlesync leave flushes out.
+// flushMethods are those that leave every write on the device: O_DIRECT_NO_FSYNC needs a non-volatile cache,
+// nosync and littlesync leave flushes out.
 func flushMethods() []string { return []string{"O_DIRECT", "fsync", "O_DSYNC"} }
 
 func safeMySQL() []LockVariable {
@@ -125,8 +127,8 @@ func (m members) and(lost string, names ...string) members {
 	return m
 }
 
-// CheckLock lists the members of the lock that have no safe value on a live server. vars is what SHOW GLOBAL VARIABLES gives,
-// with the status variables of the lock added where the server has them.
+// CheckLock lists the members of the lock that have no safe value on a live server. vars is what SHOW GLOBAL
+// VARIABLES gives, with the status variables of the lock added where the server has them.
 func CheckLock(f Flavour, vars map[string]string) []Violation {
 	var list []Violation
 	for _, l := range Lock(f) {
@@ -144,7 +146,8 @@ func (l LockVariable) holds(got string) bool {
 	return slices.ContainsFunc(l.Safe, func(safe string) bool { return entry.equal(safe, got) })
 }
 
-// CompareLock lists the members of the lock whose values differ between two arms, the one compared with first.
+// CompareLock lists the members of the lock whose values differ between two arms, the one compared with
+// first.
 func CompareLock(f Flavour, before, after map[string]string) []Violation {
 	var list []Violation
 	for _, l := range Lock(f) {
@@ -161,9 +164,9 @@ func CompareLock(f Flavour, before, after map[string]string) []Violation {
 	return list
 }
 
-// CompareFlavours is CompareLock for servers of different flavours: only what both have is compared, and two values each of
-// which its own flavour calls safe are alike. The SQL mode is left out: the flavours' lists differ, and no workload depends on
-// it.
+// CompareFlavours is CompareLock for servers of different flavours: only what both have is compared, and two
+// values each of which its own flavour calls safe are alike. The SQL mode is left out: the flavours' lists
+// differ, and no workload depends on it.
 func CompareFlavours(a, b Flavour, before, after map[string]string) []Violation {
 	theirs := map[string]LockVariable{}
 	for _, l := range Lock(a) {

@@ -22,9 +22,9 @@ func (m Match) String() string {
 	return [...]string{"different", "rounded", "same"}[m]
 }
 
-// MatchValues compares the value wanted for a variable, as written in a my.cnf, with the one that SHOW GLOBAL VARIABLES gives:
-// 128M and 134217728, TRUE and ON, 4 and O_DIRECT, 90 and 90.000000, "table,file" and "FILE,TABLE" are the same. What the
-// catalogue says of rounding decides between Rounded and Different.
+// MatchValues compares the value wanted for a variable, as written in a my.cnf, with the one that SHOW GLOBAL
+// VARIABLES gives: 128M and 134217728, TRUE and ON, 4 and O_DIRECT, 90 and 90.000000, "table,file" and
+// "FILE,TABLE" are the same. What the catalogue says of rounding decides between Rounded and Different.
 func MatchValues(name, wanted, effective string) Match {
 	v := catalogue()[Normalise(name)]
 	w, e := strings.TrimSpace(wanted), strings.TrimSpace(effective)

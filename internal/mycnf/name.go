@@ -14,13 +14,15 @@ func Normalise(name string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "_")
 }
 
-// WithoutLoose is a name as Normalise gives it, without the prefix with which a server only warns where it does not know it.
+// WithoutLoose is a name as Normalise gives it, without the prefix with which a server only warns where it
+// does not know it.
 func WithoutLoose(name string) string { return strings.TrimPrefix(Normalise(name), loosePrefix) }
 
-// Canonical resolves the prefixes that servers take before an option's name: skip_x and disable_x are x=OFF, enable_x is
-// x=ON, and loose_x is x. As the servers do, it leaves a name alone that is a variable of its own (skip_name_resolve).
-// A prefix also stays where the catalogue does not know the rest as something with a number: log_bin, for one, takes a file name, so
-// skip_log_bin is not log_bin=OFF. value is "" for a bare flag.
+// Canonical resolves the prefixes that servers take before an option's name: skip_x and disable_x are x=OFF,
+// enable_x is x=ON, and loose_x is x. As the servers do, it leaves a name alone that is a variable of its own
+// (skip_name_resolve). A prefix also stays where the catalogue does not know the rest as something with a
+// number: log_bin, for one, takes a file name, so skip_log_bin is not log_bin=OFF. value is "" for a bare
+// flag.
 func Canonical(name, value string) (string, string) {
 	n := Normalise(name)
 	if known(n) {
@@ -35,8 +37,9 @@ func Canonical(name, value string) (string, string) {
 	return resolveSwitch(n, value)
 }
 
-// resolveSwitch follows my_getopt: any argument but "0" leaves the prefix's meaning as it is, "0" turns it round. It is taken for options of all
-// kinds, as if 0 or 1 had been written (my_getopt.cc, disabled_my_option).
+// resolveSwitch follows my_getopt: any argument but "0" leaves the prefix's meaning as it is, "0" turns it
+// round. It is taken for options of all kinds, as if 0 or 1 had been written (my_getopt.cc,
+// disabled_my_option).
 func resolveSwitch(name, value string) (string, string) {
 	for prefix, on := range map[string]bool{"skip_": false, "disable_": false, "enable_": true} {
 		rest, found := strings.CutPrefix(name, prefix)
@@ -82,8 +85,8 @@ func validName(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.") == "" && name[0] != '.' && name[0] != '_'
 }
 
-// Nearest finds the known name that a mistyped one most likely means. It is found where no more than a third of the
-// letters differ; of equally near names the first in the alphabet wins.
+// Nearest finds the known name that a mistyped one most likely means. It is found where no more than a third
+// of the letters differ; of equally near names the first in the alphabet wins.
 func Nearest(name string, known []string) (string, bool) {
 	n := Normalise(name)
 	best, distance := "", len(n)/3+1

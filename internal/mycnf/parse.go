@@ -34,10 +34,10 @@ func (i Item) Where() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
 // maxLine is the longest line that is read; servers cut lines at 4 KiB, which nobody wants.
 const maxLine = 4096
 
-// Parse reads a my.cnf as the servers do: sections in brackets; name=value or a bare name; comments from # or ; at the start of a
-// line, and from # anywhere outside quotes; one pair of quotes around a value taken off; the escapes \b \t \n \r \s \" \' \\
-// resolved. A backslash at the end of a line does not continue it: servers know no continuation. Include directives are
-// kept, see Expand. Errors name file and line.
+// Parse reads a my.cnf as the servers do: sections in brackets; name=value or a bare name; comments from # or
+// ; at the start of a line, and from # anywhere outside quotes; one pair of quotes around a value taken off;
+// the escapes \b \t \n \r \s \" \' \\ resolved. A backslash at the end of a line does not continue it:
+// servers know no continuation. Include directives are kept, see Expand. Errors name file and line.
 func Parse(r io.Reader, name string) (File, error) {
 	f := File{Name: name}
 	group := ""
@@ -118,7 +118,8 @@ func parseOption(text, group string) (Item, error) {
 	return item, nil
 }
 
-// dropComment cuts a line at the first # outside quotes. As in the servers, a backslash hides a quote only inside quotes.
+// dropComment cuts a line at the first # outside quotes. As in the servers, a backslash hides a quote only
+// inside quotes.
 func dropComment(s string) string {
 	var quote byte
 	escaped := false
@@ -179,7 +180,8 @@ func unescape(s string) string {
 // trim removes what C's isspace takes for white space.
 func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
 
-// quotable names a line in an error: by its option's name, where it is one. Any other text, of a file that is no my.cnf, may be a secret.
+// quotable names a line in an error: by its option's name, where it is one. Any other text, of a file that is
+// no my.cnf, may be a secret.
 func quotable(s string) string {
 	name := firstWord(s)
 	_, value, given := strings.Cut(s, "=")
@@ -200,8 +202,9 @@ func firstWord(s string) string {
 // maxDepth is how deep servers follow includes (my_default.c).
 const maxDepth = 10
 
-// Expand replaces include directives by what they name. read gives the parsed files of one directive, in the order in which
-// the server reads them (for a folder: its *.cnf files); it does the reading, so that this package touches no disk.
+// Expand replaces include directives by what they name. read gives the parsed files of one directive, in the
+// order in which the server reads them (for a folder: its *.cnf files); it does the reading, so that this
+// package touches no disk.
 func (f File) Expand(read func(directive Item) ([]File, error)) (File, error) {
 	return f.expand(read, 0)
 }
@@ -230,8 +233,9 @@ func (f File) expand(read func(Item) ([]File, error), depth int) (File, error) {
 	return out, nil
 }
 
-// Settings lists what the file sets in the given sections, see ServerGroups. A variable set more than once has its last
-// value and stands where it was first set. Names are canonical (see Canonical); a bare flag has an empty value.
+// Settings lists what the file sets in the given sections, see ServerGroups. A variable set more than once
+// has its last value and stands where it was first set. Names are canonical (see Canonical); a bare flag has
+// an empty value.
 func (f File) Settings(groups ...string) []Setting {
 	var list []Setting
 	at := map[string]int{}
@@ -251,7 +255,8 @@ func (f File) Settings(groups ...string) []Setting {
 	return list
 }
 
-// ParseSetting reads one NAME=VALUE as given to --set. The name is made canonical, the group is the catalogue's.
+// ParseSetting reads one NAME=VALUE as given to --set. The name is made canonical, the group is the
+// catalogue's.
 func ParseSetting(s string) (Setting, error) {
 	written, value, found := strings.Cut(s, "=")
 	if !found && catalogue()[Normalise(written)].Kind != KindFlag {

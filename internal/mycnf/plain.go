@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Plain is a value without suffixes and words, as SET GLOBAL and the parameter groups of managed servers take it: bytes for a
-// size, 1 or 0 for a switch. Any other value stays.
+// Plain is a value without suffixes and words, as SET GLOBAL and the parameter groups of managed servers take
+// it: bytes for a size, 1 or 0 for a switch. Any other value stays.
 func Plain(name, value string) string {
 	switch catalogue()[Normalise(name)].Kind {
 	case KindBool:

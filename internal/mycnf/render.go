@@ -13,15 +13,17 @@ import (
 // width is where comment lines of a rendered file end.
 const width = 120
 
-// groupOrder is the order of the sections in a rendered file; groups that are not named here follow in the alphabet's order.
+// groupOrder is the order of the sections in a rendered file; groups that are not named here follow in the
+// alphabet's order.
 func groupOrder() []string {
 	return []string{"durability", "layout", "memory", "redo", "flush", "io", "concurrency", "connections", "tables", "binlog",
 		"replication", "logging", "other"}
 }
 
-// Render writes a my.cnf: the head as comment lines, then [mysqld] with the settings sorted by group and name, each under its
-// reason, source and measured effect. The same settings always give the same bytes, and Parse gives the same names
-// and values back. A name that no server can have, a variable set twice, or a value with a NUL byte is an error.
+// Render writes a my.cnf: the head as comment lines, then [mysqld] with the settings sorted by group and
+// name, each under its reason, source and measured effect. The same settings always give the same bytes, and
+// Parse gives the same names and values back. A name that no server can have, a variable set twice, or a
+// value with a NUL byte is an error.
 func Render(w io.Writer, head []string, settings []Setting) error {
 	var out bytes.Buffer
 	for _, line := range head {
@@ -61,8 +63,8 @@ func option(out *bytes.Buffer, s Setting) {
 	fmt.Fprintf(out, "%s=%s\n", s.Name, quote(s.Value))
 }
 
-// Bare tells whether an empty value means an option written without "=": flags, switches, and names unknown to david,
-// most of which are switches.
+// Bare tells whether an empty value means an option written without "=": flags, switches, and names unknown
+// to david, most of which are switches.
 func Bare(name string) bool {
 	switch catalogue()[name].Kind {
 	case KindFlag, KindBool, KindFile, "":
@@ -71,8 +73,8 @@ func Bare(name string) bool {
 	return false
 }
 
-// NeedsValue tells whether a variable is known and cannot be empty, as a text or a list can: a server that is given none
-// takes 0, or what stands next on its command line.
+// NeedsValue tells whether a variable is known and cannot be empty, as a text or a list can: a server that is
+// given none takes 0, or what stands next on its command line.
 func NeedsValue(name string) bool {
 	switch catalogue()[name].Kind {
 	case KindSize, KindInteger, KindReal, KindEnum, KindFlags:
@@ -132,7 +134,8 @@ func repeated(settings []Setting) (string, bool) {
 	return "", false
 }
 
-// quote writes a value so that servers read it back unchanged: plain where that is safe, else in double quotes.
+// quote writes a value so that servers read it back unchanged: plain where that is safe, else in double
+// quotes.
 func quote(value string) string {
 	if value != "" && trim(value) == value && !strings.ContainsAny(value, "#\"'\\;\b\t\n\v\f\r") {
 		return value

@@ -11,8 +11,9 @@ import (
 // errSize is the cause common to all text that is no size.
 var errSize = errors.New("want a number of bytes, or one with K, M, G, T or P, such as 700M or 4GiB")
 
-// ParseSize reads a size as my.cnf and command lines write it: plain bytes, or with K, M, G, T, P in either case, also
-// as "4Gi", "4GiB" or "4GB"; all are powers of 1024. Negative sizes, fractions and sizes above 2^63-1 bytes are refused.
+// ParseSize reads a size as my.cnf and command lines write it: plain bytes, or with K, M, G, T, P in either
+// case, also as "4Gi", "4GiB" or "4GB"; all are powers of 1024. Negative sizes, fractions and sizes above
+// 2^63-1 bytes are refused.
 func ParseSize(s string) (int64, error) {
 	n, err := parseBytes(s)
 	if err != nil {
@@ -59,7 +60,8 @@ func sizeShift(suffix string) (shift uint, ok bool) {
 	return 0, false
 }
 
-// FormatSize writes a size as my.cnf takes it, with the largest unit that divides it: 134217728 is "128M", 1000 is "1000".
+// FormatSize writes a size as my.cnf takes it, with the largest unit that divides it: 134217728 is "128M",
+// 1000 is "1000".
 func FormatSize(n int64) string {
 	units := []string{"", "K", "M", "G", "T", "P"}
 	at := 0
@@ -70,7 +72,8 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + units[at]
 }
 
-// PageSize is InnoDB's page size in bytes that settings ask for; 16 KiB, every server's default, where they do not.
+// PageSize is InnoDB's page size in bytes that settings ask for; 16 KiB, every server's default, where they
+// do not.
 func PageSize(settings []Setting) int {
 	size := 16 << 10
 	for _, s := range settings {

@@ -1,8 +1,9 @@
-// Package mycnf is what david knows of a server's configuration: versions, the catalogue of system variables, and the
-// my.cnf file. It holds values and pure functions only; nothing here talks to a server.
+// Package mycnf holds what david knows of a server's configuration: versions, the catalogue of system
+// variables, and the my.cnf file. It holds values and pure functions only; nothing here talks to a server.
 //
-// A configuration is a list of settings. The catalogue says for which flavours and versions a variable exists, how it is
-// applied and which values it takes; Parse and Render turn configurations into my.cnf files and back.
+// A configuration is a list of settings. The catalogue says for which flavours and versions a variable
+// exists, how it is applied and which values it takes; Parse and Render turn configurations into my.cnf files
+// and back.
 package mycnf
 
 // Flavour is the family a server belongs to. Percona Server takes Oracle's variables and adds its own.

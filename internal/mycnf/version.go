@@ -7,21 +7,24 @@ import (
 	"strings"
 )
 
-// Version is a server's release number. Versions are compared number by number: 8.10 is later than 8.4, and Oracle's
-// calendar versions (26.7) follow 9.7.
+// Version is a server's release number. Versions are compared number by number: 8.10 is later than 8.4, and
+// Oracle's calendar versions (26.7) follow 9.7.
 type Version struct {
 	Major int
 	Minor int
 	Patch int
 }
 
-// LastOfSeries is the third number of a series' last release, whichever that is: of "8.0" as the tags of images name it. No release has it.
+// LastOfSeries is the third number of a series' last release, whichever that is: of "8.0" as the tags of
+// images name it. No release has it.
 const LastOfSeries = 10_000
 
-// versionPattern takes the leading numbers; what packagers append ("-2", "-28", "-MariaDB-0+deb12u1", "-log") is left aside.
+// versionPattern takes the leading numbers; what packagers append ("-2", "-28", "-MariaDB-0+deb12u1", "-log")
+// is left aside.
 var versionPattern = regexp.MustCompile(`^(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+~ ].*)?$`)
 
-// replicationHack is what MariaDB 10 puts before its version in the handshake, since old replicas read one digit only.
+// replicationHack stands before MariaDB 10's version in the handshake, since old replicas read one
+// digit only.
 const replicationHack = "5.5.5-"
 
 // ParseVersion reads a version as servers and packages write it: "8.4.6", "9.7.4-2", "8.0.36-28", "26.7.1",
@@ -45,8 +48,8 @@ func ParseVersion(s string) (Version, error) {
 	return Version{Major: number(m[1]), Minor: number(m[2]), Patch: number(m[3])}, nil
 }
 
-// ParseRelease reads a version as people and the tags of images write it: one without a third number, such as "8.0" or "10.6-jammy", is a series, and
-// means its last release.
+// ParseRelease reads a version as people and the tags of images write it: one without a third number, such as
+// "8.0" or "10.6-jammy", is a series, and means its last release.
 func ParseRelease(s string) (Version, error) {
 	v, err := ParseVersion(s)
 	if err == nil && versionPattern.FindStringSubmatch(strings.TrimSpace(s))[3] == "" {

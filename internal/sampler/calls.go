@@ -15,7 +15,8 @@ const (
 	callNone    = -1 // it sleeps without having called: in a page fault
 )
 
-// parseSyscall reads /proc/PID/task/TID/syscall: the number of the call a thread sleeps in, and the call's first argument.
+// parseSyscall reads /proc/PID/task/TID/syscall: the number of the call a thread sleeps in, and the call's
+// first argument.
 func parseSyscall(text string) (number int, first uint64, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
@@ -38,14 +39,14 @@ func parseSyscall(text string) (number int, first uint64, ok bool) {
 	return number, first, err == nil
 }
 
-// parseRunning tells from /proc/PID/task/TID/stat whether a thread runs or waits for a CPU. Its name, in brackets, can hold
-// anything.
+// parseRunning tells from /proc/PID/task/TID/stat whether a thread runs or waits for a CPU. Its name, in
+// brackets, can hold anything.
 func parseRunning(stat string) bool {
 	return strings.HasPrefix(stat[strings.LastIndexByte(stat, ')')+1:], " R ")
 }
 
-// parseSchedstat reads /proc/PID/task/TID/schedstat: the seconds a thread ran, and those it could have run and waited for a CPU
-// (https://docs.kernel.org/scheduler/sched-stats.html).
+// parseSchedstat reads /proc/PID/task/TID/schedstat: the seconds a thread ran, and those it could have run
+// and waited for a CPU (https://docs.kernel.org/scheduler/sched-stats.html).
 func parseSchedstat(text string) (spent, bool) {
 	fields := strings.Fields(text)
 	if len(fields) != 3 {
@@ -105,7 +106,8 @@ func calls() map[int]call {
 	return all
 }
 
-// kindOf tells what a descriptor is from where /proc/PID/fd points; log is log_bin_basename, "" without a binary log.
+// kindOf tells what a descriptor is from where /proc/PID/fd points; log is log_bin_basename, "" without a
+// binary log.
 func kindOf(link, log string) string {
 	path, deleted := strings.CutSuffix(link, " (deleted)")
 	base, ext := filepath.Base(path), filepath.Ext(path)
@@ -131,8 +133,8 @@ func kindOf(link, log string) string {
 // undo tells undo tablespaces apart: undo_001 (MySQL), undo001 (MariaDB).
 func undo(base string) bool { return numbered(base, "undo") }
 
-// numbered tells whether a file's name is that stem and a number: "binlog" and "binlog.000012", and MariaDB's InnoDB-based
-// "binlog-000012.ibb".
+// numbered tells whether a file's name is that stem and a number: "binlog" and "binlog.000012", and MariaDB's
+// InnoDB-based "binlog-000012.ibb".
 func numbered(base, stem string) bool {
 	rest, ok := strings.CutPrefix(base, stem)
 	rest = strings.Trim(strings.TrimSuffix(rest, ".ibb"), "._-")

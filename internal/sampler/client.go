@@ -9,8 +9,8 @@ import (
 	"david/internal/result"
 )
 
-// clientUse adds up what the load generator used since the mark. It has usually ended when the last reading is taken, so
-// what counts is the last time it was seen, and how far the load had come by then.
+// clientUse adds up what the load generator used since the mark. It has usually ended when the last reading
+// is taken, so what counts is the last time it was seen, and how far the load had come by then.
 type clientUse struct {
 	last      *process
 	threads   map[int]procfs.ProcSchedstat
@@ -21,7 +21,8 @@ type clientUse struct {
 	questions float64 // the server's counter when it was last seen
 }
 
-// add takes in a reading at which the client ran. A process or thread that was not there before counts from its start.
+// add takes in a reading at which the client ran. A process or thread that was not there before counts from
+// its start.
 func (u *clientUse) add(r reading) {
 	same := u.last.same(r.client)
 	if u.last == nil {
@@ -58,7 +59,8 @@ func (u *clientUse) wait() float64 {
 	return u.waited / (u.ran + u.waited)
 }
 
-// used is what the client's threads used until its end, of which that share was done when it was last seen.
+// used sums up what the client's threads used until its end, of which that share was done when it was last
+// seen.
 func (u *clientUse) used(share float64) result.Threads {
 	if u.last == nil || share <= 0 {
 		return result.Threads{}

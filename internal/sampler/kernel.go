@@ -37,7 +37,7 @@ type reading struct {
 	processes map[int]process              // all, in a full reading
 }
 
-// process is what /proc/PID/stat says.
+// process holds what /proc/PID/stat says.
 type process struct {
 	pid    int
 	born   uint64 // clock ticks since the machine's start: a number is used again, but not with this
@@ -131,8 +131,8 @@ func (k *kernel) readStat(r *reading) {
 	}
 }
 
-// readPressure reads the time tasks stalled (https://docs.kernel.org/accounting/psi.html); kernels before 4.20 and those
-// booted without it have none.
+// readPressure reads the time tasks stalled (https://docs.kernel.org/accounting/psi.html); kernels before
+// 4.20 and those booted without it have none.
 func (k *kernel) readPressure(r *reading) {
 	r.pressure = map[string]float64{}
 	for _, resource := range []string{"cpu", "io", "memory"} {
@@ -211,7 +211,8 @@ func (k *kernel) noteProcess(err error) {
 }
 
 // schedule reads how long each thread of a process ran and waited for a CPU, in ns
-// (https://docs.kernel.org/scheduler/sched-stats.html). The file of the process itself tells of its first thread only.
+// (https://docs.kernel.org/scheduler/sched-stats.html). The file of the process itself tells of its first
+// thread only.
 func (k *kernel) schedule(pid int) map[int]procfs.ProcSchedstat {
 	threads, err := k.proc.AllThreads(pid)
 	if err != nil {
@@ -230,7 +231,8 @@ func (k *kernel) schedule(pid int) map[int]procfs.ProcSchedstat {
 	return all
 }
 
-// readProcesses looks at every process, to tell later who else was busy. Those that end meanwhile are left out.
+// readProcesses looks at every process, to tell later who else was busy. Those that end meanwhile are left
+// out.
 func (k *kernel) readProcesses(r *reading) {
 	all, err := k.proc.AllProcs()
 	k.note("/proc", err)

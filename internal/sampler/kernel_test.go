@@ -19,8 +19,8 @@ import (
 	"david/internal/testserver"
 )
 
-// burn starts a process that keeps one CPU busy until the test ends, on the CPU given, or on any where that is negative. As root it has it come before
-// other processes, as the tests beside this one may want all CPUs.
+// burn starts a process that keeps one CPU busy until the test ends, on the CPU given, or on any where that
+// is negative. As root it has it come before other processes, as the tests beside this one may want all CPUs.
 func burn(t *testing.T, cpu int) int {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
@@ -47,7 +47,8 @@ func burn(t *testing.T, cpu int) int {
 	return cmd.Process.Pid
 }
 
-// prefer gives a process, the leader of its session, about ten times the CPU time of another (sched(7): nice, and autogroups, where the kernel has them).
+// prefer gives a process, the leader of its session, about ten times the CPU time of another (sched(7): nice,
+// and autogroups, where the kernel has them).
 func prefer(t *testing.T, pid int) {
 	t.Helper()
 	if err := unix.Setpriority(unix.PRIO_PROCESS, pid, -10); err != nil {

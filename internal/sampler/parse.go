@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// parseKeyed reads lines "name number", as /proc/vmstat and cpu.stat have them. Lines of another form are left out.
+// parseKeyed reads lines "name number", as /proc/vmstat and cpu.stat have them. Lines of another form are
+// left out.
 func parseKeyed(text string) map[string]float64 {
 	values := map[string]float64{}
 	for line := range strings.Lines(text) {
@@ -21,8 +22,8 @@ func parseKeyed(text string) map[string]float64 {
 	return values
 }
 
-// parseThrottled reads from a group's cpu.stat how many seconds it was held back by its quota: v2 counts microseconds, v1
-// nanoseconds. Both add up the CPUs: two CPUs held back for a second are two seconds.
+// parseThrottled reads from a group's cpu.stat how many seconds it was held back by its quota: v2 counts
+// microseconds, v1 nanoseconds. Both add up the CPUs: two CPUs held back for a second are two seconds.
 func parseThrottled(text string) float64 {
 	values := parseKeyed(text)
 	if us, ok := values["throttled_usec"]; ok {

@@ -37,8 +37,8 @@ func table(server *testserver.Server) {
 	server.Exec("CREATE DATABASE sbtest", "CREATE TABLE sbtest.t (id INT PRIMARY KEY, v INT)", "INSERT INTO sbtest.t VALUES (1, 0)")
 }
 
-// scene puts four connections into a state each: idle in a transaction, waiting for its row's lock, asleep, idle. What it gives
-// waits until all are idle, which happens at the test's end too.
+// scene puts four connections into a state each: idle in a transaction, waiting for its row's lock, asleep,
+// idle. What it gives waits until all are idle, which happens at the test's end too.
 func scene(t *testing.T, server *testserver.Server) (end func()) {
 	t.Helper()
 	c := server.Open()
@@ -73,11 +73,11 @@ func profiled(t *testing.T, o Options) *result.Profile {
 	for _, s := range r.Profile.States {
 		t.Logf("%+v", s)
 	}
-	t.Logf("%d looks at %.1f connections; missing %q; %+v", r.Profile.Looks, r.Profile.Connections, r.Profile.Missing, r.Sampling)
+	t.Logf("%d polls at %.1f connections; missing %q; %+v", r.Profile.Looks, r.Profile.Connections, r.Profile.Missing, r.Sampling)
 	return r.Profile
 }
 
-// share is how many connections, at a look, were found in states of that kind.
+// share is how many connections, at a poll, were found in states of that kind.
 func share(p *result.Profile, is func(result.State) bool) (found float64) {
 	for _, s := range p.States {
 		if is(s) {
@@ -91,7 +91,7 @@ func share(p *result.Profile, is func(result.State) bool) (found float64) {
 func almost(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if got < 0.8*want || got > want+1e-9 {
-		t.Errorf("%s: %.2f connections a look, want %v", what, got, want)
+		t.Errorf("%s: %.2f connections a poll, want %v", what, got, want)
 	}
 }
 
@@ -110,12 +110,13 @@ func testProfile(t *testing.T, server *testserver.Server) {
 	}), 1)
 	almost(t, "idle", share(p, func(s result.State) bool { return s.Command == "Sleep" && s.Statement == "" && s.File == "socket" }), 2)
 	if p.Looks < 5 || p.Looks > 30 || len(p.Threads) < 2 || p.Threads[0].Name != "connection" || p.Threads[0].Count != 4 {
-		t.Errorf("%d looks, threads %+v", p.Looks, p.Threads)
+		t.Errorf("%d polls, threads %+v", p.Looks, p.Threads)
 	}
 }
 
-// Without performance_schema MySQL does not tell which thread serves a connection: the two halves stand apart.
-func TestProfileApart(t *testing.T) {
+// Without performance_schema MySQL does not tell which thread serves a connection: the two halves stand
+// apart.
+func TestProfileWithoutThreads(t *testing.T) {
 	server := testserver.Start(t, mycnf.MySQL, "--performance-schema=OFF")
 	table(server)
 	o := optionsFor(t, server)
@@ -124,7 +125,7 @@ func TestProfileApart(t *testing.T) {
 	s.Mark() // the load connects afterwards
 	end := scene(t, server)
 	end()
-	time.Sleep(time.Second) // a thread is known by that it waits for its client at some look
+	time.Sleep(time.Second) // a thread is known by that it waits for its client at some poll
 	r, err := s.Stop(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -134,12 +135,12 @@ func TestProfileApart(t *testing.T) {
 	list := share(p, func(s result.State) bool { return s.Command != "" })
 	kernel := share(p, func(s result.State) bool { return s.Command == "" })
 	if math.Abs(list-p.Connections) > 1e-9 || kernel < 0.9*list || kernel > 1.1*list || p.Threads[0].Count != 4 {
-		t.Errorf("%v connections a look, %v in the process list, %v threads", p.Connections, list, kernel)
+		t.Errorf("%v connections a poll, %v in the process list, %v threads", p.Connections, list, kernel)
 	}
 	asleep := share(p, func(s result.State) bool { return s.Command == "" && s.Kernel == "futex" })
 	listed := share(p, func(s result.State) bool { return s.Command == "Query" })
 	if listed < 1 || asleep < 0.8*listed || asleep > 1.2*listed {
-		t.Errorf("%v threads a look in futex, %v connections at work", asleep, listed)
+		t.Errorf("%v threads a poll in futex, %v connections at work", asleep, listed)
 	}
 	if c := r.Sampling.ServerCPU; c <= 0 || c > 0.1 {
 		t.Errorf("%+v", r.Sampling)
@@ -180,10 +181,10 @@ func checkProfile(t *testing.T, r Record, out string, client *os.ProcessState) {
 	for _, s := range p.States[:min(12, len(p.States))] {
 		t.Logf("%+v", s)
 	}
-	t.Logf("%d looks at %.1f connections, client %+v, missing %q\nthreads %+v\nwaits %+v\nstatements %+v", p.Looks, p.Connections, p.Client, p.Missing,
+	t.Logf("%d polls at %.1f connections, client %+v, missing %q\nthreads %+v\nwaits %+v\nstatements %+v", p.Looks, p.Connections, p.Client, p.Missing,
 		p.Threads, p.Waits, p.Statements)
 	if p.Looks < 8 || p.Connections < 3.5 || p.Connections > 4 {
-		t.Errorf("%d looks at %v connections", p.Looks, p.Connections)
+		t.Errorf("%d polls at %v connections", p.Looks, p.Connections)
 	}
 	for what, is := range map[string]func(result.State) bool{
 		"committing": func(s result.State) bool { return s.Statement == "COMMIT" && s.Kernel != "" },

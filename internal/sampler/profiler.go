@@ -19,7 +19,8 @@ import (
 //
 //	what their threads do (/proc) -> the process list -> states, by how many connections were found in them
 //
-// The kernel first and the process list right after; in the fraction of a millisecond between the two a thread can move on.
+// The kernel first and the process list right after; in the fraction of a millisecond between the two a
+// thread can move on.
 type profiler struct {
 	conn   *mysqld.Single
 	server setup
@@ -33,29 +34,29 @@ type profiler struct {
 	stop, done chan struct{} // nil while it does not run
 
 	// The goroutine's while it runs, its owner's otherwise.
-	looks  looks
-	apart  *apart // where the process list does not tell the threads
-	spent  asked  // by the goroutine
-	failed error
+	polls         polls
+	socketThreads *socketThreads // where the process list does not tell the threads
+	spent         asked          // by the goroutine
+	failed        error
 
 	before, after summary
 }
 
-// looks adds up what was found.
-type looks struct {
+// polls add up what was found.
+type polls struct {
 	states      map[result.State]int64
 	count       int
-	connections int64 // over all looks
+	connections int64 // over all polls
 	last, most  int   // connections at the last one, and at any
 }
 
-// setup is what the server says of itself.
+// setup holds what the server says of itself.
 type setup struct {
 	performanceSchema, threadPerConnection bool
 	binlog                                 string // log_bin_basename
 }
 
-// summary is what has been counted at Mark, or at Stop.
+// summary holds what has been counted at Mark, or at Stop.
 type summary struct {
 	at                time.Time
 	threads           map[int]thread
@@ -144,7 +145,8 @@ func (p *profiler) tellsThreads(f mycnf.Flavour) bool {
 	return p.server.threadPerConnection && (f == mycnf.MariaDB || p.server.performanceSchema)
 }
 
-// tolerate notes what the server itself refused, for want of a privilege or of a table; it gives other errors back.
+// tolerate notes what the server itself refused, for want of a privilege or of a table; it gives other errors
+// back.
 func (p *profiler) tolerate(what string, err error) error {
 	if mysqld.Number(err) != 0 {
 		p.notes.add(what, err)
@@ -178,14 +180,14 @@ func (p *profiler) mark(ctx context.Context) (err error) {
 	if err := p.halt(); err != nil {
 		return err
 	}
-	p.looks, p.spent = looks{states: map[result.State]int64{}}, asked{}
+	p.polls, p.spent = polls{states: map[result.State]int64{}}, asked{}
 	p.before, err = p.summary(ctx)
 	if p.tasks == nil {
 		return err
 	}
 	p.tasks.forget()
 	if !p.list.joined && p.server.threadPerConnection {
-		p.apart = newApart(p.tasks, p.before.at)
+		p.socketThreads = newSocketThreads(p.tasks, p.before.at)
 	}
 	return err
 }
@@ -199,7 +201,7 @@ func (p *profiler) start(ctx context.Context) {
 	go p.run(ctx, p.stop, p.done)
 }
 
-// run looks until it is told to stop, or the server refuses or is gone.
+// run polls until it is told to stop, or the server refuses or is gone.
 func (p *profiler) run(ctx context.Context, stop, done chan struct{}) {
 	defer close(done)
 	before := p.thread.cpu()
@@ -210,18 +212,18 @@ func (p *profiler) run(ctx context.Context, stop, done chan struct{}) {
 			return
 		case <-ctx.Done():
 			return
-		case <-time.After(pause(p.looks.last, rand.Float64())):
+		case <-time.After(pause(p.polls.last, rand.Float64())):
 		}
-		if err := p.look(ctx); err != nil {
+		if err := p.poll(ctx); err != nil {
 			p.failed = p.tolerate("process list", err)
 			return
 		}
 	}
 }
 
-// pause is the time until the next look, at odd times so as not to beat with anything periodic; random is from 0 to 1. On a
-// busy machine of 2 CPUs a look at 8 or 16 connections costs david and the server 1 ms of CPU together, and all the rest of
-// sampling 5 ms a second: this rate leaves both below 1 % of a core.
+// pause is the time until the next poll, at odd times so as not to beat with anything periodic; random is
+// from 0 to 1. On a busy machine of 2 CPUs a poll of 8 or 16 connections costs david and the server 1 ms of
+// CPU together, and all the rest of sampling 5 ms a second: this rate leaves both below 1 % of a core.
 func pause(connections int, random float64) time.Duration {
 	rate := max(1, 5/(1+float64(connections)/40))
 	return time.Duration((0.5 + random) / rate * float64(time.Second))
@@ -271,12 +273,12 @@ func (p *profiler) summary(ctx context.Context) (s summary, err error) {
 	return s, nil
 }
 
-// look looks at all connections once. One at which the load has none is not counted.
-func (p *profiler) look(ctx context.Context) error {
+// poll looks at all connections once. One at which the load has none is not counted.
+func (p *profiler) poll(ctx context.Context) error {
 	now := time.Now()
 	var doing map[int]result.State
 	if p.tasks != nil {
-		doing = p.tasks.look(now)
+		doing = p.tasks.poll(now)
 	}
 	rows, err := p.conn.Rows(ctx, p.list.query)
 	p.spent.wall += time.Since(now)
@@ -285,18 +287,18 @@ func (p *profiler) look(ctx context.Context) error {
 		return err
 	}
 	all := p.list.sessions(rows)
-	p.looks.last = len(all)
+	p.polls.last = len(all)
 	if len(all) == 0 {
 		return nil
 	}
-	p.looks.count++
-	p.looks.connections += int64(len(all))
-	p.looks.most = max(p.looks.most, len(all))
+	p.polls.count++
+	p.polls.connections += int64(len(all))
+	p.polls.most = max(p.polls.most, len(all))
 	for _, s := range all {
-		p.looks.states[p.found(s, doing, now)]++
+		p.polls.states[p.found(s, doing, now)]++
 	}
-	if p.apart != nil {
-		p.apart.look(p.tasks, doing, now)
+	if p.socketThreads != nil {
+		p.socketThreads.poll(p.tasks, doing, now)
 	}
 	return nil
 }
@@ -311,21 +313,21 @@ func (p *profiler) found(s session, doing map[int]result.State, now time.Time) r
 	return state
 }
 
-// profile is what was found; nil before Mark.
+// profile sums up what was found; nil before Mark.
 func (p *profiler) profile(client result.Threads) *result.Profile {
 	if p == nil || p.before.at.IsZero() {
 		return nil
 	}
-	states, load := p.looks.states, map[int]*task{}
+	states, load := p.polls.states, map[int]*task{}
 	if p.tasks != nil {
 		load = p.tasks.seen
 	}
-	if p.apart != nil {
+	if p.socketThreads != nil {
 		states, load = p.join(load)
 	}
-	r := &result.Profile{Looks: p.looks.count, States: sorted(states), Client: client, Missing: p.notes.list()}
+	r := &result.Profile{Looks: p.polls.count, States: sorted(states), Client: client, Missing: p.notes.list()}
 	if r.Looks > 0 {
-		r.Connections = float64(p.looks.connections) / float64(r.Looks)
+		r.Connections = float64(p.polls.connections) / float64(r.Looks)
 	}
 	if !p.after.at.IsZero() {
 		r.Waits, r.Statements = waits(p.before.waits, p.after.waits), statements(p.before.statements, p.after.statements)

@@ -40,12 +40,13 @@ func reader(t *testing.T, file string) int {
 	return cmd.Process.Pid
 }
 
-// within waits until what a thread does is as wanted, which takes a process that has just been started a moment.
-func within(t *testing.T, want result.State, look func() result.State) {
+// within waits until what a thread does is as wanted, which takes a process that has just been started a
+// moment.
+func within(t *testing.T, want result.State, state func() result.State) {
 	t.Helper()
 	var got result.State
 	for range 500 {
-		if got = look(); got == want {
+		if got = state(); got == want {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -66,7 +67,7 @@ func TestTasks(t *testing.T) {
 		if _, ok := k.add(pid, time.Now()); !ok {
 			t.Fatal(k.notes)
 		}
-		within(t, want, func() result.State { return k.look(time.Now())[pid] })
+		within(t, want, func() result.State { return k.poll(time.Now())[pid] })
 	}
 }
 
@@ -75,10 +76,10 @@ func TestTasksRunning(t *testing.T) {
 	k := newTasks(pid, "", notes{})
 	defer k.forget()
 	k.add(pid, time.Now())
-	within(t, result.State{Kernel: "running"}, func() result.State { return k.look(time.Now())[pid] })
+	within(t, result.State{Kernel: "running"}, func() result.State { return k.poll(time.Now())[pid] })
 	before := k.all()
 	for range 500 {
-		if k.look(time.Now()); k.seen[pid].spent.run > before[pid].spent.run {
+		if k.poll(time.Now()); k.seen[pid].spent.run > before[pid].spent.run {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -88,7 +89,7 @@ func TestTasksRunning(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	k.add(1<<30, time.Now()) // no such thread
-	if _, found := k.look(time.Now())[1<<30]; found || len(k.notes) > 0 {
+	if _, found := k.poll(time.Now())[1<<30]; found || len(k.notes) > 0 {
 		t.Errorf("a thread that is not there: %v", k.notes)
 	}
 }
@@ -102,7 +103,8 @@ func TestThreads(t *testing.T) {
 	}
 	load := map[int]*task{
 		4: {from: start, to: start.Add(10 * time.Second), spent: spent{11, 2}},
-		// It ended: of ten seconds it was seen for eight, and missed at nine. Half a second is added at its own rate.
+		// It ended: of ten seconds it was seen for eight, and missed at nine. Half a second is added at its
+		// own rate.
 		5: {from: start, to: start.Add(8 * time.Second), gone: start.Add(9 * time.Second), spent: spent{4, 1.6}},
 	}
 	got := threads(before, after, load, []int{6}, start.Add(10*time.Second))
@@ -198,11 +200,11 @@ func FuzzRows(f *testing.F) {
 func TestPause(t *testing.T) {
 	for connections, want := range map[int]float64{0: 5, 8: 25. / 6, 40: 2.5, 80: 5. / 3, 1000: 1} {
 		if got := 1 / pause(connections, 0.5).Seconds(); math.Abs(got-want) > 1e-6 {
-			t.Errorf("%d connections: %v looks a second, want %v", connections, got, want)
+			t.Errorf("%d connections: %v polls a second, want %v", connections, got, want)
 		}
 	}
 	if pause(16, 0) >= pause(16, 0.99) {
-		t.Error("looks are evenly spaced")
+		t.Error("polls are evenly spaced")
 	}
 }
 
@@ -211,7 +213,7 @@ func TestProfileRecord(t *testing.T) {
 	if none.profile(result.Threads{}) != nil || (&profiler{}).profile(result.Threads{}) != nil {
 		t.Error("a profile of nothing")
 	}
-	p := profiler{notes: notes{}, before: summary{at: time.Unix(1, 0)}, looks: looks{
+	p := profiler{notes: notes{}, before: summary{at: time.Unix(1, 0)}, polls: polls{
 		states: map[result.State]int64{{Command: "Sleep", Kernel: "ppoll"}: 2, {Command: "Execute", Kernel: "running"}: 6}, count: 2, connections: 8}}
 	p.notes.add("b", errors.New("first"))
 	p.notes.add("b", errors.New("second"))

@@ -14,11 +14,11 @@ import (
 	"david/internal/result"
 )
 
-// Record is what was read, over the measured run unless said otherwise.
+// Record holds what was read, over the measured run unless said otherwise.
 type Record struct {
 	Samples []result.Sample // since Start; those before Mark have a negative time
-	// Counters are all status counters: their growth from Mark to Stop, by lower-case name. Questions includes the sampler's
-	// own Statements, and the profiler's.
+	// Counters are all status counters: their growth from Mark to Stop, by lower-case name. Questions
+	// includes the sampler's own Statements, and the profiler's.
 	Counters      map[string]float64
 	Statements    int64
 	Before, After result.Debt // at Mark and at Stop
@@ -30,39 +30,43 @@ type Record struct {
 	usage usage
 }
 
-// Evidence is what the gates judge.
+// Evidence holds what the gates judge.
 type Evidence struct {
 	Steal float64 // share of the machine's CPU time given to other guests, 0 to 1
-	// Busy is the share of the machine's CPU time, 0 to 1, used by neither server, client, david nor the kernel's own threads,
-	// and Others who that was, the busiest first. A server on another machine is not counted.
+	// Busy is the share of the machine's CPU time, 0 to 1, used by neither server, client, david nor the
+	// kernel's own threads, and Others who that was, the busiest first. A server on another machine is not
+	// counted.
 	Busy   float64
 	Others []string
-	// ClientCPU is how many cores the client used; ClientWait the share of the time its threads could have run that they
-	// waited for a CPU, 0 to 1.
+	// ClientCPU is how many cores the client used; ClientWait the share of the time its threads could have
+	// run that they waited for a CPU, 0 to 1.
 	ClientCPU  float64
 	ClientWait float64
-	// Throttled is the time david's own cgroup, which the client is in, was held back by a CPU quota, as a share of the run,
-	// and ServerThrottled the server's own cgroup. Each CPU held back counts, up to 1.
+	// Throttled is the time david's own cgroup, which the client is in, was held back by a CPU quota, as a
+	// share of the run, and ServerThrottled the server's own cgroup. Each CPU held back counts, up to 1.
 	Throttled       float64
 	ServerThrottled float64
-	// Swapped is the growth of the server's memory in swap plus what the machine read back from swap, in bytes.
+	// Swapped is the growth of the server's memory in swap plus what the machine read back from swap, in
+	// bytes.
 	Swapped int64
 	// ClockJump is how much more the clock on the wall advanced than the machine's steady one.
 	ClockJump time.Duration
 }
 
-// usage is what transactions are divided into. A pointer is nil where the figure is not known.
+// usage holds what is divided by transactions. A pointer is nil where the figure is not known.
 type usage struct {
 	serverCPU, clientCPU, switches, readKB, writtenKB *float64
 	clientShare                                       float64 // of the load that was done when the client was last seen
 	counters                                          map[string]float64
 }
 
-// Costs gives what each of the measured run's transactions took. A client that ended before Stop was last seen up to a second
-// before its end: what it used is divided by the transactions until then, by the server's count of questions.
+// Costs gives what each of the measured run's transactions took. A client that ended before Stop was last
+// seen up to a second before its end: what it used is divided by the transactions until then, by the server's
+// count of questions.
 //
-// Fsyncs are Innodb_data_fsyncs, which holds those of the redo log too: with MySQL 9.7 and MariaDB 10.11 it grows by one for
-// each fdatasync that strace sees of InnoDB, and Innodb_os_log_fsyncs is part of it. Neither server counts the binary log's.
+// Fsyncs are Innodb_data_fsyncs, which holds those of the redo log too: with MySQL 9.7 and MariaDB 10.11 it
+// grows by one for each fdatasync that strace sees of InnoDB, and Innodb_os_log_fsyncs is part of it. Neither
+// server counts the binary log's.
 func Costs(r Record, transactions int64) result.Costs {
 	if transactions <= 0 {
 		return result.Costs{}
@@ -86,8 +90,9 @@ func per(v *float64, n float64) *float64 {
 	return &x
 }
 
-// redo is the redo made, in bytes: how far the position in the log moved. MySQL's Innodb_os_log_written counts what fills up
-// blocks as well, a quarter more with small transactions, so it is only used where there is no position.
+// redo is the redo made, in bytes: how far the position in the log moved. MySQL's Innodb_os_log_written
+// counts what fills up blocks as well, a quarter more with small transactions, so it is only used where there
+// is no position.
 func redo(counters map[string]float64) *float64 {
 	for _, name := range []string{"innodb_redo_log_current_lsn", "innodb_lsn_current", "innodb_os_log_written"} {
 		if v := known(counters, name); v != nil {
@@ -192,8 +197,8 @@ func (s *Sampler) grown() []process {
 	return all
 }
 
-// kernelThreads is what the kernel's own threads used: those that serve a loop device or write back pages work for the
-// server.
+// kernelThreads sums up what the kernel's own threads used: those that serve a loop device or write back
+// pages work for the server.
 func (s *Sampler) kernelThreads() (sum float64) {
 	for _, p := range s.grown() {
 		if p.kernel {
@@ -203,8 +208,8 @@ func (s *Sampler) kernelThreads() (sum float64) {
 	return sum
 }
 
-// others names the strangers that used a twentieth of a core or more, the busiest first, five at most. One that ended before
-// Stop is not among them.
+// others names the strangers that used a twentieth of a core or more, the busiest first, five at most. One
+// that ended before Stop is not among them.
 func (s *Sampler) others(seconds float64) (list []string) {
 	all := s.grown()
 	slices.SortFunc(all, func(a, b process) int { return int(1000 * (b.cpu - a.cpu)) })
@@ -217,7 +222,7 @@ func (s *Sampler) others(seconds float64) (list []string) {
 	return list
 }
 
-// sampling is what looking cost.
+// sampling sums up what looking cost.
 func (s *Sampler) sampling() result.Sampling {
 	c := result.Sampling{}
 	for _, one := range s.samples {
@@ -232,13 +237,13 @@ func (s *Sampler) sampling() result.Sampling {
 	c.DavidCPU = (s.final.david - s.mark.david) / seconds
 	own := asked{wall: s.final.asked.wall - s.mark.asked.wall, cpu: s.final.asked.cpu - s.mark.asked.cpu}
 	c.ServerCPU = (own.seconds() + s.looking().seconds()) / seconds
-	if p := s.profiler; p != nil && p.apart != nil { // neither thread is known, but those that are not the load's are
-		c.ServerCPU = p.apart.cpu(p.before.threads, p.after.threads) / seconds
+	if p := s.profiler; p != nil && p.socketThreads != nil { // neither thread is known, but those that are not the load's are
+		c.ServerCPU = p.socketThreads.cpu(p.before.threads, p.after.threads) / seconds
 	}
 	return c
 }
 
-// looking is what the profiler asked.
+// looking sums up what the profiler asked.
 func (s *Sampler) looking() asked {
 	if s.profiler == nil {
 		return asked{}

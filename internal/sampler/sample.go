@@ -44,8 +44,8 @@ func statusValues(values map[string]float64, before, after reading, seconds floa
 	}
 }
 
-// modes are the ways CPU time is spent, in seconds since the machine's start, by the sample's name. Guest time is part of
-// user and nice.
+// modes are the ways CPU time is spent, in seconds since the machine's start, by the sample's name. Guest
+// time is part of user and nice.
 func modes(c procfs.CPUStat) map[string]float64 {
 	return map[string]float64{
 		"host.cpu.user_pct": c.User, "host.cpu.nice_pct": c.Nice, "host.cpu.system_pct": c.System, "host.cpu.idle_pct": c.Idle,
@@ -83,7 +83,8 @@ func hostValues(values map[string]float64, before, after reading, seconds float6
 	}
 }
 
-// sectorKiB is the unit of /proc/diskstats, 512 bytes whatever the device's own (Documentation/admin-guide/iostats.rst), in KiB.
+// sectorKiB is the unit of /proc/diskstats, 512 bytes whatever the device's own
+// (Documentation/admin-guide/iostats.rst), in KiB.
 const sectorKiB = 0.5
 
 // diskValues puts in what the device did. Waiting times are there only in a second with operations.

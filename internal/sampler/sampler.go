@@ -1,12 +1,12 @@
-// Package sampler reads, once a second beside a trial's load, what the server, the kernel and the two processes did, and
-// works out what follows from it:
+// Package sampler reads, once a second beside a trial's load, what the server, the kernel and the two
+// processes did, and works out what follows from it:
 //
 //	/proc, cgroup, SHOW GLOBAL STATUS -> readings -> samples (one a second)
 //	                                              -> costs of a transaction, debts, evidence for the gates
 //
 // and in the measured run, several times a second, what each of the load's connections was doing:
 //
-//	/proc/PID/task/TID, process list -> looks -> profile
+//	/proc/PID/task/TID, process list -> polls -> profile
 //
 // It looks and changes nothing. What looking costs is part of the record.
 package sampler
@@ -23,18 +23,20 @@ import (
 	"david/internal/result"
 )
 
-// interval is the time from sample to sample. A sample that takes longer delays the next; none are made up for.
+// interval is the time from sample to sample. A sample that takes longer delays the next; none are made up
+// for.
 const interval = time.Second
 
 // Options says what to look at.
 type Options struct {
-	// Conn is the server's pool; one connection is taken out of it until Stop, and another where there is a Schema.
+	// Conn is the server's pool; one connection is taken out of it until Stop, and another where there is a
+	// Schema.
 	Conn    *mysqld.Conn
 	Flavour mycnf.Flavour
 	// ServerPID is the server's process, 0 for a server on another machine.
 	ServerPID int
-	// ClientPID gives the load generator's process, 0 while there is none. It is called from the sampler's goroutine; nil
-	// where there is no client.
+	// ClientPID gives the load generator's process, 0 while there is none. It is called from the sampler's
+	// goroutine; nil where there is no client.
 	ClientPID func() int
 	// Device is the data's block device as /proc/diskstats names it; "" where it is not known.
 	Device string
@@ -74,8 +76,8 @@ type timed struct {
 	values map[string]float64
 }
 
-// Start takes a first reading and begins to sample. Until Mark is called the measured run is taken to begin here. The
-// caller must call Stop, which alone releases the connection.
+// Start takes a first reading and begins to sample. Until Mark is called the measured run is taken to begin
+// here. The caller must call Stop, which alone releases the connection.
 func Start(ctx context.Context, o Options) (*Sampler, error) {
 	server, err := newServer(ctx, o)
 	if err != nil {
@@ -113,8 +115,8 @@ func (s *Sampler) release() error {
 	return errors.Join(s.server.close(), s.profiler.close())
 }
 
-// Mark says that the measured run begins: costs, debts and evidence count from here. It returns when the counters have
-// been read, or when sampling has failed, which Stop tells.
+// Mark says that the measured run begins: costs, debts and evidence count from here. It returns when the
+// counters have been read, or when sampling has failed, which Stop tells.
 func (s *Sampler) Mark() {
 	taken := make(chan struct{})
 	select {
@@ -127,15 +129,16 @@ func (s *Sampler) Mark() {
 	}
 }
 
-// Ages gives the checkpoint ages in bytes seen so far, one a second since Start; none where the server does not tell.
+// Ages gives the checkpoint ages in bytes seen so far, one a second since Start; none where the server does
+// not tell.
 func (s *Sampler) Ages() []float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]float64(nil), s.ages...)
 }
 
-// Stop takes a last reading, ends the sampling and gives the record. Where the server went away or ctx ended first, it
-// gives an error, with what had been seen until then.
+// Stop takes a last reading, ends the sampling and gives the record. Where the server went away or ctx ended
+// first, it gives an error, with what had been seen until then.
 func (s *Sampler) Stop(ctx context.Context) (Record, error) {
 	s.once.Do(func() { close(s.stop) })
 	select {
@@ -177,8 +180,8 @@ func (s *Sampler) run(ctx context.Context) {
 	}
 }
 
-// restart begins the measured run. The profiler's counts are taken around the reading, so that what it asks for them is no part
-// of the run.
+// restart begins the measured run. The profiler's counts are taken around the reading, so that what it asks
+// for them is no part of the run.
 func (s *Sampler) restart(ctx context.Context) error {
 	if s.profiler == nil {
 		return s.begin(ctx)
@@ -193,7 +196,7 @@ func (s *Sampler) restart(ctx context.Context) error {
 	return nil
 }
 
-// halt ends the profiler's looks.
+// halt ends the profiler's polls.
 func (s *Sampler) halt() error {
 	if s.profiler == nil {
 		return nil
@@ -250,7 +253,8 @@ func (s *Sampler) finish(ctx context.Context) error {
 	return s.profiler.finish(ctx)
 }
 
-// keepLong makes a sample only where a good part of a second has passed: a rate over a few milliseconds is noise.
+// keepLong makes a sample only where a good part of a second has passed: a rate over a few milliseconds is
+// noise.
 func (s *Sampler) keepLong(r reading) {
 	if !s.last.at.IsZero() && r.at.Sub(s.last.at) >= interval/2 {
 		s.keep(r)
@@ -268,8 +272,8 @@ func (s *Sampler) keep(r reading) {
 	s.last, s.final = r, r
 }
 
-// read takes one reading: the kernel first, since the server's answer can take long under load. A full one has all status
-// counters and looks at every process.
+// read takes one reading: the kernel first, since the server's answer can take long under load. A full one
+// has all status counters and looks at every process.
 func (s *Sampler) read(ctx context.Context, full bool) (reading, error) {
 	pid := 0
 	if s.client != nil {

@@ -47,7 +47,8 @@ func statuses() []status {
 	}
 }
 
-// debts are the variables that debt and redo are worked out from; which of them there are depends on flavour and version.
+// debts are the variables that debt and redo are worked out from; which of them there are depends on flavour
+// and version.
 func debts() []string {
 	return []string{
 		"innodb_buffer_pool_pages_dirty", "innodb_checkpoint_age", "innodb_history_list_length", // MariaDB has all three
@@ -66,14 +67,14 @@ type server struct {
 	thread threadOfConnection
 }
 
-// asked is what asking has cost since the sampler's start.
+// asked sums up what asking has cost since the sampler's start.
 type asked struct {
 	statements int64         // counted by the server's Questions
 	wall       time.Duration // until the answers were there
 	cpu        float64       // seconds the connection's thread ran; 0 where that cannot be told
 }
 
-// seconds is what asking took of the server at most.
+// seconds bounds what asking took of the server.
 func (a asked) seconds() float64 {
 	if a.cpu > 0 {
 		return a.cpu
@@ -93,9 +94,9 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	return s, nil
 }
 
-// ticks is the query of every second. On an idle server of 2 CPUs it takes 0.32 ms on MySQL 9.7 and 0.36 ms on MariaDB
-// 10.11, where all of SHOW GLOBAL STATUS takes 0.52 and 0.87. MySQL's performance_schema.global_status takes 0.28, but
-// has no Com_commit, and MariaDB's is empty.
+// ticks is the query of every second. On an idle server of 2 CPUs it takes 0.32 ms on MySQL 9.7 and 0.36 ms
+// on MariaDB 10.11, where all of SHOW GLOBAL STATUS takes 0.52 and 0.87. MySQL's
+// performance_schema.global_status takes 0.28, but has no Com_commit, and MariaDB's is empty.
 func ticks() string {
 	var names []string
 	for _, s := range statuses() {
@@ -104,8 +105,8 @@ func ticks() string {
 	return "SHOW GLOBAL STATUS WHERE Variable_name IN ('" + strings.Join(append(names, debts()...), "','") + "')"
 }
 
-// history asks for what MySQL has no status variable for: 0.31 ms. The metric is counted unless it was switched off.
-// log_lsn_checkpoint_age beside it is off by default, and then 0, which is why it is not used.
+// history asks for what MySQL has no status variable for: 0.31 ms. The metric is counted unless it was
+// switched off. log_lsn_checkpoint_age beside it is off by default, and then 0, which is why it is not used.
 const history = "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'"
 
 // read gives the status variables that are numbers, by lower-case name: the sampled ones, or all.
@@ -127,8 +128,8 @@ func (s *server) read(ctx context.Context, full bool) (map[string]float64, error
 	return mysqld.Counters(text), nil
 }
 
-// readHistory adds the history list's length. A server that refuses, for want of the PROCESS privilege or of the table,
-// is not asked again.
+// readHistory adds the history list's length. A server that refuses, for want of the PROCESS privilege or of
+// the table, is not asked again.
 func (s *server) readHistory(ctx context.Context, text map[string]string) error {
 	more, err := s.ask(ctx, history)
 	switch {
@@ -155,8 +156,9 @@ func (s *server) ask(ctx context.Context, query string) (map[string]string, erro
 
 func (s *server) close() error { return s.conn.Close() }
 
-// findThread finds the thread that serves the connection, so that its CPU time can be read instead of being guessed from
-// the time its answers take. Where the server does not tell, or shares threads between connections, there is none.
+// findThread finds the thread that serves the connection, so that its CPU time can be read instead of being
+// guessed from the time its answers take. Where the server does not tell, or shares threads between
+// connections, there is none.
 func (s *server) findThread(ctx context.Context, o Options) threadOfConnection {
 	pairs, err := s.ask(ctx, ownThread(o.Flavour))
 	if err != nil {
@@ -175,7 +177,7 @@ func ownThread(f mycnf.Flavour) string {
 	return query + " AND @@thread_handling = 'one-thread-per-connection'"
 }
 
-// debt is what the server has put off, as far as it tells.
+// debt tells what the server has put off, as far as it tells.
 func debt(status map[string]float64) result.Debt {
 	return result.Debt{
 		CheckpointAge: checkpointAge(status),

@@ -21,7 +21,8 @@ type listing struct {
 	schema string
 }
 
-// listings are the ways to ask for the connections that use a schema, the best first. david's own connections use none.
+// listings are the ways to ask for the connections that use a schema, the best first. david's own connections
+// use none.
 func listings(flavour mycnf.Flavour, schema string) []listing {
 	best := listing{joined: true, query: "SELECT THREAD_OS_ID, PROCESSLIST_COMMAND, PROCESSLIST_STATE, LEFT(PROCESSLIST_INFO, 32)" +
 		" FROM performance_schema.threads WHERE PROCESSLIST_DB = " + literal(schema) + " AND PROCESSLIST_COMMAND <> 'Daemon'"}

@@ -27,7 +27,8 @@ type row struct {
 	text   string
 }
 
-// rowsOf reads an answer whose first column is a key and the next ones are so many counters. Rows of another form are left out.
+// rowsOf reads an answer whose first column is a key and the next ones are so many counters. Rows of another
+// form are left out.
 func rowsOf(answer [][]string, counters int) map[string]row {
 	all := make(map[string]row, len(answer))
 	for _, columns := range answer {
@@ -49,8 +50,8 @@ func rowsOf(answer [][]string, counters int) map[string]row {
 	return all
 }
 
-// growth is what the summaries' counters, of which the first counts events, grew by; rows without an event are left out.
-// A summary that was emptied in between counts from there.
+// growth tells by how much the summaries' counters grew, of which the first counts events; rows without an
+// event are left out. A summary that was emptied in between counts from there.
 func growth(before, after map[string]row) (list []row) {
 	for key, now := range after {
 		then, had := before[key]

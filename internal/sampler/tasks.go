@@ -14,7 +14,7 @@ import (
 	"david/internal/result"
 )
 
-// spent is what a thread has used since its start, in seconds.
+// spent holds what a thread has used since its start, in seconds.
 type spent struct{ run, wait float64 }
 
 // task is one thread of the server; its files are kept open while it is looked at.
@@ -35,8 +35,8 @@ type tasks struct {
 	notes  notes
 }
 
-// newTasks makes sure /proc tells about the server's threads. For "syscall" the kernel asks what it asks of a debugger: root,
-// or the server's own user (proc_pid_syscall(5)).
+// newTasks makes sure /proc tells about the server's threads. For "syscall" the kernel asks what it asks of a
+// debugger: root, or the server's own user (proc_pid_syscall(5)).
 func newTasks(pid int, binlog string, n notes) *tasks {
 	t := &tasks{pid: pid, calls: calls(), binlog: binlog, doing: "syscall", seen: map[int]*task{}, notes: n}
 	if _, err := os.ReadFile(t.path(pid, "syscall")); err != nil {
@@ -50,8 +50,8 @@ func (t *tasks) path(tid int, file string) string {
 	return fmt.Sprintf("/proc/%d/task/%d/%s", t.pid, tid, file)
 }
 
-// look reads what the threads do, and how long they ran until now.
-func (t *tasks) look(now time.Time) map[int]result.State {
+// poll reads what the threads do, and how long they ran until now.
+func (t *tasks) poll(now time.Time) map[int]result.State {
 	all := make(map[int]result.State, len(t.seen))
 	for tid, one := range t.seen {
 		if state, ok := t.state(one, now); ok {
@@ -152,8 +152,8 @@ func (t *tasks) means(text string) result.State {
 	return result.State{Kernel: c.name}
 }
 
-// kind tells what one of the server's descriptors is. It is looked up each time, as a number is used again: redo and binary
-// logs come and go.
+// kind tells what one of the server's descriptors is. It is looked up each time, as a number is used again:
+// redo and binary logs come and go.
 func (t *tasks) kind(fd uint64) string {
 	link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.pid, fd))
 	if err != nil { // closed meanwhile, if it may be read at all
@@ -244,9 +244,9 @@ const (
 	davidThreads = "david"
 )
 
-// threads adds up by kind what the server's threads used from before to after. Those in load served the load's connections;
-// one of them that is gone was last seen at a look, and is taken to have gone on like before for half the time until it was
-// missed. Another thread that ended in between is not counted.
+// threads adds up by kind what the server's threads used from before to after. Those in load served the
+// load's connections; one of them that is gone was last seen at a poll, and is taken to have gone on like
+// before for half the time until it was missed. Another thread that ended in between is not counted.
 func threads(before, after map[int]thread, load map[int]*task, own []int, end time.Time) []result.Threads {
 	kinds := map[string]result.Threads{}
 	add := func(kind string, s spent) {
@@ -288,7 +288,8 @@ func compareThreads(a, b result.Threads) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// grown is what was used from before to after; a thread's number that was given to another counts from its start.
+// grown tells what was used from before to after; a thread's number that was given to another counts from its
+// start.
 func grown(before, after spent) spent {
 	if after.run < before.run || after.wait < before.wait {
 		return after
@@ -296,7 +297,7 @@ func grown(before, after spent) spent {
 	return spent{after.run - before.run, after.wait - before.wait}
 }
 
-// whole is what a thread that has ended used since before.
+// whole tells what a thread that has ended used since before.
 func (one *task) whole(before spent, end time.Time) spent {
 	if one.gone.IsZero() {
 		one.gone = end

@@ -27,8 +27,9 @@ type noise struct {
 	short        bool    // recorded with trials of a second: a precision of 2 % is out of reach, and power is what it is
 }
 
-// noises are 3 % each, about what restarts alone do in published experiments with longer trials, and what 40 comparisons with
-// trials of one second showed on a shared two-core cloud machine (docs/method.md, On real servers).
+// noises are 3 % each, about what restarts alone do in published experiments with longer trials, and what 40
+// comparisons with trials of one second showed on a shared two-core cloud machine (docs/method.md, On real
+// servers).
 func noises() []noise {
 	return []noise{
 		{name: "normal", block: 0.03, trial: 0.03},
@@ -135,7 +136,7 @@ func clopperPearson(k, n int) (lo, hi float64) {
 // comparisons is how many are simulated for each row of the table.
 const comparisons = 500
 
-// calibrated is what one plan does under one noise: counts of comparisons.
+// calibrated counts the comparisons of one plan under one noise.
 type calibrated struct {
 	noise, plan string
 	short       bool
@@ -155,8 +156,9 @@ func plans() []plan {
 
 func gains() []float64 { return []float64{1.02, 1.05, 1.10} }
 
-// calibrate runs a plan again and again with an arm that is the control, and then looks at the same trials as if the arm were
-// faster or slower: the width of an interval, and so the time to stop, does not depend on the ratio.
+// calibrate runs a plan again and again with an arm that is the control, and then looks at the same trials as
+// if the arm were faster or slower: the width of an interval, and so the time to stop, does not depend on the
+// ratio.
 func calibrate(n noise, p plan) calibrated {
 	k := calibrated{noise: n.name, plan: p.name, short: n.short, found: map[float64]int{}}
 	l := newLab(7, n, 1)
@@ -248,7 +250,8 @@ func tableOf(rows []calibrated) string {
 	return table
 }
 
-// families runs three arms that are the control, and counts the comparisons in which any of them is claimed to differ.
+// families runs three arms that are the control, and counts the comparisons in which any of them is claimed
+// to differ.
 func families(p plan) int {
 	l, wrong := newLab(11, noises()[0], 1, 1, 1), 0
 	for range comparisons {
@@ -272,8 +275,8 @@ func familyTable(t *testing.T) string {
 	return table
 }
 
-// TestCalibration guards false claims and power together, either alone is easy, and holds the table in docs/method.md against
-// them. `go test ./internal/stats -run Calibration -update` writes it again.
+// TestCalibration guards false claims and power together, either alone is easy, and holds the table in
+// docs/method.md against them. `go test ./internal/stats -run Calibration -update` writes it again.
 func TestCalibration(t *testing.T) {
 	found := make([][]calibrated, len(noises()))
 	var wait sync.WaitGroup

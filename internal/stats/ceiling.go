@@ -6,20 +6,20 @@ import (
 	"david/internal/result"
 )
 
-// LightSpeed is how near an arm comes to its ceiling under one workload. Numbers are 0 where there are none; Why says then
-// what is missing.
+// LightSpeed is how near an arm comes to its ceiling under one workload. Numbers are 0 where there are none;
+// Why says then what is missing.
 type LightSpeed struct {
 	Workload result.Workload `json:"workload"`
 	Arm      string          `json:"arm"`
 	Ceiling  string          `json:"ceiling"` // the name of the unsafe arm
-	// TPS and CeilingTPS are in transactions/s: the geometric means over the blocks in which both are valid, and over all where
-	// none is.
+	// TPS and CeilingTPS are in transactions/s: the geometric means over the blocks in which both are valid,
+	// and over all where none is.
 	TPS             float64  `json:"tps"`
 	TPSInterval     Interval `json:"tps_interval"`
 	CeilingTPS      float64  `json:"ceiling_tps"`
 	CeilingInterval Interval `json:"ceiling_tps_interval"`
-	// Share is the arm's throughput over the ceiling's: 0.72 is "72 % of light speed". Interval is its 95 % t interval, over
-	// the log-ratios of Pairs blocks; zero with fewer than two.
+	// Share is the arm's throughput over the ceiling's: 0.72 is "72 % of light speed". Interval is its 95 % t
+	// interval, over the log-ratios of Pairs blocks; zero with fewer than two.
 	Share    float64  `json:"share"`
 	Interval Interval `json:"interval"`
 	Pairs    int      `json:"pairs"`
@@ -27,8 +27,8 @@ type LightSpeed struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// LightSpeeds holds each arm that has a ceiling against it, workload by workload, in the order of their first trials. A
-// ceiling without any trial has one entry, which says why. Trials count where all their gates hold.
+// LightSpeeds holds each arm that has a ceiling against it, workload by workload, in the order of their first
+// trials. A ceiling without any trial has one entry, which says why. Trials count where all their gates hold.
 func LightSpeeds(arms []result.Arm, trials []result.Trial) []LightSpeed {
 	var list []LightSpeed
 	for _, a := range arms {
@@ -42,7 +42,8 @@ func LightSpeeds(arms []result.Arm, trials []result.Trial) []LightSpeed {
 	return list
 }
 
-// perWorkload are the trials of each workload that the ceiling was measured under; one empty list where it was not.
+// perWorkload are the trials of each workload that the ceiling was measured under; one empty list where it
+// was not.
 func perWorkload(ceiling result.Arm, trials []result.Trial) [][]result.Trial {
 	at := map[result.Workload]int{}
 	var groups [][]result.Trial

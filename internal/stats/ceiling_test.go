@@ -41,7 +41,8 @@ func TestLightSpeedByHand(t *testing.T) {
 	}
 }
 
-// TestLightSpeedWithoutRepeats has a share and no interval; two runs of the control in its block are one observation.
+// TestLightSpeedWithoutRepeats has a share and no interval; two runs of the control in its block are one
+// observation.
 func TestLightSpeedWithoutRepeats(t *testing.T) {
 	trials := lightTrials(0.5)
 	twin := trial("control", 720, 10)
@@ -53,7 +54,8 @@ func TestLightSpeedWithoutRepeats(t *testing.T) {
 	}
 }
 
-// TestLightSpeedOfPairsOnly: a block without a valid run of both counts nowhere, and the throughputs give the share.
+// TestLightSpeedOfPairsOnly: a block without a valid run of both counts nowhere, and the throughputs give the
+// share.
 func TestLightSpeedOfPairsOnly(t *testing.T) {
 	trials := lightTrials(0.5, 0.5, 0.5)
 	trials[0].TPS = 9000
@@ -96,7 +98,8 @@ func TestLightSpeedSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestCeilingsAreNoContenders: neither sums of runs nor a comparison change where a ceiling stands in the store, however fast it is.
+// TestCeilingsAreNoContenders: neither sums of runs nor a comparison change where a ceiling stands in the store,
+// however fast it is.
 func TestCeilingsAreNoContenders(t *testing.T) {
 	arms := []result.Arm{{Name: "control"}, {Name: "memory", Base: "control", Diff: []result.Difference{{Name: "a"}}}}
 	var trials []result.Trial

@@ -11,23 +11,27 @@ import (
 	"david/internal/result"
 )
 
-// MinBlocks is how many complete blocks an experiment needs before Precise may end it: stopping as soon as an interval looks
-// narrow favours intervals that are narrow by luck, and the fewer the blocks the more. docs/method.md has the simulation.
+// MinBlocks is how many complete blocks an experiment needs before Precise may end it: stopping as soon as an
+// interval looks narrow favours intervals that are narrow by luck, and the fewer the blocks the more.
+// docs/method.md has the simulation.
 const MinBlocks = 6
 
 // LeastPairs is the fewest pairs that a verdict is given on.
 const LeastPairs = 3
 
-// fewPairs is the number of pairs below which the width of a t interval is mostly luck: t is 2.6 for 6 pairs, 4.3 for 3.
+// fewPairs is the number of pairs below which the width of a t interval is mostly luck: t is 2.6 for 6 pairs,
+// 4.3 for 3.
 const fewPairs = 6
 
-// Compare says what the blocks of each workload say about the arms, in the order of the workloads' first trials. d.Control
-// names the control; where it is "", nothing is compared and no arm has a verdict. Trials count where all their gates hold and
-// a transaction was completed; those left out are counted in the warnings. Ceilings are no arms of a comparison.
+// Compare says what the blocks of each workload say about the arms, in the order of the workloads' first
+// trials. d.Control names the control; where it is "", nothing is compared and no arm has a verdict. Trials
+// count where all their gates hold and a transaction was completed; those left out are counted in the
+// warnings. Ceilings are no arms of a comparison.
 //
-// An arm's ratio is the geometric mean of its pairs: in each block, its throughput over the control's. The interval is the t
-// interval of the mean logarithm. Of a tune that looks for the lowest p99 latency it is the control's p99 over the arm's, and an arm is
-// faster only where its throughput, as measured, is not below the control's by more than Margin.
+// An arm's ratio is the geometric mean of its pairs: in each block, its throughput over the control's. The
+// interval is the t interval of the mean logarithm. Of a tune that looks for the lowest p99 latency it is the
+// control's p99 over the arm's, and an arm is faster only where its throughput, as measured, is not below the
+// control's by more than Margin.
 func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Comparison {
 	arms, trials = result.WithoutCeilings(arms, trials)
 	trials = feasible(arms, trials)
@@ -44,7 +48,7 @@ func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Compar
 		}
 		c := compare(w, d, arms, inOrder(own))
 		if d.Against != "" {
-			s := standing(d.Against, c)
+			s := noninferiority(d.Against, c)
 			c.Standing = &s
 		}
 		list = append(list, c)
@@ -53,8 +57,8 @@ func Compare(d result.Design, arms []result.Arm, trials []result.Trial) []Compar
 	return list
 }
 
-// feasible leaves out the trials of arms that cannot be run: one that was killed for memory in its third block is not saved by
-// the two before.
+// feasible leaves out the trials of arms that cannot be run: one that was killed for memory in its third
+// block is not saved by the two before.
 func feasible(arms []result.Arm, trials []result.Trial) []result.Trial {
 	not := map[string]bool{}
 	for _, a := range arms {
@@ -63,7 +67,8 @@ func feasible(arms []result.Arm, trials []result.Trial) []result.Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool { return not[t.Arm] })
 }
 
-// inOrder sorts trials, so that nothing depends on the order they ended in: sums of floats do, and which gate is named first.
+// inOrder sorts trials, so that nothing depends on the order they ended in: sums of floats do, and which gate
+// is named first.
 func inOrder(trials []result.Trial) []result.Trial {
 	slices.SortStableFunc(trials, func(a, b result.Trial) int {
 		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Place, b.Place),
@@ -72,9 +77,9 @@ func inOrder(trials []result.Trial) []result.Trial {
 	return trials
 }
 
-// Precise tells whether every arm's ratio is known well enough to stop: the half-width of its 95 % interval, in log
-// terms, is at most precision (0.02 is 2 %), over at least MinBlocks complete blocks and as many pairs. Arms that cannot be
-// run do not hold it up.
+// Precise tells whether every arm's ratio is known well enough to stop: the half-width of its 95 % interval,
+// in log terms, is at most precision (0.02 is 2 %), over at least MinBlocks complete blocks and as many
+// pairs. Arms that cannot be run do not hold it up.
 func Precise(c Comparison, precision float64) bool {
 	if c.Blocks < MinBlocks {
 		return false
@@ -97,12 +102,13 @@ type blocks struct {
 	pod     result.Pod
 	margin  float64 // of the test whether an arm is equivalent to the control; 0: nobody asked
 	samples map[string]*sample
-	// control is the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a run of it too: of two independent
-	// runs with the same noise, the mean and the difference are uncorrelated (their covariance is (v - v)/2 = 0), so using both
-	// for the ratio makes it steadier and does not bend the noise floor, which is made of the differences.
-	control map[int]float64
-	typical typical // noise of a pair
-	sliced  bool    // the trials are slices, the blocks their rounds
+	// control is the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a
+	// run of it too: of two independent runs with the same noise, the mean and the difference are
+	// uncorrelated (their covariance is (v - v)/2 = 0), so using both for the ratio makes it steadier and
+	// does not bend the noise floor, which is made of the differences.
+	control   map[int]float64
+	shrinkage shrinkage // of the arms' noise
+	sliced    bool      // the trials are slices, the blocks their rounds
 }
 
 func compare(w result.Workload, d result.Design, arms []result.Arm, trials []result.Trial) Comparison {
@@ -118,7 +124,7 @@ func compare(w result.Workload, d result.Design, arms []result.Arm, trials []res
 		c.Sliced = true
 		c.Blocks, c.Warnings = b.complete(trials)
 	} else if control != "" {
-		b.typical = b.typicalNoise(arms)
+		b.shrinkage = b.noiseInCommon(arms)
 		c.NoiseFloor = b.noiseFloor()
 		c.Blocks, c.Warnings = b.complete(trials)
 	}
@@ -163,8 +169,8 @@ func (b blocks) noControl() string {
 	return why
 }
 
-// noiseFloor is the half-width of the interval an A/A comparison of as many pairs would have. The mean of such pairs is known
-// to be 0, so their deviation has as many degrees of freedom as there are pairs.
+// noiseFloor is the half-width of the interval an A/A comparison of as many pairs would have. The mean of
+// such pairs is known to be 0, so their deviation has as many degrees of freedom as there are pairs.
 func (b blocks) noiseFloor() NoiseFloor {
 	ratios := b.twins()
 	n := NoiseFloor{Pairs: len(ratios), Ratios: ratios, Floor: RestartNoise}
@@ -177,7 +183,7 @@ func (b blocks) noiseFloor() NoiseFloor {
 		sum += math.Log(r) * math.Log(r)
 	}
 	n.SD = math.Sqrt(sum / float64(n.Pairs))
-	variance, df := b.typical.twins(n.SD*n.SD, float64(n.Pairs))
+	variance, df := b.shrinkage.twins(n.SD*n.SD, float64(n.Pairs))
 	n.Floor = math.Expm1(tQuantile(df) * math.Sqrt(variance/float64(n.Pairs)))
 	if n.Pairs < fewPairs {
 		n.Warnings = []string{count(n.Pairs, "A/A pair") + ": the noise floor is rough"}
@@ -208,8 +214,8 @@ func (b blocks) twins() []float64 {
 	return ratios
 }
 
-// logs returns the mean logarithm of a value of the valid trials, by block. Runs of one block share its luck: they are one
-// observation of an interval, not two.
+// logs returns the mean logarithm of a value of the valid trials, by block. Runs of one block share its luck:
+// they are one observation of an interval, not two.
 func (s *sample) logs(value func(result.Trial) float64) map[int]float64 {
 	all := map[int][]float64{}
 	for _, t := range s.valid {
@@ -235,7 +241,8 @@ func byBlock(m map[int]float64) func(yield func(int, float64) bool) {
 	}
 }
 
-// mean returns the geometric mean of a value over the blocks, and its 95 % t interval where there are two or more.
+// mean returns the geometric mean of a value over the blocks, and its 95 % t interval where there are two or
+// more.
 func (s *sample) mean(value func(result.Trial) float64) (float64, Interval) {
 	var xs []float64
 	for _, x := range byBlock(s.logs(value)) {
@@ -251,8 +258,8 @@ func (s *sample) mean(value func(result.Trial) float64) (float64, Interval) {
 	return math.Exp(mean), around(mean, half)
 }
 
-// latency returns a percentile of all transactions together, and the t interval of the trials' own, widened to hold it: the
-// percentile of all is not the mean of the percentiles.
+// latency returns a percentile of all transactions together, and the t interval of the trials' own, widened
+// to hold it: the percentile of all is not the mean of the percentiles.
 func (s *sample) latency(p float64, own func(result.Trial) float64) (float64, Interval) {
 	merged := s.percentile(p, own)
 	_, i := s.mean(own)
@@ -262,7 +269,8 @@ func (s *sample) latency(p float64, own func(result.Trial) float64) (float64, In
 	return merged, i
 }
 
-// arm sums up an arm and compares it with the control; conclude adds the verdict of those that can be compared.
+// arm sums up an arm and compares it with the control; conclude adds the verdict of those that can be
+// compared.
 func (b blocks) arm(a result.Arm) Arm {
 	s := b.samples[a.Name]
 	r := Arm{Name: a.Name, Title: a.Title, Trials: len(s.valid), Invalid: len(s.invalid)}
@@ -301,7 +309,8 @@ func (b blocks) arm(a result.Arm) Arm {
 	return r
 }
 
-// logRatios are the logarithms of a sample's worth over the control's, in the order of the blocks in which both are valid.
+// logRatios are the logarithms of a sample's worth over the control's, in the order of the blocks in which
+// both are valid.
 func (b blocks) logRatios(s *sample) (logs []float64) {
 	for block, x := range byBlock(s.logs(b.metric.Worth)) {
 		if control, ok := b.control[block]; ok {
@@ -311,15 +320,15 @@ func (b blocks) logRatios(s *sample) (logs []float64) {
 	return logs
 }
 
-// typicalNoise is that of the pairs of all arms beside the control.
-func (b blocks) typicalNoise(arms []result.Arm) typical {
+// noiseInCommon finds that of the pairs of all arms beside the control.
+func (b blocks) noiseInCommon(arms []result.Arm) shrinkage {
 	var logs [][]float64
 	for _, a := range arms {
 		if a.Name != b.name {
 			logs = append(logs, b.logRatios(b.samples[a.Name]))
 		}
 	}
-	return typicalNoise(logs, len(b.twins()) > 0)
+	return newShrinkage(logs, len(b.twins()) > 0)
 }
 
 // pair fills in the ratio to the control.
@@ -336,7 +345,7 @@ func (b blocks) pair(r *Arm, s *sample) {
 		b.infer(r, s)
 		return
 	}
-	r.log = b.typical.of(logs)
+	r.log = b.shrinkage.of(logs)
 	r.Ratio = math.Exp(r.log.mean)
 	if r.Pairs < 2 {
 		return
@@ -344,7 +353,7 @@ func (b blocks) pair(r *Arm, s *sample) {
 	r.Interval, r.P = around(r.log.mean, r.log.half()), r.log.p()
 	r.Odds = r.log.odds()
 	r.Method = fmt.Sprintf("paired t on log-ratios, %d pairs", r.Pairs)
-	if b.typical.most > 0 {
+	if b.shrinkage.most > 0 {
 		r.Method += fmt.Sprintf(", moderated by the noise of all arms: %.0f degrees of freedom", r.log.df)
 	}
 	r.Warnings = append(r.Warnings, rankWarning(logs, r.Interval)...)
@@ -362,7 +371,8 @@ func (b blocks) throughput(r *Arm, s *sample) {
 	}
 }
 
-// rankWarning tells where the signed-rank interval contradicts the t interval, which assumes a normal distribution.
+// rankWarning tells where the signed-rank interval contradicts the t interval, which assumes a normal
+// distribution.
 func rankWarning(logs []float64, t Interval) []string {
 	lo, hi, ok := signedRank(logs)
 	ranks := Interval{math.Exp(lo), math.Exp(hi)}
@@ -432,7 +442,8 @@ func (b blocks) comparable(r Arm, s *sample) (Verdict, string) {
 	return Invalid, why
 }
 
-// conclude corrects the p values of the arms that are compared for their number and gives these arms their verdicts.
+// conclude corrects the p values of the arms that are compared for their number and gives these arms their
+// verdicts.
 func conclude(arms []Arm, floor float64, metric Metric) {
 	var judged []int
 	var ps []float64

@@ -107,7 +107,8 @@ func TestVerdicts(t *testing.T) {
 		{"a small gain for sure", 0.01, 1.02, 0.01, Equivalent, "90 % interval within ±2.7 %", true},
 		{"a gain beyond the margin's half", 0.01, 1.025, 0.01, Faster, "", true},
 		{"too wide", 0.01, 1.01, 0.08, Undecided, "within ±8.5 %", false},
-		// The floor is exp(2.306 * 0.1 / sqrt(8)) - 1 = 8.5 %; half the interval 2.3646 * 0.01069 / sqrt(8) = 0.9 %.
+		// The floor is exp(2.306 * 0.1 / sqrt(8)) - 1 = 8.5 %; half the interval 2.3646 * 0.01069 / sqrt(8) =
+		// 0.9 %.
 		{"below the floor", 0.10, 1.05, 0.01, Undecided, "within ±5.9 %; the interval excludes 1, but the noise floor is ±8.5 %", true},
 	} {
 		a := only(t, armed("a"), steps(8, w.spread, w.ratio, w.scatter)...).Arms[1]
@@ -239,8 +240,8 @@ func TestLatencyOfAllTransactions(t *testing.T) {
 	r := Compare(result.Design{}, []result.Arm{{Name: "x"}}, []result.Trial{a, b})[0].Arms[0]
 	near(t, "p95", r.P95, 9)
 	near(t, "p99", r.P99, 30)
-	// The logarithms of 8 and 8.1 lie ln(8.1/8)/2 from their mean, which is the standard error too: the upper end is
-	// 8.0498 * exp(12.706 * 0.00621) = 8.711, below 9.
+	// The logarithms of 8 and 8.1 lie ln(8.1/8)/2 from their mean, which is the standard error too: the upper
+	// end is 8.0498 * exp(12.706 * 0.00621) = 8.711, below 9.
 	if r.P95Interval[1] != 9 || r.P95Interval[0] > 8 {
 		t.Errorf("the interval %v does not hold the merged 9 ms", r.P95Interval)
 	}
@@ -357,7 +358,8 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-// TestKilledForMemoryLater: an arm that was killed in the third block is infeasible, and the blocks of others stay complete.
+// TestKilledForMemoryLater: an arm that was killed in the third block is infeasible, and the blocks of others
+// stay complete.
 func TestKilledForMemoryLater(t *testing.T) {
 	arms := armed("fast", "killed")
 	arms[2].Infeasible = "the kernel killed it as it went beyond its cap on memory of 1024 MiB"

@@ -6,7 +6,7 @@ import (
 	"david/internal/result"
 )
 
-// Comparison is what the blocks of one workload say about its arms.
+// Comparison tells what the blocks of one workload say about its arms.
 type Comparison struct {
 	Workload   result.Workload `json:"workload"`
 	Control    string          `json:"control"`
@@ -20,20 +20,20 @@ type Comparison struct {
 	Standing *Standing `json:"standing,omitempty"`
 }
 
-// NoiseFloor is what the A/A pairs of a comparison say: the control against itself.
+// NoiseFloor tells what the A/A pairs of a comparison say: the control against itself.
 type NoiseFloor struct {
 	Pairs int `json:"pairs"`
 	// SD is the standard deviation of one pair's log-ratio, about its known mean of 0.
 	SD float64 `json:"sd"`
-	// Floor is the smallest change of throughput that could be told from noise: 0.02 is 2 %. No gain below it is claimed.
-	// Without an A/A pair RestartNoise stands in, and a warning says so.
+	// Floor is the smallest change of throughput that could be told from noise: 0.02 is 2 %. No gain below it
+	// is claimed. Without an A/A pair RestartNoise stands in, and a warning says so.
 	Floor    float64   `json:"floor"`
 	Ratios   []float64 `json:"ratios"` // of the pairs, in the order of the blocks
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// Interval is a 95 % interval: its lower and its upper end. The zero Interval is none, and null in JSON: 0 to 0 would read as
-// something that was found.
+// Interval is a 95 % interval: its lower and its upper end. The zero Interval is none, and null in JSON: 0 to
+// 0 would read as something that was found.
 type Interval [2]float64
 
 // MarshalJSON writes both ends, or null. Reading needs no counterpart: null leaves an array as it is.
@@ -44,13 +44,14 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]float64(i))
 }
 
-// Arm is what a comparison says about one arm. Numbers are 0 where there are none.
+// Arm tells what a comparison says about one arm. Numbers are 0 where there are none.
 type Arm struct {
 	Name    string `json:"name"`
 	Title   string `json:"title"`
 	Trials  int    `json:"trials"`  // valid ones
 	Invalid int    `json:"invalid"` // those of which a gate failed, left out
-	// TPS is in transactions/s, the geometric mean of the trials (of the blocks, where the control ran twice in some); the latencies are of all their transactions together, in ms.
+	// TPS is in transactions/s, the geometric mean of the trials (of the blocks, where the control ran twice
+	// in some); the latencies are of all their transactions together, in ms.
 	TPS         float64  `json:"tps"`
 	TPSInterval Interval `json:"tps_interval"`
 	P95         float64  `json:"p95_ms"`
@@ -78,7 +79,8 @@ type Arm struct {
 	Why       string     `json:"why,omitempty"`
 	// NotSlower is true where its throughput is at least 1 - Margin of the control's (non-inferiority).
 	NotSlower bool `json:"not_slower"`
-	// Tax is what it costs beside the control, where the design asks whether the two are equivalent; else nil.
+	// Tax tells what it costs beside the control, where the design asks whether the two are equivalent; else
+	// nil.
 	Tax      *Tax         `json:"tax,omitempty"`
 	Costs    result.Costs `json:"per_transaction,omitzero"` // means of the trials
 	Warnings []string     `json:"warnings,omitempty"`

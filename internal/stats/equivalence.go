@@ -8,7 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// equivalenceLevel is the level of each of the two one-sided tests; the interval that goes with it is the one of 1 - 2 * level, 90 %.
+// equivalenceLevel is the level of each of the two one-sided tests; the interval that goes with it is the one
+// of 1 - 2 * level, 90 %.
 const equivalenceLevel = 0.05
 
 // The verdicts of an equivalence test, beside Faster and Slower.
@@ -17,14 +18,15 @@ const (
 	Undecided  Verdict = "undecided"
 )
 
-// Equivalence is the test whether a ratio is 1 but for a margin: two one-sided t tests of the mean logarithm of paired ratios, one
-// against the margin's lower end and one against its upper one, at 5 % each (Schuirmann, A comparison of the two one-sided tests
-// procedure and the power approach for assessing the equivalence of average bioavailability, Journal of Pharmacokinetics and
-// Biopharmaceutics 15, 1987). Both reject exactly where the 90 % interval lies within the margin.
+// Equivalence is the test whether a ratio is 1 but for a margin: two one-sided t tests of the mean logarithm
+// of paired ratios, one against the margin's lower end and one against its upper one, at 5 % each
+// (Schuirmann, A comparison of the two one-sided tests procedure and the power approach for assessing the
+// equivalence of average bioavailability, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Both
+// reject exactly where the 90 % interval lies within the margin.
 type Equivalence struct {
 	N int `json:"n"` // pairs
-	// Margin is how far from 1 a ratio may be and still count as the same: from 1 - Margin to 1 / (1 - Margin), alike to either side
-	// in logarithms.
+	// Margin is how far from 1 a ratio may be and still count as the same: from 1 - Margin to 1 / (1 -
+	// Margin), alike to either side in logarithms.
 	Margin     float64  `json:"margin"`
 	Ratio      float64  `json:"ratio"`
 	Interval90 Interval `json:"interval_90"`
@@ -103,8 +105,8 @@ type Paired struct {
 	Pairs    int      `json:"pairs"`
 }
 
-// Tax is what an arm costs beside the control, in an experiment that asks whether they are equivalent. Each ratio is the arm's
-// figure over the control's.
+// Tax tells what an arm costs beside the control, in an experiment that asks whether they are equivalent.
+// Each ratio is the arm's figure over the control's.
 type Tax struct {
 	Throughput Equivalence `json:"throughput"`
 	P95        Paired      `json:"p95"`
@@ -112,7 +114,8 @@ type Tax struct {
 	ServerCPU  Paired      `json:"server_cpu"` // of one transaction
 }
 
-// tax compares an arm's figures with the control's. Its throughput is that of the arm's ratios, which are there already.
+// tax compares an arm's figures with the control's. Its throughput is that of the arm's ratios, which are
+// there already.
 func (b blocks) tax(r *Arm, s *sample) {
 	r.Tax = &Tax{
 		Throughput: b.equivalence(r, s),
@@ -164,7 +167,8 @@ func (b blocks) paired(s *sample, value func(result.Trial) float64) Paired {
 	return p
 }
 
-// serverCPU is what a trial's transaction took of the server's CPU, in microseconds; 0 where that is not known.
+// serverCPU tells what a trial's transaction took of the server's CPU, in microseconds; 0 where that is not
+// known.
 func serverCPU(t result.Trial) float64 {
 	if t.Costs.ServerCPU == nil {
 		return 0

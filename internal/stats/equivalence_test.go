@@ -10,8 +10,8 @@ import (
 	"david/internal/result"
 )
 
-// TestTOSTByHand has two pairs a - d and a + d: the mean is a, its standard error d, and Student's t with 1 degree of freedom is Cauchy's
-// distribution, of which P(T > x) = 1/2 - atan(x)/pi.
+// TestTOSTByHand has two pairs a - d and a + d: the mean is a, its standard error d, and Student's t with 1
+// degree of freedom is Cauchy's distribution, of which P(T > x) = 1/2 - atan(x)/pi.
 func TestTOSTByHand(t *testing.T) {
 	const a, d, margin = -0.01, 0.002, 0.03
 	e := TOST([]float64{math.Exp(a - d), math.Exp(a + d)}, margin)
@@ -29,7 +29,8 @@ func TestTOSTByHand(t *testing.T) {
 	}
 }
 
-// TestTOSTOfTen has ten pairs, nine degrees of freedom: t(0.95; 9) = 1.8331129326536335, t(0.975; 9) = 2.2621571627409915.
+// TestTOSTOfTen has ten pairs, nine degrees of freedom: t(0.95; 9) = 1.8331129326536335, t(0.975; 9) =
+// 2.2621571627409915.
 func TestTOSTOfTen(t *testing.T) {
 	var ratios []float64
 	for range 5 {
@@ -127,7 +128,8 @@ func TestTax(t *testing.T) {
 
 func some(x float64) *float64 { return &x }
 
-// TestPodsAreNoCopies: an arm whose settings are the control's, and which runs as a pod, is not told to be the control itself.
+// TestPodsAreNoCopies: an arm whose settings are the control's, and which runs as a pod, is not told to be
+// the control itself.
 func TestPodsAreNoCopies(t *testing.T) {
 	arms := armed("a")
 	arms[1].Diff, arms[1].Pod = nil, result.Pod{QoS: "BestEffort"}
@@ -141,7 +143,7 @@ func TestPodsAreNoCopies(t *testing.T) {
 // truths are the true ratios of the equivalence test's table.
 func truths() []float64 { return []float64{1, 0.99, 0.98, 1 - Margin, 0.95, 0.90} }
 
-// tested is what one number of blocks under one noise comes to: counts of experiments by true ratio.
+// tested counts, for one number of blocks under one noise, experiments by true ratio.
 type tested struct {
 	noise      noise
 	blocks     int
@@ -168,8 +170,8 @@ func equivalences(n noise, blocks int) tested {
 	return k
 }
 
-// check holds a row against what is promised: an arm at the margin is called equivalent in 5 % at most, an equal one slower or faster in
-// 5 % at most, and 30 blocks find both out.
+// check holds a row against what is promised: an arm at the margin is called equivalent in 5 % at most, an
+// equal one slower or faster in 5 % at most, and 30 blocks find both out.
 func (k tested) check(t *testing.T) {
 	t.Helper()
 	if lo, _ := clopperPearson(k.equivalent[1-Margin], comparisons); lo > 0.05 {
@@ -194,8 +196,8 @@ func (k tested) line() string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// TestEquivalenceCalibration guards both errors of the test and its power, and holds the table of docs/method.md against them.
-// `go test ./internal/stats -run Calibration -update` writes it again.
+// TestEquivalenceCalibration guards both errors of the test and its power, and holds the table of
+// docs/method.md against them. `go test ./internal/stats -run Calibration -update` writes it again.
 func TestEquivalenceCalibration(t *testing.T) {
 	sizes := []int{10, 20, 30}
 	rows := make([]tested, len(noises())*len(sizes))

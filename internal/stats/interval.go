@@ -11,8 +11,8 @@ import (
 // confidence is the level of every interval, and 1 - confidence the share of false claims allowed.
 const confidence = 0.95
 
-// pairsForRanks is the least number of pairs a 95 % signed-rank interval exists for: with five, the widest one covers
-// 1 - 2/2^5 = 93.75 %.
+// pairsForRanks is the least number of pairs a 95 % signed-rank interval exists for: with five, the widest
+// one covers 1 - 2/2^5 = 93.75 %.
 const pairsForRanks = 6
 
 // tQuantile is how many standard errors a 95 % interval reaches to either side, with df degrees of freedom.
@@ -20,15 +20,15 @@ func tQuantile(df float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(0.5 + confidence/2)
 }
 
-// tInterval returns the mean of xs, the half-width of its 95 % t interval, and the two-sided p of a mean of 0. Fewer than two
-// have neither: the half-width is 0, p is 1.
+// tInterval returns the mean of xs, the half-width of its 95 % t interval, and the two-sided p of a mean of
+// 0. Fewer than two have neither: the half-width is 0, p is 1.
 func tInterval(xs []float64) (mean, half, p float64) {
 	m := meanOf(xs)
 	return m.mean, m.half(), m.p()
 }
 
-// logMean is the mean of the logarithms of ratios, with its standard error and the degrees of freedom of that; 0 of them where there are fewer
-// than two.
+// logMean is the mean of the logarithms of ratios, with its standard error and the degrees of freedom of
+// that; 0 of them where there are fewer than two.
 type logMean struct {
 	mean, se, df float64
 	posterior    *posterior // of slices, in the place of a t distribution
@@ -105,7 +105,7 @@ func (m logMean) odds() float64 {
 	return 1 - m.below(0)
 }
 
-// upper is what the true mean is below, but for a chance of level.
+// upper bounds the true mean, but for a chance of level.
 func (m logMean) upper(level float64) float64 {
 	if m.posterior != nil {
 		return m.posterior.quantile(1 - level)
@@ -130,8 +130,8 @@ func around(mean, half float64) Interval {
 	return Interval{math.Exp(mean - half), math.Exp(mean + half)}
 }
 
-// RatioInterval is the 95 % t interval of the geometric mean of ratios; the zero Interval where there are fewer than two, or one is not
-// positive.
+// RatioInterval is the 95 % t interval of the geometric mean of ratios; the zero Interval where there are
+// fewer than two, or one is not positive.
 func RatioInterval(ratios []float64) Interval {
 	var logs []float64
 	for _, r := range ratios {
@@ -147,11 +147,11 @@ func RatioInterval(ratios []float64) Interval {
 	return around(mean, half)
 }
 
-// signedRank returns the interval of the pseudo-median of xs, of at least 95 %, that goes with Wilcoxon's signed-rank test:
-// from the C-th smallest to the C-th greatest of the n(n+1)/2 means of two (Walsh averages), C the largest for which the
-// statistic is below C with a chance of at most 2.5 % (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed.,
-// chapter 3: Tukey's interval). It assumes symmetry about the centre, not a normal distribution. False with fewer than
-// six pairs.
+// signedRank returns the interval of the pseudo-median of xs, of at least 95 %, that goes with Wilcoxon's
+// signed-rank test: from the C-th smallest to the C-th greatest of the n(n+1)/2 means of two (Walsh
+// averages), C the largest for which the statistic is below C with a chance of at most 2.5 % (Hollander,
+// Wolfe, Chicken, Nonparametric Statistical Methods, 3rd ed., chapter 3: Tukey's interval). It assumes
+// symmetry about the centre, not a normal distribution. False with fewer than six pairs.
 func signedRank(xs []float64) (lo, hi float64, ok bool) {
 	if len(xs) < pairsForRanks {
 		return 0, 0, false
@@ -178,8 +178,9 @@ func rankCritical(n int) int {
 	return 0
 }
 
-// rankNull returns the chance of each value 0, 1, ... n(n+1)/2 of the signed-rank statistic T+ when there is no difference:
-// each of the 2^n ways to give the ranks 1 to n their signs is as likely, and they are counted.
+// rankNull returns the chance of each value 0, 1, ... n(n+1)/2 of the signed-rank statistic T+ when there is
+// no difference: each of the 2^n ways to give the ranks 1 to n their signs is as likely, and they are
+// counted.
 func rankNull(n int) []float64 {
 	p := make([]float64, n*(n+1)/2+1)
 	p[0] = 1
@@ -194,9 +195,9 @@ func rankNull(n int) []float64 {
 	return p
 }
 
-// holm corrects p values for their number, step down (Holm, A simple sequentially rejective multiple test procedure,
-// Scandinavian Journal of Statistics 6, 1979): the chance of any false claim among them stays below the confidence each is held
-// against, however they depend on each other.
+// holm corrects p values for their number, step down (Holm, A simple sequentially rejective multiple test
+// procedure, Scandinavian Journal of Statistics 6, 1979): the chance of any false claim among them stays
+// below the confidence each is held against, however they depend on each other.
 func holm(ps []float64) []float64 {
 	order := make([]int, len(ps))
 	for i := range order {

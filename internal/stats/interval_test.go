@@ -7,7 +7,8 @@ import (
 )
 
 func TestTInterval(t *testing.T) {
-	// 1, 2, 3: standard error 1/sqrt 3; t(0.975; 2) = 4.302652729911275; t = 2 sqrt 3 has p = 1 - t/sqrt(2 + t^2).
+	// 1, 2, 3: standard error 1/sqrt 3; t(0.975; 2) = 4.302652729911275; t = 2 sqrt 3 has p = 1 - t/sqrt(2 +
+	// t^2).
 	mean, half, p := tInterval([]float64{1, 2, 3})
 	near(t, "mean", mean, 2)
 	near(t, "half-width", half, 4.302652729911275/math.Sqrt(3))
@@ -83,7 +84,8 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestRatioInterval: two ratios that differ little have a wide interval about their geometric mean; one has none.
+// TestRatioInterval: two ratios that differ little have a wide interval about their geometric mean; one has
+// none.
 func TestRatioInterval(t *testing.T) {
 	if got := RatioInterval([]float64{0.7}); got != (Interval{}) {
 		t.Errorf("one ratio has %v", got)

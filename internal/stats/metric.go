@@ -4,7 +4,7 @@ import (
 	"david/internal/result"
 )
 
-// Metric is what arms are compared by.
+// Metric names the measure that arms are compared by.
 type Metric string
 
 // The metrics.
@@ -13,8 +13,8 @@ const (
 	ByP99        Metric = "p99" // the 99th percentile of the latency: a ratio says how many times lower it is than the control's
 )
 
-// MetricOf is what a tune's arms are compared by; t is nil outside of a tune. The cost of a transaction on one machine is lowest where
-// throughput is highest, so that it needs none of its own.
+// MetricOf tells by which measure a tune's arms are compared; t is nil outside of a tune. The cost of a
+// transaction on one machine is lowest where throughput is highest, so that it needs none of its own.
 func MetricOf(t *result.TunePlan) Metric {
 	if t != nil && t.Objective == result.ForP99 {
 		return ByP99
@@ -22,7 +22,8 @@ func MetricOf(t *result.TunePlan) Metric {
 	return ByThroughput
 }
 
-// Worth is the figure of a trial of which more is better: transactions/s, or 1/p99 (1/ms); 0 where it has none.
+// Worth is the figure of a trial of which more is better: transactions/s, or 1/p99 (1/ms); 0 where it has
+// none.
 func (m Metric) Worth(t result.Trial) float64 {
 	switch {
 	case m == ByThroughput:
@@ -33,7 +34,7 @@ func (m Metric) Worth(t result.Trial) float64 {
 	return 1 / t.Latency.P99
 }
 
-// Of names the metric behind a ratio: "" for throughput, which is what is meant without a word, else ", p99".
+// Of names the metric behind a ratio: "" for throughput, which is meant without a word, else ", p99".
 func (m Metric) Of() string {
 	if m == ByP99 {
 		return ", p99"

@@ -14,8 +14,8 @@ func latent(t result.Trial, p99 float64) result.Trial {
 	return t
 }
 
-// TestCompareP99 judges by p99 where the tune looked for that: ratio, noise floor and verdict are of it, and an arm that buys it with
-// throughput is not called better.
+// TestCompareP99 judges by p99 where the tune looked for that: ratio, noise floor and verdict are of it, and
+// an arm that buys it with throughput is not called better.
 func TestCompareP99(t *testing.T) {
 	var trials []result.Trial
 	for block, x := range []float64{1, 1.02, 0.98, 1.01} {

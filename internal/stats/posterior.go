@@ -29,7 +29,7 @@ const memory = 60
 // never known better.
 const resolution = 1e-3
 
-// Round is what one round says of an arm.
+// Round tells what one round says of an arm.
 type Round struct {
 	At                   float64 // seconds, from any moment
 	Session, Incarnation int
@@ -43,7 +43,7 @@ type Round struct {
 	ArmClient, ControlClient, ArmUsed, ControlUsed float64
 }
 
-// grid is what one share of the variance may be, and how likely each value is beforehand.
+// grid lists the values that one share of the variance may have, and how likely each is beforehand.
 type grid struct{ value, prior []float64 }
 
 // The grids. host is the share of the wandering host in the variance of a round: nothing where both arms feel
@@ -57,7 +57,7 @@ func incarnations() grid {
 func sessions() grid { return grid{[]float64{0, 0.1, 0.5, 2, 10}, []float64{1, 1, 1, 1, 0.5}} }
 func dives() grid    { return grid{[]float64{0, 10, 50, 250}, []float64{1, 1, 1, 1}} }
 
-// posterior is what is known of a mean: a mixture of t distributions.
+// posterior tells what is known of a mean: a mixture of t distributions.
 type posterior struct {
 	weight []float64
 	t      []distuv.StudentsT
@@ -71,7 +71,7 @@ func (p posterior) below(x float64) (sum float64) {
 	return sum
 }
 
-// quantile is what the mean is below with that probability.
+// quantile finds the value that the mean is below with that probability.
 func (p posterior) quantile(q float64) float64 {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, t := range p.t {
@@ -87,7 +87,7 @@ func (p posterior) quantile(q float64) float64 {
 	return (lo + hi) / 2
 }
 
-// infer is what rounds say of the mean of their values. Two rounds are needed.
+// infer finds what rounds say of the mean of their values. Two rounds are needed.
 func infer(y []float64, rounds []Round, starts grid) posterior {
 	x := disturbances(rounds)
 	kappa := dives()
@@ -228,7 +228,7 @@ func median(xs []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Estimate is what rounds say of an arm's ratio to the control.
+// Estimate tells what rounds say of an arm's ratio to the control.
 type Estimate struct {
 	Ratio      float64  `json:"ratio"`
 	Interval   Interval `json:"interval"`    // 95 %
@@ -259,7 +259,7 @@ func fromRounds(rounds []Round, starts grid) Estimate {
 	return infer(y, rounds, starts).estimate(len(y))
 }
 
-// estimate is what a posterior of so many rounds says.
+// estimate sums up a posterior of so many rounds.
 func (p posterior) estimate(rounds int) Estimate {
 	at := func(q float64) float64 { return math.Exp(p.quantile(q)) }
 	odds := 1 - p.below(0)

@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// Where the CPUs are what is short, a host that is slower for some seconds makes the server's work and the
+// Where CPUs are short, a host that is slower for some seconds makes the server's work and the
 // load generator's take longer alike, and the throughput falls as both rise. The generator does the same for
 // every transaction, whatever the arm, so its CPU time per transaction says how fast the host was: throughput
 // times that time, its share of the CPUs, does not change with the host. In pairs of a control with itself
@@ -20,8 +20,9 @@ import (
 
 // The limits of adjusting.
 const (
-	// referenceSpread is what is not known of two arms' clients being alike, as a standard deviation: six
-	// CPU-bound arms that differed by 9.4 % in throughput differed by 1.4 % in throughput times client CPU.
+	// referenceSpread stands for what is not known of two arms' clients being alike, as a standard deviation:
+	// six CPU-bound arms that differed by 9.4 % in throughput differed by 1.4 % in throughput times client
+	// CPU.
 	referenceSpread = 0.014
 	// oneRegime is how far the logarithms of what arms use of the CPUs may be apart.
 	oneRegime = 0.1
@@ -102,8 +103,8 @@ func within(rounds []Round, from, n int) (sum float64) {
 	return sum / max(1, total-float64(len(count)))
 }
 
-// referredStarts is what starts do in units of the variance of an adjusted round: that is so small that they
-// may be most of what is seen. After adjustment they were seen to move a trial by 1.6 % at most.
+// referredStarts tells what starts do in units of the variance of an adjusted round: that is so small that
+// they may be most of what is seen. After adjustment they were seen to move a trial by 1.6 % at most.
 func referredStarts() grid {
 	return grid{[]float64{0, 0.1, 0.3, 1, 3, 10}, []float64{1, 1, 1, 1, 1, 0.5}}
 }

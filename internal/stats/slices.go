@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// unit is what pairs come from.
+// unit names what pairs come from.
 func (b blocks) unit() string {
 	if b.sliced {
 		return "round"
@@ -15,8 +15,8 @@ func (b blocks) unit() string {
 	return "pair"
 }
 
-// whole is what an arm and the control run in together. Rounds of slices need not hold every arm: a race has
-// some up at a time.
+// whole names what an arm and the control run in together. Rounds of slices need not hold every arm: a race
+// has some up at a time.
 func (b blocks) whole() string {
 	if b.sliced {
 		return "round"

@@ -1,8 +1,9 @@
-// Package stats turns trials into numbers one may quote: percentiles of latency histograms, ratios of arms compared in
-// blocks with their intervals and verdicts, what single runs come to, and whether a series of seconds is steady. It is pure:
-// values in, values out. docs/method.md says how often a verdict is wrong.
+// Package stats turns trials into numbers one may quote: percentiles of latency histograms, ratios of arms
+// compared in blocks with their intervals and verdicts, what single runs come to, and whether a series of
+// seconds is steady. It is pure: values in, values out. docs/method.md says how often a verdict is wrong.
 //
-// Doubts about a number are part of the answer: Runs, a Comparison and an Arm carry their warnings, they are not errors.
+// Doubts about a number are part of the answer: Runs, a Comparison and an Arm carry their warnings, they are
+// not errors.
 package stats
 
 import (
@@ -36,8 +37,8 @@ func StdDev(xs []float64) float64 {
 	return math.Sqrt(sum / float64(len(xs)-1))
 }
 
-// GeoMean returns the geometric mean of xs, the mean that suits ratios; 0 where there are none or one is not positive.
-// That of one number is this number, to the last digit.
+// GeoMean returns the geometric mean of xs, the mean that suits ratios; 0 where there are none or one is not
+// positive. That of one number is this number, to the last digit.
 func GeoMean(xs []float64) float64 {
 	switch len(xs) {
 	case 0:
@@ -55,14 +56,15 @@ func GeoMean(xs []float64) float64 {
 	return math.Exp(sum / float64(len(xs)))
 }
 
-// sysbench sorts latencies into 1,024 buckets whose middles grow by the same factor from 0.001 ms to 100,000 ms:
-// bucket i is at exp(ln(0.001) + i*(ln(100,000)-ln(0.001))/1,023), that is 1.8 % above the one before. A latency counts for
-// the nearest bucket by its logarithm, one beyond either end for the last there
-// (sysbench 1.0.20, src/sb_histogram.c, and OPER_LOG_GRANULARITY, _MIN_VALUE and _MAX_VALUE of src/sysbench.c).
-// So a percentile is right to 0.9 % and can lie above the maximum, which is exact.
+// sysbench sorts latencies into 1,024 buckets whose middles grow by the same factor from 0.001 ms to 100,000
+// ms: bucket i is at exp(ln(0.001) + i*(ln(100,000)-ln(0.001))/1,023), that is 1.8 % above the one before. A
+// latency counts for the nearest bucket by its logarithm, one beyond either end for the last there (sysbench
+// 1.0.20, src/sb_histogram.c, and OPER_LOG_GRANULARITY, _MIN_VALUE and _MAX_VALUE of src/sysbench.c). So a
+// percentile is right to 0.9 % and can lie above the maximum, which is exact.
 
-// Percentile returns the latency in ms below or at which p percent of a histogram's transactions lie, 0 of an empty one.
-// It rounds the way sysbench does (sb_histogram.c), so its percentiles and david's are the same bucket.
+// Percentile returns the latency in ms below or at which p percent of a histogram's transactions lie, 0 of an
+// empty one. It rounds the way sysbench does (sb_histogram.c), so its percentiles and david's are the same
+// bucket.
 func Percentile(buckets []result.Bucket, p float64) float64 {
 	total := int64(0)
 	for _, b := range buckets {
@@ -78,7 +80,8 @@ func Percentile(buckets []result.Bucket, p float64) float64 {
 	return 0
 }
 
-// Merge adds histograms up. sysbench's buckets are fixed, so those of several runs or clients are the same ones.
+// Merge adds histograms up. sysbench's buckets are fixed, so those of several runs or clients are the same
+// ones.
 func Merge(histograms ...[]result.Bucket) []result.Bucket {
 	var merged []result.Bucket
 	for _, b := range sorted(slices.Concat(histograms...)) {

@@ -7,14 +7,16 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Window is how many seconds of a warm-up Settled compares with as many before them. A very short warm-up may use 2.
+// Window is how many seconds of a warm-up Settled compares with as many before them. A very short warm-up may
+// use 2.
 const Window = 5
 
-// Settled tells whether a warm-up may end, from its throughput so far, one value a second: the mean of the last window
-// seconds lies within 5 % of that of the window before. Where seconds scatter so much that 5 % is asked too much, two standard
-// errors of that difference will do, but never more than 20 %. The scatter is taken from neighbouring seconds
-// (half the mean square of their differences, von Neumann 1941), which a trend does not inflate. Never before two windows
-// have passed, and not after one without a transaction. A window below 2 is taken as 2.
+// Settled tells whether a warm-up may end, from its throughput so far, one value a second: the mean of the
+// last window seconds lies within 5 % of that of the window before. Where seconds scatter so much that 5 % is
+// asked too much, two standard errors of that difference will do, but never more than 20 %. The scatter is
+// taken from neighbouring seconds (half the mean square of their differences, von Neumann 1941), which a
+// trend does not inflate. Never before two windows have passed, and not after one without a transaction. A
+// window below 2 is taken as 2.
 func Settled(tps []float64, window int) bool {
 	window = max(window, 2)
 	if len(tps) < 2*window {
@@ -38,14 +40,15 @@ func scatter(xs []float64) float64 {
 	return math.Sqrt(sum / float64(2*(len(xs)-1)))
 }
 
-// MaxDrift is the greatest change from the first half of a trial to the second, as a logarithm, that counts as a steady
-// state where the change is significant.
+// MaxDrift is the greatest change from the first half of a trial to the second, as a logarithm, that counts
+// as a steady state where the change is significant.
 const MaxDrift = 0.10
 
-// Drift compares the halves of a measured run, one throughput a second: change is ln(second half / first half). Seconds
-// are autocorrelated, so the test is made on batch means: each half is cut into five batches (fewer where it has fewer
-// seconds) and their means are compared by a two-sided t test with pooled variance, at 5 %. The first second of an odd number is
-// left out. A half without a transaction gives an infinite change; fewer than four seconds none.
+// Drift compares the halves of a measured run, one throughput a second: change is ln(second half / first
+// half). Seconds are autocorrelated, so the test is made on batch means: each half is cut into five batches
+// (fewer where it has fewer seconds) and their means are compared by a two-sided t test with pooled variance,
+// at 5 %. The first second of an odd number is left out. A half without a transaction gives an infinite
+// change; fewer than four seconds none.
 func Drift(tps []float64) (change float64, significant bool) {
 	half := len(tps) / 2
 	tps = tps[len(tps)-2*half:]
@@ -66,7 +69,8 @@ func batches(xs []float64, n int) []float64 {
 	return means
 }
 
-// differ tells whether two samples of the same size have different means, by a two-sided pooled t test at 5 %.
+// differ tells whether two samples of the same size have different means, by a two-sided pooled t test at 5
+// %.
 func differ(a, b []float64) bool {
 	n := float64(len(a))
 	gap, se := math.Abs(Mean(a)-Mean(b)), math.Sqrt((StdDev(a)*StdDev(a)+StdDev(b)*StdDev(b))/n)
@@ -76,11 +80,11 @@ func differ(a, b []float64) bool {
 	return distuv.StudentsT{Sigma: 1, Nu: 2*n - 2}.Survival(gap/se) < (1-confidence)/2
 }
 
-// Level tells whether a checkpoint age, in bytes, one value a second, has levelled off: its growth over the last 30 s is at
-// most 2 % of its value. Growth is twice the step from the mean of the 15 s before to that of the last 15 s, so that a saw
-// tooth of page flushing does not decide; value is the latter. An age that falls, or is 0, is level; fewer than 30 values
-// are not. A redo log that fills at an even pace for more than 25 minutes grows by less than 2 % in 30 s, and passes before it
-// is full.
+// Level tells whether a checkpoint age, in bytes, one value a second, has levelled off: its growth over the
+// last 30 s is at most 2 % of its value. Growth is twice the step from the mean of the 15 s before to that of
+// the last 15 s, so that a saw tooth of page flushing does not decide; value is the latter. An age that
+// falls, or is 0, is level; fewer than 30 values are not. A redo log that fills at an even pace for more than
+// 25 minutes grows by less than 2 % in 30 s, and passes before it is full.
 func Level(values []float64) bool {
 	const half = 15
 	if len(values) < 2*half {
@@ -91,10 +95,10 @@ func Level(values []float64) bool {
 	return 2*(now-before) <= 0.02*now
 }
 
-// Growing tells whether the queue of an open loop grows, and says what was seen. queue is how many transactions wait for a
-// thread, once a second; rate how many arrive a second. It grows where the mean of the last third exceeds that of the
-// first by more than half a second's arrivals and more than three times the deviation of the seconds within these thirds.
-// Fewer than six seconds are not judged.
+// Growing tells whether the queue of an open loop grows, and says what was seen. queue is how many
+// transactions wait for a thread, once a second; rate how many arrive a second. It grows where the mean of
+// the last third exceeds that of the first by more than half a second's arrivals and more than three times
+// the deviation of the seconds within these thirds. Fewer than six seconds are not judged.
 func Growing(queue []int64, rate float64) (bool, string) {
 	third := len(queue) / 3
 	if third < 2 {

@@ -31,7 +31,8 @@ func TestSettled(t *testing.T) {
 		{"climbing by 2 % a second", series(10, func(i float64) float64 { return 100 + 2*i }), Window, false},
 		{"climbing by 0.5 % a second", series(10, func(i float64) float64 { return 100 + 0.5*i }), Window, true},
 		{"climbed, then flat", append(series(30, func(i float64) float64 { return 10 * i }), series(10, flat)...), Window, true},
-		// Seconds alternate between 100 and 160: the means, 136 and 124, are 9 % apart, two standard errors more than that.
+		// Seconds alternate between 100 and 160: the means, 136 and 124, are 9 % apart, two standard errors
+		// more than that.
 		{"scattered", series(10, func(i float64) float64 { return 160 - 60*math.Mod(i, 2) }), Window, true},
 		// The same scatter; 130 and 170 are more than 20 % apart.
 		{"scattered and climbing", series(10, func(i float64) float64 { return 160 - 60*math.Mod(i, 2) + 40*math.Floor(i/5) }), Window, false},
@@ -44,8 +45,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledSoon guards against a test that noise keeps from ever passing: with seconds that scatter by 30 % it must pass in
-// half a minute.
+// TestSettledSoon guards against a test that noise keeps from ever passing: with seconds that scatter by 30 %
+// it must pass in half a minute.
 func TestSettledSoon(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -89,8 +90,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestDriftOfSteadyNoise holds the test to its 5 % where seconds depend on each other (0.5 from one to the next), which an
-// ordinary t test on seconds would call drift in a quarter of the cases.
+// TestDriftOfSteadyNoise holds the test to its 5 % where seconds depend on each other (0.5 from one to the
+// next), which an ordinary t test on seconds would call drift in a quarter of the cases.
 func TestDriftOfSteadyNoise(t *testing.T) {
 	const runs = 2000
 	rng, wrong := rand.New(rand.NewPCG(1, 1)), 0

@@ -8,8 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// TestEndedEarly stops a recorded run after its second second: its figures are those of the two, what needs the histogram is 0, and
-// nothing that is printed later is read.
+// TestEndedEarly stops a recorded run after its second second: its figures are those of the two, what needs
+// the histogram is 0, and nothing that is printed later is read.
 func TestEndedEarly(t *testing.T) {
 	m := measured{trial: result.Trial{Workload: result.Workload{Seconds: 10}}, enough: func(points []result.Point) string {
 		if len(points) == 2 {

@@ -10,7 +10,8 @@ import (
 	"david/internal/result"
 )
 
-// share is client i's part of a load that is spread over so many clients, 0 being the first: of the threads, and of the rate.
+// share gives client i its part of a load that is spread over so many clients, 0 being the first: of the threads,
+// and of the rate.
 func share(w result.Workload, i, clients int) result.Workload {
 	part := func(all int) int {
 		n := all / clients
@@ -23,7 +24,8 @@ func share(w result.Workload, i, clients int) result.Workload {
 	return w
 }
 
-// Spreadable refuses a load that cannot be spread over so many clients: each takes a thread at least, and with a rate one transaction/s.
+// Spreadable refuses a load that cannot be spread over so many clients: each takes a thread at least, and
+// with a rate one transaction/s.
 func Spreadable(w result.Workload, clients int) error {
 	if w.Threads < clients || w.Rate > 0 && w.Rate < float64(clients) {
 		return fmt.Errorf("cannot spread %d threads and a rate of %.6g over %d clients: each takes one at least", w.Threads, w.Rate, clients)
@@ -31,15 +33,16 @@ func Spreadable(w result.Workload, clients int) error {
 	return nil
 }
 
-// part is what one client measured.
+// part holds the measurement of one client.
 type part struct {
 	name    string
 	started time.Time // of its threads, by the server's clock
 	trial   result.Trial
 }
 
-// merge makes one trial of what several clients measured at the same time: counts and rates are summed, histograms bucket by bucket, and points second
-// by second. The p95 of a second is the mean of the clients', by their transactions: a percentile cannot be told from percentiles.
+// merge makes one trial of what several clients measured at the same time: counts and rates are summed,
+// histograms bucket by bucket, and points second by second. The p95 of a second is the mean of the clients',
+// by their transactions: a percentile cannot be told from percentiles.
 func merge(w result.Workload, parts []part) result.Trial {
 	t := result.Trial{Schema: result.Schema, Workload: w, Started: parts[0].trial.Started}
 	first := parts[0].started

@@ -38,7 +38,7 @@ func TestMerge(t *testing.T) {
 	a := part{"lead", at.Add(30 * time.Millisecond), result.Trial{Workload: result.Workload{Threads: 2}, Seconds: 2.01, TPS: 10, QPS: 200, Transactions: 20, Queries: 400, Errors: 1,
 		Latency: result.Latency{Min: 1, Avg: 2, Max: 9, P95: 5}, Histogram: []result.Bucket{{Ms: 1, Count: 10}, {Ms: 4, Count: 10}},
 		Points: []result.Point{{Second: 1, TPS: 10, QPS: 200, P95: 4}, {Second: 2, TPS: 10, QPS: 200, P95: 4}}}}
-	b := part{"hand", at, result.Trial{Workload: result.Workload{Threads: 1}, Seconds: 2.00, TPS: 30, QPS: 600, Transactions: 60, Queries: 1200, Reconnects: 2,
+	b := part{"worker", at, result.Trial{Workload: result.Workload{Threads: 1}, Seconds: 2.00, TPS: 30, QPS: 600, Transactions: 60, Queries: 1200, Reconnects: 2,
 		Latency: result.Latency{Min: 0.5, Avg: 4, Max: 7, P95: 6}, Histogram: []result.Bucket{{Ms: 4, Count: 50}, {Ms: 7, Count: 10}},
 		Points: []result.Point{{Second: 1, TPS: 30, QPS: 600, P95: 8}, {Second: 2}, {Second: 3, TPS: 1}}}}
 	w := result.Workload{Threads: 3, Seconds: 2}
@@ -55,7 +55,7 @@ func TestMerge(t *testing.T) {
 	if want := []result.Point{{Second: 1, TPS: 40, QPS: 800, P95: 7}, {Second: 2, TPS: 10, QPS: 200, P95: 4}}; !reflect.DeepEqual(got.Points, want) {
 		t.Errorf("the points are %+v, want %+v", got.Points, want)
 	}
-	if want := []result.Client{{Name: "lead", Threads: 2, LateMs: 30, TPS: 10, Transactions: 20, P95: 5}, {Name: "hand", Threads: 1, TPS: 30, Transactions: 60, P95: 6}}; !reflect.DeepEqual(got.Clients, want) {
+	if want := []result.Client{{Name: "lead", Threads: 2, LateMs: 30, TPS: 10, Transactions: 20, P95: 5}, {Name: "worker", Threads: 1, TPS: 30, Transactions: 60, P95: 6}}; !reflect.DeepEqual(got.Clients, want) {
 		t.Errorf("the clients are %+v, want %+v", got.Clients, want)
 	}
 }

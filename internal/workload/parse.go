@@ -10,7 +10,7 @@ import (
 	"david/internal/result"
 )
 
-// Output is what sysbench printed.
+// Output holds what sysbench printed.
 type Output struct {
 	OpenLoop   bool           // the run has a rate: a line on the queue follows that of each interval
 	Started    bool           // "Threads started!" was printed: all threads are connected
@@ -41,9 +41,9 @@ type Parser struct {
 // Output returns what was read so far.
 func (p *Parser) Output() Output { return p.out }
 
-// Line reads one line without its newline and returns the point it completes, if any: with a rate that is the second
-// line of an interval, which tells of the queue. It is an error when a line begins as one that carries figures but does
-// not go on so.
+// Line reads one line without its newline and returns the point it completes, if any: with a rate that is the
+// second line of an interval, which tells of the queue. It is an error when a line begins as one that carries
+// figures but does not go on so.
 func (p *Parser) Line(line string) (*result.Point, error) {
 	switch {
 	case strings.HasPrefix(line, "[ "):

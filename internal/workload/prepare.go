@@ -16,12 +16,13 @@ import (
 // ErrRows says that a table does not hold the rows it should.
 var ErrRows = errors.New("wrong row count")
 
-// slowest is how many rows a second a load must reach before it is taken for hanging; spinning disks do ten times as many.
+// slowest is how many rows a second a load must reach before it is taken for hanging; spinning disks do ten
+// times as many.
 const slowest = 1000
 
-// Prepare creates and loads the workload's tables in its schema, which must exist. It uses as many threads as asked, at
-// most one a table. progress, which may be nil, is told how many of the tables are loaded, at first 0 and at last all. sysbench
-// ends with status 0 even where loading failed, so VerifyRows must follow.
+// Prepare creates and loads the workload's tables in its schema, which must exist. It uses as many threads as
+// asked, at most one a table. progress, which may be nil, is told how many of the tables are loaded, at first
+// 0 and at last all. sysbench ends with status 0 even where loading failed, so VerifyRows must follow.
 func Prepare(ctx context.Context, t Target, w result.Workload, threads int, progress func(done, total int)) error {
 	if err := Validate(w); err != nil {
 		return err
@@ -65,12 +66,12 @@ func (t Target) load(ctx context.Context, w result.Workload, threads int, option
 	return explain(err, p.Output())
 }
 
-// indexesBegun counts the tables a line says are loaded: the index comes after a table's rows. sysbench's threads write a
-// text and its line end apart, so that one line can hold the texts of several.
+// indexesBegun counts the tables a line says are loaded: the index comes after a table's rows. sysbench's
+// threads write a text and its line end apart, so that one line can hold the texts of several.
 func indexesBegun(line string) int { return strings.Count(line, "Creating a secondary index") }
 
-// tableOptions has sysbench number the rows itself where the server would leave gaps (clusters do), as every query
-// expects rows 1 to the table's size.
+// tableOptions has sysbench number the rows itself where the server would leave gaps (clusters do), as every
+// query expects rows 1 to the table's size.
 func (t Target) tableOptions(ctx context.Context) ([]string, error) {
 	c, err := mysqld.Open(ctx, t.Addr)
 	if err != nil {
@@ -87,8 +88,8 @@ func (t Target) tableOptions(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// VerifyRows counts the rows of every table of the workload and returns ErrRows with the tables that hold others than
-// they should, or are missing.
+// VerifyRows counts the rows of every table of the workload and returns ErrRows with the tables that hold
+// others than they should, or are missing.
 func VerifyRows(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
 	if err := Validate(w); err != nil {
 		return err
@@ -100,9 +101,9 @@ func VerifyRows(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
 	return nil
 }
 
-// Prewarm reads every table and its secondary index once, so that a run starts with as much of the data in the buffer
-// pool as fits, and not with the time it takes random reads to bring it there. (sysbench's own prewarm copies every
-// table into a temporary one and analyses it; this only reads.)
+// Prewarm reads every table and its secondary index once, so that a run starts with as much of the data in
+// the buffer pool as fits, and not with the time it takes random reads to bring it there. (sysbench's own
+// prewarm copies every table into a temporary one and analyses it; this only reads.)
 func Prewarm(ctx context.Context, c *mysqld.Conn, w result.Workload) error {
 	err := eachTable(w, func(number int) error { return scanTable(ctx, c, w, number) })
 	if err != nil {
@@ -126,7 +127,8 @@ func scanTable(ctx context.Context, c *mysqld.Conn, w result.Workload, number in
 // tablesAtOnce is how many tables are counted or read at a time.
 const tablesAtOnce = 4
 
-// eachTable calls do with the number of each of the workload's tables, several at a time, and joins the errors.
+// eachTable calls do with the number of each of the workload's tables, several at a time, and joins the
+// errors.
 func eachTable(w result.Workload, do func(number int) error) error {
 	found := make([]error, w.Tables)
 	var group sync.WaitGroup
@@ -142,10 +144,11 @@ func eachTable(w result.Workload, do func(number int) error) error {
 	return errors.Join(found...)
 }
 
-// CountRows counts the rows of the workload's tables exactly, one after the other in an order that seed decides, and
-// returns how many it checked; with ErrRows, table and count where one holds others than it should. It begins no further
-// table once limit is over (but checks one at least): counts that are cut off would go on in the server. The workloads
-// insert a row for each they delete, and a transaction that was cut off is rolled back, so the counts outlive any run.
+// CountRows counts the rows of the workload's tables exactly, one after the other in an order that seed
+// decides, and returns how many it checked; with ErrRows, table and count where one holds others than it
+// should. It begins no further table once limit is over (but checks one at least): counts that are cut off
+// would go on in the server. The workloads insert a row for each they delete, and a transaction that was cut
+// off is rolled back, so the counts outlive any run.
 func CountRows(ctx context.Context, c *mysqld.Conn, w result.Workload, seed uint64, limit time.Duration) (checked int, err error) {
 	if err := Validate(w); err != nil {
 		return 0, err

@@ -17,15 +17,16 @@ import (
 // patience bounds a process: quiet is how long it may print nothing, total how long it may take.
 type patience struct{ quiet, total time.Duration }
 
-// lastGasp is how long a process has between SIGTERM and SIGKILL.
+// lastGasp passes between SIGTERM and SIGKILL.
 const lastGasp = 2 * time.Second
 
-// errEnough is what onLine returns when nothing more is wanted of the process: it is stopped, which is no failure.
+// errEnough lets onLine say that nothing more is wanted of the process: it is stopped, which is no
+// failure.
 var errEnough = errors.New("enough")
 
-// supervise runs a process to its end and hands onLine every line it prints, without the newline. It stops the process when ctx
-// ends, patience runs out or onLine fails, and says which. The error is the process's exit status otherwise. start starts it; onStart
-// gets the pid.
+// supervise runs a process to its end and hands onLine every line it prints, without the newline. It stops
+// the process when ctx ends, patience runs out or onLine fails, and says which. The error is the process's
+// exit status otherwise. start starts it; onStart gets the pid.
 func supervise(ctx context.Context, cmd *exec.Cmd, p patience, start func(*exec.Cmd) error, onStart func(pid int), onLine func(string) error) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -49,8 +50,8 @@ func supervise(ctx context.Context, cmd *exec.Cmd, p patience, start func(*exec.
 	return err
 }
 
-// launch starts the process and waits for it, all on one thread: the kernel sends the parent-death signal when the
-// thread that forked ends, not the process.
+// launch starts the process and waits for it, all on one thread: the kernel sends the parent-death signal
+// when the thread that forked ends, not the process.
 func launch(cmd *exec.Cmd, start func(*exec.Cmd) error, started, exited chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -61,7 +62,8 @@ func launch(cmd *exec.Cmd, start func(*exec.Cmd) error, started, exited chan<- e
 	}
 }
 
-// readLines sends every line and closes the channel at the end of the output. A torn last line is sent as well.
+// readLines sends every line and closes the channel at the end of the output. A torn last line is sent as
+// well.
 func readLines(r io.Reader) <-chan string {
 	lines := make(chan string, 64)
 	go func() {
@@ -80,8 +82,8 @@ func readLines(r io.Reader) <-chan string {
 	return lines
 }
 
-// watch passes lines on until the output ends, and returns whether the process was stopped before, and why if that is a
-// failure.
+// watch passes lines on until the output ends, and returns whether the process was stopped before, and why if
+// that is a failure.
 func watch(ctx context.Context, process *os.Process, lines <-chan string, p patience, onLine func(string) error) (stopped bool, err error) {
 	quiet, total := time.NewTimer(p.quiet), time.NewTimer(p.total)
 	defer quiet.Stop()

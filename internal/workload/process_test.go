@@ -11,8 +11,8 @@ import (
 
 func ignore(int) {}
 
-// The processes here are shells, so that each way to go wrong can be had at will; server_test.go has the same with
-// sysbench.
+// The processes here are shells, so that each way to go wrong can be had at will; server_test.go has the same
+// with sysbench.
 func TestSupervise(t *testing.T) {
 	stopped, stop := context.WithCancel(context.Background())
 	stop()

@@ -21,20 +21,21 @@ import (
 // startup is how long connecting all threads and preparing their statements may take on top of a run's time.
 const startup = time.Minute
 
-// ErrQueueFull says that with a rate more transactions came than the server got done, until sysbench had 131,072 waiting,
-// as many as it can hold (MAX_QUEUE_LEN), and gave up without its statistics.
+// ErrQueueFull says that with a rate more transactions came than the server got done, until sysbench had
+// 131,072 waiting, as many as it can hold (MAX_QUEUE_LEN), and gave up without its statistics.
 var ErrQueueFull = errors.New("transactions arrive faster than they are done, until sysbench cannot hold those that wait; ask for a lower rate")
 
-// Run measures a workload once, without warming up (see Warm), and returns what it measured: the trial's workload, start,
-// figures, histogram and points, the rest is the caller's. onPoint, which may be nil, gets every second as it is
-// printed. The error matches mysqld's kinds (ErrAccess, ErrUnreachable, ...) where the server was the cause, and
-// ErrQueueFull; the points up to then are returned with it.
+// Run measures a workload once, without warming up (see Warm), and returns what it measured: the trial's
+// workload, start, figures, histogram and points, the rest is the caller's. onPoint, which may be nil, gets
+// every second as it is printed. The error matches mysqld's kinds (ErrAccess, ErrUnreachable, ...) where the
+// server was the cause, and ErrQueueFull; the points up to then are returned with it.
 func Run(ctx context.Context, t Target, w result.Workload, onPoint func(result.Point)) (result.Trial, error) {
 	return RunUntil(ctx, t, w, nil, onPoint)
 }
 
-// RunUntil is Run that may end before its time: enough, which may be nil, gets the seconds so far after each of them, and says why
-// nothing more is wanted; "" to go on. sysbench is then stopped and tells no statistics: the trial's figures are those of its seconds.
+// RunUntil is Run that may end before its time: enough, which may be nil, gets the seconds so far after each
+// of them, and says why nothing more is wanted; "" to go on. sysbench is then stopped and tells no
+// statistics: the trial's figures are those of its seconds.
 func RunUntil(ctx context.Context, t Target, w result.Workload, enough func([]result.Point) string, onPoint func(result.Point)) (result.Trial, error) {
 	m := measured{trial: result.Trial{Schema: result.Schema, Workload: w}, enough: enough, onPoint: onPoint}
 	if err := Validate(w); err != nil {
@@ -86,8 +87,8 @@ func (m *measured) line(line string) error {
 	return nil
 }
 
-// summed gives a trial that ended early the figures of its seconds. Its p95 is the mean of theirs, by their transactions: the
-// percentile of all is lost with the histogram.
+// summed gives a trial that ended early the figures of its seconds. Its p95 is the mean of theirs, by their
+// transactions: the percentile of all is lost with the histogram.
 func summed(t *result.Trial) {
 	var done, queries, failed, lost, p95 float64
 	for _, p := range t.Points {
@@ -152,8 +153,8 @@ func (t Target) started(pid int) {
 	}
 }
 
-// runLog is the file that keeps what sysbench prints. Lines are written at once, so they outlive david, and synced at
-// the end only: a sync each second would disturb the disk being measured.
+// runLog is the file that keeps what sysbench prints. Lines are written at once, so they outlive david, and
+// synced at the end only: a sync each second would disturb the disk being measured.
 type runLog struct{ file *os.File }
 
 func openLog(path string) (runLog, error) {
@@ -213,8 +214,8 @@ func fill(t *result.Trial, o Output) {
 	t.Latency = latency(s, o.Histogram)
 }
 
-// latency takes percentiles from the histogram and keeps them within the exact minimum and maximum, beyond which the middle
-// of a bucket can lie.
+// latency takes percentiles from the histogram and keeps them within the exact minimum and maximum, beyond
+// which the middle of a bucket can lie.
 func latency(s *Summary, histogram []result.Bucket) result.Latency {
 	at := func(p float64) float64 {
 		return math.Max(s.Min, math.Min(stats.Percentile(histogram, p), s.Max))
@@ -222,8 +223,8 @@ func latency(s *Summary, histogram []result.Bucket) result.Latency {
 	return result.Latency{Min: s.Min, Avg: s.Avg, P50: at(50), P95: at(95), P99: at(99), Max: s.Max}
 }
 
-// spread returns the sample standard deviation of transactions/s over the seconds, and how many of them saw no
-// transaction.
+// spread returns the sample standard deviation of transactions/s over the seconds, and how many of them saw
+// no transaction.
 func spread(points []result.Point) (stddev float64, stalls int) {
 	var tps []float64
 	for _, p := range points {
@@ -254,7 +255,8 @@ func explain(err error, o Output) error {
 	return mysqld.KindOf(number, said, err)
 }
 
-// blame picks the message that names an error of the server or client library, else the first, with its number.
+// blame picks the message that names an error of the server or client library, else the first, with its
+// number.
 func blame(fatal []string) (number int, said string) {
 	pattern := regexp.MustCompile(`\berror:? (\d{4})\b|\berrno = (\d{4})\b`)
 	for _, f := range fatal {

@@ -29,7 +29,7 @@ func (s SchemaState) String() string {
 // ErrForeign says that a schema was not made by david.
 var ErrForeign = errors.New("david did not create it")
 
-// owned is the table that marks a schema as david's.
+// owned names the table that marks a schema as david's.
 const owned = "david_owned"
 
 // Inspect looks at the workload's schema. Telling OursMatching takes counting all rows.
@@ -57,7 +57,7 @@ func Inspect(ctx context.Context, c *mysqld.Conn, w result.Workload) (SchemaStat
 	return OursMatching, err
 }
 
-// contents is what dropping a schema would lose: sysbench's tables, david's mark, and anything else.
+// contents counts what dropping a schema would lose: sysbench's tables, david's mark, and anything else.
 type contents struct {
 	exists               bool
 	tables, mark, others int
@@ -72,7 +72,7 @@ func look(ctx context.Context, c *mysqld.Conn, schema string) (in contents, err 
 		(SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?),
 		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name REGEXP '^sbtest[0-9]+$'),
 		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = '`+owned+`'),
-		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name <> '`+crewed+`') +
+		(SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name <> '`+meetingTable+`') +
 		(SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = ?) +
 		(SELECT COUNT(*) FROM information_schema.events WHERE event_schema = ?)`,
 		[]any{schema, schema, schema, schema, schema, schema}, &exists, &in.tables, &in.mark, &all)
@@ -80,7 +80,8 @@ func look(ctx context.Context, c *mysqld.Conn, schema string) (in contents, err 
 	return in, err
 }
 
-// sameMark tells whether the mark is for the workload's tables and rows. A mark without its line was cut short.
+// sameMark tells whether the mark is for the workload's tables and rows. A mark without its line was cut
+// short.
 func sameMark(ctx context.Context, c *mysqld.Conn, w result.Workload) (bool, error) {
 	var tables, rows int
 	err := c.Row(ctx, "SELECT workload_tables, workload_rows FROM "+quote(w.Database)+"."+owned, nil, &tables, &rows)
@@ -124,8 +125,8 @@ func Keep(ctx context.Context, c *mysqld.Conn, schema string) error {
 	return c.Exec(ctx, "UPDATE "+quote(schema)+"."+owned+" SET "+keptColumn+" = 1")
 }
 
-// Kept tells whether a schema of david's was meant to be there. One that was not is of a run that was cut short. One of an earlier david does not say, and counts
-// as kept.
+// Kept tells whether a schema of david's was meant to be there. One that was not is of a run that was cut
+// short. One of an earlier david does not say, and counts as kept.
 func Kept(ctx context.Context, c *mysqld.Conn, schema string) (bool, error) {
 	known, err := marksKept(ctx, c, schema)
 	if err != nil || !known {
@@ -143,8 +144,8 @@ func marksKept(ctx context.Context, c *mysqld.Conn, schema string) (bool, error)
 	return n > 0, err
 }
 
-// DropSchema drops a schema that david created. One that it did not create, or that holds tables of others by now, is
-// refused with ErrForeign unless force is set. A schema that does not exist is no error.
+// DropSchema drops a schema that david created. One that it did not create, or that holds tables of others by
+// now, is refused with ErrForeign unless force is set. A schema that does not exist is no error.
 func DropSchema(ctx context.Context, c *mysqld.Conn, schema string, force bool) error {
 	if err := validateSchema(schema); err != nil {
 		return err

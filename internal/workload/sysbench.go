@@ -42,11 +42,11 @@ type Target struct {
 	Addr     mysqld.Addr
 	Sysbench Sysbench
 	Log      string // file that gets every line sysbench prints, appended; "" for none
-	// Dir is where a run over TLS makes its private folder for the keys, removed afterwards; "" for the system's
-	// temporary folder. Nothing is written for other runs.
+	// Dir is where a run over TLS makes its private folder for the keys, removed afterwards; "" for the
+	// system's temporary folder. Nothing is written for other runs.
 	Dir string
-	// Quiet is how long sysbench may print nothing, and Grace how long it may go on after its time is up, before it is
-	// stopped. Zero means a minute.
+	// Quiet is how long sysbench may print nothing, and Grace how long it may go on after its time is up,
+	// before it is stopped. Zero means a minute.
 	Quiet, Grace time.Duration
 	// Start starts the process; nil where it is started as it is.
 	Start func(*exec.Cmd) error
@@ -57,8 +57,8 @@ type Target struct {
 // preparedLimit is the default of max_prepared_stmt_count, in MySQL and MariaDB alike.
 const preparedLimit = 16382
 
-// psMode is the mode for prepared statements that stays below the server's limit: a thread prepares at most nine
-// statements a table, BEGIN and COMMIT.
+// psMode is the mode for prepared statements that stays below the server's limit: a thread prepares at most
+// nine statements a table, BEGIN and COMMIT.
 func psMode(w result.Workload) string {
 	if int64(w.Threads)*(9*int64(w.Tables)+2) > preparedLimit {
 		return "disable"
@@ -92,8 +92,8 @@ func hostPort(address string) (host, port string) {
 	return host, port
 }
 
-// runArgs are the options of a run that long. sysbench reads the rate as a whole number; with one, it takes the latency
-// of a transaction from its arrival, the time in the queue included.
+// runArgs are the options of a run that long. sysbench reads the rate as a whole number; with one, it takes
+// the latency of a transaction from its arrival, the time in the queue included.
 func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 	args := append(dataArgs(a, w), find(w.Name).options...)
 	args = append(args,
@@ -107,8 +107,8 @@ func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 }
 
 // environment is all sysbench gets to see of david's environment, and the password: the client library reads
-// MYSQL_PWD where no password is given. Only the user and root can read a process's environment, while anyone can read
-// its arguments.
+// MYSQL_PWD where no password is given. Only the user and root can read a process's environment, while anyone
+// can read its arguments.
 func environment(a mysqld.Addr) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
 	if path, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {

@@ -17,8 +17,9 @@ import (
 	"david/internal/mysqld"
 )
 
-// sysbench 1.0.20 has no options for keys: with --mysql-ssl=on it wants cacert.pem, client-cert.pem and client-key.pem
-// in its working directory, and the client library then insists on a server certificate that cacert.pem vouches for.
+// sysbench 1.0.20 has no options for keys: with --mysql-ssl=on it wants cacert.pem, client-cert.pem and
+// client-key.pem in its working directory, and the client library then insists on a server certificate that
+// cacert.pem vouches for.
 
 // keyFolder is such a directory; the zero value is a run without TLS.
 type keyFolder struct{ path string }
@@ -44,8 +45,9 @@ func (k keyFolder) remove() error {
 	return os.RemoveAll(k.path)
 }
 
-// prepareTLS connects once as the address says, which also checks the server's name where that is wanted (sysbench
-// cannot), and where that connection is encrypted makes the folder with the keys for sysbench to do the same.
+// prepareTLS connects once as the address says, which also checks the server's name where that is wanted
+// (sysbench cannot), and where that connection is encrypted makes the folder with the keys for sysbench to do
+// the same.
 func (t Target) prepareTLS(ctx context.Context) (k keyFolder, err error) {
 	if t.Addr.Network == "unix" { // which never leaves the machine
 		return k, nil
@@ -80,8 +82,8 @@ func (k keyFolder) fill(t mysqld.TLS, chain []*x509.Certificate) error {
 	return nil
 }
 
-// trusted is the user's CA, or where none was given the certificates the server has just shown: without a CA, REQUIRED
-// means encryption with whoever answers.
+// trusted is the user's CA, or where none was given the certificates the server has just shown: without a CA,
+// REQUIRED means encryption with whoever answers.
 func trusted(file string, chain []*x509.Certificate) ([]byte, error) {
 	if file != "" {
 		return os.ReadFile(file)
@@ -93,9 +95,10 @@ func trusted(file string, chain []*x509.Certificate) ([]byte, error) {
 	return out, nil
 }
 
-// clientPair is the user's certificate and key, or a throwaway pair, since sysbench needs one. A server with a CA
-// refuses a client certificate that its CA did not sign, though it needs none; so the throwaway one has a P-224 key, which TLS
-// 1.3 has no signature for: the client library loads it, finds it useless and sends none.
+// clientPair is the user's certificate and key, or a throwaway pair, since sysbench needs one. A server with
+// a CA refuses a client certificate that its CA did not sign, though it needs none; so the throwaway one has
+// a P-224 key, which TLS 1.3 has no signature for: the client library loads it, finds it useless and sends
+// none.
 func clientPair(t mysqld.TLS) (cert, key []byte, err error) {
 	if t.Cert == "" {
 		return throwaway()

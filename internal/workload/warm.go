@@ -9,14 +9,14 @@ import (
 	"david/internal/result"
 )
 
-// Warm puts the workload's load on a server before it is measured, in a run of its own, so that it can end when the
-// server has settled. After every second settled, which may be nil, gets the points so far; the run is stopped as soon as
-// it says yes, at the latest after w.Warmup seconds, and settledOK is whether it did. onPoint, which may be nil, gets every
-// second as it is printed. With a warm-up of 0 nothing is run.
+// Warm puts the workload's load on a server before it is measured, in a run of its own, so that it can end
+// when the server has settled. After every second settled, which may be nil, gets the points so far; the run
+// is stopped as soon as it says yes, at the latest after w.Warmup seconds, and settledOK is whether it did.
+// onPoint, which may be nil, gets every second as it is printed. With a warm-up of 0 nothing is run.
 //
-// sysbench is stopped by a signal in the midst of its transactions: the server rolls them back as it notices, which may
-// be a moment after Warm has returned. seconds is how long the load was on. The error is like Run's; what was seen up to
-// then is returned with it.
+// sysbench is stopped by a signal in the midst of its transactions: the server rolls them back as it notices,
+// which may be a moment after Warm has returned. seconds is how long the load was on. The error is like
+// Run's; what was seen up to then is returned with it.
 func Warm(ctx context.Context, t Target, w result.Workload, settled func([]result.Point) bool, onPoint func(result.Point)) (points []result.Point, seconds float64, settledOK bool, err error) {
 	if err := Validate(w); err != nil || w.Warmup == 0 {
 		return nil, 0, false, err
@@ -33,8 +33,8 @@ func Warm(ctx context.Context, t Target, w result.Workload, settled func([]resul
 	return u.points, seconds, u.done, err
 }
 
-// spare is by how many seconds the time sysbench is given exceeds that of the warm-up, so that it is always david who
-// ends it.
+// spare is by how many seconds the time sysbench is given exceeds that of the warm-up, so that it is always
+// david who ends it.
 const spare = 60
 
 // warmUp follows a warm-up line by line.

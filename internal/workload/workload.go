@@ -1,10 +1,10 @@
-// Package workload drives sysbench 1.0.20: it loads the tables, runs a workload against a server and turns what sysbench
-// prints into a result.
+// Package workload drives sysbench 1.0.20: it loads the tables, runs a workload against a server and turns
+// what sysbench prints into a result.
 //
-// The steps: Find the program, Validate what is asked, Prepare the tables and VerifyRows, then Warm and Run as often as
-// wanted; Counts and CountRows hold what came of it against the server and its tables. On
-// a server that is not david's own, Inspect, CreateSchema and DropSchema keep david away from schemas it did not create.
-// Parse alone reads recorded output.
+// The steps: Find the program, Validate what is asked, Prepare the tables and VerifyRows, then Warm and Run
+// as often as wanted; Counts and CountRows hold what came of it against the server and its tables. On a
+// server that is not david's own, Inspect, CreateSchema and DropSchema keep david away from schemas it did
+// not create. Parse alone reads recorded output.
 package workload
 
 import (
@@ -23,8 +23,8 @@ type mix struct {
 	options []string
 }
 
-// mixes are the workloads david offers. The last three hold 20 statements a transaction, of which 20, 50 and 80 % write:
-// index and non-index updates, and a delete with an insert.
+// mixes are the workloads david offers. The last three hold 20 statements a transaction, of which 20, 50 and
+// 80 % write: index and non-index updates, and a delete with an insert.
 func mixes() []mix {
 	shares := func(points, index, nonIndex int) []string {
 		return []string{
@@ -56,8 +56,8 @@ func Names() []string {
 // RandTypes returns the distributions of rows sysbench 1.0.20 knows.
 func RandTypes() []string { return []string{"uniform", "special", "gaussian", "pareto"} }
 
-// Bounds of what Validate lets through. Rows are numbered by a signed 32-bit column; a day is ample for one trial; no
-// server takes more than 100,000 connections (max_connections).
+// Bounds of what Validate lets through. Rows are numbered by a signed 32-bit column; a day is ample for one
+// trial; no server takes more than 100,000 connections (max_connections).
 const (
 	maxRows    = math.MaxInt32
 	maxTables  = 100_000
@@ -66,9 +66,10 @@ const (
 	maxRate    = 1_000_000
 )
 
-// Validate refuses a workload sysbench or the server could not run, and names the nearest word for a misspelt one. A rate
-// must be whole, as sysbench reads no other. Threads are the most transactions that can be in work at a time: with a rate give
-// plenty (rate times the longest latency that matters), or what waits for a thread measures sysbench and not the server.
+// Validate refuses a workload sysbench or the server could not run, and names the nearest word for a misspelt
+// one. A rate must be whole, as sysbench reads no other. Threads are the most transactions that can be in
+// work at a time: with a rate give plenty (rate times the longest latency that matters), or what waits for a
+// thread measures sysbench and not the server.
 func Validate(w result.Workload) error {
 	if err := oneOf("workload", w.Name, Names()); err != nil {
 		return err

@@ -11,10 +11,11 @@ import (
 	"david/internal/result"
 )
 
-// Crew is a load spread over several clients, on as many machines or pods: this one, the lead, and its hands (Hand). They meet on the server they load, in a
-// table of the workload's schema, and go by the server's clock: the lead writes an order with the moments at which all begin to warm up and to measure, each
-// hand reads it, runs its share, and writes back what it measured. While the load is on nobody looks at the table.
-type Crew struct {
+// Clients drive one load together, on as many machines or pods: this one, the first, and its workers
+// (Worker). They meet on the server they load, in a table of the workload's schema, and go by the server's
+// clock: the first writes an order with the moments at which all begin to warm up and to measure, each worker
+// reads it, runs its share, and writes back what it measured. While the load is on nobody looks at the table.
+type Clients struct {
 	conn    *mysqld.Conn
 	table   string
 	clients int
@@ -23,38 +24,38 @@ type Crew struct {
 	order   order
 }
 
-// crewed is the table in which the clients meet.
-const crewed = "david_crew"
+// meetingTable has the clients meet. Other versions of david know it, and the orders, by these names.
+const meetingTable = "david_crew"
 
 // How the clients keep time.
 const (
-	// notice is from the writing of an order until it is carried out: hands look every crewPoll.
-	notice   = 2 * time.Second
-	crewPoll = 200 * time.Millisecond
-	// crewGap is between the end of the warm-up and the measured run: clients end the warm-up up to a second apart.
-	crewGap = 3 * time.Second
-	// crewMeet is how long the clients wait for each other to come: images are pulled meanwhile.
-	crewMeet = 5 * time.Minute
-	// crewLate is how much longer than the lead a hand may take to tell what it measured.
-	crewLate = 90 * time.Second
+	// notice passes from the writing of an order until it is carried out: workers look every pollEvery.
+	notice    = 2 * time.Second
+	pollEvery = 200 * time.Millisecond
+	// warmGap keeps the measured run clear of the warm-up, which clients end up to a second apart.
+	warmGap = 3 * time.Second
+	// joinLimit bounds how long the clients wait for each other to come: images are pulled meanwhile.
+	joinLimit = 5 * time.Minute
+	// reportLimit bounds how much longer than the first client a worker may take to tell what it measured.
+	reportLimit = 90 * time.Second
 )
 
 // The kinds of orders.
 const (
-	orderMeet    = "meet"
+	orderJoin    = "meet"
 	orderTrial   = "trial"
-	orderDismiss = "dismiss"
+	orderRelease = "dismiss"
 )
 
-// order is what the lead writes. Times are the server's, in seconds since 1970.
+// order tells the workers what to do. Times are the server's, in seconds since 1970.
 type order struct {
-	ID        string          `json:"id"` // the crew's, so that nobody follows one that is gone
+	ID        string          `json:"id"` // of the clients, so that nobody follows those that are gone
 	Kind      string          `json:"kind"`
 	Workload  result.Workload `json:"workload,omitzero"`
 	Warm, Run float64
 }
 
-// report is what a hand writes.
+// report tells the first client what a worker measured.
 type report struct {
 	Name    string       `json:"name"`
 	Started float64      `json:"started"`
@@ -62,12 +63,13 @@ type report struct {
 	Failed  string       `json:"failed,omitempty"`
 }
 
-// ErrCrew says that a client of a spread load did not come, or failed.
-var ErrCrew = errors.New("a client of the load failed")
+// ErrClients says that a client of a spread load did not come, or failed.
+var ErrClients = errors.New("a client of the load failed")
 
-// Meet makes the table and waits until all hands have come. id tells this crew from others; conn is the crew's own from now on.
-func Meet(ctx context.Context, conn *mysqld.Conn, database, id string, clients int, say func(string)) (*Crew, error) {
-	c := &Crew{conn: conn, table: quote(database) + "." + crewed, clients: clients, order: order{ID: id, Kind: orderMeet}}
+// Join makes the table and waits until all workers have come. id tells these clients from others; conn is
+// theirs from now on.
+func Join(ctx context.Context, conn *mysqld.Conn, database, id string, clients int, say func(string)) (*Clients, error) {
+	c := &Clients{conn: conn, table: quote(database) + "." + meetingTable, clients: clients, order: order{ID: id, Kind: orderJoin}}
 	if err := conn.Exec(ctx, "DROP TABLE IF EXISTS "+c.table); err != nil {
 		return nil, err
 	}
@@ -82,11 +84,11 @@ func Meet(ctx context.Context, conn *mysqld.Conn, database, id string, clients i
 		return nil, err
 	}
 	say(fmt.Sprintf("waiting for %d more clients", clients-1))
-	return c, c.await(ctx, 0, crewMeet, "come")
+	return c, c.await(ctx, 0, joinLimit, "come")
 }
 
-// await waits until every hand has written a report of that number.
-func (c *Crew) await(ctx context.Context, number int, limit time.Duration, what string) error {
+// await waits until every worker has written a report of that number.
+func (c *Clients) await(ctx context.Context, number int, limit time.Duration, what string) error {
 	for end := time.Now().Add(limit); ; {
 		var ready int
 		if err := c.conn.Row(ctx, "SELECT COUNT(*) FROM "+c.table+" WHERE client > 0 AND number = ?", []any{number}, &ready); err != nil {
@@ -96,16 +98,17 @@ func (c *Crew) await(ctx context.Context, number int, limit time.Duration, what 
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%w: %d of %d did not %s within %s", ErrCrew, c.clients-1-ready, c.clients-1, what, limit)
+			return fmt.Errorf("%w: %d of %d did not %s within %s", ErrClients, c.clients-1-ready, c.clients-1, what, limit)
 		}
-		if err := sleep(ctx, time.Now().Add(crewPoll)); err != nil {
+		if err := sleep(ctx, time.Now().Add(pollEvery)); err != nil {
 			return err
 		}
 	}
 }
 
-// Warm is Warm with the whole crew: it has all its time, as the clients agreed on it, and ends shortly before the measured run is to begin.
-func (c *Crew) Warm(ctx context.Context, t Target, w result.Workload, settled func([]result.Point) bool, onPoint func(result.Point)) (points []result.Point, seconds float64, settledOK bool, err error) {
+// Warm warms up with all clients: it takes all its time, as they agreed on it, and ends shortly before the
+// measured run is to begin.
+func (c *Clients) Warm(ctx context.Context, t Target, w result.Workload, settled func([]result.Point) bool, onPoint func(result.Point)) (points []result.Point, seconds float64, settledOK bool, err error) {
 	if err := Spreadable(w, c.clients); err != nil {
 		return nil, 0, false, err
 	}
@@ -115,7 +118,7 @@ func (c *Crew) Warm(ctx context.Context, t Target, w result.Workload, settled fu
 	warm := time.Now().Add(notice)
 	run := warm.Add(time.Duration(w.Warmup) * time.Second)
 	if w.Warmup > 0 {
-		run = run.Add(crewGap)
+		run = run.Add(warmGap)
 	}
 	c.number++
 	c.order = order{ID: c.order.ID, Kind: orderTrial, Workload: w, Warm: c.clock.server(warm), Run: c.clock.server(run)}
@@ -133,14 +136,14 @@ func (c *Crew) Warm(ctx context.Context, t Target, w result.Workload, settled fu
 	return points, seconds, settledOK, sleep(ctx, run.Add(-time.Second))
 }
 
-// Run is the measured run that Warm has agreed on, merged.
-func (c *Crew) Run(ctx context.Context, t Target, onPoint func(result.Point)) (result.Trial, error) {
+// Run makes the measured run that Warm has agreed on, and merges what all measured.
+func (c *Clients) Run(ctx context.Context, t Target, onPoint func(result.Point)) (result.Trial, error) {
 	w := c.order.Workload
 	own, err := c.clock.runAt(ctx, t, share(w, 0, c.clients), c.order.Run, onPoint)
 	if err != nil {
 		return own.trial, err
 	}
-	if err := c.await(ctx, c.number, crewLate, "end its run"); err != nil {
+	if err := c.await(ctx, c.number, reportLimit, "end its run"); err != nil {
 		return own.trial, err
 	}
 	parts := []part{own}
@@ -155,84 +158,85 @@ func (c *Crew) Run(ctx context.Context, t Target, onPoint func(result.Point)) (r
 }
 
 // collect reads what client i measured.
-func (c *Crew) collect(ctx context.Context, i int) (part, error) {
+func (c *Clients) collect(ctx context.Context, i int) (part, error) {
 	var r report
 	if _, err := get(ctx, c.conn, c.table, i, &r); err != nil {
 		return part{}, err
 	}
 	if r.Failed != "" {
-		return part{}, fmt.Errorf("%w: client %d of %d (%s): %s", ErrCrew, i+1, c.clients, r.Name, r.Failed)
+		return part{}, fmt.Errorf("%w: client %d of %d (%s): %s", ErrClients, i+1, c.clients, r.Name, r.Failed)
 	}
 	return part{name: r.Name, started: ofSeconds(r.Started), trial: r.Trial}, nil
 }
 
-// Dismiss tells the hands to end, waits a moment for them to read it, and removes the table.
-func (c *Crew) Dismiss(ctx context.Context) error {
+// Release tells the workers to end, waits a moment for them to read it, and removes the table.
+func (c *Clients) Release(ctx context.Context) error {
 	c.number++
-	err := put(ctx, c.conn, c.table, 0, c.number, order{ID: c.order.ID, Kind: orderDismiss})
+	err := put(ctx, c.conn, c.table, 0, c.number, order{ID: c.order.ID, Kind: orderRelease})
 	if err == nil {
-		err = sleep(ctx, time.Now().Add(4*crewPoll))
+		err = sleep(ctx, time.Now().Add(4*pollEvery))
 	}
 	return errors.Join(err, c.conn.Exec(ctx, "DROP TABLE IF EXISTS "+c.table))
 }
 
-// Hand is a client that follows a lead. Number is its own, from 1; Name is told with what it measured.
-type Hand struct {
+// Worker follows the first client. Number is its own, from 1; Name is told with what it measured.
+type Worker struct {
 	Conn     *mysqld.Conn
 	Target   Target
 	Database string
-	ID       string // of the crew
+	ID       string // of the clients that belong together
 	Number   int
 	Clients  int
 	Name     string
 	Say      func(string)
 }
 
-// Work carries out the lead's orders until it is dismissed. A run that fails is reported to the lead, who ends.
-func (h Hand) Work(ctx context.Context) error {
-	table := quote(h.Database) + "." + crewed
-	if err := h.meet(ctx, table); err != nil {
+// Work carries out the first client's orders until it is released. A run that fails is reported to the first,
+// which ends.
+func (w Worker) Work(ctx context.Context) error {
+	table := quote(w.Database) + "." + meetingTable
+	if err := w.join(ctx, table); err != nil {
 		return err
 	}
-	h.Say("waiting for the lead's orders")
+	w.Say("waiting for the lead's orders")
 	for done := 0; ; {
 		var o order
-		n, err := get(ctx, h.Conn, table, 0, &o)
+		n, err := get(ctx, w.Conn, table, 0, &o)
 		if err != nil {
 			return err
 		}
 		switch {
-		case o.ID != h.ID:
-			return fmt.Errorf("%w: the crew of this client is gone", ErrCrew)
-		case o.Kind == orderDismiss:
+		case o.ID != w.ID:
+			return fmt.Errorf("%w: the other clients of this load are gone", ErrClients)
+		case o.Kind == orderRelease:
 			return nil
 		case n > done:
-			r := h.trial(ctx, o)
-			if err := put(ctx, h.Conn, table, h.Number, n, r); err != nil {
+			r := w.trial(ctx, o)
+			if err := put(ctx, w.Conn, table, w.Number, n, r); err != nil {
 				return err
 			}
 			if done = n; r.Failed != "" {
-				return fmt.Errorf("%w: %s", ErrCrew, r.Failed)
+				return fmt.Errorf("%w: %s", ErrClients, r.Failed)
 			}
 		}
-		if err := sleep(ctx, time.Now().Add(crewPoll)); err != nil {
+		if err := sleep(ctx, time.Now().Add(pollEvery)); err != nil {
 			return err
 		}
 	}
 }
 
-// meet waits for the lead's table, which is made when the data is there, and signs on.
-func (h Hand) meet(ctx context.Context, table string) error {
+// join waits for the first client's table, which is made when the data is there, and signs on.
+func (w Worker) join(ctx context.Context, table string) error {
 	for {
 		var o order
-		_, err := get(ctx, h.Conn, table, 0, &o)
-		if err == nil && o.ID == h.ID {
-			return put(ctx, h.Conn, table, h.Number, 0, report{Name: h.Name})
+		_, err := get(ctx, w.Conn, table, 0, &o)
+		if err == nil && o.ID == w.ID {
+			return put(ctx, w.Conn, table, w.Number, 0, report{Name: w.Name})
 		}
 		if err != nil && !missing(err) {
 			return err
 		}
-		if err := sleep(ctx, time.Now().Add(crewPoll)); err != nil {
+		if err := sleep(ctx, time.Now().Add(pollEvery)); err != nil {
 			return err
 		}
 	}
@@ -244,20 +248,20 @@ func missing(err error) bool {
 	return n == 1049 || n == 1146 || errors.Is(err, errNoOrder)
 }
 
-func (h Hand) trial(ctx context.Context, o order) report {
-	r := report{Name: h.Name}
-	c, err := readClock(ctx, h.Conn)
+func (w Worker) trial(ctx context.Context, o order) report {
+	r := report{Name: w.Name}
+	c, err := readClock(ctx, w.Conn)
 	var p part
-	w := share(o.Workload, h.Number, h.Clients)
-	if err == nil && w.Warmup > 0 {
-		h.Say(fmt.Sprintf("warming up with %d threads", w.Threads))
+	load := share(o.Workload, w.Number, w.Clients)
+	if err == nil && load.Warmup > 0 {
+		w.Say(fmt.Sprintf("warming up with %d threads", load.Threads))
 		if err = sleep(ctx, c.local(o.Warm)); err == nil {
-			_, _, _, err = Warm(ctx, h.Target, w, nil, nil)
+			_, _, _, err = Warm(ctx, w.Target, load, nil, nil)
 		}
 	}
 	if err == nil {
-		p, err = c.runAt(ctx, h.Target, w, o.Run, nil)
-		h.Say(fmt.Sprintf("%d threads: %.1f transactions/s", w.Threads, p.trial.TPS))
+		p, err = c.runAt(ctx, w.Target, load, o.Run, nil)
+		w.Say(fmt.Sprintf("%d threads: %.1f transactions/s", load.Threads, p.trial.TPS))
 	}
 	if err != nil {
 		r.Failed = err.Error()

@@ -1,4 +1,4 @@
-package podtax
+package podoverhead
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func sample(pod result.Pod) podSpec {
 		uid: 999, gid: 998, lasts: time.Hour}
 }
 
-// TestPods holds the pods against what is on file: go test ./internal/podtax -update writes it anew.
+// TestPods holds the pods against what is on file: go test ./internal/podoverhead -update writes it anew.
 func TestPods(t *testing.T) {
 	for name, pod := range map[string]result.Pod{"guaranteed": {QoS: Guaranteed}, "besteffort": {QoS: BestEffort}, "hostnetwork": {QoS: Guaranteed, HostNetwork: true}} {
 		got, err := json.MarshalIndent(sample(pod).object(), "", "  ")

@@ -8,9 +8,11 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Mistyped finds the variable that an unknown name is meant to be: one that differs from it in one letter, or in two where the name is long. It is
-// sure where Nearest only proposes: the catalogue does not have all variables, and what servers have besides differs from it in more. A beginning
-// of a known name is none: MariaDB takes those that fit one variable only. Names of plugins have dots, and those with loose_ do no harm.
+// Mistyped finds the variable that an unknown name is meant to be: one that differs from it in one letter, or
+// in two where the name is long. It is sure where Nearest only proposes: the catalogue does not have all
+// variables, and what servers have besides differs from it in more. A beginning of a known name is none:
+// MariaDB takes those that fit one variable only. Names of plugins have dots, and those with loose_ do no
+// harm.
 func Mistyped(name string) (meant string, ok bool) {
 	n := Normalise(name)
 	most := 1
@@ -31,12 +33,14 @@ func Mistyped(name string) (meant string, ok bool) {
 	return meant, meant != ""
 }
 
-// likeOthers are variables that the catalogue does not have and that are nearly called as one that it has.
+// likeOthers lists variables that the catalogue does not have and that are nearly called as one that it has.
 func likeOthers() []string { return []string{"innodb_undo_log_encrypt", "log_slow_query_file"} }
 
-// Malformed says what is wrong with a value: a server does not start with it, or reads another one; "" where it is sound, or is filled in by somebody
-// first, as ${ID}, <ID> and SERVER_ID are. Of numbers servers read digits, then one of the letters k, m, g, t, p, e, and do not look at what follows that: 4GB is 4G
-// (mysys/my_getopt.cc, eval_num_suffix and getopt_double; tried with MySQL 9.7.4 --validate-config and MariaDB 10.11.19 --help).
+// Malformed says what is wrong with a value: a server does not start with it, or reads another one; "" where
+// it is sound, or is filled in by somebody first, as ${ID}, <ID> and SERVER_ID are. Of numbers servers read
+// digits, then one of the letters k, m, g, t, p, e, and do not look at what follows that: 4GB is 4G
+// (mysys/my_getopt.cc, eval_num_suffix and getopt_double; tried with MySQL 9.7.4 --validate-config and
+// MariaDB 10.11.19 --help).
 func Malformed(name, value string) string {
 	x, text := catalogue()[WithoutLoose(name)], strings.TrimSpace(value)
 	if text == "" || strings.ContainsAny(text, "$`{<@%") || slices.Contains(x.Auto, text) {
@@ -81,7 +85,7 @@ func (x Variable) unlisted(text string) string {
 	return "it is none of " + strings.Join(x.Values, ", ") + ": the server does not start with it"
 }
 
-// elsewhere are values that only some releases, builds or systems know.
+// elsewhere lists values that only some releases, builds or systems know.
 func elsewhere() map[string][]string {
 	return map[string][]string{
 		"binlog_row_image":    {"FULL_NODUP"},

@@ -1,4 +1,4 @@
-package podtax
+package podoverhead
 
 import (
 	"context"
@@ -19,19 +19,20 @@ import (
 	"david/internal/server"
 )
 
-// Build is the server of an image, out of it.
+// Build holds the server that was taken out of an image.
 type Build struct {
 	Binary  server.Binary
 	Command string // its path in the image
 	ImageID string // as the node's container runtime names it
 }
 
-// unpackLimit is how long the image's pod may live.
+// unpackLimit bounds how long the image's pod may live.
 const unpackLimit = 15 * time.Minute
 
-// Unpack copies what a server of an image needs to run, with its loader and libraries, to a folder of david's home, so that the process is the same build as the
-// pod in all of it. It asks the node's container runtime for the image by running a pod of it, which does nothing, and copies its root
-// filesystem. What was copied for the same image before is used again.
+// Unpack copies what a server of an image needs to run, with its loader and libraries, to a folder of david's
+// home, so that the process is the same build as the pod in all of it. It asks the node's container runtime
+// for the image by running a pod of it, which does nothing, and copies its root filesystem. What was copied
+// for the same image before is used again.
 func (t *Target) Unpack(ctx context.Context, home string, pod result.Pod) (b Build, err error) {
 	hand, err := t.Plain.Workspace.Hand("image")
 	if err != nil {
@@ -63,7 +64,7 @@ func (t *Target) Unpack(ctx context.Context, home string, pod result.Pod) (b Bui
 	return b, nil
 }
 
-// folderOf is a folder's name for an image: the end of its ID is a checksum.
+// folderOf names a folder for an image: the end of its ID is a checksum.
 func folderOf(imageID string) string {
 	name := imageID[strings.LastIndexAny(imageID, ":/@")+1:]
 	return name[:min(16, len(name))]
@@ -106,7 +107,7 @@ func (t *Target) copyImage(ctx context.Context, pidFile, to string) error {
 	return nil
 }
 
-// pidLimit is how long a pod that runs may take to write its process's ID.
+// pidLimit bounds how long a pod that runs may take to write its process's ID.
 const pidLimit = 20 * time.Second
 
 // await reads a process's ID out of a file that is to come.
@@ -125,12 +126,13 @@ func await(ctx context.Context, path string) (int, error) {
 	return 0, fmt.Errorf("its pod runs, but left no file in %s: is david on another machine than the node?", filepath.Dir(path))
 }
 
-// parts are the folders of a root filesystem in which a server, its libraries and its messages lie.
+// parts lists the folders of a root filesystem in which a server, its libraries and its messages lie.
 func parts() []string {
 	return []string{"usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 }
 
-// copyRoot copies those parts of a root filesystem, and nothing that is mounted in it. Links are copied as they are.
+// copyRoot copies those parts of a root filesystem, and nothing that is mounted in it. Links are copied as
+// they are.
 func copyRoot(from, to string) error {
 	device, err := deviceOf(from)
 	if err != nil {

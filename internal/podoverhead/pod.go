@@ -1,11 +1,11 @@
-// Package podtax measures what Kubernetes costs: it runs the same server build on the same data with the same configuration and caps once as a
-// process of david's own on the node, and once as a pod there.
+// Package podoverhead measures what Kubernetes costs: it runs the same server build on the same data with the
+// same configuration and caps once as a process of david's own on the node, and once as a pod there.
 //
 //	FindNode -> Prepare (namespace) -> Unpack (the server out of the image) -> Target.Begin: a process, or a pod on a clone of the same golden copy
 //
-// It has to run on the node itself, as root: a pod has its clone by hostPath, its binary is held against the process's, and its CPU is read in
-// /proc as any server's is.
-package podtax
+// It has to run on the node itself, as root: a pod has its clone by hostPath, its binary is held against the
+// process's, and its CPU is read in /proc as any server's is.
+package podoverhead
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ const (
 	BestEffort = string(corev1.PodQOSBestEffort)
 )
 
-// podSpec is one pod with one container.
+// podSpec describes one pod with one container.
 type podSpec struct {
 	name, namespace string
 	pod             result.Pod
@@ -38,16 +38,18 @@ type podSpec struct {
 	lasts           time.Duration // after which the kubelet ends it in any case
 }
 
-// The names of what a pod is made of, and how long it may take to shut down, in seconds: as long as a process of david's own.
+// The names of what a pod is made of, and how long it may take to shut down, in seconds: as long as a process
+// of david's own.
 const (
 	account   = "david"
 	container = "server"
 	grace     = 120
 )
 
-// object is the pod as the API server takes it. Its security is that of the pods david ships, but for what measuring needs: hostPath, so
-// that data and filesystem are the process's, and the node's process IDs, so that both are sampled alike: a server in a PID namespace of its own
-// names its threads by other numbers than /proc does.
+// object renders the pod as the API server takes it. Its security is that of the pods david ships, but for what
+// measuring needs: hostPath, so that data and filesystem are the process's, and the node's process IDs, so
+// that both are sampled alike: a server in a PID namespace of its own names its threads by other numbers than
+// /proc does.
 func (p podSpec) object() *corev1.Pod {
 	yes, no, uid, gid, seconds, most := true, false, int64(p.uid), int64(p.gid), int64(grace), int64(p.lasts.Seconds())
 	pod := &corev1.Pod{
@@ -80,7 +82,8 @@ func (p podSpec) object() *corev1.Pod {
 	return pod
 }
 
-// literal keeps the kubelet from reading $(NAME) in arguments as a variable of the environment; it makes $$ a $.
+// literal keeps the kubelet from reading $(NAME) in arguments as a variable of the environment; it makes $$ a
+// $.
 func literal(args []string) (list []string) {
 	for _, arg := range args {
 		list = append(list, strings.ReplaceAll(arg, "$", "$$"))
@@ -88,7 +91,7 @@ func literal(args []string) (list []string) {
 	return list
 }
 
-// quantities are caps as a pod has them; pages of memory are whole, as for a process.
+// quantities turn caps into a pod's; pages of memory are whole, as for a process.
 func quantities(c result.Caps) corev1.ResourceList {
 	const page = 4096
 	return corev1.ResourceList{
@@ -97,7 +100,8 @@ func quantities(c result.Caps) corev1.ResourceList {
 	}
 }
 
-// namespace is where the pods of a run live. hostPath is what keeps them from the stricter levels of pod security.
+// namespace gives the pods of a run a place of their own. hostPath keeps them from the stricter levels of pod
+// security.
 func namespace(name string) []any {
 	no := false
 	return []any{

@@ -1,4 +1,4 @@
-package podtax
+package podoverhead
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // ErrNode marks a node that cannot be measured on.
 var ErrNode = errors.New("cannot measure on this node")
 
-// Node is the node david runs on.
+// Node describes the node david runs on.
 type Node struct {
 	Name    string
 	Address string // its internal one
@@ -22,8 +22,8 @@ type Node struct {
 	Facts   string // what runs it, in a line
 }
 
-// FindNode picks the node named, or where name is "" the one that is this machine: by its address, its host name, or as the only one there is. That it is this
-// machine indeed, the first pod shows.
+// FindNode picks the node named, or where name is "" the one that is this machine: by its address, its host
+// name, or as the only one there is. That it is this machine indeed, the first pod shows.
 func FindNode(nodes []corev1.Node, name string) (Node, error) {
 	here, err := addresses()
 	if err != nil {
@@ -95,7 +95,7 @@ func address(n corev1.Node) string {
 	return ""
 }
 
-// addresses are those of this machine.
+// addresses lists those of this machine.
 func addresses() (list []string, err error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -109,7 +109,8 @@ func addresses() (list []string, err error) {
 	return list, nil
 }
 
-// towards is the address of this machine from which it reaches another one: that one itself where it is its own. Nothing is sent.
+// towards finds the address of this machine from which it reaches another one: that one itself where it is its
+// own. Nothing is sent.
 func towards(other string) (string, error) {
 	c, err := net.Dial("udp", net.JoinHostPort(other, "9"))
 	if err != nil {

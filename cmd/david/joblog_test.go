@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/joblog"
 	"david/internal/live"
 	"david/internal/mycnf"
-	"david/internal/relay"
 	"david/internal/result"
 	"david/internal/testserver"
 )
 
 // documents are those of a client's log.
-func documents(t *testing.T, log string) (list []relay.Document) {
+func documents(t *testing.T, log string) (list []joblog.Document) {
 	t.Helper()
-	var r relay.Reader
+	var r joblog.Reader
 	for line := range strings.Lines(log) {
 		docs, err := r.Line(strings.TrimSuffix(line, "\n"))
 		if err != nil {
@@ -32,17 +32,18 @@ func documents(t *testing.T, log string) (list []relay.Document) {
 	return list
 }
 
-// TestBenchRelay is a bench as a Job runs it, its load spread over two clients: what comes over the log is the whole record.
+// TestBenchRelay is a bench as a Job runs it, its load spread over two clients: what comes over the log is
+// the whole record.
 func TestBenchRelay(t *testing.T) {
 	s := testserver.Start(t, mycnf.MariaDB)
 	address := dsn(t, s, "david")
-	hand, seen := spawn(t, testHome(t), "bench-hand", "--dsn", address, "--crew", "c-1", "--number", "1", "--clients", "2")
+	worker, seen := spawn(t, testHome(t), "bench-hand", "--dsn", address, "--crew", "c-1", "--number", "1", "--clients", "2")
 	out, errOut, code := david(t, testHome(t), append([]string{"bench", "--dsn", address, "--relay", "--crew", "c-1", "--clients", "2", "--threads", "3,5"}, small...)...)
 	if code != exitDone && !(code == exitInvalid && disturbance(errOut)) {
 		t.Fatalf("exit code %d\n%s\n%s", code, errOut, seen)
 	}
-	if err := hand.Wait(); err != nil {
-		t.Errorf("the hand: %v\n%s", err, seen)
+	if err := worker.Wait(); err != nil {
+		t.Errorf("the worker: %v\n%s", err, seen)
 	}
 	var trials []result.Trial
 	var e *result.Experiment

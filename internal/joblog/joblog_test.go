@@ -1,4 +1,4 @@
-package relay
+package joblog
 
 import (
 	"bytes"
@@ -61,7 +61,8 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestRelayInPieces reads a log that was cut in the middle, then all of it, and one whose lines came in another order.
+// TestRelayInPieces reads a log that was cut in the middle, then all of it, and one whose lines came in
+// another order.
 func TestRelayInPieces(t *testing.T) {
 	docs, lines := record(t)
 	var r Reader

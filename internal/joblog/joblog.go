@@ -1,9 +1,11 @@
-// Package relay carries the record of an experiment over the log of a pod: what a Job leaves when it ends is its log.
+// Package joblog carries the record of an experiment over the log of a pod: what a Job leaves when it ends is
+// its log.
 //
-// A Writer writes each document (the experiment, an arm, a trial, the finish) as lines of their own, numbered and with a checksum, among whatever else is
-// written there. A Reader is given a log's lines, in any number of passes, and hands out the documents, each once and in their order; what it does not
-// know as its own it leaves to others.
-package relay
+// A Writer writes each document (the experiment, an arm, a trial, the finish) as lines of their own, numbered
+// and with a checksum, among whatever else is written there. A Reader is given a log's lines, in any number
+// of passes, and hands out the documents, each once and in their order; what it does not know as its own it
+// leaves to others.
+package joblog
 
 import (
 	"bytes"
@@ -21,7 +23,7 @@ import (
 	"david/internal/result"
 )
 
-// Document is one part of a record: one of the pointers is set, or End.
+// Document holds one part of a record: one of the pointers is set, or End.
 type Document struct {
 	Experiment *result.Experiment `json:"experiment,omitempty"`
 	Arm        *result.Arm        `json:"arm,omitempty"`
@@ -60,7 +62,7 @@ func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 func (w *Writer) Write(d Document) error {
 	text, err := json.Marshal(d)
 	if err != nil {
-		return fmt.Errorf("cannot relay the record: %w", err)
+		return fmt.Errorf("cannot write the record to the log: %w", err)
 	}
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -75,14 +77,14 @@ func (w *Writer) Write(d Document) error {
 	for i := range parts {
 		line := fmt.Sprintf("%s%d %d %d %s %s\n", mark, w.next, i, parts, sum(packed.Bytes()), data[i*lineBytes:min(len(data), (i+1)*lineBytes)])
 		if _, err := io.WriteString(w.out, line); err != nil {
-			return fmt.Errorf("cannot relay the record: %w", err)
+			return fmt.Errorf("cannot write the record to the log: %w", err)
 		}
 	}
 	w.next++
 	return nil
 }
 
-// sum is short: it finds what was cut or mixed up, not what was forged.
+// sum finds what was cut or mixed up, not what was forged, and so is short.
 func sum(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:6])
@@ -95,7 +97,7 @@ type Reader struct {
 	ended bool
 }
 
-// pieces are the lines of one document.
+// pieces gather the lines of one document.
 type pieces struct {
 	sum  string
 	data []string
@@ -111,7 +113,8 @@ func Ours(line string) bool { return strings.HasPrefix(line, mark) }
 // Ended tells whether the record's end was read.
 func (r *Reader) Ended() bool { return r.ended }
 
-// Line takes a line and returns the documents that are complete with it, in order. A line it had before, or that is no record's, is passed over.
+// Line takes a line and returns the documents that are complete with it, in order. A line it had before, or
+// that is no record's, is passed over.
 func (r *Reader) Line(line string) ([]Document, error) {
 	if !Ours(line) {
 		return nil, nil
@@ -159,7 +162,7 @@ func (r *Reader) complete() (list []Document, err error) {
 	}
 }
 
-// piece is one line of a document: part of so many parts.
+// piece holds one line of a document: part of so many parts.
 type piece struct {
 	number, part, parts int
 	sum, data           string

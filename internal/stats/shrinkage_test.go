@@ -20,7 +20,8 @@ func TestTrigammaInverse(t *testing.T) {
 	}
 }
 
-// TestTypicalNoise: noise that is the same everywhere is pooled, noise that differs is not, and few arms tell nothing.
+// TestTypicalNoise: noise that is the same everywhere is pooled, noise that differs is not, and few arms tell
+// nothing.
 func TestTypicalNoise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	draw := func(arms, pairs int, sd func(arm int) float64) (list [][]float64) {
@@ -33,12 +34,13 @@ func TestTypicalNoise(t *testing.T) {
 		}
 		return list
 	}
-	alike := typicalNoise(draw(2000, 4, func(int) float64 { return 0.05 }), true)
+	alike := newShrinkage(draw(2000, 4, func(int) float64 { return 0.05 }), true)
 	if math.Abs(math.Sqrt(alike.variance)-0.05) > 0.002 || alike.df != mostPrior || math.Abs(alike.most-26.9) > 0.5 { // 6000 / (1 + 1999/9)
 		t.Errorf("the same noise: %+v", alike)
 	}
-	// Variances drawn from the distribution that they are taken to have: 0.05^2 times 6 over a chi-squared of 6 degrees of freedom.
-	drawn := typicalNoise(draw(4000, 5, func(int) float64 {
+	// Variances drawn from the distribution that they are taken to have: 0.05^2 times 6 over a chi-squared of
+	// 6 degrees of freedom.
+	drawn := newShrinkage(draw(4000, 5, func(int) float64 {
 		chi := 0.0
 		for range 6 {
 			x := rng.NormFloat64()
@@ -49,20 +51,21 @@ func TestTypicalNoise(t *testing.T) {
 	if math.Abs(drawn.df-6) > 1 || math.Abs(math.Sqrt(drawn.variance)-0.05) > 0.003 {
 		t.Errorf("6 degrees of freedom: %+v", drawn)
 	}
-	if few := typicalNoise(draw(leastModerated-1, 4, func(int) float64 { return 0.05 }), true); few != (typical{}) {
+	if few := newShrinkage(draw(leastShrunk-1, 4, func(int) float64 { return 0.05 }), true); few != (shrinkage{}) {
 		t.Errorf("few arms: %+v", few)
 	}
-	if none := typicalNoise(make([][]float64, 9), true); none != (typical{}) {
+	if none := newShrinkage(make([][]float64, 9), true); none != (shrinkage{}) {
 		t.Errorf("no pairs: %+v", none)
 	}
 	// One arm's own deviation weighs as much as its pairs do.
-	m := typical{variance: 0.01, df: 4, most: 10}.of([]float64{-0.1, 0, 0.1})
+	m := shrinkage{variance: 0.01, df: 4, most: 10}.of([]float64{-0.1, 0, 0.1})
 	near(t, "standard error", m.se, math.Sqrt((4*0.01+2*0.01)/6/3))
 	near(t, "degrees of freedom", m.df, 6)
 }
 
-// TestModeratedFloor: where gates left a race one A/A pair of three, an arm at a fifth of the control's throughput is slower: the arms' noise is known.
-func TestModeratedFloor(t *testing.T) {
+// TestShrunkFloor: where gates left a race one A/A pair of three, an arm at a fifth of the control's
+// throughput is slower: the arms' noise is known.
+func TestShrunkFloor(t *testing.T) {
 	l := newLab(3, noise{block: 0.1, trial: 0.1}, slices.Repeat([]float64{1}, raceArms)...)
 	l.run(plan{blocks: 3})
 	trials := slices.Clone(l.trials)
@@ -81,10 +84,10 @@ func TestModeratedFloor(t *testing.T) {
 	if a := c.Arms[1]; a.Verdict != Slower {
 		t.Errorf("at %.2f: %s, %s", a.Ratio, a.Verdict, a.Why)
 	}
-	variance, df := typical{variance: 0.03, df: 8, most: 20}.twins(0.024, 1)
+	variance, df := shrinkage{variance: 0.03, df: 8, most: 20}.twins(0.024, 1)
 	near(t, "variance", variance, (8*0.04+0.024)/9)
 	near(t, "degrees of freedom", df, 9)
-	if variance, df = (typical{}).twins(0.024, 1); variance != 0.024 || df != 1 {
+	if variance, df = (shrinkage{}).twins(0.024, 1); variance != 0.024 || df != 1 {
 		t.Errorf("with few arms: %v, %v", variance, df)
 	}
 }
@@ -104,8 +107,9 @@ func races() []race {
 		{name: "each arm's its own, by a factor of 1.5", noise: recorded, unlike: math.Log(1.5)}, {name: "by a factor of 2", noise: recorded, unlike: math.Log(2)}}
 }
 
-// raced is what became of races: of arms that are the control how many intervals missed it and in how many races any was claimed to differ; in how many any
-// baseline was beaten by exactly the margin and the control called not worse; and the median half-width of an interval.
+// raced counts what became of races: of arms that are the control how many intervals missed it and in how
+// many races any was claimed to differ; in how many any baseline was beaten by exactly the margin and the
+// control called not worse; and the median half-width of an interval.
 type raced struct {
 	misses, claims, notWorse int
 	width                    float64
@@ -143,7 +147,8 @@ func (r race) run(blocks int) (k raced) {
 	return k
 }
 
-// TestRaceCalibration holds the table of races in docs/method.md: what is claimed of a dozen arms in few blocks stays as rare as it is said to be.
+// TestRaceCalibration holds the table of races in docs/method.md: what is claimed of a dozen arms in few
+// blocks stays as rare as it is said to be.
 func TestRaceCalibration(t *testing.T) {
 	table := fmt.Sprintf("%d races a row of %d arms that are the control, noise of 8 %% from trial to trial.\n\n", racesEach, raceArms) +
 		"| noise | blocks | intervals that miss the truth | races with a false claim | races with a false \"not worse\" | half-width of an interval, median |\n| --- | --- | --- | --- | --- | --- |\n"

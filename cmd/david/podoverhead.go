@@ -17,15 +17,15 @@ import (
 	"david/internal/experiment"
 	"david/internal/kube"
 	"david/internal/mycnf"
-	"david/internal/podtax"
+	"david/internal/podoverhead"
 	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/stats"
 	"david/internal/workload"
 )
 
-// podtaxFlags are those of david podtax.
-type podtaxFlags struct {
+// podOverheadFlags say what david podtax compares.
+type podOverheadFlags struct {
 	loadFlags
 	clusterFlags
 	node, image, cpus, memory, cnf   string
@@ -38,14 +38,15 @@ type podtaxFlags struct {
 	instead                          trialsInstead
 }
 
-// asProcess is the control: the plain process.
+// asProcess names the control: the plain process.
 const asProcess = "process"
 
-func (a *app) podtaxCommand() *cobra.Command {
-	var f podtaxFlags
+func (a *app) podOverheadCommand() *cobra.Command {
+	var f podOverheadFlags
 	cmd := &cobra.Command{
-		Use:   "podtax --image IMAGE --cpus N --memory SIZE",
-		Short: "Measure what Kubernetes costs: the same server as a process and as a pod, in turn",
+		Use:     "podtax --image IMAGE --cpus N --memory SIZE",
+		Aliases: []string{"pod-overhead"},
+		Short:   "Measure what Kubernetes costs: the same server as a process and as a pod, in turn",
 		Long: "Measure what Kubernetes costs. Run it as root on a node of the cluster. The server is taken out of the image and run as a plain process,\n" +
 			"and the image is run as a pod of that node: the same build on the same data, filesystem, configuration and caps, under the same load over\n" +
 			"TCP. All stay up and warm; in rounds, in random order, each is loaded for some seconds while the others are stopped (--trials: in blocks\n" +
@@ -62,14 +63,14 @@ func (a *app) podtaxCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.podtax(cmd.Context(), q, f)
+			return a.podOverhead(cmd.Context(), q, f)
 		},
 	}
 	f.add(cmd.Flags())
 	return cmd
 }
 
-func (f *podtaxFlags) add(fs *pflag.FlagSet) {
+func (f *podOverheadFlags) add(fs *pflag.FlagSet) {
 	f.loadFlags.add(fs, 60*time.Second, 15*time.Second)
 	f.clusterFlags.add(fs)
 	fs.StringVar(&f.node, "node", "", "the node this machine is (found by its address or name)")
@@ -90,7 +91,7 @@ func (f *podtaxFlags) add(fs *pflag.FlagSet) {
 }
 
 // question checks the flags by themselves.
-func (f *podtaxFlags) question() (q question, err error) {
+func (f *podOverheadFlags) question() (q question, err error) {
 	if f.image == "" {
 		return q, usage("--image: name the server's image, as mysql:8.4")
 	}
@@ -124,13 +125,13 @@ func (f *podtaxFlags) question() (q question, err error) {
 	return q, err
 }
 
-// specs are the arms: the process, and the pods.
-func (f *podtaxFlags) specs() ([]armSpec, error) {
+// specs describe the arms: the process, and the pods.
+func (f *podOverheadFlags) specs() ([]armSpec, error) {
 	arms := []armSpec{f.spec(asProcess, "a plain process on the node, under david's caps", result.Pod{})}
 	for _, class := range strings.Split(f.qos, ",") {
 		arm, ok := map[string]armSpec{
-			"guaranteed": f.spec("guaranteed", "a Guaranteed pod: requests and limits are the process's caps", result.Pod{QoS: podtax.Guaranteed}),
-			"besteffort": f.spec("besteffort", "a BestEffort pod: without requests and limits", result.Pod{QoS: podtax.BestEffort}),
+			"guaranteed": f.spec("guaranteed", "a Guaranteed pod: requests and limits are the process's caps", result.Pod{QoS: podoverhead.Guaranteed}),
+			"besteffort": f.spec("besteffort", "a BestEffort pod: without requests and limits", result.Pod{QoS: podoverhead.BestEffort}),
 		}[strings.ToLower(strings.TrimSpace(class))]
 		if !ok {
 			return nil, usage("--qos %s: choose guaranteed, besteffort, or both with a comma", f.qos)
@@ -141,35 +142,36 @@ func (f *podtaxFlags) specs() ([]armSpec, error) {
 		arms = append(arms, arm)
 	}
 	if f.hostNetwork {
-		arms = append(arms, f.spec("hostnetwork", "a Guaranteed pod in the node's network", result.Pod{QoS: podtax.Guaranteed, HostNetwork: true}))
+		arms = append(arms, f.spec("hostnetwork", "a Guaranteed pod in the node's network", result.Pod{QoS: podoverhead.Guaranteed, HostNetwork: true}))
 	}
 	return arms, nil
 }
 
-func (f *podtaxFlags) spec(name, title string, pod result.Pod) armSpec {
+func (f *podOverheadFlags) spec(name, title string, pod result.Pod) armSpec {
 	return armSpec{name: name, title: title, cnf: f.cnf, sets: f.sets, pod: pod}
 }
 
-// podtax measures and prints.
-func (a *app) podtax(ctx context.Context, q question, f podtaxFlags) error {
+// podOverhead measures and prints.
+func (a *app) podOverhead(ctx context.Context, q question, f podOverheadFlags) error {
 	if os.Geteuid() != 0 {
 		return usage("david podtax runs on a node as root: it caps the process, gives pods folders of the node, and looks at their processes")
 	}
-	store, err := a.measureTax(ctx, q, f)
+	store, err := a.measureOverhead(ctx, q, f)
 	if err != nil {
-		return taxError(err)
+		return podOverheadError(err)
 	}
 	return a.print(store, f.json)
 }
 
-// taxError gives what went wrong with the cluster its exit code; a server that would not start has its own.
-func taxError(err error) error {
+// podOverheadError gives what went wrong with the cluster its exit code; a server that would not start has
+// its own.
+func podOverheadError(err error) error {
 	var coded codedError
 	var start *sandbox.StartError
 	switch code := clusterCode(err); {
 	case errors.As(err, &coded), errors.As(err, &start):
 		return err
-	case errors.Is(err, podtax.ErrNode):
+	case errors.Is(err, podoverhead.ErrNode):
 		return codedError{exitUsage, err}
 	case code != exitFailed:
 		return codedError{code, err}
@@ -177,12 +179,14 @@ func taxError(err error) error {
 	return err
 }
 
-// podPatience is how long a pod may wait for an image or a node with room.
+// podPatience bounds how long a pod may wait for an image or a node with room.
 const podPatience = 2 * time.Minute
 
-// measureTax runs the experiment, or the rest of it, and returns its store. What it makes in the cluster is gone afterwards.
-func (a *app) measureTax(ctx context.Context, q question, f podtaxFlags) (store *result.Store, err error) {
-	// What is left of a david that was killed goes before the workspace is opened: its pods still use the volume.
+// measureOverhead runs the experiment, or the rest of it, and returns its store. What it makes in the cluster
+// is gone afterwards.
+func (a *app) measureOverhead(ctx context.Context, q question, f podOverheadFlags) (store *result.Store, err error) {
+	// What is left of a david that was killed goes before the workspace is opened: its pods still use the
+	// volume.
 	cluster, err := a.openCluster(ctx, f.clusterFlags, podPatience, "")
 	if err != nil {
 		return nil, err
@@ -191,7 +195,7 @@ func (a *app) measureTax(ctx context.Context, q question, f podtaxFlags) (store 
 	if err != nil {
 		return nil, err
 	}
-	node, err := podtax.FindNode(nodes, f.node)
+	node, err := podoverhead.FindNode(nodes, f.node)
 	if err != nil {
 		return nil, err
 	}
@@ -209,21 +213,21 @@ func (a *app) measureTax(ctx context.Context, q question, f podtaxFlags) (store 
 	}
 	l.target.Host = node.Here
 	run := kube.NewRun(fmt.Sprintf("podtax-%08x", rand.Uint32()), q.longest())
-	t := &podtax.Target{Plain: l.target, Cluster: cluster, Run: run, Namespace: "david-" + run.ID, Node: node}
+	t := &podoverhead.Target{Plain: l.target, Cluster: cluster, Run: run, Namespace: "david-" + run.ID, Node: node}
 	defer func() { p.say("removing what was made in the cluster"); err = errors.Join(err, t.Close(ctx)) }()
 	if err := t.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	return a.tax(ctx, &l, t, q, f.image, p)
+	return a.inCluster(ctx, &l, t, q, f.image, p)
 }
 
-// longest is after what time a run is over in any case.
+// longest bounds how long a run takes.
 func (q question) longest() time.Duration {
 	return 2*time.Duration(q.design.Blocks)*experiment.OneBlock(len(q.arms)+1, q.loads) + 2*time.Hour
 }
 
-// tax measures, once the machine and the cluster are ready for it.
-func (a *app) tax(ctx context.Context, l *lab, t *podtax.Target, q question, image string, p *progress) (*result.Store, error) {
+// inCluster measures, once the machine and the cluster are ready for it.
+func (a *app) inCluster(ctx context.Context, l *lab, t *podoverhead.Target, q question, image string, p *progress) (*result.Store, error) {
 	p.say("taking the server out of the image %s", image)
 	build, err := t.Unpack(ctx, a.home, result.Pod{Image: image, Node: t.Node.Name})
 	if err != nil {
@@ -245,7 +249,7 @@ func (a *app) tax(ctx context.Context, l *lab, t *podtax.Target, q question, ima
 	if q.notes, err = l.verify(ctx, arms, p); err != nil {
 		return nil, err
 	}
-	q.notes = append(q.notes, taxNotes(t, q)...)
+	q.notes = append(q.notes, podoverhead.Notes(t.Node, q.pods())...)
 	data, err := l.golden(ctx, arms, q.loads, p)
 	if err != nil {
 		return nil, q.blame(err)
@@ -270,19 +274,12 @@ func (a *app) tax(ctx context.Context, l *lab, t *podtax.Target, q question, ima
 	return l.store, l.finish("", golden)
 }
 
-// taxNotes say what a reader must know of the two ways.
-func taxNotes(t *podtax.Target, q question) []string {
-	notes := []string{t.Node.Facts,
-		fmt.Sprintf("the client is a plain process on the node in all arms, over TCP: to the process at %s, to a pod at its own address, through the pod network", t.Node.Here),
-		"beside every arm alike: the client, david, and the node's own kubelet, container runtime and pods; david started nothing else",
-		"the process has the kernel's default weight for CPU time, a pod what Kubernetes gives it, a BestEffort pod the least there is: that is part of what is compared"}
-	if slices.ContainsFunc(q.arms, func(a armSpec) bool { return a.pod.QoS == podtax.BestEffort }) {
-		notes = append(notes, "the BestEffort pod has no limits and is compared with the capped process: it can win where CPUs are idle beyond the cap, and loses to whatever else runs on the node")
+// pods lists those of the arms.
+func (q question) pods() (list []result.Pod) {
+	for _, arm := range q.arms {
+		list = append(list, arm.pod)
 	}
-	if slices.ContainsFunc(q.arms, func(a armSpec) bool { return a.pod.HostNetwork }) {
-		notes = append(notes, "the pod in the node's network is reached at "+t.Node.Address)
-	}
-	return notes
+	return list
 }
 
 // fitsIn refuses settings that cannot work within the caps' memory: the pod would be killed for it.

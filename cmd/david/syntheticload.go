@@ -15,24 +15,24 @@ import (
 	"david/internal/workload"
 )
 
-// ownLoad is the load that david itself puts on a running server while it changes it, where --load asks for one.
-type ownLoad struct {
+// syntheticLoad is put on a running server while david changes it, where --load asks for one.
+type syntheticLoad struct {
 	load   result.Workload
 	target workload.Target
 	err    io.Writer // progress
 }
 
-// longestOwnLoad is the most that sysbench is asked for, in seconds: it is ended when the last step was watched.
-const longestOwnLoad = 24 * 3600
+// longestLoad bounds what sysbench is asked for, in seconds: it is ended when the last step was watched.
+const longestLoad = 24 * 3600
 
-// ownWorkload checks the flags of david's own load.
-func (f tuneFlags) ownWorkload() (result.Workload, error) {
+// syntheticWorkload checks the flags of david's own load.
+func (f tuneFlags) syntheticWorkload() (result.Workload, error) {
 	const longest = 2 * time.Hour // so that the load outlasts all windows
 	if f.live.watch > longest {
 		return result.Workload{}, usage("--watch %s: with --load, watch for %s at most", f.live.watch, longest)
 	}
 	given := f.loadFlags
-	given.time = longestOwnLoad * time.Second
+	given.time = longestLoad * time.Second
 	loads, err := given.workloads()
 	if err != nil {
 		return result.Workload{}, err
@@ -43,9 +43,9 @@ func (f tuneFlags) ownWorkload() (result.Workload, error) {
 	return loads[0], nil
 }
 
-// newOwnLoad makes sure that the server may be loaded, before anything of it is changed. done gives back what that
-// took of this machine; it is never nil.
-func (a *app) newOwnLoad(ctx context.Context, load result.Workload, conn *mysqld.Conn) (o *ownLoad, done func() error, err error) {
+// newSyntheticLoad makes sure that the server may be loaded, before anything of it is changed. done gives
+// back what that took of this machine; it is never nil.
+func (a *app) newSyntheticLoad(ctx context.Context, load result.Workload, conn *mysqld.Conn) (s *syntheticLoad, done func() error, err error) {
 	done = func() error { return nil }
 	sysbench, err := workload.Find(ctx)
 	if err != nil {
@@ -71,17 +71,17 @@ func (a *app) newOwnLoad(ctx context.Context, load result.Workload, conn *mysqld
 		return nil, done, err
 	}
 	done = func() error { defer release(); return remove() }
-	return &ownLoad{load, workload.Target{Addr: conn.Addr(), Sysbench: sysbench, Dir: private}, a.err}, done, nil
+	return &syntheticLoad{load, workload.Target{Addr: conn.Addr(), Sysbench: sysbench, Dir: private}, a.err}, done, nil
 }
 
-// begin makes the schema and puts the load on the server until it is stopped, which drops the schema again. It returns when the
-// warm-up is over.
-func (o *ownLoad) begin(ctx context.Context) (*live.Load, error) {
-	drop, err := o.prepare(ctx)
+// begin makes the schema and puts the load on the server until it is stopped, which drops the schema again.
+// It returns when the warm-up is over.
+func (s *syntheticLoad) begin(ctx context.Context) (*live.Load, error) {
+	drop, err := s.prepare(ctx)
 	if err != nil {
 		return nil, errors.Join(err, drop())
 	}
-	fmt.Fprintf(o.err, "loading %s with %s, %d threads; warming up for %d s\n", o.target.Addr, o.load.Name, o.load.Threads, o.load.Warmup)
+	fmt.Fprintf(s.err, "loading %s with %s, %d threads; warming up for %d s\n", s.target.Addr, s.load.Name, s.load.Threads, s.load.Warmup)
 	running, stop := context.WithCancel(ctx)
 	warm, ended := make(chan struct{}), make(chan struct{})
 	end := func() error {
@@ -93,7 +93,7 @@ func (o *ownLoad) begin(ctx context.Context) (*live.Load, error) {
 	var failure error
 	go func() {
 		defer close(ended)
-		failure = o.run(running, l, warm)
+		failure = s.run(running, l, warm)
 		l.End(failure)
 	}()
 	select {
@@ -106,30 +106,32 @@ func (o *ownLoad) begin(ctx context.Context) (*live.Load, error) {
 	}
 }
 
-// prepare makes the schema as david bench --dsn does. drop, which is never nil, removes it where it is not to be kept.
-func (o *ownLoad) prepare(ctx context.Context) (drop func() error, err error) {
+// prepare makes the schema as david bench --dsn does. drop, which is never nil, removes it where it is not to
+// be kept.
+func (s *syntheticLoad) prepare(ctx context.Context) (drop func() error, err error) {
 	drop = func() error { return nil }
-	conn, err := mysqld.Open(ctx, o.target.Addr)
+	conn, err := mysqld.Open(ctx, s.target.Addr)
 	if err != nil {
 		return drop, err
 	}
 	defer conn.Close()
-	p := newProgress(o.err)
+	p := newProgress(s.err)
 	defer p.end()
-	ours, err := prepareRemote(ctx, conn, o.target, o.load, schemaUse{}, p)
+	ours, err := prepareRemote(ctx, conn, s.target, s.load, schemaUse{}, p)
 	if ours {
-		drop = func() error { return dropSchema(ctx, o.target.Addr) }
+		drop = func() error { return dropSchema(ctx, s.target.Addr) }
 	}
 	return drop, err
 }
 
-// run runs sysbench, hands on its seconds once they are those of a warm server, and closes warm when they begin.
-func (o *ownLoad) run(ctx context.Context, l *live.Load, warm chan struct{}) error {
-	_, err := workload.Run(ctx, o.target, o.load, func(p result.Point) {
-		if p.Second <= o.load.Warmup {
+// run runs sysbench, hands on its seconds once they are those of a warm server, and closes warm when they
+// begin.
+func (s *syntheticLoad) run(ctx context.Context, l *live.Load, warm chan struct{}) error {
+	_, err := workload.Run(ctx, s.target, s.load, func(p result.Point) {
+		if p.Second <= s.load.Warmup {
 			return
 		}
-		if p.Second == o.load.Warmup+1 {
+		if p.Second == s.load.Warmup+1 {
 			close(warm)
 		}
 		l.Add(live.Second{Transactions: p.TPS, P95: p.P95})

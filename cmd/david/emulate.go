@@ -15,50 +15,51 @@ import (
 	"david/internal/result"
 )
 
-// likeness is the machine that a sandbox stands in for, and what must be known of how well it does.
-type likeness struct {
+// emulation names the machine that a sandbox is capped to, and says how well that stands in for it.
+type emulation struct {
 	machine *result.PricedMachine
 	notes   []string
 }
 
-// standIn fills in the caps that --like asks for and that were not given by themselves.
-func (f *tuneFlags) standIn(ctx context.Context, a *app) (l likeness, err error) {
+// capTo fills in the caps that --like asks for and that were not given by themselves.
+func (f *tuneFlags) capTo(ctx context.Context, a *app) (e emulation, err error) {
 	if f.like == "" {
 		if f.catalogue != "" {
-			return l, usage("--catalogue is for --like")
+			return e, usage("--catalogue is for --like")
 		}
-		return l, nil
+		return e, nil
 	}
 	c, err := prices(f.catalogue)
 	if err != nil {
-		return l, err
+		return e, err
 	}
 	m, err := machineOf(c, "--like", f.like)
 	if err != nil {
-		return l, err
+		return e, err
 	}
 	facts, err := host.Read(ctx, existing(a.home))
 	if err != nil {
-		return l, err
+		return e, err
 	}
 	has := ability{cpus: facts.CPU.Usable, memory: facts.Memory.Limit, io: os.Geteuid() == 0 && !f.noVolume}
-	f.capFlags, l.notes = has.standFor(m, f.capFlags)
+	f.capFlags, e.notes = has.standFor(m, f.capFlags)
 	usd, ok := c.USD(m.Price)
 	if !ok && f.objective == result.ForCost {
-		return l, usage("--objective cost --like %s: it is priced in %s and the catalogue states no exchange rate: state one with --catalogue, or name a machine priced in US$", m.Name, m.Price.Currency)
+		return e, usage("--objective cost --like %s: it is priced in %s and the catalogue states no exchange rate: state one with --catalogue, or name a machine priced in US$", m.Name, m.Price.Currency)
 	}
-	l.machine = &result.PricedMachine{Name: m.Name, CPUs: m.CPUs, USDMonth: usd, Source: m.Source, Date: m.Date}
-	return l, nil
+	e.machine = &result.PricedMachine{Name: m.Name, CPUs: m.CPUs, USDMonth: usd, Source: m.Source, Date: m.Date}
+	return e, nil
 }
 
-// ability is what this machine can be capped to.
+// ability bounds what this machine can be capped to.
 type ability struct {
 	cpus   float64
 	memory int64 // bytes
 	io     bool  // I/O can be capped: by root, on a volume of david's own
 }
 
-// standFor makes caps of a machine of the catalogue, leaving those that were given, and says what they cannot stand in for.
+// standFor makes caps of a machine of the catalogue, leaving those that were given, and says what they cannot
+// stand in for.
 func (b ability) standFor(m price.Machine, given capFlags) (f capFlags, notes []string) {
 	f = given
 	var not []string

@@ -8,23 +8,25 @@ import (
 	"strings"
 )
 
-// Standing is how a control that is somebody's own configuration stands to the arms that it was compared with: whether it is
-// worse than one of them by more than Margin.
+// Standing tells how a control that is somebody's own configuration stands to the arms that it was compared
+// with: whether it is worse than one of them by more than Margin (non-inferiority).
 type Standing struct {
 	Own    string  `json:"own"`    // what the control runs with: "my.cnf"
 	Margin float64 `json:"margin"` // 0.03 is 3 %
-	// Of is how many arms it was held against, those without a verdict included; NotWorse and Faster say of how many it was shown
-	// that the control is not worse, or that it is faster.
+	// Of is how many arms it was held against, those without a verdict included; NotWorse and Faster say of
+	// how many it was shown that the control is not worse, or that it is faster.
 	Of       int `json:"of"`
 	NotWorse int `json:"not_worse"`
 	Faster   int `json:"faster"`
-	// Widest names the arm whose ratio is known worst, and Interval is that ratio's; "" where none has an interval.
+	// Widest names the arm whose ratio is known worst, and Interval is that ratio's; "" where none has an
+	// interval.
 	Widest   string     `json:"widest,omitempty"`
 	Interval Interval   `json:"widest_interval"`
 	Against  []Opponent `json:"against"` // in the order of the arms
 }
 
-// Opponent is an arm that the control is held against. Numbers are 0, and left out of JSON, where there are none.
+// Opponent tells of an arm that the control is held against. Numbers are 0, and left out of JSON, where there
+// are none.
 type Opponent struct {
 	Arm      string   `json:"arm"`
 	Ratio    float64  `json:"ratio,omitempty"`   // its throughput over the control's
@@ -36,11 +38,12 @@ type Opponent struct {
 	Verdict  Verdict `json:"verdict"`   // the arm's
 }
 
-// standing holds the control against every other arm. Of each the hypothesis that its ratio is 1 / (1 - Margin) or more is tested
-// at the level of the upper end of a 95 % interval, step down by Holm: with n arms, the one that is refused most surely at an n-th
-// of the level, the next at an (n-1)-th, and none after the first that is not refused. Arms that cannot be run, that are the same as
-// another, and those that have not run are held against nothing.
-func standing(own string, c Comparison) Standing {
+// noninferiority holds the control against every other arm. Of each the hypothesis that its ratio is 1 / (1 -
+// Margin) or more is tested at the level of the upper end of a 95 % interval, step down by Holm: with n arms,
+// the one that is refused most surely at an n-th of the level, the next at an (n-1)-th, and none after the
+// first that is not refused. Arms that cannot be run, that are the same as another, and those that have not
+// run are held against nothing.
+func noninferiority(own string, c Comparison) Standing {
 	s := Standing{Own: own, Margin: Margin, Against: []Opponent{}}
 	var judged []int
 	for _, a := range c.Arms {
@@ -101,7 +104,7 @@ func (s *Standing) count(o Opponent) {
 	}
 }
 
-// width is the logarithm of the upper over the lower end.
+// width takes the logarithm of the upper over the lower end.
 func (i Interval) width() float64 { return math.Log(i[1] / i[0]) }
 
 // String sums it up in a line.

@@ -10,15 +10,16 @@ import (
 	"david/internal/stats"
 )
 
-// armHere is an arm of a study as it was measured here.
-type armHere struct {
+// studyResult holds what was measured here of an arm of a study.
+type studyResult struct {
 	noop     bool
 	trials   []result.Trial // valid ones
 	compared stats.Arm
 }
 
-// figures are the rows of a study's published numbers, those measured here beside them where there are any.
-func figures(st spec.Study, here map[string]armHere) [][]string {
+// figures makes rows of a study's published numbers, with those measured here beside them where there are
+// any.
+func figures(st spec.Study, here map[string]studyResult) [][]string {
 	head := []string{"", "published"}
 	if len(here) > 0 {
 		head = append(head, "here")
@@ -27,7 +28,7 @@ func figures(st spec.Study, here map[string]armHere) [][]string {
 	for _, p := range st.Published {
 		row := []string{p.What, withUnit(fmt.Sprintf("%.10g", p.Value), p.Unit)}
 		if len(here) > 0 {
-			row = append(row, figureHere(p, here[p.Arm]))
+			row = append(row, measuredFigure(p, here[p.Arm]))
 		}
 		rows = append(rows, row)
 	}
@@ -36,8 +37,9 @@ func figures(st spec.Study, here map[string]armHere) [][]string {
 
 func withUnit(value, unit string) string { return strings.TrimSpace(value + " " + unit) }
 
-// figureHere is what was measured here of what a figure says: a mean of the valid trials, or a ratio with its interval.
-func figureHere(p spec.Figure, arm armHere) string {
+// measuredFigure says what was measured here of a figure: a mean of the valid trials, or a ratio with its
+// interval.
+func measuredFigure(p spec.Figure, arm studyResult) string {
 	switch {
 	case p.Of == "ratio" && arm.noop:
 		return "no-op: no effective variable differs, not run"
@@ -52,7 +54,7 @@ func figureHere(p spec.Figure, arm armHere) string {
 	return withUnit(fmt.Sprintf("%.2f", mean(arm.trials, p.Of)), p.Unit) + " (" + pluralise(len(arm.trials), "run") + ")"
 }
 
-// mean is that of a figure of trials; of the least and the most latency it is the least and the most.
+// mean takes that of a figure of trials; of the least and the most latency it is the least and the most.
 func mean(trials []result.Trial, of string) float64 {
 	sum, least, most := 0.0, math.Inf(1), 0.0
 	for _, t := range trials {
@@ -68,14 +70,14 @@ func mean(trials []result.Trial, of string) float64 {
 	return sum / float64(len(trials))
 }
 
-// armsHere looks up what the newest run of each of a study's experiments measured, by arm; of an arm that is in several, what
-// the first says.
-func (a *app) armsHere(st spec.Study) (map[string]armHere, error) {
+// studyResults looks up what the newest run of each of a study's experiments measured, by arm; of an arm that
+// is in several, what the first says.
+func (a *app) studyResults(st spec.Study) (map[string]studyResult, error) {
 	list, err := result.List(a.home)
 	if err != nil {
 		return nil, err
 	}
-	here := map[string]armHere{}
+	here := map[string]studyResult{}
 	for _, s := range st.Specs {
 		for _, sum := range list {
 			if sum.Kind != result.KindStudy || sum.Err != "" {
@@ -86,7 +88,7 @@ func (a *app) armsHere(st spec.Study) (map[string]armHere, error) {
 				return nil, err
 			}
 			if store.Experiment().Title == s.Title {
-				if err := addArms(here, store); err != nil {
+				if err := addStudyResults(here, store); err != nil {
 					return nil, err
 				}
 				break
@@ -96,8 +98,8 @@ func (a *app) armsHere(st spec.Study) (map[string]armHere, error) {
 	return here, nil
 }
 
-// addArms adds an experiment's arms, under its first workload.
-func addArms(here map[string]armHere, store *result.Store) error {
+// addStudyResults adds an experiment's arms, under its first workload.
+func addStudyResults(here map[string]studyResult, store *result.Store) error {
 	arms, err := store.Arms()
 	if err != nil {
 		return err
@@ -111,7 +113,7 @@ func addArms(here map[string]armHere, store *result.Store) error {
 		if _, known := here[arm.Name]; known {
 			continue
 		}
-		h := armHere{noop: arm.Noop}
+		h := studyResult{noop: arm.Noop}
 		for _, t := range trials {
 			if ok, _ := t.Valid(); ok && t.Arm == arm.Name && t.Workload == store.Experiment().Workloads[0] {
 				h.trials = append(h.trials, t)

@@ -14,7 +14,7 @@ func TestFiguresBeside(t *testing.T) {
 	trial := func(tps, least, most float64) result.Trial {
 		return result.Trial{TPS: tps, Latency: result.Latency{Min: least, Max: most}}
 	}
-	arm := armHere{trials: []result.Trial{trial(300, 2, 90), trial(310, 3, 80)},
+	arm := studyResult{trials: []result.Trial{trial(300, 2, 90), trial(310, 3, 80)},
 		compared: stats.Arm{Pairs: 6, Ratio: 2.41, Interval: stats.Interval{2.3, 2.52}, Verdict: stats.Faster}}
 	for want, p := range map[string]spec.Figure{
 		"305.00 /s (2 runs)":                      {Unit: "/s", Of: "tps"},
@@ -23,14 +23,14 @@ func TestFiguresBeside(t *testing.T) {
 		"2.41 x (2.30 to 2.52, 6 blocks): faster": {Unit: "x", Of: "ratio"},
 		"-": {Unit: "US$"},
 	} {
-		if got := figureHere(p, arm); got != want {
+		if got := measuredFigure(p, arm); got != want {
 			t.Errorf("%s is %q, want %q", p.Of, got, want)
 		}
 	}
-	if got := figureHere(spec.Figure{Of: "ratio"}, armHere{noop: true}); got != "no-op: no effective variable differs, not run" {
+	if got := measuredFigure(spec.Figure{Of: "ratio"}, studyResult{noop: true}); got != "no-op: no effective variable differs, not run" {
 		t.Errorf("a no-op is %q", got)
 	}
-	if got := figureHere(spec.Figure{Of: "tps"}, armHere{}); got != "-" {
+	if got := measuredFigure(spec.Figure{Of: "tps"}, studyResult{}); got != "-" {
 		t.Errorf("an arm that was not run is %q", got)
 	}
 }

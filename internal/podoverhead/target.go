@@ -1,4 +1,4 @@
-package podtax
+package podoverhead
 
 import (
 	"context"
@@ -20,7 +20,8 @@ import (
 	"david/internal/sandbox"
 )
 
-// Target runs the arms that are pods in a cluster, and leaves the others to Plain. It implements experiment.Target.
+// Target runs the arms that are pods in a cluster, and leaves the others to Plain. It implements
+// experiment.Target.
 type Target struct {
 	Plain     *experiment.Sandboxed // with the build that the image has
 	Cluster   *kube.Cluster
@@ -41,7 +42,8 @@ func (t *Target) Close(ctx context.Context) error {
 	return t.Cluster.Remove(ctx, t.Run.ID, t.Namespace)
 }
 
-// podSlack is how long a pod may live beyond its load: until it is scheduled, the tables are read, and it has shut down.
+// podSlack bounds how long a pod may live beyond its load: until it is scheduled, the tables are read, and it has
+// shut down.
 const podSlack = 30 * time.Minute
 
 // Begin implements experiment.Target.
@@ -68,7 +70,7 @@ func (t *Target) Begin(ctx context.Context, arm result.Arm, load result.Workload
 	return s, nil
 }
 
-// session is a server in a pod.
+// session runs one server in a pod.
 type session struct {
 	target *Target
 	guest  *sandbox.Guest
@@ -129,7 +131,8 @@ func cause(err error) error {
 	return err
 }
 
-// verify makes sure that the pod's server is the process's binary, and that it has the class and the limits that were asked for.
+// verify makes sure that the pod's server is the process's binary, and that it has the class and the limits
+// that were asked for.
 func (s *session) verify(arm result.Arm) error {
 	if got := string(s.pod.Status.QOSClass); got != arm.Pod.QoS {
 		return fmt.Errorf("the cluster made pod %s %s, not %s: does something in the cluster set requests and limits?", s.pod.Name, got, arm.Pod.QoS)
@@ -148,7 +151,8 @@ func (s *session) verify(arm result.Arm) error {
 	return limited(arm, cpus, memory)
 }
 
-// limited holds the limits the kernel has against those asked for. A BestEffort pod has those of all pods together.
+// limited holds the limits the kernel has against those asked for. A BestEffort pod has those of all pods
+// together.
 func limited(arm result.Arm, cpus float64, memory int64) error {
 	if arm.Pod.QoS != Guaranteed {
 		return nil

@@ -19,7 +19,7 @@ func against(t *testing.T, arms []result.Arm, trials ...result.Trial) Standing {
 	return *list[0].Standing
 }
 
-func TestStandingByHand(t *testing.T) {
+func TestNoninferiorityByHand(t *testing.T) {
 	// The pairs -0.2, -0.1 and 0 have a mean of -0.1 and a standard error of 0.1/sqrt 3; t(0.975; 2) =
 	// 4.302652729911275.
 	s := against(t, armed("a"), in(1, Control, 100), in(1, "a", 100*math.Exp(-0.2)), in(2, Control, 100), in(2, "a", 100*math.Exp(-0.1)), in(3, Control, 100), in(3, "a", 100))
@@ -40,9 +40,9 @@ func shifted(name string, mean, half float64, blocks int) (list []result.Trial) 
 
 func controls(blocks int) (list []result.Trial) { return shifted(Control, 0, 0, blocks) }
 
-// TestStandingMargin: a little slower than a baseline is not worse, within the margin; what is told of a baseline that is
-// faster, or too uncertain, is not.
-func TestStandingMargin(t *testing.T) {
+// TestNoninferiorityMargin: a little slower than a baseline is not worse, within the margin; what is told of
+// a baseline that is faster, or too uncertain, is not.
+func TestNoninferiorityMargin(t *testing.T) {
 	trials := controls(6)
 	for name, c := range map[string]struct{ mean, half float64 }{"little": {0.02, 0.001}, "much": {0.04, 0.001}, "vague": {0, 0.08}, "slow": {-0.3, 0.01}} {
 		trials = append(trials, shifted(name, c.mean, c.half, 6)...)
@@ -61,8 +61,8 @@ func TestStandingMargin(t *testing.T) {
 	}
 }
 
-// TestStandingIsCorrected: what a single comparison would show, it does not show as one of many.
-func TestStandingIsCorrected(t *testing.T) {
+// TestNoninferiorityIsCorrected: what a single comparison would show, it does not show as one of many.
+func TestNoninferiorityIsCorrected(t *testing.T) {
 	const mean, half = -0.03, 0.03
 	alone := against(t, armed("a"), append(controls(4), shifted("a", mean, half, 4)...)...)
 	names, trials := []string{"a"}, append(controls(4), shifted("a", mean, half, 4)...)
@@ -75,8 +75,9 @@ func TestStandingIsCorrected(t *testing.T) {
 	}
 }
 
-// TestStandingWithout: what cannot be run or is the same is held against nothing; what has no verdict counts, as nothing is shown of it.
-func TestStandingWithout(t *testing.T) {
+// TestNoninferiorityWithout: what cannot be run or is the same is held against nothing; what has no verdict
+// counts, as nothing is shown of it.
+func TestNoninferiorityWithout(t *testing.T) {
 	arms := armed("dead", "same", "bad", "good")
 	arms[1].Infeasible, arms[2].Noop = "killed for memory", true
 	trials := append(controls(4), shifted("good", -0.3, 0.01, 4)...)
@@ -92,9 +93,9 @@ func TestStandingWithout(t *testing.T) {
 	}
 }
 
-// TestStandingIsCalibrated: of ten baselines that are better by exactly the margin, one or more is called not worse in at most a
-// 40th of all races, give or take what chance does to 2,000 of them.
-func TestStandingIsCalibrated(t *testing.T) {
+// TestNoninferiorityIsCalibrated: of ten baselines that are better by exactly the margin, one or more is
+// called not worse in at most a 40th of all races, give or take what chance does to 2,000 of them.
+func TestNoninferiorityIsCalibrated(t *testing.T) {
 	const races, blocks, rivals = 2000, 4, 10
 	rng, wrong := rand.New(rand.NewPCG(4, 2)), 0
 	for range races {
@@ -106,7 +107,7 @@ func TestStandingIsCalibrated(t *testing.T) {
 			}
 			c.Arms = append(c.Arms, Arm{Name: string(rune('a' + i)), Verdict: Undecided, log: meanOf(logs)})
 		}
-		if standing("my.cnf", c).NotWorse > 0 {
+		if noninferiority("my.cnf", c).NotWorse > 0 {
 			wrong++
 		}
 	}

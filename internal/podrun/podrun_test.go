@@ -1,0 +1,195 @@
+package podrun
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"david/internal/joblog"
+	"david/internal/kube"
+	"david/internal/result"
+)
+
+// TestArgs: each client is told the server; of several, the first is told how many there are, the others whom
+// to follow.
+func TestArgs(t *testing.T) {
+	r := Request{Args: []string{"bench", "--relay"}, Server: Server{Address: "10.0.0.1:3306"}, Clients: Clients{Count: 1, User: "root"}}
+	const id, name, dsn = "bench-20260102-030405.678", "david-bench-20260102-030405-678", " --dsn=root@tcp(10.0.0.1:3306)/"
+	for _, c := range []struct {
+		count, i  int
+		job, want string
+	}{
+		{1, 0, name, "bench --relay" + dsn},
+		{3, 0, name, "bench --relay --clients=3 --crew=" + name + dsn},
+		{3, 2, name + "-2", "bench-hand --crew=" + name + " --number=2 --clients=3" + dsn},
+	} {
+		r.Clients.Count = c.count
+		r.Server.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "db"}}
+		job := r.job(id, c.i, time.Minute)
+		if got := strings.Join(job.Args, " "); got != c.want || job.Name != c.job || job.Namespace != "db" || job.Grace != time.Minute {
+			t.Errorf("client %d of %d: %+v\nwant %s", c.i, c.count, job, c.want)
+		}
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	load := result.Workload{Tables: 1, TableSize: 1000, Seconds: 60, Warmup: 15}
+	one := BenchDeadline([]result.Workload{load}, result.Design{Blocks: 1})
+	four := BenchDeadline([]result.Workload{load, {Seconds: 60, Warmup: 15}}, result.Design{Blocks: 2})
+	if one < jobSlack+75*time.Second || four-one < 3*75*time.Second {
+		t.Errorf("%s for one trial, %s for four", one, four)
+	}
+	alone, loaded := TuneDeadline(time.Minute, nil), TuneDeadline(time.Minute, &load)
+	if alone < TuneGrace+13*time.Minute || loaded-alone < 15*time.Second {
+		t.Errorf("%s without a load, %s with one", alone, loaded)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for from, want := range map[int32]int{1: clientFailed, 2: clientUsage, 3: clientInvalid, 4: clientLostServer, 127: clientLostServer, 137: clientLostServer} {
+		if got := exitCode(from); got != want {
+			t.Errorf("a client that ends with %d: %d, want %d", from, got, want)
+		}
+	}
+}
+
+// TestSent takes a client's log, written as the client writes it, into a store: as a whole, and cut off in
+// the middle.
+func TestSent(t *testing.T) {
+	theirs, err := result.Create(filepath.Join(t.TempDir(), "theirs"), result.Experiment{ID: "bench-1", David: "other", Server: result.Server{Version: "9.7.4"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	end, err := Send(&log, theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(theirs.LogPath("t1", "sysbench"), []byte("sysbench said\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	trial := result.Trial{ID: "t1", Arm: "pod", TPS: 5, Points: []result.Point{{Second: 1, TPS: 5}}, Gates: []result.Gate{}}
+	if err := errors.Join(theirs.PutArm(result.Arm{Name: "pod"}), theirs.AppendTrial(trial), theirs.Finish(result.Finish{Best: "x"}), end()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	for _, n := range []int{3, len(lines)} {
+		j := runner(t)
+		for _, line := range append([]string{"david: warming up"}, lines[:n]...) {
+			if err := j.line(t.Context(), line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		trials, err := j.store.Trials()
+		if err != nil || len(trials) != 1 || trials[0].TPS != 5 {
+			t.Errorf("%d lines: %d trials, %v", n, len(trials), err)
+		}
+		if text, err := os.ReadFile(j.store.LogPath("t1", "sysbench")); string(text) != "sysbench said\n" {
+			t.Errorf("%d lines: the log is %q, %v", n, text, err)
+		}
+		e := j.store.Experiment()
+		if e.ID != "bench-2" || e.Server.Version != "9.7.4" || len(e.Notes) != 1 || !strings.Contains(e.Notes[0], "david") {
+			t.Errorf("%d lines: %+v", n, e)
+		}
+		if j.reader.Ended() != (n == len(lines)) || (j.ended != nil) != (n == len(lines)) {
+			t.Errorf("%d lines: ended %v, %v", n, j.reader.Ended(), j.ended)
+		}
+	}
+}
+
+// TestSentTune: what a live tune printed comes back with its error, and with the record of its changes where
+// it has one.
+func TestSentTune(t *testing.T) {
+	store, err := result.Create(filepath.Join(t.TempDir(), "theirs"), result.Experiment{ID: "live-tune-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(store.Dir(), "record.json"), []byte("changed"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		printed, record string
+		failed          error
+	}{
+		{"", "", errors.New("no server")},
+		{`{"dir":""}`, "", nil},
+		{`{"dir":"` + store.Dir() + `"}`, "changed", errors.New("set back")},
+	} {
+		var log bytes.Buffer
+		if err := SendTune(&log, []byte(c.printed), []string{"record.json", "missing"}, c.failed, clientInvalid); err != nil {
+			t.Fatal(err)
+		}
+		j := runner(t)
+		j.store = nil
+		for line := range strings.Lines(log.String()) {
+			if err := j.line(t.Context(), strings.TrimSuffix(line, "\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var failed *ClientError
+		if string(j.tune) != c.printed || !j.reader.Ended() || errors.As(j.failed, &failed) != (c.failed != nil) {
+			t.Errorf("%q: %q, ended %v, %v", c.printed, j.tune, j.reader.Ended(), j.failed)
+		}
+		if c.record == "" {
+			continue
+		}
+		if text, err := os.ReadFile(filepath.Join(j.store.Dir(), "record.json")); string(text) != c.record {
+			t.Errorf("the record is %q, %v", text, err)
+		}
+	}
+}
+
+// runner has a cluster that does not answer: the counters are not read, which is no error of the measurement.
+func runner(t *testing.T) *jobRunner {
+	t.Helper()
+	e := result.Experiment{ID: "bench-2", David: "this", Pod: &result.PodFacts{}}
+	store, err := result.Create(filepath.Join(t.TempDir(), "ours"), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &jobRunner{Request: Request{Home: t.TempDir(), Say: func(string) {}}, experiment: e, store: store}
+	j.Cluster, j.Server.Pod = unreachable(t), &corev1.Pod{}
+	return j
+}
+
+// unreachable is a cluster that has gone since it was opened.
+func unreachable(t *testing.T) *kube.Cluster {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"gitVersion":"v1.34.4"}`) }))
+	defer s.Close()
+	path := filepath.Join(t.TempDir(), "config")
+	text := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + s.URL + `"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := kube.Open(t.Context(), path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestRefuses what a client may not send: a file elsewhere than in the experiment's folder.
+func TestRefuses(t *testing.T) {
+	j := runner(t)
+	for _, name := range []string{"../x", "/etc/x", "a/b"} {
+		if err := j.document(t.Context(), joblog.Document{Files: map[string]string{name: "x"}}); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	var failed *ClientError
+	err := j.document(t.Context(), joblog.Document{End: true, Failed: "set back", Code: clientInvalid})
+	if err != nil || !errors.As(j.failed, &failed) || failed.Code != clientInvalid {
+		t.Errorf("%v, %v", err, j.failed)
+	}
+}
