@@ -373,8 +373,8 @@ func (f *manifestFlags) fromCnf(req *render.Request) error {
 	return nil
 }
 
-// locked refuses a configuration that can lose committed transactions, unless that was unlocked; then the my.cnf says so. A tune says itself what it
-// unlocked.
+// locked refuses a configuration that can lose committed transactions, unless that was unlocked; then the
+// my.cnf says so. A tune says itself what it unlocked.
 func (a *app) locked(f manifestFlags, req *render.Request) error {
 	defaultServer(req)
 	if err := lockMembers(req.Server, f.unlock); err != nil {

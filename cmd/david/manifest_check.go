@@ -110,7 +110,8 @@ func printInspection(out io.Writer, path string, i check.Inspection) {
 // largest is the most that is read of a file of manifests, in bytes.
 const largest = 64 << 20
 
-// readManifests reads a folder, a file, or standard input. A folder with a kustomization.yaml is what that names.
+// readManifests reads a folder, a file, or standard input. A folder with a kustomization.yaml is what that
+// names.
 func readManifests(ctx context.Context, path string, in io.Reader) (docs []stream.Document, found []check.Finding, unseen []string, err error) {
 	if path == "-" {
 		text, err := interruptible(ctx, "standard input", func() ([]byte, error) { return readLimited(in, "standard input") })
@@ -155,7 +156,8 @@ func readDocuments(ctx context.Context, root, file string) ([]stream.Document, [
 	return docs, found, nil
 }
 
-// interruptible reads what may never come, a pipe's text for one, until ctx ends. The read that is left behind ends with the process.
+// interruptible reads what may never come, a pipe's text for one, until ctx ends. The read that is left
+// behind ends with the process.
 func interruptible(ctx context.Context, name string, read func() ([]byte, error)) ([]byte, error) {
 	type answer struct {
 		text []byte
@@ -190,7 +192,8 @@ func resources(docs []stream.Document) []stream.Document {
 	return slices.DeleteFunc(docs, func(d stream.Document) bool { return d.Kind() == "Kustomization" })
 }
 
-// manifestFiles lists the files of a path in the order they are applied; unseen says what a kustomization names that is not read.
+// manifestFiles lists the files of a path in the order they are applied; unseen says what a kustomization
+// names that is not read.
 func manifestFiles(path string) (files, unseen []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -224,7 +227,8 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 	return files, nil, nil
 }
 
-// kustomized are the files that a kustomization names. david reads plain resources, and says what else there is.
+// kustomized are the files that a kustomization names. david reads plain resources, and says what else there
+// is.
 func kustomized(path, name string, text []byte) (files, unseen []string, err error) {
 	var k map[string]any
 	if err := yaml.Unmarshal(text, &k); err != nil {

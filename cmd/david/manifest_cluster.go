@@ -11,8 +11,8 @@ import (
 	"david/internal/manifest/stream"
 )
 
-// askCluster adds what a cluster says of the objects: a strict dry run of each by its API server, and whether the storage classes that the stream does not
-// hold are there and can expand.
+// askCluster adds what a cluster says of the objects: a strict dry run of each by its API server, and whether
+// the storage classes that the stream does not hold are there and can expand.
 func (a *app) askCluster(ctx context.Context, f checkFlags, docs []stream.Document, result *check.Inspection) error {
 	cluster, err := kube.Open(ctx, f.kubeconfig, f.context)
 	if err != nil {

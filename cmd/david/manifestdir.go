@@ -21,7 +21,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// ownFolder refuses an output folder that holds what david did not render, unless it may be written into all the same.
+// ownFolder refuses an output folder that holds what david did not render, unless it may be written into all
+// the same.
 func ownFolder(out string, force bool) error {
 	entries, err := os.ReadDir(out)
 	switch {
@@ -93,8 +94,9 @@ func earlier(out string) (before map[string][]byte, err error) {
 	return before, nil
 }
 
-// sameData refuses a rendering that the data of the folder's database do not go with: pages of another size, volumes that no cluster makes of those that are
-// there. With force the user says that there are none, or has made way.
+// sameData refuses a rendering that the data of the folder's database do not go with: pages of another size,
+// volumes that no cluster makes of those that are there. With force the user says that there are none, or has
+// made way.
 func sameData(out string, files map[string][]byte, force bool) error {
 	before, err := earlier(out)
 	if err != nil || before == nil || force {
@@ -112,7 +114,8 @@ func sameData(out string, files map[string][]byte, force bool) error {
 // pageLine is a line of a my.cnf with the page size.
 var pageLine = regexp.MustCompile(`(?m)^[^#\n]*\binnodb_page_size\b["']?\s*[=:]\s*["']?(\w+)`)
 
-// pageSizeOf is the page size in a folder's files, in the words of mycnf.FormatSize; the default where none says it.
+// pageSizeOf is the page size in a folder's files, in the words of mycnf.FormatSize; the default where none
+// says it.
 func pageSizeOf(files map[string][]byte) string {
 	for _, content := range files {
 		if m := pageLine.FindSubmatch(content); m != nil {
@@ -133,8 +136,9 @@ func isRendered(path string, e fs.DirEntry) (bool, error) {
 	return render.Rendered(content), err
 }
 
-// passwordOf gives the request a password where its flavour wants one and it names no Secret: that of the folder's, or a new one. A folder that was rendered
-// before and has no Secret gets none without force: its database, if it runs, has another password.
+// passwordOf gives the request a password where its flavour wants one and it names no Secret: that of the
+// folder's, or a new one. A folder that was rendered before and has no Secret gets none without force: its
+// database, if it runs, has another password.
 func passwordOf(req *render.Request, out string, force bool) error {
 	key := req.SecretKey()
 	if req.Secret != "" || key == "" {
@@ -164,8 +168,8 @@ func passwordOf(req *render.Request, out string, force bool) error {
 	return nil
 }
 
-// writeManifests writes the files of a folder, each as a whole, and removes those of an earlier rendering that are not among them. A Secret stays: its
-// password is nowhere else.
+// writeManifests writes the files of a folder, each as a whole, and removes those of an earlier rendering
+// that are not among them. A Secret stays: its password is nowhere else.
 func writeManifests(out string, files map[string][]byte) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder: %w", err)
@@ -198,7 +202,8 @@ func writeManifests(out string, files map[string][]byte) error {
 	return nil
 }
 
-// replaceFile puts a file in place at once, with its mode from the beginning. What has the content already is left alone.
+// replaceFile puts a file in place at once, with its mode from the beginning. What has the content already is
+// left alone.
 func replaceFile(path string, content []byte, mode fs.FileMode) (err error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {

@@ -15,7 +15,8 @@ import (
 	"david/internal/tune"
 )
 
-// valuesOf are the lines by variable; a variable that is set twice, or a line without a reason, fails the test.
+// valuesOf lists the lines by variable; a variable that is set twice, or a line without a reason, fails the
+// test.
 func valuesOf(t *testing.T, req render.Request) map[string]string {
 	t.Helper()
 	lines, err := render.Lines(req)
@@ -57,7 +58,8 @@ func TestLinesForAnotherSize(t *testing.T) {
 	}
 }
 
-// TestLinesForTheSameSize: on limits that are the tune's machine, the configuration is the one that was measured.
+// TestLinesForTheSameSize: on limits that are the tune's machine, the configuration is the one that was
+// measured.
 func TestLinesForTheSameSize(t *testing.T) {
 	req := tuned()
 	req.CPUs, req.Memory = 2, 8<<30
@@ -81,7 +83,8 @@ func TestVolumeIOPS(t *testing.T) {
 	}
 }
 
-// TestReasonsOfTheDisk: nobody measured the pod's volume, and no reason says so; what a user chose on an unmeasured disk stays.
+// TestReasonsOfTheDisk: nobody measured the pod's volume, and no reason says so; what a user chose on an
+// unmeasured disk stays.
 func TestReasonsOfTheDisk(t *testing.T) {
 	capacity := func(change func(*render.Request)) (mycnf.Setting, string) {
 		req := tuned()
@@ -121,7 +124,8 @@ func TestReasonsOfTheDisk(t *testing.T) {
 	}
 }
 
-// TestNothingFaster: a tune that found nothing faster than the defaults gives these, and nothing says that there was no tune.
+// TestNothingFaster: a tune that found nothing faster than the defaults gives these, and nothing says that
+// there was no tune.
 func TestNothingFaster(t *testing.T) {
 	req := tuned()
 	req.Settings, req.FromTune = nil, true
@@ -226,7 +230,8 @@ func TestSmallMemoryShips(t *testing.T) {
 	}
 }
 
-// TestMemoryFits: whatever the pod's memory and connections, the lines fit, or the error says what would, and that does.
+// TestMemoryFits: whatever the pod's memory and connections, the lines fit, or the error says what would, and
+// that does.
 func TestMemoryFits(t *testing.T) {
 	fits := regexp.MustCompile(`what fits: memory (\d+[MG]i)(?:, or max_connections=(\d+))?`)
 	refused := 0
@@ -286,7 +291,8 @@ func TestMeasuredPoolTooLarge(t *testing.T) {
 	}
 }
 
-// TestDoubtfulLines: a server that nobody could write to is refused or said to be one, and so are tables that would not fit into the pod.
+// TestDoubtfulLines: a server that nobody could write to is refused or said to be one, and so are tables that
+// would not fit into the pod.
 func TestDoubtfulLines(t *testing.T) {
 	with := func(f render.Flavor, lines ...mycnf.Setting) (string, error) {
 		req := operated(f, "")

@@ -51,7 +51,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// tuned is a request as david manifest --from makes it: from a tune of a smaller machine.
+// tuned makes a request as david manifest --from makes it: from a tune of a smaller machine.
 func tuned() render.Request {
 	return render.Request{
 		Name: "orders", Namespace: "databases", Flavor: render.StatefulSet, Server: mycnf.MySQL, Version: mycnf.Version{Major: 8, Minor: 4, Patch: 6},
@@ -71,7 +71,7 @@ func tuned() render.Request {
 	}
 }
 
-// storages are requests for every kind of storage, by the golden file's name.
+// storages make requests for every kind of storage, by the golden file's name.
 func storages() map[string]render.Request {
 	list := map[string]render.Request{}
 	for _, name := range render.Storages() {
@@ -113,7 +113,7 @@ func all() map[string]render.Request {
 	return list
 }
 
-// archive is a folder as one text.
+// archive writes a folder as one text.
 func archive(t *testing.T, req render.Request) []byte {
 	t.Helper()
 	objects, err := Render(req)
@@ -141,7 +141,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestStrict decodes every rendered resource of the API's own kinds into its type: a field that the type does not have is an error.
+// TestStrict decodes every rendered resource of the API's own kinds into its type: a field that the type does
+// not have is an error.
 func TestStrict(t *testing.T) {
 	types := map[string]func() any{
 		"Namespace": func() any { return &corev1.Namespace{} }, "Secret": func() any { return &corev1.Secret{} }, "ConfigMap": func() any { return &corev1.ConfigMap{} },
@@ -194,7 +195,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestGuaranteed holds every rendered pod against what makes the QoS class, and against what a busy or recovering server needs.
+// TestGuaranteed holds every rendered pod against what makes the QoS class, and against what a busy or
+// recovering server needs.
 func TestPod(t *testing.T) {
 	for name, req := range all() {
 		objects, err := Render(req)
@@ -251,7 +253,8 @@ func TestHashFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestRecordSizeIsThePageSize: a dataset whose records are larger than the pages would read and write more than a page.
+// TestRecordSizeIsThePageSize: a dataset whose records are larger than the pages would read and write more
+// than a page.
 func TestRecordSizeIsThePageSize(t *testing.T) {
 	for page, want := range map[string]string{"": "recordsize: 16k", "4K": "recordsize: 4k", "16384": "recordsize: 16k"} {
 		req := tuned()
@@ -265,7 +268,8 @@ func TestRecordSizeIsThePageSize(t *testing.T) {
 	}
 }
 
-// TestClassesOfTheirOwn: two databases whose classes have other parameters have classes of other names, as a class cannot be changed.
+// TestClassesOfTheirOwn: two databases whose classes have other parameters have classes of other names, as a
+// class cannot be changed.
 func TestClassesOfTheirOwn(t *testing.T) {
 	class := func(change func(*render.Request)) (string, string) {
 		req := tuned()
@@ -323,7 +327,8 @@ func TestClassesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestFollowerRecipe: the claim is cloned in its namespace, with the first server's passwords in it, and the recipe's server finds both.
+// TestFollowerRecipe: the claim is cloned in its namespace, with the first server's passwords in it, and the
+// recipe's server finds both.
 func TestFollowerRecipe(t *testing.T) {
 	req := tuned()
 	req.Storage = render.CephRBD

@@ -17,7 +17,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// operated is a request for an operator's flavour, with what it needs.
+// operated makes a request for an operator's flavour, with what it needs.
 func operated(f render.Flavor, ha string) render.Request {
 	req := tuned()
 	req.Flavor = f
@@ -33,7 +33,7 @@ func operated(f render.Flavor, ha string) render.Request {
 	return req
 }
 
-// operatorRequests are those that have golden files, by name.
+// operatorRequests lists those that have golden files, by name.
 func operatorRequests() map[string]render.Request {
 	list := map[string]render.Request{}
 	for _, f := range render.Flavors()[1:] {
@@ -59,8 +59,8 @@ func TestOperatorsGolden(t *testing.T) {
 	}
 }
 
-// TestKustomizeKeepsTheOrder: KubeBlocks reads its Parameter before the Cluster, and kustomize's own order would be the other way round. What
-// kubectl makes of the folder is looked at where there is one.
+// TestKustomizeKeepsTheOrder: KubeBlocks reads its Parameter before the Cluster, and kustomize's own order
+// would be the other way round. What kubectl makes of the folder is looked at where there is one.
 func TestKustomizeKeepsTheOrder(t *testing.T) {
 	objects, err := Render(operated(render.KubeBlocks, ""))
 	if err != nil {
@@ -142,7 +142,8 @@ func TestOperatorsRefuse(t *testing.T) {
 	}
 }
 
-// TestHears: a flag that a flavour does nothing with is refused, and the flavours are named that do; the others take it.
+// TestHears: a flag that a flavour does nothing with is refused, and the flavours are named that do; the
+// others take it.
 func TestHears(t *testing.T) {
 	for flag, want := range map[string]struct {
 		deaf []render.Flavor
@@ -161,7 +162,8 @@ func TestHears(t *testing.T) {
 	}
 }
 
-// definitions are the operators' real definitions, from their Go modules; without those and a network it skips the test.
+// definitions are the operators' real definitions, from their Go modules; without those and a network it
+// skips the test.
 func definitions(t *testing.T) (check.Schemas, string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -212,7 +214,8 @@ func readBack(t *testing.T, req render.Request) []stream.Document {
 	return docs
 }
 
-// TestRenderedPassesCheck holds all that david renders against the operators' real definitions and david's own rules.
+// TestRenderedPassesCheck holds all that david renders against the operators' real definitions and david's
+// own rules.
 func TestRenderedPassesCheck(t *testing.T) {
 	schemas, missing := definitions(t)
 	requests := operatorRequests()

@@ -13,8 +13,9 @@ import (
 	"david/internal/manifest/stream"
 )
 
-// Unappliable says what of a folder's new files cannot be applied to a cluster that has the earlier ones, and what to do; "" where nothing is in the way. It
-// compares the two renderings, file by file, and knows of no cluster. An object of another name or namespace is another object.
+// Unappliable says what of a folder's new files cannot be applied to a cluster that has the earlier ones, and
+// what to do; "" where nothing is in the way. It compares the two renderings, file by file, and knows of no
+// cluster. An object of another name or namespace is another object.
 func Unappliable(before, now map[string][]byte) string {
 	if why := deserted(before, now); why != "" {
 		return why
@@ -37,7 +38,8 @@ func Unappliable(before, now map[string][]byte) string {
 	return ""
 }
 
-// deserted says which database the earlier files make and the new ones do not: it would run on beside the new one, and no file would tell.
+// deserted says which database the earlier files make and the new ones do not: it would run on beside the new
+// one, and no file would tell.
 func deserted(before, now map[string][]byte) string {
 	databases := func(files map[string][]byte) (list []string) {
 		for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -55,8 +57,9 @@ func deserted(before, now map[string][]byte) string {
 	return ""
 }
 
-// fixedFields are those that an API server refuses to change, by kind, of what david renders: Kubernetes 1.34, ValidateStatefulSetUpdate (pkg/apis/apps/validation),
-// ValidateStorageClassUpdate (pkg/apis/storage/validation), ValidatePersistentVolumeUpdate (pkg/apis/core/validation).
+// fixedFields lists those that an API server refuses to change, by kind, of what david renders: Kubernetes
+// 1.34, ValidateStatefulSetUpdate (pkg/apis/apps/validation), ValidateStorageClassUpdate
+// (pkg/apis/storage/validation), ValidatePersistentVolumeUpdate (pkg/apis/core/validation).
 func fixedFields() map[string][]string {
 	return map[string][]string{
 		"StatefulSet":      {"spec.selector", "spec.serviceName", "spec.volumeClaimTemplates"},
@@ -65,7 +68,7 @@ func fixedFields() map[string][]string {
 	}
 }
 
-// instead is what to do where a fixed field would change.
+// instead says what to do where a fixed field would change.
 func instead(d stream.Document) string {
 	if d.Kind() == "StorageClass" {
 		return "kubectl delete storageclass " + d.Name() + " first, which leaves its volumes as they are"
@@ -73,11 +76,11 @@ func instead(d stream.Document) string {
 	return anew
 }
 
-// anew is the way to what a volume, or an object, cannot become.
+// anew says how to have what a volume, or an object, cannot become.
 const anew = "make a database of another --name in a folder of its own, and copy the data"
 
-// volumes tells what a volume cannot do: shrink (Kubernetes 1.34, ValidatePersistentVolumeClaimUpdate), or change its class. A larger one takes steps with a
-// StatefulSet; operators have ways of their own.
+// volumes tells what a volume cannot do: shrink (Kubernetes 1.34, ValidatePersistentVolumeClaimUpdate), or
+// change its class. A larger one takes steps with a StatefulSet; operators have ways of their own.
 func volumes(was, is stream.Document, before map[string][]byte) string {
 	path := claimPath(is)
 	if path == "" {
@@ -97,7 +100,8 @@ func volumes(was, is stream.Document, before map[string][]byte) string {
 	return ""
 }
 
-// claimPath is where an object has the spec of the claim for its data; "" where it has none that david knows.
+// claimPath tells where an object has the spec of the claim for its data; "" where it has none that david
+// knows.
 func claimPath(d stream.Document) string {
 	if d.Kind() == "StatefulSet" {
 		return "spec.volumeClaimTemplates[0].spec"
@@ -109,7 +113,7 @@ func claimPath(d stream.Document) string {
 	return strings.TrimSuffix(view.Class, ".storageClassName")
 }
 
-// place is where data lie, for a sentence; without a class they are in a folder of the node.
+// place says where data lie, for a sentence; without a class they are in a folder of the node.
 func place(class string) string {
 	if class == "" {
 		return "in a folder of the node (--host-path)"
@@ -117,7 +121,7 @@ func place(class string) string {
 	return "on volumes of class " + class
 }
 
-// keepClass is how the folder is rendered with the class that it has.
+// keepClass says how the folder is rendered with the class that it has.
 func keepClass(class string) string {
 	if class == "" {
 		return ""
@@ -125,7 +129,8 @@ func keepClass(class string) string {
 	return ", or keep the class with --storage " + render.ClassPrefix + class
 }
 
-// grow is how the volumes of a StatefulSet are made larger: by their claims, as the API server refuses to change its volumeClaimTemplates.
+// grow says how the volumes of a StatefulSet are made larger: by their claims, as the API server refuses to
+// change its volumeClaimTemplates.
 func grow(set stream.Document, from, to int64, before map[string][]byte) string {
 	why := fmt.Sprintf("the volumes of %s have %s, and this would be %s: an API server refuses to change the volumeClaimTemplates of a StatefulSet", set.Object(), render.Mebi(from), render.Mebi(to))
 	if class, ok := firstObject(before["storageclass.yaml"]); ok && class.Get("allowVolumeExpansion") == false {
@@ -135,7 +140,7 @@ func grow(set stream.Document, from, to int64, before map[string][]byte) string 
 		why, set.Namespace(), set.Name(), render.Amount(to), set.Namespace(), set.Name())
 }
 
-// firstObject is the first object of a file; ok is false where there is none.
+// firstObject finds the first object of a file; ok is false where there is none.
 func firstObject(text []byte) (d stream.Document, ok bool) {
 	docs, _ := stream.Documents("", text)
 	if len(docs) == 0 {
@@ -144,7 +149,7 @@ func firstObject(text []byte) (d stream.Document, ok bool) {
 	return docs[0], true
 }
 
-// asJSON is a value in one line.
+// asJSON writes a value in one line.
 func asJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// TestUnappliable renders a folder twice: what no cluster would make of the first is told, with what to do, and nothing else is.
+// TestUnappliable renders a folder twice: what no cluster would make of the first is told, with what to do,
+// and nothing else is.
 func TestUnappliable(t *testing.T) {
 	files := func(req render.Request) map[string][]byte {
 		objects, err := Render(req)

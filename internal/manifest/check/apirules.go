@@ -15,7 +15,8 @@ import (
 	"david/internal/manifest/stream"
 )
 
-// apiRules finds what the API server's code refuses and its schemas do not tell, in the kinds that databases are deployed with.
+// apiRules finds what the API server's code refuses and its schemas do not tell, in the kinds that databases
+// are deployed with.
 func (c *checker) apiRules(d stream.Document) {
 	if p, ok := podOf(d); ok {
 		c.containers(p)
@@ -80,7 +81,8 @@ func (c *checker) containers(p pod) {
 	}
 }
 
-// restarts looks at the restart policy: what runs for ever has the one, what ends must not have it, and has to say so.
+// restarts looks at the restart policy: what runs for ever has the one, what ends must not have it, and has
+// to say so.
 func (c *checker) restarts(p pod) {
 	policy, path := p.spec.RestartPolicy, p.at("restartPolicy")
 	switch {
@@ -145,7 +147,8 @@ func (c *checker) ports(d stream.Document, spec corev1.ServiceSpec) {
 	}
 }
 
-// amounts looks at how many pods a PodDisruptionBudget leaves (ValidatePodDisruptionBudgetSpec in pkg/apis/policy/validation/validation.go).
+// amounts looks at how many pods a PodDisruptionBudget leaves (ValidatePodDisruptionBudgetSpec in
+// pkg/apis/policy/validation/validation.go).
 func (c *checker) amounts(d stream.Document) {
 	if d.Get("spec.minAvailable") != nil && d.Get("spec.maxUnavailable") != nil {
 		c.refuse(d, "spec", "it has both minAvailable and maxUnavailable", "give one of them: maxUnavailable: 1")

@@ -1,5 +1,5 @@
-// Package check finds what is wrong with manifests: against the schemas of their kinds, offline, and against david's
-// rules for database servers. It is pure: objects in, findings out.
+// Package check finds what is wrong with manifests: against the schemas of their kinds, offline, and against
+// david's rules for database servers. It is pure: objects in, findings out.
 package check
 
 import (
@@ -28,7 +28,7 @@ func (s Severity) rank() int {
 	return slices.Index([]Severity{SeverityError, SeverityWarning, SeverityNote}, s)
 }
 
-// Finding is one thing that is wrong with a manifest, or worth knowing.
+// Finding tells of one thing that is wrong with a manifest, or worth knowing.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Rule     string   `json:"rule"`
@@ -48,7 +48,7 @@ func (f Finding) Where() string {
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
 
-// Inspection is what a check says.
+// Inspection holds what a check says.
 type Inspection struct {
 	Objects  int       `json:"objects"`
 	Findings []Finding `json:"findings"`
@@ -82,14 +82,14 @@ func Read(file string, text []byte) (docs []stream.Document, found []Finding) {
 	return docs, found
 }
 
-// Known is what a check is told besides the objects.
+// Known holds what a check is told besides the objects.
 type Known struct {
 	Schemas  Schemas       // of custom resources
 	Recovery time.Duration // from a crash, as measured; 0: not known
 }
 
-// Inspect checks the objects of a stream: against the schemas of their kinds, and against david's rules for servers. Findings of reading the
-// stream are the caller's, see Documents.
+// Inspect checks the objects of a stream: against the schemas of their kinds, and against david's rules for
+// servers. Findings of reading the stream are the caller's, see Documents.
 func Inspect(docs []stream.Document, known Known) (Inspection, error) {
 	c := checker{Known: known, docs: docs, unseen: map[string]bool{}}
 	var err error
@@ -118,7 +118,7 @@ func Inspect(docs []stream.Document, known Known) (Inspection, error) {
 	return result, nil
 }
 
-// checker is a check under way.
+// checker carries a check out.
 type checker struct {
 	Known
 	kinds   *runtime.Scheme
@@ -142,7 +142,7 @@ func (c *checker) reportSetting(s Severity, rule string, from optionFile, name, 
 	}
 }
 
-// find is the object of a kind and name; namespaced ones without a namespace match any.
+// find looks up the object of a kind and name; namespaced ones without a namespace match any.
 func (c *checker) find(kind, namespace, name string) (stream.Document, bool) {
 	i := slices.IndexFunc(c.docs, func(d stream.Document) bool {
 		return d.Kind() == kind && d.Name() == name && (namespace == "" || d.Namespace() == "" || d.Namespace() == namespace)

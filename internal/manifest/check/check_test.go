@@ -31,7 +31,7 @@ func inspected(t *testing.T, text string, known Known) Inspection {
 	return result
 }
 
-// sound is a stream with nothing to find.
+// sound renders a stream with nothing to find.
 func sound(t *testing.T) string {
 	t.Helper()
 	objects, err := manifest.Render(render.Request{
@@ -238,7 +238,8 @@ spec:
 	}
 }
 
-// TestCheckOfHandWritten holds a hand-written stream, such as people have, against the rules: what it finds there is what an expert would.
+// TestCheckOfHandWritten holds a hand-written stream, such as people have, against the rules: what it finds
+// there is what an expert would.
 func TestCheckOfHandWritten(t *testing.T) {
 	text, err := os.ReadFile("testdata/check/by-hand.yaml")
 	if err != nil {

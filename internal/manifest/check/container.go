@@ -13,24 +13,26 @@ import (
 	"david/internal/mycnf"
 )
 
-// besides are words in the names of images that belong to a database and are no server: consoles such as phpMyAdmin and Adminer among them, and the
-// servers of others that are packed by the same people.
+// besides matches words in the names of images that belong to a database and are no server: consoles such as
+// phpMyAdmin and Adminer among them, and the servers of others that are packed by the same people.
 var besides = regexp.MustCompile(`exporter|router|operator|backup|shell|client|proxy|toolkit|tuner|dump|admin|maxscale|orchestrator|mongodb|postgres`)
 
-// plainServer are the names of images that are servers, whatever else the container says: mysql, mariadb-galera, percona-server, mysql-80-c9s.
+// plainServer matches the names of images that are servers, whatever else the container says: mysql,
+// mariadb-galera, percona-server, mysql-80-c9s.
 var plainServer = regexp.MustCompile(`^(?:e2e-)?(?:mysql|mariadb|percona)(?:-(?:community|enterprise))?(?:-(?:server|cluster|galera|xtradb-cluster))?(?:-(?:mysql|mariadb))?(?:-?\d[\w.-]*)?$|^(?:community|enterprise)-server$`)
 
-// daemon is a server's program at the beginning of an argument or of a shell's command.
+// daemon matches a server's program at the beginning of an argument or of a shell's command.
 var daemon = regexp.MustCompile(`(?m)(?:^\s*|[;&|]\s*|\bexec\s+|/)(?:mysqld|mariadbd|mysqld_safe|mariadbd-safe)(?:[\s;]|$)`)
 
-// programs are names of clients' programs.
+// programs lists names of clients' programs.
 const programs = `(?:mysql|mysqldump|mysqlpump|mysqladmin|mysqlsh|mysqlimport|mysqlcheck|mysqlbinlog|mysqlslap|mysqlshow|mysqlbackup|mariadb|mariadb-\w+|mariabackup|xtrabackup|mydumper|myloader|sysbench)`
 
 var clientProgram = regexp.MustCompile(`^` + programs + `$`)
 
-// serverContainer finds the container that is the database server, by what tells it most surely: the server's program in its command, a server's
-// image with its data mounted or a root password, or any image with a root password and a server's port or data; then the image's name alone, or one
-// that resembles it with the port, the variables, or the option files of a server. A container that runs a client is none.
+// serverContainer finds the container that is the database server, by what tells it most surely: the server's
+// program in its command, a server's image with its data mounted or a root password, or any image with a root
+// password and a server's port or data; then the image's name alone, or one that resembles it with the port,
+// the variables, or the option files of a server. A container that runs a client is none.
 func serverContainer(p pod) (at int, ok bool) {
 	for _, is := range []func(pod, corev1.Container) bool{surelyServer, likelyServer} {
 		if at := slices.IndexFunc(p.spec.Containers, func(c corev1.Container) bool { return !runsClient(c) && is(p, c) }); at >= 0 {
@@ -40,7 +42,7 @@ func serverContainer(p pod) (at int, ok bool) {
 	return 0, false
 }
 
-// commandLines are a container's command and arguments, one a line.
+// commandLines lists a container's command and arguments, one a line.
 func commandLines(c corev1.Container) string {
 	return strings.Join(slices.Concat(c.Command, c.Args), "\n")
 }
@@ -51,14 +53,15 @@ func runsClient(c corev1.Container) bool {
 	return len(all) > 0 && (clientProgram.MatchString(path.Base(all[0])) || idle.MatchString(strings.Join(all, " ")))
 }
 
-// idle is a command that does nothing for as long as it is left alone.
+// idle matches a command that does nothing for as long as it is left alone.
 var idle = regexp.MustCompile(`^(?:\S*/)?(?:(?:ba|da)?sh\s+-\w*c\s+)?(?:exec\s+)?(?:sleep\s+\w+|tail\s+-f\s+/dev/null)\s*$`)
 
-// serverAddress are variables that say where another server is: to phpMyAdmin, to an application, to a script.
+// serverAddress matches variables that say where another server is: to phpMyAdmin, to an application, to a
+// script.
 var serverAddress = regexp.MustCompile(`(?i)^(?:\w+_)?(?:PMA|DB|DATABASE|MYSQL|MARIADB|DATASOURCE)_?(?:HOSTS?|HOSTNAME|ADDR|ADDRESS|SERVERS?|SERVICE|URL|URI|DSN)$|^ADMINER_DEFAULT_SERVER$|^DATA_SOURCE_NAME$`)
 
-// asksServer tells whether a container whose image is not surely a server's is a client of one: it has other ports, or is told an address. Such
-// are given the root's password and the database's name as servers are.
+// asksServer tells whether a container whose image is not surely a server's is a client of one: it has other
+// ports, or is told an address. Such are given the root's password and the database's name as servers are.
 func asksServer(c corev1.Container) bool {
 	if plainServer.MatchString(imageBase(c.Image)) {
 		return false
@@ -99,10 +102,10 @@ func likelyServer(_ pod, c corev1.Container) bool {
 		})
 }
 
-// serverVariable are variables by which images make a server's first database and account.
+// serverVariable matches variables by which images make a server's first database and account.
 var serverVariable = regexp.MustCompile(`^(?:MYSQL|MARIADB)_(?:DATABASE|USER|PASSWORD|ROOT_HOST|INITDB_\w+|AUTO_UPGRADE|REPLICATION_\w+)$`)
 
-// imageBase is the last element of an image's name, without tag and digest.
+// imageBase takes the last element of an image's name, without tag and digest.
 func imageBase(image string) string {
 	if m := imageName.FindStringSubmatch(image); m != nil {
 		return strings.ToLower(m[1])
@@ -118,7 +121,7 @@ func onlyOptions(c corev1.Container) bool {
 	return len(c.Command) == 0 && (len(c.Args) == 0 || strings.HasPrefix(c.Args[0], "-"))
 }
 
-// arguments are the settings in a server's command line. They win over all files.
+// arguments reads the settings in a server's command line. They win over all files.
 func arguments(p pod) (files []optionFile) {
 	for _, part := range []struct {
 		path string
@@ -151,7 +154,7 @@ func arguments(p pod) (files []optionFile) {
 	return files
 }
 
-// after is the word that follows one: in the same text, or in the next.
+// after finds the word that follows one: in the same text, or in the next.
 func after(texts, words []string) string {
 	if len(words) > 0 {
 		return words[0]
@@ -162,10 +165,10 @@ func after(texts, words []string) string {
 	return ""
 }
 
-// dataFolders are where servers' images keep their data.
+// dataFolders lists where servers' images keep their data.
 func dataFolders() []string { return []string{"/var/lib/mysql", "/bitnami/mysql", "/bitnami/mariadb"} }
 
-// data is where this server keeps its data: a datadir that is set, or where the images do.
+// data tells where this server keeps its data: a datadir that is set, or where the images do.
 func (s server) data() []string {
 	if folder, _, ok := s.setting("datadir"); ok && path.IsAbs(folder) {
 		return []string{path.Clean(folder)}
@@ -189,14 +192,15 @@ func holdsAll(m corev1.VolumeMount, folders []string) bool {
 	})
 }
 
-// replicating is what scripts say that make servers replicate.
+// replicating matches what scripts say that make servers replicate.
 var replicating = regexp.MustCompile(`(?i)\b(?:change\s+(?:master|replication\s+source)\s+to|start\s+(?:slave|replica|group_replication)|wsrep_cluster_address|group_replication_group_name)\b|gcomm://`)
 
-// replicatingVariable are variables by which images make servers replicate.
+// replicatingVariable matches variables by which images make servers replicate.
 var replicatingVariable = regexp.MustCompile(`^(?:MYSQL|MARIADB)_(?:REPLICATION|GALERA|MASTER|PRIMARY)_\w+$|^CLUSTER_JOIN$`)
 
-// replicates tells whether something in a pod makes its server replicate: a script of it, of another container as in Kubernetes' tutorial "Run a
-// Replicated Stateful Application", or in a ConfigMap; or variables.
+// replicates tells whether something in a pod makes its server replicate: a script of it, of another
+// container as in Kubernetes' tutorial "Run a Replicated Stateful Application", or in a ConfigMap; or
+// variables.
 func (c *checker) replicates(p pod) bool {
 	for _, container := range slices.Concat(p.spec.Containers, p.spec.InitContainers) {
 		if replicating.MatchString(commandLines(container)) || slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return replicatingVariable.MatchString(e.Name) }) {

@@ -9,7 +9,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// podText is a pod with one container, whose fields follow its name.
+// podText writes a pod with one container, whose fields follow its name.
 func podText(container string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec:\n  containers:\n    - name: a\n      " + strings.ReplaceAll(strings.TrimSpace(container), "\n", "\n      ") + "\n"
 }
@@ -21,7 +21,8 @@ func has(found []Finding, rule, path string) bool {
 	})
 }
 
-// TestCheckSeesServers holds which containers count as servers: those are told that nothing is mounted for their data.
+// TestCheckSeesServers holds which containers count as servers: those are told that nothing is mounted for
+// their data.
 func TestCheckSeesServers(t *testing.T) {
 	for container, want := range map[string]bool{
 		"image: mysql:8.4": true,
@@ -66,7 +67,8 @@ func TestCheckSeesServers(t *testing.T) {
 	}
 }
 
-// TestCheckOfASilentServer is a pod that tells of its server by the image alone, with all that is wrong with it.
+// TestCheckOfASilentServer is a pod that tells of its server by the image alone, with all that is wrong with
+// it.
 func TestCheckOfASilentServer(t *testing.T) {
 	text := podText("image: mysql:8.4\nenvFrom: [{secretRef: {name: s}}]\nresources: {limits: {memory: 1Gi}}\nlivenessProbe: {tcpSocket: {port: 3306}, periodSeconds: 1, failureThreshold: 1}\n"+
 		"volumeMounts: [{name: c, mountPath: /etc/mysql/conf.d}]") +
@@ -228,7 +230,7 @@ func TestNoPassword(t *testing.T) {
 	}
 }
 
-// setText is a StatefulSet of one server with an option file and a Service; each part may be changed.
+// setText writes a StatefulSet of one server with an option file and a Service; each part may be changed.
 func setText(cnf, key, mount, container, pod, ports string) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: StatefulSet
@@ -262,8 +264,8 @@ data:
 `, container, mount, pod, ports, key, strings.ReplaceAll(cnf, "\n", "\n    "))
 }
 
-// TestCheckSeesReplication: servers that a sidecar, a script or the image's variables make replicate are not called lonely; those of a Deployment
-// share a volume all the same.
+// TestCheckSeesReplication: servers that a sidecar, a script or the image's variables make replicate are not
+// called lonely; those of a Deployment share a volume all the same.
 func TestCheckSeesReplication(t *testing.T) {
 	// As in Kubernetes' tutorial "Run a Replicated Stateful Application".
 	const sidecar = "        - name: xtrabackup\n          image: xtrabackup:1.0\n          command: [bash, -c, 'mysql -h 127.0.0.1 -e \"$(<change_master_to.sql.in), MASTER_HOST=mysql-0.mysql; START SLAVE;\"']\n"
@@ -286,7 +288,8 @@ func TestCheckSeesReplication(t *testing.T) {
 	}
 }
 
-// TestCheckCountsThePod holds requests and limits of a pod as a whole against the class that Kubernetes gives it, and the memory of its server.
+// TestCheckCountsThePod holds requests and limits of a pod as a whole against the class that Kubernetes gives
+// it, and the memory of its server.
 func TestCheckCountsThePod(t *testing.T) {
 	const cnf = "args: [--innodb-buffer-pool-size=4G]\n"
 	for pod, want := range map[string]string{

@@ -16,10 +16,10 @@ import (
 	"david/internal/mycnf"
 )
 
-// defaultPort is where servers listen that are not told otherwise.
+// defaultPort is the one of servers that are told no other.
 const defaultPort = 3306
 
-// asking is somebody who connects to a server through the pod's address, or from inside its container.
+// asking describes somebody who connects to a server through the pod's address, or from inside its container.
 type asking struct {
 	doc    stream.Document
 	path   string
@@ -27,18 +27,18 @@ type asking struct {
 	inside bool
 }
 
-// background is a program that a shell's script goes on without.
+// background matches a program that a shell's script goes on without.
 var background = regexp.MustCompile(`[^&]&(?:[^&]|$)`)
 
-// What a command has that asks a server by TCP, and the port it names. "localhost" alone means the socket to a client, which then ignores the port (mysql.cc,
-// and the manual's "Connecting to the MySQL Server").
+// What a command has that asks a server by TCP, and the port it names. "localhost" alone means the socket to
+// a client, which then ignores the port (mysql.cc, and the manual's "Connecting to the MySQL Server").
 var (
 	asksTCP  = regexp.MustCompile(`\b(?:mysql|mysqladmin|mariadb|mariadb-admin)\b.*\s(?:(?:-h\s*|--host[= ])(?:127\.0\.0\.1|::1)|--protocol[= ](?i:tcp))(?:\s|$)`)
 	asksPort = regexp.MustCompile(`\s(?:-P\s*|--port[= ])(\S+)`)
 )
 
-// network finds servers that listen where nobody asks: a probe, or a Service of the stream. A script may start a server without
-// network first, to set it up: what is said there is not of the one that stays.
+// network finds servers that listen where nobody asks: a probe, or a Service of the stream. A script may
+// start a server without network first, to set it up: what is said there is not of the one that stays.
 func (c *checker) network(s server, p pod) {
 	if script := commandLines(p.server()); background.MatchString(script) || len(daemon.FindAllString(script, -1)) > 1 {
 		return
@@ -81,7 +81,8 @@ func onlyLocal(addresses string) bool {
 	return true
 }
 
-// askers are the probes of the server's container and the Services of the stream that ask a port of it; not those that a proxy beside it may answer.
+// askers lists the probes of the server's container and the Services of the stream that ask a port of it; not
+// those that a proxy beside it may answer.
 func (c *checker) askers(s server, p pod) (list []asking) {
 	for _, probe := range []struct {
 		name string
@@ -111,7 +112,8 @@ func (c *checker) askers(s server, p pod) (list []asking) {
 	return list
 }
 
-// execPort is the port that a probe's client asks by TCP; 0 where it asks another way, or a variable names the port.
+// execPort finds the port that a probe's client asks by TCP; 0 where it asks another way, or a variable names
+// the port.
 func execPort(exec *corev1.ExecAction) int {
 	if exec == nil {
 		return 0
@@ -164,7 +166,7 @@ func declares(ports []corev1.ContainerPort, meant intstr.IntOrString) bool {
 	})
 }
 
-// portOf is the number of a port of a container; 0 where it has none of that name.
+// portOf finds the number of a port of a container; 0 where it has none of that name.
 func portOf(c corev1.Container, port intstr.IntOrString) int {
 	if port.Type == intstr.Int {
 		return int(port.IntVal)

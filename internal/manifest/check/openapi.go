@@ -12,8 +12,9 @@ import (
 	"david/internal/manifest/stream"
 )
 
-// openAPIFile is what an API server says of the built-in kinds under /openapi/v3, trimmed to what decoding does not find: which fields have to be
-// there, and which values they may have. TestServed in test/e2e holds it against an API server, and writes it anew.
+// openAPIFile holds what an API server says of the built-in kinds under /openapi/v3, trimmed to what decoding
+// does not find: which fields have to be there, and which values they may have. TestServed in test/e2e holds
+// it against an API server, and writes it anew.
 //
 //go:embed openapi.json.gz
 var openAPIFile []byte
@@ -55,7 +56,7 @@ func readOpenAPI() (*openAPI, error) {
 	return s, nil
 }
 
-// of is the schema of a document's kind; nil for kinds that nobody creates, such as a list of Pods.
+// of finds the schema of a document's kind; nil for kinds that nobody creates, such as a list of Pods.
 func (s *openAPI) of(d stream.Document) (*jsonschema.Schema, error) {
 	name := stream.Text(s.kinds[d.APIVersion()+" "+d.Kind()])
 	if name == "" {
@@ -68,8 +69,8 @@ func (s *openAPI) of(d stream.Document) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// given is a value without what the API server takes for absent: fields that are null, an empty text or an empty list. A null in a list is an
-// element of which nothing is given.
+// given leaves out of a value what the API server takes for absent: fields that are null, an empty text or an
+// empty list. A null in a list is an element of which nothing is given.
 func given(v any) any {
 	switch t := v.(type) {
 	case map[string]any:

@@ -11,7 +11,8 @@ import (
 	"david/internal/manifest/stream"
 )
 
-// TestServedKnowsTheKinds holds the API server's schemas against the types that objects are decoded into: what can be created has both.
+// TestServedKnowsTheKinds holds the API server's schemas against the types that objects are decoded into:
+// what can be created has both.
 func TestServedKnowsTheKinds(t *testing.T) {
 	schemas, err := readOpenAPI()
 	if err != nil {
@@ -35,15 +36,15 @@ func TestServedKnowsTheKinds(t *testing.T) {
 	}
 }
 
-// refusals are the findings of what an API server refuses.
+// refusals picks the findings of what an API server refuses.
 func refusals(found []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool {
 		return !slices.Contains([]string{"schema", "unknown-field", "duplicate-field", "syntax", "selector"}, f.Rule) && !strings.Contains(f.Why, "the API server refuses")
 	})
 }
 
-// TestCheckTakesWhatServersTake holds objects that a real API server takes, as TestServed of test/e2e sees to: probes with named ports, quantities
-// as numbers, nulls, status, and whatever a field has to have.
+// TestCheckTakesWhatServersTake holds objects that a real API server takes, as TestServed of test/e2e sees
+// to: probes with named ports, quantities as numbers, nulls, status, and whatever a field has to have.
 func TestCheckTakesWhatServersTake(t *testing.T) {
 	files, err := filepath.Glob("testdata/accepted/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -65,7 +66,8 @@ const (
 	a       = "{name: a, image: nginx}"
 )
 
-// TestCheckAsksWhatServersAsk holds findings that no type tells: each is one, where it is, in words that name the values.
+// TestCheckAsksWhatServersAsk holds findings that no type tells: each is one, where it is, in words that name
+// the values.
 func TestCheckAsksWhatServersAsk(t *testing.T) {
 	for text, want := range map[string]string{
 		podHead + "{containers: [{image: nginx}]}":                                                           "spec.containers[0].name: it is missing",
@@ -222,7 +224,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// TestCheckFindsPasswordsOfOperators: the resources of operators have variables, commands and option files, too.
+// TestCheckFindsPasswordsOfOperators: the resources of operators have variables, commands and option files,
+// too.
 func TestCheckFindsPasswordsOfOperators(t *testing.T) {
 	const secret = "valueFrom: {secretKeyRef: {name: a, key: b}}"
 	for text, want := range map[string][]string{

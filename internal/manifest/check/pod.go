@@ -17,8 +17,8 @@ func (c *checker) refuse(d stream.Document, path, why, do string) {
 	c.report(SeverityError, "schema", d, path, why+": the API server refuses it", do)
 }
 
-// podFields finds what the API server's code refuses in a pod's fields: ValidatePodSpec and what it calls, in pkg/apis/core/validation/validation.go
-// of Kubernetes 1.34.
+// podFields finds what the API server's code refuses in a pod's fields: ValidatePodSpec and what it calls, in
+// pkg/apis/core/validation/validation.go of Kubernetes 1.34.
 func (c *checker) podFields(p pod) {
 	c.volumeNames(p)
 	c.sources(p)
@@ -46,7 +46,8 @@ func (c *checker) podFields(p pod) {
 	}
 }
 
-// volumeNames looks at the names of a pod's volumes. Those of volumeClaimTemplates take the place of volumes that are called alike.
+// volumeNames looks at the names of a pod's volumes. Those of volumeClaimTemplates take the place of volumes
+// that are called alike.
 func (c *checker) volumeNames(p pod) {
 	seen := map[string]bool{}
 	for i, v := range p.spec.Volumes {
@@ -182,7 +183,8 @@ func (c *checker) running(p pod, at string, container corev1.Container) {
 	}
 }
 
-// probe looks at a probe; of one that ends the container the first success counts, and only it may have a grace period of its own.
+// probe looks at a probe; of one that ends the container the first success counts, and only it may have a
+// grace period of its own.
 func (c *checker) probe(p pod, path string, probe corev1.Probe, ends bool) {
 	c.handler(p, path, handler{probe.Exec, probe.HTTPGet, probe.TCPSocket, probe.GRPC, nil})
 	for _, number := range []struct {
@@ -202,7 +204,7 @@ func (c *checker) probe(p pod, path string, probe corev1.Probe, ends bool) {
 	}
 }
 
-// handler is what a probe or a hook does: one of these.
+// handler holds what a probe or a hook does: one of these.
 type handler struct {
 	exec  *corev1.ExecAction
 	http  *corev1.HTTPGetAction

@@ -109,7 +109,7 @@ func (c *checker) unreplicated(s server) {
 		"use 1 replica, or a flavour that replicates (david manifest --flavor)")
 }
 
-// ClassUse is a storage class that a server's volume names and the stream does not hold.
+// ClassUse says where a server's volume names a storage class that the stream does not hold.
 type ClassUse struct {
 	Class string
 	Doc   stream.Document
@@ -212,8 +212,9 @@ func (c *checker) qos(s server, p pod) {
 	}
 }
 
-// podQOS judges a pod by its own requests and limits, which alone decide its class where it has them (ComputePodQOS in
-// pkg/apis/core/v1/helper/qos/qos.go of Kubernetes 1.34). The kubelet's CPU policy does not look at them, so they may be no whole CPUs.
+// podQOS judges a pod by its own requests and limits, which alone decide its class where it has them
+// (ComputePodQOS in pkg/apis/core/v1/helper/qos/qos.go of Kubernetes 1.34). The kubelet's CPU policy does not
+// look at them, so they may be no whole CPUs.
 func (c *checker) podQOS(s server, p pod) {
 	own, path := p.own(), p.at("resources")
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -232,7 +233,8 @@ func (c *checker) podQOS(s server, p pod) {
 	}
 }
 
-// asked is what the containers ask for, which a pod's own request is where it has none (defaultPodRequests in pkg/apis/core/v1/defaults.go).
+// asked sums up what the containers ask for, which a pod's own request is where it has none
+// (defaultPodRequests in pkg/apis/core/v1/defaults.go).
 func (p pod) asked(name corev1.ResourceName) (sum resource.Quantity, ok bool) {
 	for _, container := range p.spec.Containers {
 		request, requested := container.Resources.Requests[name]
@@ -247,7 +249,8 @@ func (p pod) asked(name corev1.ResourceName) (sum resource.Quantity, ok bool) {
 	return sum, ok
 }
 
-// burstable reports what keeps one container's pod from being Guaranteed. That the server itself has no limit of memory is the memory rule's.
+// burstable reports what keeps one container's pod from being Guaranteed. That the server itself has no limit
+// of memory is the memory rule's.
 func (c *checker) burstable(s server, container corev1.Container, path string, servers bool) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		limit, limited := container.Resources.Limits[name]
@@ -300,7 +303,7 @@ func (c *checker) startup(s server, p pod) {
 	}
 }
 
-// patience is how long a probe waits before the container is killed. Zeros are the API's defaults.
+// patience tells how long a probe waits before the container is killed. Zeros are the API's defaults.
 func patience(p *corev1.Probe) time.Duration {
 	period, failures := p.PeriodSeconds, p.FailureThreshold
 	if period == 0 {
@@ -392,7 +395,8 @@ func (c *checker) volumes(s server, p pod) {
 // stop looks at what happens to a server and its data when its pod goes.
 func (c *checker) stop(s server, p pod) {
 	if grace := p.spec.TerminationGracePeriodSeconds; grace != nil && *grace == 0 {
-		// "A StatefulSet should not specify a pod.Spec.TerminationGracePeriodSeconds of 0. This practice is unsafe and strongly discouraged." (Kubernetes, StatefulSets)
+		// "A StatefulSet should not specify a pod.Spec.TerminationGracePeriodSeconds of 0. This practice is
+		// unsafe and strongly discouraged." (Kubernetes, StatefulSets)
 		c.report(SeverityError, "grace-period", s.doc, p.at("terminationGracePeriodSeconds"),
 			"the server is killed when its pod is deleted, and another one may start on its data before it is gone: each start is a recovery from a crash", "give it the time to write its pages, 30 s at least")
 	}

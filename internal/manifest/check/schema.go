@@ -59,7 +59,8 @@ const (
 	unseenRules  = "the rules in CEL of "
 )
 
-// SchemaUnseen tells whether a line of Inspection.Unseen is about a schema, which an API server has and evaluates.
+// SchemaUnseen tells whether a line of Inspection.Unseen is about a schema, which an API server has and
+// evaluates.
 func SchemaUnseen(line string) bool {
 	return strings.HasPrefix(line, unseenSchema) || strings.HasPrefix(line, unseenRules)
 }
@@ -89,8 +90,9 @@ func (c *checker) schema(d stream.Document) {
 	c.custom(d, definition)
 }
 
-// noKind reports an object of one of Kubernetes' own groups whose version or kind it does not have, or no longer has; false where the group is
-// another's, or the kind may be there as a beta that a cluster has to switch on.
+// noKind reports an object of one of Kubernetes' own groups whose version or kind it does not have, or no
+// longer has; false where the group is another's, or the kind may be there as a beta that a cluster has to
+// switch on.
 func (c *checker) noKind(d stream.Document) bool {
 	gv, err := schema.ParseGroupVersion(d.APIVersion())
 	if err != nil {
@@ -121,7 +123,8 @@ func (c *checker) noKind(d stream.Document) bool {
 	return true
 }
 
-// required holds an object of a built-in kind against the API server's schema of it, but for the field that was found wrong already.
+// required holds an object of a built-in kind against the API server's schema of it, but for the field that
+// was found wrong already.
 func (c *checker) required(d stream.Document, wrong string) {
 	schema, err := c.openAPISchema(d)
 	if err != nil {
@@ -132,7 +135,8 @@ func (c *checker) required(d stream.Document, wrong string) {
 	}
 }
 
-// openAPISchema is the API server's schema of a document's kind; nil where it has none. The schemas are read when the first is asked for.
+// openAPISchema finds the API server's schema of a document's kind; nil where it has none. The schemas are
+// read when the first is asked for.
 func (c *checker) openAPISchema(d stream.Document) (schema *jsonschema.Schema, err error) {
 	if c.openAPI == nil {
 		if c.openAPI, err = readOpenAPI(); err != nil {
@@ -167,7 +171,8 @@ func (c *checker) metadata(d stream.Document) {
 	}
 }
 
-// strict decodes an object into its type and reports what does not fit; wrong is the field whose value does not.
+// strict decodes an object into its type and reports what does not fit; wrong is the field whose value does
+// not.
 func (c *checker) strict(d stream.Document, object any) (wrong string) {
 	text, err := json.Marshal(d.Value)
 	if err != nil {
@@ -257,10 +262,10 @@ func blameIn(root map[string]any, part any, path string, accepted func(map[strin
 	return path
 }
 
-// Schemas are the definitions of custom resources, by "apiVersion Kind".
+// Schemas hold the definitions of custom resources, by "apiVersion Kind".
 type Schemas map[string]definition
 
-// definition is one version of a custom resource.
+// definition holds one version of a custom resource.
 type definition struct {
 	raw      map[string]any
 	compiled *jsonschema.Schema
@@ -326,7 +331,7 @@ func countRules(v any) (n int) {
 	return n
 }
 
-// translated is a structural schema of OpenAPI 3.0 as JSON schema.
+// translated makes JSON schema of a structural schema of OpenAPI 3.0.
 func translated(v any) any {
 	s, ok := v.(map[string]any)
 	if !ok {
@@ -422,7 +427,8 @@ func (c *checker) missing(d stream.Document, path string) {
 	c.report(SeverityError, "schema", d, path, "it is "+what+": the API server refuses the object without it", "give it")
 }
 
-// among reports a value that is none of those there are; what is of another type than they are is found for that.
+// among reports a value that is none of those there are; what is of another type than they are is found for
+// that.
 func (c *checker) among(d stream.Document, path string, found *kind.Enum) {
 	same := false
 	choices := []string{}
@@ -437,7 +443,7 @@ func (c *checker) among(d stream.Document, path string, found *kind.Enum) {
 	}
 }
 
-// whyOf is the reason in the validator's words.
+// whyOf tells the reason in the validator's words.
 func whyOf(leaf *jsonschema.ValidationError) string {
 	if output := leaf.BasicOutput(); output.Error != nil {
 		return output.Error.String()
@@ -445,7 +451,7 @@ func whyOf(leaf *jsonschema.ValidationError) string {
 	return strings.TrimSpace(leaf.Error())
 }
 
-// leaves are the errors at the bottom of a tree of them.
+// leaves lists the errors at the bottom of a tree of them.
 func leaves(e *jsonschema.ValidationError) (list []*jsonschema.ValidationError) {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}

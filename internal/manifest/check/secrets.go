@@ -11,8 +11,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// clearSecrets finds passwords that stand in the open: in ConfigMaps, and in variables, commands and option files wherever they are in an
-// object, an operator's too.
+// clearSecrets finds passwords that stand in the open: in ConfigMaps, and in variables, commands and option
+// files wherever they are in an object, an operator's too.
 func (c *checker) clearSecrets(d stream.Document) {
 	switch d.Kind() {
 	case "Secret", "CustomResourceDefinition":
@@ -49,7 +49,8 @@ func (c *checker) clearIn(d stream.Document, part any, path string) {
 	}
 }
 
-// clearVariable finds a variable with a password as its value: an element of a container's env, or of any list like it.
+// clearVariable finds a variable with a password as its value: an element of a container's env, or of any
+// list like it.
 func (c *checker) clearVariable(d stream.Document, v map[string]any, path string) {
 	name, value := stream.Text(v["name"]), stream.Text(v["value"])
 	switch {
@@ -60,8 +61,8 @@ func (c *checker) clearVariable(d stream.Document, v map[string]any, path string
 	}
 }
 
-// clearCommand finds a password in a command: of a container, a probe, a hook; a CronJob that dumps shows it as a server's probe does. A program
-// may stand in command, and its options in args.
+// clearCommand finds a password in a command: of a container, a probe, a hook; a CronJob that dumps shows it
+// as a server's probe does. A program may stand in command, and its options in args.
 func (c *checker) clearCommand(d stream.Document, v map[string]any, path string) {
 	command, args := texts(v["command"]), texts(v["args"])
 	look := func(field string, words []string) bool {
@@ -78,7 +79,7 @@ func (c *checker) clearCommand(d stream.Document, v map[string]any, path string)
 	}
 }
 
-// texts are a list's elements that are texts.
+// texts picks the elements of a list that are texts.
 func texts(v any) (list []string) {
 	for _, one := range asList(v) {
 		if text, is := one.(string); is {
@@ -88,22 +89,23 @@ func texts(v any) (list []string) {
 	return list
 }
 
-// argumentPassword is a password in a client's arguments, which every process list and every reader of the object shows.
+// argumentPassword matches a password in a client's arguments, which every process list and every reader of
+// the object shows.
 var argumentPassword = regexp.MustCompile(`(?:^|[\s/;|&("'` + "`" + `])` + programs + `\s(?:[^;|&]*\s)?(?:-p|--password=|--mysql-password=)["']?[^\s"'$-][^\s"']*`)
 
-// commandPassword is a password in a variable that a command sets for the clients that it calls.
+// commandPassword matches a password in a variable that a command sets for the clients that it calls.
 var commandPassword = regexp.MustCompile(`(?:^|[\s;|&("'])MYSQL_PWD=["']?[^\s"'$` + "`" + `;]`)
 
-// secretName are names of variables whose values nobody else should read.
+// secretName matches names of variables whose values nobody else should read.
 var secretName = regexp.MustCompile(`(?i)(password|passwd|_pwd|^pwd|secret|token|private_key)`)
 
-// optionGroup is the head of a group in an option file.
+// optionGroup matches the head of a group in an option file.
 var optionGroup = regexp.MustCompile(`(?m)^\s*\[(?:mysql|mariadb|server|client|galera|sst|xtrabackup)[\w.-]*\]\s*$`)
 
-// passwordLine is a line of an option file or a script that sets a password.
+// passwordLine matches a line of an option file or a script that sets a password.
 var passwordLine = regexp.MustCompile(`(?im)^\s*(?:export\s+)?(?:[\w-]*password|[\w-]*passwd|\w*_pwd|wsrep_sst_auth|master_password|source_password)\s*[=:]\s*["']?[^\s"'$<{][^\s]*`)
 
-// notSecret are variables whose names hold the word and whose values are none.
+// notSecret matches variables whose names hold the word and whose values are none.
 var notSecret = regexp.MustCompile(`(?i)(validate_password|native_password|sha256_password|sha2_password|password_history|password_reuse|password_require|default_password_lifetime|disconnect_on_expired|log_raw|strict_password|random_password|random_root_password|onetime_password|retained_password|allow_empty|token_size|_file$|_path$|_name$|_hash)`)
 
 func hasPassword(key, value string) bool {
@@ -118,10 +120,11 @@ func hasPassword(key, value string) bool {
 	return false
 }
 
-// secretVariable are the variables of servers whose values are secrets; settings such as innodb_ft_min_token_size are none.
+// secretVariable matches the variables of servers whose values are secrets; settings such as
+// innodb_ft_min_token_size are none.
 var secretVariable = regexp.MustCompile(`^(?:(?:\w+_)?password|wsrep_sst_auth|\w+_(?:pwd|passphrase|secret|secret_id|token))$`)
 
-// notVariable are variables that are named like a password and are none.
+// notVariable matches variables that are named like a password and are none.
 var notVariable = regexp.MustCompile(`^(?:mysql_native_password|sha256_password|caching_sha2_password|validate_password|log_raw|simple_password_check|cracklib_password_check)$`)
 
 // IsSecret tells whether a setting's value is one that nobody may read who reads the configuration.

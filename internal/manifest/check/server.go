@@ -16,7 +16,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// server is a database server found in the objects, in a pod of a built-in kind or in an operator's resource.
+// server describes a database server found in the objects, in a pod of a built-in kind or in an operator's
+// resource.
 type server struct {
 	doc      stream.Document
 	flavour  mycnf.Flavour
@@ -35,7 +36,7 @@ type server struct {
 	pod *pod // nil for operators' resources
 }
 
-// optionFile is a my.cnf, or what takes its place.
+// optionFile holds a my.cnf, or what takes its place.
 type optionFile struct {
 	doc      stream.Document
 	path     string
@@ -43,7 +44,7 @@ type optionFile struct {
 	lines    map[string]int // of the settings, in the document's file
 }
 
-// setting is the value of a variable and the file that sets it last.
+// setting finds the value of a variable and the file that sets it last.
 func (s server) setting(name string) (value string, from optionFile, ok bool) {
 	for _, f := range s.cnfs {
 		for _, one := range f.settings {
@@ -55,7 +56,7 @@ func (s server) setting(name string) (value string, from optionFile, ok bool) {
 	return value, from, ok
 }
 
-// lines are all settings, with the names that the memory rule knows.
+// lines lists all settings, with the names that the memory rule knows.
 func (s server) lines() (all []mycnf.Setting) {
 	for _, f := range s.cnfs {
 		for _, one := range f.settings {
@@ -67,7 +68,7 @@ func (s server) lines() (all []mycnf.Setting) {
 	return all
 }
 
-// pod is a pod template of a workload.
+// pod holds a pod template of a workload.
 type pod struct {
 	doc       stream.Document
 	path      string // of the pod's spec
@@ -78,17 +79,18 @@ type pod struct {
 	container int // the server's, of spec.Containers
 }
 
-// at is a path in the pod's spec.
+// at writes a path in the pod's spec.
 func (p pod) at(path string) string { return p.path + "." + path }
 
-// in is a path in the server's container.
+// in writes a path in the server's container.
 func (p pod) in(path string) string {
 	return fmt.Sprintf("%s.containers[%d].%s", p.path, p.container, path)
 }
 
 func (p pod) server() corev1.Container { return p.spec.Containers[p.container] }
 
-// own are the requests and limits of the pod as a whole; nil where it has none, or the cluster is older than Kubernetes 1.34 and knows none.
+// own gives the requests and limits of the pod as a whole; nil where it has none, or the cluster is older
+// than Kubernetes 1.34 and knows none.
 func (p pod) own() *corev1.ResourceRequirements {
 	if r := p.spec.Resources; r != nil && len(r.Limits)+len(r.Requests) > 0 {
 		return r
@@ -128,13 +130,13 @@ func (c *checker) server(d stream.Document) (server, bool) {
 	return c.operated(d, view), true
 }
 
-// podPaths are where pod templates stand, by kind.
+// podPaths tells where pod templates stand, by kind.
 func podPaths() map[string]string {
 	return map[string]string{"Pod": "spec", "StatefulSet": "spec.template.spec", "Deployment": "spec.template.spec", "DaemonSet": "spec.template.spec",
 		"ReplicaSet": "spec.template.spec", "Job": "spec.template.spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
 }
 
-// podOf is the pod template of an object; ok is false where it has none that can be read.
+// podOf reads the pod template of an object; ok is false where it has none that can be read.
 func podOf(d stream.Document) (p pod, ok bool) {
 	p = pod{doc: d, path: podPaths()[d.Kind()], replicas: 1}
 	if p.path == "" || !reread(d.Get(p.path), &p.spec) {
@@ -161,7 +163,7 @@ func reread(value, into any) bool {
 	return err == nil && json.Unmarshal(text, into) == nil
 }
 
-// asInt is a value that is a whole number.
+// asInt reads a value that is a whole number.
 func asInt(v any) (int, error) {
 	n, ok := v.(json.Number)
 	if !ok {
@@ -244,7 +246,8 @@ func (c *checker) claimed(s *server) {
 	}
 }
 
-// mounted are the option files that the server's container mounts from ConfigMaps of the stream, in the order the server reads a folder.
+// mounted lists the option files that the server's container mounts from ConfigMaps of the stream, in the
+// order the server reads a folder.
 func (c *checker) mounted(p pod) (files []optionFile) {
 	for _, mount := range p.server().VolumeMounts {
 		i := slices.IndexFunc(p.spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
@@ -262,7 +265,7 @@ func (c *checker) mounted(p pod) (files []optionFile) {
 	return files
 }
 
-// configFiles are the option files of a ConfigMap that a mount shows the server.
+// configFiles lists the option files of a ConfigMap that a mount shows the server.
 func (c *checker) configFiles(p pod, config stream.Document, items []corev1.KeyToPath, mount corev1.VolumeMount) (files []optionFile) {
 	data, _ := config.Value["data"].(map[string]any)
 	f, v, _ := serverImage(p.server().Image)
@@ -280,7 +283,7 @@ func (c *checker) configFiles(p pod, config stream.Document, items []corev1.KeyT
 	return files
 }
 
-// shownAt is the path at which a mount shows a key of a ConfigMap; ok is false where it shows others only.
+// shownAt finds the path at which a mount shows a key of a ConfigMap; ok is false where it shows others only.
 func shownAt(key string, items []corev1.KeyToPath, mount corev1.VolumeMount) (shown string, ok bool) {
 	name := key
 	if len(items) > 0 {
@@ -324,7 +327,7 @@ func sortedKeys(m map[string]any) (keys []string) {
 	return keys
 }
 
-// operated is the server of an operator's resource.
+// operated reads the server of an operator's resource.
 func (c *checker) operated(d stream.Document, view operator.View) server {
 	s := server{doc: d, flavour: view.Flavour, version: view.Version, replicas: 1, replicated: view.Replicates(d), resources: view.Resources, classPath: view.Class}
 	if f, v, ok := serverImage(stream.Text(d.Get(view.Image))); ok && f == view.Flavour {
@@ -365,7 +368,7 @@ func keyed(d stream.Document, path string) optionFile {
 	return f
 }
 
-// parameters are the settings of a Cluster of KubeBlocks.
+// parameters reads the settings of a Cluster of KubeBlocks.
 func (c *checker) parameters(cluster stream.Document) (files []optionFile) {
 	for _, d := range c.docs {
 		if d.Kind() != "Parameter" || stream.Text(d.Get("spec.clusterName")) != cluster.Name() {

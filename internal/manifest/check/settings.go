@@ -10,7 +10,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// settings finds what a server would not start with: names that are mistyped, and values that are none of its.
+// settings finds what a server would not start with: names that are mistyped, and values that are none of
+// its.
 func (c *checker) settings(s server) {
 	for _, f := range s.cnfs {
 		for _, one := range f.settings {
@@ -25,7 +26,8 @@ func (c *checker) settings(s server) {
 	}
 }
 
-// misplaced finds a server's variable in a group of clients: the server does not read it there, and clients do not start with it.
+// misplaced finds a server's variable in a group of clients: the server does not read it there, and clients
+// do not start with it.
 func (c *checker) misplaced(f optionFile, item mycnf.Item, line int) {
 	name, _ := mycnf.Canonical(item.Name, item.Value)
 	if item.Group != "client" && item.Group != "mysql" || !mycnf.Known(name) || slices.Contains(clientOptions(), name) || strings.HasPrefix(mycnf.Normalise(item.Name), "loose_") {
@@ -37,18 +39,19 @@ func (c *checker) misplaced(f optionFile, item mycnf.Item, line int) {
 	}
 }
 
-// clientOptions are options of clients (--help) that are called as variables of servers.
+// clientOptions lists options of clients (--help) that are called as variables of servers.
 func clientOptions() []string {
 	return []string{"bind_address", "local_infile", "log_error", "max_allowed_packet", "net_buffer_length", "port", "server_id", "socket", "ssl_ca", "ssl_cert", "ssl_key", "tls_version", "user"}
 }
 
-// includedFolders are the folders that the option files of servers' images include.
+// includedFolders lists the folders that the option files of servers' images include.
 func includedFolders() []string {
 	return []string{"/etc/mysql/conf.d", "/etc/mysql/mysql.conf.d", "/etc/mysql/mariadb.conf.d", "/etc/my.cnf.d"}
 }
 
-// unread reports an option file that the server does not read: of a folder that is included it reads what ends in .cnf (MySQL manual, Using Option
-// Files, !includedir). A file that the command line names is read whatever it is called.
+// unread reports an option file that the server does not read: of a folder that is included it reads what
+// ends in .cnf (MySQL manual, Using Option Files, !includedir). A file that the command line names is read
+// whatever it is called.
 func (c *checker) unread(p pod, config stream.Document, key, shown, text string) {
 	if !optionGroup.MatchString(text) || strings.Contains(commandLines(p.server()), "--defaults-") {
 		return

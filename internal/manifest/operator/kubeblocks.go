@@ -12,10 +12,10 @@ import (
 	"david/internal/mycnf"
 )
 
-// kubeBlocksLeast is the smallest innodb_io_capacity_max of KubeBlocks' schema.
+// kubeBlocksLeast bounds innodb_io_capacity_max, by KubeBlocks' schema.
 const kubeBlocksLeast = 2000
 
-// component is the name of the servers' component in a Cluster of KubeBlocks.
+// component names the servers' component in a Cluster of KubeBlocks.
 const component = "mysql"
 
 func kubeBlocks() managed {
@@ -94,7 +94,8 @@ func renderKubeBlocks(d deployment) ([]render.Object, error) {
 	return d.with(d.kubeBlocksParameter(), d.kubeBlocksBudget(), cr), nil
 }
 
-// kubeBlocksParameter is the resource that KubeBlocks 1.0 takes parameters from; it has to be there before the Cluster.
+// kubeBlocksParameter makes the resource that KubeBlocks 1.0 takes parameters from; it has to be there before
+// the Cluster.
 func (d deployment) kubeBlocksParameter() render.Object {
 	values, reasons := map[string]any{}, map[string]string{}
 	for _, s := range d.settings {
@@ -116,7 +117,7 @@ func (d deployment) kubeBlocksParameter() render.Object {
 		"spec":     map[string]any{"clusterName": d.Name, "componentParameters": []any{map[string]any{"componentName": component, "parameters": values}}}}}
 }
 
-// kubeBlocksBudget is a PodDisruptionBudget, which KubeBlocks does not make.
+// kubeBlocksBudget makes a PodDisruptionBudget, which KubeBlocks does not make.
 func (d deployment) kubeBlocksBudget() render.Object {
 	one := intstr.FromInt32(1)
 	return render.Object{File: "poddisruptionbudget.yaml", Reasons: map[string]string{"spec.maxUnavailable": whyBudget}, Value: &policyv1.PodDisruptionBudget{

@@ -5,7 +5,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// mariadbInit is what david cannot give: the definition wants the image with the resources, and which one is the operator's to say.
+// mariadbInit says what david cannot give: the definition wants the image with the resources, and which one
+// is the operator's to say.
 const mariadbInit = ". The operator's init container has none of its own: give initContainer its image with equal requests and limits, or the pod is Burstable"
 
 func mariadbOperator() managed {

@@ -30,7 +30,8 @@ func moco() managed {
 	}
 }
 
-// mocoDefaults put back the server's defaults, with which the tune was measured, where moco has others of consequence.
+// mocoDefaults put back the server's defaults, with which the tune was measured, where moco has others of
+// consequence.
 func mocoDefaults(req render.Request) []mycnf.Setting {
 	const source = "moco's source, pkg/mycnf/generator.go"
 	adaptive := "ON"
@@ -91,7 +92,7 @@ func renderMoco(d deployment) ([]render.Object, error) {
 	return d.with(config, cr), nil
 }
 
-// mocoConfig is the ConfigMap of moco's form: one key for each variable.
+// mocoConfig makes the ConfigMap of moco's form: one key for each variable.
 func (d deployment) mocoConfig() (render.Object, error) {
 	data, reasons := map[string]any{}, map[string]string{}
 	for _, s := range d.settings {
@@ -108,7 +109,7 @@ func (d deployment) mocoConfig() (render.Object, error) {
 		"metadata": d.customMeta(d.Name+"-cnf", nil), "data": data}}, nil
 }
 
-// why is a setting's reason with its source and measured effect.
+// why tells a setting's reason with its source and measured effect.
 func why(s mycnf.Setting) string {
 	text := s.Reason
 	if s.Source != "" {
@@ -120,7 +121,7 @@ func why(s mycnf.Setting) string {
 	return text
 }
 
-// leftOut are comment lines that name what the operator does not take.
+// leftOut makes comment lines that name what the operator does not take.
 func leftOut(left []string) []string {
 	if len(left) == 0 {
 		return nil

@@ -1,5 +1,6 @@
-// Package operator renders the custom resources of operators that run MySQL or MariaDB, against those of their defaults
-// that would undo what was measured, and says where such resources keep what the checks look at.
+// Package operator renders the custom resources of operators that run MySQL or MariaDB, against those of
+// their defaults that would undo what was measured, and says where such resources keep what the checks look
+// at.
 package operator
 
 import (
@@ -24,8 +25,8 @@ const (
 	HASemiSync         = "semi-sync"
 )
 
-// managed is how an operator runs servers, as far as david's configuration is concerned. The facts are from the operators' own
-// sources, in the releases that crds of test/crds belong to.
+// managed says how an operator runs servers, as far as david's configuration is concerned. The facts are from
+// the operators' own sources, in the releases that crds of test/crds belong to.
 type managed struct {
 	server   mycnf.Flavour
 	longest  int           // name of the cluster that it takes, in characters
@@ -37,12 +38,13 @@ type managed struct {
 	taken map[string]string
 	// forced are lines without which the operator does not work: they replace the tune's.
 	forced []mycnf.Setting
-	// undone are lines against defaults of the operator that would undo what was measured; the tune's own line wins.
+	// undone are lines against defaults of the operator that would undo what was measured; the tune's own
+	// line wins.
 	undone func(render.Request) []mycnf.Setting
 	render func(deployment) ([]render.Object, error)
 }
 
-// replication is what keeps servers alike, and what it asks of their number.
+// replication says what keeps servers alike, and what it asks of their number.
 type replication struct {
 	name     string
 	replicas int // by default
@@ -52,7 +54,7 @@ type replication struct {
 	says     string // what is replicated how, and what is not
 }
 
-// deployment is a checked request with all that the operators' resources need of it.
+// deployment holds a checked request with all that the operators' resources need of it.
 type deployment struct {
 	render.Request
 	mode     replication
@@ -116,7 +118,7 @@ func (m managed) deployment(req render.Request) (deployment, error) {
 	return d, nil
 }
 
-// hearing are the flavours that a flag has an effect with.
+// hearing lists the flavours that a flag has an effect with.
 func hearing(flag string) (names []string) {
 	for _, f := range render.Flavors() {
 		if managers()[f].deaf[flag] == "" {
@@ -126,7 +128,8 @@ func hearing(flag string) (names []string) {
 	return names
 }
 
-// Hears refuses flags of david manifest that have no effect with a flavour, of those that were given, by name.
+// Hears refuses flags of david manifest that have no effect with a flavour, of those that were given, by
+// name.
 func Hears(f render.Flavor, given func(flag string) bool) error {
 	deaf := managers()[f].deaf
 	for _, flag := range slices.Sorted(maps.Keys(deaf)) {
@@ -137,10 +140,11 @@ func Hears(f render.Flavor, given func(flag string) bool) error {
 	return nil
 }
 
-// Server is the server that a flavour runs; "" where it runs any.
+// Server names the server that a flavour runs; "" where it runs any.
 func Server(f render.Flavor) mycnf.Flavour { return managers()[f].server }
 
-// Defaults are the replication and the number of servers of a flavour where the user names neither. An ha that is named keeps its own number.
+// Defaults give the replication and the number of servers of a flavour where the user names neither. An ha
+// that is named keeps its own number.
 func Defaults(f render.Flavor, ha string) (string, int) {
 	m, known := managers()[f]
 	if !known {
@@ -170,7 +174,8 @@ func Notes(req render.Request) ([]string, error) {
 	return notes, nil
 }
 
-// mode finds the replication asked for. The flavour's own name stands for its default; "none" is a single server.
+// mode finds the replication asked for. The flavour's own name stands for its default; "none" is a single
+// server.
 func (m managed) mode(req render.Request) (replication, error) {
 	var names []string
 	for _, mode := range m.modes {
@@ -196,13 +201,14 @@ func (r replication) check(f render.Flavor, replicas int) error {
 	return nil
 }
 
-// single is one server without replication; says tells what the operator does with it.
+// single describes one server without replication; says tells what the operator does with it.
 func single(says string) replication {
 	return replication{name: render.HANone, replicas: 1, least: 1, most: 1, says: says}
 }
 
-// lines gives the pod's lines as the operator is to be given them, and those left out with why. The lines hold all that david's configuration
-// depends on (see Lines): durability, pool and connections among them, so that no operator computes its own.
+// lines gives the pod's lines as the operator is to be given them, and those left out with why. The lines
+// hold all that david's configuration depends on (see Lines): durability, pool and connections among them, so
+// that no operator computes its own.
 func (m managed) lines(req render.Request, tuned []mycnf.Setting) (kept []mycnf.Setting, left []string) {
 	replaced := map[string]bool{}
 	for _, s := range m.forced {
@@ -233,7 +239,7 @@ func instrumented(reads string) mycnf.Setting {
 		Reason: reads + "; it costs CPU on every statement, so this server is slower than a tune without it measured"}
 }
 
-// replicationNames are the variables of identity and replication that every operator sets.
+// replicationNames lists the variables of identity and replication that every operator sets.
 func replicationNames(more map[string]string) map[string]string {
 	names := map[string]string{}
 	for _, group := range []struct {
@@ -263,7 +269,7 @@ func because(why string, names ...string) map[string]string {
 	return m
 }
 
-// cnf is the deployment's my.cnf as text.
+// cnf writes the deployment's my.cnf as text.
 func (d deployment) cnf() (string, error) {
 	head := append(slices.Clone(d.Head), "For the flavour "+string(d.Flavor)+": defaults of the operator that would undo the tune are overridden.")
 	if len(d.left) > 0 {
@@ -274,20 +280,20 @@ func (d deployment) cnf() (string, error) {
 	return d.Request.Cnf(d.settings)
 }
 
-// equal are requests and limits that are the same.
+// equal makes requests and limits that are the same.
 func equal(cpu, memory string) map[string]any {
 	return map[string]any{"requests": map[string]any{"cpu": cpu, "memory": memory}, "limits": map[string]any{"cpu": cpu, "memory": memory}}
 }
 
-// guaranteed are the server's resources.
+// guaranteed makes the server's resources.
 func (d deployment) guaranteed() map[string]any {
 	return equal(strconv.Itoa(d.CPUs), render.Amount(d.Memory))
 }
 
-// small are the resources of a small container beside the server.
+// small makes the resources of a small container beside the server.
 func small() map[string]any { return equal("100m", "256Mi") }
 
-// claim is the spec of the data's volume claim.
+// claim makes the spec of the data's volume claim.
 func (d deployment) claim() map[string]any {
 	c := map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": render.Amount(d.Size)}}}
 	if d.class != "" {
@@ -308,10 +314,10 @@ func apart(labels map[string]any) map[string]any {
 		map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": labels}}}}}
 }
 
-// startSeconds is how long a start may take.
+// startSeconds bounds how long a start may take.
 func (d deployment) startSeconds() int { return int(d.StartupBudget().Seconds()) }
 
-// graceSeconds is how long a clean shutdown may take: ten minutes at least, as the operators have it.
+// graceSeconds bounds how long a clean shutdown may take: ten minutes at least, as the operators have it.
 func (d deployment) graceSeconds() int64 { return max(600, d.Grace(d.settings)) }
 
 func (d deployment) startReason() string {
@@ -321,7 +327,7 @@ func (d deployment) startReason() string {
 	return fmt.Sprintf("%s: recovery from a crash was measured to take %s; three times that, %s at least", d.StartupBudget(), d.Recovery.Round(time.Millisecond), render.LeastStartup)
 }
 
-// serviceType is the type of the Service for clients.
+// serviceType names the type of the Service for clients.
 func (d deployment) serviceType() string {
 	switch d.Expose {
 	case render.LoadBalancer:
@@ -332,7 +338,7 @@ func (d deployment) serviceType() string {
 	return "ClusterIP"
 }
 
-// custom is an operator's resource.
+// custom makes an operator's resource.
 func (d deployment) custom(apiVersion, kind, file string, spec map[string]any, reasons map[string]string) render.Object {
 	all := map[string]string{"": fmt.Sprintf("%d %s by the operator %s; it has to be installed first.\n%s", d.Replicas, plural(d.Replicas, "server"), d.Flavor, d.mode.says)}
 	maps.Copy(all, reasons)
@@ -357,7 +363,7 @@ func (d deployment) with(resources ...render.Object) []render.Object {
 	return append(objects, resources...)
 }
 
-// claimName is the name of a claim that the operator makes, from the StatefulSet's "data-NAME-0".
+// claimName names a claim that the operator makes, from the StatefulSet's "data-NAME-0".
 func (d deployment) claimName(own string) string {
 	ordinal := own[strings.LastIndexByte(own, '-')+1:]
 	switch d.Flavor {
@@ -375,7 +381,7 @@ func (d deployment) claimName(own string) string {
 	return "storage-" + d.Name + "-" + ordinal
 }
 
-// customMeta is the metadata of an object that has no type, with labels besides david's own.
+// customMeta makes the metadata of an object that has no type, with labels besides david's own.
 func (d deployment) customMeta(name string, more map[string]any) map[string]any {
 	all := map[string]any{render.ManagedBy: "david"}
 	maps.Copy(all, more)

@@ -22,7 +22,7 @@ type View struct {
 	Budget      string
 }
 
-// Views are those of the resources that david renders.
+// Views lists those of the resources that david renders.
 func Views() []View {
 	always := func(stream.Document) bool { return true }
 	eight := render.LongTerm(mycnf.MySQL)

@@ -18,16 +18,17 @@ const (
 	gib = int64(1) << 30
 )
 
-// Lines derives the my.cnf of the pod: what is sized from CPUs and memory is sized anew for the pod's limits with david's rules, where
-// these differ from the tune's machine; other tuned lines stay. What a server would size by looking at the node is set. An error
-// wraps ErrBad where the memory does not hold the configuration, and says what fits.
+// Lines derives the my.cnf of the pod: what is sized from CPUs and memory is sized anew for the pod's limits
+// with david's rules, where these differ from the tune's machine; other tuned lines stay. What a server would
+// size by looking at the node is set. An error wraps ErrBad where the memory does not hold the configuration,
+// and says what fits.
 func Lines(req Request) ([]mycnf.Setting, error) {
 	d, err := derive(req)
 	return d.lines, err
 }
 
-// Notes says what became of tuned lines that the pod's my.cnf does not have as they were, one sentence each, and what
-// else the user has to know of the request. Those of an operator's flavour come on top.
+// Notes says what became of tuned lines that the pod's my.cnf does not have as they were, one sentence each,
+// and what else the user has to know of the request. Those of an operator's flavour come on top.
 func Notes(req Request) ([]string, error) {
 	d, err := derive(req)
 	if req.Replicas > 1 && req.HA == HANone {
@@ -36,7 +37,7 @@ func Notes(req Request) ([]string, error) {
 	return d.notes, err
 }
 
-// derived is a my.cnf under construction.
+// derived holds a my.cnf under construction.
 type derived struct {
 	req    Request
 	ladder map[string]mycnf.Setting // david's rules for the pod, by variable
@@ -104,7 +105,8 @@ func on(s mycnf.Setting) bool {
 	return s.Value == "" || mycnf.MatchValues(mycnf.WithoutLoose(s.Name), "ON", s.Value) == mycnf.Same
 }
 
-// acceptable refuses lines with which nobody could use the server as it should be. What the operators set themselves is left out, and not looked at.
+// acceptable refuses lines with which nobody could use the server as it should be. What the operators set
+// themselves is left out, and not looked at.
 func (req Request) acceptable(lines []mycnf.Setting) error {
 	for _, s := range lines {
 		n, err := mycnf.ParseSize(s.Value)
@@ -164,7 +166,8 @@ func (d *derived) binlog(given []mycnf.Setting) {
 	d.note("%s=%s: the binary log goes to the data directory on the pod's volume", given[to].Name, d.req.Settings[from].Value)
 }
 
-// disk puts a rule's reason right that speaks of a disk: here it is a volume that was bought, or the disk of the tune's machine.
+// disk puts a rule's reason right that speaks of a disk: here it is a volume that was bought, or the disk of
+// the tune's machine.
 func (req Request) disk(s mycnf.Setting) mycnf.Setting {
 	if s.Name != "innodb_io_capacity" {
 		return s
@@ -179,7 +182,7 @@ func (req Request) disk(s mycnf.Setting) mycnf.Setting {
 	return s
 }
 
-// problem is the pod as the rules see a machine.
+// problem describes the pod as the rules see a machine.
 func (req Request) problem(Connections int64) tune.Problem {
 	p := tune.Problem{Flavour: req.Server, Version: req.Version, CPUs: float64(req.CPUs), Memory: req.Memory, FreeDisk: req.Size, PageSize: 16 * kib,
 		Threads: max(req.Measured.Threads, int(Connections)-10), Tables: req.Measured.Tables, WriteIOPS: req.Measured.WriteIOPS}
@@ -223,8 +226,8 @@ func (d *derived) take(s mycnf.Setting) {
 	}
 }
 
-// keep is a line that stays as it was given; flushing beyond what the volume was bought with is said, and a tuned line's reason speaks of
-// the tune's disk, not the pod's.
+// keep leaves a line as it was given; flushing beyond what the volume was bought with is said, and a
+// tuned line's reason speaks of the tune's disk, not the pod's.
 func (d *derived) keep(s mycnf.Setting, by string) mycnf.Setting {
 	if by != byDisk {
 		return s
@@ -239,7 +242,8 @@ func (d *derived) keep(s mycnf.Setting, by string) mycnf.Setting {
 	return s
 }
 
-// same tells whether the pod has of something what the tune's machine had, so that its lines are as good here.
+// same tells whether the pod has of something what the tune's machine had, so that its lines are as good
+// here.
 func (d *derived) same(by string) bool {
 	m := d.req.Measured
 	switch by {
@@ -321,7 +325,7 @@ func (d *derived) anew(s mycnf.Setting, by string) {
 	}
 }
 
-// instead is a rule's line in the place of a given one, and says so.
+// instead puts a rule's line in the place of a given one, and says so.
 func (d *derived) instead(rule, given mycnf.Setting) mycnf.Setting {
 	rule.Effect = ""
 	if rule.Value == given.Value && rule.Name == given.Name {
@@ -335,7 +339,7 @@ func (d *derived) instead(rule, given mycnf.Setting) mycnf.Setting {
 	return rule
 }
 
-// own are rules for variables that the ladder does not set, and a tuned file may.
+// own gives rules for variables that the ladder does not set, and a tuned file may.
 func (d *derived) own(s mycnf.Setting) (mycnf.Setting, bool) {
 	cpus := d.req.CPUs
 	rule := func(value int, reason, source string) (mycnf.Setting, bool) {
@@ -371,8 +375,8 @@ func (d *derived) index(name string) int {
 	return slices.IndexFunc(d.lines, func(s mycnf.Setting) bool { return mycnf.WithoutLoose(s.Name) == name })
 }
 
-// complete adds what a pod needs and the tuned lines do not say: the pool, the durability that an image's or an operator's own file could take
-// away, and what the server would otherwise size by the node.
+// complete adds what a pod needs and the tuned lines do not say: the pool, the durability that an image's or
+// an operator's own file could take away, and what the server would otherwise size by the node.
 func (d *derived) complete() {
 	for _, name := range []string{"innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_purge_threads"} {
 		if rule, ok := d.ladder[name]; ok {
@@ -402,8 +406,8 @@ func (d *derived) add(s mycnf.Setting) {
 	}
 }
 
-// fit makes the server fit into the memory with all connections busy. A pool that the rules sized is made smaller, down to the server's
-// default; one that was tuned for as much memory is not.
+// fit makes the server fit into the memory with all connections busy. A pool that the rules sized is made
+// smaller, down to the server's default; one that was tuned for as much memory is not.
 func (d *derived) fit() error {
 	if d.req.Memory <= 0 {
 		return Bad("memory: it is %d bytes; give the pod's, as in 16Gi", d.req.Memory)
@@ -418,7 +422,8 @@ func (d *derived) fit() error {
 	return d.tooSmall(pool)
 }
 
-// resize gives the pool a size, and no more instances than it has GiB, and returns the size in whole chunks of each instance.
+// resize gives the pool a size, and no more instances than it has GiB, and returns the size in whole chunks
+// of each instance.
 func (d *derived) resize(pool int64) int64 {
 	instances := max(1, min(number(d.lines, "innodb_buffer_pool_instances", 1), pool/gib))
 	if at := d.index("innodb_buffer_pool_instances"); at >= 0 {
@@ -429,21 +434,22 @@ func (d *derived) resize(pool int64) int64 {
 	return pool
 }
 
-// defaultPool is the servers' default buffer pool and their chunk of it, in bytes.
+// defaultPool sets the servers' default buffer pool and their chunk of it, in bytes.
 const defaultPool = 128 * mib
 
-// Holds tells whether the pod's memory holds a server with these lines and all its connections busy, the tenth that is kept free not
-// counted.
+// Holds tells whether the pod's memory holds a server with these lines and all its connections busy, the
+// tenth that is kept free not counted.
 func (req Request) Holds(lines []mycnf.Setting) bool {
 	return Need(lines) <= tune.MemoryCeiling(req.Memory)
 }
 
-// Need is what a server with these lines takes with all its connections busy, in bytes: tune's memory rule, with the buffers that the lines set.
+// Need tells what a server with these lines takes with all its connections busy, in bytes: tune's memory
+// rule, with the buffers that the lines set.
 func Need(lines []mycnf.Setting) int64 {
 	return tune.ServerMemory(number(lines, "innodb_buffer_pool_size", defaultPool), others(lines), performanceSchema(lines))
 }
 
-// performanceSchema is the value of performance_schema; "" where no line sets it.
+// performanceSchema finds the value of performance_schema; "" where no line sets it.
 func performanceSchema(lines []mycnf.Setting) string {
 	for _, s := range lines {
 		if s.Name == "performance_schema" {
@@ -453,7 +459,7 @@ func performanceSchema(lines []mycnf.Setting) string {
 	return ""
 }
 
-// others are the buffers besides the pool, in bytes.
+// others sum up the buffers besides the pool, in bytes.
 func others(lines []mycnf.Setting) int64 {
 	sum := number(lines, "innodb_log_buffer_size", 64*mib) + Connections(lines)*eachConnection(lines)
 	for name, standard := range map[string]int64{"key_buffer_size": 16 * mib, "query_cache_size": mib, "aria_pagecache_buffer_size": 128 * mib} {
@@ -462,8 +468,8 @@ func others(lines []mycnf.Setting) int64 {
 	return sum
 }
 
-// eachConnection is what a connection may take, in bytes: tune's figure, or the sum of the buffers where they were set to more. The defaults are those
-// of the reference manuals.
+// eachConnection tells what a connection may take, in bytes: tune's figure, or the sum of the buffers where
+// they were set to more. The defaults are those of the reference manuals.
 func eachConnection(lines []mycnf.Setting) int64 {
 	sum := int64(0)
 	for name, standard := range map[string]int64{"thread_stack": mib, "sort_buffer_size": 256 * kib, "join_buffer_size": 256 * kib, "read_buffer_size": 128 * kib,
@@ -473,15 +479,15 @@ func eachConnection(lines []mycnf.Setting) int64 {
 	return max(2*mib, sum)
 }
 
-// BufferPool is the size of the buffer pool that the lines give the server, in bytes.
+// BufferPool tells the size of the buffer pool that the lines give the server, in bytes.
 func BufferPool(lines []mycnf.Setting) int64 {
 	return number(lines, "innodb_buffer_pool_size", defaultPool)
 }
 
-// Connections is how many the lines allow.
+// Connections tells how many the lines allow.
 func Connections(lines []mycnf.Setting) int64 { return number(lines, "max_connections", 151) }
 
-// number is a line's size or count; standard where no line sets it, or it is none.
+// number reads a line's size or count; standard where no line sets it, or it is none.
 func number(lines []mycnf.Setting, name string, standard int64) int64 {
 	for _, s := range lines {
 		if s.Name != name {

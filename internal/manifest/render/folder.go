@@ -10,7 +10,8 @@ import (
 	"david/internal/manifest/stream"
 )
 
-// Encode writes the resources as one YAML stream; what lies aside is left out. A reason whose path does not exist is an error.
+// Encode writes the resources as one YAML stream; what lies aside is left out. A reason whose path does not
+// exist is an error.
 func Encode(w io.Writer, objects []Object) error {
 	for _, o := range objects {
 		if o.Aside {
@@ -27,7 +28,8 @@ func Encode(w io.Writer, objects []Object) error {
 	return nil
 }
 
-// Folder gives the files of a database's kustomize folder by name: one for each object, and kustomization.yaml, which names the database.
+// Folder gives the files of a database's kustomize folder by name: one for each object, and
+// kustomization.yaml, which names the database.
 func Folder(database string, objects []Object) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var resources []any
@@ -56,13 +58,14 @@ func Folder(database string, objects []Object) (map[string][]byte, error) {
 	return files, err
 }
 
-// marker is the first line of every file of a folder.
+// marker begins every file of a folder.
 const marker = "# Rendered by david manifest; what is changed here is lost when it is rendered again.\n"
 
 // Rendered tells whether a file's content is of david's making.
 func Rendered(content []byte) bool { return bytes.HasPrefix(content, []byte(marker)) }
 
-// Database is the name of the database that a folder's kustomization.yaml was rendered for; "" where it does not say.
+// Database names the database that a folder's kustomization.yaml was rendered for; "" where it does
+// not say.
 func Database(kustomization []byte) (string, error) {
 	var k struct {
 		Metadata struct {

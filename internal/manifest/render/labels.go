@@ -24,16 +24,16 @@ const (
 // ClientLabel, with the request's name as its value, marks pods of other namespaces that may connect.
 const ClientLabel = "david/client-of"
 
-// PasswordKey is the key of the Secret that holds root's password.
+// PasswordKey names the key of the Secret that holds root's password.
 const PasswordKey = "root-password"
 
-// KustomizationFile is the file of the folder that lists the others.
+// KustomizationFile names the file of the folder that lists the others.
 const KustomizationFile = "kustomization.yaml"
 
-// SecretFile is the file of the folder that holds the Secret, which nobody else may read.
+// SecretFile names the file of the folder that holds the Secret, which nobody else may read.
 const SecretFile = "secret.yaml"
 
-// ConfigKey is the key of the ConfigMap that holds the my.cnf.
+// ConfigKey names the key of the ConfigMap that holds the my.cnf.
 const ConfigKey = "my.cnf"
 
 func (req Request) labels() map[string]string {
@@ -42,7 +42,7 @@ func (req Request) labels() map[string]string {
 	return l
 }
 
-// selector are the labels that find the server's pods.
+// selector lists the labels that find the server's pods.
 func (req Request) selector() map[string]string {
 	return map[string]string{labelName: string(req.Server), labelInstance: req.Name}
 }
@@ -51,7 +51,7 @@ func (req Request) Meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: req.Namespace, Labels: req.labels()}
 }
 
-// NamespaceObjects is the request's own; none for "default", which is there.
+// NamespaceObjects makes the request's own namespace; none for "default", which is there.
 func (req Request) NamespaceObjects() []Object {
 	if req.Namespace == metav1.NamespaceDefault {
 		return nil
@@ -62,7 +62,7 @@ func (req Request) NamespaceObjects() []Object {
 	}}}
 }
 
-// SecretObjects is the generated password; none where the request has none.
+// SecretObjects makes the Secret of the generated password; none where the request has none.
 func (req Request) SecretObjects() []Object {
 	if req.Password == "" || req.Flavor == Moco { // moco makes its passwords itself
 		return nil
@@ -83,7 +83,8 @@ func (req Request) SecretObjects() []Object {
 	}}}
 }
 
-// SecretCommand is how the Secret is created where none is rendered, with its namespace where that is not there yet; the password is not in its arguments.
+// SecretCommand says how the Secret is created where none is rendered, with its namespace where that is not
+// there yet; the password is not in its arguments.
 func (req Request) SecretCommand() string {
 	key, others := req.secretKeys()
 	namespace := ""
@@ -97,7 +98,7 @@ func (req Request) SecretCommand() string {
 	return command
 }
 
-// configMap is the my.cnf, and the hash of it.
+// configMap makes the my.cnf, and the hash of it.
 func (req Request) configMap(lines []mycnf.Setting) (o Object, hash string, err error) {
 	text, err := req.Cnf(lines)
 	if err != nil {
@@ -111,7 +112,7 @@ func (req Request) configMap(lines []mycnf.Setting) (o Object, hash string, err 
 	}, Reasons: map[string]string{"data": "derived for the pod's limits; each line has its reason"}}, hex.EncodeToString(sum[:16]), nil
 }
 
-// Cnf is the my.cnf of the pod with its head.
+// Cnf writes the my.cnf of the pod with its head.
 func (req Request) Cnf(lines []mycnf.Setting) (string, error) {
 	head := []string{fmt.Sprintf("For a pod with CPU %d and memory %s on a volume of %s; rendered by david manifest.", req.CPUs, Mebi(req.Memory), Mebi(req.Size))}
 	if req.byRules() {
@@ -122,7 +123,8 @@ func (req Request) Cnf(lines []mycnf.Setting) (string, error) {
 	return text.String(), err
 }
 
-// SecretKey is the key of the Secret that holds root's password; "" where the operator makes its passwords itself.
+// SecretKey names the key of the Secret that holds root's password; "" where the operator makes its passwords
+// itself.
 func (req Request) SecretKey() string {
 	if req.Flavor == Moco {
 		return ""
@@ -131,7 +133,7 @@ func (req Request) SecretKey() string {
 	return key
 }
 
-// secretKeys are the keys that the flavour's Secret has besides the password, and the password's.
+// secretKeys lists the keys that the flavour's Secret has besides the password, and the password's.
 func (req Request) secretKeys() (password string, others map[string]string) {
 	switch req.Flavor {
 	case PerconaPXC, PerconaPS:

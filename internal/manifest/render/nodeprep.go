@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// NodePrep is what a node's ZFS pool is made of.
+// NodePrep says what a node's ZFS pool is made of.
 type NodePrep struct {
 	Storage string // zfs or zfs-localpv
 	Disks   []string
@@ -35,8 +35,8 @@ var (
 	reservedPool = regexp.MustCompile(`^(?:mirror|raidz|draid|spare|log|c[0-9])`)
 )
 
-// Script gives a script for sh that makes the pool, the datasets and the node's label, once it has made sure that no disk holds
-// anything. An error wraps ErrBad.
+// Script gives a script for sh that makes the pool, the datasets and the node's label, once it has made sure
+// that no disk holds anything. An error wraps ErrBad.
 func (p NodePrep) Script() (string, error) {
 	if p.Pool == "" {
 		p.Pool = DefaultPool

@@ -39,8 +39,8 @@ func TestNodePrepIsSh(t *testing.T) {
 	}
 }
 
-// TestNodePrepRefuses runs the script on disks that hold something: loop devices, which it takes for disks. Whether ZFS is there or not, it names
-// what is wrong with each, and changes nothing.
+// TestNodePrepRefuses runs the script on disks that hold something: loop devices, which it takes for disks.
+// Whether ZFS is there or not, it names what is wrong with each, and changes nothing.
 func TestNodePrepRefuses(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loop devices take root")
@@ -101,8 +101,9 @@ func TestNodePrepRefuses(t *testing.T) {
 	})
 }
 
-// TestNodePrepReadsTheWholeDisk: data are found wherever they are, on disks whose sizes are no multiple of anything. zpool and zfs are
-// stand-ins that write down what they are asked for, as a machine that tests need not have ZFS; the disks are loop devices.
+// TestNodePrepReadsTheWholeDisk: data are found wherever they are, on disks whose sizes are no multiple of
+// anything. zpool and zfs are stand-ins that write down what they are asked for, as a machine that tests need
+// not have ZFS; the disks are loop devices.
 func TestNodePrepReadsTheWholeDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loop devices take root")

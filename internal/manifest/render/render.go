@@ -1,6 +1,6 @@
-// Package render makes the Kubernetes objects of a server that no operator manages, and what every flavour needs: the
-// request and its checks, the my.cnf for the pod's limits, Secret, storage, and the folder they are written into. Each field
-// that david chose has a comment with its reason.
+// Package render makes the Kubernetes objects of a server that no operator manages, and what every flavour
+// needs: the request and its checks, the my.cnf for the pod's limits, Secret, storage, and the folder they
+// are written into. Each field that david chose has a comment with its reason.
 package render
 
 import (
@@ -11,7 +11,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// Flavor is who runs the server: a plain StatefulSet, or an operator's own resource.
+// Flavor says who runs the server: a plain StatefulSet, or an operator's own resource.
 type Flavor string
 
 // The flavours. "Flavor" is the deployment's, mycnf.Flavour the server's.
@@ -30,7 +30,7 @@ func Flavors() []Flavor {
 	return []Flavor{StatefulSet, PerconaPXC, PerconaPS, Oracle, KubeBlocks, Moco, MariaDBOperator}
 }
 
-// Expose is how clients outside of the cluster reach the server.
+// Expose names a way by which clients outside of the cluster reach the server.
 type Expose string
 
 // The ways: only inside of the cluster; through a load balancer of layer 4; through a port of every node.
@@ -43,7 +43,7 @@ const (
 // HANone says that servers are separate: nothing is replicated.
 const HANone = "none"
 
-// Request is what to deploy. Render checks it; see Check.
+// Request says what to deploy; Check tells whether it makes sense.
 type Request struct {
 	Name      string // of every object, and the prefix of their names: a DNS label
 	Namespace string
@@ -67,12 +67,12 @@ type Request struct {
 	HA       string // "none", or what the operator flavours offer
 	Expose   Expose
 
-	// Settings are the tuned lines, for the machine they were measured on; Lines derives the pod's. Head are comment lines for
-	// its top: where it is from, for which workload, data and machine it was measured.
+	// Settings are the tuned lines, for the machine they were measured on; Lines derives the pod's. Head are
+	// comment lines for its top: where it is from, for which workload, data and machine it was measured.
 	Settings []mycnf.Setting
 	Head     []string
-	// FromTune is true where Settings are a tune's: without any of them, that found nothing faster than the server's defaults. Without it, no
-	// Settings stand for david's rules.
+	// FromTune is true where Settings are a tune's: without any of them, that found nothing faster than the
+	// server's defaults. Without it, no Settings stand for david's rules.
 	FromTune bool
 	// Measured is what the tune was run on; the zero value where it is not known.
 	Measured Measured
@@ -83,7 +83,7 @@ type Request struct {
 	Password string // of the Secret to write; "": none is written, the Secret must be there
 }
 
-// Measured is the machine and the load of a tune.
+// Measured describes the machine and the load of a tune.
 type Measured struct {
 	CPUs    float64
 	Memory  int64 // bytes
@@ -93,16 +93,16 @@ type Measured struct {
 	WriteIOPS float64
 }
 
-// Object is one document: a resource of the cluster, or a file that lies beside them.
+// Object holds one document: a resource of the cluster, or a file that lies beside them.
 type Object struct {
 	File string // in the folder: "statefulset.yaml"
 	// Value is a typed object of k8s.io/api, or a map[string]any for a custom resource or a Helm values file.
 	Value any
-	// Reasons are comments, by the path of the field they stand above: "spec.template.spec.containers[0].resources",
-	// `data["my.cnf"]`; "" is the document itself.
+	// Reasons are comments, by the path of the field they stand above:
+	// "spec.template.spec.containers[0].resources", `data["my.cnf"]`; "" is the document itself.
 	Reasons map[string]string
-	// Aside is true for what is no resource (Helm values, notes): it is in the folder, and neither in kustomization.yaml nor in
-	// the stream.
+	// Aside is true for what is no resource (Helm values, notes): it is in the folder, and neither in
+	// kustomization.yaml nor in the stream.
 	Aside bool
 	// Text is the content of a file that is no YAML; Value is nil then, and Aside true.
 	Text string
@@ -111,12 +111,12 @@ type Object struct {
 // ErrBad marks a request that makes no sense: bad input.
 var ErrBad = errors.New("cannot render")
 
-// Bad is an error of the user's input.
+// Bad makes an error of the user's input.
 func Bad(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrBad, fmt.Errorf(format, args...))
 }
 
-// SecretName is the name of the Secret that holds the passwords.
+// SecretName names the Secret that holds the passwords.
 func (req Request) SecretName() string {
 	if req.Secret != "" {
 		return req.Secret

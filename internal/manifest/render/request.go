@@ -11,13 +11,15 @@ import (
 	"david/internal/mycnf"
 )
 
-// MostName leaves room in a label of 63 characters for what the StatefulSet's controller appends: "-", a hash, "-headless".
+// MostName leaves room in a label of 63 characters for what the StatefulSet's controller appends: "-", a
+// hash, "-headless".
 const MostName = 45
 
-// imagePattern is a reference to an image: what no registry would refuse for its form.
+// imagePattern matches a reference to an image: what no registry would refuse for its form.
 var imagePattern = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._:/-]*(?:@sha256:[0-9a-f]{64})?$`)
 
-// Check tells whether a request makes sense, whatever its flavour; its errors wrap ErrBad. Memory is checked by Lines.
+// Check tells whether a request makes sense, whatever its flavour; its errors wrap ErrBad. Memory is checked
+// by Lines.
 func (req Request) Check() error {
 	for _, check := range []func() error{req.checkNames, req.checkSizes, req.checkStorage} {
 		if err := check(); err != nil {
@@ -78,7 +80,7 @@ func (req Request) checkSizes() error {
 	return nil
 }
 
-// ImageName is the image to run.
+// ImageName names the image to run.
 func (req Request) ImageName() string {
 	if req.Image != "" {
 		return req.Image
@@ -86,7 +88,7 @@ func (req Request) ImageName() string {
 	return DefaultImage(req.Server, req.Version)
 }
 
-// DefaultImage is the official image of a server's release series.
+// DefaultImage names the official image of a server's release series.
 func DefaultImage(f mycnf.Flavour, v mycnf.Version) string {
 	switch f {
 	case mycnf.MariaDB:
@@ -97,7 +99,8 @@ func DefaultImage(f mycnf.Flavour, v mycnf.Version) string {
 	return "mysql:" + v.Series()
 }
 
-// DefaultVersion is the version of a flavour's server where nobody names one: that of the long-term series which is in use most.
+// DefaultVersion tells the version of a flavour's server where nobody names one: that of the long-term series
+// which is in use most.
 func (f Flavor) DefaultVersion(server mycnf.Flavour) mycnf.Version {
 	if f == Oracle { // its resource takes a whole version
 		return mycnf.Version{Major: 8, Minor: 4, Patch: 6}
@@ -105,7 +108,7 @@ func (f Flavor) DefaultVersion(server mycnf.Flavour) mycnf.Version {
 	return LongTerm(server)
 }
 
-// LongTerm is the last release of the long-term series that is in use most.
+// LongTerm tells the last release of the long-term series that is in use most.
 func LongTerm(f mycnf.Flavour) mycnf.Version {
 	if f == mycnf.MariaDB {
 		return mycnf.Version{Major: 11, Minor: 4, Patch: mycnf.LastOfSeries}

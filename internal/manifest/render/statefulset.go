@@ -62,7 +62,7 @@ func (req Request) headless() Object {
 	}}
 }
 
-// services are what clients connect to: one for all, or one for each of several separate servers.
+// services makes what clients connect to: one for all, or one for each of several separate servers.
 func (req Request) services() []Object {
 	if req.Replicas == 1 {
 		return []Object{req.service("service.yaml", req.Name, req.selector(), nil)}
@@ -100,7 +100,7 @@ func (req Request) service(file, name string, selector, reasons map[string]strin
 	return Object{File: file, Value: s, Reasons: all}
 }
 
-// user is the id that the image's server runs as.
+// user tells the id that the image's server runs as.
 func (req Request) user() int64 {
 	switch {
 	case req.Flavor == Oracle:
@@ -113,7 +113,7 @@ func (req Request) user() int64 {
 	return 999
 }
 
-// configFolder is where the image reads option files.
+// configFolder names the folder where the image reads option files.
 func (req Request) configFolder() string {
 	if req.Server == mycnf.Percona {
 		return "/etc/my.cnf.d"
@@ -121,7 +121,7 @@ func (req Request) configFolder() string {
 	return "/etc/mysql/conf.d"
 }
 
-// client is the image's command line client.
+// client names the image's command line client.
 func (req Request) client() string {
 	if req.Server == mycnf.MariaDB {
 		return "mariadb"
@@ -236,12 +236,14 @@ func (req Request) container() corev1.Container {
 	}
 }
 
-// listens is true as soon as the server takes connections: MySQL and MariaDB open their port when recovery is over.
+// listens succeeds as soon as the server takes connections: MySQL and MariaDB open their port when recovery
+// is over.
 func listens() corev1.ProbeHandler {
 	return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}}
 }
 
-// answers is true when the server answers a query. The password is in no argument: the shell hands it to the client alone.
+// answers succeeds when the server answers a query. The password is in no argument: the shell hands it to the
+// client alone.
 func (req Request) answers() corev1.ProbeHandler {
 	return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", `MYSQL_PWD="$MYSQL_ROOT_PASSWORD" exec ` + req.client() + ` --user=root --execute='SELECT 1'`}}}
 }
@@ -253,7 +255,7 @@ const (
 	drain         = 5                // seconds
 )
 
-// StartupBudget is how long a start may take: three times the measured recovery from a crash.
+// StartupBudget bounds how long a start may take: three times the measured recovery from a crash.
 func (req Request) StartupBudget() time.Duration {
 	budget := BlindStartup
 	if req.Recovery > 0 {
@@ -262,7 +264,8 @@ func (req Request) StartupBudget() time.Duration {
 	return (budget + startupPeriod*time.Second - 1).Truncate(startupPeriod * time.Second)
 }
 
-// Grace is how long a clean shutdown may take, in seconds: at the worst nine tenths of the pool are dirty, and are written page by page.
+// Grace bounds how long a clean shutdown may take, in seconds: at the worst nine tenths of the pool are
+// dirty, and are written page by page.
 func (req Request) Grace(lines []mycnf.Setting) int64 {
 	page := int64(mycnf.PageSize(lines))
 	pages := float64(number(lines, "innodb_buffer_pool_size", defaultPool)/page) * 0.9
@@ -270,7 +273,8 @@ func (req Request) Grace(lines []mycnf.Setting) int64 {
 	return min(max(120, (seconds+29)/30*30), 3600)
 }
 
-// writes is how many pages the volume writes each second: as bought, as measured, or as david assumes of flash.
+// writes tells how many pages the volume writes each second: as bought, as measured, or as david assumes of
+// flash.
 func (req Request) writes() float64 {
 	const assumed = 2000
 	switch iops := req.volumeIOPS(); {

@@ -35,7 +35,7 @@ func Storages() []string {
 	return []string{ZFS, ZFSLocalPV, CephRBD, Local, GP3, IO2, Hyperdisk, PremiumV2, ClassPrefix + "NAME"}
 }
 
-// StorageClassName is the class that the volumes are of; "" where there are none (hostPath).
+// StorageClassName names the class that the volumes are of; "" where there are none (hostPath).
 func (req Request) StorageClassName() string {
 	if name, ok := strings.CutPrefix(req.Storage, ClassPrefix); ok {
 		return name
@@ -53,7 +53,8 @@ func (req Request) StorageClassName() string {
 	return "david-" + req.Storage + req.provisioned()
 }
 
-// provisioned tells classes of other figures apart, as in "-6000iops-250mibps": what is provisioned is the class's. "" is what the volumes include.
+// provisioned tells classes of other figures apart, as in "-6000iops-250mibps": what is provisioned is the
+// class's. "" is what the volumes include.
 func (req Request) provisioned() string {
 	suffix := ""
 	if req.IOPS > 0 {
@@ -65,7 +66,8 @@ func (req Request) provisioned() string {
 	return suffix
 }
 
-// poolSuffix tells classes of other pools and page sizes apart: the parameters of a class cannot be changed. "" is the default of both.
+// poolSuffix tells classes of other pools and page sizes apart: the parameters of a class cannot be changed.
+// "" is the default of both.
 func (req Request) poolSuffix() string {
 	suffix := ""
 	if pool := req.pool(); pool != DefaultPool {
@@ -81,7 +83,7 @@ func (req Request) poolSuffix() string {
 	return suffix
 }
 
-// pool is the name of the nodes' ZFS pool.
+// pool names the nodes' ZFS pool.
 func (req Request) pool() string {
 	if req.Pool != "" {
 		return req.Pool
@@ -89,7 +91,7 @@ func (req Request) pool() string {
 	return DefaultPool
 }
 
-// DefaultPool is the ZFS pool that node-prep makes.
+// DefaultPool names the ZFS pool that node-prep makes.
 const DefaultPool = "david"
 
 // StorageObjects gives the resources of a request's storage and the files that lie beside them.
@@ -113,7 +115,7 @@ func storageNote(text string) Object {
 	return Object{File: "STORAGE.txt", Text: text, Aside: true}
 }
 
-// class is a StorageClass with what all of david's have in common, and why.
+// class makes a StorageClass with what all of david's have in common, and why.
 func (req Request) class(provisioner string, parameters map[string]string, reasons map[string]string) Object {
 	retain, wait, expand := corev1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingWaitForFirstConsumer, true
 	all := map[string]string{
@@ -135,7 +137,7 @@ func (req Request) class(provisioner string, parameters map[string]string, reaso
 	}}
 }
 
-// quantity is a size as Kubernetes writes it.
+// quantity writes a size as Kubernetes does.
 func quantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
 // checkStorage holds the storage's parameters against its limits.
@@ -169,7 +171,7 @@ func (req Request) checkStorage() error {
 	return nil
 }
 
-// volumeLimits are those that the price catalogue does not have.
+// volumeLimits list those that the price catalogue does not have.
 type volumeLimits struct {
 	catalogue string // the kind's name there
 	minIOPS   int64
@@ -177,8 +179,9 @@ type volumeLimits struct {
 	perIOPS   float64 // MiB/s for each IOPS, at most; 0: no such rule
 }
 
-// volumeOf tells the limits of a kind of cloud volume. Sources: Amazon EBS user guide (gp3: 0.25 MiB/s for each IOPS; io2's throughput follows
-// from its IOPS); Google Cloud, Hyperdisk Balanced; Azure, Premium SSD v2 (0.25 MB/s for each IOPS).
+// volumeOf tells the limits of a kind of cloud volume. Sources: Amazon EBS user guide (gp3: 0.25 MiB/s for
+// each IOPS; io2's throughput follows from its IOPS); Google Cloud, Hyperdisk Balanced; Azure, Premium SSD v2
+// (0.25 MB/s for each IOPS).
 func volumeOf(storage string) (volumeLimits, bool) {
 	l, ok := map[string]volumeLimits{
 		GP3:       {catalogue: "ebs-gp3", minIOPS: 3000, maxMiBps: 1000, perIOPS: 0.25},
@@ -189,7 +192,7 @@ func volumeOf(storage string) (volumeLimits, bool) {
 	return l, ok
 }
 
-// volume is the catalogue's entry of a request's storage.
+// volume finds the catalogue's entry of a request's storage.
 func (req Request) volume() (v price.Volume, ok bool) {
 	l, ok := volumeOf(req.Storage)
 	if !ok {
@@ -206,7 +209,7 @@ func (req Request) volume() (v price.Volume, ok bool) {
 	return c.Volumes[i], true
 }
 
-// volumeIOPS is what the volume was bought with, operations/s; 0 where it is not known.
+// volumeIOPS tells what the volume was bought with, operations/s; 0 where it is not known.
 func (req Request) volumeIOPS() int64 {
 	if req.IOPS > 0 {
 		return req.IOPS

@@ -9,7 +9,8 @@ const (
 	csiSecretPrefix = "csi.storage.k8s.io/"
 )
 
-// ceph is an RBD image of a Rook cluster for each volume, with snapshots, and a follower's volume as a clone of one.
+// ceph makes an RBD image of a Rook cluster for each volume, with snapshots, and a follower's volume as a
+// clone of one.
 func (req Request) ceph() []Object {
 	pool := "david-" + req.Name
 	parameters := map[string]string{"clusterID": rookNamespace, "pool": pool, "imageFormat": "2", "imageFeatures": rbdFeatures, csiSecretPrefix + "fstype": "xfs"}
@@ -48,7 +49,8 @@ func (req Request) snapshotClass() Object {
 	}}
 }
 
-// follower is a snapshot of the first server's volume, and a volume cloned from it. Both are applied when there are data.
+// follower makes a snapshot of the first server's volume, and a volume cloned from it. Both are applied when
+// there are data.
 func (req Request) follower() []Object {
 	snapshot, claim := req.Name+"-follower", "data-"+req.Name+"-follower-0"
 	meta := func(name string) map[string]any {

@@ -2,7 +2,7 @@ package render
 
 import "strconv"
 
-// cloud is a network volume of a public cloud, through its own CSI driver.
+// cloud makes a network volume of a public cloud, through its own CSI driver.
 func (req Request) cloud() []Object {
 	provisioner, parameters, driver := "ebs.csi.aws.com", map[string]string{"csi.storage.k8s.io/fstype": "xfs"}, "the Amazon EBS CSI driver"
 	reasons := map[string]string{`parameters["csi.storage.k8s.io/fstype"]`: "xfs: parallel writes into one file, and no lost+found in the data directory"}

@@ -28,7 +28,7 @@ func (req Request) checkLocal() error {
 	return nil
 }
 
-// path is the folder of a replica on its node.
+// path names the folder of a replica on its node.
 func (req Request) path(replica int) string {
 	base := req.Path
 	if base == "" {
@@ -40,7 +40,8 @@ func (req Request) path(replica int) string {
 	return base
 }
 
-// local is a folder or a disk of the node: a static volume for each replica, or hostPath, for which there is nothing but the note.
+// local makes a folder or a disk of the node: a static volume for each replica, or hostPath, for which there
+// is nothing but the note.
 func (req Request) local() []Object {
 	if req.HostPath {
 		return []Object{req.localNote()}

@@ -8,7 +8,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// zfsProvisioner is the name that the Helm values give democratic-csi's driver.
+// zfsProvisioner names democratic-csi's driver as the Helm values do.
 const zfsProvisioner = "org.democratic-csi.zfs-local-dataset"
 
 // ZFSLabel and its value mark the nodes that have the pool.
@@ -17,12 +17,12 @@ const (
 	ZFSLabelValue = "zfs"
 )
 
-// recordSize is InnoDB's page size, as ZFS takes it: 16k, unless the my.cnf asks for other pages.
+// recordSize tells InnoDB's page size, as ZFS takes it: 16k, unless the my.cnf asks for other pages.
 func (req Request) recordSize() string {
 	return fmt.Sprintf("%dk", mycnf.PageSize(req.Settings)>>10)
 }
 
-// zfsProperties are those of a dataset that holds InnoDB's files, and why.
+// zfsProperties list those of a dataset that holds InnoDB's files, and why.
 func (req Request) zfsProperties() (properties map[string]any, reasons map[string]string) {
 	return map[string]any{"recordsize": req.recordSize(), "primarycache": "metadata", "compression": "lz4", "atime": "off"}, map[string]string{
 		"recordsize":   "InnoDB's page size: a page is one record, so that no write reads or writes more than a page",
@@ -32,7 +32,7 @@ func (req Request) zfsProperties() (properties map[string]any, reasons map[strin
 	}
 }
 
-// zfs is a dataset of the node's own pool for each volume.
+// zfs makes a dataset of the node's own pool for each volume.
 func (req Request) zfs() []Object {
 	inherit := "the dataset inherits primarycache=metadata, compression=lz4 and atime=off from " + req.dataset() + ", which david manifest node-prep makes"
 	openebs := req.class("zfs.csi.openebs.io", map[string]string{"poolname": req.dataset(), "fstype": "zfs", "recordsize": req.recordSize(), "compression": "lz4", "thinprovision": "no"},
@@ -59,10 +59,10 @@ func (req Request) zfs() []Object {
 	return []Object{class, req.democratic(), openebs, req.zfsNote("democratic-csi (Helm chart democratic-csi/democratic-csi, with democratic-csi.values.yaml)")}
 }
 
-// dataset is the parent of the volumes' datasets.
+// dataset names the parent of the volumes' datasets.
 func (req Request) dataset() string { return req.pool() + "/mysql" }
 
-// democratic are the Helm values of democratic-csi's node-local driver.
+// democratic makes the Helm values of democratic-csi's node-local driver.
 func (req Request) democratic() Object {
 	properties, why := req.zfsProperties()
 	reasons := map[string]string{

@@ -1,5 +1,5 @@
-// Package stream reads and writes streams of YAML as Kubernetes does: objects with the lines they stand on, paths into them,
-// and comments by path.
+// Package stream reads and writes streams of YAML as Kubernetes does: objects with the lines they stand on,
+// paths into them, and comments by path.
 package stream
 
 import (
@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Document holds one object of a stream: its YAML with the lines it stands on, and its value as Kubernetes reads it.
+// Document holds one object of a stream: its YAML with the lines it stands on, and its value as Kubernetes
+// reads it.
 type Document struct {
 	File string
 	Line int // of its first field
@@ -28,16 +29,16 @@ type Problem struct {
 	Why, Do            string
 }
 
-// Kind is the object's kind; "" where it names none.
+// Kind reads the object's kind; "" where it names none.
 func (d Document) Kind() string { return Text(d.Value["kind"]) }
 
-// APIVersion is the object's group and version; "" where it names none.
+// APIVersion reads the object's group and version; "" where it names none.
 func (d Document) APIVersion() string { return Text(d.Value["apiVersion"]) }
 
-// Name is metadata.name.
+// Name reads metadata.name.
 func (d Document) Name() string { return Text(d.Get("metadata.name")) }
 
-// Namespace is metadata.namespace; "" where it names none.
+// Namespace reads metadata.namespace; "" where it names none.
 func (d Document) Namespace() string { return Text(d.Get("metadata.namespace")) }
 
 // Object names the object as kubectl does: "StatefulSet databases/orders".
@@ -75,13 +76,13 @@ func Lookup(v any, path string) any {
 	return v
 }
 
-// Text is a value that is a text; "" for others.
+// Text gives a value that is a text; "" for others.
 func Text(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-// LineAt is the line of a path, or of the nearest above it that is there.
+// LineAt finds the line of a path, or of the nearest above it that is there.
 func (d Document) LineAt(path string) int {
 	if n := d.at(path); n != nil && n.Line > 0 {
 		return n.Line
@@ -89,7 +90,7 @@ func (d Document) LineAt(path string) int {
 	return d.Line
 }
 
-// at is the node of a path, or the nearest above it that is there.
+// at finds the node of a path, or the nearest above it that is there.
 func (d Document) at(path string) *yaml.Node {
 	n := d.node
 	steps, err := split(path)

@@ -39,7 +39,8 @@ func child(n *yaml.Node, step string) (holder, value *yaml.Node) {
 
 var stepPattern = regexp.MustCompile(`^\.?(?:([^.\[\]"]+)|\[(\d+)\]|\["([^"]+)"\])`)
 
-// split reads a path: names with dots between them, [0] for an element of a list, ["a.b"] for a name with dots.
+// split reads a path: names with dots between them, [0] for an element of a list, ["a.b"] for a name with
+// dots.
 func split(path string) (steps []string, err error) {
 	for rest := path; rest != ""; {
 		m := stepPattern.FindStringSubmatch(rest)

@@ -18,8 +18,9 @@ const (
 	mostNodes = 1_000_000
 )
 
-// Documents reads a YAML stream, JSON included, as Kubernetes does: yes, no, on and off are switches, a List is its items, empty documents are
-// nothing. What is no YAML, or no object, is a finding, and so is a key that stands twice; what follows a syntax error cannot be read.
+// Documents reads a YAML stream, JSON included, as Kubernetes does: yes, no, on and off are switches, a List
+// is its items, empty documents are nothing. What is no YAML, or no object, is a finding, and so is a key
+// that stands twice; what follows a syntax error cannot be read.
 func Documents(file string, text []byte) (docs []Document, found []Problem) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -36,7 +37,7 @@ func Documents(file string, text []byte) (docs []Document, found []Problem) {
 	}
 }
 
-// decode is the decoder's, whose panics on odd input become errors.
+// decode makes errors of the decoder's panics on odd input.
 func decode(dec *yaml.Decoder, n *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,7 +97,7 @@ func documents(file string, n *yaml.Node, found *[]Problem) []Document {
 	return []Document{d}
 }
 
-// items are the documents of a List.
+// items lists the documents of a List.
 func (d Document) items(items []any, report func(rule, path string, at *yaml.Node, why, do string)) (docs []Document) {
 	for i, item := range items {
 		path := fmt.Sprintf("items[%d]", i)
@@ -175,7 +176,7 @@ func (r *reader) mapping(n *yaml.Node, path string, depth int) (any, error) {
 	return m, nil
 }
 
-// scalar is a value as Kubernetes' reader of YAML 1.1 takes it.
+// scalar reads a value as Kubernetes' reader of YAML 1.1 takes it.
 func scalar(n *yaml.Node) any {
 	text := n.Value
 	switch {

@@ -13,11 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// commentWidth is where comment lines end, their indentation not counted.
+// commentWidth bounds comment lines, their indentation not counted.
 const commentWidth = 110
 
-// Write writes a value as one YAML document. reasons are comments, by the path of the field they stand above: "spec",
-// `data["my.cnf"]`; "" is the document itself. A path that does not exist is an error.
+// Write writes a value as one YAML document. reasons are comments, by the path of the field they stand above:
+// "spec", `data["my.cnf"]`; "" is the document itself. A path that does not exist is an error.
 func Write(value any, reasons map[string]string) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -78,14 +78,14 @@ func collection(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	return n, err
 }
 
-// plain are the strings that no reader of YAML takes for anything else; words stands for the exceptions, YAML 1.1's among them,
-// which Kubernetes reads.
+// plain matches the strings that no reader of YAML takes for anything else; words stands for the exceptions,
+// YAML 1.1's among them, which Kubernetes reads.
 var (
 	plain = regexp.MustCompile(`^(?:[A-Za-z/][-A-Za-z0-9_./@%+=:]*[-A-Za-z0-9_./@%+=]|[A-Za-z/]|[0-9]+(?:Ki|Mi|Gi|Ti|[smhk]))$`)
 	words = regexp.MustCompile(`^(?i:y|yes|n|no|true|false|on|off|null)$`)
 )
 
-// text is a string, quoted unless it is plain.
+// text writes a string, quoted unless it is plain.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	switch {
@@ -97,7 +97,8 @@ func text(s string) *yaml.Node {
 	return n
 }
 
-// prune drops what the types' encoding leaves behind: an empty status, a time of creation that is null, an empty spec of the whole object.
+// prune drops what the types' encoding leaves behind: an empty status, a time of creation that is null, an
+// empty spec of the whole object.
 func prune(n, root *yaml.Node) {
 	if n.Kind == yaml.MappingNode {
 		var kept []*yaml.Node
