@@ -10,9 +10,6 @@ import (
 	"david/internal/stats"
 )
 
-// searched tells whether the experiment looked for the highest rate that keeps a goal.
-func searched(d Data) bool { return d.Experiment.Design.SLO != nil && !compared(d) }
-
 // sloHeadline is the sentence that the search ended with.
 func sloHeadline(d Data) headline {
 	if d.Finish == nil || d.Finish.Best == "" {
