@@ -89,6 +89,8 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.As(err, &client):
 		return client.Code
+	case errors.Is(err, live.ErrInterrupted):
+		return exitInterrupted
 	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, cgroup.ErrCap):
 		return exitUsage
 	case errors.Is(err, experiment.ErrLock), errors.Is(err, experiment.ErrDisturbed):
