@@ -139,7 +139,7 @@ func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, f auditFlags, i
 		}
 		return nil
 	}
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	}
 	e := newExperiment(a, result.KindBench, loads, workload.Sysbench{})
 	e.Design = design
-	if e.Host, err = host.Read(ctx, existing(a.home)); err != nil { // until the client tells its own
+	if e.Host, err = host.Read(ctx, a.home); err != nil { // until the client tells its own
 		return err
 	}
 	r.Args, r.Experiment = podArgs(f), e

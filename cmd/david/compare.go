@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"david/internal/experiment"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/podoverhead"
 	"david/internal/result"
@@ -366,7 +367,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkCaps(ctx, arms, q.noVolume); err != nil {
+	if err := a.lab().CheckCaps(ctx, arms, q.noVolume); err != nil {
 		return nil, err
 	}
 	l.volume = capsIO(arms)
@@ -419,7 +420,7 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 // blame makes a server that would not start the user's bad input, where the user gave settings.
 func (q *question) blame(err error) error {
 	given := slices.ContainsFunc(q.arms, func(arm armSpec) bool { return arm.cnf != "" || len(arm.sets) > 0 || arm.more != nil })
-	return blame(err, given)
+	return lab.Blame(err, given)
 }
 
 // measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.
@@ -434,7 +435,7 @@ func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads
 }
 
 // arms resolves what was asked for against the binaries, and adds to the notes what that changes.
-func (a *app) arms(ctx context.Context, l *lab, q *question) ([]result.Arm, error) {
+func (a *app) arms(ctx context.Context, l *session, q *question) ([]result.Arm, error) {
 	binaries, err := a.binaries(ctx, l, q)
 	if err != nil {
 		return nil, err
@@ -463,7 +464,7 @@ func (a *app) arms(ctx context.Context, l *lab, q *question) ([]result.Arm, erro
 const besideNote = "the arms on MariaDB run with binlog_format=ROW and log_slave_updates=ON unless they set them: MySQL's defaults, without which no verdict could be given"
 
 // binaries finds the server of each arm, and keeps those that are not the experiment's.
-func (a *app) binaries(ctx context.Context, l *lab, q *question) ([]server.Binary, error) {
+func (a *app) binaries(ctx context.Context, l *session, q *question) ([]server.Binary, error) {
 	var list []server.Binary
 	l.others = map[string]server.Binary{}
 	for _, want := range q.arms {
@@ -477,7 +478,7 @@ func (a *app) binaries(ctx context.Context, l *lab, q *question) ([]server.Binar
 			l.others[b.Path] = b
 		}
 		if binary.Flavour != l.binary.Flavour && !q.crossFlavour {
-			return nil, usage("arm %s runs on %s, the experiment on %s: --cross-flavour compares them all the same", want.name, flavourName(binary.Flavour), flavourName(l.binary.Flavour))
+			return nil, usage("arm %s runs on %s, the experiment on %s: --cross-flavour compares them all the same", want.name, binary.Flavour.Product(), l.binary.Flavour.Product())
 		}
 		list = append(list, binary)
 	}
@@ -496,7 +497,7 @@ func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([
 	}
 	sets := want.sets
 	if want.more != nil {
-		memory, err := a.memory(ctx)
+		memory, err := a.lab().Memory(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -506,7 +507,7 @@ func (a *app) armSettings(ctx context.Context, b server.Binary, want armSpec) ([
 		}
 		sets = append(slices.Clip(sets), more...)
 	}
-	return a.userSettings(ctx, b, want.cnf, sets)
+	return a.lab().UserSettings(ctx, b, want.cnf, sets)
 }
 
 // namedArm is an arm that begins with those settings and adds its own.

@@ -14,6 +14,7 @@ import (
 
 	"david/internal/crash"
 	"david/internal/experiment"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
@@ -96,7 +97,7 @@ func (a *app) crashTest(ctx context.Context, f crashFlags) error {
 		return codedError{exitInterrupted, fmt.Errorf("interrupted: a crash test shows nothing before its end, run it again (%w)", errors.Join(ctx.Err(), err))}
 	}
 	if err != nil {
-		return blame(err, f.cnf != "" || len(f.sets) > 0)
+		return lab.Blame(err, f.cnf != "" || len(f.sets) > 0)
 	}
 	return a.printCrash(store, f.json)
 }
@@ -106,7 +107,7 @@ func (a *app) crashArm(ctx context.Context, f crashFlags, b server.Binary) (arm 
 	if err := lockMembers(b.Flavour, f.unlock); err != nil {
 		return arm, nil, err
 	}
-	settings, err := a.userSettings(ctx, b, f.cnf, f.sets)
+	settings, err := a.lab().UserSettings(ctx, b, f.cnf, f.sets)
 	if err != nil {
 		return arm, nil, err
 	}
@@ -122,7 +123,7 @@ func (a *app) crashArm(ctx context.Context, f crashFlags, b server.Binary) (arm 
 	if unlocked, err = lifted(b.Flavour, asked(arm.Settings), f.unlock); err != nil {
 		return arm, nil, err
 	}
-	return arm, unlocked, a.checkCaps(ctx, []result.Arm{arm}, f.noVolume)
+	return arm, unlocked, a.lab().CheckCaps(ctx, []result.Arm{arm}, f.noVolume)
 }
 
 // asked is what settings ask for, by variable, as the server reads them: skip_innodb_doublewrite is innodb_doublewrite=OFF.
@@ -148,7 +149,7 @@ func lockMembers(flavour mycnf.Flavour, names []string) error {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, mycnf.Normalise(name)) {
-			return usage("--unlock %s: nothing of the durability lock is called so; its members on %s are %s", name, flavourName(flavour), strings.Join(known, ", "))
+			return usage("--unlock %s: nothing of the durability lock is called so; its members on %s are %s", name, flavour.Product(), strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -175,7 +176,7 @@ func crashBytes(kills int) int64 { return 1<<30 + int64(kills)*16<<20 }
 
 // proveCrash runs the test on a throwaway server, and returns its store.
 func (a *app) proveCrash(ctx context.Context, f crashFlags, b server.Binary, arm result.Arm, unlocked []string) (store *result.Store, err error) {
-	l := lab{binary: b, volume: arm.Caps.IO()}
+	l := session{binary: b, volume: arm.Caps.IO()}
 	p := newProgress(a.err)
 	defer func() { p.end(); err = l.close(err) }()
 	if err := l.open(ctx, a, result.KindCrash, crashBytes(f.kills), f.noVolume, p); err != nil {
@@ -208,7 +209,7 @@ func (a *app) proveCrash(ctx context.Context, f crashFlags, b server.Binary, arm
 }
 
 // killAndCheck runs the test, showing each kill. The arm gets its effective variables.
-func (a *app) killAndCheck(ctx context.Context, f crashFlags, l *lab, arm *result.Arm, p *progress) (c result.CrashTest, err error) {
+func (a *app) killAndCheck(ctx context.Context, f crashFlags, l *session, arm *result.Arm, p *progress) (c result.CrashTest, err error) {
 	seed := f.seed
 	if seed == 0 {
 		seed = rand.Uint64()>>12 + 1 // fits a JSON number

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/spec"
@@ -99,7 +101,7 @@ func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir st
 }
 
 func readSpec(path string) (spec.Spec, error) {
-	if err := regular("spec", path); err != nil {
+	if err := lab.Regular("spec", path); err != nil {
 		return spec.Spec{}, codedError{exitUsage, err}
 	}
 	f, err := os.Open(path)
@@ -121,7 +123,7 @@ func openCnfs(s spec.Spec, dir string) error {
 		if path == "" {
 			continue
 		}
-		if _, err := readCnf(path); err != nil {
+		if _, err := lab.ReadCnf(path); err != nil {
 			return fmt.Errorf("arm %s: %w", arm.Name, err)
 		}
 	}
@@ -131,7 +133,7 @@ func openCnfs(s spec.Spec, dir string) error {
 // foresee refuses what a run would: settings and caps beyond this machine. Settings of one flavour only are looked at where the
 // spec names the flavour, as no server is asked.
 func (a *app) foresee(ctx context.Context, s spec.Spec, noVolume bool) error {
-	memory, err := a.memory(ctx)
+	memory, err := a.lab().Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (a *app) foresee(ctx context.Context, s spec.Spec, noVolume bool) error {
 		}
 		arms = append(arms, result.Arm{Name: arm.Name, Caps: s.CapsOf(arm)})
 	}
-	return a.checkCaps(ctx, arms, noVolume)
+	return a.lab().CheckCaps(ctx, arms, noVolume)
 }
 
 func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
@@ -159,7 +161,7 @@ func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
 		if err != nil {
 			return codedError{exitUsage, err}
 		}
-		if err := possible(setting, memory); err != nil {
+		if err := lab.Possible(setting, memory); err != nil {
 			return err
 		}
 	}
@@ -255,9 +257,9 @@ func capsText(c result.Caps) string {
 		}
 	}
 	add(c.CPUs > 0, "%.4g CPUs", c.CPUs)
-	add(c.Memory > 0, "%s", size(c.Memory))
+	add(c.Memory > 0, "%s", host.Size(c.Memory))
 	add(c.IOPS > 0, "%d IOPS", c.IOPS)
-	add(c.Bandwidth > 0, "%s/s", size(c.Bandwidth))
+	add(c.Bandwidth > 0, "%s/s", host.Size(c.Bandwidth))
 	if len(list) == 0 {
 		return "none"
 	}

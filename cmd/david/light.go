@@ -12,7 +12,7 @@ import (
 const measured = "measured"
 
 // ceiling is the light speed of an arm, sized for its data and the memory there is.
-func (l *lab) ceiling(ctx context.Context, base result.Arm, loads []result.Workload) (result.Arm, error) {
+func (l *session) ceiling(ctx context.Context, base result.Arm, loads []result.Workload) (result.Arm, error) {
 	g, _, err := l.target.Prepare(ctx, base, loads[0]) // the loads differ in their threads only
 	if err != nil {
 		return result.Arm{}, err
@@ -28,7 +28,7 @@ func (l *lab) ceiling(ctx context.Context, base result.Arm, loads []result.Workl
 }
 
 // addCeiling adds the light speed of a bench's only arm.
-func (l *lab) addCeiling(ctx context.Context, arms []result.Arm, loads []result.Workload, p *progress) ([]result.Arm, error) {
+func (l *session) addCeiling(ctx context.Context, arms []result.Arm, loads []result.Workload, p *progress) ([]result.Arm, error) {
 	arm, err := l.ceiling(ctx, arms[0], loads)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (l *lab) addCeiling(ctx context.Context, arms []result.Arm, loads []result.
 }
 
 // lightSpeed measures the ceiling of the arm that a tune ended on.
-func (l *lab) lightSpeed(ctx context.Context, best result.Arm, load result.Workload, p *progress) error {
+func (l *session) lightSpeed(ctx context.Context, best result.Arm, load result.Workload, p *progress) error {
 	arm, err := l.ceiling(ctx, best, []result.Workload{load})
 	if err != nil {
 		return err

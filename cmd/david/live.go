@@ -159,7 +159,7 @@ func (a *app) seeLive(ctx context.Context, f tuneFlags) (known rules.Live, doc l
 		return known, doc, err
 	}
 	if in.Machine.Memory > 0 { // it is here
-		facts, err := host.Read(ctx, existing(a.home))
+		facts, err := host.Read(ctx, a.home)
 		if err != nil {
 			return known, doc, err
 		}
@@ -298,7 +298,7 @@ func liveError(err error) error {
 }
 
 func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, own *syntheticLoad) (*result.Store, error) {
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +322,7 @@ func (a *app) printLive(d liveDocument, asJSON bool) error {
 	if len(d.Hardware) > 0 {
 		known = strings.Join(d.Hardware, ", ")
 	}
-	fmt.Fprintf(a.out, "%s %s, %s; %s\n\n", flavourName(d.Flavour), d.Version, d.Of, known)
+	fmt.Fprintf(a.out, "%s %s, %s; %s\n\n", d.Flavour.Product(), d.Version, d.Of, known)
 	if len(d.Steps) == 0 {
 		fmt.Fprintln(a.out, "nothing to change while it runs")
 	}

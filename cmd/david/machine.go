@@ -1,19 +1,9 @@
 package main
 
 import (
-	"context"
-
 	"david/internal/host"
+	"david/internal/result"
 )
-
-// memory is what this process and its children may use, in bytes.
-func (a *app) memory(ctx context.Context) (int64, error) {
-	f, err := host.Read(ctx, existing(a.home))
-	if err != nil {
-		return 0, err
-	}
-	return f.Memory.Limit, nil
-}
 
 // spinningIOPS is more random writes a second than a rotating disk can do, its cache included: a kernel that calls a faster one
 // rotating (virtual disks say so by default) is wrong.
@@ -30,4 +20,23 @@ func rotational(f host.Facts, writeIOPS float64) bool {
 		}
 	}
 	return false
+}
+
+// cappedCPUs are those the server may use.
+func cappedCPUs(usable float64, c result.Caps) float64 {
+	if c.CPUs > 0 {
+		return min(usable, c.CPUs)
+	}
+	return usable
+}
+
+// cappedWrites are the random 16 KiB writes/s a capped volume does, of those the disk does.
+func cappedWrites(iops float64, c result.Caps) float64 {
+	if c.IOPS > 0 {
+		iops = min(iops, float64(c.IOPS))
+	}
+	if c.Bandwidth > 0 {
+		iops = min(iops, float64(c.Bandwidth)/(16<<10))
+	}
+	return iops
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"david/internal/experiment"
+	"david/internal/lab"
 	"david/internal/mysqld"
 	"david/internal/mysqltuner"
 	"david/internal/result"
@@ -30,7 +31,7 @@ func (a *app) tuner(ctx context.Context) (path string, err error) {
 
 // addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load. Where it cannot be had, a
 // note says why, and the race goes on without it. A session that goes on with an experiment takes the advice on record.
-func (l *lab) addAdvised(ctx context.Context, a *app, q *question, arms []result.Arm, p *progress) ([]result.Arm, error) {
+func (l *session) addAdvised(ctx context.Context, a *app, q *question, arms []result.Arm, p *progress) ([]result.Arm, error) {
 	if q.adviser == nil {
 		return arms, nil
 	}
@@ -60,7 +61,7 @@ func (l *lab) addAdvised(ctx context.Context, a *app, q *question, arms []result
 
 // asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file the server's defaults, as
 // every baseline is a rival on its own.
-func (l *lab) asked(q *question, control result.Arm) result.Arm {
+func (l *session) asked(q *question, control result.Arm) result.Arm {
 	if q.adviser.own == nil {
 		return control
 	}
@@ -88,7 +89,7 @@ func (a *app) advisedBefore(q *question) (arm []result.Arm, ok bool, err error) 
 }
 
 // advice puts the load on the control and has MySQLTuner look at it.
-func (l *lab) advice(ctx context.Context, q *question, control result.Arm, p *progress) (b rules.Baseline, err error) {
+func (l *session) advice(ctx context.Context, q *question, control result.Arm, p *progress) (b rules.Baseline, err error) {
 	dir := l.workspace.Private()
 	p.say("asking MySQLTuner after a load of %d s on the control", q.loads[0].Seconds)
 	output := ""
@@ -107,6 +108,6 @@ func (l *lab) advice(ctx context.Context, q *question, control result.Arm, p *pr
 	if err != nil {
 		return b, err
 	}
-	strip(l.binary, q.adviser.problem.Version, known, &b)
+	lab.Strip(l.binary, q.adviser.problem.Version, known, &b)
 	return b, nil
 }

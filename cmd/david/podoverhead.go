@@ -16,6 +16,7 @@ import (
 
 	"david/internal/experiment"
 	"david/internal/kube"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/podoverhead"
 	"david/internal/result"
@@ -167,9 +168,10 @@ func (a *app) podOverhead(ctx context.Context, q question, f podOverheadFlags) e
 // its own.
 func podOverheadError(err error) error {
 	var coded codedError
+	var input lab.InputError
 	var start *sandbox.StartError
 	switch code := clusterCode(err); {
-	case errors.As(err, &coded), errors.As(err, &start):
+	case errors.As(err, &coded), errors.As(err, &input), errors.As(err, &start):
 		return err
 	case errors.Is(err, podoverhead.ErrNode):
 		return codedError{exitUsage, err}
@@ -199,10 +201,10 @@ func (a *app) measureOverhead(ctx context.Context, q question, f podOverheadFlag
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkCaps(ctx, []result.Arm{{Caps: q.caps}}, q.noVolume); err != nil {
+	if err := a.lab().CheckCaps(ctx, []result.Arm{{Caps: q.caps}}, q.noVolume); err != nil {
 		return nil, err
 	}
-	l := lab{}
+	l := session{}
 	if l.sysbench, err = workload.Find(ctx); err != nil {
 		return nil, err
 	}
@@ -227,7 +229,7 @@ func (q question) longest() time.Duration {
 }
 
 // inCluster measures, once the machine and the cluster are ready for it.
-func (a *app) inCluster(ctx context.Context, l *lab, t *podoverhead.Target, q question, image string, p *progress) (*result.Store, error) {
+func (a *app) inCluster(ctx context.Context, l *session, t *podoverhead.Target, q question, image string, p *progress) (*result.Store, error) {
 	p.say("taking the server out of the image %s", image)
 	build, err := t.Unpack(ctx, a.home, result.Pod{Image: image, Node: t.Node.Name})
 	if err != nil {
@@ -285,7 +287,7 @@ func (q question) pods() (list []result.Pod) {
 // fitsIn refuses settings that cannot work within the caps' memory: the pod would be killed for it.
 func fitsIn(settings []mycnf.Setting, memory int64) error {
 	for _, s := range settings {
-		if err := possible(s, memory); err != nil {
+		if err := lab.Possible(s, memory); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/rules"
@@ -125,7 +126,7 @@ func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f r
 	}
 	all := rules.Baselines(p)
 	for i := range all {
-		strip(b, p.Version, known, &all[i])
+		lab.Strip(b, p.Version, known, &all[i])
 	}
 	if all, err = chosen(all, f.only, own != nil); err != nil {
 		return lineup{}, err
@@ -155,7 +156,7 @@ func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps
 	if err != nil {
 		return p, err
 	}
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return p, err
 	}
@@ -187,17 +188,6 @@ func roughly(n int64) int64 {
 		power *= 2
 	}
 	return power
-}
-
-// strip takes from a baseline what this build of the server does not have, and says so.
-func strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
-	absent := func(s mycnf.Setting) bool { return knownTo(b, v, known, s) != nil }
-	for _, s := range of.Shipped {
-		if absent(s) {
-			of.Translated = append(of.Translated, fmt.Sprintf("%s=%s is left out: this build of the server does not have it", s.Name, s.Value))
-		}
-	}
-	of.Shipped, of.Settings = slices.DeleteFunc(of.Shipped, absent), slices.DeleteFunc(of.Settings, absent)
 }
 
 // chosen are those named, and the server's defaults unless the control runs with the user's own file; all of them where none is
@@ -261,7 +251,7 @@ func losses(b rules.Baseline) string {
 
 // notes tell what was translated and what was made safe, a line for each baseline.
 func (l lineup) notes() []string {
-	list := []string{fmt.Sprintf("the baselines were sized for %s of memory and %.4g CPUs", size(l.Memory), l.CPUs)}
+	list := []string{fmt.Sprintf("the baselines were sized for %s of memory and %.4g CPUs", host.Size(l.Memory), l.CPUs)}
 	list = append(list, l.Against.notes()...)
 	for _, b := range l.all {
 		list = append(list, told(b)...)
@@ -289,7 +279,7 @@ func (a *app) printLineup(l lineup, asJSON bool) error {
 		return a.printJSON(l)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s, sized for %s of memory and %.4g CPUs\n", flavourName(l.Flavour), l.Version, size(l.Memory), l.CPUs)
+	fmt.Fprintf(&text, "%s %s, sized for %s of memory and %.4g CPUs\n", l.Flavour.Product(), l.Version, host.Size(l.Memory), l.CPUs)
 	if l.Against != nil {
 		fmt.Fprintf(&text, "\n%s: %s\n", stats.Control, l.Against.title())
 		printSettings(&text, l.Against.Settings)

@@ -28,7 +28,7 @@ func (a *app) userConfig(ctx context.Context, b server.Binary, path string) (*us
 	if path == "" {
 		return nil, nil
 	}
-	settings, err := a.userSettings(ctx, b, path, nil)
+	settings, err := a.lab().UserSettings(ctx, b, path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"david/internal/mycnf"
 	"david/internal/rules"
-	"david/internal/server"
 )
 
 func TestRoughly(t *testing.T) {
@@ -15,16 +13,6 @@ func TestRoughly(t *testing.T) {
 		if got := roughly(n); got != want {
 			t.Errorf("roughly(%d) = %d, want %d", n, got, want)
 		}
-	}
-}
-
-// TestStrip: what this build lacks is left out, and told.
-func TestStrip(t *testing.T) {
-	set := []mycnf.Setting{{Name: "innodb_numa_interleave", Value: "ON"}, {Name: "max_connections", Value: "5"}, {Name: "skip_log_bin"}}
-	b := rules.Baseline{Shipped: slices.Clone(set), Settings: slices.Clone(set)}
-	strip(server.Binary{Flavour: mycnf.MySQL, Version: "9.7.4"}, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, map[string]string{"max_connections": "151", "log_bin": ""}, &b)
-	if len(b.Settings) != 2 || len(b.Shipped) != 2 || len(b.Translated) != 1 || !strings.HasPrefix(b.Translated[0], "innodb_numa_interleave=ON is left out") {
-		t.Errorf("%+v", b)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"david/internal/experiment"
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/podrun"
@@ -173,7 +174,7 @@ func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Ad
 	if err != nil {
 		return nil, result.Server{}, err
 	}
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return nil, result.Server{}, err
 	}
@@ -238,4 +239,25 @@ func useSchema(ctx context.Context, conn *mysqld.Conn, w result.Workload, use sc
 	}
 	kept, err := workload.Kept(ctx, conn, w.Database)
 	return !kept && err == nil, err
+}
+
+// clientOptions reads the [client] group of an option file as MySQL's own clients do: --defaults-file, else ~/.my.cnf.
+// ok is false where none is there and none was named.
+func (a *app) clientOptions(path string) (options map[string]string, ok bool, err error) {
+	named := path != ""
+	if !named {
+		path = filepath.Join(a.env("HOME"), ".my.cnf")
+	}
+	if _, err := os.Stat(path); err != nil && !named {
+		return nil, false, nil
+	}
+	file, err := lab.ReadOptions(path)
+	if err != nil {
+		return nil, false, err
+	}
+	options = map[string]string{}
+	for _, s := range file.Settings("client", "mysql") {
+		options[s.Name] = s.Value
+	}
+	return options, true, nil
 }

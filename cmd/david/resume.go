@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/result"
 )
 
@@ -51,16 +51,12 @@ func changes(before, after map[string]string) []string {
 func pins(e result.Experiment, arms []result.Arm, data []string) map[string]string {
 	return map[string]string{
 		"kernel":        e.Host.Kernel,
-		"machine":       machine(e.Host),
+		"machine":       lab.Machine(e.Host),
 		"server binary": binaries(e, arms),
 		"sysbench":      e.Sysbench,
 		"data":          strings.Join(data, ", "),
 		"specification": fingerprint(arms, e.Workloads, e.Design),
 	}
-}
-
-func machine(f host.Facts) string {
-	return fmt.Sprintf("%s, %.4g CPUs, %s", f.CPU.Model, f.CPU.Usable, size(f.Memory.Total))
 }
 
 func binaries(e result.Experiment, arms []result.Arm) string {

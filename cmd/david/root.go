@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"david/internal/lab"
 	"david/internal/sandbox"
 )
 
@@ -55,6 +56,11 @@ func (a *app) begin() error {
 	}
 	a.home = abs
 	return sandbox.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) })
+}
+
+// lab is what a measurement has to know of this command line.
+func (a *app) lab() lab.Lab {
+	return lab.Lab{Home: a.home, David: version, Argv: redacted(a.argv), Log: a.err}
 }
 
 // noEmptyFlags refuses a flag given without a value, as in --dsn "$UNSET": taken for its default it would measure

@@ -19,9 +19,9 @@ import (
 	"david/internal/workload"
 )
 
-// lab is what a measurement on a sandbox needs: a server binary, sysbench, the machine to itself, a workspace and a
+// session is what a measurement on a sandbox needs: a server binary, sysbench, the machine to itself, a workspace and a
 // store.
-type lab struct {
+type session struct {
 	binary    server.Binary
 	sysbench  workload.Sysbench
 	workspace *sandbox.Workspace
@@ -43,8 +43,8 @@ const keptFree = 1 << 30
 
 // besideEachOther sees how much memory servers have that are up together. Where not even two of them fit, the
 // arms are measured in trials, and the notes say so.
-func (l *lab) besideEachOther(ctx context.Context, a *app, q *question, arms []result.Arm) error {
-	limit, err := a.memory(ctx)
+func (l *session) besideEachOther(ctx context.Context, a *app, q *question, arms []result.Arm) error {
+	limit, err := a.lab().Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,13 +63,13 @@ func (l *lab) besideEachOther(ctx context.Context, a *app, q *question, arms []r
 	if control+most <= l.room {
 		return nil
 	}
-	q.notes = append(q.notes, fmt.Sprintf("measured in trials: two servers that are up together would take %s, and %s are free", size(control+most), size(l.room)))
+	q.notes = append(q.notes, fmt.Sprintf("measured in trials: two servers that are up together would take %s, and %s are free", host.Size(control+most), host.Size(l.room)))
 	q.apart()
 	return nil
 }
 
 // footprint is the memory, in bytes, that an arm's server takes at the most while it is loaded.
-func (l *lab) footprint(arm result.Arm, loads []result.Workload) int64 {
+func (l *session) footprint(arm result.Arm, loads []result.Workload) int64 {
 	threads := 0
 	for _, w := range loads {
 		threads = max(threads, w.Threads)
@@ -78,7 +78,7 @@ func (l *lab) footprint(arm result.Arm, loads []result.Workload) int64 {
 }
 
 // tools finds the server binary and sysbench.
-func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
+func (a *app) tools(ctx context.Context, want string) (l session, err error) {
 	if l.sysbench, err = workload.Find(ctx); err != nil {
 		return l, err
 	}
@@ -89,7 +89,7 @@ func (a *app) tools(ctx context.Context, want string) (l lab, err error) {
 }
 
 // open takes the machine and opens the workspace. close must be called, also after an error.
-func (l *lab) open(ctx context.Context, a *app, kind result.Kind, need int64, noVolume bool, p *progress) error {
+func (l *session) open(ctx context.Context, a *app, kind result.Kind, need int64, noVolume bool, p *progress) error {
 	if _, err := a.maxSteal(); err != nil { // before minutes go into data
 		return err
 	}
@@ -109,7 +109,7 @@ func (l *lab) open(ctx context.Context, a *app, kind result.Kind, need int64, no
 }
 
 // record opens the store, once all that goes into experiment.json is known, and makes the engine that writes to it.
-func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
+func (l *session) record(ctx context.Context, a *app, q question, arms []result.Arm, data []string, p *progress) (err error) {
 	e := newExperiment(a, q.kind, q.loads, l.sysbench)
 	e.Title, e.Target, e.Server, e.Host, e.Design = q.title, cmp.Or(q.target, "sandbox"), l.binary.Record(), l.facts, q.design
 	e.Like = q.like
@@ -123,7 +123,7 @@ func (l *lab) record(ctx context.Context, a *app, q question, arms []result.Arm,
 		e.Design.Pinned["specification"] = fingerprint(arms, q.asked, q.design)
 	}
 	e.Design.Tune = q.plan
-	if e.Limits, err = a.knownLimits(ctx, l.workspace.Layout(), arms); err != nil {
+	if e.Limits, err = a.lab().KnownLimits(ctx, l.workspace.Layout(), arms); err != nil {
 		return err
 	}
 	if l.store, err = a.openStore(e, q.fresh); err != nil {
@@ -165,7 +165,7 @@ func newExperiment(a *app, kind result.Kind, loads []result.Workload, sysbench w
 }
 
 // golden makes the data of all arms ready, showing how far it is, and returns what tells each copy from others.
-func (l *lab) golden(ctx context.Context, arms []result.Arm, loads []result.Workload, p *progress) (data []string, err error) {
+func (l *session) golden(ctx context.Context, arms []result.Arm, loads []result.Workload, p *progress) (data []string, err error) {
 	p.say("looking for the prepared data")
 	l.target.Golden = func(done, total int) {
 		p.say("preparing the data once, to be cloned for every trial: %d of %d tables", done, total)
@@ -193,7 +193,7 @@ func (l *lab) golden(ctx context.Context, arms []result.Arm, loads []result.Work
 }
 
 // finish writes how the experiment ended.
-func (l *lab) finish(best string, golden time.Duration) error {
+func (l *session) finish(best string, golden time.Duration) error {
 	// What a step's own golden copy took is no part of the run.
 	return finish(l.store, l.began.Add(l.target.GoldenTime-golden), l.target.GoldenTime, best)
 }
@@ -215,7 +215,7 @@ func finish(store *result.Store, began time.Time, golden time.Duration, best str
 }
 
 // close gives everything back, and adds what goes wrong with that to the error so far.
-func (l *lab) close(err error) error {
+func (l *session) close(err error) error {
 	if closeErr := l.workspace.Close(); closeErr != nil {
 		err = errors.Join(err, closeErr)
 	}
@@ -242,7 +242,7 @@ func failed(ctx context.Context, store *result.Store, cause error) error {
 }
 
 // say where the store is, also after an error: the finished trials are there.
-func (l *lab) where(a *app) {
+func (l *session) where(a *app) {
 	if l.store == nil {
 		return
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/experiment"
+	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
@@ -121,10 +123,10 @@ type start struct {
 }
 
 // phases makes the data ready, plans, runs the phases and the winner's ceiling, and finishes the record.
-func (a *app) phases(ctx context.Context, f tuneFlags, l *lab, s start, p *progress) (best result.Arm, load result.Workload, err error) {
+func (a *app) phases(ctx context.Context, f tuneFlags, l *session, s start, p *progress) (best result.Arm, load result.Workload, err error) {
 	data, err := l.golden(ctx, []result.Arm{s.control}, []result.Workload{s.load}, p)
 	if err != nil {
-		return best, s.load, blame(err, f.base != "")
+		return best, s.load, lab.Blame(err, f.base != "")
 	}
 	if f.slices, err = l.tuneSlices(ctx, a, f, s); err != nil {
 		return best, s.load, err
@@ -143,13 +145,13 @@ func (a *app) phases(ctx context.Context, f tuneFlags, l *lab, s start, p *progr
 	}
 	if err != nil {
 		l.where(a)
-		return best, t.Load, failed(ctx, l.store, blame(err, f.base != ""))
+		return best, t.Load, failed(ctx, l.store, lab.Blame(err, f.base != ""))
 	}
 	return best, t.Load, l.finish(best.Name, golden)
 }
 
 // arm is an arm on record.
-func (l *lab) arm(name string) (result.Arm, error) {
+func (l *session) arm(name string) (result.Arm, error) {
 	arms, err := l.store.Arms()
 	if err != nil {
 		return result.Arm{}, err
@@ -202,7 +204,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	}
 	if f.base != "" { // before minutes go into data
 		if err := l.workspace.Validate(ctx, l.binary, s.control.Settings); err != nil {
-			return blame(err, true)
+			return lab.Blame(err, true)
 		}
 	}
 	best, load, err := a.phases(ctx, f, &l, s, p)
@@ -296,7 +298,7 @@ func (f *tuneFlags) plan(p rules.Problem, control result.Arm, rivals []rules.Bas
 // tuneSlices is what a tune in slices has to know; nil where it is measured in trials: as asked for, with a
 // length of their own, a few of them only, or where what counts is the p99 latency, which takes longer than a
 // slice to be seen.
-func (l *lab) tuneSlices(ctx context.Context, a *app, f tuneFlags, s start) (*result.TuneSlices, error) {
+func (l *session) tuneSlices(ctx context.Context, a *app, f tuneFlags, s start) (*result.TuneSlices, error) {
 	if f.trials || f.quick || f.time > 0 || f.objective == result.ForP99 || f.budget.Seconds() < tune.LeastSliced {
 		return nil, nil
 	}
@@ -307,7 +309,7 @@ func (l *lab) tuneSlices(ctx context.Context, a *app, f tuneFlags, s start) (*re
 	large := s.control // the incumbent and an arm beside it may both have all the memory for their pools
 	large.Effective, large.Settings = nil, rules.Merge(large.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: fmt.Sprint(s.memory)}})
 	if need := rules.Footprint(s.control, l.data[s.control.Name], s.load.Threads) + 2*rules.Footprint(large, l.data[s.control.Name], s.load.Threads); need > l.room {
-		fmt.Fprintf(a.err, "david: measured in trials: a control and two servers with large pools would take %s beside each other, and %s are free\n", size(need), size(l.room))
+		fmt.Fprintf(a.err, "david: measured in trials: a control and two servers with large pools would take %s beside each other, and %s are free\n", host.Size(need), host.Size(l.room))
 		return nil, nil
 	}
 	return &result.TuneSlices{Room: l.room, Data: l.data[s.control.Name], Threads: s.load.Threads}, nil
@@ -322,7 +324,7 @@ func (f *tuneFlags) based(ctx context.Context, a *app, b server.Binary, control 
 	if err := lockMembers(b.Flavour, f.unlock); err != nil {
 		return nil, err
 	}
-	own, err := a.userSettings(ctx, b, f.base, nil)
+	own, err := a.lab().UserSettings(ctx, b, f.base, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +347,7 @@ func (f *tuneFlags) based(ctx context.Context, a *app, b server.Binary, control 
 
 // memoryLimit is what the server may use, in bytes.
 func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
-	limit, err := a.memory(ctx)
+	limit, err := a.lab().Memory(ctx)
 	if err != nil || f.memory == "" {
 		return limit, err
 	}
@@ -354,11 +356,11 @@ func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
 		return 0, usage("--memory %s: %w", f.memory, err)
 	}
 	if want > limit {
-		return 0, usage("--memory %s is more than the %s this process may use (cgroup limit or physical memory)", f.memory, size(limit))
+		return 0, usage("--memory %s is more than the %s this process may use (cgroup limit or physical memory)", f.memory, host.Size(limit))
 	}
 	const least = 512 << 20
 	if want < least {
-		return 0, usage("--memory %s: a server needs at least %s", f.memory, size(least))
+		return 0, usage("--memory %s: a server needs at least %s", f.memory, host.Size(least))
 	}
 	return want, nil
 }
@@ -383,7 +385,7 @@ func freshFolder(out string, now time.Time) (string, error) {
 
 // deliver proves the tuned configuration by starting a server with the very file, and writes the output folder. A user's own file, base, is
 // handed over as it is with the changes at its end: only these were proved with a sandbox's port and data directory.
-func (l *lab) deliver(ctx context.Context, out, base string, best result.Arm, w result.Workload, p *progress) error {
+func (l *session) deliver(ctx context.Context, out, base string, best result.Arm, w result.Workload, p *progress) error {
 	data, err := load(l.store)
 	if err != nil {
 		return err
@@ -467,7 +469,7 @@ func changedLines(d report.Data) ([]byte, error) {
 }
 
 // prove starts a server with the file and compares its variables with those of the arm that was measured.
-func (l *lab) prove(ctx context.Context, cnf string, best result.Arm, w result.Workload) error {
+func (l *session) prove(ctx context.Context, cnf string, best result.Arm, w result.Workload) error {
 	g, _, err := l.target.Prepare(ctx, best, w)
 	if err != nil {
 		return err

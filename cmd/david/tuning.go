@@ -11,6 +11,7 @@ import (
 	"david/internal/crash"
 	"david/internal/experiment"
 	"david/internal/explain"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/probe"
 	"david/internal/report"
@@ -22,7 +23,7 @@ import (
 )
 
 // tuning opens the record of a tune and says what to run: the plan on record where the same command was interrupted.
-func (l *lab) tuning(ctx context.Context, a *app, f tuneFlags, s start, data []string, p *progress) (t experiment.Tuning, err error) {
+func (l *session) tuning(ctx context.Context, a *app, f tuneFlags, s start, data []string, p *progress) (t experiment.Tuning, err error) {
 	notes, err := l.capControl(ctx, &s.control, p)
 	if err != nil {
 		return t, err
@@ -86,7 +87,7 @@ func loads(w result.Workload, plan tune.Plan) []result.Workload {
 }
 
 // problem is what the rules are computed from: the machine's facts, the caps, and a short look at the disk.
-func (l *lab) problem(ctx context.Context, a *app, s start, p *progress) (problem rules.Problem, err error) {
+func (l *session) problem(ctx context.Context, a *app, s start, p *progress) (problem rules.Problem, err error) {
 	caps := s.control.Caps
 	v, err := mycnf.ParseVersion(l.binary.Version)
 	if err != nil {
@@ -113,14 +114,14 @@ func (l *lab) problem(ctx context.Context, a *app, s start, p *progress) (proble
 
 // rivals are who would race, strongest first, without what would undo an unlocked member of the durability lock; notes say what
 // became of their settings.
-func (l *lab) rivals(ctx context.Context, a *app, f tuneFlags, s start, problem rules.Problem, p *progress) (list []rules.Baseline, notes []string, err error) {
+func (l *session) rivals(ctx context.Context, a *app, f tuneFlags, s start, problem rules.Problem, p *progress) (list []rules.Baseline, notes []string, err error) {
 	known, err := server.Options(ctx, l.binary)
 	if err != nil {
 		return nil, nil, err
 	}
 	all := rules.Baselines(problem)
 	for i := range all {
-		strip(l.binary, problem.Version, known, &all[i])
+		lab.Strip(l.binary, problem.Version, known, &all[i])
 	}
 	advised, note, err := l.advised(ctx, a, f, s, problem, p)
 	if err != nil {
@@ -142,7 +143,7 @@ const leastForTuner = 15 * time.Minute
 
 // advised is what MySQLTuner advises after the control's load: none where it is not there, where there is no time, or where an
 // interrupted tune goes on, whose race is on record.
-func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem rules.Problem, p *progress) (list []rules.Baseline, notes []string, err error) {
+func (l *session) advised(ctx context.Context, a *app, f tuneFlags, s start, problem rules.Problem, p *progress) (list []rules.Baseline, notes []string, err error) {
 	if old, err := result.Unfinished(a.home, result.KindTune, "", redacted(a.argv)); err != nil || old != nil && !f.fresh {
 		return nil, nil, err
 	}
@@ -169,7 +170,7 @@ func (l *lab) advised(ctx context.Context, a *app, f tuneFlags, s start, problem
 const leastAdvised = 10
 
 // causes are those of a trial's time, most costly first.
-func (l *lab) causes(arm result.Arm, t result.Trial) (list []string) {
+func (l *session) causes(arm result.Arm, t result.Trial) (list []string) {
 	e := l.store.Experiment()
 	in := explain.Input{Experiment: e.ID, Arm: arm, Server: e.Server, Trial: t, Host: e.Host, Probed: e.Limits}
 	for _, f := range explain.Explain(in).Findings {
@@ -179,7 +180,7 @@ func (l *lab) causes(arm result.Arm, t result.Trial) (list []string) {
 }
 
 // proof proves an arm: what it takes with all its connections busy, its recovery from crashes, and the durability lock.
-func (l *lab) proof(ctx context.Context, arm result.Arm, load result.Workload, plan tune.Plan, p *progress) (proof result.Proof, err error) {
+func (l *session) proof(ctx context.Context, arm result.Arm, load result.Workload, plan tune.Plan, p *progress) (proof result.Proof, err error) {
 	began := time.Now()
 	proof = result.Proof{Arm: arm.Name}
 	p.say("proving %s: its memory with all connections busy", arm.Name)
@@ -215,7 +216,7 @@ func (l *lab) proof(ctx context.Context, arm result.Arm, load result.Workload, p
 const crashThreads = 8
 
 // crashProof kills and checks, and returns the variables of the server that was killed.
-func (l *lab) crashProof(ctx context.Context, arm result.Arm, plan tune.Plan, proof *result.Proof, p *progress) (vars map[string]string, err error) {
+func (l *session) crashProof(ctx context.Context, arm result.Arm, plan tune.Plan, proof *result.Proof, p *progress) (vars map[string]string, err error) {
 	c, err := crash.Test{
 		Workspace: l.workspace, Binary: l.binary, Settings: arm.Settings, Caps: arm.Caps, Threads: crashThreads, Kills: plan.Kills,
 		Limit: time.Duration(plan.RecoveryMs * float64(time.Millisecond)), Seed: plan.Seed, LogPath: l.store.LogPath("crash-"+arm.Name, "server"),
