@@ -10,6 +10,7 @@ import (
 
 	"david/internal/audit"
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 )
@@ -165,4 +166,4 @@ func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, f auditFlags, i
 }
 
 // spinning tells whether the disk under the data surely rotates: of virtual disks the kernel says so without knowing.
-func spinning(f host.Facts) bool { return f.Virt == "" && rotational(f, 0) }
+func spinning(f host.Facts) bool { return f.Virt == "" && lab.Rotational(f, 0) }

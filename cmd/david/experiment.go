@@ -88,16 +88,16 @@ func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir st
 		}
 		return a.printPlan(s)
 	}
-	q := question{kind: kind, title: s.Title, server: s.Server, loads: s.Workloads(), design: s.Design(), crossFlavour: s.CrossFlavour,
-		fresh: f.fresh, noVolume: f.noVolume}
+	q := lab.Request{Kind: kind, Title: s.Title, Server: s.Server, Loads: s.Workloads(), Design: s.Design(), CrossFlavour: s.CrossFlavour,
+		Fresh: f.fresh, NoVolume: f.noVolume}
 	for _, arm := range s.Arms {
-		q.arms = append(q.arms, armSpec{name: arm.Name, title: arm.Title, cnf: arm.CnfPath(dir), server: arm.Server, caps: s.CapsOf(arm),
-			more: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
+		q.Arms = append(q.Arms, lab.Arm{Name: arm.Name, Title: arm.Title, Cnf: arm.CnfPath(dir), Server: arm.Server, Caps: s.CapsOf(arm),
+			More: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
 	}
-	if err := q.fits(); err != nil {
+	if err := q.Fits(); err != nil {
 		return err
 	}
-	return a.ask(ctx, q, f.json)
+	return a.measure(ctx, q, f.json)
 }
 
 func readSpec(path string) (spec.Spec, error) {

@@ -306,7 +306,7 @@ func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, 
 	if own != nil {
 		loads, sysbench = append(loads, own.load), own.target.Sysbench
 	}
-	e := newExperiment(a, result.KindLive, loads, sysbench)
+	e := a.lab().NewExperiment(result.KindLive, loads, sysbench)
 	e.Target, e.Host = "remote", facts
 	e.Server = result.Server{Flavour: srv.Flavour, Version: srv.Version, Address: srv.Address}
 	e.Notes = append([]string{"the machine described is the client's", "the changes are in " + live.RecordFile + "; david rollback sets them back"}, doc.Notes...)

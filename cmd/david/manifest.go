@@ -375,13 +375,13 @@ func (f *manifestFlags) fromCnf(req *manifest.Request) error {
 // unlocked.
 func (a *app) locked(f manifestFlags, req *manifest.Request) error {
 	defaultServer(req)
-	if err := lockMembers(req.Server, f.unlock); err != nil {
+	if err := lab.LockMembers(req.Server, f.unlock); err != nil {
 		return err
 	}
 	if f.from != "" {
 		return nil
 	}
-	unlocked, err := lifted(req.Server, asked(req.Settings), f.unlock)
+	unlocked, err := lab.Lifted(req.Server, lab.Asked(req.Settings), f.unlock)
 	if err != nil || len(unlocked) == 0 {
 		return err
 	}

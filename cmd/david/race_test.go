@@ -27,10 +27,10 @@ func TestShippedArms(t *testing.T) {
 	}{{raceFlags{}, 0}, {raceFlags{asShipped: true, only: "moco,rds-8.0"}, 1}, {raceFlags{asShipped: true}, 5}} {
 		unsafe := 0
 		for _, arm := range l.arms(c.f) {
-			if arm.ceiling != strings.HasSuffix(arm.name, "-shipped") || arm.ceiling && !strings.Contains(arm.title, "unsafe") {
-				t.Errorf("%s: %s", arm.name, arm.title)
+			if arm.Ceiling != strings.HasSuffix(arm.Name, "-shipped") || arm.Ceiling && !strings.Contains(arm.Title, "unsafe") {
+				t.Errorf("%s: %s", arm.Name, arm.Title)
 			}
-			if arm.ceiling {
+			if arm.Ceiling {
 				unsafe++
 			}
 		}
@@ -38,7 +38,7 @@ func TestShippedArms(t *testing.T) {
 			t.Errorf("%+v: %d unsafe arms, want %d", c.f, unsafe, c.want)
 		}
 	}
-	if arms := l.arms(raceFlags{}); arms[0].name != "control" || !strings.Contains(arms[0].title, "mysql-default, oracle-operator") {
+	if arms := l.arms(raceFlags{}); arms[0].Name != "control" || !strings.Contains(arms[0].Title, "mysql-default, oracle-operator") {
 		t.Errorf("the first arm is %+v", arms[0])
 	}
 }

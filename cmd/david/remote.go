@@ -55,6 +55,10 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	defer func() { err = errors.Join(err, remove()) }()
 	p := newProgress(a.err)
 	defer p.end()
+	l, err := a.measuring(p)
+	if err != nil {
+		return err
+	}
 	target := workload.Target{Addr: addr, Sysbench: sysbench, Dir: private}
 	drop, err := prepareRemote(ctx, conn, target, loads[0], schemaUse{force: f.force, keep: f.keep}, p)
 	if drop {
@@ -68,7 +72,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 		return err
 	}
 	defer func() { err = errors.Join(err, release(ctx)) }()
-	store, srv, err := a.remoteStore(ctx, conn, addr, loads, design, sysbench)
+	store, srv, err := remoteStore(ctx, l, conn, addr, loads, design, sysbench)
 	if err != nil {
 		return err
 	}
@@ -88,11 +92,11 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if f.relay {
 		name = "pod"
 	}
-	best, err := measure(ctx, engine, []result.Arm{{Name: name, Title: "the server as it is"}}, loads)
+	best, err := lab.Measure(ctx, engine, []result.Arm{{Name: name, Title: "the server as it is"}}, loads)
 	if err != nil {
-		return failed(ctx, store, err)
+		return lab.Failed(ctx, store, err)
 	}
-	if err := finish(store, began, 0, best); err != nil {
+	if err := lab.Finish(store, began, 0, best); err != nil {
 		return err
 	}
 	p.end()
@@ -169,23 +173,21 @@ func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error)
 	return addr, nil
 }
 
-func (a *app) remoteStore(ctx context.Context, conn *mysqld.Conn, addr mysqld.Addr, loads []result.Workload, design result.Design, s workload.Sysbench) (*result.Store, result.Server, error) {
+func remoteStore(ctx context.Context, l lab.Lab, conn *mysqld.Conn, addr mysqld.Addr, loads []result.Workload, design result.Design, s workload.Sysbench) (*result.Store, result.Server, error) {
 	version, comment, err := conn.Version(ctx)
 	if err != nil {
 		return nil, result.Server{}, err
 	}
-	facts, err := host.Read(ctx, a.home)
+	facts, err := host.Read(ctx, l.Home)
 	if err != nil {
 		return nil, result.Server{}, err
 	}
-	e := newExperiment(a, result.KindBench, loads, s)
+	e := l.NewExperiment(result.KindBench, loads, s)
 	e.Target, e.Host, e.Design = "remote", facts, design
-	if err := a.allowSteal(&e); err != nil {
-		return nil, result.Server{}, err
-	}
+	l.AllowSteal(&e)
 	e.Server = result.Server{Flavour: mycnf.FlavourOf(version, comment), Version: version, Comment: comment, Address: addr.Address}
 	e.Notes = append(e.Notes, "the machine described is the client's; the server's is not seen")
-	store, err := result.Create(filepath.Join(a.home, "experiments", e.ID), e)
+	store, err := result.Create(filepath.Join(l.Home, "experiments", e.ID), e)
 	return store, e.Server, err
 }
 

@@ -55,7 +55,7 @@ func (a *app) tunePod(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	e := newExperiment(a, result.KindLive, loads, workload.Sysbench{})
+	e := a.lab().NewExperiment(result.KindLive, loads, workload.Sysbench{})
 	if e.Host, err = host.Read(ctx, a.home); err != nil {
 		return err
 	}

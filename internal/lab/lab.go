@@ -13,6 +13,7 @@ import (
 
 	"david/internal/experiment"
 	"david/internal/host"
+	"david/internal/result"
 )
 
 // Lab holds what a measurement has to know of whoever asks for it.
@@ -23,6 +24,14 @@ type Lab struct {
 	MaxSteal float64  // the share of CPU time that other guests may take; 0: as usual
 	Log      io.Writer
 	Show     func(experiment.Event) // how far it is
+	Words    Words
+}
+
+// Words put what is found into a line each, as whoever asks would have it.
+type Words struct {
+	Kill   func(n, of int, k result.Kill) string
+	Crash  func(result.CrashTest) string
+	Memory func(result.MemoryProof) string
 }
 
 // Memory is what this process and its children may use, in bytes.

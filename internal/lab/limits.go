@@ -30,12 +30,12 @@ func (l Lab) LimitsKey(ctx context.Context, dir string, caps result.Caps) (strin
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("cannot tell this machine from others: %w", err)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s %s %s\n%+v", id, Machine(f), f.Kernel, where, os.Geteuid(), f.Data.Device, f.Data.Type, f.Data.Mount, caps))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s %s %s\n%+v", id, machine(f), f.Kernel, where, os.Geteuid(), f.Data.Device, f.Data.Type, f.Data.Mount, caps))
 	return where + "-" + hex.EncodeToString(sum[:6]), nil
 }
 
-// Machine tells one machine from another.
-func Machine(f host.Facts) string {
+// machine tells one machine from another.
+func machine(f host.Facts) string {
 	return fmt.Sprintf("%s, %.4g CPUs, %s", f.CPU.Model, f.CPU.Usable, host.Size(f.Memory.Total))
 }
 
@@ -53,9 +53,9 @@ func (l Lab) KeptLimits(key string) (result.Limits, bool) {
 	return known, ok && age >= 0 && age < limitsLast
 }
 
-// KnownLimits are those kept for where the data of an experiment lies, under the caps of its first arm, else without caps;
+// knownLimits are those kept for where the data of an experiment lies, under the caps of its first arm, else without caps;
 // nil where there are none. They are recorded with it: whoever explains it later may not have david's folder.
-func (l Lab) KnownLimits(ctx context.Context, layout string, arms []result.Arm) (*result.Limits, error) {
+func (l Lab) knownLimits(ctx context.Context, layout string, arms []result.Arm) (*result.Limits, error) {
 	var tried []result.Caps
 	if len(arms) > 0 {
 		tried = append(tried, arms[0].Caps)

@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"david/internal/host"
@@ -9,8 +9,8 @@ import (
 // rotating (virtual disks say so by default) is wrong.
 const spinningIOPS = 1000
 
-// rotational tells whether the disk under the data spins; where that cannot be told, it is taken for flash.
-func rotational(f host.Facts, writeIOPS float64) bool {
+// Rotational tells whether the disk under the data spins; where that cannot be told, it is taken for flash.
+func Rotational(f host.Facts, writeIOPS float64) bool {
 	if writeIOPS > spinningIOPS {
 		return false
 	}
@@ -22,16 +22,16 @@ func rotational(f host.Facts, writeIOPS float64) bool {
 	return false
 }
 
-// cappedCPUs are those the server may use.
-func cappedCPUs(usable float64, c result.Caps) float64 {
+// CappedCPUs are those the server may use.
+func CappedCPUs(usable float64, c result.Caps) float64 {
 	if c.CPUs > 0 {
 		return min(usable, c.CPUs)
 	}
 	return usable
 }
 
-// cappedWrites are the random 16 KiB writes/s a capped volume does, of those the disk does.
-func cappedWrites(iops float64, c result.Caps) float64 {
+// CappedWrites are the random 16 KiB writes/s a capped volume does, of those the disk does.
+func CappedWrites(iops float64, c result.Caps) float64 {
 	if c.IOPS > 0 {
 		iops = min(iops, float64(c.IOPS))
 	}
