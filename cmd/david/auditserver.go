@@ -145,7 +145,7 @@ func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, f auditFlags, i
 		return err
 	}
 	in.Machine.RAM, in.Machine.Memory, in.Machine.CPUs = facts.Memory.Total, facts.Memory.Total, float64(facts.CPU.Online)
-	pid, err := localProcess(ctx, conn)
+	pid, err := lab.LocalProcess(ctx, conn)
 	if err != nil {
 		return err
 	}

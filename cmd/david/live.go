@@ -255,8 +255,8 @@ func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run
 		return err
 	}
 	if own != nil {
-		own.target.Log = filepath.Join(store.Dir(), "load.log")
-		run.Load, doc.Load = own.begin, &own.load
+		own.Target.Log = filepath.Join(store.Dir(), "load.log")
+		run.Load, doc.Load = own.begin, &own.Load
 	}
 	if run.Record, err = live.Create(store.Dir(), srv); err != nil {
 		return err
@@ -304,7 +304,7 @@ func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, 
 	}
 	loads, sysbench := []result.Workload{}, workload.Sysbench{}
 	if own != nil {
-		loads, sysbench = append(loads, own.load), own.target.Sysbench
+		loads, sysbench = append(loads, own.Load), own.Target.Sysbench
 	}
 	e := a.lab().NewExperiment(result.KindLive, loads, sysbench)
 	e.Target, e.Host = "remote", facts

@@ -51,5 +51,8 @@ func (l Lab) say(format string, args ...any) {
 	l.Show(experiment.Event{Text: fmt.Sprintf(format, args...)})
 }
 
+// text is say for what is not formatted.
+func (l Lab) text(text string) { l.Show(experiment.Event{Text: text}) }
+
 // line shows something that stays.
 func (l Lab) line(text string) { l.Show(experiment.Event{Line: text}) }

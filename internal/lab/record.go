@@ -45,7 +45,7 @@ func (p prepared) record(ctx context.Context, asked entry) (recorded, error) {
 	e := p.NewExperiment(asked.kind, asked.loads, p.sysbench)
 	e.Title, e.Target, e.Server, e.Host, e.Design = asked.title, cmp.Or(asked.target, "sandbox"), p.binary.Record(), p.facts, asked.design
 	e.Like = asked.like
-	p.AllowSteal(&e)
+	p.allowSteal(&e)
 	e.Notes = append(append(e.Notes, "data: "+p.workspace.Layout()), asked.notes...)
 	e.Design.Pinned = pins(e, asked.arms, p.ids)
 	maps.Copy(e.Design.Pinned, asked.pinned)
@@ -77,9 +77,9 @@ func (l Lab) NewExperiment(kind result.Kind, loads []result.Workload, sysbench w
 // StealVariable names the environment variable with the share of steal that a trial may have.
 const StealVariable = "DAVID_MAX_STEAL"
 
-// AllowSteal sets the limit of the gate "steal": which trials count is then on record, and every output says
+// allowSteal sets the limit of the gate "steal": which trials count is then on record, and every output says
 // so.
-func (l Lab) AllowSteal(e *result.Experiment) {
+func (l Lab) allowSteal(e *result.Experiment) {
 	if e.Design.MaxSteal = l.MaxSteal; l.MaxSteal == 0 {
 		return
 	}
@@ -89,11 +89,11 @@ func (l Lab) AllowSteal(e *result.Experiment) {
 // finish writes how the experiment ended.
 func (r recorded) finish(best string) error {
 	// What a step's own golden copy took is no part of the run.
-	return Finish(r.store, r.began.Add(r.target.GoldenTime-r.golden), r.target.GoldenTime, best)
+	return finish(r.store, r.began.Add(r.target.GoldenTime-r.golden), r.target.GoldenTime, best)
 }
 
-// Finish counts what this session measured: an experiment that was interrupted has had others before it.
-func Finish(store *result.Store, began time.Time, golden time.Duration, best string) error {
+// finish counts what this session measured: an experiment that was interrupted has had others before it.
+func finish(store *result.Store, began time.Time, golden time.Duration, best string) error {
 	trials, err := store.Trials()
 	if err != nil {
 		return err

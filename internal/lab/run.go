@@ -80,7 +80,7 @@ func (r Request) measured(ctx context.Context, p prepared, arms []result.Arm, at
 		return nil, err
 	}
 	rec.engine.Target, rec.engine.Unlocked = at.target, true
-	best, err := Measure(ctx, rec.engine, arms, r.Loads)
+	best, err := measure(ctx, rec.engine, arms, r.Loads)
 	if err != nil {
 		return nil, rec.failed(ctx, r.blame(err))
 	}
@@ -90,8 +90,8 @@ func (r Request) measured(ctx context.Context, p prepared, arms []result.Arm, at
 // seed draws one that fits a JSON number.
 func seed() uint64 { return rand.Uint64()>>12 + 1 }
 
-// Measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.
-func Measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (string, error) {
+// measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.
+func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (string, error) {
 	switch d := e.Store.Experiment().Design; {
 	case d.SLO != nil:
 		return e.Search(ctx, arms[0], loads[0])
