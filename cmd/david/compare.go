@@ -408,12 +408,12 @@ func (a *app) answer(ctx context.Context, q question) (store *result.Store, err 
 	}
 	l.engine.Unlocked = true
 	golden := l.target.GoldenTime
-	best, err := measure(ctx, l.engine, arms, q.loads)
+	end, err := measure(ctx, l.engine, arms, q.loads)
 	if err != nil {
 		l.where(a)
 		return nil, failed(ctx, l.store, q.blame(err))
 	}
-	return l.store, l.finish(best, golden)
+	return l.store, l.finish(end, golden)
 }
 
 // blame makes a server that would not start the user's bad input, where the user gave settings.
@@ -422,15 +422,15 @@ func (q *question) blame(err error) error {
 	return blame(err, given)
 }
 
-// measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.
-func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (string, error) {
+// measure runs what the experiment's design asks for, and returns what its finish says of a search for a rate.
+func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (end result.Finish, err error) {
 	switch d := e.Store.Experiment().Design; {
 	case d.SLO != nil:
 		return e.Search(ctx, arms[0], loads[0])
 	case d.Slices != nil:
-		return "", e.RunSlices(ctx, arms, loads)
+		return end, e.RunSlices(ctx, arms, loads)
 	}
-	return "", e.Run(ctx, arms, loads)
+	return end, e.Run(ctx, arms, loads)
 }
 
 // arms resolves what was asked for against the binaries, and adds to the notes what that changes.

@@ -204,7 +204,7 @@ func (a *app) proveCrash(ctx context.Context, f crashFlags, b server.Binary, arm
 		l.where(a)
 		return nil, failed(ctx, store, err)
 	}
-	return store, finish(store, l.began, 0, report.CrashLine(c))
+	return store, finish(store, l.began, 0, result.Finish{Best: report.CrashLine(c)})
 }
 
 // killAndCheck runs the test, showing each kill. The arm gets its effective variables.

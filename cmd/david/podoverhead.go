@@ -271,7 +271,7 @@ func (a *app) inCluster(ctx context.Context, l *lab, t *podoverhead.Target, q qu
 		l.where(a)
 		return nil, failed(ctx, l.store, q.blame(err))
 	}
-	return l.store, l.finish("", golden)
+	return l.store, l.finish(result.Finish{}, golden)
 }
 
 // pods lists those of the arms.

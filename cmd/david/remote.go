@@ -87,11 +87,11 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if f.relay {
 		name = "pod"
 	}
-	best, err := measure(ctx, engine, []result.Arm{{Name: name, Title: "the server as it is"}}, loads)
+	ended, err := measure(ctx, engine, []result.Arm{{Name: name, Title: "the server as it is"}}, loads)
 	if err != nil {
 		return failed(ctx, store, err)
 	}
-	if err := finish(store, began, 0, best); err != nil {
+	if err := finish(store, began, 0, ended); err != nil {
 		return err
 	}
 	p.end()

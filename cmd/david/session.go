@@ -192,19 +192,19 @@ func (l *lab) golden(ctx context.Context, arms []result.Arm, loads []result.Work
 	return data, nil
 }
 
-// finish writes how the experiment ended.
-func (l *lab) finish(best string, golden time.Duration) error {
+// finish writes how the experiment ended: what the measurement says of its end, and what it took.
+func (l *lab) finish(f result.Finish, golden time.Duration) error {
 	// What a step's own golden copy took is no part of the run.
-	return finish(l.store, l.began.Add(l.target.GoldenTime-golden), l.target.GoldenTime, best)
+	return finish(l.store, l.began.Add(l.target.GoldenTime-golden), l.target.GoldenTime, f)
 }
 
 // finish counts what this session measured: an experiment that was interrupted has had others before it.
-func finish(store *result.Store, began time.Time, golden time.Duration, best string) error {
+func finish(store *result.Store, began time.Time, golden time.Duration, f result.Finish) error {
 	trials, err := store.Trials()
 	if err != nil {
 		return err
 	}
-	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: golden.Seconds(), WallSeconds: time.Since(began).Seconds()}
+	f.Schema, f.Ended, f.GoldenSeconds, f.WallSeconds = result.Schema, time.Now(), golden.Seconds(), time.Since(began).Seconds()
 	for _, t := range trials {
 		if t.Started.After(began) {
 			f.MeasureSeconds += t.Seconds + t.Prewarm + t.Warmed

@@ -145,7 +145,7 @@ func (a *app) phases(ctx context.Context, f tuneFlags, l *lab, s start, p *progr
 		l.where(a)
 		return best, t.Load, failed(ctx, l.store, blame(err, f.base != ""))
 	}
-	return best, t.Load, l.finish(best.Name, golden)
+	return best, t.Load, l.finish(result.Finish{Best: best.Name}, golden)
 }
 
 // arm is an arm on record.
