@@ -101,6 +101,7 @@ func TestReasonsOfTheDisk(t *testing.T) {
 		return lines[i], strings.Join(notes, "\n")
 	}
 	tunes := mycnf.Setting{Name: "innodb_io_capacity", Value: "1400", Reason: "30 % of the 4800 random 16 KiB writes/s measured on this disk, so that commits and reads keep the rest"}
+	typed := mycnf.Setting{Name: tunes.Name, Value: tunes.Value, Reason: "a share of what this disk does", OfDisk: true}
 	given := mycnf.Setting{Name: "innodb_io_capacity", Value: "4000", Reason: "as it was given"}
 	for what, c := range map[string]struct {
 		change             func(*render.Request)
@@ -108,6 +109,7 @@ func TestReasonsOfTheDisk(t *testing.T) {
 	}{
 		"rules, bought": {func(r *render.Request) { r.Storage, r.Settings, r.Measured = render.GP3, nil, render.Measured{} }, "900", "the 3000 operations/s that the volume is provisioned with (not measured)", ""},
 		"tune":          {func(r *render.Request) { r.Settings = []mycnf.Setting{tunes} }, "1400", "measured on the disk of the tune's machine", ""},
+		"tune, typed":   {func(r *render.Request) { r.Settings = []mycnf.Setting{typed} }, "1400", "measured on the disk of the tune's machine", ""},
 		"tune, bought":  {func(r *render.Request) { r.Storage, r.Settings = render.GP3, []mycnf.Setting{tunes} }, "900", "provisioned with (not measured)", ""},
 		"my.cnf, bought": {func(r *render.Request) {
 			r.Storage, r.Settings, r.Measured = render.GP3, []mycnf.Setting{given}, render.Measured{}

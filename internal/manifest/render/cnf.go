@@ -236,8 +236,8 @@ func (d *derived) keep(s mycnf.Setting, by string) mycnf.Setting {
 	if n, err := mycnf.ParseSize(s.Value); err == nil && iops > 0 && n > iops && s.Name == "innodb_io_capacity" {
 		d.note("%s=%s is more than the %d operations/s that the volume is provisioned with: flushing can leave commits and reads none; david's rule is 30 %%", s.Name, s.Value, iops)
 	}
-	if rule, ok := d.rules[s.Name]; ok && strings.Contains(s.Reason, "measured on this disk") {
-		s.Reason = rule.Reason
+	if rule, ok := d.rules[s.Name]; ok && rules.RestsOnDisk(s) {
+		s.Reason, s.OfDisk = rule.Reason, rule.OfDisk
 	}
 	return s
 }
