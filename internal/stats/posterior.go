@@ -37,6 +37,9 @@ type Round struct {
 	// Disturbed is the share of the machine's CPU time that others took in the arm's slice and in the
 	// control's, steal included: the mean of both.
 	Disturbed float64
+	// Speeds are the logarithms of the arm's throughput and the control's in the round: dives are looked for in
+	// them, as of a latency or a cost more is worse. nil: Arm and Control are throughput.
+	Speeds *[2]float64
 	// Referred tells that the load generator's CPU time per transaction is known of both slices, and what
 	// server and generator used of the CPUs: logarithms.
 	Referred                                       bool
@@ -194,13 +197,21 @@ const (
 // one arm alone is what the arm does, and counts in full: what a round is worth must not depend on which arm
 // won.
 func disturbances(rounds []Round) []float64 {
-	arm, control := dive(rounds, func(r Round) float64 { return r.Arm }), dive(rounds, func(r Round) float64 { return r.Control })
+	arm, control := dive(rounds, func(r Round) float64 { return r.speeds()[0] }), dive(rounds, func(r Round) float64 { return r.speeds()[1] })
 	x := make([]float64, len(rounds))
 	for i, r := range rounds {
 		shared, taken := min(arm[i], control[i]), max(0, r.Disturbed-usual)
 		x[i] = shared*shared + taken*taken
 	}
 	return x
+}
+
+// speeds are what dives are looked for in.
+func (r Round) speeds() [2]float64 {
+	if r.Speeds != nil {
+		return *r.Speeds
+	}
+	return [2]float64{r.Arm, r.Control}
 }
 
 // dive is how far below its usual level a value lies in each round.

@@ -71,7 +71,7 @@ func adjust(rounds []Round) (list []Round, left float64, ok bool) {
 		}
 		apart += (r.ArmUsed - r.ControlUsed) / float64(len(rounds))
 		clients += (r.ArmClient - r.ControlClient) / float64(len(rounds))
-		r.Arm, r.Control = r.Arm+r.ArmClient, r.Control+r.ControlClient
+		r.Arm, r.Control, r.Speeds = r.Arm+r.ArmClient, r.Control+r.ControlClient, nil // the host's dives are in neither
 		list = append(list, r)
 	}
 	if math.Abs(apart) > oneRegime || math.Abs(clients) > oneClient {

@@ -46,6 +46,9 @@ func (b blocks) rounds(s *sample, value func(result.Trial) float64) (list []Roun
 		t, _ := s.slice(block)
 		other, _ := b.samples[b.name].slice(block)
 		r := Round{At: seconds(t), Session: t.Session, Incarnation: t.Incarnation, Arm: own, Control: control, Disturbed: (taken(t) + taken(other)) / 2}
+		if t.TPS > 0 && other.TPS > 0 {
+			r.Speeds = &[2]float64{math.Log(t.TPS), math.Log(other.TPS)}
+		}
 		var ours, theirs bool
 		r.ArmClient, r.ArmUsed, ours = client(t)
 		r.ControlClient, r.ControlUsed, theirs = client(other)

@@ -43,3 +43,26 @@ func TestTaxOfSlices(t *testing.T) {
 		}
 	}
 }
+
+// TestDivesOfLatencies: in a tenth of the rounds the machine stalls both arms, which shows as high latencies. The
+// ratio of the latencies is to be known as well as if only calm rounds had a say, and better than by all alike.
+func TestDivesOfLatencies(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var trials []result.Trial
+	for round := range 40 {
+		for i, arm := range []string{"process", "pod"} {
+			tps := 1000 * math.Exp(0.01*r.NormFloat64())
+			if round%10 == 3 {
+				tps /= 3 * math.Exp(0.5*r.NormFloat64())
+			}
+			trials = append(trials, result.Trial{Arm: arm, Block: round + 1, Incarnation: 1 + round/10, Session: 1, Started: time.Unix(int64(20*round+6*i), 0), TPS: tps,
+				Transactions: 5000, Latency: result.Latency{P95: 4e3 / tps, P99: 6e3 / tps}})
+		}
+	}
+	d := result.Design{Control: "process", Margin: 0.03, Slices: &result.Slices{Seconds: 5, Incarnations: 4}}
+	a := Compare(d, []result.Arm{{Name: "process"}, {Name: "pod"}}, trials)[0].Arms[1]
+	speed, latency := a.Tax.Throughput.Interval95.width(), a.Tax.P95.Interval.width()
+	if !(latency < 1.1*speed) {
+		t.Errorf("the latencies' interval is %.4f wide, the throughput's %.4f, of the same rounds", latency, speed)
+	}
+}
