@@ -258,11 +258,20 @@ func (s *sample) mean(value func(result.Trial) float64) (float64, Interval) {
 	return math.Exp(mean), around(mean, half)
 }
 
-// latency returns a percentile of all transactions together, and the t interval of the trials' own, widened
-// to hold it: the percentile of all is not the mean of the percentiles.
-func (s *sample) latency(p float64, own func(result.Trial) float64) (float64, Interval) {
+// mean is that of a value of a sample's trials; of slices with the interval of their model, as rounds of one
+// incarnation are no independent observations.
+func (b blocks) mean(s *sample, value func(result.Trial) float64) (float64, Interval) {
+	if b.sliced {
+		return s.slicedMean(value)
+	}
+	return s.mean(value)
+}
+
+// latency returns a percentile of all transactions together, and the interval of the trials' own, widened to
+// hold it: the percentile of all is not the mean of the percentiles.
+func (b blocks) latency(s *sample, p float64, own func(result.Trial) float64) (float64, Interval) {
 	merged := s.percentile(p, own)
-	_, i := s.mean(own)
+	_, i := b.mean(s, own)
 	if i != (Interval{}) {
 		i = Interval{min(i[0], merged), max(i[1], merged)}
 	}
@@ -279,12 +288,9 @@ func (b blocks) arm(a result.Arm) Arm {
 		r.Verdict, r.Why = unmeasured(a, s)
 		return r
 	}
-	r.TPS, r.TPSInterval = s.mean(tps)
-	if b.sliced {
-		r.TPS, r.TPSInterval = s.slicedMean(tps)
-	}
-	r.P95, r.P95Interval = s.latency(95, p95)
-	r.P99, r.P99Interval = s.latency(99, p99)
+	r.TPS, r.TPSInterval = b.mean(s, tps)
+	r.P95, r.P95Interval = b.latency(s, 95, p95)
+	r.P99, r.P99Interval = b.latency(s, 99, p99)
 	r.Costs = meanCosts(s.valid)
 	r.Warnings = append(s.doubts(), s.trialWarnings()...)
 	if b.sliced {

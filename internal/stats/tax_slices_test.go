@@ -66,3 +66,25 @@ func TestDivesOfLatencies(t *testing.T) {
 		t.Errorf("the latencies' interval is %.4f wide, the throughput's %.4f, of the same rounds", latency, speed)
 	}
 }
+
+// TestLatencyIntervalsOfSlices: rounds that follow each other are no independent observations of a latency, nor are
+// those of one start. Its interval has to reach as far as the throughput's.
+func TestLatencyIntervalsOfSlices(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var trials []result.Trial
+	for round := range 24 {
+		start := []float64{-0.06, 0.07, 0.01}[round/8]
+		for _, arm := range []string{"control", "x"} {
+			tps := 1000 * math.Exp(start+0.02*r.NormFloat64())
+			trials = append(trials, result.Trial{Arm: arm, Block: round + 1, Incarnation: 1 + round/8, Session: 1, Started: time.Unix(int64(15*round), 0), TPS: tps,
+				Transactions: 5000, Latency: result.Latency{P95: 4e3 / tps, P99: 6e3 / tps}})
+		}
+	}
+	d := result.Design{Control: "control", Slices: &result.Slices{Seconds: 5, Incarnations: 3}}
+	a := Compare(d, []result.Arm{{Name: "control"}, {Name: "x"}}, trials)[0].Arms[1]
+	for i, got := range []Interval{a.P95Interval, a.P99Interval} {
+		if want := []float64{4e3, 6e3}[i] / a.TPSInterval[1]; !(got[0] < 1.001*want) {
+			t.Errorf("the interval %d begins at %.4f ms, want %.4f as the throughput's ends at %.1f", i, got[0], want, a.TPSInterval[1])
+		}
+	}
+}
