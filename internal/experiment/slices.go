@@ -50,9 +50,18 @@ type sliced struct {
 	incarnation int // the one that is on
 	round       int // the last that was run, over all incarnations
 	rounds      int // of an incarnation
-	// had is how many rounds each arm has taken part in: with waves not every round is one of every arm.
+	// had is how many rounds each arm has had beside the control: with waves not every round is one of every arm.
 	had map[string]int
+	// whole is how many rounds of the wave that is on each arm has had a slice in under every load, and ended
+	// why its server did.
+	whole map[string]int
+	ended map[string]error
+	// idle is in how many waves running each arm's server ended before one round was over.
+	idle map[string]int
 }
+
+// mostIdle is how often running an arm's server may end before one round is over: then it always will.
+const mostIdle = 2
 
 // RunSlices measures the arms in rounds: a round has one slice of each arm under each workload, in random
 // order, on servers that stay up and are frozen while another one is loaded. After so many rounds every arm
@@ -65,7 +74,7 @@ func (e *Engine) RunSlices(ctx context.Context, arms []result.Arm, loads []resul
 	if err := b.inspect(ctx); err != nil {
 		return err
 	}
-	s := &sliced{blocks: b, fleet: newFleet(e), began: time.Now(), rounds: b.design.Slices.Rounds, had: map[string]int{}}
+	s := &sliced{blocks: b, fleet: newFleet(e), began: time.Now(), rounds: b.design.Slices.Rounds, idle: map[string]int{}}
 	if err := s.resume(); err != nil {
 		return err
 	}
@@ -93,16 +102,34 @@ func (s *sliced) resume() error {
 	for _, t := range trials {
 		s.session, s.incarnation, s.round = max(s.session, t.Session), max(s.incarnation, t.Incarnation), max(s.round, t.Block)
 		s.spent += t.Took()
-		s.had[t.Arm]++
 	}
-	for name, n := range s.had {
-		s.had[name] = n / len(s.loads)
-	}
+	s.had = roundsBeside(s.design.Control, trials, len(s.loads))
 	s.session++
 	if s.design.Budget > 0 {
 		s.fleet.plan.ends = time.Now().Add(time.Duration((s.design.Budget - s.spent) * float64(time.Second)))
 	}
 	return nil
+}
+
+// roundsBeside is how many rounds each arm has had under so many loads in which the control had its slices too.
+// One in which its server ended is none.
+func roundsBeside(control string, trials []result.Trial, loads int) map[string]int {
+	type place struct {
+		arm   string
+		round int
+	}
+	had, sum := map[place]int{}, map[string]int{}
+	for _, t := range trials {
+		if !slices.ContainsFunc(t.Gates, func(g result.Gate) bool { return g.Name == result.GateServer }) {
+			had[place{t.Arm, t.Block}]++
+		}
+	}
+	for at, n := range had {
+		if n >= loads && had[place{control, at.round}] >= loads {
+			sum[at.arm]++
+		}
+	}
+	return sum
 }
 
 // elapsed is what all sessions have taken, in seconds.
@@ -164,10 +191,14 @@ func (s *sliced) waves() (list [][]int) {
 	return list
 }
 
-// wave brings up the servers of some arms, loads them in turn, and takes them down.
+// wave brings up the servers of some arms, the control first, loads them in turn, and takes them down.
 func (s *sliced) wave(ctx context.Context, arms []int) error {
-	began := time.Now()
-	for _, i := range arms {
+	s.whole, s.ended = map[string]int{}, map[string]error{}
+	before, began := s.round, time.Now()
+	for n, i := range arms {
+		if n == 1 && s.fleet.up[s.design.Control] == nil { // the others have nothing to stand beside
+			break
+		}
 		if err := s.raise(ctx, i); err != nil {
 			return err
 		}
@@ -178,21 +209,74 @@ func (s *sliced) wave(ctx context.Context, arms []int) error {
 		if s.design.Budget > 0 && n >= leastRounds && s.incarnation > 1 && s.elapsed() > s.design.Budget {
 			break
 		}
-		if len(s.fleet.up) < 2 {
+		if len(s.fleet.up) < 2 || s.fleet.up[s.design.Control] == nil {
 			break
 		}
-		s.round++
-		for _, i := range arms {
-			s.had[s.arms[i].Name]++
-		}
-		for l := range s.loads {
-			if err := s.runRound(ctx, arms, l); err != nil {
-				return err
-			}
+		if err := s.runLoads(ctx, arms); err != nil {
+			return err
 		}
 	}
 	for _, i := range arms {
 		if err := s.drop(ctx, i); err != nil {
+			return err
+		}
+	}
+	if s.round == before && len(s.ended) > 0 {
+		s.round++ // the next one's slices must not take the place of what is on record of the end
+	}
+	return s.judge(arms)
+}
+
+// runLoads runs a round of every load.
+func (s *sliced) runLoads(ctx context.Context, arms []int) error {
+	s.round++
+	took := map[int]int{}
+	for l := range s.loads {
+		tps, err := s.runRound(ctx, arms, l)
+		if err != nil {
+			return err
+		}
+		for i := range tps {
+			took[i]++
+		}
+	}
+	s.count(took)
+	return nil
+}
+
+// count counts a round for the arms that had a slice under every load in it.
+func (s *sliced) count(took map[int]int) {
+	control := took[s.index(s.design.Control)] == len(s.loads)
+	for i, n := range took {
+		if n < len(s.loads) {
+			continue
+		}
+		s.whole[s.arms[i].Name]++
+		if control {
+			s.had[s.arms[i].Name]++
+		}
+	}
+}
+
+// judge excludes the arms whose servers ended before one round was over, twice running: they would be started
+// for ever. Without the control there is no experiment.
+func (s *sliced) judge(arms []int) error {
+	for _, i := range arms {
+		name := s.arms[i].Name
+		why := s.ended[name]
+		if s.whole[name] > 0 {
+			s.idle[name] = 0
+		} else if why != nil {
+			s.idle[name]++
+		}
+		if s.idle[name] < mostIdle || !s.runs(s.arms[i]) {
+			continue
+		}
+		why = fmt.Errorf("its server ended before one round was over, %d starts running: %w", mostIdle, why)
+		if name == s.design.Control {
+			return fmt.Errorf("nothing can be compared with the control, %s: %w", name, why)
+		}
+		if err := s.exclude(s.sliceJob(i, 0), why); err != nil {
 			return err
 		}
 	}
@@ -241,6 +325,7 @@ func (s *sliced) sliceJob(i, load int) job {
 // memory, in none.
 func (s *sliced) raise(ctx context.Context, i int) error {
 	j := s.sliceJob(i, 0)
+	j.block = s.round + 1 // that it ended must not take the place of its slice of the last round
 	began := time.Now()
 	err := s.fleet.raise(ctx, j)
 	return s.spoilt(j, err, began)
@@ -255,6 +340,7 @@ func (s *sliced) spoilt(j job, err error, began time.Time) error {
 	case j.base != nil && errors.Is(err, sandbox.ErrMemory), j.base != nil && errors.Is(err, workload.ErrRows):
 		return errors.Join(s.abandon(j), s.exclude(j, err))
 	case errors.Is(err, ErrEnded), errors.Is(err, workload.ErrQueueFull):
+		s.ended[j.arm.Name] = err
 		_, storeErr := s.failed(j, result.GateServer, err, began)
 		return errors.Join(s.abandon(j), storeErr)
 	}
@@ -272,7 +358,8 @@ func (s *sliced) abandon(j job) error {
 }
 
 // runRound loads each of the servers that are up once, in an order that follows from the seed and the round.
-func (s *sliced) runRound(ctx context.Context, arms []int, load int) error {
+// It returns the throughput of those that had a slice.
+func (s *sliced) runRound(ctx context.Context, arms []int, load int) (map[int]float64, error) {
 	order := slices.Clone(arms)
 	r := rand.New(rand.NewPCG(s.design.Seed, uint64(s.round)<<32|uint64(load)))
 	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -286,14 +373,14 @@ func (s *sliced) runRound(ctx context.Context, arms []int, load int) error {
 		began := time.Now()
 		t, err := s.fleet.slice(ctx, s.fleet.up[j.arm.Name], j)
 		if err := s.spoilt(j, err, began); err != nil {
-			return err
+			return nil, err
 		}
 		if t != nil {
 			tps[i] = t.TPS
 		}
 	}
 	s.emit(Event{Line: s.roundLine(arms, load, tps)})
-	return nil
+	return tps, nil
 }
 
 // roundLine is what the screen keeps of a round.

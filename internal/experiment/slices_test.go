@@ -2,8 +2,10 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -204,5 +206,138 @@ func TestWaves(t *testing.T) {
 	b.Memory = 6
 	if got := fmt.Sprint((&sliced{blocks: b}).waves()); got != "[[1 0 2] [1 3] [1 4]]" {
 		t.Errorf("%s", got)
+	}
+}
+
+// crashing ends the servers of one arm before they are warm.
+type crashing struct {
+	Target
+	arm    string
+	starts int
+	stop   func() // after more starts than any test is for
+}
+
+func (c *crashing) Begin(ctx context.Context, arm result.Arm, load result.Workload, log string) (Session, error) {
+	if c.starts++; c.starts > 20 {
+		c.stop()
+	}
+	if arm.Name == c.arm {
+		return nil, fmt.Errorf("%w: signal 11", ErrEnded)
+	}
+	return c.Target.Begin(ctx, arm, load, log)
+}
+
+// known puts arms on record, so that they are not looked at before the first round.
+func known(t *testing.T, e *Engine, arms []result.Arm) {
+	t.Helper()
+	for _, a := range arms {
+		if err := e.Store.PutArm(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSlicesControlCrashes: a control whose servers never get warm ends the experiment, however many rounds were
+// asked for.
+func TestSlicesControlCrashes(t *testing.T) {
+	s, err := result.Create(filepath.Join(t.TempDir(), "x"), result.Experiment{Kind: result.KindCompare, Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	target := &crashing{arm: "control", stop: cancel}
+	e := &Engine{Store: s, Target: target}
+	slicing(t, e, 3)
+	arms := []result.Arm{{Name: "control"}, {Name: "x"}}
+	known(t, e, arms)
+	err = e.RunSlices(ctx, arms, []result.Workload{{Seconds: 1, Threads: 1, Tables: 1}})
+	if !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "control") || target.starts != 2 {
+		t.Errorf("%d starts, %v", target.starts, err)
+	}
+	trials, err := s.Trials()
+	if err != nil || len(trials) != 2 {
+		t.Errorf("%d ends are on record, want 2: %v", len(trials), err)
+	}
+}
+
+// TestSlicesArmCrashes: an arm whose servers never get warm is out after two of them, and the others have their
+// rounds.
+func TestSlicesArmCrashes(t *testing.T) {
+	e, s := engine(t, "mariadb")
+	slicing(t, e, 3)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	target := &crashing{Target: e.Target, arm: "crashes", stop: cancel}
+	e.Target = target
+	load := small
+	load.Seconds = 1
+	arms := append(twoArms(s), settingsArm(twoArms(s)[0], "crashes", "innodb_buffer_pool_size", "64M"))
+	known(t, e, arms)
+	if err := e.RunSlices(ctx, arms, []result.Workload{load}); err != nil {
+		t.Fatal(err)
+	}
+	arms, trials := stored(t, e)
+	if why := arms[2].Infeasible; !strings.Contains(why, "signal 11") || !strings.Contains(why, "2 starts") {
+		t.Errorf("infeasible: %q", why)
+	}
+	had := roundsBeside("control", trials, 1)
+	if had["pool"] != 4 || had["crashes"] != 0 || target.starts != 6 { // two incarnations of two rounds each
+		t.Errorf("%v in %d starts", had, target.starts)
+	}
+}
+
+// TestSlicesControlDies kills the control's frozen server while two others are up: no round goes on without it,
+// and those it has no slice in do not count.
+func TestSlicesControlDies(t *testing.T) {
+	e, s := engine(t, "mariadb")
+	slicing(t, e, 4)
+	watch := &pids{Target: e.Target}
+	e.Target = watch
+	killed := false
+	e.Report = func(ev Event) {
+		if strings.HasPrefix(ev.Line, "round 1:") && !killed {
+			killed = true
+			if err := syscall.Kill(watch.all[0], syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+	load := small
+	load.Seconds = 1
+	arms := append(twoArms(s), settingsArm(twoArms(s)[0], "small", "innodb_buffer_pool_size", "64M"))
+	known(t, e, arms)
+	if err := e.RunSlices(context.Background(), arms, []result.Workload{load}); err != nil {
+		t.Fatal(err)
+	}
+	_, trials := stored(t, e)
+	ended := 0
+	for _, x := range trials {
+		if x.Block > 2 && x.Incarnation == 1 {
+			t.Errorf("round %d has a slice of %s without the control", x.Block, x.Arm)
+		}
+		if ok, failed := x.Valid(); !ok && strings.HasPrefix(failed[0], "server: ") {
+			ended++
+		}
+	}
+	if had := roundsBeside("control", trials, 1); had["pool"] < 4 || had["small"] < 4 || ended != 1 {
+		t.Errorf("%v, %d ends on record", had, ended)
+	}
+}
+
+// TestRoundsBeside counts rounds of two loads.
+func TestRoundsBeside(t *testing.T) {
+	slice := func(arm string, round int, gates ...result.Gate) result.Trial {
+		return result.Trial{Arm: arm, Block: round, Gates: gates}
+	}
+	ended := result.Gate{Name: result.GateServer}
+	trials := []result.Trial{
+		slice("control", 1), slice("control", 1), slice("a", 1), slice("a", 1), slice("b", 1), slice("b", 1, ended),
+		slice("a", 2), slice("a", 2), slice("control", 2), slice("control", 2, ended),
+		slice("control", 3), slice("control", 3), slice("b", 3), slice("b", 3),
+	}
+	if got := fmt.Sprint(roundsBeside("control", trials, 2)); got != "map[a:1 b:1 control:2]" {
+		t.Error(got)
 	}
 }
