@@ -22,6 +22,8 @@ import (
 const (
 	leastRounds = 4
 	mostRounds  = 24
+	// fewestStarts is how many incarnations there are at least: what a start does is not seen in one.
+	fewestStarts = 2
 	// expectedSlice is what a slice is first expected to take besides its load, in seconds: connecting,
 	// preparing statements, reading counters, freezing.
 	expectedSlice = 1.5
@@ -50,6 +52,8 @@ type sliced struct {
 	incarnation int // the one that is on
 	round       int // the last that was run, over all incarnations
 	rounds      int // of an incarnation
+	// share is the time that one wave of the incarnation may take, in seconds.
+	share float64
 	// had is how many rounds each arm has had beside the control: with waves not every round is one of every arm.
 	had map[string]int
 	// whole is how many rounds of the wave that is on each arm has had a slice in under every load, and ended
@@ -85,7 +89,9 @@ func (e *Engine) RunSlices(ctx context.Context, arms []result.Arm, loads []resul
 			return err
 		}
 		s.incarnation++
-		for _, wave := range s.waves() {
+		waves := s.waves()
+		s.share = s.turn(len(waves))
+		for _, wave := range waves {
 			if err := s.wave(ctx, wave); err != nil {
 				return err
 			}
@@ -143,7 +149,7 @@ func (s *sliced) more() (bool, error) {
 	if s.design.Blocks > 0 {
 		return s.fewest(s.arms) < s.design.Blocks, nil
 	}
-	if s.incarnation < s.design.Slices.Incarnations {
+	if s.incarnation < min(fewestStarts, s.design.Slices.Incarnations) {
 		return true, nil
 	}
 	arms, err := s.Store.Arms()
@@ -163,6 +169,11 @@ func (s *sliced) more() (bool, error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+// turn is the time, in seconds, that each of so many waves of the next incarnation may take.
+func (s *sliced) turn(waves int) float64 {
+	return s.design.Budget / float64(s.design.Slices.Incarnations*waves)
 }
 
 // waves are the arms that run, by their place in the list, in sets that fit into memory side by side, the
@@ -283,8 +294,8 @@ func (s *sliced) judge(arms []int) error {
 	return nil
 }
 
-// planned is how many rounds an incarnation has: as the design says, or what its share of the budget leaves
-// beside bringing the servers up, which took so many seconds.
+// planned is how many rounds a wave has: as the design says, or what its share of the budget leaves beside
+// bringing the servers up, which took so many seconds.
 func (s *sliced) planned(wave []int, raised float64) int {
 	if s.design.Blocks > 0 {
 		each := (s.design.Blocks + s.design.Slices.Incarnations - 1) / s.design.Slices.Incarnations
@@ -298,8 +309,7 @@ func (s *sliced) planned(wave []int, raised float64) int {
 		return s.rounds
 	}
 	round := float64(len(wave)*len(s.loads)) * (float64(s.design.Slices.Seconds) + expectedSlice)
-	share := s.design.Budget / float64(s.design.Slices.Incarnations)
-	return min(mostRounds, max(leastRounds, int((share-raised)/round)))
+	return min(mostRounds, max(leastRounds, int((s.share-raised)/round)))
 }
 
 // fewest is how many rounds the arm has had, of those that run, that has had the fewest, the control not

@@ -341,3 +341,71 @@ func TestRoundsBeside(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// paused is an experiment of half an hour and five incarnations, between two of them, of which a store has rounds
+// of four slices of 45 s.
+func paused(t *testing.T, incarnations, rounds int) *sliced {
+	t.Helper()
+	design := result.Design{Control: "control", Budget: 1800, Precision: 0.02, Slices: &result.Slices{Seconds: 5, Incarnations: 5}}
+	store, err := result.Create(filepath.Join(t.TempDir(), "x"), result.Experiment{Kind: result.KindCompare, Created: time.Now(), Design: design})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{Store: store, Report: func(Event) {}}
+	arms := []result.Arm{{Name: "control"}, {Name: "a"}, {Name: "b"}, {Name: "c"}}
+	known(t, e, arms)
+	for round := range rounds {
+		for i, a := range arms {
+			trial := result.Trial{ID: fmt.Sprintf("%s%d", a.Name, round), Arm: a.Name, Block: round + 1, Session: 1, Incarnation: 1 + round*incarnations/rounds, Started: time.Unix(int64(200*round+20*i), 0),
+				TPS: 1000 + float64(round%3), Transactions: 5000, Seconds: 45}
+			if err := store.AppendTrial(trial); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s := &sliced{blocks: &blocks{Engine: e, design: design, arms: arms, loads: []result.Workload{{Threads: 1}}}, fleet: newFleet(e), began: time.Now()}
+	if err := s.resume(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestPreciseIsEnough: what is known well enough after two incarnations needs no further one, though more were
+// planned.
+func TestPreciseIsEnough(t *testing.T) {
+	for _, c := range []struct {
+		incarnations, rounds int
+		want                 bool
+	}{{2, 8, false}, {1, 8, true}, {2, 4, true}} {
+		if more, err := paused(t, c.incarnations, c.rounds).more(); err != nil || more != c.want {
+			t.Errorf("after %d rounds of %d incarnations: more %v, %v", c.rounds, c.incarnations, more, err)
+		}
+	}
+}
+
+// TestBudgetBeforeIncarnation: once there are two incarnations, a third one is begun only where the budget has time
+// for it, though more were planned.
+func TestBudgetBeforeIncarnation(t *testing.T) {
+	for _, c := range []struct {
+		budget float64
+		want   bool
+	}{{1800, true}, {900, false}} {
+		s := paused(t, 2, 4) // of 720 s
+		s.design.Budget = c.budget
+		if more, err := s.more(); err != nil || more != c.want {
+			t.Errorf("of %g s: more %v, %v", c.budget, more, err)
+		}
+	}
+}
+
+// TestWavesShareAnIncarnation: three waves have a third of its time each.
+func TestWavesShareAnIncarnation(t *testing.T) {
+	rounds := func(waves int) int {
+		s := paused(t, 0, 0)
+		s.share = s.turn(waves)
+		return s.planned([]int{0, 1}, 20)
+	}
+	if one, three := rounds(1), rounds(3); one != mostRounds || three != 7 { // (1800 s / 5 / 3 - 20 s) / 13 s
+		t.Errorf("%d rounds in one wave, %d in each of three", one, three)
+	}
+}
