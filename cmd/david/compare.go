@@ -76,33 +76,38 @@ func (f *blockFlags) settle(given func(name string) bool) error {
 	return nil
 }
 
-// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two to five
-// times, as a start by itself moves a result, and that is only seen between starts.
+// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two, three or five
+// times, the most that the budget holds, as a start by itself moves a result, and that is only seen between
+// starts.
 const (
 	sliceTime         = 5 * time.Second
 	leastIncarnations = 2
 	usualIncarnations = 3
 	mostIncarnations  = 5
-	// The budgets from which on there is time for the usual number and for the greatest.
+	// The budgets from which on there may be time for the usual number and for the greatest.
 	enoughForUsual = 5 * time.Minute
 	enoughForMost  = 10 * time.Minute
 )
 
-// slices says how long slices are and how often servers start; nil where trials are to be measured: with
+// starts are how often each server may be started in the budget, beginning with the most.
+func (f *blockFlags) starts() []int {
+	list := []int{mostIncarnations, usualIncarnations, leastIncarnations}
+	switch {
+	case f.budget < enoughForUsual:
+		return list[2:]
+	case f.budget < enoughForMost:
+		return list[1:]
+	}
+	return list
+}
+
+// slices says how long slices are and that servers start twice at least; nil where trials are to be measured: with
 // --trials, and with a rate, as a slice is too short to show whether its queue grows.
 func (f *blockFlags) slices() *result.Slices {
 	if f.trials || f.rate != 0 {
 		return nil
 	}
-	s := &result.Slices{Seconds: int(f.time / time.Second), Incarnations: leastIncarnations}
-	switch {
-	case f.blocks > 0:
-	case f.budget >= enoughForMost:
-		s.Incarnations = mostIncarnations
-	case f.budget >= enoughForUsual:
-		s.Incarnations = usualIncarnations
-	}
-	return s
+	return &result.Slices{Seconds: int(f.time / time.Second), Incarnations: leastIncarnations}
 }
 
 // steadyWarmup is how long a checkpoint age may take to level off: a redo log of several GiB fills in 10 to 20 minutes.
@@ -216,6 +221,7 @@ func (f *compareFlags) request() (lab.Request, error) {
 		}
 		q.Arms = append(q.Arms, arm)
 	}
+	q.Spread(f.starts()...)
 	return q, q.Check()
 }
 

@@ -88,6 +88,7 @@ func (a *app) race(ctx context.Context, f raceFlags) error {
 	if len(q.Arms) < 2 && q.Adviser == nil {
 		return usage("--only %s: nothing is left to race with the control, which always runs; name others (david race --list)", f.only)
 	}
+	q.Spread(f.starts()...)
 	if err := q.Fits(); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"strings"
 	"testing"
 
 	"david/internal/mycnf"
@@ -51,5 +52,25 @@ func TestApart(t *testing.T) {
 	r.Kind = result.KindCompare
 	if !r.apart().Design.Twin {
 		t.Error("a comparison in trials has no noise floor")
+	}
+}
+
+// TestSpread: twelve servers are started as often as half an hour holds, and what does not hold two starts is
+// refused with the number.
+func TestSpread(t *testing.T) {
+	for _, c := range []struct {
+		arms   int
+		budget float64
+		want   int
+	}{{2, 1800, 5}, {12, 1800, 3}, {12, 900, 2}, {12, 60, 2}, {2, 0, 2}} {
+		r := Request{Arms: make([]Arm, c.arms), Loads: []result.Workload{{Seconds: 5, Warmup: 15}},
+			Design: result.Design{Budget: c.budget, Slices: &result.Slices{Seconds: 5, Incarnations: 2}}}
+		r.Spread(5, 3, 2)
+		if got := r.Design.Slices.Incarnations; got != c.want {
+			t.Errorf("%d arms in %g s: %d starts, want %d", c.arms, c.budget, got, c.want)
+		}
+		if err := r.Fits(); (err != nil) != (c.budget == 60) || err != nil && !strings.Contains(err.Error(), "12 servers 2 times") {
+			t.Errorf("%d arms in %g s: %v", c.arms, c.budget, err)
+		}
 	}
 }
