@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,6 +38,14 @@ func (a *app) goOn(ctx context.Context, kind result.Kind, more time.Duration, gi
 		return err
 	}
 	e := s.Experiment()
+	end, _, err := s.Finished()
+	if err != nil {
+		return err
+	}
+	trials, err := s.Trials()
+	if err != nil {
+		return err
+	}
 	if err := s.GoOn(more.Seconds()); err != nil {
 		return err
 	}
@@ -50,7 +59,11 @@ func (a *app) goOn(ctx context.Context, kind result.Kind, more time.Duration, gi
 	again := &app{out: a.out, err: a.err, home: a.home, env: a.env, argv: e.Argv[1:]}
 	root := again.root()
 	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
+	err = root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() == nil { // it could not go on: the server is another one by now
+		err = errors.Join(err, s.Back(e, end, len(trials)))
+	}
+	return err
 }
 
 // ended is the newest experiment of a kind on a sandbox that has ended.

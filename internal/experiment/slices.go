@@ -24,6 +24,9 @@ const (
 	mostRounds  = 24
 	// fewestStarts is how many incarnations there are at least: what a start does is not seen in one.
 	fewestStarts = 2
+	// leastAdded is the time, in seconds, that a session which goes on has an incarnation for, however long those
+	// before were: half of the least that --continue adds.
+	leastAdded = 30
 	// expectedSlice is what a slice is first expected to take besides its load, in seconds: connecting,
 	// preparing statements, reading counters, freezing.
 	expectedSlice = 1.5
@@ -50,6 +53,7 @@ type sliced struct {
 	spent       float64 // by earlier sessions, in seconds
 	session     int
 	incarnation int // the one that is on
+	begun       int // incarnations, by this session
 	round       int // the last that was run, over all incarnations
 	rounds      int // of an incarnation
 	// share is the time that one wave of the incarnation may take, in seconds.
@@ -89,6 +93,7 @@ func (e *Engine) RunSlices(ctx context.Context, arms []result.Arm, loads []resul
 			return err
 		}
 		s.incarnation++
+		s.begun++
 		waves := s.waves()
 		s.share = s.turn(len(waves))
 		for _, wave := range waves {
@@ -164,6 +169,9 @@ func (s *sliced) more() (bool, error) {
 		s.emit(Event{Line: fmt.Sprintf("every ratio is known within ±%.3g %% after %d rounds", 100*s.design.Precision, s.round)})
 		return false, nil
 	}
+	if s.begun == 0 && s.design.Budget-s.elapsed() >= leastAdded {
+		return true, nil
+	}
 	if next := s.elapsed() / float64(max(1, s.incarnation)); s.elapsed()+0.7*next > s.design.Budget {
 		s.emit(Event{Line: fmt.Sprintf("the budget is used up after %d rounds of %d incarnations", s.round, s.incarnation)})
 		return false, nil
@@ -173,7 +181,7 @@ func (s *sliced) more() (bool, error) {
 
 // turn is the time, in seconds, that each of so many waves of the next incarnation may take.
 func (s *sliced) turn(waves int) float64 {
-	return s.design.Budget / float64(s.design.Slices.Incarnations*waves)
+	return min(s.design.Budget/float64(s.design.Slices.Incarnations), s.design.Budget-s.elapsed()) / float64(waves)
 }
 
 // waves are the arms that run, by their place in the list, in sets that fit into memory side by side, the

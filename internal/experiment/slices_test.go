@@ -391,7 +391,7 @@ func TestBudgetBeforeIncarnation(t *testing.T) {
 		want   bool
 	}{{1800, true}, {900, false}} {
 		s := paused(t, 2, 4) // of 720 s
-		s.design.Budget = c.budget
+		s.design.Budget, s.begun = c.budget, 2
 		if more, err := s.more(); err != nil || more != c.want {
 			t.Errorf("of %g s: more %v, %v", c.budget, more, err)
 		}
@@ -407,5 +407,26 @@ func TestWavesShareAnIncarnation(t *testing.T) {
 	}
 	if one, three := rounds(1), rounds(3); one != mostRounds || three != 7 { // (1800 s / 5 / 3 - 20 s) / 13 s
 		t.Errorf("%d rounds in one wave, %d in each of three", one, three)
+	}
+}
+
+// TestMoreTimeIsUsed: a session with a minute or more has an incarnation, however long those before were, and it
+// keeps to that time.
+func TestMoreTimeIsUsed(t *testing.T) {
+	s := paused(t, 5, 10) // of 1800 s
+	s.design.Precision, s.design.Budget = 0, 1860
+	if more, err := s.more(); err != nil || !more {
+		t.Errorf("more %v, %v", more, err)
+	}
+	if share := s.turn(1); share > 60 {
+		t.Errorf("its share is %.0f s", share)
+	}
+	s.begun++
+	if more, err := s.more(); err != nil || more {
+		t.Errorf("after one: more %v, %v", more, err)
+	}
+	s.begun, s.design.Budget = 0, 1800
+	if more, err := s.more(); err != nil || more {
+		t.Errorf("without more time: more %v, %v", more, err)
 	}
 }

@@ -46,3 +46,32 @@ func TestGoOn(t *testing.T) {
 		t.Error("what has not ended was given more time")
 	}
 }
+
+// TestBack takes time back that nothing came of; what was measured since, or has ended, stays.
+func TestBack(t *testing.T) {
+	s, err := Create(filepath.Join(t.TempDir(), "x"), Experiment{Kind: KindCompare, Created: time.Now(), Design: Design{Blocks: 6, Slices: &Slices{Seconds: 5, Incarnations: 2}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, f := s.Experiment(), Finish{Ended: time.Now(), Best: "x"}
+	if err := s.Finish(f); err != nil {
+		t.Fatal(err)
+	}
+	for _, measured := range []bool{false, true} {
+		if err := s.GoOn(60); err != nil {
+			t.Fatal(err)
+		}
+		if measured {
+			if err := s.AppendTrial(Trial{Arm: "control", ID: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Back(before, f, 0); err != nil {
+			t.Fatal(err)
+		}
+		got, finished, err := s.Finished()
+		if err != nil || finished == measured || finished && got.Best != "x" || (s.Experiment().Design.Blocks == 6) == measured {
+			t.Errorf("measured %v: finished %v, %+v, %v", measured, finished, s.Experiment().Design, err)
+		}
+	}
+}

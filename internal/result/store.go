@@ -88,6 +88,19 @@ func (s *Store) GoOn(seconds float64) error {
 	return nil
 }
 
+// Back takes back what GoOn did to an experiment that was e, ended with f and had so many trials, where nothing
+// has come of it.
+func (s *Store) Back(e Experiment, f Finish, trials int) error {
+	_, finished, err := s.Finished()
+	if err != nil || finished {
+		return err
+	}
+	if now, err := s.Trials(); err != nil || len(now) != trials {
+		return err
+	}
+	return errors.Join(s.Amend(e), s.Finish(f))
+}
+
 // Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's schema, and
 // its ID to the folder's name where it is empty.
 func Create(dir string, e Experiment) (*Store, error) {

@@ -93,7 +93,8 @@ type Slices struct {
 	// Rounds is how many rounds an incarnation of the arms has: a round has one slice of each arm, in random
 	// order.
 	Rounds int `json:"rounds_per_incarnation"`
-	// Incarnations is the least number of starts of each arm's server, each on a fresh clone.
+	// Incarnations is how many starts of each arm's server are planned, each on a fresh clone: two at least, and
+	// not all of them where Precision is reached or Budget used up before.
 	Incarnations int `json:"incarnations"`
 }
 
