@@ -10,6 +10,7 @@ import (
 
 	"david/internal/mysqld"
 	"david/internal/result"
+	"david/internal/stats"
 	"david/internal/workload"
 )
 
@@ -176,17 +177,23 @@ func (f *fleet) tried(ctx context.Context, j job) (*result.Trial, error) {
 	return t, err
 }
 
-// keep ends all servers but those of some arms. That one of them had ended before matters to nobody any more.
-func (f *fleet) keep(ctx context.Context, arms []string) error {
+// keep ends all servers but those of some arms, and tells of which arms but the control's the rows are wrong, and
+// how: nothing that they did may count. That one of them had ended before matters to nobody any more.
+func (f *fleet) keep(ctx context.Context, arms []string) (wrong map[string]error, err error) {
+	wrong = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(f.up)) {
 		if slices.Contains(arms, name) {
 			continue
 		}
-		if err := f.drop(ctx, name); err != nil && !errors.Is(err, ErrEnded) {
-			return err
+		err := f.drop(ctx, name)
+		switch {
+		case errors.Is(err, workload.ErrRows) && name != stats.Control:
+			wrong[name] = err
+		case err != nil && !errors.Is(err, ErrEnded):
+			return wrong, err
 		}
 	}
-	return nil
+	return wrong, nil
 }
 
 // thaw lets a server go on, under its caps.
@@ -201,17 +208,19 @@ func (f *fleet) thaw(st *standing) error {
 	return st.session.Throttle(true)
 }
 
+// freeze makes a server stand still. Its caps are lifted first: a thread that waits for I/O beneath a cap stops only
+// when it has it.
 func (f *fleet) freeze(st *standing) error {
 	if !st.awake {
 		return nil
+	}
+	if err := st.session.Throttle(false); err != nil {
+		return err
 	}
 	if err := st.session.Freeze(true); err != nil {
 		return err
 	}
 	st.awake = false
-	if err := st.session.Throttle(false); err != nil {
-		return err
-	}
 	return st.session.Calm()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"david/internal/result"
 	"david/internal/rules"
 	"david/internal/stats"
+	"david/internal/tune"
+	"david/internal/workload"
 )
 
 // slicing is a store whose experiment is measured in slices of a second.
@@ -161,11 +164,11 @@ func TestKeepWithoutTheDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond)
-	if err := f.keep(ctx, []string{"control"}); err != nil || len(f.up) != 1 {
-		t.Errorf("%d servers are up, %v", len(f.up), err)
+	if wrong, err := f.keep(ctx, []string{"control"}); err != nil || len(wrong) > 0 || len(f.up) != 1 {
+		t.Errorf("%d servers are up, %v, %v", len(f.up), wrong, err)
 	}
-	if err := f.keep(ctx, nil); err != nil {
-		t.Error(err)
+	if wrong, err := f.keep(ctx, nil); err != nil || len(wrong) > 0 {
+		t.Error(wrong, err)
 	}
 	if still, all := frozenServers(watch.all); all != 0 {
 		t.Errorf("%d servers are left, %d of them frozen", all, still)
@@ -428,5 +431,65 @@ func TestMoreTimeIsUsed(t *testing.T) {
 	s.begun, s.design.Budget = 0, 1800
 	if more, err := s.more(); err != nil || more {
 		t.Errorf("without more time: more %v, %v", more, err)
+	}
+}
+
+// TestKeepOutlaws: a rival whose rows are wrong when a tune is done with its server is infeasible, and the tune
+// goes on; a control's end it.
+func TestKeepOutlaws(t *testing.T) {
+	e, s := engine(t, "mariadb")
+	e.Report = func(Event) {}
+	f := newFleet(e)
+	ctx := context.Background()
+	defer f.close(ctx)
+	arms := twoArms(s)
+	known(t, e, arms)
+	for i := range arms {
+		if err := f.raise(ctx, job{arm: &arms[i], load: small, incarnation: 1}); err != nil {
+			t.Fatal(err)
+		}
+		st := f.up[arms[i].Name]
+		if err := errors.Join(f.thaw(st), st.conn.Exec(ctx, "DELETE FROM sbtest.sbtest1 LIMIT 1"), f.freeze(st)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrong, err := f.keep(ctx, []string{"control"})
+	if err != nil || len(f.up) != 1 || !errors.Is(wrong["pool"], workload.ErrRows) {
+		t.Fatalf("%d servers are up, %v, %v", len(f.up), wrong, err)
+	}
+	h := tune.History{Arms: slices.Clone(arms)}
+	if err := e.outlaw(&h, wrong); err != nil {
+		t.Fatal(err)
+	}
+	if on, _ := stored(t, e); h.Arms[0].Infeasible != "" || !strings.Contains(h.Arms[1].Infeasible, "999 rows") || on[1].Infeasible != h.Arms[1].Infeasible {
+		t.Errorf("%+v", on)
+	}
+	if wrong, err := f.keep(ctx, nil); !errors.Is(err, workload.ErrRows) || len(wrong) > 0 {
+		t.Errorf("of the control: %v, %v", wrong, err)
+	}
+}
+
+// capped is a session that does not stand still while its I/O is capped.
+type capped struct {
+	Session
+	cap bool
+}
+
+func (c *capped) Throttle(on bool) error { c.cap = on; return nil }
+
+func (c *capped) Freeze(on bool) error { return c.Calm() }
+
+func (c *capped) Calm() error {
+	if c.cap {
+		return errors.New("it waits for its I/O")
+	}
+	return nil
+}
+
+// TestFreezeLiftsTheCap: a server that has much left to write beneath a cap is not waited for.
+func TestFreezeLiftsTheCap(t *testing.T) {
+	st := &standing{session: &capped{cap: true}, awake: true}
+	if err := newFleet(&Engine{}).freeze(st); err != nil || st.awake {
+		t.Errorf("awake %v, %v", st.awake, err)
 	}
 }

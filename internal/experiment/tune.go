@@ -57,13 +57,35 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err erro
 			return *a.Done, nil
 		}
 		e.plan.trials = max(1, a.Left)
-		if err := f.keep(ctx, a.Keep); err != nil {
+		wrong, err := f.keep(ctx, a.Keep)
+		if err != nil {
 			return tune.Outcome{}, err
+		}
+		if len(wrong) > 0 { // what is next may be another thing now
+			if err := e.outlaw(&h, wrong); err != nil {
+				return tune.Outcome{}, err
+			}
+			continue
 		}
 		if err := e.act(ctx, t, a, &h, f); err != nil {
 			return tune.Outcome{}, err
 		}
 	}
+}
+
+// outlaw puts on record why arms cannot be run.
+func (e *Engine) outlaw(h *tune.History, why map[string]error) error {
+	for i, a := range h.Arms {
+		if why[a.Name] == nil {
+			continue
+		}
+		h.Arms[i].Infeasible = why[a.Name].Error()
+		e.emit(Event{Line: fmt.Sprintf("%-12s infeasible: %s", a.Name, h.Arms[i].Infeasible)})
+		if err := e.Store.PutArm(h.Arms[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lineUp puts the arms of a race on record before any of them is run, so that a later session races the same.
