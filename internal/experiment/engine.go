@@ -146,7 +146,11 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 
 // id names a trial by what it measures.
 func (e *Engine) id(j job) string {
-	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
+	place := 0
+	if j.incarnation > 0 && tune.Paired(j.phase) { // each arm has two slices in a block
+		place = j.place
+	}
+	return result.TrialID(*j.arm, j.load, j.block, place, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
 }
 
 // server is the one an arm runs on.

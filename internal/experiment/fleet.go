@@ -169,11 +169,7 @@ func (f *fleet) tried(ctx context.Context, j job) (*result.Trial, error) {
 		j.arm.Effective, j.arm.Diff = st.job.arm.Effective, st.job.arm.Diff
 	}
 	t, err := f.slice(ctx, f.up[name], j)
-	if err != nil && f.up[name] != nil && f.up[name].session.Alive() != nil { // it ended
-		err = errors.Join(err, f.up[name].end(ctx))
-		delete(f.up, name)
-	}
-	return t, err
+	return t, f.buried(ctx, name, err)
 }
 
 // keep ends all servers but those of some arms. That one of them had ended before matters to nobody any more.

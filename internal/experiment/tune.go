@@ -193,6 +193,10 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 		}
 		return trial, err
 	}
+	var host hostError
+	if errors.As(err, &host) {
+		return nil, e.blameHost(host, h)
+	}
 	if why := infeasible(err); why != "" {
 		arm.Infeasible = why
 		return nil, nil
@@ -205,6 +209,17 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 		return nil, nil
 	}
 	return nil, err
+}
+
+// blameHost makes an arm infeasible whose server was to run another one's slices and cannot be brought up.
+func (e *Engine) blameHost(host hostError, h *tune.History) error {
+	i := slices.IndexFunc(h.Arms, func(a result.Arm) bool { return a.Name == host.arm })
+	why := infeasible(host.error)
+	if i < 0 || why == "" {
+		return host
+	}
+	h.Arms[i].Infeasible = why
+	return e.Store.PutArm(h.Arms[i])
 }
 
 // sameIn are the arms that one of a race or of a search need not repeat.

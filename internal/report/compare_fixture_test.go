@@ -45,7 +45,7 @@ func fixtureBlock(rng *rand.Rand, arms []result.Arm, w result.Workload, block in
 		r := runs[places[i]]
 		t := fixtureTrial(rng, r.arm, w, block, cents(r.tps*drift*math.Exp(0.012*rng.NormFloat64())), r.scale)
 		t.Twin, t.Place, t.Settled, t.Warmed = r.twin, i+1, true, warmup
-		t.ID = result.TrialID(r.arm, w, block, r.twin, result.Server{}, "16384")
+		t.ID = result.TrialID(r.arm, w, block, 0, r.twin, result.Server{}, "16384")
 		fixtureSampled(rng, &t)
 		trials = append(trials, t)
 	}

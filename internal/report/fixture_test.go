@@ -51,7 +51,7 @@ func fixtureTrial(rng *rand.Rand, arm result.Arm, w result.Workload, block int, 
 		Gates:    []result.Gate{{Name: "row counts", OK: true, Detail: "10 x 1000000"}, {Name: "steal", OK: true, Detail: "0.3 % of the CPU"}},
 		Counters: map[string]float64{"Com_commit": tps * (warmup + seconds)},
 		Overhead: result.Overhead{Reset: 0.4, Start: 1.9, Stop: 0.8, Other: 0.3}}
-	t.ID = result.TrialID(arm, w, block, false, result.Server{}, "16384")
+	t.ID = result.TrialID(arm, w, block, 0, false, result.Server{}, "16384")
 	t.Points = fixturePoints(rng, tps, scale)
 	t.Histogram = fixtureHistogram(rng, int64(tps*seconds), scale)
 	var rates []float64

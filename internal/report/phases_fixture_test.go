@@ -42,7 +42,7 @@ func phasesFixture() Data {
 			if a.Name == name {
 				t := fixtureTrial(rng, a, w, block, tps, 4000/tps)
 				t.Phase, t.Twin, t.Settled = phase, twin, true
-				t.ID = result.TrialID(a, w, block, twin, result.Server{}, phase)
+				t.ID = result.TrialID(a, w, block, 0, twin, result.Server{}, phase)
 				d.Trials = append(d.Trials, t)
 			}
 		}

@@ -147,10 +147,11 @@ func resolveLatest(home string) (string, error) {
 	return list[0].Dir, nil
 }
 
-// TrialID names a trial by what it measures: the arm, what it sets, its caps, the workload, the block and which half of an A/A pair it is, the server's binary and
-// version, and the data (whatever tells two golden copies apart, such as the page size). Equal measurements have equal
-// IDs on every machine; reasons and titles do not count, nor does the order of the settings.
-func TrialID(a Arm, w Workload, block int, twin bool, s Server, data string) string {
+// TrialID names a trial by what it measures: the arm, what it sets, its caps, the workload, the block, its place
+// there where an arm has several (else 0), which half of an A/A pair it is, the server's binary and version, and
+// the data (whatever tells two golden copies apart, such as the page size). Equal measurements have equal IDs on
+// every machine; reasons and titles do not count, nor does the order of the settings.
+func TrialID(a Arm, w Workload, block, place int, twin bool, s Server, data string) string {
 	type setting struct{ Name, Value string }
 	settings := make([]setting, len(a.Settings))
 	for i, v := range a.Settings {
@@ -158,6 +159,9 @@ func TrialID(a Arm, w Workload, block int, twin bool, s Server, data string) str
 	}
 	sort.SliceStable(settings, func(i, j int) bool { return settings[i].Name < settings[j].Name })
 	key := []any{Schema, a.Name, settings, a.Caps, w, block, twin, s.SHA256, s.Version, s.Address, data}
+	if place > 0 {
+		key = append(key, place)
+	}
 	b, err := json.Marshal(key)
 	if err != nil {
 		panic(err) // strings and finite numbers only: cannot fail

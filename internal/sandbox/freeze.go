@@ -35,6 +35,9 @@ func freeze(pid int, on bool, alive func() error) error {
 	if pid <= 0 { // kill(2) would take it for a group
 		return fmt.Errorf("cannot make the server %s: its process is not known", want)
 	}
+	if cause := alive(); cause != nil { // its number may be another process's by now
+		return cause
+	}
 	if err := unix.Kill(pid, signal); err != nil {
 		return fmt.Errorf("cannot make the server %s: %w", want, err)
 	}

@@ -99,7 +99,7 @@ func (p Plan) Resume(h History) History {
 
 // whole leaves out a pair that was cut short: its servers are gone.
 func whole(trials []result.Trial) []result.Trial {
-	if len(trials) == 0 || !paired(trials[len(trials)-1].Phase) {
+	if len(trials) == 0 || !Paired(trials[len(trials)-1].Phase) {
 		return trials
 	}
 	last, n := trials[len(trials)-1].Block, 0
@@ -487,7 +487,7 @@ func (m *state) open(phase string) openPairs {
 
 // fresh is the number of a new block.
 func (m *state) fresh() int {
-	last := 0
+	last := m.h.Closed // what an earlier session left unfinished keeps its number on record
 	for _, t := range m.h.Trials {
 		last = max(last, t.Block)
 	}

@@ -60,7 +60,7 @@ func (m *state) prune() (Action, bool) {
 // settle accepts a removal that there is no time to try again, where what there is speaks for it.
 func (m *state) settle(arm string) {
 	if a := m.arms[arm]; len(m.logs(result.Prune, arm, a.Base)) > 0 {
-		if mean, _ := m.loss(a); mean >= math.Log(1-Margin) && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed {
+		if mean, _ := m.loss(a); mean >= math.Log(1-Margin) && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed && !m.tellsOf(arm, a.Base) {
 			m.incumbent = arm
 		}
 	}
@@ -157,12 +157,22 @@ func (m *state) removed(arm string, tried bool) verdict {
 	switch {
 	case pairs < prunePairs && stats.Mean(m.logs(result.Prune, arm, a.Base)) < missed:
 		return undecided // one short pair that says the line is worth something is not argued away by what is known of such lines
+	case m.tellsOf(arm, a.Base):
+		return kept
 	case mean-doubt >= limit, pairs >= prunePairs && mean >= limit && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed:
 		return dropped
 	case mean+doubt < limit, pairs >= prunePairs:
 		return kept
 	}
 	return undecided
+}
+
+// tellsOf tells whether a removal was missed in one of several pairs, and is missed on their mean by the margin:
+// what is known of such lines beforehand does not argue that away. Pairs of trials, minutes apart, miss by as much
+// whatever is taken out, so there it does.
+func (m *state) tellsOf(arm, base string) bool {
+	logs := m.logs(result.Prune, arm, base)
+	return m.Slices != nil && len(logs) >= prunePairs && slices.Min(logs) < missed && stats.Mean(logs) < math.Log(1-Margin)
 }
 
 // loss is what a removal does to the logarithm of what counts, and its standard deviation: the mean of its pairs and what is expected

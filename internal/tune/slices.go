@@ -315,7 +315,7 @@ func (m *state) unfinished() (Action, bool) {
 		return Action{}, false
 	}
 	last := m.h.Trials[len(m.h.Trials)-1]
-	if !paired(last.Phase) || last.Session != m.h.Session {
+	if !Paired(last.Phase) || last.Session != m.h.Session {
 		return Action{}, false
 	}
 	var own []result.Trial
@@ -336,7 +336,8 @@ func (m *state) unfinished() (Action, bool) {
 	return Action{}, false
 }
 
-func paired(phase string) bool {
+// Paired tells whether a phase, in slices, is made of pairs: an arm and the incumbent in turn.
+func Paired(phase string) bool {
 	return phase == result.Screen || phase == result.Search || phase == result.Prune
 }
 
@@ -386,11 +387,30 @@ func (m *state) slicedConfirm() (Action, bool) {
 			return m.finalSlice(arms, block+1, incarnation)
 		}
 	}
-	if incarnation < m.Slices.Incarnations && !m.provedNow() {
+	if m.confirmations() < m.Slices.Incarnations && !m.provedNow() {
 		return m.finalSlice(arms, block+1, incarnation+1)
 	}
 	m.concluded(arms)
 	return Action{}, false
+}
+
+// confirmations is how many incarnations the confirmation has had. One that an earlier session was interrupted
+// in, before its fewest rounds, counts for none: its servers are gone.
+func (m *state) confirmations() (n int) {
+	rounds, now := map[int]map[int]bool{}, map[int]bool{}
+	for _, t := range m.trialsOf(result.Confirm) {
+		if rounds[t.Incarnation] == nil {
+			rounds[t.Incarnation] = map[int]bool{}
+		}
+		rounds[t.Incarnation][t.Block] = true
+		now[t.Incarnation] = t.Session == m.h.Session
+	}
+	for incarnation, blocks := range rounds {
+		if now[incarnation] || len(blocks) >= confirmLeast {
+			n++
+		}
+	}
+	return n
 }
 
 // provedNow tells whether this session has come to the proofs: no round follows them.
