@@ -25,10 +25,10 @@ func TestEveryFormHasTheParts(t *testing.T) {
 
 // TestLightSpeedIsOfKindsThatHaveIt: of a race the unsafe arms are what is shipped, and no ceiling of anything.
 func TestLightSpeedIsOfKindsThatHaveIt(t *testing.T) {
-	if r := Build(raceFixture()); len(r.Light) > 0 || len(r.light) > 0 || len(r.shipped) == 0 {
-		t.Errorf("a race: %q, %d, %d", r.Light, len(r.light), len(r.shipped))
+	if r := Build(raceFixture()); len(r.Light) > 0 || len(r.light) > 0 || len(r.unsafeBaselines) == 0 {
+		t.Errorf("a race: %q, %d, %d", r.Light, len(r.light), len(r.unsafeBaselines))
 	}
-	if r := Build(lightFixture()); len(r.Light) == 0 || r.comparisons != nil || r.shipped != nil {
+	if r := Build(lightFixture()); len(r.Light) == 0 || r.comparisons != nil || r.unsafeBaselines != nil {
 		t.Errorf("a bench: %q, %v", r.Light, r.comparisons)
 	}
 }

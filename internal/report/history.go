@@ -68,7 +68,7 @@ func history(d Data) *tuneDocument {
 // raceComparisons are the race's arms against the control, the fastest first.
 func raceComparisons(d Data) []stats.Comparison {
 	arms := slices.DeleteFunc(slices.Clone(d.Arms), func(a result.Arm) bool { return a.Phase != result.Race && a.Name != stats.Control })
-	list := stats.Compare(d.Experiment.Design, arms, of(d, result.Race))
+	list := stats.Compare(d.Experiment.Design, arms, trialsOf(d, result.Race))
 	for _, c := range list {
 		slices.SortStableFunc(c.Arms, func(a, b stats.Arm) int { return descending(a.Ratio, b.Ratio) })
 	}
@@ -103,7 +103,7 @@ func (w *walk) phase(phase string) {
 			}
 		}
 	}
-	for _, t := range of(w.Data, phase) {
+	for _, t := range trialsOf(w.Data, phase) {
 		if at := slices.IndexFunc(w.Arms, func(a result.Arm) bool { return a.Name == t.Arm }); at >= 0 && w.Arms[at].Phase == phase {
 			idle(at)
 		}
@@ -162,7 +162,7 @@ func wrong(t result.Trial) string {
 // limitP95 is the highest p95, in ms, that a winner may have: so many times the control's median in the race.
 func limitP95(d Data) float64 {
 	var list []float64
-	for _, t := range of(d, result.Race) {
+	for _, t := range trialsOf(d, result.Race) {
 		if t.Arm == stats.Control && wrong(t) == "" {
 			list = append(list, t.Latency.P95)
 		}
@@ -232,7 +232,7 @@ func values(a result.Arm) map[string]string {
 // where nothing was confirmed.
 func promises(d Data) map[string]float64 {
 	list := map[string]float64{}
-	for _, t := range of(d, result.Confirm) {
+	for _, t := range trialsOf(d, result.Confirm) {
 		if t.Arm != stats.Control {
 			list[t.Arm] = 0
 		}
@@ -276,7 +276,7 @@ func rivalLine(d Data) string {
 	if d.Finish == nil || d.Finish.Best == stats.Control {
 		return ""
 	}
-	for _, c := range stats.Compare(result.Design{Control: d.Finish.Best, Tune: d.Experiment.Design.Tune}, d.Arms, of(d, result.Confirm)) {
+	for _, c := range stats.Compare(result.Design{Control: d.Finish.Best, Tune: d.Experiment.Design.Tune}, d.Arms, trialsOf(d, result.Confirm)) {
 		for _, a := range c.Arms {
 			if a.Name != stats.Control && a.Name != c.Control && a.Ratio > 0 {
 				what := "the best rival"

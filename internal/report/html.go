@@ -34,7 +34,7 @@ type page struct {
 	Head                                       headline
 	Cards                                      []card
 	BarChart, TPSChart, P95Chart, LatencyChart chart
-	Runs                                       []run
+	Runs                                       []pickedRun
 	Compared                                   []comparedView
 	Phases                                     []phaseView
 	CompareTitle                               string
@@ -42,7 +42,7 @@ type page struct {
 	Series                                     []chart
 	Sampled                                    []sampledRun
 	Rates, Arms                                table
-	Shipped, Caveats                           []string
+	UnsafeBaselines, Caveats                   []string
 	Payer                                      string
 	Price                                      table
 	PriceChart                                 chart
@@ -67,10 +67,10 @@ type comparedView struct {
 	// Standing and Stands are of the user's own file against the baselines.
 	Standing table
 	Stands   string
-	// Tax and Taxes are what Kubernetes costs, as a table and in sentences.
-	Tax     table
-	Taxes   []string
-	Remarks []string
+	// Overhead and Taxes are what Kubernetes costs, as a table and in sentences.
+	Overhead  table
+	Overheads []string
+	Remarks   []string
 }
 
 // sampledRun is a trial whose samples one may look at: Trial is its place in the document.
@@ -79,8 +79,8 @@ type sampledRun struct {
 	Label string
 }
 
-// run is a trial one may pick; Shown ones are picked from the start.
-type run struct {
+// pickedRun is a trial one may pick; Shown ones are picked from the start.
+type pickedRun struct {
 	Label string
 	Shown bool
 }
@@ -113,9 +113,9 @@ func (r Report) page() (page, error) {
 	p := page{
 		ID: d.Experiment.ID, Subject: subject(d), Head: r.Headline,
 		Machine: machineTable(d), Method: methodTable(d, r.order), Gates: gateTable(d.Trials),
-		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
-		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
-		LatencyChart: chart{"latency", "How long transactions took", latencyAlt(d)},
+		TPSChart:     chart{"tps", "Transactions per second", seriesAltText(d, "transactions/s", tpsRange)},
+		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAltText(d, "ms", p95Range)},
+		LatencyChart: chart{"latency", "How long transactions took", latencyAltText(d)},
 		Policy:       policy(pageStyle, library, pageScript),
 		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}
@@ -124,7 +124,7 @@ func (r Report) page() (page, error) {
 			s.page(&p)
 		}
 	}
-	p.Caveats = slices.Concat(r.Light, p.Shipped, r.Caveats)
+	p.Caveats = slices.Concat(r.Light, p.UnsafeBaselines, r.Caveats)
 	return p, nil
 }
 
@@ -195,24 +195,24 @@ func benchCards(d Data, list []stats.LightSpeed) []card {
 const shownAtFirst = 6
 
 // firstRuns are all runs, of which the first are shown.
-func firstRuns(d Data) []run {
-	var list []run
+func firstRuns(d Data) []pickedRun {
+	var list []pickedRun
 	for i, label := range trialLabels(d) {
-		list = append(list, run{label, i < shownAtFirst})
+		list = append(list, pickedRun{label, i < shownAtFirst})
 	}
 	return list
 }
 
 // runsOfArms are all runs, of which one of each arm is shown.
-func runsOfArms(d Data) []run {
-	var list []run
+func runsOfArms(d Data) []pickedRun {
+	var list []pickedRun
 	arms, labels := 0, trialLabels(d)
 	for i, t := range d.Trials {
 		shown := t.Workload == d.Trials[0].Workload && t.Block == d.Trials[0].Block && !t.Twin && arms < shownAtFirst
 		if shown {
 			arms++
 		}
-		list = append(list, run{labels[i], shown})
+		list = append(list, pickedRun{labels[i], shown})
 	}
 	return list
 }

@@ -37,8 +37,8 @@ type document struct {
 	Searched *result.Searched `json:"searched,omitempty"`
 	// Tune is what the phases of a tune found; null for others.
 	Tune *tuneDocument `json:"tune,omitempty"`
-	// AsShipped are the unsafe arms of a race, which are in no verdict.
-	AsShipped []shippedArm `json:"as_shipped,omitempty"`
+	// UnsafeBaselines are the unsafe arms of a race, which are in no verdict.
+	UnsafeBaselines []unsafeBaseline `json:"as_shipped,omitempty"`
 	// Price is what the throughput costs; null where the machine's price is not known.
 	Price *price.Quote `json:"price,omitempty"`
 }
@@ -74,7 +74,7 @@ func (r Report) encode() ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: r.Headline.String(), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Comparisons: []stats.Comparison{},
-		AsShipped: r.shipped, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, LightSpeed: r.light,
+		UnsafeBaselines: r.unsafeBaselines, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, LightSpeed: r.light,
 	}
 	for _, a := range d.Arms {
 		doc.Arms = append(doc.Arms, armDocument{Arm: a, Name: a.Name, Title: a.Title})

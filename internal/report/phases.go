@@ -59,8 +59,8 @@ func phaseViews(d Data, h *tuneDocument) []phaseView {
 	return slices.DeleteFunc(list, func(v phaseView) bool { return len(v.Table.Rows) == 0 })
 }
 
-// of are the trials of a phase.
-func of(d Data, phase string) (list []result.Trial) {
+// trialsOf are the trials of a phase.
+func trialsOf(d Data, phase string) (list []result.Trial) {
 	for _, t := range d.Trials {
 		if t.Phase == phase {
 			list = append(list, t)
@@ -415,7 +415,7 @@ func notConfirmed(d Data, a stats.Arm) string {
 	if a.Ratio > 0 {
 		text += ", " + fixed(a.Ratio, 2) + "x"
 	}
-	text += fmt.Sprintf(", and a verdict needs %d", stats.LeastPairs) + whatFailed(of(d, result.Confirm))
+	text += fmt.Sprintf(", and a verdict needs %d", stats.LeastPairs) + whatFailed(trialsOf(d, result.Confirm))
 	if short := promised(d); short > 0 {
 		text += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
@@ -449,7 +449,7 @@ func indebted(d Data, arm string) string {
 		return indebtedSlices(d, arm)
 	}
 	runs, borrowed := 0, 0
-	for _, t := range of(d, result.Confirm) {
+	for _, t := range trialsOf(d, result.Confirm) {
 		if ok, _ := t.Valid(); t.Arm != arm || !ok {
 			continue
 		}
@@ -467,7 +467,7 @@ func indebted(d Data, arm string) string {
 // indebtedSlices is the same of slices, whose incarnations stand for the runs.
 func indebtedSlices(d Data, arm string) string {
 	var own []result.Trial
-	for _, t := range of(d, result.Confirm) {
+	for _, t := range trialsOf(d, result.Confirm) {
 		if ok, _ := t.Valid(); t.Arm == arm && ok {
 			own = append(own, t)
 		}
@@ -562,7 +562,7 @@ func phasedCaveats(d Data, order string) []string {
 // noisy says how little a short trial's p99 tells.
 func noisy(d Data) string {
 	seen := "how noisy was not measured: there is no pair of the control"
-	if list := stats.Compare(d.Experiment.Design, d.Arms, of(d, result.Race)); len(list) > 0 && list[0].NoiseFloor.Pairs > 0 {
+	if list := stats.Compare(d.Experiment.Design, d.Arms, trialsOf(d, result.Race)); len(list) > 0 && list[0].NoiseFloor.Pairs > 0 {
 		n := list[0].NoiseFloor
 		seen = fmt.Sprintf("two runs of the control in the race differed by %.0f %% (one standard deviation, %s)", 100*math.Expm1(n.SD), plural(n.Pairs, "pair"))
 	}

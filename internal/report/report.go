@@ -76,18 +76,18 @@ func whyInvalid(trials []result.Trial) string {
 	return ""
 }
 
-// group is the trials of one workload.
-type group struct {
+// workloadTrials is the trials of one workload.
+type workloadTrials struct {
 	workload result.Workload
 	trials   []result.Trial
 }
 
-func byWorkload(trials []result.Trial) []group {
-	var groups []group
+func byWorkload(trials []result.Trial) []workloadTrials {
+	var groups []workloadTrials
 	for _, t := range trials {
-		i := slices.IndexFunc(groups, func(g group) bool { return g.workload == t.Workload })
+		i := slices.IndexFunc(groups, func(g workloadTrials) bool { return g.workload == t.Workload })
 		if i < 0 {
-			i, groups = len(groups), append(groups, group{workload: t.Workload})
+			i, groups = len(groups), append(groups, workloadTrials{workload: t.Workload})
 		}
 		groups[i].trials = append(groups[i].trials, t)
 	}

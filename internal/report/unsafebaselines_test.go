@@ -50,7 +50,7 @@ func TestShippedHasNoVerdict(t *testing.T) {
 			Name    string
 			Verdict string
 		}
-		AsShipped []shippedArm `json:"as_shipped"`
+		AsShipped []unsafeBaseline `json:"as_shipped"`
 	}
 	if err := json.Unmarshal(render(t, JSON, raceFixture()), &doc); err != nil {
 		t.Fatal(err)
