@@ -170,17 +170,17 @@ func once(seen map[string]bool, name string) error {
 func (m Machine) check() error {
 	err := firstError(named(m.Name, m.Provider), known(m.Uncertain, reflect.TypeOf(m)), priced(m.Price, ""), positive("cpus", m.CPUs),
 		positive("memory", float64(m.Memory)), notNegative("volume_iops", m.IOPS), notNegative("included_iops", m.IncludedIOPS), dated(m.Source, m.Date))
-	return of(err, "machine", m.Name)
+	return errorOf(err, "machine", m.Name)
 }
 
 func (r Rate) check() error {
 	if r.Currency != "EUR" {
 		return fmt.Errorf("rate of %q: want EUR, the one currency besides US$", r.Currency)
 	}
-	return of(firstError(positive("usd", r.USD), dated(r.Source, r.Date)), "rate of", r.Currency)
+	return errorOf(firstError(positive("usd", r.USD), dated(r.Source, r.Date)), "rate of", r.Currency)
 }
 
-func of(err error, kind, name string) error {
+func errorOf(err error, kind, name string) error {
 	if err == nil {
 		return nil
 	}

@@ -54,7 +54,7 @@ type Tier struct {
 func (v Volume) check() error {
 	err := firstError(named(v.Name, v.Provider), known(v.Uncertain, reflect.TypeOf(v)), v.checkPrices(), v.checkTiers(), v.checkNumbers(), v.oneCurrency(),
 		dated(v.Source, v.Date))
-	return of(err, "volume", v.Name)
+	return errorOf(err, "volume", v.Name)
 }
 
 func (v Volume) checkPrices() error {

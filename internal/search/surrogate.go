@@ -13,14 +13,14 @@ import (
 type surrogate struct {
 	kernel  kernel
 	points  []Point // all that the rows speak of
-	rows    []row
+	rows    []observationRow
 	inverse *mat.SymDense // of the covariance of the rows
 	weights []float64     // inverse times what was observed
 	refused map[string]bool
 }
 
-// row is an observation, its points by their places.
-type row struct {
+// observationRow is an observation, its points by their places.
+type observationRow struct {
 	at, against int
 	y, se       float64
 	reference   int
@@ -159,7 +159,7 @@ func collect(s Space, history []Observation) *surrogate {
 		if o.Infeasible != "" {
 			m.refused[key(o.Point)] = true
 		} else {
-			m.rows = append(m.rows, row{place(o.Point), place(o.Against), o.LogRatio, o.SE, o.Reference})
+			m.rows = append(m.rows, observationRow{place(o.Point), place(o.Against), o.LogRatio, o.SE, o.Reference})
 		}
 	}
 	return m

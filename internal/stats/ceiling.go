@@ -98,7 +98,7 @@ func lightSpeed(ceiling result.Arm, trials []result.Trial) LightSpeed {
 }
 
 // paired are the log-ratios of two samples in the blocks that have both.
-func paired(own, other *sample) []float64 {
+func paired(own, other *armSample) []float64 {
 	var logs []float64
 	theirs := other.logs(tps)
 	for block, x := range byBlock(own.logs(tps)) {
@@ -110,8 +110,8 @@ func paired(own, other *sample) []float64 {
 }
 
 // within are the valid trials in blocks in which other has some too.
-func (s *sample) within(other *sample) *sample {
-	in, theirs := &sample{}, other.logs(tps)
+func (s *armSample) within(other *armSample) *armSample {
+	in, theirs := &armSample{}, other.logs(tps)
 	for _, t := range s.valid {
 		if _, ok := theirs[t.Block]; ok {
 			in.valid = append(in.valid, t)

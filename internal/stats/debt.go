@@ -63,7 +63,7 @@ func Debts(trials []result.Trial) (incarnations, borrowed int, seen string) {
 }
 
 // debts is the warning of an arm's debts; none where it has none.
-func (s *sample) debts() []string {
+func (s *armSample) debts() []string {
 	of, borrowed, seen := Debts(s.valid)
 	if borrowed == 0 {
 		return nil

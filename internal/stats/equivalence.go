@@ -116,7 +116,7 @@ type Tax struct {
 
 // tax compares an arm's figures with the control's. Its throughput is that of the arm's ratios, which are
 // there already.
-func (b blocks) tax(r *Arm, s *sample) {
+func (b blocks) tax(r *Arm, s *armSample) {
 	r.Tax = &Tax{
 		Throughput: b.equivalence(r, s),
 		P95:        b.paired(s, p95),
@@ -130,7 +130,7 @@ func (b blocks) tax(r *Arm, s *sample) {
 
 // equivalence is the test of an arm's throughput: of slices by the model of their rounds, whose probabilities
 // stand for the tests' p.
-func (b blocks) equivalence(r *Arm, s *sample) Equivalence {
+func (b blocks) equivalence(r *Arm, s *armSample) Equivalence {
 	if !b.sliced {
 		return TOST(r.Ratios, b.margin)
 	}
@@ -144,7 +144,7 @@ func (b blocks) equivalence(r *Arm, s *sample) Equivalence {
 }
 
 // paired is the ratio of a figure of an arm's trials to the control's, by block.
-func (b blocks) paired(s *sample, value func(result.Trial) float64) Paired {
+func (b blocks) paired(s *armSample, value func(result.Trial) float64) Paired {
 	if b.sliced {
 		x := FromRounds(b.rounds(s, value))
 		return Paired{Ratio: x.Ratio, Interval: x.Interval, Pairs: x.Rounds}

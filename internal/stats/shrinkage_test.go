@@ -58,7 +58,7 @@ func TestTypicalNoise(t *testing.T) {
 		t.Errorf("no pairs: %+v", none)
 	}
 	// One arm's own deviation weighs as much as its pairs do.
-	m := shrinkage{variance: 0.01, df: 4, most: 10}.of([]float64{-0.1, 0, 0.1})
+	m := shrinkage{variance: 0.01, df: 4, most: 10}.shrunk([]float64{-0.1, 0, 0.1})
 	near(t, "standard error", m.se, math.Sqrt((4*0.01+2*0.01)/6/3))
 	near(t, "degrees of freedom", m.df, 6)
 }

@@ -25,7 +25,7 @@ func (b blocks) whole() string {
 }
 
 // slice is an arm's slice of a round.
-func (s *sample) slice(round int) (result.Trial, bool) {
+func (s *armSample) slice(round int) (result.Trial, bool) {
 	for _, t := range s.valid {
 		if t.Block == round {
 			return t, true
@@ -36,7 +36,7 @@ func (s *sample) slice(round int) (result.Trial, bool) {
 
 // rounds are those in which both an arm and the control have a valid slice, in their order, with the
 // logarithms of a value.
-func (b blocks) rounds(s *sample, value func(result.Trial) float64) (list []Round) {
+func (b blocks) rounds(s *armSample, value func(result.Trial) float64) (list []Round) {
 	controls := b.samples[b.name].logs(value)
 	for block, own := range byBlock(s.logs(value)) {
 		control, ok := controls[block]
@@ -66,7 +66,7 @@ func taken(t result.Trial) float64 {
 }
 
 // infer fills in the ratio to the control by the model of slices (posterior.go).
-func (b blocks) infer(r *Arm, s *sample) {
+func (b blocks) infer(r *Arm, s *armSample) {
 	rounds := b.rounds(s, b.metric.Worth)
 	e := FromRounds(rounds)
 	if adjusted, left, ok := adjust(rounds); ok && b.metric == ByThroughput && b.margin == 0 { // between transports clients differ
@@ -87,7 +87,7 @@ func (b blocks) infer(r *Arm, s *sample) {
 }
 
 // slicedMean is the geometric mean of a value over the slices, with its interval by the same model.
-func (s *sample) slicedMean(value func(result.Trial) float64) (float64, Interval) {
+func (s *armSample) slicedMean(value func(result.Trial) float64) (float64, Interval) {
 	var rounds []Round
 	for _, t := range s.valid {
 		if v := value(t); v > 0 {

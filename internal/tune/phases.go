@@ -320,25 +320,25 @@ func (m *state) median(phase, arm string, figure func(result.Trial) float64) flo
 	return list[(len(list)-1)/2]
 }
 
-// cell is one trial of a block whose arms are fixed.
-type cell struct {
+// raceCell is one trial of a block whose arms are fixed.
+type raceCell struct {
 	arm  string
 	twin bool
 }
 
 // cells are the trials of a block in their random order, which follows from the seed and the block. The very first is the control's:
 // what others differ by, in durability too, is read off its server.
-func (m *state) cells(block int, arms []string, twin bool) []cell {
-	var list []cell
+func (m *state) cells(block int, arms []string, twin bool) []raceCell {
+	var list []raceCell
 	for _, a := range arms {
-		list = append(list, cell{arm: a})
+		list = append(list, raceCell{arm: a})
 		if twin && a == stats.Control {
-			list = append(list, cell{a, true})
+			list = append(list, raceCell{a, true})
 		}
 	}
 	r := rand.New(rand.NewPCG(m.Seed, uint64(block)))
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	if i := slices.Index(list, cell{arm: stats.Control}); block == 1 && i > 0 {
+	if i := slices.Index(list, raceCell{arm: stats.Control}); block == 1 && i > 0 {
 		list[0], list[i] = list[i], list[0]
 	}
 	return list

@@ -22,8 +22,8 @@ type world struct {
 	p95    func(fakeVariables) float64 // times the control's; nil: 1
 	p99    func(fakeVariables) float64 // ms; nil: 20
 	killed func(fakeVariables) string  // why it cannot be run; nil: never
-	fails  map[string]bool      // arms whose proof fails
-	noise  float64              // of a trial
+	fails  map[string]bool             // arms whose proof fails
+	noise  float64                     // of a trial
 	rng    *rand.Rand
 	ended  map[string]int // the round of a race in which an arm's server was ended
 }
