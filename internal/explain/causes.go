@@ -40,7 +40,7 @@ const (
 type blame map[Cause]float64
 
 // causes assigns every symptom but the unexplained to causes; the sum stays the same.
-func (t trial) causes() blame {
+func (t dividedTrial) causes() blame {
 	a := t.did
 	c := blame{ServerCPU: a[ServerRan], Throttling: a[QuotaWait], ClientCPU: a[ClientRan], RowLocks: a[RowLock]}
 	t.blameQueues(c, a)
@@ -51,7 +51,7 @@ func (t trial) causes() blame {
 
 // way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking up threads. A
 // sandbox listens to no network unless the load uses it.
-func (t trial) way() Cause {
+func (t dividedTrial) way() Cause {
 	address := t.Server.Address
 	if address != "" && address[0] != '/' || address == "" && t.Arm.Effective["skip_networking"] == "OFF" {
 		return Network
@@ -60,7 +60,7 @@ func (t trial) way() Cause {
 }
 
 // throttled tells whether a CPU quota held the server back: a cap that was asked for and is used up, or a quota seen to hold.
-func (t trial) throttled() bool {
+func (t dividedTrial) throttled() bool {
 	cores, ok := t.mean("server.cpu_cores")
 	if limit := t.Arm.Caps.CPUs; ok && limit > 0 {
 		return cores >= cpusFull*limit
@@ -71,7 +71,7 @@ func (t trial) throttled() bool {
 
 // blameQueues blames waiting for a CPU on those who use the CPUs up, in proportion; where the CPUs are not used up, on
 // whoever waits.
-func (t trial) blameQueues(c blame, a amounts) {
+func (t dividedTrial) blameQueues(c blame, a amounts) {
 	if t.throttled() {
 		c[Throttling] += a[ServerQueued]
 	} else {
@@ -80,7 +80,7 @@ func (t trial) blameQueues(c blame, a amounts) {
 	t.blameQueue(c, a[ClientQueued], ClientCPU)
 }
 
-func (t trial) blameQueue(c blame, amount float64, own Cause) {
+func (t dividedTrial) blameQueue(c blame, amount float64, own Cause) {
 	users := t.cpuUsers()
 	sum := users[ServerCPU] + users[ClientCPU] + users[Neighbour]
 	if cpus := t.Host.CPU.Usable; cpus <= 0 || sum < cpusFull*cpus {
@@ -93,7 +93,7 @@ func (t trial) blameQueue(c blame, amount float64, own Cause) {
 }
 
 // cpuUsers is how many CPUs the server, the client and strangers used.
-func (t trial) cpuUsers() map[Cause]float64 {
+func (t dividedTrial) cpuUsers() map[Cause]float64 {
 	server, _ := t.mean("server.cpu_cores")
 	client, _ := t.mean("client.cpu_cores")
 	strange := 0.0
@@ -105,7 +105,7 @@ func (t trial) cpuUsers() map[Cause]float64 {
 
 // blameIO blames waits for the device. Where it is not at its limit each wait has its own cause. Where it is, all who wait
 // for it wait because of those who use it up.
-func (t trial) blameIO(c blame, a amounts) {
+func (t dividedTrial) blameIO(c blame, a amounts) {
 	d := t.disk
 	pool := 0.0
 	take := func(amount float64, shared bool, own Cause) {
@@ -134,7 +134,7 @@ func (t trial) blameIO(c blame, a amounts) {
 }
 
 // busy tells whether the server used half of the CPUs or more.
-func (t trial) busy() bool {
+func (t dividedTrial) busy() bool {
 	cores, ok := t.mean("server.cpu_cores")
 	return ok && cores >= 0.5*t.Host.CPU.Usable
 }
@@ -142,7 +142,7 @@ func (t trial) busy() bool {
 // writingCause is why pages are written: the redo log has to be emptied, and a larger one would save most of it, or they
 // have to be written anyway. Larger is four times as large, and most is more than half: twice the write operations would
 // save that half as well.
-func (t trial) writingCause() Cause {
+func (t dividedTrial) writingCause() Cause {
 	if t.full() && t.spared() > 0.5 && t.evicted() < 0.5 {
 		return Redo
 	}
@@ -159,7 +159,7 @@ type device struct {
 }
 
 // device tells whether the device is at its limit, and who uses it.
-func (t trial) device() device {
+func (t dividedTrial) device() device {
 	d := device{}
 	if !t.atLimit(&d) {
 		return d
@@ -172,7 +172,7 @@ func (t trial) device() device {
 }
 
 // atLimit compares what the device did with its caps, else with what it was probed to do, else with its own queue.
-func (t trial) atLimit(d *device) bool {
+func (t dividedTrial) atLimit(d *device) bool {
 	if _, ok := t.mean("disk.write_iops"); !ok {
 		return false
 	}
@@ -200,12 +200,12 @@ func (t trial) atLimit(d *device) bool {
 func writeOperations() []string { return []string{"disk.write_iops", "disk.writes_merged_per_s"} }
 
 // batches is how many operations a second the doublewrite buffer takes.
-func (t trial) batches() float64 {
+func (t dividedTrial) batches() float64 {
 	return max(t.rate("innodb_dblwr_writes"), t.rate("innodb_dblwr_pages_written")*t.pageSize()/bioBytes)
 }
 
 // limits are those of the caps, else the probed ones.
-func (t trial) limits() Limits {
+func (t dividedTrial) limits() Limits {
 	l := t.Limits
 	if n := float64(t.Arm.Caps.IOPS); n > 0 {
 		l.ReadIOPS, l.WriteIOPS = n, n
@@ -221,7 +221,7 @@ const bioBytes = 1 << 20
 
 // deviceUsers is the share of the device's operations that each cause has, or of its bytes where these are at their limit.
 // What the device wrote beside pages and doublewrite are logs and the filesystem's own journal.
-func (t trial) deviceUsers(d device) blame {
+func (t dividedTrial) deviceUsers(d device) blame {
 	pages, copies := t.rate("innodb_pages_written"), t.rate("innodb_dblwr_pages_written")
 	use := blame{t.writingCause(): pages, Doublewr: t.batches(), Commit: max(t.sum(writeOperations())-pages-t.batches(), t.syncs())}
 	if !t.opsBind() {
@@ -246,14 +246,14 @@ func (t trial) deviceUsers(d device) blame {
 }
 
 // opsBind tells whether the writes' operations, and not their bytes, are nearer to their limit.
-func (t trial) opsBind() bool {
+func (t dividedTrial) opsBind() bool {
 	l := t.limits()
 	return ratio(t.sum(writeOperations()), l.WriteIOPS) >= ratio(t.means["disk.write_kb_per_s"]*1024, l.Bandwidth)
 }
 
 // syncs is how many syncs a second logs cost at least: InnoDB's, where they are counted apart, and one of the binary log for
 // each group of commits.
-func (t trial) syncs() float64 {
+func (t dividedTrial) syncs() float64 {
 	logs := t.rate("innodb_os_log_fsyncs")
 	if t.mariadb() {
 		logs = t.rate("innodb_data_fsyncs")

@@ -33,7 +33,7 @@ func CommitOf(l result.Limits, arm result.Arm, t result.Trial) (CommitInput, err
 }
 
 // predicted holds the model against the trial; nil without limits, or where the load is no closed loop.
-func (t trial) predicted() *Prediction {
+func (t dividedTrial) predicted() *Prediction {
 	if t.Probed == nil || t.Trial.Workload.Rate > 0 || t.Trial.TPS <= 0 {
 		return nil
 	}

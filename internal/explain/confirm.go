@@ -42,7 +42,7 @@ func (c Confirm) Runs() bool {
 }
 
 // confirm is the experiment for a cause that has a share of the time.
-func (t trial) confirm(c Cause, share float64) Confirm {
+func (t dividedTrial) confirm(c Cause, share float64) Confirm {
 	switch c {
 	case ServerCPU:
 		return t.fewerCPUs(share)
@@ -79,7 +79,7 @@ func gain(share, f float64) float64 { return 1 / max(0.01, 1-share*(1-f)) }
 // seen, little enough to leave the same bottleneck.
 const fewer = 0.7
 
-func (t trial) fewerCPUs(share float64) Confirm {
+func (t dividedTrial) fewerCPUs(share float64) Confirm {
 	used := t.means["server.cpu_cores"]
 	caps := t.Arm.Caps
 	caps.CPUs = twoDigits(fewer * used)
@@ -90,13 +90,13 @@ func (t trial) fewerCPUs(share float64) Confirm {
 		Expect: Slower, Ratio: gain(share, 1/fewer)}
 }
 
-func (t trial) clientCPUs(share float64) Confirm {
+func (t dividedTrial) clientCPUs(share float64) Confirm {
 	cpus := twoDigits(fewer * t.means["client.cpu_cores"])
 	return Confirm{Question: say("is it slower with the load generator held to %.2f CPUs?", cpus), ClientCPUs: cpus, Expect: Slower,
 		Ratio: gain(share, 1/fewer)}
 }
 
-func (t trial) moreCPUs(share float64) Confirm {
+func (t dividedTrial) moreCPUs(share float64) Confirm {
 	caps := t.Arm.Caps
 	if limit := caps.CPUs; limit > 0 && limit < t.Host.CPU.Usable {
 		caps.CPUs = min(1.5*limit, t.Host.CPU.Usable)
@@ -105,17 +105,17 @@ func (t trial) moreCPUs(share float64) Confirm {
 	return t.fewerCPUs(share)
 }
 
-func (t trial) relaxed(share float64) Confirm {
+func (t dividedTrial) relaxed(share float64) Confirm {
 	return Confirm{Question: "is it faster when commits do not wait for the disk?", Unsafe: true, Expect: Faster, Ratio: gain(share, 0.1),
 		Settings: []mycnf.Setting{setting("innodb_flush_log_at_trx_commit", "2"), setting("sync_binlog", "0")}}
 }
 
-func (t trial) noDoublewrite(share float64) Confirm {
+func (t dividedTrial) noDoublewrite(share float64) Confirm {
 	return Confirm{Question: "is it faster when pages are written once?", Unsafe: true, Expect: Faster, Ratio: gain(share, 0.1),
 		Settings: []mycnf.Setting{setting("innodb_doublewrite", "OFF")}}
 }
 
-func (t trial) largerRedo(share float64) Confirm {
+func (t dividedTrial) largerRedo(share float64) Confirm {
 	size := int64(4 * t.redoSize())
 	s := setting("innodb_redo_log_capacity", mycnf.FormatSize(size))
 	if t.Arm.Effective["innodb_redo_log_capacity"] == "" {
@@ -125,7 +125,7 @@ func (t trial) largerRedo(share float64) Confirm {
 }
 
 // largerPool makes the buffer pool up to four times as large, as the data and the memory allow.
-func (t trial) largerPool(share float64) Confirm {
+func (t dividedTrial) largerPool(share float64) Confirm {
 	pool := t.number("innodb_buffer_pool_size")
 	size := min(4*pool, 1.2*t.dataPages()*t.pageSize(), 0.7*t.memory())
 	if pool <= 0 || size < 1.5*pool {
@@ -137,14 +137,14 @@ func (t trial) largerPool(share float64) Confirm {
 }
 
 // memory is what the server may use, in bytes.
-func (t trial) memory() float64 {
+func (t dividedTrial) memory() float64 {
 	if n := t.Arm.Caps.Memory; n > 0 {
 		return float64(n)
 	}
 	return float64(t.Host.Memory.Limit)
 }
 
-func (t trial) flushing(share float64) Confirm {
+func (t dividedTrial) flushing(share float64) Confirm {
 	if t.evicted() > 0.5 {
 		return t.largerPool(share)
 	}
@@ -152,7 +152,7 @@ func (t trial) flushing(share float64) Confirm {
 }
 
 // iops raises a cap on operations, or where there is none puts one below what the device did.
-func (t trial) iops(share float64) Confirm {
+func (t dividedTrial) iops(share float64) Confirm {
 	caps := t.Arm.Caps
 	if caps.IOPS > 0 {
 		caps.IOPS *= 2
@@ -171,7 +171,7 @@ func (t trial) iops(share float64) Confirm {
 const spread = 100
 
 // fewerLocks spreads the load over all rows, or over more of them, or where neither helps runs fewer transactions at once.
-func (t trial) fewerLocks(share float64) Confirm {
+func (t dividedTrial) fewerLocks(share float64) Confirm {
 	w := t.Trial.Workload
 	rows := spread * w.Threads / max(1, w.Tables)
 	switch {
@@ -186,7 +186,7 @@ func (t trial) fewerLocks(share float64) Confirm {
 }
 
 // threads runs the workload with f times the threads.
-func (t trial) threads(f float64, e Expectation, expected float64) Confirm {
+func (t dividedTrial) threads(f float64, e Expectation, expected float64) Confirm {
 	w := t.Trial.Workload
 	w.Threads = max(1, int(f*float64(w.Threads)))
 	if w.Threads == t.Trial.Workload.Threads {
@@ -197,7 +197,7 @@ func (t trial) threads(f float64, e Expectation, expected float64) Confirm {
 }
 
 // nearer leaves the network out, where server and client share a machine.
-func (t trial) nearer(share float64) Confirm {
+func (t dividedTrial) nearer(share float64) Confirm {
 	if t.Trial.Profile != nil && len(t.Trial.Profile.Threads) > 0 { // /proc has the server: it is on this machine
 		return Confirm{Question: "is it faster over a unix socket?", Socket: true, Expect: Faster, Ratio: gain(share, 0.1)}
 	}
@@ -218,7 +218,7 @@ func setting(name, value string) mycnf.Setting {
 func twoDigits(x float64) float64 { return math.Round(100*x) / 100 }
 
 // relief is the knob or the purchase that would help.
-func (t trial) relief(c Cause) string {
+func (t dividedTrial) relief(c Cause) string {
 	return map[Cause]string{
 		ServerCPU:  "more or faster CPUs; fewer or cheaper queries; performance_schema and other instruments off",
 		ClientCPU:  "give the load generator CPUs of its own, or another machine: the server can do more than it is asked",

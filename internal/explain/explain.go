@@ -125,7 +125,7 @@ func tied(list []Finding) []string {
 }
 
 // shares are the symptoms, most costly first, unexplained last.
-func (t trial) shares() (list []Share) {
+func (t dividedTrial) shares() (list []Share) {
 	for _, s := range symptoms() {
 		if share := t.did[s]; share > 0 || s == Unexplained {
 			list = append(list, Share{Symptom: s, Share: share, Ms: t.ms(share), Exact: t.exact(s)})
@@ -144,7 +144,7 @@ func (t trial) shares() (list []Share) {
 }
 
 // statements are the digests, most costly first.
-func (t trial) statements() (list []Statement) {
+func (t dividedTrial) statements() (list []Statement) {
 	if t.Trial.Profile == nil || t.total <= 0 || t.Trial.Transactions <= 0 {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (t trial) statements() (list []Statement) {
 }
 
 // missing names what could not be seen, the profile's own list first.
-func (t trial) missing() (list []string) {
+func (t dividedTrial) missing() (list []string) {
 	p := t.Trial.Profile
 	if p == nil {
 		return append(list, "no profile: what the connections did was not looked at")
@@ -188,7 +188,7 @@ func (t trial) missing() (list []string) {
 }
 
 // missingInputs names what is missing besides the profile.
-func (t trial) missingInputs() (list []string) {
+func (t dividedTrial) missingInputs() (list []string) {
 	if len(t.Trial.Counters) == 0 {
 		list = append(list, "the server's counters")
 	}
@@ -205,7 +205,7 @@ func (t trial) missingInputs() (list []string) {
 }
 
 // warnings are the gates that failed, which may be evidence, and the trial's own doubts.
-func (t trial) warnings() (list []string) {
+func (t dividedTrial) warnings() (list []string) {
 	if len(t.Trial.Unsafe) > 0 {
 		list = append(list, "it was measured without all durability, so commits cost less than they would: "+strings.Join(t.Trial.Unsafe, "; "))
 	}

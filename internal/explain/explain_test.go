@@ -336,7 +336,7 @@ func TestStatementShares(t *testing.T) {
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		state result.State
-		want  kind
+		want  lookKind
 	}{
 		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "running"}, running},
 		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "recvfrom", File: "socket"}, client}, // it had just ended

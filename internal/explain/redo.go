@@ -18,7 +18,7 @@ const (
 // are never used, a tenth of a file is for making the next one early, 5 % are the log writer's own; of what is left users
 // keep 5 % free, and 4 pages for each of 10 threads. MariaDB (log_t::set_capacity): nine tenths of the file, less 48 pages,
 // of that nine tenths.
-func (t trial) redoLimit() float64 {
+func (t dividedTrial) redoLimit() float64 {
 	page := t.pageSize()
 	if t.mariadb() {
 		files := max(1, t.number("innodb_log_files_in_group"))
@@ -34,7 +34,7 @@ func (t trial) redoLimit() float64 {
 }
 
 // redoSize is the size of the redo log in bytes; 0 where it is not known.
-func (t trial) redoSize() float64 {
+func (t dividedTrial) redoSize() float64 {
 	if size := t.number("innodb_redo_log_capacity"); size > 0 {
 		return size
 	}
@@ -42,7 +42,7 @@ func (t trial) redoSize() float64 {
 }
 
 // pageSize is in bytes.
-func (t trial) pageSize() float64 {
+func (t dividedTrial) pageSize() float64 {
 	if size := t.number("innodb_page_size"); size > 0 {
 		return size
 	}
@@ -50,7 +50,7 @@ func (t trial) pageSize() float64 {
 }
 
 // age is the checkpoint age in bytes: the mean of the samples, else of before and after the run.
-func (t trial) age() (float64, bool) {
+func (t dividedTrial) age() (float64, bool) {
 	if v, ok := t.mean("innodb.checkpoint_age_bytes"); ok {
 		return v, true
 	}
@@ -62,7 +62,7 @@ func (t trial) age() (float64, bool) {
 }
 
 // nearlyFull is the share of the samples in which the redo log was nearly full.
-func (t trial) nearlyFull() float64 {
+func (t dividedTrial) nearlyFull() float64 {
 	limit := t.redoLimit()
 	if limit <= 0 {
 		return 0
@@ -71,7 +71,7 @@ func (t trial) nearlyFull() float64 {
 }
 
 // full tells whether writers had to wait for room in the redo log.
-func (t trial) full() bool {
+func (t dividedTrial) full() bool {
 	age, ok := t.age()
 	limit := t.redoLimit()
 	return ok && limit > 0 && (age >= fullMean*limit || t.high >= fullOften)
@@ -82,13 +82,13 @@ func (t trial) full() bool {
 const rowBytes = 230
 
 // dataPages is how many pages the load's tables have.
-func (t trial) dataPages() float64 {
+func (t dividedTrial) dataPages() float64 {
 	w := t.Trial.Workload
 	return math.Ceil(float64(w.Tables) * float64(w.TableSize) * rowBytes / t.pageSize())
 }
 
 // poolPages is how many pages the buffer pool holds; 0 where that is not known.
-func (t trial) poolPages() float64 { return t.number("innodb_buffer_pool_size") / t.pageSize() }
+func (t dividedTrial) poolPages() float64 { return t.number("innodb_buffer_pool_size") / t.pageSize() }
 
 // spared is the share, 0 to 1, of page writes that a redo log of four times the size would save, because a page changed
 // several times between two checkpoints is written once.
@@ -96,7 +96,7 @@ func (t trial) poolPages() float64 { return t.number("innodb_buffer_pool_size") 
 // A page becomes dirty with a change and is written when that change is as old as the log allows. Where a page is changed x
 // more times meanwhile, on average, changes falling at random, it is clean for one part of the time and dirty for x, and a
 // write covers 1 + x changes. So x follows from the share of dirty pages, and grows with the log.
-func (t trial) spared() float64 {
+func (t dividedTrial) spared() float64 {
 	dirty, ok := t.mean("innodb.dirty_pages")
 	pages := t.dataPages()
 	if pool := t.poolPages(); pool > 0 {
@@ -112,7 +112,7 @@ func (t trial) spared() float64 {
 
 // evicted is the share, 0 to 1, of page writes made because the buffer pool needed the room: pages read in, times the chance
 // that the one that had to go was dirty.
-func (t trial) evicted() float64 {
+func (t dividedTrial) evicted() float64 {
 	dirty, ok := t.mean("innodb.dirty_pages")
 	pool, written := t.poolPages(), t.Trial.Counters["innodb_pages_written"]
 	if !ok || pool <= 0 || written <= 0 {

@@ -25,7 +25,7 @@ type membership struct {
 }
 
 // readCgroup finds the groups of this process, and the smallest limits from there up to the root of each hierarchy.
-func (m machine) readCgroup(f *Facts) error {
+func (m factSource) readCgroup(f *Facts) error {
 	text, err := m.text("proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
 		f.Cgroup.Version = "none"
@@ -53,17 +53,17 @@ func (m machine) readCgroup(f *Facts) error {
 // CPUGroups are the folders of the cgroups whose CPU quotas bind a process: its own group and those above it. None where no
 // cgroups are mounted, or the process is gone.
 func CPUGroups(pid int) ([]string, error) {
-	return machine{root: "/"}.cpuGroups(fmt.Sprint(pid))
+	return factSource{root: "/"}.cpuGroups(fmt.Sprint(pid))
 }
 
-func (m machine) cpuGroups(process string) (dirs []string, err error) {
+func (m factSource) cpuGroups(process string) (dirs []string, err error) {
 	return m.groups(process, "cpu")
 }
 
 // MemoryLimit is the smallest memory limit of a process's cgroup and those above it, in bytes; 0 where there is none.
-func MemoryLimit(pid int) (int64, error) { return machine{root: "/"}.memoryLimit(fmt.Sprint(pid)) }
+func MemoryLimit(pid int) (int64, error) { return factSource{root: "/"}.memoryLimit(fmt.Sprint(pid)) }
 
-func (m machine) memoryLimit(process string) (least int64, err error) {
+func (m factSource) memoryLimit(process string) (least int64, err error) {
 	dirs, err := m.groups(process, "memory")
 	if err != nil {
 		return 0, err
@@ -81,9 +81,9 @@ func (m machine) memoryLimit(process string) (least int64, err error) {
 }
 
 // CPULimit is the smallest CPU quota of a process's cgroup and those above it, in CPUs; 0 where there is none.
-func CPULimit(pid int) (float64, error) { return machine{root: "/"}.cpuLimit(fmt.Sprint(pid)) }
+func CPULimit(pid int) (float64, error) { return factSource{root: "/"}.cpuLimit(fmt.Sprint(pid)) }
 
-func (m machine) cpuLimit(process string) (least float64, err error) {
+func (m factSource) cpuLimit(process string) (least float64, err error) {
 	dirs, err := m.cpuGroups(process)
 	if err != nil {
 		return 0, err
@@ -102,7 +102,7 @@ func (m machine) cpuLimit(process string) (least float64, err error) {
 }
 
 // groups are the folders of a process's cgroups, from its own up, in v2 and in the v1 hierarchy of a controller.
-func (m machine) groups(process, controller string) (dirs []string, err error) {
+func (m factSource) groups(process, controller string) (dirs []string, err error) {
 	text, err := m.text("proc/" + process + "/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -146,11 +146,11 @@ func parseMemberships(text string) ([]membership, error) {
 	return list, nil
 }
 
-func (m machine) cgroupMounts() ([]*mountinfo.Info, error) {
+func (m factSource) cgroupMounts() ([]*mountinfo.Info, error) {
 	return m.mounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 }
 
-func (m machine) mounts(filter mountinfo.FilterFunc) ([]*mountinfo.Info, error) {
+func (m factSource) mounts(filter mountinfo.FilterFunc) ([]*mountinfo.Info, error) {
 	file, err := os.Open(filepath.Join(m.root, "proc/self/mountinfo"))
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func hierarchy(mounts []*mountinfo.Info) string {
 }
 
 // readMembership reads the limits of one group and its parents; the smallest win.
-func (m machine) readMembership(f *Facts, one membership, mounts []*mountinfo.Info) error {
+func (m factSource) readMembership(f *Facts, one membership, mounts []*mountinfo.Info) error {
 	mount := one.mount(mounts)
 	if mount == nil {
 		return nil
@@ -233,7 +233,7 @@ func levels(mountpoint, rel string) []string {
 }
 
 // limits reads the limits of one group, in bytes and CPUs; 0 means none.
-func (m machine) limits(dir string, v2 bool) (memory int64, cpu float64, err error) {
+func (m factSource) limits(dir string, v2 bool) (memory int64, cpu float64, err error) {
 	if v2 {
 		hard, errHard := m.limit(filepath.Join(dir, "memory.max"))
 		high, errHigh := m.limit(filepath.Join(dir, "memory.high"))
@@ -251,7 +251,7 @@ func (m machine) limits(dir string, v2 bool) (memory int64, cpu float64, err err
 
 // limit reads a file with one number. A file that is not there (the root group has none, nor a group without the
 // controller) limits nothing.
-func (m machine) limit(path string) (int64, error) {
+func (m factSource) limit(path string) (int64, error) {
 	text, err := m.text(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -280,7 +280,7 @@ func parseLimit(text string) (int64, error) {
 	return int64(n), nil
 }
 
-func (m machine) quotaV2(path string) (float64, error) {
+func (m factSource) quotaV2(path string) (float64, error) {
 	text, err := m.text(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil

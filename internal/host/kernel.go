@@ -28,7 +28,7 @@ func kernelFiles() map[string]string {
 }
 
 // readKernel reads the settings. One that this kernel does not have is left out.
-func (m machine) readKernel(f *Facts) {
+func (m factSource) readKernel(f *Facts) {
 	files := kernelFiles()
 	for _, name := range sysctls() {
 		files[name] = filepath.Join("proc/sys", strings.ReplaceAll(name, ".", "/"))

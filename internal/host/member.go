@@ -15,9 +15,9 @@ type Membership struct {
 }
 
 // Memberships lists the hierarchies that are mounted, with this process's group in each.
-func Memberships() ([]Membership, error) { return machine{root: "/"}.memberships() }
+func Memberships() ([]Membership, error) { return factSource{root: "/"}.memberships() }
 
-func (m machine) memberships() ([]Membership, error) {
+func (m factSource) memberships() ([]Membership, error) {
 	text, err := m.text("proc/self/cgroup")
 	if err != nil {
 		return nil, err

@@ -112,8 +112,8 @@ func (e *eye) rows(ctx context.Context, query string) ([][]string, error) {
 	return e.conn.Rows(ctx, query)
 }
 
-// reading is the counters at one moment.
-type reading struct {
+// counterReading is the counters at one moment.
+type counterReading struct {
 	at         time.Time
 	uptime     float64 // seconds
 	running    float64 // threads, without this one
@@ -124,7 +124,7 @@ type reading struct {
 	load       []Second // of david's own load, since it began
 }
 
-func (e *eye) read(ctx context.Context) (r reading, err error) {
+func (e *eye) read(ctx context.Context) (r counterReading, err error) {
 	load, err := e.load.soFar()
 	if err != nil {
 		return r, err
@@ -137,7 +137,7 @@ func (e *eye) read(ctx context.Context) (r reading, err error) {
 	for _, row := range rows {
 		status[row[0]] = number(row[1])
 	}
-	r = reading{at: time.Now(), load: load, uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - e.asked,
+	r = counterReading{at: time.Now(), load: load, uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - e.asked,
 		errors: status["Aborted_clients"] + status["Connection_errors_internal"] + status["Connection_errors_max_connections"] + status["Innodb_deadlocks"]}
 	if e.Sight.Mean {
 		if rows, err = e.rows(ctx, summaryQuery); err != nil {
@@ -157,7 +157,7 @@ func (e *eye) read(ctx context.Context) (r reading, err error) {
 }
 
 // summary puts what performance_schema counts in the place of the status counters.
-func (r *reading) summary(rows [][]string) error {
+func (r *counterReading) summary(rows [][]string) error {
 	if len(rows) != 1 || len(rows[0]) != 4 {
 		return fmt.Errorf("cannot read performance_schema's summary of statements: %d rows", len(rows))
 	}
@@ -186,7 +186,7 @@ func number(s string) float64 {
 }
 
 // between is the traffic between two readings. running are the threads seen at each look.
-func between(a, b reading, running []float64) Window {
+func between(a, b counterReading, running []float64) Window {
 	w := Window{Seconds: b.at.Sub(a.at).Seconds(), Statements: max(0, b.statements-a.statements), Errors: max(0, b.errors-a.errors)}
 	for _, n := range running {
 		w.Running += n / float64(len(running))

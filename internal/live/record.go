@@ -72,8 +72,8 @@ const (
 	undone     event = "undone"     // the old value is back
 )
 
-// line is one line of the record. The first has the server and no event.
-type line struct {
+// recordLine is one line of the record. The first has the server and no event.
+type recordLine struct {
 	Schema    int       `json:"schema"`
 	At        time.Time `json:"at"`
 	Server    *Server   `json:"server,omitempty"`
@@ -117,7 +117,7 @@ func Create(dir string, s Server) (*Record, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("cannot begin the record of changes: %w", err)
 	}
-	if err := r.write(line{Server: &s}); err != nil {
+	if err := r.write(recordLine{Server: &s}); err != nil {
 		return nil, err
 	}
 	return r, syncDir(dir)
@@ -154,7 +154,7 @@ func parse(b []byte) (r *Record, whole int, err error) {
 	whole = bytes.LastIndexByte(b, '\n') + 1
 	r = &Record{}
 	for i, text := range bytes.Split(bytes.TrimSuffix(b[:whole], []byte("\n")), []byte("\n")) {
-		var l line
+		var l recordLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return nil, 0, fmt.Errorf("line %d: %w", i+1, err)
 		}
@@ -176,7 +176,7 @@ func parse(b []byte) (r *Record, whole int, err error) {
 }
 
 // take brings the changes up to a line.
-func (r *Record) take(l line) error {
+func (r *Record) take(l recordLine) error {
 	if l.Event == intended {
 		if l.N != len(r.changes)+1 || l.Name == "" {
 			return fmt.Errorf("change %d of %q does not follow %d", l.N, l.Name, len(r.changes))
@@ -222,14 +222,14 @@ func (r *Record) unproven() []Change {
 }
 
 // note appends a line and brings the changes up to it. When it returns nil the line is there after a crash.
-func (r *Record) note(l line) error {
+func (r *Record) note(l recordLine) error {
 	if err := r.write(l); err != nil {
 		return err
 	}
 	return r.take(l)
 }
 
-func (r *Record) write(l line) (err error) {
+func (r *Record) write(l recordLine) (err error) {
 	l.Schema, l.At = schema, time.Now()
 	b, err := json.Marshal(l)
 	if err != nil {

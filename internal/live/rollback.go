@@ -167,7 +167,7 @@ func back(ctx context.Context, c *mysqld.Conn, r *Record, change Change) (restor
 			return false, err
 		}
 	}
-	return restored, r.note(line{N: change.N, Event: undone})
+	return restored, r.note(recordLine{N: change.N, Event: undone})
 }
 
 // backStatements are the SQL that undoes a change. What was persisted is persisted again; SET PERSIST sets the global value too, so

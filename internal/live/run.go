@@ -197,12 +197,12 @@ func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step rules.LiveStep)
 			return fmt.Errorf("%s is %s by now, and was %s when the plan was made: somebody else changes this server", c.Name, v[c.Name], c.Before)
 		}
 		n := len(r.Record.changes) + 1
-		if err := r.Record.note(line{N: n, Event: intended, Step: step.Name, Name: c.Name, Before: c.Before, After: c.Value}); err != nil {
+		if err := r.Record.note(recordLine{N: n, Event: intended, Step: step.Name, Name: c.Name, Before: c.Before, After: c.Value}); err != nil {
 			return err
 		}
 		effective, err := r.set(ctx, conn, c)
 		if effective != "" { // also one that was not asked for: it is david's doing
-			err = errors.Join(err, r.Record.note(line{N: n, Event: done, After: effective}))
+			err = errors.Join(err, r.Record.note(recordLine{N: n, Event: done, After: effective}))
 		}
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (r *Run) keep(ctx context.Context, conn *mysqld.Conn) error {
 		}
 	}
 	for _, c := range r.Record.unproven() {
-		if err := r.Record.note(line{N: c.N, Event: kept}); err != nil {
+		if err := r.Record.note(recordLine{N: c.N, Event: kept}); err != nil {
 			return err
 		}
 	}
@@ -240,7 +240,7 @@ func (r *Run) persist(ctx context.Context, conn *mysqld.Conn, c Change) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Record.note(line{N: c.N, Event: persisting, Persisted: old}); err != nil {
+	if err := r.Record.note(recordLine{N: c.N, Event: persisting, Persisted: old}); err != nil {
 		return err
 	}
 	_, err = set(ctx, conn, "PERSIST", c.Name, c.After)

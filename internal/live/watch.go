@@ -58,7 +58,7 @@ func undecided(before, now Window) bool {
 }
 
 // next waits for the time of the next look, and looks.
-func (r *Run) next(ctx context.Context, e *eye, last reading, end time.Time) (now reading, err error) {
+func (r *Run) next(ctx context.Context, e *eye, last counterReading, end time.Time) (now counterReading, err error) {
 	if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
 		return now, err
 	}

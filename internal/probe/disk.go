@@ -44,8 +44,8 @@ func Quick() Effort { return Effort{Rounds: 1, Job: 300 * time.Millisecond} }
 // allRounds is how long all rounds may take: under small caps there is time for fewer.
 const allRounds = 44 * time.Second
 
-// job is one kind of I/O, measured once in each round.
-type job struct {
+// ioJob is one kind of I/O, measured once in each round.
+type ioJob struct {
 	way   string // of result.SyncLimit or result.IOLimit
 	bytes int
 	depth int
@@ -53,12 +53,12 @@ type job struct {
 }
 
 // jobs are what is measured, in their order within a round.
-func jobs(caps result.Caps) []job {
+func jobs(caps result.Caps) []ioJob {
 	large := 1 << 20
 	if caps.Bandwidth > 0 { // a block must not take longer than the run
 		large = int(min(int64(large), max(16<<10, caps.Bandwidth/64>>12<<12)))
 	}
-	return []job{
+	return []ioJob{
 		{way: result.Append, bytes: 512, sync: true}, {way: result.Append, bytes: 4 << 10, sync: true}, {way: result.Append, bytes: 16 << 10, sync: true},
 		{way: result.Overwrite, bytes: 4 << 10, sync: true},
 		{way: result.RandomRead, bytes: 16 << 10, depth: 1}, {way: result.RandomWrite, bytes: 16 << 10, depth: 1},
@@ -115,7 +115,7 @@ type measured struct {
 	told   bool    // whether they could be
 }
 
-func (p Place) measure(ctx context.Context, j job, engine, file string, round int) (measured, error) {
+func (p Place) measure(ctx context.Context, j ioJob, engine, file string, round int) (measured, error) {
 	if p.Say != nil {
 		p.Say(fmt.Sprintf("round %d of at most %d: %s", round, p.Effort.Rounds, j))
 	}
@@ -134,7 +134,7 @@ func (p Place) measure(ctx context.Context, j job, engine, file string, round in
 }
 
 // String names a job for people.
-func (j job) String() string {
+func (j ioJob) String() string {
 	if j.sync {
 		return fmt.Sprintf("fdatasync after writes of %d B (%s)", j.bytes, j.way)
 	}
@@ -142,7 +142,7 @@ func (j job) String() string {
 }
 
 // side is the part of fio's output that the job is in.
-func (j job) side() string {
+func (j ioJob) side() string {
 	if j.way == result.RandomRead || j.way == result.Read {
 		return "read"
 	}
@@ -150,7 +150,7 @@ func (j job) side() string {
 }
 
 // syncs writes and syncs, one after the other: at the end of a new file, or over the blocks of the one that is there.
-func (p Place) syncs(ctx context.Context, j job, file string) (s shot, err error) {
+func (p Place) syncs(ctx context.Context, j ioJob, file string) (s shot, err error) {
 	args := []string{"--rw=write", fmt.Sprintf("--bs=%d", j.bytes), "--fdatasync=1", "--ioengine=psync", "--runtime=" + p.Effort.Job.String()}
 	if j.way == result.Overwrite {
 		return run(ctx, p.Start, file, "write", append(args, "--time_based", fmt.Sprintf("--size=%d", leastFileBytes), "--allow_file_create=0", "--overwrite=1")...)
@@ -161,7 +161,7 @@ func (p Place) syncs(ctx context.Context, j job, file string) (s shot, err error
 	return run(ctx, p.Start, file, "write", append(args, fmt.Sprintf("--size=%d", p.Device.FileBytes), "--fallocate=none")...)
 }
 
-func (p Place) ioArgs(j job, engine string) []string {
+func (p Place) ioArgs(j ioJob, engine string) []string {
 	return []string{"--rw=" + j.way, fmt.Sprintf("--bs=%d", j.bytes), fmt.Sprintf("--iodepth=%d", j.depth), "--ioengine=" + engine,
 		fmt.Sprintf("--size=%d", p.Device.FileBytes), "--direct=" + bit(p.Device.Direct), "--norandommap", "--allow_file_create=0",
 		"--time_based", "--runtime=" + p.Effort.Job.String()}

@@ -33,7 +33,7 @@ func (p Place) Sustained(ctx context.Context, seconds int) (b *result.Burst, err
 		p.Say(fmt.Sprintf("random writes for %d s", seconds))
 	}
 	log := filepath.Join(p.Dir, "series")
-	j := job{way: result.RandomWrite, bytes: 16 << 10, depth: 32}
+	j := ioJob{way: result.RandomWrite, bytes: 16 << 10, depth: 32}
 	args := append(p.ioArgs(j, engine), fmt.Sprintf("--runtime=%d", seconds), "--write_iops_log="+log, "--log_avg_msec=1000") // the last runtime counts
 	if _, err := run(ctx, p.Start, file, "write", args...); err != nil {
 		return nil, err
