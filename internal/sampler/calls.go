@@ -66,16 +66,16 @@ func parseSchedstat(text string) (spent, bool) {
 // call is a system call: its name, and what it is made on.
 type call struct {
 	name string
-	on   target
+	on   callTarget
 }
 
-// target says where to find what a call is made on.
-type target int
+// callTarget says where to find what a call is made on.
+type callTarget int
 
 const (
-	nothing    target = iota
-	descriptor        // its first argument is one
-	socket            // a connection's thread polls nothing but its socket
+	nothing    callTarget = iota
+	descriptor            // its first argument is one
+	socket                // a connection's thread polls nothing but its socket
 )
 
 // calls are the system calls a server's threads are found in, by their number on this architecture.

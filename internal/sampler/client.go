@@ -12,7 +12,7 @@ import (
 // clientUse adds up what the load generator used since the mark. It has usually ended when the last reading
 // is taken, so what counts is the last time it was seen, and how far the load had come by then.
 type clientUse struct {
-	last      *process
+	last      *processStat
 	threads   map[int]procfs.ProcSchedstat
 	cpu       float64 // seconds
 	ran       float64 // ns, of its threads
@@ -23,7 +23,7 @@ type clientUse struct {
 
 // add takes in a reading at which the client ran. A process or thread that was not there before counts from
 // its start.
-func (u *clientUse) add(r reading) {
+func (u *clientUse) add(r snapshot) {
 	same := u.last.same(r.client)
 	if u.last == nil {
 		u.from = born(*r.client, r.at)
@@ -69,7 +69,7 @@ func (u *clientUse) used(share float64) result.Threads {
 }
 
 // born is when a process started, which its clock ticks since the machine's start tell (proc_pid_stat(5)).
-func born(p process, now time.Time) time.Time {
+func born(p processStat, now time.Time) time.Time {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil { // cannot fail with a clock the kernel has
 		return now

@@ -60,7 +60,7 @@ type setup struct {
 type summary struct {
 	at                time.Time
 	threads           map[int]thread
-	waits, statements map[string]row
+	waits, statements map[string]summaryRow
 }
 
 // notes holds what could not be looked at, and the first reason why.
@@ -304,7 +304,7 @@ func (p *profiler) poll(ctx context.Context) error {
 }
 
 // found is the state a connection was found in.
-func (p *profiler) found(s session, doing map[int]result.State, now time.Time) result.State {
+func (p *profiler) found(s loadSession, doing map[int]result.State, now time.Time) result.State {
 	state, ok := doing[s.tid]
 	if !ok && p.tasks != nil { // a new one
 		state, _ = p.tasks.add(s.tid, now)

@@ -186,8 +186,8 @@ func (s *Sampler) busy() float64 {
 }
 
 // grown gives every process with the CPU seconds it used between Mark and Stop.
-func (s *Sampler) grown() []process {
-	var all []process
+func (s *Sampler) grown() []processStat {
+	var all []processStat
 	for pid, p := range s.final.processes {
 		if old, ok := s.mark.processes[pid]; ok && old.same(&p) {
 			p.cpu -= old.cpu
@@ -212,7 +212,7 @@ func (s *Sampler) kernelThreads() (sum float64) {
 // that ended before Stop is not among them.
 func (s *Sampler) others(seconds float64) (list []string) {
 	all := s.grown()
-	slices.SortFunc(all, func(a, b process) int { return int(1000 * (b.cpu - a.cpu)) })
+	slices.SortFunc(all, func(a, b processStat) int { return int(1000 * (b.cpu - a.cpu)) })
 	for _, p := range all {
 		mine := p.kernel || p.pid == os.Getpid() || p.same(s.final.server) || p.same(s.use.last)
 		if cores := p.cpu / seconds; !mine && cores >= 0.05 && len(list) < 5 {
