@@ -51,8 +51,8 @@ type Test struct {
 	Report func(n int, k result.Kill)
 }
 
-// run is a test that runs.
-type run struct {
+// crashRun is a test that runs.
+type crashRun struct {
 	Test
 	server *sandbox.Server
 	ledger *ledger
@@ -65,8 +65,8 @@ type run struct {
 // Run kills and checks, and returns the record with its verdict. A server that does not come back, or not in time, ends the
 // test and is part of the verdict; an error says that nothing can be concluded.
 func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
-	key := sandbox.GoldenKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
-	golden, _, err := t.Workspace.Golden(ctx, key, func(ctx context.Context, addr mysqld.Addr) error { return prepare(ctx, addr, t.Threads) })
+	key := sandbox.TemplateKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
+	golden, _, err := t.Workspace.Template(ctx, key, func(ctx context.Context, addr mysqld.Addr) error { return prepare(ctx, addr, t.Threads) })
 	if err != nil {
 		return c, err
 	}
@@ -78,7 +78,7 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		_, stopErr := s.Stop(context.WithoutCancel(ctx))
 		err = errors.Join(err, stopErr)
 	}()
-	r := &run{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}}
+	r := &crashRun{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}}
 	r.result = result.CrashTest{Server: t.Binary.Record(), Threads: t.Threads, Seed: t.Seed, LimitMs: ms(t.Limit)}
 	if err := r.look(ctx); err != nil {
 		return c, err
@@ -95,7 +95,7 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 }
 
 // look reads the server's variables, and finds out whether its binary log can be read.
-func (r *run) look(ctx context.Context) error {
+func (r *crashRun) look(ctx context.Context) error {
 	conn, err := mysqld.Open(ctx, r.server.Addr())
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func unreadable(vars map[string]string) string {
 }
 
 // round loads, kills, restarts and checks once.
-func (r *run) round(ctx context.Context, n int) error {
+func (r *crashRun) round(ctx context.Context, n int) error {
 	r.ledger.begin()
 	after, err := killUnderLoad(ctx, r.server, r.ledger, time.Duration(r.random.Int64N(int64(loadTime))))
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *run) round(ctx context.Context, n int) error {
 }
 
 // inspect fills in what is there after a recovery.
-func (r *run) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
+func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
 	log, err := r.server.Log()
 	if err != nil {
 		return k, err
@@ -193,12 +193,12 @@ func (r *run) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
 }
 
 // compareLog reads the binary logs that the server has closed since the last time: it begins a new one at every start.
-func (r *run) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[entry]bool) (onlyLogged, unlogged int64, err error) {
+func (r *crashRun) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[ledgerKey]bool) (onlyLogged, unlogged int64, err error) {
 	list, err := conn.Rows(ctx, "SHOW BINARY LOGS")
 	if err != nil {
 		return 0, 0, err
 	}
-	all := map[entry]bool{}
+	all := map[ledgerKey]bool{}
 	for _, l := range list[:max(0, len(list)-1)] {
 		if r.read[l[0]] {
 			continue

@@ -41,9 +41,9 @@ func prepare(ctx context.Context, addr mysqld.Addr, writers int) error {
 
 // write appends transactions to the ledger until the connection fails. It writes down before a COMMIT that it is sent, and
 // after it that it was acknowledged.
-func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p *page, acked func()) error {
+func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p *writerPage, acked func()) error {
 	for {
-		r := written(seed, entry{writer, p.sent + 1})
+		r := written(seed, ledgerKey{writer, p.sent + 1})
 		for _, statement := range []string{
 			"BEGIN",
 			fmt.Sprintf("INSERT INTO "+database+".entry (writer, seq, amount, payload) VALUES (%d, %d, %d, '%s')", r.writer, r.seq, r.amount, r.payload),
@@ -166,7 +166,7 @@ func (w *writers) until(ctx context.Context, s *sandbox.Server, after time.Durat
 }
 
 // read returns what the tables hold.
-func read(ctx context.Context, conn *mysqld.Single) (rows []row, accounts []account, err error) {
+func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts []account, err error) {
 	texts, err := conn.Rows(ctx, "SELECT writer, seq, amount, payload FROM "+database+".entry")
 	if err != nil {
 		return nil, nil, err
@@ -176,7 +176,7 @@ func read(ctx context.Context, conn *mysqld.Single) (rows []row, accounts []acco
 		if err != nil {
 			return nil, nil, err
 		}
-		rows = append(rows, row{int(n[0]), n[1], n[2], t[3]})
+		rows = append(rows, ledgerRow{int(n[0]), n[1], n[2], t[3]})
 	}
 	if texts, err = conn.Rows(ctx, "SELECT writer, transactions, balance FROM "+database+".account"); err != nil {
 		return nil, nil, err

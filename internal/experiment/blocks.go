@@ -132,7 +132,7 @@ func without(n, skip int) []int {
 
 // look starts an arm's server, reads its configuration, and stops it.
 func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
-	j := job{arm: arm, base: base, load: b.loads[0]}
+	j := trialJob{arm: arm, base: base, load: b.loads[0]}
 	b.say(j, "trying its configuration")
 	s, err := b.Target.Begin(ctx, *arm, j.load, b.Store.LogPath("inspect-"+arm.Name, "server"))
 	if err == nil {
@@ -162,7 +162,7 @@ func whyNot(start *sandbox.StartError) string {
 	return start.Line()
 }
 
-func (b *blocks) readThrough(ctx context.Context, j job, s Session) (err error) {
+func (b *blocks) readThrough(ctx context.Context, j trialJob, s Session) (err error) {
 	defer func() { err = errors.Join(err, s.End(context.WithoutCancel(ctx))) }()
 	conn, err := mysqld.Open(ctx, s.Addr())
 	if err != nil {
@@ -280,23 +280,23 @@ func precise(list []stats.Comparison, precision float64) bool {
 	return !slices.ContainsFunc(list, func(c stats.Comparison) bool { return !stats.Precise(c, precision) })
 }
 
-// cell is one trial of a block.
-type cell struct {
+// blockCell is one trial of a block.
+type blockCell struct {
 	arm  int
 	twin bool
 }
 
 // cells are a block's trials in their random order. The order follows from the seed, the block and the workload alone, so
 // that an experiment that is gone on with has the one it began with.
-func (b *blocks) cells(n, load int) []cell {
-	var list []cell
+func (b *blocks) cells(n, load int) []blockCell {
+	var list []blockCell
 	for i, a := range b.arms {
 		if !b.runs(a) {
 			continue
 		}
-		list = append(list, cell{arm: i})
+		list = append(list, blockCell{arm: i})
 		if b.design.Twin && a.Name == b.design.Control {
-			list = append(list, cell{i, true})
+			list = append(list, blockCell{i, true})
 		}
 	}
 	r := rand.New(rand.NewPCG(b.design.Seed, uint64(n)<<32|uint64(load)))
@@ -304,8 +304,8 @@ func (b *blocks) cells(n, load int) []cell {
 	return list
 }
 
-func (b *blocks) job(n, load, place int, c cell) job {
-	j := job{arm: &b.arms[c.arm], block: n, place: place + 1, twin: c.twin, load: b.loads[load]}
+func (b *blocks) job(n, load, place int, c blockCell) trialJob {
+	j := trialJob{arm: &b.arms[c.arm], block: n, place: place + 1, twin: c.twin, load: b.loads[load]}
 	if b.design.Control != "" && j.arm.Name != b.design.Control {
 		j.base = &b.arms[b.index(b.design.Control)]
 	}
@@ -356,7 +356,7 @@ func (b *blocks) run(ctx context.Context, n, load int) error {
 
 // trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are others to
 // compare. An arm that is killed for memory cannot be run at all: it has no trial from then on.
-func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
+func (b *blocks) trial(ctx context.Context, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	t, err := b.Engine.run(ctx, j)
 	switch {
@@ -374,7 +374,7 @@ func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
 }
 
 // exclude puts on record why an arm cannot be run.
-func (b *blocks) exclude(j job, why error) error {
+func (b *blocks) exclude(j trialJob, why error) error {
 	j.arm.Infeasible = why.Error()
 	b.emit(Event{Line: fmt.Sprintf("%-12s infeasible: %s", j.arm.Name, j.arm.Infeasible)})
 	b.plan.skipped()
@@ -382,7 +382,7 @@ func (b *blocks) exclude(j job, why error) error {
 }
 
 // trialLine is what the screen keeps of a finished trial.
-func trialLine(j job, t result.Trial) string {
+func trialLine(j trialJob, t result.Trial) string {
 	line := fmt.Sprintf("%s: %.1f transactions/s, p95 %.2f ms", label(j), t.TPS, t.Latency.P95)
 	if ok, failed := t.Valid(); !ok {
 		line += ", invalid: " + failed[0]

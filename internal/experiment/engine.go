@@ -77,7 +77,7 @@ type Engine struct {
 	// the most.
 	Memory    int64
 	Footprint func(result.Arm) int64
-	plan      plan
+	plan      timePlan
 }
 
 // ErrRefused marks a setting that the server took with another value, beyond rounding.
@@ -89,8 +89,8 @@ var ErrLock = errors.New("the durability lock does not hold")
 // ErrEnded marks a server that did not live through its trial.
 var ErrEnded = errors.New("the server ended during the trial")
 
-// job is one trial to run.
-type job struct {
+// trialJob is one trial to run.
+type trialJob struct {
 	arm      *result.Arm
 	base     *result.Arm // what the arm is compared with; nil for a control
 	skipNoop bool        // an arm of which no effective variable differs from its base's is not run
@@ -114,7 +114,7 @@ type job struct {
 
 // run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective variables are
 // filled in.
-func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
+func (e *Engine) run(ctx context.Context, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	id := e.id(j)
 	e.sayOfServer(j, "starting a fresh server")
@@ -145,7 +145,7 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 }
 
 // id names a trial by what it measures.
-func (e *Engine) id(j job) string {
+func (e *Engine) id(j trialJob) string {
 	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
 }
 
@@ -165,7 +165,7 @@ type locks struct {
 
 // inspect reads the live variables into the arm, finds out whether it is a no-op, and holds them against the lock and
 // against what was asked for.
-func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks, err error) {
+func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l locks, err error) {
 	flavour := e.server(*j.arm).Flavour
 	vars, err := effective(ctx, conn, flavour)
 	if err != nil {
@@ -198,7 +198,7 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 }
 
 // lockDiffers says where the arm's durability is not its base's. A ceiling's need not be: no claim is made of it.
-func (e *Engine) lockDiffers(j job, vars map[string]string) (differ []string) {
+func (e *Engine) lockDiffers(j trialJob, vars map[string]string) (differ []string) {
 	if j.arm.Ceiling {
 		return nil
 	}

@@ -16,7 +16,7 @@ const settleSeconds = 2
 
 // inPlace runs a slice of a pair on the server of another arm, which SET GLOBAL makes this arm's. That server
 // is raised where it is not up. There is no slice, and no error, where the arm turns out to be a no-op.
-func (f *fleet) inPlace(ctx context.Context, j job) (*result.Trial, error) {
+func (f *fleet) inPlace(ctx context.Context, j trialJob) (*result.Trial, error) {
 	if f.up[j.on.Name] == nil {
 		host := j
 		host.arm, host.base, host.skipNoop, host.others, host.set = j.on, j.onBase, false, nil, nil

@@ -30,7 +30,7 @@ func TestInPlace(t *testing.T) {
 		load.Seconds, load.Warmup = 1, 2
 		arm := settingsArm(control, "depth", "innodb_lru_scan_depth", "512")
 		try := func(a *result.Arm, set ...mycnf.Setting) (*result.Trial, error) {
-			j := job{arm: a, on: &control, set: set, block: 2, phase: result.Screen, load: load, session: 1, incarnation: 2, skipNoop: true}
+			j := trialJob{arm: a, on: &control, set: set, block: 2, phase: result.Screen, load: load, session: 1, incarnation: 2, skipNoop: true}
 			if a != &control {
 				j.base = &control
 			}

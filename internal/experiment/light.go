@@ -32,7 +32,7 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error
 		return fmt.Errorf("cannot measure light speed: %s has no trial that is quoted", base.Name)
 	}
 	e.plan = newPlan(1, expected(beside.Workload))
-	t, err := e.run(ctx, job{arm: &ceiling, base: &base, block: beside.Block, load: beside.Workload})
+	t, err := e.run(ctx, trialJob{arm: &ceiling, base: &base, block: beside.Block, load: beside.Workload})
 	if err != nil && ctx.Err() != nil {
 		return err
 	}

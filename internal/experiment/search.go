@@ -58,13 +58,13 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 }
 
 // beside is what the closed loop did.
-func (s *search) beside(closed result.Trial) string {
+func (s *rateSession) beside(closed result.Trial) string {
 	return fmt.Sprintf("closed loop with %d threads: %.0f at %s %s", s.load.Threads, closed.TPS, s.percentile(), millis(stats.Percentile(closed.Histogram, s.goal.Percentile)))
 }
 
-func (s *search) percentile() string { return fmt.Sprintf("p%g", s.goal.Percentile) }
+func (s *rateSession) percentile() string { return fmt.Sprintf("p%g", s.goal.Percentile) }
 
-func (s *search) wanted() string {
+func (s *rateSession) wanted() string {
 	return fmt.Sprintf("%s at or below %s ms", s.percentile(), strconv.FormatFloat(s.goal.Ms, 'f', -1, 64))
 }
 
@@ -84,7 +84,7 @@ func least(goal result.SLO, seconds int) float64 {
 }
 
 // stopped tells whether the search ended since the next lower rate could not have been judged.
-func (s *search) stopped(o sloOptions) bool {
+func (s *rateSession) stopped(o sloOptions) bool {
 	lowest, probes := math.Inf(1), 0
 	for rate, n := range s.runs {
 		if rate > 0 {
@@ -96,7 +96,7 @@ func (s *search) stopped(o sloOptions) bool {
 
 // floor says below which rate nothing can be judged, and how long a trial must be to judge a tenth of the closed loop's
 // throughput (transactions/s), or at least half the rate.
-func (s *search) floor(closed float64) string {
+func (s *rateSession) floor(closed float64) string {
 	seconds := max(2*float64(s.load.Seconds), math.Ceil(least(s.goal, 1)/(closed/10)))
 	return fmt.Sprintf("rates below %.0f/s cannot be judged in trials of %d s: %s needs ten transactions above it; give --time %.0fs",
 		math.Ceil(least(s.goal, s.load.Seconds)), s.load.Seconds, s.percentile(), seconds)
@@ -105,8 +105,8 @@ func (s *search) floor(closed float64) string {
 // ErrDisturbed marks a search that was given up as its runs were disturbed: nothing is concluded.
 var ErrDisturbed = errors.New("a run was disturbed")
 
-// search is a search for a rate under way.
-type search struct {
+// rateSession is a search for a rate under way.
+type rateSession struct {
 	*Engine
 	arm  *result.Arm
 	load result.Workload
@@ -115,12 +115,12 @@ type search struct {
 	done map[string]result.Trial
 }
 
-func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*search, error) {
+func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*rateSession, error) {
 	trials, err := e.Store.Trials()
 	if err != nil {
 		return nil, err
 	}
-	s := &search{Engine: e, arm: &arm, load: load, goal: *e.Store.Experiment().Design.SLO, runs: map[float64]int{}, done: map[string]result.Trial{}}
+	s := &rateSession{Engine: e, arm: &arm, load: load, goal: *e.Store.Experiment().Design.SLO, runs: map[float64]int{}, done: map[string]result.Trial{}}
 	for _, t := range trials {
 		s.done[t.ID] = t
 	}
@@ -129,9 +129,9 @@ func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*search, error
 }
 
 // run runs the workload at a rate, 0 being the closed loop, or takes the run from the store, where it is known.
-func (s *search) run(ctx context.Context, rate float64) (t result.Trial, known bool, err error) {
+func (s *rateSession) run(ctx context.Context, rate float64) (t result.Trial, known bool, err error) {
 	s.runs[rate]++
-	j := job{arm: s.arm, block: s.runs[rate], load: s.load}
+	j := trialJob{arm: s.arm, block: s.runs[rate], load: s.load}
 	j.load.Rate = rate
 	if t, ok := s.done[s.id(j)]; ok {
 		s.plan.skipped()
@@ -157,7 +157,7 @@ func missed() []result.GateName {
 
 // undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too. Disturbed runs of an earlier session do not
 // count: it was given up for them, and this one is to be calmer.
-func (s *search) undisturbed(ctx context.Context, rate float64) (t result.Trial, err error) {
+func (s *rateSession) undisturbed(ctx context.Context, rate float64) (t result.Trial, err error) {
 	for fresh := 0; fresh < 2; {
 		var known bool
 		if t, known, err = s.run(ctx, rate); err != nil {
@@ -176,7 +176,7 @@ func (s *search) undisturbed(ctx context.Context, rate float64) (t result.Trial,
 }
 
 // probe is what searchRate asks.
-func (s *search) probe(ctx context.Context, rate float64) (ms float64, ok bool, err error) {
+func (s *rateSession) probe(ctx context.Context, rate float64) (ms float64, ok bool, err error) {
 	t, err := s.undisturbed(ctx, rate)
 	if err != nil {
 		return 0, false, err
@@ -187,7 +187,7 @@ func (s *search) probe(ctx context.Context, rate float64) (ms float64, ok bool, 
 	return stats.Percentile(t.Histogram, s.goal.Percentile), ok, nil
 }
 
-func searchLine(j job, t result.Trial, goal result.SLO) string {
+func searchLine(j trialJob, t result.Trial, goal result.SLO) string {
 	offered := "closed loop"
 	if j.load.Rate > 0 {
 		offered = fmt.Sprintf("%.0f transactions/s offered", j.load.Rate)

@@ -230,8 +230,8 @@ func (s *sliced) fewest(arms []result.Arm) int {
 	return least
 }
 
-func (s *sliced) sliceJob(i, load int) job {
-	j := s.job(s.round, load, 0, cell{arm: i})
+func (s *sliced) sliceJob(i, load int) trialJob {
+	j := s.job(s.round, load, 0, blockCell{arm: i})
 	j.incarnation, j.session = s.incarnation, s.session
 	j.load.Seconds = s.design.Slices.Seconds
 	return j
@@ -248,7 +248,7 @@ func (s *sliced) raise(ctx context.Context, i int) error {
 
 // spoilt makes of a server's end what the comparison needs to know of it: an arm other than the control that
 // is killed for memory cannot be run, and a server that ended is on record as an invalid slice.
-func (s *sliced) spoilt(j job, err error, began time.Time) error {
+func (s *sliced) spoilt(j trialJob, err error, began time.Time) error {
 	switch {
 	case err == nil:
 		return nil
@@ -262,7 +262,7 @@ func (s *sliced) spoilt(j job, err error, began time.Time) error {
 }
 
 // abandon ends what is left of an arm's server.
-func (s *sliced) abandon(j job) error {
+func (s *sliced) abandon(j trialJob) error {
 	st := s.fleet.up[j.arm.Name]
 	if st == nil {
 		return nil

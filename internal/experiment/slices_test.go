@@ -151,7 +151,7 @@ func TestKeepWithoutTheDead(t *testing.T) {
 	f := newFleet(e)
 	ctx := context.Background()
 	for _, a := range twoArms(s) {
-		if err := f.raise(ctx, job{arm: &a, load: small, incarnation: 1}); err != nil {
+		if err := f.raise(ctx, trialJob{arm: &a, load: small, incarnation: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

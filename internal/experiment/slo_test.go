@@ -141,7 +141,7 @@ func TestSearchRateErrors(t *testing.T) {
 
 // A search that ended at the floor below which nothing can be judged says so; one that ended elsewhere does not.
 func TestSearchFloor(t *testing.T) {
-	s := search{goal: result.SLO{Percentile: 99.9, Ms: 1e-4}, load: result.Workload{Threads: 4, Seconds: 20}}
+	s := rateSession{goal: result.SLO{Percentile: 99.9, Ms: 1e-4}, load: result.Workload{Threads: 4, Seconds: 20}}
 	o := defaultSLO()
 	if o.Least = least(s.goal, 20); o.Least != 500 {
 		t.Fatalf("least %v", o.Least)
@@ -181,7 +181,7 @@ func TestSearchBelowTheFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, arm := &Engine{Store: store}, result.Arm{Name: "control"}
-	closed := result.Trial{ID: e.id(job{arm: &arm, block: 1, load: load}), Arm: "control", Block: 1, Workload: load, TPS: 400, Transactions: 8000,
+	closed := result.Trial{ID: e.id(trialJob{arm: &arm, block: 1, load: load}), Arm: "control", Block: 1, Workload: load, TPS: 400, Transactions: 8000,
 		Histogram: []result.Bucket{{Ms: 10, Count: 8000}}}
 	if err := store.AppendTrial(closed); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestDisturbedSearchGoesOn(t *testing.T) {
 	e := &Engine{Store: store, Target: noServer{asked}, Report: func(Event) {}}
 	arm, load := result.Arm{Name: "control"}, result.Workload{Name: "oltp_read_write", Threads: 1, Seconds: 1}
 	for block := 1; block <= 2; block++ {
-		disturbed := result.Trial{ID: e.id(job{arm: &arm, block: block, load: load}), Gates: []result.Gate{{Name: "steal"}}}
+		disturbed := result.Trial{ID: e.id(trialJob{arm: &arm, block: block, load: load}), Gates: []result.Gate{{Name: "steal"}}}
 		if err := store.AppendTrial(disturbed); err != nil {
 			t.Fatal(err)
 		}

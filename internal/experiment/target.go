@@ -36,11 +36,11 @@ type Sandboxed struct {
 }
 
 // Prepare makes the golden copy of a workload's tables for an arm's server and page size unless it is there already, and says whether it did.
-func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Golden, bool, error) {
+func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, bool, error) {
 	began := time.Now()
-	key := sandbox.GoldenKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
+	key := sandbox.TemplateKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
 	fill := func(ctx context.Context, addr mysqld.Addr) error { return t.fill(ctx, addr, load) }
-	g, made, err := t.Workspace.Golden(ctx, key, fill)
+	g, made, err := t.Workspace.Template(ctx, key, fill)
 	if made {
 		t.GoldenTime += time.Since(began)
 	}
@@ -69,7 +69,7 @@ func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Work
 }
 
 // Copy is the golden copy of a trial: one of those the experiment began with.
-func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Golden, error) {
+func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, error) {
 	g, _, err := t.Prepare(ctx, arm, load)
 	if err == nil && t.Data != nil && !slices.Contains(t.Data, g.ID()) {
 		err = fmt.Errorf("the prepared data was replaced in the midst of the experiment (%s): trials on the old and the new cannot be compared; make room on the disk, and begin with --fresh", g.ID())

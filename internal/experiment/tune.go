@@ -159,7 +159,7 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 	arms := h.Arms
 	load := t.Load
 	load.Seconds, load.Warmup = a.Load.Seconds, a.Load.Warmup
-	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound,
+	j := trialJob{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound,
 		incarnation: a.Incarnation, session: h.Session, against: a.Against}
 	named := func(name string) *result.Arm {
 		if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == name }); i >= 0 {
@@ -219,7 +219,7 @@ func sameIn(phase string, arms []result.Arm) (list []result.Arm) {
 
 // failed stores a trial that did not come to its end as an invalid one, by the gate that says why: whether the
 // configuration, the kernel or somebody else ended a server is not for david to guess, but a run that hides it would be wrong.
-func (e *Engine) failed(j job, gate result.GateName, err error, began time.Time) (*result.Trial, error) {
+func (e *Engine) failed(j trialJob, gate result.GateName, err error, began time.Time) (*result.Trial, error) {
 	t := result.Trial{
 		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Phase: j.phase, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
 		Overhead: result.Overhead{Other: time.Since(began).Seconds()},

@@ -73,7 +73,7 @@ func TestCaps(t *testing.T) {
 }
 
 // testCaps has a busy server stay below its caps, of which nothing is left when it has stopped.
-func testCaps(t *testing.T, w *Workspace, g Golden) {
+func testCaps(t *testing.T, w *Workspace, g Template) {
 	caps := result.Caps{CPUs: 0.5, Memory: 1 << 30, IOPS: 1000, Bandwidth: 50e6}
 	s := start(t, w, g, StartOptions{Caps: caps})
 	defer stop(t, s)
@@ -102,7 +102,7 @@ func testCaps(t *testing.T, w *Workspace, g Golden) {
 
 // testSecond has another server with capped I/O beside the first: only one of them at a time is held back, as
 // they share the volume. One that is killed under its caps leaves the place to the other.
-func testSecond(t *testing.T, w *Workspace, g Golden, first *Server, caps result.Caps) {
+func testSecond(t *testing.T, w *Workspace, g Template, first *Server, caps result.Caps) {
 	t.Helper()
 	second := start(t, w, g, StartOptions{Caps: caps})
 	defer stop(t, second)
@@ -171,7 +171,7 @@ func heldBack(t *testing.T, s *Server) (used float64, periods uint64) {
 }
 
 // testMemoryCap has the kernel end a server that wants more than its cap: the error says so.
-func testMemoryCap(t *testing.T, w *Workspace, g Golden) {
+func testMemoryCap(t *testing.T, w *Workspace, g Template) {
 	settings := []mycnf.Setting{{Name: "max_allowed_packet", Value: "1G"}}
 	s := start(t, w, g, StartOptions{Settings: settings, Caps: result.Caps{Memory: 700 << 20}})
 	defer stop(t, s)

@@ -26,7 +26,7 @@ type Guest struct {
 	Port     string // that it listens on
 
 	server  *Server
-	process process // zero until Await has found it
+	process processID // zero until Await has found it
 }
 
 // Folder is one that a guest has to see.
@@ -37,7 +37,7 @@ type Folder struct {
 
 // Invite clones a golden copy and makes a server's runtime folder, and starts nothing. It returns how long cloning took. Of the options, Settings,
 // Host and LogPath count. Release gives everything back.
-func (w *Workspace) Invite(g Golden, o StartOptions) (*Guest, time.Duration, error) {
+func (w *Workspace) Invite(g Template, o StartOptions) (*Guest, time.Duration, error) {
 	began := time.Now()
 	o.TCP, o.DefaultsFile, o.Tmpfs = true, "", 0
 	clone, err := w.cloneFolder(o)
@@ -51,7 +51,7 @@ func (w *Workspace) Invite(g Golden, o StartOptions) (*Guest, time.Duration, err
 	return guest, time.Since(began), nil
 }
 
-func (w *Workspace) invite(g Golden, clone string, o StartOptions) (*Guest, error) {
+func (w *Workspace) invite(g Template, clone string, o StartOptions) (*Guest, error) {
 	if err := w.clone(g, clone, 0); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (g *Guest) Await(ctx context.Context, address string, ended func() error) e
 	if err != nil {
 		return fmt.Errorf("cannot find the server's process %d on this machine: %w", pid, err)
 	}
-	g.process = process{pid, start}
+	g.process = processID{pid, start}
 	return g.server.w.journal.started(pid)
 }
 

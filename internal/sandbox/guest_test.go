@@ -17,7 +17,7 @@ import (
 )
 
 // invited is a guest and the command that runs it, as a container would.
-func invited(t *testing.T, w *Workspace, g Golden, settings ...mycnf.Setting) (*Guest, *exec.Cmd) {
+func invited(t *testing.T, w *Workspace, g Template, settings ...mycnf.Setting) (*Guest, *exec.Cmd) {
 	t.Helper()
 	guest, _, err := w.Invite(g, StartOptions{Settings: settings, Host: everywhere, LogPath: filepath.Join(t.TempDir(), "log")})
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"david/internal/cgroup"
 )
 
-// process names a process beyond the reuse of its number: by its start time in clock ticks since boot, field 22 of
+// processID names a process beyond the reuse of its number: by its start time in clock ticks since boot, field 22 of
 // /proc/PID/stat (proc(5)).
-type process struct {
+type processID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
 }
@@ -31,8 +31,8 @@ type journal struct {
 	mu   sync.Mutex
 	path string
 
-	Owner     process         `json:"owner"`
-	Processes []process       `json:"processes"`
+	Owner     processID       `json:"owner"`
+	Processes []processID     `json:"processes"`
 	Groups    []*cgroup.Group `json:"groups"`
 	Mounts    []string        `json:"mounts"`
 	Folders   []string        `json:"folders"`
@@ -47,7 +47,7 @@ func newJournal(home string) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder for journals: %w", err)
 	}
-	j := &journal{Owner: process{os.Getpid(), start}}
+	j := &journal{Owner: processID{os.Getpid(), start}}
 	j.path = filepath.Join(dir, fmt.Sprintf("%d-%d.json", j.Owner.PID, j.Owner.Start))
 	return j, j.write()
 }
@@ -88,12 +88,12 @@ func (j *journal) started(pid int) error {
 	if err != nil { // it ended already
 		return nil
 	}
-	return j.update(func() { j.Processes = append(j.Processes, process{pid, start}) })
+	return j.update(func() { j.Processes = append(j.Processes, processID{pid, start}) })
 }
 
 func (j *journal) ended(pid int) error {
 	return j.update(func() {
-		j.Processes = slices.DeleteFunc(j.Processes, func(p process) bool { return p.PID == pid })
+		j.Processes = slices.DeleteFunc(j.Processes, func(p processID) bool { return p.PID == pid })
 	})
 }
 
@@ -179,12 +179,12 @@ func readJournal(path string) (*journal, error) {
 }
 
 // alive tells whether the very process still runs; a zombie does not.
-func (p process) alive() bool {
+func (p processID) alive() bool {
 	start, err := startTime(p.PID)
 	return err == nil && start == p.Start
 }
 
-func (p process) kill() error {
+func (p processID) kill() error {
 	if !p.alive() {
 		return nil
 	}

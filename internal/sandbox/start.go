@@ -68,7 +68,7 @@ type Server struct {
 }
 
 // Start clones a golden copy and starts a server on the clone. It returns once the server answers.
-func (w *Workspace) Start(ctx context.Context, g Golden, o StartOptions) (*Server, Timing, error) {
+func (w *Workspace) Start(ctx context.Context, g Template, o StartOptions) (*Server, Timing, error) {
 	var t Timing
 	began := time.Now()
 	data, err := w.cloneFolder(o)
@@ -88,10 +88,10 @@ func (w *Workspace) Start(ctx context.Context, g Golden, o StartOptions) (*Serve
 	return s, t, nil
 }
 
-func (w *Workspace) clone(g Golden, to string, tmpfs int64) error {
+func (w *Workspace) clone(g Template, to string, tmpfs int64) error {
 	room := w.room
 	if tmpfs > 0 {
-		room = func(g Golden) error { return roomInMemory(g, tmpfs) }
+		room = func(g Template) error { return roomInMemory(g, tmpfs) }
 	}
 	if err := room(g); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (w *Workspace) clone(g Golden, to string, tmpfs int64) error {
 }
 
 // room makes sure that a clone, and as much again for what the workload writes, fits.
-func (w *Workspace) room(g Golden) error {
+func (w *Workspace) room(g Template) error {
 	need := g.bytes + w.need/2
 	if w.reflink {
 		need = w.need / 2
@@ -124,7 +124,7 @@ func (w *Workspace) room(g Golden) error {
 }
 
 // launch starts a server on a data folder and waits until it answers.
-func (w *Workspace) launch(ctx context.Context, k GoldenKey, data string, o StartOptions) (*Server, error) {
+func (w *Workspace) launch(ctx context.Context, k TemplateKey, data string, o StartOptions) (*Server, error) {
 	s, err := w.newServer(k, data, o)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (w *Workspace) launch(ctx context.Context, k GoldenKey, data string, o Star
 	return s, nil
 }
 
-func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server, error) {
+func (w *Workspace) newServer(k TemplateKey, data string, o StartOptions) (*Server, error) {
 	dir, err := os.MkdirTemp(w.run, "")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a runtime folder: %w", err)

@@ -63,7 +63,7 @@ func (w *Workspace) dropClone(dir string, tmpfs bool) error {
 
 // roomInMemory makes sure that a clone and what the workload adds fits, and that the memory is there: without it the kernel
 // would kill the server, or somebody else.
-func roomInMemory(g Golden, size int64) error {
+func roomInMemory(g Template, size int64) error {
 	if size <= g.bytes {
 		return fullError("a tmpfs", g.bytes, size)
 	}
