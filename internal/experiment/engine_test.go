@@ -25,7 +25,7 @@ import (
 
 var small = result.Workload{Name: "oltp_read_write", Tables: 1, TableSize: 1000, Threads: 2, Seconds: 2, Warmup: 1, RandType: "uniform", Database: "sbtest"}
 
-// sharedHome names the environment variable with the folder of all tests' golden copies: one test loads what all of them
+// sharedHome names the environment variable with the folder of all tests' data templates: one test loads what all of them
 // clone.
 const sharedHome = "DAVID_TEST_HOME"
 

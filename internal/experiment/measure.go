@@ -266,7 +266,7 @@ func (r *trialRun) surroundings(ev *evidence) error {
 }
 
 // changed says what is no longer as it was when the experiment began: the binary's file. The data of every trial is a clone of
-// one golden copy, which is looked up by what it was made from.
+// one data template, which is looked up by what it was made from.
 func (r *trialRun) changed(s result.Server) string {
 	if s.Path == "" {
 		return ""

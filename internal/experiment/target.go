@@ -21,7 +21,7 @@ import (
 // index overlap.
 const loaders = 4
 
-// Sandboxed is the target of throwaway servers: each trial gets a fresh clone of the golden copy.
+// Sandboxed is the target of throwaway servers: each trial gets a fresh clone of the data template.
 type Sandboxed struct {
 	Workspace *sandbox.Workspace
 	Binary    server.Binary
@@ -29,13 +29,13 @@ type Sandboxed struct {
 	Sysbench  workload.Sysbench
 	TCP       bool
 	Host      string                // where not "", servers listen on this address, for clients from anywhere
-	Data      []string              // the golden copies the experiment began with, by their ID; nil where others may come
+	Data      []string              // the data templates the experiment began with, by their ID; nil where others may come
 	Golden    func(done, total int) // progress of loading it; may be nil
-	// GoldenTime is what making golden copies has taken so far.
+	// GoldenTime is what making data templates has taken so far.
 	GoldenTime time.Duration
 }
 
-// Prepare makes the golden copy of a workload's tables for an arm's server and page size unless it is there already, and says whether it did.
+// Prepare makes the data template of a workload's tables for an arm's server and page size unless it is there already, and says whether it did.
 func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, bool, error) {
 	began := time.Now()
 	key := sandbox.TemplateKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
@@ -68,7 +68,7 @@ func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Work
 	return workload.VerifyRows(ctx, conn, load)
 }
 
-// Copy is the golden copy of a trial: one of those the experiment began with.
+// Copy is the data template of a trial: one of those the experiment began with.
 func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, error) {
 	g, _, err := t.Prepare(ctx, arm, load)
 	if err == nil && t.Data != nil && !slices.Contains(t.Data, g.ID()) {

@@ -40,7 +40,7 @@ func fixtureExperiment(kind result.Kind, workloads ...result.Workload) result.Ex
 			Data: host.Filesystem{Path: "/var/lib/david", Mount: "/", Device: "/dev/nvme0n1p1", Disk: "nvme0n1", Type: "xfs",
 				Options: []string{"rw", "noatime"}, Size: 140 << 30, Free: 98 << 30, Block: 4096, Reflink: true},
 			Kernels: map[string]string{"vm.swappiness": "60", "transparent_hugepage": "madvise"}},
-		Notes: []string{"the golden copy was cloned by reflink for every run"},
+		Notes: []string{"the data template was cloned by reflink for every run"},
 	}
 }
 

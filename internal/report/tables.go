@@ -170,7 +170,7 @@ func utilisation(d Data) string {
 	}
 	s := fmt.Sprintf("%s, of which %s (%.0f %%) warming up and measuring", duration(f.WallSeconds), duration(f.MeasureSeconds), 100*f.Utilisation)
 	if f.GoldenSeconds > 0 {
-		s += "; before it the golden copy of the data, once: " + duration(f.GoldenSeconds)
+		s += "; before it the data template, once: " + duration(f.GoldenSeconds)
 	}
 	if n := before(d); n > 0 {
 		s += fmt.Sprintf("; since it was gone on with: %d of %s had been measured before, and are not in it", n, plural(len(d.Trials), "run"))

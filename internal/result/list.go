@@ -148,7 +148,7 @@ func resolveLatest(home string) (string, error) {
 }
 
 // TrialID names a trial by what it measures: the arm, what it sets, its caps, the workload, the block and which half of an A/A pair it is, the server's binary and
-// version, and the data (whatever tells two golden copies apart, such as the page size). Equal measurements have equal
+// version, and the data (whatever tells two data templates apart, such as the page size). Equal measurements have equal
 // IDs on every machine; reasons and titles do not count, nor does the order of the settings.
 func TrialID(a Arm, w Workload, block int, twin bool, s Server, data string) string {
 	type setting struct{ Name, Value string }

@@ -75,7 +75,7 @@ type TunePlan struct {
 // TuneSlices are the slices of a tune, whose servers stay up beside each other. Sizes are in bytes.
 type TuneSlices struct {
 	Room int64 `json:"room"` // memory for servers that are up together
-	Data int64 `json:"data"` // of the golden copy
+	Data int64 `json:"data"` // of the data template
 	// Threads of the load: what a server takes of memory depends on them.
 	Threads int `json:"threads"`
 	// Incarnations is how many the confirmation has of each arm; each time it is gone on with adds one.

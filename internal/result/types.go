@@ -116,7 +116,7 @@ type Finish struct {
 	Schema      int       `json:"schema"`
 	Ended       time.Time `json:"ended"`
 	WallSeconds float64   `json:"wall_seconds"` // from the start of the first trial's preparation to the end of the last
-	// GoldenSeconds is what the one-time golden copy took (0 when it was there already); not in WallSeconds.
+	// GoldenSeconds is what the one-time data template took (0 when it was there already); not in WallSeconds.
 	GoldenSeconds  float64 `json:"golden_seconds"`
 	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
@@ -354,7 +354,7 @@ type Gate struct {
 
 // Overhead is what a trial cost besides warming up and measuring, in seconds.
 type Overhead struct {
-	Reset float64 `json:"reset"` // dropping the old data and cloning the golden copy
+	Reset float64 `json:"reset"` // dropping the old data and cloning the data template
 	Start float64 `json:"start"` // until the server answers
 	Stop  float64 `json:"stop"`
 	Other float64 `json:"other"` // reading variables and counters, counting rows, writing the store

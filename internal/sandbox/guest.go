@@ -35,7 +35,7 @@ type Folder struct {
 	Path   string // where the guest has to see it
 }
 
-// Invite clones a golden copy and makes a server's runtime folder, and starts nothing. It returns how long cloning took. Of the options, Settings,
+// Invite clones a data template and makes a server's runtime folder, and starts nothing. It returns how long cloning took. Of the options, Settings,
 // Host and LogPath count. Release gives everything back.
 func (w *Workspace) Invite(g Template, o StartOptions) (*Guest, time.Duration, error) {
 	began := time.Now()

@@ -1,7 +1,7 @@
-// Package sandbox runs throwaway servers. A Workspace owns what they need on the machine; a Golden is initialised and
+// Package sandbox runs throwaway servers. A Workspace owns what they need on the machine; a Template is initialised and
 // loaded data, made once; a Server is one mysqld or mariadbd on a fresh clone of it.
 //
-//	Open -> Golden (initialise, load, shut down, keep) -> Start (clone, start, wait) -> Stop (shut down, drop) -> Close
+//	Open -> Template (initialise, load, shut down, keep) -> Start (clone, start, wait) -> Stop (shut down, drop) -> Close
 //
 // A sandbox is private: a runtime folder of mode 0700, a unix socket and no network unless asked, a random password, an
 // ordinary user where david runs as root, and nothing of the system's own configuration or data. Everything that
@@ -23,7 +23,7 @@ import (
 
 // Options say what a workspace is for.
 type Options struct {
-	Need     int64     // bytes of disk one golden copy and its clone will take
+	Need     int64     // bytes of disk one data template and its clone will take
 	Log      io.Writer // where remarks go; nil for nowhere
 	NoVolume bool      // keep the data on $DAVID_HOME's filesystem also where it has no reflink
 	Volume   bool      // keep it on a volume of david's own in any case: I/O can be capped on no other device
@@ -33,7 +33,7 @@ type Options struct {
 type Workspace struct {
 	home    string
 	run     string // private runtime folder: sockets, pid files, mount points
-	data    string // golden copies and clones
+	data    string // data templates and clones
 	bound   string // what data is bound to; "" where it is no bind mount
 	layout  string
 	need    int64
@@ -158,7 +158,7 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 	return nil
 }
 
-// sweep removes half-made golden copies and clones of davids that were killed, and makes the folders.
+// sweep removes half-made data templates and clones of davids that were killed, and makes the folders.
 func (w *Workspace) sweep() error {
 	half, err := filepath.Glob(filepath.Join(escapeGlob(w.data), "golden", ".*"))
 	if err != nil {

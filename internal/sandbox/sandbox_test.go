@@ -309,7 +309,7 @@ func testOptionFile(t *testing.T, w *Workspace, g Template) {
 	}
 }
 
-// TestPageSize makes a golden copy of another page size.
+// TestPageSize makes a data template of another page size.
 func TestPageSize(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range flavours {
@@ -419,13 +419,13 @@ func TestReap(t *testing.T) {
 			if _, err := os.Stat(run); !os.IsNotExist(err) {
 				t.Errorf("the runtime folder is still there: %v", err)
 			}
-			// What it left in the data is swept by the next workspace, and its golden copy is whole.
+			// What it left in the data is swept by the next workspace, and its data template is whole.
 			w := open(t, home, Options{})
 			if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 0 {
 				t.Errorf("%d clones are left", len(left))
 			}
 			if _, made, err := w.Template(context.Background(), key(testserver.Find(t, flavour)), loadThree); err != nil || made {
-				t.Errorf("the golden copy was made again: %v, %v", made, err)
+				t.Errorf("the data template was made again: %v, %v", made, err)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ type StartOptions struct {
 	Host         string      // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
 	LogPath      string      // where the server's error log is copied when it stops
 	Caps         result.Caps // put on the server; those on I/O wait for Throttle
-	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the golden copy does
+	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
 }
 
 // Timing is what a start took.
@@ -67,7 +67,7 @@ type Server struct {
 	took     time.Duration
 }
 
-// Start clones a golden copy and starts a server on the clone. It returns once the server answers.
+// Start clones a data template and starts a server on the clone. It returns once the server answers.
 func (w *Workspace) Start(ctx context.Context, g Template, o StartOptions) (*Server, Timing, error) {
 	var t Timing
 	began := time.Now()

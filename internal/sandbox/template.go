@@ -22,7 +22,7 @@ import (
 	"david/internal/server"
 )
 
-// TemplateKey tells one golden copy from another.
+// TemplateKey tells one data template from another.
 type TemplateKey struct {
 	Binary   server.Binary
 	PageSize int // bytes
@@ -32,7 +32,7 @@ type TemplateKey struct {
 	Database string // created empty, for load to fill
 }
 
-// templateVersion changes with what a golden copy holds besides its key.
+// templateVersion changes with what a data template holds besides its key.
 const templateVersion = 1
 
 // name is a folder's name a reader can tell apart, with a hash that cannot collide.
@@ -68,7 +68,7 @@ type manifest struct {
 	Created  time.Time `json:"created"`
 }
 
-// Template returns the golden copy for a key, and whether it had to be made: initialised, loaded by load on a server set up
+// Template returns the data template for a key, and whether it had to be made: initialised, loaded by load on a server set up
 // for loading, shut down with everything flushed and purged. One that is cut short is not kept.
 func (w *Workspace) Template(ctx context.Context, k TemplateKey, load func(context.Context, mysqld.Addr) error) (Template, bool, error) {
 	if g, ok := w.kept(k); ok {
@@ -87,7 +87,7 @@ func (w *Workspace) Template(ctx context.Context, k TemplateKey, load func(conte
 	return g, true, nil
 }
 
-// kept returns the golden copy that was made before, and false where there is none.
+// kept returns the data template that was made before, and false where there is none.
 func (w *Workspace) kept(k TemplateKey) (Template, bool) {
 	g := Template{key: k, dir: w.templateDir(k)}
 	var m manifest
@@ -103,7 +103,7 @@ func (w *Workspace) templateDir(k TemplateKey) string {
 	return filepath.Join(w.data, "golden", k.name())
 }
 
-// evict removes the golden copies used longest ago until a new one fits.
+// evict removes the data templates used longest ago until a new one fits.
 func (w *Workspace) evict() error {
 	old, err := w.byUse()
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *Workspace) hasRoom() error {
 	return nil
 }
 
-// byUse lists the golden copies, the one used longest ago first.
+// byUse lists the data templates, the one used longest ago first.
 func (w *Workspace) byUse() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(w.data, "golden"))
 	if err != nil {

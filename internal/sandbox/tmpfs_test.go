@@ -63,7 +63,7 @@ func TestTmpfs(t *testing.T) {
 			}
 			again := start(t, w, g, StartOptions{})
 			if n := count(t, connect(t, again)); n != 3 {
-				t.Errorf("the golden copy has %d rows, want 3", n)
+				t.Errorf("the data template has %d rows, want 3", n)
 			}
 			stop(t, again)
 		})
