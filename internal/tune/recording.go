@@ -8,8 +8,8 @@ import (
 	"david/internal/stats"
 )
 
-// Recording is what the search phase of a tune saw, to measure searches on; about says where it was. False where there was no
-// search.
+// Recording returns what the search phase of a tune saw, to measure searches on; about says where it was.
+// False where there was no search.
 func (p Plan) Recording(h History, about string) (search.Recording, bool) {
 	m, f, ok := p.searched(h)
 	if !ok {
@@ -18,7 +18,8 @@ func (p Plan) Recording(h History, about string) (search.Recording, bool) {
 	return search.Recording{About: about, Space: f.space, Observations: m.observations(f)}, true
 }
 
-// searched is the state of a tune when its search began, with all trials of it, and the space it searched.
+// searched returns the state of a tune when its search began, with all trials of it, and the space it
+// searched.
 func (p Plan) searched(h History) (*state, field, bool) {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
 	m := newState(p, h)
@@ -58,7 +59,7 @@ func (p Plan) Searched(h History) *result.Searched {
 	return s
 }
 
-// after is what n trials had reached; nothing before the first.
+// after returns what n trials had reached; nothing before the first.
 func after(reached []float64, n int) float64 {
 	if n == 0 {
 		return 0

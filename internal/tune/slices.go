@@ -56,7 +56,7 @@ const (
 // others take of the host with a memory of a minute, and 4 % of each slice.
 const sliceNoise = 0.08
 
-// footprint is the memory, in bytes, that an arm's server takes at the most.
+// footprint returns the memory, in bytes, that an arm's server takes at the most.
 func (m *state) footprint(name string) int64 {
 	return rules.Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
 }
@@ -180,7 +180,7 @@ func (m *state) heat(all []string, block int) []string {
 	return arms
 }
 
-// begun are the arms that have had their slice in a round of the race.
+// begun returns the arms that have had their slice in a round of the race.
 func (m *state) begun(block int) (arms []string) {
 	for _, t := range m.trialsOf(result.Race) {
 		if t.Block == block {
@@ -212,8 +212,8 @@ func (m *state) raceLogs(arm string, before int) (list []float64) {
 	return list
 }
 
-// leader is the arm that the rounds before a block have ahead, and its mean log-ratio to the control; "" and
-// 0 where none is.
+// leader returns the arm that the rounds before a block have ahead, and its mean log-ratio to the control; ""
+// and 0 where none is.
 func (m *state) leader(all []string, before int) (best string, top float64) {
 	for _, a := range all {
 		if logs := m.raceLogs(a, before); len(logs) > 0 && !m.out(a) && stats.Mean(logs) > top {
@@ -232,8 +232,8 @@ func (m *state) surelyWorse(arm string, before int, top float64) bool {
 	return stats.Mean(logs)+2*m.doubt(arm, before) < top-clearlyWorse
 }
 
-// doubt is the standard deviation of the mean log-ratio of an arm in the rounds before a block: the noise,
-// and in each round what others took of the machine while the arm was loaded, as a share of its speed.
+// doubt returns the standard deviation of the mean log-ratio of an arm in the rounds before a block: the
+// noise, and in each round what others took of the machine while the arm was loaded, as a share of its speed.
 func (m *state) doubt(arm string, before int) float64 {
 	sum, n, noise := 0.0, 0.0, m.slicedNoise(before)
 	for _, t := range m.trialsOf(result.Race) {
@@ -256,9 +256,9 @@ func (m *state) affordsRace(share float64) bool {
 	return m.spent()+m.raising()+float64(m.Short.Seconds)+sliceCost <= share*(m.Budget-m.kept())
 }
 
-// raising is what bringing up a server takes with its tables read in and its warm-up, in seconds: as those
-// before, or as is expected of the first. A pool that holds some gigabytes takes two or three times what a
-// small one does.
+// raising returns what bringing up a server takes with its tables read in and its warm-up, in seconds: as
+// those before, or as is expected of the first. A pool that holds some gigabytes takes two or three times
+// what a small one does.
 func (m *state) raising() float64 {
 	sum, n := 0.0, 0.0
 	for _, t := range m.h.Trials {
@@ -279,10 +279,10 @@ const (
 	waitingUntil    = 0.95
 )
 
-// kept is what is kept for confirmation and proofs, in seconds.
+// kept returns what is kept for confirmation and proofs, in seconds.
 func (m *state) kept() float64 { return confirmShare*m.Budget + m.proving() }
 
-// proving is what the proofs are expected to take, in seconds; nothing once they are there.
+// proving returns what the proofs are expected to take, in seconds; nothing once they are there.
 func (m *state) proving() float64 {
 	if len(m.h.Proofs) > 0 {
 		return 0
@@ -290,9 +290,9 @@ func (m *state) proving() float64 {
 	return float64(m.Kills)*killCost + trialCost
 }
 
-// slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about
-// their own means in the rounds before one, and what is known beforehand. Were the round's own slices among
-// them, who runs in it would change while it lasts.
+// slicedNoise returns the standard deviation of ln(ratio) of two slices of a round: that of the race's arms
+// about their own means in the rounds before one, and what is known beforehand. Were the round's own slices
+// among them, who runs in it would change while it lasts.
 func (m *state) slicedNoise(before int) float64 {
 	sum, n := priorWeight*sliceNoise*sliceNoise, float64(priorWeight)
 	for _, a := range m.h.Arms {
@@ -309,7 +309,7 @@ func (m *state) slicedNoise(before int) float64 {
 	return math.Sqrt(sum / n)
 }
 
-// unfinished is the rest of a pair that was begun in this session.
+// unfinished returns the rest of a pair that was begun in this session.
 func (m *state) unfinished() (Action, bool) {
 	if len(m.h.Trials) == 0 || m.Slices == nil {
 		return Action{}, false
@@ -340,7 +340,7 @@ func paired(phase string) bool {
 	return phase == result.Screen || phase == result.Search || phase == result.Prune
 }
 
-// pairSlice is the n-th slice of a pair, from 0.
+// pairSlice returns the n-th slice of a pair, from 0.
 func (m *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
 	run, against := arm, incumbent.Name
 	if !ofTried(n) {
@@ -398,7 +398,7 @@ func (m *state) provedNow() bool {
 	return slices.ContainsFunc(m.h.Proofs, func(p result.Proof) bool { return p.Session == m.h.Session })
 }
 
-// finalSlice is the next slice of a round of the confirmation.
+// finalSlice returns the next slice of a round of the confirmation.
 func (m *state) finalSlice(arms []string, block, incarnation int) (Action, bool) {
 	a, more := m.missing(result.Confirm, block, arms, false, len(arms))
 	a.Keep, a.Incarnation = arms, incarnation
