@@ -44,9 +44,9 @@ func (l Locked) Short() string {
 	return what + " became " + l.Instead
 }
 
-// Baselines lists what others would configure for the problem, the server's own defaults first: those that apply to its
-// flavour and version. docs/baselines.md has the formulas and where they are from. Nothing is clipped to what is safe, but for
-// the random one and david's own.
+// Baselines lists what others would configure for the problem, the server's own defaults first: those that
+// apply to its flavour and version. docs/baselines.md has the formulas and where they are from. Nothing is
+// clipped to what is safe, but for the random one and david's own.
 func Baselines(p Problem) []Baseline {
 	var list []Baseline
 	for _, r := range rivals(p) {
@@ -55,7 +55,8 @@ func Baselines(p Problem) []Baseline {
 	return append(list, p.own(), p.random())
 }
 
-// Distinct leaves each configuration once: of baselines with the same settings the first stays and names the others.
+// Distinct leaves each configuration once: of baselines with the same settings the first stays and names the
+// others.
 func Distinct(list []Baseline) []Baseline {
 	var kept []Baseline
 	at := map[string]int{}
@@ -71,7 +72,7 @@ func Distinct(list []Baseline) []Baseline {
 	return kept
 }
 
-// Fingerprint is the same for settings that mean the same: 1024M is 1G, and the order does not matter.
+// Fingerprint returns the same for settings that mean the same: 1024M is 1G, and the order does not matter.
 func Fingerprint(settings []mycnf.Setting) string {
 	lines := make([]string, len(settings))
 	for i, s := range settings {
@@ -127,7 +128,7 @@ func (p Problem) normalised(shipped []mycnf.Setting) (settings []mycnf.Setting, 
 	return settings, taken
 }
 
-// controlled are the variables that the control has a safe value of already.
+// controlled returns the variables that the control has a safe value of already.
 func (p Problem) controlled() (names []string) {
 	for _, s := range normalise(p.Flavour) {
 		names = append(names, s.Name)
@@ -135,7 +136,8 @@ func (p Problem) controlled() (names []string) {
 	return names
 }
 
-// allowed tells whether a member of the lock has a safe value, or one that must only be everybody's and is the default.
+// allowed tells whether a member of the lock has a safe value, or one that must only be everybody's and is
+// the default.
 func (p Problem) allowed(l mycnf.LockVariable, s mycnf.Setting) bool {
 	if len(l.Safe) == 0 {
 		standard, known := p.standard()[l.Name]
@@ -149,7 +151,7 @@ func (p Problem) allowed(l mycnf.LockVariable, s mycnf.Setting) bool {
 	return true
 }
 
-// standard are the defaults of variables that every arm must have alike, of those that rivals set.
+// standard returns the defaults of variables that every arm must have alike, of those that rivals set.
 func (p Problem) standard() map[string]string {
 	d := map[string]string{"binlog_format": "ROW", "binlog_row_image": "FULL", "transaction_isolation": "REPEATABLE-READ"}
 	if p.Flavour == mycnf.MariaDB {

@@ -8,8 +8,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// ParameterGroup is a plan as commands for a managed server, on which nobody may SET GLOBAL. NAME stands for the name of the
-// server's own parameter group.
+// ParameterGroup is a plan as commands for a managed server, on which nobody may SET GLOBAL. NAME stands for
+// the name of the server's own parameter group.
 type ParameterGroup struct {
 	Apply  []string `json:"apply"`
 	Revert []string `json:"revert"`

@@ -12,8 +12,8 @@ const (
 	MostLogBuffer = 128 * mib
 )
 
-// random is one configuration drawn uniformly, each variable by itself, from what is safe: a control for searches, as a good
-// part of all configurations is better than the defaults. The same seed draws the same.
+// random is one configuration drawn uniformly, each variable by itself, from what is safe: a control for
+// searches, as a good part of all configurations is better than the defaults. The same seed draws the same.
 func (p Problem) random() Baseline {
 	d := draw{rand.New(rand.NewPCG(p.Seed, 0))}
 	r := rival{name: "random", title: fmt.Sprintf("drawn at random inside the safe bounds, seed %d", p.Seed), source: "docs/baselines.md",
