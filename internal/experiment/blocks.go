@@ -16,7 +16,7 @@ import (
 	"david/internal/workload"
 )
 
-// OneBlock is what a block of every workload is expected to take, with that many trials each.
+// OneBlock returns what a block of every workload is expected to take, with that many trials each.
 func OneBlock(trials int, loads []result.Workload) time.Duration {
 	var sum time.Duration
 	for _, w := range loads {
@@ -25,12 +25,12 @@ func OneBlock(trials int, loads []result.Workload) time.Duration {
 	return sum
 }
 
-// Run measures the arms under each of the workloads, in blocks, as the experiment's design says: a block has one trial of
-// each arm, and where it says so a second one of the control, in random order, back to back. Every workload has its block
-// before the next round begins, so that a drift of the machine meets them alike.
+// Run measures the arms under each of the workloads, in blocks, as the experiment's design says: a block has
+// one trial of each arm, and where it says so a second one of the control, in random order, back to back.
+// Every workload has its block before the next round begins, so that a drift of the machine meets them alike.
 //
-// Blocks that the store holds whole are not run again; one that was cut short is, as its trials must be neighbours in
-// time.
+// Blocks that the store holds whole are not run again; one that was cut short is, as its trials must be
+// neighbours in time.
 func (e *Engine) Run(ctx context.Context, arms []result.Arm, loads []result.Workload) error {
 	e.Report = quiet(e.Report)
 	b := &blocks{Engine: e, design: e.Store.Experiment().Design, arms: arms, loads: loads}
@@ -63,8 +63,9 @@ type blocks struct {
 	done   map[string]result.Trial // by ID
 }
 
-// inspect starts each arm's server once before anything is measured: an arm that does not start, or that changes nothing, is
-// better known before the first block than after it. A store that is gone on with has that already.
+// inspect starts each arm's server once before anything is measured: an arm that does not start, or that
+// changes nothing, is better known before the first block than after it. A store that is gone on with has
+// that already.
 func (b *blocks) inspect(ctx context.Context) error {
 	if b.design.Control == "" {
 		return nil
@@ -98,8 +99,8 @@ func (b *blocks) inspect(ctx context.Context) error {
 	return b.feasible()
 }
 
-// merge finds arms that come to the same on the live server, though they were asked for in other words: where no-ops are left
-// out, the first of them runs for all.
+// merge finds arms that come to the same on the live server, though they were asked for in other words: where
+// no-ops are left out, the first of them runs for all.
 func (b *blocks) merge() {
 	for i := range b.arms {
 		a := &b.arms[i]
@@ -154,7 +155,7 @@ func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
 	return nil
 }
 
-// whyNot is the most telling of why a server did not start.
+// whyNot returns the most telling of why a server did not start.
 func whyNot(start *sandbox.StartError) string {
 	if errors.Is(start, sandbox.ErrMemory) {
 		return start.Cause.Error()
@@ -255,8 +256,9 @@ func (b *blocks) more(n int) (bool, error) {
 	return true, nil
 }
 
-// replacements is how many blocks before block n the arm that was disturbed most has no pair of, as its own trial or the control's do not count. Others are
-// run in their place, as equivalence is shown by as many pairs as were planned for it, or not at all; half as many as planned at most.
+// replacements returns how many blocks before block n the arm that was disturbed most has no pair of, as its
+// own trial or the control's do not count. Others are run in their place, as equivalence is shown by as many
+// pairs as were planned for it, or not at all; half as many as planned at most.
 func (b *blocks) replacements(n int) (most int) {
 	if b.design.Margin == 0 {
 		return 0
@@ -286,8 +288,8 @@ type blockCell struct {
 	twin bool
 }
 
-// cells are a block's trials in their random order. The order follows from the seed, the block and the workload alone, so
-// that an experiment that is gone on with has the one it began with.
+// cells returns a block's trials in their random order. The order follows from the seed, the block and the
+// workload alone, so that an experiment that is gone on with has the one it began with.
 func (b *blocks) cells(n, load int) []blockCell {
 	var list []blockCell
 	for i, a := range b.arms {
@@ -354,8 +356,8 @@ func (b *blocks) run(ctx context.Context, n, load int) error {
 	return nil
 }
 
-// trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are others to
-// compare. An arm that is killed for memory cannot be run at all: it has no trial from then on.
+// trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are
+// others to compare. An arm that is killed for memory cannot be run at all: it has no trial from then on.
 func (b *blocks) trial(ctx context.Context, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	t, err := b.Engine.run(ctx, j)
@@ -381,7 +383,7 @@ func (b *blocks) exclude(j trialJob, why error) error {
 	return b.Store.PutArm(*j.arm)
 }
 
-// trialLine is what the screen keeps of a finished trial.
+// trialLine returns what the screen keeps of a finished trial.
 func trialLine(j trialJob, t result.Trial) string {
 	line := fmt.Sprintf("%s: %.1f transactions/s, p95 %.2f ms", label(j), t.TPS, t.Latency.P95)
 	if ok, failed := t.Valid(); !ok {

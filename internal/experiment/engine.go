@@ -1,9 +1,11 @@
-// Package experiment runs trials. For each one it has the target bring up a server with the arm's configuration, reads
-// the configuration back, checks the durability lock, drives the workload, checks the gates and writes the record:
+// Package experiment runs trials. For each one it has the target bring up a server with the arm's
+// configuration, reads the configuration back, checks the durability lock, drives the workload, checks the
+// gates and writes the record:
 //
 //	target -> server -> variables, lock, no-op? -> sysbench -> counters, gates -> store
 //
-// It alone knows sandbox, workload and tune. What is tried comes from its caller (a bench, a comparison) or from tune.
+// It alone knows sandbox, workload and tune. What is tried comes from its caller (a bench, a comparison) or
+// from tune.
 package experiment
 
 import (
@@ -40,8 +42,8 @@ type Session interface {
 	Data() string
 	// Launch starts the load generator, under the arm's cap on it.
 	Launch(cmd *exec.Cmd) error
-	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is not measured,
-	// and need not crawl. Nothing happens where the arm has none.
+	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is
+	// not measured, and need not crawl. Nothing happens where the arm has none.
 	Throttle(on bool) error
 	// Freeze stops the server as a whole, or lets it go on. One that is not david's goes on.
 	Freeze(on bool) error
@@ -61,15 +63,16 @@ type Engine struct {
 	Sysbench workload.Sysbench
 	Server   result.Server
 	Report   func(Event)
-	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the server is
-	// elsewhere.
+	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the
+	// server is elsewhere.
 	Device, Data string
-	// Unlocked is true where the user's own configuration may break the durability lock (david bench): the trial then
-	// names what it ran without. A tune refuses.
+	// Unlocked is true where the user's own configuration may break the durability lock (david bench): the trial
+	// then names what it ran without. A tune refuses.
 	Unlocked bool
 	// Crew is the clients the load is spread over; nil where this one drives it alone.
 	Crew *workload.Clients
-	// Hidden is true where the server, and whatever else this machine runs, cannot be seen from here: david is in a pod.
+	// Hidden is true where the server, and whatever else this machine runs, cannot be seen from here: david is
+	// in a pod.
 	Hidden bool
 	// MaxSteal is result.Design's.
 	MaxSteal float64
@@ -112,8 +115,8 @@ type trialJob struct {
 	bound      *tune.Bound // what its trial is held against while it runs; nil: it has its time
 }
 
-// run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective variables are
-// filled in.
+// run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective
+// variables are filled in.
 func (e *Engine) run(ctx context.Context, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	id := e.id(j)
@@ -149,7 +152,7 @@ func (e *Engine) id(j trialJob) string {
 	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
 }
 
-// server is the one an arm runs on.
+// server returns the one an arm runs on.
 func (e *Engine) server(a result.Arm) result.Server {
 	if a.Server.Version != "" {
 		return a.Server
@@ -163,8 +166,8 @@ type locks struct {
 	differ []string // where it is not the base's
 }
 
-// inspect reads the live variables into the arm, finds out whether it is a no-op, and holds them against the lock and
-// against what was asked for.
+// inspect reads the live variables into the arm, finds out whether it is a no-op, and holds them against the
+// lock and against what was asked for.
 func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l locks, err error) {
 	flavour := e.server(*j.arm).Flavour
 	vars, err := effective(ctx, conn, flavour)
@@ -197,7 +200,8 @@ func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l 
 	return l, nil
 }
 
-// lockDiffers says where the arm's durability is not its base's. A ceiling's need not be: no claim is made of it.
+// lockDiffers says where the arm's durability is not its base's. A ceiling's need not be: no claim is made of
+// it.
 func (e *Engine) lockDiffers(j trialJob, vars map[string]string) (differ []string) {
 	if j.arm.Ceiling {
 		return nil

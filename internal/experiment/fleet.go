@@ -99,8 +99,8 @@ func (f *fleet) warm(ctx context.Context, st *standing, name string) error {
 	return nil
 }
 
-// slice loads a server for a few seconds and puts on record what it did as the job's arm. The server is frozen
-// again when it returns.
+// slice loads a server for a few seconds and puts on record what it did as the job's arm. The server is
+// frozen again when it returns.
 func (f *fleet) slice(ctx context.Context, st *standing, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	id := f.id(j)

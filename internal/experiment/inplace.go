@@ -72,7 +72,8 @@ func (f *fleet) assume(ctx context.Context, st *standing, set []mycnf.Setting) (
 	return true, nil
 }
 
-// refusal is the error of a SET GLOBAL: the server's own refusal makes the arm infeasible, nothing else does.
+// refusal returns the error of a SET GLOBAL: the server's own refusal makes the arm infeasible, nothing else
+// does.
 func refusal(name, value string, err error) error {
 	if mysqld.Number(err) != 0 {
 		return fmt.Errorf("%w: %s=%s: %w", ErrRefused, name, value, err)

@@ -61,11 +61,11 @@ func (e *Engine) measure(ctx context.Context, j trialJob, id string, s Session) 
 	return &t, nil
 }
 
-// stealMax is the share of the CPU time that other guests may take before a trial does not count.
+// stealMax returns the share of the CPU time that other guests may take before a trial does not count.
 func (e *Engine) stealMax() float64 { return cmp.Or(e.MaxSteal, stealShareMax) }
 
-// dying is how long a server that broke its connections is given to be gone: the kernel closes the sockets of a process that it kills before it has
-// taken its memory back, at some GiB a second.
+// dying is how long a server that broke its connections is given to be gone: the kernel closes the sockets of
+// a process that it kills before it has taken its memory back, at some GiB a second.
 const dying = 10 * time.Second
 
 // alive blames an error on the server's end where it has ended, or is about to.
@@ -180,7 +180,7 @@ func (r *trialRun) warmedUp(ctx context.Context) (points []result.Point, seconds
 	return workload.Warm(ctx, target, r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
 }
 
-// device is the block device under the data; "" where they lie in memory.
+// device returns the block device under the data; "" where they lie in memory.
 func (r *trialRun) device() string {
 	if r.job.arm.Tmpfs > 0 {
 		return ""
@@ -207,7 +207,7 @@ func borrowed(t result.Trial) string {
 	return stats.Borrowed(t.Before.CheckpointAge, t.After.CheckpointAge, *t.Costs.RedoBytes*float64(t.Transactions))
 }
 
-// seen is the evidence in what the sampler saw.
+// seen returns the evidence in what the sampler saw.
 func seen(t result.Trial, r sampler.Record) evidence {
 	w, e := t.Workload, r.Evidence
 	threads := w.Threads // of this client
@@ -226,7 +226,8 @@ func seen(t result.Trial, r sampler.Record) evidence {
 	return ev
 }
 
-// talk is how many statements a client of a spread load may take around the measured run, to read its order and tell what it measured.
+// talk is how many statements a client of a spread load may take around the measured run, to read its order
+// and tell what it measured.
 const talk = 20
 
 // countLimit bounds how long the rows are counted after a trial, in a table at least.
@@ -265,8 +266,8 @@ func (r *trialRun) surroundings(ev *evidence) error {
 	return nil
 }
 
-// changed says what is no longer as it was when the experiment began: the binary's file. The data of every trial is a clone of
-// one data template, which is looked up by what it was made from.
+// changed says what is no longer as it was when the experiment began: the binary's file. The data of every
+// trial is a clone of one data template, which is looked up by what it was made from.
 func (r *trialRun) changed(s result.Server) string {
 	if s.Path == "" {
 		return ""
@@ -292,8 +293,8 @@ func join(warm, measured []result.Point) []result.Point {
 	return all
 }
 
-// settled ends the warm-up: when throughput has settled, and for a steady measurement when the checkpoint age has
-// levelled off as well.
+// settled ends the warm-up: when throughput has settled, and for a steady measurement when the checkpoint age
+// has levelled off as well.
 func (r *trialRun) settled(s *sampler.Sampler) func([]result.Point) bool {
 	window := min(stats.Window, max(2, r.job.load.Warmup/3))
 	return func(points []result.Point) bool {

@@ -14,10 +14,10 @@ import (
 	"david/internal/workload"
 )
 
-// Search looks for the highest rate of an open loop that keeps the experiment's goal for the
-// latency, and returns what the experiment's finish says of it: how it ended, and a sentence, which begins with
-// the rate where one was found. The closed loop with the same threads is measured first. Runs that the store
-// holds already are not repeated: the search comes to the same questions again.
+// Search looks for the highest rate of an open loop that keeps the experiment's goal for the latency, and
+// returns what the experiment's finish says of it: how it ended, and a sentence, which begins with the rate
+// where one was found. The closed loop with the same threads is measured first. Runs that the store holds
+// already are not repeated: the search comes to the same questions again.
 func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workload) (end result.Finish, err error) {
 	e.Report = quiet(e.Report)
 	s, err := e.newSearch(arm, load)
@@ -57,7 +57,7 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 	return end, nil
 }
 
-// beside is what the closed loop did.
+// beside returns what the closed loop did.
 func (s *rateSession) beside(closed result.Trial) string {
 	return fmt.Sprintf("closed loop with %d threads: %.0f at %s %s", s.load.Threads, closed.TPS, s.percentile(), millis(stats.Percentile(closed.Histogram, s.goal.Percentile)))
 }
@@ -76,8 +76,8 @@ func millis(ms float64) string {
 	return fmt.Sprintf("%.3g ms", ms)
 }
 
-// least is the rate, in transactions/s, below which a run of so many seconds says nothing about the goal's percentile: fewer
-// than ten transactions would lie above it, and which they are is luck.
+// least returns the rate, in transactions/s, below which a run of so many seconds says nothing about the
+// goal's percentile: fewer than ten transactions would lie above it, and which they are is luck.
 func least(goal result.SLO, seconds int) float64 {
 	const noise = 1e-6 // of 100 - 99.9
 	return math.Round(1000/((100-goal.Percentile)*float64(seconds))/noise) * noise
@@ -94,8 +94,8 @@ func (s *rateSession) stopped(o sloOptions) bool {
 	return probes < o.Probes && min(lowest-1, lowest*(1-o.Tolerance)) < o.Least
 }
 
-// floor says below which rate nothing can be judged, and how long a trial must be to judge a tenth of the closed loop's
-// throughput (transactions/s), or at least half the rate.
+// floor says below which rate nothing can be judged, and how long a trial must be to judge a tenth of the
+// closed loop's throughput (transactions/s), or at least half the rate.
 func (s *rateSession) floor(closed float64) string {
 	seconds := max(2*float64(s.load.Seconds), math.Ceil(least(s.goal, 1)/(closed/10)))
 	return fmt.Sprintf("rates below %.0f/s cannot be judged in trials of %d s: %s needs ten transactions above it; give --time %.0fs",
@@ -128,7 +128,8 @@ func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*rateSession, 
 	return s, nil
 }
 
-// run runs the workload at a rate, 0 being the closed loop, or takes the run from the store, where it is known.
+// run runs the workload at a rate, 0 being the closed loop, or takes the run from the store, where it is
+// known.
 func (s *rateSession) run(ctx context.Context, rate float64) (t result.Trial, known bool, err error) {
 	s.runs[rate]++
 	j := trialJob{arm: s.arm, block: s.runs[rate], load: s.load}
@@ -149,14 +150,14 @@ func (s *rateSession) run(ctx context.Context, rate float64) (t result.Trial, kn
 	return *ran, false, nil
 }
 
-// missed are the gates that fail when a rate is too high; any other says that the run was disturbed and tells nothing
-// about the rate.
+// missed returns the gates that fail when a rate is too high; any other says that the run was disturbed and
+// tells nothing about the rate.
 func missed() []result.GateName {
 	return []result.GateName{result.GateQueue, result.GateErrors, result.GateSteady, result.GateTransactions, result.GateReconnects, result.GateServer}
 }
 
-// undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too. Disturbed runs of an earlier session do not
-// count: it was given up for them, and this one is to be calmer.
+// undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too.
+// Disturbed runs of an earlier session do not count: it was given up for them, and this one is to be calmer.
 func (s *rateSession) undisturbed(ctx context.Context, rate float64) (t result.Trial, err error) {
 	for fresh := 0; fresh < 2; {
 		var known bool
@@ -175,7 +176,7 @@ func (s *rateSession) undisturbed(ctx context.Context, rate float64) (t result.T
 	return t, err
 }
 
-// probe is what searchRate asks.
+// probe returns what searchRate asks.
 func (s *rateSession) probe(ctx context.Context, rate float64) (ms float64, ok bool, err error) {
 	t, err := s.undisturbed(ctx, rate)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	expectedRaise = 10
 )
 
-// LeastSliced is what the fewest incarnations and rounds of so many arms are expected to take.
+// LeastSliced returns what the fewest incarnations and rounds of so many arms are expected to take.
 func LeastSliced(arms int, d result.Slices, loads []result.Workload) time.Duration {
 	warmup := 0
 	for _, w := range loads {
@@ -105,7 +105,7 @@ func (s *sliced) resume() error {
 	return nil
 }
 
-// elapsed is what all sessions have taken, in seconds.
+// elapsed returns what all sessions have taken, in seconds.
 func (s *sliced) elapsed() float64 { return s.spent + time.Since(s.began).Seconds() }
 
 // more tells whether another incarnation is to be run.
@@ -138,7 +138,7 @@ func (s *sliced) more() (bool, error) {
 	return true, nil
 }
 
-// waves are the arms that run, by their place in the list, in sets that fit into memory side by side, the
+// waves returns the arms that run, by their place in the list, in sets that fit into memory side by side, the
 // control in each.
 func (s *sliced) waves() (list [][]int) {
 	control := s.index(s.design.Control)
@@ -199,8 +199,8 @@ func (s *sliced) wave(ctx context.Context, arms []int) error {
 	return nil
 }
 
-// planned is how many rounds an incarnation has: as the design says, or what its share of the budget leaves
-// beside bringing the servers up, which took so many seconds.
+// planned returns how many rounds an incarnation has: as the design says, or what its share of the budget
+// leaves beside bringing the servers up, which took so many seconds.
 func (s *sliced) planned(wave []int, raised float64) int {
 	if s.design.Blocks > 0 {
 		each := (s.design.Blocks + s.design.Slices.Incarnations - 1) / s.design.Slices.Incarnations
@@ -218,7 +218,7 @@ func (s *sliced) planned(wave []int, raised float64) int {
 	return min(mostRounds, max(leastRounds, int((share-raised)/round)))
 }
 
-// fewest is how many rounds the arm has had, of those that run, that has had the fewest, the control not
+// fewest returns how many rounds the arm has had, of those that run, that has had the fewest, the control not
 // counted.
 func (s *sliced) fewest(arms []result.Arm) int {
 	least := math.MaxInt
@@ -296,7 +296,7 @@ func (s *sliced) runRound(ctx context.Context, arms []int, load int) error {
 	return nil
 }
 
-// roundLine is what the screen keeps of a round.
+// roundLine returns what the screen keeps of a round.
 func (s *sliced) roundLine(arms []int, load int, tps map[int]float64) string {
 	var parts []string
 	control := tps[arms[0]]

@@ -38,7 +38,7 @@ func settingsArm(control result.Arm, name, variable, value string) result.Arm {
 	return a
 }
 
-// frozenServers are how many server processes of the tests' home stand still, and how many there are.
+// frozenServers returns how many server processes of the tests' home stand still, and how many there are.
 func frozenServers(pids []int) (still, all int) {
 	for _, pid := range pids {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

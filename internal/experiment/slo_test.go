@@ -19,7 +19,8 @@ type served struct {
 	runs         []sloProbe
 }
 
-// probe is a percentile's latency in an M/M/1 queue: it grows as 1 / (1 - load), without bound at the capacity.
+// probe returns a percentile's latency in an M/M/1 queue: it grows as 1 / (1 - load), without bound at the
+// capacity.
 func (s *served) probe(rate float64) (float64, bool, error) {
 	p := sloProbe{Rate: rate, LatencyMs: 1e6}
 	if rate < s.capacity {
@@ -139,7 +140,8 @@ func TestSearchRateErrors(t *testing.T) {
 	}
 }
 
-// A search that ended at the floor below which nothing can be judged says so; one that ended elsewhere does not.
+// A search that ended at the floor below which nothing can be judged says so; one that ended elsewhere does
+// not.
 func TestSearchFloor(t *testing.T) {
 	s := rateSession{goal: result.SLO{Percentile: 99.9, Ms: 1e-4}, load: result.Workload{Threads: 4, Seconds: 20}}
 	o := defaultSLO()
@@ -172,7 +174,8 @@ func TestSearchFloor(t *testing.T) {
 	}
 }
 
-// A closed loop too slow for any rate to be judged ends the search: the engine has no server to run another rate on.
+// A closed loop too slow for any rate to be judged ends the search: the engine has no server to run another
+// rate on.
 func TestSearchBelowTheFloor(t *testing.T) {
 	load := result.Workload{Name: "oltp_read_write", Threads: 4, Seconds: 20}
 	store, err := result.Create(filepath.Join(t.TempDir(), "slow"), result.Experiment{Workloads: []result.Workload{load},
@@ -201,8 +204,8 @@ func (n noServer) Begin(context.Context, result.Arm, result.Workload, string) (S
 	return nil, n.error
 }
 
-// TestDisturbedSearchGoesOn: a search that was given up for two disturbed runs measures that rate again in its next session, and does not end
-// for what is on record.
+// TestDisturbedSearchGoesOn: a search that was given up for two disturbed runs measures that rate again in
+// its next session, and does not end for what is on record.
 func TestDisturbedSearchGoesOn(t *testing.T) {
 	store, err := result.Create(filepath.Join(t.TempDir(), "x"), result.Experiment{Schema: result.Schema, ID: "x", Design: result.Design{SLO: &result.SLO{Percentile: 95, Ms: 20}}})
 	if err != nil {

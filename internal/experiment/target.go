@@ -17,8 +17,8 @@ import (
 	"david/internal/workload"
 )
 
-// loaders is how many tables are loaded at a time: more than the CPUs of a small machine, so that reading and building an
-// index overlap.
+// loaders is how many tables are loaded at a time: more than the CPUs of a small machine, so that reading and
+// building an index overlap.
 const loaders = 4
 
 // Sandboxed is the target of throwaway servers: each trial gets a fresh clone of the data template.
@@ -35,7 +35,8 @@ type Sandboxed struct {
 	GoldenTime time.Duration
 }
 
-// Prepare makes the data template of a workload's tables for an arm's server and page size unless it is there already, and says whether it did.
+// Prepare makes the data template of a workload's tables for an arm's server and page size unless it is there
+// already, and says whether it did.
 func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, bool, error) {
 	began := time.Now()
 	key := sandbox.TemplateKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
@@ -68,7 +69,7 @@ func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Work
 	return workload.VerifyRows(ctx, conn, load)
 }
 
-// Copy is the data template of a trial: one of those the experiment began with.
+// Copy returns the data template of a trial: one of those the experiment began with.
 func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, error) {
 	g, _, err := t.Prepare(ctx, arm, load)
 	if err == nil && t.Data != nil && !slices.Contains(t.Data, g.ID()) {
@@ -126,7 +127,8 @@ func (s *sandboxSession) End(ctx context.Context) error {
 	return errors.Join(err, s.workspace.Release(s.client))
 }
 
-// Remote is the target of a server that is not david's: it is measured as it is, and nothing of it is changed.
+// Remote is the target of a server that is not david's: it is measured as it is, and nothing of it is
+// changed.
 type Remote struct {
 	Address mysqld.Addr
 	Dir     string // private folder for keys
