@@ -42,8 +42,8 @@ func LightSpeeds(arms []result.Arm, trials []result.Trial) []LightSpeed {
 	return list
 }
 
-// perWorkload are the trials of each workload that the ceiling was measured under; one empty list where it
-// was not.
+// perWorkload returns the trials of each workload that the ceiling was measured under; one empty list where
+// it was not.
 func perWorkload(ceiling result.Arm, trials []result.Trial) [][]result.Trial {
 	at := map[result.Workload]int{}
 	var groups [][]result.Trial
@@ -97,7 +97,7 @@ func lightSpeed(ceiling result.Arm, trials []result.Trial) LightSpeed {
 	return l
 }
 
-// paired are the log-ratios of two samples in the blocks that have both.
+// paired returns the log-ratios of two samples in the blocks that have both.
 func paired(own, other *armSample) []float64 {
 	var logs []float64
 	theirs := other.logs(tps)
@@ -109,7 +109,7 @@ func paired(own, other *armSample) []float64 {
 	return logs
 }
 
-// within are the valid trials in blocks in which other has some too.
+// within returns the valid trials in blocks in which other has some too.
 func (s *armSample) within(other *armSample) *armSample {
 	in, theirs := &armSample{}, other.logs(tps)
 	for _, t := range s.valid {

@@ -169,8 +169,8 @@ func (b blocks) noControl() string {
 	return why
 }
 
-// noiseFloor is the half-width of the interval an A/A comparison of as many pairs would have. The mean of
-// such pairs is known to be 0, so their deviation has as many degrees of freedom as there are pairs.
+// noiseFloor returns the half-width of the interval an A/A comparison of as many pairs would have. The mean
+// of such pairs is known to be 0, so their deviation has as many degrees of freedom as there are pairs.
 func (b blocks) noiseFloor() NoiseFloor {
 	ratios := b.twins()
 	n := NoiseFloor{Pairs: len(ratios), Ratios: ratios, Floor: RestartNoise}
@@ -309,8 +309,8 @@ func (b blocks) arm(a result.Arm) Arm {
 	return r
 }
 
-// logRatios are the logarithms of a sample's worth over the control's, in the order of the blocks in which
-// both are valid.
+// logRatios returns the logarithms of a sample's worth over the control's, in the order of the blocks in
+// which both are valid.
 func (b blocks) logRatios(s *armSample) (logs []float64) {
 	for block, x := range byBlock(s.logs(b.metric.Worth)) {
 		if control, ok := b.control[block]; ok {

@@ -62,7 +62,7 @@ func Debts(trials []result.Trial) (incarnations, borrowed int, seen string) {
 	return incarnations, borrowed, seen
 }
 
-// debts is the warning of an arm's debts; none where it has none.
+// debts returns the warning of an arm's debts; none where it has none.
 func (s *armSample) debts() []string {
 	of, borrowed, seen := Debts(s.valid)
 	if borrowed == 0 {

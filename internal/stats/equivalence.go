@@ -66,10 +66,10 @@ func TOST(ratios []float64, margin float64) Equivalence {
 	return e
 }
 
-// limit is how far the logarithm of a ratio may be from 0.
+// limit returns how far the logarithm of a ratio may be from 0.
 func (e Equivalence) limit() float64 { return -math.Log1p(-e.Margin) }
 
-// oneSided is the p of a difference at or below 0, where it was seen to be so far above.
+// oneSided returns the p of a difference at or below 0, where it was seen to be so far above.
 func oneSided(t distuv.StudentsT, above, se float64) float64 {
 	switch {
 	case se > 0:
@@ -128,8 +128,8 @@ func (b blocks) tax(r *Arm, s *armSample) {
 	}
 }
 
-// equivalence is the test of an arm's throughput: of slices by the model of their rounds, whose probabilities
-// stand for the tests' p.
+// equivalence returns the test of an arm's throughput: of slices by the model of their rounds, whose
+// probabilities stand for the tests' p.
 func (b blocks) equivalence(r *Arm, s *armSample) Equivalence {
 	if !b.sliced {
 		return TOST(r.Ratios, b.margin)
@@ -143,7 +143,7 @@ func (b blocks) equivalence(r *Arm, s *armSample) Equivalence {
 	return e
 }
 
-// paired is the ratio of a figure of an arm's trials to the control's, by block.
+// paired returns the ratio of a figure of an arm's trials to the control's, by block.
 func (b blocks) paired(s *armSample, value func(result.Trial) float64) Paired {
 	if b.sliced {
 		x := FromRounds(b.rounds(s, value))

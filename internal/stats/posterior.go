@@ -63,7 +63,7 @@ type posterior struct {
 	t      []distuv.StudentsT
 }
 
-// below is the probability that the mean is below x.
+// below returns the probability that the mean is below x.
 func (p posterior) below(x float64) (sum float64) {
 	for i, t := range p.t {
 		sum += p.weight[i] * t.CDF(x)
@@ -131,7 +131,7 @@ func normalised(logs []float64) []float64 {
 	return w
 }
 
-// covariance is that of the rounds, but for a factor.
+// covariance returns that of the rounds, but for a factor.
 func covariance(rounds []Round, x []float64, kappa, rho, phi, psi float64) *mat.SymDense {
 	c := mat.NewSymDense(len(rounds), nil)
 	for i, a := range rounds {
@@ -152,7 +152,8 @@ func covariance(rounds []Round, x []float64, kappa, rho, phi, psi float64) *mat.
 	return c
 }
 
-// fitted is the distribution of the mean given a covariance, and the logarithm of the restricted likelihood.
+// fitted returns the distribution of the mean given a covariance, and the logarithm of the restricted
+// likelihood.
 func fitted(y []float64, c *mat.SymDense) (t distuv.StudentsT, likelihood float64, ok bool) {
 	var chol mat.Cholesky
 	if !chol.Factorize(c) {
@@ -203,7 +204,7 @@ func disturbances(rounds []Round) []float64 {
 	return x
 }
 
-// dive is how far below its usual level a value lies in each round.
+// dive returns how far below its usual level a value lies in each round.
 func dive(rounds []Round, value func(Round) float64) []float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {

@@ -24,8 +24,8 @@ type hostNoise struct {
 	dives          float64 // share of rounds in which both arms dive to a third, and scatter five times as much
 }
 
-// rounds are those of an arm with that logarithm of its ratio to the control: so many rounds in each of some
-// incarnations, of two slices of 6 s each, in random order.
+// rounds returns those of an arm with that logarithm of its ratio to the control: so many rounds in each of
+// some incarnations, of two slices of 6 s each, in random order.
 func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int) (list []Round) {
 	host, at := h.host*rng.NormFloat64(), 0.0
 	next := func(dt float64) {
@@ -66,7 +66,7 @@ func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int)
 	return list
 }
 
-// student4 is a t deviate of 4 degrees of freedom with a variance of 1.
+// student4 returns a t deviate of 4 degrees of freedom with a variance of 1.
 func student4(rng *rand.Rand) float64 {
 	chi := 0.0
 	for range 4 {
@@ -131,7 +131,7 @@ func (r *sliceRow) run(seed uint64, experiments int) {
 	}
 }
 
-// times is the arm that an estimate would be of, had the arm been that much faster.
+// times returns the arm that an estimate would be of, had the arm been that much faster.
 func (e Estimate) times(ratio float64) Arm {
 	moved := posterior{weight: e.posterior.weight, t: slices.Clone(e.posterior.t)}
 	for i := range moved.t {

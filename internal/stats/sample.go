@@ -40,8 +40,8 @@ type Runs struct {
 	Warnings []string
 }
 
-// RunsOf sums the trials of every arm up, in the order of arms. Trials count where all their gates hold. Ceilings
-// are left out: no number may be claimed of them.
+// RunsOf sums the trials of every arm up, in the order of arms. Trials count where all their gates hold.
+// Ceilings are left out: no number may be claimed of them.
 func RunsOf(arms []result.Arm, trials []result.Trial) []Runs {
 	arms, trials = result.WithoutCeilings(arms, trials)
 	samples := collect(arms, trials)
@@ -98,8 +98,8 @@ func tps(t result.Trial) float64 { return t.TPS }
 func p95(t result.Trial) float64 { return t.Latency.P95 }
 func p99(t result.Trial) float64 { return t.Latency.P99 }
 
-// percentile of one trial is the trial's own; that of several is taken from all their transactions together, as percentiles
-// cannot be averaged. Without histograms it is the worst of the trials.
+// percentile of one trial is the trial's own; that of several is taken from all their transactions together,
+// as percentiles cannot be averaged. Without histograms it is the worst of the trials.
 func (s *armSample) percentile(p float64, own func(result.Trial) float64) float64 {
 	if len(s.valid) == 1 {
 		return own(s.valid[0])
@@ -158,7 +158,7 @@ func warnings(s *armSample) []string {
 	return append(list, s.doubts()...)
 }
 
-// doubts are the warnings that do not depend on what the sample is compared with.
+// doubts returns the warnings that do not depend on what the sample is compared with.
 func (s *armSample) doubts() []string {
 	var list []string
 	if n := len(s.invalid); n > 0 {

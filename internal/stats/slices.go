@@ -24,7 +24,7 @@ func (b blocks) whole() string {
 	return "block"
 }
 
-// slice is an arm's slice of a round.
+// slice returns an arm's slice of a round.
 func (s *armSample) slice(round int) (result.Trial, bool) {
 	for _, t := range s.valid {
 		if t.Block == round {
@@ -34,7 +34,7 @@ func (s *armSample) slice(round int) (result.Trial, bool) {
 	return result.Trial{}, false
 }
 
-// rounds are those in which both an arm and the control have a valid slice, in their order, with the
+// rounds returns those in which both an arm and the control have a valid slice, in their order, with the
 // logarithms of a value.
 func (b blocks) rounds(s *armSample, value func(result.Trial) float64) (list []Round) {
 	controls := b.samples[b.name].logs(value)
@@ -57,7 +57,7 @@ func (b blocks) rounds(s *armSample, value func(result.Trial) float64) (list []R
 
 func seconds(t result.Trial) float64 { return float64(t.Started.UnixMilli()) / 1000 }
 
-// taken is the share of the machine's CPU time that others took.
+// taken returns the share of the machine's CPU time that others took.
 func taken(t result.Trial) float64 {
 	if t.Disturbance == nil {
 		return 0
@@ -86,7 +86,7 @@ func (b blocks) infer(r *Arm, s *armSample) {
 	}
 }
 
-// slicedMean is the geometric mean of a value over the slices, with its interval by the same model.
+// slicedMean returns the geometric mean of a value over the slices, with its interval by the same model.
 func (s *armSample) slicedMean(value func(result.Trial) float64) (float64, Interval) {
 	var rounds []Round
 	for _, t := range s.valid {

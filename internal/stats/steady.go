@@ -31,7 +31,7 @@ func Settled(tps []float64, window int) bool {
 	return math.Abs(now/before-1) <= max(0.05, min(2*se, 0.2))
 }
 
-// scatter is the standard deviation of xs about whatever slow trend they have.
+// scatter returns the standard deviation of xs about whatever slow trend they have.
 func scatter(xs []float64) float64 {
 	sum := 0.0
 	for i := 1; i < len(xs); i++ {
