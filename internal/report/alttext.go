@@ -71,7 +71,7 @@ func span(points []result.Point, value func(result.Point) (float64, bool)) (lo, 
 	return lo, hi
 }
 
-// raceChart is a forest of the race; infeasible arms are named in it.
+// raceChart returns a forest of the race; infeasible arms are named in it.
 func raceChart(h *tuneDocument) chart {
 	if len(h.Race) == 0 {
 		return chart{}

@@ -215,8 +215,8 @@ func (r *Report) finishCaveats() {
 	r.Caveats = slices.Concat(list, ceilingText(r.data.Arms, r.unsafeBaselines != nil), podNotes(r.data), d.Experiment.Notes)
 }
 
-// comparedSection is what one workload says: the noise before the numbers, and after them what they cost and
-// what speaks against them.
+// comparedSection returns what one workload says: the noise before the numbers, and after them what they cost
+// and what speaks against them.
 func comparedSection(v comparedView, several bool) Section {
 	return Section{
 		text:     func(b *terminal) { v.text(b, several) },
@@ -225,7 +225,7 @@ func comparedSection(v comparedView, several bool) Section {
 	}
 }
 
-// unsafeBaselineSection are the unsafe arms of a race, which on a page stand with the caveats.
+// unsafeBaselineSection returns the unsafe arms of a race, which on a page stand with the caveats.
 func unsafeBaselineSection(lines []string) Section {
 	return Section{
 		text: func(b *terminal) { b.paragraphs(lines) },
@@ -273,7 +273,7 @@ func armsSection(d Data) Section {
 	}
 }
 
-// figuresSection is the page's part of the runs of one server, which other forms have as tables.
+// figuresSection returns the page's part of the runs of one server, which other forms have as tables.
 func figuresSection(d Data, light []stats.LightSpeed) Section {
 	return Section{page: func(p *page) {
 		p.Cards = benchCards(d, light)

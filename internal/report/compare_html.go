@@ -23,8 +23,8 @@ func viewOf(c stats.Comparison) comparedView {
 	return v
 }
 
-// chartsSection draws comparisons on a page. hollow explains a mark that only a tune's forest has, promise tells it in
-// words.
+// chartsSection draws comparisons on a page. hollow explains a mark that only a tune's forest has, promise
+// tells it in words.
 func chartsSection(d Data, list []stats.Comparison, title, hollow, promise string) Section {
 	return Section{page: func(p *page) {
 		p.CompareTitle, p.Cards = title, compareCards(d, list)

@@ -79,7 +79,7 @@ func readable(value string) string {
 	return value + " (" + size(n) + ")"
 }
 
-// sized is the size alone, of such a value.
+// sized returns the size alone, of such a value.
 func sized(value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || readable(value) == value {

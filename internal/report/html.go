@@ -191,10 +191,11 @@ func benchCards(d Data, list []stats.LightSpeed) []card {
 	}...), timeCard(d)...)
 }
 
-// shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell apart.
+// shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell
+// apart.
 const shownAtFirst = 6
 
-// firstRuns are all runs, of which the first are shown.
+// firstRuns returns all runs, of which the first are shown.
 func firstRuns(d Data) []pickedRun {
 	var list []pickedRun
 	for i, label := range trialLabels(d) {
@@ -203,7 +204,7 @@ func firstRuns(d Data) []pickedRun {
 	return list
 }
 
-// runsOfArms are all runs, of which one of each arm is shown.
+// runsOfArms returns all runs, of which one of each arm is shown.
 func runsOfArms(d Data) []pickedRun {
 	var list []pickedRun
 	arms, labels := 0, trialLabels(d)

@@ -23,15 +23,16 @@ type document struct {
 	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
 	Replaced int       `json:"trials_set_aside,omitempty"`
 	Gates    []gateRow `json:"gates"`
-	// Comparisons hold a comparison's verdicts, one for each workload. They stand in Arms as well, and the first one's noise
-	// floor, as a share (0.021 is 2.1 %), and its number of blocks here.
+	// Comparisons hold a comparison's verdicts, one for each workload. They stand in Arms as well, and the first
+	// one's noise floor, as a share (0.021 is 2.1 %), and its number of blocks here.
 	Comparisons []stats.Comparison `json:"comparisons"`
 	NoiseFloor  *float64           `json:"noise_floor"` // null: the control was not run against itself, or nothing is compared
 	Noise       *stats.NoiseFloor  `json:"noise,omitempty"`
 	Blocks      *int               `json:"blocks,omitempty"`
 	// LightSpeed says how near a bench's server, or a tune's best, comes to its ceiling; one for each workload.
 	LightSpeed []stats.LightSpeed `json:"light_speed,omitempty"`
-	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed over.
+	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed
+	// over.
 	Pruned   []result.Worth   `json:"pruned,omitempty"`
 	Proofs   []result.Proof   `json:"proofs,omitempty"`
 	Searched *result.Searched `json:"searched,omitempty"`
@@ -46,8 +47,9 @@ type document struct {
 // Figures is what a comparison says about an arm.
 type Figures = stats.Arm
 
-// armDocument is an arm and, where it was compared, what the blocks of one workload say about it; under several it has an
-// entry for each, workload by workload. Both have a name and a title: the ones outside stand for them.
+// armDocument is an arm and, where it was compared, what the blocks of one workload say about it; under
+// several it has an entry for each, workload by workload. Both have a name and a title: the ones outside
+// stand for them.
 type armDocument struct {
 	result.Arm
 	*Figures

@@ -53,7 +53,7 @@ func overheadLine(a stats.Arm) string {
 		lack(e.Interval95[1]), lack(e.Interval95[0]), plural(e.N, overheadUnit(a)), overheadVerdict(e))
 }
 
-// overheadUnit is what an arm and the process ran in together: a round of slices, or a block of trials.
+// overheadUnit returns what an arm and the process ran in together: a round of slices, or a block of trials.
 func overheadUnit(a stats.Arm) string {
 	if a.Incarnations > 0 {
 		return "round"
@@ -73,7 +73,7 @@ func tells(pairs int, i stats.Interval) bool {
 	return pairs >= fewestPairs && i[1] <= widest*widest*i[0]
 }
 
-// overheadVerdict is the verdict in words.
+// overheadVerdict returns the verdict in words.
 func overheadVerdict(e stats.Equivalence) string {
 	margin := trimmed(100*e.Margin, 2) + " %"
 	switch {
@@ -87,7 +87,7 @@ func overheadVerdict(e stats.Equivalence) string {
 	return fmt.Sprintf("%s, whether by more than %s is open", e.Verdict, margin)
 }
 
-// lack is what a ratio lacks of 1, in per cent: negative where there is more of it.
+// lack returns what a ratio lacks of 1, in per cent: negative where there is more of it.
 func lack(ratio float64) string {
 	if s := fixed(100*(1-ratio), 1); s != "-0.0" {
 		return s
@@ -133,7 +133,7 @@ func paired(p stats.Paired) string {
 	return fmt.Sprintf("%s [%s, %s]", fixed(p.Ratio, 3), fixed(p.Interval[0], 3), fixed(p.Interval[1], 3))
 }
 
-// overheadLines are the sentences of a comparison's arms.
+// overheadLines returns the sentences of a comparison's arms.
 func overheadLines(d Data, c stats.Comparison) (list []string) {
 	for _, a := range c.Arms {
 		if a.Name != c.Control {
@@ -143,7 +143,8 @@ func overheadLines(d Data, c stats.Comparison) (list []string) {
 	return append(list, heldBack(d, c)...)
 }
 
-// heldBack says for how much of the time the CPU quotas of process and pods were used up; nothing where that was not seen.
+// heldBack says for how much of the time the CPU quotas of process and pods were used up; nothing where that
+// was not seen.
 func heldBack(d Data, c stats.Comparison) []string {
 	var parts []string
 	for _, a := range c.Arms {

@@ -11,7 +11,7 @@ import (
 	"david/internal/stats"
 )
 
-// taxFixture is a process beside a pod that costs nothing and one that costs some 4 %.
+// taxFixture returns a process beside a pod that costs nothing and one that costs some 4 %.
 func taxFixture() Data {
 	w := fixtureWorkload(4)
 	d := Data{Experiment: fixtureExperiment("podtax", w)}

@@ -19,7 +19,7 @@ type column struct{ Head, Kind string }
 func left(head string) column  { return column{head, ""} }
 func right(head string) column { return column{head, "num"} }
 
-// pairs is a table of names and values.
+// pairs returns a table of names and values.
 func pairs(name string, rows ...[]string) table {
 	return table{name, []column{left("what"), left("value")}, rows}
 }

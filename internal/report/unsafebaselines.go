@@ -7,14 +7,16 @@ import (
 	"david/internal/stats"
 )
 
-// unsafeBaseline is a baseline as it is shipped, where that is less durable than the control: measured, and never in the verdict.
+// unsafeBaseline is a baseline as it is shipped, where that is less durable than the control: measured, and
+// never in the verdict.
 type unsafeBaseline struct {
 	Name  string `json:"name"`
 	Title string `json:"title"` // says what can be lost
 	// Workload and Threads are those of the figures.
 	Workload string `json:"workload"`
 	Threads  int    `json:"threads"`
-	// TPS is in transactions/s, and Ratio that over the control's: means over Pairs blocks; 0 where there are none.
+	// TPS is in transactions/s, and Ratio that over the control's: means over Pairs blocks; 0 where there are
+	// none.
 	TPS         float64        `json:"tps"`
 	TPSInterval stats.Interval `json:"tps_interval"`
 	Ratio       float64        `json:"ratio"`
@@ -23,7 +25,7 @@ type unsafeBaseline struct {
 	Why         string         `json:"why,omitempty"` // it has no ratio
 }
 
-// unsafeBaselines are those of a race, under each workload.
+// unsafeBaselines returns those of a race, under each workload.
 func unsafeBaselines(d Data) []unsafeBaseline {
 	list := []unsafeBaseline{}
 	for _, l := range stats.LightSpeeds(d.Arms, d.Trials) {

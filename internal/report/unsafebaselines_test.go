@@ -10,7 +10,7 @@ import (
 	"david/internal/result"
 )
 
-// raceFixture is the comparison with a rival as it is shipped beside it, twice as fast as the control.
+// raceFixture returns the comparison with a rival as it is shipped beside it, twice as fast as the control.
 func raceFixture() Data {
 	d := compareFixture()
 	d.Experiment.Kind = "race"
