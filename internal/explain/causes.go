@@ -20,18 +20,19 @@ const (
 	Neighbour  Cause = "noisy neighbour"
 )
 
-// Causes are all of them.
+// Causes returns all of them.
 func Causes() []Cause {
 	return []Cause{ServerCPU, ClientCPU, Commit, Redo, ReadIO, Flushing, Doublewr, RowLocks, Latches, Scheduling, Network, Throttling, Neighbour}
 }
 
-// Limits of the rules. A device that does 85 % of the operations it may do on average, or in half of the seconds, is at its
-// limit as far as those who wait are concerned: the load of a database is uneven. The same holds for the CPUs of a machine.
+// Limits of the rules. A device that does 85 % of the operations it may do on average, or in half of the
+// seconds, is at its limit as far as those who wait are concerned: the load of a database is uneven. The same
+// holds for the CPUs of a machine.
 const (
 	deviceFull = 0.85
 	cpusFull   = 0.85
-	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue is taken for full:
-	// one that does many at once is never idle well before that.
+	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue is
+	// taken for full: one that does many at once is never idle well before that.
 	busyFull  = 95
 	queueFull = 8
 )
@@ -49,8 +50,8 @@ func (t dividedTrial) causes() blame {
 	return c
 }
 
-// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking up threads. A
-// sandbox listens to no network unless the load uses it.
+// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking
+// up threads. A sandbox listens to no network unless the load uses it.
 func (t dividedTrial) way() Cause {
 	address := t.Server.Address
 	if address != "" && address[0] != '/' || address == "" && t.Arm.Effective["skip_networking"] == "OFF" {
@@ -59,7 +60,8 @@ func (t dividedTrial) way() Cause {
 	return Scheduling
 }
 
-// throttled tells whether a CPU quota held the server back: a cap that was asked for and is used up, or a quota seen to hold.
+// throttled tells whether a CPU quota held the server back: a cap that was asked for and is used up, or a
+// quota seen to hold.
 func (t dividedTrial) throttled() bool {
 	cores, ok := t.mean("server.cpu_cores")
 	if limit := t.Arm.Caps.CPUs; ok && limit > 0 {
@@ -69,8 +71,8 @@ func (t dividedTrial) throttled() bool {
 	return t.Trial.ServerThrottled != nil && *t.Trial.ServerThrottled > held
 }
 
-// blameQueues blames waiting for a CPU on those who use the CPUs up, in proportion; where the CPUs are not used up, on
-// whoever waits.
+// blameQueues blames waiting for a CPU on those who use the CPUs up, in proportion; where the CPUs are not
+// used up, on whoever waits.
 func (t dividedTrial) blameQueues(c blame, a amounts) {
 	if t.throttled() {
 		c[Throttling] += a[ServerQueued]
@@ -92,7 +94,7 @@ func (t dividedTrial) blameQueue(c blame, amount float64, own Cause) {
 	}
 }
 
-// cpuUsers is how many CPUs the server, the client and strangers used.
+// cpuUsers returns how many CPUs the server, the client and strangers used.
 func (t dividedTrial) cpuUsers() map[Cause]float64 {
 	server, _ := t.mean("server.cpu_cores")
 	client, _ := t.mean("client.cpu_cores")
@@ -103,8 +105,8 @@ func (t dividedTrial) cpuUsers() map[Cause]float64 {
 	return map[Cause]float64{ServerCPU: server, ClientCPU: client, Neighbour: strange}
 }
 
-// blameIO blames waits for the device. Where it is not at its limit each wait has its own cause. Where it is, all who wait
-// for it wait because of those who use it up.
+// blameIO blames waits for the device. Where it is not at its limit each wait has its own cause. Where it is,
+// all who wait for it wait because of those who use it up.
 func (t dividedTrial) blameIO(c blame, a amounts) {
 	d := t.disk
 	pool := 0.0
@@ -118,8 +120,8 @@ func (t dividedTrial) blameIO(c blame, a amounts) {
 	take(a[Reading], d.shared, ReadIO)
 	take(a[Committing], d.writes, Commit)
 	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
-	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a page is written
-	// or, for those who only read, while it is read.
+	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a
+	// page is written or, for those who only read, while it is read.
 	take(a[Changing], d.writes && d.known && !t.busy(), Latches)
 	if d.reads && !t.busy() {
 		c[ReadIO] += a[Looking]
@@ -139,9 +141,9 @@ func (t dividedTrial) busy() bool {
 	return ok && cores >= 0.5*t.Host.CPU.Usable
 }
 
-// writingCause is why pages are written: the redo log has to be emptied, and a larger one would save most of it, or they
-// have to be written anyway. Larger is four times as large, and most is more than half: twice the write operations would
-// save that half as well.
+// writingCause returns why pages are written: the redo log has to be emptied, and a larger one would save
+// most of it, or they have to be written anyway. Larger is four times as large, and most is more than half:
+// twice the write operations would save that half as well.
 func (t dividedTrial) writingCause() Cause {
 	if t.full() && t.spared() > 0.5 && t.evicted() < 0.5 {
 		return Redo
@@ -171,7 +173,8 @@ func (t dividedTrial) device() device {
 	return d
 }
 
-// atLimit compares what the device did with its caps, else with what it was probed to do, else with its own queue.
+// atLimit compares what the device did with its caps, else with what it was probed to do, else with its own
+// queue.
 func (t dividedTrial) atLimit(d *device) bool {
 	if _, ok := t.mean("disk.write_iops"); !ok {
 		return false
@@ -195,16 +198,17 @@ func (t dividedTrial) atLimit(d *device) bool {
 	return d.writes // where only reads are at their limit, readers alone wait for them
 }
 
-// writeOperations are the samples that add up to the writes a limit counts: a cap of a cgroup counts each before neighbours are
-// merged (blk-throttle works on bios). Flushes of the device's cache are among the kernel's writes.
+// writeOperations returns the samples that add up to the writes a limit counts: a cap of a cgroup counts each
+// before neighbours are merged (blk-throttle works on bios). Flushes of the device's cache are among the
+// kernel's writes.
 func writeOperations() []string { return []string{"disk.write_iops", "disk.writes_merged_per_s"} }
 
-// batches is how many operations a second the doublewrite buffer takes.
+// batches returns how many operations a second the doublewrite buffer takes.
 func (t dividedTrial) batches() float64 {
 	return max(t.rate("innodb_dblwr_writes"), t.rate("innodb_dblwr_pages_written")*t.pageSize()/bioBytes)
 }
 
-// limits are those of the caps, else the probed ones.
+// limits returns those of the caps, else the probed ones.
 func (t dividedTrial) limits() Limits {
 	l := t.Limits
 	if n := float64(t.Arm.Caps.IOPS); n > 0 {
@@ -216,11 +220,13 @@ func (t dividedTrial) limits() Limits {
 	return l
 }
 
-// bioBytes is the most one operation writes: a bio holds 256 pages of 4 KiB (BIO_MAX_VECS in the kernel's linux/bio.h).
+// bioBytes is the most one operation writes: a bio holds 256 pages of 4 KiB (BIO_MAX_VECS in the kernel's
+// linux/bio.h).
 const bioBytes = 1 << 20
 
-// deviceUsers is the share of the device's operations that each cause has, or of its bytes where these are at their limit.
-// What the device wrote beside pages and doublewrite are logs and the filesystem's own journal.
+// deviceUsers returns the share of the device's operations that each cause has, or of its bytes where these
+// are at their limit. What the device wrote beside pages and doublewrite are logs and the filesystem's own
+// journal.
 func (t dividedTrial) deviceUsers(d device) blame {
 	pages, copies := t.rate("innodb_pages_written"), t.rate("innodb_dblwr_pages_written")
 	use := blame{t.writingCause(): pages, Doublewr: t.batches(), Commit: max(t.sum(writeOperations())-pages-t.batches(), t.syncs())}
@@ -251,8 +257,8 @@ func (t dividedTrial) opsBind() bool {
 	return ratio(t.sum(writeOperations()), l.WriteIOPS) >= ratio(t.means["disk.write_kb_per_s"]*1024, l.Bandwidth)
 }
 
-// syncs is how many syncs a second logs cost at least: InnoDB's, where they are counted apart, and one of the binary log for
-// each group of commits.
+// syncs returns how many syncs a second logs cost at least: InnoDB's, where they are counted apart, and one
+// of the binary log for each group of commits.
 func (t dividedTrial) syncs() float64 {
 	logs := t.rate("innodb_os_log_fsyncs")
 	if t.mariadb() {

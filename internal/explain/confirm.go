@@ -17,8 +17,8 @@ const (
 	NotSlower Expectation = "not slower"
 )
 
-// Confirm is the smallest change that should move throughput if a cause is right. It is run against the trial's own arm and
-// workload. A field that is zero changes nothing.
+// Confirm is the smallest change that should move throughput if a cause is right. It is run against the
+// trial's own arm and workload. A field that is zero changes nothing.
 type Confirm struct {
 	Question string          `json:"question"`
 	Settings []mycnf.Setting `json:"settings,omitempty"` // added to the arm's
@@ -32,7 +32,8 @@ type Confirm struct {
 	// Unsafe is true where the change can lose data: for finding out only, never for use.
 	Unsafe bool        `json:"unsafe,omitempty"`
 	Expect Expectation `json:"expect"`
-	// Ratio is the throughput to expect over the trial's, if both the cause and its share are right: 1.25 is a quarter more.
+	// Ratio is the throughput to expect over the trial's, if both the cause and its share are right: 1.25 is a
+	// quarter more.
 	Ratio float64 `json:"ratio"`
 }
 
@@ -41,7 +42,7 @@ func (c Confirm) Runs() bool {
 	return len(c.Settings) > 0 || c.Caps != nil || c.Workload != nil || c.ClientCPUs > 0 || c.Socket
 }
 
-// confirm is the experiment for a cause that has a share of the time.
+// confirm returns the experiment for a cause that has a share of the time.
 func (t dividedTrial) confirm(c Cause, share float64) Confirm {
 	switch c {
 	case ServerCPU:
@@ -72,11 +73,12 @@ func (t dividedTrial) confirm(c Cause, share float64) Confirm {
 	return Confirm{Question: "is it faster when the others are stopped, or on a machine of its own?", Expect: Faster, Ratio: gain(share, 0)}
 }
 
-// gain is the throughput's ratio in a closed loop when what took a share of the time takes f times as long.
+// gain returns the throughput's ratio in a closed loop when what took a share of the time takes f times as
+// long.
 func gain(share, f float64) float64 { return 1 / max(0.01, 1-share*(1-f)) }
 
-// fewer is how many CPUs, operations or threads are left of what is used when an experiment takes some away: enough to be
-// seen, little enough to leave the same bottleneck.
+// fewer is how many CPUs, operations or threads are left of what is used when an experiment takes some away:
+// enough to be seen, little enough to leave the same bottleneck.
 const fewer = 0.7
 
 func (t dividedTrial) fewerCPUs(share float64) Confirm {
@@ -136,7 +138,7 @@ func (t dividedTrial) largerPool(share float64) Confirm {
 		Settings: []mycnf.Setting{setting("innodb_buffer_pool_size", mycnf.FormatSize(int64(size)>>20<<20))}}
 }
 
-// memory is what the server may use, in bytes.
+// memory returns what the server may use, in bytes.
 func (t dividedTrial) memory() float64 {
 	if n := t.Arm.Caps.Memory; n > 0 {
 		return float64(n)
@@ -166,11 +168,12 @@ func (t dividedTrial) iops(share float64) Confirm {
 		Expect: Slower, Ratio: gain(share, 1/fewer)}
 }
 
-// spread is how many rows for each thread leave few of them waiting for each other: at 100, one in a hundred finds another's
-// row, if each locks one.
+// spread is how many rows for each thread leave few of them waiting for each other: at 100, one in a hundred
+// finds another's row, if each locks one.
 const spread = 100
 
-// fewerLocks spreads the load over all rows, or over more of them, or where neither helps runs fewer transactions at once.
+// fewerLocks spreads the load over all rows, or over more of them, or where neither helps runs fewer
+// transactions at once.
 func (t dividedTrial) fewerLocks(share float64) Confirm {
 	w := t.Trial.Workload
 	rows := spread * w.Threads / max(1, w.Tables)
@@ -217,7 +220,7 @@ func setting(name, value string) mycnf.Setting {
 
 func twoDigits(x float64) float64 { return math.Round(100*x) / 100 }
 
-// relief is the knob or the purchase that would help.
+// relief returns the knob or the purchase that would help.
 func (t dividedTrial) relief(c Cause) string {
 	return map[Cause]string{
 		ServerCPU:  "more or faster CPUs; fewer or cheaper queries; performance_schema and other instruments off",

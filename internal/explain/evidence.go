@@ -9,11 +9,12 @@ import (
 	"david/internal/result"
 )
 
-// least is the share below which a cause is not worth a finding: its time is left unexplained no longer than it takes to
-// say so, as all findings are listed whose share rounds to 0.1 % or more; smaller ones go to the largest.
+// least is the share below which a cause is not worth a finding: its time is left unexplained no longer than
+// it takes to say so, as all findings are listed whose share rounds to 0.1 % or more; smaller ones go to the
+// largest.
 const least = 0.0005
 
-// findings are the causes, most costly first, with what says so and what to do.
+// findings returns the causes, most costly first, with what says so and what to do.
 func (t dividedTrial) findings(c blame) (list []Finding) {
 	small := 0.0
 	for _, cause := range Causes() {
@@ -53,7 +54,7 @@ func (n *notes) sampled(t dividedTrial, name, format string) {
 
 func say(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// evidence is what says that a cause is one, as numbers with units.
+// evidence returns what says that a cause is one, as numbers with units.
 func (t dividedTrial) evidence(c Cause) []string {
 	by := map[Cause]func(*notes){
 		ServerCPU: t.sayServerCPU, ClientCPU: t.sayClientCPU, Commit: t.sayCommit, Redo: t.sayRedo, ReadIO: t.sayReads,

@@ -1,18 +1,19 @@
-// Package explain says why a trial was as fast as it was: from the record of a measured run to a short list of causes, most
-// costly first, each with its evidence, what relieves it, and the experiment that would show whether it is right. explain is
-// pure: it runs nothing and reads no clock.
+// Package explain says why a trial was as fast as it was: from the record of a measured run to a short list
+// of causes, most costly first, each with its evidence, what relieves it, and the experiment that would show
+// whether it is right. explain is pure: it runs nothing and reads no clock.
 //
-// What is divided is the time of the connections. In a closed loop N connections measured for T seconds have N x T
-// connection-seconds, which is the number of transactions times their mean latency, so a share of the one is a share of the
-// other. It is divided twice:
+// What is divided is the time of the connections. In a closed loop N connections measured for T seconds have
+// N x T connection-seconds, which is the number of transactions times their mean latency, so a share of the
+// one is a share of the other. It is divided twice:
 //
 //	trial -> symptoms (what connections did: ran, read, waited for a lock) -> causes (who is to blame) -> findings
 //
-// Symptoms come from the kernel's exact counts of the time threads ran and waited for a CPU, from InnoDB's exact count of the
-// time spent waiting for row locks, and for the rest from looks at what the connections were doing. Causes follow from the
-// symptoms by one rule: where a device or the CPUs are at their limit, everybody who waits for them waits because of those who
-// use them up, in proportion to their use; elsewhere a wait has its own cause. What no rule covers is unexplained, and shares
-// with "unexplained" add up to 1. docs/explain.md has the model and its limits.
+// Symptoms come from the kernel's exact counts of the time threads ran and waited for a CPU, from InnoDB's
+// exact count of the time spent waiting for row locks, and for the rest from looks at what the connections
+// were doing. Causes follow from the symptoms by one rule: where a device or the CPUs are at their limit,
+// everybody who waits for them waits because of those who use them up, in proportion to their use; elsewhere
+// a wait has its own cause. What no rule covers is unexplained, and shares with "unexplained" add up to 1.
+// docs/explain.md has the model and its limits.
 package explain
 
 import (
@@ -24,15 +25,16 @@ import (
 	"david/internal/result"
 )
 
-// Input is what a trial is explained from. Only Trial must be there; what else is missing is named in the explanation.
+// Input is what a trial is explained from. Only Trial must be there; what else is missing is named in the
+// explanation.
 type Input struct {
 	Experiment string // its ID, for the reader
 	Arm        result.Arm
 	Server     result.Server
 	Trial      result.Trial // with its points and samples
 	Host       host.Facts
-	// Probed is what david probe found of the machine and the data's device; nil where it was not measured. Limits, where they
-	// are zero, are taken from it.
+	// Probed is what david probe found of the machine and the data's device; nil where it was not measured.
+	// Limits, where they are zero, are taken from it.
 	Probed *result.Limits
 	Limits Limits
 }
@@ -43,7 +45,8 @@ type Limits struct {
 	Bandwidth           float64 // bytes/s, reads and writes each
 }
 
-// Explanation is where the time of a trial's transactions went, and why. Its shares are of the connections' time.
+// Explanation is where the time of a trial's transactions went, and why. Its shares are of the connections'
+// time.
 type Explanation struct {
 	Experiment   string  `json:"experiment,omitempty"`
 	Trial        string  `json:"trial"`
@@ -124,7 +127,7 @@ func tied(list []Finding) []string {
 	return []string{say("%s and %s have about the same share: which of them comes first can change from run to run", list[0].Cause, list[1].Cause)}
 }
 
-// shares are the symptoms, most costly first, unexplained last.
+// shares returns the symptoms, most costly first, unexplained last.
 func (t dividedTrial) shares() (list []Share) {
 	for _, s := range symptoms() {
 		if share := t.did[s]; share > 0 || s == Unexplained {
@@ -143,7 +146,7 @@ func (t dividedTrial) shares() (list []Share) {
 	return list
 }
 
-// statements are the digests, most costly first.
+// statements returns the digests, most costly first.
 func (t dividedTrial) statements() (list []Statement) {
 	if t.Trial.Profile == nil || t.total <= 0 || t.Trial.Transactions <= 0 {
 		return nil
@@ -204,7 +207,7 @@ func (t dividedTrial) missingInputs() (list []string) {
 	return list
 }
 
-// warnings are the gates that failed, which may be evidence, and the trial's own doubts.
+// warnings returns the gates that failed, which may be evidence, and the trial's own doubts.
 func (t dividedTrial) warnings() (list []string) {
 	if len(t.Trial.Unsafe) > 0 {
 		list = append(list, "it was measured without all durability, so commits cost less than they would: "+strings.Join(t.Trial.Unsafe, "; "))

@@ -65,8 +65,8 @@ type kinds struct {
 	named map[lookKind]float64
 }
 
-// look sorts the looks. Where kernel and process list could not be brought together the kernel's half is counted, and the
-// list's says what those were doing of whom the kernel says only that they slept.
+// look sorts the looks. Where kernel and process list could not be brought together the kernel's half is
+// counted, and the list's says what those were doing of whom the kernel says only that they slept.
 func look(states []result.State) kinds {
 	k := kinds{count: map[lookKind]float64{}, named: map[lookKind]float64{}}
 	apart := slices.ContainsFunc(states, func(s result.State) bool { return s.Kernel != "" && s.Command == "" })
@@ -90,8 +90,8 @@ func look(states []result.State) kinds {
 	return k
 }
 
-// spread gives those that slept in an unknown statement to the kinds of sleepers whose statement is known, in proportion;
-// where none is, to what the process list names, without those already known to commit.
+// spread gives those that slept in an unknown statement to the kinds of sleepers whose statement is known, in
+// proportion; where none is, to what the process list names, without those already known to commit.
 func (k *kinds) spread() {
 	weights := map[lookKind]float64{}
 	for _, what := range []lookKind{committing, writerWaits, readerWaits} {
@@ -113,7 +113,7 @@ func (k *kinds) spread() {
 	}
 }
 
-// share is what part of the looks were of that kind, 0 to 1. Without looks all is unknown.
+// share returns what part of the looks were of that kind, 0 to 1. Without looks all is unknown.
 func (k kinds) share(what lookKind) float64 {
 	if k.all <= 0 {
 		return map[lookKind]float64{unknown: 1}[what]
@@ -137,7 +137,7 @@ func (k kinds) unclear() (list []string) {
 	return list
 }
 
-// describe is a state as a reader says it.
+// describe returns a state as a reader says it.
 func describe(s result.State) string {
 	var words []string
 	for _, w := range []string{s.Command, s.Statement, s.Stage, s.Kernel, s.File} {
@@ -151,7 +151,8 @@ func describe(s result.State) string {
 	return strings.Join(words, ", ")
 }
 
-// kindOf tells what a connection did. The kernel's word counts more than the process list's, which is read a moment later.
+// kindOf tells what a connection did. The kernel's word counts more than the process list's, which is read a
+// moment later.
 func kindOf(s result.State) lookKind {
 	switch {
 	case s.Kernel == "running":
@@ -190,7 +191,7 @@ func kindListed(s result.State) lookKind {
 	return unknown
 }
 
-// named is what a connection of the process list does if it sleeps.
+// named returns what a connection of the process list does if it sleeps.
 func named(s result.State) lookKind {
 	switch {
 	case s.Command == "Sleep":
@@ -217,15 +218,17 @@ func writes(s result.State) bool {
 	return isOneOf(s.Statement, "UPDATE", "INSERT", "DELETE", "REPLACE", "LOAD")
 }
 
-// commits tells whether a statement commits: COMMIT itself, or one that commits by itself, by its stage. MySQL calls it
-// "waiting for handler commit", MariaDB "Commit", "Commit_implicit" and "Waiting for prior transaction to commit".
+// commits tells whether a statement commits: COMMIT itself, or one that commits by itself, by its stage.
+// MySQL calls it "waiting for handler commit", MariaDB "Commit", "Commit_implicit" and "Waiting for prior
+// transaction to commit".
 func commits(s result.State) bool {
 	return s.Statement == "COMMIT" || strings.Contains(strings.ToLower(s.Stage), "commit")
 }
 
 func isOneOf(word string, words ...string) bool { return slices.Contains(words, word) }
 
-// symptoms divides the connections' time. The kernel's and InnoDB's exact counts come first; looks divide what is left.
+// symptoms divides the connections' time. The kernel's and InnoDB's exact counts come first; looks divide
+// what is left.
 func (t dividedTrial) symptoms() (amounts, kinds) {
 	if t.Trial.Profile == nil || t.total <= 0 {
 		return amounts{Unexplained: 1}, kinds{}
@@ -247,8 +250,8 @@ func (t dividedTrial) symptoms() (amounts, kinds) {
 	return a, k
 }
 
-// divideCPU puts in the time threads ran and waited for a CPU, and returns what is left. What the looks saw of threads that
-// could run and the kernel's counts do not hold was held back by a quota, where there is one.
+// divideCPU puts in the time threads ran and waited for a CPU, and returns what is left. What the looks saw
+// of threads that could run and the kernel's counts do not hold was held back by a quota, where there is one.
 func (t dividedTrial) divideCPU(a amounts, k kinds) (left float64) {
 	th, ok := t.connections()
 	if !ok {
@@ -266,8 +269,8 @@ func (t dividedTrial) divideCPU(a amounts, k kinds) (left float64) {
 	return max(0, 1-ran-queued-a[QuotaWait])
 }
 
-// divideClient divides the time in which the server waited for the client: the client ran, waited for a CPU, or was being
-// reached.
+// divideClient divides the time in which the server waited for the client: the client ran, waited for a CPU,
+// or was being reached.
 func (t dividedTrial) divideClient(a amounts, waited float64) {
 	c := t.Trial.Profile.Client
 	a[ClientRan] = min(waited, max(0, c.CPU)/t.total)
@@ -275,8 +278,9 @@ func (t dividedTrial) divideClient(a amounts, waited float64) {
 	a[Between] = waited - a[ClientRan] - a[ClientQueued]
 }
 
-// divideSleep divides the time connections slept in statements other than commits. InnoDB counts the waits for row locks; a
-// writer that sleeps while the redo log is full waits for room in it; naps while there are waits for free pages are those.
+// divideSleep divides the time connections slept in statements other than commits. InnoDB counts the waits
+// for row locks; a writer that sleeps while the redo log is full waits for room in it; naps while there are
+// waits for free pages are those.
 func (t dividedTrial) divideSleep(a amounts, scale float64, k kinds) {
 	writers, readers := scale*k.share(writerWaits), scale*k.share(readerWaits)
 	napping, other := scale*k.share(writerNaps), scale*k.share(naps)

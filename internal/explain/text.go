@@ -107,8 +107,8 @@ func (f Finding) text(b *bytes.Buffer, n int, share string) {
 	b.WriteString("\n")
 }
 
-// percents rounds shares that add up to 1 to tenths of a percent that add up to 100: what is left goes to those that
-// rounding down cost most.
+// percents rounds shares that add up to 1 to tenths of a percent that add up to 100: what is left goes to
+// those that rounding down cost most.
 func percents(shares []float64) []string {
 	tenths, order, left := make([]int, len(shares)), make([]int, len(shares)), 1000
 	for i, s := range shares {

@@ -58,7 +58,8 @@ func (t dividedTrial) sum(names []string) (sum float64) {
 	return sum
 }
 
-// often is the share of the measured run's samples in which the values add up to at least least, of those that have the first.
+// often returns the share of the measured run's samples in which the values add up to at least least, of
+// those that have the first.
 func (t dividedTrial) often(least float64, names []string) float64 {
 	n, high := 0.0, 0.0
 	for _, s := range t.Trial.Samples {
@@ -77,7 +78,7 @@ func (t dividedTrial) often(least float64, names []string) float64 {
 	return ratio(high, n)
 }
 
-// connectionSeconds is the time of all connections, whether at work or not.
+// connectionSeconds returns the time of all connections, whether at work or not.
 func (t dividedTrial) connectionSeconds() float64 {
 	n := float64(t.Trial.Workload.Threads)
 	if p := t.Trial.Profile; p != nil && p.Connections > 0 {
@@ -86,8 +87,8 @@ func (t dividedTrial) connectionSeconds() float64 {
 	return n * t.Trial.Seconds
 }
 
-// idle is the time, in connection-seconds, that connections had no transaction to do: with a rate most have none. It
-// follows from how many sysbench saw at work each second.
+// idle returns the time, in connection-seconds, that connections had no transaction to do: with a rate most
+// have none. It follows from how many sysbench saw at work each second.
 func (t dividedTrial) idle() float64 {
 	busy, n := 0.0, 0.0
 	for _, p := range t.Trial.Points {
@@ -101,7 +102,7 @@ func (t dividedTrial) idle() float64 {
 	return max(0, t.connectionSeconds()-busy/n*t.Trial.Seconds)
 }
 
-// ms is a share of the time in milliseconds a transaction.
+// ms returns a share of the time in milliseconds a transaction.
 func (t dividedTrial) ms(share float64) float64 {
 	if t.Trial.Transactions <= 0 {
 		return 0
@@ -109,23 +110,23 @@ func (t dividedTrial) ms(share float64) float64 {
 	return 1000 * share * t.total / float64(t.Trial.Transactions)
 }
 
-// mean is a sampled value's.
+// mean returns a sampled value's.
 func (t dividedTrial) mean(name string) (float64, bool) {
 	v, ok := t.means[name]
 	return v, ok
 }
 
-// rate is a counter's growth a second; 0 where it is not there.
+// rate returns a counter's growth a second; 0 where it is not there.
 func (t dividedTrial) rate(counter string) float64 {
 	return ratio(t.Trial.Counters[counter], t.Trial.Seconds)
 }
 
-// each is a counter's growth a transaction; 0 where it is not there.
+// each returns a counter's growth a transaction; 0 where it is not there.
 func (t dividedTrial) each(counter string) float64 {
 	return ratio(t.Trial.Counters[counter], float64(t.Trial.Transactions))
 }
 
-// number is a variable that is a number, as the live server reported it; 0 where it is not there.
+// number returns a variable that is a number, as the live server reported it; 0 where it is not there.
 func (t dividedTrial) number(variable string) float64 {
 	v, err := strconv.ParseFloat(t.Arm.Effective[variable], 64)
 	if err != nil { // not there, or no number: the same to those who ask
@@ -142,7 +143,7 @@ func (t dividedTrial) on(variable string) bool {
 
 func (t dividedTrial) mariadb() bool { return t.Server.Flavour == mycnf.MariaDB }
 
-// connections is the CPU and the wait for a CPU of the threads that served the load, in seconds.
+// connections returns the CPU and the wait for a CPU of the threads that served the load, in seconds.
 func (t dividedTrial) connections() (result.Threads, bool) {
 	if t.Trial.Profile == nil {
 		return result.Threads{}, false
@@ -160,7 +161,7 @@ func (t dividedTrial) failed(name result.GateName) bool {
 	return slices.ContainsFunc(t.Trial.Gates, func(g result.Gate) bool { return g.Name == name && !g.OK })
 }
 
-// detail is what a gate saw.
+// detail returns what a gate saw.
 func (t dividedTrial) detail(name result.GateName) string {
 	for _, g := range t.Trial.Gates {
 		if g.Name == name {
