@@ -14,8 +14,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// unlimited is where a v1 limit means none: the kernel writes the largest multiple of the page size in an int64
-// (9223372036854771712 with 4 KiB pages), so any limit above an exbibyte is taken for that.
+// unlimited is where a v1 limit means none: the kernel writes the largest multiple of the page size in an
+// int64 (9223372036854771712 with 4 KiB pages), so any limit above an exbibyte is taken for that.
 const unlimited = 1 << 60
 
 // membership is one line of /proc/self/cgroup.
@@ -24,7 +24,8 @@ type membership struct {
 	path        string
 }
 
-// readCgroup finds the groups of this process, and the smallest limits from there up to the root of each hierarchy.
+// readCgroup finds the groups of this process, and the smallest limits from there up to the root of each
+// hierarchy.
 func (m factSource) readCgroup(f *Facts) error {
 	text, err := m.text("proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,8 +51,8 @@ func (m factSource) readCgroup(f *Facts) error {
 	return nil
 }
 
-// CPUGroups are the folders of the cgroups whose CPU quotas bind a process: its own group and those above it. None where no
-// cgroups are mounted, or the process is gone.
+// CPUGroups returns the folders of the cgroups whose CPU quotas bind a process: its own group and those above
+// it. None where no cgroups are mounted, or the process is gone.
 func CPUGroups(pid int) ([]string, error) {
 	return factSource{root: "/"}.cpuGroups(fmt.Sprint(pid))
 }
@@ -60,7 +61,8 @@ func (m factSource) cpuGroups(process string) (dirs []string, err error) {
 	return m.groups(process, "cpu")
 }
 
-// MemoryLimit is the smallest memory limit of a process's cgroup and those above it, in bytes; 0 where there is none.
+// MemoryLimit returns the smallest memory limit of a process's cgroup and those above it, in bytes; 0 where
+// there is none.
 func MemoryLimit(pid int) (int64, error) { return factSource{root: "/"}.memoryLimit(fmt.Sprint(pid)) }
 
 func (m factSource) memoryLimit(process string) (least int64, err error) {
@@ -80,7 +82,8 @@ func (m factSource) memoryLimit(process string) (least int64, err error) {
 	return least, nil
 }
 
-// CPULimit is the smallest CPU quota of a process's cgroup and those above it, in CPUs; 0 where there is none.
+// CPULimit returns the smallest CPU quota of a process's cgroup and those above it, in CPUs; 0 where there is
+// none.
 func CPULimit(pid int) (float64, error) { return factSource{root: "/"}.cpuLimit(fmt.Sprint(pid)) }
 
 func (m factSource) cpuLimit(process string) (least float64, err error) {
@@ -101,7 +104,8 @@ func (m factSource) cpuLimit(process string) (least float64, err error) {
 	return least, nil
 }
 
-// groups are the folders of a process's cgroups, from its own up, in v2 and in the v1 hierarchy of a controller.
+// groups returns the folders of a process's cgroups, from its own up, in v2 and in the v1 hierarchy of a
+// controller.
 func (m factSource) groups(process, controller string) (dirs []string, err error) {
 	text, err := m.text("proc/" + process + "/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,8 +216,8 @@ func (one membership) mount(mounts []*mountinfo.Info) *mountinfo.Info {
 	return nil
 }
 
-// inside gives a group's path below the mount. A container often sees its own group mounted as the root; a group outside
-// the mount is seen as far as the mount goes.
+// inside gives a group's path below the mount. A container often sees its own group mounted as the root; a
+// group outside the mount is seen as far as the mount goes.
 func inside(path, root string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
@@ -249,8 +253,8 @@ func (m factSource) limits(dir string, v2 bool) (memory int64, cpu float64, err 
 	return memory, cpu, errors.Join(errMemory, errQuota, errPeriod)
 }
 
-// limit reads a file with one number. A file that is not there (the root group has none, nor a group without the
-// controller) limits nothing.
+// limit reads a file with one number. A file that is not there (the root group has none, nor a group without
+// the controller) limits nothing.
 func (m factSource) limit(path string) (int64, error) {
 	text, err := m.text(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sector is the unit of sizes in /sys/block, whatever the device's own is (Documentation/ABI/stable/sysfs-block).
+// sector is the unit of sizes in /sys/block, whatever the device's own is
+// (Documentation/ABI/stable/sysfs-block).
 const sector = 512
 
 // readDisks lists the block devices that hold anything; memory, floppy and CD drives are left out.
@@ -88,7 +89,8 @@ func (f *Facts) readFolder(folder string) {
 	f.note("reflink", err)
 }
 
-// Under is the filesystem a folder lies on, only looked at: unlike Read it tries no reflink, so nothing is written there.
+// Under returns the filesystem a folder lies on, only looked at: unlike Read it tries no reflink, so nothing
+// is written there.
 func Under(dir string) (Filesystem, error) {
 	folder, err := existing(dir)
 	if err != nil {
@@ -104,7 +106,8 @@ func Under(dir string) (Filesystem, error) {
 	return d, nil
 }
 
-// readMount finds the mount that the folder lies on: the deepest one, and of several at the same place the last.
+// readMount finds the mount that the folder lies on: the deepest one, and of several at the same place the
+// last.
 func (m factSource) readMount(d *Filesystem) error {
 	mounts, err := m.mounts(mountinfo.ParentsFilter(d.Path))
 	if err != nil {
@@ -138,8 +141,8 @@ func mergeOptions(lists ...string) []string {
 	return all
 }
 
-// diskUnder names the whole disk under a mount, by device number, or by the device's name where the filesystem (btrfs, for
-// one) has a number of its own; "" where neither tells.
+// diskUnder names the whole disk under a mount, by device number, or by the device's name where the
+// filesystem (btrfs, for one) has a number of its own; "" where neither tells.
 func (m factSource) diskUnder(i *mountinfo.Info) string {
 	byNumber := filepath.Join(m.root, "sys/dev/block", fmt.Sprintf("%d:%d", i.Major, i.Minor))
 	byName := filepath.Join(m.root, "sys/class/block", filepath.Base(i.Source))

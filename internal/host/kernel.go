@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sysctls are the kernel settings that matter to a database.
+// sysctls returns the kernel settings that matter to a database.
 func sysctls() []string {
 	return []string{
 		"vm.swappiness", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes",
@@ -51,7 +51,8 @@ type CPUTimes struct {
 	Steal float64 // wanted, and given to other guests by the hypervisor
 }
 
-// StealShare is the share of all CPU time between two snapshots that the hypervisor gave to others: 0 to 1.
+// StealShare returns the share of all CPU time between two snapshots that the hypervisor gave to others: 0 to
+// 1.
 func StealShare(before, after CPUTimes) float64 {
 	total, steal := after.Total-before.Total, after.Steal-before.Steal
 	if total <= 0 || steal <= 0 {

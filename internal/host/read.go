@@ -21,9 +21,9 @@ type factSource struct {
 	affinity int // CPUs this process may run on
 }
 
-// Read collects the facts of this machine and of the folder david keeps its data in. The folder need not exist yet: its nearest
-// existing parent is looked at. What cannot be read is named in Facts.Unknown; only a cancelled context or a dataDir
-// that cannot be resolved is an error.
+// Read collects the facts of this machine and of the folder david keeps its data in. The folder need not
+// exist yet: its nearest existing parent is looked at. What cannot be read is named in Facts.Unknown; only a
+// cancelled context or a dataDir that cannot be resolved is an error.
 func Read(ctx context.Context, dataDir string) (Facts, error) {
 	folder, err := existing(dataDir)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *Facts) readSystem() {
 	f.Arch = unix.ByteSliceToString(u.Machine[:])
 }
 
-// usable is the smallest of online CPUs, affinity and quota; those that are 0 are not known.
+// usable returns the smallest of online CPUs, affinity and quota; those that are 0 are not known.
 func (m factSource) usable(online int, quota float64) float64 {
 	cpus := float64(online)
 	for _, other := range []float64{float64(m.affinity), quota} {
@@ -188,7 +188,8 @@ func (m factSource) readMemory(f *Facts) error {
 	return nil
 }
 
-// virtualisation names the hypervisor or container, as far as the machine tells; "" where nothing hints at one.
+// virtualisation names the hypervisor or container, as far as the machine tells; "" where nothing hints at
+// one.
 func (m factSource) virtualisation(flags []string) string {
 	var layers []string
 	for _, container := range []struct{ mark, kind string }{{".dockerenv", "docker"}, {"run/.containerenv", "podman"}} {
@@ -202,7 +203,8 @@ func (m factSource) virtualisation(flags []string) string {
 	return strings.Join(layers, " in ")
 }
 
-// hypervisor reads the machine's maker, where the firmware tells. Small virtual machine monitors have no firmware tables.
+// hypervisor reads the machine's maker, where the firmware tells. Small virtual machine monitors have no
+// firmware tables.
 func (m factSource) hypervisor() string {
 	var names []string
 	for _, path := range []string{"sys/hypervisor/type", "sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name"} {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// tree unpacks a recorded tree of files (testdata, "-- path --" before each file's text) and gives it as a machine with
-// eight CPUs in its affinity.
+// tree unpacks a recorded tree of files (testdata, "-- path --" before each file's text) and gives it as a
+// machine with eight CPUs in its affinity.
 func tree(t *testing.T, name string) factSource {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))

@@ -1,9 +1,10 @@
-// Package host says what the machine is: CPUs, memory, cgroup limits, disks, the filesystem under a folder, the kernel's
-// settings that matter to a database. It reads /proc, /sys and the cgroup hierarchy and changes nothing.
+// Package host says what the machine is: CPUs, memory, cgroup limits, disks, the filesystem under a folder,
+// the kernel's settings that matter to a database. It reads /proc, /sys and the cgroup hierarchy and changes
+// nothing.
 package host
 
-// Facts is what david knows of the machine. Sizes are in bytes. A field that could not be read stays empty, and Unknown
-// says which and why.
+// Facts is what david knows of the machine. Sizes are in bytes. A field that could not be read stays empty,
+// and Unknown says which and why.
 type Facts struct {
 	OS      string            `json:"os"`     // PRETTY_NAME of os-release
 	Kernel  string            `json:"kernel"` // release
@@ -18,8 +19,8 @@ type Facts struct {
 	Unknown []string          `json:"unknown,omitempty"`
 }
 
-// CPU describes the processors. Usable is what this process may use: the smallest of online CPUs, affinity and the
-// cgroup's quota; it can be a fraction.
+// CPU describes the processors. Usable is what this process may use: the smallest of online CPUs, affinity
+// and the cgroup's quota; it can be a fraction.
 type CPU struct {
 	Model   string   `json:"model"`
 	Online  int      `json:"online"`
@@ -29,7 +30,8 @@ type CPU struct {
 	Flags   []string `json:"flags,omitempty"` // only those that matter: hypervisor, sse4_2, pclmulqdq, avx2
 }
 
-// Memory describes RAM and swap. Limit is the smallest of the physical memory and the cgroup's limits up to the root.
+// Memory describes RAM and swap. Limit is the smallest of the physical memory and the cgroup's limits up to
+// the root.
 type Memory struct {
 	Total     int64 `json:"total"`
 	Available int64 `json:"available"`
