@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Limits is what a machine and a device were measured to do at best: what david probe found. The kept files lie in
-// $DAVID_HOME/probes.
+// Limits is what a machine and a device were measured to do at best: what david probe found. The kept files
+// lie in $DAVID_HOME/probes.
 type Limits struct {
 	Schema   int       `json:"schema"`
 	Key      string    `json:"key"`      // names the machine, the device and the caps; a file name
@@ -63,10 +63,12 @@ type SyncLimit struct {
 	Mean  Figure `json:"mean_us"`
 	// Cycle is from one write's begin to the next one's, in microseconds.
 	Cycle Figure `json:"cycle_us"`
-	// Writes are the device's write operations for each sync, by the kernel's counters; nil where the disk is not known.
+	// Writes are the device's write operations for each sync, by the kernel's counters; nil where the disk is
+	// not known.
 	Writes *Figure `json:"device_writes,omitempty"`
-	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's threads that write for
-	// it, by the machine's idle time, so of whatever else ran as well; nil where it could not be told.
+	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's threads
+	// that write for it, by the machine's idle time, so of whatever else ran as well; nil where it could not be
+	// told.
 	KernelCPU *Figure `json:"kernel_cpu_us,omitempty"`
 }
 
@@ -115,8 +117,8 @@ type Machine struct {
 	// SleepP50 and SleepP99 are by how much a sleep of 100 us is too long, in microseconds.
 	SleepP50 Figure `json:"sleep_over_p50_us"`
 	SleepP99 Figure `json:"sleep_over_p99_us"`
-	// SwitchSame and SwitchOther are half of a round trip through two pipes between two threads, in microseconds: on one
-	// CPU, and on two; the latter is 0 where there is only one.
+	// SwitchSame and SwitchOther are half of a round trip through two pipes between two threads, in
+	// microseconds: on one CPU, and on two; the latter is 0 where there is only one.
 	SwitchSame  Figure `json:"switch_same_cpu_us"`
 	SwitchOther Figure `json:"switch_other_cpu_us,omitzero"`
 }
@@ -141,7 +143,7 @@ func (l Limits) Find(way string, depth int) (io IOLimit, ok bool) {
 	return io, false
 }
 
-// limitsPath is where a home keeps the limits of that key.
+// limitsPath returns where a home keeps the limits of that key.
 func limitsPath(home, key string) string { return filepath.Join(home, "probes", key+".json") }
 
 // KeepLimits keeps limits in david's home; earlier ones of their key are replaced.
@@ -161,7 +163,7 @@ func KeepLimits(home string, l Limits) error {
 	return nil
 }
 
-// KeptLimits are the limits kept in david's home under that key; ok is false where there are none.
+// KeptLimits returns the limits kept in david's home under that key; ok is false where there are none.
 func KeptLimits(home, key string) (l Limits, ok bool, err error) {
 	err = readJSON(filepath.Join(home, "probes"), limitsPath(home, key), &l)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -32,7 +32,8 @@ type PodFacts struct {
 	Clients []string `json:"client_nodes,omitempty"`
 }
 
-// ClusterCounters is what a cluster counted of a pod and of its node, before the first trial and after the last.
+// ClusterCounters is what a cluster counted of a pod and of its node, before the first trial and after the
+// last.
 type ClusterCounters struct {
 	Before PodStats `json:"before"`
 	After  PodStats `json:"after"`
@@ -44,8 +45,8 @@ type PodStats struct {
 	Node CgroupCounters `json:"node"`
 }
 
-// CgroupCounters are a cgroup's since it was made, as a kubelet tells them. It reads them every 10 to 15 seconds: At is when. What it does not
-// tell is nil.
+// CgroupCounters are a cgroup's since it was made, as a kubelet tells them. It reads them every 10 to 15
+// seconds: At is when. What it does not tell is nil.
 type CgroupCounters struct {
 	At               time.Time `json:"at"`
 	CPUSeconds       *float64  `json:"cpu_seconds,omitempty"`

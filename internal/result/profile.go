@@ -1,19 +1,20 @@
 package result
 
-// Profile is where the time of the load's connections went in the measured run. Looks at all of them at once, several a
-// second, tell what each was doing; the kernel's own counts, which are exact, tell how long they ran and waited for a CPU.
+// Profile is where the time of the load's connections went in the measured run. Looks at all of them at once,
+// several a second, tell what each was doing; the kernel's own counts, which are exact, tell how long they
+// ran and waited for a CPU.
 type Profile struct {
 	Looks       int     `json:"looks"`       // how many times all connections were looked at
 	Connections float64 `json:"connections"` // of the load, on average over the looks
 	// States are what the connections were found doing, most often first.
 	States []State `json:"states,omitempty"`
-	// Threads are the server's threads by what they are for, those of connections first; from /proc, so none for a server on
-	// another machine.
+	// Threads are the server's threads by what they are for, those of connections first; from /proc, so none for
+	// a server on another machine.
 	Threads []Threads `json:"threads,omitempty"`
 	// Client are the load generator's threads.
 	Client Threads `json:"client,omitzero"`
-	// Waits are performance_schema's summaries of waits (those instruments that are on), most seconds first; none where it is
-	// off.
+	// Waits are performance_schema's summaries of waits (those instruments that are on), most seconds first;
+	// none where it is off.
 	Waits []Wait `json:"waits,omitempty"`
 	// Statements are the statement digests that took most of the time, most seconds first, ten at most.
 	Statements []Statement `json:"statements,omitempty"`
@@ -26,10 +27,11 @@ type State struct {
 	Command   string `json:"command,omitempty"`   // of the process list: "Sleep", "Query", "Execute"
 	Statement string `json:"statement,omitempty"` // the statement's first word, in capitals: "SELECT", "UPDATE", "COMMIT"
 	Stage     string `json:"stage,omitempty"`     // the process list's state: "waiting for handler commit"
-	// Kernel is what the connection's thread did: "running" (or waiting for a CPU), or the system call it slept in: "futex",
-	// "fdatasync", "pread64", "recvfrom".
+	// Kernel is what the connection's thread did: "running" (or waiting for a CPU), or the system call it slept
+	// in: "futex", "fdatasync", "pread64", "recvfrom".
 	Kernel string `json:"kernel,omitempty"`
-	// File is what the call was made on: "redo", "binlog", "data", "doublewrite", "undo", "temporary", "socket", "other".
+	// File is what the call was made on: "redo", "binlog", "data", "doublewrite", "undo", "temporary", "socket",
+	// "other".
 	File  string `json:"file,omitempty"`
 	Count int64  `json:"count"` // connections found so, over all looks
 }

@@ -1,7 +1,7 @@
 // Package result is the record of what david measured, and the store it lives in on disk.
 //
-// The store is the contract between the stages: experiment writes it, report and every later stage read nothing else. One
-// folder per experiment, readable without david:
+// The store is the contract between the stages: experiment writes it, report and every later stage read
+// nothing else. One folder per experiment, readable without david:
 //
 //	experiment.json   what was asked, where, with which versions and arguments
 //	arms/NAME.json    each arm's configuration, once
@@ -54,12 +54,13 @@ type PricedMachine struct {
 	Date     string  `json:"date"`
 }
 
-// Design is how the trials of an experiment are laid out: what is needed, with the arms and the workloads, to run it again
-// and to go on with it.
+// Design is how the trials of an experiment are laid out: what is needed, with the arms and the workloads, to
+// run it again and to go on with it.
 type Design struct {
 	// Control is the arm the others are compared with; "" where nothing is compared.
 	Control string `json:"control,omitempty"`
-	// Against names the user's own option file, where a race's control runs with it; "" where it runs with the server's defaults.
+	// Against names the user's own option file, where a race's control runs with it; "" where it runs with the
+	// server's defaults.
 	Against string `json:"against,omitempty"`
 	// Blocks is how many blocks are run; 0: until Precision is reached or Budget used up.
 	Blocks int `json:"blocks,omitempty"`
@@ -70,20 +71,23 @@ type Design struct {
 	Twin bool `json:"twin,omitempty"`
 	// SkipNoops leaves out arms of which no effective variable differs from the control's.
 	SkipNoops bool `json:"skip_noops,omitempty"`
-	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
+	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its
+	// throughput.
 	Steady bool   `json:"steady,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
 	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid;
 	// 0: the gate's own limit, 40 %.
 	MaxSteal float64 `json:"max_steal,omitempty"`
-	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is not asked.
+	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is
+	// not asked.
 	Margin float64 `json:"equivalence_margin,omitempty"`
 	// Tune is how a tune spends its budget; nil for anything else.
 	Tune *TunePlan `json:"tune,omitempty"`
 	SLO  *SLO      `json:"slo,omitempty"`
 	// Slices is how servers that stay up are loaded in turn; nil: each trial has a fresh server.
 	Slices *Slices `json:"slices,omitempty"`
-	// Pinned is what must not change between the sessions of one experiment: "kernel", "server binary", "data", ... and their values.
+	// Pinned is what must not change between the sessions of one experiment: "kernel", "server binary", "data",
+	// ... and their values.
 	Pinned map[string]string `json:"pinned,omitempty"`
 }
 
@@ -123,7 +127,8 @@ type Finish struct {
 	Best           string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained; a search for a rate: a sentence
 	// RateSearch is how a search for a rate ended; nil for anything else, and in older records: see SearchEnd.
 	RateSearch *RateSearch `json:"rate_search,omitempty"`
-	// Cluster is what the cluster counted of the pod and its node over the trials; nil where it could not be read.
+	// Cluster is what the cluster counted of the pod and its node over the trials; nil where it could not be
+	// read.
 	Cluster *ClusterCounters `json:"cluster,omitempty"`
 	// Failed is why the experiment ended before its first trial; "" where it has any.
 	Failed string `json:"failed,omitempty"`
@@ -149,7 +154,8 @@ type Workload struct {
 	Warmup    int    `json:"warmup_seconds"` // before it, not measured; at most, as it ends when throughput has settled
 	RandType  string `json:"rand_type"`      // uniform, special, gaussian, pareto
 	Database  string `json:"database"`       // the schema; sbtest
-	// Rate is how many transactions/s arrive (open loop, Poisson); 0: a closed loop, as many as the threads get done.
+	// Rate is how many transactions/s arrive (open loop, Poisson); 0: a closed loop, as many as the threads get
+	// done.
 	Rate float64 `json:"rate,omitempty"`
 }
 
@@ -159,7 +165,8 @@ type Arm struct {
 	Order  int    `json:"order"` // 1, 2, ...: arms in the order in which they were made; PutArm sets it
 	Name   string `json:"name"`  // "control", "memory", "redo", ... ; a file name
 	Title  string `json:"title"` // what a reader sees: "buffer pool sized to the memory"
-	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control, and outside of a tune.
+	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control,
+	// and outside of a tune.
 	Phase string `json:"phase,omitempty"`
 	// Base is the arm this one was built upon and is compared with; empty for the control.
 	Base string `json:"base,omitempty"`
@@ -181,8 +188,8 @@ type Arm struct {
 	Pod Pod `json:"pod,omitzero"`
 	// Infeasible is the server's own error line where it would not start with this configuration.
 	Infeasible string `json:"infeasible,omitempty"`
-	// Ceiling is true where the arm is unsafe on purpose: an upper bound for the arm it is based upon (see tune.Ceiling). It is
-	// compared with nothing else, has no verdict and never wins.
+	// Ceiling is true where the arm is unsafe on purpose: an upper bound for the arm it is based upon (see
+	// tune.Ceiling). It is compared with nothing else, has no verdict and never wins.
 	Ceiling bool `json:"ceiling,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
@@ -227,7 +234,8 @@ type Trial struct {
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"`         // measured, as sysbench counted them; warm-up not included
 	Prewarm  float64   `json:"prewarm_seconds"` // reading the tables once, before the warm-up under load
-	// Warmed is how long the warm-up under load took, in seconds; Settled whether throughput had settled by then.
+	// Warmed is how long the warm-up under load took, in seconds; Settled whether throughput had settled by
+	// then.
 	Warmed  float64 `json:"warmed_seconds"`
 	Settled bool    `json:"settled"`
 
@@ -247,8 +255,8 @@ type Trial struct {
 	// Counters are the server's status counters: last minus first, over the measured run.
 	Counters map[string]float64 `json:"counters,omitempty"`
 	Costs    Costs              `json:"per_transaction,omitzero"`
-	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU held back counted, up to 1;
-	// nil where the server is not a process of this machine.
+	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU held
+	// back counted, up to 1; nil where the server is not a process of this machine.
 	ServerThrottled *float64 `json:"server_throttled,omitempty"`
 	// Before and After are what the server owed when the measured run began and ended.
 	Before   Debt     `json:"debt_before,omitzero"`
@@ -264,8 +272,9 @@ type Trial struct {
 	Clients  []Client `json:"clients,omitempty"`
 	Gates    []Gate   `json:"gates"`
 	Overhead Overhead `json:"overhead_seconds"`
-	// EndedEarly is why the measured run ended before Workload.Seconds: it was hopeless; "" where it did not. Seconds is what it had. Its
-	// figures are those of its seconds; what needs the histogram, which is lost, is 0.
+	// EndedEarly is why the measured run ended before Workload.Seconds: it was hopeless; "" where it did not.
+	// Seconds is what it had. Its figures are those of its seconds; what needs the histogram, which is lost, is
+	// 0.
 	EndedEarly string `json:"ended_early,omitempty"`
 	// Unsafe names the parts of the durability lock this trial ran without.
 	Unsafe []string `json:"unsafe,omitempty"`
@@ -287,8 +296,8 @@ type Bucket struct {
 	Count int64   `json:"count"`
 }
 
-// Point is one second of a trial. Second counts from the start of the warm-up, and on through the measured run; those of
-// the warm-up are marked Warm and are not part of the result.
+// Point is one second of a trial. Second counts from the start of the warm-up, and on through the measured
+// run; those of the warm-up are marked Warm and are not part of the result.
 type Point struct {
 	Second     int     `json:"second"`
 	Warm       bool    `json:"warm,omitempty"`
@@ -302,15 +311,16 @@ type Point struct {
 	Busy  int64 `json:"busy,omitempty"`
 }
 
-// Sample is one second of what was read from the kernel and the server beside the load. Values are named with their
-// unit, "host.cpu.user_pct", "disk.write_iops"; docs/measuring.md lists them. A value that could not be read is missing.
+// Sample is one second of what was read from the kernel and the server beside the load. Values are named with
+// their unit, "host.cpu.user_pct", "disk.write_iops"; docs/measuring.md lists them. A value that could not be
+// read is missing.
 type Sample struct {
 	At     float64            `json:"at"` // seconds since the measured run began; negative while warming up
 	Values map[string]float64 `json:"values"`
 }
 
-// Costs is what one transaction took of the machine, from counters over the measured run. A pointer is nil where the
-// figure could not be read.
+// Costs is what one transaction took of the machine, from counters over the measured run. A pointer is nil
+// where the figure could not be read.
 type Costs struct {
 	ServerCPU *float64 `json:"server_cpu_us,omitempty"` // microseconds
 	ClientCPU *float64 `json:"client_cpu_us,omitempty"`
@@ -370,7 +380,7 @@ func (t Trial) Valid() (ok bool, failed []string) {
 	return len(failed) == 0, failed
 }
 
-// Took is all the time the trial cost, in seconds.
+// Took returns all the time the trial cost, in seconds.
 func (t Trial) Took() float64 {
 	o := t.Overhead
 	return t.Prewarm + t.Warmed + t.Seconds + o.Reset + o.Start + o.Stop + o.Other
