@@ -132,8 +132,8 @@ func (w *Workspace) limited(t *testing.T) bool {
 	return len(capsLeft(t, "no such group", w.device)) > 0
 }
 
-// testBusy has a server use all that its cap on CPU lets it, and no more. On a busy machine it may not even get that much, so
-// it is looked at until the cap was what held it back.
+// testBusy has a server use all that its cap on CPU lets it, and no more. On a busy machine it may not even
+// get that much, so it is looked at until the cap was what held it back.
 func testBusy(t *testing.T, s *Server, cpus float64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -154,7 +154,8 @@ func testBusy(t *testing.T, s *Server, cpus float64) {
 	}
 }
 
-// heldBack is the CPU a server used in two seconds, in cores, and the periods in which its cap held it back.
+// heldBack returns the CPU a server used in two seconds, in cores, and the periods in which its cap held it
+// back.
 func heldBack(t *testing.T, s *Server) (used float64, periods uint64) {
 	t.Helper()
 	before, err := s.CapStat()
@@ -238,7 +239,7 @@ func (w *Workspace) buffered(t *testing.T, g *cgroup.Group) (perSecond float64) 
 	return float64(w.written(t)-before) / time.Since(began).Seconds()
 }
 
-// written is how many writes the volume's device has completed.
+// written returns how many writes the volume's device has completed.
 func (w *Workspace) written(t *testing.T) (n int64) {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/stat", w.device))

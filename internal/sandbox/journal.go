@@ -18,15 +18,15 @@ import (
 	"david/internal/cgroup"
 )
 
-// processID names a process beyond the reuse of its number: by its start time in clock ticks since boot, field 22 of
-// /proc/PID/stat (proc(5)).
+// processID names a process beyond the reuse of its number: by its start time in clock ticks since boot,
+// field 22 of /proc/PID/stat (proc(5)).
 type processID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
 }
 
-// journal is the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry is written
-// before the thing is made, and taken out after it is gone.
+// journal is the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry is
+// written before the thing is made, and taken out after it is gone.
 type journal struct {
 	mu   sync.Mutex
 	path string
@@ -134,8 +134,8 @@ func (j *journal) undo() error {
 	return os.Remove(j.path)
 }
 
-// Reap removes what davids that are dead left behind in home: processes it can tell by number and start time, mounts and
-// runtime folders. Those of a living david are left alone. It is quick where there is nothing.
+// Reap removes what davids that are dead left behind in home: processes it can tell by number and start time,
+// mounts and runtime folders. Those of a living david are left alone. It is quick where there is nothing.
 func Reap(home string, say func(string)) error {
 	files, err := filepath.Glob(filepath.Join(escapeGlob(home), "run", "*.json"))
 	if err != nil {
@@ -200,8 +200,8 @@ func (p processID) kill() error {
 	return fmt.Errorf("process %d does not end", p.PID)
 }
 
-// startTime is field 22 of /proc/PID/stat. The second field may hold spaces and parentheses, so fields are counted
-// from the last parenthesis. A zombie (state Z, X) counts as gone.
+// startTime is field 22 of /proc/PID/stat. The second field may hold spaces and parentheses, so fields are
+// counted from the last parenthesis. A zombie (state Z, X) counts as gone.
 func startTime(pid int) (uint64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

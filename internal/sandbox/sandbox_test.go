@@ -23,7 +23,8 @@ import (
 // flavours are those every test of a sandbox runs on.
 var flavours = []string{"mysql", "mariadb"}
 
-// newHome is a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must be left clean.
+// newHome returns a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must
+// be left clean.
 func newHome(t testing.TB) string {
 	t.Helper()
 	home := filepath.Join(t.TempDir(), "a home [of] david*")
@@ -270,7 +271,8 @@ func testKilled(t *testing.T, w *Workspace, g Template) {
 	stop(t, s)
 }
 
-// testRestart kills a server and starts it again: on its own data, with its password, and only once it is dead.
+// testRestart kills a server and starts it again: on its own data, with its password, and only once it is
+// dead.
 func testRestart(t *testing.T, w *Workspace, g Template) {
 	s := start(t, w, g, StartOptions{Settings: []mycnf.Setting{{Name: "max_connections", Value: "77"}}})
 	defer stop(t, s)
@@ -382,7 +384,7 @@ func TestHelperHold(t *testing.T) {
 	time.Sleep(time.Hour)
 }
 
-// holdTmpfs is the size of the tmpfs that the held server's data lies on; 0 for none.
+// holdTmpfs returns the size of the tmpfs that the held server's data lies on; 0 for none.
 func holdTmpfs() int64 {
 	if os.Getenv("DAVID_TEST_TMPFS") == "" {
 		return 0

@@ -22,8 +22,8 @@ import (
 	"david/internal/server"
 )
 
-// How long a server may take to answer, and to shut down, before it is given up. Crash recovery and the flushing of a
-// large pool take long; a throwaway server on a clean copy does neither.
+// How long a server may take to answer, and to shut down, before it is given up. Crash recovery and the
+// flushing of a large pool take long; a throwaway server on a clean copy does neither.
 const (
 	startTimeout = 2 * time.Minute
 	stopTimeout  = 2 * time.Minute
@@ -170,8 +170,8 @@ func mkdirIfMissing(path string) error {
 	return err
 }
 
-// freePort asks the kernel for one, of that address or else of 127.0.0.1. Another program can take it before the server does; the server then does
-// not start.
+// freePort asks the kernel for one, of that address or else of 127.0.0.1. Another program can take it before
+// the server does; the server then does not start.
 func freePort(host string) (network, address string, err error) {
 	switch host {
 	case "":
@@ -187,7 +187,8 @@ func freePort(host string) (network, address string, err error) {
 	return "tcp", l.Addr().String(), nil
 }
 
-// command is the server's argv. What isolates it comes last, so that no setting can undo it; no secret is in it.
+// command returns the server's argv. What isolates it comes last, so that no setting can undo it; no secret
+// is in it.
 func (w *Workspace) command(s *Server, o StartOptions) ([]string, error) {
 	b, err := w.reach(s.binary)
 	if err != nil {
@@ -205,7 +206,7 @@ func (w *Workspace) command(s *Server, o StartOptions) ([]string, error) {
 	return append(argv, s.isolation()...), nil
 }
 
-// options are the server's own, as they were asked for.
+// options returns the server's own, as they were asked for.
 func (w *Workspace) options(s *Server, o StartOptions) (argv []string, err error) {
 	if o.DefaultsFile != "" {
 		file, err := w.readable(s, o.DefaultsFile)
@@ -270,7 +271,8 @@ func (s *Server) isolation() []string {
 // everywhere is the host of a server that listens on all addresses.
 const everywhere = "*"
 
-// run starts the process and waits until it answers, at most so long. The file that holds the password is gone when it does.
+// run starts the process and waits until it answers, at most so long. The file that holds the password is
+// gone when it does.
 func (s *Server) run(ctx context.Context, patience time.Duration) error {
 	if err := s.writeInit(s.addr.Password); err != nil {
 		return err
@@ -293,7 +295,7 @@ func (s *Server) run(ctx context.Context, patience time.Duration) error {
 	return s.await(ctx, patience, s.ended)
 }
 
-// ended is how the server's process ended; nil while it runs.
+// ended returns how the server's process ended; nil while it runs.
 func (s *Server) ended() error {
 	cause, _ := s.child.exited()
 	return cause
@@ -351,13 +353,13 @@ func (s *Server) await(ctx context.Context, patience time.Duration, ended func()
 	}
 }
 
-// Addr is where the server listens, with the password of this start.
+// Addr returns where the server listens, with the password of this start.
 func (s *Server) Addr() mysqld.Addr { return s.addr }
 
-// Data is the folder its data lies in.
+// Data returns the folder its data lies in.
 func (s *Server) Data() string { return s.data }
 
-// PID is the server's process.
+// PID returns the server's process.
 func (s *Server) PID() int { return s.child.cmd.Process.Pid }
 
 // Alive is nil while the server runs, else a *StartError that says how it ended.
@@ -377,8 +379,9 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Stop ends the server, keeps its log, and drops its data. One whose data stay is shut down cleanly, and killed where that takes
-// too long or ctx ends. It returns how long that took, and may be called more than once.
+// Stop ends the server, keeps its log, and drops its data. One whose data stay is shut down cleanly, and
+// killed where that takes too long or ctx ends. It returns how long that took, and may be called more than
+// once.
 func (s *Server) Stop(ctx context.Context) (time.Duration, error) {
 	s.stopped.Do(func() {
 		began := time.Now()
@@ -445,8 +448,8 @@ func keepLog(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// reach makes a server's tree reachable for the user it runs as: where it is not, the tree is bound, read-only, into the
-// runtime folder.
+// reach makes a server's tree reachable for the user it runs as: where it is not, the tree is bound,
+// read-only, into the runtime folder.
 func (w *Workspace) reach(b server.Binary) (server.Binary, error) {
 	root := b.Root
 	if root == "" {

@@ -35,7 +35,7 @@ type TemplateKey struct {
 // templateVersion changes with what a data template holds besides its key.
 const templateVersion = 1
 
-// name is a folder's name a reader can tell apart, with a hash that cannot collide.
+// name returns a folder's name a reader can tell apart, with a hash that cannot collide.
 func (k TemplateKey) name() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d|%s|%s|%d|%d|%d|%s|%s", templateVersion, k.Binary.Version, k.Binary.SHA256, k.PageSize, k.Tables, k.Rows, k.Fill, k.Database))
 	return fmt.Sprintf("%s-%dk-%dx%d-%s", k.Binary.Flavour, k.PageSize>>10, k.Tables, k.Rows, hex.EncodeToString(sum[:6]))
@@ -54,7 +54,7 @@ func (g Template) ID() string {
 	return g.key.name() + " of " + g.created.UTC().Format(time.RFC3339)
 }
 
-// Bytes is what it takes on the disk.
+// Bytes returns what it takes on the disk.
 func (g Template) Bytes() int64 { return g.bytes }
 
 // manifest is golden.json beside the data.
@@ -68,8 +68,9 @@ type manifest struct {
 	Created  time.Time `json:"created"`
 }
 
-// Template returns the data template for a key, and whether it had to be made: initialised, loaded by load on a server set up
-// for loading, shut down with everything flushed and purged. One that is cut short is not kept.
+// Template returns the data template for a key, and whether it had to be made: initialised, loaded by load on
+// a server set up for loading, shut down with everything flushed and purged. One that is cut short is not
+// kept.
 func (w *Workspace) Template(ctx context.Context, k TemplateKey, load func(context.Context, mysqld.Addr) error) (Template, bool, error) {
 	if g, ok := w.kept(k); ok {
 		return g, false, os.Chtimes(g.dir, time.Time{}, time.Now()) // for eviction: last used
@@ -272,8 +273,8 @@ func (w *Workspace) fill(ctx context.Context, k TemplateKey, data string, load f
 	})
 }
 
-// settle runs the server once with its defaults, so that its redo log has the default size, and shuts it down with a full
-// purge, so that no clone starts with debt.
+// settle runs the server once with its defaults, so that its redo log has the default size, and shuts it down
+// with a full purge, so that no clone starts with debt.
 func (w *Workspace) settle(ctx context.Context, k TemplateKey, data string) error {
 	return w.during(ctx, k, data, []mycnf.Setting{{Name: "skip_log_bin"}, {Name: "innodb_fast_shutdown", Value: "0"}}, func(mysqld.Addr) error { return nil })
 }
@@ -292,7 +293,8 @@ func (w *Workspace) during(ctx context.Context, k TemplateKey, data string, sett
 	return errors.Join(err, stopErr)
 }
 
-// loadSettings make loading quick: nothing need survive a crash, as a copy that was not finished is thrown away.
+// loadSettings make loading quick: nothing need survive a crash, as a copy that was not finished is thrown
+// away.
 func loadSettings(f mycnf.Flavour) []mycnf.Setting {
 	settings := []mycnf.Setting{
 		{Name: "innodb_flush_log_at_trx_commit", Value: "0"}, {Name: "innodb_doublewrite", Value: "0"}, {Name: "skip_log_bin"},
@@ -305,7 +307,7 @@ func loadSettings(f mycnf.Flavour) []mycnf.Setting {
 	return settings
 }
 
-// loadPool is the buffer pool for loading: a quarter of the memory that is free, 4 GiB at most.
+// loadPool returns the buffer pool for loading: a quarter of the memory that is free, 4 GiB at most.
 func loadPool() int64 {
 	const chunk = 128 << 20
 	var info unix.Sysinfo_t
@@ -316,8 +318,8 @@ func loadPool() int64 {
 	return max(chunk, min(4<<30, free/4)/chunk*chunk)
 }
 
-// clean removes what would make clones differ or start warm: the server's own identity, the saved list of pages of its
-// buffer pool, and binary logs.
+// clean removes what would make clones differ or start warm: the server's own identity, the saved list of
+// pages of its buffer pool, and binary logs.
 func clean(data string) error {
 	for _, pattern := range []string{"auto.cnf", "binlog.*", "*-bin.*", "*.pid", "undo_*_trunc.log"} {
 		found, err := filepath.Glob(filepath.Join(escapeGlob(data), pattern))

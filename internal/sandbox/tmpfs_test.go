@@ -28,7 +28,8 @@ func mounted(t *testing.T, run string) (list []string) {
 	return list
 }
 
-// TestTmpfs runs a server without durability whose data is in memory, and leaves neither mount nor journal entry.
+// TestTmpfs runs a server without durability whose data is in memory, and leaves neither mount nor journal
+// entry.
 func TestTmpfs(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -70,7 +71,8 @@ func TestTmpfs(t *testing.T) {
 	}
 }
 
-// TestTmpfsTooLarge is refused before anything is mounted for long: more than the memory there is, or less than the data.
+// TestTmpfsTooLarge is refused before anything is mounted for long: more than the memory there is, or less
+// than the data.
 func TestTmpfsTooLarge(t *testing.T) {
 	needRoot(t)
 	w := open(t, newHome(t), Options{})
