@@ -78,7 +78,7 @@ const (
 	socket                // a connection's thread polls nothing but its socket
 )
 
-// calls are the system calls a server's threads are found in, by their number on this architecture.
+// calls returns the system calls a server's threads are found in, by their number on this architecture.
 func calls() map[int]call {
 	all := oldCalls()
 	for number, name := range map[int]string{

@@ -111,7 +111,7 @@ func (k *kernel) read(client int, full bool) snapshot {
 	return r
 }
 
-// davidCPU is the CPU time in seconds that david itself has used.
+// davidCPU returns the CPU time in seconds that david itself has used.
 func davidCPU() float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil { // cannot fail for RUSAGE_SELF (getrusage(2))

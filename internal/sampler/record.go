@@ -90,7 +90,7 @@ func per(v *float64, n float64) *float64 {
 	return &x
 }
 
-// redo is the redo made, in bytes: how far the position in the log moved. MySQL's Innodb_os_log_written
+// redo returns the redo made, in bytes: how far the position in the log moved. MySQL's Innodb_os_log_written
 // counts what fills up blocks as well, a quarter more with small transactions, so it is only used where there
 // is no position.
 func redo(counters map[string]float64) *float64 {
@@ -102,7 +102,7 @@ func redo(counters map[string]float64) *float64 {
 	return nil
 }
 
-// hitRate is the share of page requests that needed no read, 0 to 1.
+// hitRate returns the share of page requests that needed no read, 0 to 1.
 func hitRate(counters map[string]float64) *float64 {
 	requests, reads := known(counters, "innodb_buffer_pool_read_requests"), known(counters, "innodb_buffer_pool_reads")
 	if requests == nil || reads == nil || *requests <= 0 {
@@ -133,7 +133,7 @@ func (s *Sampler) usage() usage {
 
 func pointer(v float64) *float64 { return &v }
 
-// clientShare is how much of the load, 0 to 1, the server had been asked when the client was last seen.
+// clientShare returns how much of the load, 0 to 1, the server had been asked when the client was last seen.
 func (s *Sampler) clientShare() float64 {
 	all := s.final.status["questions"] - s.mark.status["questions"]
 	if s.use.last == nil || all <= 0 {
@@ -167,7 +167,8 @@ func times(c procfs.CPUStat) host.CPUTimes {
 	return host.CPUTimes{Total: total(c), Steal: c.Steal}
 }
 
-// busy is the share of the CPU time that strangers used while the client was seen. Interrupts are nobody's.
+// busy returns the share of the CPU time that strangers used while the client was seen. Interrupts are
+// nobody's.
 func (s *Sampler) busy() float64 {
 	used := func(c procfs.CPUStat) float64 { return c.User + c.Nice + c.System }
 	end := s.end

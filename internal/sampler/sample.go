@@ -44,7 +44,7 @@ func statusValues(values map[string]float64, before, after snapshot, seconds flo
 	}
 }
 
-// modes are the ways CPU time is spent, in seconds since the machine's start, by the sample's name. Guest
+// modes returns the ways CPU time is spent, in seconds since the machine's start, by the sample's name. Guest
 // time is part of user and nice.
 func modes(c procfs.CPUStat) map[string]float64 {
 	return map[string]float64{
@@ -53,7 +53,7 @@ func modes(c procfs.CPUStat) map[string]float64 {
 	}
 }
 
-// total is all CPU time, in seconds.
+// total returns all CPU time, in seconds.
 func total(c procfs.CPUStat) (sum float64) {
 	for _, s := range modes(c) {
 		sum += s
@@ -124,7 +124,7 @@ func processValues(values map[string]float64, who string, before, after *process
 	}
 }
 
-// names are those of all values a sample can have, sorted.
+// names returns those of all values a sample can have, sorted.
 func names() []string {
 	all := []string{
 		"innodb.checkpoint_age_bytes", "innodb.dirty_pages", "innodb.history_list",

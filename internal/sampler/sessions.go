@@ -21,8 +21,8 @@ type listing struct {
 	schema string
 }
 
-// listings are the ways to ask for the connections that use a schema, the best first. david's own connections
-// use none.
+// listings returns the ways to ask for the connections that use a schema, the best first. david's own
+// connections use none.
 func listings(flavour mycnf.Flavour, schema string) []listing {
 	best := listing{joined: true, query: "SELECT THREAD_OS_ID, PROCESSLIST_COMMAND, PROCESSLIST_STATE, LEFT(PROCESSLIST_INFO, 32)" +
 		" FROM performance_schema.threads WHERE PROCESSLIST_DB = " + literal(schema) + " AND PROCESSLIST_COMMAND <> 'Daemon'"}
@@ -60,7 +60,7 @@ func (l listing) session(row []string) (loadSession, bool) {
 	return loadSession{tid, row[1], row[2], firstWord(row[3])}, err == nil || row[0] == ""
 }
 
-// firstWord is a statement's first word in capitals, 16 letters at most.
+// firstWord returns a statement's first word in capitals, 16 letters at most.
 func firstWord(statement string) string {
 	statement = strings.TrimLeft(statement, "( \t\r\n")
 	letter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_' }

@@ -209,7 +209,7 @@ func (t *tasks) all() map[int]thread {
 	return all
 }
 
-// numbers are those of the server's threads.
+// numbers returns those of the server's threads.
 func (t *tasks) numbers() (tids []int) {
 	dir, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", t.pid))
 	t.note(err)
@@ -311,7 +311,7 @@ func (one *task) whole(before spent, end time.Time) spent {
 	return spent{s.run * more, s.wait * more}
 }
 
-// kindOfThread is a thread's name without its number: "ib_io_rd-3" is an "ib_io_rd".
+// kindOfThread returns a thread's name without its number: "ib_io_rd-3" is an "ib_io_rd".
 func kindOfThread(name string) string {
 	kind := strings.TrimRight(strings.TrimRight(name, "0123456789"), "-_ ")
 	switch kind {

@@ -26,7 +26,7 @@ func newThread(pid int, tid string) threadOfConnection {
 	return threadOfConnection{proc, err == nil}
 }
 
-// cpu is how many seconds the thread has run; 0 where that cannot be told.
+// cpu returns how many seconds the thread has run; 0 where that cannot be told.
 func (t threadOfConnection) cpu() float64 {
 	if !t.ok {
 		return 0
