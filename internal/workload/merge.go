@@ -10,8 +10,8 @@ import (
 	"david/internal/result"
 )
 
-// share gives client i its part of a load that is spread over so many clients, 0 being the first: of the threads,
-// and of the rate.
+// share gives client i its part of a load that is spread over so many clients, 0 being the first: of the
+// threads, and of the rate.
 func share(w result.Workload, i, clients int) result.Workload {
 	part := func(all int) int {
 		n := all / clients

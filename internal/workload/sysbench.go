@@ -57,8 +57,8 @@ type Target struct {
 // preparedLimit is the default of max_prepared_stmt_count, in MySQL and MariaDB alike.
 const preparedLimit = 16382
 
-// psMode is the mode for prepared statements that stays below the server's limit: a thread prepares at most
-// nine statements a table, BEGIN and COMMIT.
+// psMode returns the mode for prepared statements that stays below the server's limit: a thread prepares at
+// most nine statements a table, BEGIN and COMMIT.
 func psMode(w result.Workload) string {
 	if int64(w.Threads)*(9*int64(w.Tables)+2) > preparedLimit {
 		return "disable"
@@ -66,8 +66,8 @@ func psMode(w result.Workload) string {
 	return "auto"
 }
 
-// dataArgs are the options that say where the server is and what the tables are. The password travels in the
-// environment, see environment.
+// dataArgs returns the options that say where the server is and what the tables are. The password travels in
+// the environment, see environment.
 func dataArgs(a mysqld.Addr, w result.Workload) []string {
 	args := []string{find(w.Name).script, "--db-driver=mysql", "--mysql-user=" + a.User, "--mysql-db=" + w.Database}
 	if a.Network == "unix" {
@@ -92,8 +92,8 @@ func hostPort(address string) (host, port string) {
 	return host, port
 }
 
-// runArgs are the options of a run that long. sysbench reads the rate as a whole number; with one, it takes
-// the latency of a transaction from its arrival, the time in the queue included.
+// runArgs returns the options of a run that long. sysbench reads the rate as a whole number; with one, it
+// takes the latency of a transaction from its arrival, the time in the queue included.
 func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 	args := append(dataArgs(a, w), find(w.Name).options...)
 	args = append(args,
@@ -106,9 +106,9 @@ func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 	return append(args, "run")
 }
 
-// environment is all sysbench gets to see of david's environment, and the password: the client library reads
-// MYSQL_PWD where no password is given. Only the user and root can read a process's environment, while anyone
-// can read its arguments.
+// environment returns all sysbench gets to see of david's environment, and the password: the client library
+// reads MYSQL_PWD where no password is given. Only the user and root can read a process's environment, while
+// anyone can read its arguments.
 func environment(a mysqld.Addr) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
 	if path, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {

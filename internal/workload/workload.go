@@ -23,8 +23,8 @@ type mix struct {
 	options []string
 }
 
-// mixes are the workloads david offers. The last three hold 20 statements a transaction, of which 20, 50 and
-// 80 % write: index and non-index updates, and a delete with an insert.
+// mixes returns the workloads david offers. The last three hold 20 statements a transaction, of which 20, 50
+// and 80 % write: index and non-index updates, and a delete with an insert.
 func mixes() []mix {
 	shares := func(points, index, nonIndex int) []string {
 		return []string{
