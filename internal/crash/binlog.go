@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// The parts of a binary log's file that are read here, alike in MySQL and MariaDB (MySQL internals manual, "Binary Log").
+// The parts of a binary log's file that are read here, alike in MySQL and MariaDB (MySQL internals manual,
+// "Binary Log").
 const (
 	headerBytes = 19 // of an event: time, type (1 byte), server, size (4 bytes at 9), position, flags
 	xidEvent    = 16 // ends a transaction of InnoDB's that was committed
@@ -19,9 +20,9 @@ const (
 // logMagic begins a binary log that is not encrypted.
 func logMagic() []byte { return []byte("\xfebin") }
 
-// logged returns the ledger's transactions that a binary log holds whole, up to the event that commits them. A torn tail, as
-// a crash leaves it, ends the log: the server does not read further either. ok is false where it is no binary log, or an
-// encrypted one.
+// logged returns the ledger's transactions that a binary log holds whole, up to the event that commits them.
+// A torn tail, as a crash leaves it, ends the log: the server does not read further either. ok is false where
+// it is no binary log, or an encrypted one.
 func logged(log []byte) (all map[ledgerKey]bool, ok bool) {
 	log, ok = bytes.CutPrefix(log, logMagic())
 	all = map[ledgerKey]bool{}

@@ -1,11 +1,12 @@
-// Package crash proves on a throwaway server that what it acknowledged survives its crash. A ledger is written by several
-// connections; what was acknowledged is written down outside the server; the server is killed at random moments, started
-// again on the data it left, and the tables and the binary log are held against what was written down.
+// Package crash proves on a throwaway server that what it acknowledged survives its crash. A ledger is
+// written by several connections; what was acknowledged is written down outside the server; the server is
+// killed at random moments, started again on the data it left, and the tables and the binary log are held
+// against what was written down.
 //
 //	load -> SIGKILL -> Restart (recovery, timed) -> check -> load ...
 //
-// A kill takes the process and its memory. What the process had handed to the kernel is still written, so a kill cannot show
-// what a power failure would lose (docs/crash.md).
+// A kill takes the process and its memory. What the process had handed to the kernel is still written, so a
+// kill cannot show what a power failure would lose (docs/crash.md).
 package crash
 
 import (
@@ -27,11 +28,12 @@ import (
 // database is the ledger's schema.
 const database = "ledger"
 
-// loadTime is how long, at most, the server is under load before a kill. Most logs that are not flushed at a commit are once
-// a second.
+// loadTime is how long, at most, the server is under load before a kill. Most logs that are not flushed at a
+// commit are once a second.
 const loadTime = 2 * time.Second
 
-// patience is how long a recovery is waited for at least, so that one beyond the limit can still be told in figures.
+// patience is how long a recovery is waited for at least, so that one beyond the limit can still be told in
+// figures.
 const patience = 2 * time.Minute
 
 // Test says what to prove.
@@ -62,8 +64,8 @@ type crashRun struct {
 	result result.CrashTest
 }
 
-// Run kills and checks, and returns the record with its verdict. A server that does not come back, or not in time, ends the
-// test and is part of the verdict; an error says that nothing can be concluded.
+// Run kills and checks, and returns the record with its verdict. A server that does not come back, or not in
+// time, ends the test and is part of the verdict; an error says that nothing can be concluded.
 func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 	key := sandbox.TemplateKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
 	golden, _, err := t.Workspace.Template(ctx, key, func(ctx context.Context, addr mysqld.Addr) error { return prepare(ctx, addr, t.Threads) })
@@ -120,7 +122,7 @@ func (r *crashRun) look(ctx context.Context) error {
 	return r.Live(r.vars)
 }
 
-// unreadable is why a server's binary log cannot be held against the tables; "" where it can.
+// unreadable returns why a server's binary log cannot be held against the tables; "" where it can.
 func unreadable(vars map[string]string) string {
 	on := func(name string) bool { return strings.EqualFold(vars[name], "ON") }
 	switch {
@@ -192,7 +194,8 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 	return k, err
 }
 
-// compareLog reads the binary logs that the server has closed since the last time: it begins a new one at every start.
+// compareLog reads the binary logs that the server has closed since the last time: it begins a new one at
+// every start.
 func (r *crashRun) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[ledgerKey]bool) (onlyLogged, unlogged int64, err error) {
 	list, err := conn.Rows(ctx, "SHOW BINARY LOGS")
 	if err != nil {

@@ -28,8 +28,8 @@ type ledgerKey struct {
 	seq    int64
 }
 
-// written is the row of a transaction: all of it follows from its name and the seed, so that every byte can be checked.
-// The payload begins with the name, in a form that can be found in a binary log.
+// written returns the row of a transaction: all of it follows from its name and the seed, so that every byte
+// can be checked. The payload begins with the name, in a form that can be found in a binary log.
 func written(seed uint64, e ledgerKey) ledgerRow {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d.%d.%d", seed, e.writer, e.seq)
@@ -50,7 +50,8 @@ type writerPage struct {
 	sent  int64 // the highest sequence whose COMMIT was sent
 	acked int64 // the highest whose COMMIT was acknowledged: sent, or sent-1
 	begun int64 // sent when the server was started last: what is above it belongs to this round
-	// gone are those not there after an earlier recovery, for good: lost, and counted then, or never acknowledged.
+	// gone are those not there after an earlier recovery, for good: lost, and counted then, or never
+	// acknowledged.
 	gone map[int64]bool
 }
 
@@ -76,7 +77,7 @@ func (l *ledger) begin() {
 	}
 }
 
-// acknowledged is how many transactions were since the round began.
+// acknowledged returns how many transactions were since the round began.
 func (l *ledger) acknowledged() (n int64) {
 	for _, p := range l.pages {
 		n += p.acked - p.begun
@@ -84,8 +85,8 @@ func (l *ledger) acknowledged() (n int64) {
 	return n
 }
 
-// check holds what is in the tables against what was written down, and remembers what is gone. Lost, Kept and Damage of the
-// kill are filled in. fresh are the transactions of this round that are there.
+// check holds what is in the tables against what was written down, and remembers what is gone. Lost, Kept and
+// Damage of the kill are filled in. fresh are the transactions of this round that are there.
 func (l *ledger) check(rows []ledgerRow, accounts []account) (k result.Kill, fresh map[ledgerKey]bool) {
 	there := make([]map[int64]bool, len(l.pages))
 	for i := range there {

@@ -7,7 +7,8 @@ import (
 	"david/internal/result"
 )
 
-// book is a ledger of two writers in its first round: 1 had 3 acknowledged and sent a fourth, 2 had 2 acknowledged.
+// book returns a ledger of two writers in its first round: 1 had 3 acknowledged and sent a fourth, 2 had 2
+// acknowledged.
 func book() *ledger {
 	l := newLedger(7, 2)
 	l.begin()
@@ -23,7 +24,7 @@ func rows(entries ...ledgerKey) (list []ledgerRow) {
 	return list
 }
 
-// accounts are those that agree with the rows.
+// accounts returns those that agree with the rows.
 func accounts(list []ledgerRow) []account {
 	all := []account{{writer: 1}, {writer: 2}}
 	for _, r := range list {
@@ -85,7 +86,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestRounds goes on after a loss: what is gone is counted once, may not come back, and what stayed has to stay.
+// TestRounds goes on after a loss: what is gone is counted once, may not come back, and what stayed has to
+// stay.
 func TestRounds(t *testing.T) {
 	l := book()
 	survived := append(whole()[:4:4], rows(ledgerKey{1, 4})...) // {2, 2} is lost, {1, 4} was kept unacknowledged

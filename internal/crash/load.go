@@ -14,8 +14,8 @@ import (
 // stall is how long a server may take to acknowledge its first transaction.
 const stall = 2 * time.Minute
 
-// prepare makes the ledger's tables, with an account for each writer. The row's key is not its name, so that a row could be there
-// twice.
+// prepare makes the ledger's tables, with an account for each writer. The row's key is not its name, so that
+// a row could be there twice.
 func prepare(ctx context.Context, addr mysqld.Addr, writers int) error {
 	conn, err := mysqld.Open(ctx, addr)
 	if err != nil {
@@ -39,8 +39,8 @@ func prepare(ctx context.Context, addr mysqld.Addr, writers int) error {
 	return nil
 }
 
-// write appends transactions to the ledger until the connection fails. It writes down before a COMMIT that it is sent, and
-// after it that it was acknowledged.
+// write appends transactions to the ledger until the connection fails. It writes down before a COMMIT that it
+// is sent, and after it that it was acknowledged.
 func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p *writerPage, acked func()) error {
 	for {
 		r := written(seed, ledgerKey{writer, p.sent + 1})
@@ -119,8 +119,9 @@ func (w *writers) wait() error {
 	return errs
 }
 
-// killUnderLoad writes to the ledger and kills the server so long after the first transaction was acknowledged. It returns how
-// long the server had been under load, once all that its connections still hold has been read.
+// killUnderLoad writes to the ledger and kills the server so long after the first transaction was
+// acknowledged. It returns how long the server had been under load, once all that its connections still hold
+// has been read.
 func killUnderLoad(ctx context.Context, s *sandbox.Server, l *ledger, after time.Duration) (took time.Duration, err error) {
 	w, err := connect(ctx, s.Addr(), len(l.pages))
 	if err != nil {
@@ -141,7 +142,8 @@ func killUnderLoad(ctx context.Context, s *sandbox.Server, l *ledger, after time
 	return took, w.wait()
 }
 
-// until returns when the moment of the kill has come. A load that ends before that proves nothing, and is an error.
+// until returns when the moment of the kill has come. A load that ends before that proves nothing, and is an
+// error.
 func (w *writers) until(ctx context.Context, s *sandbox.Server, after time.Duration) error {
 	timeout := time.After(stall)
 	first, kill := w.first, (<-chan time.Time)(nil)

@@ -15,7 +15,7 @@ func event(kind byte, body string) []byte {
 	return append(b, body...)
 }
 
-// sample is a binary log of one whole transaction and one whose end is torn off.
+// sample returns a binary log of one whole transaction and one whose end is torn off.
 func sample() []byte {
 	log := logMagic()
 	for _, e := range [][]byte{
