@@ -20,7 +20,8 @@ type Sight struct {
 	Notes  []string `json:"notes"`  // in words, what it cannot see and why among it
 }
 
-// eye reads the counters of the user's traffic over one connection. Where that is lost it is not replaced: the loss is to be noticed.
+// eye reads the counters of the user's traffic over one connection. Where that is lost it is not replaced:
+// the loss is to be noticed.
 type eye struct {
 	conn  *mysqld.Single
 	Sight Sight
@@ -93,7 +94,8 @@ func (e *eye) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) er
 	return nil
 }
 
-// loaded tells the guard of david's own load. Where the server shows no latency, the load's is what is judged.
+// loaded tells the guard of david's own load. Where the server shows no latency, the load's is what is
+// judged.
 func (e *eye) loaded(l *Load) {
 	if e.load = l; l == nil {
 		return
@@ -176,7 +178,7 @@ func histogram(rows [][]string) map[string]bucket {
 	return all
 }
 
-// number is a counter; 0 for text that is none.
+// number returns a counter; 0 for text that is none.
 func number(s string) float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
@@ -185,7 +187,7 @@ func number(s string) float64 {
 	return f
 }
 
-// between is the traffic between two readings. running are the threads seen at each look.
+// between returns the traffic between two readings. running are the threads seen at each look.
 func between(a, b counterReading, running []float64) Window {
 	w := Window{Seconds: b.at.Sub(a.at).Seconds(), Statements: max(0, b.statements-a.statements), Errors: max(0, b.errors-a.errors)}
 	for _, n := range running {

@@ -1,5 +1,6 @@
-// Package live changes a running server's variables in steps, and guards each: the inverse is on disk before the change is
-// made, the user's own traffic is watched after it, and a step that makes that worse is set back at once.
+// Package live changes a running server's variables in steps, and guards each: the inverse is on disk before
+// the change is made, the user's own traffic is watched after it, and a step that makes that worse is set
+// back at once.
 //
 //	record    changes.jsonl, an event a line, appended and synced; what is still to be undone follows from it
 //	target    who the server is, whether it lets its variables be set, setting one
@@ -58,7 +59,8 @@ func (s Server) is(other Server) bool {
 	return s.Hostname == other.Hostname && s.Port == other.Port && s.Datadir == other.Datadir
 }
 
-// restarted tells whether the server was started again since, by its own clock; two seconds are allowed for rounding.
+// restarted tells whether the server was started again since, by its own clock; two seconds are allowed for
+// rounding.
 func (s Server) restarted(since Server) bool { return s.Started > since.Started+2 }
 
 // event is what a line of the record says of a change.
@@ -149,7 +151,8 @@ func Open(dir string) (*Record, error) {
 	return r, nil
 }
 
-// parse reads a record. A last line that was torn is left out; whole is how many bytes the lines before it have.
+// parse reads a record. A last line that was torn is left out; whole is how many bytes the lines before it
+// have.
 func parse(b []byte) (r *Record, whole int, err error) {
 	whole = bytes.LastIndexByte(b, '\n') + 1
 	r = &Record{}

@@ -20,7 +20,8 @@ type Run struct {
 	Watch   time.Duration // of the traffic before the first step, and after each
 	MaxP95  float64       // how much of the latency before the first step a step may make: 1.1
 	Persist bool          // SET PERSIST what was kept
-	// Load puts a load on the server and returns when it is even; nil: none. It is called when nobody else changes the server.
+	// Load puts a load on the server and returns when it is even; nil: none. It is called when nobody else
+	// changes the server.
 	Load func(context.Context) (*Load, error)
 	Say  func(string)
 }
@@ -57,9 +58,10 @@ var (
 // lockName is the server's own lock that one david at a time holds.
 const lockName = "david live tune"
 
-// Do watches the traffic, and goes through the steps until one makes it worse. Each change is recorded before it is made. Steps that
-// were kept stay whatever happens to a later one; a step that was not, because of the traffic, an interruption or a lost
-// connection, is set back, for which Do tries to reach the server for two minutes.
+// Do watches the traffic, and goes through the steps until one makes it worse. Each change is recorded before
+// it is made. Steps that were kept stay whatever happens to a later one; a step that was not, because of the
+// traffic, an interruption or a lost connection, is set back, for which Do tries to reach the server for two
+// minutes.
 func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	out.Steps = []StepOutcome{}
 	conn, err := mysqld.Open(ctx, r.Addr)
@@ -117,7 +119,7 @@ func (r *Run) doubts(before Window, sight Sight) (list []string) {
 	return list
 }
 
-// unchanged is the error of a run that ended before its first step.
+// unchanged returns the error of a run that ended before its first step.
 func unchanged(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("nothing was changed: %w: %w", ErrInterrupted, cmp.Or(err, ctx.Err()))
@@ -129,7 +131,8 @@ func unchanged(ctx context.Context, err error) error {
 // to see that one that was killed is gone.
 const lockPatience = 5
 
-// lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It ends with its connection.
+// lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It
+// ends with its connection.
 func lock(ctx context.Context, c *mysqld.Conn) (release func() error, err error) {
 	held, err := c.Single(ctx)
 	if err != nil {
@@ -250,8 +253,8 @@ func (r *Run) persist(ctx context.Context, conn *mysqld.Conn, c Change) error {
 // reconnectFor is how long a server is waited for that has a change to be set back.
 const reconnectFor = 2 * time.Minute
 
-// undo sets back what was not kept, also after an interruption, and reconnects for it. Where that is not possible the error has the
-// statements that do it.
+// undo sets back what was not kept, also after an interruption, and reconnects for it. Where that is not
+// possible the error has the statements that do it.
 func (r *Run) undo(ctx context.Context) error {
 	if len(r.Record.unproven()) == 0 {
 		return nil
@@ -270,7 +273,8 @@ func (r *Run) undo(ctx context.Context) error {
 	}
 }
 
-// passing tells of an error that may pass: no connection, or a refusal as while a buffer pool is being resized.
+// passing tells of an error that may pass: no connection, or a refusal as while a buffer pool is being
+// resized.
 func passing(err error) bool {
 	if errors.Is(err, mysqld.ErrPrivilege) || errors.Is(err, mysqld.ErrAccess) {
 		return false
@@ -288,7 +292,7 @@ func (r *Run) undoOnce(ctx context.Context) (Undone, error) {
 	return undo(ctx, conn, r.Record, r.Record.unproven(), false)
 }
 
-// byHand is the SQL that sets changes back.
+// byHand returns the SQL that sets changes back.
 func byHand(changes []Change) string {
 	var list []string
 	for _, c := range changes {
@@ -299,7 +303,7 @@ func byHand(changes []Change) string {
 
 func (r *Run) say(format string, args ...any) { r.Say(fmt.Sprintf(format, args...)) }
 
-// text is a step's changes in a line.
+// text returns a step's changes in a line.
 func text(step rules.LiveStep) string {
 	var list []string
 	for _, c := range step.Changes {
