@@ -1,6 +1,6 @@
-// Package audit judges the settings of a server, or of an option file, against its hardware and against what is known of the
-// versions: which endanger data, which cost throughput, which contradict each other. Its rules are a table; docs/audit.md
-// shows it. audit is pure: values in, findings out.
+// Package audit judges the settings of a server, or of an option file, against its hardware and against what
+// is known of the versions: which endanger data, which cost throughput, which contradict each other. Its
+// rules are a table; docs/audit.md shows it. audit is pure: values in, findings out.
 package audit
 
 import (
@@ -151,8 +151,8 @@ func (in Input) finding(rule Rule, h hit) Finding {
 	return f
 }
 
-// stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite buffer cannot be
-// switched on while the server runs without it (MySQL manual, innodb_doublewrite).
+// stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite
+// buffer cannot be switched on while the server runs without it (MySQL manual, innodb_doublewrite).
 func (in Input) stuck(name string) bool {
 	return name == "innodb_doublewrite" && slices.Contains([]string{"OFF", "0", "FALSE"}, strings.ToUpper(in.Variables[name]))
 }
