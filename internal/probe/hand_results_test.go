@@ -13,8 +13,8 @@ import (
 	"david/internal/result"
 )
 
-// TestResultsHandRun holds every job against fio run by hand, one after the other, five times: the medians must agree within
-// 15 %.
+// TestResultsHandRun holds every job against fio run by hand, one after the other, five times: the medians
+// must agree within 15 %.
 func TestResultsHandRun(t *testing.T) {
 	dir := t.TempDir()
 	d, _, err := Look(t.Context(), dir)
@@ -43,7 +43,7 @@ func TestResultsHandRun(t *testing.T) {
 	}
 }
 
-// told is the figure people look at: the median sync in microseconds, or operations/s.
+// told returns the figure people look at: the median sync in microseconds, or operations/s.
 func told(j ioJob, s shot) float64 {
 	if j.sync {
 		return s.p50
