@@ -48,7 +48,8 @@ func (f *Failure) Error() string {
 // Is makes every failure an ErrFailed.
 func (f *Failure) Is(target error) bool { return target == ErrFailed }
 
-// explain gives an error of a client call its kind, and says what was tried. verb and resource are what a role would have to allow.
+// explain gives an error of a client call its kind, and says what was tried. verb and resource are what a
+// role would have to allow.
 func explain(err error, what, verb, resource string) error {
 	var status apierrors.APIStatus
 	var network net.Error
