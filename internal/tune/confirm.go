@@ -11,11 +11,11 @@ import (
 	"david/internal/stats"
 )
 
-// WinnerName is the arm that is confirmed: the incumbent with the lines that make a difference, and no
+// WinnerName names the arm that is confirmed: the incumbent with the lines that make a difference, and no
 // others.
 const WinnerName = "winner"
 
-// mostBlocks is the most blocks of the confirmation: more take longer than they tell.
+// mostBlocks bounds the blocks of the confirmation: more take longer than they tell.
 const mostBlocks = 10
 
 // confirm measures the control, the best rival and the winner in fresh blocks at steady debt. These alone are
@@ -52,8 +52,8 @@ func (m *state) confirm() (Action, bool) {
 	return Action{}, false
 }
 
-// replacements is how many blocks a confirmation may run beyond its budget for those that were disturbed:
-// with two pairs an interval tells next to nothing, and all the trials before would be in vain.
+// replacements bounds the blocks a confirmation may run beyond its budget for those that were disturbed: with
+// two pairs an interval tells next to nothing, and all the trials before would be in vain.
 const replacements = 2
 
 // replaces tells whether a block is run in the place of a disturbed one, after n of them.
@@ -125,8 +125,8 @@ func (m *state) fitting(lines []mycnf.Setting) []mycnf.Setting {
 	return lines
 }
 
-// finalists are who is confirmed: the control, the best rival unless it is the winner or there is no time for
-// it, and the winner.
+// finalists lists who is confirmed: the control, the best rival unless it is the winner or there is no time
+// for it, and the winner.
 func (m *state) finalists() []string {
 	arms := []string{stats.Control}
 	if m.rival != "" && m.rival != m.incumbent && m.challengers() > 1 {
@@ -166,9 +166,9 @@ func (m *state) concluded(arms []string) {
 	}
 }
 
-// promisingOdds is the least probability of being faster with which what is undecided is handed over all the
-// same, once it is proved safe: four to one. Who has nothing better is served by it, as it costs nothing but
-// the gain it may not have.
+// promisingOdds sets the least probability of being faster with which what is undecided is handed over all
+// the same, once it is proved safe: four to one. Who has nothing better is served by it, as it costs nothing
+// but the gain it may not have.
 const promisingOdds = 0.8
 
 // promising returns the arm with the most likely gain among those that the confirmation leaves undecided: the
@@ -188,9 +188,9 @@ func (m *state) promising(order []string) (list []string) {
 	return list
 }
 
-// likely is the most probability, two-sided, with which a difference like the rival's lead comes from
-// nothing: 0.2 is nine to one that the rival is faster. It is no claim, for which 0.05 is asked: one of two
-// that are both confirmed has to be handed over.
+// likely bounds the probability, two-sided, with which a difference like the rival's lead comes from nothing:
+// 0.2 is nine to one that the rival is faster. It is no claim, for which 0.05 is asked: one of two that are
+// both confirmed has to be handed over.
 const likely = 0.2
 
 // ahead tells whether the rival's lines earn their place: the confirmation has the winner clearly worse than

@@ -9,10 +9,10 @@ import (
 	"david/internal/stats"
 )
 
-// Bound is what a trial is held against while it runs: one that is hopeless beside its neighbour ends early,
-// and what it had until then is a bound on what it could have done. It is asked at two moments only, so that
-// looking does not make bad luck likelier: docs/method.md, The search, has how often that is wrong, and what
-// it saves.
+// Bound holds what a trial is measured against while it runs: one that is hopeless beside its neighbour ends
+// early, and what it had until then is a bound on what it could have done. It is asked at two moments only,
+// so that looking does not make bad luck likelier: docs/method.md, The search, has how often that is wrong,
+// and what it saves.
 type Bound struct {
 	Arm   string    // the neighbour's
 	TPS   []float64 // its transactions/s, second by second
@@ -21,16 +21,16 @@ type Bound struct {
 	Of int
 }
 
-// generous is how much greater than it is thought to be the noise is taken to be: what a tune knows of it
-// comes from a pair or two.
+// generous widens the noise beyond what it is thought to be: what a tune knows of it comes from a pair or
+// two.
 const generous = 1.5
 
-// luck is by how much, as a logarithm, the fastest of some trials may look faster than it is: no less than is
-// expected of the greatest of as many normal deviates, sqrt(2 ln n) deviations of one trial.
+// luck returns by how much, as a logarithm, the fastest of some trials may look faster than it is: no less
+// than is expected of the greatest of as many normal deviates, sqrt(2 ln n) deviations of one trial.
 func (b *Bound) luck() float64 { return b.Noise * math.Sqrt(math.Log(float64(max(1, b.Of)))) }
 
-// The looks are after a third and two thirds of a trial. What is compared are stretches, a ninth of it each,
-// so that the first look has the three that search.Hopeless needs, and no shorter than two seconds, as
+// A trial is looked at after a third and two thirds of it. Stretches are compared, a ninth of it each, so
+// that the first look has the three that search.Hopeless needs, and no shorter than two seconds, as
 // neighbouring seconds resemble each other: a trial of less than 18 s has one look, after six.
 const (
 	looks        = 2

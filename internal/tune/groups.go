@@ -8,7 +8,7 @@ import (
 	"david/internal/rules"
 )
 
-// knobGroup is knobs that are screened together. Its settings are what david's rules propose; causes are
+// knobGroup names knobs that are screened together. Its settings are what david's rules propose; causes are
 // those of explain that it may relieve.
 type knobGroup struct {
 	name, title string

@@ -24,7 +24,7 @@ func lasting() []string {
 		"table_open_cache", "table_definition_cache", "key_buffer_size"}
 }
 
-// settleSeconds is how long the load is on after SET GLOBAL before a slice in place is measured.
+// settleSeconds sets how long the load is on after SET GLOBAL before a slice in place is measured.
 const settleSeconds = 2
 
 // inPlace returns the values that make the arm of the incumbent's running server; none where that takes a

@@ -16,7 +16,8 @@ import (
 
 const mib = int64(1) << 20
 
-// knob is a variable that a search may move, inside the bounds of docs/baselines.md and of the memory rule.
+// knob describes a variable that a search may move, inside the bounds of docs/baselines.md and of the memory
+// rule.
 type knob struct {
 	search.Knob
 	group   string // "memory": one of groups
@@ -27,7 +28,7 @@ type knob struct {
 	also func(number float64) mycnf.Setting
 }
 
-// What is known of how much a knob does, as search.Knob.Effect has it.
+// How much a knob is known to do, as search.Knob.Effect has it.
 const (
 	dominant = 0.3
 	medium   = 0.1
@@ -115,8 +116,8 @@ func rates(p rules.Problem) []knob {
 	}
 }
 
-// switches are knobs of two or three values. innodb_flush_method is none: it is a member of the durability
-// lock.
+// switches lists the knobs of two or three values. innodb_flush_method is none: it is a member of the
+// durability lock.
 func switches(p rules.Problem) []knob {
 	list := func(name, group string, effect float64, values ...string) knob {
 		return knob{Knob: known(search.List(name, cost(p, name), values...), effect), group: group, reason: found}
@@ -172,15 +173,15 @@ func (k knob) place(arm result.Arm) (knob, int, bool) {
 	return k, k.Place(strconv.FormatFloat(n, 'f', -1, 64)), true
 }
 
-// field is what is searched: the space, the knobs of its dimensions and the arm it starts at.
+// field bounds a search: the space, the knobs of its dimensions and the arm it starts at.
 type field struct {
 	space search.Space
 	knobs []knob
 	start result.Arm
 }
 
-// field is the space around an arm: of the knobs that its server has, the at most eight that matter most.
-// weight says how much the screen and the bottleneck speak for a group.
+// fieldAround returns the space around an arm: of the knobs that its server has, the at most eight that
+// matter most. weight says how much the screen and the bottleneck speak for a group.
 func fieldAround(p rules.Problem, start result.Arm, fixed []string, weight func(group string) float64) (field, bool) {
 	f := field{start: start}
 	var places []int

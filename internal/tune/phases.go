@@ -12,7 +12,7 @@ import (
 	"david/internal/stats"
 )
 
-// History is what a tune has on record, and what is known of it besides.
+// History holds what a tune has on record, and what is known of it besides.
 type History struct {
 	Arms   []result.Arm // the lineup of the race first; without ceilings
 	Trials []result.Trial
@@ -27,7 +27,7 @@ type History struct {
 	Causes []string
 }
 
-// Action is what a tune does next: a trial (Arm), a proof (Prove), or nothing more (Done).
+// Action says what a tune does next: a trial (Arm), a proof (Prove), or nothing more (Done).
 type Action struct {
 	Phase string
 	Why   string // one line for whoever watches
@@ -56,7 +56,7 @@ type Action struct {
 	Done  *Outcome
 }
 
-// Outcome is how a tune ended.
+// Outcome says how a tune ended.
 type Outcome struct {
 	Best string // the arm to hand over; the control's name where nothing was gained
 	Why  string
@@ -114,7 +114,7 @@ func whole(trials []result.Trial) []result.Trial {
 	return trials
 }
 
-// state is the state that follows from a history, phase by phase.
+// state works out where a tune stands from its history, phase by phase.
 type state struct {
 	Plan
 	h      History
@@ -260,7 +260,7 @@ func (m *state) ran(phase string, block int, arm string, twin bool) bool {
 	return slices.ContainsFunc(m.trialsOf(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
 }
 
-// logs are ln(worth / that of another arm) in the blocks of a phase that have both.
+// logs returns ln(worth / that of another arm) in the blocks of a phase that have both.
 func (m *state) logs(phase, arm, against string) (list []float64) {
 	seen := map[int]bool{}
 	for _, t := range m.trialsOf(phase) {
@@ -322,7 +322,7 @@ func (m *state) median(phase, arm string, figure func(result.Trial) float64) flo
 	return list[(len(list)-1)/2]
 }
 
-// raceCell is one trial of a block whose arms are fixed.
+// raceCell places one trial in a block whose arms are fixed.
 type raceCell struct {
 	arm  string
 	twin bool
@@ -377,7 +377,7 @@ func (m *state) missing(phase string, block int, arms []string, twin bool, left 
 	return Action{}, false
 }
 
-// raceBlocks is the most blocks of a race; what is clearly worse drops out after each.
+// raceBlocks bounds the blocks of a race; what is clearly worse drops out after each.
 const raceBlocks = 3
 
 // race runs blocks of the control, twice, and of those who are not clearly worse than the best.
@@ -412,7 +412,7 @@ func (m *state) later(phase string) bool {
 	return slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return slices.Index(order, t.Phase) > at })
 }
 
-// clearlyWorse is how far below the best, in logarithms, an arm has to be to drop out, the noise set aside.
+// clearlyWorse sets how far below the best, in logarithms, an arm has to be to drop out, the noise set aside.
 const clearlyWorse = 0.05
 
 // survivors returns the arms that are not surely worse than the best of them by 5 %.
@@ -456,17 +456,17 @@ func (m *state) raced(all []string) (Action, bool) {
 	return Action{}, false
 }
 
-// ownName is the baseline that is david's own.
+// ownName names the baseline of david's rules.
 const ownName = "david-rules"
 
-// run is a row of pairs: the incumbent, then others, each compared with the incumbent of its moment in the
-// same block. Screen, search and prune are such rows.
+// openPairs counts what was run in a row of pairs: the incumbent, then others, each compared with the
+// incumbent of its moment in the same block. Screen, search and prune are such rows.
 type openPairs struct {
 	block int // the open one; 0: none
 	since int // trials in it after the incumbent's
 }
 
-// perBlock is how many trials may follow the incumbent's before it is run again; search.Remeasure has the
+// perBlock bounds the trials that may follow the incumbent's before it is run again; search.Remeasure has the
 // same.
 const perBlock = 8
 

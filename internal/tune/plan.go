@@ -18,14 +18,14 @@ import (
 	"david/internal/rules"
 )
 
-// Plan is how a tune spends its budget, and what for.
+// Plan says how a tune spends its budget, and what for.
 type Plan struct {
 	result.TunePlan
 	Problem rules.Problem
 	Control result.Arm // with the caps of every arm
 }
 
-// Wish is what a plan is made from. Times are in seconds.
+// Wish holds what a plan is made from. Times are in seconds.
 type Wish struct {
 	Objective string  // result.ForTPS where it is empty
 	Budget    float64 // for all trials and proofs
@@ -51,7 +51,7 @@ const (
 	leastSeconds = 10
 	mostSeconds  = 30
 	mostSteady   = 900
-	// levelSeconds is the least that a checkpoint age takes to be called level (stats.Level), and what the
+	// levelSeconds sets the least that a checkpoint age takes to be called level (stats.Level), and what the
 	// control's takes: its redo log is small. A log of several GiB takes longLevel times a measurement, or as
 	// much of it as the budget allows.
 	levelSeconds = 30
@@ -105,10 +105,10 @@ func NewPlan(p rules.Problem, control result.Arm, w Wish) (Plan, error) {
 	return plan, nil
 }
 
-// LeastSliced is the least budget, in seconds, of a tune in slices: below it there are trials.
+// LeastSliced sets the least budget, in seconds, of a tune in slices: below it there are trials.
 const LeastSliced = 300
 
-// longTune is the budget, in seconds, from which on the confirmation has three incarnations.
+// longTune sets the budget, in seconds, from which on the confirmation has three incarnations.
 const longTune = 1800
 
 // sliced lays out a tune in slices. Its phases are bounded by their share of the time, not by numbers of
@@ -221,7 +221,7 @@ const (
 	mostPrunes   = 40
 )
 
-// upToTwice is 0 where not even an incumbent and one other trial fit.
+// upToTwice returns 0 where not even an incumbent and one other trial fit.
 func upToTwice(n, most int) int {
 	if n < 2 {
 		return 0
@@ -278,7 +278,7 @@ func alsoKnown(names []string) string {
 	return text
 }
 
-// arm is base with further settings.
+// arm makes an arm of its base and further settings.
 func (p Plan) arm(name, title, phase string, base result.Arm, changes []mycnf.Setting) result.Arm {
 	return result.Arm{Name: name, Title: title, Phase: phase, Base: base.Name, Caps: p.Control.Caps, Changes: changes, Settings: rules.Merge(base.Settings, changes)}
 }

@@ -12,16 +12,16 @@ import (
 	"david/internal/stats"
 )
 
-// Margin is how much slower a configuration may be without a line for the line not to be worth its place.
+// Margin sets how much slower a configuration may be without a line for the line not to be worth its place.
 const Margin = 0.03
 
-// missed is the mean of the pairs, as a logarithm, below which a line that was taken out is missed: 4 %.
+// missed sets the mean of the pairs, as a logarithm, below which a line that was taken out is missed: 4 %.
 const missed = -0.04
 
-// prunePairs is the most pairs of trials that one removal is decided by.
+// prunePairs bounds the pairs of trials that one removal is decided by.
 const prunePairs = 2
 
-// verdict is what the pairs say of a removal.
+// verdict tells what the pairs say of a removal.
 type verdict int
 
 const (
@@ -180,7 +180,7 @@ func (m *state) loss(a result.Arm) (mean, doubt float64) {
 	return share * stats.Mean(logs), math.Sqrt(share * seen)
 }
 
-// unknown is the effect of a line that is no knob of the search.
+// unknown stands for the effect of a line that is no knob of the search.
 const unknown = 0.015
 
 // effects returns what is known beforehand of what lines do, by their variables.

@@ -32,7 +32,7 @@ func (p Plan) searched(h History) (*state, field, bool) {
 	return m, f, ok
 }
 
-// enough is the share of the final gain that counts as having found it.
+// enough sets the share of the final gain that counts as having found it.
 const enough = 0.95
 
 // Searched sums the search phase of a tune up; nil where there was none.
@@ -67,7 +67,8 @@ func after(reached []float64, n int) float64 {
 	return reached[n-1]
 }
 
-// above is ln(an arm's throughput over the control's), by the short trials that led from one to the other.
+// above returns ln(an arm's throughput over the control's), by the short trials that led from one to the
+// other.
 func (m *state) above(arm string) (sum float64) {
 	for range m.h.Arms {
 		if arm == stats.Control {

@@ -71,11 +71,12 @@ func (m *state) searched(names []string) bool {
 	})
 }
 
-// unseen is the share of a redo log below which servers flush next to nothing on its account
+// unseen sets the share of a redo log below which servers flush next to nothing on its account
 // (innodb_adaptive_flushing_lwm).
 const unseen = 0.10
 
-// inMemory is the share of page requests met by the buffer pool from which on it holds all that is asked for.
+// inMemory sets the share of page requests met by the buffer pool from which on it holds all that is asked
+// for.
 const inMemory = 0.9999
 
 // fixed returns the knobs that no search may move, as short trials cannot tell what less of them costs: the

@@ -21,27 +21,27 @@ import (
 const (
 	sliceSeconds = 4
 	sliceWarmup  = 4
-	// finalSeconds is the load of a slice of the confirmation; warmingLong the share of an incarnation's time
-	// for warming up in a long tune, and warmingShort in a short one, where a checkpoint age does not level
-	// off either way, and 69 s of it left four rounds (an interval of 16 % to either side).
+	// finalSeconds sets the load of a slice of the confirmation; warmingLong the share of an incarnation's time
+	// for warming up in a long tune, and warmingShort in a short one, where a checkpoint age does not level off
+	// either way, and 69 s of it left four rounds (an interval of 16 % to either side).
 	finalSeconds = 5
 	warmingLong  = 0.45
 	warmingShort = 0.2
-	// sliceCost is what a slice takes beside its load, raiseCost what starting a server and reading its
+	// sliceCost estimates what a slice takes beside its load, raiseCost what starting a server and reading its
 	// tables in does, before the first were seen.
 	sliceCost = 1.5
 	raiseCost = 7
 )
 
 const (
-	// raceRounds is how many rounds an arm of a race has where it is not surely worse than the best before;
+	// raceRounds counts the rounds an arm of a race has where it is not surely worse than the best before;
 	// contenderRounds those of the ones that are still open then.
 	raceRounds      = 2
 	contenderRounds = 6
 	// confirmLeast and confirmMost are the fewest and the most rounds of an incarnation of the confirmation.
 	confirmLeast = 4
 	confirmMost  = 40
-	// confirmShare is the share of the budget that is kept for the confirmation.
+	// confirmShare keeps a share of the budget for the confirmation.
 	confirmShare = 0.42
 )
 
@@ -52,8 +52,8 @@ const (
 	slicedSearchUntil = 0.87
 )
 
-// sliceNoise is the standard deviation of ln(ratio) of two slices of one round before any was seen: 8 % that
-// others take of the host with a memory of a minute, and 4 % of each slice.
+// sliceNoise stands for the standard deviation of ln(ratio) of two slices of one round before any was seen: 8
+// % that others take of the host with a memory of a minute, and 4 % of each slice.
 const sliceNoise = 0.08
 
 // footprint returns the memory, in bytes, that an arm's server takes at the most.
@@ -77,14 +77,14 @@ func collapsed(trials []result.Trial) (list []result.Trial) {
 	return list
 }
 
-// pairSlices is how many slices a pair has: B A A B, so that a drift that is even over the pair cancels.
+// pairSlices counts the slices of a pair: B A A B, so that a drift that is even over the pair cancels.
 const pairSlices = 4
 
 // ofTried tells whether the n-th slice of a pair, from 0, is of the arm that is tried; else it is of the
 // incumbent.
 func ofTried(n int) bool { return n == 0 || n == pairSlices-1 }
 
-// mean is one trial with the mean figures of several slices of an arm; of throughput and latency the
+// mean returns one trial with the mean figures of several slices of an arm; of throughput and latency the
 // geometric one.
 func mean(trials []result.Trial) result.Trial {
 	t := trials[0]
@@ -135,7 +135,7 @@ func (m *state) lastBlock(phase string) (last int) {
 	return last
 }
 
-// heat is who runs in a round of the race, the control first; the control alone where the race is over. It
+// heat lists who runs in a round of the race, the control first; the control alone where the race is over. It
 // follows from the rounds before, but that nobody is added once the time is over: who had a slice in it stays
 // up until its end.
 func (m *state) heat(all []string, block int) []string {
@@ -190,7 +190,7 @@ func (m *state) begun(block int) (arms []string) {
 	return arms
 }
 
-// rounds is in how many rounds before a block an arm had a slice.
+// rounds counts in how many rounds before a block an arm had a slice.
 func (m *state) rounds(arm string, before int) (n int) {
 	for _, t := range m.trialsOf(result.Race) {
 		if t.Arm == arm && t.Block < before {
@@ -200,7 +200,7 @@ func (m *state) rounds(arm string, before int) (n int) {
 	return n
 }
 
-// raceLogs are ln(worth / the control's) of an arm in the rounds before a block.
+// raceLogs returns ln(worth / the control's) of an arm in the rounds before a block.
 func (m *state) raceLogs(arm string, before int) (list []float64) {
 	for block := 1; block < before; block++ {
 		own, ok := m.score(result.Race, block, arm)
