@@ -7,7 +7,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// Baseline is what somebody else would configure on the same machine: a named arm of a race.
+// Baseline holds what somebody else would configure on the same machine: a named arm of a race.
 type Baseline struct {
 	Name string `json:"name"`
 	// Also names others whose Settings are the very same, and which are run under this name; see Distinct.
@@ -24,7 +24,7 @@ type Baseline struct {
 	Locked []Locked `json:"locked,omitempty"`
 }
 
-// Locked is a setting that the durability lock replaced.
+// Locked names a setting that the durability lock replaced.
 type Locked struct {
 	Name    string `json:"name"`
 	Shipped string `json:"shipped"`
@@ -35,7 +35,7 @@ type Locked struct {
 // String says it in a sentence.
 func (l Locked) String() string { return l.Short() + ": " + l.Lost }
 
-// Short is String without what can be lost.
+// Short leaves out of String what can be lost.
 func (l Locked) Short() string {
 	what := strings.TrimSuffix(l.Name+"="+l.Shipped, "=")
 	if l.Instead == "" {
@@ -86,7 +86,7 @@ func Fingerprint(settings []mycnf.Setting) string {
 	return strings.Join(lines, "\n")
 }
 
-// rival is a baseline as its author wrote it, whatever the server.
+// rival holds a baseline as its author wrote it, whatever the server.
 type rival struct {
 	name, title, source string
 	set                 []string // name=value
@@ -160,7 +160,7 @@ func (p Problem) standard() map[string]string {
 	return d
 }
 
-// own is david's: all of the sizing rules, unmeasured.
+// own returns david's: all of the sizing rules, unmeasured.
 func (p Problem) own() Baseline {
 	b := Baseline{Name: "david-rules", Title: "all of david's sizing rules, none of them tried", Source: "docs/baselines.md"}
 	for _, rules := range Sizing(p) {

@@ -9,10 +9,10 @@ import (
 	"david/internal/result"
 )
 
-// LightSpeed is the name of a ceiling's arm.
+// LightSpeed names a ceiling's arm.
 const LightSpeed = "light-speed"
 
-// Room is what is known of the memory a ceiling may use. Sizes are in bytes.
+// Room tells what is known of the memory a ceiling may use. Sizes are in bytes.
 type Room struct {
 	Data      int64  // what the loaded tables take on the disk
 	Available int64  // memory that can be used without swapping
@@ -20,7 +20,7 @@ type Room struct {
 	NoTmpfs   string // why no tmpfs can be had here; "" where one can
 }
 
-// What is left free beside the server and its tmpfs, for the client, david and the kernel.
+// Left free beside the server and its tmpfs, for the client, david and the kernel.
 const ceilingMargin = gib
 
 // Ceiling returns the light speed of an arm: its own settings with durability off, the buffer pool raised to

@@ -9,8 +9,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// Live is a running server that a plan is made for. Of its problem, what is not known is 0: memory, CPUs,
-// free disk, writes/s. Sizes are in bytes.
+// Live describes a running server that a plan is made for. Of its problem, what is not known is 0: memory,
+// CPUs, free disk, writes/s. Sizes are in bytes.
 type Live struct {
 	Problem
 	Variables map[string]string // as SHOW GLOBAL VARIABLES gives them
@@ -20,22 +20,22 @@ type Live struct {
 	Pod       bool              // it runs in a pod: memory and CPUs are its container's limits
 }
 
-// LivePlan is what can be changed on a running server, in the order in which it is, and what only a restart
-// changes.
+// LivePlan lists what can be changed on a running server, in the order in which it is, and what only a
+// restart changes.
 type LivePlan struct {
 	Steps  []LiveStep   `json:"steps"`
 	Advice []LiveChange `json:"advice"` // takes a restart
 	Notes  []string     `json:"notes"`  // what was left out, and why
 }
 
-// LiveStep is what is changed together, and watched together.
+// LiveStep groups what is changed together, and watched together.
 type LiveStep struct {
 	Name    string       `json:"name"`
 	Title   string       `json:"title"`
 	Changes []LiveChange `json:"changes"` // in the order in which they are made
 }
 
-// LiveChange is a setting and the value it replaces, as the server reports it.
+// LiveChange pairs a setting with the value it replaces, as the server reports it.
 type LiveChange struct {
 	mycnf.Setting
 	Before string `json:"before"`

@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// Problem is what the rules know. Sizes are in bytes.
+// Problem holds what the rules know. Sizes are in bytes.
 type Problem struct {
 	Flavour    mycnf.Flavour
 	Version    mycnf.Version
@@ -32,7 +32,7 @@ type Problem struct {
 	Sandbox bool
 }
 
-// RuleSet is rules that belong together. PageSize is set where the data has to be initialised for them.
+// RuleSet groups rules that belong together. PageSize is set where the data has to be initialised for them.
 type RuleSet struct {
 	Name     string // "memory"
 	Title    string
@@ -63,7 +63,7 @@ func normalise(flavour mycnf.Flavour) []mycnf.Setting {
 	}
 }
 
-// Beside is Control where it is compared with servers of MySQL's kind: a MariaDB then also keeps in its
+// Beside returns Control where it is compared with servers of MySQL's kind: a MariaDB then also keeps in its
 // binary log what these do by default, every change as rows, those of a replica too, as arms that keep less
 // get no verdict.
 func Beside(flavour mycnf.Flavour) result.Arm {

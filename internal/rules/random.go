@@ -12,7 +12,7 @@ const (
 	MostLogBuffer = 128 * mib
 )
 
-// random is one configuration drawn uniformly, each variable by itself, from what is safe: a control for
+// random returns one configuration drawn uniformly, each variable by itself, from what is safe: a control for
 // searches, as a good part of all configurations is better than the defaults. The same seed draws the same.
 func (p Problem) random() Baseline {
 	d := draw{rand.New(rand.NewPCG(p.Seed, 0))}

@@ -42,8 +42,8 @@ func david2025(p Problem) rival {
 		"max_prepared_stmt_count=16384"}}
 }
 
-// dedicated is innodb_dedicated_server by the rules of 8.0 and of 8.4, as values. Where the server is capped,
-// the switch itself joins: it sizes the server from the node's memory, whatever the cgroup allows.
+// dedicated returns innodb_dedicated_server by the rules of 8.0 and of 8.4, as values. Where the server is
+// capped, the switch itself joins: it sizes the server from the node's memory, whatever the cgroup allows.
 func dedicated(p Problem) []rival {
 	const manual = "MySQL manual, Enabling Automatic InnoDB Configuration for a Dedicated MySQL Server, "
 	list := []rival{{name: "dedicated-8.0", title: "innodb_dedicated_server by the rules of 8.0: redo by the memory", source: manual + "8.0",
@@ -106,7 +106,7 @@ func dedicatedFiles(pool int64) []string {
 	return []string{sized("innodb_log_file_size", size), counted("innodb_log_files_in_group", files)}
 }
 
-// dedicatedRedo84 is half a GiB a CPU, 16 GiB at most.
+// dedicatedRedo84 returns half a GiB a CPU, 16 GiB at most.
 func dedicatedRedo84(cpus float64) int64 {
 	return min(max(1, int64(cpus))*gib/2, 16*gib)
 }
@@ -130,7 +130,7 @@ func kubeblocks(p Problem) rival {
 	return r
 }
 
-// kubeblocksPool is in MiB: 0 and below where the reserve is more than there is.
+// kubeblocksPool counts in MiB: 0 and below where the reserve is more than there is.
 func kubeblocksPool(memory, cpus int64) int64 {
 	m := memory / mib
 	switch {
@@ -242,7 +242,7 @@ func bitpokeLog(memory int64) int64 {
 	return 2 * gib
 }
 
-// bitpokePool is 0 where it sets none.
+// bitpokePool returns 0 where it sets none.
 func bitpokePool(memory int64) int64 {
 	share := func(of float64, less int64) int64 { return int64(of * float64(memory-less)) }
 	switch {

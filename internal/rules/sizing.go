@@ -200,7 +200,7 @@ func Flushing(p Problem) RuleSet {
 	return RuleSet{Name: "flushing", Title: "flushing and I/O sized to the disk", Settings: settings}
 }
 
-// ofDisk is how the reason of a rule says that the disk was measured.
+// ofDisk says in the reason of a rule that the disk was measured.
 const ofDisk = "measured on this disk"
 
 // RestsOnDisk tells whether a line was derived from what the disk under the server was measured to do.

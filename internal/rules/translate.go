@@ -7,7 +7,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// logFiles is how many files the redo log has where innodb_log_files_in_group does not say.
+// logFiles counts the files of the redo log where innodb_log_files_in_group does not say.
 const LogFiles = 2
 
 // translate turns settings into those that the problem's server knows, and says in a sentence each what
@@ -36,7 +36,7 @@ func (p Problem) translate(written []mycnf.Setting) (known []mycnf.Setting, note
 	return known, notes
 }
 
-// isolation is an option of every server, also of those that report it as tx_isolation.
+// isolation names an option of every server, also of those that report it as tx_isolation.
 const isolation = "transaction_isolation"
 
 func (p Problem) has(name string) bool {
