@@ -54,7 +54,7 @@ func (e *Engine) Run(ctx context.Context, arms []result.Arm, loads []result.Work
 	}
 }
 
-// blocks is an experiment while it runs.
+// blocks runs an experiment block by block.
 type blocks struct {
 	*Engine
 	design result.Design
@@ -282,7 +282,7 @@ func precise(list []stats.Comparison, precision float64) bool {
 	return !slices.ContainsFunc(list, func(c stats.Comparison) bool { return !stats.Precise(c, precision) })
 }
 
-// blockCell is one trial of a block.
+// blockCell places one trial in its block.
 type blockCell struct {
 	arm  int
 	twin bool

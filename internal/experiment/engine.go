@@ -23,22 +23,22 @@ import (
 	"david/internal/workload"
 )
 
-// Target is where the server of a trial runs: a sandbox, or a remote server.
+// Target brings up the server of a trial: a sandbox, or a remote server.
 type Target interface {
 	// Begin brings up a server with the arm's configuration and the workload's data. Its log goes to logPath.
 	Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error)
 }
 
-// Session is a server that is up for one trial.
+// Session handles a server that is up for one trial.
 type Session interface {
 	Addr() mysqld.Addr
-	// Dir is a private folder for the keys of a client; "" where none are needed.
+	// Dir returns a private folder for the keys of a client; "" where none are needed.
 	Dir() string
-	// Alive is nil while the server runs, else why it ended.
+	// Alive returns nil while the server runs, else why it ended.
 	Alive() error
-	// PID is the server's process; 0 where it is not one of this machine.
+	// PID returns the server's process; 0 where it is not one of this machine.
 	PID() int
-	// Data is the folder its data lies in; "" where it is elsewhere.
+	// Data returns the folder its data lies in; "" where it is elsewhere.
 	Data() string
 	// Launch starts the load generator, under the arm's cap on it.
 	Launch(cmd *exec.Cmd) error
@@ -52,7 +52,7 @@ type Session interface {
 	Calm() error
 	// End shuts the server down and drops its data, where the target made them.
 	End(ctx context.Context) error
-	// Cost is what bringing it up, and after End shutting it down, took.
+	// Cost returns what bringing it up, and after End shutting it down, took.
 	Cost() result.Overhead
 }
 
@@ -92,7 +92,7 @@ var ErrLock = errors.New("the durability lock does not hold")
 // ErrEnded marks a server that did not live through its trial.
 var ErrEnded = errors.New("the server ended during the trial")
 
-// trialJob is one trial to run.
+// trialJob describes one trial to run.
 type trialJob struct {
 	arm      *result.Arm
 	base     *result.Arm // what the arm is compared with; nil for a control
@@ -160,7 +160,7 @@ func (e *Engine) server(a result.Arm) result.Server {
 	return e.Server
 }
 
-// locks is how an arm's server stands with the durability lock.
+// locks tells how an arm's server stands with the durability lock.
 type locks struct {
 	unsafe []string // what of it the server runs without
 	differ []string // where it is not the base's

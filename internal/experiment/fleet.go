@@ -13,7 +13,7 @@ import (
 	"david/internal/workload"
 )
 
-// standing is an arm's server that stays up: one incarnation of it. It is frozen but for its own slices.
+// standing keeps an arm's server that stays up: one incarnation of it. It is frozen but for its own slices.
 type standing struct {
 	job     trialJob // that started it
 	session Session
@@ -28,7 +28,7 @@ type standing struct {
 // lastCount bounds how long rows are counted when a server has had its last slice, in a table at least.
 const lastCount = time.Second
 
-// fleet is the servers that are up, by the name of their arm. At most one of them is awake.
+// fleet keeps the servers that are up, by the name of their arm. At most one of them is awake.
 type fleet struct {
 	*Engine
 	up map[string]*standing

@@ -44,7 +44,7 @@ const (
 	diskMin      = 256 << 20
 )
 
-// evidence is what was seen of a trial beside its own figures.
+// evidence holds what was seen of a trial beside its own figures.
 type evidence struct {
 	sameServer bool
 	sameBinary string // "" where it is, else what changed

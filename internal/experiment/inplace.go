@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// settleSeconds is how long the load is on after SET GLOBAL before a slice is measured.
+// settleSeconds sets how long the load is on after SET GLOBAL before a slice is measured.
 const settleSeconds = 2
 
 // inPlace runs a slice of a pair on the server of another arm, which SET GLOBAL makes this arm's. That server

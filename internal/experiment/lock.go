@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// lockAddress is an abstract unix socket: the kernel frees it with the process that holds it, it leaves no
+// lockAddress names an abstract unix socket: the kernel frees it with the process that holds it, it leaves no
 // file, and it is one for all users of a network namespace.
 const lockAddress = "@david.measurement"
 

@@ -64,8 +64,8 @@ func (e *Engine) measure(ctx context.Context, j trialJob, id string, s Session) 
 // stealMax returns the share of the CPU time that other guests may take before a trial does not count.
 func (e *Engine) stealMax() float64 { return cmp.Or(e.MaxSteal, stealShareMax) }
 
-// dying is how long a server that broke its connections is given to be gone: the kernel closes the sockets of
-// a process that it kills before it has taken its memory back, at some GiB a second.
+// dying gives a server that broke its connections time to be gone: the kernel closes the sockets of a process
+// that it kills before it has taken its memory back, at some GiB a second.
 const dying = 10 * time.Second
 
 // alive blames an error on the server's end where it has ended, or is about to.
@@ -84,7 +84,7 @@ func alive(ctx context.Context, s Session, err error) error {
 	return ended
 }
 
-// memoryError is the end of a server for want of memory; its text says so already.
+// memoryError wraps the end of a server for want of memory; its text says so already.
 type memoryError struct{ error }
 
 func (e memoryError) Is(target error) bool { return target == sandbox.ErrMemory }
@@ -93,7 +93,7 @@ func (e memoryError) Unwrap() error {
 	return e.error
 }
 
-// trialRun is one trial while its load is on.
+// trialRun carries one trial while its load is on.
 type trialRun struct {
 	*Engine
 	job     trialJob
@@ -226,7 +226,7 @@ func seen(t result.Trial, r sampler.Record) evidence {
 	return ev
 }
 
-// talk is how many statements a client of a spread load may take around the measured run, to read its order
+// talk bounds the statements a client of a spread load may take around the measured run, to read its order
 // and tell what it measured.
 const talk = 20
 

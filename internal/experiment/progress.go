@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// Event is one thing worth showing while an experiment runs.
+// Event tells one thing worth showing while an experiment runs.
 type Event struct {
 	Text string        // what is being done, in a few words
 	Line string        // not empty: a result to keep on the screen

@@ -105,7 +105,7 @@ func (s *rateSession) floor(closed float64) string {
 // ErrDisturbed marks a search that was given up as its runs were disturbed: nothing is concluded.
 var ErrDisturbed = errors.New("a run was disturbed")
 
-// rateSession is a search for a rate under way.
+// rateSession carries a search for a rate under way, and knows the runs on record.
 type rateSession struct {
 	*Engine
 	arm  *result.Arm

@@ -22,10 +22,10 @@ import (
 const (
 	leastRounds = 4
 	mostRounds  = 24
-	// expectedSlice is what a slice is first expected to take besides its load, in seconds: connecting,
+	// expectedSlice estimates what a slice is first expected to take besides its load, in seconds: connecting,
 	// preparing statements, reading counters, freezing.
 	expectedSlice = 1.5
-	// expectedRaise is the same of a server's start with its tables read once, in seconds.
+	// expectedRaise estimates the same of a server's start with its tables read once, in seconds.
 	expectedRaise = 10
 )
 
@@ -40,7 +40,7 @@ func LeastSliced(arms int, d result.Slices, loads []result.Workload) time.Durati
 	return time.Duration(float64(d.Incarnations*arms)*(raise+leastRounds*round)) * time.Second
 }
 
-// sliced is an experiment in slices while it runs: the arms' servers are up together and loaded in turn.
+// sliced runs an experiment in slices: the arms' servers are up together and loaded in turn.
 type sliced struct {
 	*blocks
 	fleet       *fleet
@@ -50,7 +50,7 @@ type sliced struct {
 	incarnation int // the one that is on
 	round       int // the last that was run, over all incarnations
 	rounds      int // of an incarnation
-	// had is how many rounds each arm has taken part in: with waves not every round is one of every arm.
+	// had counts the rounds each arm has taken part in: with waves not every round is one of every arm.
 	had map[string]int
 }
 

@@ -7,8 +7,8 @@ import (
 	"david/internal/result"
 )
 
-// sloProbe is what one run of an open loop showed. The latency is of the goal's percentile. OK is false where
-// the latency means nothing: a gate failed, or the queue grew.
+// sloProbe tells what one run of an open loop showed. The latency is of the goal's percentile. OK is false
+// where the latency means nothing: a gate failed, or the queue grew.
 type sloProbe struct {
 	Rate      float64 // transactions/s
 	LatencyMs float64
@@ -60,7 +60,7 @@ func searchRate(closed float64, goal result.SLO, probe func(rate float64) (laten
 	return 0, false, s.best, s.err
 }
 
-// rateSearch is a search under way. It ends where err is set or the probes are used up.
+// rateSearch carries a search under way. It ends where err is set or the probes are used up.
 type rateSearch struct {
 	goal            float64 // ms
 	probe           func(float64) (float64, bool, error)

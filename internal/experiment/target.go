@@ -17,11 +17,11 @@ import (
 	"david/internal/workload"
 )
 
-// loaders is how many tables are loaded at a time: more than the CPUs of a small machine, so that reading and
-// building an index overlap.
+// loaders sets how many tables are loaded at a time: more than the CPUs of a small machine, so that reading
+// and building an index overlap.
 const loaders = 4
 
-// Sandboxed is the target of throwaway servers: each trial gets a fresh clone of the data template.
+// Sandboxed starts throwaway servers: each trial gets a fresh clone of the data template.
 type Sandboxed struct {
 	Workspace *sandbox.Workspace
 	Binary    server.Binary
@@ -31,7 +31,7 @@ type Sandboxed struct {
 	Host      string                // where not "", servers listen on this address, for clients from anywhere
 	Data      []string              // the data templates the experiment began with, by their ID; nil where others may come
 	Golden    func(done, total int) // progress of loading it; may be nil
-	// GoldenTime is what making data templates has taken so far.
+	// GoldenTime sums up what making data templates has taken so far.
 	GoldenTime time.Duration
 }
 
@@ -127,8 +127,7 @@ func (s *sandboxSession) End(ctx context.Context) error {
 	return errors.Join(err, s.workspace.Release(s.client))
 }
 
-// Remote is the target of a server that is not david's: it is measured as it is, and nothing of it is
-// changed.
+// Remote stands for a server that is not david's: it is measured as it is, and nothing of it is changed.
 type Remote struct {
 	Address mysqld.Addr
 	Dir     string // private folder for keys

@@ -15,7 +15,7 @@ import (
 	"david/internal/workload"
 )
 
-// Tuning is a tune to run.
+// Tuning describes a tune to run.
 type Tuning struct {
 	Plan   tune.Plan
 	Lineup []result.Arm    // what the race begins with, the control first
