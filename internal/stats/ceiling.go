@@ -6,8 +6,8 @@ import (
 	"david/internal/result"
 )
 
-// LightSpeed is how near an arm comes to its ceiling under one workload. Numbers are 0 where there are none;
-// Why says then what is missing.
+// LightSpeed tells how near an arm comes to its ceiling under one workload. Numbers are 0 where there are
+// none; Why says then what is missing.
 type LightSpeed struct {
 	Workload result.Workload `json:"workload"`
 	Arm      string          `json:"arm"`

@@ -11,16 +11,16 @@ import (
 	"david/internal/result"
 )
 
-// MinBlocks is how many complete blocks an experiment needs before Precise may end it: stopping as soon as an
-// interval looks narrow favours intervals that are narrow by luck, and the fewer the blocks the more.
+// MinBlocks sets how many complete blocks an experiment needs before Precise may end it: stopping as soon as
+// an interval looks narrow favours intervals that are narrow by luck, and the fewer the blocks the more.
 // docs/method.md has the simulation.
 const MinBlocks = 6
 
-// LeastPairs is the fewest pairs that a verdict is given on.
+// LeastPairs sets the fewest pairs that a verdict is given on.
 const LeastPairs = 3
 
-// fewPairs is the number of pairs below which the width of a t interval is mostly luck: t is 2.6 for 6 pairs,
-// 4.3 for 3.
+// fewPairs sets the number of pairs below which the width of a t interval is mostly luck: t is 2.6 for 6
+// pairs, 4.3 for 3.
 const fewPairs = 6
 
 // Compare says what the blocks of each workload say about the arms, in the order of the workloads' first
@@ -94,7 +94,7 @@ func Precise(c Comparison, precision float64) bool {
 	return true
 }
 
-// blocks is the trials of one workload, ready to be compared.
+// blocks holds the trials of one workload, ready to be compared.
 type blocks struct {
 	name    string // of the control
 	metric  Metric
@@ -102,10 +102,10 @@ type blocks struct {
 	pod     result.Pod
 	margin  float64 // of the test whether an arm is equivalent to the control; 0: nobody asked
 	samples map[string]*armSample
-	// control is the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a
-	// run of it too: of two independent runs with the same noise, the mean and the difference are
-	// uncorrelated (their covariance is (v - v)/2 = 0), so using both for the ratio makes it steadier and
-	// does not bend the noise floor, which is made of the differences.
+	// control holds the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a
+	// run of it too: of two independent runs with the same noise, the mean and the difference are uncorrelated
+	// (their covariance is (v - v)/2 = 0), so using both for the ratio makes it steadier and does not bend the
+	// noise floor, which is made of the differences.
 	control   map[int]float64
 	shrinkage shrinkage // of the arms' noise
 	sliced    bool      // the trials are slices, the blocks their rounds

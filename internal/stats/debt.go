@@ -8,7 +8,7 @@ import (
 	"david/internal/result"
 )
 
-// borrowedMax is the share of the redo that was written that may be left to be paid for by flushing pages
+// borrowedMax bounds the share of the redo that was written that may be left to be paid for by flushing pages
 // later.
 const borrowedMax = 0.10
 

@@ -8,8 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// equivalenceLevel is the level of each of the two one-sided tests; the interval that goes with it is the one
-// of 1 - 2 * level, 90 %.
+// equivalenceLevel sets the level of each of the two one-sided tests; the interval that goes with it is the
+// one of 1 - 2 * level, 90 %.
 const equivalenceLevel = 0.05
 
 // The verdicts of an equivalence test, beside Faster and Slower.
@@ -18,14 +18,14 @@ const (
 	Undecided  Verdict = "undecided"
 )
 
-// Equivalence is the test whether a ratio is 1 but for a margin: two one-sided t tests of the mean logarithm
-// of paired ratios, one against the margin's lower end and one against its upper one, at 5 % each
+// Equivalence holds the test whether a ratio is 1 but for a margin: two one-sided t tests of the mean
+// logarithm of paired ratios, one against the margin's lower end and one against its upper one, at 5 % each
 // (Schuirmann, A comparison of the two one-sided tests procedure and the power approach for assessing the
 // equivalence of average bioavailability, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Both
 // reject exactly where the 90 % interval lies within the margin.
 type Equivalence struct {
 	N int `json:"n"` // pairs
-	// Margin is how far from 1 a ratio may be and still count as the same: from 1 - Margin to 1 / (1 -
+	// Margin sets how far from 1 a ratio may be and still count as the same: from 1 - Margin to 1 / (1 -
 	// Margin), alike to either side in logarithms.
 	Margin     float64  `json:"margin"`
 	Ratio      float64  `json:"ratio"`
@@ -98,7 +98,7 @@ func (e Equivalence) Beyond() bool {
 	return e.Verdict != Invalid && (e.Interval95[1] < 1/limit || e.Interval95[0] > limit)
 }
 
-// Paired is the ratio of one figure between an arm and the control, block by block.
+// Paired holds the ratio of one figure between an arm and the control, block by block.
 type Paired struct {
 	Ratio    float64  `json:"ratio"`    // geometric mean; 0 where there is none
 	Interval Interval `json:"interval"` // 95 % t interval

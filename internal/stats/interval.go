@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// confidence is the level of every interval, and 1 - confidence the share of false claims allowed.
+// confidence sets the level of every interval, and 1 - confidence the share of false claims allowed.
 const confidence = 0.95
 
-// pairsForRanks is the least number of pairs a 95 % signed-rank interval exists for: with five, the widest
+// pairsForRanks counts the pairs from which on a 95 % signed-rank interval exists for: with five, the widest
 // one covers 1 - 2/2^5 = 93.75 %.
 const pairsForRanks = 6
 
@@ -28,7 +28,7 @@ func tInterval(xs []float64) (mean, half, p float64) {
 	return m.mean, m.half(), m.p()
 }
 
-// logMean is the mean of the logarithms of ratios, with its standard error and the degrees of freedom of
+// logMean holds the mean of the logarithms of ratios, with its standard error and the degrees of freedom of
 // that; 0 of them where there are fewer than two.
 type logMean struct {
 	mean, se, df float64

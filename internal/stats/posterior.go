@@ -21,12 +21,12 @@ import (
 // each point weighed by its restricted likelihood and by what is known beforehand. An interval is one of
 // quantiles of that mixture. docs/method.md has how often it misses the truth.
 
-// memory is how long the host remembers its speed, in seconds: 220 trials in a cluster had 8.1 % with a
+// memory sets how long the host remembers its speed, in seconds: 220 trials in a cluster had 8.1 % with a
 // memory of about 60 s, and 3.7 % of their own.
 const memory = 60
 
-// resolution is the least standard deviation of a round's log-ratio: what is counted in whole transactions is
-// never known better.
+// resolution sets the least standard deviation of a round's log-ratio: what is counted in whole transactions
+// is never known better.
 const resolution = 1e-3
 
 // Round tells what one round says of an arm.
@@ -191,9 +191,9 @@ const (
 	usual = 0.10
 )
 
-// disturbances are by how much each round was disturbed, squared, as both arms or the kernel tell. A dive of
-// one arm alone is what the arm does, and counts in full: what a round is worth must not depend on which arm
-// won.
+// disturbances returns by how much each round was disturbed, squared, as both arms or the kernel tell. A dive
+// of one arm alone is what the arm does, and counts in full: what a round is worth must not depend on which
+// arm won.
 func disturbances(rounds []Round) []float64 {
 	arm, control := dive(rounds, func(r Round) float64 { return r.Arm }), dive(rounds, func(r Round) float64 { return r.Control })
 	x := make([]float64, len(rounds))

@@ -24,15 +24,15 @@ const (
 	// six CPU-bound arms that differed by 9.4 % in throughput differed by 1.4 % in throughput times client
 	// CPU.
 	referenceSpread = 0.014
-	// oneRegime is how far the logarithms of what arms use of the CPUs may be apart.
+	// oneRegime bounds how far the logarithms of what arms use of the CPUs may be apart.
 	oneRegime = 0.1
-	// oneClient is the same of the means of their clients' time per transaction: of pairs in turn the host's
+	// oneClient bounds the same of the means of their clients' time per transaction: of pairs in turn the host's
 	// part of that is a few per cent.
 	oneClient = 0.05
-	// narrower is how much of the variance of the log-ratios may be left, in the odd rounds and in the even
+	// narrower bounds how much of the variance of the log-ratios may be left, in the odd rounds and in the even
 	// ones.
 	narrower = 0.5
-	// leastReferred is the fewest rounds that can show it.
+	// leastReferred sets the fewest rounds that can show it.
 	leastReferred = 6
 )
 

@@ -8,16 +8,16 @@ import (
 	"david/internal/result"
 )
 
-// RestartNoise is how far two runs of the same configuration may lie apart without meaning anything: ratios
+// RestartNoise says how far two runs of the same configuration may lie apart without meaning anything: ratios
 // within 1 +- RestartNoise mean nothing. Restarts alone move results by about 3 %, and in the study of PKU
 // (VLDB'22) 25 single runs of one configuration had a coefficient of variation of 3.5 % and lay up to 7 %
 // from their mean. It stands in for the noise measured on the machine itself.
 const RestartNoise = 0.05
 
-// Control is the name of the arm that everything is compared with.
+// Control names the arm that everything is compared with.
 const Control = "control"
 
-// Verdict is what a measurement says about an arm.
+// Verdict tells what a measurement says about an arm.
 type Verdict string
 
 // The verdicts. Only faster and slower say that the arm made a difference.
@@ -31,7 +31,7 @@ const (
 	NotRun     Verdict = "not run"    // interrupted before its first trial
 )
 
-// Runs is what the valid trials of one arm come to, compared with nothing. Numbers are 0 where there is none.
+// Runs sums up the valid trials of one arm, compared with nothing. Numbers are 0 where there is none.
 type Runs struct {
 	Arm      string
 	Trials   int     // valid ones, which the numbers are of
@@ -66,7 +66,7 @@ func collect(arms []result.Arm, trials []result.Trial) map[string]*armSample {
 	return samples
 }
 
-// armSample is what the trials of one arm say.
+// armSample collects what the trials of one arm say.
 type armSample struct {
 	valid   []result.Trial
 	invalid []string // the gates that failed, by trial
