@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// altRuns is how many runs a chart's text alternative tells of; the table under the chart has the others.
+// altRuns bounds the runs a chart's text alternative tells of; the table under the chart has the others.
 const altRuns = 12
 
 func runsAltText(d Data) string {

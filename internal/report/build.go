@@ -9,7 +9,7 @@ import (
 	"david/internal/stats"
 )
 
-// Report is what there is to tell of an experiment. The forms (text, Markdown, HTML, JSON) go through its
+// Report holds what there is to tell of an experiment. The forms (text, Markdown, HTML, JSON) go through its
 // parts and do not ask what kind of experiment it is.
 type Report struct {
 	Headline headline
@@ -28,7 +28,7 @@ type Report struct {
 	tune            *tuneDocument
 }
 
-// Section is a part of a report, as each form shows it; nil where a form has it not.
+// Section shows a part of a report in each form; nil where a form has it not.
 type Section struct {
 	text     func(b *terminal)
 	markdown func(b *bytes.Buffer)

@@ -17,7 +17,7 @@ func comparisons(d Data) []stats.Comparison {
 	return stats.Compare(d.Experiment.Design, d.Arms, d.Trials)
 }
 
-// contender is an arm other than the control, under one workload.
+// contender names an arm other than the control, under one workload.
 type contender struct {
 	stats.Arm
 	on result.Workload

@@ -97,7 +97,7 @@ func contentsTable(d Data) table {
 	return t
 }
 
-// mostNamed is how many differing variables are listed before the rest are counted.
+// mostNamed bounds the differing variables that are listed before the rest are counted.
 const mostNamed = 6
 
 // differences lists what differs on the live server. An arm of a tune is told of by what it sets: what the
@@ -204,7 +204,7 @@ func doubts(t result.Trial) string {
 	return strings.Join(lines, "; ")
 }
 
-// gateRow is how often a gate held, and what was seen: where it failed first, else the first time.
+// gateRow tells how often a gate held, and what was seen: where it failed first, else the first time.
 type gateRow struct {
 	Name     result.GateName `json:"name"`
 	Held     int             `json:"held"`

@@ -37,7 +37,7 @@ func CrashLine(c result.CrashTest) string {
 	return s
 }
 
-// KillLine is one kill in one line.
+// KillLine tells of one kill in one line.
 func KillLine(n, of int, k result.Kill) string {
 	s := fmt.Sprintf("kill %d of %d after %.1f s: %d acknowledged, %d lost", n, of, k.AfterMs/1000, k.Acknowledged, k.Lost)
 	return strings.Join(append([]string{s}, k.Damage.Words()...), ", ") + fmt.Sprintf("; recovered in %.0f ms", k.RecoveryMs)

@@ -139,7 +139,7 @@ func serverName(s result.Server) string {
 	return strings.TrimSpace(name + " " + s.Version)
 }
 
-// command is argv as one would type it: words with other than plain characters are quoted for a shell.
+// command writes argv as one would type it: words with other than plain characters are quoted for a shell.
 func command(argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

@@ -9,7 +9,7 @@ import (
 	"david/internal/stats"
 )
 
-// tuneDocument is what the charts of a tune's phases show.
+// tuneDocument holds what the charts of a tune's phases show.
 type tuneDocument struct {
 	// Race compares the arms of the race with the control, the fastest first.
 	Race []stats.Comparison `json:"race"`
@@ -33,7 +33,7 @@ const (
 	disturbed    = "invalid"
 )
 
-// attempt is a trial of screen, search or prune, or an arm of theirs that was not run.
+// attempt tells of a trial of screen, search or prune, or an arm of theirs that was not run.
 type attempt struct {
 	Phase string  `json:"phase"`
 	Arm   string  `json:"arm"`
@@ -50,7 +50,7 @@ type attempt struct {
 	Why   string  `json:"why,omitempty"` // it is infeasible, was not run, or does not count
 }
 
-// lineWorth is what lines of the winner are worth that were taken out together.
+// lineWorth tells what lines of the winner are worth that were taken out together.
 type lineWorth struct {
 	Lines []string `json:"lines"`
 	// Ratio is the throughput without them over that with them, the mean of Ratios; 0 where it could not be run.

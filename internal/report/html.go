@@ -23,12 +23,12 @@ var pageStyle string
 //go:embed assets/page.js
 var pageScript string
 
-// chartScript is Chart.js; assets/README.md says which.
+// chartScript holds Chart.js; assets/README.md says which.
 //
 //go:embed assets/chart.umd.js
 var chartScript string
 
-// page is what assets/page.html is filled with.
+// page fills assets/page.html.
 type page struct {
 	ID, Subject, Cnf                           string
 	Head                                       headline
@@ -54,13 +54,13 @@ type page struct {
 	Chart, Script, JSON                        template.JS
 }
 
-// card is a figure of the headline's neighbourhood.
+// card shows a figure beside the headline.
 type card struct{ Label, Value string }
 
-// chart is a canvas: Alt tells in words what it shows.
+// chart describes a canvas: Alt tells in words what it shows.
 type chart struct{ ID, Caption, Alt string }
 
-// comparedView is one workload's comparison.
+// comparedView lays out one workload's comparison.
 type comparedView struct {
 	Workload, Floor string
 	Arms, Costs     table
@@ -73,13 +73,13 @@ type comparedView struct {
 	Remarks   []string
 }
 
-// sampledRun is a trial whose samples one may look at: Trial is its place in the document.
+// sampledRun offers a trial whose samples one may look at: Trial is its place in the document.
 type sampledRun struct {
 	Trial int
 	Label string
 }
 
-// pickedRun is a trial one may pick; Shown ones are picked from the start.
+// pickedRun offers a trial to pick; Shown ones are picked from the start.
 type pickedRun struct {
 	Label string
 	Shown bool
@@ -128,7 +128,7 @@ func (r Report) page() (page, error) {
 	return p, nil
 }
 
-// mostBars is how many runs of a bench one can read as bars.
+// mostBars bounds the runs of a bench one can read as bars.
 const mostBars = 40
 
 // policy allows this style and these scripts, and nothing else: nothing is loaded, nothing is sent.
@@ -191,7 +191,7 @@ func benchCards(d Data, list []stats.LightSpeed) []card {
 	}...), timeCard(d)...)
 }
 
-// shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell
+// shownAtFirst sets how many runs the charts of a bench begin with: more lines than that are hard to tell
 // apart.
 const shownAtFirst = 6
 

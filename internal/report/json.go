@@ -12,7 +12,7 @@ import (
 	"david/internal/stats"
 )
 
-// document is the report as JSON: the whole store in one document, and what follows from it.
+// document writes the report as JSON: the whole store in one document, and what follows from it.
 type document struct {
 	Schema     int               `json:"schema"`
 	Headline   string            `json:"headline"`
@@ -20,7 +20,7 @@ type document struct {
 	Arms       []armDocument     `json:"arms"`
 	Trials     []result.Trial    `json:"trials"`
 	Finish     *result.Finish    `json:"finish"` // null: running or interrupted
-	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
+	// Replaced counts the trials that were set aside, as their blocks were cut short and run again.
 	Replaced int       `json:"trials_set_aside,omitempty"`
 	Gates    []gateRow `json:"gates"`
 	// Comparisons hold a comparison's verdicts, one for each workload. They stand in Arms as well, and the first
@@ -36,18 +36,18 @@ type document struct {
 	Pruned   []result.Worth   `json:"pruned,omitempty"`
 	Proofs   []result.Proof   `json:"proofs,omitempty"`
 	Searched *result.Searched `json:"searched,omitempty"`
-	// Tune is what the phases of a tune found; null for others.
+	// Tune holds what the phases of a tune found; null for others.
 	Tune *tuneDocument `json:"tune,omitempty"`
 	// UnsafeBaselines are the unsafe arms of a race, which are in no verdict.
 	UnsafeBaselines []unsafeBaseline `json:"as_shipped,omitempty"`
-	// Price is what the throughput costs; null where the machine's price is not known.
+	// Price holds what the throughput costs; null where the machine's price is not known.
 	Price *price.Quote `json:"price,omitempty"`
 }
 
-// Figures is what a comparison says about an arm.
+// Figures holds what a comparison says about an arm.
 type Figures = stats.Arm
 
-// armDocument is an arm and, where it was compared, what the blocks of one workload say about it; under
+// armDocument writes an arm and, where it was compared, what the blocks of one workload say about it; under
 // several it has an entry for each, workload by workload. Both have a name and a title: the ones outside
 // stand for them.
 type armDocument struct {

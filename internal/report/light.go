@@ -9,8 +9,7 @@ import (
 	"david/internal/stats"
 )
 
-// unsafeCeiling is what the share of a ceiling is labelled with. Its runs are labelled "unsafe", as tables
-// are narrow.
+// unsafeCeiling labels the share of a ceiling. Its runs are labelled "unsafe", as tables are narrow.
 const unsafeCeiling = "unsafe, a ceiling only"
 
 // honest returns the experiment without what is unsafe on purpose: all that a number may be claimed of.

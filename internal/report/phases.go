@@ -36,7 +36,7 @@ func Quoted(d Data) Data {
 	return d
 }
 
-// phaseView is a part of a tune's report.
+// phaseView lays out a part of a tune's report.
 type phaseView struct {
 	Title string
 	Chart chart // without an ID: none
@@ -110,7 +110,7 @@ func descending(a, b float64) int {
 	return 0
 }
 
-// raceLines are who did not race, and what became of the settings of those who did.
+// raceLines say who did not race, and what became of the settings of those who did.
 func raceLines(d Data) []string {
 	var list []string
 	left := d.Experiment.Design.Tune.LeftOut

@@ -17,12 +17,12 @@ import (
 	"david/internal/stats"
 )
 
-// Data is one experiment as the store holds it.
+// Data holds one experiment as the store has it.
 type Data struct {
 	Experiment result.Experiment
 	Arms       []result.Arm
 	Trials     []result.Trial // with their points
-	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
+	// Replaced counts the trials that were set aside, as their blocks were cut short and run again.
 	Replaced int
 	Finish   *result.Finish // nil where the experiment is running or was interrupted
 	// Cnf is the my.cnf that `david tune` wrote, shown as it is; empty where there is none.
@@ -33,14 +33,14 @@ type Data struct {
 	Proofs []result.Proof
 	// Searched sums a tune's search up; nil where there was none.
 	Searched *result.Searched
-	// Price is what the throughput costs, where the machine's price is known; else nil.
+	// Price holds what the throughput costs, where the machine's price is known; else nil.
 	Price *price.Quote
 }
 
 // Headline returns the result in one plain sentence.
 func Headline(d Data) string { return Build(d).Headline.String() }
 
-// headline is the result: a few big words, and the rest of the sentence.
+// headline tells the result: a few big words, and the rest of the sentence.
 type headline struct {
 	Big, Rest string
 	Tone      string // "gain", "none" or "invalid"
@@ -78,7 +78,7 @@ func whyInvalid(trials []result.Trial) string {
 	return ""
 }
 
-// workloadTrials is the trials of one workload.
+// workloadTrials groups the trials of one workload.
 type workloadTrials struct {
 	workload result.Workload
 	trials   []result.Trial

@@ -135,5 +135,5 @@ func sampling(trials []result.Trial) string {
 	return s
 }
 
-// mostSampling is the share of one core that sampling may cost.
+// mostSampling bounds the share of one core that sampling may cost.
 const mostSampling = 0.01

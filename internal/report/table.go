@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// table is what every form of the report shows alike. Its first column names the row.
+// table holds what every form of the report shows alike. Its first column names the row.
 type table struct {
 	Name string // what it holds, for those who cannot see it
 	Cols []column
 	Rows [][]string
 }
 
-// column is a head, and how the cells under it are set: "" to the left, "num" to the right, "verdict" marked.
+// column describes a head, and how the cells under it are set: "" to the left, "num" to the right, "verdict"
+// marked.
 type column struct{ Head, Kind string }
 
 func left(head string) column  { return column{head, ""} }

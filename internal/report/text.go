@@ -79,7 +79,7 @@ func armLine(a result.Arm) string {
 	return s
 }
 
-// perBlock is how many runs stand side by side in 80 columns.
+// perBlock sets how many runs stand side by side in 80 columns.
 const perBlock = 4
 
 func benchText(b *bytes.Buffer, d Data) {

@@ -7,8 +7,8 @@ import (
 	"david/internal/stats"
 )
 
-// unsafeBaseline is a baseline as it is shipped, where that is less durable than the control: measured, and
-// never in the verdict.
+// unsafeBaseline holds a baseline as it is shipped, where that is less durable than the control: measured,
+// and never in the verdict.
 type unsafeBaseline struct {
 	Name  string `json:"name"`
 	Title string `json:"title"` // says what can be lost

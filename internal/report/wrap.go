@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// columns is how wide a terminal is taken to be; a tune's output fits the narrow ones too.
+// columns sets how wide a terminal is taken to be; a tune's output fits the narrow ones too.
 const (
 	columns       = 100
 	narrowColumns = 80
 )
 
-// terminal is text for a terminal so many columns wide.
+// terminal fits text to so many columns.
 type terminal struct {
 	bytes.Buffer
 	columns int
@@ -63,7 +63,7 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// least is how narrow a column of prose may be made: a share of the terminal's columns.
+// least bounds how narrow a column of prose may be made: a share of the terminal's columns.
 const least = 0.25
 
 // fit sets a table for the terminal: prose in the last column is wrapped, and columns that do not fit follow
