@@ -17,7 +17,7 @@ type Bound struct {
 	Arm   string    // the neighbour's
 	TPS   []float64 // its transactions/s, second by second
 	Noise float64   // standard deviation of ln(ratio) of a pair of trials
-	// Of is how many trials the neighbour is the fastest of: the more, the luckier it was.
+	// Of says how many trials the neighbour is the fastest of: the more, the luckier it was.
 	Of int
 }
 

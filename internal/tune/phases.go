@@ -49,7 +49,7 @@ type Action struct {
 	Set []mycnf.Setting
 	// Bound may end the trial early; nil: it has its time.
 	Bound *Bound
-	// Left is how many trials may be to come, this one included.
+	// Left says how many trials may be to come, this one included.
 	Left int
 	// Prove names the arm to prove.
 	Prove string
@@ -60,7 +60,7 @@ type Action struct {
 type Outcome struct {
 	Best string // the arm to hand over; the control's name where nothing was gained
 	Why  string
-	// Likely is true where the gain is not confirmed, but likely.
+	// Likely tells whether the gain is not confirmed, but likely.
 	Likely bool
 }
 

@@ -16,7 +16,8 @@ import (
 	"david/internal/stats"
 )
 
-// world is a machine on which every configuration has a throughput, so that a whole tune takes milliseconds.
+// world describes a machine on which every configuration has a throughput, so that a whole tune takes
+// milliseconds.
 type world struct {
 	log    func(fakeVariables) float64 // ln(transactions/s)
 	p95    func(fakeVariables) float64 // times the control's; nil: 1
@@ -28,7 +29,7 @@ type world struct {
 	ended  map[string]int // the round of a race in which an arm's server was ended
 }
 
-// fakeVariables is what its variables are.
+// fakeVariables holds what its variables are.
 type fakeVariables map[string]string
 
 func (s fakeVariables) size(name string) float64 {

@@ -32,12 +32,12 @@ const (
 	surfaceAbout     = "MySQL 9.7.4, 2 CPUs, 23.5 GiB of memory, 5000 IOPS; oltp_read_write, 10 tables of 250000 rows, 4 threads, 6 s a trial after 3 s of warm-up; points drawn at random"
 )
 
-// surfaceDefaults are what MySQL 9.7 has where nothing is set (manual, Server System Variables), which is
+// surfaceDefaults say what MySQL 9.7 has where nothing is set (manual, Server System Variables), which is
 // where the surface's space begins.
 var surfaceDefaults = map[string]string{"innodb_buffer_pool_size": "134217728", "innodb_redo_log_capacity": "104857600", "innodb_log_buffer_size": "67108864", "innodb_io_capacity": "10000",
 	"binlog_group_commit_sync_delay": "0", "innodb_lru_scan_depth": "1024", "innodb_thread_concurrency": "0", "innodb_max_dirty_pages_pct_lwm": "10"}
 
-// surfaceTrial is one on record: At is nil for the control.
+// surfaceTrial describes one on record: At is nil for the control.
 type surfaceTrial struct {
 	Batch      int               `json:"batch"`
 	David      string            `json:"david"`
