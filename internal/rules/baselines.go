@@ -14,13 +14,13 @@ type Baseline struct {
 	Also   []string `json:"also,omitempty"`
 	Title  string   `json:"title"`
 	Source string   `json:"source"`
-	// Shipped is what its author sets, in the names that this server knows.
+	// Shipped says what its author sets, in the names that this server knows.
 	Shipped []mycnf.Setting `json:"shipped"`
 	// Settings are the same, as durable as every arm has to be; none where they are the server's defaults.
 	Settings []mycnf.Setting `json:"settings"`
 	// Translated says what became of names that this server does not have, one sentence each.
 	Translated []string `json:"translated,omitempty"`
-	// Locked is what the durability lock took from Shipped.
+	// Locked says what the durability lock took from Shipped.
 	Locked []Locked `json:"locked,omitempty"`
 }
 
