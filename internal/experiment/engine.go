@@ -66,18 +66,18 @@ type Engine struct {
 	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the
 	// server is elsewhere.
 	Device, Data string
-	// Unlocked is true where the user's own configuration may break the durability lock (david bench): the trial
+	// Unlocked tells whether the user's own configuration may break the durability lock (david bench): the trial
 	// then names what it ran without. A tune refuses.
 	Unlocked bool
 	// Crew is the clients the load is spread over; nil where this one drives it alone.
 	Crew *workload.Clients
-	// Hidden is true where the server, and whatever else this machine runs, cannot be seen from here: david is
+	// Hidden tells whether the server, and whatever else this machine runs, cannot be seen from here: david is
 	// in a pod.
 	Hidden bool
 	// MaxSteal is result.Design's.
 	MaxSteal float64
-	// Memory is what servers that are up together may have, in bytes, and Footprint what an arm's takes at
-	// the most.
+	// Memory says what servers that are up together may have, in bytes, and Footprint what an arm's takes at the
+	// most.
 	Memory    int64
 	Footprint func(result.Arm) int64
 	plan      timePlan

@@ -254,8 +254,8 @@ func TestServerDies(t *testing.T) {
 	})
 }
 
-// dyingSession is a server whose process ends a while after its connections: a kernel that kills one with
-// much memory takes that long.
+// dyingSession describes a server whose process ends a while after its connections: a kernel that kills one
+// with much memory takes that long.
 type dyingSession struct {
 	Session
 	asked, until int

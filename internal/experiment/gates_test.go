@@ -22,7 +22,7 @@ import (
 	"david/internal/rules"
 )
 
-// disturbed is a trial that something is done to.
+// disturbed describes a trial that something is done to.
 type disturbed struct {
 	t      *testing.T
 	engine *Engine

@@ -11,7 +11,8 @@ import (
 	"david/internal/result"
 )
 
-// served is a server that gets at most capacity transactions/s done, each in so many ms where nothing waits.
+// served describes a server that gets at most capacity transactions/s done, each in so many ms where nothing
+// waits.
 type served struct {
 	capacity, ms float64
 	noise        float64 // standard deviation of the logarithm of a run's latency
@@ -197,7 +198,7 @@ func TestSearchBelowTheFloor(t *testing.T) {
 	}
 }
 
-// noServer is a target on which nothing starts.
+// noServer describes a target on which nothing starts.
 type noServer struct{ error }
 
 func (n noServer) Begin(context.Context, result.Arm, result.Workload, string) (Session, error) {
