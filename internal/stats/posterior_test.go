@@ -13,7 +13,7 @@ import (
 	"david/internal/result"
 )
 
-// hostNoise is how slices of a simulated machine scatter, as standard deviations of logarithms.
+// hostNoise says how slices of a simulated machine scatter, as standard deviations of logarithms.
 type hostNoise struct {
 	host           float64 // of the host's speed, with a memory of 60 s
 	feelsA, feelsC float64 // how much of it the arm and the control feel
@@ -76,7 +76,7 @@ func student4(rng *rand.Rand) float64 {
 	return rng.NormFloat64() / math.Sqrt(chi/4) / math.Sqrt2
 }
 
-// sliceRow is one of the table, with what came of it: counts of comparisons.
+// sliceRow describes one of the table, with what came of it: counts of comparisons.
 type sliceRow struct {
 	name               string
 	noise              hostNoise

@@ -92,7 +92,7 @@ func TestShrunkFloor(t *testing.T) {
 	}
 }
 
-// race is a david race of a dozen arms in a few blocks.
+// race describes a david race of a dozen arms in a few blocks.
 type race struct {
 	name   string
 	noise  noise
@@ -115,7 +115,7 @@ type raced struct {
 	width                    float64
 }
 
-// racesEach is how many are simulated for a row, and raceArms how many arms there are beside the control.
+// racesEach says how many are simulated for a row, and raceArms how many arms there are beside the control.
 const racesEach, raceArms = 400, 13
 
 func (r race) run(blocks int) (k raced) {
