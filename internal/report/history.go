@@ -15,11 +15,11 @@ type tuneDocument struct {
 	Race []stats.Comparison `json:"race"`
 	// Tried are the short trials after the race, and the arms that could not be run or need not, in their order.
 	Tried []attempt `json:"tried"`
-	// Lines are what the winner's lines are worth, those without which it is slowest first; Untried were not
+	// Lines say what the winner's lines are worth, those without which it is slowest first; Untried were not
 	// taken out on trial.
 	Lines   []lineWorth `json:"lines"`
 	Untried []string    `json:"untried,omitempty"`
-	// Promised is what short trials had shown of the arms that were confirmed: their throughput over the
+	// Promised says what short trials had shown of the arms that were confirmed: their throughput over the
 	// control's.
 	Promised map[string]float64 `json:"promised,omitempty"`
 }

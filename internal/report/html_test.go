@@ -35,7 +35,7 @@ func findChromium(t *testing.T) string {
 	return ""
 }
 
-// browser is one headless Chromium and what its page complained about or asked for.
+// browser describes one headless Chromium and what its page complained about or asked for.
 type browser struct {
 	ctx        context.Context
 	mu         sync.Mutex // guards what follows: events come on another goroutine
