@@ -1,6 +1,6 @@
 package explain
 
-// Cause is who is to blame for the time of a transaction.
+// Cause names who is to blame for the time of a transaction.
 type Cause string
 
 // The causes.
@@ -37,7 +37,7 @@ const (
 	queueFull = 8
 )
 
-// blame is the share of the connections' time that each cause has.
+// blame gives each cause its share of the connections' time.
 type blame map[Cause]float64
 
 // causes assigns every symptom but the unexplained to causes; the sum stays the same.
@@ -151,7 +151,7 @@ func (t dividedTrial) writingCause() Cause {
 	return Flushing
 }
 
-// device is how the data's device is used.
+// device says how the data's device is used.
 type device struct {
 	reads, writes bool // at its limit
 	shared        bool // reads and writes have one limit
@@ -220,7 +220,7 @@ func (t dividedTrial) limits() Limits {
 	return l
 }
 
-// bioBytes is the most one operation writes: a bio holds 256 pages of 4 KiB (BIO_MAX_VECS in the kernel's
+// bioBytes bounds what one operation writes: a bio holds 256 pages of 4 KiB (BIO_MAX_VECS in the kernel's
 // linux/bio.h).
 const bioBytes = 1 << 20
 

@@ -6,8 +6,8 @@ import (
 	"david/internal/result"
 )
 
-// Prediction is what the commit-path model says of a trial from the limits that were probed, beside what was
-// measured.
+// Prediction holds what the commit-path model says of a trial from the limits that were probed, beside what
+// was measured.
 type Prediction struct {
 	CommitPrediction
 	// Error is predicted over measured throughput, less 1: 0.1 is 10 % too much.

@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// Expectation is what an experiment does to throughput if the cause is right.
+// Expectation holds what an experiment does to throughput if the cause is right.
 type Expectation string
 
 // The expectations.
@@ -17,8 +17,8 @@ const (
 	NotSlower Expectation = "not slower"
 )
 
-// Confirm is the smallest change that should move throughput if a cause is right. It is run against the
-// trial's own arm and workload. A field that is zero changes nothing.
+// Confirm describes the smallest change that should move throughput if a cause is right. It is run against
+// the trial's own arm and workload. A field that is zero changes nothing.
 type Confirm struct {
 	Question string          `json:"question"`
 	Settings []mycnf.Setting `json:"settings,omitempty"` // added to the arm's
@@ -26,10 +26,10 @@ type Confirm struct {
 	Caps *result.Caps `json:"caps,omitempty"`
 	// Workload is run instead of the trial's, nil where that stays.
 	Workload *result.Workload `json:"workload,omitempty"`
-	// ClientCPUs is how many CPUs the load generator may use; 0 leaves it alone.
+	// ClientCPUs says how many CPUs the load generator may use; 0 leaves it alone.
 	ClientCPUs float64 `json:"client_cpus,omitempty"`
 	Socket     bool    `json:"socket,omitempty"` // over a unix socket instead of TCP
-	// Unsafe is true where the change can lose data: for finding out only, never for use.
+	// Unsafe tells whether the change can lose data: for finding out only, never for use.
 	Unsafe bool        `json:"unsafe,omitempty"`
 	Expect Expectation `json:"expect"`
 	// Ratio is the throughput to expect over the trial's, if both the cause and its share are right: 1.25 is a
@@ -77,8 +77,8 @@ func (t dividedTrial) confirm(c Cause, share float64) Confirm {
 // long.
 func gain(share, f float64) float64 { return 1 / max(0.01, 1-share*(1-f)) }
 
-// fewer is how many CPUs, operations or threads are left of what is used when an experiment takes some away:
-// enough to be seen, little enough to leave the same bottleneck.
+// fewer says how many CPUs, operations or threads are left of what is used when an experiment takes some
+// away: enough to be seen, little enough to leave the same bottleneck.
 const fewer = 0.7
 
 func (t dividedTrial) fewerCPUs(share float64) Confirm {
@@ -168,8 +168,8 @@ func (t dividedTrial) iops(share float64) Confirm {
 		Expect: Slower, Ratio: gain(share, 1/fewer)}
 }
 
-// spread is how many rows for each thread leave few of them waiting for each other: at 100, one in a hundred
-// finds another's row, if each locks one.
+// spread says how many rows for each thread leave few of them waiting for each other: at 100, one in a
+// hundred finds another's row, if each locks one.
 const spread = 100
 
 // fewerLocks spreads the load over all rows, or over more of them, or where neither helps runs fewer

@@ -22,7 +22,7 @@ type Comparison struct {
 	Warnings []string            `json:"warnings,omitempty"`
 }
 
-// Change is one figure in both trials. A pointer is nil where the figure could not be read.
+// Change describes one figure in both trials. A pointer is nil where the figure could not be read.
 type Change struct {
 	Name string   `json:"name"`
 	Unit string   `json:"unit"`

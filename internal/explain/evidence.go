@@ -9,9 +9,9 @@ import (
 	"david/internal/result"
 )
 
-// least is the share below which a cause is not worth a finding: its time is left unexplained no longer than
-// it takes to say so, as all findings are listed whose share rounds to 0.1 % or more; smaller ones go to the
-// largest.
+// least sets the share below which a cause is not worth a finding: its time is left unexplained no longer
+// than it takes to say so, as all findings are listed whose share rounds to 0.1 % or more; smaller ones go to
+// the largest.
 const least = 0.0005
 
 // findings returns the causes, most costly first, with what says so and what to do.

@@ -2,9 +2,9 @@
 // of causes, most costly first, each with its evidence, what relieves it, and the experiment that would show
 // whether it is right. explain is pure: it runs nothing and reads no clock.
 //
-// What is divided is the time of the connections. In a closed loop N connections measured for T seconds have
-// N x T connection-seconds, which is the number of transactions times their mean latency, so a share of the
-// one is a share of the other. It is divided twice:
+// The time of the connections is divided. In a closed loop N connections measured for T seconds have N x T
+// connection-seconds, which is the number of transactions times their mean latency, so a share of the one is
+// a share of the other. It is divided twice:
 //
 //	trial -> symptoms (what connections did: ran, read, waited for a lock) -> causes (who is to blame) -> findings
 //
@@ -25,7 +25,7 @@ import (
 	"david/internal/result"
 )
 
-// Input is what a trial is explained from. Only Trial must be there; what else is missing is named in the
+// Input holds what a trial is explained from. Only Trial must be there; what else is missing is named in the
 // explanation.
 type Input struct {
 	Experiment string // its ID, for the reader
@@ -33,20 +33,20 @@ type Input struct {
 	Server     result.Server
 	Trial      result.Trial // with its points and samples
 	Host       host.Facts
-	// Probed is what david probe found of the machine and the data's device; nil where it was not measured.
+	// Probed says what david probe found of the machine and the data's device; nil where it was not measured.
 	// Limits, where they are zero, are taken from it.
 	Probed *result.Limits
 	Limits Limits
 }
 
-// Limits is what the data's device was measured to do at best. 0 where it was not.
+// Limits holds what the data's device was measured to do at best. 0 where it was not.
 type Limits struct {
 	ReadIOPS, WriteIOPS float64 // operations/s
 	Bandwidth           float64 // bytes/s, reads and writes each
 }
 
-// Explanation is where the time of a trial's transactions went, and why. Its shares are of the connections'
-// time.
+// Explanation tells where the time of a trial's transactions went, and why. Its shares are of the
+// connections' time.
 type Explanation struct {
 	Experiment   string  `json:"experiment,omitempty"`
 	Trial        string  `json:"trial"`
@@ -63,7 +63,7 @@ type Explanation struct {
 	Unexplained float64   `json:"unexplained"`
 	// Unclear says what is in Unexplained, where that was seen.
 	Unclear []string `json:"unclear,omitempty"`
-	// Symptoms are what the connections did, most costly first; they add up to 1, "unexplained" included.
+	// Symptoms say what the connections did, most costly first; they add up to 1, "unexplained" included.
 	Symptoms   []Share     `json:"symptoms"`
 	Statements []Statement `json:"statements,omitempty"`
 	// Predicted is the commit-path model's throughput, from the probed limits; nil without them.
@@ -74,7 +74,7 @@ type Explanation struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Finding is one cause of the time a transaction takes.
+// Finding describes one cause of the time a transaction takes.
 type Finding struct {
 	Cause    Cause    `json:"cause"`
 	Share    float64  `json:"share"`              // 0 to 1
@@ -85,7 +85,7 @@ type Finding struct {
 	Confirm  Confirm  `json:"confirm"`
 }
 
-// Share is one symptom.
+// Share gives one symptom its part.
 type Share struct {
 	Symptom Symptom `json:"symptom"`
 	Share   float64 `json:"share"` // 0 to 1
@@ -94,7 +94,7 @@ type Share struct {
 	Exact bool `json:"exact"`
 }
 
-// Statement is what one kind of statement took of the connections' time.
+// Statement holds what one kind of statement took of the connections' time.
 type Statement struct {
 	Text  string  `json:"text"`
 	Share float64 `json:"share"`           // 0 to 1
@@ -116,7 +116,7 @@ func Explain(in Input) Explanation {
 	}
 }
 
-// tie is by how much of the time two causes must differ for one of them to be the first for sure.
+// tie sets by how much of the time two causes must differ for one of them to be the first for sure.
 const tie = 0.05
 
 // tied says so where the first cause might be another one in the next run.

@@ -6,7 +6,8 @@ import (
 	"david/internal/result"
 )
 
-// scenario is a trial made by hand, with the numbers such a trial has, and the cause it is made to have.
+// scenario describes a trial made by hand, with the numbers such a trial has, and the cause it is made to
+// have.
 type scenario struct {
 	name string
 	want Cause

@@ -7,7 +7,7 @@ import (
 	"david/internal/stats"
 )
 
-// Judgement is what the confirming experiment says of a cause.
+// Judgement tells what the confirming experiment says of a cause.
 type Judgement string
 
 // The judgements.
@@ -17,8 +17,8 @@ const (
 	Undecided Judgement = "undecided"
 )
 
-// Outcome is a confirming experiment's result: the throughput with the change over that without it, and its
-// 95 % interval.
+// Outcome describes a confirming experiment's result: the throughput with the change over that without it,
+// and its 95 % interval.
 type Outcome struct {
 	Ratio    float64    `json:"ratio"`
 	Interval [2]float64 `json:"interval"`
@@ -27,8 +27,9 @@ type Outcome struct {
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// enough is which part of the expected change (of the logarithm of the throughput) must be seen to confirm a
-// cause: the expectation takes the cause to be the only thing in the way, and behind it stands the next one.
+// enough says which part of the expected change (of the logarithm of the throughput) must be seen to confirm
+// a cause: the expectation takes the cause to be the only thing in the way, and behind it stands the next
+// one.
 const enough = 1.0 / 3
 
 // Judge holds the outcome against what was expected, and says why in a sentence.

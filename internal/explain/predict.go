@@ -9,7 +9,7 @@ import (
 	"david/internal/result"
 )
 
-// CommitInput is what the commit-path prediction needs to know of a closed loop of threads.
+// CommitInput holds what the commit-path prediction needs to know of a closed loop of threads.
 type CommitInput struct {
 	Limits  result.Limits
 	Threads int
@@ -23,7 +23,7 @@ type CommitInput struct {
 	Binlog               bool    // the binary log is written and synced at commit: log_bin, sync_binlog=1
 }
 
-// CommitPrediction is how many transactions/s the probe's limits allow.
+// CommitPrediction says how many transactions/s the probe's limits allow.
 type CommitPrediction struct {
 	// TPS is the expected throughput; it is not above Ceiling.
 	TPS float64 `json:"tps"`
@@ -31,16 +31,16 @@ type CommitPrediction struct {
 	Ceiling float64 `json:"ceiling_tps"`
 	Binds   string  `json:"binds"`
 	Bounds  []Bound `json:"bounds"` // in the order latency, CPU, group commit, device
-	// Group is how many transactions share their syncs at that TPS.
+	// Group says how many transactions share their syncs at that TPS.
 	Group float64 `json:"group"`
-	// SyncUs is how long a transaction's own syncs take on an idle machine, one after the other; PeriodUs how
+	// SyncUs says how long a transaction's own syncs take on an idle machine, one after the other; PeriodUs how
 	// long until the next group can follow; in microseconds.
 	SyncUs   float64  `json:"sync_us"`
 	PeriodUs float64  `json:"period_us"`
 	Notes    []string `json:"notes,omitempty"` // what was assumed for want of a measurement
 }
 
-// Bound is a throughput that one resource does not let pass.
+// Bound names a throughput that one resource does not let pass.
 type Bound struct {
 	Name string  `json:"name"` // "latency", "server CPU", "CPU", "group commit", "reads", "writes"
 	TPS  float64 `json:"tps"`
@@ -88,7 +88,7 @@ func PredictCommit(in CommitInput) (p CommitPrediction, err error) {
 	return p, nil
 }
 
-// commitModel is the input in microseconds and operations.
+// commitModel holds the input in microseconds and operations.
 type commitModel struct {
 	n            float64
 	stations     []station // of CPUs; the last one is the machine's, which the kernel's threads use as well
@@ -102,15 +102,15 @@ type commitModel struct {
 	notes        []string
 }
 
-// station is a resource that transactions queue for.
+// station describes a resource that transactions queue for.
 type station struct {
 	name   string
 	demand float64 // microseconds for a transaction
 	cores  float64
 }
 
-// commitSync is one sync of a commit: microseconds on an idle machine, and those of them in which it needs a
-// CPU.
+// commitSync describes one sync of a commit: microseconds on an idle machine, and those of them in which it
+// needs a CPU.
 type commitSync struct{ took, kernel float64 }
 
 func newCommitModel(in CommitInput) (*commitModel, error) {

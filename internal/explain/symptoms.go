@@ -9,7 +9,7 @@ import (
 	"david/internal/result"
 )
 
-// Symptom is what a connection did or waited for.
+// Symptom names what a connection did or waited for.
 type Symptom string
 
 // The symptoms.
@@ -37,10 +37,10 @@ func symptoms() []Symptom {
 		RowLock, RedoRoom, Changing, Looking, Unexplained}
 }
 
-// amounts are shares of the connections' time, by symptom.
+// amounts holds shares of the connections' time, by symptom.
 type amounts map[Symptom]float64
 
-// lookKind is what one look at a connection tells.
+// lookKind says what one look at a connection tells.
 type lookKind int
 
 const (
@@ -57,7 +57,7 @@ const (
 	adrift               // sleeps, in which statement is not known
 )
 
-// kinds are the looks, counted by kind.
+// kinds counts the looks by kind.
 type kinds struct {
 	count map[lookKind]float64
 	all   float64

@@ -9,7 +9,7 @@ import (
 	"david/internal/result"
 )
 
-// dividedTrial is a trial with what is worked out from it once.
+// dividedTrial keeps a trial with what is worked out from it once.
 type dividedTrial struct {
 	Input
 	total float64            // connection-seconds that are divided
@@ -171,7 +171,7 @@ func (t dividedTrial) detail(name result.GateName) string {
 	return ""
 }
 
-// ratio is a/b, 0 where b is not positive.
+// ratio returns a/b, 0 where b is not positive.
 func ratio(a, b float64) float64 {
 	if b <= 0 {
 		return 0
