@@ -15,7 +15,7 @@ import (
 	"slices"
 )
 
-// Catalogue is what is known of prices. It is dated as a whole, and every entry by itself.
+// Catalogue holds what is known of prices. It is dated as a whole, and every entry by itself.
 type Catalogue struct {
 	Date     string    `yaml:"date" json:"date"`
 	Rates    []Rate    `yaml:"rates" json:"rates,omitempty"`
@@ -31,7 +31,7 @@ type Rate struct {
 	Date     string  `yaml:"date" json:"date"`
 }
 
-// Machine is a machine, or a managed database, one can rent. A limit of 0 is not known.
+// Machine describes a machine, or a managed database, for rent. A limit of 0 is not known.
 type Machine struct {
 	Name     string  `yaml:"name" json:"name"`
 	Provider string  `yaml:"provider" json:"provider"`
@@ -44,7 +44,7 @@ type Machine struct {
 	IncludedIOPS float64   `yaml:"included_iops" json:"included_iops,omitempty"`
 	Volume       Bandwidth `yaml:"volume_bandwidth" json:"volume_bandwidth,omitempty"`
 	Network      Bits      `yaml:"network" json:"network,omitempty"` // bits/s
-	// LocalDisk is true where data may lie on disks of the machine, which the limits on volumes do not bound.
+	// LocalDisk tells whether data may lie on disks of the machine, which the limits on volumes do not bound.
 	LocalDisk bool     `yaml:"local_disk" json:"local_disk,omitempty"`
 	Shared    bool     `yaml:"shared" json:"shared,omitempty"`   // its CPUs are shared with others
 	Managed   bool     `yaml:"managed" json:"managed,omitempty"` // a database as a service

@@ -12,7 +12,7 @@ import (
 	"david/internal/stats"
 )
 
-// Experiment is what an experiment's store holds of what a price needs.
+// Experiment holds what an experiment's store holds of what a price needs.
 type Experiment struct {
 	result.Experiment
 	Arms   []result.Arm
@@ -33,7 +33,7 @@ type Payer struct {
 	Date     string  `json:"date,omitempty"`
 }
 
-// Quote is an experiment in money.
+// Quote puts an experiment in money.
 type Quote struct {
 	Experiment string   `json:"experiment"`
 	Machine    Payer    `json:"machine"`
@@ -46,14 +46,14 @@ type Quote struct {
 	Notes      []string `json:"notes"`
 }
 
-// Arm is what an arm's throughput costs.
+// Arm tells what an arm's throughput costs.
 type Arm struct {
 	Name     string         `json:"name"`
 	Workload string         `json:"workload"`
 	TPS      float64        `json:"tps"`
 	TPSRange stats.Interval `json:"tps_interval"` // 95 %; zeros: none
 	Trials   int            `json:"trials"`
-	// USDPer1000 is US$ a month for each 1,000 transactions/s; Interval follows from that of the throughput.
+	// USDPer1000 counts US$ a month for each 1,000 transactions/s; Interval follows from that of the throughput.
 	USDPer1000 float64        `json:"usd_per_1000_tps"`
 	Interval   stats.Interval `json:"interval"`
 	Note       string         `json:"note,omitempty"`
@@ -78,7 +78,7 @@ func (q Quote) Shown() []Arm {
 	return two
 }
 
-// Value is what the winner's throughput would cost untuned: an estimate.
+// Value holds what the winner's throughput would cost untuned: an estimate.
 type Value struct {
 	Kind string `json:"kind"` // "machine" or "managed database"
 	// Name is the cheapest one of the catalogue that is predicted to reach the throughput with the control's
@@ -94,7 +94,7 @@ type Value struct {
 	Uncertain bool    `json:"uncertain,omitempty"`
 }
 
-// Point is a machine on the chart of throughput against price.
+// Point places a machine on the chart of throughput against price.
 type Point struct {
 	Name     string  `json:"name"`
 	USDMonth float64 `json:"usd_month"`
@@ -186,7 +186,7 @@ func workload(w result.Workload) string {
 	return s
 }
 
-// per1000 is US$ a month for 1,000 transactions/s.
+// per1000 returns US$ a month for 1,000 transactions/s.
 func per1000(usd, tps float64) float64 { return usd / tps * 1000 }
 
 // control returns the arm that the winner is held against.

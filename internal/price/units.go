@@ -15,7 +15,7 @@ const dollar = "US$"
 // HoursPerMonth turns prices an hour into prices a month, as the providers do.
 const HoursPerMonth = 730
 
-// Price is an amount of money for a month of what Per names: "" for the thing itself, else a unit such as
+// Price states an amount of money for a month of what Per names: "" for the thing itself, else a unit such as
 // "GiB" or "IOPS".
 type Price struct {
 	Amount   float64 `json:"amount"`
@@ -101,7 +101,7 @@ func sorted(units map[string]float64) []string {
 	return names
 }
 
-// Size is a number of bytes, written "256 GB" (10^9) or "900 GiB" (2^30).
+// Size counts bytes, written "256 GB" (10^9) or "900 GiB" (2^30).
 type Size float64
 
 // GiB returns the size in GiB.
@@ -113,7 +113,7 @@ func ParseSize(text string) (Size, error) {
 	return Size(x), err
 }
 
-// Bandwidth is bytes/s, written "125 MiB/s".
+// Bandwidth counts bytes/s, written "125 MiB/s".
 type Bandwidth float64
 
 // spaced puts a blank between a number and its unit.
@@ -134,7 +134,7 @@ func ParseBandwidth(text string) (Bandwidth, error) {
 // MiB returns the bandwidth in MiB/s.
 func (b Bandwidth) MiB() float64 { return float64(b) / (1 << 20) }
 
-// Bits is bits/s, written "1.56 Gbit/s".
+// Bits counts bits/s, written "1.56 Gbit/s".
 type Bits float64
 
 // UnmarshalYAML reads a price of a catalogue.
@@ -167,7 +167,7 @@ func unmarshal(n *yaml.Node, read func(string) error) error {
 	return nil
 }
 
-// lineError is what is wrong in a line of a file.
+// lineError says what is wrong in a line of a file.
 type lineError struct {
 	line int
 	err  error

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Volume is a kind of network volume. Either it has Sizes, or any size at a price for its GiB or GB. What is
-// 0 is not known, or not so.
+// Volume describes a kind of network volume. Either it has Sizes, or any size at a price for its GiB or GB.
+// What is 0 is not known, or not so.
 type Volume struct {
 	Name     string `yaml:"name" json:"name"`
 	Provider string `yaml:"provider" json:"provider"`
@@ -39,7 +39,7 @@ type Volume struct {
 	Date           string    `yaml:"date" json:"date"`
 }
 
-// Disk is a volume of one size.
+// Disk describes a volume of one size.
 type Disk struct {
 	Size      Size    `yaml:"size" json:"size"` // bytes
 	Price     Price   `yaml:"price" json:"price"`
@@ -47,7 +47,7 @@ type Disk struct {
 	Uncertain bool    `yaml:"uncertain" json:"uncertain,omitempty"`
 }
 
-// Tier is the price of each IOPS a month above a number of them.
+// Tier describes the price of each IOPS a month above a number of them.
 type Tier struct {
 	Above float64 `yaml:"above" json:"above"`
 	Price Price   `yaml:"price" json:"price"`
@@ -132,14 +132,14 @@ func (v Volume) currency() string {
 	return v.Price.Currency
 }
 
-// Wish is what is asked of the volumes together.
+// Wish holds what is asked of the volumes together.
 type Wish struct {
 	IOPS      float64
 	Size      Size
 	Bandwidth Bandwidth // 0: not asked for
 }
 
-// bought is one of n equal volumes of a kind: what it gives and costs a month, in the kind's currency.
+// bought returns one of n equal volumes of a kind: what it gives and costs a month, in the kind's currency.
 type bought struct {
 	gib, iops, extra   float64
 	bandwidth, moreMiB Bandwidth // moreMiB: what is bought above the base, in bytes/s
@@ -262,10 +262,10 @@ func (v Volume) iopsCost(iops, extra float64) (cost float64) {
 	return cost
 }
 
-// mostVolumes is how many volumes a stripe may have here: more than that, few machines can be given.
+// mostVolumes bounds the volumes of a stripe: more than that, few machines can be given.
 const mostVolumes = 16
 
-// layout is a way to meet a wish with one kind of volume.
+// layout meets a wish with one kind of volume.
 type layout struct {
 	name string
 	n    int
@@ -273,8 +273,8 @@ type layout struct {
 	err  error
 }
 
-// layouts are one volume with what comes with it, one with more bought, and stripes of both where they are of
-// use: one without purchases where it is cheaper than one volume, one with them where one volume cannot be
+// layouts lists one volume with what comes with it, one with more bought, and stripes of both where they are
+// of use: one without purchases where it is cheaper than one volume, one with them where one volume cannot be
 // sold enough.
 func (v Volume) layouts(w Wish) (list []layout) {
 	sold := len(v.Extra) > 0 || v.BandwidthPrice.Currency != ""
@@ -350,7 +350,7 @@ func (l layout) tried() layout {
 
 func (l layout) cost() float64 { return float64(l.n) * l.one.cost }
 
-// Option is one way to get the IOPS and the room.
+// Option names one way to get the IOPS and the room.
 type Option struct {
 	Name       string  `json:"name"`
 	Volume     string  `json:"volume"`
@@ -373,7 +373,7 @@ type Option struct {
 	Date           string `json:"date"`
 }
 
-// Part is a position of the bill.
+// Part describes a position of the bill.
 type Part struct {
 	What     string  `json:"what"`
 	Count    float64 `json:"count"`
@@ -381,7 +381,7 @@ type Part struct {
 	USDMonth float64 `json:"usd_month"`
 }
 
-// Refusal is a way that does not lead there.
+// Refusal names a way that does not lead there.
 type Refusal struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
