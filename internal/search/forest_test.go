@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// forest is a random forest of regression trees (Breiman, Machine Learning 45, 2001): the shape of recorded
-// points, and the rival of the Gaussian process as a surrogate. Its uncertainty is the scatter of its trees
-// (Hutter, Hoos, Leyton-Brown, LION 5, 2011).
+// forest describes a random forest of regression trees (Breiman, Machine Learning 45, 2001): the shape of
+// recorded points, and the rival of the Gaussian process as a surrogate. Its uncertainty is the scatter of
+// its trees (Hutter, Hoos, Leyton-Brown, LION 5, 2011).
 type forest []*tree
 
 type tree struct {
@@ -17,7 +17,7 @@ type tree struct {
 	mean        float64
 }
 
-// sample is a point and ln(its throughput / the start's).
+// sample describes a point and ln(its throughput / the start's).
 type sample struct {
 	at   Point
 	gain float64

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Observation is what one trial says about a point: ln(its throughput / that of the incumbent's trial beside
-// it).
+// Observation tells what one trial says about a point: ln(its throughput / that of the incumbent's trial
+// beside it).
 type Observation struct {
 	Point    Point
 	Against  Point   // the incumbent of that trial
@@ -32,7 +32,7 @@ func (o Observation) Check(s Space) error {
 	return nil
 }
 
-// Estimate is what all observations together say about a point. Gain is ln(its throughput / that of the
+// Estimate tells what all observations together say about a point. Gain is ln(its throughput / that of the
 // start), SE how sure that is: the standard deviation of what the surrogate holds possible.
 type Estimate struct {
 	Point Point
@@ -66,5 +66,5 @@ func Gains(s Space, history []Observation) func(Point) float64 {
 // becomes the incumbent, and the trial is one more observation of it against the old one's.
 func Remeasure(incumbent Point, since int) bool { return incumbent == nil || since >= stale }
 
-// stale is after how many trials the incumbent is measured again.
+// stale sets after how many trials the incumbent is measured again.
 const stale = 8

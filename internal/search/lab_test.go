@@ -78,7 +78,7 @@ func (l *lab) raw() Point {
 	return best
 }
 
-// method is a way to search: what it would run after these trials.
+// method describes a way to search: what it would run after these trials.
 type method struct {
 	name string
 	run  func(l *lab, budget int) Point // goes on to so many trials and says which point is the best

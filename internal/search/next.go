@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// explore is one in how many proposals is a random point: the surrogate cannot know what it never looked at.
+	// explore makes one in so many proposals a random point: the surrogate cannot know what it never looked at.
 	explore = 8
-	// special is how often a random point takes one of the special levels of a knob that has a range as well:
+	// special says how often a random point takes one of the special levels of a knob that has a range as well:
 	// they are few, and often the default.
 	special = 0.25
-	// enumerable is up to how many points all of them are looked at.
+	// enumerable bounds the points of which all are looked at.
 	enumerable = 4096
-	// tries is how many random points are drawn before none is held to be left.
+	// tries bounds the random points that are drawn before none is held to be left.
 	tries = 1000
 	// distant and around are how many random points, and how many near the incumbent, are judged for each
 	// proposal.
@@ -24,10 +24,10 @@ const (
 // Next proposes the point to measure next, never one that was observed or that Feasible forbids. False where
 // none is left or none was found. The space has to pass Check.
 //
-// It is the point with the greatest expected improvement over the incumbent (Jones, Schonlau, Welch, Journal
-// of Global Optimization 13, 1998), with both ends of the difference uncertain, times the probability that it
-// is feasible (Gelbart, Snoek, Adams, UAI 2014), among those near the incumbent and some at random; now and
-// then a random one.
+// It returns the point with the greatest expected improvement over the incumbent (Jones, Schonlau, Welch,
+// Journal of Global Optimization 13, 1998), with both ends of the difference uncertain, times the probability
+// that it is feasible (Gelbart, Snoek, Adams, UAI 2014), among those near the incumbent and some at random;
+// now and then a random one.
 func Next(s Space, history []Observation, rng *rand.Rand) (Point, bool) {
 	c := newChooser(s, history, rng)
 	if len(history) == 0 {

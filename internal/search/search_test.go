@@ -318,7 +318,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// behindBy is how far behind another method the search may be on a surface of few real trials, which mostly
+// behindBy says how far behind another method the search may be on a surface of few real trials, which mostly
 // has their noise: the median regret of 100 seeds is known to about a point.
 const behindBy = 0.01
 

@@ -23,17 +23,17 @@ import (
 	"strconv"
 )
 
-// MaxKnobs is how many knobs may be active at once. Thirty noisy trials cannot tell more of them apart.
+// MaxKnobs bounds the knobs active at once. Thirty noisy trials cannot tell more of them apart.
 const MaxKnobs = 8
 
-// levels is into how many a range is divided. Neighbours of ten over two decades differ by 1.7 times, about
+// levels sets into how many a range is divided. Neighbours of ten over two decades differ by 1.7 times, about
 // the least that a noisy trial can show.
 const levels = 10
 
-// maxLevels is how many levels a knob may have: each fits a byte.
+// maxLevels bounds the levels of a knob: each fits a byte.
 const maxLevels = 256
 
-// Cost is what it takes to change a knob.
+// Cost says what it takes to change a knob.
 type Cost int
 
 // The costs, least first.
@@ -43,7 +43,7 @@ const (
 	Reinitialise             // a new data directory
 )
 
-// Level is one value of a knob. A special level is no neighbour of others: a word, or a number that means
+// Level names one value of a knob. A special level is no neighbour of others: a word, or a number that means
 // something else than its size, such as 0 for "no limit".
 type Level struct {
 	Value   string  `json:"value"`
@@ -51,21 +51,21 @@ type Level struct {
 	Special bool    `json:"special,omitempty"`
 }
 
-// Knob is one dimension of a space. Its levels that are not special ascend.
+// Knob describes one dimension of a space. Its levels that are not special ascend.
 type Knob struct {
 	Name   string  `json:"name"`
 	Levels []Level `json:"levels"`
 	Cost   Cost    `json:"cost"`
-	// Effect is what the knob is expected to do over its levels: the standard deviation of ln(throughput), 0.3
+	// Effect says what the knob is expected to do over its levels: the standard deviation of ln(throughput), 0.3
 	// where it is known to matter much, 0.03 where little; 0 where nothing is known. It only says where to look
 	// first; observations overrule it.
 	Effect float64 `json:"effect,omitempty"`
 }
 
-// Point is one level of each knob, by their places.
+// Point picks one level of each knob, by their places.
 type Point []int
 
-// Space is what is searched.
+// Space bounds a search.
 type Space struct {
 	Knobs []Knob
 	Start Point // the incumbent when the search begins; gains are relative to it

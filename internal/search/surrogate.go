@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// surrogate is a Gaussian process over the observations: ln(throughput) of a point is the sum of one smooth
-// function of each knob and of one of each pair of knobs (Duvenaud, Nickisch, Rasmussen, Additive Gaussian
-// Processes, NeurIPS 24, 2011). What is observed are differences of it, with a noise that is known.
+// surrogate predicts by a Gaussian process over the observations: ln(throughput) of a point is the sum of one
+// smooth function of each knob and of one of each pair of knobs (Duvenaud, Nickisch, Rasmussen, Additive
+// Gaussian Processes, NeurIPS 24, 2011). What is observed are differences of it, with a noise that is known.
 type surrogate struct {
 	kernel  kernel
 	points  []Point // all that the rows speak of
@@ -19,14 +19,14 @@ type surrogate struct {
 	refused map[string]bool
 }
 
-// observationRow is an observation, its points by their places.
+// observationRow holds an observation, its points by their places.
 type observationRow struct {
 	at, against int
 	y, se       float64
 	reference   int
 }
 
-// kernel is the covariance of two points.
+// kernel returns the covariance of two points.
 type kernel struct {
 	tables [][][]float64 // correlation by knob, level and level
 	scale  []float64     // variance of ln(throughput) that each knob makes
@@ -44,7 +44,7 @@ func (k kernel) cov(p, q Point) float64 {
 	return sum + k.joint*(sum*sum-squares)/total
 }
 
-// smooth is how far apart two values of a knob are, in shares of its whole range, where they begin to tell
+// smooth says how far apart two values of a knob are, in shares of its whole range, where they begin to tell
 // little about each other.
 const smooth = 0.3
 
@@ -95,8 +95,8 @@ func scales() []float64 { return []float64{0.0001, 0.0016, 0.0144, 0.09, 0.5} }
 func joints() []float64 { return []float64{0.1, 0.5, 1} }
 
 const (
-	// flat is by how much less likely, in logarithms, a knob of which nothing is known is held to be of the next
-	// larger scale: most knobs do nothing.
+	// flat says by how much less likely, in logarithms, a knob of which nothing is known is held to be of the
+	// next larger scale: most knobs do nothing.
 	flat = 0.2
 	// known is the same for each step away from the scale that is expected.
 	known = 0.5
