@@ -14,11 +14,11 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// unlimited is where a v1 limit means none: the kernel writes the largest multiple of the page size in an
+// unlimited says where a v1 limit means none: the kernel writes the largest multiple of the page size in an
 // int64 (9223372036854771712 with 4 KiB pages), so any limit above an exbibyte is taken for that.
 const unlimited = 1 << 60
 
-// membership is one line of /proc/self/cgroup.
+// membership describes one line of /proc/self/cgroup.
 type membership struct {
 	controllers []string // empty for v2
 	path        string

@@ -45,7 +45,7 @@ func (m factSource) readKernel(f *Facts) {
 	}
 }
 
-// CPUTimes is what the machine's CPUs have done since it started, in seconds of CPU time over all CPUs.
+// CPUTimes holds what the machine's CPUs have done since it started, in seconds of CPU time over all CPUs.
 type CPUTimes struct {
 	Total float64
 	Steal float64 // wanted, and given to other guests by the hypervisor

@@ -7,7 +7,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// Membership is where this process sits in one hierarchy of cgroups.
+// Membership says where this process sits in one hierarchy of cgroups.
 type Membership struct {
 	Controllers []string // of a v1 hierarchy; empty for v2
 	Mount       string   // the folder it is mounted on

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// factSource is where facts are read from: the root folder is "/" except in tests, which read recorded trees.
+// factSource says where facts are read from: the root folder is "/" except in tests, which read recorded
+// trees.
 type factSource struct {
 	root     string
 	affinity int // CPUs this process may run on

@@ -3,8 +3,8 @@
 // nothing.
 package host
 
-// Facts is what david knows of the machine. Sizes are in bytes. A field that could not be read stays empty,
-// and Unknown says which and why.
+// Facts holds what david knows of the machine. Sizes are in bytes. A field that could not be read stays
+// empty, and Unknown says which and why.
 type Facts struct {
 	OS      string            `json:"os"`     // PRETTY_NAME of os-release
 	Kernel  string            `json:"kernel"` // release
@@ -47,7 +47,7 @@ type Cgroup struct {
 	CPULimit    float64 `json:"cpu_limit"` // CPUs
 }
 
-// Disk is one block device.
+// Disk describes one block device.
 type Disk struct {
 	Name       string `json:"name"` // "nvme0n1"
 	Model      string `json:"model,omitempty"`
@@ -59,7 +59,7 @@ type Disk struct {
 	BlockSize  int    `json:"physical_block_size"`
 }
 
-// Filesystem is the filesystem a folder lies on.
+// Filesystem describes the filesystem a folder lies on.
 type Filesystem struct {
 	Path    string   `json:"path"`
 	Mount   string   `json:"mount"`
