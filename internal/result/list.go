@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Summary is one line of a list of experiments. Err says why the experiment cannot be read; then only Dir and
-// ID hold.
+// Summary holds one line of a list of experiments. Err says why the experiment cannot be read; then only Dir
+// and ID hold.
 type Summary struct {
 	Dir      string    `json:"dir"`
 	ID       string    `json:"id"`

@@ -24,8 +24,8 @@ const (
 	logsDir        = "logs"
 )
 
-// Store is one experiment's folder. It has one writer at a time (david's host-wide lock sees to that) and is
-// not safe for concurrent use; reading while another process writes is safe.
+// Store keeps one experiment's folder. It has one writer at a time (david's host-wide lock sees to that) and
+// is not safe for concurrent use; reading while another process writes is safe.
 type Store struct {
 	dir        string
 	experiment Experiment
@@ -107,8 +107,8 @@ func Create(dir string, e Experiment) (*Store, error) {
 	return &Store{dir: dir, experiment: e, end: -1}, nil
 }
 
-// beginning is what the folder of an experiment is called until it is complete: one whose david died in
-// between is no experiment, and the next one removes it.
+// beginning names the folder of an experiment until it is complete: one whose david died in between is no
+// experiment, and the next one removes it.
 const beginning = ".beginning-"
 
 // layOut puts a complete experiment in the place of an empty folder.
@@ -189,7 +189,7 @@ func (s *Store) Dir() string { return s.dir }
 // Experiment returns what experiment.json says.
 func (s *Store) Experiment() Experiment { return s.experiment }
 
-// fileName is what an arm's name and a trial's ID must look like, as they name files.
+// fileName matches what an arm's name and a trial's ID must look like, as they name files.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // ValidName tells whether an arm may have that name.

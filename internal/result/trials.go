@@ -129,7 +129,7 @@ func parseTrials(dir string, b []byte) ([]Trial, error) {
 	return trials, nil
 }
 
-// current is how every line of this schema begins, as written by AppendTrial; other lines are looked at
+// current says how every line of this schema begins, as written by AppendTrial; other lines are looked at
 // twice.
 var current = []byte(`{"schema":` + strconv.Itoa(Schema) + `,`)
 
@@ -155,7 +155,7 @@ func latest(trials []Trial) []Trial {
 	return kept
 }
 
-// pointsHead is the first line of a file of points.
+// pointsHead describes the first line of a file of points.
 type pointsHead struct {
 	Schema int    `json:"schema"`
 	Trial  string `json:"trial"`

@@ -38,7 +38,7 @@ const (
 	ForCost = "cost" // the lowest cost of a transaction: on one machine the highest throughput
 )
 
-// TunePlan is how a tune spends its budget, fixed when it begins so that a later session goes on with the
+// TunePlan says how a tune spends its budget, fixed when it begins so that a later session goes on with the
 // same.
 type TunePlan struct {
 	Objective string  `json:"objective"`      // what is looked for: ForTPS, ForP99 or ForCost
@@ -47,7 +47,7 @@ type TunePlan struct {
 	Short  TuneLoad `json:"short"`
 	Steady TuneLoad `json:"steady"`
 	Cost   float64  `json:"trial_seconds"` // what a short trial was expected to take in all
-	// Rivals is how many arms race with the control; LeftOut names those that there was no time for.
+	// Rivals says how many arms race with the control; LeftOut names those that there was no time for.
 	Rivals  int      `json:"rivals"`
 	LeftOut []string `json:"left_out,omitempty"`
 	// Translated says what became of the rivals' settings on this server, and why MySQLTuner does not race.
@@ -57,7 +57,7 @@ type TunePlan struct {
 	Screens  int `json:"screens"`
 	Searches int `json:"searches"`
 	Prunes   int `json:"prunes"`
-	// Slices is how a tune measures in slices; nil: each trial has a fresh server.
+	// Slices says how a tune measures in slices; nil: each trial has a fresh server.
 	Slices *TuneSlices `json:"slices,omitempty"`
 	// RaceBlocks is the most blocks of the race; Blocks and MostBlocks the fewest and the most of the
 	// confirmation.
@@ -65,7 +65,7 @@ type TunePlan struct {
 	Blocks     int `json:"confirm_blocks"`
 	MostBlocks int `json:"most_confirm_blocks"`
 	Kills      int `json:"kills"` // of the crash proof; 0: it is not run
-	// MaxP95 is how many times the control's p95 a winner's may be; RecoveryMs how long its recovery from a
+	// MaxP95 says how many times the control's p95 a winner's may be; RecoveryMs how long its recovery from a
 	// crash may take.
 	MaxP95     float64 `json:"max_p95_ratio"`
 	RecoveryMs float64 `json:"recovery_limit_ms"`
@@ -77,23 +77,23 @@ type TunePlan struct {
 	Machine  TuneMachine `json:"machine"`
 }
 
-// TuneSlices are the slices of a tune, whose servers stay up beside each other. Sizes are in bytes.
+// TuneSlices describes the slices of a tune, whose servers stay up beside each other. Sizes are in bytes.
 type TuneSlices struct {
 	Room int64 `json:"room"` // memory for servers that are up together
 	Data int64 `json:"data"` // of the data template
 	// Threads of the load: what a server takes of memory depends on them.
 	Threads int `json:"threads"`
-	// Incarnations is how many the confirmation has of each arm; each time it is gone on with adds one.
+	// Incarnations says how many the confirmation has of each arm; each time it is gone on with adds one.
 	Incarnations int `json:"incarnations"`
 }
 
-// TuneLoad is how long a trial is, in seconds.
+// TuneLoad says how long a trial is, in seconds.
 type TuneLoad struct {
 	Seconds int `json:"seconds"`
 	Warmup  int `json:"warmup_seconds"` // at most
 }
 
-// TuneMachine is what the rules and the bounds of the search were computed for. Sizes are in bytes.
+// TuneMachine holds what the rules and the bounds of the search were computed for. Sizes are in bytes.
 type TuneMachine struct {
 	CPUs       float64 `json:"cpus"`
 	Memory     int64   `json:"memory"`
@@ -103,8 +103,8 @@ type TuneMachine struct {
 	Node       int64   `json:"node_memory,omitempty"`
 }
 
-// Proof is what was proved of an arm before it is handed over. A part that was not run is nil, and Notes say
-// why.
+// Proof holds what was proved of an arm before it is handed over. A part that was not run is nil, and Notes
+// say why.
 type Proof struct {
 	Session int          `json:"session,omitempty"` // of a tune in slices
 	Arm     string       `json:"arm"`
@@ -118,7 +118,7 @@ type Proof struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// MemoryProof is what a server takes with all its connections busy. Sizes are in bytes.
+// MemoryProof holds what a server takes with all its connections busy. Sizes are in bytes.
 type MemoryProof struct {
 	Connections int   `json:"connections"`       // that were busy at a time
 	Allowed     int   `json:"max_connections"`   // that the server allows
@@ -138,7 +138,7 @@ func (m MemoryProof) Judge() MemoryProof {
 	return m
 }
 
-// Worth is what lines of a configuration are worth, by what happened without them.
+// Worth holds what lines of a configuration are worth, by what happened without them.
 type Worth struct {
 	Lines []string `json:"lines"` // removed together
 	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over that
