@@ -224,5 +224,5 @@ func apart(g *cgroup.Group) string {
 	return fmt.Sprintf("a v%d cap counts reads and writes apart: together they can reach twice of it; a cloud volume's limit is on their sum", g.Version)
 }
 
-// latency is what no cap does.
+// latency names what no cap does.
 const latency = "no cap imitates a cloud volume's commit latency: a sync is as quick here as this disk makes it"

@@ -16,10 +16,10 @@ import (
 	"david/internal/server"
 )
 
-// Guest is a clone with all that a server on it needs, for one that something else than david starts on this
-// machine: a container. It has to see its Folders and the processes of this machine, to run as UID and GID,
-// and to have Args for its arguments; it is then the server that Start would have started, but for where it
-// runs.
+// Guest holds a clone with all that a server on it needs, for one that something else than david starts on
+// this machine: a container. It has to see its Folders and the processes of this machine, to run as UID and
+// GID, and to have Args for its arguments; it is then the server that Start would have started, but for where
+// it runs.
 type Guest struct {
 	Folders  []Folder // runtime, data
 	Args     []string // without the binary
@@ -30,7 +30,7 @@ type Guest struct {
 	process processID // zero until Await has found it
 }
 
-// Folder is one that a guest has to see.
+// Folder describes one that a guest has to see.
 type Folder struct {
 	Source string // where it lies, without a mount of david's own in between where that can be: not every container runtime sees those
 	Path   string // where the guest has to see it

@@ -25,8 +25,8 @@ type processID struct {
 	Start uint64 `json:"start"`
 }
 
-// journal is the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry is
-// written before the thing is made, and taken out after it is gone.
+// journal keeps the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry
+// is written before the thing is made, and taken out after it is gone.
 type journal struct {
 	mu   sync.Mutex
 	path string
@@ -200,7 +200,7 @@ func (p processID) kill() error {
 	return fmt.Errorf("process %d does not end", p.PID)
 }
 
-// startTime is field 22 of /proc/PID/stat. The second field may hold spaces and parentheses, so fields are
+// startTime reads field 22 of /proc/PID/stat. The second field may hold spaces and parentheses, so fields are
 // counted from the last parenthesis. A zombie (state Z, X) counts as gone.
 func startTime(pid int) (uint64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

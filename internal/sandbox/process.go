@@ -39,7 +39,7 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Cause }
 
-// child is a process that dies with david.
+// child starts a process that dies with david.
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended

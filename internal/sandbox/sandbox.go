@@ -30,7 +30,7 @@ type Options struct {
 	Volume   bool      // keep it on a volume of david's own in any case: I/O can be capped on no other device
 }
 
-// Workspace is david's place on the machine while it measures. One at a time may be open in a $DAVID_HOME.
+// Workspace owns david's place on the machine while it measures. One at a time may be open in a $DAVID_HOME.
 type Workspace struct {
 	home    string
 	run     string // private runtime folder: sockets, pid files, mount points

@@ -42,12 +42,12 @@ type StartOptions struct {
 	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
 }
 
-// Timing is what a start took.
+// Timing holds what a start took.
 type Timing struct {
 	Clone, Start time.Duration
 }
 
-// Server is a running throwaway server.
+// Server handles a running throwaway server.
 type Server struct {
 	w        *Workspace
 	child    *child
@@ -268,7 +268,7 @@ func (s *Server) isolation() []string {
 	return append(args, "--bind-address="+s.host, "--skip-name-resolve") // looking a client up takes as long as the resolver likes
 }
 
-// everywhere is the host of a server that listens on all addresses.
+// everywhere names the host of a server that listens on all addresses.
 const everywhere = "*"
 
 // run starts the process and waits until it answers, at most so long. The file that holds the password is

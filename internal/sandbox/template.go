@@ -41,7 +41,7 @@ func (k TemplateKey) name() string {
 	return fmt.Sprintf("%s-%dk-%dx%d-%s", k.Binary.Flavour, k.PageSize>>10, k.Tables, k.Rows, hex.EncodeToString(sum[:6]))
 }
 
-// Template is initialised and loaded data of a server that was shut down cleanly.
+// Template holds initialised and loaded data of a server that was shut down cleanly.
 type Template struct {
 	key     TemplateKey
 	dir     string
@@ -57,7 +57,7 @@ func (g Template) ID() string {
 // Bytes returns what it takes on the disk.
 func (g Template) Bytes() int64 { return g.bytes }
 
-// manifest is golden.json beside the data.
+// manifest describes the data: golden.json beside it.
 type manifest struct {
 	Version  int       `json:"version"`
 	Server   string    `json:"server"`

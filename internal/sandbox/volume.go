@@ -22,7 +22,7 @@ var ErrDiskFull = errors.New("not enough disk space")
 // only caches.
 const layoutVersion = "1"
 
-// spare is what is left free on the filesystem under the volume, in bytes.
+// spare says what is left free on the filesystem under the volume, in bytes.
 const spare = 1 << 30
 
 // mountVolume mounts $DAVID_HOME/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it
