@@ -63,7 +63,7 @@ func parseSchedstat(text string) (spent, bool) {
 	return spent{run: float64(run) / 1e9, wait: float64(wait) / 1e9}, true
 }
 
-// call is a system call: its name, and what it is made on.
+// call describes a system call: its name, and what it is made on.
 type call struct {
 	name string
 	on   callTarget

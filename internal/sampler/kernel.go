@@ -16,7 +16,8 @@ import (
 	"david/internal/host"
 )
 
-// snapshot is everything read at one moment: totals since the machine's, the server's or a process's start.
+// snapshot holds everything read at one moment: totals since the machine's, the server's or a process's
+// start.
 type snapshot struct {
 	at        time.Time
 	status    map[string]float64

@@ -38,8 +38,8 @@ type Evidence struct {
 	// counted.
 	Busy   float64
 	Others []string
-	// ClientCPU is how many cores the client used; ClientWait the share of the time its threads could have
-	// run that they waited for a CPU, 0 to 1.
+	// ClientCPU says how many cores the client used; ClientWait the share of the time its threads could have run
+	// that they waited for a CPU, 0 to 1.
 	ClientCPU  float64
 	ClientWait float64
 	// Throttled is the time david's own cgroup, which the client is in, was held back by a CPU quota, as a
@@ -49,7 +49,7 @@ type Evidence struct {
 	// Swapped is the growth of the server's memory in swap plus what the machine read back from swap, in
 	// bytes.
 	Swapped int64
-	// ClockJump is how much more the clock on the wall advanced than the machine's steady one.
+	// ClockJump says how much more the clock on the wall advanced than the machine's steady one.
 	ClockJump time.Duration
 }
 

@@ -70,7 +70,7 @@ type Sampler struct {
 	err     error
 }
 
-// timed is a sample before it is known when the measured run began.
+// timed describes a sample before it is known when the measured run began.
 type timed struct {
 	at     time.Time
 	values map[string]float64

@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// status is one status variable and the sample's value made of it.
+// status describes one status variable and the sample's value made of it.
 type status struct {
 	variable string // lower case
 	name     string // of the sample's value

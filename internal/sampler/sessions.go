@@ -8,13 +8,13 @@ import (
 	"david/internal/mycnf"
 )
 
-// loadSession is one of the load's connections in the server's process list.
+// loadSession describes one of the load's connections in the server's process list.
 type loadSession struct {
 	tid                       int // the thread that serves it, 0 where the server does not tell
 	command, stage, statement string
 }
 
-// listing is a way to ask for the process list.
+// listing describes a way to ask for the process list.
 type listing struct {
 	query  string
 	joined bool // whether it tells the threads

@@ -20,7 +20,7 @@ func statementsQuery(schema string) string {
 // picosecond is the unit of performance_schema's timers, in seconds.
 const picosecond = 1e-12
 
-// summaryRow is a line of a summary: its counters, and what else it has.
+// summaryRow describes a line of a summary: its counters, and what else it has.
 type summaryRow struct {
 	key    string
 	values []float64
@@ -78,7 +78,7 @@ func waits(before, after map[string]summaryRow) (list []result.Wait) {
 	return list
 }
 
-// statementsMax is how many statements are kept.
+// statementsMax says how many statements are kept.
 const statementsMax = 10
 
 func statements(before, after map[string]summaryRow) (list []result.Statement) {

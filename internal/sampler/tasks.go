@@ -17,7 +17,7 @@ import (
 // spent holds what a thread has used since its start, in seconds.
 type spent struct{ run, wait float64 }
 
-// task is one thread of the server; its files are kept open while it is looked at.
+// task describes one thread of the server; its files are kept open while it is looked at.
 type task struct {
 	doing, schedstat *os.File
 	from, to         time.Time // when it was seen first and last
@@ -192,7 +192,7 @@ func (one *task) close() {
 	one.doing, one.schedstat = nil, nil
 }
 
-// thread is one of the server's threads at one moment.
+// thread describes one of the server's threads at one moment.
 type thread struct {
 	name  string // as the server calls it, 15 characters at most
 	spent spent

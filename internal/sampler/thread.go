@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// threadOfConnection is the server's thread that answers the sampler; the zero value is none.
+// threadOfConnection describes the server's thread that answers the sampler; the zero value is none.
 type threadOfConnection struct {
 	proc procfs.Proc
 	ok   bool
