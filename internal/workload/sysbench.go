@@ -14,7 +14,7 @@ import (
 	"david/internal/result"
 )
 
-// Sysbench is the program.
+// Sysbench names the program.
 type Sysbench struct {
 	Path    string
 	Version string // "1.0.20"
@@ -37,15 +37,15 @@ func Find(ctx context.Context) (Sysbench, error) {
 	return Sysbench{Path: path, Version: fields[1]}, nil
 }
 
-// Target is a server to load, with what it takes to do so.
+// Target describes a server to load, with what it takes to do so.
 type Target struct {
 	Addr     mysqld.Addr
 	Sysbench Sysbench
 	Log      string // file that gets every line sysbench prints, appended; "" for none
-	// Dir is where a run over TLS makes its private folder for the keys, removed afterwards; "" for the
+	// Dir says where a run over TLS makes its private folder for the keys, removed afterwards; "" for the
 	// system's temporary folder. Nothing is written for other runs.
 	Dir string
-	// Quiet is how long sysbench may print nothing, and Grace how long it may go on after its time is up,
+	// Quiet says how long sysbench may print nothing, and Grace how long it may go on after its time is up,
 	// before it is stopped. Zero means a minute.
 	Quiet, Grace time.Duration
 	// Start starts the process; nil where it is started as it is.

@@ -16,7 +16,7 @@ import (
 	"david/internal/result"
 )
 
-// mix is a sysbench script with the options that make it a workload.
+// mix names a sysbench script with the options that make it a workload.
 type mix struct {
 	name    string
 	script  string
@@ -128,7 +128,7 @@ func nearest(word string, known []string) string {
 	return slices.MinFunc(known, func(a, b string) int { return distance(word, a) - distance(word, b) })
 }
 
-// distance is Levenshtein's: how many bytes to insert, delete or change.
+// distance counts as Levenshtein's does: how many bytes to insert, delete or change.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
