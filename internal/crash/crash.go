@@ -28,11 +28,11 @@ import (
 // database is the ledger's schema.
 const database = "ledger"
 
-// loadTime is how long, at most, the server is under load before a kill. Most logs that are not flushed at a
-// commit are once a second.
+// loadTime says how long, at most, the server is under load before a kill. Most logs that are not flushed at
+// a commit are once a second.
 const loadTime = 2 * time.Second
 
-// patience is how long a recovery is waited for at least, so that one beyond the limit can still be told in
+// patience says how long a recovery is waited for at least, so that one beyond the limit can still be told in
 // figures.
 const patience = 2 * time.Minute
 
@@ -53,7 +53,7 @@ type Test struct {
 	Report func(n int, k result.Kill)
 }
 
-// crashRun is a test that runs.
+// crashRun carries a test that runs.
 type crashRun struct {
 	Test
 	server *sandbox.Server

@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// ledgerRow is one transaction's line in the ledger.
+// ledgerRow describes one transaction's line in the ledger.
 type ledgerRow struct {
 	writer  int
 	seq     int64 // 1, 2, ... of its writer
@@ -15,7 +15,7 @@ type ledgerRow struct {
 	payload string
 }
 
-// account is what a writer's transactions come to, kept by the server in the same transactions.
+// account holds what a writer's transactions come to, kept by the server in the same transactions.
 type account struct {
 	writer       int
 	transactions int64
@@ -42,10 +42,10 @@ func written(seed uint64, e ledgerKey) ledgerRow {
 	return ledgerRow{e.writer, e.seq, int64(sum>>40) - 1<<23, text[:payloadBytes]}
 }
 
-// payloadBytes is what a row carries: about that of one of sysbench's.
+// payloadBytes says what a row carries: about that of one of sysbench's.
 const payloadBytes = 180
 
-// writerPage is what david wrote down, outside the server, of one writer.
+// writerPage keeps what david wrote down, outside the server, of one writer.
 type writerPage struct {
 	sent  int64 // the highest sequence whose COMMIT was sent
 	acked int64 // the highest whose COMMIT was acknowledged: sent, or sent-1
@@ -55,7 +55,7 @@ type writerPage struct {
 	gone map[int64]bool
 }
 
-// ledger is what david wrote down of all writers, whose numbers are 1, 2, ...
+// ledger keeps what david wrote down of all writers, whose numbers are 1, 2, ...
 type ledger struct {
 	seed  uint64
 	pages []writerPage

@@ -11,7 +11,7 @@ import (
 	"david/internal/sandbox"
 )
 
-// stall is how long a server may take to acknowledge its first transaction.
+// stall says how long a server may take to acknowledge its first transaction.
 const stall = 2 * time.Minute
 
 // prepare makes the ledger's tables, with an account for each writer. The row's key is not its name, so that
@@ -62,7 +62,7 @@ func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p 
 	}
 }
 
-// writers are the connections of a round.
+// writers describes the connections of a round.
 type writers struct {
 	conn  *mysqld.Conn
 	each  []*mysqld.Single
