@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Window is what was seen of the user's traffic for a while.
+// Window holds what was seen of the user's traffic for a while.
 type Window struct {
 	Seconds    float64  `json:"seconds"`
 	Statements float64  `json:"statements"` // how many ended
@@ -17,11 +17,12 @@ type Window struct {
 	Mean       *float64 `json:"mean_ms"`    // as P95, the mean
 	// LoadP95 is p95 of the transactions of david's own load; nil: there is no load, or too few of them.
 	LoadP95 *float64 `json:"load_p95_ms,omitempty"`
-	// Uneven is how many times the p95 of one half of the window is that of the other; 0: not seen, or too few.
+	// Uneven says how many times the p95 of one half of the window is that of the other; 0: not seen, or too
+	// few.
 	Uneven float64 `json:"uneven,omitempty"`
 }
 
-// enough is how many statements a percentile or a mean is taken of: of 500 the 95th percentile lies between
+// enough says how many statements a percentile or a mean is taken of: of 500 the 95th percentile lies between
 // the 93rd and the 97th.
 const enough = 500
 
@@ -94,7 +95,7 @@ func uneven(a, b Window) float64 {
 	return max(x/y, y/x)
 }
 
-// bucket is one of a histogram of latencies: from low to high, in seconds.
+// bucket counts for a histogram of latencies: from low to high, in seconds.
 type bucket struct {
 	low, high, count float64
 }

@@ -17,7 +17,7 @@ import (
 	"david/internal/testserver"
 )
 
-// target is a server under test, with traffic of its own.
+// target describes a server under test, with traffic of its own.
 type target struct {
 	*testserver.Server
 	t     *testing.T

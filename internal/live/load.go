@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Load is a load that a run's caller keeps on the server while it watches. It is safe for concurrent use.
+// Load stands for a load that a run's caller keeps on the server while it watches. It is safe for concurrent
+// use.
 type Load struct {
 	stop    func() error
 	mu      sync.Mutex
@@ -17,7 +18,7 @@ type Load struct {
 	ended   error
 }
 
-// Second is what a load did in one second.
+// Second tells what a load did in one second.
 type Second struct {
 	Transactions float64
 	P95          float64 // of a transaction, in ms; 0: none ended

@@ -12,7 +12,7 @@ import (
 	"david/internal/mysqld"
 )
 
-// Sight is what the guard can see of a server's traffic.
+// Sight says what the guard can see of a server's traffic.
 type Sight struct {
 	P95    bool     `json:"p95"`    // of all statements, from performance_schema
 	Mean   bool     `json:"mean"`   // the mean latency of a statement
@@ -114,7 +114,7 @@ func (e *eye) rows(ctx context.Context, query string) ([][]string, error) {
 	return e.conn.Rows(ctx, query)
 }
 
-// counterReading is the counters at one moment.
+// counterReading describes the counters at one moment.
 type counterReading struct {
 	at         time.Time
 	uptime     float64 // seconds

@@ -63,7 +63,7 @@ func (s Server) is(other Server) bool {
 // rounding.
 func (s Server) restarted(since Server) bool { return s.Started > since.Started+2 }
 
-// event is what a line of the record says of a change.
+// event names what a line of the record says of a change.
 type event string
 
 const (
@@ -74,7 +74,7 @@ const (
 	undone     event = "undone"     // the old value is back
 )
 
-// recordLine is one line of the record. The first has the server and no event.
+// recordLine describes one line of the record. The first has the server and no event.
 type recordLine struct {
 	Schema    int       `json:"schema"`
 	At        time.Time `json:"at"`
@@ -88,7 +88,7 @@ type recordLine struct {
 	Persisted *string   `json:"persisted,omitempty"` // the value SET PERSIST replaces; nil: there was none
 }
 
-// Change is one variable that david set, or was about to set.
+// Change names one variable that david set, or was about to set.
 type Change struct {
 	N                int     `json:"n"`
 	Step             string  `json:"step"`
@@ -102,7 +102,7 @@ type Change struct {
 	effectiveUnknown bool    // david died, or the server went away, before the change was seen
 }
 
-// Record is the changes of one run. It is not safe for concurrent use.
+// Record keeps the changes of one run. It is not safe for concurrent use.
 type Record struct {
 	Server  Server
 	changes []Change

@@ -10,7 +10,7 @@ import (
 	"david/internal/mysqld"
 )
 
-// Undone is what a rollback did.
+// Undone tells what a rollback did.
 type Undone struct {
 	Restored []Change `json:"restored"` // set back, the last change first
 	Already  []Change `json:"already"`  // the change was never made, or a restart undid it

@@ -12,7 +12,7 @@ import (
 	"david/internal/rules"
 )
 
-// Run is what is to be done to a server.
+// Run describes what is to be done to a server.
 type Run struct {
 	Addr    mysqld.Addr
 	Steps   []rules.LiveStep
@@ -26,14 +26,14 @@ type Run struct {
 	Say  func(string)
 }
 
-// Outcome is what a run did.
+// Outcome tells what a run did.
 type Outcome struct {
 	Sight  Sight         `json:"sight"`
 	Before *Window       `json:"before,omitempty"` // nil: the traffic was not seen to its end
 	Steps  []StepOutcome `json:"steps"`
 }
 
-// StepOutcome is what became of a step.
+// StepOutcome holds what became of a step.
 type StepOutcome struct {
 	Name    string  `json:"name"`
 	Kept    bool    `json:"kept"`
@@ -250,7 +250,7 @@ func (r *Run) persist(ctx context.Context, conn *mysqld.Conn, c Change) error {
 	return err
 }
 
-// reconnectFor is how long a server is waited for that has a change to be set back.
+// reconnectFor says how long a server is waited for that has a change to be set back.
 const reconnectFor = 2 * time.Minute
 
 // undo sets back what was not kept, also after an interruption, and reconnects for it. Where that is not

@@ -88,7 +88,7 @@ func replicaStatus(s Server) string {
 	return "SHOW SLAVE STATUS"
 }
 
-// settle is how long a server may take to report a value it was given: growing a buffer pool begins in the
+// settle says how long a server may take to report a value it was given: growing a buffer pool begins in the
 // background.
 const settle = 10 * time.Second
 

@@ -8,7 +8,7 @@ import (
 	"david/internal/mysqld"
 )
 
-// patience is how many looks in a row must find the latency too high, or a stall, before a step is set back
+// patience says how many looks in a row must find the latency too high, or a stall, before a step is set back
 // ahead of the window's end: one slow second is none of the step's.
 const patience = 3
 
