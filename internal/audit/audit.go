@@ -34,7 +34,7 @@ func (s Severity) Rank() int {
 	return len(Severities())
 }
 
-// Finding is one thing to change, or to know.
+// Finding names one thing to change, or to know.
 type Finding struct {
 	Name     string   `json:"name"` // of the rule
 	Severity Severity `json:"severity"`
@@ -48,13 +48,13 @@ type Finding struct {
 	Source   string   `json:"source"`
 }
 
-// Report is what an audit says.
+// Report holds what an audit says.
 type Report struct {
 	Findings []Finding `json:"findings"` // the most severe first, then in the order of the rules
 	Unseen   []string  `json:"unseen"`   // what could not be judged, and why
 }
 
-// Rule is one row of the table.
+// Rule holds one row of the table.
 type Rule struct {
 	Name      string
 	Severity  Severity // of most of its findings
@@ -67,7 +67,7 @@ type Rule struct {
 	find func(Input) []hit
 }
 
-// hit is what a rule found, before it is a finding.
+// hit tells what a rule found, before it is a finding.
 type hit struct {
 	variable string
 	evidence string

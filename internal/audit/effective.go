@@ -17,7 +17,7 @@ import (
 //go:embed defaults.txt
 var defaultsText string
 
-// since is a value and the version from which on it is the default.
+// since pairs a value with the version from which on it is the default.
 type since struct {
 	value string
 	from  mycnf.Version

@@ -11,7 +11,7 @@ import (
 	"david/internal/rules"
 )
 
-// Input is all that an audit knows. What is not seen stays empty.
+// Input holds all that an audit knows. What is not seen stays empty.
 type Input struct {
 	Flavour mycnf.Flavour
 	Version mycnf.Version
@@ -31,7 +31,7 @@ type Input struct {
 	Unseen  []string // what the caller could not see, and why
 }
 
-// Machine is the hardware under the server. Sizes are in bytes, 0 where they are not seen.
+// Machine describes the hardware under the server. Sizes are in bytes, 0 where they are not seen.
 type Machine struct {
 	Memory   int64   // what the server may use: RAM, or its cgroup's limit where that is smaller
 	RAM      int64   // of the whole machine
@@ -42,7 +42,7 @@ type Machine struct {
 	Spinning bool // the disk under the data rotates
 }
 
-// Need is something a rule cannot do without.
+// Need names something a rule cannot do without.
 type Need string
 
 // What rules need.

@@ -104,7 +104,8 @@ func (in Input) Unjudged() (names []string) {
 	return names
 }
 
-// deprecation is a name, the flavour and version from which on it is deprecated, and what to use instead.
+// deprecation describes a name, the flavour and version from which on it is deprecated, and what to use
+// instead.
 type deprecation struct {
 	name    string
 	flavour mycnf.Flavour

@@ -7,7 +7,7 @@ import (
 	"david/internal/rules"
 )
 
-// smallRedo is what a redo log should have at least, in bytes: the least that the sizing rules propose.
+// smallRedo says what a redo log should have at least, in bytes: the least that the sizing rules propose.
 const smallRedo = 512 * mib
 
 // studiedRedo is the value of study P2's best default, in bytes: proposed where the memory is not seen.
