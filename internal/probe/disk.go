@@ -17,7 +17,7 @@ import (
 	"david/internal/result"
 )
 
-// Place is where and how a disk is probed.
+// Place says where and how a disk is probed.
 type Place struct {
 	Dir    string        // the folder
 	Device result.Device // what Look found there
@@ -30,7 +30,7 @@ type Place struct {
 	Say      func(string) // told what is being measured; nil for nobody
 }
 
-// Effort is how long a probe looks.
+// Effort says how long a probe looks.
 type Effort struct {
 	Rounds int           // how often each job is run, and each workload of the CPUs
 	Job    time.Duration // how long each time
@@ -42,10 +42,10 @@ func Full() Effort { return Effort{Rounds: 3, Job: time.Second} }
 // Quick tells orders of magnitude.
 func Quick() Effort { return Effort{Rounds: 1, Job: 300 * time.Millisecond} }
 
-// allRounds is how long all rounds may take: under small caps there is time for fewer.
+// allRounds says how long all rounds may take: under small caps there is time for fewer.
 const allRounds = 44 * time.Second
 
-// ioJob is one kind of I/O, measured once in each round.
+// ioJob describes one kind of I/O, measured once in each round.
 type ioJob struct {
 	way   string // of result.SyncLimit or result.IOLimit
 	bytes int
@@ -107,7 +107,7 @@ func (p Place) Disk(ctx context.Context, l *result.Limits) (err error) {
 	return nil
 }
 
-// measured is a shot, and what reached the device.
+// measured describes a shot, and what reached the device.
 type measured struct {
 	shot
 	writes float64 // write operations of the device

@@ -15,7 +15,7 @@ import (
 	"david/internal/result"
 )
 
-// spell is how long one workload runs in each round: whole periods of 100 ms, over which a quota of CPU is
+// spell says how long one workload runs in each round: whole periods of 100 ms, over which a quota of CPU is
 // counted.
 const spell = 400 * time.Millisecond
 
@@ -88,7 +88,7 @@ func integer(x uint64) (uint64, int) {
 // ringBytes is beyond the caches of most CPUs.
 const ringBytes = 64 << 20
 
-// ring is one cycle through so many bytes: each element holds the place of the next one.
+// ring describes one cycle through so many bytes: each element holds the place of the next one.
 type ring []uint32
 
 func newRing(bytes int) ring {

@@ -18,7 +18,7 @@ import (
 // ErrNoFio is returned where fio is not installed.
 var ErrNoFio = errors.New("fio is not installed: apt-get install fio")
 
-// Rate is what fio got done.
+// Rate holds what fio got done.
 type Rate struct {
 	IOPS  float64 // operations/s
 	Bytes float64 // bytes/s
