@@ -24,7 +24,7 @@ var (
 	ErrFailed = errors.New("it failed in the cluster")
 )
 
-// Failure is how a pod or a Job failed, in the cluster's own words.
+// Failure tells how a pod or a Job failed, in the cluster's own words.
 type Failure struct {
 	Object  string // "pod db/mysql-0"
 	Reason  string // the cluster's word: ImagePullBackOff, Unschedulable, OOMKilled, DeadlineExceeded, Evicted, ...

@@ -35,12 +35,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Cluster is a cluster whose API server answered.
+// Cluster talks to a cluster whose API server answered.
 type Cluster struct {
 	// Context is the kubeconfig's name for it, Server the address of its API server, Version what that says it
 	// is ("v1.34.4"), Namespace the context's own ("default" where it has none).
 	Context, Server, Version, Namespace string
-	// Patience is how long a pod may wait for what may still come: a node with room, a volume, an image.
+	// Patience says how long a pod may wait for what may still come: a node with room, a volume, an image.
 	Patience time.Duration
 
 	// Not the whole clientset: that of all groups is a fifth of david's binary.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// ref is where an object is.
+// ref says where an object is.
 type ref struct {
 	resource        schema.GroupVersionResource
 	namespace, name string

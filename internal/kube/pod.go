@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pollEvery is how often a pod or a Job is looked at.
+// pollEvery says how often a pod or a Job is looked at.
 const pollEvery = 500 * time.Millisecond
 
 // Pod returns a pod as it is.

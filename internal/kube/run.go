@@ -16,7 +16,7 @@ const (
 	manager   = "david"
 )
 
-// Run is one use of a cluster: what it creates carries its ID and is removed with it.
+// Run bounds one use of a cluster: what it creates carries its ID and is removed with it.
 type Run struct {
 	ID    string    // a label's value: letters, digits, - and .
 	Owner string    // names the process, so that the same machine can tell whether it lives; "" where that is not known

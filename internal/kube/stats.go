@@ -12,7 +12,7 @@ import (
 	"david/internal/result"
 )
 
-// Counters are a cgroup's, and Stats those of a pod and of its node.
+// Counters holds a cgroup's, and Stats those of a pod and of its node.
 type (
 	Counters = result.CgroupCounters
 	Stats    = result.PodStats
@@ -41,7 +41,7 @@ func (c *Cluster) kubelet(ctx context.Context, node, path string) ([]byte, error
 	return body, explain(err, fmt.Sprintf("cannot read %s of node %s", path, node), "get", "nodes/proxy")
 }
 
-// figures are what the kubelet's summary says of a node or a pod.
+// figures holds what the kubelet's summary says of a node or a pod.
 type figures struct {
 	CPU struct {
 		Time                 time.Time `json:"time"`
