@@ -13,6 +13,7 @@ import (
 
 	"david/internal/audit"
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/server"
 )
@@ -167,7 +168,7 @@ func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc 
 	if in.Version, err = mycnf.ParseRelease(doc.Version); err != nil {
 		return in, doc, usage("--server-version: %w", err)
 	}
-	file, err := readCnf(f.cnf)
+	file, err := lab.ReadCnf(f.cnf)
 	if err != nil {
 		return in, doc, err
 	}
@@ -183,7 +184,7 @@ func (a *app) auditFile(ctx context.Context, f auditFlags) (in audit.Input, doc 
 		in.Unseen = append(in.Unseen, fmt.Sprintf("settings: %s has none for this server, so its defaults are judged", f.cnf))
 	}
 	doc.Of = f.cnf
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return in, doc, err
 	}
@@ -218,16 +219,16 @@ func (a *app) knownNames(ctx context.Context, in audit.Input) ([]string, error) 
 // hardware says what is seen of the machine.
 func hardware(m audit.Machine) (list []string) {
 	if m.Memory > 0 {
-		list = append(list, "memory "+size(m.Memory))
+		list = append(list, "memory "+host.Size(m.Memory))
 	}
 	if m.CPUs > 0 {
 		list = append(list, fmt.Sprintf("%.4g CPUs", m.CPUs))
 	}
 	if m.FreeDisk > 0 {
-		list = append(list, "free disk "+size(m.FreeDisk))
+		list = append(list, "free disk "+host.Size(m.FreeDisk))
 	}
 	if m.DataSeen {
-		list = append(list, "data "+size(m.Data))
+		list = append(list, "data "+host.Size(m.Data))
 	}
 	return list
 }
@@ -237,7 +238,7 @@ func printAudit(out io.Writer, d auditDocument) error {
 	if len(d.Hardware) > 0 {
 		seen = strings.Join(d.Hardware, ", ")
 	}
-	fmt.Fprintf(out, "%s %s, %s; %s\n\n", flavourName(d.Flavour), d.Version, d.Of, seen)
+	fmt.Fprintf(out, "%s %s, %s; %s\n\n", d.Flavour.Product(), d.Version, d.Of, seen)
 	if len(d.Findings) == 0 {
 		fmt.Fprintln(out, "nothing found")
 	} else {

@@ -10,6 +10,7 @@ import (
 
 	"david/internal/audit"
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 )
@@ -139,12 +140,12 @@ func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, f auditFlags, i
 		}
 		return nil
 	}
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return err
 	}
 	in.Machine.RAM, in.Machine.Memory, in.Machine.CPUs = facts.Memory.Total, facts.Memory.Total, float64(facts.CPU.Online)
-	pid, err := localProcess(ctx, conn)
+	pid, err := lab.LocalProcess(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -165,4 +166,4 @@ func (a *app) seeMachine(ctx context.Context, conn *mysqld.Conn, f auditFlags, i
 }
 
 // spinning tells whether the disk under the data surely rotates: of virtual disks the kernel says so without knowing.
-func spinning(f host.Facts) bool { return f.Virt == "" && rotational(f, 0) }
+func spinning(f host.Facts) bool { return f.Virt == "" && lab.Rotational(f, 0) }

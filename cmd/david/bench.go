@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/lab"
 	"david/internal/report"
 	"david/internal/result"
 	"david/internal/stats"
@@ -121,14 +122,17 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	return nil
 }
 
+// measured is the arm that bench --light-speed holds against its ceiling.
+const measured = "measured"
+
 // benchSandbox measures a throwaway server.
 func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Workload) error {
-	arm := armSpec{name: "control", cnf: f.cnf, sets: f.sets}
+	arm := lab.Arm{Name: "control", Cnf: f.cnf, Sets: f.sets}
 	if f.cnf != "" || len(f.sets) > 0 {
-		arm.name = "custom"
+		arm.Name = "custom"
 	}
 	if f.lightSpeed {
-		arm.name = measured
+		arm.Name = measured
 	}
 	caps, err := f.caps()
 	if err != nil {
@@ -138,9 +142,9 @@ func (a *app) benchSandbox(ctx context.Context, f benchFlags, loads []result.Wor
 	if err != nil {
 		return err
 	}
-	return a.ask(ctx, question{
-		kind: result.KindBench, server: f.server, arms: []armSpec{arm}, loads: loads, design: design,
-		crossFlavour: true, fresh: f.fresh, tcp: f.tcp, noVolume: f.noVolume, caps: caps, lightSpeed: f.lightSpeed,
+	return a.measure(ctx, lab.Request{
+		Kind: result.KindBench, Server: f.server, Arms: []lab.Arm{arm}, Loads: loads, Design: design,
+		CrossFlavour: true, Fresh: f.fresh, TCP: f.tcp, NoVolume: f.noVolume, Caps: caps, LightSpeed: f.lightSpeed,
 	}, f.json)
 }
 

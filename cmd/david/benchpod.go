@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/podrun"
 	"david/internal/result"
 	"david/internal/workload"
@@ -35,15 +36,15 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	if err != nil {
 		return err
 	}
-	e := newExperiment(a, result.KindBench, loads, workload.Sysbench{})
+	e := a.lab().NewExperiment(result.KindBench, loads, workload.Sysbench{})
 	e.Design = design
-	if e.Host, err = host.Read(ctx, existing(a.home)); err != nil { // until the client tells its own
+	if e.Host, err = host.Read(ctx, a.home); err != nil { // until the client tells its own
 		return err
 	}
 	r.Args, r.Experiment = podArgs(f), e
 	store, err := podrun.Bench(ctx, r)
 	if err != nil {
-		return failed(ctx, store, f.pod.waited(err))
+		return lab.Failed(ctx, store, f.pod.waited(err))
 	}
 	p.end()
 	return a.print(store, f.json)

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
 
-	"david/internal/cgroup"
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/result"
-	"david/internal/rules"
 )
 
 // capFlags are limits on the sandbox's server.
@@ -73,99 +67,7 @@ func sizeFlag(name, text string, least int64) (int64, error) {
 		return 0, usage("%s %s: %w", name, text, err)
 	}
 	if n < least {
-		return 0, usage("%s %s: a server needs at least %s", name, text, size(least))
+		return 0, usage("%s %s: a server needs at least %s", name, text, host.Size(least))
 	}
 	return n, nil
-}
-
-// checkCaps refuses caps above what the machine has, and those on I/O without a volume.
-func (a *app) checkCaps(ctx context.Context, arms []result.Arm, noVolume bool) error {
-	if !slices.ContainsFunc(arms, func(arm result.Arm) bool { return arm.Caps != result.Caps{} }) {
-		return nil
-	}
-	f, err := host.Read(ctx, existing(a.home))
-	if err != nil {
-		return err
-	}
-	for _, arm := range arms {
-		switch c := arm.Caps; {
-		case c.CPUs > f.CPU.Usable:
-			return usage("a cap of %g CPUs is more than the %.4g this process may use", c.CPUs, f.CPU.Usable)
-		case c.Memory > f.Memory.Limit:
-			return usage("a cap of %s of memory is more than the %s this process may use (cgroup limit or physical memory)", size(c.Memory), size(f.Memory.Limit))
-		case c.IO() && noVolume:
-			return usage("--no-volume: I/O is capped on a volume of david's own only; leave it out, or --iops and --bandwidth")
-		}
-	}
-	return nil
-}
-
-// capsIO tells whether the I/O of any arm is capped.
-func capsIO(arms []result.Arm) bool {
-	return slices.ContainsFunc(arms, func(arm result.Arm) bool { return arm.Caps.IO() })
-}
-
-// verify probes whether the arms' caps hold, and returns what a reader must know of them.
-func (l *lab) verify(ctx context.Context, arms []result.Arm, p *progress) (notes []string, err error) {
-	var seen []result.Caps
-	for _, arm := range arms {
-		if slices.Contains(seen, arm.Caps) {
-			continue
-		}
-		seen = append(seen, arm.Caps)
-		p.say("probing whether the caps on arm %s hold", arm.Name)
-		more, err := l.workspace.VerifyCaps(ctx, arm.Caps)
-		if err != nil {
-			return nil, err
-		}
-		for _, note := range more {
-			if !slices.Contains(notes, note) { // what is said of all caps alike
-				notes = append(notes, note)
-			}
-		}
-	}
-	return notes, nil
-}
-
-// control is the arm a tune begins with, under the caps it was given, and the memory it sizes for, in bytes.
-func (f *tuneFlags) control(ctx context.Context, a *app, l *lab) (arm result.Arm, memory int64, err error) {
-	if memory, err = f.memoryLimit(ctx, a); err != nil {
-		return arm, 0, err
-	}
-	arm = rules.Control(l.binary.Flavour)
-	if arm.Caps, err = f.caps(); err != nil {
-		return arm, 0, err
-	}
-	l.volume = arm.Caps.IO()
-	return arm, memory, a.checkCaps(ctx, []result.Arm{arm}, f.noVolume)
-}
-
-// capControl verifies the caps a tune was given. A cap on memory alone may fail: the configuration is then sized for it, as
-// it is on a system where david can cap nothing, and the notes say so.
-func (l *lab) capControl(ctx context.Context, control *result.Arm, p *progress) ([]string, error) {
-	notes, err := l.verify(ctx, []result.Arm{*control}, p)
-	if onlyMemory := (result.Caps{Memory: control.Caps.Memory}); errors.Is(err, cgroup.ErrCap) && control.Caps == onlyMemory {
-		control.Caps = result.Caps{}
-		return []string{fmt.Sprintf("the servers were sized for %s of memory and not held to it: %v", size(onlyMemory.Memory), err)}, nil
-	}
-	return notes, err
-}
-
-// cappedWrites are the random 16 KiB writes/s a capped volume does, of those the disk does.
-func cappedWrites(iops float64, c result.Caps) float64 {
-	if c.IOPS > 0 {
-		iops = min(iops, float64(c.IOPS))
-	}
-	if c.Bandwidth > 0 {
-		iops = min(iops, float64(c.Bandwidth)/(16<<10))
-	}
-	return iops
-}
-
-// cappedCPUs are those the server may use.
-func cappedCPUs(usable float64, c result.Caps) float64 {
-	if c.CPUs > 0 {
-		return min(usable, c.CPUs)
-	}
-	return usable
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/host"
 	"david/internal/tune"
 )
 
@@ -121,8 +122,8 @@ func recordPoints(store, to string) error {
 		return fmt.Errorf("cannot read the plan of the tune in %s", store)
 	}
 	e, w := d.Experiment, d.Experiment.Workloads[0]
-	about := fmt.Sprintf("%s %s, %s, %.4g CPUs, %s of memory, %.0f writes/s; %s, %d tables of %d rows, %d threads, %d s a trial; %s", flavourName(e.Server.Flavour), e.Server.Version,
-		e.Host.CPU.Model, plan.Machine.CPUs, size(plan.Machine.Memory), plan.Machine.WriteIOPS, w.Name, w.Tables, w.TableSize, w.Threads, plan.Short.Seconds, e.Created.UTC().Format("2006-01-02"))
+	about := fmt.Sprintf("%s %s, %s, %.4g CPUs, %s of memory, %.0f writes/s; %s, %d tables of %d rows, %d threads, %d s a trial; %s", e.Server.Flavour.Product(), e.Server.Version,
+		e.Host.CPU.Model, plan.Machine.CPUs, host.Size(plan.Machine.Memory), plan.Machine.WriteIOPS, w.Name, w.Tables, w.TableSize, w.Threads, plan.Short.Seconds, e.Created.UTC().Format("2006-01-02"))
 	r, ok := plan.Recording(tune.History{Arms: d.Arms, Trials: d.Trials, Proofs: d.Proofs}, about)
 	if !ok {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/host"
 	"david/internal/result"
 	"david/internal/stats"
 )
@@ -170,7 +171,7 @@ func cellRow(dir, name string) ([]string, error) {
 		return nil, err
 	}
 	e := tuned.Experiment
-	row := []string{"`" + name + "`", flavourName(e.Server.Flavour) + " " + e.Server.Version, fmt.Sprint(e.Workloads[0].Threads), tuned.winner(), tuned.rival()}
+	row := []string{"`" + name + "`", e.Server.Flavour.Product() + " " + e.Server.Version, fmt.Sprint(e.Workloads[0].Threads), tuned.winner(), tuned.rival()}
 	row = append(row, raced.standing()...)
 	return append(row, fmt.Sprint(lines), tuned.proof(), tuned.search(), e.Created.UTC().Format("2006-01-02")+", "+e.David), nil
 }
@@ -288,7 +289,7 @@ func (d *cellDocument) proof() string {
 			parts = append(parts, fmt.Sprintf("%s, %d lost, recovery %.0f ms at most", pluralise(c.Kills, "kill"), c.Lost, c.RecoveryMs.Max))
 		}
 		if m := p.Memory; m != nil {
-			parts = append(parts, fmt.Sprintf("%s of %s", size(m.Worst), size(m.Limit)))
+			parts = append(parts, fmt.Sprintf("%s of %s", host.Size(m.Worst), host.Size(m.Limit)))
 		}
 		if !p.OK {
 			parts = append(parts, "FAILED: "+p.Why)

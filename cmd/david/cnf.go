@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
@@ -20,7 +21,7 @@ func cnfHead(d report.Data) []string {
 		fmt.Sprintf("Tuned by david %s on %s; experiment %s.", e.David, e.Created.UTC().Format("2006-01-02"), e.ID),
 		report.Headline(d),
 		fmt.Sprintf("Server: %s %s. Machine: %s CPU, %.4g usable, %s of memory; %s.",
-			flavourName(e.Server.Flavour), e.Server.Version, e.Host.CPU.Model, e.Host.CPU.Usable, size(e.Host.Memory.Limit), strings.Join(e.Notes, "; ")),
+			e.Server.Flavour.Product(), e.Server.Version, e.Host.CPU.Model, e.Host.CPU.Usable, host.Size(e.Host.Memory.Limit), strings.Join(e.Notes, "; ")),
 		fmt.Sprintf("Workload: %s, %d tables of %d rows, %d threads, %d s after up to %d s of warming up.",
 			w.Name, w.Tables, w.TableSize, w.Threads, w.Seconds, w.Warmup),
 		"Other workloads, data and machines may differ: measure yours.",

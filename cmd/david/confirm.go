@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"david/internal/explain"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/stats"
@@ -75,7 +76,7 @@ func (a *app) confirm(ctx context.Context, c choice, f explain.Finding, flags ex
 	if err != nil {
 		return out, err
 	}
-	store, err := a.answer(ctx, q)
+	store, err := a.run(ctx, q)
 	if err != nil {
 		return out, err
 	}
@@ -97,35 +98,35 @@ const (
 
 // confirming is the experiment as a question: two arms in slices or in trials, or where the change is one of
 // the load, two workloads, in trials.
-func confirming(c choice, x explain.Confirm, f explainFlags) (question, error) {
+func confirming(c choice, x explain.Confirm, f explainFlags) (lab.Request, error) {
 	switch {
 	case c.target != "sandbox":
-		return question{}, usage("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
+		return lab.Request{}, usage("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
 	case x.Socket: // the arms of an experiment are reached in the same way
-		return question{}, usage("cannot compare TCP with a socket in one experiment: run the same david bench without --tcp, and hold the two against each other with david explain A B")
+		return lab.Request{}, usage("cannot compare TCP with a socket in one experiment: run the same david bench without --tcp, and hold the two against each other with david explain A B")
 	case c.Arm.Ceiling:
-		return question{}, usage("cannot confirm what was measured at light speed, which no server is to be run at: name the measured arm, as in %s/ARM", c.Experiment)
+		return lab.Request{}, usage("cannot confirm what was measured at light speed, which no server is to be run at: name the measured arm, as in %s/ARM", c.Experiment)
 	case !x.Runs():
-		return question{}, usage("cannot run this experiment: %s", x.Question)
+		return lab.Request{}, usage("cannot run this experiment: %s", x.Question)
 	}
-	before := armSpec{name: asMeasured, title: "as it was measured", sets: assignments(c.Arm.Settings), caps: c.Arm.Caps}
-	q := question{kind: result.KindExplain, title: x.Question, server: c.Server.Path, loads: []result.Workload{c.Trial.Workload}, design: result.Design{Blocks: cmp.Or(f.blocks, confirmBlocks)},
-		crossFlavour: true, fresh: true, tcp: c.Arm.Effective["skip_networking"] == "OFF"} // reached as it was measured
+	before := lab.Arm{Name: asMeasured, Title: "as it was measured", Sets: assignments(c.Arm.Settings), Caps: c.Arm.Caps}
+	q := lab.Request{Kind: result.KindExplain, Title: x.Question, Server: c.Server.Path, Loads: []result.Workload{c.Trial.Workload}, Design: result.Design{Blocks: cmp.Or(f.blocks, confirmBlocks)},
+		CrossFlavour: true, Fresh: true, TCP: c.Arm.Effective["skip_networking"] == "OFF"} // reached as it was measured
 	if x.Workload != nil {
-		q.arms, q.loads = []armSpec{before}, append(q.loads, *x.Workload)
+		q.Arms, q.Loads = []lab.Arm{before}, append(q.Loads, *x.Workload)
 		return q, nil
 	}
 	after := before
-	after.name, after.title, after.clientCPUs, after.ceiling = changed, x.Question, x.ClientCPUs, x.Unsafe
-	after.sets = append(slices.Clip(after.sets), assignments(x.Settings)...)
+	after.Name, after.Title, after.ClientCPUs, after.Ceiling = changed, x.Question, x.ClientCPUs, x.Unsafe
+	after.Sets = append(slices.Clip(after.Sets), assignments(x.Settings)...)
 	if x.Caps != nil {
-		after.caps = *x.Caps
+		after.Caps = *x.Caps
 	}
-	q.arms, q.design.Control = []armSpec{before, after}, asMeasured
+	q.Arms, q.Design.Control = []lab.Arm{before, after}, asMeasured
 	if !f.trials {
-		q.instead = trialsInstead{q.loads[0].Seconds, q.design.Blocks}
-		q.loads[0].Seconds, q.loads[0].Warmup = int(sliceTime/time.Second), max(q.loads[0].Warmup, leastWarmup)
-		q.design.Blocks, q.design.Slices = cmp.Or(f.blocks, confirmRounds), &result.Slices{Seconds: q.loads[0].Seconds, Incarnations: leastIncarnations}
+		q.Instead = lab.Trials{Seconds: q.Loads[0].Seconds, Blocks: q.Design.Blocks}
+		q.Loads[0].Seconds, q.Loads[0].Warmup = int(sliceTime/time.Second), max(q.Loads[0].Warmup, leastWarmup)
+		q.Design.Blocks, q.Design.Slices = cmp.Or(f.blocks, confirmRounds), &result.Slices{Seconds: q.Loads[0].Seconds, Incarnations: leastIncarnations}
 	}
 	return q, nil
 }

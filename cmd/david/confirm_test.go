@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"david/internal/explain"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
@@ -35,26 +36,26 @@ func TestConfirming(t *testing.T) {
 	c.Arm = result.Arm{Settings: []mycnf.Setting{{Name: "sync_binlog", Value: "1"}, {Name: "skip_name_resolve"}}, Caps: result.Caps{IOPS: 500}}
 	c.Trial.Workload = result.Workload{Name: "oltp_write_only", Threads: 8, Seconds: 20}
 	q, err := confirming(c, explain.Confirm{Settings: []mycnf.Setting{{Name: "sync_binlog", Value: "0"}}, Unsafe: true, Caps: &result.Caps{IOPS: 1000}}, explainFlags{blocks: 4})
-	if err != nil || len(q.arms) != 2 || q.design.Control != asMeasured {
+	if err != nil || len(q.Arms) != 2 || q.Design.Control != asMeasured {
 		t.Fatalf("%+v, %v", q, err)
 	}
-	before, after := q.arms[0], q.arms[1]
-	if before.caps.IOPS != 500 || after.caps.IOPS != 1000 || !after.ceiling || before.ceiling {
+	before, after := q.Arms[0], q.Arms[1]
+	if before.Caps.IOPS != 500 || after.Caps.IOPS != 1000 || !after.Ceiling || before.Ceiling {
 		t.Errorf("the arms are %+v and %+v", before, after)
 	}
-	if len(before.sets) != 2 || before.sets[1] != "skip_name_resolve" || len(after.sets) != 3 || after.sets[2] != "sync_binlog=0" {
-		t.Errorf("settings %q and %q", before.sets, after.sets)
+	if len(before.Sets) != 2 || before.Sets[1] != "skip_name_resolve" || len(after.Sets) != 3 || after.Sets[2] != "sync_binlog=0" {
+		t.Errorf("settings %q and %q", before.Sets, after.Sets)
 	}
-	if q.design.Slices == nil || q.design.Slices.Seconds != 5 || q.loads[0].Seconds != 5 || q.design.Blocks != 4 {
-		t.Errorf("not slices of 5 s: %+v of %+v", q.design, q.loads)
+	if q.Design.Slices == nil || q.Design.Slices.Seconds != 5 || q.Loads[0].Seconds != 5 || q.Design.Blocks != 4 {
+		t.Errorf("not slices of 5 s: %+v of %+v", q.Design, q.Loads)
 	}
-	if q.apart(); q.design.Slices != nil || q.design.Twin || q.loads[0].Seconds != 20 || q.design.Blocks != 4 {
-		t.Errorf("where two servers do not fit into memory: %+v of %+v", q.design, q.loads)
+	if q.Instead != (lab.Trials{Seconds: 20, Blocks: 4}) {
+		t.Errorf("instead of slices: %+v", q.Instead)
 	}
 	half := c.Trial.Workload
 	half.Threads = 4
 	q, err = confirming(c, explain.Confirm{Workload: &half}, explainFlags{blocks: 4})
-	if err != nil || len(q.arms) != 1 || len(q.loads) != 2 || q.loads[1].Threads != 4 || q.design.Control != "" {
+	if err != nil || len(q.Arms) != 1 || len(q.Loads) != 2 || q.Loads[1].Threads != 4 || q.Design.Control != "" {
 		t.Errorf("a changed load: %+v, %v", q, err)
 	}
 	if _, err := confirming(c, explain.Confirm{Question: "is it faster on a machine of its own?"}, explainFlags{blocks: 4}); err == nil {
@@ -64,7 +65,7 @@ func TestConfirming(t *testing.T) {
 		t.Error("two ways to a server are compared, of which an experiment has one")
 	}
 	c.Arm.Effective = map[string]string{"skip_networking": "OFF"}
-	if q, err := confirming(c, explain.Confirm{Workload: &half}, explainFlags{blocks: 4}); err != nil || !q.tcp {
+	if q, err := confirming(c, explain.Confirm{Workload: &half}, explainFlags{blocks: 4}); err != nil || !q.TCP {
 		t.Errorf("what was measured over TCP is confirmed over a socket: %v", err)
 	}
 	light := c

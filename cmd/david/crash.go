@@ -4,22 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"david/internal/crash"
-	"david/internal/experiment"
-	"david/internal/mycnf"
+	"david/internal/lab"
 	"david/internal/report"
 	"david/internal/result"
-	"david/internal/rules"
-	"david/internal/server"
-	"david/internal/workload"
 )
 
 // crashFlags are those of david crash-test.
@@ -83,160 +74,19 @@ func (a *app) crashTest(ctx context.Context, f crashFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	binary, err := server.Find(ctx, a.home, f.server)
-	if err != nil {
-		return codedError{exitTarget, err}
-	}
-	arm, unlocked, err := a.crashArm(ctx, f, binary)
+	caps, err := f.caps()
 	if err != nil {
 		return err
 	}
-	store, err := a.proveCrash(ctx, f, binary, arm, unlocked)
+	store, err := a.run(ctx, lab.CrashTest{Server: f.server, Cnf: f.cnf, Sets: f.sets, Caps: caps, Unlock: f.unlock, Kills: f.kills, Threads: f.threads,
+		Recovery: f.recovery, Seed: f.seed, NoVolume: f.noVolume})
 	if ctx.Err() != nil {
 		return codedError{exitInterrupted, fmt.Errorf("interrupted: a crash test shows nothing before its end, run it again (%w)", errors.Join(ctx.Err(), err))}
 	}
 	if err != nil {
-		return blame(err, f.cnf != "" || len(f.sets) > 0)
+		return err
 	}
 	return a.printCrash(store, f.json)
-}
-
-// crashArm is the configuration to be proved, and what of the durability lock it was asked to do without.
-func (a *app) crashArm(ctx context.Context, f crashFlags, b server.Binary) (arm result.Arm, unlocked []string, err error) {
-	if err := lockMembers(b.Flavour, f.unlock); err != nil {
-		return arm, nil, err
-	}
-	settings, err := a.userSettings(ctx, b, f.cnf, f.sets)
-	if err != nil {
-		return arm, nil, err
-	}
-	want := armSpec{name: "control", cnf: f.cnf, sets: f.sets}
-	if len(settings) > 0 {
-		want.name = "custom"
-	}
-	caps, err := f.caps()
-	if err != nil {
-		return arm, nil, err
-	}
-	arm = namedArm(want, rules.Control(b.Flavour), settings, result.Server{}, caps)
-	if unlocked, err = lifted(b.Flavour, asked(arm.Settings), f.unlock); err != nil {
-		return arm, nil, err
-	}
-	return arm, unlocked, a.checkCaps(ctx, []result.Arm{arm}, f.noVolume)
-}
-
-// asked is what settings ask for, by variable, as the server reads them: skip_innodb_doublewrite is innodb_doublewrite=OFF.
-func asked(settings []mycnf.Setting) map[string]string {
-	values := map[string]string{}
-	for _, s := range settings {
-		name, value := mycnf.Canonical(s.Name, s.Value)
-		values[name] = value
-		if switched, ok := strings.CutPrefix(name, "skip_"); ok && value != "0" { // of a member that takes words too
-			values[switched] = "OFF"
-		}
-	}
-	return values
-}
-
-// lockMembers refuses names that no lock has.
-func lockMembers(flavour mycnf.Flavour, names []string) error {
-	var known []string
-	for _, l := range mycnf.Lock(flavour) {
-		if len(l.Safe) > 0 {
-			known = append(known, l.Name)
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(known, mycnf.Normalise(name)) {
-			return usage("--unlock %s: nothing of the durability lock is called so; its members on %s are %s", name, flavourName(flavour), strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-// lifted tells what of the lock does not hold, and refuses what was not unlocked. Variables that vars does not have are not
-// looked at.
-func lifted(flavour mycnf.Flavour, vars map[string]string, unlock []string) (list []string, err error) {
-	for _, v := range mycnf.CheckLock(flavour, vars) {
-		if v.Got == "" {
-			continue
-		}
-		if !slices.ContainsFunc(unlock, func(name string) bool { return mycnf.Normalise(name) == v.Name }) {
-			return nil, usage("the durability lock: %s; --unlock %s runs it all the same, and says so", v, v.Name)
-		}
-		list = append(list, fmt.Sprintf("%s=%s, at risk: %s", v.Name, v.Got, v.Lost))
-	}
-	return list, nil
-}
-
-// crashBytes is the disk space of a crash test: an empty server, and 16 MiB for what a kill's two seconds of small transactions
-// leave in tables and binary log, at some thousands a second.
-func crashBytes(kills int) int64 { return 1<<30 + int64(kills)*16<<20 }
-
-// proveCrash runs the test on a throwaway server, and returns its store.
-func (a *app) proveCrash(ctx context.Context, f crashFlags, b server.Binary, arm result.Arm, unlocked []string) (store *result.Store, err error) {
-	l := lab{binary: b, volume: arm.Caps.IO()}
-	p := newProgress(a.err)
-	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, result.KindCrash, crashBytes(f.kills), f.noVolume, p); err != nil {
-		return nil, err
-	}
-	notes, err := l.verify(ctx, []result.Arm{arm}, p)
-	if err != nil {
-		return nil, err
-	}
-	e := newExperiment(a, result.KindCrash, nil, workload.Sysbench{})
-	e.Target, e.Server, e.Host = "sandbox", b.Record(), l.facts
-	e.Notes = append(notes, "data: "+l.workspace.Layout())
-	for _, u := range unlocked {
-		e.Notes = append(e.Notes, "UNLOCKED: "+u)
-		fmt.Fprintf(a.err, "david: UNLOCKED for this run: %s\n", u)
-	}
-	if store, err = result.Create(filepath.Join(a.home, "experiments", e.ID), e); err != nil {
-		return nil, err
-	}
-	l.store, l.began = store, time.Now()
-	c, err := a.killAndCheck(ctx, f, &l, &arm, p)
-	if err == nil {
-		err = errors.Join(store.PutArm(arm), store.PutCrash(c))
-	}
-	if err != nil {
-		l.where(a)
-		return nil, failed(ctx, store, err)
-	}
-	return store, finish(store, l.began, 0, result.Finish{Best: report.CrashLine(c)})
-}
-
-// killAndCheck runs the test, showing each kill. The arm gets its effective variables.
-func (a *app) killAndCheck(ctx context.Context, f crashFlags, l *lab, arm *result.Arm, p *progress) (c result.CrashTest, err error) {
-	seed := f.seed
-	if seed == 0 {
-		seed = rand.Uint64()>>12 + 1 // fits a JSON number
-	}
-	var unlocked []string
-	p.say("preparing a server with an empty ledger")
-	c, err = crash.Test{
-		Workspace: l.workspace, Binary: l.binary, Settings: arm.Settings, Caps: arm.Caps, Threads: f.threads, Kills: f.kills, Limit: f.recovery,
-		Seed: seed, LogPath: l.store.LogPath(string(result.KindCrash), "server"),
-		Live: func(vars map[string]string) error {
-			arm.Effective = vars
-			if unlocked, err = lifted(l.binary.Flavour, vars, f.unlock); err != nil {
-				return err
-			}
-			p.say("killing the server %s", times(f.kills))
-			return experiment.Refused(arm.Settings, vars)
-		},
-		Report: func(n int, k result.Kill) { p.show(experiment.Event{Line: report.KillLine(n, f.kills, k)}) },
-	}.Run(ctx)
-	c.Unlocked, c.Notes = unlocked, append(slices.Clone(l.store.Experiment().Notes), crash.Limits(arm.Effective)...)
-	return c, err
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
 }
 
 // printCrash shows a crash test, and says by its error when nothing is proved.

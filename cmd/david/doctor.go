@@ -85,7 +85,7 @@ func (a *app) foundServers(ctx context.Context) string {
 }
 
 func (a *app) foundTuner(ctx context.Context) string {
-	path, err := a.tuner(ctx)
+	path, err := a.lab().Tuner(ctx)
 	if err != nil {
 		return ""
 	}

@@ -37,7 +37,7 @@ func (f *tuneFlags) capTo(ctx context.Context, a *app) (e emulation, err error) 
 	if err != nil {
 		return e, err
 	}
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return e, err
 	}
@@ -75,7 +75,7 @@ func (b ability) standFor(m price.Machine, given capFlags) (f capFlags, notes []
 	case int64(m.Memory) < b.memory:
 		f.memory = mycnf.FormatSize(int64(m.Memory))
 	case int64(m.Memory) > b.memory:
-		not = append(not, fmt.Sprintf("its %s of memory, as david may use %s here", size(int64(m.Memory)), size(b.memory)))
+		not = append(not, fmt.Sprintf("its %s of memory, as david may use %s here", host.Size(int64(m.Memory)), host.Size(b.memory)))
 	}
 	not = append(not, b.volumeCaps(m, &f)...)
 	not = append(not, "its volume's commit latency and bursts", "its network", "the speed of its CPUs")

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/spec"
@@ -86,20 +88,20 @@ func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir st
 		}
 		return a.printPlan(s)
 	}
-	q := question{kind: kind, title: s.Title, server: s.Server, loads: s.Workloads(), design: s.Design(), crossFlavour: s.CrossFlavour,
-		fresh: f.fresh, noVolume: f.noVolume}
+	q := lab.Request{Kind: kind, Title: s.Title, Server: s.Server, Loads: s.Workloads(), Design: s.Design(), CrossFlavour: s.CrossFlavour,
+		Fresh: f.fresh, NoVolume: f.noVolume}
 	for _, arm := range s.Arms {
-		q.arms = append(q.arms, armSpec{name: arm.Name, title: arm.Title, cnf: arm.CnfPath(dir), server: arm.Server, caps: s.CapsOf(arm),
-			more: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
+		q.Arms = append(q.Arms, lab.Arm{Name: arm.Name, Title: arm.Title, Cnf: arm.CnfPath(dir), Server: arm.Server, Caps: s.CapsOf(arm),
+			More: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
 	}
-	if err := q.fits(); err != nil {
+	if err := q.Fits(); err != nil {
 		return err
 	}
-	return a.ask(ctx, q, f.json)
+	return a.measure(ctx, q, f.json)
 }
 
 func readSpec(path string) (spec.Spec, error) {
-	if err := regular("spec", path); err != nil {
+	if err := lab.Regular("spec", path); err != nil {
 		return spec.Spec{}, codedError{exitUsage, err}
 	}
 	f, err := os.Open(path)
@@ -121,7 +123,7 @@ func openCnfs(s spec.Spec, dir string) error {
 		if path == "" {
 			continue
 		}
-		if _, err := readCnf(path); err != nil {
+		if _, err := lab.ReadCnf(path); err != nil {
 			return fmt.Errorf("arm %s: %w", arm.Name, err)
 		}
 	}
@@ -131,7 +133,7 @@ func openCnfs(s spec.Spec, dir string) error {
 // foresee refuses what a run would: settings and caps beyond this machine. Settings of one flavour only are looked at where the
 // spec names the flavour, as no server is asked.
 func (a *app) foresee(ctx context.Context, s spec.Spec, noVolume bool) error {
-	memory, err := a.memory(ctx)
+	memory, err := a.lab().Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (a *app) foresee(ctx context.Context, s spec.Spec, noVolume bool) error {
 		}
 		arms = append(arms, result.Arm{Name: arm.Name, Caps: s.CapsOf(arm)})
 	}
-	return a.checkCaps(ctx, arms, noVolume)
+	return a.lab().CheckCaps(ctx, arms, noVolume)
 }
 
 func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
@@ -159,7 +161,7 @@ func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
 		if err != nil {
 			return codedError{exitUsage, err}
 		}
-		if err := possible(setting, memory); err != nil {
+		if err := lab.Possible(setting, memory); err != nil {
 			return err
 		}
 	}
@@ -255,9 +257,9 @@ func capsText(c result.Caps) string {
 		}
 	}
 	add(c.CPUs > 0, "%.4g CPUs", c.CPUs)
-	add(c.Memory > 0, "%s", size(c.Memory))
+	add(c.Memory > 0, "%s", host.Size(c.Memory))
 	add(c.IOPS > 0, "%d IOPS", c.IOPS)
-	add(c.Bandwidth > 0, "%s/s", size(c.Bandwidth))
+	add(c.Bandwidth > 0, "%s/s", host.Size(c.Bandwidth))
 	if len(list) == 0 {
 		return "none"
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/host"
-	"david/internal/mycnf"
 	"david/internal/server"
 )
 
@@ -31,7 +28,7 @@ func (a *app) factsCommand() *cobra.Command {
 		Short: "Show what this machine is: CPUs, memory, limits, disks, kernel settings, servers",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, err := host.Read(cmd.Context(), existing(a.home))
+			f, err := host.Read(cmd.Context(), a.home)
 			if err != nil {
 				return err
 			}
@@ -53,27 +50,17 @@ func (a *app) printJSON(doc any) error {
 	return enc.Encode(doc)
 }
 
-// existing is dir, or the nearest folder above it that is there: facts must not create david's folder.
-func existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
 func printFacts(out io.Writer, d factsDocument) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("system", "%s, kernel %s, %s%s", d.OS, d.Kernel, d.Arch, prefixed(", ", d.Virt))
 	row("CPUs", "%d online, %.4g usable, %s", d.CPU.Online, d.CPU.Usable, d.CPU.Model)
-	row("memory", "%s in all, %s available, limit %s, swap %s", size(d.Memory.Total), size(d.Memory.Available), size(d.Memory.Limit), size(d.Memory.Swap))
+	row("memory", "%s in all, %s available, limit %s, swap %s", host.Size(d.Memory.Total), host.Size(d.Memory.Available), host.Size(d.Memory.Limit), host.Size(d.Memory.Swap))
 	row("cgroup", "%s %s, memory limit %s, CPU limit %s", d.Cgroup.Version, d.Cgroup.Path, limit(d.Cgroup.MemoryLimit), cpuLimit(d.Cgroup.CPULimit))
 	row("david's data", "%s on %s (%s, %s), %s free of %s, reflink: %s", d.Data.Path, d.Data.Device, d.Data.Type,
-		strings.Join(d.Data.Options, ","), size(d.Data.Free), size(d.Data.Size), yesNo(d.Data.Reflink))
+		strings.Join(d.Data.Options, ","), host.Size(d.Data.Free), host.Size(d.Data.Size), yesNo(d.Data.Reflink))
 	for _, disk := range d.Disks {
-		row("disk "+disk.Name, "%s, %s, scheduler %s, write cache: %s, read-ahead %s", size(disk.Size), kind(disk), disk.Scheduler, orNone(disk.WriteCache), size(disk.ReadAhead))
+		row("disk "+disk.Name, "%s, %s, scheduler %s, write cache: %s, read-ahead %s", host.Size(disk.Size), kind(disk), disk.Scheduler, orNone(disk.WriteCache), host.Size(disk.ReadAhead))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Kernels)) {
 		row(name, "%s", d.Kernels[name])
@@ -90,23 +77,11 @@ func printFacts(out io.Writer, d factsDocument) error {
 	return w.Flush()
 }
 
-func size(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, i := float64(n), -1
-	for v >= unit && i < 4 {
-		v, i = v/unit, i+1
-	}
-	return fmt.Sprintf("%.4g %s", v, []string{"KiB", "MiB", "GiB", "TiB", "PiB"}[i])
-}
-
 func limit(n int64) string {
 	if n == 0 {
 		return "none"
 	}
-	return size(n)
+	return host.Size(n)
 }
 
 func cpuLimit(c float64) string {
@@ -142,15 +117,4 @@ func prefixed(prefix, s string) string {
 		return ""
 	}
 	return prefix + s
-}
-
-// flavourName is the flavour as its makers write it.
-func flavourName(f mycnf.Flavour) string {
-	switch f {
-	case mycnf.MariaDB:
-		return "MariaDB"
-	case mycnf.Percona:
-		return "Percona Server"
-	}
-	return "MySQL"
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"david/internal/lab"
 	"david/internal/result"
 )
 
@@ -33,7 +34,7 @@ func TestFailedExperiment(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := failed(c.ctx, store, cause); exitCode(err) != exitUsage || err.Error() != cause.Error() {
+		if err := lab.Failed(c.ctx, store, cause); exitCode(err) != exitUsage || err.Error() != cause.Error() {
 			t.Errorf("%s: %v", name, err)
 		}
 		list, err := result.List(home)

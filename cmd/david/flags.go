@@ -90,38 +90,6 @@ func threadList(text string) ([]int, error) {
 	return list, nil
 }
 
-// bytesWanted estimates the disk space of a workload's data, in bytes: a row and its index entries take up to 335 bytes
-// (measured: 285 in MySQL 9.7, 335 in MariaDB 10.11), a clone's changes, redo and binary log as much again.
-func bytesWanted(w result.Workload) int64 {
-	const row, server = 335, 1 << 30
-	rows := int64(w.Tables) * int64(w.TableSize)
-	return 2*rows*row + server
-}
-
-// wanted is the disk space of an experiment, in bytes: of every golden copy, and of what one trial writes.
-func wanted(arms []result.Arm, loads []result.Workload) (need int64) {
-	type copied struct {
-		server, page, fill string
-		tables, rows       int
-	}
-	seen := map[copied]bool{}
-	for _, w := range loads {
-		for _, arm := range arms {
-			c := copied{server: arm.Server.Path, tables: w.Tables, rows: w.TableSize, fill: w.RandType}
-			for _, s := range arm.Settings {
-				if s.Name == "innodb_page_size" {
-					c.page = s.Value
-				}
-			}
-			if !seen[c] {
-				seen[c] = true
-				need += bytesWanted(w)
-			}
-		}
-	}
-	return need
-}
-
 // redacted is a command line without secrets: what the store may keep.
 func redacted(args []string) []string {
 	out := make([]string, len(args))

@@ -159,7 +159,7 @@ func (a *app) seeLive(ctx context.Context, f tuneFlags) (known rules.Live, doc l
 		return known, doc, err
 	}
 	if in.Machine.Memory > 0 { // it is here
-		facts, err := host.Read(ctx, existing(a.home))
+		facts, err := host.Read(ctx, a.home)
 		if err != nil {
 			return known, doc, err
 		}
@@ -255,8 +255,8 @@ func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run
 		return err
 	}
 	if own != nil {
-		own.target.Log = filepath.Join(store.Dir(), "load.log")
-		run.Load, doc.Load = own.begin, &own.load
+		own.Target.Log = filepath.Join(store.Dir(), "load.log")
+		run.Load, doc.Load = own.begin, &own.Load
 	}
 	if run.Record, err = live.Create(store.Dir(), srv); err != nil {
 		return err
@@ -298,15 +298,15 @@ func liveError(err error) error {
 }
 
 func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, own *syntheticLoad) (*result.Store, error) {
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return nil, err
 	}
 	loads, sysbench := []result.Workload{}, workload.Sysbench{}
 	if own != nil {
-		loads, sysbench = append(loads, own.load), own.target.Sysbench
+		loads, sysbench = append(loads, own.Load), own.Target.Sysbench
 	}
-	e := newExperiment(a, result.KindLive, loads, sysbench)
+	e := a.lab().NewExperiment(result.KindLive, loads, sysbench)
 	e.Target, e.Host = "remote", facts
 	e.Server = result.Server{Flavour: srv.Flavour, Version: srv.Version, Address: srv.Address}
 	e.Notes = append([]string{"the machine described is the client's", "the changes are in " + live.RecordFile + "; david rollback sets them back"}, doc.Notes...)
@@ -322,7 +322,7 @@ func (a *app) printLive(d liveDocument, asJSON bool) error {
 	if len(d.Hardware) > 0 {
 		known = strings.Join(d.Hardware, ", ")
 	}
-	fmt.Fprintf(a.out, "%s %s, %s; %s\n\n", flavourName(d.Flavour), d.Version, d.Of, known)
+	fmt.Fprintf(a.out, "%s %s, %s; %s\n\n", d.Flavour.Product(), d.Version, d.Of, known)
 	if len(d.Steps) == 0 {
 		fmt.Fprintln(a.out, "nothing to change while it runs")
 	}

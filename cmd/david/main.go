@@ -13,6 +13,7 @@ import (
 
 	"david/internal/cgroup"
 	"david/internal/experiment"
+	"david/internal/lab"
 	"david/internal/live"
 	"david/internal/mysqld"
 	"david/internal/podrun"
@@ -82,13 +83,21 @@ func usage(format string, args ...any) error {
 // exitCode tells an error's exit code by what kind it is.
 func exitCode(err error) int {
 	var coded codedError
+	var input lab.InputError
+	var target lab.TargetError
 	var client *podrun.ClientError
 	var start *sandbox.StartError
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
+	case errors.As(err, &input):
+		return exitUsage
+	case errors.As(err, &target):
+		return exitTarget
 	case errors.As(err, &client):
 		return client.Code
+	case errors.Is(err, live.ErrInterrupted):
+		return exitInterrupted
 	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, cgroup.ErrCap):
 		return exitUsage
 	case errors.Is(err, experiment.ErrLock), errors.Is(err, experiment.ErrDisturbed):

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"david/internal/lab"
 	"david/internal/manifest"
 	"david/internal/manifest/check"
 	"david/internal/manifest/operator"
@@ -323,7 +324,7 @@ func (a *app) fromTune(f manifestFlags, req *render.Request) error {
 	}
 	flavour, version := d.Experiment.Server.Flavour, plan.Problem.Version
 	if req.Server != "" && req.Server != flavour {
-		return usage("--server %s: the tune was of %s %s, whose configuration is not another server's", f.server, flavourName(flavour), version)
+		return usage("--server %s: the tune was of %s %s, whose configuration is not another server's", f.server, flavour.Product(), version)
 	}
 	req.Server = flavour
 	if req.Version == (mycnf.Version{}) {
@@ -349,16 +350,16 @@ func (a *app) fromTune(f manifestFlags, req *render.Request) error {
 // fromCnf takes the settings of a my.cnf.
 func (f *manifestFlags) fromCnf(req *render.Request) error {
 	defaultServer(req)
-	file, err := readCnf(f.cnf)
+	file, err := lab.ReadCnf(f.cnf)
 	if err != nil {
 		return err
 	}
 	req.Settings = file.Settings(mycnf.ServerGroups(req.Server, req.Version)...)
 	if len(req.Settings) == 0 {
-		return usage("--cnf %s sets nothing for a %s %s; leave it out for david's rules", f.cnf, flavourName(req.Server), req.Version)
+		return usage("--cnf %s sets nothing for a %s %s; leave it out for david's rules", f.cnf, req.Server.Product(), req.Version)
 	}
 	for i, s := range req.Settings {
-		if err := possible(s, math.MaxInt64); err != nil {
+		if err := lab.Possible(s, math.MaxInt64); err != nil {
 			return err
 		}
 		if check.IsSecret(s) {
@@ -377,13 +378,13 @@ func (f *manifestFlags) fromCnf(req *render.Request) error {
 // my.cnf says so. A tune says itself what it unlocked.
 func (a *app) locked(f manifestFlags, req *render.Request) error {
 	defaultServer(req)
-	if err := lockMembers(req.Server, f.unlock); err != nil {
+	if err := lab.LockMembers(req.Server, f.unlock); err != nil {
 		return err
 	}
 	if f.from != "" {
 		return nil
 	}
-	unlocked, err := lifted(req.Server, asked(req.Settings), f.unlock)
+	unlocked, err := lab.Lifted(req.Server, lab.Asked(req.Settings), f.unlock)
 	if err != nil || len(unlocked) == 0 {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/manifest/check"
 	"david/internal/manifest/stream"
 )
@@ -182,7 +184,7 @@ func readLimited(in io.Reader, name string) ([]byte, error) {
 	case err != nil:
 		return nil, usage("cannot read %s: %w", name, err)
 	case len(text) > largest:
-		return nil, usage("%s is larger than %s: these are no manifests", name, size(largest))
+		return nil, usage("%s is larger than %s: these are no manifests", name, host.Size(largest))
 	}
 	return text, nil
 }
@@ -203,7 +205,7 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 		return []string{path}, nil, nil
 	}
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
-		if err := regular("kustomization", filepath.Join(path, name)); err != nil {
+		if err := lab.Regular("kustomization", filepath.Join(path, name)); err != nil {
 			return nil, nil, codedError{exitUsage, err}
 		}
 		text, err := os.ReadFile(filepath.Join(path, name))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/lab"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +22,7 @@ func TestOptionFileIsNoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{pipe, including, dir} {
-		if _, err := readCnf(path); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "is no regular file") {
+		if _, err := lab.ReadCnf(path); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "is no regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"david/internal/kube"
+	"david/internal/lab"
 	"david/internal/podjob"
 	"david/internal/podrun"
 )
@@ -198,8 +199,8 @@ func (a *app) podRequest(ctx context.Context, f podFlags, p *progress) (r podrun
 		return r, err
 	}
 	r.Clients = podrun.Clients{Count: f.clients, Image: f.image, Node: f.node, User: f.user, CPU: q[0], Memory: q[1], Deadline: f.deadline}
-	if text := a.env(stealVariable); text != "" { // what is set here matters there
-		r.Clients.Env = append(r.Clients.Env, corev1.EnvVar{Name: stealVariable, Value: text})
+	if text := a.env(lab.StealVariable); text != "" { // what is set here matters there
+		r.Clients.Env = append(r.Clients.Env, corev1.EnvVar{Name: lab.StealVariable, Value: text})
 	}
 	r.Clients.Secret, r.Clients.Key, err = f.password(r.Server.Container)
 	return r, err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/price"
 	"david/internal/report"
@@ -59,7 +61,7 @@ func prices(file string) (price.Catalogue, error) {
 	if err != nil || file == "" {
 		return c, err
 	}
-	if err := regular("catalogue", file); err != nil {
+	if err := lab.Regular("catalogue", file); err != nil {
 		return c, codedError{exitUsage, err}
 	}
 	r, err := os.Open(file)
@@ -143,10 +145,10 @@ func payer(c price.Catalogue, e price.Experiment, f priceFlags) (price.Payer, er
 	cpus, memory := e.Needs()
 	m, ok := c.Cheapest(cpus, memory)
 	if !ok {
-		return price.Payer{}, usage("no machine of the catalogue has %.4g CPUs and %s of memory: give --machine or --usd-month", cpus, size(int64(memory)))
+		return price.Payer{}, usage("no machine of the catalogue has %.4g CPUs and %s of memory: give --machine or --usd-month", cpus, host.Size(int64(memory)))
 	}
 	return pays(c, m, fmt.Sprintf("assumed: the price is that of %s, the cheapest of the catalogue with the %.4g CPUs and %s of memory measured; say otherwise with --machine or --usd-month",
-		m.Name, cpus, size(int64(memory))))
+		m.Name, cpus, host.Size(int64(memory))))
 }
 
 func pays(c price.Catalogue, m price.Machine, assumed string) (price.Payer, error) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/experiment"
-	"david/internal/host"
 	"david/internal/probe"
 	"david/internal/result"
 	"david/internal/sandbox"
@@ -57,11 +54,11 @@ func (a *app) probe(ctx context.Context, f probeFlags) error {
 	if err != nil {
 		return err
 	}
-	key, err := a.limitsKey(ctx, f.dir, caps)
+	key, err := a.lab().LimitsKey(ctx, f.dir, caps)
 	if err != nil {
 		return err
 	}
-	if l, ok := a.kept(key); ok && !f.fresh && !f.quick && f.sustainedBefore(l) {
+	if l, ok := a.lab().KeptLimits(key); ok && !f.fresh && !f.quick && f.sustainedBefore(l) {
 		return a.printLimits(l, true, f.json)
 	}
 	release, err := experiment.Lock("david probe")
@@ -98,7 +95,7 @@ func (f probeFlags) check(ctx context.Context, a *app) (caps result.Caps, err er
 	if st, err := os.Stat(f.dir); f.dir != "" && (err != nil || !st.IsDir()) {
 		return caps, usage("--dir %s: name a folder that exists", f.dir)
 	}
-	return caps, a.checkCaps(ctx, []result.Arm{{Caps: caps}}, false)
+	return caps, a.lab().CheckCaps(ctx, []result.Arm{{Caps: caps}}, false)
 }
 
 func (f probeFlags) effort() probe.Effort {
@@ -111,60 +108,6 @@ func (f probeFlags) effort() probe.Effort {
 // sustainedBefore tells whether kept limits have the long look that is asked for.
 func (f probeFlags) sustainedBefore(l result.Limits) bool {
 	return f.sustained == 0 || l.Burst != nil && l.Burst.Seconds >= int(f.sustained/time.Second)
-}
-
-// limitsKey names what is probed: the machine, the device and the caps. The device of sandboxes' data is that of david's
-// folder; the number of its loop device changes.
-func (a *app) limitsKey(ctx context.Context, dir string, caps result.Caps) (string, error) {
-	where := "sandbox"
-	if dir == "" {
-		dir = existing(a.home)
-	} else {
-		where = "folder"
-	}
-	f, err := host.Read(ctx, dir)
-	if err != nil {
-		return "", err
-	}
-	id, err := os.ReadFile("/etc/machine-id") // machines may share a home
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("cannot tell this machine from others: %w", err)
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s %s %s\n%+v", id, machine(f), f.Kernel, where, os.Geteuid(), f.Data.Device, f.Data.Type, f.Data.Mount, caps))
-	return where + "-" + hex.EncodeToString(sum[:6]), nil
-}
-
-// limitsLast is how long measured limits are taken for those of now.
-const limitsLast = 24 * time.Hour
-
-// kept are the limits of a key that were measured within a day. A file that cannot be read is as good as none, and said.
-func (a *app) kept(key string) (result.Limits, bool) {
-	l, ok, err := result.KeptLimits(a.home, key)
-	if err != nil {
-		fmt.Fprintf(a.err, "david: limits measured before are not used: %v\n", err)
-		return l, false
-	}
-	age := time.Since(l.Measured)
-	return l, ok && age >= 0 && age < limitsLast
-}
-
-// knownLimits are those kept for where the data of an experiment lies, under the caps of its first arm, else without caps;
-// nil where there are none. They are recorded with it: whoever explains it later may not have david's folder.
-func (a *app) knownLimits(ctx context.Context, layout string, arms []result.Arm) (*result.Limits, error) {
-	var tried []result.Caps
-	if len(arms) > 0 {
-		tried = append(tried, arms[0].Caps)
-	}
-	for _, caps := range append(tried, result.Caps{}) {
-		key, err := a.limitsKey(ctx, "", caps)
-		if err != nil {
-			return nil, err
-		}
-		if l, ok := a.kept(key); ok && l.Device.Layout == layout { // with --no-volume it lies elsewhere
-			return &l, nil
-		}
-	}
-	return nil, nil
 }
 
 // measureLimits measures under the caps. noDisk says why the disk could not be.

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"david/internal/host"
 	"david/internal/result"
 )
 
@@ -73,7 +74,7 @@ func printSyncs(w io.Writer, syncs []result.SyncLimit) {
 	}
 	fmt.Fprintln(w, "\nfdatasync after\tp50 us\tp99 us\tmean us\tdevice writes\tkernel CPU us")
 	for _, s := range syncs {
-		fmt.Fprintf(w, "%s of %s\t%s\t%s\t%s\t%s\t%s\n", s.Way, size(int64(s.Bytes)), figureText(s.P50), figureText(s.P99), figureText(s.Mean),
+		fmt.Fprintf(w, "%s of %s\t%s\t%s\t%s\t%s\t%s\n", s.Way, host.Size(int64(s.Bytes)), figureText(s.P50), figureText(s.P99), figureText(s.Mean),
 			figureOr(s.Writes), figureOr(s.KernelCPU))
 	}
 }
@@ -92,7 +93,7 @@ func printIO(w io.Writer, list []result.IOLimit) {
 	fmt.Fprintln(w, "\nI/O\toperations/s\tMB/s")
 	names := map[string]string{result.RandomRead: "random read", result.RandomWrite: "random write", result.Read: "sequential read", result.Write: "sequential write"}
 	for _, i := range list {
-		fmt.Fprintf(w, "%s, %s, depth %d\t%s\t%s\n", names[i.Way], size(int64(i.Bytes)), i.Depth, figureText(i.IOPS), figureText(i.MB))
+		fmt.Fprintf(w, "%s, %s, depth %d\t%s\t%s\n", names[i.Way], host.Size(int64(i.Bytes)), i.Depth, figureText(i.IOPS), figureText(i.MB))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/rules"
@@ -49,7 +50,7 @@ func (a *app) raceCommand() *cobra.Command {
 				return err
 			}
 			if !cmd.Flags().Changed("blocks") && f.blocks > 0 && f.slices() != nil {
-				f.instead.blocks, f.blocks = f.blocks, raceRounds
+				f.instead.Blocks, f.blocks = f.blocks, raceRounds
 			}
 			return a.race(cmd.Context(), f)
 		},
@@ -64,7 +65,7 @@ func (a *app) raceCommand() *cobra.Command {
 }
 
 func (a *app) race(ctx context.Context, f raceFlags) error {
-	q, err := f.question(result.KindRace, stats.Control)
+	q, err := f.request(result.KindRace, stats.Control)
 	if err != nil {
 		return err
 	}
@@ -72,25 +73,25 @@ func (a *app) race(ctx context.Context, f raceFlags) error {
 	if err != nil {
 		return codedError{exitTarget, err}
 	}
-	l, err := a.lineup(ctx, b, q.caps, f)
+	l, err := a.lineup(ctx, b, q.Caps, f)
 	if err != nil {
 		return err
 	}
 	if f.list {
 		return a.printLineup(l, f.json)
 	}
-	q.arms, q.notes, q.adviser = l.arms(f), l.notes(), l.adviser
-	q.design.SkipNoops = true
+	q.Arms, q.Notes, q.Adviser = l.arms(f), l.notes(), l.adviser
+	q.Design.SkipNoops = true
 	if l.Against != nil {
-		q.design.Against = l.Against.name()
+		q.Design.Against = l.Against.name()
 	}
-	if len(q.arms) < 2 && q.adviser == nil {
+	if len(q.Arms) < 2 && q.Adviser == nil {
 		return usage("--only %s: nothing is left to race with the control, which always runs; name others (david race --list)", f.only)
 	}
-	if err := q.fits(); err != nil {
+	if err := q.Fits(); err != nil {
 		return err
 	}
-	return a.ask(ctx, q, f.json)
+	return a.measure(ctx, q, f.json)
 }
 
 // lineup is who races. The first baseline is the server's defaults: the control, unless that is the user's own file.
@@ -106,7 +107,7 @@ type lineup struct {
 	// MySQLTuner says what becomes of its arm, which is known after the control's load only.
 	MySQLTuner string           `json:"mysqltuner"`
 	all        []rules.Baseline // those chosen, before the same ones were merged
-	adviser    *adviser         // nil where MySQLTuner is not asked
+	adviser    *lab.Adviser     // nil where MySQLTuner is not asked
 }
 
 // lineup computes the baselines for the server under the caps.
@@ -125,7 +126,7 @@ func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f r
 	}
 	all := rules.Baselines(p)
 	for i := range all {
-		strip(b, p.Version, known, &all[i])
+		lab.Strip(b, p.Version, known, &all[i])
 	}
 	if all, err = chosen(all, f.only, own != nil); err != nil {
 		return lineup{}, err
@@ -137,15 +138,18 @@ func (a *app) lineup(ctx context.Context, b server.Binary, caps result.Caps, f r
 
 // advised finds out whether MySQLTuner can be asked.
 func (l *lineup) advised(ctx context.Context, a *app, only string, p rules.Problem) {
-	path, err := a.tuner(ctx)
+	path, err := a.lab().Tuner(ctx)
 	switch {
-	case !wantedBy(only, tunerArm):
+	case !wantedBy(only, lab.TunerArm):
 		l.MySQLTuner = "is not asked"
 	case err != nil:
 		l.MySQLTuner = fmt.Sprintf("is left out: %v", err)
 	default:
 		l.MySQLTuner = "is asked after the control's load, as " + path
-		l.adviser = &adviser{path, p, l.Against}
+		l.adviser = &lab.Adviser{Path: path, Problem: p}
+		if l.Against != nil {
+			l.adviser.Against, l.adviser.Shared = true, l.Against.Shared
+		}
 	}
 }
 
@@ -155,12 +159,12 @@ func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps
 	if err != nil {
 		return p, err
 	}
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return p, err
 	}
-	p = rules.Problem{Flavour: b.Flavour, CPUs: cappedCPUs(facts.CPU.Usable, caps), Memory: facts.Memory.Limit, FreeDisk: roughly(facts.Data.Free),
-		Rotational: facts.Virt == "" && rotational(facts, 0), PageSize: 16 << 10, Tables: f.tables, Seed: max(1, f.seed), Sandbox: true}
+	p = rules.Problem{Flavour: b.Flavour, CPUs: lab.CappedCPUs(facts.CPU.Usable, caps), Memory: facts.Memory.Limit, FreeDisk: roughly(facts.Data.Free),
+		Rotational: facts.Virt == "" && lab.Rotational(facts, 0), PageSize: 16 << 10, Tables: f.tables, Seed: max(1, f.seed), Sandbox: true}
 	if caps.Memory > 0 {
 		p.Memory = min(p.Memory, caps.Memory)
 	}
@@ -168,7 +172,7 @@ func (a *app) raceProblem(ctx context.Context, b server.Binary, caps result.Caps
 		p.Node = facts.Memory.Total
 	}
 	if caps.IO() {
-		p.WriteIOPS = cappedWrites(unlimited, caps)
+		p.WriteIOPS = lab.CappedWrites(unlimited, caps)
 	}
 	for _, load := range loads {
 		p.Threads = max(p.Threads, load.Threads)
@@ -189,17 +193,6 @@ func roughly(n int64) int64 {
 	return power
 }
 
-// strip takes from a baseline what this build of the server does not have, and says so.
-func strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
-	absent := func(s mycnf.Setting) bool { return knownTo(b, v, known, s) != nil }
-	for _, s := range of.Shipped {
-		if absent(s) {
-			of.Translated = append(of.Translated, fmt.Sprintf("%s=%s is left out: this build of the server does not have it", s.Name, s.Value))
-		}
-	}
-	of.Shipped, of.Settings = slices.DeleteFunc(of.Shipped, absent), slices.DeleteFunc(of.Settings, absent)
-}
-
 // chosen are those named, and the server's defaults unless the control runs with the user's own file; all of them where none is
 // named.
 func chosen(all []rules.Baseline, only string, own bool) ([]rules.Baseline, error) {
@@ -211,8 +204,8 @@ func chosen(all []rules.Baseline, only string, own bool) ([]rules.Baseline, erro
 		names = append(names, b.Name)
 	}
 	for _, name := range strings.Split(only, ",") {
-		if !slices.Contains(names, name) && name != tunerArm {
-			return nil, usage("--only %s: there is no baseline %s for this server; there are %s", only, name, strings.Join(append(names, tunerArm), ", "))
+		if !slices.Contains(names, name) && name != lab.TunerArm {
+			return nil, usage("--only %s: there is no baseline %s for this server; there are %s", only, name, strings.Join(append(names, lab.TunerArm), ", "))
 		}
 	}
 	return slices.DeleteFunc(all, func(b rules.Baseline) bool { return (own || b.Name != names[0]) && !wantedBy(only, b.Name) }), nil
@@ -224,21 +217,21 @@ func wantedBy(only, name string) bool {
 }
 
 // arms are the control, each distinct baseline, and where asked for what is unsafe as shipped.
-func (l lineup) arms(f raceFlags) []armSpec {
-	var arms []armSpec
+func (l lineup) arms(f raceFlags) []lab.Arm {
+	var arms []lab.Arm
 	if l.Against != nil {
 		arms = append(arms, l.Against.arm())
 	}
 	for i, b := range l.Baselines {
-		arm := armSpec{name: b.Name, title: b.Title + alsoKnown(b.Also), settings: l.Against.on(b.Settings)}
+		arm := lab.Arm{Name: b.Name, Title: b.Title + alsoKnown(b.Also), Settings: l.Against.on(b.Settings)}
 		if i == 0 && l.Against == nil {
-			arm.name, arm.title = stats.Control, controlTitle(l.Flavour, b)
+			arm.Name, arm.Title = stats.Control, controlTitle(l.Flavour, b)
 		}
 		arms = append(arms, arm)
 	}
 	for _, b := range l.all {
 		if f.asShipped && len(b.Locked) > 0 && wantedBy(f.only, b.Name) {
-			arms = append(arms, armSpec{name: b.Name + "-shipped", title: b.Name + " as it is shipped, unsafe, and never in the verdict: " + losses(b), settings: l.Against.on(b.Shipped), ceiling: true})
+			arms = append(arms, lab.Arm{Name: b.Name + "-shipped", Title: b.Name + " as it is shipped, unsafe, and never in the verdict: " + losses(b), Settings: l.Against.on(b.Shipped), Ceiling: true})
 		}
 	}
 	return arms
@@ -261,27 +254,15 @@ func losses(b rules.Baseline) string {
 
 // notes tell what was translated and what was made safe, a line for each baseline.
 func (l lineup) notes() []string {
-	list := []string{fmt.Sprintf("the baselines were sized for %s of memory and %.4g CPUs", size(l.Memory), l.CPUs)}
+	list := []string{fmt.Sprintf("the baselines were sized for %s of memory and %.4g CPUs", host.Size(l.Memory), l.CPUs)}
 	list = append(list, l.Against.notes()...)
 	for _, b := range l.all {
-		list = append(list, told(b)...)
+		list = append(list, b.Notes()...)
 	}
 	if l.adviser == nil {
-		list = append(list, tunerArm+" "+l.MySQLTuner)
+		list = append(list, lab.TunerArm+" "+l.MySQLTuner)
 	}
 	return list
-}
-
-// told is a line on what became of a baseline's settings; none where all stayed.
-func told(b rules.Baseline) []string {
-	parts := slices.Clone(b.Translated)
-	for _, k := range b.Locked {
-		parts = append(parts, k.Short())
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return []string{b.Name + ": " + strings.Join(parts, "; ")}
 }
 
 func (a *app) printLineup(l lineup, asJSON bool) error {
@@ -289,7 +270,7 @@ func (a *app) printLineup(l lineup, asJSON bool) error {
 		return a.printJSON(l)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s, sized for %s of memory and %.4g CPUs\n", flavourName(l.Flavour), l.Version, size(l.Memory), l.CPUs)
+	fmt.Fprintf(&text, "%s %s, sized for %s of memory and %.4g CPUs\n", l.Flavour.Product(), l.Version, host.Size(l.Memory), l.CPUs)
 	if l.Against != nil {
 		fmt.Fprintf(&text, "\n%s: %s\n", stats.Control, l.Against.title())
 		printSettings(&text, l.Against.Settings)
@@ -308,7 +289,7 @@ func (a *app) printLineup(l lineup, asJSON bool) error {
 			fmt.Fprintf(&text, "  made safe: %s\n", k)
 		}
 	}
-	fmt.Fprintf(&text, "\n%s %s\n", tunerArm, l.MySQLTuner)
+	fmt.Fprintf(&text, "\n%s %s\n", lab.TunerArm, l.MySQLTuner)
 	_, err := a.out.Write([]byte(text.String()))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/rules"
 	"david/internal/server"
@@ -28,7 +29,7 @@ func (a *app) userConfig(ctx context.Context, b server.Binary, path string) (*us
 	if path == "" {
 		return nil, nil
 	}
-	settings, err := a.userSettings(ctx, b, path, nil)
+	settings, err := a.lab().UserSettings(ctx, b, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (c userConfig) safe(f mycnf.Flavour) error {
 			return usage("--against %s: the durability lock: it keeps no binary log, which point-in-time recovery and replicas are made of; take %s out", c.File, s.Name)
 		}
 	}
-	for _, v := range mycnf.CheckLock(f, asked(settings)) {
+	for _, v := range mycnf.CheckLock(f, lab.Asked(settings)) {
 		if v.Got != "" { // what the file does not set is the server's own
 			return usage("--against %s: the durability lock: %s; the baselines are made safe, so make the file safe, too", c.File, v)
 		}
@@ -94,6 +95,6 @@ func (c userConfig) name() string { return filepath.Base(c.File) }
 func (c userConfig) title() string { return "the server with " + c.name() }
 
 // arm describes the control. Its settings are there already, so that the file is read once.
-func (c userConfig) arm() armSpec {
-	return armSpec{name: stats.Control, title: c.title(), cnf: c.File, settings: c.Settings}
+func (c userConfig) arm() lab.Arm {
+	return lab.Arm{Name: stats.Control, Title: c.title(), Cnf: c.File, Settings: c.Settings}
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"david/internal/mycnf"
 	"david/internal/rules"
-	"david/internal/server"
 )
 
 func TestRoughly(t *testing.T) {
@@ -15,16 +13,6 @@ func TestRoughly(t *testing.T) {
 		if got := roughly(n); got != want {
 			t.Errorf("roughly(%d) = %d, want %d", n, got, want)
 		}
-	}
-}
-
-// TestStrip: what this build lacks is left out, and told.
-func TestStrip(t *testing.T) {
-	set := []mycnf.Setting{{Name: "innodb_numa_interleave", Value: "ON"}, {Name: "max_connections", Value: "5"}, {Name: "skip_log_bin"}}
-	b := rules.Baseline{Shipped: slices.Clone(set), Settings: slices.Clone(set)}
-	strip(server.Binary{Flavour: mycnf.MySQL, Version: "9.7.4"}, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, map[string]string{"max_connections": "151", "log_bin": ""}, &b)
-	if len(b.Settings) != 2 || len(b.Shipped) != 2 || len(b.Translated) != 1 || !strings.HasPrefix(b.Translated[0], "innodb_numa_interleave=ON is left out") {
-		t.Errorf("%+v", b)
 	}
 }
 
@@ -39,10 +27,10 @@ func TestShippedArms(t *testing.T) {
 	}{{raceFlags{}, 0}, {raceFlags{asShipped: true, only: "moco,rds-8.0"}, 1}, {raceFlags{asShipped: true}, 5}} {
 		unsafe := 0
 		for _, arm := range l.arms(c.f) {
-			if arm.ceiling != strings.HasSuffix(arm.name, "-shipped") || arm.ceiling && !strings.Contains(arm.title, "unsafe") {
-				t.Errorf("%s: %s", arm.name, arm.title)
+			if arm.Ceiling != strings.HasSuffix(arm.Name, "-shipped") || arm.Ceiling && !strings.Contains(arm.Title, "unsafe") {
+				t.Errorf("%s: %s", arm.Name, arm.Title)
 			}
-			if arm.ceiling {
+			if arm.Ceiling {
 				unsafe++
 			}
 		}
@@ -50,7 +38,7 @@ func TestShippedArms(t *testing.T) {
 			t.Errorf("%+v: %d unsafe arms, want %d", c.f, unsafe, c.want)
 		}
 	}
-	if arms := l.arms(raceFlags{}); arms[0].name != "control" || !strings.Contains(arms[0].title, "mysql-default, oracle-operator") {
+	if arms := l.arms(raceFlags{}); arms[0].Name != "control" || !strings.Contains(arms[0].Title, "mysql-default, oracle-operator") {
 		t.Errorf("the first arm is %+v", arms[0])
 	}
 }

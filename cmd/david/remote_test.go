@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/lab"
 	"david/internal/result"
 	"david/internal/testserver"
 	"david/internal/workload"
@@ -88,7 +89,7 @@ func TestSchemaLeft(t *testing.T) {
 		for i, c := range []struct {
 			keep, drop bool
 		}{{false, true}, {false, true}, {true, false}, {false, false}} { // none of them ends, as where david is killed
-			drop, err := prepareRemote(t.Context(), s.Open(), target, w, schemaUse{keep: c.keep}, newProgress(t.Output()))
+			drop, err := lab.Schema{Target: target, Load: w, Keep: c.keep}.Prepare(t.Context(), s.Open(), func(text string) { t.Log(text) })
 			if err != nil || drop != c.drop {
 				t.Errorf("run %d: drop %v, want %v (%v)", i, drop, c.drop, err)
 			}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"david/internal/lab"
+	"david/internal/report"
 	"david/internal/sandbox"
 )
 
@@ -55,6 +57,28 @@ func (a *app) begin() error {
 	}
 	a.home = abs
 	return sandbox.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) })
+}
+
+// lab is what a measurement has to know of this command line.
+func (a *app) lab() lab.Lab {
+	return lab.Lab{Home: a.home, David: version, Argv: redacted(a.argv), Log: a.err}
+}
+
+// measuring is that of one that measures, shown by p.
+func (a *app) measuring(p *progress) (l lab.Lab, err error) {
+	l = a.lab()
+	l.Show, l.Words = p.show, lab.Words{Kill: report.KillLine, Crash: report.CrashLine, Memory: report.MemoryLine}
+	l.MaxSteal, err = a.maxSteal()
+	return l, err
+}
+
+// maxSteal is the share that the user allows on a host that has other guests all the time; 0 where nothing was said.
+func (a *app) maxSteal() (float64, error) {
+	text := a.env(lab.StealVariable)
+	if text == "" {
+		return 0, nil
+	}
+	return percentage(lab.StealVariable, text)
 }
 
 // noEmptyFlags refuses a flag given without a value, as in --dsn "$UNSET": taken for its default it would measure

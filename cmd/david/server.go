@@ -67,7 +67,7 @@ func productName(b server.Binary) string {
 	if b.Flavour == "" {
 		return "MySQLTuner"
 	}
-	return flavourName(b.Flavour)
+	return b.Flavour.Product()
 }
 
 func (a *app) serverRemoveCommand() *cobra.Command {

@@ -42,7 +42,7 @@ func (a *app) studyCommand() *cobra.Command {
 // study runs a study's experiments one after the other. One that is invalid does not keep the others from being run, and
 // what was published is shown in any case.
 func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
-	facts, err := host.Read(ctx, existing(a.home))
+	facts, err := host.Read(ctx, a.home)
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func setups(p spec.Setup, f host.Facts) [][]string {
 	return [][]string{
 		{"set-up", "published", "here"},
 		{"CPUs", p.CPUs, fmt.Sprintf("%.4g usable, %s", f.CPU.Usable, f.CPU.Model)},
-		{"memory", p.Memory, size(f.Memory.Limit)},
+		{"memory", p.Memory, host.Size(f.Memory.Limit)},
 		{"server", p.Server, "a throwaway server on this machine"},
 		{"client", p.Client, "sysbench 1.0.20, on the same machine, through the unix socket"},
-		{"storage", p.Storage, fmt.Sprintf("%s, %s, %s free", f.Data.Device, f.Data.Type, size(f.Data.Free))},
+		{"storage", p.Storage, fmt.Sprintf("%s, %s, %s free", f.Data.Device, f.Data.Type, host.Size(f.Data.Free))},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"david/internal/experiment"
+	"david/internal/lab"
 	"david/internal/live"
 	"david/internal/mysqld"
 	"david/internal/result"
@@ -17,9 +18,8 @@ import (
 
 // syntheticLoad is put on a running server while david changes it, where --load asks for one.
 type syntheticLoad struct {
-	load   result.Workload
-	target workload.Target
-	err    io.Writer // progress
+	lab.Schema
+	err io.Writer // progress
 }
 
 // longestLoad bounds what sysbench is asked for, in seconds: it is ended when the last step was watched.
@@ -51,14 +51,11 @@ func (a *app) newSyntheticLoad(ctx context.Context, load result.Workload, conn *
 	if err != nil {
 		return nil, done, err
 	}
-	if err := writable(ctx, conn); err != nil {
+	if err := lab.Writable(ctx, conn, load.Database); err != nil {
 		return nil, done, err
 	}
-	state, err := workload.Inspect(ctx, conn, load)
-	if err == nil && state == workload.Foreign {
-		err = foreign(load, conn.Addr())
-	}
-	if err != nil {
+	schema := lab.Schema{Target: workload.Target{Addr: conn.Addr(), Sysbench: sysbench}, Load: load}
+	if err := schema.Free(ctx, conn); err != nil {
 		return nil, done, err
 	}
 	release, err := experiment.Lock("david tune --load of a remote server")
@@ -71,7 +68,8 @@ func (a *app) newSyntheticLoad(ctx context.Context, load result.Workload, conn *
 		return nil, done, err
 	}
 	done = func() error { defer release(); return remove() }
-	return &syntheticLoad{load, workload.Target{Addr: conn.Addr(), Sysbench: sysbench, Dir: private}, a.err}, done, nil
+	schema.Target.Dir = private
+	return &syntheticLoad{schema, a.err}, done, nil
 }
 
 // begin makes the schema and puts the load on the server until it is stopped, which drops the schema again.
@@ -81,7 +79,7 @@ func (s *syntheticLoad) begin(ctx context.Context) (*live.Load, error) {
 	if err != nil {
 		return nil, errors.Join(err, drop())
 	}
-	fmt.Fprintf(s.err, "loading %s with %s, %d threads; warming up for %d s\n", s.target.Addr, s.load.Name, s.load.Threads, s.load.Warmup)
+	fmt.Fprintf(s.err, "loading %s with %s, %d threads; warming up for %d s\n", s.Target.Addr, s.Load.Name, s.Load.Threads, s.Load.Warmup)
 	running, stop := context.WithCancel(ctx)
 	warm, ended := make(chan struct{}), make(chan struct{})
 	end := func() error {
@@ -110,16 +108,16 @@ func (s *syntheticLoad) begin(ctx context.Context) (*live.Load, error) {
 // be kept.
 func (s *syntheticLoad) prepare(ctx context.Context) (drop func() error, err error) {
 	drop = func() error { return nil }
-	conn, err := mysqld.Open(ctx, s.target.Addr)
+	conn, err := mysqld.Open(ctx, s.Target.Addr)
 	if err != nil {
 		return drop, err
 	}
 	defer conn.Close()
 	p := newProgress(s.err)
 	defer p.end()
-	ours, err := prepareRemote(ctx, conn, s.target, s.load, schemaUse{}, p)
+	ours, err := s.Prepare(ctx, conn, p.text)
 	if ours {
-		drop = func() error { return dropSchema(ctx, s.target.Addr) }
+		drop = func() error { return s.Drop(ctx) }
 	}
 	return drop, err
 }
@@ -127,11 +125,11 @@ func (s *syntheticLoad) prepare(ctx context.Context) (drop func() error, err err
 // run runs sysbench, hands on its seconds once they are those of a warm server, and closes warm when they
 // begin.
 func (s *syntheticLoad) run(ctx context.Context, l *live.Load, warm chan struct{}) error {
-	_, err := workload.Run(ctx, s.target, s.load, func(p result.Point) {
-		if p.Second <= s.load.Warmup {
+	_, err := workload.Run(ctx, s.Target, s.Load, func(p result.Point) {
+		if p.Second <= s.Load.Warmup {
 			return
 		}
-		if p.Second == s.load.Warmup+1 {
+		if p.Second == s.Load.Warmup+1 {
 			close(warm)
 		}
 		l.Add(live.Second{Transactions: p.TPS, P95: p.P95})

@@ -15,13 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"david/internal/experiment"
+	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
-	"david/internal/rules"
-	"david/internal/sandbox"
-	"david/internal/server"
 	"david/internal/tune"
 )
 
@@ -43,10 +41,9 @@ type tuneFlags struct {
 	recovery    time.Duration
 	json, fresh bool
 	quick       bool
-	trials      bool               // each on a fresh server, instead of slices
-	more        time.Duration      // --continue
-	slices      *result.TuneSlices // what is known for them, once the data are there; nil: none are measured
-	noLight     bool               // without the winner's light speed
+	trials      bool          // each on a fresh server, instead of slices
+	more        time.Duration // --continue
+	noLight     bool          // without the winner's light speed
 	warmupGiven bool
 }
 
@@ -110,82 +107,13 @@ func (a *app) tuneCommand() *cobra.Command {
 	return cmd
 }
 
-// start is what a tune begins with.
-type start struct {
-	control  result.Arm
-	memory   int64 // bytes that the server may use
-	like     emulation
-	load     result.Workload
-	began    time.Time
-	unlocked []string // of the durability lock, each with what can be lost
-}
-
-// phases makes the data ready, plans, runs the phases and the winner's ceiling, and finishes the record.
-func (a *app) phases(ctx context.Context, f tuneFlags, l *lab, s start, p *progress) (best result.Arm, load result.Workload, err error) {
-	data, err := l.golden(ctx, []result.Arm{s.control}, []result.Workload{s.load}, p)
-	if err != nil {
-		return best, s.load, blame(err, f.base != "")
-	}
-	if f.slices, err = l.tuneSlices(ctx, a, f, s); err != nil {
-		return best, s.load, err
-	}
-	t, err := l.tuning(ctx, a, f, s, data, p)
-	if err != nil {
-		return best, s.load, err
-	}
-	golden := l.target.GoldenTime
-	end, err := l.engine.Tune(ctx, t)
-	if err == nil {
-		best, err = l.arm(end.Best)
-	}
-	if err == nil && !f.noLight {
-		err = l.lightSpeed(ctx, best, t.Load, p)
-	}
-	if err != nil {
-		l.where(a)
-		return best, t.Load, failed(ctx, l.store, blame(err, f.base != ""))
-	}
-	return best, t.Load, l.finish(result.Finish{Best: best.Name}, golden)
-}
-
-// arm is an arm on record.
-func (l *lab) arm(name string) (result.Arm, error) {
-	arms, err := l.store.Arms()
-	if err != nil {
-		return result.Arm{}, err
-	}
-	for _, a := range arms {
-		if a.Name == name {
-			return a, nil
-		}
-	}
-	return result.Arm{}, fmt.Errorf("cannot find arm %s in %s", name, l.store.Dir())
-}
-
 // tune is the main job.
 func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
-	began := time.Now()
-	load, err := f.workload()
+	request, err := f.request(ctx, a)
 	if err != nil {
 		return err
 	}
-	l, err := a.tools(ctx, f.server)
-	if err != nil {
-		return err
-	}
-	like, err := f.capTo(ctx, a)
-	if err != nil {
-		return err
-	}
-	control, memory, err := f.control(ctx, a, &l)
-	if err != nil {
-		return err
-	}
-	s := start{control: control, memory: memory, like: like, load: load, began: began}
-	if s.unlocked, err = f.based(ctx, a, l.binary, &s.control); err != nil {
-		return err
-	}
-	out, err := freshFolder(f.out, began)
+	out, err := freshFolder(f.out, time.Now())
 	if err != nil {
 		return err
 	}
@@ -196,31 +124,49 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 		}
 	}()
 	p := newProgress(a.err)
-	defer func() { p.end(); err = l.close(err) }()
-	if err := l.open(ctx, a, result.KindTune, bytesWanted(load)+crashBytes(mostProofKills), f.noVolume, p); err != nil {
-		return err
-	}
-	if f.base != "" { // before minutes go into data
-		if err := l.workspace.Validate(ctx, l.binary, s.control.Settings); err != nil {
-			return blame(err, true)
-		}
-	}
-	best, load, err := a.phases(ctx, f, &l, s, p)
+	l, err := a.measuring(p)
 	if err != nil {
 		return err
 	}
-	if err := l.deliver(ctx, out, f.base, best, load, p); err != nil {
+	tuned, err := request.Run(ctx, l)
+	if err != nil {
+		p.end()
+		return err
+	}
+	defer func() { p.end(); err = tuned.Close(err) }()
+	if err := deliver(ctx, out, f.base, tuned); err != nil {
 		return err
 	}
 	delivered = true // whatever goes wrong from here on, the files stay
 	p.end()
-	err = a.print(l.store, f.json) // a gate that failed is an error, and the files are there all the same
-	fmt.Fprintf(a.err, "\nwritten: %s\nthe record is in %s\n", filepath.Join(out, "{my.cnf,report.html,report.md}"), l.store.Dir())
+	err = a.print(tuned.Store, f.json) // a gate that failed is an error, and the files are there all the same
+	fmt.Fprintf(a.err, "\nwritten: %s\nthe record is in %s\n", filepath.Join(out, "{my.cnf,report.html,report.md}"), tuned.Store.Dir())
 	return err
 }
 
-// mostProofKills is the most kills of a tune's crash proof, for the space they take.
-const mostProofKills = 20
+// request is what the flags ask for.
+func (f *tuneFlags) request(ctx context.Context, a *app) (t lab.Tune, err error) {
+	t = lab.Tune{Server: f.server, Budget: f.budget, Base: f.base, Trials: f.trials, NoLight: f.noLight, Fresh: f.fresh, NoVolume: f.noVolume}
+	if t.Load, err = f.workload(); err != nil {
+		return t, err
+	}
+	if t.Wish, err = f.wish(); err != nil {
+		return t, err
+	}
+	if err := t.Check(); err != nil {
+		return t, err
+	}
+	like, err := f.capTo(ctx, a)
+	if err != nil {
+		return t, err
+	}
+	t.Like, t.Notes = like.machine, like.notes
+	if t.Memory, err = f.memoryLimit(ctx, a); err != nil {
+		return t, err
+	}
+	t.Caps, err = f.caps()
+	return t, err
+}
 
 // workload checks the flags; the length of a trial follows from the budget unless it was given.
 func (f *tuneFlags) workload() (result.Workload, error) {
@@ -246,8 +192,18 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 	if len(loads) > 1 {
 		return result.Workload{}, usage("--threads %s: tune measures one number of threads; choose the one that matters", f.threads)
 	}
-	_, err = f.plan(rules.Problem{}, result.Arm{}, nil, f.budget)
-	return loads[0], err
+	return loads[0], nil
+}
+
+// wish is what the flags say of the plan.
+func (f *tuneFlags) wish() (w tune.Wish, err error) {
+	w = tune.Wish{RecoveryMs: float64(f.recovery.Milliseconds()), Objective: f.objective, Unlocked: f.unlock, Quick: f.quick,
+		Time: int(f.time / time.Second), Warmup: int(f.warmup / time.Second)}
+	if f.time > 0 && !f.warmupGiven {
+		w.Warmup = min(w.Warmup, w.Time)
+	}
+	w.MaxP95, err = f.p95()
+	return w, err
 }
 
 // wanted checks what is looked for.
@@ -274,78 +230,12 @@ func (f *tuneFlags) p95() (float64, error) {
 	return x, nil
 }
 
-// plan divides what is left of the budget among the rivals and everything after them.
-func (f *tuneFlags) plan(p rules.Problem, control result.Arm, rivals []rules.Baseline, left time.Duration) (tune.Plan, error) {
-	w := tune.Wish{Budget: left.Seconds(), Rivals: rivals, RecoveryMs: float64(f.recovery.Milliseconds()), Objective: f.objective, Seed: p.Seed, Unlocked: f.unlock, Quick: f.quick,
-		Time: int(f.time / time.Second), Slices: f.slices}
-	w.Warmup = int(f.warmup / time.Second)
-	if f.time > 0 && !f.warmupGiven {
-		w.Warmup = min(w.Warmup, w.Time)
-	}
-	var err error
-	if w.MaxP95, err = f.p95(); err != nil {
-		return tune.Plan{}, err
-	}
-	plan, err := tune.NewPlan(p, control, w)
-	if err != nil {
-		return plan, usage("--budget %s: %w; give more time, or --time for shorter trials", f.budget, err)
-	}
-	return plan, nil
-}
-
-// tuneSlices is what a tune in slices has to know; nil where it is measured in trials: as asked for, with a
-// length of their own, a few of them only, or where what counts is the p99 latency, which takes longer than a
-// slice to be seen.
-func (l *lab) tuneSlices(ctx context.Context, a *app, f tuneFlags, s start) (*result.TuneSlices, error) {
-	if f.trials || f.quick || f.time > 0 || f.objective == result.ForP99 || f.budget.Seconds() < tune.LeastSliced {
-		return nil, nil
-	}
-	q := question{design: result.Design{Control: s.control.Name}}
-	if err := l.besideEachOther(ctx, a, &q, nil); err != nil {
-		return nil, err
-	}
-	large := s.control // the incumbent and an arm beside it may both have all the memory for their pools
-	large.Effective, large.Settings = nil, rules.Merge(large.Settings, []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: fmt.Sprint(s.memory)}})
-	if need := rules.Footprint(s.control, l.data[s.control.Name], s.load.Threads) + 2*rules.Footprint(large, l.data[s.control.Name], s.load.Threads); need > l.room {
-		fmt.Fprintf(a.err, "david: measured in trials: a control and two servers with large pools would take %s beside each other, and %s are free\n", size(need), size(l.room))
-		return nil, nil
-	}
-	return &result.TuneSlices{Room: l.room, Data: l.data[s.control.Name], Threads: s.load.Threads}, nil
-}
-
 // defaultWarmup is the longest warm-up of a trial whose length was given.
 const defaultWarmup = 15 * time.Second
 
-// based gives the control the user's own my.cnf. What that sets of the durability lock has to be safe or unlocked; unlocked
-// says what can be lost.
-func (f *tuneFlags) based(ctx context.Context, a *app, b server.Binary, control *result.Arm) (unlocked []string, err error) {
-	if err := lockMembers(b.Flavour, f.unlock); err != nil {
-		return nil, err
-	}
-	own, err := a.userSettings(ctx, b, f.base, nil)
-	if err != nil {
-		return nil, err
-	}
-	if len(own) > 0 {
-		for i := range own {
-			own[i].Source = f.base
-		}
-		control.Title += ", with " + filepath.Base(f.base)
-		control.Settings = rules.Merge(control.Settings, own)
-		control.Changes = control.Settings
-	}
-	if unlocked, err = lifted(b.Flavour, asked(control.Settings), f.unlock); err != nil {
-		return nil, err
-	}
-	for _, u := range unlocked {
-		fmt.Fprintf(a.err, "david: UNLOCKED for this run: %s\n", u)
-	}
-	return unlocked, nil
-}
-
 // memoryLimit is what the server may use, in bytes.
 func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
-	limit, err := a.memory(ctx)
+	limit, err := a.lab().Memory(ctx)
 	if err != nil || f.memory == "" {
 		return limit, err
 	}
@@ -354,11 +244,11 @@ func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
 		return 0, usage("--memory %s: %w", f.memory, err)
 	}
 	if want > limit {
-		return 0, usage("--memory %s is more than the %s this process may use (cgroup limit or physical memory)", f.memory, size(limit))
+		return 0, usage("--memory %s is more than the %s this process may use (cgroup limit or physical memory)", f.memory, host.Size(limit))
 	}
 	const least = 512 << 20
 	if want < least {
-		return 0, usage("--memory %s: a server needs at least %s", f.memory, size(least))
+		return 0, usage("--memory %s: a server needs at least %s", f.memory, host.Size(least))
 	}
 	return want, nil
 }
@@ -383,8 +273,8 @@ func freshFolder(out string, now time.Time) (string, error) {
 
 // deliver proves the tuned configuration by starting a server with the very file, and writes the output folder. A user's own file, base, is
 // handed over as it is with the changes at its end: only these were proved with a sandbox's port and data directory.
-func (l *lab) deliver(ctx context.Context, out, base string, best result.Arm, w result.Workload, p *progress) error {
-	data, err := load(l.store)
+func deliver(ctx context.Context, out, base string, tuned lab.Tuned) error {
+	data, err := load(tuned.Store)
 	if err != nil {
 		return err
 	}
@@ -392,8 +282,7 @@ func (l *lab) deliver(ctx context.Context, out, base string, best result.Arm, w 
 	if err := writeFile(cnf, func(w io.Writer) error { _, err := io.WriteString(w, data.Cnf); return err }); err != nil {
 		return err
 	}
-	p.say("starting a server with the written my.cnf, to prove it")
-	if err := l.prove(ctx, cnf, best, w); err != nil {
+	if err := tuned.Prove(ctx, cnf); err != nil {
 		return err
 	}
 	if base != "" {
@@ -404,7 +293,7 @@ func (l *lab) deliver(ctx context.Context, out, base string, best result.Arm, w 
 	if err := writeReports(out, data); err != nil {
 		return err
 	}
-	return os.Symlink(l.store.Dir(), filepath.Join(out, "experiment"))
+	return os.Symlink(tuned.Store.Dir(), filepath.Join(out, "experiment"))
 }
 
 // writeReports writes what goes with a my.cnf: the reports, and what could not be confirmed.
@@ -464,15 +353,6 @@ func changedLines(d report.Data) ([]byte, error) {
 	var section bytes.Buffer
 	err := mycnf.Render(&section, append([]string{"What david tune changes of the file above: the last line of a variable counts."}, cnfHead(d)...), lines)
 	return section.Bytes(), err
-}
-
-// prove starts a server with the file and compares its variables with those of the arm that was measured.
-func (l *lab) prove(ctx context.Context, cnf string, best result.Arm, w result.Workload) error {
-	g, _, err := l.target.Prepare(ctx, best, w)
-	if err != nil {
-		return err
-	}
-	return experiment.Prove(ctx, l.workspace, g, l.binary.Flavour, cnf, best, sandbox.StartOptions{LogPath: l.store.LogPath("prove", "server"), Caps: best.Caps})
 }
 
 // writeFile writes a file through a temporary one.

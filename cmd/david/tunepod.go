@@ -55,8 +55,8 @@ func (a *app) tunePod(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	e := newExperiment(a, result.KindLive, loads, workload.Sysbench{})
-	if e.Host, err = host.Read(ctx, existing(a.home)); err != nil {
+	e := a.lab().NewExperiment(result.KindLive, loads, workload.Sysbench{})
+	if e.Host, err = host.Read(ctx, a.home); err != nil {
 		return err
 	}
 	r.Args, r.Experiment = f.podArgs(r.Server.Container), e

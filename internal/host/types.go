@@ -3,6 +3,8 @@
 // nothing.
 package host
 
+import "fmt"
+
 // Facts holds what david knows of the machine. Sizes are in bytes. A field that could not be read stays
 // empty, and Unknown says which and why.
 type Facts struct {
@@ -71,4 +73,17 @@ type Filesystem struct {
 	Free    int64    `json:"free"` // for an ordinary user
 	Block   int      `json:"block_size"`
 	Reflink bool     `json:"reflink"` // tried, not guessed
+}
+
+// Size is a number of bytes in words, as 1.5 GiB.
+func Size(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, i := float64(n), -1
+	for v >= unit && i < 4 {
+		v, i = v/unit, i+1
+	}
+	return fmt.Sprintf("%.4g %s", v, []string{"KiB", "MiB", "GiB", "TiB", "PiB"}[i])
 }

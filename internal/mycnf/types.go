@@ -16,6 +16,17 @@ const (
 	MariaDB Flavour = "mariadb"
 )
 
+// Product is the flavour as its makers write it.
+func (f Flavour) Product() string {
+	switch f {
+	case MariaDB:
+		return "MariaDB"
+	case Percona:
+		return "Percona Server"
+	}
+	return "MySQL"
+}
+
 // Setting is one system variable with the value wanted for it, and why.
 type Setting struct {
 	Name   string `json:"name"`             // with underscores, lower case

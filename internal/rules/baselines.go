@@ -24,6 +24,18 @@ type Baseline struct {
 	Locked []Locked `json:"locked,omitempty"`
 }
 
+// Notes says in a line what became of a baseline's settings; none where all stayed.
+func (b Baseline) Notes() []string {
+	parts := slices.Clone(b.Translated)
+	for _, k := range b.Locked {
+		parts = append(parts, k.Short())
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{b.Name + ": " + strings.Join(parts, "; ")}
+}
+
 // Locked names a setting that the durability lock replaced.
 type Locked struct {
 	Name    string `json:"name"`

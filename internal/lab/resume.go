@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"crypto/sha256"
@@ -10,29 +10,28 @@ import (
 	"slices"
 	"strings"
 
-	"david/internal/host"
 	"david/internal/result"
 )
 
 // openStore goes on with the experiment that the same command began and that was interrupted, or begins a new one. One
 // whose server, data, machine or question is another one by now is refused: its trials could not be compared.
-func (a *app) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
-	old, err := result.Unfinished(a.home, e.Kind, e.Title, e.Argv)
+func (l Lab) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
+	old, err := result.Unfinished(l.Home, e.Kind, e.Title, e.Argv)
 	if err != nil {
 		return nil, err
 	}
 	if old == nil || fresh {
-		return result.Create(filepath.Join(a.home, "experiments", e.ID), e)
+		return result.Create(filepath.Join(l.Home, "experiments", e.ID), e)
 	}
 	began := old.Experiment()
 	if changed := changes(began.Design.Pinned, e.Design.Pinned); len(changed) > 0 {
-		return nil, usage("cannot go on with %s, which the same command began: %s; --fresh begins anew", began.ID, strings.Join(changed, "; "))
+		return nil, refuse("cannot go on with %s, which the same command began: %s; --fresh begins anew", began.ID, strings.Join(changed, "; "))
 	}
 	trials, err := old.Trials()
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(a.err, "david: going on with %s, which was interrupted after %s\n", began.ID, pluralise(len(trials), "trial"))
+	l.logf("going on with %s, which was interrupted after %s", began.ID, count(len(trials), "trial"))
 	return old, nil
 }
 
@@ -57,10 +56,6 @@ func pins(e result.Experiment, arms []result.Arm, data []string) map[string]stri
 		"data":          strings.Join(data, ", "),
 		"specification": fingerprint(arms, e.Workloads, e.Design),
 	}
-}
-
-func machine(f host.Facts) string {
-	return fmt.Sprintf("%s, %.4g CPUs, %s", f.CPU.Model, f.CPU.Usable, size(f.Memory.Total))
 }
 
 func binaries(e result.Experiment, arms []result.Arm) string {
@@ -100,4 +95,11 @@ func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) st
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:6])
+}
+
+func count(n int, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
 }

@@ -1,10 +1,13 @@
-package main
+package lab
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"david/internal/mycnf"
+	"david/internal/rules"
 	"david/internal/server"
 )
 
@@ -30,8 +33,8 @@ func TestPossible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = possible(s, memory)
-		if (err == nil) != (want == "") || err != nil && (exitCode(err) != exitUsage || !strings.Contains(err.Error(), want)) {
+		err = Possible(s, memory)
+		if (err == nil) != (want == "") || err != nil && (!errors.As(err, &InputError{}) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -45,5 +48,15 @@ func TestEmptyValueOfAnUnknownVariable(t *testing.T) {
 		if err := knownTo(b, mycnf.Version{Major: 9, Minor: 7}, known, mycnf.Setting{Name: name}); (err == nil) != ok {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestStrip: what this build lacks is left out, and told.
+func TestStrip(t *testing.T) {
+	set := []mycnf.Setting{{Name: "innodb_numa_interleave", Value: "ON"}, {Name: "max_connections", Value: "5"}, {Name: "skip_log_bin"}}
+	b := rules.Baseline{Shipped: slices.Clone(set), Settings: slices.Clone(set)}
+	Strip(server.Binary{Flavour: mycnf.MySQL, Version: "9.7.4"}, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, map[string]string{"max_connections": "151", "log_bin": ""}, &b)
+	if len(b.Settings) != 2 || len(b.Shipped) != 2 || len(b.Translated) != 1 || !strings.HasPrefix(b.Translated[0], "innodb_numa_interleave=ON is left out") {
+		t.Errorf("%+v", b)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"context"
@@ -9,21 +9,22 @@ import (
 	"slices"
 	"strings"
 
+	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/rules"
 	"david/internal/server"
 )
 
-// userSettings reads --cnf and --set, in this order, and holds them against what the binary knows. What would tie a
+// UserSettings reads an option file and single assignments, in this order, and holds them against what the binary knows. What would tie a
 // sandbox to the system (paths, ports, users) is left out, with a word about it.
-func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, sets []string) ([]mycnf.Setting, error) {
+func (l Lab) UserSettings(ctx context.Context, b server.Binary, cnf string, sets []string) ([]mycnf.Setting, error) {
 	v, err := mycnf.ParseVersion(b.Version)
 	if err != nil {
 		return nil, err
 	}
 	var all []mycnf.Setting
 	if cnf != "" {
-		file, err := readCnf(cnf)
+		file, err := ReadCnf(cnf)
 		if err != nil {
 			return nil, err
 		}
@@ -32,12 +33,12 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 	for _, text := range sets {
 		s, err := mycnf.ParseSetting(text)
 		if err != nil {
-			return nil, usage("--set %s: %w", text, err)
+			return nil, refuse("--set %s: %w", text, err)
 		}
 		all = append(all, s)
 	}
 	if cnf != "" && len(all) == 0 {
-		fmt.Fprintf(a.err, "david: %s sets nothing for this server; its defaults are measured\n", cnf)
+		l.logf("%s sets nothing for this server; its defaults are measured", cnf)
 	}
 	if len(all) == 0 {
 		return nil, nil
@@ -48,14 +49,14 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 	}
 	kept, left := mycnf.Isolate(all)
 	for _, name := range left {
-		fmt.Fprintf(a.err, "david: %s is left out: a sandbox has its own\n", name)
+		l.logf("%s is left out: a sandbox has its own", name)
 	}
-	limit, err := a.memory(ctx)
+	limit, err := l.Memory(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range kept {
-		if err := possible(s, limit); err != nil {
+		if err := Possible(s, limit); err != nil {
 			return nil, err
 		}
 		if err := knownTo(b, v, known, s); err != nil {
@@ -65,29 +66,29 @@ func (a *app) userSettings(ctx context.Context, b server.Binary, cnf string, set
 	return rules.Merge(nil, kept), nil
 }
 
-// readCnf reads an option file with what it includes.
-func readCnf(path string) (mycnf.File, error) {
-	if err := regular("option file", path); err != nil {
-		return mycnf.File{}, codedError{exitUsage, err}
+// ReadCnf reads an option file with what it includes.
+func ReadCnf(path string) (mycnf.File, error) {
+	if err := Regular("option file", path); err != nil {
+		return mycnf.File{}, InputError{err}
 	}
-	return readOptions(path)
+	return ReadOptions(path)
 }
 
-// readOptions is readCnf of anything that can be read, a shell's <(command) too.
-func readOptions(path string) (mycnf.File, error) {
+// ReadOptions is ReadCnf of anything that can be read, a shell's <(command) too.
+func ReadOptions(path string) (mycnf.File, error) {
 	file, err := parseFile(path)
 	if err == nil {
 		file, err = file.Expand(included)
 	}
 	if err != nil {
-		return file, codedError{exitUsage, err}
+		return file, InputError{err}
 	}
 	return file, nil
 }
 
-// regular refuses what is there and is no regular file: a named pipe would be waited for, and a device read, without end. What is not there is
+// Regular refuses what is there and is no regular file: a named pipe would be waited for, and a device read, without end. What is not there is
 // left to those who open it.
-func regular(what, path string) error {
+func Regular(what, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("cannot read the %s: %s is no regular file", what, path)
 	}
@@ -121,7 +122,7 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 	}
 	var files []mycnf.File
 	for _, path := range paths {
-		if err := regular("option file", path); err != nil {
+		if err := Regular("option file", path); err != nil {
 			return nil, err
 		}
 		f, err := parseFile(path)
@@ -133,17 +134,17 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 	return files, nil
 }
 
-// possible refuses what no server runs with, before data is prepared for it. memory is what this process may use, in bytes.
-func possible(s mycnf.Setting, memory int64) error {
+// Possible refuses what no server runs with, before data is prepared for it. memory is what this process may use, in bytes.
+func Possible(s mycnf.Setting, memory int64) error {
 	n, err := mycnf.ParseSize(s.Value)
 	pages := []int64{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
 	switch name := mycnf.WithoutLoose(s.Name); {
 	case s.Value == "" && mycnf.NeedsValue(name):
-		return usage("%s has no value: give %s=VALUE, or leave it out", s.Name, s.Name)
+		return refuse("%s has no value: give %s=VALUE, or leave it out", s.Name, s.Name)
 	case name == "innodb_page_size" && (err != nil || !slices.Contains(pages, n)):
-		return usage("innodb_page_size=%s: a page has 4K, 8K, 16K, 32K or 64K", s.Value)
+		return refuse("innodb_page_size=%s: a page has 4K, 8K, 16K, 32K or 64K", s.Value)
 	case name == "innodb_buffer_pool_size" && err == nil && n > memory:
-		return usage("innodb_buffer_pool_size=%s is more than the %s this process may use", s.Value, size(memory))
+		return refuse("innodb_buffer_pool_size=%s is more than the %s this process may use", s.Value, host.Size(memory))
 	}
 	return nil
 }
@@ -152,7 +153,7 @@ func possible(s mycnf.Setting, memory int64) error {
 func knownTo(b server.Binary, v mycnf.Version, known map[string]string, s mycnf.Setting) error {
 	name := s.Name
 	if value, ok := known[name]; ok && s.Value == "" && mycnf.Bare(name) && !mycnf.Known(name) && value != "TRUE" && value != "FALSE" {
-		return usage("%s has no value: give %s=VALUE, or leave it out", name, name) // the server would take its next argument
+		return refuse("%s has no value: give %s=VALUE, or leave it out", name, name) // the server would take its next argument
 	}
 	if _, ok := known[name]; ok || strings.HasPrefix(name, "loose_") {
 		return nil
@@ -162,30 +163,23 @@ func knownTo(b server.Binary, v mycnf.Version, known map[string]string, s mycnf.
 			return nil
 		}
 	}
-	why := prefixed("; ", mycnf.Why(name, b.Flavour, v))
+	why := mycnf.Why(name, b.Flavour, v)
+	if why != "" {
+		why = "; " + why
+	}
 	if near, ok := mycnf.Nearest(name, slices.Sorted(maps.Keys(known))); ok && why == "" {
 		why = fmt.Sprintf("; did you mean %s?", near)
 	}
-	return usage("%s %s has no variable %s%s", flavourName(b.Flavour), b.Version, name, why)
+	return refuse("%s %s has no variable %s%s", b.Flavour.Product(), b.Version, name, why)
 }
 
-// clientOptions reads the [client] group of an option file as MySQL's own clients do: --defaults-file, else ~/.my.cnf.
-// ok is false where none is there and none was named.
-func (a *app) clientOptions(path string) (options map[string]string, ok bool, err error) {
-	named := path != ""
-	if !named {
-		path = filepath.Join(a.env("HOME"), ".my.cnf")
+// Strip takes from a baseline what this build of the server does not have, and says so.
+func Strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
+	absent := func(s mycnf.Setting) bool { return knownTo(b, v, known, s) != nil }
+	for _, s := range of.Shipped {
+		if absent(s) {
+			of.Translated = append(of.Translated, fmt.Sprintf("%s=%s is left out: this build of the server does not have it", s.Name, s.Value))
+		}
 	}
-	if _, err := os.Stat(path); err != nil && !named {
-		return nil, false, nil
-	}
-	file, err := readOptions(path)
-	if err != nil {
-		return nil, false, err
-	}
-	options = map[string]string{}
-	for _, s := range file.Settings("client", "mysql") {
-		options[s.Name] = s.Value
-	}
-	return options, true, nil
+	of.Shipped, of.Settings = slices.DeleteFunc(of.Shipped, absent), slices.DeleteFunc(of.Settings, absent)
 }

@@ -1,0 +1,126 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"david/internal/mycnf"
+	"david/internal/podoverhead"
+	"david/internal/result"
+	"david/internal/rules"
+	"david/internal/server"
+)
+
+// resolve holds the arms that were asked for against the binaries, and notes what that changes.
+func (r *Request) resolve(ctx context.Context, l Lab, t *tools) ([]result.Arm, error) {
+	binaries, err := r.binaries(ctx, l, t)
+	if err != nil {
+		return nil, err
+	}
+	start := rules.Control
+	if mixed(binaries) {
+		start = rules.Beside
+		r.note(besideNote)
+	}
+	var arms []result.Arm
+	for i, want := range r.Arms {
+		settings, err := want.resolve(ctx, l, binaries[i])
+		if err != nil {
+			return nil, fmt.Errorf("arm %s: %w", want.Name, err)
+		}
+		arm := want.upon(start(binaries[i].Flavour), settings, r.Caps)
+		if want.Server != "" {
+			arm.Server = binaries[i].Record()
+		}
+		arms = append(arms, arm)
+	}
+	return arms, nil
+}
+
+// besideNote says what rules.Beside adds.
+const besideNote = "the arms on MariaDB run with binlog_format=ROW and log_slave_updates=ON unless they set them: MySQL's defaults, without which no verdict could be given"
+
+// binaries finds the server of each arm, and keeps those that are not the experiment's.
+func (r Request) binaries(ctx context.Context, l Lab, t *tools) (list []server.Binary, err error) {
+	t.others = map[string]server.Binary{}
+	for _, want := range r.Arms {
+		binary := t.binary
+		if want.Server != "" {
+			if binary, err = l.findServer(ctx, want.Server); err != nil {
+				return nil, err
+			}
+			t.others[binary.Path] = binary
+		}
+		if binary.Flavour != t.binary.Flavour && !r.CrossFlavour {
+			return nil, refuse("arm %s runs on %s, the experiment on %s: --cross-flavour compares them all the same", want.Name, binary.Flavour.Product(), t.binary.Flavour.Product())
+		}
+		list = append(list, binary)
+	}
+	return list, nil
+}
+
+// mixed tells whether some of the servers are MariaDB and some are not; Percona Server has MySQL's defaults.
+func mixed(binaries []server.Binary) bool {
+	maria := func(b server.Binary) bool { return b.Flavour == mycnf.MariaDB }
+	return slices.ContainsFunc(binaries, maria) && slices.ContainsFunc(binaries, func(b server.Binary) bool { return !maria(b) })
+}
+
+// resolve gives the settings an arm adds.
+func (a Arm) resolve(ctx context.Context, l Lab, b server.Binary) ([]mycnf.Setting, error) {
+	if a.Settings != nil {
+		return a.Settings, nil
+	}
+	sets := a.Sets
+	if a.More != nil {
+		memory, err := l.Memory(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more, err := a.More(b.Flavour, memory)
+		if err != nil {
+			return nil, InputError{err}
+		}
+		sets = append(slices.Clip(sets), more...)
+	}
+	return l.UserSettings(ctx, b, a.Cnf, sets)
+}
+
+// upon is an arm that begins as another one and adds its own settings, under the caps of all or its own.
+func (a Arm) upon(arm result.Arm, settings []mycnf.Setting, caps result.Caps) result.Arm {
+	arm.Name, arm.Server, arm.Caps = a.Name, result.Server{}, merged(caps, a.Caps)
+	arm.ClientCPUs, arm.Ceiling, arm.Pod = a.ClientCPUs, a.Ceiling, a.Pod
+	if arm.Pod.QoS == podoverhead.BestEffort {
+		arm.Caps = result.Caps{}
+	}
+	switch {
+	case a.Title != "":
+		arm.Title = a.Title
+	case a.Cnf != "":
+		arm.Title = "the settings of " + a.Cnf
+	case len(a.Sets) > 0:
+		arm.Title = strings.Join(a.Sets, ", ")
+	}
+	if len(settings) > 0 {
+		arm.Changes, arm.Settings = settings, rules.Merge(arm.Settings, settings)
+	}
+	return arm
+}
+
+// merged are the experiment's caps with an arm's own in their place.
+func merged(all, own result.Caps) result.Caps {
+	if own.CPUs > 0 {
+		all.CPUs = own.CPUs
+	}
+	if own.Memory > 0 {
+		all.Memory = own.Memory
+	}
+	if own.IOPS > 0 {
+		all.IOPS = own.IOPS
+	}
+	if own.Bandwidth > 0 {
+		all.Bandwidth = own.Bandwidth
+	}
+	return all
+}

@@ -1,0 +1,132 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"david/internal/crash"
+	"david/internal/experiment"
+	"david/internal/result"
+	"david/internal/rules"
+	"david/internal/server"
+	"david/internal/workload"
+)
+
+// CrashTest is a crash test as it was asked for.
+type CrashTest struct {
+	Server         string
+	Cnf            string // an option file
+	Sets           []string
+	Caps           result.Caps
+	Unlock         []string // members of the durability lock that may be unsafe
+	Kills, Threads int
+	Recovery       time.Duration
+	Seed           uint64 // 0: drawn
+	NoVolume       bool
+}
+
+// Run kills and checks a throwaway server, and returns the record.
+func (t CrashTest) Run(ctx context.Context, l Lab) (*result.Store, error) {
+	binary, err := l.findServer(ctx, t.Server)
+	if err != nil {
+		return nil, err
+	}
+	arm, unlocked, err := t.arm(ctx, l, binary)
+	if err != nil {
+		return nil, err
+	}
+	store, err := t.prove(ctx, l, binary, arm, unlocked)
+	return store, Blame(err, t.Cnf != "" || len(t.Sets) > 0)
+}
+
+// arm is the configuration to be proved, and what of the durability lock it was asked to do without.
+func (t CrashTest) arm(ctx context.Context, l Lab, b server.Binary) (arm result.Arm, unlocked []string, err error) {
+	if err := LockMembers(b.Flavour, t.Unlock); err != nil {
+		return arm, nil, err
+	}
+	settings, err := l.UserSettings(ctx, b, t.Cnf, t.Sets)
+	if err != nil {
+		return arm, nil, err
+	}
+	want := Arm{Name: "control", Cnf: t.Cnf, Sets: t.Sets}
+	if len(settings) > 0 {
+		want.Name = "custom"
+	}
+	arm = want.upon(rules.Control(b.Flavour), settings, t.Caps)
+	if unlocked, err = Lifted(b.Flavour, Asked(arm.Settings), t.Unlock); err != nil {
+		return arm, nil, err
+	}
+	return arm, unlocked, l.CheckCaps(ctx, []result.Arm{arm}, t.NoVolume)
+}
+
+// crashBytes is the disk space of a crash test: an empty server, and 16 MiB for what a kill's two seconds of small transactions
+// leave in tables and binary log, at some thousands a second.
+func crashBytes(kills int) int64 { return 1<<30 + int64(kills)*16<<20 }
+
+// prove runs the test, and returns its store.
+func (t CrashTest) prove(ctx context.Context, l Lab, b server.Binary, arm result.Arm, unlocked []string) (store *result.Store, err error) {
+	o, err := l.open(ctx, tools{binary: b}, opening{kind: result.KindCrash, need: crashBytes(t.Kills), volume: arm.Caps.IO(), noVolume: t.NoVolume})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = o.close(err) }()
+	notes, err := o.verify(ctx, []result.Arm{arm})
+	if err != nil {
+		return nil, err
+	}
+	e := l.NewExperiment(result.KindCrash, nil, workload.Sysbench{})
+	e.Target, e.Server, e.Host = "sandbox", b.Record(), o.facts
+	e.Notes = append(notes, "data: "+o.workspace.Layout())
+	for _, u := range unlocked {
+		e.Notes = append(e.Notes, "UNLOCKED: "+u)
+		l.logf("UNLOCKED for this run: %s", u)
+	}
+	if store, err = result.Create(filepath.Join(l.Home, "experiments", e.ID), e); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	c, err := t.killAndCheck(ctx, o, store, &arm)
+	if err == nil {
+		err = errors.Join(store.PutArm(arm), store.PutCrash(c))
+	}
+	if err != nil {
+		l.where(store)
+		return nil, Failed(ctx, store, err)
+	}
+	return store, finish(store, began, 0, result.Finish{Best: l.Words.Crash(c)})
+}
+
+// killAndCheck runs the test, showing each kill. The arm gets its effective variables.
+func (t CrashTest) killAndCheck(ctx context.Context, o opened, store *result.Store, arm *result.Arm) (c result.CrashTest, err error) {
+	if t.Seed == 0 {
+		t.Seed = seed()
+	}
+	var unlocked []string
+	o.say("preparing a server with an empty ledger")
+	c, err = crash.Test{
+		Workspace: o.workspace, Binary: o.binary, Settings: arm.Settings, Caps: arm.Caps, Threads: t.Threads, Kills: t.Kills, Limit: t.Recovery,
+		Seed: t.Seed, LogPath: store.LogPath(string(result.KindCrash), "server"),
+		Live: func(vars map[string]string) error {
+			arm.Effective = vars
+			if unlocked, err = Lifted(o.binary.Flavour, vars, t.Unlock); err != nil {
+				return err
+			}
+			o.say("killing the server %s", times(t.Kills))
+			return experiment.Refused(arm.Settings, vars)
+		},
+		Report: func(n int, k result.Kill) { o.line(o.Words.Kill(n, t.Kills, k)) },
+	}.Run(ctx)
+	c.Unlocked, c.Notes = unlocked, append(slices.Clone(store.Experiment().Notes), crash.Limits(arm.Effective)...)
+	return c, err
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"david/internal/experiment"
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/mysqltuner"
+	"david/internal/result"
+	"david/internal/rules"
+	"david/internal/server"
+)
+
+// TunerArm is the name of the arm that MySQLTuner advises.
+const TunerArm = "mysqltuner"
+
+// Adviser is MySQLTuner, to be asked before a race.
+type Adviser struct {
+	Path    string
+	Problem rules.Problem
+	// Against is true where the control runs with the user's own file; Shared is what every arm has of it.
+	Against bool
+	Shared  []mycnf.Setting
+}
+
+// Tuner finds MySQLTuner, the one that david installed where there is none on the PATH that is new enough.
+func (l Lab) Tuner(ctx context.Context) (path string, err error) {
+	return mysqltuner.Find(ctx, server.Tuners(l.Home)...)
+}
+
+// addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load. Where it cannot be had, a
+// note says why, and the race goes on without it. A session that goes on with an experiment takes the advice on record.
+func (p prepared) addAdvised(ctx context.Context, r *Request, arms []result.Arm) ([]result.Arm, error) {
+	if r.Adviser == nil {
+		return arms, nil
+	}
+	if old, ok, err := r.advisedBefore(p.Lab); err != nil || ok {
+		return append(arms, old...), err // what was said of it is on record as well
+	}
+	b, err := p.advice(ctx, *r.Adviser, p.asked(*r.Adviser, arms[0]), r.Loads[0])
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		r.note(fmt.Sprintf("mysqltuner is left out: %v", err))
+		return arms, nil
+	}
+	r.note(b.Notes()...)
+	if len(b.Settings) == 0 {
+		r.note("mysqltuner is left out: it advises nothing that can be set")
+		return arms, nil
+	}
+	at := slices.IndexFunc(arms, func(arm result.Arm) bool { return arm.Ceiling }) // before what has no verdict
+	if at < 0 {
+		at = len(arms)
+	}
+	advised := Arm{Name: b.Name, Title: b.Title}.upon(rules.Control(p.binary.Flavour), rules.Merge(b.Settings, r.Adviser.Shared), r.Caps)
+	return slices.Insert(arms, at, advised), nil
+}
+
+// asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file the server's defaults, as
+// every baseline is a rival on its own.
+func (p prepared) asked(a Adviser, control result.Arm) result.Arm {
+	if !a.Against {
+		return control
+	}
+	plain := rules.Control(p.binary.Flavour)
+	plain.Name, plain.Caps = control.Name, control.Caps
+	return plain
+}
+
+// advisedBefore is the arm that an interrupted race of the same command has on record: none or one. ok is false where there
+// is no such race.
+func (r Request) advisedBefore(l Lab) (arm []result.Arm, ok bool, err error) {
+	old, err := result.Unfinished(l.Home, r.Kind, r.Title, l.Argv)
+	if err != nil || old == nil || r.Fresh {
+		return nil, false, err
+	}
+	arms, err := old.Arms()
+	if err != nil || len(arms) == 0 {
+		return nil, false, err
+	}
+	i := slices.IndexFunc(arms, func(arm result.Arm) bool { return arm.Name == TunerArm })
+	if i < 0 {
+		return nil, true, nil
+	}
+	return arms[i : i+1], true, nil
+}
+
+// advice puts the load on the control and has MySQLTuner look at it.
+func (p prepared) advice(ctx context.Context, a Adviser, control result.Arm, load result.Workload) (b rules.Baseline, err error) {
+	dir := p.workspace.Private()
+	p.say("asking MySQLTuner after a load of %d s on the control", load.Seconds)
+	output := ""
+	look := func(addr mysqld.Addr) error {
+		var err error
+		output, err = mysqltuner.Run(ctx, a.Path, addr, a.Problem.Memory, dir)
+		return err
+	}
+	if err := experiment.Loaded(ctx, p.target, p.sysbench, control, load, dir, look); err != nil {
+		return b, err
+	}
+	if b, err = rules.MySQLTuner(output, a.Problem); err != nil {
+		return b, err
+	}
+	known, err := server.Options(ctx, p.binary)
+	if err != nil {
+		return b, err
+	}
+	Strip(p.binary, a.Problem.Version, known, &b)
+	return b, nil
+}

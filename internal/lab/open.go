@@ -1,0 +1,82 @@
+package lab
+
+import (
+	"context"
+	"errors"
+
+	"david/internal/experiment"
+	"david/internal/host"
+	"david/internal/result"
+	"david/internal/sandbox"
+	"david/internal/server"
+	"david/internal/workload"
+)
+
+// tools are what a measurement is made with.
+type tools struct {
+	binary   server.Binary
+	sysbench workload.Sysbench
+	others   map[string]server.Binary // of arms that have a server of their own, by path
+}
+
+// find finds the server binary and sysbench.
+func (l Lab) find(ctx context.Context, want string) (t tools, err error) {
+	if t.sysbench, err = workload.Find(ctx); err != nil {
+		return t, err
+	}
+	t.binary, err = l.findServer(ctx, want)
+	return t, err
+}
+
+func (l Lab) findServer(ctx context.Context, want string) (server.Binary, error) {
+	b, err := server.Find(ctx, l.Home, want)
+	if err != nil {
+		return b, TargetError{err}
+	}
+	return b, nil
+}
+
+// opening says what the workspace is opened for.
+type opening struct {
+	kind     result.Kind
+	need     int64 // bytes on the disk
+	volume   bool  // the data must lie on a volume of david's own
+	noVolume bool  // it must not
+}
+
+// opened has the machine to itself, and a workspace on it.
+type opened struct {
+	Lab
+	tools
+	workspace *sandbox.Workspace
+	facts     host.Facts
+	target    *experiment.Sandboxed
+	release   func()
+}
+
+// open takes the machine and opens the workspace. Close gives both back.
+func (l Lab) open(ctx context.Context, t tools, job opening) (o opened, err error) {
+	o = opened{Lab: l, tools: t}
+	if o.release, err = experiment.Lock("david " + string(job.kind)); err != nil {
+		return o, err
+	}
+	l.say("opening the workspace")
+	o.workspace, err = sandbox.Open(ctx, l.Home, sandbox.Options{Need: job.need, Log: l.Log, NoVolume: job.noVolume, Volume: job.volume})
+	if err == nil {
+		o.target = &experiment.Sandboxed{Workspace: o.workspace, Binary: t.binary, Others: t.others, Sysbench: t.sysbench}
+		o.facts, err = host.Read(ctx, o.workspace.Dir())
+	}
+	if err != nil {
+		return o, o.close(err)
+	}
+	return o, nil
+}
+
+// close gives everything back, and adds what goes wrong with that to the error so far.
+func (o opened) close(err error) error {
+	if closing := o.workspace.Close(); closing != nil {
+		err = errors.Join(err, closing)
+	}
+	o.release()
+	return err
+}

@@ -1,0 +1,138 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"david/internal/experiment"
+	"david/internal/result"
+	"david/internal/workload"
+)
+
+// entry is what goes on record of a measurement.
+type entry struct {
+	kind   result.Kind
+	title  string
+	target string // where the servers run; "" for sandboxes alone
+	arms   []result.Arm
+	loads  []result.Workload
+	asked  []result.Workload // as they were asked for, where that is not loads: a tune fits the length of a trial to its budget
+	design result.Design
+	plan   *result.TunePlan      // of a tune
+	like   *result.PricedMachine // that the sandbox stands in for
+	pinned map[string]string     // what must not change besides what is pinned of every experiment
+	notes  []string
+	fresh  bool  // begun anew, also where the same command was interrupted
+	room   int64 // bytes of memory for servers that are up together
+}
+
+// recorded is on record, and can be measured.
+type recorded struct {
+	prepared
+	store  *result.Store
+	engine *experiment.Engine
+	golden time.Duration // what making golden copies took before
+}
+
+// record opens the store, and makes the engine that writes to it.
+func (p prepared) record(ctx context.Context, asked entry) (recorded, error) {
+	r := recorded{prepared: p, golden: p.target.GoldenTime}
+	e := p.NewExperiment(asked.kind, asked.loads, p.sysbench)
+	e.Title, e.Target, e.Server, e.Host, e.Design = asked.title, cmp.Or(asked.target, "sandbox"), p.binary.Record(), p.facts, asked.design
+	e.Like = asked.like
+	p.allowSteal(&e)
+	e.Notes = append(append(e.Notes, "data: "+p.workspace.Layout()), asked.notes...)
+	e.Design.Pinned = pins(e, asked.arms, p.ids)
+	maps.Copy(e.Design.Pinned, asked.pinned)
+	if asked.asked != nil {
+		e.Design.Pinned["specification"] = fingerprint(asked.arms, asked.asked, asked.design)
+	}
+	e.Design.Tune = asked.plan
+	var err error
+	if e.Limits, err = p.knownLimits(ctx, p.workspace.Layout(), asked.arms); err != nil {
+		return r, err
+	}
+	if r.store, err = p.openStore(e, asked.fresh); err != nil {
+		return r, err
+	}
+	r.engine = &experiment.Engine{Store: r.store, Target: p.target, Sysbench: p.sysbench, Server: e.Server, Report: p.Show,
+		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, Memory: asked.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, asked.loads) }}
+	return r, nil
+}
+
+// NewExperiment begins the record of what this command measures.
+func (l Lab) NewExperiment(kind result.Kind, loads []result.Workload, sysbench workload.Sysbench) result.Experiment {
+	now := time.Now()
+	return result.Experiment{
+		Schema: result.Schema, ID: string(kind) + "-" + now.Format("20060102-150405.000"), Kind: kind, Created: now, David: l.David,
+		Sysbench: sysbench.Version, Argv: l.Argv, Workloads: loads,
+	}
+}
+
+// StealVariable names the environment variable with the share of steal that a trial may have.
+const StealVariable = "DAVID_MAX_STEAL"
+
+// allowSteal sets the limit of the gate "steal": which trials count is then on record, and every output says
+// so.
+func (l Lab) allowSteal(e *result.Experiment) {
+	if e.Design.MaxSteal = l.MaxSteal; l.MaxSteal == 0 {
+		return
+	}
+	e.Notes = append(e.Notes, fmt.Sprintf("%s: trials count in which other guests took up to %.4g %% of the CPU time, so that their numbers may be lower than this machine's own", StealVariable, 100*l.MaxSteal))
+}
+
+// finish writes how the experiment ended: what the measurement says of its end, and what it took.
+func (r recorded) finish(f result.Finish) error {
+	// What a step's own golden copy took is no part of the run.
+	return finish(r.store, r.began.Add(r.target.GoldenTime-r.golden), r.target.GoldenTime, f)
+}
+
+// finish counts what this session measured: an experiment that was interrupted has had others before it.
+func finish(store *result.Store, began time.Time, golden time.Duration, f result.Finish) error {
+	trials, err := store.Trials()
+	if err != nil {
+		return err
+	}
+	f.Schema, f.Ended, f.GoldenSeconds, f.WallSeconds = result.Schema, time.Now(), golden.Seconds(), time.Since(began).Seconds()
+	for _, t := range trials {
+		if t.Started.After(began) {
+			f.MeasureSeconds += t.Seconds + t.Prewarm + t.Warmed
+		}
+	}
+	f.Utilisation = f.MeasureSeconds / f.WallSeconds
+	return store.Finish(f)
+}
+
+// failed says where the store is, as the finished trials are there, and does what Failed does.
+func (r recorded) failed(ctx context.Context, cause error) error {
+	r.where(r.store)
+	return Failed(ctx, r.store, cause)
+}
+
+// where says where a store is after an error.
+func (l Lab) where(store *result.Store) {
+	if _, err := os.Stat(store.Dir()); err == nil {
+		l.logf("the record is in %s", store.Dir())
+	}
+}
+
+// Failed puts on record that an experiment met an error before its first trial: there is nothing to go on with, and it was not
+// interrupted. The folder stays for its logs. It returns the error.
+func Failed(ctx context.Context, store *result.Store, cause error) error {
+	if store == nil || ctx.Err() != nil {
+		return cause
+	}
+	trials, err := store.Trials()
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if len(trials) > 0 {
+		return cause
+	}
+	return errors.Join(cause, store.Finish(result.Finish{Ended: time.Now(), Failed: cause.Error()}))
+}
