@@ -31,7 +31,7 @@ func (e hostError) Unwrap() error { return e.error }
 // inPlace runs a slice of a pair on the server of another arm, which SET GLOBAL makes this arm's. That server
 // is raised where it is not up, or where it does not go back to what it was. There is no slice, and no error,
 // where the arm turns out to be a no-op.
-func (f *fleet) inPlace(ctx context.Context, j job) (*result.Trial, error) {
+func (f *fleet) inPlace(ctx context.Context, j trialJob) (*result.Trial, error) {
 	st, err := f.host(ctx, j)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (f *fleet) inPlace(ctx context.Context, j job) (*result.Trial, error) {
 }
 
 // host is the server that runs a slice in place. What is on record of its arm stays as it is.
-func (f *fleet) host(ctx context.Context, j job) (*standing, error) {
+func (f *fleet) host(ctx context.Context, j trialJob) (*standing, error) {
 	name := j.on.Name
 	if f.up[name] == nil {
 		own, raised := *j.on, j
@@ -114,7 +114,8 @@ func (f *fleet) assume(ctx context.Context, st *standing, set []mycnf.Setting) e
 	return st.asBefore(ctx)
 }
 
-// refusal is the error of a SET GLOBAL: the server's own refusal makes the arm infeasible, nothing else does.
+// refusal returns the error of a SET GLOBAL: the server's own refusal makes the arm infeasible, nothing else
+// does.
 func refusal(name, value string, err error) error {
 	if mysqld.Number(err) != 0 {
 		return fmt.Errorf("%w: %s=%s: %w", ErrRefused, name, value, err)

@@ -36,7 +36,7 @@ func TestInPlace(t *testing.T) {
 		load.Seconds, load.Warmup = 1, 2
 		arm := settingsArm(control, "depth", "innodb_lru_scan_depth", "512")
 		try := func(a *result.Arm, set ...mycnf.Setting) (*result.Trial, error) {
-			j := job{arm: a, on: &control, set: set, block: 2, phase: result.Screen, load: load, session: 1, incarnation: 2, skipNoop: true}
+			j := trialJob{arm: a, on: &control, set: set, block: 2, phase: result.Screen, load: load, session: 1, incarnation: 2, skipNoop: true}
 			if a != &control {
 				j.base = &control
 			}
@@ -101,7 +101,7 @@ func TestPairOnRecord(t *testing.T) {
 	}
 	e, a, b := &Engine{Store: s}, result.Arm{Name: "incumbent"}, result.Arm{Name: "screen-x"}
 	for n, arm := range []*result.Arm{&b, &a, &a, &b} {
-		j := job{arm: arm, on: &a, block: 7, place: n + 1, phase: result.Screen, load: small, incarnation: 7, session: 1}
+		j := trialJob{arm: arm, on: &a, block: 7, place: n + 1, phase: result.Screen, load: small, incarnation: 7, session: 1}
 		x := result.Trial{Schema: result.Schema, ID: e.id(j), Arm: arm.Name, Block: 7, Place: n + 1, Phase: result.Screen, TPS: 100, Workload: small, Started: time.Now()}
 		if err := s.AppendTrial(x); err != nil {
 			t.Fatal(err)
@@ -127,13 +127,13 @@ func (ended) End(context.Context) error { return nil }
 func TestHostEnds(t *testing.T) {
 	f := newFleet(&Engine{Report: func(Event) {}})
 	control, arm := result.Arm{Name: "control"}, result.Arm{Name: "x"}
-	f.up["control"] = &standing{session: ended{}, awake: true, given: map[string]bool{}, job: job{arm: &control}}
+	f.up["control"] = &standing{session: ended{}, awake: true, given: map[string]bool{}, job: trialJob{arm: &control}}
 	conn, err := mysqld.Open(t.Context(), mysqld.Addr{Network: "unix", Address: filepath.Join(t.TempDir(), "none")})
 	if err == nil {
 		t.Fatal("there is a server")
 	}
 	f.up["control"].conn = conn
-	_, err = f.tried(t.Context(), job{arm: &arm, on: &control, base: &control})
+	_, err = f.tried(t.Context(), trialJob{arm: &arm, on: &control, base: &control})
 	if !errors.Is(err, ErrEnded) || f.up["control"] != nil {
 		t.Errorf("%v; it is up: %v", err, f.up["control"] != nil)
 	}

@@ -22,14 +22,14 @@ import (
 const (
 	leastRounds = 4
 	mostRounds  = 24
-	// expectedSlice is what a slice is first expected to take besides its load, in seconds: connecting,
+	// expectedSlice estimates what a slice is first expected to take besides its load, in seconds: connecting,
 	// preparing statements, reading counters, freezing.
 	expectedSlice = 1.5
-	// expectedRaise is the same of a server's start with its tables read once, in seconds.
+	// expectedRaise estimates the same of a server's start with its tables read once, in seconds.
 	expectedRaise = 10
 )
 
-// LeastSliced is what the fewest incarnations and rounds of so many arms are expected to take.
+// LeastSliced returns what the fewest incarnations and rounds of so many arms are expected to take.
 func LeastSliced(arms int, d result.Slices, loads []result.Workload) time.Duration {
 	warmup := 0
 	for _, w := range loads {
@@ -40,7 +40,7 @@ func LeastSliced(arms int, d result.Slices, loads []result.Workload) time.Durati
 	return time.Duration(float64(d.Incarnations*arms)*(raise+leastRounds*round)) * time.Second
 }
 
-// sliced is an experiment in slices while it runs: the arms' servers are up together and loaded in turn.
+// sliced runs an experiment in slices: the arms' servers are up together and loaded in turn.
 type sliced struct {
 	*blocks
 	fleet       *fleet
@@ -50,7 +50,7 @@ type sliced struct {
 	incarnation int // the one that is on
 	round       int // the last that was run, over all incarnations
 	rounds      int // of an incarnation
-	// had is how many rounds each arm has taken part in: with waves not every round is one of every arm.
+	// had counts the rounds each arm has taken part in: with waves not every round is one of every arm.
 	had map[string]int
 }
 
@@ -105,7 +105,7 @@ func (s *sliced) resume() error {
 	return nil
 }
 
-// elapsed is what all sessions have taken, in seconds.
+// elapsed returns what all sessions have taken, in seconds.
 func (s *sliced) elapsed() float64 { return s.spent + time.Since(s.began).Seconds() }
 
 // more tells whether another incarnation is to be run.
@@ -138,7 +138,7 @@ func (s *sliced) more() (bool, error) {
 	return true, nil
 }
 
-// waves are the arms that run, by their place in the list, in sets that fit into memory side by side, the
+// waves returns the arms that run, by their place in the list, in sets that fit into memory side by side, the
 // control in each.
 func (s *sliced) waves() (list [][]int) {
 	control := s.index(s.design.Control)
@@ -199,8 +199,8 @@ func (s *sliced) wave(ctx context.Context, arms []int) error {
 	return nil
 }
 
-// planned is how many rounds an incarnation has: as the design says, or what its share of the budget leaves
-// beside bringing the servers up, which took so many seconds.
+// planned returns how many rounds an incarnation has: as the design says, or what its share of the budget
+// leaves beside bringing the servers up, which took so many seconds.
 func (s *sliced) planned(wave []int, raised float64) int {
 	if s.design.Blocks > 0 {
 		each := (s.design.Blocks + s.design.Slices.Incarnations - 1) / s.design.Slices.Incarnations
@@ -218,7 +218,7 @@ func (s *sliced) planned(wave []int, raised float64) int {
 	return min(mostRounds, max(leastRounds, int((share-raised)/round)))
 }
 
-// fewest is how many rounds the arm has had, of those that run, that has had the fewest, the control not
+// fewest returns how many rounds the arm has had, of those that run, that has had the fewest, the control not
 // counted.
 func (s *sliced) fewest(arms []result.Arm) int {
 	least := math.MaxInt
@@ -230,8 +230,8 @@ func (s *sliced) fewest(arms []result.Arm) int {
 	return least
 }
 
-func (s *sliced) sliceJob(i, load int) job {
-	j := s.job(s.round, load, 0, cell{arm: i})
+func (s *sliced) sliceJob(i, load int) trialJob {
+	j := s.job(s.round, load, 0, blockCell{arm: i})
 	j.incarnation, j.session = s.incarnation, s.session
 	j.load.Seconds = s.design.Slices.Seconds
 	return j
@@ -248,7 +248,7 @@ func (s *sliced) raise(ctx context.Context, i int) error {
 
 // spoilt makes of a server's end what the comparison needs to know of it: an arm other than the control that
 // is killed for memory cannot be run, and a server that ended is on record as an invalid slice.
-func (s *sliced) spoilt(j job, err error, began time.Time) error {
+func (s *sliced) spoilt(j trialJob, err error, began time.Time) error {
 	switch {
 	case err == nil:
 		return nil
@@ -262,7 +262,7 @@ func (s *sliced) spoilt(j job, err error, began time.Time) error {
 }
 
 // abandon ends what is left of an arm's server.
-func (s *sliced) abandon(j job) error {
+func (s *sliced) abandon(j trialJob) error {
 	st := s.fleet.up[j.arm.Name]
 	if st == nil {
 		return nil
@@ -296,7 +296,7 @@ func (s *sliced) runRound(ctx context.Context, arms []int, load int) error {
 	return nil
 }
 
-// roundLine is what the screen keeps of a round.
+// roundLine returns what the screen keeps of a round.
 func (s *sliced) roundLine(arms []int, load int, tps map[int]float64) string {
 	var parts []string
 	control := tps[arms[0]]

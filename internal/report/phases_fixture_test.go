@@ -7,8 +7,9 @@ import (
 	"david/internal/result"
 )
 
-// phasesFixture is a tune in phases: two rivals, one of which is infeasible, a screened group, a search with an infeasible point and a
-// no-op, lines that were dropped, kept and never taken out, three blocks of confirmation and the proofs.
+// phasesFixture returns a tune in phases: two rivals, one of which is infeasible, a screened group, a search
+// with an infeasible point and a no-op, lines that were dropped, kept and never taken out, three blocks of
+// confirmation and the proofs.
 func phasesFixture() Data {
 	rng := rand.New(rand.NewPCG(5, 5))
 	w := fixtureWorkload(4)

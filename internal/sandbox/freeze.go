@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// frozenWithin is how long a server may take to stand still: a thread that waits for the disk stops when it
+// frozenWithin says how long a server may take to stand still: a thread that waits for the disk stops when it
 // has its answer.
 const frozenWithin = 10 * time.Second
 

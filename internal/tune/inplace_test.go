@@ -14,7 +14,8 @@ import (
 
 func setting(name, value string) mycnf.Setting { return mycnf.Setting{Name: name, Value: value} }
 
-// pairing is the state of a tune in slices after a race of the control and one rival, and an arm upon it.
+// pairing returns the state of a tune in slices after a race of the control and one rival, and an arm upon
+// it.
 func pairing(t *testing.T, changes ...mycnf.Setting) (p Plan, h History, incumbent, arm result.Arm) {
 	t.Helper()
 	p, rivals := slicedPlan(t, 2400, 1)
