@@ -64,6 +64,9 @@ func (f *fleet) host(ctx context.Context, j trialJob) (*standing, error) {
 		if err := f.raise(ctx, raised); err != nil {
 			return nil, hostError{name, err}
 		}
+		if j.on.Effective == nil { // it never ran before
+			j.on.Effective = own.Effective
+		}
 	}
 	return f.up[name], nil
 }
