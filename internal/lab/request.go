@@ -27,7 +27,7 @@ type Request struct {
 	NoVolume     bool
 	Instead      Trials
 	LightSpeed   bool     // the only arm is measured with its ceiling beside it
-	Adviser      *Adviser // where MySQLTuner is to be asked
+	adviser      *adviser // where MySQLTuner is to be asked
 	Notes        []string
 }
 

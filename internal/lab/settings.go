@@ -173,8 +173,8 @@ func knownTo(b server.Binary, v mycnf.Version, known map[string]string, s mycnf.
 	return refuse("%s %s has no variable %s%s", b.Flavour.Product(), b.Version, name, why)
 }
 
-// Strip takes from a baseline what this build of the server does not have, and says so.
-func Strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
+// strip takes from a baseline what this build of the server does not have, and says so.
+func strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
 	absent := func(s mycnf.Setting) bool { return knownTo(b, v, known, s) != nil }
 	for _, s := range of.Shipped {
 		if absent(s) {

@@ -96,8 +96,8 @@ func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (proble
 		return problem, err
 	}
 	problem = rules.Problem{
-		Flavour: p.binary.Flavour, Version: v, CPUs: CappedCPUs(p.facts.CPU.Usable, caps), Memory: t.Memory, FreeDisk: p.facts.Data.Free,
-		Rotational: Rotational(p.facts, iops), WriteIOPS: CappedWrites(iops, caps), PageSize: 16 << 10, Threads: t.Load.Threads, Tables: t.Load.Tables,
+		Flavour: p.binary.Flavour, Version: v, CPUs: cappedCPUs(p.facts.CPU.Usable, caps), Memory: t.Memory, FreeDisk: p.facts.Data.Free,
+		Rotational: Rotational(p.facts, iops), WriteIOPS: cappedWrites(iops, caps), PageSize: 16 << 10, Threads: t.Load.Threads, Tables: t.Load.Tables,
 		Seed:    seed(),
 		Sandbox: true,
 	}
@@ -116,7 +116,7 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 	}
 	all := rules.Baselines(problem)
 	for i := range all {
-		Strip(p.binary, problem.Version, known, &all[i])
+		strip(p.binary, problem.Version, known, &all[i])
 	}
 	advised, note, err := p.advised(ctx, t, control, problem)
 	if err != nil {
@@ -151,7 +151,7 @@ func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, probl
 	}
 	load := t.Load
 	load.Seconds = max(leastAdvised, load.Seconds)
-	b, err := p.advice(ctx, Adviser{Path: path, Problem: problem}, control, load)
+	b, err := p.advice(ctx, adviser{path: path, problem: problem}, control, load)
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}
