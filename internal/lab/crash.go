@@ -63,8 +63,8 @@ func (t CrashTest) arm(ctx context.Context, l Lab, b server.Binary) (arm result.
 	return arm, unlocked, l.CheckCaps(ctx, []result.Arm{arm}, t.NoVolume)
 }
 
-// crashBytes is the disk space of a crash test: an empty server, and 16 MiB for what a kill's two seconds of small transactions
-// leave in tables and binary log, at some thousands a second.
+// crashBytes is the disk space of a crash test: an empty server, and 16 MiB for what a kill's two
+// seconds of small transactions leave in tables and binary log, at some thousands a second.
 func crashBytes(kills int) int64 { return 1<<30 + int64(kills)*16<<20 }
 
 // prove runs the test, and returns its store.

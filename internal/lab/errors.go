@@ -21,7 +21,8 @@ func (e TargetError) Unwrap() error { return e.error }
 // refuse makes an InputError.
 func refuse(format string, args ...any) error { return InputError{fmt.Errorf(format, args...)} }
 
-// Blame makes a server that would not start the user's bad input, where the user gave settings and the server complains.
+// Blame makes a server that would not start the user's bad input, where the user gave settings and the
+// server complains.
 func Blame(err error, given bool) error {
 	var start *sandbox.StartError
 	if given && errors.As(err, &start) && !errors.Is(err, context.Canceled) {

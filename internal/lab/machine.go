@@ -5,8 +5,8 @@ import (
 	"david/internal/result"
 )
 
-// spinningIOPS is more random writes a second than a rotating disk can do, its cache included: a kernel that calls a faster one
-// rotating (virtual disks say so by default) is wrong.
+// spinningIOPS is more random writes a second than a rotating disk can do, its cache included: a kernel
+// that calls a faster one rotating (virtual disks say so by default) is wrong.
 const spinningIOPS = 1000
 
 // Rotational tells whether the disk under the data spins; where that cannot be told, it is taken for flash.

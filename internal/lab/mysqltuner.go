@@ -28,8 +28,9 @@ func (l Lab) Tuner(ctx context.Context) (path string, err error) {
 	return mysqltuner.Find(ctx, server.Tuners(l.Home)...)
 }
 
-// addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load. Where it cannot be had, a
-// note says why, and the race goes on without it. A session that goes on with an experiment takes the advice on record.
+// addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load.
+// Where it cannot be had, a note says why, and the race goes on without it. A session that goes on with
+// an experiment takes the advice on record.
 func (p prepared) addAdvised(ctx context.Context, r *Request, arms []result.Arm) ([]result.Arm, error) {
 	if r.adviser == nil {
 		return arms, nil
@@ -58,8 +59,8 @@ func (p prepared) addAdvised(ctx context.Context, r *Request, arms []result.Arm)
 	return slices.Insert(arms, at, advised), nil
 }
 
-// asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file the server's defaults, as
-// every baseline is a rival on its own.
+// asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file
+// the server's defaults, as every baseline is a rival on its own.
 func (p prepared) asked(a adviser, control result.Arm) result.Arm {
 	if a.own == nil {
 		return control
@@ -69,8 +70,8 @@ func (p prepared) asked(a adviser, control result.Arm) result.Arm {
 	return plain
 }
 
-// advisedBefore is the arm that an interrupted race of the same command has on record: none or one. ok is false where there
-// is no such race.
+// advisedBefore is the arm that an interrupted race of the same command has on record: none or one. ok
+// is false where there is no such race.
 func (r Request) advisedBefore(l Lab) (arm []result.Arm, ok bool, err error) {
 	old, err := result.Unfinished(l.Home, r.Kind, r.Title, l.Argv)
 	if err != nil || old == nil || r.Fresh {

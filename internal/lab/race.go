@@ -25,7 +25,8 @@ type Race struct {
 	Seed      uint64
 }
 
-// Lineup is who races. The first baseline is the server's defaults: the control, unless that is the user's own file.
+// Lineup is who races. The first baseline is the server's defaults: the control, unless that is the
+// user's own file.
 type Lineup struct {
 	Flavour mycnf.Flavour `json:"flavour"`
 	Version string        `json:"version"`
@@ -33,7 +34,8 @@ type Lineup struct {
 	Memory    int64            `json:"memory"`
 	CPUs      float64          `json:"cpus"`
 	Baselines []rules.Baseline `json:"baselines"`
-	// Against is the user's own option file, which the control runs with; nil where it runs with the server's defaults.
+	// Against is the user's own option file, which the control runs with; nil where it runs with the
+	// server's defaults.
 	Against *OwnFile `json:"against,omitempty"`
 	// MySQLTuner says what becomes of its arm, which is known after the control's load only.
 	MySQLTuner string           `json:"mysqltuner"`
@@ -99,7 +101,8 @@ func (w *Lineup) advised(ctx context.Context, l Lab, p rules.Problem) {
 	}
 }
 
-// problem is what the formulas are computed for. Nothing that changes from one session to the next goes into it.
+// problem is what the formulas are computed for. Nothing that changes from one session to the next goes
+// into it.
 func (r Race) problem(ctx context.Context, l Lab, b server.Binary) (p rules.Problem, err error) {
 	facts, err := host.Read(ctx, l.Home)
 	if err != nil {
@@ -135,8 +138,8 @@ func roughly(n int64) int64 {
 	return power
 }
 
-// chosen are those named, and the server's defaults unless the control runs with the user's own file; all of them where none is
-// named.
+// chosen are those named, and the server's defaults unless the control runs with the user's own file;
+// all of them where none is named.
 func (r Race) chosen(all []rules.Baseline, own bool) ([]rules.Baseline, error) {
 	if r.Only == "" {
 		return all, nil

@@ -121,8 +121,8 @@ func (l Lab) where(store *result.Store) {
 	}
 }
 
-// Failed puts on record that an experiment met an error before its first trial: there is nothing to go on with, and it was not
-// interrupted. The folder stays for its logs. It returns the error.
+// Failed puts on record that an experiment met an error before its first trial: there is nothing to go
+// on with, and it was not interrupted. The folder stays for its logs. It returns the error.
 func Failed(ctx context.Context, store *result.Store, cause error) error {
 	if store == nil || ctx.Err() != nil {
 		return cause

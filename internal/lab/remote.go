@@ -20,7 +20,8 @@ import (
 	"david/internal/workload"
 )
 
-// Remote asks how fast a server is that is not david's, as it is. The schema david makes there is removed again.
+// Remote asks how fast a server is that is not david's, as it is. The schema david makes there is
+// removed again.
 type Remote struct {
 	Addr        mysqld.Addr
 	Loads       []result.Workload
@@ -32,7 +33,8 @@ type Remote struct {
 	Relay   io.Writer // where not nil, this is a client in a pod, and the record goes there as lines
 }
 
-// Run measures. It returns the record where that was done, also with what went wrong with cleaning up afterwards.
+// Run measures. It returns the record where that was done, also with what went wrong with cleaning up
+// afterwards.
 func (r Remote) Run(ctx context.Context, l Lab) (store *result.Store, err error) {
 	sysbench, err := workload.Find(ctx)
 	if err != nil {
@@ -132,8 +134,8 @@ func (r Remote) experiment(ctx context.Context, l Lab, conn *mysqld.Conn, sysben
 	return e, nil
 }
 
-// LocalProcess is the process of a server on this machine, so that its CPU is not taken for a stranger's; 0 where it is
-// elsewhere or david may not read its pid file.
+// LocalProcess is the process of a server on this machine, so that its CPU is not taken for a
+// stranger's; 0 where it is elsewhere or david may not read its pid file.
 func LocalProcess(ctx context.Context, conn *mysqld.Conn) (int, error) {
 	if !conn.Addr().Local() {
 		return 0, nil

@@ -37,7 +37,8 @@ type Arm struct {
 	Cnf         string // an option file
 	Server      string // a binary of its own
 	Sets        []string
-	// More, where not nil, gives further settings, which depend on the server's flavour and the memory it may use (bytes).
+	// More, where not nil, gives further settings, which depend on the server's flavour and the memory it
+	// may use (bytes).
 	More func(flavour mycnf.Flavour, memory int64) ([]string, error)
 	// Settings, where not nil, are all there is, and known to the server: none of the user's, which are checked.
 	Settings []mycnf.Setting
@@ -48,8 +49,8 @@ type Arm struct {
 	Pod        result.Pod
 }
 
-// Trials say how long trials are, and how many blocks of them there are, where slices were asked for and the servers
-// do not fit into memory beside each other; 0: as of the slices.
+// Trials say how long trials are, and how many blocks of them there are, where slices were asked for and
+// the servers do not fit into memory beside each other; 0: as of the slices.
 type Trials struct{ Seconds, Blocks int }
 
 // apart is a request of slices as one of trials.

@@ -90,7 +90,8 @@ func (r Request) measured(ctx context.Context, p prepared, arms []result.Arm, at
 // seed draws one that fits a JSON number.
 func seed() uint64 { return rand.Uint64()>>12 + 1 }
 
-// measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended with.
+// measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended
+// with.
 func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (string, error) {
 	switch d := e.Store.Experiment().Design; {
 	case d.SLO != nil:

@@ -111,7 +111,8 @@ func (r recorded) phases(ctx context.Context, t Tune, job experiment.Tuning) (do
 	return done, r.finish(done.best.Name)
 }
 
-// Prove starts a server with an option file and compares its variables with those of the arm that was measured.
+// Prove starts a server with an option file and compares its variables with those of the arm that was
+// measured.
 func (t Tuned) Prove(ctx context.Context, cnf string) error {
 	t.at.say("starting a server with the written my.cnf, to prove it")
 	g, _, err := t.at.target.Prepare(ctx, t.best, t.load)
@@ -138,8 +139,8 @@ func (r recorded) arm(name string) (result.Arm, error) {
 	return result.Arm{}, fmt.Errorf("cannot find arm %s in %s", name, r.store.Dir())
 }
 
-// control is the arm a tune begins with, under its caps, with the user's own file where there is one. What that sets of
-// the durability lock has to be safe or unlocked; unlocked says what can be lost.
+// control is the arm a tune begins with, under its caps, with the user's own file where there is one.
+// What that sets of the durability lock has to be safe or unlocked; unlocked says what can be lost.
 func (t Tune) control(ctx context.Context, l Lab, b server.Binary) (arm result.Arm, unlocked []string, err error) {
 	arm = rules.Control(b.Flavour)
 	arm.Caps = t.Caps

@@ -18,7 +18,8 @@ import (
 	"david/internal/tune"
 )
 
-// planned puts a tune on record and says what to run: the plan on record where the same command was interrupted.
+// planned puts a tune on record and says what to run: the plan on record where the same command was
+// interrupted.
 func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job experiment.Tuning, err error) {
 	notes, err := p.capControl(ctx, &s.control)
 	if err != nil {
@@ -107,8 +108,8 @@ func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (proble
 	return problem, nil
 }
 
-// rivals are who would race, strongest first, without what would undo an unlocked member of the durability lock; notes say what
-// became of their settings.
+// rivals are who would race, strongest first, without what would undo an unlocked member of the
+// durability lock; notes say what became of their settings.
 func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	known, err := server.Options(ctx, p.binary)
 	if err != nil {
@@ -136,8 +137,8 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 // leastForTuner is the budget from which on there is time to ask MySQLTuner.
 const leastForTuner = 15 * time.Minute
 
-// advised is what MySQLTuner advises after the control's load: none where it is not there, where there is no time, or where an
-// interrupted tune goes on, whose race is on record.
+// advised is what MySQLTuner advises after the control's load: none where it is not there, where there
+// is no time, or where an interrupted tune goes on, whose race is on record.
 func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	if old, err := result.Unfinished(p.Home, result.KindTune, "", p.Argv); err != nil || old != nil && !t.Fresh {
 		return nil, nil, err
