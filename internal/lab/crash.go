@@ -40,7 +40,7 @@ func (t CrashTest) Run(ctx context.Context, l Lab) (*result.Store, error) {
 		return nil, err
 	}
 	store, err := t.prove(ctx, l, binary, arm, unlocked)
-	return store, Blame(err, t.Cnf != "" || len(t.Sets) > 0)
+	return store, blame(err, t.Cnf != "" || len(t.Sets) > 0)
 }
 
 // arm is the configuration to be proved, and what of the durability lock it was asked to do without.

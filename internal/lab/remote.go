@@ -16,7 +16,6 @@ import (
 	"david/internal/mysqld"
 	"david/internal/podrun"
 	"david/internal/result"
-	"david/internal/sandbox"
 	"david/internal/workload"
 )
 
@@ -40,11 +39,11 @@ func (r Remote) Run(ctx context.Context, l Lab) (store *result.Store, err error)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := experiment.Lock("david bench of a remote server")
+	private, give, err := l.Take("david bench of a remote server")
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { err = errors.Join(err, give()) }()
 	conn, err := mysqld.Open(ctx, r.Addr)
 	if err != nil {
 		return nil, err
@@ -53,11 +52,6 @@ func (r Remote) Run(ctx context.Context, l Lab) (store *result.Store, err error)
 	if err := Writable(ctx, conn, r.Loads[0].Database); err != nil {
 		return nil, err
 	}
-	private, remove, err := sandbox.PrivateFolder(l.Home)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
 	schema := Schema{Target: workload.Target{Addr: r.Addr, Sysbench: sysbench, Dir: private}, Load: r.Loads[0], Force: r.Force, Keep: r.Keep}
 	drop, err := schema.Prepare(ctx, conn, l.text)
 	if drop {

@@ -122,5 +122,5 @@ func (r *Request) note(notes ...string) { r.Notes = append(slices.Clip(r.Notes),
 // blame makes a server that would not start the user's bad input, where the user gave settings.
 func (r Request) blame(err error) error {
 	given := slices.ContainsFunc(r.Arms, func(arm Arm) bool { return arm.Cnf != "" || len(arm.Sets) > 0 || arm.More != nil })
-	return Blame(err, given)
+	return blame(err, given)
 }

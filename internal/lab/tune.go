@@ -75,12 +75,12 @@ func (t Tune) Run(ctx context.Context, l Lab) (done Tuned, err error) {
 	}()
 	if t.Base != "" { // before minutes go into data
 		if err := o.workspace.Validate(ctx, o.binary, s.control.Settings); err != nil {
-			return done, Blame(err, true)
+			return done, blame(err, true)
 		}
 	}
 	p, err := o.prepare(ctx, []result.Arm{s.control}, []result.Workload{t.Load})
 	if err != nil {
-		return done, Blame(err, t.Base != "")
+		return done, blame(err, t.Base != "")
 	}
 	if t.Wish.Slices, err = p.tuneSlices(ctx, t, s.control); err != nil {
 		return done, err
@@ -106,7 +106,7 @@ func (r recorded) phases(ctx context.Context, t Tune, job experiment.Tuning) (do
 		err = r.lightSpeed(ctx, done.best, job.Load)
 	}
 	if err != nil {
-		return done, r.failed(ctx, Blame(err, t.Base != ""))
+		return done, r.failed(ctx, blame(err, t.Base != ""))
 	}
 	return done, r.finish(done.best.Name)
 }
