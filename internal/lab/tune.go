@@ -41,6 +41,14 @@ type Tuned struct {
 	load  result.Workload
 }
 
+// Ready is a tune whose server and control are known, and allowed.
+type Ready struct {
+	lab   Lab
+	asked Tune
+	found tools
+	start start
+}
+
 // start is what a tune begins with.
 type start struct {
 	control  result.Arm
@@ -54,17 +62,20 @@ func (t Tune) Check() error {
 	return err
 }
 
+// Ready finds the server and refuses what it cannot run with, before anything is opened.
+func (t Tune) Ready(ctx context.Context, l Lab) (r Ready, err error) {
+	r = Ready{lab: l, asked: t, start: start{began: time.Now()}}
+	if r.found, err = l.find(ctx, t.Server); err != nil {
+		return r, err
+	}
+	r.start.control, r.start.unlocked, err = t.control(ctx, l, r.found.binary)
+	return r, err
+}
+
 // Run finds, confirms and proves. Where there is no error, Close gives back what it holds.
-func (t Tune) Run(ctx context.Context, l Lab) (done Tuned, err error) {
-	s := start{began: time.Now()}
-	found, err := l.find(ctx, t.Server)
-	if err != nil {
-		return done, err
-	}
-	if s.control, s.unlocked, err = t.control(ctx, l, found.binary); err != nil {
-		return done, err
-	}
-	o, err := l.open(ctx, found, opening{kind: result.KindTune, need: bytesWanted(t.Load) + crashBytes(mostProofKills), volume: t.Caps.IO(), noVolume: t.NoVolume})
+func (r Ready) Run(ctx context.Context) (done Tuned, err error) {
+	t, s := r.asked, r.start
+	o, err := r.lab.open(ctx, r.found, opening{kind: result.KindTune, need: bytesWanted(t.Load) + crashBytes(mostProofKills), volume: t.Caps.IO(), noVolume: t.NoVolume})
 	if err != nil {
 		return done, err
 	}
@@ -85,11 +96,11 @@ func (t Tune) Run(ctx context.Context, l Lab) (done Tuned, err error) {
 	if t.Wish.Slices, err = p.tuneSlices(ctx, t, s.control); err != nil {
 		return done, err
 	}
-	r, job, err := p.planned(ctx, t, s)
+	rec, job, err := p.planned(ctx, t, s)
 	if err != nil {
 		return done, err
 	}
-	return r.phases(ctx, t, job)
+	return rec.phases(ctx, t, job)
 }
 
 // mostProofKills is the most kills of a tune's crash proof, for the space they take.
