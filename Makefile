@@ -91,7 +91,7 @@ test-images: bin/images/testservers ## link the images for tests in a cluster as
 	cd images && ../bin/images/testservers -links ../bin
 
 images-test: ## the tests of the images
-	go -C images test -count=1 -timeout 20m ./...
+	$(call gotest,images,-C images) -count=1 -timeout 20m ./...
 
 results: build ## the long measurements behind docs/method.md, four hours, and docs/results.md, an hour a cell, on a machine with nothing else to do
 	@scripts/setup test

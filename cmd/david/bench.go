@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"david/internal/experiment"
 	"david/internal/lab"
 	"david/internal/report"
 	"david/internal/result"
@@ -235,12 +234,13 @@ func tuneInconclusive(list []stats.Comparison, trials []result.Trial) error {
 
 // noRate is an error where a search found no rate.
 func noRate(f *result.Finish) error {
-	switch {
-	case f == nil:
+	if f == nil {
 		return codedError{exitInvalid, errors.New("no rate keeps the goal: the search did not end")}
-	case strings.HasPrefix(f.Best, experiment.Unjudged):
+	}
+	switch f.SearchEnd().Outcome {
+	case result.RateUnjudged:
 		return codedError{exitInvalid, errors.New("no rate can be judged in trials so short: see the headline for the --time to give")}
-	case strings.HasPrefix(f.Best, experiment.NoRate):
+	case result.RateNone:
 		return codedError{exitInvalid, errors.New("no rate keeps the goal")}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"david/internal/kube"
+	"david/internal/live"
 	"david/internal/podrun"
 )
 
@@ -18,6 +19,8 @@ func TestClusterCodes(t *testing.T) {
 		exitUsage:  {kube.ErrConfig, kube.ErrNotFound, kube.ErrForeign, kube.ErrInvalid, podrun.ErrPod},
 		exitTarget: {kube.ErrUnreachable, kube.ErrForbidden, kube.ErrFailed, &kube.Failure{Reason: "Evicted"}},
 		exitFailed: {errors.New("something else")},
+
+		exitInterrupted: {live.ErrInterrupted},
 	} {
 		for _, err := range list {
 			if got := exitCode(fmt.Errorf("x: %w", err)); got != want {

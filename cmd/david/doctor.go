@@ -13,8 +13,8 @@ import (
 	"david/internal/workload"
 )
 
-// check is one thing david needs or likes to have.
-type check struct {
+// need names one thing david needs or likes to have.
+type need struct {
 	name     string
 	required bool
 	found    string // what was found; "" where it is missing
@@ -41,7 +41,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	}
 }
 
-func (c check) String() string {
+func (c need) String() string {
 	switch {
 	case c.found != "":
 		return fmt.Sprintf("ok       %-9s %s", c.name, c.found)
@@ -51,15 +51,15 @@ func (c check) String() string {
 	return fmt.Sprintf("optional %-9s %s: %s", c.name, c.why, c.hint)
 }
 
-func (a *app) checks(ctx context.Context) []check {
-	checks := []check{
+func (a *app) checks(ctx context.Context) []need {
+	checks := []need{
 		{name: "sysbench", required: true, found: foundSysbench(ctx), hint: "apt-get install sysbench", why: "it is the load generator"},
 		{name: "server", required: true, found: a.foundServers(ctx), hint: "david server install mysql, or apt-get install mariadb-server-core", why: "a MySQL or MariaDB to measure"},
 		{name: "fio", found: foundTool("fio"), hint: "apt-get install fio", why: "it measures the disk, so that flushing can be sized to it"},
 		{name: "tuner", found: a.foundTuner(ctx), hint: "david server install mysqltuner, and apt-get install mariadb-client", why: "MySQLTuner's advice is one of the rivals that a race is run against"},
 	}
 	if os.Geteuid() == 0 {
-		checks = append(checks, check{name: "mkfs.xfs", found: foundTool("mkfs.xfs"), hint: "apt-get install xfsprogs",
+		checks = append(checks, need{name: "mkfs.xfs", found: foundTool("mkfs.xfs"), hint: "apt-get install xfsprogs",
 			why: "where the filesystem has no reflink, a fresh copy of the data takes seconds instead of milliseconds without it"})
 	}
 	return checks

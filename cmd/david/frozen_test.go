@@ -90,8 +90,17 @@ func (f *frozenFigure) apart(other *frozenFigure) string {
 	if f == nil || other == nil {
 		return "–"
 	}
+	middle, wide := f.over(other)
+	return judgedApart(middle, wide)
+}
+
+// over is the logarithm of a ratio over another and the half-width of its 95 % interval.
+func (f *frozenFigure) over(other *frozenFigure) (middle, wide float64) {
 	half := func(x *frozenFigure) float64 { return math.Log(x.Interval[1]/x.Interval[0]) / 2 }
-	middle, wide := math.Log(f.Ratio/other.Ratio), math.Hypot(half(f), half(other))
+	return math.Log(f.Ratio / other.Ratio), math.Hypot(half(f), half(other))
+}
+
+func judgedApart(middle, wide float64) string {
 	verdict := "open"
 	const within, of90 = 0.05, 1.645 / 1.96
 	switch limit := -math.Log1p(-within); {
@@ -107,6 +116,7 @@ func (f *frozenFigure) apart(other *frozenFigure) string {
 func frozenTable(dir string) (string, error) {
 	var b strings.Builder
 	b.WriteString("| pair | slices of 2 s | 5 s | 10 s | 20 s | trials | slices of 5 s / trials |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	weights, sum, pairs := 0.0, 0.0, 0
 	for _, p := range frozenPairs() {
 		got := map[string]*frozenFigure{}
 		for _, way := range frozenWays() {
@@ -117,6 +127,13 @@ func frozenTable(dir string) (string, error) {
 			got[way] = f
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", p.about, got["2"].text(), got["5"].text(), got["10"].text(), got["20"].text(), got["trials"].text(), got["5"].apart(got["trials"]))
+		if a, b := got["5"], got["trials"]; a != nil && b != nil {
+			middle, wide := a.over(b)
+			weights, sum, pairs = weights+1/(wide*wide), sum+middle/(wide*wide), pairs+1
+		}
+	}
+	if pairs > 1 {
+		fmt.Fprintf(&b, "| %d pairs together, each by how sure it is | | | | | | %s |\n", pairs, judgedApart(sum/weights, 1/math.Sqrt(weights)))
 	}
 	return b.String(), nil
 }

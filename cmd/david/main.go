@@ -86,6 +86,9 @@ func exitCode(err error) int {
 	if errors.As(err, &client) {
 		return client.Code
 	}
+	if errors.Is(err, live.ErrInterrupted) {
+		return exitInterrupted
+	}
 	switch lab.FaultOf(err) {
 	case lab.Input:
 		return exitUsage

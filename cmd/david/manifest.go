@@ -17,6 +17,9 @@ import (
 
 	"david/internal/lab"
 	"david/internal/manifest"
+	"david/internal/manifest/check"
+	"david/internal/manifest/operator"
+	"david/internal/manifest/render"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/stats"
@@ -64,7 +67,7 @@ func (a *app) manifestCommand() *cobra.Command {
 
 func (f *manifestFlags) add(fs *pflag.FlagSet) {
 	var flavors []string
-	for _, flavor := range manifest.Flavors() {
+	for _, flavor := range render.Flavors() {
 		flavors = append(flavors, string(flavor))
 	}
 	fs.StringVar(&f.from, "from", "", "DIR, the record or the --out folder of a finished david tune, or latest: configuration, server and recovery time are its")
@@ -72,22 +75,22 @@ func (f *manifestFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.cpus, "cpus", "", "CPUs of the pod, request and limit: whole ones, as in 4")
 	fs.StringVar(&f.memory, "memory", "", "memory of the pod, request and limit, as in 16Gi")
 	fs.StringVar(&f.size, "size", "", "room of the volume, as in 50Gi")
-	fs.StringVar(&f.storage, "storage", "", "where the data lie: "+strings.Join(manifest.Storages(), ", "))
+	fs.StringVar(&f.storage, "storage", "", "where the data lie: "+strings.Join(render.Storages(), ", "))
 	fs.Int64Var(&f.iops, "iops", 0, "cloud volumes: provisioned operations per second (0: what is included)")
 	fs.Int64Var(&f.throughput, "throughput", 0, "cloud volumes: provisioned MiB/s (0: what is included)")
-	fs.StringVar(&f.pool, "pool", "", "zfs, zfs-localpv: the NAME of the nodes' pool, as node-prep makes it (default "+manifest.DefaultPool+")")
+	fs.StringVar(&f.pool, "pool", "", "zfs, zfs-localpv: the NAME of the nodes' pool, as node-prep makes it (default "+render.DefaultPool+")")
 	fs.StringArrayVar(&f.nodes, "node", nil, "local: NAME of the node that has the disk; repeatable, once for each replica")
 	fs.StringVar(&f.path, "path", "", "local: the folder on the node (default: /var/lib/david-volumes/NAMESPACE/NAME)")
 	fs.BoolVar(&f.hostPath, "host-path", false, "local: mount the folder as hostPath, without a volume and a claim")
-	fs.StringVar(&f.flavor, "flavor", string(manifest.StatefulSet), "who runs the server: "+strings.Join(flavors, ", "))
+	fs.StringVar(&f.flavor, "flavor", string(render.StatefulSet), "who runs the server: "+strings.Join(flavors, ", "))
 	fs.StringVar(&f.name, "name", "mysql", "NAME of the objects: a DNS label")
 	fs.StringVar(&f.namespace, "namespace", "", "namespace (default: the name)")
 	fs.StringVar(&f.server, "server", "", "mysql, percona or mariadb, with :VERSION if wanted, as in mysql:8.4 (default: that of --from, else mysql:8.4)")
 	fs.StringVar(&f.image, "image", "", "IMAGE of that server (default: the official one of its version, or the operator's; oracle and kubeblocks choose it themselves)")
 	fs.IntVar(&f.replicas, "replicas", 1, "servers; with --ha none each has data of its own (an operator's flavour: as many as its replication needs)")
-	fs.StringVar(&f.ha, "ha", manifest.HANone, "how the servers replicate: none, "+strings.Join([]string{manifest.HAGalera, manifest.HAGroupReplication, manifest.HASemiSync}, ", ")+"; with --flavor statefulset none do (an operator's flavour: its own)")
-	fs.StringVar(&f.expose, "expose", string(manifest.ClusterIP), "who reaches the server: clusterip, loadbalancer or nodeport")
-	fs.StringVar(&f.secret, "secret", "", "NAME of a Secret that is there, with "+manifest.PasswordKey+" (default: one is generated into the folder, once)")
+	fs.StringVar(&f.ha, "ha", render.HANone, "how the servers replicate: none, "+strings.Join([]string{operator.HAGalera, operator.HAGroupReplication, operator.HASemiSync}, ", ")+"; with --flavor statefulset none do (an operator's flavour: its own)")
+	fs.StringVar(&f.expose, "expose", string(render.ClusterIP), "who reaches the server: clusterip, loadbalancer or nodeport")
+	fs.StringVar(&f.secret, "secret", "", "NAME of a Secret that is there, with "+render.PasswordKey+" (default: one is generated into the folder, once)")
 	fs.DurationVar(&f.recovery, "recovery", 0, "how long recovery from a crash took, which the start-up probe has to outlast (default: as the tune of --from measured it)")
 	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that --cnf may set unsafely; repeatable")
 	fs.StringVar(&f.out, "out", "", "folder to write; one that david rendered is rendered again (default: david-manifest-NAME)")
@@ -121,7 +124,7 @@ func (a *app) manifest(f manifestFlags) error {
 	if err != nil {
 		return err
 	}
-	files, err := manifest.Folder(req.Name, objects)
+	files, err := render.Folder(req.Name, objects)
 	if err != nil {
 		return err
 	}
@@ -136,9 +139,9 @@ func (a *app) manifest(f manifestFlags) error {
 }
 
 // rendered renders a request, and tells what the user has to know of it.
-func (a *app) rendered(req manifest.Request) ([]manifest.Object, error) {
+func (a *app) rendered(req render.Request) ([]render.Object, error) {
 	objects, err := manifest.Render(req)
-	if errors.Is(err, manifest.ErrBad) {
+	if errors.Is(err, render.ErrBad) {
 		return nil, codedError{exitUsage, err}
 	}
 	if err != nil {
@@ -152,7 +155,7 @@ func (a *app) rendered(req manifest.Request) ([]manifest.Object, error) {
 }
 
 // stream prints the objects. It is complete or not there at all.
-func (a *app) stream(req manifest.Request) error {
+func (a *app) stream(req render.Request) error {
 	objects, err := a.rendered(req)
 	if err != nil {
 		return err
@@ -166,7 +169,7 @@ func (a *app) stream(req manifest.Request) error {
 		fmt.Fprintf(a.err, "david: the Secret is not in the stream; create it, once:\n  %s\n", req.SecretCommand())
 	}
 	var text bytes.Buffer
-	if err := manifest.Encode(&text, objects); err != nil {
+	if err := render.Encode(&text, objects); err != nil {
 		return err
 	}
 	_, err = a.out.Write(text.Bytes())
@@ -174,18 +177,18 @@ func (a *app) stream(req manifest.Request) error {
 }
 
 // deployment is the request that the flags make.
-func (a *app) deployment(f manifestFlags) (req manifest.Request, err error) {
-	req = manifest.Request{Name: f.name, Namespace: cmp.Or(f.namespace, f.name), Flavor: manifest.Flavor(f.flavor), Image: f.image, Storage: f.storage, IOPS: f.iops, MiBps: f.throughput,
-		Pool: f.pool, Nodes: f.nodes, Path: f.path, HostPath: f.hostPath, Replicas: f.replicas, HA: f.ha, Expose: manifest.Expose(f.expose), Secret: f.secret, Recovery: f.recovery}
-	if !slices.Contains(manifest.Flavors(), req.Flavor) {
+func (a *app) deployment(f manifestFlags) (req render.Request, err error) {
+	req = render.Request{Name: f.name, Namespace: cmp.Or(f.namespace, f.name), Flavor: render.Flavor(f.flavor), Image: f.image, Storage: f.storage, IOPS: f.iops, MiBps: f.throughput,
+		Pool: f.pool, Nodes: f.nodes, Path: f.path, HostPath: f.hostPath, Replicas: f.replicas, HA: f.ha, Expose: render.Expose(f.expose), Secret: f.secret, Recovery: f.recovery}
+	if !slices.Contains(render.Flavors(), req.Flavor) {
 		return req, usage("--flavor %s: choose %s", f.flavor, flavorList())
 	}
-	if err := req.Flavor.Hears(f.given); err != nil {
+	if err := operator.Hears(req.Flavor, f.given); err != nil {
 		return req, codedError{exitUsage, err}
 	}
 	f.replication(&req)
 	if f.storage == "" {
-		return req, usage("--storage is missing: choose one of %s", strings.Join(manifest.Storages(), ", "))
+		return req, usage("--storage is missing: choose one of %s", strings.Join(render.Storages(), ", "))
 	}
 	if err := f.sizes(&req); err != nil {
 		return req, err
@@ -216,15 +219,15 @@ func (a *app) deployment(f manifestFlags) (req manifest.Request, err error) {
 }
 
 // replication fills in what an operator's flavour has of its own, where the flags do not say.
-func (f manifestFlags) replication(req *manifest.Request) {
-	if req.Flavor == manifest.StatefulSet {
+func (f manifestFlags) replication(req *render.Request) {
+	if req.Flavor == render.StatefulSet {
 		return
 	}
 	wanted := ""
 	if f.given("ha") {
 		wanted = f.ha
 	}
-	ha, replicas := req.Flavor.Defaults(wanted)
+	ha, replicas := operator.Defaults(req.Flavor, wanted)
 	req.HA = ha
 	if !f.given("replicas") {
 		req.Replicas = replicas
@@ -233,14 +236,14 @@ func (f manifestFlags) replication(req *manifest.Request) {
 
 func flavorList() string {
 	var list []string
-	for _, flavor := range manifest.Flavors() {
+	for _, flavor := range render.Flavors() {
 		list = append(list, string(flavor))
 	}
 	return strings.Join(list, ", ")
 }
 
 // sizes reads CPUs, memory and room as Kubernetes writes them.
-func (f *manifestFlags) sizes(req *manifest.Request) error {
+func (f *manifestFlags) sizes(req *render.Request) error {
 	cpus, err := quantity("--cpus", f.cpus, "4")
 	if err != nil {
 		return err
@@ -300,9 +303,9 @@ func (f *manifestFlags) wantedServer() (flavour mycnf.Flavour, version mycnf.Ver
 }
 
 // defaultServer fills in what neither --server nor a tune says.
-func defaultServer(req *manifest.Request) {
+func defaultServer(req *render.Request) {
 	if req.Server == "" {
-		req.Server = cmp.Or(req.Flavor.Server(), mycnf.MySQL)
+		req.Server = cmp.Or(operator.Server(req.Flavor), mycnf.MySQL)
 	}
 	if req.Version == (mycnf.Version{}) {
 		req.Version = req.Flavor.DefaultVersion(req.Server)
@@ -310,7 +313,7 @@ func defaultServer(req *manifest.Request) {
 }
 
 // fromTune takes configuration, server, machine and recovery time from the record of a tune.
-func (a *app) fromTune(f manifestFlags, req *manifest.Request) error {
+func (a *app) fromTune(f manifestFlags, req *render.Request) error {
 	d, err := a.load(f.from)
 	if err != nil {
 		return err
@@ -335,7 +338,7 @@ func (a *app) fromTune(f manifestFlags, req *manifest.Request) error {
 	}
 	req.Head = append([]string{"Derived from a my.cnf that says of itself:"}, cnfHead(d)...)
 	m, w := plan.Machine, d.Experiment.Workloads[0]
-	req.Measured = manifest.Measured{CPUs: m.CPUs, Memory: m.Memory, WriteIOPS: m.WriteIOPS, Threads: w.Threads, Tables: w.Tables}
+	req.Measured = render.Measured{CPUs: m.CPUs, Memory: m.Memory, WriteIOPS: m.WriteIOPS, Threads: w.Threads, Tables: w.Tables}
 	for _, p := range d.Proofs {
 		if p.Arm == d.Finish.Best && p.Crash != nil && !f.given("recovery") {
 			req.Recovery = time.Duration(p.Crash.RecoveryMs.Max * float64(time.Millisecond))
@@ -345,7 +348,7 @@ func (a *app) fromTune(f manifestFlags, req *manifest.Request) error {
 }
 
 // fromCnf takes the settings of a my.cnf.
-func (f *manifestFlags) fromCnf(req *manifest.Request) error {
+func (f *manifestFlags) fromCnf(req *render.Request) error {
 	defaultServer(req)
 	file, err := lab.ReadCnf(f.cnf)
 	if err != nil {
@@ -359,7 +362,7 @@ func (f *manifestFlags) fromCnf(req *manifest.Request) error {
 		if err := lab.Possible(s, math.MaxInt64); err != nil {
 			return err
 		}
-		if manifest.IsSecret(s) {
+		if check.IsSecret(s) {
 			return usage("--cnf %s sets %s, a secret: the my.cnf becomes a ConfigMap, which everybody who may list objects reads; remove the line, and give the secret to the server in another way", f.cnf, s.Name)
 		}
 		req.Settings[i].Reason, req.Settings[i].Source = "as it was given", filepath.Base(f.cnf)
@@ -371,9 +374,9 @@ func (f *manifestFlags) fromCnf(req *manifest.Request) error {
 	return nil
 }
 
-// locked refuses a configuration that can lose committed transactions, unless that was unlocked; then the my.cnf says so. A tune says itself what it
-// unlocked.
-func (a *app) locked(f manifestFlags, req *manifest.Request) error {
+// locked refuses a configuration that can lose committed transactions, unless that was unlocked; then the
+// my.cnf says so. A tune says itself what it unlocked.
+func (a *app) locked(f manifestFlags, req *render.Request) error {
 	defaultServer(req)
 	if err := lab.LockMembers(req.Server, f.unlock); err != nil {
 		return err
@@ -406,7 +409,7 @@ func (a *app) nodePrepCommand() *cobra.Command {
 			"node's label only with --apply. david itself touches no disk.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			p := manifest.NodePrep{Storage: f.storage, Layout: f.layout, Node: f.node, Pool: f.pool}
+			p := render.NodePrep{Storage: f.storage, Layout: f.layout, Node: f.node, Pool: f.pool}
 			if f.disks != "" {
 				p.Disks = strings.Split(f.disks, ",")
 			}
@@ -419,10 +422,10 @@ func (a *app) nodePrepCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.storage, "storage", manifest.ZFS, "zfs or zfs-localpv: both take the same pool")
+	fs.StringVar(&f.storage, "storage", render.ZFS, "zfs or zfs-localpv: both take the same pool")
 	fs.StringVar(&f.disks, "disks", "", "the whole disks of the pool, with commas, as in /dev/nvme1n1,/dev/nvme2n1")
-	fs.StringVar(&f.layout, "layout", manifest.Stripe, "stripe, fastest and lost with one disk; or raidz, which survives the loss of one and costs reads")
+	fs.StringVar(&f.layout, "layout", render.Stripe, "stripe, fastest and lost with one disk; or raidz, which survives the loss of one and costs reads")
 	fs.StringVar(&f.node, "node", "", "NAME of the node, for its label")
-	fs.StringVar(&f.pool, "pool", manifest.DefaultPool, "NAME of the pool")
+	fs.StringVar(&f.pool, "pool", render.DefaultPool, "NAME of the pool")
 	return cmd
 }

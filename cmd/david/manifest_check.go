@@ -17,7 +17,8 @@ import (
 
 	"david/internal/host"
 	"david/internal/lab"
-	"david/internal/manifest"
+	"david/internal/manifest/check"
+	"david/internal/manifest/stream"
 )
 
 // checkFlags are those of david manifest check.
@@ -64,13 +65,13 @@ func (a *app) manifestCheck(ctx context.Context, f checkFlags, path string, in i
 	if len(docs) == 0 && len(found) == 0 {
 		return usage("%s holds no objects of Kubernetes", path)
 	}
-	known := manifest.Known{Recovery: f.recovery}
+	known := check.Known{Recovery: f.recovery}
 	if f.crds != "" {
 		if known.Schemas, err = readDefinitions(ctx, f.crds); err != nil {
 			return err
 		}
 	}
-	result, err := manifest.Inspect(docs, known)
+	result, err := check.Inspect(docs, known)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (a *app) manifestCheck(ctx context.Context, f checkFlags, path string, in i
 }
 
 // printInspection prints one line for each finding: severity, place, object and field, why, what to do.
-func printInspection(out io.Writer, path string, i manifest.Inspection) {
+func printInspection(out io.Writer, path string, i check.Inspection) {
 	for _, f := range i.Findings {
 		object := strings.TrimSpace(f.Object + " " + f.Path)
 		if object != "" {
@@ -111,14 +112,15 @@ func printInspection(out io.Writer, path string, i manifest.Inspection) {
 // largest is the most that is read of a file of manifests, in bytes.
 const largest = 64 << 20
 
-// readManifests reads a folder, a file, or standard input. A folder with a kustomization.yaml is what that names.
-func readManifests(ctx context.Context, path string, in io.Reader) (docs []manifest.Document, found []manifest.Finding, unseen []string, err error) {
+// readManifests reads a folder, a file, or standard input. A folder with a kustomization.yaml is what that
+// names.
+func readManifests(ctx context.Context, path string, in io.Reader) (docs []stream.Document, found []check.Finding, unseen []string, err error) {
 	if path == "-" {
 		text, err := interruptible(ctx, "standard input", func() ([]byte, error) { return readLimited(in, "standard input") })
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		docs, found = manifest.Documents("-", text)
+		docs, found = check.Read("-", text)
 		return resources(docs), found, nil, nil
 	}
 	files, unseen, err := manifestFiles(path)
@@ -136,7 +138,7 @@ func readManifests(ctx context.Context, path string, in io.Reader) (docs []manif
 }
 
 // readDocuments reads one file of a folder, under its name there.
-func readDocuments(ctx context.Context, root, file string) ([]manifest.Document, []manifest.Finding, error) {
+func readDocuments(ctx context.Context, root, file string) ([]stream.Document, []check.Finding, error) {
 	text, err := interruptible(ctx, file, func() ([]byte, error) {
 		f, err := os.Open(file) // of a named pipe waits for its writer
 		if err != nil {
@@ -152,11 +154,12 @@ func readDocuments(ctx context.Context, root, file string) ([]manifest.Document,
 	if err != nil || name == "." {
 		name = filepath.Base(file)
 	}
-	docs, found := manifest.Documents(name, text)
+	docs, found := check.Read(name, text)
 	return docs, found, nil
 }
 
-// interruptible reads what may never come, a pipe's text for one, until ctx ends. The read that is left behind ends with the process.
+// interruptible reads what may never come, a pipe's text for one, until ctx ends. The read that is left
+// behind ends with the process.
 func interruptible(ctx context.Context, name string, read func() ([]byte, error)) ([]byte, error) {
 	type answer struct {
 		text []byte
@@ -187,11 +190,12 @@ func readLimited(in io.Reader, name string) ([]byte, error) {
 }
 
 // resources are the documents that go to a cluster: a kustomization does not.
-func resources(docs []manifest.Document) []manifest.Document {
-	return slices.DeleteFunc(docs, func(d manifest.Document) bool { return d.Kind() == "Kustomization" })
+func resources(docs []stream.Document) []stream.Document {
+	return slices.DeleteFunc(docs, func(d stream.Document) bool { return d.Kind() == "Kustomization" })
 }
 
-// manifestFiles lists the files of a path in the order they are applied; unseen says what a kustomization names that is not read.
+// manifestFiles lists the files of a path in the order they are applied; unseen says what a kustomization
+// names that is not read.
 func manifestFiles(path string) (files, unseen []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -225,7 +229,8 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 	return files, nil, nil
 }
 
-// kustomized are the files that a kustomization names. david reads plain resources, and says what else there is.
+// kustomized are the files that a kustomization names. david reads plain resources, and says what else there
+// is.
 func kustomized(path, name string, text []byte) (files, unseen []string, err error) {
 	var k map[string]any
 	if err := yaml.Unmarshal(text, &k); err != nil {
@@ -254,7 +259,7 @@ func kustomized(path, name string, text []byte) (files, unseen []string, err err
 }
 
 // readDefinitions reads custom resource definitions.
-func readDefinitions(ctx context.Context, path string) (manifest.Schemas, error) {
+func readDefinitions(ctx context.Context, path string) (check.Schemas, error) {
 	docs, found, _, err := readManifests(ctx, path, nil)
 	if err != nil {
 		return nil, err
@@ -262,7 +267,7 @@ func readDefinitions(ctx context.Context, path string) (manifest.Schemas, error)
 	if len(found) > 0 {
 		return nil, usage("--crds %s: %s: %s", path, found[0].Where(), found[0].Why)
 	}
-	schemas := manifest.Schemas{}
+	schemas := check.Schemas{}
 	if err := schemas.Define(docs); err != nil {
 		return nil, usage("--crds %s: %w", path, err)
 	}

@@ -43,7 +43,8 @@ func storedTune(t *testing.T, home string, d report.Data, finish bool) string {
 	return id
 }
 
-// tunedRecord is a tune on 2 CPUs and 8 GiB whose winner has three lines, and recovered from kills in 150 s at most.
+// tunedRecord is a tune on 2 CPUs and 8 GiB whose winner has three lines, and recovered from kills in 150 s
+// at most.
 func tunedRecord() report.Data {
 	d := cellTuned()
 	d.Experiment.Design.Tune.Machine = result.TuneMachine{CPUs: 2, Memory: 8 << 30, FreeDisk: 100 << 30, WriteIOPS: 4800}
@@ -56,7 +57,8 @@ func tunedRecord() report.Data {
 	return d
 }
 
-// TestManifestFromTune: configuration, server and recovery time are the tune's; on limits like its machine's the lines are those that were measured.
+// TestManifestFromTune: configuration, server and recovery time are the tune's; on limits like its machine's
+// the lines are those that were measured.
 func TestManifestFromTune(t *testing.T) {
 	home := testHome(t)
 	id := storedTune(t, home, tunedRecord(), true)

@@ -17,10 +17,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"david/internal/manifest"
+	"david/internal/manifest/render"
 	"david/internal/mycnf"
 )
 
-// ownFolder refuses an output folder that holds what david did not render, unless it may be written into all the same.
+// ownFolder refuses an output folder that holds what david did not render, unless it may be written into all
+// the same.
 func ownFolder(out string, force bool) error {
 	entries, err := os.ReadDir(out)
 	switch {
@@ -50,7 +52,7 @@ func ownFolder(out string, force bool) error {
 
 // ownDatabase refuses the folder of a database of another name, whose objects would be replaced.
 func ownDatabase(out, name string) error {
-	path := filepath.Join(out, manifest.KustomizationFile)
+	path := filepath.Join(out, render.KustomizationFile)
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -58,7 +60,7 @@ func ownDatabase(out, name string) error {
 	if err != nil {
 		return usage("--out %s: %w", out, err)
 	}
-	switch database, err := manifest.Database(content); {
+	switch database, err := render.Database(content); {
 	case err != nil:
 		return usage("--out %s: cannot read %s, which tells whose folder it is: %w", out, path, err)
 	case database != "" && database != name:
@@ -69,7 +71,7 @@ func ownDatabase(out, name string) error {
 
 // earlier are the files that a folder has of an earlier rendering; nil where it was not rendered before.
 func earlier(out string) (before map[string][]byte, err error) {
-	if _, err := os.Stat(filepath.Join(out, manifest.KustomizationFile)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(out, render.KustomizationFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	entries, err := os.ReadDir(out)
@@ -85,15 +87,16 @@ func earlier(out string) (before map[string][]byte, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the folder: %w", err)
 		}
-		if manifest.Rendered(content) {
+		if render.Rendered(content) {
 			before[e.Name()] = content
 		}
 	}
 	return before, nil
 }
 
-// sameData refuses a rendering that the data of the folder's database do not go with: pages of another size, volumes that no cluster makes of those that are
-// there. With force the user says that there are none, or has made way.
+// sameData refuses a rendering that the data of the folder's database do not go with: pages of another size,
+// volumes that no cluster makes of those that are there. With force the user says that there are none, or has
+// made way.
 func sameData(out string, files map[string][]byte, force bool) error {
 	before, err := earlier(out)
 	if err != nil || before == nil || force {
@@ -111,7 +114,8 @@ func sameData(out string, files map[string][]byte, force bool) error {
 // pageLine is a line of a my.cnf with the page size.
 var pageLine = regexp.MustCompile(`(?m)^[^#\n]*\binnodb_page_size\b["']?\s*[=:]\s*["']?(\w+)`)
 
-// pageSizeOf is the page size in a folder's files, in the words of mycnf.FormatSize; the default where none says it.
+// pageSizeOf is the page size in a folder's files, in the words of mycnf.FormatSize; the default where none
+// says it.
 func pageSizeOf(files map[string][]byte) string {
 	for _, content := range files {
 		if m := pageLine.FindSubmatch(content); m != nil {
@@ -129,21 +133,22 @@ func isRendered(path string, e fs.DirEntry) (bool, error) {
 		return false, nil
 	}
 	content, err := os.ReadFile(path)
-	return manifest.Rendered(content), err
+	return render.Rendered(content), err
 }
 
-// passwordOf gives the request a password where its flavour wants one and it names no Secret: that of the folder's, or a new one. A folder that was rendered
-// before and has no Secret gets none without force: its database, if it runs, has another password.
-func passwordOf(req *manifest.Request, out string, force bool) error {
+// passwordOf gives the request a password where its flavour wants one and it names no Secret: that of the
+// folder's, or a new one. A folder that was rendered before and has no Secret gets none without force: its
+// database, if it runs, has another password.
+func passwordOf(req *render.Request, out string, force bool) error {
 	key := req.SecretKey()
 	if req.Secret != "" || key == "" {
 		return nil
 	}
-	path := filepath.Join(out, manifest.SecretFile)
+	path := filepath.Join(out, render.SecretFile)
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(out, manifest.KustomizationFile)); err == nil && !force {
-			return usage("--out %s was rendered before and has no %s: with a new password a running database would let nobody in; put the file back, or name the Secret in the cluster with --secret, or --force makes a new password", out, manifest.SecretFile)
+		if _, err := os.Stat(filepath.Join(out, render.KustomizationFile)); err == nil && !force {
+			return usage("--out %s was rendered before and has no %s: with a new password a running database would let nobody in; put the file back, or name the Secret in the cluster with --secret, or --force makes a new password", out, render.SecretFile)
 		}
 		random := make([]byte, 24)
 		rand.Read(random) // it never fails, and ends the program where the system has no randomness
@@ -163,15 +168,15 @@ func passwordOf(req *manifest.Request, out string, force bool) error {
 	return nil
 }
 
-// writeManifests writes the files of a folder, each as a whole, and removes those of an earlier rendering that are not among them. A Secret stays: its
-// password is nowhere else.
+// writeManifests writes the files of a folder, each as a whole, and removes those of an earlier rendering
+// that are not among them. A Secret stays: its password is nowhere else.
 func writeManifests(out string, files map[string][]byte) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		mode := fs.FileMode(0o644)
-		if name == manifest.SecretFile {
+		if name == render.SecretFile {
 			mode = 0o600
 		}
 		if err := replaceFile(filepath.Join(out, name), files[name], mode); err != nil {
@@ -188,7 +193,7 @@ func writeManifests(out string, files map[string][]byte) error {
 		if err != nil {
 			return err
 		}
-		if _, now := files[e.Name()]; own && !now && e.Name() != manifest.SecretFile {
+		if _, now := files[e.Name()]; own && !now && e.Name() != render.SecretFile {
 			if err := os.Remove(path); err != nil {
 				return fmt.Errorf("cannot remove what an earlier rendering left: %w", err)
 			}
@@ -197,7 +202,8 @@ func writeManifests(out string, files map[string][]byte) error {
 	return nil
 }
 
-// replaceFile puts a file in place at once, with its mode from the beginning. What has the content already is left alone.
+// replaceFile puts a file in place at once, with its mode from the beginning. What has the content already is
+// left alone.
 func replaceFile(path string, content []byte, mode fs.FileMode) (err error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {

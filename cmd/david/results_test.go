@@ -65,14 +65,18 @@ func share(k, n int) string {
 	return fmt.Sprintf("%d of %d (%.1f %%, 95 %% interval %.1f to %.1f %%)", k, n, 100*float64(k)/float64(n), 100*low, 100*high)
 }
 
-// TestResultsAA compares the control with an arm that is the same, on real servers: every claim is a false one.
+// TestResultsAA compares the control with an arm that is the same, on real servers, in slices: every claim is a
+// false one. DAVID_AA is how many for each flavour, a minute each; DAVID_WAY=trials has them in trials.
 func TestResultsAA(t *testing.T) {
 	n, dir := number("DAVID_AA", 20), testHome(t)
+	how := []string{"--time", "2s", "--warmup", "2s", "--blocks", "8"}
+	if os.Getenv("DAVID_WAY") == "trials" {
+		how = []string{"--trials", "--time", "1s", "--warmup", "1s", "--blocks", "4"}
+	}
 	claims, held, invalid := 0, 0, 0
 	for _, flavour := range []string{"mariadb", "mysql"} {
 		for i := range n {
-			doc := compareJSON(t, dir, "--trials", "--server", flavour, "--tables", "2", "--table-size", "20000", "--time", "1s", "--warmup", "1s", "--blocks", "4",
-				"--arm", "control", "--arm", "same")
+			doc := compareJSON(t, dir, append([]string{"--server", flavour, "--tables", "2", "--table-size", "20000", "--arm", "control", "--arm", "same"}, how...)...)
 			same := doc.Arms[1]
 			t.Logf("%s %d: ratio %.3f [%.3f, %.3f], floor %.1f %%: %s %s", flavour, i+1, same.Ratio, same.Interval[0], same.Interval[1], 100*doc.Floor, same.Verdict, same.Why)
 			switch same.Verdict {

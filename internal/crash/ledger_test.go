@@ -109,6 +109,20 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// TestKeptMustStay: what survived a kill unacknowledged is lost where the next one takes it, also where nothing
+// was sent in between.
+func TestKeptMustStay(t *testing.T) {
+	l := book()
+	kept := append(whole(), rows(entry{1, 4})...)
+	if k, _ := l.check(kept, accounts(kept)); k.Kept != 1 || k.Lost != 0 {
+		t.Fatalf("first round: %+v", k)
+	}
+	l.begin()
+	if k, _ := l.check(whole(), accounts(whole())); k.Lost != 1 {
+		t.Errorf("second round: %+v", k)
+	}
+}
+
 // TestWritten has every transaction differ from every other, and fit its column.
 func TestWritten(t *testing.T) {
 	seen := map[string]bool{}

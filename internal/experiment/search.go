@@ -14,41 +14,47 @@ import (
 	"david/internal/workload"
 )
 
-// Search looks for the highest rate of an open loop that keeps the experiment's goal for the latency, and says in a
-// sentence how it ended, which begins with the rate where one was found. The closed loop with the same threads is measured
-// first. Runs that the store holds already are not repeated: the search comes to the same questions again.
-func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workload) (sentence string, err error) {
+// Search looks for the highest rate of an open loop that keeps the experiment's goal for the
+// latency, and returns what the experiment's finish says of it: how it ended, and a sentence, which begins with
+// the rate where one was found. The closed loop with the same threads is measured first. Runs that the store
+// holds already are not repeated: the search comes to the same questions again.
+func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workload) (end result.Finish, err error) {
 	e.Report = quiet(e.Report)
 	s, err := e.newSearch(arm, load)
 	if err != nil {
-		return "", err
+		return end, err
 	}
 	closed, err := s.undisturbed(ctx, 0)
 	if err != nil {
-		return "", err
+		return end, err
 	}
 	if s.arm.Effective != nil { // not where the run came from the store, which has it
 		if err := e.Store.PutArm(*s.arm); err != nil {
-			return "", err
+			return end, err
 		}
 	}
 	o := defaultSLO()
 	o.Least = least(s.goal, load.Seconds)
 	if closed.TPS > 0 && closed.TPS < o.Least {
-		return fmt.Sprintf("%s: %s; %s", Unjudged, s.beside(closed), s.floor(closed.TPS)), nil
+		end.RateSearch = &result.RateSearch{Outcome: result.RateUnjudged}
+		end.Best = fmt.Sprintf("No rate can be judged: %s; %s", s.beside(closed), s.floor(closed.TPS))
+		return end, nil
 	}
 	rate, found, best, err := searchRate(closed.TPS, s.goal, func(rate float64) (float64, bool, error) { return s.probe(ctx, rate) }, o)
 	if err != nil {
-		return "", err
+		return end, err
 	}
 	if found {
-		return fmt.Sprintf("%.0f transactions/s keep %s: %s at worst in %d runs that confirmed it (%s)", rate, s.wanted(), millis(best.LatencyMs), o.Confirm, s.beside(closed)), nil
+		end.RateSearch = &result.RateSearch{Outcome: result.RateFound, TPS: rate}
+		end.Best = fmt.Sprintf("%.0f transactions/s keep %s: %s at worst in %d runs that confirmed it (%s)", rate, s.wanted(), millis(best.LatencyMs), o.Confirm, s.beside(closed))
+		return end, nil
 	}
-	sentence = fmt.Sprintf("%s keeps %s: the best seen was %s at %.0f transactions/s (%s)", NoRate, s.wanted(), millis(best.LatencyMs), best.Rate, s.beside(closed))
+	end.RateSearch = &result.RateSearch{Outcome: result.RateNone}
+	end.Best = fmt.Sprintf("No rate keeps %s: the best seen was %s at %.0f transactions/s (%s)", s.wanted(), millis(best.LatencyMs), best.Rate, s.beside(closed))
 	if s.stopped(o) {
-		sentence += "; " + s.floor(closed.TPS)
+		end.Best += "; " + s.floor(closed.TPS)
 	}
-	return sentence, nil
+	return end, nil
 }
 
 // beside is what the closed loop did.
@@ -95,12 +101,6 @@ func (s *search) floor(closed float64) string {
 	return fmt.Sprintf("rates below %.0f/s cannot be judged in trials of %d s: %s needs ten transactions above it; give --time %.0fs",
 		math.Ceil(least(s.goal, s.load.Seconds)), s.load.Seconds, s.percentile(), seconds)
 }
-
-// NoRate is how the sentence begins where no rate keeps the goal.
-const NoRate = "No rate"
-
-// Unjudged is how it begins where the server is too slow for any rate to be judged in trials of that length.
-const Unjudged = NoRate + " can be judged"
 
 // ErrDisturbed marks a search that was given up as its runs were disturbed: nothing is concluded.
 var ErrDisturbed = errors.New("a run was disturbed")

@@ -189,8 +189,8 @@ func TestSearchBelowTheFloor(t *testing.T) {
 	got, err := e.Search(context.Background(), arm, load)
 	const want = "No rate can be judged: closed loop with 4 threads: 400 at p99.9 10 ms; rates below 500/s cannot be judged in trials of 20 s: " +
 		"p99.9 needs ten transactions above it; give --time 250s"
-	if err != nil || got != want {
-		t.Errorf("%q, %v", got, err)
+	if err != nil || got.Best != want || got.SearchEnd().Outcome != result.RateUnjudged {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (t CrashTest) prove(ctx context.Context, l Lab, b server.Binary, arm result
 		l.where(store)
 		return nil, Failed(ctx, store, err)
 	}
-	return store, finish(store, began, 0, l.Words.Crash(c))
+	return store, finish(store, began, 0, result.Finish{Best: l.Words.Crash(c)})
 }
 
 // killAndCheck runs the test, showing each kill. The arm gets its effective variables.

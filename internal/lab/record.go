@@ -86,19 +86,19 @@ func (l Lab) allowSteal(e *result.Experiment) {
 	e.Notes = append(e.Notes, fmt.Sprintf("%s: trials count in which other guests took up to %.4g %% of the CPU time, so that their numbers may be lower than this machine's own", StealVariable, 100*l.MaxSteal))
 }
 
-// finish writes how the experiment ended.
-func (r recorded) finish(best string) error {
+// finish writes how the experiment ended: what the measurement says of its end, and what it took.
+func (r recorded) finish(f result.Finish) error {
 	// What a step's own golden copy took is no part of the run.
-	return finish(r.store, r.began.Add(r.target.GoldenTime-r.golden), r.target.GoldenTime, best)
+	return finish(r.store, r.began.Add(r.target.GoldenTime-r.golden), r.target.GoldenTime, f)
 }
 
 // finish counts what this session measured: an experiment that was interrupted has had others before it.
-func finish(store *result.Store, began time.Time, golden time.Duration, best string) error {
+func finish(store *result.Store, began time.Time, golden time.Duration, f result.Finish) error {
 	trials, err := store.Trials()
 	if err != nil {
 		return err
 	}
-	f := result.Finish{Schema: result.Schema, Ended: time.Now(), Best: best, GoldenSeconds: golden.Seconds(), WallSeconds: time.Since(began).Seconds()}
+	f.Schema, f.Ended, f.GoldenSeconds, f.WallSeconds = result.Schema, time.Now(), golden.Seconds(), time.Since(began).Seconds()
 	for _, t := range trials {
 		if t.Started.After(began) {
 			f.MeasureSeconds += t.Seconds + t.Prewarm + t.Warmed

@@ -100,11 +100,11 @@ func (r Remote) recorded(ctx context.Context, l Lab, conn *mysqld.Conn, at workl
 // measured measures, and finishes the record.
 func (r Remote) measured(ctx context.Context, e *experiment.Engine, arm string) (*result.Store, error) {
 	began := time.Now()
-	best, err := measure(ctx, e, []result.Arm{{Name: arm, Title: "the server as it is"}}, r.Loads)
+	end, err := measure(ctx, e, []result.Arm{{Name: arm, Title: "the server as it is"}}, r.Loads)
 	if err != nil {
 		return nil, Failed(ctx, e.Store, err)
 	}
-	if err := finish(e.Store, began, 0, best); err != nil {
+	if err := finish(e.Store, began, 0, end); err != nil {
 		return nil, err
 	}
 	return e.Store, nil

@@ -80,24 +80,23 @@ func (r Request) measured(ctx context.Context, p prepared, arms []result.Arm, at
 		return nil, err
 	}
 	rec.engine.Target, rec.engine.Unlocked = at.target, true
-	best, err := measure(ctx, rec.engine, arms, r.Loads)
+	end, err := measure(ctx, rec.engine, arms, r.Loads)
 	if err != nil {
 		return nil, rec.failed(ctx, r.blame(err))
 	}
-	return rec.store, rec.finish(best)
+	return rec.store, rec.finish(end)
 }
 
 // seed draws one that fits a JSON number.
 func seed() uint64 { return rand.Uint64()>>12 + 1 }
 
-// measure runs what the experiment's design asks for, and returns the sentence a search for a rate ended
-// with.
-func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (string, error) {
+// measure runs what the experiment's design asks for, and returns what its finish says of a search for a rate.
+func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (end result.Finish, err error) {
 	switch d := e.Store.Experiment().Design; {
 	case d.SLO != nil:
 		return e.Search(ctx, arms[0], loads[0])
 	case d.Slices != nil:
-		return "", e.RunSlices(ctx, arms, loads)
+		return end, e.RunSlices(ctx, arms, loads)
 	}
-	return "", e.Run(ctx, arms, loads)
+	return end, e.Run(ctx, arms, loads)
 }

@@ -119,7 +119,7 @@ func (r recorded) phases(ctx context.Context, t Tune, job experiment.Tuning) (do
 	if err != nil {
 		return done, r.failed(ctx, blame(err, t.Base != ""))
 	}
-	return done, r.finish(done.best.Name)
+	return done, r.finish(result.Finish{Best: done.best.Name})
 }
 
 // Prove starts a server with an option file and compares its variables with those of the arm that was

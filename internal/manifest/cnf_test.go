@@ -10,14 +10,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"david/internal/manifest/render"
 	"david/internal/mycnf"
 	"david/internal/rules"
 )
 
-// valuesOf are the lines by variable; a variable that is set twice, or a line without a reason, fails the test.
-func valuesOf(t *testing.T, req Request) map[string]string {
+// valuesOf lists the lines by variable; a variable that is set twice, or a line without a reason, fails the
+// test.
+func valuesOf(t *testing.T, req render.Request) map[string]string {
 	t.Helper()
-	lines, err := Lines(req)
+	lines, err := render.Lines(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +58,12 @@ func TestLinesForAnotherSize(t *testing.T) {
 	}
 }
 
-// TestLinesForTheSameSize: on limits that are the tune's machine, the configuration is the one that was measured.
+// TestLinesForTheSameSize: on limits that are the tune's machine, the configuration is the one that was
+// measured.
 func TestLinesForTheSameSize(t *testing.T) {
 	req := tuned()
 	req.CPUs, req.Memory = 2, 8<<30
-	lines, err := Lines(req)
+	lines, err := render.Lines(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +77,19 @@ func TestLinesForTheSameSize(t *testing.T) {
 // TestVolumeIOPS: a volume that is bought with its IOPS is what flushing is sized to, not the tune's disk.
 func TestVolumeIOPS(t *testing.T) {
 	req := tuned()
-	req.Storage, req.IOPS = GP3, 10000
+	req.Storage, req.IOPS = render.GP3, 10000
 	if got := valuesOf(t, req)["innodb_io_capacity"]; got != "3000" {
 		t.Errorf("innodb_io_capacity=%s on 10,000 IOPS, want 30 %%", got)
 	}
 }
 
-// TestReasonsOfTheDisk: nobody measured the pod's volume, and no reason says so; what a user chose on an unmeasured disk stays.
+// TestReasonsOfTheDisk: nobody measured the pod's volume, and no reason says so; what a user chose on an
+// unmeasured disk stays.
 func TestReasonsOfTheDisk(t *testing.T) {
-	capacity := func(change func(*Request)) (mycnf.Setting, string) {
+	capacity := func(change func(*render.Request)) (mycnf.Setting, string) {
 		req := tuned()
 		change(&req)
-		lines, err := Lines(req)
+		lines, err := render.Lines(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,16 +101,20 @@ func TestReasonsOfTheDisk(t *testing.T) {
 		return lines[i], strings.Join(notes, "\n")
 	}
 	tunes := mycnf.Setting{Name: "innodb_io_capacity", Value: "1400", Reason: "30 % of the 4800 random 16 KiB writes/s measured on this disk, so that commits and reads keep the rest"}
+	typed := mycnf.Setting{Name: tunes.Name, Value: tunes.Value, Reason: "a share of what this disk does", OfDisk: true}
 	given := mycnf.Setting{Name: "innodb_io_capacity", Value: "4000", Reason: "as it was given"}
 	for what, c := range map[string]struct {
-		change             func(*Request)
+		change             func(*render.Request)
 		value, reason, say string
 	}{
-		"rules, bought":   {func(r *Request) { r.Storage, r.Settings, r.Measured = GP3, nil, Measured{} }, "900", "the 3000 operations/s that the volume is provisioned with (not measured)", ""},
-		"tune":            {func(r *Request) { r.Settings = []mycnf.Setting{tunes} }, "1400", "measured on the disk of the tune's machine", ""},
-		"tune, bought":    {func(r *Request) { r.Storage, r.Settings = GP3, []mycnf.Setting{tunes} }, "900", "provisioned with (not measured)", ""},
-		"my.cnf, bought":  {func(r *Request) { r.Storage, r.Settings, r.Measured = GP3, []mycnf.Setting{given}, Measured{} }, "4000", "as it was given", "more than the 3000 operations/s"},
-		"my.cnf, a class": {func(r *Request) { r.Settings, r.Measured = []mycnf.Setting{given}, Measured{} }, "4000", "as it was given", ""},
+		"rules, bought": {func(r *render.Request) { r.Storage, r.Settings, r.Measured = render.GP3, nil, render.Measured{} }, "900", "the 3000 operations/s that the volume is provisioned with (not measured)", ""},
+		"tune":          {func(r *render.Request) { r.Settings = []mycnf.Setting{tunes} }, "1400", "measured on the disk of the tune's machine", ""},
+		"tune, typed":   {func(r *render.Request) { r.Settings = []mycnf.Setting{typed} }, "1400", "measured on the disk of the tune's machine", ""},
+		"tune, bought":  {func(r *render.Request) { r.Storage, r.Settings = render.GP3, []mycnf.Setting{tunes} }, "900", "provisioned with (not measured)", ""},
+		"my.cnf, bought": {func(r *render.Request) {
+			r.Storage, r.Settings, r.Measured = render.GP3, []mycnf.Setting{given}, render.Measured{}
+		}, "4000", "as it was given", "more than the 3000 operations/s"},
+		"my.cnf, a class": {func(r *render.Request) { r.Settings, r.Measured = []mycnf.Setting{given}, render.Measured{} }, "4000", "as it was given", ""},
 	} {
 		s, notes := capacity(c.change)
 		if s.Value != c.value || !strings.Contains(s.Reason, c.reason) || strings.Contains(s.Reason, "this disk") {
@@ -118,7 +126,8 @@ func TestReasonsOfTheDisk(t *testing.T) {
 	}
 }
 
-// TestNothingFaster: a tune that found nothing faster than the defaults gives these, and nothing says that there was no tune.
+// TestNothingFaster: a tune that found nothing faster than the defaults gives these, and nothing says that
+// there was no tune.
 func TestNothingFaster(t *testing.T) {
 	req := tuned()
 	req.Settings, req.FromTune = nil, true
@@ -162,7 +171,7 @@ func TestReasonsOfWhatIsLeftOut(t *testing.T) {
 		if name != "log_bin" {
 			continue
 		}
-		lines, err := Lines(req)
+		lines, err := render.Lines(req)
 		i := slices.IndexFunc(lines, func(s mycnf.Setting) bool { return s.Name == name })
 		if err != nil || lines[i].Value != "binlog" || !strings.Contains(lines[i].Reason, "given was "+line) {
 			t.Error(lines[i], err)
@@ -191,7 +200,7 @@ func TestLinesForOtherVersions(t *testing.T) {
 
 func TestRulesWithoutATune(t *testing.T) {
 	req := tuned()
-	req.Settings, req.Measured = nil, Measured{}
+	req.Settings, req.Measured = nil, render.Measured{}
 	req.Server, req.Version = mycnf.MariaDB, mycnf.Version{Major: 10, Minor: 11}
 	got := valuesOf(t, req)
 	if got["log_bin"] == "" || got["sync_binlog"] != "1" || got["innodb_buffer_pool_size"] != "12G" {
@@ -208,7 +217,7 @@ func TestSmallMemoryShips(t *testing.T) {
 	req.Memory, req.Measured.Memory = 1<<30, 1<<30
 	req.Settings = []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "384M"}, {Name: "innodb_log_buffer_size", Value: "16M"}, {Name: "max_connections", Value: "85"},
 		{Name: "performance_schema", Value: "OFF"}}
-	lines, err := Lines(req)
+	lines, err := render.Lines(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,12 +227,13 @@ func TestSmallMemoryShips(t *testing.T) {
 		}
 	}
 	req.Settings = req.Settings[:3]
-	if _, err := Lines(req); err == nil {
+	if _, err := render.Lines(req); err == nil {
 		t.Error("with the performance schema it fits as well")
 	}
 }
 
-// TestMemoryFits: whatever the pod's memory and connections, the lines fit, or the error says what would, and that does.
+// TestMemoryFits: whatever the pod's memory and connections, the lines fit, or the error says what would, and
+// that does.
 func TestMemoryFits(t *testing.T) {
 	fits := regexp.MustCompile(`what fits: memory (\d+[MG]i)(?:, or max_connections=(\d+))?`)
 	refused := 0
@@ -233,29 +243,29 @@ func TestMemoryFits(t *testing.T) {
 			req.Memory = memory
 			req.Settings = append(req.Settings, mycnf.Setting{Name: "max_connections", Value: fmt.Sprint(most), Reason: "asked for"},
 				mycnf.Setting{Name: "sort_buffer_size", Value: "4M", Reason: "asked for"})
-			lines, err := Lines(req)
+			lines, err := render.Lines(req)
 			if err == nil {
-				if Need(lines) > rules.MemoryCeiling(memory) {
-					t.Errorf("%s, %d connections: the lines need %s", mebi(memory), most, mebi(Need(lines)))
+				if render.Need(lines) > rules.MemoryCeiling(memory) {
+					t.Errorf("%s, %d connections: the lines need %s", render.Mebi(memory), most, render.Mebi(render.Need(lines)))
 				}
 				continue
 			}
 			refused++
 			m := fits.FindStringSubmatch(err.Error())
-			if !errors.Is(err, ErrBad) || m == nil {
-				t.Errorf("%s, %d connections: %v", mebi(memory), most, err)
+			if !errors.Is(err, render.ErrBad) || m == nil {
+				t.Errorf("%s, %d connections: %v", render.Mebi(memory), most, err)
 				continue
 			}
 			more, less := req, req
 			q := resource.MustParse(m[1])
 			more.Memory = q.Value()
-			if _, err := Lines(more); err != nil {
+			if _, err := render.Lines(more); err != nil {
 				t.Errorf("%s was said to fit: %v", m[1], err)
 			}
 			if m[2] != "" {
 				less.Settings = slices.Clone(req.Settings)
 				less.Settings[len(less.Settings)-2].Value = m[2]
-				if _, err := Lines(less); err != nil {
+				if _, err := render.Lines(less); err != nil {
 					t.Errorf("max_connections=%s was said to fit: %v", m[2], err)
 				}
 			}
@@ -272,43 +282,44 @@ func TestMeasuredPoolTooLarge(t *testing.T) {
 	req.Memory = 8 << 30
 	req.Settings = slices.Clone(req.Settings)
 	req.Settings[0].Value = "8G"
-	_, err := Lines(req)
+	_, err := render.Lines(req)
 	m := regexp.MustCompile(`or innodb_buffer_pool_size=(\d+[MG])`).FindStringSubmatch(fmt.Sprint(err))
 	if m == nil {
 		t.Fatal(err)
 	}
 	req.Settings[0].Value = m[1]
-	if _, err := Lines(req); err != nil {
+	if _, err := render.Lines(req); err != nil {
 		t.Errorf("%s was said to fit: %v", m[1], err)
 	}
 }
 
-// TestDoubtfulLines: a server that nobody could write to is refused or said to be one, and so are tables that would not fit into the pod.
+// TestDoubtfulLines: a server that nobody could write to is refused or said to be one, and so are tables that
+// would not fit into the pod.
 func TestDoubtfulLines(t *testing.T) {
-	with := func(f Flavor, lines ...mycnf.Setting) (string, error) {
+	with := func(f render.Flavor, lines ...mycnf.Setting) (string, error) {
 		req := operated(f, "")
 		req.Settings = append(req.Settings, lines...)
 		notes, err := Notes(req)
 		return strings.Join(notes, "\n"), err
 	}
 	for _, line := range []mycnf.Setting{{Name: "super_read_only"}, {Name: "super_read_only", Value: "1"}, {Name: "loose_super_read_only", Value: "true"}} {
-		if _, err := with(StatefulSet, line); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), "super_read_only: the image could not make root's account") {
+		if _, err := with(render.StatefulSet, line); !errors.Is(err, render.ErrBad) || !strings.Contains(err.Error(), "super_read_only: the image could not make root's account") {
 			t.Errorf("%v: %v", line, err)
 		}
 	}
-	for _, f := range Flavors() {
+	for _, f := range render.Flavors() {
 		for _, line := range []mycnf.Setting{{Name: "transaction_read_only", Value: "1"}, {Name: "tx_read_only", Value: "ON"}} {
-			if _, err := with(f, line); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), line.Name+": nobody could write") {
+			if _, err := with(f, line); !errors.Is(err, render.ErrBad) || !strings.Contains(err.Error(), line.Name+": nobody could write") {
 				t.Errorf("%s, %v: %v", f, line, err)
 			}
 		}
 	}
 	for _, line := range []mycnf.Setting{{Name: "transaction_read_only", Value: "OFF"}, {Name: "super_read_only", Value: "OFF"}, {Name: "read_only", Value: "0"}, {Name: "tmp_table_size", Value: "1G"}, {Name: "max_heap_table_size", Value: "16G"}} {
-		if notes, err := with(StatefulSet, line); err != nil || strings.Contains(notes, "can write") || strings.Contains(notes, line.Name) {
+		if notes, err := with(render.StatefulSet, line); err != nil || strings.Contains(notes, "can write") || strings.Contains(notes, line.Name) {
 			t.Errorf("%v: %v %s", line, err, notes)
 		}
 	}
-	if notes, err := with(Oracle, mycnf.Setting{Name: "super_read_only", Value: "ON"}, mycnf.Setting{Name: "read_only", Value: "ON"}); err != nil || strings.Contains(notes, "can write") ||
+	if notes, err := with(render.Oracle, mycnf.Setting{Name: "super_read_only", Value: "ON"}, mycnf.Setting{Name: "read_only", Value: "ON"}); err != nil || strings.Contains(notes, "can write") ||
 		!strings.Contains(notes, "super_read_only: the operator decides which server takes writes") {
 		t.Errorf("an operator's own: %v %s", err, notes)
 	}
@@ -317,7 +328,7 @@ func TestDoubtfulLines(t *testing.T) {
 		"tmp_table_size=100G is more than the pod's memory of 16Gi: it bounds":                  {Name: "tmp_table_size", Value: "100G"},
 		"max_heap_table_size=34359738368 is more than the pod's memory of 16Gi: a MEMORY table": {Name: "max_heap_table_size", Value: "34359738368"},
 	} {
-		if notes, err := with(StatefulSet, line); err != nil || !strings.Contains(notes, want) {
+		if notes, err := with(render.StatefulSet, line); err != nil || !strings.Contains(notes, want) {
 			t.Errorf("want %q: %v %s", want, err, notes)
 		}
 	}

@@ -1,143 +1,37 @@
-// Package manifest renders what to deploy: the Kubernetes objects of a MySQL or MariaDB server that runs in a pod with the
-// configuration that a tune found. It is pure: a Request in, objects out; nothing here talks to a cluster, reads a clock or
-// makes a password. The same request always gives the same bytes.
+// Package manifest renders what to deploy: the Kubernetes objects of a MySQL or MariaDB server that runs in a
+// pod with the configuration that a tune found. It is pure: a request in, objects out; nothing here talks to
+// a cluster, reads a clock or makes a password. The same request always gives the same bytes.
 //
-// Render gives the objects, Encode writes them as one YAML stream, Folder as the files of a kustomize folder. Lines derives the
-// my.cnf for the pod's limits. Each field that david chose has a comment with its reason.
+//	render.Request -> Render (package render: a server that no operator manages; package operator: custom resources) ->
+//	render.Folder or render.Encode (package stream: YAML with comments) -> Unappliable (against what was rendered before)
+//
+// Package check reads a stream back, and judges it and those of others.
 package manifest
 
 import (
-	"errors"
-	"fmt"
-	"time"
-
-	"david/internal/mycnf"
+	"david/internal/manifest/operator"
+	"david/internal/manifest/render"
 )
 
-// Flavor is who runs the server: a plain StatefulSet, or an operator's own resource.
-type Flavor string
-
-// The flavours. "Flavor" is the deployment's, mycnf.Flavour the server's.
-const (
-	StatefulSet     Flavor = "statefulset"
-	PerconaPXC      Flavor = "percona-pxc"
-	PerconaPS       Flavor = "percona-ps"
-	Oracle          Flavor = "oracle"
-	KubeBlocks      Flavor = "kubeblocks"
-	Moco            Flavor = "moco"
-	MariaDBOperator Flavor = "mariadb-operator"
-)
-
-// Flavors lists them, the default first.
-func Flavors() []Flavor {
-	return []Flavor{StatefulSet, PerconaPXC, PerconaPS, Oracle, KubeBlocks, Moco, MariaDBOperator}
-}
-
-// Expose is how clients outside of the cluster reach the server.
-type Expose string
-
-// The ways: only inside of the cluster; through a load balancer of layer 4; through a port of every node.
-const (
-	ClusterIP    Expose = "clusterip"
-	LoadBalancer Expose = "loadbalancer"
-	NodePort     Expose = "nodeport"
-)
-
-// HANone says that servers are separate: nothing is replicated.
-const HANone = "none"
-
-// Request is what to deploy. Render checks it; see Check.
-type Request struct {
-	Name      string // of every object, and the prefix of their names: a DNS label
-	Namespace string
-	Flavor    Flavor
-
-	Server  mycnf.Flavour // mysql, percona or mariadb
-	Version mycnf.Version // of the server that Image holds; the patch number may be mycnf.LastOfSeries
-	Image   string        // "mysql:8.4"; DefaultImage where empty
-
-	CPUs     int      // whole CPUs: request and limit
-	Memory   int64    // bytes: request and limit
-	Size     int64    // bytes of the volume
-	Storage  string   // one of Storages, or "class:NAME"
-	IOPS     int64    // provisioned, of volumes that take it; 0: what the volume includes
-	MiBps    int64    // provisioned throughput in MiB/s, of volumes that take it; 0: what the volume includes
-	Pool     string   // the nodes' ZFS pool; DefaultPool where empty
-	Nodes    []string // that have the disks of local storage, one for each replica
-	Path     string   // on these nodes; "": /var/lib/david-volumes/NAMESPACE/NAME
-	HostPath bool     // local storage through hostPath instead of a static volume
-	Replicas int
-	HA       string // "none", or what the operator flavours offer
-	Expose   Expose
-
-	// Settings are the tuned lines, for the machine they were measured on; Lines derives the pod's. Head are comment lines for
-	// its top: where it is from, for which workload, data and machine it was measured.
-	Settings []mycnf.Setting
-	Head     []string
-	// FromTune is true where Settings are a tune's: without any of them, that found nothing faster than the server's defaults. Without it, no
-	// Settings stand for david's rules.
-	FromTune bool
-	// Measured is what the tune was run on; the zero value where it is not known.
-	Measured Measured
-
-	Recovery time.Duration // from a crash under load, as measured; 0: not known
-
-	Secret   string // an existing Secret with the passwords; "": NAME-credentials
-	Password string // of the Secret to write; "": none is written, the Secret must be there
-}
-
-// Measured is the machine and the load of a tune.
-type Measured struct {
-	CPUs    float64
-	Memory  int64 // bytes
-	Threads int   // client connections busy at once
-	Tables  int
-	// WriteIOPS is what the disk was measured to do: random 16 KiB writes/s; 0: not measured.
-	WriteIOPS float64
-}
-
-// Object is one document: a resource of the cluster, or a file that lies beside them.
-type Object struct {
-	File string // in the folder: "statefulset.yaml"
-	// Value is a typed object of k8s.io/api, or a map[string]any for a custom resource or a Helm values file.
-	Value any
-	// Reasons are comments, by the path of the field they stand above: "spec.template.spec.containers[0].resources",
-	// `data["my.cnf"]`; "" is the document itself.
-	Reasons map[string]string
-	// Aside is true for what is no resource (Helm values, notes): it is in the folder, and neither in kustomization.yaml nor in
-	// the stream.
-	Aside bool
-	// Text is the content of a file that is no YAML; Value is nil then, and Aside true.
-	Text string
-}
-
-// ErrBad marks a request that makes no sense: bad input.
-var ErrBad = errors.New("cannot render")
-
-// bad is an error that is the user's input's.
-func bad(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrBad, fmt.Errorf(format, args...))
-}
-
-// Render gives the objects of a request in the order in which they are to be applied. Its errors wrap ErrBad where the request
-// makes no sense.
-func Render(req Request) ([]Object, error) {
+// Render gives the objects of a request in the order in which they are to be applied. Its errors wrap
+// render.ErrBad where the request makes no sense.
+func Render(req render.Request) ([]render.Object, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	switch req.Flavor {
-	case StatefulSet:
-		return statefulset(req)
-	case PerconaPXC, PerconaPS, Oracle, KubeBlocks, Moco, MariaDBOperator:
-		return operator(req)
+	if req.Flavor == render.StatefulSet {
+		return render.Unmanaged(req)
 	}
-	return nil, bad("flavour %q is none of david's", req.Flavor)
+	return operator.Render(req)
 }
 
-// SecretName is the name of the Secret that holds the passwords.
-func (req Request) SecretName() string {
-	if req.Secret != "" {
-		return req.Secret
+// Notes says what the user has to know of a request: what became of tuned lines that the my.cnf does not have
+// as they were, what is replicated, and what the operator does not take; one sentence each.
+func Notes(req render.Request) ([]string, error) {
+	notes, err := render.Notes(req)
+	if err != nil {
+		return notes, err
 	}
-	return req.Name + "-credentials"
+	more, err := operator.Notes(req)
+	return append(notes, more...), err
 }

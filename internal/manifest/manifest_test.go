@@ -22,6 +22,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"david/internal/manifest/render"
 	"david/internal/mycnf"
 )
 
@@ -50,13 +51,13 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// tuned is a request as david manifest --from makes it: from a tune of a smaller machine.
-func tuned() Request {
-	return Request{
-		Name: "orders", Namespace: "databases", Flavor: StatefulSet, Server: mycnf.MySQL, Version: mycnf.Version{Major: 8, Minor: 4, Patch: 6},
-		CPUs: 4, Memory: 16 << 30, Size: 50 << 30, Storage: "class:fast", Replicas: 1, HA: HANone, Expose: ClusterIP,
+// tuned makes a request as david manifest --from makes it: from a tune of a smaller machine.
+func tuned() render.Request {
+	return render.Request{
+		Name: "orders", Namespace: "databases", Flavor: render.StatefulSet, Server: mycnf.MySQL, Version: mycnf.Version{Major: 8, Minor: 4, Patch: 6},
+		CPUs: 4, Memory: 16 << 30, Size: 50 << 30, Storage: "class:fast", Replicas: 1, HA: render.HANone, Expose: render.ClusterIP,
 		Head:     []string{"Derived from a my.cnf that says of itself:", "Tuned by david on 2026-11-20; experiment tune-20261120-101010.", "Workload: oltp_read_write, 10 tables of 1000000 rows, 16 threads."},
-		Measured: Measured{CPUs: 2, Memory: 8 << 30, Threads: 16, Tables: 10, WriteIOPS: 4800},
+		Measured: render.Measured{CPUs: 2, Memory: 8 << 30, Threads: 16, Tables: 10, WriteIOPS: 4800},
 		Recovery: 40 * time.Second,
 		Settings: []mycnf.Setting{
 			{Name: "innodb_buffer_pool_size", Value: "6G", Group: "memory", Reason: "what the search found best within the memory there is", Effect: "without it 0.41x the throughput (4 short pairs, no interval)"},
@@ -70,25 +71,25 @@ func tuned() Request {
 	}
 }
 
-// storages are requests for every kind of storage, by the golden file's name.
-func storages() map[string]Request {
-	list := map[string]Request{}
-	for _, name := range Storages() {
+// storages make requests for every kind of storage, by the golden file's name.
+func storages() map[string]render.Request {
+	list := map[string]render.Request{}
+	for _, name := range render.Storages() {
 		req := tuned()
 		req.Storage = name
 		switch name {
-		case Local:
+		case render.Local:
 			req.Nodes = []string{"node-1"}
 			hostPath := req
 			hostPath.HostPath, hostPath.Path = true, "/mnt/nvme0/mysql"
 			list["local-hostpath"] = hostPath
-		case GP3:
+		case render.GP3:
 			req.IOPS, req.MiBps = 8000, 500
-		case IO2:
+		case render.IO2:
 			req.IOPS = 20000
-		case Hyperdisk:
+		case render.Hyperdisk:
 			req.IOPS, req.MiBps = 10000, 400
-		case classPrefix + "NAME":
+		case render.ClassPrefix + "NAME":
 			req.Storage = "class:fast"
 		}
 		list[strings.ReplaceAll(strings.TrimSuffix(name, ":NAME"), ":", "-")] = req
@@ -97,29 +98,29 @@ func storages() map[string]Request {
 }
 
 // others are requests that differ in something else.
-func otherRequests() map[string]Request {
+func otherRequests() map[string]render.Request {
 	mariadb, separate, secret := tuned(), tuned(), tuned()
-	mariadb.Server, mariadb.Version, mariadb.Expose = mycnf.MariaDB, mycnf.Version{Major: 10, Minor: 11}, LoadBalancer
-	mariadb.Settings, mariadb.Head, mariadb.Measured, mariadb.Recovery = nil, nil, Measured{}, 0
-	separate.Server, separate.Replicas, separate.Expose, separate.Storage, separate.Nodes = mycnf.Percona, 2, NodePort, Local, []string{"node-1", "node-2"}
+	mariadb.Server, mariadb.Version, mariadb.Expose = mycnf.MariaDB, mycnf.Version{Major: 10, Minor: 11}, render.LoadBalancer
+	mariadb.Settings, mariadb.Head, mariadb.Measured, mariadb.Recovery = nil, nil, render.Measured{}, 0
+	separate.Server, separate.Replicas, separate.Expose, separate.Storage, separate.Nodes = mycnf.Percona, 2, render.NodePort, render.Local, []string{"node-1", "node-2"}
 	secret.Password, secret.Namespace = "not-a-real-one", "default"
-	return map[string]Request{"mariadb-loadbalancer": mariadb, "percona-separate": separate, "generated-secret": secret}
+	return map[string]render.Request{"mariadb-loadbalancer": mariadb, "percona-separate": separate, "generated-secret": secret}
 }
 
-func all() map[string]Request {
+func all() map[string]render.Request {
 	list := storages()
 	maps.Copy(list, otherRequests())
 	return list
 }
 
-// archive is a folder as one text.
-func archive(t *testing.T, req Request) []byte {
+// archive writes a folder as one text.
+func archive(t *testing.T, req render.Request) []byte {
 	t.Helper()
 	objects, err := Render(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := Folder("orders", objects)
+	files, err := render.Folder("orders", objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestStrict decodes every rendered resource of the API's own kinds into its type: a field that the type does not have is an error.
+// TestStrict decodes every rendered resource of the API's own kinds into its type: a field that the type does
+// not have is an error.
 func TestStrict(t *testing.T) {
 	types := map[string]func() any{
 		"Namespace": func() any { return &corev1.Namespace{} }, "Secret": func() any { return &corev1.Secret{} }, "ConfigMap": func() any { return &corev1.ConfigMap{} },
@@ -155,7 +157,7 @@ func TestStrict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := Folder("orders", objects)
+		files, err := render.Folder("orders", objects)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,14 +195,15 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestGuaranteed holds every rendered pod against what makes the QoS class, and against what a busy or recovering server needs.
+// TestGuaranteed holds every rendered pod against what makes the QoS class, and against what a busy or
+// recovering server needs.
 func TestPod(t *testing.T) {
 	for name, req := range all() {
 		objects, err := Render(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(objects, func(o Object) bool { return o.File == "statefulset.yaml" })
+		i := slices.IndexFunc(objects, func(o render.Object) bool { return o.File == "statefulset.yaml" })
 		set := objects[i].Value.(*appsv1.StatefulSet)
 		pod := set.Spec.Template.Spec
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
@@ -220,7 +223,7 @@ func TestPod(t *testing.T) {
 				t.Errorf("%s: the start may take %s, and recovery took %s", name, budget, req.Recovery)
 			}
 		}
-		if !maps.Equal(set.Spec.Selector.MatchLabels, req.selector()) || set.Spec.Template.Labels[labelInstance] != req.Name {
+		if !isSubset(set.Spec.Selector.MatchLabels, set.Spec.Template.Labels) || set.Spec.Selector.MatchLabels["app.kubernetes.io/instance"] != req.Name {
 			t.Errorf("%s: the selector does not find the pods", name)
 		}
 	}
@@ -228,19 +231,19 @@ func TestPod(t *testing.T) {
 
 func TestStartupBudget(t *testing.T) {
 	for recovery, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Second: 5 * time.Minute, 4 * time.Minute: 12 * time.Minute, 123 * time.Second: 370 * time.Second} {
-		if got := (Request{Recovery: recovery}).startupBudget(); got != want {
+		if got := (render.Request{Recovery: recovery}).StartupBudget(); got != want {
 			t.Errorf("%s: %s, want %s", recovery, got, want)
 		}
 	}
 }
 
 func TestHashFollowsTheConfiguration(t *testing.T) {
-	hash := func(req Request) string {
+	hash := func(req render.Request) string {
 		objects, err := Render(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(objects, func(o Object) bool { return o.File == "statefulset.yaml" })
+		i := slices.IndexFunc(objects, func(o render.Object) bool { return o.File == "statefulset.yaml" })
 		return objects[i].Value.(*appsv1.StatefulSet).Spec.Template.Annotations["david/my-cnf-hash"]
 	}
 	a, b := tuned(), tuned()
@@ -250,11 +253,12 @@ func TestHashFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestRecordSizeIsThePageSize: a dataset whose records are larger than the pages would read and write more than a page.
+// TestRecordSizeIsThePageSize: a dataset whose records are larger than the pages would read and write more
+// than a page.
 func TestRecordSizeIsThePageSize(t *testing.T) {
 	for page, want := range map[string]string{"": "recordsize: 16k", "4K": "recordsize: 4k", "16384": "recordsize: 16k"} {
 		req := tuned()
-		req.Storage = ZFS
+		req.Storage = render.ZFS
 		if page != "" {
 			req.Settings = append(req.Settings, mycnf.Setting{Name: "innodb_page_size", Value: page, Reason: "asked for"})
 		}
@@ -264,9 +268,10 @@ func TestRecordSizeIsThePageSize(t *testing.T) {
 	}
 }
 
-// TestClassesOfTheirOwn: two databases whose classes have other parameters have classes of other names, as a class cannot be changed.
+// TestClassesOfTheirOwn: two databases whose classes have other parameters have classes of other names, as a
+// class cannot be changed.
 func TestClassesOfTheirOwn(t *testing.T) {
-	class := func(change func(*Request)) (string, string) {
+	class := func(change func(*render.Request)) (string, string) {
 		req := tuned()
 		change(&req)
 		objects, err := Render(req)
@@ -285,25 +290,25 @@ func TestClassesOfTheirOwn(t *testing.T) {
 		return "", ""
 	}
 	named := map[string]string{} // parameters by name
-	for what, change := range map[string]func(*Request){
-		"ceph":              func(r *Request) { r.Storage = CephRBD },
-		"ceph, another":     func(r *Request) { r.Storage, r.Name = CephRBD, "users" },
-		"zfs":               func(r *Request) { r.Storage = ZFSLocalPV },
-		"zfs, another name": func(r *Request) { r.Storage, r.Name = ZFSLocalPV, "users" },
-		"zfs, another pool": func(r *Request) { r.Storage, r.Pool = ZFSLocalPV, "tank" },
-		"zfs, capitals":     func(r *Request) { r.Storage, r.Pool = ZFSLocalPV, "Tank_1" },
-		"zfs, small pages": func(r *Request) {
-			r.Storage, r.Settings = ZFSLocalPV, []mycnf.Setting{{Name: "innodb_page_size", Value: "4K", Reason: "asked for"}}
+	for what, change := range map[string]func(*render.Request){
+		"ceph":              func(r *render.Request) { r.Storage = render.CephRBD },
+		"ceph, another":     func(r *render.Request) { r.Storage, r.Name = render.CephRBD, "users" },
+		"zfs":               func(r *render.Request) { r.Storage = render.ZFSLocalPV },
+		"zfs, another name": func(r *render.Request) { r.Storage, r.Name = render.ZFSLocalPV, "users" },
+		"zfs, another pool": func(r *render.Request) { r.Storage, r.Pool = render.ZFSLocalPV, "tank" },
+		"zfs, capitals":     func(r *render.Request) { r.Storage, r.Pool = render.ZFSLocalPV, "Tank_1" },
+		"zfs, small pages": func(r *render.Request) {
+			r.Storage, r.Settings = render.ZFSLocalPV, []mycnf.Setting{{Name: "innodb_page_size", Value: "4K", Reason: "asked for"}}
 		},
-		"zfs, pool and pages": func(r *Request) {
-			r.Storage, r.Pool, r.Settings = ZFSLocalPV, "tank", []mycnf.Setting{{Name: "innodb_page_size", Value: "4K", Reason: "asked for"}}
+		"zfs, pool and pages": func(r *render.Request) {
+			r.Storage, r.Pool, r.Settings = render.ZFSLocalPV, "tank", []mycnf.Setting{{Name: "innodb_page_size", Value: "4K", Reason: "asked for"}}
 		},
-		"gp3":               func(r *Request) { r.Storage = GP3 },
-		"gp3, figures":      func(r *Request) { r.Storage, r.IOPS, r.MiBps = GP3, 6000, 250 },
-		"gp3, another name": func(r *Request) { r.Storage, r.IOPS, r.MiBps, r.Name = GP3, 6000, 250, "users" },
-		"gp3, other IOPS":   func(r *Request) { r.Storage, r.IOPS, r.MiBps = GP3, 7000, 250 },
-		"gp3, throughput":   func(r *Request) { r.Storage, r.MiBps = GP3, 250 },
-		"hyperdisk":         func(r *Request) { r.Storage, r.IOPS, r.MiBps = Hyperdisk, 6000, 250 },
+		"gp3":               func(r *render.Request) { r.Storage = render.GP3 },
+		"gp3, figures":      func(r *render.Request) { r.Storage, r.IOPS, r.MiBps = render.GP3, 6000, 250 },
+		"gp3, another name": func(r *render.Request) { r.Storage, r.IOPS, r.MiBps, r.Name = render.GP3, 6000, 250, "users" },
+		"gp3, other IOPS":   func(r *render.Request) { r.Storage, r.IOPS, r.MiBps = render.GP3, 7000, 250 },
+		"gp3, throughput":   func(r *render.Request) { r.Storage, r.MiBps = render.GP3, 250 },
+		"hyperdisk":         func(r *render.Request) { r.Storage, r.IOPS, r.MiBps = render.Hyperdisk, 6000, 250 },
 	} {
 		name, parameters := class(change)
 		if other, there := named[name]; there && other != parameters {
@@ -322,10 +327,11 @@ func TestClassesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestFollowerRecipe: the claim is cloned in its namespace, with the first server's passwords in it, and the recipe's server finds both.
+// TestFollowerRecipe: the claim is cloned in its namespace, with the first server's passwords in it, and the
+// recipe's server finds both.
 func TestFollowerRecipe(t *testing.T) {
 	req := tuned()
-	req.Storage = CephRBD
+	req.Storage = render.CephRBD
 	text := string(archive(t, req))
 	for _, want := range []string{"--name orders-follower --namespace databases --secret orders-credentials --storage class:david-ceph-rbd-orders\n", "name: data-orders-follower-0\n"} {
 		if !strings.Contains(text, want) {
@@ -339,53 +345,64 @@ func TestFollowerRecipe(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	for want, change := range map[string]func(*Request){
-		"no DNS label": func(r *Request) { r.Name = "Orders_DB" },
-		"no DNS label: lower case letters, digits and dashes, a": func(r *Request) { r.Name = "0rders" },
-		"45 at most":                  func(r *Request) { r.Name = strings.Repeat("a", 46) },
-		"--namespace":                 func(r *Request) { r.Namespace = "a.b" },
-		"belongs to the cluster":      func(r *Request) { r.Namespace = "kube-system" },
-		"flavour \"helm\" is none":    func(r *Request) { r.Flavor = "helm" },
-		"is none of zfs":              func(r *Request) { r.Storage = "floppy" },
-		"no name of a StorageClass":   func(r *Request) { r.Storage = "class:" },
-		"--secret":                    func(r *Request) { r.Secret = "A b" },
-		"--image":                     func(r *Request) { r.Image = "my sql" },
-		"whole CPUs":                  func(r *Request) { r.CPUs = 0 },
-		"1Gi at least":                func(r *Request) { r.Size = 1 << 20 },
-		"--replicas 0":                func(r *Request) { r.Replicas = 0 },
-		"choose clusterip":            func(r *Request) { r.Expose = "ingress" },
-		"choose mysql":                func(r *Request) { r.Server = "oracle" },
-		"--recovery":                  func(r *Request) { r.Recovery = -time.Second },
-		"takes neither":               func(r *Request) { r.IOPS = 5000 },
-		"give --iops":                 func(r *Request) { r.Storage = IO2 },
-		"has 3000 to 16000":           func(r *Request) { r.Storage, r.IOPS = GP3, 20000 },
-		"has 100 to 50000":            func(r *Request) { r.Storage, r.IOPS = IO2, 60000 },
-		"16384 GiB at most":           func(r *Request) { r.Storage, r.Size = GP3, 20<<40 },
-		"what fits: --throughput 750": func(r *Request) { r.Storage, r.MiBps = GP3, 1000 },
-		"125 to 1000 MiB/s":           func(r *Request) { r.Storage, r.MiBps = GP3, 50 },
-		"follows from its IOPS":       func(r *Request) { r.Storage, r.IOPS, r.MiBps = IO2, 9000, 500 },
-		"give --node NAME":            func(r *Request) { r.Storage = Local },
-		"1 of --node for 2 replicas":  func(r *Request) { r.Storage, r.Nodes, r.Replicas = Local, []string{"n"}, 2 },
-		"--host-path goes":            func(r *Request) { r.HostPath = true },
-		"cannot share one folder":     func(r *Request) { r.Storage, r.Nodes, r.Replicas, r.HostPath = Local, []string{"n", "m"}, 2, true },
-		"a node is named twice":       func(r *Request) { r.Storage, r.Nodes, r.Replicas = Local, []string{"n", "n"}, 2 },
-		"nobody could connect":        func(r *Request) { r.Settings = []mycnf.Setting{{Name: "max_connections", Value: "0"}} },
-		"whoever connects would be":   func(r *Request) { r.Settings = []mycnf.Setting{{Name: "skip_grant_tables"}} },
-		"--path \"mnt\"":              func(r *Request) { r.Storage, r.Nodes, r.Path = Local, []string{"n"}, "mnt" },
-		"--path \"/\"":                func(r *Request) { r.Storage, r.Nodes, r.Path = Local, []string{"n"}, "/" },
-		"--node \"A B\"":              func(r *Request) { r.Storage, r.Nodes = Local, []string{"A B"} },
-		"--node and --path go":        func(r *Request) { r.Path = "/mnt/x" },
-		"no name of a ZFS pool":       func(r *Request) { r.Storage, r.Pool = ZFS, "a b" },
-		"--pool is for zfs and":       func(r *Request) { r.Storage, r.Pool = GP3, "tank" },
-		"lie in it; local":            func(r *Request) { r.Storage, r.Nodes, r.Pool = Local, []string{"n"}, "david" },
-		"nothing is replicated":       func(r *Request) { r.HA = "galera" },
-		"what fits: memory":           func(r *Request) { r.Memory = 700 << 20 },
+	for want, change := range map[string]func(*render.Request){
+		"no DNS label": func(r *render.Request) { r.Name = "Orders_DB" },
+		"no DNS label: lower case letters, digits and dashes, a": func(r *render.Request) { r.Name = "0rders" },
+		"45 at most":                  func(r *render.Request) { r.Name = strings.Repeat("a", 46) },
+		"--namespace":                 func(r *render.Request) { r.Namespace = "a.b" },
+		"belongs to the cluster":      func(r *render.Request) { r.Namespace = "kube-system" },
+		"flavour \"helm\" is none":    func(r *render.Request) { r.Flavor = "helm" },
+		"is none of zfs":              func(r *render.Request) { r.Storage = "floppy" },
+		"no name of a StorageClass":   func(r *render.Request) { r.Storage = "class:" },
+		"--secret":                    func(r *render.Request) { r.Secret = "A b" },
+		"--image":                     func(r *render.Request) { r.Image = "my sql" },
+		"whole CPUs":                  func(r *render.Request) { r.CPUs = 0 },
+		"1Gi at least":                func(r *render.Request) { r.Size = 1 << 20 },
+		"--replicas 0":                func(r *render.Request) { r.Replicas = 0 },
+		"choose clusterip":            func(r *render.Request) { r.Expose = "ingress" },
+		"choose mysql":                func(r *render.Request) { r.Server = "oracle" },
+		"--recovery":                  func(r *render.Request) { r.Recovery = -time.Second },
+		"takes neither":               func(r *render.Request) { r.IOPS = 5000 },
+		"give --iops":                 func(r *render.Request) { r.Storage = render.IO2 },
+		"has 3000 to 16000":           func(r *render.Request) { r.Storage, r.IOPS = render.GP3, 20000 },
+		"has 100 to 50000":            func(r *render.Request) { r.Storage, r.IOPS = render.IO2, 60000 },
+		"16384 GiB at most":           func(r *render.Request) { r.Storage, r.Size = render.GP3, 20<<40 },
+		"what fits: --throughput 750": func(r *render.Request) { r.Storage, r.MiBps = render.GP3, 1000 },
+		"125 to 1000 MiB/s":           func(r *render.Request) { r.Storage, r.MiBps = render.GP3, 50 },
+		"follows from its IOPS":       func(r *render.Request) { r.Storage, r.IOPS, r.MiBps = render.IO2, 9000, 500 },
+		"give --node NAME":            func(r *render.Request) { r.Storage = render.Local },
+		"1 of --node for 2 replicas":  func(r *render.Request) { r.Storage, r.Nodes, r.Replicas = render.Local, []string{"n"}, 2 },
+		"--host-path goes":            func(r *render.Request) { r.HostPath = true },
+		"cannot share one folder": func(r *render.Request) {
+			r.Storage, r.Nodes, r.Replicas, r.HostPath = render.Local, []string{"n", "m"}, 2, true
+		},
+		"a node is named twice":     func(r *render.Request) { r.Storage, r.Nodes, r.Replicas = render.Local, []string{"n", "n"}, 2 },
+		"nobody could connect":      func(r *render.Request) { r.Settings = []mycnf.Setting{{Name: "max_connections", Value: "0"}} },
+		"whoever connects would be": func(r *render.Request) { r.Settings = []mycnf.Setting{{Name: "skip_grant_tables"}} },
+		"--path \"mnt\"":            func(r *render.Request) { r.Storage, r.Nodes, r.Path = render.Local, []string{"n"}, "mnt" },
+		"--path \"/\"":              func(r *render.Request) { r.Storage, r.Nodes, r.Path = render.Local, []string{"n"}, "/" },
+		"--node \"A B\"":            func(r *render.Request) { r.Storage, r.Nodes = render.Local, []string{"A B"} },
+		"--node and --path go":      func(r *render.Request) { r.Path = "/mnt/x" },
+		"no name of a ZFS pool":     func(r *render.Request) { r.Storage, r.Pool = render.ZFS, "a b" },
+		"--pool is for zfs and":     func(r *render.Request) { r.Storage, r.Pool = render.GP3, "tank" },
+		"lie in it; local":          func(r *render.Request) { r.Storage, r.Nodes, r.Pool = render.Local, []string{"n"}, "david" },
+		"nothing is replicated":     func(r *render.Request) { r.HA = "galera" },
+		"what fits: memory":         func(r *render.Request) { r.Memory = 700 << 20 },
 	} {
 		req := tuned()
 		change(&req)
 		_, err := Render(req)
-		if !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, render.ErrBad) || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
+}
+
+func isSubset(part, whole map[string]string) bool {
+	for key, value := range part {
+		if whole[key] != value {
+			return false
+		}
+	}
+	return true
 }

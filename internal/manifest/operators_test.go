@@ -10,37 +10,41 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/manifest/check"
+	"david/internal/manifest/operator"
+	"david/internal/manifest/render"
+	"david/internal/manifest/stream"
 	"david/internal/mycnf"
 )
 
-// operated is a request for an operator's flavour, with what it needs.
-func operated(f Flavor, ha string) Request {
+// operated makes a request for an operator's flavour, with what it needs.
+func operated(f render.Flavor, ha string) render.Request {
 	req := tuned()
 	req.Flavor = f
-	req.HA, req.Replicas = f.Defaults(ha)
+	req.HA, req.Replicas = operator.Defaults(f, ha)
 	switch f {
-	case PerconaPXC, PerconaPS:
+	case render.PerconaPXC, render.PerconaPS:
 		req.Server = mycnf.Percona
-	case Moco:
+	case render.Moco:
 		req.Image = "example/moco-mysql:8.4.6"
-	case MariaDBOperator:
+	case render.MariaDBOperator:
 		req.Server, req.Version, req.Settings = mycnf.MariaDB, mycnf.Version{Major: 11, Minor: 8}, nil
 	}
 	return req
 }
 
-// operatorRequests are those that have golden files, by name.
-func operatorRequests() map[string]Request {
-	list := map[string]Request{}
-	for f := range managers() {
+// operatorRequests lists those that have golden files, by name.
+func operatorRequests() map[string]render.Request {
+	list := map[string]render.Request{}
+	for _, f := range render.Flavors()[1:] {
 		list[string(f)] = operated(f, "")
 	}
-	list["kubeblocks-group-replication"] = operated(KubeBlocks, HAGroupReplication)
-	list["mariadb-operator-semi-sync"] = operated(MariaDBOperator, HASemiSync)
-	single, exposed, zfs := operated(PerconaPXC, HANone), operated(Oracle, ""), operated(Moco, "")
-	single.Storage, single.Nodes, single.Secret = Local, []string{"node-1"}, "orders-root"
-	exposed.Expose, exposed.Password, exposed.Storage, exposed.IOPS = LoadBalancer, "not-a-real-one", IO2, 12000
-	zfs.Storage, zfs.Expose = ZFSLocalPV, NodePort
+	list["kubeblocks-group-replication"] = operated(render.KubeBlocks, operator.HAGroupReplication)
+	list["mariadb-operator-semi-sync"] = operated(render.MariaDBOperator, operator.HASemiSync)
+	single, exposed, zfs := operated(render.PerconaPXC, render.HANone), operated(render.Oracle, ""), operated(render.Moco, "")
+	single.Storage, single.Nodes, single.Secret = render.Local, []string{"node-1"}, "orders-root"
+	exposed.Expose, exposed.Password, exposed.Storage, exposed.IOPS = render.LoadBalancer, "not-a-real-one", render.IO2, 12000
+	zfs.Storage, zfs.Expose = render.ZFSLocalPV, render.NodePort
 	list["percona-pxc-single-local"], list["oracle-exposed-io2"], list["moco-zfs"] = single, exposed, zfs
 	return list
 }
@@ -55,64 +59,14 @@ func TestOperatorsGolden(t *testing.T) {
 	}
 }
 
-// TestOperatorsKeepTheConfiguration looks for what an operator would undo in what it is given.
-func TestOperatorsKeepTheConfiguration(t *testing.T) {
-	lines := func(f Flavor, own ...mycnf.Setting) map[string]string {
-		req := operated(f, "")
-		req.Settings = append(req.Settings, own...)
-		d, err := managers()[f].deployment(req)
-		if err != nil {
-			t.Fatalf("%s: %v", f, err)
-		}
-		m := map[string]string{}
-		for _, s := range d.settings {
-			m[s.Name] = s.Value
-			if s.Reason == "" && s.Name != own[0].Name {
-				t.Errorf("%s: %s has no reason", f, s.Name)
-			}
-		}
-		for _, name := range []string{"server_id", "gtid_mode", "log_bin"} {
-			if _, there := m[name]; there {
-				t.Errorf("%s: %s is the operator's", f, name)
-			}
-		}
-		return m
-	}
-	tunedLine := mycnf.Setting{Name: "performance_schema", Value: "OFF", Group: "logging"}
-	for f := range managers() {
-		got := lines(f, tunedLine, mycnf.Setting{Name: "server_id", Value: "7"}, mycnf.Setting{Name: "gtid_mode", Value: "OFF"}, mycnf.Setting{Name: "log_bin", Value: "OFF"})
-		for name, want := range map[string]string{"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1", "max_connections": "151"} {
-			if got[name] != want {
-				t.Errorf("%s: %s=%q, want %s", f, name, got[name], want)
-			}
-		}
-		if got["innodb_buffer_pool_size"] == "" {
-			t.Errorf("%s: the operator would size the pool", f)
-		}
-		want := map[Flavor]string{PerconaPXC: "OFF", KubeBlocks: "OFF", MariaDBOperator: "OFF", PerconaPS: "ON", Oracle: "ON", Moco: "ON"}[f]
-		if got["performance_schema"] != want {
-			t.Errorf("%s: performance_schema=%s, want %s", f, got["performance_schema"], want)
-		}
-	}
-	if got := lines(Moco, tunedLine); got["table_open_cache"] != "4000" || got["innodb_adaptive_hash_index"] != "OFF" || got["binlog_transaction_compression"] != "OFF" {
-		t.Errorf("moco's own defaults stay: %v", got)
-	}
-	if got := lines(Moco, mycnf.Setting{Name: "table_open_cache", Value: "9000"}); got["table_open_cache"] != "9000" {
-		t.Errorf("the tune's own line does not win: %v", got["table_open_cache"])
-	}
-	if got := lines(KubeBlocks, mycnf.Setting{Name: "innodb_page_size", Value: "16K"}); got["innodb_page_size"] != "" || got["general_log"] != "OFF" || got["slave_exec_mode"] != "STRICT" {
-		t.Errorf("KubeBlocks: %v", got)
-	}
-}
-
-// TestKustomizeKeepsTheOrder: KubeBlocks reads its Parameter before the Cluster, and kustomize's own order would be the other way round. What
-// kubectl makes of the folder is looked at where there is one.
+// TestKustomizeKeepsTheOrder: KubeBlocks reads its Parameter before the Cluster, and kustomize's own order
+// would be the other way round. What kubectl makes of the folder is looked at where there is one.
 func TestKustomizeKeepsTheOrder(t *testing.T) {
-	objects, err := Render(operated(KubeBlocks, ""))
+	objects, err := Render(operated(render.KubeBlocks, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := Folder("orders", objects)
+	files, err := render.Folder("orders", objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +105,7 @@ func TestOperatorsSayWhatIsReplicated(t *testing.T) {
 		if err != nil || !strings.Contains(text, "eplicated") {
 			t.Errorf("%s: %v, %v", name, notes, err)
 		}
-		if body := string(archive(t, req)); !strings.Contains(strings.ReplaceAll(body, "\n# ", " "), "eplicated: ") && req.HA != HANone {
+		if body := string(archive(t, req)); !strings.Contains(strings.ReplaceAll(body, "\n# ", " "), "eplicated: ") && req.HA != render.HANone {
 			t.Errorf("%s: the resource does not say what is replicated", name)
 		}
 	}
@@ -159,56 +113,58 @@ func TestOperatorsSayWhatIsReplicated(t *testing.T) {
 
 func TestOperatorsRefuse(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*Request)
-		flavor Flavor
+		change func(*render.Request)
+		flavor render.Flavor
 		want   string
 	}{
-		"server":        {func(r *Request) { r.Server = mycnf.MariaDB }, PerconaPXC, "--server percona"},
-		"version":       {func(r *Request) { r.Version = mycnf.Version{Major: 9, Minor: 7} }, PerconaPXC, "8.0, 8.4, not 9.7"},
-		"two of Galera": {func(r *Request) { r.Replicas = 2 }, PerconaPXC, "takes 3 to 5"},
-		"even Galera":   {func(r *Request) { r.Replicas = 4 }, PerconaPXC, "give 3 or 5"},
-		"even group":    {func(r *Request) { r.Replicas = 6 }, Oracle, "odd number"},
-		"separate":      {func(r *Request) { r.HA, r.Replicas = HANone, 3 }, PerconaPS, "no separate servers"},
-		"other ha":      {func(r *Request) { r.HA = HAGalera }, Oracle, "group-replication, none"},
-		"no image":      {func(r *Request) { r.Image = "" }, Moco, "needs --image"},
-		"hostPath": {func(r *Request) {
-			r.Storage, r.Nodes, r.HostPath, r.HA, r.Replicas = Local, []string{"n"}, true, HANone, 1
-		}, PerconaPXC, "hostPath does not"},
-		"patch":          {func(r *Request) { r.Version = mycnf.Version{Major: 9, Minor: 7, Patch: mycnf.LastOfSeries} }, Oracle, "whole version of the server, as --server mysql:8.4.6; 9.7 is a series"},
-		"small memory":   {func(r *Request) { r.Memory = 512 << 20 }, PerconaPXC, "what fits"},
-		"name too long":  {func(r *Request) { r.Name = strings.Repeat("a", 30) }, PerconaPXC, "22"},
-		"name of oracle": {func(r *Request) { r.Name = strings.Repeat("a", 41) }, Oracle, "40"},
+		"server":        {func(r *render.Request) { r.Server = mycnf.MariaDB }, render.PerconaPXC, "--server percona"},
+		"version":       {func(r *render.Request) { r.Version = mycnf.Version{Major: 9, Minor: 7} }, render.PerconaPXC, "8.0, 8.4, not 9.7"},
+		"two of Galera": {func(r *render.Request) { r.Replicas = 2 }, render.PerconaPXC, "takes 3 to 5"},
+		"even Galera":   {func(r *render.Request) { r.Replicas = 4 }, render.PerconaPXC, "give 3 or 5"},
+		"even group":    {func(r *render.Request) { r.Replicas = 6 }, render.Oracle, "odd number"},
+		"separate":      {func(r *render.Request) { r.HA, r.Replicas = render.HANone, 3 }, render.PerconaPS, "no separate servers"},
+		"other ha":      {func(r *render.Request) { r.HA = operator.HAGalera }, render.Oracle, "group-replication, none"},
+		"no image":      {func(r *render.Request) { r.Image = "" }, render.Moco, "needs --image"},
+		"hostPath": {func(r *render.Request) {
+			r.Storage, r.Nodes, r.HostPath, r.HA, r.Replicas = render.Local, []string{"n"}, true, render.HANone, 1
+		}, render.PerconaPXC, "hostPath does not"},
+		"patch":          {func(r *render.Request) { r.Version = mycnf.Version{Major: 9, Minor: 7, Patch: mycnf.LastOfSeries} }, render.Oracle, "whole version of the server, as --server mysql:8.4.6; 9.7 is a series"},
+		"small memory":   {func(r *render.Request) { r.Memory = 512 << 20 }, render.PerconaPXC, "what fits"},
+		"name too long":  {func(r *render.Request) { r.Name = strings.Repeat("a", 30) }, render.PerconaPXC, "22"},
+		"name of oracle": {func(r *render.Request) { r.Name = strings.Repeat("a", 41) }, render.Oracle, "40"},
 	} {
 		req := operated(test.flavor, "")
 		test.change(&req)
 		_, err := Render(req)
-		if !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), test.want) {
+		if !errors.Is(err, render.ErrBad) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
 }
 
-// TestHears: a flag that a flavour does nothing with is refused, and the flavours are named that do; the others take it.
+// TestHears: a flag that a flavour does nothing with is refused, and the flavours are named that do; the
+// others take it.
 func TestHears(t *testing.T) {
 	for flag, want := range map[string]struct {
-		deaf []Flavor
+		deaf []render.Flavor
 		says string
 	}{
-		"image":    {[]Flavor{Oracle, KubeBlocks}, "choose --flavor statefulset, percona-pxc, percona-ps, moco, mariadb-operator"},
-		"secret":   {[]Flavor{Moco}, "choose --flavor statefulset, percona-pxc, percona-ps, oracle, kubeblocks, mariadb-operator"},
+		"image":    {[]render.Flavor{render.Oracle, render.KubeBlocks}, "choose --flavor statefulset, percona-pxc, percona-ps, moco, mariadb-operator"},
+		"secret":   {[]render.Flavor{render.Moco}, "choose --flavor statefulset, percona-pxc, percona-ps, oracle, kubeblocks, mariadb-operator"},
 		"recovery": {}, // what was measured may be told to any
 	} {
-		for _, f := range Flavors() {
-			err := f.Hears(func(given string) bool { return given == flag })
-			if deaf := slices.Contains(want.deaf, f); deaf != (err != nil) || deaf && (!errors.Is(err, ErrBad) || !strings.Contains(err.Error(), want.says)) {
+		for _, f := range render.Flavors() {
+			err := operator.Hears(f, func(given string) bool { return given == flag })
+			if deaf := slices.Contains(want.deaf, f); deaf != (err != nil) || deaf && (!errors.Is(err, render.ErrBad) || !strings.Contains(err.Error(), want.says)) {
 				t.Errorf("--%s with %s: %v", flag, f, err)
 			}
 		}
 	}
 }
 
-// definitions are the operators' real definitions, from their Go modules; without those and a network it skips the test.
-func definitions(t *testing.T) (Schemas, string) {
+// definitions are the operators' real definitions, from their Go modules; without those and a network it
+// skips the test.
+func definitions(t *testing.T) (check.Schemas, string) {
 	t.Helper()
 	folder := t.TempDir()
 	cmd := exec.Command("go", "run", "-C", "../../test/crds", ".", "-out", folder)
@@ -219,7 +175,7 @@ func definitions(t *testing.T) (Schemas, string) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	schemas := Schemas{}
+	schemas := check.Schemas{}
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +185,7 @@ func definitions(t *testing.T) (Schemas, string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		docs, found := Documents(filepath.Base(file), text)
+		docs, found := check.Read(filepath.Base(file), text)
 		if len(found) > 0 {
 			t.Fatalf("%s: %v", file, found)
 		}
@@ -240,25 +196,26 @@ func definitions(t *testing.T) (Schemas, string) {
 	return schemas, string(out)
 }
 
-// stream is a request's resources as one stream, read back.
-func stream(t *testing.T, req Request) []Document {
+// readBack is a request's resources as one stream, read back.
+func readBack(t *testing.T, req render.Request) []stream.Document {
 	t.Helper()
 	objects, err := Render(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Encode(&out, objects); err != nil {
+	if err := render.Encode(&out, objects); err != nil {
 		t.Fatal(err)
 	}
-	docs, found := Documents("stream.yaml", out.Bytes())
+	docs, found := check.Read("stream.yaml", out.Bytes())
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
 	return docs
 }
 
-// TestRenderedPassesCheck holds all that david renders against the operators' real definitions and david's own rules.
+// TestRenderedPassesCheck holds all that david renders against the operators' real definitions and david's
+// own rules.
 func TestRenderedPassesCheck(t *testing.T) {
 	schemas, missing := definitions(t)
 	requests := operatorRequests()
@@ -267,13 +224,13 @@ func TestRenderedPassesCheck(t *testing.T) {
 	}
 	for name, req := range requests {
 		t.Run(name, func(t *testing.T) {
-			result, err := Inspect(stream(t, req), Known{Schemas: schemas, Recovery: req.Recovery})
+			result, err := check.Inspect(readBack(t, req), check.Known{Schemas: schemas, Recovery: req.Recovery})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, f := range result.Findings {
 				expected := f.Rule == "no-replication" && name == "statefulset-percona-separate" // what was asked for, and david says so
-				if f.Severity != SeverityNote && !expected {
+				if f.Severity != check.SeverityNote && !expected {
 					t.Errorf("%s %s %s %s: %s", f.Severity, f.Where(), f.Object, f.Path, f.Why)
 				}
 			}
@@ -283,5 +240,44 @@ func TestRenderedPassesCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCheckOperators breaks operators' resources.
+func TestCheckOperators(t *testing.T) {
+	for name, test := range map[string]struct {
+		flavor         render.Flavor
+		old, new, rule string
+	}{
+		"PXC memory":          {render.PerconaPXC, "innodb_buffer_pool_size=12G", "innodb_buffer_pool_size=16G", "memory"},
+		"PXC durability":      {render.PerconaPXC, "innodb_flush_log_at_trx_commit=1", "innodb_flush_log_at_trx_commit=0", "durability"},
+		"PS budget":           {render.PerconaPS, "maxUnavailable: 1", "minAvailable: 3", "disruption-budget"},
+		"Oracle dedicated":    {render.Oracle, "sync_binlog=1\n", "sync_binlog=1\n    innodb_dedicated_server=ON\n", "dedicated-server"},
+		"moco memory":         {render.Moco, `innodb_buffer_pool_size: "12G"`, `innodb_buffer_pool_size: "16G"`, "memory"},
+		"KubeBlocks memory":   {render.KubeBlocks, `max_connections: "151"`, `max_connections: "9000"`, "memory"},
+		"MariaDB requests":    {render.MariaDBOperator, "    requests:\n      cpu: \"4\"", "    requests:\n      cpu: \"2\"", "qos"},
+		"MariaDB alone":       {render.MariaDBOperator, "    enabled: true\n", "    enabled: false\n", "no-replication"},
+		"password in the PXC": {render.PerconaPXC, "    [mysqld]\n", "    [client]\n    password=hunter2\n    [mysqld]\n", ""},
+	} {
+		objects, err := Render(operated(test.flavor, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := render.Encode(&out, objects); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(out.String(), test.old, test.new)
+		if text == out.String() {
+			t.Fatalf("%s: there is no %q to break", name, test.old)
+		}
+		docs, _ := check.Read("x.yaml", []byte(text))
+		result, err := check.Inspect(docs, check.Known{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.rule != "" && !slices.ContainsFunc(result.Findings, func(f check.Finding) bool { return f.Rule == test.rule }) {
+			t.Errorf("%s: not found among %+v", name, result.Findings)
+		}
 	}
 }

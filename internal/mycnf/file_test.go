@@ -66,7 +66,7 @@ func TestParseReadsWhatServersRead(t *testing.T) {
 	}
 	client := parse(t, tricky).Settings("client")
 	if len(client) != 2 || client[1].Name != "password" || client[1].Value != `a#b;c'd"e\f` {
-		t.Errorf("%q", client)
+		t.Errorf("%+v", client)
 	}
 }
 

@@ -33,6 +33,11 @@ func TestCheckLockFindsEveryUnsafeValue(t *testing.T) {
 		t.Errorf("a server that reports nothing passes: %v", got)
 	}
 	vars := maps.Clone(base)
+	vars["innodb_flush_method"] = "nosync"
+	if got := CheckLock(MySQL, vars); len(got) != 1 {
+		t.Errorf("nosync: %v", got)
+	}
+	vars = maps.Clone(base)
 	vars["innodb_doublewrite"] = "DETECT_AND_RECOVER"
 	if got := CheckLock(MySQL, vars); len(got) != 0 {
 		t.Error(got)
@@ -47,6 +52,9 @@ func TestCompareLock(t *testing.T) {
 	got := CompareLock(MySQL, before, recorded(t, "mysql-9.7.4-odd.tsv"))
 	if len(got) != 2 || got[0].Name != "binlog_row_image" || got[1].Name != "transaction_isolation" {
 		t.Errorf("the odd server had another row image and isolation: %v", got)
+	}
+	if got := CompareLock(MySQL, nil, map[string]string{"sql_mode": ""}); len(got) != 1 {
+		t.Errorf("an empty value and none: %v", got)
 	}
 	got = CompareLock(MariaDB, recorded(t, "mariadb-10.11.19-a.tsv"), recorded(t, "mariadb-10.11.19-odd.tsv"))
 	if len(got) != 2 || got[0].Name != "log_bin" || got[1].Name != "tx_isolation" {
@@ -69,5 +77,19 @@ func TestDiff(t *testing.T) {
 	}
 	if got := Diff(nil, map[string]string{"a": "1"}); len(got) != 1 {
 		t.Error(got)
+	}
+}
+
+// TestUnsafeBetweenFlavours: between flavours two safe values are alike, and an unsafe one beside a safe one is not,
+// whichever of the two has it.
+func TestUnsafeBetweenFlavours(t *testing.T) {
+	for _, c := range []struct {
+		before, after string
+		want          int
+	}{{"ON", "ON", 0}, {"DETECT_AND_RECOVER", "ON", 0}, {"OFF", "ON", 1}, {"ON", "OFF", 1}} {
+		one := func(value string) map[string]string { return map[string]string{"innodb_doublewrite": value} }
+		if got := CompareFlavours(MySQL, MariaDB, one(c.before), one(c.after)); len(got) != c.want {
+			t.Errorf("MySQL's %s, MariaDB's %s: %v", c.before, c.after, got)
+		}
 	}
 }

@@ -187,6 +187,13 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s was written", name)
 		}
 	}
+	for _, d := range []joblog.Document{{Arm: &result.Arm{Name: "a"}}, {Trial: &result.Trial{ID: "x"}}} {
+		j := runner(t)
+		j.store = nil
+		if err := j.document(t.Context(), d); err == nil || !strings.Contains(err.Error(), "before its experiment") {
+			t.Errorf("an arm or a trial before an experiment: %v", err)
+		}
+	}
 	var failed *ClientError
 	err := j.document(t.Context(), joblog.Document{End: true, Failed: "set back", Code: clientInvalid})
 	if err != nil || !errors.As(j.failed, &failed) || failed.Code != clientInvalid {

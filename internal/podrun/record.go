@@ -54,6 +54,8 @@ func (j *jobRunner) line(ctx context.Context, line string) error {
 // document puts a document into the store.
 func (j *jobRunner) document(ctx context.Context, d joblog.Document) error {
 	switch {
+	case j.store == nil && (d.Arm != nil || d.Trial != nil):
+		return errors.New("the client sent an arm or a trial before its experiment: its image has another david, or none")
 	case d.Experiment != nil:
 		if !j.uncounted {
 			j.countBefore(ctx)

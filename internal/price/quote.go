@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"david/internal/result"
@@ -149,7 +148,7 @@ func (p Payer) otherCPUs(measured float64) []string {
 func (e Experiment) compared() (list []stats.Comparison, notes []string) {
 	trials := e.Trials
 	if s := e.Design.SLO; s != nil {
-		rate := e.found()
+		rate := e.Finish.SearchEnd().TPS
 		trials = slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool { return t.Workload.Rate != rate || rate == 0 })
 		notes = append(notes, fmt.Sprintf("at %s transactions/s, the highest rate found that keeps p%g at or below %g ms", number(rate), s.Percentile, s.Ms))
 		if rate == 0 {
@@ -157,19 +156,6 @@ func (e Experiment) compared() (list []stats.Comparison, notes []string) {
 		}
 	}
 	return stats.Compare(e.Design, e.Arms, trials), notes
-}
-
-// found is the rate, in transactions/s, that a search ended on: its sentence begins with it.
-func (e Experiment) found() float64 {
-	if e.Finish == nil {
-		return 0
-	}
-	first, _, _ := strings.Cut(e.Finish.Best, " ")
-	rate, err := strconv.ParseFloat(first, 64)
-	if err != nil {
-		return 0 // "No rate keeps ..."
-	}
-	return rate
 }
 
 // unsafe is a warning before the note on an arm that ran without all of the durability lock; "" for any other.

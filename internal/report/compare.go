@@ -11,15 +11,8 @@ import (
 	"david/internal/stats"
 )
 
-// compared tells whether arms are compared with a control in blocks, as a tune's confirmation does. A bench at light speed has
-// an arm and its ceiling, which is no contender.
-func compared(d Data) bool { return d.Experiment.Design.Control != "" && !lit(d) }
-
-// comparisons is what the blocks say, one for each workload; none where nothing is compared.
+// comparisons is what the blocks say that may be quoted, one for each workload.
 func comparisons(d Data) []stats.Comparison {
-	if !compared(d) {
-		return nil
-	}
 	d = Quoted(d)
 	return stats.Compare(d.Experiment.Design, d.Arms, d.Trials)
 }
@@ -53,8 +46,7 @@ func count(all []contender, v stats.Verdict) int {
 	return n
 }
 
-func compareHeadline(d Data) headline {
-	list := comparisons(d)
+func compareHeadline(d Data, list []stats.Comparison) headline {
 	return concluded(d, contenders(list), len(list))
 }
 
@@ -243,33 +235,19 @@ func compareRemarks(c stats.Comparison) []string {
 	return list
 }
 
-// remarksOf adds to the remarks of a tune's confirmation what the short trials had shown.
-func remarksOf(d Data, c stats.Comparison) []string {
-	list := compareRemarks(c)
-	if !phased(d) {
-		return list
-	}
-	for _, line := range []string{rivalLine(honest(d)), promiseLine(honest(d))} {
-		if line != "" {
-			list = append([]string{line}, list...)
-		}
-	}
-	return list
-}
-
 // compareCaveats is how the arms were laid out in time, and what a short run may hide.
-func compareCaveats(d Data) []string {
-	list := []string{order(d)}
+func compareCaveats(d Data, order string) []string {
+	list := []string{order}
 	if note := screening(d); note != "" {
 		list = append(list, note)
 	}
 	return list
 }
 
-func order(d Data) string {
+func order(d Data, list []stats.Comparison) string {
 	s := fmt.Sprintf("random order within blocks, seed %d", d.Experiment.Design.Seed)
 	var methods []string
-	for _, c := range contenders(comparisons(d)) {
+	for _, c := range contenders(list) {
 		if c.Method != "" && !slices.Contains(methods, c.Method) {
 			methods = append(methods, c.Method)
 		}

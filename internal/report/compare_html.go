@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"david/internal/result"
 	"david/internal/stats"
 )
 
@@ -15,64 +14,35 @@ func forestTitle(m stats.Metric) string {
 	return "Ratio of throughput to the control's, with its 95 % interval"
 }
 
-// fillCompare adds what only a comparison has.
-func (p *page) fillCompare(d Data) {
-	list := comparisons(d)
-	for _, c := range list {
-		v := comparedView{Workload: short(c.Workload), Floor: floor(c), Arms: armTable(c), Costs: costTable(c), Remarks: remarksOf(d, c)}
-		if c.Standing != nil {
-			v.Standing, v.Stands = standingTable(*c.Standing, c.Workload), c.Standing.String()
-		}
-		if taxed(d) {
-			v.Tax, v.Taxes = taxTable(c), taxLines(d, c)
-		}
-		p.Compared = append(p.Compared, v)
+// viewOf is one workload's comparison, as every form shows it.
+func viewOf(c stats.Comparison) comparedView {
+	v := comparedView{Workload: short(c.Workload), Floor: floor(c), Arms: armTable(c), Costs: costTable(c), Remarks: compareRemarks(c)}
+	if c.Standing != nil {
+		v.Standing, v.Stands = standingTable(*c.Standing, c.Workload), c.Standing.String()
 	}
-	p.Phases, p.CompareTitle = phaseViews(d), compareTitle(d)
-	p.Arms, p.Cards = contentsTable(d), compareCards(d, list)
-	if len(list) > 0 {
-		p.Forest = chart{"forest", forestTitle(list[0].Metric) + hollow(d), forestAlt(list) + promiseAlt(d)}
-		p.Scatter = chart{"scatter", "Throughput and p95 latency of each run" + onFirst(list), scatterAlt(list[0])}
-		p.LatencyChart = chart{"latency", "How long transactions took, all valid runs of an arm together" + onFirst(list), mergedAlt(list[0])}
-	}
-	labels := trialLabels(d)
-	for i, t := range d.Trials {
-		if len(t.Samples) > 0 {
-			p.Sampled = append(p.Sampled, sampledRun{i, labels[i]})
-		}
-	}
-	if len(p.Sampled) > 0 {
-		p.Series = seriesCharts()
-	}
+	return v
 }
 
-// compareTitle says of a tune that its comparison is the confirmation.
-func compareTitle(d Data) string {
-	switch {
-	case confirmed(d) && d.Experiment.Design.Tune.Slices != nil:
-		return "Confirmed in fresh starts: against the control"
-	case confirmed(d):
-		return "Confirmed in fresh blocks: against the control"
-	}
-	return "Arms against the control"
-}
-
-// confirmed tells whether a tune has come to its confirmation.
-func confirmed(d Data) bool { return phased(d) && len(of(d, result.Confirm)) > 0 }
-
-// hollow explains a mark that only a tune's forest has.
-func hollow(d Data) string {
-	if !confirmed(d) {
-		return ""
-	}
-	return "; a hollow diamond is what short trials had promised"
-}
-
-func promiseAlt(d Data) string {
-	if !confirmed(d) {
-		return ""
-	}
-	return "; " + promiseLine(honest(d))
+// chartsSection draws comparisons on a page. hollow explains a mark that only a tune's forest has, promise tells it in
+// words.
+func chartsSection(d Data, list []stats.Comparison, title, hollow, promise string) Section {
+	return Section{page: func(p *page) {
+		p.CompareTitle, p.Cards = title, compareCards(d, list)
+		if len(list) > 0 {
+			p.Forest = chart{"forest", forestTitle(list[0].Metric) + hollow, forestAlt(list) + promise}
+			p.Scatter = chart{"scatter", "Throughput and p95 latency of each run" + onFirst(list), scatterAlt(list[0])}
+			p.LatencyChart = chart{"latency", "How long transactions took, all valid runs of an arm together" + onFirst(list), mergedAlt(list[0])}
+		}
+		labels := trialLabels(d)
+		for i, t := range d.Trials {
+			if len(t.Samples) > 0 {
+				p.Sampled = append(p.Sampled, sampledRun{i, labels[i]})
+			}
+		}
+		if len(p.Sampled) > 0 {
+			p.Series = seriesCharts()
+		}
+	}}
 }
 
 // seriesCharts are of the run that is picked on the page, so their alternatives tell what, not which numbers.

@@ -215,11 +215,15 @@ func TestDeviationNeedsTwoSeconds(t *testing.T) {
 
 func TestSLOHeadline(t *testing.T) {
 	d := sloFixture()
-	if h := headlineOf(d); h.Big != "300" || h.Tone != "gain" || h.String() != d.Finish.Best {
+	if h := Build(d).Headline; h.Big != "300" || h.Tone != "gain" || h.String() != d.Finish.Best {
 		t.Errorf("%+v", h)
 	}
-	d.Finish.Best = "No rate keeps p99 at or below 20 ms"
-	if h := headlineOf(d); h.String() != d.Finish.Best || h.Tone == "gain" {
+	d.Finish.RateSearch = &result.RateSearch{Outcome: result.RateNone}
+	if h := Build(d).Headline; h.String() != d.Finish.Best || h.Tone == "gain" {
+		t.Errorf("the words count, and not the field: %+v", h)
+	}
+	d.Finish.RateSearch, d.Finish.Best = nil, "No rate keeps p99 at or below 20 ms"
+	if h := Build(d).Headline; h.String() != d.Finish.Best || h.Tone == "gain" {
 		t.Errorf("%+v", h)
 	}
 	d.Finish = nil

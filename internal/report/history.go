@@ -58,11 +58,8 @@ type lineWorth struct {
 	Why      string         `json:"why,omitempty"`
 }
 
-// history is what a tune's charts show; nil of anything else.
+// history is what a tune's charts show.
 func history(d Data) *tuneDocument {
-	if !phased(d) {
-		return nil
-	}
 	d = honest(d)
 	lines, untried := lineWorths(d)
 	return &tuneDocument{Race: raceComparisons(d), Tried: attempts(d), Lines: lines, Untried: untried, Promised: promises(d)}

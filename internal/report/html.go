@@ -10,6 +10,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"david/internal/stats"
 )
 
 //go:embed assets/page.html
@@ -40,7 +42,7 @@ type page struct {
 	Series                                     []chart
 	Sampled                                    []sampledRun
 	Rates, Arms                                table
-	Caveats                                    []string
+	Shipped, Caveats                           []string
 	Payer                                      string
 	Price                                      table
 	PriceChart                                 chart
@@ -89,7 +91,7 @@ func HTML(w io.Writer, d Data) error {
 	if err != nil {
 		return fmt.Errorf("cannot parse the page's template: %w", err)
 	}
-	p, err := newPage(d)
+	p, err := Build(d).page()
 	if err != nil {
 		return err
 	}
@@ -100,44 +102,34 @@ func HTML(w io.Writer, d Data) error {
 	return flush(w, &b)
 }
 
-func newPage(d Data) (page, error) {
-	doc, err := encode(d)
+func (r Report) page() (page, error) {
+	d := r.data
+	doc, err := r.encode()
 	if err != nil {
 		return page{}, err
 	}
 	// Without its last line, which names a map for debuggers that is not here.
 	library, _, _ := strings.Cut(chartScript, "//# sourceMappingURL=")
 	p := page{
-		ID: d.Experiment.ID, Subject: subject(d), Cnf: d.Cnf, Head: headlineOf(d), Runs: runs(d),
-		Caveats: slices.Concat(lightLines(d), shippedLines(d), caveats(d)), Trials: runTable(d), Machine: machineTable(d), Method: methodTable(d), Gates: gateTable(d.Trials),
+		ID: d.Experiment.ID, Subject: subject(d), Head: r.Headline,
+		Machine: machineTable(d), Method: methodTable(d, r.order), Gates: gateTable(d.Trials),
 		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
 		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
 		LatencyChart: chart{"latency", "How long transactions took", latencyAlt(d)},
 		Policy:       policy(pageStyle, library, pageScript),
 		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}
-	if compared(d) {
-		p.fillCompare(d)
-	} else {
-		p.fillBench(d)
+	for _, s := range r.Sections {
+		if s.page != nil {
+			s.page(&p)
+		}
 	}
-	p.fillPrice(d.Price)
+	p.Caveats = slices.Concat(r.Light, p.Shipped, r.Caveats)
 	return p, nil
 }
 
 // mostBars is how many runs of a bench one can read as bars.
 const mostBars = 40
-
-// fillBench adds what only a bench has.
-func (p *page) fillBench(d Data) {
-	p.Cards = benchCards(d)
-	if searched(d) {
-		p.Rates = sloTable(d)
-	}
-	if n := len(d.Trials); n > 1 && n <= mostBars {
-		p.BarChart = chart{"bars", "Throughput of each run", runsAlt(d)}
-	}
-}
 
 // policy allows this style and these scripts, and nothing else: nothing is loaded, nothing is sent.
 func policy(style string, scripts ...string) string {
@@ -175,8 +167,8 @@ func timeCard(d Data) []card {
 }
 
 // benchCards shows the figures of the fastest valid run.
-func benchCards(d Data) []card {
-	light := lightCards(d)
+func benchCards(d Data, list []stats.LightSpeed) []card {
+	light := lightCards(list)
 	d = honest(d)
 	fastest := -1
 	for i, t := range d.Trials {
@@ -202,17 +194,25 @@ func benchCards(d Data) []card {
 // shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell apart.
 const shownAtFirst = 6
 
-func runs(d Data) []run {
-	labels := trialLabels(d)
-	list, arms := make([]run, len(d.Trials)), 0
+// firstRuns are all runs, of which the first are shown.
+func firstRuns(d Data) []run {
+	var list []run
+	for i, label := range trialLabels(d) {
+		list = append(list, run{label, i < shownAtFirst})
+	}
+	return list
+}
+
+// runsOfArms are all runs, of which one of each arm is shown.
+func runsOfArms(d Data) []run {
+	var list []run
+	arms, labels := 0, trialLabels(d)
 	for i, t := range d.Trials {
-		list[i] = run{labels[i], i < shownAtFirst}
-		if compared(d) { // one run of each arm, not all of them
-			list[i].Shown = t.Workload == d.Trials[0].Workload && t.Block == d.Trials[0].Block && !t.Twin && arms < shownAtFirst
-			if list[i].Shown {
-				arms++
-			}
+		shown := t.Workload == d.Trials[0].Workload && t.Block == d.Trials[0].Block && !t.Twin && arms < shownAtFirst
+		if shown {
+			arms++
 		}
+		list = append(list, run{labels[i], shown})
 	}
 	return list
 }

@@ -132,11 +132,15 @@ func TestPageInABrowser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.open(t, d)
 			b.checkHeadline(t, d)
-			b.checkCells(t, "#runs-section", runTable(d))
-			if compared(d) {
+			page, err := Build(d).page()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.checkCells(t, "#runs-section", page.Trials)
+			if len(page.Compared) > 0 {
 				b.checkComparison(t, d)
 			}
-			if phased(d) {
+			if len(page.Phases) > 0 {
 				b.checkPhases(t, d)
 			}
 			if d.Price != nil {
@@ -320,7 +324,7 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 		t.Errorf("the comparison begins with %q, want %q", text, floor(c))
 	}
 	for _, id := range []string{"forest", "scatter", "latency", "server-cpu", "device-iops", "checkpoint-age"} {
-		if phased(d) && len(id) > len("scatter") { // its fixture was not sampled
+		if d.Experiment.Design.Tune != nil && len(id) > len("scatter") { // its fixture was not sampled
 			continue
 		}
 		var there bool

@@ -61,7 +61,7 @@ type armDocument struct {
 
 // JSON writes exactly one JSON document, on one line.
 func JSON(w io.Writer, d Data) error {
-	b, err := encode(d)
+	b, err := Build(d).encode()
 	if err != nil {
 		return err
 	}
@@ -69,19 +69,17 @@ func JSON(w io.Writer, d Data) error {
 }
 
 // encode makes the document. encoding/json escapes <, > and &, so that it can stand in HTML as it is.
-func encode(d Data) ([]byte, error) {
+func (r Report) encode() ([]byte, error) {
+	d := r.data
 	doc := document{
-		Schema: result.Schema, Headline: Headline(d), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
+		Schema: result.Schema, Headline: r.Headline.String(), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Comparisons: []stats.Comparison{},
-		AsShipped: shippedArms(d), Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: history(d),
-	}
-	if !raced(d) {
-		doc.LightSpeed = stats.LightSpeeds(d.Arms, Quoted(d).Trials)
+		AsShipped: r.shipped, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, LightSpeed: r.light,
 	}
 	for _, a := range d.Arms {
 		doc.Arms = append(doc.Arms, armDocument{Arm: a, Name: a.Name, Title: a.Title})
 	}
-	doc.compare(comparisons(d))
+	doc.compare(r.comparisons)
 	b, err := json.Marshal(doc)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode experiment %s: %w", d.Experiment.ID, err)

@@ -18,25 +18,17 @@ func honest(d Data) Data {
 	return d
 }
 
-// lit tells whether a bench was measured beside its ceiling.
-func lit(d Data) bool {
-	return d.Experiment.Kind == result.KindBench && d.Experiment.Design.Control != ""
-}
-
-// lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where there is none.
-func lightLines(d Data) []string {
-	if raced(d) {
-		return nil
-	}
-	list := stats.LightSpeeds(d.Arms, Quoted(d).Trials)
+// lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where there is
+// none. subject names that server.
+func lightLines(arms []result.Arm, list []stats.LightSpeed, subject func(stats.LightSpeed) string) []string {
 	var lines []string
 	for _, l := range list {
-		lines = append(lines, ofWorkload(l, len(list) > 1)+lightLine(d, l))
+		lines = append(lines, ofWorkload(l, len(list) > 1)+lightLine(subject(l), l))
 		for _, w := range l.Warnings {
 			lines = append(lines, "light speed: "+w)
 		}
 	}
-	for _, a := range d.Arms {
+	for _, a := range arms {
 		if a.Ceiling {
 			lines = append(lines, a.Title)
 		}
@@ -51,25 +43,15 @@ func ofWorkload(l stats.LightSpeed, several bool) string {
 	return short(l.Workload) + ": "
 }
 
-func lightLine(d Data, l stats.LightSpeed) string {
+func lightLine(subject string, l stats.LightSpeed) string {
 	switch {
 	case l.Share == 0 && l.CeilingTPS == 0:
 		return "light speed is not known: " + l.Why
 	case l.Share == 0:
 		return fmt.Sprintf("light speed: %s; no share: %s", rates(l.CeilingTPS, l.CeilingInterval), l.Why)
 	}
-	return fmt.Sprintf("%s reaches %s of light speed%s: %s of %s", lightSubject(d, l), share(l.Share), lightSpread(l),
+	return fmt.Sprintf("%s reaches %s of light speed%s: %s of %s", subject, share(l.Share), lightSpread(l),
 		brief(l.TPS)+tpsSpread(l.TPSInterval), rates(l.CeilingTPS, l.CeilingInterval))
-}
-
-func lightSubject(d Data, l stats.LightSpeed) string {
-	switch {
-	case !phased(d):
-		return "your server"
-	case l.Arm == stats.Control:
-		return "the control"
-	}
-	return "the tuned server"
 }
 
 func share(x float64) string { return fixed(100*x, 0) + " %" }
@@ -93,12 +75,8 @@ func tpsSpread(i stats.Interval) string {
 }
 
 // lightCards shows the share beside the headline.
-func lightCards(d Data) []card {
+func lightCards(list []stats.LightSpeed) []card {
 	var cards []card
-	if raced(d) {
-		return nil
-	}
-	list := stats.LightSpeeds(d.Arms, Quoted(d).Trials)
 	for _, l := range list {
 		if l.Share > 0 {
 			cards = append(cards, card{ofWorkload(l, len(list) > 1) + "of light speed (" + unsafeCeiling + ")", share(l.Share)})
@@ -107,10 +85,10 @@ func lightCards(d Data) []card {
 	return cards
 }
 
-// ceilingText lists what a ceiling set, for a terminal.
-func ceilingText(d Data) []string {
+// ceilingText lists what a ceiling set. A race has several, and calls them by their names.
+func ceilingText(arms []result.Arm, named bool) []string {
 	var lines []string
-	for _, a := range d.Arms {
+	for _, a := range arms {
 		if !a.Ceiling {
 			continue
 		}
@@ -119,7 +97,7 @@ func ceilingText(d Data) []string {
 			parts = append(parts, strings.TrimSuffix(s.Name+"="+s.Value, "="))
 		}
 		name := "light speed"
-		if raced(d) {
+		if named {
 			name = a.Name
 		}
 		lines = append(lines, name+" sets, and no server to be kept may: "+strings.Join(parts, ", "))

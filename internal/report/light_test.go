@@ -64,7 +64,7 @@ func TestLightSpeedClaimsNothing(t *testing.T) {
 	if got := Headline(lightFixture()); !strings.HasPrefix(got, "1,247.99 transactions/s") || strings.Contains(got, "unsafe") {
 		t.Errorf("headline %q", got)
 	}
-	for _, c := range benchCards(lightFixture()) {
+	for _, c := range benchCards(lightFixture(), Build(lightFixture()).light) {
 		if strings.HasPrefix(c.Label, "queries/s") && (c.Value != "25,100.00" || !strings.Contains(c.Label, "measured")) {
 			t.Errorf("card %+v", c)
 		}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -15,13 +14,10 @@ import (
 	"david/internal/stats"
 )
 
-// phased tells whether an experiment is a tune, which runs in phases.
-func phased(d Data) bool { return d.Experiment.Design.Tune != nil }
-
 // Quoted is the experiment with what may be quoted of it: of a tune the confirmation alone, or where there was none the race;
 // of anything else all.
 func Quoted(d Data) Data {
-	if !phased(d) {
+	if d.Experiment.Design.Tune == nil {
 		return d
 	}
 	phase := result.QuotedPhase(d.Trials)
@@ -52,11 +48,7 @@ type phaseView struct {
 }
 
 // phaseViews are the race, the search, what was pruned, and the proofs.
-func phaseViews(d Data) []phaseView {
-	if !phased(d) {
-		return nil
-	}
-	h := history(d)
+func phaseViews(d Data, h *tuneDocument) []phaseView {
 	d = honest(d)
 	list := []phaseView{
 		{"The race: what others would configure", raceChart(h), raceTable(d, h), raceLines(d), raceTable(d, h), nil},
@@ -330,10 +322,9 @@ func MemoryLine(m result.MemoryProof) string {
 }
 
 // phasedHeadline is the confirmed gain; where there is none it says so plainly.
-func phasedHeadline(d Data) headline {
-	list := comparisons(d)
+func phasedHeadline(d Data, list []stats.Comparison) headline {
 	if d.Finish == nil || len(list) == 0 {
-		return compareHeadline(d)
+		return compareHeadline(d, list)
 	}
 	c := list[0]
 	find := func(name string) (stats.Arm, bool) {
@@ -391,7 +382,7 @@ func unproved(d Data) string {
 // Unconfirmed is the arm that a tune's confirmation had no verdict on, as too few of its blocks were valid; false where it has one,
 // or where there was nothing to confirm.
 func Unconfirmed(d Data) (arm string, ok bool) {
-	if !phased(d) || d.Finish == nil {
+	if d.Experiment.Design.Tune == nil || d.Finish == nil {
 		return "", false
 	}
 	for _, c := range comparisons(d) {
@@ -549,7 +540,7 @@ func promised(d Data) float64 {
 }
 
 // phasedCaveats is how the numbers came about.
-func phasedCaveats(d Data) []string {
+func phasedCaveats(d Data, order string) []string {
 	p := d.Experiment.Design.Tune
 	list := []string{
 		fmt.Sprintf("only the confirmation is quoted: at least %s of fresh servers, %d s each after warming up for %d s at most, until the checkpoint age had levelled off where that was in time",
@@ -557,7 +548,7 @@ func phasedCaveats(d Data) []string {
 		fmt.Sprintf("all else is of short trials (%d s), which look for the winner and prove nothing", p.Short.Seconds),
 		fmt.Sprintf("a winner's p95 is at most %.3gx the control's", p.MaxP95),
 		fmt.Sprintf("a line was dropped where the configuration was not seen to be slower without it by %.0f %%", 100*stats.Margin),
-		order(d),
+		order,
 	}
 	if metric(d) == stats.ByP99 {
 		list = append(list, noisy(d))
@@ -577,26 +568,4 @@ func noisy(d Data) string {
 	}
 	return "ratios are of the p99 latency, 2x is half of the control's, at a throughput that was not seen to be lower by more than " +
 		fmt.Sprintf("%.0f %%; the p99 of a short trial is noisy: %s", 100*stats.Margin, seen)
-}
-
-func phasesText(b *terminal, d Data) {
-	for _, v := range phaseViews(d) {
-		b.paragraph(v.Title)
-		if len(v.short.Rows) > 0 {
-			b.fit(v.short)
-		}
-		for _, l := range slices.Concat(v.said, v.Lines) {
-			b.paragraph(l)
-		}
-		b.WriteString("\n")
-	}
-}
-
-func phasesMarkdown(b *bytes.Buffer, d Data) {
-	for _, v := range phaseViews(d) {
-		section(b, v.Title, v.Table)
-		if len(v.Lines) > 0 {
-			items(b, v.Lines)
-		}
-	}
 }

@@ -83,24 +83,25 @@ func priceAlt(q *price.Quote) string {
 	return s
 }
 
-func priceMarkdown(b *bytes.Buffer, q *price.Quote) {
+func priceSection(q *price.Quote) Section {
 	if q == nil {
-		return
+		return Section{}
 	}
-	section(b, "The price")
-	fmt.Fprintf(b, "%s\n\n", escape(payerLine(q)))
-	priceTable(q).markdown(b)
-	items(b, priceNotes(q))
-}
-
-func priceText(b *terminal, q *price.Quote, say func(string)) {
-	if q == nil {
-		return
+	return Section{
+		text: func(b *terminal) {
+			b.say(payerLine(q))
+			b.fit(priceTable(q))
+			for _, n := range priceNotes(q) {
+				b.say(n)
+			}
+			b.WriteString("\n")
+		},
+		markdown: func(b *bytes.Buffer) {
+			section(b, "The price")
+			fmt.Fprintf(b, "%s\n\n", escape(payerLine(q)))
+			priceTable(q).markdown(b)
+			items(b, priceNotes(q))
+		},
+		page: func(p *page) { p.fillPrice(q) },
 	}
-	say(payerLine(q))
-	b.fit(priceTable(q))
-	for _, n := range priceNotes(q) {
-		say(n)
-	}
-	b.WriteString("\n")
 }

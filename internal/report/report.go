@@ -1,8 +1,9 @@
 // Package report tells what an experiment found: as text for a terminal, as Markdown, as one JSON document, and as one
 // self-contained HTML file that works offline. It is pure: the values of a store in, an io.Writer out.
 //
-// All forms are made of the same parts, so that they cannot differ: a headline, tables, caveats (a number is never shown
-// without them), and for HTML the charts, which are drawn from the very document that JSON writes.
+// Build asks once what kind of experiment it is, and makes a Report of it; all forms go through its parts, so that
+// they cannot differ: a headline, sections, caveats (a number is never shown without them). The charts of HTML are
+// drawn from the very document that JSON writes.
 package report
 
 import (
@@ -35,7 +36,7 @@ type Data struct {
 }
 
 // Headline is the result in one plain sentence.
-func Headline(d Data) string { return headlineOf(d).String() }
+func Headline(d Data) string { return Build(d).Headline.String() }
 
 // headline is the result: a few big words, and the rest of the sentence.
 type headline struct {
@@ -44,37 +45,6 @@ type headline struct {
 }
 
 func (h headline) String() string { return h.Big + h.Rest }
-
-func headlineOf(d Data) headline {
-	d = honest(d)
-	if d.Finish != nil && d.Finish.Failed != "" {
-		return headline{"Failed", " before its first trial: " + d.Finish.Failed, "invalid"}
-	}
-	h := bareHeadline(d)
-	if d.Finish == nil {
-		h.Rest += " (interrupted: only what was measured until then)"
-	}
-	if u := unsafe(d.Trials); u != "" {
-		h.Rest += "; unsafe: measured without " + u
-	}
-	return h
-}
-
-func bareHeadline(d Data) headline {
-	switch {
-	case phased(d):
-		return phasedHeadline(d)
-	case stood(d):
-		return standingHeadline(d)
-	case taxed(d):
-		return taxHeadline(d)
-	case compared(d):
-		return compareHeadline(d)
-	case searched(d):
-		return sloHeadline(d)
-	}
-	return benchHeadline(d)
-}
 
 func benchHeadline(d Data) headline {
 	var best stats.Runs
@@ -131,27 +101,6 @@ func unsafe(trials []result.Trial) string {
 	}
 	slices.Sort(parts)
 	return strings.Join(slices.Compact(parts), ", ")
-}
-
-// caveats is what must be read with the numbers.
-func caveats(d Data) []string {
-	var list []string
-	notes := slices.Concat(ceilingText(d), podNotes(d), d.Experiment.Notes)
-	d = honest(d)
-	switch {
-	case phased(d):
-		list = append(list, phasedCaveats(d)...)
-	case compared(d):
-		list = append(list, compareCaveats(d)...)
-	case !searched(d): // a search has a run or two for each rate: its table says all there is
-		list = append(append(list, repeats(d)...), knee(d)...)
-	}
-	list = append(append(list, setAside(d)...), loop(d)...)
-	list = append(list, "measured for this workload, this data and this machine: others may differ")
-	if u := unsafe(d.Trials); u != "" {
-		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")
-	}
-	return append(list, notes...)
 }
 
 // setAside says how much was measured that the numbers do not hold.

@@ -7,9 +7,6 @@ import (
 	"david/internal/stats"
 )
 
-// raced tells whether named baselines were raced. Its unsafe arms are what their authors ship, and no ceilings of anything.
-func raced(d Data) bool { return d.Experiment.Kind == result.KindRace }
-
 // shippedArm is a baseline as it is shipped, where that is less durable than the control: measured, and never in the verdict.
 type shippedArm struct {
 	Name  string `json:"name"`
@@ -28,10 +25,7 @@ type shippedArm struct {
 
 // shippedArms are those of a race, under each workload.
 func shippedArms(d Data) []shippedArm {
-	if !raced(d) {
-		return nil
-	}
-	var list []shippedArm
+	list := []shippedArm{}
 	for _, l := range stats.LightSpeeds(d.Arms, d.Trials) {
 		s := shippedArm{Name: l.Ceiling, Title: titleOf(d.Arms, l.Ceiling), Workload: l.Workload.Name, Threads: l.Workload.Threads,
 			TPS: l.CeilingTPS, TPSInterval: l.CeilingInterval, Pairs: l.Pairs, Why: l.Why}
@@ -56,9 +50,8 @@ func titleOf(arms []result.Arm, name string) string {
 }
 
 // shippedLines say how fast the unsafe ones were, and what that would cost.
-func shippedLines(d Data) []string {
+func shippedLines(list []shippedArm) []string {
 	var lines []string
-	list := shippedArms(d)
 	for _, s := range list {
 		line := s.Name + " (unsafe, no verdict): "
 		if s.Ratio == 0 {

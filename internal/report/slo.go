@@ -10,20 +10,22 @@ import (
 	"david/internal/stats"
 )
 
-// searched tells whether the experiment looked for the highest rate that keeps a goal.
-func searched(d Data) bool { return d.Experiment.Design.SLO != nil && !compared(d) }
-
 // sloHeadline is the sentence that the search ended with.
 func sloHeadline(d Data) headline {
 	if d.Finish == nil || d.Finish.Best == "" {
 		return headline{"No rate found", fmt.Sprintf(" that keeps %s: the search did not end (%s)", goal(*d.Experiment.Design.SLO),
 			plural(len(d.Trials), "run")) + whyInvalid(d.Trials), "invalid"}
 	}
-	big, rest, found := strings.Cut(d.Finish.Best, " ")
-	if _, err := strconv.ParseFloat(strings.ReplaceAll(big, ",", ""), 64); !found || err != nil {
+	end := d.Finish.SearchEnd()
+	if end.Outcome != result.RateFound {
 		return headline{d.Finish.Best, "", "none"} // no number to make big: the goal was not met
 	}
-	return headline{big, " " + rest, "gain"}
+	big := fmt.Sprintf("%.0f", end.TPS)
+	rest, begins := strings.CutPrefix(d.Finish.Best, big)
+	if !begins {
+		return headline{d.Finish.Best, "", "gain"}
+	}
+	return headline{big, rest, "gain"}
 }
 
 // goal names what is asked of the latency: "p99 at or below 20 ms".

@@ -7,12 +7,8 @@ import (
 	"david/internal/stats"
 )
 
-// stood tells whether somebody's own configuration was held against the baselines.
-func stood(d Data) bool { return d.Experiment.Design.Against != "" && compared(d) }
-
 // standingHeadline sums up how the user's own file stands to the baselines, over all workloads.
-func standingHeadline(d Data) headline {
-	list := comparisons(d)
+func standingHeadline(d Data, list []stats.Comparison) headline {
 	of, notWorse, faster := 0, 0, 0
 	for _, c := range list {
 		of, notWorse, faster = of+c.Standing.Of, notWorse+c.Standing.NotWorse, faster+c.Standing.Faster
@@ -73,15 +69,4 @@ func standingTable(s stats.Standing, on result.Workload) table {
 		t = t.add(o.Arm, ratioCell(a), most, notWorse, faster)
 	}
 	return t
-}
-
-// standingText tells it on a terminal.
-func standingText(b *terminal, c stats.Comparison) {
-	if c.Standing == nil {
-		return
-	}
-	b.fit(standingTable(*c.Standing, c.Workload))
-	b.WriteString("\n")
-	b.paragraph(c.Standing.String())
-	b.WriteString("\n")
 }

@@ -136,7 +136,7 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-func methodTable(d Data) table {
+func methodTable(d Data, order string) table {
 	e := d.Experiment
 	t := pairs("How it was measured", []string{"experiment", e.ID}, []string{"started", e.Created.UTC().Format("2006-01-02 15:04:05 UTC")},
 		[]string{"command", command(e.Argv)}, []string{"david", e.David}, []string{"sysbench", e.Sysbench})
@@ -150,8 +150,8 @@ func methodTable(d Data) table {
 	for _, line := range loop(d) {
 		t = t.add("load", line)
 	}
-	if compared(d) {
-		t = t.add("order", order(d))
+	if order != "" {
+		t = t.add("order", order)
 	}
 	return t.add("time", utilisation(d)).add("sampling", sampling(d.Trials))
 }

@@ -7,12 +7,8 @@ import (
 	"david/internal/stats"
 )
 
-// taxed tells whether it was asked what a pod costs, beside the same server as a process.
-func taxed(d Data) bool { return d.Experiment.Design.Margin > 0 && compared(d) }
-
 // taxHeadline tells of every arm, over all workloads.
-func taxHeadline(d Data) headline {
-	list := comparisons(d)
+func taxHeadline(d Data, list []stats.Comparison) headline {
 	var parts []string
 	same, judged := 0, 0
 	for _, c := range list {
@@ -137,11 +133,8 @@ func paired(p stats.Paired) string {
 	return fmt.Sprintf("%s [%s, %s]", fixed(p.Ratio, 3), fixed(p.Interval[0], 3), fixed(p.Interval[1], 3))
 }
 
-// taxLines are the sentences of a comparison's arms; none where the cost was not asked for.
+// taxLines are the sentences of a comparison's arms.
 func taxLines(d Data, c stats.Comparison) (list []string) {
-	if !taxed(d) {
-		return nil
-	}
 	for _, a := range c.Arms {
 		if a.Name != c.Control {
 			list = append(list, taxLine(a))
@@ -168,19 +161,4 @@ func heldBack(d Data, c stats.Comparison) []string {
 		return nil
 	}
 	return []string{"held back by its CPU quota, of the measured time: " + strings.Join(parts, ", ")}
-}
-
-// taxText tells it on a terminal.
-func taxText(b *terminal, d Data, c stats.Comparison) {
-	if !taxed(d) {
-		return
-	}
-	if t := taxTable(c); len(t.Rows) > 0 {
-		b.fit(t)
-		b.WriteString("\n")
-	}
-	for _, l := range taxLines(d, c) {
-		b.paragraph(l)
-	}
-	b.WriteString("\n")
 }

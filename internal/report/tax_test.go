@@ -95,7 +95,7 @@ func TestTaxCannotTell(t *testing.T) {
 				x.TPS *= c.share
 			}
 		}
-		if h := headlineOf(d); h.Big+h.Rest != "guaranteed: "+c.say+"; besteffort: "+c.say || h.Tone != "none" {
+		if h := Build(d).Headline; h.Big+h.Rest != "guaranteed: "+c.say+"; besteffort: "+c.say || h.Tone != "none" {
 			t.Errorf("%+v", h)
 		}
 		if text := string(render(t, Text, d)); strings.Contains(text, "costs between") || strings.Contains(text, "equivalent within") {
@@ -108,7 +108,7 @@ func TestTaxCannotTell(t *testing.T) {
 func TestTaxOfTooFew(t *testing.T) {
 	d := taxFixture()
 	d.Trials = slices.DeleteFunc(d.Trials, func(t result.Trial) bool { return t.Block > 2 })
-	h := headlineOf(d)
+	h := Build(d).Headline
 	if got := h.Big + h.Rest; !strings.HasPrefix(got, "No verdict: guaranteed is invalid (2 pairs: a verdict needs 3)") || h.Tone != "invalid" {
 		t.Errorf("%+v", h)
 	}
@@ -138,7 +138,7 @@ func TestTaxVerdicts(t *testing.T) {
 	for i := range d.Trials {
 		d.Trials[i].Gates[0].OK = false
 	}
-	if h := headlineOf(d); h.Tone != "invalid" {
+	if h := Build(d).Headline; h.Tone != "invalid" {
 		t.Errorf("%+v", h)
 	}
 }

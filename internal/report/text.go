@@ -11,85 +11,39 @@ import (
 	"david/internal/result"
 )
 
-// Text writes the report for a terminal: the phases of a tune, the verdicts of a comparison, the figures of a bench.
+// Text writes the report for a terminal.
 func Text(w io.Writer, d Data) error {
-	b := terminal{columns: columns}
-	if phased(d) {
+	r := Build(d)
+	b := terminal{columns: columns, plain: !r.wrap}
+	if r.narrow {
 		b.columns = narrowColumns
 	}
-	say := b.line
-	if compared(d) || searched(d) {
-		say = b.paragraph
-	}
 	if d.Experiment.Title != "" {
-		say(d.Experiment.Title)
+		b.say(d.Experiment.Title)
 	}
-	say(Headline(d))
-	for _, l := range lightLines(d) {
-		b.paragraph(l)
-	}
+	b.say(r.Headline.String())
+	b.paragraphs(r.Light)
 	fmt.Fprintf(&b, "\n%s\n", d.Experiment.ID)
 	fmt.Fprintf(&b, "%s (%s), sysbench %s\n", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)
 	for _, w := range describe(d.Experiment.Workloads) {
-		say(w)
+		b.say(w)
 	}
 	b.WriteString("\n")
-	switch {
-	case compared(d):
-		compareText(&b, d)
-	case searched(d):
-		b.fit(sloTable(d))
-		b.WriteString("\n")
-	default:
-		benchText(&b.Buffer, d)
+	for _, s := range r.Sections {
+		if s.text != nil {
+			s.text(&b)
+		}
 	}
-	priceText(&b, d.Price, say)
-	for _, c := range append(caveats(d), utilisation(d), "sampling: "+sampling(d.Trials)) {
-		say(c)
+	for _, c := range append(r.Caveats, utilisation(d), "sampling: "+sampling(d.Trials)) {
+		b.say(c)
 	}
 	return flush(w, &b.Buffer)
 }
 
-// compareText tells the noise before the numbers, and after them what they cost and what speaks against them.
-func compareText(b *terminal, d Data) {
-	list := comparisons(d)
-	for _, c := range list {
-		if len(list) > 1 {
-			b.paragraph(short(c.Workload))
-		}
-		b.paragraph(floor(c))
-		b.WriteString("\n")
-		b.fit(shortened(b, armTable(c)))
-		b.WriteString("\n")
-		standingText(b, c)
-		taxText(b, d, c)
-		b.fit(costTable(c).transpose())
-		b.WriteString("\n")
-		for _, r := range remarksOf(d, c) {
-			b.paragraph(r)
-		}
-		b.WriteString("\n")
-	}
-	for _, l := range shippedLines(d) {
-		b.paragraph(l)
-	}
-	phasesText(b, d)
-	for _, a := range honest(Quoted(d)).Arms {
-		b.paragraph(armLine(a))
-	}
-	b.WriteString("\n")
-	gatesText(b, d)
-	b.WriteString("\n")
-}
-
-// gatesText has the gates as a table; of a tune, whose output is long, those that failed, and the names of the others.
-func gatesText(b *terminal, d Data) {
-	if !phased(d) {
-		b.fit(gateTable(d.Trials))
-		return
-	}
+// failedGates has a sentence for each gate that failed, and the names of the others.
+func failedGates(b *terminal, trials []result.Trial) {
 	var held []string
-	for _, r := range gateRows(d.Trials) {
+	for _, r := range gateRows(trials) {
 		if r.Held == r.Runs {
 			held = append(held, string(r.Name))
 			continue
@@ -97,7 +51,7 @@ func gatesText(b *terminal, d Data) {
 		b.paragraph(fmt.Sprintf("gate %s held in %d of %s; %s", r.Name, r.Held, plural(r.Runs, "run"), r.Evidence))
 	}
 	if len(held) > 0 {
-		b.paragraph(fmt.Sprintf("gates that held in all of %s: %s", plural(len(d.Trials), "run"), strings.Join(held, ", ")))
+		b.paragraph(fmt.Sprintf("gates that held in all of %s: %s", plural(len(trials), "run"), strings.Join(held, ", ")))
 	}
 }
 
@@ -155,64 +109,27 @@ func live(a result.Arm, s mycnf.Setting) string {
 
 // Markdown writes the report for a page on a code host or a ticket.
 func Markdown(w io.Writer, d Data) error {
+	r := Build(d)
 	var b bytes.Buffer
 	e := d.Experiment
 	if e.Title != "" {
 		fmt.Fprintf(&b, "# %s\n\n", escape(e.Title))
 		b.WriteString("#") // the headline below it
 	}
-	fmt.Fprintf(&b, "# %s\n\n%s, %s, %s.\n\n", escape(Headline(d)), escape(e.ID), escape(serverName(e.Server)), escape(target(e)))
-	if list := lightLines(d); len(list) > 0 {
-		items(&b, list)
+	fmt.Fprintf(&b, "# %s\n\n%s, %s, %s.\n\n", escape(r.Headline.String()), escape(e.ID), escape(serverName(e.Server)), escape(target(e)))
+	if len(r.Light) > 0 {
+		items(&b, r.Light)
 	}
-	switch {
-	case compared(d):
-		compareMarkdown(&b, d)
-	case searched(d):
-		section(&b, "The rates tried", sloTable(d))
+	for _, s := range r.Sections {
+		if s.markdown != nil {
+			s.markdown(&b)
+		}
 	}
-	priceMarkdown(&b, d.Price)
-	section(&b, "Runs", runTable(d))
-	settingSections(&b, d)
-	cnfSection(&b, d.Cnf)
 	section(&b, "Read with the numbers")
-	items(&b, caveats(d))
+	items(&b, r.Caveats)
 	section(&b, "The machine", machineTable(d))
-	section(&b, "How it was measured", methodTable(d), gateTable(d.Trials))
+	section(&b, "How it was measured", methodTable(d, r.order), gateTable(d.Trials))
 	return flush(w, &b)
-}
-
-func compareMarkdown(b *bytes.Buffer, d Data) {
-	for _, c := range comparisons(d) {
-		section(b, "Arms against the control: "+short(c.Workload))
-		fmt.Fprintf(b, "%s\n\n", escape(floor(c)))
-		armTable(c).markdown(b)
-		if c.Standing != nil {
-			fmt.Fprintf(b, "%s\n\n", escape(c.Standing.String()))
-			standingTable(*c.Standing, c.Workload).markdown(b)
-		}
-		if taxed(d) {
-			items(b, taxLines(d, c))
-			if t := taxTable(c); len(t.Rows) > 0 {
-				t.markdown(b)
-			}
-		}
-		costTable(c).markdown(b)
-		items(b, remarksOf(d, c))
-	}
-	if list := shippedLines(d); len(list) > 0 {
-		items(b, list)
-	}
-	phasesMarkdown(b, d)
-	section(b, "The arms", contentsTable(d))
-}
-
-// runTable shows every run, with what matters where runs stand in blocks.
-func runTable(d Data) table {
-	if compared(d) {
-		return blockTable(d)
-	}
-	return trialTable(d)
 }
 
 func section(b *bytes.Buffer, title string, tables ...table) {
@@ -222,14 +139,12 @@ func section(b *bytes.Buffer, title string, tables ...table) {
 	}
 }
 
-// settingSections have what each arm asked for.
-func settingSections(b *bytes.Buffer, d Data) {
-	for _, a := range d.Arms {
+// settingSections have what each arm asked for; those unsafe on purpose have a title of their own.
+func settingSections(b *bytes.Buffer, arms []result.Arm, unsafeTitle func(result.Arm) string) {
+	for _, a := range arms {
 		switch {
-		case a.Ceiling && compared(d):
-			section(b, "Unsafe, no verdict: "+a.Name, settingTable(a))
 		case a.Ceiling:
-			section(b, "Light speed: "+unsafeCeiling, settingTable(a))
+			section(b, unsafeTitle(a), settingTable(a))
 		case len(a.Changes) > 0:
 			section(b, "Arm "+a.Name, settingTable(a))
 		}

@@ -16,6 +16,22 @@ const (
 type terminal struct {
 	bytes.Buffer
 	columns int
+	plain   bool // sentences are left as they are
+}
+
+// say writes a sentence, on as many lines as the terminal needs unless it is to stay plain.
+func (b *terminal) say(s string) {
+	if b.plain {
+		b.WriteString(s + "\n")
+		return
+	}
+	b.paragraph(s)
+}
+
+func (b *terminal) paragraphs(list []string) {
+	for _, s := range list {
+		b.paragraph(s)
+	}
 }
 
 // paragraph writes a sentence on lines no longer than the terminal's, the second and later ones indented.
@@ -27,9 +43,6 @@ func (b *terminal) paragraph(s string) {
 		b.WriteString(line + "\n")
 	}
 }
-
-// line writes a sentence as it is.
-func (b *terminal) line(s string) { b.WriteString(s + "\n") }
 
 // wrap breaks s at blanks into lines of at most that width, and words where they are longer.
 func wrap(s string, width int) []string {

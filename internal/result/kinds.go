@@ -59,7 +59,8 @@ const (
 	Unsteady      WarningKind = "steady state"   // its throughput moved, where that is no gate
 )
 
-// Warning is a doubt about a trial that does not make it invalid. Verdicts look at the kind, readers at the text.
+// Warning is a doubt about a trial that does not make it invalid. Verdicts look at the kind, readers at the
+// text.
 type Warning struct {
 	Kind WarningKind `json:"kind"`
 	Text string      `json:"text"`

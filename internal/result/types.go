@@ -120,7 +120,9 @@ type Finish struct {
 	GoldenSeconds  float64 `json:"golden_seconds"`
 	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
-	Best           string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained
+	Best           string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained; a search for a rate: a sentence
+	// RateSearch is how a search for a rate ended; nil for anything else, and in older records: see SearchEnd.
+	RateSearch *RateSearch `json:"rate_search,omitempty"`
 	// Cluster is what the cluster counted of the pod and its node over the trials; nil where it could not be read.
 	Cluster *ClusterCounters `json:"cluster,omitempty"`
 	// Failed is why the experiment ended before its first trial; "" where it has any.

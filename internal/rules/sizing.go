@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"david/internal/mycnf"
 )
@@ -179,7 +180,8 @@ func Flushing(p Problem) RuleSet {
 	settings := []mycnf.Setting{
 		{Name: "innodb_flush_method", Value: "O_DIRECT", Group: "flush",
 			Reason: "pages are cached once, in the pool, and not again by the kernel", Source: "MySQL manual, innodb_flush_method"},
-		{Name: "innodb_io_capacity", Value: fmt.Sprint(io), Group: "flush", Reason: how, Source: "MySQL manual, Configuring InnoDB I/O Capacity"},
+		{Name: "innodb_io_capacity", Value: fmt.Sprint(io), Group: "flush", Reason: how, Source: "MySQL manual, Configuring InnoDB I/O Capacity",
+			OfDisk: p.WriteIOPS > 0},
 		{Name: "innodb_io_capacity_max", Value: fmt.Sprint(2 * io), Group: "flush",
 			Reason: "twice innodb_io_capacity, for when flushing falls behind", Source: "MySQL manual, innodb_io_capacity_max"},
 		{Name: "innodb_use_fdatasync", Value: "ON", Group: "flush",
@@ -197,12 +199,19 @@ func Flushing(p Problem) RuleSet {
 	return RuleSet{Name: "flushing", Title: "flushing and I/O sized to the disk", Settings: settings}
 }
 
+// ofDisk is how the reason of a rule says that the disk was measured.
+const ofDisk = "measured on this disk"
+
+// RestsOnDisk tells whether a line was derived from what the disk under the server was measured to do. Records
+// from before Setting had a field for it have it in the words of the reason only.
+func RestsOnDisk(s mycnf.Setting) bool { return s.OfDisk || strings.Contains(s.Reason, ofDisk) }
+
 func ioCapacity(p Problem) (int, string) {
 	switch {
 	case p.WriteIOPS > 0:
 		io := int(math.Round(p.WriteIOPS*ioCapacityShare/100) * 100)
 		return min(max(io, ioCapacityMin), MostIOCapacity),
-			fmt.Sprintf("30 %% of the %.0f random 16 KiB writes/s measured on this disk, so that commits and reads keep the rest", p.WriteIOPS)
+			fmt.Sprintf("30 %% of the %.0f random 16 KiB writes/s "+ofDisk+", so that commits and reads keep the rest", p.WriteIOPS)
 	case p.Rotational:
 		return rotationalIO, "a rotating disk; its IOPS were not measured"
 	}

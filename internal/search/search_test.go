@@ -270,7 +270,7 @@ const guardSeeds = 15
 // TestBeatsRandomAndGrid guards what BenchmarkSearch prints.
 func TestBeatsRandomAndGrid(t *testing.T) {
 	for _, c := range cells() {
-		for _, where := range lost(c.surface(), 0.03, guardSeeds) {
+		for _, where := range lost(c.surface(), 0.03, guardSeeds, 0) {
 			t.Error(where)
 		}
 	}
@@ -315,10 +315,11 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// fewestPoints is what makes a surface: of fewer trials, each with its noise, mostly the noise is learned.
-const fewestPoints = 200
+// behindBy is how far behind another method the search may be on a surface of few real trials, which mostly
+// has their noise: the median regret of 100 seeds is known to about a point.
+const behindBy = 0.01
 
-// TestRealPoints holds the search against surfaces made of real trials. Where few are recorded so far it says what they show, and judges not.
+// TestRealPoints holds the search against surfaces made of real trials.
 func TestRealPoints(t *testing.T) {
 	files := recordings(t)
 	if len(files) == 0 {
@@ -327,25 +328,22 @@ func TestRealPoints(t *testing.T) {
 	for _, name := range files {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			s, noise := realSurface(t, name)
-			behind := lost(s, noise, 100)
-			if n := len(readRecording(t, name).Observations); n < fewestPoints {
-				t.Skipf("%d points are recorded, of %d that make a surface (make results goes on); so far the search is behind %d times: %s", n, fewestPoints, len(behind), strings.Join(behind, "; "))
-			}
-			if len(behind) > 0 {
+			if behind := lost(s, noise, 100, behindBy); len(behind) > 0 {
 				t.Error(strings.Join(behind, "\n"))
 			}
 		})
 	}
 }
 
-// lost says where the search is not ahead of another method, in median regret after 15 and 30 trials.
-func lost(s surface, noise float64, seeds int) (list []string) {
+// lost says where the search is behind another method by so much and more, in median regret after 15 and 30
+// trials.
+func lost(s surface, noise float64, seeds int, by float64) (list []string) {
 	counts := []int{15, 30}
 	search := regrets(s, noise, methods()[0], counts, seeds)
 	for _, m := range methods()[1:] {
 		other := regrets(s, noise, m, counts, seeds)
 		for i, n := range counts {
-			if mine, theirs := median(search[i]), median(other[i]); mine >= theirs {
+			if mine, theirs := median(search[i]), median(other[i]); mine >= theirs+by {
 				list = append(list, fmt.Sprintf("%s, %d trials: the search leaves %s, %s %s", s.name, n, percent(mine), m.name, percent(theirs)))
 			}
 		}

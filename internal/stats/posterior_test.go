@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/mat"
+
 	"david/internal/result"
 )
 
@@ -237,6 +239,9 @@ func TestFromFewRounds(t *testing.T) {
 	if e := FromRounds(independent(math.Log(2))); math.Abs(e.Ratio-2) > 1e-9 || e.Interval != (Interval{}) || e.P != 1 {
 		t.Errorf("one: %+v", e)
 	}
+	if e := FromRounds(independent(math.Log(2), math.Log(2.1))); e.Interval != (Interval{}) || e.P != 1 {
+		t.Errorf("two: %+v", e)
+	}
 	// Three equal rounds scatter by the resolution, not by nothing.
 	e := FromRounds(independent(0.1, 0.1, 0.1))
 	if math.Abs(math.Log(e.Ratio)-0.1) > 1e-6 || e.Interval[0] >= e.Ratio || e.Interval.width() > 0.1 || math.IsNaN(e.P) || e.P > 0.05 {
@@ -313,4 +318,19 @@ func TestSlicedComparison(t *testing.T) {
 	if few.Verdict != Invalid || !strings.HasPrefix(few.Why, "2 rounds: a verdict needs 3") || few.Pairs != 2 {
 		t.Errorf("%+v", few)
 	}
+}
+
+// TestFittedByHand: of independent rounds alike in variance the mean has Student's t with one degree of
+// freedom less than there are rounds.
+func TestFittedByHand(t *testing.T) {
+	y, c := []float64{0.1, 0.2, 0.3, 0.4}, mat.NewSymDense(4, nil)
+	for i := range y {
+		c.SetSym(i, i, 1)
+	}
+	got, _, ok := fitted(y, c)
+	if !ok || got.Nu != 3 {
+		t.Fatalf("%v degrees of freedom", got.Nu)
+	}
+	near(t, "mean", got.Mu, 0.25)
+	near(t, "standard error", math.Sqrt(got.Sigma*got.Sigma-resolution*resolution/4), StdDev(y)/2)
 }

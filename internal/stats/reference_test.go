@@ -96,6 +96,13 @@ func TestReferenceRefused(t *testing.T) {
 			}
 			return list
 		},
+		"it leaves 70 % of the variance": func(list []Round) []Round {
+			for i := range list {
+				y := list[i].Arm - list[i].Control
+				list[i].ArmClient, list[i].ControlClient = -(1-math.Sqrt(0.7))*y, 0
+			}
+			return list
+		},
 		"too few": func(list []Round) []Round { return list[:leastReferred-1] },
 	} {
 		if _, _, ok := adjust(spoil(rounds())); ok {

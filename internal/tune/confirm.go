@@ -18,7 +18,7 @@ const WinnerName = "winner"
 const mostBlocks = 10
 
 // confirm measures the control, the best rival and the winner in fresh blocks at steady debt. These alone are quoted.
-func (m *machine) confirm() (Action, bool) {
+func (m *state) confirm() (Action, bool) {
 	if m.finished != nil {
 		return Action{}, false
 	}
@@ -55,12 +55,12 @@ func (m *machine) confirm() (Action, bool) {
 const replacements = 2
 
 // replaces tells whether a block is run in the place of a disturbed one, after n of them.
-func (m *machine) replaces(n int) bool {
+func (m *state) replaces(n int) bool {
 	return n < m.Blocks+replacements && len(m.logs(result.Confirm, WinnerName, stats.Control)) < m.Blocks
 }
 
 // crown makes the incumbent's lines that make a difference the winner.
-func (m *machine) crown() {
+func (m *state) crown() {
 	if _, ok := m.arms[WinnerName]; ok {
 		return
 	}
@@ -78,7 +78,7 @@ func (m *machine) crown() {
 // sets for reasons of his own (a packet's size, connections, caches of tables): where there was no time to
 // take them out they are left out untried, and what is confirmed is the file without them. Nobody should get
 // another max_allowed_packet for a gain that it has no part in.
-func (m *machine) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Setting {
+func (m *state) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Setting {
 	effects := m.effects()
 	return slices.DeleteFunc(slices.Clone(lines), func(s mycnf.Setting) bool {
 		_, known := effects[s.Name]
@@ -88,7 +88,7 @@ func (m *machine) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Sett
 
 // missedOnTrial tells whether a configuration without a line was tried, and not taken: what was taken has no
 // such line any more.
-func (m *machine) missedOnTrial(name string) bool {
+func (m *state) missedOnTrial(name string) bool {
 	return slices.ContainsFunc(m.h.Arms, func(a result.Arm) bool {
 		return a.Phase == result.Prune && len(m.logs(result.Prune, a.Name, a.Base)) > 0 && slices.Contains(missing(m.arms[a.Base], a), name)
 	})
@@ -98,7 +98,7 @@ func (m *machine) missedOnTrial(name string) bool {
 // all its connections busy is handed over to nobody, however fast it is (moco's 19,190 connections would have
 // taken 54 GiB of 24). More connections than the control's go first, as the load has no use for them; then
 // the buffer pool becomes that of david's rules.
-func (m *machine) fitting(lines []mycnf.Setting) []mycnf.Setting {
+func (m *state) fitting(lines []mycnf.Setting) []mycnf.Setting {
 	control := m.arms[stats.Control].Effective
 	value := func(name string) string {
 		if i := slices.IndexFunc(lines, func(s mycnf.Setting) bool { return s.Name == name }); i >= 0 {
@@ -124,7 +124,7 @@ func (m *machine) fitting(lines []mycnf.Setting) []mycnf.Setting {
 }
 
 // finalists are who is confirmed: the control, the best rival unless it is the winner or there is no time for it, and the winner.
-func (m *machine) finalists() []string {
+func (m *state) finalists() []string {
 	arms := []string{stats.Control}
 	if m.rival != "" && m.rival != m.incumbent && m.challengers() > 1 {
 		arms = append(arms, m.rival)
@@ -133,9 +133,9 @@ func (m *machine) finalists() []string {
 }
 
 // anotherBlock tells whether one more block and the crash proof fit the budget, by what the n blocks so far took.
-func (m *machine) anotherBlock(n int) bool {
+func (m *state) anotherBlock(n int) bool {
 	sum := 0.0
-	for _, t := range m.of(result.Confirm) {
+	for _, t := range m.trialsOf(result.Confirm) {
 		sum += t.Took()
 	}
 	return m.spent()+sum/float64(n)+float64(m.Kills)*killCost <= m.Budget
@@ -143,7 +143,7 @@ func (m *machine) anotherBlock(n int) bool {
 
 // concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which has the more lines,
 // unless the rival is ahead of it.
-func (m *machine) concluded(arms []string) {
+func (m *state) concluded(arms []string) {
 	order := []string{WinnerName, m.rival}
 	if m.ahead() {
 		slices.Reverse(order)
@@ -170,7 +170,7 @@ const promisingOdds = 0.8
 // promising is the arm with the most likely gain among those that the confirmation leaves undecided: the one
 // with the greater ratio of those that are likely enough to be faster, and by more than does not matter. None
 // in a tune whose trials are not slices.
-func (m *machine) promising(order []string) (list []string) {
+func (m *state) promising(order []string) (list []string) {
 	if m.Slices == nil {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (m *machine) promising(order []string) (list []string) {
 const likely = 0.2
 
 // ahead tells whether the rival's lines earn their place: the confirmation has the winner clearly worse than it, and that is likely.
-func (m *machine) ahead() bool {
+func (m *state) ahead() bool {
 	for _, a := range m.beside(WinnerName) {
 		if a.Name == m.rival && a.Pairs > 1 && math.Log(a.Ratio) > clearlyWorse && a.P < likely {
 			return true
@@ -199,7 +199,7 @@ func (m *machine) ahead() bool {
 }
 
 // faster are the arms that the confirmation found faster than the control, with a p95 that a winner may have.
-func (m *machine) faster() (list []string) {
+func (m *state) faster() (list []string) {
 	for _, a := range m.beside(stats.Control) {
 		if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
 			list = append(list, a.Name)
@@ -209,19 +209,19 @@ func (m *machine) faster() (list []string) {
 }
 
 // beside is what the confirmation says of its arms beside one of them.
-func (m *machine) beside(one string) (list []stats.Arm) {
+func (m *state) beside(one string) (list []stats.Arm) {
 	arms := slices.Clone(m.h.Arms)
 	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == WinnerName }) {
 		arms = append(arms, m.arms[WinnerName])
 	}
-	for _, c := range stats.Compare(result.Design{Control: one, Twin: m.twin() && m.Slices == nil, Tune: &m.TunePlan}, arms, m.of(result.Confirm)) {
+	for _, c := range stats.Compare(result.Design{Control: one, Twin: m.twin() && m.Slices == nil, Tune: &m.TunePlan}, arms, m.trialsOf(result.Confirm)) {
 		list = append(list, c.Arms...)
 	}
 	return list
 }
 
 // prove has the confirmed ones proved, best first, until one passes.
-func (m *machine) prove() (Action, bool) {
+func (m *state) prove() (Action, bool) {
 	if m.finished != nil {
 		return Action{}, false
 	}
@@ -244,7 +244,7 @@ func (m *machine) prove() (Action, bool) {
 	return Action{}, false
 }
 
-func (m *machine) done() Action {
+func (m *state) done() Action {
 	if m.finished == nil {
 		m.finished = &Outcome{Best: stats.Control, Why: "nothing was faster than the control"}
 	}

@@ -82,13 +82,13 @@ func perSecond(points []result.Point) (list []float64) {
 // bound is what a trial of an arm is held against: the neighbour's trial in the same block, in the race that of the fastest so far.
 // The control, an incumbent and the confirmation have their time, and so has what there is nothing to hold against: the seconds of an
 // earlier session are not at hand, nor is it compared with them. Seconds have no p99, so where that counts all have their time.
-func (m *machine) bound(phase string, block int, arm, against string) *Bound {
+func (m *state) bound(phase string, block int, arm, against string) *Bound {
 	if arm == stats.Control || phase == result.Confirm || m.metric() != stats.ByThroughput {
 		return nil
 	}
 	var best result.Trial
 	n := 0
-	for _, t := range m.of(phase) {
+	for _, t := range m.trialsOf(phase) {
 		if t.Block != block || phase != result.Race && t.Arm != against || t.EndedEarly != "" || !usable(t) {
 			continue
 		}

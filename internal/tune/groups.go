@@ -8,9 +8,9 @@ import (
 	"david/internal/rules"
 )
 
-// group is knobs that are screened together. Its settings are what david's rules propose; causes are those of explain that
+// knobGroup is knobs that are screened together. Its settings are what david's rules propose; causes are those of explain that
 // it may relieve.
-type group struct {
+type knobGroup struct {
 	name, title string
 	settings    func(rules.Problem) []mycnf.Setting
 	causes      []string
@@ -18,7 +18,7 @@ type group struct {
 }
 
 // groups are screened in this order where no bottleneck is known.
-func groups() []group {
+func groups() []knobGroup {
 	rule := func(sets ...func(rules.Problem) rules.RuleSet) func(rules.Problem) []mycnf.Setting {
 		return func(p rules.Problem) (all []mycnf.Setting) {
 			for _, of := range sets {
@@ -27,7 +27,7 @@ func groups() []group {
 			return all
 		}
 	}
-	return []group{
+	return []knobGroup{
 		{"memory", "the buffer pool", rule(rules.Memory), []string{"read I/O", "page flushing"}, []string{"memory"}},
 		{"redo", "redo log and checkpoints", rule(rules.Redo), []string{"redo capacity", "page flushing", "doublewrite"}, []string{"redo"}},
 		{"flush", "flushing and I/O", rule(rules.Flushing), []string{"page flushing", "doublewrite", "read I/O"}, []string{"flush", "io"}},
@@ -69,8 +69,8 @@ func groupOf(s mycnf.Setting) string {
 }
 
 // byCauses orders the groups by the most costly cause that each may relieve; those that fit none come last.
-func byCauses(list []group, causes []string) []group {
-	rank := func(g group) int {
+func byCauses(list []knobGroup, causes []string) []knobGroup {
+	rank := func(g knobGroup) int {
 		i := slices.IndexFunc(causes, func(c string) bool { return slices.Contains(g.causes, c) })
 		if i < 0 {
 			return len(causes)
@@ -78,6 +78,6 @@ func byCauses(list []group, causes []string) []group {
 		return i
 	}
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b group) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(list, func(a, b knobGroup) int { return rank(a) - rank(b) })
 	return list
 }

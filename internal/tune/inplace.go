@@ -29,7 +29,7 @@ const settleSeconds = 2
 
 // inPlace are the values that make the arm of the incumbent's running server; none where that takes a fresh
 // one.
-func (m *machine) inPlace(arm, incumbent result.Arm) (list []mycnf.Setting) {
+func (m *state) inPlace(arm, incumbent result.Arm) (list []mycnf.Setting) {
 	names := differing(arm.Settings, incumbent.Settings)
 	if m.carriesOver(arm.Name) || ioFollows(names, arm.Settings) {
 		return nil
@@ -85,7 +85,7 @@ func ioFollows(differing []string, settings []mycnf.Setting) bool {
 
 // carriesOver tells whether an arm's pairs in place show that what it sets outlasts it: the incumbent's slice
 // right after one of the arm's differs from the incumbent's next one by 3 % and two standard errors.
-func (m *machine) carriesOver(arm string) bool {
+func (m *state) carriesOver(arm string) bool {
 	var logs []float64
 	for _, pair := range m.pairsInPlace(arm) {
 		if after, next := pair[1], pair[2]; usable(after) && usable(next) {
@@ -100,7 +100,7 @@ func (m *machine) carriesOver(arm string) bool {
 }
 
 // pairsInPlace are the slices of an arm's complete pairs in place, pair by pair.
-func (m *machine) pairsInPlace(arm string) (pairs [][]result.Trial) {
+func (m *state) pairsInPlace(arm string) (pairs [][]result.Trial) {
 	for i := 0; i+pairSlices <= len(m.h.Trials); i++ {
 		first, last := m.h.Trials[i], m.h.Trials[i+pairSlices-1]
 		if first.On != "" && first.Arm == arm && first.Place == 1 && last.Block == first.Block && last.Arm == arm {
@@ -111,7 +111,7 @@ func (m *machine) pairsInPlace(arm string) (pairs [][]result.Trial) {
 }
 
 // withoutCarried leaves out the pairs in place of arms that carry over: those are run again on fresh servers.
-func (m *machine) withoutCarried(trials []result.Trial) []result.Trial {
+func (m *state) withoutCarried(trials []result.Trial) []result.Trial {
 	carried := map[int]bool{}
 	for _, t := range trials {
 		if t.On != "" && t.Arm != t.On && m.carriesOver(t.Arm) {
@@ -123,7 +123,7 @@ func (m *machine) withoutCarried(trials []result.Trial) []result.Trial {
 
 // standing tells whether an arm's server is up, ready for a pair in place: it had a slice in the last block of
 // this session.
-func (m *machine) standing(arm string) bool {
+func (m *state) standing(arm string) bool {
 	if len(m.h.Trials) == 0 {
 		return false
 	}
@@ -134,7 +134,7 @@ func (m *machine) standing(arm string) bool {
 }
 
 // pairCost is what a pair of an arm and the incumbent takes, in seconds.
-func (m *machine) pairCost(arm result.Arm) float64 {
+func (m *state) pairCost(arm result.Arm) float64 {
 	slice, starts := float64(m.Short.Seconds)+sliceCost, 2.0
 	if len(m.inPlace(arm, m.arms[m.incumbent])) > 0 {
 		slice, starts = slice+settleSeconds, 1

@@ -56,7 +56,7 @@ func TestInPlace(t *testing.T) {
 		arm.Settings = rules.Merge(incumbent.Settings, c.changes)
 		h.Arms[0].Effective = mergedValues(h.Arms[0].Effective, c.changes)
 		incumbent.Effective = mergedValues(incumbent.Effective, c.changes)
-		if got := newMachine(p, h).inPlace(arm, incumbent); len(got) > 0 != c.want {
+		if got := newState(p, h).inPlace(arm, incumbent); len(got) > 0 != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -82,7 +82,7 @@ func TestPairInPlace(t *testing.T) {
 		}
 		tps := []float64{210, after, 200, 214}
 		for n := range pairSlices {
-			m := newMachine(p, h)
+			m := newState(p, h)
 			if n == 0 {
 				m.incumbent = incumbent.Name
 				if cost := m.pairCost(arm); cost != pairSlices*(float64(p.Short.Seconds)+sliceCost+settleSeconds) {
@@ -100,7 +100,7 @@ func TestPairInPlace(t *testing.T) {
 			x.On, x.Against = a.On, a.Against
 			h.Trials = append(h.Trials, x)
 		}
-		m := newMachine(p, h)
+		m := newState(p, h)
 		a, more := m.unfinished()
 		if m.carriesOver(arm.Name) != carries || more != carries || more && (a.On != "" || a.Block != 3 || len(a.Keep) != 2) {
 			t.Errorf("after %v: carries over %v, and next %+v", after, m.carriesOver(arm.Name), a)
@@ -136,7 +136,7 @@ func TestSlicedTuneOfFortyMinutes(t *testing.T) {
 			restart = append(restart, k.Name)
 		}
 	}
-	if !newMachine(p, h).searched(restart) {
+	if !newState(p, h).searched(restart) {
 		t.Error("no knob that takes a restart was searched")
 	}
 	if len(inPlace) < 6 || h.Spent() > 2500 {

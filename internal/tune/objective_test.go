@@ -11,7 +11,7 @@ import (
 // TestTuneP99 looks for the lowest p99 where it is not where throughput is highest: performance_schema=OFF is fast and triples it, a
 // redo log of a GiB and more halves it, and so would an io_capacity that costs throughput. p99 is three times as noisy.
 func TestTuneP99(t *testing.T) {
-	low := func(s server) float64 {
+	low := func(s fakeVariables) float64 {
 		ms := 40.0
 		if s.size("innodb_redo_log_capacity") >= float64(gib) {
 			ms /= 2
@@ -24,7 +24,7 @@ func TestTuneP99(t *testing.T) {
 		}
 		return ms
 	}
-	speed := func(s server) float64 {
+	speed := func(s fakeVariables) float64 {
 		x := 6.0
 		if s["performance_schema"] == "OFF" {
 			x += 0.3
@@ -48,7 +48,7 @@ func TestTuneP99(t *testing.T) {
 				t.Errorf("seed %d: %s ended early for a throughput that is not looked for", seed, one.Arm)
 			}
 		}
-		if noise := newMachine(p, h).noise(); noise < 0.08 || noise > 0.3 {
+		if noise := newState(p, h).noise(); noise < 0.08 || noise > 0.3 {
 			t.Errorf("seed %d: the noise of a pair is taken to be %.3f, it is %.3f", seed, noise, 3*0.03*math.Sqrt2)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // Pruned is what the prune phase found, in the order in which it was tried.
 func (p Plan) Pruned(h History) (list []result.Worth) {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
-	m := newMachine(p, h)
+	m := newState(p, h)
 	m.race()
 	m.screen()
 	for _, a := range h.Arms {
@@ -48,7 +48,7 @@ func missing(from, in result.Arm) (list []string) {
 // Winner returns the settings of an arm that matter: the control's own, and those whose effective value differs from what the
 // control's server did without them, each with what its removal was measured to cost.
 func (p Plan) Winner(h History, best string) []mycnf.Setting {
-	m := newMachine(p, h)
+	m := newState(p, h)
 	lines := slices.Clone(p.Control.Settings)
 	if best == stats.Control {
 		return lines

@@ -68,7 +68,7 @@ type Outcome struct {
 // where it stopped.
 func (p Plan) Next(h History) Action {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
-	m := newMachine(p, h)
+	m := newState(p, h)
 	if a, more := m.unfinished(); more {
 		return a
 	}
@@ -114,8 +114,8 @@ func whole(trials []result.Trial) []result.Trial {
 	return trials
 }
 
-// machine is the state that follows from a history, phase by phase.
-type machine struct {
+// state is the state that follows from a history, phase by phase.
+type state struct {
 	Plan
 	h      History
 	arms   map[string]result.Arm
@@ -129,8 +129,8 @@ type machine struct {
 	finished         *Outcome
 }
 
-func newMachine(p Plan, h History) *machine {
-	m := &machine{Plan: p, h: h, arms: map[string]result.Arm{}, incumbent: stats.Control, worth: map[string]float64{},
+func newState(p Plan, h History) *state {
+	m := &state{Plan: p, h: h, arms: map[string]result.Arm{}, incumbent: stats.Control, worth: map[string]float64{},
 		trials: map[string][]result.Trial{}}
 	for _, a := range h.Arms {
 		m.arms[a.Name] = a
@@ -152,11 +152,11 @@ func usable(t result.Trial) bool {
 	return ok && t.TPS > 0
 }
 
-// of are the trials of a phase, in the order in which they ended.
-func (m *machine) of(phase string) []result.Trial { return m.trials[phase] }
+// trialsOf are the trials of a phase, in the order in which they ended.
+func (m *state) trialsOf(phase string) []result.Trial { return m.trials[phase] }
 
 // futile is how many arms of a phase could not be run, or need not: each of them took a start of a server.
-func (m *machine) futile(phase string) (n int) {
+func (m *state) futile(phase string) (n int) {
 	for _, a := range m.h.Arms {
 		if a.Phase == phase && (a.Infeasible != "" || a.Noop) {
 			n++
@@ -166,7 +166,7 @@ func (m *machine) futile(phase string) (n int) {
 }
 
 // spent is what trials and proofs took so far, in seconds. A start in vain counts for half a trial.
-func (m *machine) spent() (sum float64) {
+func (m *state) spent() (sum float64) {
 	for _, phase := range []string{result.Race, result.Screen, result.Search, result.Prune} {
 		sum += float64(m.futile(phase)) * m.Cost / 2
 	}
@@ -185,7 +185,7 @@ func (h History) Spent() (sum float64) {
 }
 
 // cost is what a short trial takes: as long as those so far, or as planned.
-func (m *machine) cost() float64 {
+func (m *state) cost() float64 {
 	sum, n := 0.0, 0.0
 	for _, t := range m.h.Trials {
 		if t.Phase != result.Confirm {
@@ -199,7 +199,7 @@ func (m *machine) cost() float64 {
 }
 
 // affords tells whether n more short trials fit below a share of what confirmation and proof leave of the budget.
-func (m *machine) affords(n int, share float64) bool {
+func (m *state) affords(n int, share float64) bool {
 	if m.Quick {
 		return true
 	}
@@ -218,7 +218,7 @@ const (
 
 // noise is the standard deviation of ln(ratio) of two neighbours of the same configuration: the control's pairs, and what restarts
 // do elsewhere.
-func (m *machine) noise() float64 {
+func (m *state) noise() float64 {
 	if m.Slices != nil {
 		return m.slicedNoise(m.lastBlock(result.Race)+1) / math.Sqrt2 // of a pair, which has two slices of each
 	}
@@ -227,7 +227,7 @@ func (m *machine) noise() float64 {
 		prior, n = p99Noise, p99Weight
 	}
 	sum := n * prior * prior
-	for _, t := range m.of(result.Race) {
+	for _, t := range m.trialsOf(result.Race) {
 		if !t.Twin || !usable(t) {
 			continue
 		}
@@ -241,11 +241,11 @@ func (m *machine) noise() float64 {
 }
 
 // metric is what the objective is judged by, in every phase.
-func (m *machine) metric() stats.Metric { return stats.MetricOf(&m.TunePlan) }
+func (m *state) metric() stats.Metric { return stats.MetricOf(&m.TunePlan) }
 
 // score is the logarithm of what an arm's trial in a block of a phase is worth, the twin's not counted.
-func (m *machine) score(phase string, block int, arm string) (float64, bool) {
-	for _, t := range slices.Backward(m.of(phase)) {
+func (m *state) score(phase string, block int, arm string) (float64, bool) {
+	for _, t := range slices.Backward(m.trialsOf(phase)) {
 		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) && m.metric().Worth(t) > 0 {
 			return math.Log(m.metric().Worth(t)), true
 		}
@@ -254,14 +254,14 @@ func (m *machine) score(phase string, block int, arm string) (float64, bool) {
 }
 
 // ran tells whether an arm had its trial in a block, valid or not.
-func (m *machine) ran(phase string, block int, arm string, twin bool) bool {
-	return slices.ContainsFunc(m.of(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
+func (m *state) ran(phase string, block int, arm string, twin bool) bool {
+	return slices.ContainsFunc(m.trialsOf(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
 }
 
 // logs are ln(worth / that of another arm) in the blocks of a phase that have both.
-func (m *machine) logs(phase, arm, against string) (list []float64) {
+func (m *state) logs(phase, arm, against string) (list []float64) {
 	seen := map[int]bool{}
-	for _, t := range m.of(phase) {
+	for _, t := range m.trialsOf(phase) {
 		if t.Arm != arm || seen[t.Block] {
 			continue
 		}
@@ -276,7 +276,7 @@ func (m *machine) logs(phase, arm, against string) (list []float64) {
 }
 
 // out tells whether an arm cannot be run, or need not.
-func (m *machine) out(arm string) bool {
+func (m *state) out(arm string) bool {
 	a := m.arms[arm]
 	return a.Infeasible != "" || a.Noop
 }
@@ -284,7 +284,7 @@ func (m *machine) out(arm string) bool {
 // slow tells whether an arm's p95 is above what a winner's may be, or where its p99 is what counts its throughput is below the
 // control's, by the medians of its usable trials of a phase against the control's of the race. What the confirmation's trials say of
 // throughput is in its verdict.
-func (m *machine) slow(phase, arm string) bool {
+func (m *state) slow(phase, arm string) bool {
 	from := result.Race
 	if phase == result.Confirm {
 		from = phase
@@ -295,20 +295,20 @@ func (m *machine) slow(phase, arm string) bool {
 
 // below tells whether a throughput of a short trial is too low where the objective is another: below the control's of the race by
 // more than restarts alone do.
-func (m *machine) below(tps float64) bool {
+func (m *state) below(tps float64) bool {
 	return m.metric() != stats.ByThroughput && tps > 0 && tps < (1-stats.RestartNoise)*m.median(result.Race, stats.Control, throughput)
 }
 
 func throughput(t result.Trial) float64 { return t.TPS }
 
-func (m *machine) p95(phase, arm string) float64 {
+func (m *state) p95(phase, arm string) float64 {
 	return m.median(phase, arm, func(t result.Trial) float64 { return t.Latency.P95 })
 }
 
 // median is that of a figure of an arm's usable trials of a phase; 0 without any.
-func (m *machine) median(phase, arm string, figure func(result.Trial) float64) float64 {
+func (m *state) median(phase, arm string, figure func(result.Trial) float64) float64 {
 	var list []float64
-	for _, t := range m.of(phase) {
+	for _, t := range m.trialsOf(phase) {
 		if t.Arm == arm && usable(t) {
 			list = append(list, figure(t))
 		}
@@ -328,7 +328,7 @@ type cell struct {
 
 // cells are the trials of a block in their random order, which follows from the seed and the block. The very first is the control's:
 // what others differ by, in durability too, is read off its server.
-func (m *machine) cells(block int, arms []string, twin bool) []cell {
+func (m *state) cells(block int, arms []string, twin bool) []cell {
 	var list []cell
 	for _, a := range arms {
 		list = append(list, cell{arm: a})
@@ -345,7 +345,7 @@ func (m *machine) cells(block int, arms []string, twin bool) []cell {
 }
 
 // trial is an action that runs an arm.
-func (m *machine) trial(phase string, arm result.Arm, against string, block, place int) Action {
+func (m *state) trial(phase string, arm result.Arm, against string, block, place int) Action {
 	a := Action{Phase: phase, Arm: &arm, Against: against, Block: block, Place: place, Load: m.Short}
 	if phase == result.Confirm {
 		a.Load, a.Steady = m.Steady, true
@@ -354,7 +354,7 @@ func (m *machine) trial(phase string, arm result.Arm, against string, block, pla
 }
 
 // missing is the first trial of a block of fixed arms that was not run; more is false where there is none.
-func (m *machine) missing(phase string, block int, arms []string, twin bool, left int) (Action, bool) {
+func (m *state) missing(phase string, block int, arms []string, twin bool, left int) (Action, bool) {
 	for place, c := range m.cells(block, arms, twin) {
 		if m.out(c.arm) || m.ran(phase, block, c.arm, c.twin) {
 			continue
@@ -378,7 +378,7 @@ func (m *machine) missing(phase string, block int, arms []string, twin bool, lef
 const raceBlocks = 3
 
 // race runs blocks of the control, twice, and of those who are not clearly worse than the best.
-func (m *machine) race() (Action, bool) {
+func (m *state) race() (Action, bool) {
 	if m.Slices != nil {
 		return m.slicedRace()
 	}
@@ -390,7 +390,7 @@ func (m *machine) race() (Action, bool) {
 	}
 	alive := all
 	for block := 1; block <= m.RaceBlocks; block++ {
-		begun := slices.ContainsFunc(m.of(result.Race), func(t result.Trial) bool { return t.Block == block })
+		begun := slices.ContainsFunc(m.trialsOf(result.Race), func(t result.Trial) bool { return t.Block == block })
 		if block > 1 && !begun && (len(alive) < 2 || m.later(result.Race) || !m.affords(len(alive)+2, raceUntil)) {
 			break
 		}
@@ -403,7 +403,7 @@ func (m *machine) race() (Action, bool) {
 }
 
 // later tells whether a phase after that one has begun.
-func (m *machine) later(phase string) bool {
+func (m *state) later(phase string) bool {
 	order := []string{result.Race, result.Screen, result.Search, result.Prune, result.Confirm}
 	at := slices.Index(order, phase)
 	return slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return slices.Index(order, t.Phase) > at })
@@ -413,7 +413,7 @@ func (m *machine) later(phase string) bool {
 const clearlyWorse = 0.05
 
 // survivors are the arms that are not surely worse than the best of them by 5 %.
-func (m *machine) survivors(alive []string) (kept []string) {
+func (m *state) survivors(alive []string) (kept []string) {
 	top := 0.0
 	for _, a := range alive {
 		top = math.Max(top, stats.Mean(m.logs(result.Race, a, stats.Control)))
@@ -430,7 +430,7 @@ func (m *machine) survivors(alive []string) (kept []string) {
 
 // raced makes the fastest arm of the race the incumbent, and the fastest that is not david's the rival. Without a valid control
 // there is nothing to compare with, and the tune ends.
-func (m *machine) raced(all []string) (Action, bool) {
+func (m *state) raced(all []string) (Action, bool) {
 	if m.p95(result.Race, stats.Control) == 0 {
 		m.finished = &Outcome{Best: stats.Control, Why: "the control has no valid run: nothing can be compared"}
 		return Action{}, false
@@ -458,7 +458,7 @@ const ownName = "david-rules"
 
 // run is a row of pairs: the incumbent, then others, each compared with the incumbent of its moment in the same block. Screen,
 // search and prune are such rows.
-type row struct {
+type openPairs struct {
 	block int // the open one; 0: none
 	since int // trials in it after the incumbent's
 }
@@ -467,26 +467,26 @@ type row struct {
 const perBlock = 8
 
 // open is the block of a phase that another trial may join: one of this session, whose incumbent's trial is usable, and not full.
-func (m *machine) open(phase string) row {
-	last := row{}
-	for _, t := range m.of(phase) {
+func (m *state) open(phase string) openPairs {
+	last := openPairs{}
+	for _, t := range m.trialsOf(phase) {
 		if t.Block != last.block {
-			last = row{block: t.Block}
+			last = openPairs{block: t.Block}
 		} else {
 			last.since++
 		}
 	}
 	if last.block == 0 || last.block <= m.h.Closed || last.since >= perBlock {
-		return row{}
+		return openPairs{}
 	}
 	if _, ok := m.score(phase, last.block, m.incumbent); !ok {
-		return row{}
+		return openPairs{}
 	}
 	return last
 }
 
 // fresh is the number of a new block.
-func (m *machine) fresh() int {
+func (m *state) fresh() int {
 	last := 0
 	for _, t := range m.h.Trials {
 		last = max(last, t.Block)
@@ -495,7 +495,7 @@ func (m *machine) fresh() int {
 }
 
 // pair runs an arm beside the incumbent: in the open block, else the incumbent first.
-func (m *machine) pair(phase string, arm result.Arm, why string, left int) Action {
+func (m *state) pair(phase string, arm result.Arm, why string, left int) Action {
 	if m.Slices != nil {
 		a := m.pairSlice(phase, arm, m.arms[m.incumbent], m.fresh(), 0)
 		a.Why, a.Left = why, left
@@ -519,8 +519,8 @@ func (m *machine) pair(phase string, arm result.Arm, why string, left int) Actio
 
 // left is how many trials a phase may still run, an arm's first: 0 where its count or its share of the budget
 // is used up, or a later phase has begun.
-func (m *machine) left(phase string, most int, share float64, arm result.Arm) int {
-	n := most - len(m.of(phase)) - m.futile(phase)
+func (m *state) left(phase string, most int, share float64, arm result.Arm) int {
+	n := most - len(m.trialsOf(phase)) - m.futile(phase)
 	if m.finished != nil || n <= 0 || m.later(phase) || !m.affordsTrial(share, arm) {
 		return 0
 	}
@@ -529,7 +529,7 @@ func (m *machine) left(phase string, most int, share float64, arm result.Arm) in
 
 // affordsTrial tells whether an arm's next trial, or pair, fits below a share of what confirmation and proof
 // leave of the budget.
-func (m *machine) affordsTrial(share float64, arm result.Arm) bool {
+func (m *state) affordsTrial(share float64, arm result.Arm) bool {
 	if m.Slices != nil && !m.Quick {
 		return m.affordsPair(share, arm)
 	}

@@ -18,20 +18,20 @@ import (
 
 // world is a machine on which every configuration has a throughput, so that a whole tune takes milliseconds.
 type world struct {
-	log    func(server) float64 // ln(transactions/s)
-	p95    func(server) float64 // times the control's; nil: 1
-	p99    func(server) float64 // ms; nil: 20
-	killed func(server) string  // why it cannot be run; nil: never
-	fails  map[string]bool      // arms whose proof fails
-	noise  float64              // of a trial
+	log    func(fakeVariables) float64 // ln(transactions/s)
+	p95    func(fakeVariables) float64 // times the control's; nil: 1
+	p99    func(fakeVariables) float64 // ms; nil: 20
+	killed func(fakeVariables) string  // why it cannot be run; nil: never
+	fails  map[string]bool             // arms whose proof fails
+	noise  float64                     // of a trial
 	rng    *rand.Rand
 	ended  map[string]int // the round of a race in which an arm's server was ended
 }
 
-// server is what its variables are.
-type server map[string]string
+// fakeVariables is what its variables are.
+type fakeVariables map[string]string
 
-func (s server) size(name string) float64 {
+func (s fakeVariables) size(name string) float64 {
 	n, err := mycnf.ParseSize(s[name])
 	if err != nil {
 		panic(fmt.Sprintf("%s=%s: %v", name, s[name], err))
@@ -40,8 +40,8 @@ func (s server) size(name string) float64 {
 }
 
 // fresh is a server with these settings: the defaults of MySQL 9.7 where they do not say.
-func fresh(settings []mycnf.Setting) server {
-	s := server{"innodb_buffer_pool_size": "134217728", "innodb_buffer_pool_instances": "1", "innodb_redo_log_capacity": "104857600",
+func fresh(settings []mycnf.Setting) fakeVariables {
+	s := fakeVariables{"innodb_buffer_pool_size": "134217728", "innodb_buffer_pool_instances": "1", "innodb_redo_log_capacity": "104857600",
 		"innodb_log_buffer_size": "67108864", "innodb_io_capacity": "10000", "innodb_io_capacity_max": "20000", "innodb_flush_neighbors": "0",
 		"innodb_use_fdatasync": "ON", "innodb_doublewrite_pages": "128", "innodb_flush_method": "O_DIRECT", "innodb_log_writer_threads": "OFF",
 		"innodb_adaptive_hash_index": "OFF", "performance_schema": "ON", "innodb_thread_concurrency": "0", "innodb_lru_scan_depth": "1024",
@@ -60,7 +60,7 @@ func fresh(settings []mycnf.Setting) server {
 
 // machine5000 is a sketch of a volume of 5,000 IOPS, as in internal/search: the pool dominates and saturates, redo saturates,
 // performance_schema costs CPU, the rest is flat.
-func machine5000(s server) float64 {
+func machine5000(s fakeVariables) float64 {
 	misses := 1 - math.Min(1, math.Pow(s.size("innodb_buffer_pool_size")/(2.4*float64(gib)), 0.6))
 	redo := s.size("innodb_redo_log_capacity")
 	io := 5000 / (7*misses + 2.5 + 5/(1+redo/(400*float64(mib))) + 3)
@@ -183,7 +183,7 @@ func TestTune(t *testing.T) {
 			if lines := p.Winner(h, end.Best); c.budget > 600 && len(lines) > 12 || len(lines) < 2 {
 				t.Errorf("budget %.0f s, seed %d: %d lines: %v", c.budget, seed, len(lines), lines)
 			}
-			if spent := newMachine(p, h).spent(); spent > 1.1*c.budget {
+			if spent := newState(p, h).spent(); spent > 1.1*c.budget {
 				t.Errorf("budget %.0f s, seed %d: %.0f s were spent", c.budget, seed, spent)
 			}
 		}
@@ -223,7 +223,7 @@ func TestTuneFlat(t *testing.T) {
 	const seeds = 12
 	claimed := 0
 	for seed := range uint64(seeds) {
-		w := &world{log: func(server) float64 { return 6 }, noise: 0.03, rng: generator(seed)}
+		w := &world{log: func(fakeVariables) float64 { return 6 }, noise: 0.03, rng: generator(seed)}
 		p, rivals := plan(t, 2400, seed)
 		if _, end := w.tune(t, p, rivals, nil); end.Best != stats.Control {
 			claimed++
@@ -237,7 +237,7 @@ func TestTuneFlat(t *testing.T) {
 // TestTuneInfeasible kills everything with a large pool, rivals too: they are on record with the reason, and the tune goes on.
 func TestTuneInfeasible(t *testing.T) {
 	for seed := range uint64(4) {
-		w := &world{log: machine5000, noise: 0.03, rng: generator(seed), killed: func(s server) string {
+		w := &world{log: machine5000, noise: 0.03, rng: generator(seed), killed: func(s fakeVariables) string {
 			if s.size("innodb_buffer_pool_size") > 3*float64(gib) {
 				return "killed for memory"
 			}
@@ -256,7 +256,7 @@ func TestTuneInfeasible(t *testing.T) {
 
 // TestTuneP95 makes the fastest configurations slow to answer: none of them wins.
 func TestTuneP95(t *testing.T) {
-	slow := func(s server) float64 {
+	slow := func(s fakeVariables) float64 {
 		if s["performance_schema"] == "OFF" {
 			return 1.3
 		}
@@ -296,9 +296,9 @@ func TestTuneRivalAhead(t *testing.T) {
 	}{{0.9, 0.05, true}, {0.97, 0, false}, {1.02, 0.05, false}, {0.95, 0.3, false}} {
 		w := &world{log: machine5000, noise: 0.02, rng: generator(1)}
 		p, rivals := plan(t, 2400, 1)
-		own := newMachine(p, History{})
+		own := newState(p, History{})
 		h, end := w.tune(t, p, rivals, func(h *History) {
-			own = newMachine(p, *h)
+			own = newState(p, *h)
 			own.race()
 			for i, x := range h.Trials {
 				if x.Phase == result.Confirm && x.Arm != stats.Control {
@@ -374,7 +374,7 @@ func TestTuneDisturbed(t *testing.T) {
 				}
 			}
 		})
-		if pairs := len(newMachine(p, h).logs(result.Confirm, WinnerName, stats.Control)); pairs < c.pairs || len(blocks) > p.MostBlocks {
+		if pairs := len(newState(p, h).logs(result.Confirm, WinnerName, stats.Control)); pairs < c.pairs || len(blocks) > p.MostBlocks {
 			t.Errorf("%d blocks disturbed: %d pairs are left, want %d; %d blocks in all", c.disturbed, pairs, c.pairs, len(blocks))
 		}
 	}
@@ -398,7 +398,7 @@ func TestFixed(t *testing.T) {
 		trial := func(met *float64) result.Trial {
 			return result.Trial{Arm: "big", Phase: result.Race, Block: 1, TPS: 1, After: result.Debt{CheckpointAge: &age}, Costs: result.Costs{HitRate: met}}
 		}
-		m := newMachine(p, History{Arms: []result.Arm{p.Control, arm}, Trials: []result.Trial{trial(&all), trial(&tc.met)}})
+		m := newState(p, History{Arms: []result.Arm{p.Control, arm}, Trials: []result.Trial{trial(&all), trial(&tc.met)}})
 		m.incumbent = "big"
 		if got := m.fixed(); !slices.Equal(got, tc.want) {
 			t.Errorf("filled to %v, %v met: fixed is %v, want %v", tc.filled, tc.met, got, tc.want)
@@ -538,7 +538,7 @@ func TestEffectOf(t *testing.T) {
 
 // TestBears: lines without which the memory would not hold all connections are not pruned, though throughput does not need them.
 func TestBears(t *testing.T) {
-	m := &machine{}
+	m := &state{}
 	m.Problem = problem(t)
 	m.Problem.Memory, m.Problem.Sandbox = gib, true
 	m.Control = result.Arm{Name: "control", Effective: fresh(nil)}

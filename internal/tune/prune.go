@@ -32,7 +32,7 @@ const (
 
 // prune drops from the incumbent what makes no difference: many lines at once, then those that did, in ever smaller sets. What is
 // accepted is the new incumbent.
-func (m *machine) prune() (Action, bool) {
+func (m *state) prune() (Action, bool) {
 	if m.finished != nil || m.incumbent == stats.Control {
 		return Action{}, false
 	}
@@ -58,7 +58,7 @@ func (m *machine) prune() (Action, bool) {
 }
 
 // settle accepts a removal that there is no time to try again, where what there is speaks for it.
-func (m *machine) settle(arm string) {
+func (m *state) settle(arm string) {
 	if a := m.arms[arm]; len(m.logs(result.Prune, arm, a.Base)) > 0 {
 		if mean, _ := m.loss(a); mean >= math.Log(1-Margin) && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed {
 			m.incumbent = arm
@@ -67,7 +67,7 @@ func (m *machine) settle(arm string) {
 }
 
 // suspects are the sets of lines whose removal is tried, the least likely to be missed first.
-func (m *machine) suspects() (sets [][]mycnf.Setting) {
+func (m *state) suspects() (sets [][]mycnf.Setting) {
 	effects := m.effects()
 	var strange, little, some []mycnf.Setting
 	var much [][]mycnf.Setting
@@ -92,7 +92,7 @@ func (m *machine) suspects() (sets [][]mycnf.Setting) {
 
 // byStart divides lines, in slices, into those that are taken out of a running server and those that take a
 // start: the former cost a third of the time.
-func (m *machine) byStart(set []mycnf.Setting) (sets [][]mycnf.Setting) {
+func (m *state) byStart(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 	var live, restart []mycnf.Setting
 	for _, s := range set {
 		if m.Slices != nil && takesLive(m.Problem, s.Name) {
@@ -110,7 +110,7 @@ func (m *machine) byStart(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 }
 
 // lean are the lines of an arm that are not the control's and that the server does not have by itself.
-func (m *machine) lean(arm result.Arm) []mycnf.Setting {
+func (m *state) lean(arm result.Arm) []mycnf.Setting {
 	control := m.arms[stats.Control].Effective
 	return slices.DeleteFunc(m.own(arm), func(s mycnf.Setting) bool {
 		before, ok := control[s.Name]
@@ -120,7 +120,7 @@ func (m *machine) lean(arm result.Arm) []mycnf.Setting {
 }
 
 // without is the arm on record that is the incumbent without a set, or the one to be made.
-func (m *machine) without(set []mycnf.Setting) (arm result.Arm, tried bool) {
+func (m *state) without(set []mycnf.Setting) (arm result.Arm, tried bool) {
 	arm = m.reduced(fmt.Sprintf("prune-%02d", m.count(result.Prune)+1), result.Prune, m.arms[m.incumbent], names(set))
 	for _, a := range m.h.Arms {
 		if a.Phase == result.Prune && a.Base == m.incumbent && rules.Fingerprint(a.Settings) == rules.Fingerprint(arm.Settings) {
@@ -139,7 +139,7 @@ func names(settings []mycnf.Setting) (list []string) {
 
 // removed judges a removal, by what its pairs show and by what is known of such lines beforehand: few matter, so a small loss in a
 // single pair is more likely noise. Where that is not clear, the mean of prunePairs pairs decides.
-func (m *machine) removed(arm string, tried bool) verdict {
+func (m *state) removed(arm string, tried bool) verdict {
 	a := m.arms[arm]
 	switch {
 	case !tried:
@@ -167,7 +167,7 @@ func (m *machine) removed(arm string, tried bool) verdict {
 
 // loss is what a removal does to the logarithm of what counts, and its standard deviation: the mean of its pairs and what is expected
 // beforehand, no difference, each by how sure it is.
-func (m *machine) loss(a result.Arm) (mean, doubt float64) {
+func (m *state) loss(a result.Arm) (mean, doubt float64) {
 	logs, prior := m.logs(result.Prune, a.Name, a.Base), 0.0
 	effects := m.effects()
 	for _, name := range missing(m.arms[a.Base], a) {
@@ -183,7 +183,7 @@ func (m *machine) loss(a result.Arm) (mean, doubt float64) {
 const unknown = 0.015
 
 // effects are what is known beforehand of what lines do, by their variables.
-func (m *machine) effects() map[string]float64 {
+func (m *state) effects() map[string]float64 {
 	effects := map[string]float64{"innodb_io_capacity_max": medium}
 	for _, k := range knobs(m.Problem) {
 		effects[k.Name] = k.Effect
@@ -192,9 +192,9 @@ func (m *machine) effects() map[string]float64 {
 }
 
 // hopelessly keeps what two trials could not judge, as they were disturbed.
-func (m *machine) hopelessly(arm string) verdict {
+func (m *state) hopelessly(arm string) verdict {
 	tries := 0
-	for _, t := range m.of(result.Prune) {
+	for _, t := range m.trialsOf(result.Prune) {
 		if t.Arm == arm {
 			tries++
 		}
@@ -210,7 +210,7 @@ func split(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 	if len(set) < 2 {
 		return nil
 	}
-	for _, g := range append(groups(), group{name: "other"}) {
+	for _, g := range append(groups(), knobGroup{name: "other"}) {
 		own := slices.DeleteFunc(slices.Clone(set), func(s mycnf.Setting) bool { return groupOf(s) != g.name })
 		if len(own) == len(set) {
 			return [][]mycnf.Setting{set[:len(set)/2], set[len(set)/2:]}
@@ -224,7 +224,7 @@ func split(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 
 // bears tells whether an arm keeps the memory rule by one of its lines: without it, with the control's value, it would need more than the rule grants, and
 // more than it does.
-func (m *machine) bears(arm result.Arm, name string) bool {
+func (m *state) bears(arm result.Arm, name string) bool {
 	with := func(variable string) string { return arm.Effective[variable] }
 	without := func(variable string) string {
 		if variable == name {

@@ -19,12 +19,12 @@ func (p Plan) Recording(h History, about string) (search.Recording, bool) {
 }
 
 // searched is the state of a tune when its search began, with all trials of it, and the space it searched.
-func (p Plan) searched(h History) (*machine, field, bool) {
+func (p Plan) searched(h History) (*state, field, bool) {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
-	m := newMachine(p, h)
+	m := newState(p, h)
 	m.race()
 	m.screen()
-	if len(m.of(result.Search)) == 0 {
+	if len(m.trialsOf(result.Search)) == 0 {
 		return m, field{}, false
 	}
 	f, ok := fieldAround(m.Problem, m.arms[m.incumbent], m.fixed(), m.weight())
@@ -43,7 +43,7 @@ func (p Plan) Searched(h History) *result.Searched {
 	gain := search.Gains(f.space, m.observations(f))
 	before := m.above(f.start.Name)
 	ratio := func(gain float64) float64 { return math.Exp(before + gain) }
-	trials, best := m.of(result.Search), 0.0
+	trials, best := m.trialsOf(result.Search), 0.0
 	reached := make([]float64, len(trials)) // the highest gain so far
 	for i, t := range trials {
 		if at, ok := f.point(m.arms[t.Arm]); ok && usable(t) {
@@ -67,7 +67,7 @@ func after(reached []float64, n int) float64 {
 }
 
 // above is ln(an arm's throughput over the control's), by the short trials that led from one to the other.
-func (m *machine) above(arm string) (sum float64) {
+func (m *state) above(arm string) (sum float64) {
 	for range m.h.Arms {
 		if arm == stats.Control {
 			break

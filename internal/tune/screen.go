@@ -13,7 +13,7 @@ import (
 
 // screen tries each group's proposal beside the incumbent, those first that fit the bottleneck. One that is faster beyond the
 // noise becomes the incumbent. Where the incumbent has the proposal already, it is run without the group, which tells what that is worth.
-func (m *machine) screen() (Action, bool) {
+func (m *state) screen() (Action, bool) {
 	if m.finished != nil {
 		return Action{}, false
 	}
@@ -42,7 +42,7 @@ func (m *machine) screen() (Action, bool) {
 }
 
 // judgeScreen takes an arm of the screen for the incumbent where it was faster, and notes what its group is worth.
-func (m *machine) judgeScreen(a result.Arm) {
+func (m *state) judgeScreen(a result.Arm) {
 	logs := m.logs(result.Screen, a.Name, a.Base)
 	if m.out(a.Name) || len(logs) == 0 {
 		return
@@ -56,7 +56,7 @@ func (m *machine) judgeScreen(a result.Arm) {
 
 // proposal is the arm that screens a group: with its settings, or without them where the incumbent has them. False where neither
 // would change anything.
-func (m *machine) proposal(g group) (result.Arm, bool) {
+func (m *state) proposal(g knobGroup) (result.Arm, bool) {
 	base := m.arms[m.incumbent]
 	wanted := m.changing(base, m.free(m.Problem.Known(g.settings(m.Problem))))
 	name := "screen-" + g.name
@@ -77,10 +77,10 @@ func (m *machine) proposal(g group) (result.Arm, bool) {
 
 // free leaves out what the user's own file fixes only where the plan says so; today every knob may be changed, and is named in the
 // difference.
-func (m *machine) free(settings []mycnf.Setting) []mycnf.Setting { return settings }
+func (m *state) free(settings []mycnf.Setting) []mycnf.Setting { return settings }
 
 // changing are the settings whose value is not the one that the arm's server uses already.
-func (m *machine) changing(arm result.Arm, settings []mycnf.Setting) (list []mycnf.Setting) {
+func (m *state) changing(arm result.Arm, settings []mycnf.Setting) (list []mycnf.Setting) {
 	for _, s := range settings {
 		if got, ok := arm.Effective[s.Name]; !ok || mycnf.MatchValues(s.Name, s.Value, got) == mycnf.Different {
 			list = append(list, s)
@@ -90,7 +90,7 @@ func (m *machine) changing(arm result.Arm, settings []mycnf.Setting) (list []myc
 }
 
 // own are the settings of an arm that are not the control's.
-func (m *machine) own(arm result.Arm) (list []mycnf.Setting) {
+func (m *state) own(arm result.Arm) (list []mycnf.Setting) {
 	for _, s := range arm.Settings {
 		same := func(c mycnf.Setting) bool { return c.Name == s.Name && c.Value == s.Value }
 		if !slices.ContainsFunc(m.Control.Settings, same) {
@@ -101,7 +101,7 @@ func (m *machine) own(arm result.Arm) (list []mycnf.Setting) {
 }
 
 // reduced is an arm without some of its settings: what the control has of them is as the control has it.
-func (m *machine) reduced(name, phase string, base result.Arm, names []string) result.Arm {
+func (m *state) reduced(name, phase string, base result.Arm, names []string) result.Arm {
 	a := result.Arm{Name: name, Title: "without " + strings.Join(names, ", "), Phase: phase, Base: base.Name, Caps: m.Control.Caps, Changes: []mycnf.Setting{}}
 	for _, s := range base.Settings {
 		if !slices.Contains(names, s.Name) {

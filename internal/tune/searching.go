@@ -15,7 +15,7 @@ import (
 // search moves up to eight knobs at once, each trial beside the incumbent. The incumbent is run again now and
 // then, and is then the arm that all observations speak for. In slices the knobs that a running server takes
 // come first, in place, then those that take a start.
-func (m *machine) search() (Action, bool) {
+func (m *state) search() (Action, bool) {
 	if m.finished != nil {
 		return Action{}, false
 	}
@@ -42,7 +42,7 @@ func (m *machine) search() (Action, bool) {
 
 // searchAround is the next trial around the incumbent without moving the fixed knobs, up to a share of what
 // confirmation and proofs leave of the budget; without another one the best that was seen is the incumbent.
-func (m *machine) searchAround(fixed []string, until float64) (Action, bool) {
+func (m *state) searchAround(fixed []string, until float64) (Action, bool) {
 	f, ok := fieldAround(m.Problem, m.arms[m.incumbent], fixed, m.weight())
 	if !ok {
 		return Action{}, false
@@ -51,7 +51,7 @@ func (m *machine) searchAround(fixed []string, until float64) (Action, bool) {
 	best := search.Best(f.space, seen)
 	if !m.later(result.Search) {
 		m.incumbent = m.reference(f, best)
-		rng := rand.New(rand.NewPCG(m.Seed, uint64(len(m.of(result.Search)))+1000))
+		rng := rand.New(rand.NewPCG(m.Seed, uint64(len(m.trialsOf(result.Search)))+1000))
 		if at, ok := search.Next(f.space, seen, rng); ok {
 			arm := m.arm(fmt.Sprintf("search-%02d", m.count(result.Search)+1), f.title(at), result.Search, f.start, f.settings(at))
 			if n := m.left(result.Search, m.Searches, until, arm); n > 0 {
@@ -64,7 +64,7 @@ func (m *machine) searchAround(fixed []string, until float64) (Action, bool) {
 }
 
 // searched tells whether the search has moved one of some knobs.
-func (m *machine) searched(names []string) bool {
+func (m *state) searched(names []string) bool {
 	return slices.ContainsFunc(m.h.Arms, func(a result.Arm) bool {
 		return a.Phase == result.Search && slices.ContainsFunc(a.Changes, func(s mycnf.Setting) bool { return slices.Contains(names, s.Name) })
 	})
@@ -79,7 +79,7 @@ const inMemory = 0.9999
 // fixed are the knobs that no search may move, as short trials cannot tell what less of them costs: the size of a redo log that they do not fill, and of
 // a buffer pool that holds all data. To them one of half the size is as good, and at steady debt it is not: a pool that only just holds the data
 // writes every page on its way out, and has no room for what is inserted.
-func (m *machine) fixed() (list []string) {
+func (m *state) fixed() (list []string) {
 	redo := redoName(m.Problem)
 	size, err := strconv.ParseFloat(m.arms[m.incumbent].Effective[redo], 64)
 	filled, known := m.extreme(func(t result.Trial) *float64 { return t.After.CheckpointAge }, math.Max)
@@ -93,7 +93,7 @@ func (m *machine) fixed() (list []string) {
 }
 
 // extreme is the largest or the least of a figure in the incumbent's trials before the search; false where none has it.
-func (m *machine) extreme(figure func(result.Trial) *float64, of func(a, b float64) float64) (value float64, known bool) {
+func (m *state) extreme(figure func(result.Trial) *float64, of func(a, b float64) float64) (value float64, known bool) {
 	for _, t := range m.h.Trials {
 		if x := figure(t); x != nil && t.Arm == m.incumbent && (t.Phase == result.Race || t.Phase == result.Screen) {
 			if !known {
@@ -107,7 +107,7 @@ func (m *machine) extreme(figure func(result.Trial) *float64, of func(a, b float
 
 // weight is how much the screen speaks for moving a group's knobs: twice as much for one that was seen to do something, half for one
 // that was seen not to, and half as much again for the one that was screened first, as it fits the bottleneck best.
-func (m *machine) weight() func(string) float64 {
+func (m *state) weight() func(string) float64 {
 	first := slices.IndexFunc(m.h.Arms, func(a result.Arm) bool { return a.Phase == result.Screen })
 	return func(name string) float64 {
 		w := 1.0
@@ -124,7 +124,7 @@ func (m *machine) weight() func(string) float64 {
 }
 
 // count is how many arms of a phase are on record.
-func (m *machine) count(phase string) (n int) {
+func (m *state) count(phase string) (n int) {
 	for _, a := range m.h.Arms {
 		if a.Phase == phase {
 			n++
@@ -135,10 +135,10 @@ func (m *machine) count(phase string) (n int) {
 
 // observations are what the trials of the search say of the space: each of them against the incumbent of its block, that incumbent
 // against the one before.
-func (m *machine) observations(f field) (list []search.Observation) {
+func (m *state) observations(f field) (list []search.Observation) {
 	list = m.refused(f)
 	var before, reference result.Trial // the incumbents' trials
-	for _, t := range m.of(result.Search) {
+	for _, t := range m.trialsOf(result.Search) {
 		if t.Block != reference.Block {
 			before, reference = reference, t
 			if before.Block == 0 || before.Arm == t.Arm {
@@ -153,7 +153,7 @@ func (m *machine) observations(f field) (list []search.Observation) {
 }
 
 // refused are the points that cannot be run, and those whose server is the same as another's: they are not tried again.
-func (m *machine) refused(f field) (list []search.Observation) {
+func (m *state) refused(f field) (list []search.Observation) {
 	for _, a := range m.h.Arms {
 		at, ok := f.point(a)
 		if a.Phase != result.Search || !ok {
@@ -171,7 +171,7 @@ func (m *machine) refused(f field) (list []search.Observation) {
 	return list
 }
 
-func (m *machine) observe(f field, list []search.Observation, t, against result.Trial) []search.Observation {
+func (m *state) observe(f field, list []search.Observation, t, against result.Trial) []search.Observation {
 	at, ok := f.point(m.arms[t.Arm])
 	from, also := f.point(m.arms[against.Arm])
 	if !ok || !also || !usable(t) || !usable(against) || slices.Equal(at, from) {
@@ -192,8 +192,8 @@ func (m *machine) observe(f field, list []search.Observation, t, against result.
 
 // reference is the arm that the next trials are compared with: that of the open block, or where it is due to be run again the one
 // that all observations speak for.
-func (m *machine) reference(f field, best search.Estimate) string {
-	trials := m.of(result.Search)
+func (m *state) reference(f field, best search.Estimate) string {
+	trials := m.trialsOf(result.Search)
 	for i := len(trials) - 1; i >= 0; i-- {
 		first := i == 0 || trials[i-1].Block != trials[i].Block
 		if first {
@@ -207,7 +207,7 @@ func (m *machine) reference(f field, best search.Estimate) string {
 }
 
 // armAt is the arm on record at a point.
-func (m *machine) armAt(f field, at search.Point) string {
+func (m *state) armAt(f field, at search.Point) string {
 	for _, a := range m.h.Arms {
 		if a.Name == f.start.Name || a.Phase == result.Search && !m.out(a.Name) {
 			if p, ok := f.point(a); ok && slices.Equal(p, at) {

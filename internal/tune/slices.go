@@ -57,7 +57,7 @@ const (
 const sliceNoise = 0.08
 
 // footprint is the memory, in bytes, that an arm's server takes at the most.
-func (m *machine) footprint(name string) int64 {
+func (m *state) footprint(name string) int64 {
 	return rules.Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
 }
 
@@ -103,7 +103,7 @@ func mean(trials []result.Trial) result.Trial {
 }
 
 // slicedRace runs the next slice of the race.
-func (m *machine) slicedRace() (Action, bool) {
+func (m *state) slicedRace() (Action, bool) {
 	var all []string
 	for _, a := range m.h.Arms {
 		if a.Phase == result.Race {
@@ -128,8 +128,8 @@ func (m *machine) slicedRace() (Action, bool) {
 	return m.raced(all)
 }
 
-func (m *machine) lastBlock(phase string) (last int) {
-	for _, t := range m.of(phase) {
+func (m *state) lastBlock(phase string) (last int) {
+	for _, t := range m.trialsOf(phase) {
 		last = max(last, t.Block)
 	}
 	return last
@@ -138,7 +138,7 @@ func (m *machine) lastBlock(phase string) (last int) {
 // heat is who runs in a round of the race, the control first; the control alone where the race is over. It
 // follows from the rounds before, but that nobody is added once the time is over: who had a slice in it stays
 // up until its end.
-func (m *machine) heat(all []string, block int) []string {
+func (m *state) heat(all []string, block int) []string {
 	arms, room := []string{stats.Control}, m.Slices.Room-m.footprint(stats.Control)
 	best, top := m.leader(all, block)
 	add := func(name string) {
@@ -181,8 +181,8 @@ func (m *machine) heat(all []string, block int) []string {
 }
 
 // begun are the arms that have had their slice in a round of the race.
-func (m *machine) begun(block int) (arms []string) {
-	for _, t := range m.of(result.Race) {
+func (m *state) begun(block int) (arms []string) {
+	for _, t := range m.trialsOf(result.Race) {
 		if t.Block == block {
 			arms = append(arms, t.Arm)
 		}
@@ -191,8 +191,8 @@ func (m *machine) begun(block int) (arms []string) {
 }
 
 // rounds is in how many rounds before a block an arm had a slice.
-func (m *machine) rounds(arm string, before int) (n int) {
-	for _, t := range m.of(result.Race) {
+func (m *state) rounds(arm string, before int) (n int) {
+	for _, t := range m.trialsOf(result.Race) {
 		if t.Arm == arm && t.Block < before {
 			n++
 		}
@@ -201,7 +201,7 @@ func (m *machine) rounds(arm string, before int) (n int) {
 }
 
 // raceLogs are ln(worth / the control's) of an arm in the rounds before a block.
-func (m *machine) raceLogs(arm string, before int) (list []float64) {
+func (m *state) raceLogs(arm string, before int) (list []float64) {
 	for block := 1; block < before; block++ {
 		own, ok := m.score(result.Race, block, arm)
 		control, also := m.score(result.Race, block, stats.Control)
@@ -214,7 +214,7 @@ func (m *machine) raceLogs(arm string, before int) (list []float64) {
 
 // leader is the arm that the rounds before a block have ahead, and its mean log-ratio to the control; "" and
 // 0 where none is.
-func (m *machine) leader(all []string, before int) (best string, top float64) {
+func (m *state) leader(all []string, before int) (best string, top float64) {
 	for _, a := range all {
 		if logs := m.raceLogs(a, before); len(logs) > 0 && !m.out(a) && stats.Mean(logs) > top {
 			best, top = a, stats.Mean(logs)
@@ -224,7 +224,7 @@ func (m *machine) leader(all []string, before int) (best string, top float64) {
 }
 
 // surelyWorse tells whether an arm is worse than the best by 5 % and two standard errors.
-func (m *machine) surelyWorse(arm string, before int, top float64) bool {
+func (m *state) surelyWorse(arm string, before int, top float64) bool {
 	logs := m.raceLogs(arm, before)
 	if len(logs) == 0 { // every slice of it was invalid
 		return m.rounds(arm, before) >= raceRounds
@@ -234,9 +234,9 @@ func (m *machine) surelyWorse(arm string, before int, top float64) bool {
 
 // doubt is the standard deviation of the mean log-ratio of an arm in the rounds before a block: the noise,
 // and in each round what others took of the machine while the arm was loaded, as a share of its speed.
-func (m *machine) doubt(arm string, before int) float64 {
+func (m *state) doubt(arm string, before int) float64 {
 	sum, n, noise := 0.0, 0.0, m.slicedNoise(before)
-	for _, t := range m.of(result.Race) {
+	for _, t := range m.trialsOf(result.Race) {
 		if t.Arm != arm || t.Block >= before || !usable(t) {
 			continue
 		}
@@ -252,14 +252,14 @@ func (m *machine) doubt(arm string, before int) float64 {
 
 // affordsRace tells whether the race may have another arm or round below a share of what confirmation and
 // proofs leave.
-func (m *machine) affordsRace(share float64) bool {
+func (m *state) affordsRace(share float64) bool {
 	return m.spent()+m.raising()+float64(m.Short.Seconds)+sliceCost <= share*(m.Budget-m.kept())
 }
 
 // raising is what bringing up a server takes with its tables read in and its warm-up, in seconds: as those
 // before, or as is expected of the first. A pool that holds some gigabytes takes two or three times what a
 // small one does.
-func (m *machine) raising() float64 {
+func (m *state) raising() float64 {
 	sum, n := 0.0, 0.0
 	for _, t := range m.h.Trials {
 		if t.Prewarm > 0 && t.Phase != result.Confirm {
@@ -280,10 +280,10 @@ const (
 )
 
 // kept is what is kept for confirmation and proofs, in seconds.
-func (m *machine) kept() float64 { return confirmShare*m.Budget + m.proving() }
+func (m *state) kept() float64 { return confirmShare*m.Budget + m.proving() }
 
 // proving is what the proofs are expected to take, in seconds; nothing once they are there.
-func (m *machine) proving() float64 {
+func (m *state) proving() float64 {
 	if len(m.h.Proofs) > 0 {
 		return 0
 	}
@@ -293,7 +293,7 @@ func (m *machine) proving() float64 {
 // slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about
 // their own means in the rounds before one, and what is known beforehand. Were the round's own slices among
 // them, who runs in it would change while it lasts.
-func (m *machine) slicedNoise(before int) float64 {
+func (m *state) slicedNoise(before int) float64 {
 	sum, n := priorWeight*sliceNoise*sliceNoise, float64(priorWeight)
 	for _, a := range m.h.Arms {
 		if a.Phase != result.Race {
@@ -310,7 +310,7 @@ func (m *machine) slicedNoise(before int) float64 {
 }
 
 // unfinished is the rest of a pair that was begun in this session.
-func (m *machine) unfinished() (Action, bool) {
+func (m *state) unfinished() (Action, bool) {
 	if len(m.h.Trials) == 0 || m.Slices == nil {
 		return Action{}, false
 	}
@@ -341,7 +341,7 @@ func paired(phase string) bool {
 }
 
 // pairSlice is the n-th slice of a pair, from 0.
-func (m *machine) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
+func (m *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
 	run, against := arm, incumbent.Name
 	if !ofTried(n) {
 		run, against = incumbent, stats.Control
@@ -364,12 +364,12 @@ func (m *machine) pairSlice(phase string, arm, incumbent result.Arm, block, n in
 
 // affordsPair tells whether a pair of an arm and the incumbent fits below a share of what confirmation and
 // proofs leave.
-func (m *machine) affordsPair(share float64, arm result.Arm) bool {
+func (m *state) affordsPair(share float64, arm result.Arm) bool {
 	return m.spent()+m.pairCost(arm) <= share*(m.Budget-m.kept())
 }
 
 // slicedConfirm runs rounds of the finalists, in incarnations that share what is left of the budget.
-func (m *machine) slicedConfirm() (Action, bool) {
+func (m *state) slicedConfirm() (Action, bool) {
 	arms := m.finalists()
 	block, incarnation, session := 0, 0, 0
 	for _, t := range m.h.Trials {
@@ -394,12 +394,12 @@ func (m *machine) slicedConfirm() (Action, bool) {
 }
 
 // provedNow tells whether this session has come to the proofs: no round follows them.
-func (m *machine) provedNow() bool {
+func (m *state) provedNow() bool {
 	return slices.ContainsFunc(m.h.Proofs, func(p result.Proof) bool { return p.Session == m.h.Session })
 }
 
 // finalSlice is the next slice of a round of the confirmation.
-func (m *machine) finalSlice(arms []string, block, incarnation int) (Action, bool) {
+func (m *state) finalSlice(arms []string, block, incarnation int) (Action, bool) {
 	a, more := m.missing(result.Confirm, block, arms, false, len(arms))
 	a.Keep, a.Incarnation = arms, incarnation
 	return a, more
@@ -407,9 +407,9 @@ func (m *machine) finalSlice(arms []string, block, incarnation int) (Action, boo
 
 // anotherRound tells whether the incarnation that is on has another round: its share of the time for all of
 // them allows it.
-func (m *machine) anotherRound(arms []string, incarnation int) bool {
+func (m *state) anotherRound(arms []string, incarnation int) bool {
 	own, all, rounds := 0.0, 0.0, map[int]bool{}
-	for _, t := range m.of(result.Confirm) {
+	for _, t := range m.trialsOf(result.Confirm) {
 		all += t.Took()
 		if t.Incarnation == incarnation {
 			own += t.Took()

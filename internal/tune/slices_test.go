@@ -49,7 +49,7 @@ func TestSlicedTune(t *testing.T) {
 			t.Fatal("the tune does not end")
 		}
 		for _, a := range h.Arms {
-			if a.Phase == result.Race && len(newMachine(p, h).logs(result.Race, a.Name, stats.Control)) == 0 {
+			if a.Phase == result.Race && len(newState(p, h).logs(result.Race, a.Name, stats.Control)) == 0 {
 				t.Errorf("seed %d: %s was not raced", seed, a.Name)
 			}
 		}
@@ -151,7 +151,7 @@ func TestFitting(t *testing.T) {
 	p, rivals := slicedPlan(t, 850, 1)
 	arms := p.Lineup(rivals)
 	arms[0].Effective = fresh(nil)
-	m := newMachine(p, History{Arms: arms, Session: 1})
+	m := newState(p, History{Arms: arms, Session: 1})
 	set := func(name, value string) mycnf.Setting { return mycnf.Setting{Name: name, Value: value} }
 	small := []mycnf.Setting{set("innodb_buffer_pool_size", "4G"), set("innodb_redo_log_capacity", "3G")}
 	if got := m.fitting(small); len(got) != 2 {
@@ -171,7 +171,7 @@ func TestFitting(t *testing.T) {
 func TestRaising(t *testing.T) {
 	p, rivals := slicedPlan(t, 850, 1)
 	h := History{Arms: p.Lineup(rivals), Session: 1}
-	if got, want := newMachine(p, h).raising(), float64(raiseCost+p.Short.Warmup); got != want {
+	if got, want := newState(p, h).raising(), float64(raiseCost+p.Short.Warmup); got != want {
 		t.Errorf("the first takes %v s, want %v", got, want)
 	}
 	for i, prewarm := range []float64{10, 0, 20, 40} {
@@ -181,7 +181,7 @@ func TestRaising(t *testing.T) {
 		}
 		h.Trials = append(h.Trials, x)
 	}
-	if got := newMachine(p, h).raising(); got != 15 {
+	if got := newState(p, h).raising(); got != 15 {
 		t.Errorf("%v s, want the mean of 10 and 20", got)
 	}
 }
@@ -206,7 +206,7 @@ func TestAccounted(t *testing.T) {
 	lines := []mycnf.Setting{set("innodb_buffer_pool_size", "4G"), set("max_allowed_packet", "16M"), set("key_buffer_size", "32M")}
 	from := result.Arm{Name: "rival", Phase: result.Race, Settings: lines, Effective: fresh(nil)}
 	h.Arms = append(h.Arms, from)
-	if got := names(newMachine(p, h).accounted(from, lines)); !slices.Equal(got, []string{"innodb_buffer_pool_size"}) {
+	if got := names(newState(p, h).accounted(from, lines)); !slices.Equal(got, []string{"innodb_buffer_pool_size"}) {
 		t.Errorf("%q is handed over", got)
 	}
 	h.Arms = append(h.Arms, result.Arm{Name: "prune-01", Phase: result.Prune, Base: "rival", Settings: lines[:2]})
@@ -214,7 +214,7 @@ func TestAccounted(t *testing.T) {
 		h.Trials = append(h.Trials, result.Trial{ID: fmt.Sprint(i), Arm: arm, Phase: result.Prune, Block: 1, Place: i + 1, TPS: 100, Transactions: 400, Session: 1,
 			Latency: result.Latency{P95: 10, P99: 20}})
 	}
-	if got := names(newMachine(p, h).accounted(from, lines)); !slices.Equal(got, []string{"innodb_buffer_pool_size", "key_buffer_size"}) {
+	if got := names(newState(p, h).accounted(from, lines)); !slices.Equal(got, []string{"innodb_buffer_pool_size", "key_buffer_size"}) {
 		t.Errorf("after key_buffer_size was tried %q is handed over", got)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"david/internal/manifest"
+	"david/internal/manifest/check"
+	"david/internal/manifest/stream"
 )
 
 // variant is an object that was taken, with one thing changed.
@@ -26,7 +27,7 @@ type variant struct {
 	change   string // ".spec.replicas removed"; "" of the sound one
 	object   map[string]any
 	refused  string // by the API server; "" where it takes it
-	found    []manifest.Finding
+	found    []check.Finding
 }
 
 // agreement changes objects that the API server takes, one field at a time, and holds what david finds against what it says: whatever david
@@ -80,7 +81,7 @@ func unheld() []string {
 // accepted are the objects that manifest's tests take for sound.
 func accepted(t *testing.T) (list []*variant) {
 	t.Helper()
-	files, err := filepath.Glob("../../internal/manifest/testdata/accepted/*.yaml")
+	files, err := filepath.Glob("../../internal/manifest/check/testdata/accepted/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no accepted objects: %v", err)
 	}
@@ -89,7 +90,7 @@ func accepted(t *testing.T) (list []*variant) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		docs, found := manifest.Documents(file, text)
+		docs, found := check.Read(file, text)
 		if len(found) > 0 {
 			t.Fatal(found)
 		}
@@ -247,7 +248,7 @@ func (a *apiSaying) post(t *testing.T, kind, query string, text []byte) (refused
 
 // inspect has david say what it thinks of each.
 func inspect(t *testing.T, variants []*variant) {
-	var docs []manifest.Document
+	var docs []stream.Document
 	byFile := map[string]*variant{}
 	for i, v := range variants {
 		text, err := json.Marshal(v.object)
@@ -255,11 +256,11 @@ func inspect(t *testing.T, variants []*variant) {
 			t.Fatal(err)
 		}
 		file := fmt.Sprint(i)
-		read, found := manifest.Documents(file, text)
+		read, found := check.Read(file, text)
 		docs, byFile[file] = append(docs, read...), v
 		v.found = found
 	}
-	result, err := manifest.Inspect(docs, manifest.Known{})
+	result, err := check.Inspect(docs, check.Known{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func inspect(t *testing.T, variants []*variant) {
 }
 
 // repeated finds a field of which two things are said.
-func repeated(found []manifest.Finding) (path string, twice bool) {
+func repeated(found []check.Finding) (path string, twice bool) {
 	seen := map[string]bool{}
 	for _, f := range found {
 		if seen[f.Path] {

@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write the schemas that david holds built-in kinds against anew, from what the API server says")
 
 // servedFile is what david manifest check knows of the built-in kinds.
-const servedFile = "../../internal/manifest/served.json.gz"
+const servedFile = "../../internal/manifest/check/openapi.json.gz"
 
 // TestServed holds the embedded schemas of built-in kinds against the API server they were made from: what it says under /openapi/v3, and
 // what it refuses.

@@ -43,11 +43,12 @@ func run(args []string, out, errs io.Writer) int {
 		fmt.Fprintf(errs, "mutate: %s: %v\n", file, err)
 		return 1
 	}
-	left := 0
+	ran, left := 0, 0
 	for _, m := range list {
 		if !strings.Contains(m.String(), *only) {
 			continue
 		}
+		ran++
 		began := time.Now()
 		verdict, err := m.try()
 		if err != nil {
@@ -60,7 +61,7 @@ func run(args []string, out, errs io.Writer) int {
 		}
 		fmt.Fprintf(out, "%-8s %4.0f s  %s\n", verdict, time.Since(began).Seconds(), m)
 	}
-	fmt.Fprintf(out, "%d mutations, %d left unnoticed\n", len(list), left)
+	fmt.Fprintf(out, "%d mutations, %d left unnoticed\n", ran, left)
 	if left > 0 {
 		return 1
 	}

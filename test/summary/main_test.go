@@ -69,11 +69,14 @@ func TestSkips(t *testing.T) {
 	if got := run([]string{written(t, build)}, &broken, &broken); got != 1 || !strings.Contains(broken.String(), "c.go:3: no\n") {
 		t.Errorf("what does not build: exit %d\n%s", got, broken.String())
 	}
-	for list, code := range map[string]int{"# none\n": 1, "a TestRoot it takes root\n": 0, "a TestRoot\n": 1} {
+	for list, code := range map[string]int{"# none\n": 1, "a TestR/* subtests\n": 1, "a TestRoot it takes root\n": 0, "a TestRoot\n": 1} {
 		var out strings.Builder
 		if got := run([]string{"-skips", written(t, list), written(t, passed)}, &out, &out); got != code {
 			t.Errorf("list %q: exit %d, want %d\n%s", list, got, code, out.String())
 		}
+	}
+	if !within("a TestX/*", "a TestX/one") || within("a TestX/*", "a TestXY") || within("a TestX*", "a TestXY") {
+		t.Error("subtests are told from others by no slash")
 	}
 	var out strings.Builder
 	if got := run([]string{written(t, passed)}, &out, &out); got != 0 {
