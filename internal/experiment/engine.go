@@ -4,8 +4,7 @@
 //
 //	target -> server -> variables, lock, no-op? -> sysbench -> counters, gates -> store
 //
-// It alone knows sandbox, workload and tune. What is tried comes from its caller (a bench, a comparison) or
-// from tune.
+// What is tried comes from its caller, internal/lab (a bench, a comparison), or from tune.
 package experiment
 
 import (
