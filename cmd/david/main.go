@@ -11,13 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"david/internal/cgroup"
-	"david/internal/experiment"
 	"david/internal/lab"
 	"david/internal/live"
-	"david/internal/mysqld"
 	"david/internal/podrun"
-	"david/internal/sandbox"
 	"david/internal/server"
 )
 
@@ -83,27 +79,22 @@ func usage(format string, args ...any) error {
 // exitCode tells an error's exit code by what kind it is.
 func exitCode(err error) int {
 	var coded codedError
-	var input lab.InputError
-	var target lab.TargetError
-	var client *podrun.ClientError
-	var start *sandbox.StartError
-	switch {
-	case errors.As(err, &coded):
+	if errors.As(err, &coded) {
 		return coded.code
-	case errors.As(err, &input):
-		return exitUsage
-	case errors.As(err, &target):
-		return exitTarget
-	case errors.As(err, &client):
+	}
+	var client *podrun.ClientError
+	if errors.As(err, &client) {
 		return client.Code
-	case errors.Is(err, live.ErrInterrupted):
+	}
+	if errors.Is(err, live.ErrInterrupted) {
 		return exitInterrupted
-	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, cgroup.ErrCap):
+	}
+	switch lab.FaultOf(err) {
+	case lab.Input:
 		return exitUsage
-	case errors.Is(err, experiment.ErrLock), errors.Is(err, experiment.ErrDisturbed):
+	case lab.Invalid:
 		return exitInvalid
-	case errors.As(err, &start), errors.Is(err, mysqld.ErrUnreachable), errors.Is(err, mysqld.ErrAccess),
-		errors.Is(err, mysqld.ErrPrivilege), errors.Is(err, mysqld.ErrReadOnly), errors.Is(err, mysqld.ErrTLS), errors.Is(err, experiment.ErrEnded):
+	case lab.Target:
 		return exitTarget
 	}
 	return clusterCode(err)

@@ -15,7 +15,6 @@ import (
 	"david/internal/lab"
 	"david/internal/podoverhead"
 	"david/internal/result"
-	"david/internal/sandbox"
 	"david/internal/stats"
 )
 
@@ -169,9 +168,8 @@ func (a *app) podOverhead(ctx context.Context, q lab.Request, f podOverheadFlags
 func podOverheadError(err error) error {
 	var coded codedError
 	var input lab.InputError
-	var start *sandbox.StartError
 	switch code := clusterCode(err); {
-	case errors.As(err, &coded), errors.As(err, &input), errors.As(err, &start):
+	case errors.As(err, &coded), errors.As(err, &input), lab.DidNotStart(err):
 		return err
 	case errors.Is(err, podoverhead.ErrNode):
 		return codedError{exitUsage, err}

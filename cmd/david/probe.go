@@ -3,18 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"david/internal/experiment"
-	"david/internal/probe"
+	"david/internal/lab"
 	"david/internal/result"
-	"david/internal/sandbox"
 )
 
 // probeFlags are those of david probe.
@@ -54,31 +49,13 @@ func (a *app) probe(ctx context.Context, f probeFlags) error {
 	if err != nil {
 		return err
 	}
-	key, err := a.lab().LimitsKey(ctx, f.dir, caps)
+	l := a.lab()
+	l.Show = newProgress(a.err).show
+	found, err := lab.Probe{Dir: f.dir, Caps: caps, Sustained: f.sustained, Quick: f.quick, Fresh: f.fresh, Child: probeChild}.Run(ctx, l)
 	if err != nil {
 		return err
 	}
-	if l, ok := a.lab().KeptLimits(key); ok && !f.fresh && !f.quick && f.sustainedBefore(l) {
-		return a.printLimits(l, true, f.json)
-	}
-	release, err := experiment.Lock("david probe")
-	if err != nil {
-		return err
-	}
-	defer release()
-	l := result.Limits{Schema: result.Schema, Key: key, David: version, Measured: time.Now(), Caps: caps}
-	noDisk, err := a.measureLimits(ctx, f, &l)
-	if err != nil {
-		return err
-	}
-	if noDisk != nil { // incomplete: not kept
-		l.Notes = append(l.Notes, noDisk.Error()+"; the CPUs and the kernel were")
-		return errors.Join(a.printLimits(l, false, f.json), codedError{exitUsage, noDisk})
-	}
-	if !f.quick {
-		err = result.KeepLimits(a.home, l)
-	}
-	return errors.Join(err, a.printLimits(l, false, f.json))
+	return errors.Join(a.printLimits(found.Limits, found.Before, f.json), found.Flaw)
 }
 
 // check refuses flags that make no sense here.
@@ -96,88 +73,4 @@ func (f probeFlags) check(ctx context.Context, a *app) (caps result.Caps, err er
 		return caps, usage("--dir %s: name a folder that exists", f.dir)
 	}
 	return caps, a.lab().CheckCaps(ctx, []result.Arm{{Caps: caps}}, false)
-}
-
-func (f probeFlags) effort() probe.Effort {
-	if f.quick {
-		return probe.Quick()
-	}
-	return probe.Full()
-}
-
-// sustainedBefore tells whether kept limits have the long look that is asked for.
-func (f probeFlags) sustainedBefore(l result.Limits) bool {
-	return f.sustained == 0 || l.Burst != nil && l.Burst.Seconds >= int(f.sustained/time.Second)
-}
-
-// measureLimits measures under the caps. noDisk says why the disk could not be.
-func (a *app) measureLimits(ctx context.Context, f probeFlags, l *result.Limits) (noDisk, err error) {
-	p := newProgress(a.err)
-	w, noDisk, err := a.probeSpace(ctx, f, l)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		l.Seconds = time.Since(l.Measured).Seconds()
-		err = errors.Join(err, w.Close())
-	}()
-	err = w.Capped(l.Caps, func(start func(*exec.Cmd) error, throttle func(bool) error) (err error) {
-		p.say("measuring the CPUs and the kernel")
-		if l.Machine, err = probeMachine(ctx, l.Caps, f.effort().Rounds, start); err != nil || noDisk != nil {
-			return err
-		}
-		dir, err := w.Scratch()
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		place := probe.Place{Dir: dir, Device: l.Device, Caps: l.Caps, Effort: f.effort(), Start: start, Throttle: throttle, Say: func(s string) { p.say("%s", s) }}
-		if err := place.Disk(ctx, l); err != nil || f.sustained == 0 {
-			return err
-		}
-		l.Burst, err = place.Sustained(ctx, int(f.sustained/time.Second))
-		return err
-	})
-	return noDisk, err
-}
-
-// probeNeed is the disk space of a probe, in bytes.
-const probeNeed = 1200 << 20
-
-// probeSpace opens the place to measure in and looks at what lies under it. Where that is no place for a probe of the disk,
-// noDisk says why, and the workspace is good for the rest.
-func (a *app) probeSpace(ctx context.Context, f probeFlags, l *result.Limits) (w *sandbox.Workspace, noDisk, err error) {
-	if f.dir == "" {
-		w, err = sandbox.Open(ctx, a.home, sandbox.Options{Need: probeNeed, Log: a.err, Volume: l.Caps.IO()})
-	} else if noDisk = a.look(ctx, f.dir, l); noDisk == nil {
-		w, err = sandbox.OpenIn(a.home, f.dir)
-	}
-	switch {
-	case errors.Is(err, sandbox.ErrDiskFull) && !l.Caps.IO():
-		noDisk, err = fmt.Errorf("%w: %w", probe.ErrDevice, err), nil
-	case err == nil && noDisk == nil && f.dir == "":
-		l.Device.Layout = w.Layout()
-		noDisk = a.look(ctx, w.Dir(), l)
-	}
-	if err == nil && w == nil {
-		w, err = sandbox.OpenIn(a.home, "")
-	}
-	if noDisk != nil && !errors.Is(noDisk, probe.ErrDevice) {
-		return nil, nil, errors.Join(noDisk, w.Close())
-	}
-	return w, noDisk, err
-}
-
-// look notes what lies under a folder.
-func (a *app) look(ctx context.Context, dir string, l *result.Limits) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	d, notes, err := probe.Look(ctx, dir)
-	if d.Layout = l.Device.Layout; d.Layout == "" {
-		d.Folder = dir
-	}
-	l.Device, l.Notes = d, append(l.Notes, notes...)
-	return err
 }

@@ -10,7 +10,6 @@ import (
 
 	"david/internal/lab"
 	"david/internal/report"
-	"david/internal/sandbox"
 )
 
 // app is what the commands share: where they write, and where david keeps its things.
@@ -56,7 +55,7 @@ func (a *app) begin() error {
 		return fmt.Errorf("cannot find david's folder %s: %w", a.home, err)
 	}
 	a.home = abs
-	return sandbox.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) })
+	return a.lab().Reap()
 }
 
 // lab is what a measurement has to know of this command line.

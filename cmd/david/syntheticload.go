@@ -7,12 +7,10 @@ import (
 	"io"
 	"time"
 
-	"david/internal/experiment"
 	"david/internal/lab"
 	"david/internal/live"
 	"david/internal/mysqld"
 	"david/internal/result"
-	"david/internal/sandbox"
 	"david/internal/workload"
 )
 
@@ -58,18 +56,12 @@ func (a *app) newSyntheticLoad(ctx context.Context, load result.Workload, conn *
 	if err := schema.Free(ctx, conn); err != nil {
 		return nil, done, err
 	}
-	release, err := experiment.Lock("david tune --load of a remote server")
+	private, give, err := a.lab().Take("david tune --load of a remote server")
 	if err != nil {
 		return nil, done, err
 	}
-	private, remove, err := sandbox.PrivateFolder(a.home)
-	if err != nil {
-		release()
-		return nil, done, err
-	}
-	done = func() error { defer release(); return remove() }
 	schema.Target.Dir = private
-	return &syntheticLoad{schema, a.err}, done, nil
+	return &syntheticLoad{schema, a.err}, give, nil
 }
 
 // begin makes the schema and puts the load on the server until it is stopped, which drops the schema again.

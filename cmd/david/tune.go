@@ -109,11 +109,22 @@ func (a *app) tuneCommand() *cobra.Command {
 
 // tune is the main job.
 func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
-	request, err := f.request(ctx, a)
+	began := time.Now()
+	asked, err := f.request(ctx, a)
 	if err != nil {
 		return err
 	}
-	out, err := freshFolder(f.out, time.Now())
+	p := newProgress(a.err)
+	defer p.end()
+	l, err := a.measuring(p)
+	if err != nil {
+		return err
+	}
+	ready, err := asked.Ready(ctx, l)
+	if err != nil {
+		return err
+	}
+	out, err := freshFolder(f.out, began)
 	if err != nil {
 		return err
 	}
@@ -123,14 +134,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 			err = errors.Join(err, os.RemoveAll(out))
 		}
 	}()
-	p := newProgress(a.err)
-	l, err := a.measuring(p)
+	tuned, err := ready.Run(ctx)
 	if err != nil {
-		return err
-	}
-	tuned, err := request.Run(ctx, l)
-	if err != nil {
-		p.end()
 		return err
 	}
 	defer func() { p.end(); err = tuned.Close(err) }()

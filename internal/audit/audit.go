@@ -1,6 +1,6 @@
-// Package audit judges the settings of a server, or of an option file, against its hardware and against what is known of the
-// versions: which endanger data, which cost throughput, which contradict each other. Its rules are a table; docs/audit.md
-// shows it. audit is pure: values in, findings out.
+// Package audit judges the settings of a server, or of an option file, against its hardware and against what
+// is known of the versions: which endanger data, which cost throughput, which contradict each other. Its
+// rules are a table; docs/audit.md shows it. audit is pure: values in, findings out.
 package audit
 
 import (
@@ -34,7 +34,7 @@ func (s Severity) Rank() int {
 	return len(Severities())
 }
 
-// Finding is one thing to change, or to know.
+// Finding names one thing to change, or to know.
 type Finding struct {
 	Name     string   `json:"name"` // of the rule
 	Severity Severity `json:"severity"`
@@ -48,13 +48,13 @@ type Finding struct {
 	Source   string   `json:"source"`
 }
 
-// Report is what an audit says.
+// Report holds what an audit says.
 type Report struct {
 	Findings []Finding `json:"findings"` // the most severe first, then in the order of the rules
 	Unseen   []string  `json:"unseen"`   // what could not be judged, and why
 }
 
-// Rule is one row of the table.
+// Rule holds one row of the table.
 type Rule struct {
 	Name      string
 	Severity  Severity // of most of its findings
@@ -67,7 +67,7 @@ type Rule struct {
 	find func(Input) []hit
 }
 
-// hit is what a rule found, before it is a finding.
+// hit tells what a rule found, before it is a finding.
 type hit struct {
 	variable string
 	evidence string
@@ -151,8 +151,8 @@ func (in Input) finding(rule Rule, h hit) Finding {
 	return f
 }
 
-// stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite buffer cannot be
-// switched on while the server runs without it (MySQL manual, innodb_doublewrite).
+// stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite
+// buffer cannot be switched on while the server runs without it (MySQL manual, innodb_doublewrite).
 func (in Input) stuck(name string) bool {
 	return name == "innodb_doublewrite" && slices.Contains([]string{"OFF", "0", "FALSE"}, strings.ToUpper(in.Variables[name]))
 }

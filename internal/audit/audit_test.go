@@ -23,7 +23,7 @@ func version(t testing.TB, s string) mycnf.Version {
 	return v
 }
 
-// fromFile is the input for an option file of a server of the flavour and version.
+// fromFile returns the input for an option file of a server of the flavour and version.
 func fromFile(t testing.TB, f mycnf.Flavour, v, cnf string) Input {
 	t.Helper()
 	file, err := mycnf.Parse(strings.NewReader("[mysqld]\n"+cnf), "my.cnf")
@@ -35,7 +35,7 @@ func fromFile(t testing.TB, f mycnf.Flavour, v, cnf string) Input {
 	return in
 }
 
-// recorded are the variables of a real server with its defaults.
+// recorded returns the variables of a real server with its defaults.
 func recorded(t testing.TB, name string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../mycnf/testdata/" + name)
@@ -59,7 +59,7 @@ func names(r Report) (list []string) {
 
 func has(r Report, name string) bool { return slices.Contains(names(r), name) }
 
-// lineOf is the line of a finding, "" where there is none of the name.
+// lineOf returns the line of a finding, "" where there is none of the name.
 func lineOf(r Report, name string) string {
 	for _, f := range r.Findings {
 		if f.Name == name {
@@ -243,7 +243,8 @@ func ruleCases() map[string]ruleCase {
 	}
 }
 
-// TestEveryRule makes each rule find something, with the line to change, and find nothing where nothing is wrong.
+// TestEveryRule makes each rule find something, with the line to change, and find nothing where nothing is
+// wrong.
 func TestEveryRule(t *testing.T) {
 	cases := ruleCases()
 	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
@@ -286,7 +287,8 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
-// TestSmallMemory: what david's own rules give a server of 1 GiB is no conflict, as the performance schema takes nothing; with it, it would be.
+// TestSmallMemory: what david's own rules give a server of 1 GiB is no conflict, as the performance schema
+// takes nothing; with it, it would be.
 func TestSmallMemory(t *testing.T) {
 	for schema, want := range map[string]int{"OFF": 0, "ON": 1} {
 		in := fromFile(t, mycnf.MySQL, "9.7.4", "innodb_buffer_pool_size=384M\ninnodb_log_buffer_size=16M\nmax_connections=85\nperformance_schema="+schema)
@@ -303,8 +305,8 @@ func TestSmallMemory(t *testing.T) {
 	}
 }
 
-// TestFollowsItsLines applies what the audit says of a bad file, and audits again: nothing but what it said to be a choice is
-// left.
+// TestFollowsItsLines applies what the audit says of a bad file, and audits again: nothing but what it said
+// to be a choice is left.
 func TestFollowsItsLines(t *testing.T) {
 	cnf := "innodb_flush_log_at_trx_commit=0\nsync_binlog=0\nskip-log-bin\ninnodb_doublewrite=OFF\ninnodb_io_capacity=200\ngeneral_log\n" +
 		"query_cache_size=1M\ninnodb_buffer_pool_size=30G\n"
@@ -328,8 +330,8 @@ func TestFollowsItsLines(t *testing.T) {
 	}
 }
 
-// TestDoublewriteNeedsARestart: it is dynamic, but for a server that runs without it (which says "cannot change doublewrite mode to
-// ON if doublewrite is disabled").
+// TestDoublewriteNeedsARestart: it is dynamic, but for a server that runs without it (which says "cannot
+// change doublewrite mode to ON if doublewrite is disabled").
 func TestDoublewriteNeedsARestart(t *testing.T) {
 	for value, restart := range map[string]bool{"OFF": true, "0": true, "DETECT_ONLY": false} {
 		r := Run(fromFile(t, mycnf.MySQL, "9.7.4", "innodb_doublewrite="+value+"\n"))
@@ -404,7 +406,7 @@ func TestOldRedo(t *testing.T) {
 // tableHead begins the table of rules in docs/audit.md; an empty line ends it.
 const tableHead = "| rule | severity | when | why | source |\n| --- | --- | --- | --- | --- |\n"
 
-// ruleTable is the table as the rules have it: those of MySQL, then those that differ for MariaDB.
+// ruleTable returns the table as the rules have it: those of MySQL, then those that differ for MariaDB.
 func ruleTable() string {
 	var table strings.Builder
 	table.WriteString(tableHead)

@@ -17,7 +17,7 @@ import (
 //go:embed defaults.txt
 var defaultsText string
 
-// since is a value and the version from which on it is the default.
+// since pairs a value with the version from which on it is the default.
 type since struct {
 	value string
 	from  mycnf.Version
@@ -88,7 +88,8 @@ func parseSince(text string) ([]since, error) {
 	return list, nil
 }
 
-// Defaults are the values that a server of the version has without an option file, of the variables that the rules look at.
+// Defaults returns the values that a server of the version has without an option file, of the variables that
+// the rules look at.
 func Defaults(f mycnf.Flavour, v mycnf.Version) map[string]string {
 	values := map[string]string{}
 	column := 0
@@ -108,8 +109,8 @@ func Defaults(f mycnf.Flavour, v mycnf.Version) map[string]string {
 	return values
 }
 
-// Effective gives the values that a server of the version would have with an option file's settings, of the variables that the
-// rules look at and of those set; and the settings as written, by name.
+// Effective gives the values that a server of the version would have with an option file's settings, of the
+// variables that the rules look at and of those set; and the settings as written, by name.
 func Effective(f mycnf.Flavour, v mycnf.Version, settings []mycnf.Setting) (values, set map[string]string) {
 	values, set = Defaults(f, v), map[string]string{}
 	for _, s := range settings {
@@ -132,8 +133,8 @@ func Effective(f mycnf.Flavour, v mycnf.Version, settings []mycnf.Setting) (valu
 	return values, set
 }
 
-// derive corrects the values that follow from others: a dedicated server sizes itself, and old names for the redo log are
-// taken where the new one is not set.
+// derive corrects the values that follow from others: a dedicated server sizes itself, and old names for the
+// redo log are taken where the new one is not set.
 func derive(f mycnf.Flavour, v mycnf.Version, values, set map[string]string) {
 	if values["innodb_dedicated_server"] == "ON" {
 		for _, name := range []string{"innodb_buffer_pool_size", "innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group"} {
@@ -153,7 +154,7 @@ func derive(f mycnf.Flavour, v mycnf.Version, values, set map[string]string) {
 	}
 }
 
-// redoFiles is the size of a redo log that is made of files, in bytes.
+// redoFiles returns the size of a redo log that is made of files, in bytes.
 func redoFiles(values map[string]string) (int64, bool) {
 	size, err := mycnf.ParseSize(values["innodb_log_file_size"])
 	if err != nil || size == 0 {
@@ -174,7 +175,8 @@ func oldNames() map[string]string {
 	return map[string]string{"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
 }
 
-// reported is a value in the form in which a server reports it: sizes in bytes, switches as ON and OFF, enums by name.
+// reported returns a value in the form in which a server reports it: sizes in bytes, switches as ON and OFF,
+// enums by name.
 func reported(entry mycnf.Variable, value string) string {
 	switch entry.Kind {
 	case mycnf.KindFile: // any value is a file's name

@@ -11,15 +11,15 @@ import (
 	"david/internal/rules"
 )
 
-// Input is all that an audit knows. What is not seen stays empty.
+// Input holds all that an audit knows. What is not seen stays empty.
 type Input struct {
 	Flavour mycnf.Flavour
 	Version mycnf.Version
 	Live    bool // the variables are a running server's
 	// Variables are the effective values by name: what SHOW GLOBAL VARIABLES gives, or see Effective.
 	Variables map[string]string
-	// Set are the settings somebody wrote, by name: in the file, or as far as the server tells where its values come from. Nil:
-	// not seen.
+	// Set are the settings somebody wrote, by name: in the file, or as far as the server tells where its values
+	// come from. Nil: not seen.
 	Set map[string]string
 	// Lost are the names of variables that were set on the running server and not persisted.
 	Lost []string
@@ -31,7 +31,7 @@ type Input struct {
 	Unseen  []string // what the caller could not see, and why
 }
 
-// Machine is the hardware under the server. Sizes are in bytes, 0 where they are not seen.
+// Machine describes the hardware under the server. Sizes are in bytes, 0 where they are not seen.
 type Machine struct {
 	Memory   int64   // what the server may use: RAM, or its cgroup's limit where that is smaller
 	RAM      int64   // of the whole machine
@@ -42,7 +42,7 @@ type Machine struct {
 	Spinning bool // the disk under the data rotates
 }
 
-// Need is something a rule cannot do without.
+// Need names something a rule cannot do without.
 type Need string
 
 // What rules need.
@@ -90,7 +90,8 @@ func (in Input) absent(names []string) (list []string) {
 	return list
 }
 
-// is tells whether a variable has one of the values, as the server compares them. One that was not seen has none.
+// is tells whether a variable has one of the values, as the server compares them. One that was not seen has
+// none.
 func (in Input) is(name string, values ...string) bool {
 	got, ok := in.Variables[name]
 	return ok && slices.ContainsFunc(values, func(v string) bool {
@@ -101,7 +102,7 @@ func (in Input) is(name string, values ...string) bool {
 	})
 }
 
-// size is a variable's number; ok is false where it was not seen, or is no whole number below 2^63.
+// size returns a variable's number; ok is false where it was not seen, or is no whole number below 2^63.
 func (in Input) size(name string) (n int64, ok bool) {
 	n, err := mycnf.ParseSize(in.Variables[name])
 	return n, err == nil
@@ -116,7 +117,8 @@ func (in Input) sum(names ...string) (total int64) {
 	return total
 }
 
-// says is a variable with its value, and whether it is a default: "sync_binlog is 0 (not set: the default)".
+// says returns a variable with its value, and whether it is a default: "sync_binlog is 0 (not set: the
+// default)".
 func (in Input) says(name string) string {
 	text := fmt.Sprintf("%s is %s", name, in.shown(name))
 	if _, set := in.Set[name]; in.Set == nil || set {
@@ -128,7 +130,7 @@ func (in Input) says(name string) string {
 	return text + " (not set)"
 }
 
-// shown is a variable's value as people write it.
+// shown returns a variable's value as people write it.
 func (in Input) shown(name string) string {
 	entry, _ := mycnf.Lookup(name, in.Flavour, in.Version)
 	if n, ok := in.size(name); ok && entry.Kind == mycnf.KindSize {
@@ -140,7 +142,7 @@ func (in Input) shown(name string) string {
 	return "empty"
 }
 
-// bytesText is a size with its unit: "96 MiB".
+// bytesText returns a size with its unit: "96 MiB".
 func bytesText(n int64) string {
 	const unit = 1024
 	v, i := float64(n), 0
@@ -151,10 +153,10 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.4g %s", v, units[i])
 }
 
-// float is a variable's number; 0 where it was not seen or is none.
+// float returns a variable's number; 0 where it was not seen or is none.
 func (in Input) float(name string) float64 { return number(in.Variables[name]) }
 
-// counter is a status counter; 0 where the server has none of that name.
+// counter returns a status counter; 0 where the server has none of that name.
 func (in Input) counter(name string) float64 { return number(in.Status[name]) }
 
 func number(s string) float64 {
@@ -167,7 +169,7 @@ func number(s string) float64 {
 
 func text(n int64) string { return strconv.FormatInt(n, 10) }
 
-// hours is a number of seconds as hours or, where they are few, as it is.
+// hours returns a number of seconds as hours or, where they are few, as it is.
 func hours(seconds int64) string {
 	if seconds < 3600 {
 		return fmt.Sprintf("%d s", seconds)
@@ -175,10 +177,10 @@ func hours(seconds int64) string {
 	return fmt.Sprintf("%.3g h", float64(seconds)/3600)
 }
 
-// line is a setting as a my.cnf has it.
+// line returns a setting as a my.cnf has it.
 func line(name, value string) string { return name + "=" + value }
 
-// problem is what david's sizing rules are asked. A disk that is not seen is taken for a large one.
+// problem returns what david's sizing rules are asked. A disk that is not seen is taken for a large one.
 func (in Input) problem() rules.Problem {
 	disk := in.Machine.FreeDisk
 	if disk == 0 {
@@ -188,7 +190,7 @@ func (in Input) problem() rules.Problem {
 		Rotational: in.Machine.Spinning}
 }
 
-// advised is the line of the rules' setting for a variable; "" where they have none.
+// advised returns the line of the rules' setting for a variable; "" where they have none.
 func (in Input) advised(name string) string {
 	for _, rules := range rules.Sizing(in.problem()) {
 		for _, s := range rules.Settings {

@@ -12,8 +12,8 @@ const (
 	gib = int64(1) << 30
 )
 
-// What counts as a pool too small: less than half of what the memory allows; pages missed in more than one of a hundred
-// looks, once there were enough of them to tell.
+// What counts as a pool too small: less than half of what the memory allows; pages missed in more than one of
+// a hundred looks, once there were enough of them to tell.
 const (
 	poolShare  = 0.5
 	missShare  = 0.01
@@ -69,7 +69,7 @@ func memoryRules() []Rule {
 	}
 }
 
-// sessionBuffers are what a connection may allocate, one of each.
+// sessionBuffers returns what a connection may allocate, one of each.
 func sessionBuffers() []string {
 	return []string{"thread_stack", "sort_buffer_size", "join_buffer_size", "read_buffer_size", "read_rnd_buffer_size", "net_buffer_length", "binlog_cache_size"}
 }
@@ -106,7 +106,8 @@ func (in Input) poolCouldGrow(pool int64) bool {
 	return float64(pool) < poolShare*float64(rules.BufferPool(in.problem()))
 }
 
-// misses is the share of page requests that had to read from the disk; ok is false where there were too few to tell.
+// misses returns the share of page requests that had to read from the disk; ok is false where there were too
+// few to tell.
 func (in Input) misses() (share float64, ok bool) {
 	requests := in.counter("innodb_buffer_pool_read_requests")
 	if requests < fewLookups {
@@ -142,7 +143,7 @@ func (in Input) poolTooLarge(pool int64) bool {
 	return pool > in.Machine.Memory || in.server(pool, 0) > in.Machine.Memory
 }
 
-// server is what the server takes with a pool and other buffers, in bytes.
+// server returns what the server takes with a pool and other buffers, in bytes.
 func (in Input) server(pool, others int64) int64 {
 	return rules.ServerMemory(pool, others, in.Variables["performance_schema"])
 }

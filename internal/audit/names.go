@@ -69,8 +69,8 @@ func (in Input) takes(name string) bool {
 	return false
 }
 
-// why says what is wrong with a name that the version does not seem to have. It is not sure where neither the catalogue nor
-// a binary knows of the name.
+// why says what is wrong with a name that the version does not seem to have. It is not sure where neither the
+// catalogue nor a binary knows of the name.
 func (in Input) why(name string) (why string, sure bool) {
 	if why := mycnf.Why(name, in.Flavour, in.Version); why != "" {
 		return why, true
@@ -85,14 +85,16 @@ func (in Input) why(name string) (why string, sure bool) {
 	return why, true
 }
 
-// ofPlugin tells whether a name may be a plugin's or a component's, which the server learns only once it is loaded.
+// ofPlugin tells whether a name may be a plugin's or a component's, which the server learns only once it is
+// loaded.
 func (in Input) ofPlugin(name string) bool {
 	_, load := in.Set["plugin_load"]
 	_, add := in.Set["plugin_load_add"]
 	return load || add || strings.Contains(name, ".")
 }
 
-// Unjudged lists the names set of which neither the catalogue nor a binary knows whether the version has them.
+// Unjudged lists the names set of which neither the catalogue nor a binary knows whether the version has
+// them.
 func (in Input) Unjudged() (names []string) {
 	for _, name := range sortedKeys(in.Set) {
 		if _, sure := in.why(name); !in.Live && !sure && !in.takes(name) && !strings.HasPrefix(name, "loose_") {
@@ -102,7 +104,8 @@ func (in Input) Unjudged() (names []string) {
 	return names
 }
 
-// deprecation is a name, the flavour and version from which on it is deprecated, and what to use instead.
+// deprecation describes a name, the flavour and version from which on it is deprecated, and what to use
+// instead.
 type deprecation struct {
 	name    string
 	flavour mycnf.Flavour

@@ -7,12 +7,12 @@ import (
 	"david/internal/mycnf"
 )
 
-// Rules is the table for a flavour.
+// Rules returns the table for a flavour.
 func Rules(f mycnf.Flavour) []Rule {
 	return slices.Concat(lockRules(f), dangerRules(), memoryRules(), redoRules(), flushRules(), statementRules(), counterRules(), conflictRules(), nameRules())
 }
 
-// lockRules are the members of the durability lock that must have a safe value: one rule each.
+// lockRules returns the members of the durability lock that must have a safe value: one rule each.
 func lockRules(f mycnf.Flavour) (rules []Rule) {
 	for _, l := range mycnf.Lock(f) {
 		if len(l.Safe) == 0 {
@@ -114,8 +114,8 @@ const (
 	month = 30 * day
 )
 
-// binlogAge is the age in seconds at which binary logs are purged, by the variable that decides; 0: never. ok is false where
-// none was seen, or there is no binary log.
+// binlogAge returns the age in seconds at which binary logs are purged, by the variable that decides; 0:
+// never. ok is false where none was seen, or there is no binary log.
 func (in Input) binlogAge() (variable string, seconds int64, ok bool) {
 	if !in.is("log_bin", "ON") {
 		return "", 0, false

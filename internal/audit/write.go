@@ -7,7 +7,7 @@ import (
 	"david/internal/rules"
 )
 
-// smallRedo is what a redo log should have at least, in bytes: the least that the sizing rules propose.
+// smallRedo says what a redo log should have at least, in bytes: the least that the sizing rules propose.
 const smallRedo = 512 * mib
 
 // studiedRedo is the value of study P2's best default, in bytes: proposed where the memory is not seen.
@@ -77,7 +77,7 @@ func flushRules() []Rule {
 	}
 }
 
-// redoLog is the redo log's size in bytes and the variable that sets it.
+// redoLog returns the redo log's size in bytes and the variable that sets it.
 func (in Input) redoLog() (variable string, size int64, ok bool) {
 	if _, has := mycnf.Lookup("innodb_redo_log_capacity", in.Flavour, in.Version); has {
 		size, ok = in.size("innodb_redo_log_capacity")
@@ -87,8 +87,8 @@ func (in Input) redoLog() (variable string, size int64, ok bool) {
 	return "innodb_log_file_size", size, ok
 }
 
-// redoLine is the line that makes the redo log as large as the sizing rules do, or study P2's best default where the memory is
-// not seen.
+// redoLine returns the line that makes the redo log as large as the sizing rules do, or study P2's best
+// default where the memory is not seen.
 func (in Input) redoLine(variable string) string {
 	if in.Machine.Memory > 0 {
 		return in.advised(variable)
@@ -115,7 +115,7 @@ func redoSmall(in Input) []hit {
 	return []hit{{variable: variable, evidence: evidence, line: in.redoLine(variable)}}
 }
 
-// perSecond is a counter's average rate since the server's start; 0 where it is not seen.
+// perSecond returns a counter's average rate since the server's start; 0 where it is not seen.
 func (in Input) perSecond(name string) float64 {
 	uptime := in.counter("uptime")
 	if uptime <= 0 {
@@ -199,7 +199,7 @@ func doubleCaching(in Input) []hit {
 	return []hit{{variable: "innodb_flush_method", evidence: in.says("innodb_flush_method"), line: line("innodb_flush_method", "O_DIRECT")}}
 }
 
-// emptyFlushMethod is how MySQL 5.7 reports its default, which is fsync.
+// emptyFlushMethod returns how MySQL 5.7 reports its default, which is fsync.
 func (in Input) emptyFlushMethod() bool {
 	value, ok := in.Variables["innodb_flush_method"]
 	return ok && value == ""

@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// The parts of a binary log's file that are read here, alike in MySQL and MariaDB (MySQL internals manual, "Binary Log").
+// The parts of a binary log's file that are read here, alike in MySQL and MariaDB (MySQL internals manual,
+// "Binary Log").
 const (
 	headerBytes = 19 // of an event: time, type (1 byte), server, size (4 bytes at 9), position, flags
 	xidEvent    = 16 // ends a transaction of InnoDB's that was committed
@@ -19,21 +20,21 @@ const (
 // logMagic begins a binary log that is not encrypted.
 func logMagic() []byte { return []byte("\xfebin") }
 
-// logged returns the ledger's transactions that a binary log holds whole, up to the event that commits them. A torn tail, as
-// a crash leaves it, ends the log: the server does not read further either. ok is false where it is no binary log, or an
-// encrypted one.
-func logged(log []byte) (all map[entry]bool, ok bool) {
+// logged returns the ledger's transactions that a binary log holds whole, up to the event that commits them.
+// A torn tail, as a crash leaves it, ends the log: the server does not read further either. ok is false where
+// it is no binary log, or an encrypted one.
+func logged(log []byte) (all map[ledgerKey]bool, ok bool) {
 	log, ok = bytes.CutPrefix(log, logMagic())
-	all = map[entry]bool{}
+	all = map[ledgerKey]bool{}
 	name := regexp.MustCompile(`david\.(\d{1,9})\.(\d{1,18})\.`)
-	var open []entry // of the transaction that is being read
+	var open []ledgerKey // of the transaction that is being read
 	for ok && len(log) >= headerBytes {
 		size := int(binary.LittleEndian.Uint32(log[9:]))
 		if size < headerBytes || size > len(log) {
 			break
 		}
 		for _, m := range name.FindAllSubmatch(log[headerBytes:size], -1) {
-			open = append(open, entry{number(m[1]), int64(number(m[2]))})
+			open = append(open, ledgerKey{number(m[1]), int64(number(m[2]))})
 		}
 		if log[4] == xidEvent {
 			for _, e := range open {
@@ -56,7 +57,7 @@ func number(digits []byte) int {
 }
 
 // addLogged adds the transactions of a binary log's file.
-func addLogged(all map[entry]bool, path string) error {
+func addLogged(all map[ledgerKey]bool, path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("cannot read the binary log: %w", err)

@@ -1,11 +1,12 @@
-// Package crash proves on a throwaway server that what it acknowledged survives its crash. A ledger is written by several
-// connections; what was acknowledged is written down outside the server; the server is killed at random moments, started
-// again on the data it left, and the tables and the binary log are held against what was written down.
+// Package crash proves on a throwaway server that what it acknowledged survives its crash. A ledger is
+// written by several connections; what was acknowledged is written down outside the server; the server is
+// killed at random moments, started again on the data it left, and the tables and the binary log are held
+// against what was written down.
 //
 //	load -> SIGKILL -> Restart (recovery, timed) -> check -> load ...
 //
-// A kill takes the process and its memory. What the process had handed to the kernel is still written, so a kill cannot show
-// what a power failure would lose (docs/crash.md).
+// A kill takes the process and its memory. What the process had handed to the kernel is still written, so a
+// kill cannot show what a power failure would lose (docs/crash.md).
 package crash
 
 import (
@@ -27,11 +28,12 @@ import (
 // database is the ledger's schema.
 const database = "ledger"
 
-// loadTime is how long, at most, the server is under load before a kill. Most logs that are not flushed at a commit are once
-// a second.
+// loadTime says how long, at most, the server is under load before a kill. Most logs that are not flushed at
+// a commit are once a second.
 const loadTime = 2 * time.Second
 
-// patience is how long a recovery is waited for at least, so that one beyond the limit can still be told in figures.
+// patience says how long a recovery is waited for at least, so that one beyond the limit can still be told in
+// figures.
 const patience = 2 * time.Minute
 
 // Test says what to prove.
@@ -51,8 +53,8 @@ type Test struct {
 	Report func(n int, k result.Kill)
 }
 
-// run is a test that runs.
-type run struct {
+// crashRun carries a test that runs.
+type crashRun struct {
 	Test
 	server *sandbox.Server
 	ledger *ledger
@@ -62,11 +64,11 @@ type run struct {
 	result result.CrashTest
 }
 
-// Run kills and checks, and returns the record with its verdict. A server that does not come back, or not in time, ends the
-// test and is part of the verdict; an error says that nothing can be concluded.
+// Run kills and checks, and returns the record with its verdict. A server that does not come back, or not in
+// time, ends the test and is part of the verdict; an error says that nothing can be concluded.
 func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
-	key := sandbox.GoldenKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
-	golden, _, err := t.Workspace.Golden(ctx, key, func(ctx context.Context, addr mysqld.Addr) error { return prepare(ctx, addr, t.Threads) })
+	key := sandbox.TemplateKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
+	golden, _, err := t.Workspace.Template(ctx, key, func(ctx context.Context, addr mysqld.Addr) error { return prepare(ctx, addr, t.Threads) })
 	if err != nil {
 		return c, err
 	}
@@ -78,7 +80,7 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		_, stopErr := s.Stop(context.WithoutCancel(ctx))
 		err = errors.Join(err, stopErr)
 	}()
-	r := &run{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}}
+	r := &crashRun{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}}
 	r.result = result.CrashTest{Server: t.Binary.Record(), Threads: t.Threads, Seed: t.Seed, LimitMs: ms(t.Limit)}
 	if err := r.look(ctx); err != nil {
 		return c, err
@@ -95,7 +97,7 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 }
 
 // look reads the server's variables, and finds out whether its binary log can be read.
-func (r *run) look(ctx context.Context) error {
+func (r *crashRun) look(ctx context.Context) error {
 	conn, err := mysqld.Open(ctx, r.server.Addr())
 	if err != nil {
 		return err
@@ -120,7 +122,7 @@ func (r *run) look(ctx context.Context) error {
 	return r.Live(r.vars)
 }
 
-// unreadable is why a server's binary log cannot be held against the tables; "" where it can.
+// unreadable returns why a server's binary log cannot be held against the tables; "" where it can.
 func unreadable(vars map[string]string) string {
 	on := func(name string) bool { return strings.EqualFold(vars[name], "ON") }
 	switch {
@@ -135,7 +137,7 @@ func unreadable(vars map[string]string) string {
 }
 
 // round loads, kills, restarts and checks once.
-func (r *run) round(ctx context.Context, n int) error {
+func (r *crashRun) round(ctx context.Context, n int) error {
 	r.ledger.begin()
 	after, err := killUnderLoad(ctx, r.server, r.ledger, time.Duration(r.random.Int64N(int64(loadTime))))
 	if err != nil {
@@ -164,7 +166,7 @@ func (r *run) round(ctx context.Context, n int) error {
 }
 
 // inspect fills in what is there after a recovery.
-func (r *run) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
+func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
 	log, err := r.server.Log()
 	if err != nil {
 		return k, err
@@ -192,13 +194,14 @@ func (r *run) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
 	return k, err
 }
 
-// compareLog reads the binary logs that the server has closed since the last time: it begins a new one at every start.
-func (r *run) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[entry]bool) (onlyLogged, unlogged int64, err error) {
+// compareLog reads the binary logs that the server has closed since the last time: it begins a new one at
+// every start.
+func (r *crashRun) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[ledgerKey]bool) (onlyLogged, unlogged int64, err error) {
 	list, err := conn.Rows(ctx, "SHOW BINARY LOGS")
 	if err != nil {
 		return 0, 0, err
 	}
-	all := map[entry]bool{}
+	all := map[ledgerKey]bool{}
 	for _, l := range list[:max(0, len(list)-1)] {
 		if r.read[l[0]] {
 			continue

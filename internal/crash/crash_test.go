@@ -15,7 +15,8 @@ import (
 	"david/internal/testserver"
 )
 
-// TestCrash kills real servers of both flavours: with the durability lock on nothing is lost, and without it losses are found.
+// TestCrash kills real servers of both flavours: with the durability lock on nothing is lost, and without it
+// losses are found.
 func TestCrash(t *testing.T) {
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		t.Run(flavour, func(t *testing.T) {
@@ -49,7 +50,8 @@ func testLocked(t *testing.T, test Test) {
 	}
 }
 
-// testUnlocked has to find that what was acknowledged within the last second is lost, and that the binary log still has it.
+// testUnlocked has to find that what was acknowledged within the last second is lost, and that the binary log
+// still has it.
 func testUnlocked(t *testing.T, test Test) {
 	test.Settings = append(test.Settings[:len(test.Settings):len(test.Settings)], mycnf.Setting{Name: "innodb_flush_log_at_trx_commit", Value: "0"})
 	if test.Binary.Flavour != mycnf.MariaDB { // the threads hand the log to the kernel at once, commit or not

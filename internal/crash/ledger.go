@@ -7,30 +7,30 @@ import (
 	"david/internal/result"
 )
 
-// row is one transaction's line in the ledger.
-type row struct {
+// ledgerRow describes one transaction's line in the ledger.
+type ledgerRow struct {
 	writer  int
 	seq     int64 // 1, 2, ... of its writer
 	amount  int64
 	payload string
 }
 
-// account is what a writer's transactions come to, kept by the server in the same transactions.
+// account holds what a writer's transactions come to, kept by the server in the same transactions.
 type account struct {
 	writer       int
 	transactions int64
 	balance      int64
 }
 
-// entry names a transaction.
-type entry struct {
+// ledgerKey names a transaction.
+type ledgerKey struct {
 	writer int
 	seq    int64
 }
 
-// written is the row of a transaction: all of it follows from its name and the seed, so that every byte can be checked.
-// The payload begins with the name, in a form that can be found in a binary log.
-func written(seed uint64, e entry) row {
+// written returns the row of a transaction: all of it follows from its name and the seed, so that every byte
+// can be checked. The payload begins with the name, in a form that can be found in a binary log.
+func written(seed uint64, e ledgerKey) ledgerRow {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d.%d.%d", seed, e.writer, e.seq)
 	sum := h.Sum64()
@@ -39,29 +39,30 @@ func written(seed uint64, e entry) row {
 		text += fmt.Sprintf("%016x", sum)
 		sum = sum*6364136223846793005 + 1442695040888963407 // Knuth's MMIX: every 16 digits differ
 	}
-	return row{e.writer, e.seq, int64(sum>>40) - 1<<23, text[:payloadBytes]}
+	return ledgerRow{e.writer, e.seq, int64(sum>>40) - 1<<23, text[:payloadBytes]}
 }
 
-// payloadBytes is what a row carries: about that of one of sysbench's.
+// payloadBytes says what a row carries: about that of one of sysbench's.
 const payloadBytes = 180
 
-// page is what david wrote down, outside the server, of one writer.
-type page struct {
+// writerPage keeps what david wrote down, outside the server, of one writer.
+type writerPage struct {
 	sent  int64 // the highest sequence whose COMMIT was sent
 	acked int64 // the highest whose COMMIT was acknowledged: sent, or sent-1
 	begun int64 // sent when the server was started last: what is above it belongs to this round
-	// gone are those not there after an earlier recovery, for good: lost, and counted then, or never acknowledged.
+	// gone are those not there after an earlier recovery, for good: lost, and counted then, or never
+	// acknowledged.
 	gone map[int64]bool
 }
 
-// ledger is what david wrote down of all writers, whose numbers are 1, 2, ...
+// ledger keeps what david wrote down of all writers, whose numbers are 1, 2, ...
 type ledger struct {
 	seed  uint64
-	pages []page
+	pages []writerPage
 }
 
 func newLedger(seed uint64, writers int) *ledger {
-	l := &ledger{seed: seed, pages: make([]page, writers)}
+	l := &ledger{seed: seed, pages: make([]writerPage, writers)}
 	for i := range l.pages {
 		l.pages[i].gone = map[int64]bool{}
 	}
@@ -76,7 +77,7 @@ func (l *ledger) begin() {
 	}
 }
 
-// acknowledged is how many transactions were since the round began.
+// acknowledged returns how many transactions were since the round began.
 func (l *ledger) acknowledged() (n int64) {
 	for _, p := range l.pages {
 		n += p.acked - p.begun
@@ -84,15 +85,15 @@ func (l *ledger) acknowledged() (n int64) {
 	return n
 }
 
-// check holds what is in the tables against what was written down, and remembers what is gone. Lost, Kept and Damage of the
-// kill are filled in. fresh are the transactions of this round that are there.
-func (l *ledger) check(rows []row, accounts []account) (k result.Kill, fresh map[entry]bool) {
+// check holds what is in the tables against what was written down, and remembers what is gone. Lost, Kept and
+// Damage of the kill are filled in. fresh are the transactions of this round that are there.
+func (l *ledger) check(rows []ledgerRow, accounts []account) (k result.Kill, fresh map[ledgerKey]bool) {
 	there := make([]map[int64]bool, len(l.pages))
 	for i := range there {
 		there[i] = map[int64]bool{}
 	}
 	sums := make([]account, len(l.pages))
-	fresh = map[entry]bool{}
+	fresh = map[ledgerKey]bool{}
 	for _, r := range rows {
 		if !l.known(r) {
 			k.Damage.Uncommitted++
@@ -102,11 +103,11 @@ func (l *ledger) check(rows []row, accounts []account) (k result.Kill, fresh map
 		sum.transactions, sum.balance = sum.transactions+1, sum.balance+r.amount
 		count(&k.Damage.Twice, seen[r.seq])
 		count(&k.Damage.Returned, p.gone[r.seq])
-		count(&k.Damage.Altered, r != written(l.seed, entry{r.writer, r.seq}))
+		count(&k.Damage.Altered, r != written(l.seed, ledgerKey{r.writer, r.seq}))
 		count(&k.Kept, r.seq > p.acked && !seen[r.seq])
 		seen[r.seq] = true
 		if r.seq > p.begun {
-			fresh[entry{r.writer, r.seq}] = true
+			fresh[ledgerKey{r.writer, r.seq}] = true
 		}
 	}
 	for i := range l.pages {
@@ -123,12 +124,12 @@ func count(n *int64, is bool) {
 }
 
 // known tells whether the COMMIT of a row was sent.
-func (l *ledger) known(r row) bool {
+func (l *ledger) known(r ledgerRow) bool {
 	return r.writer >= 1 && r.writer <= len(l.pages) && r.seq >= 1 && r.seq <= l.pages[r.writer-1].sent
 }
 
 // miss remembers what is not there, and counts what of it was acknowledged.
-func (p *page) miss(there map[int64]bool) (lost int64) {
+func (p *writerPage) miss(there map[int64]bool) (lost int64) {
 	for seq := int64(1); seq <= p.sent; seq++ {
 		if there[seq] || p.gone[seq] {
 			continue
@@ -158,7 +159,7 @@ func disagree(sums, accounts []account) (n int64) {
 }
 
 // compare counts the transactions of a round that are in the binary log or in the tables only.
-func compare(fresh, logged map[entry]bool) (onlyLogged, unlogged int64) {
+func compare(fresh, logged map[ledgerKey]bool) (onlyLogged, unlogged int64) {
 	for e := range logged {
 		count(&onlyLogged, !fresh[e])
 	}

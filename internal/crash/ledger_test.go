@@ -7,7 +7,8 @@ import (
 	"david/internal/result"
 )
 
-// book is a ledger of two writers in its first round: 1 had 3 acknowledged and sent a fourth, 2 had 2 acknowledged.
+// book returns a ledger of two writers in its first round: 1 had 3 acknowledged and sent a fourth, 2 had 2
+// acknowledged.
 func book() *ledger {
 	l := newLedger(7, 2)
 	l.begin()
@@ -16,15 +17,15 @@ func book() *ledger {
 	return l
 }
 
-func rows(entries ...entry) (list []row) {
+func rows(entries ...ledgerKey) (list []ledgerRow) {
 	for _, e := range entries {
 		list = append(list, written(7, e))
 	}
 	return list
 }
 
-// accounts are those that agree with the rows.
-func accounts(list []row) []account {
+// accounts returns those that agree with the rows.
+func accounts(list []ledgerRow) []account {
 	all := []account{{writer: 1}, {writer: 2}}
 	for _, r := range list {
 		a := &all[r.writer-1]
@@ -33,8 +34,8 @@ func accounts(list []row) []account {
 	return all
 }
 
-func whole() []row {
-	return rows(entry{1, 1}, entry{1, 2}, entry{1, 3}, entry{2, 1}, entry{2, 2})
+func whole() []ledgerRow {
+	return rows(ledgerKey{1, 1}, ledgerKey{1, 2}, ledgerKey{1, 3}, ledgerKey{2, 1}, ledgerKey{2, 2})
 }
 
 func TestCheck(t *testing.T) {
@@ -43,16 +44,16 @@ func TestCheck(t *testing.T) {
 	swapped := whole()
 	swapped[1].payload = swapped[0].payload
 	for name, c := range map[string]struct {
-		rows []row
+		rows []ledgerRow
 		want result.Kill
 	}{
 		"all that was acknowledged": {whole(), result.Kill{}},
-		"and what was sent":         {append(whole(), rows(entry{1, 4})...), result.Kill{Kept: 1}},
+		"and what was sent":         {append(whole(), rows(ledgerKey{1, 4})...), result.Kill{Kept: 1}},
 		"one is lost":               {whole()[:4], result.Kill{Lost: 1}},
 		"one in the midst is lost":  {append(whole()[:1], whole()[2:]...), result.Kill{Lost: 1}},
 		"all are lost":              {nil, result.Kill{Lost: 5}},
-		"one is there twice":        {append(whole(), rows(entry{2, 2})...), result.Kill{Damage: result.Damage{Twice: 1}}},
-		"one was never sent":        {append(whole(), rows(entry{2, 3})...), result.Kill{Damage: result.Damage{Uncommitted: 1, Half: 1}}},
+		"one is there twice":        {append(whole(), rows(ledgerKey{2, 2})...), result.Kill{Damage: result.Damage{Twice: 1}}},
+		"one was never sent":        {append(whole(), rows(ledgerKey{2, 3})...), result.Kill{Damage: result.Damage{Uncommitted: 1, Half: 1}}},
 		"one is altered":            {altered, result.Kill{Damage: result.Damage{Altered: 1}}},
 		"one has another's payload": {swapped, result.Kill{Damage: result.Damage{Altered: 1}}},
 	} {
@@ -85,10 +86,11 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestRounds goes on after a loss: what is gone is counted once, may not come back, and what stayed has to stay.
+// TestRounds goes on after a loss: what is gone is counted once, may not come back, and what stayed has to
+// stay.
 func TestRounds(t *testing.T) {
 	l := book()
-	survived := append(whole()[:4:4], rows(entry{1, 4})...) // {2, 2} is lost, {1, 4} was kept unacknowledged
+	survived := append(whole()[:4:4], rows(ledgerKey{1, 4})...) // {2, 2} is lost, {1, 4} was kept unacknowledged
 	if k, fresh := l.check(survived, accounts(survived)); k.Lost != 1 || k.Kept != 1 || len(fresh) != 5 {
 		t.Errorf("first round: %+v, %d fresh", k, len(fresh))
 	}
@@ -97,12 +99,12 @@ func TestRounds(t *testing.T) {
 	if n := l.acknowledged(); n != 1 {
 		t.Errorf("%d acknowledged, want 1", n)
 	}
-	more := append(survived[:len(survived):len(survived)], rows(entry{1, 5})...)
-	if k, fresh := l.check(more, accounts(more)); !reflect.DeepEqual(k, result.Kill{}) || len(fresh) != 1 || !fresh[entry{1, 5}] {
+	more := append(survived[:len(survived):len(survived)], rows(ledgerKey{1, 5})...)
+	if k, fresh := l.check(more, accounts(more)); !reflect.DeepEqual(k, result.Kill{}) || len(fresh) != 1 || !fresh[ledgerKey{1, 5}] {
 		t.Errorf("second round: %+v, fresh %v", k, fresh)
 	}
 	l.begin()
-	fewer := append(more[:4:4], rows(entry{1, 5}, entry{2, 2})...) // {1, 4} must stay now, and {2, 2} is back from the dead
+	fewer := append(more[:4:4], rows(ledgerKey{1, 5}, ledgerKey{2, 2})...) // {1, 4} must stay now, and {2, 2} is back from the dead
 	want := result.Kill{Lost: 1, Damage: result.Damage{Returned: 1}}
 	if k, _ := l.check(fewer, accounts(fewer)); !reflect.DeepEqual(k, want) {
 		t.Errorf("third round: %+v, want %+v", k, want)
@@ -113,7 +115,7 @@ func TestRounds(t *testing.T) {
 // was sent in between.
 func TestKeptMustStay(t *testing.T) {
 	l := book()
-	kept := append(whole(), rows(entry{1, 4})...)
+	kept := append(whole(), rows(ledgerKey{1, 4})...)
 	if k, _ := l.check(kept, accounts(kept)); k.Kept != 1 || k.Lost != 0 {
 		t.Fatalf("first round: %+v", k)
 	}
@@ -128,21 +130,21 @@ func TestWritten(t *testing.T) {
 	seen := map[string]bool{}
 	for writer := range 3 {
 		for seq := range int64(50) {
-			r := written(7, entry{writer, seq})
+			r := written(7, ledgerKey{writer, seq})
 			if len(r.payload) != payloadBytes || seen[r.payload] {
 				t.Fatalf("%+v", r)
 			}
 			seen[r.payload] = true
 		}
 	}
-	if r := written(7, entry{1, 1}); !seen[r.payload] || r.payload == written(8, entry{1, 1}).payload {
+	if r := written(7, ledgerKey{1, 1}); !seen[r.payload] || r.payload == written(8, ledgerKey{1, 1}).payload {
 		t.Error("a row does not follow from seed and name")
 	}
 }
 
 func TestCompare(t *testing.T) {
-	fresh := map[entry]bool{{1, 1}: true, {1, 2}: true}
-	logged := map[entry]bool{{1, 2}: true, {2, 1}: true, {2, 2}: true}
+	fresh := map[ledgerKey]bool{{1, 1}: true, {1, 2}: true}
+	logged := map[ledgerKey]bool{{1, 2}: true, {2, 1}: true, {2, 2}: true}
 	if only, not := compare(fresh, logged); only != 2 || not != 1 {
 		t.Errorf("%d only logged, %d unlogged", only, not)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Limits are what every reader of a crash test must know of it: what a kill cannot show, and which settings of this very server are of that
-// kind.
+// Limits returns what every reader of a crash test must know of it: what a kill cannot show, and which
+// settings of this very server are of that kind.
 func Limits(vars map[string]string) []string {
 	list := []string{"a kill ends the process and loses its memory; what it had written to the kernel survives, and reaches the disk later. So a kill shows " +
 		"what innodb_flush_log_at_trx_commit=0 loses; what only a power failure or a crash of the kernel loses (docs/crash.md), it cannot show"}

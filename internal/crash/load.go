@@ -11,11 +11,11 @@ import (
 	"david/internal/sandbox"
 )
 
-// stall is how long a server may take to acknowledge its first transaction.
+// stall says how long a server may take to acknowledge its first transaction.
 const stall = 2 * time.Minute
 
-// prepare makes the ledger's tables, with an account for each writer. The row's key is not its name, so that a row could be there
-// twice.
+// prepare makes the ledger's tables, with an account for each writer. The row's key is not its name, so that
+// a row could be there twice.
 func prepare(ctx context.Context, addr mysqld.Addr, writers int) error {
 	conn, err := mysqld.Open(ctx, addr)
 	if err != nil {
@@ -39,11 +39,11 @@ func prepare(ctx context.Context, addr mysqld.Addr, writers int) error {
 	return nil
 }
 
-// write appends transactions to the ledger until the connection fails. It writes down before a COMMIT that it is sent, and
-// after it that it was acknowledged.
-func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p *page, acked func()) error {
+// write appends transactions to the ledger until the connection fails. It writes down before a COMMIT that it
+// is sent, and after it that it was acknowledged.
+func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p *writerPage, acked func()) error {
 	for {
-		r := written(seed, entry{writer, p.sent + 1})
+		r := written(seed, ledgerKey{writer, p.sent + 1})
 		for _, statement := range []string{
 			"BEGIN",
 			fmt.Sprintf("INSERT INTO "+database+".entry (writer, seq, amount, payload) VALUES (%d, %d, %d, '%s')", r.writer, r.seq, r.amount, r.payload),
@@ -62,7 +62,7 @@ func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p 
 	}
 }
 
-// writers are the connections of a round.
+// writers describes the connections of a round.
 type writers struct {
 	conn  *mysqld.Conn
 	each  []*mysqld.Single
@@ -119,8 +119,9 @@ func (w *writers) wait() error {
 	return errs
 }
 
-// killUnderLoad writes to the ledger and kills the server so long after the first transaction was acknowledged. It returns how
-// long the server had been under load, once all that its connections still hold has been read.
+// killUnderLoad writes to the ledger and kills the server so long after the first transaction was
+// acknowledged. It returns how long the server had been under load, once all that its connections still hold
+// has been read.
 func killUnderLoad(ctx context.Context, s *sandbox.Server, l *ledger, after time.Duration) (took time.Duration, err error) {
 	w, err := connect(ctx, s.Addr(), len(l.pages))
 	if err != nil {
@@ -141,7 +142,8 @@ func killUnderLoad(ctx context.Context, s *sandbox.Server, l *ledger, after time
 	return took, w.wait()
 }
 
-// until returns when the moment of the kill has come. A load that ends before that proves nothing, and is an error.
+// until returns when the moment of the kill has come. A load that ends before that proves nothing, and is an
+// error.
 func (w *writers) until(ctx context.Context, s *sandbox.Server, after time.Duration) error {
 	timeout := time.After(stall)
 	first, kill := w.first, (<-chan time.Time)(nil)
@@ -166,7 +168,7 @@ func (w *writers) until(ctx context.Context, s *sandbox.Server, after time.Durat
 }
 
 // read returns what the tables hold.
-func read(ctx context.Context, conn *mysqld.Single) (rows []row, accounts []account, err error) {
+func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts []account, err error) {
 	texts, err := conn.Rows(ctx, "SELECT writer, seq, amount, payload FROM "+database+".entry")
 	if err != nil {
 		return nil, nil, err
@@ -176,7 +178,7 @@ func read(ctx context.Context, conn *mysqld.Single) (rows []row, accounts []acco
 		if err != nil {
 			return nil, nil, err
 		}
-		rows = append(rows, row{int(n[0]), n[1], n[2], t[3]})
+		rows = append(rows, ledgerRow{int(n[0]), n[1], n[2], t[3]})
 	}
 	if texts, err = conn.Rows(ctx, "SELECT writer, transactions, balance FROM "+database+".account"); err != nil {
 		return nil, nil, err

@@ -15,7 +15,7 @@ func event(kind byte, body string) []byte {
 	return append(b, body...)
 }
 
-// sample is a binary log of one whole transaction and one whose end is torn off.
+// sample returns a binary log of one whole transaction and one whose end is torn off.
 func sample() []byte {
 	log := logMagic()
 	for _, e := range [][]byte{
@@ -28,21 +28,21 @@ func sample() []byte {
 }
 
 func TestLogged(t *testing.T) {
-	first := map[entry]bool{{1, 12}: true}
-	both := map[entry]bool{{1, 12}: true, {2, 3}: true}
+	first := map[ledgerKey]bool{{1, 12}: true}
+	both := map[ledgerKey]bool{{1, 12}: true, {2, 3}: true}
 	whole := sample()
 	end := len(event(xidEvent, "12345678"))
 	for name, c := range map[string]struct {
 		log  []byte
-		want map[entry]bool
+		want map[ledgerKey]bool
 		ok   bool
 	}{
 		"whole":            {whole, both, true},
 		"torn":             {whole[:len(whole)-1], first, true},
 		"without a commit": {whole[:len(whole)-end], first, true},
-		"empty":            {logMagic(), map[entry]bool{}, true},
-		"encrypted":        {[]byte("\xfdbin...................."), map[entry]bool{}, false},
-		"nothing":          {nil, map[entry]bool{}, false},
+		"empty":            {logMagic(), map[ledgerKey]bool{}, true},
+		"encrypted":        {[]byte("\xfdbin...................."), map[ledgerKey]bool{}, false},
+		"nothing":          {nil, map[ledgerKey]bool{}, false},
 	} {
 		if got, ok := logged(c.log); ok != c.ok || !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v", name, got, ok)

@@ -6,7 +6,8 @@ import (
 	"david/internal/result"
 )
 
-// trialOverhead is what a trial is first expected to cost besides its load; the first one run corrects it.
+// trialOverhead estimates what a trial is first expected to cost besides its load; the first one run corrects
+// it.
 const trialOverhead = 8 * time.Second
 
 func expected(w result.Workload) time.Duration {

@@ -16,7 +16,7 @@ import (
 	"david/internal/workload"
 )
 
-// OneBlock is what a block of every workload is expected to take, with that many trials each.
+// OneBlock returns what a block of every workload is expected to take, with that many trials each.
 func OneBlock(trials int, loads []result.Workload) time.Duration {
 	var sum time.Duration
 	for _, w := range loads {
@@ -25,12 +25,12 @@ func OneBlock(trials int, loads []result.Workload) time.Duration {
 	return sum
 }
 
-// Run measures the arms under each of the workloads, in blocks, as the experiment's design says: a block has one trial of
-// each arm, and where it says so a second one of the control, in random order, back to back. Every workload has its block
-// before the next round begins, so that a drift of the machine meets them alike.
+// Run measures the arms under each of the workloads, in blocks, as the experiment's design says: a block has
+// one trial of each arm, and where it says so a second one of the control, in random order, back to back.
+// Every workload has its block before the next round begins, so that a drift of the machine meets them alike.
 //
-// Blocks that the store holds whole are not run again; one that was cut short is, as its trials must be neighbours in
-// time.
+// Blocks that the store holds whole are not run again; one that was cut short is, as its trials must be
+// neighbours in time.
 func (e *Engine) Run(ctx context.Context, arms []result.Arm, loads []result.Workload) error {
 	e.Report = quiet(e.Report)
 	b := &blocks{Engine: e, design: e.Store.Experiment().Design, arms: arms, loads: loads}
@@ -54,7 +54,7 @@ func (e *Engine) Run(ctx context.Context, arms []result.Arm, loads []result.Work
 	}
 }
 
-// blocks is an experiment while it runs.
+// blocks runs an experiment block by block.
 type blocks struct {
 	*Engine
 	design result.Design
@@ -63,8 +63,9 @@ type blocks struct {
 	done   map[string]result.Trial // by ID
 }
 
-// inspect starts each arm's server once before anything is measured: an arm that does not start, or that changes nothing, is
-// better known before the first block than after it. A store that is gone on with has that already.
+// inspect starts each arm's server once before anything is measured: an arm that does not start, or that
+// changes nothing, is better known before the first block than after it. A store that is gone on with has
+// that already.
 func (b *blocks) inspect(ctx context.Context) error {
 	if b.design.Control == "" {
 		return nil
@@ -98,8 +99,8 @@ func (b *blocks) inspect(ctx context.Context) error {
 	return b.feasible()
 }
 
-// merge finds arms that come to the same on the live server, though they were asked for in other words: where no-ops are left
-// out, the first of them runs for all.
+// merge finds arms that come to the same on the live server, though they were asked for in other words: where
+// no-ops are left out, the first of them runs for all.
 func (b *blocks) merge() {
 	for i := range b.arms {
 		a := &b.arms[i]
@@ -132,7 +133,7 @@ func without(n, skip int) []int {
 
 // look starts an arm's server, reads its configuration, and stops it.
 func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
-	j := job{arm: arm, base: base, load: b.loads[0]}
+	j := trialJob{arm: arm, base: base, load: b.loads[0]}
 	b.say(j, "trying its configuration")
 	s, err := b.Target.Begin(ctx, *arm, j.load, b.Store.LogPath("inspect-"+arm.Name, "server"))
 	if err == nil {
@@ -154,7 +155,7 @@ func (b *blocks) look(ctx context.Context, arm, base *result.Arm) (err error) {
 	return nil
 }
 
-// whyNot is the most telling of why a server did not start.
+// whyNot returns the most telling of why a server did not start.
 func whyNot(start *sandbox.StartError) string {
 	if errors.Is(start, sandbox.ErrMemory) {
 		return start.Cause.Error()
@@ -162,7 +163,7 @@ func whyNot(start *sandbox.StartError) string {
 	return start.Line()
 }
 
-func (b *blocks) readThrough(ctx context.Context, j job, s Session) (err error) {
+func (b *blocks) readThrough(ctx context.Context, j trialJob, s Session) (err error) {
 	defer func() { err = errors.Join(err, s.End(context.WithoutCancel(ctx))) }()
 	conn, err := mysqld.Open(ctx, s.Addr())
 	if err != nil {
@@ -255,8 +256,9 @@ func (b *blocks) more(n int) (bool, error) {
 	return true, nil
 }
 
-// replacements is how many blocks before block n the arm that was disturbed most has no pair of, as its own trial or the control's do not count. Others are
-// run in their place, as equivalence is shown by as many pairs as were planned for it, or not at all; half as many as planned at most.
+// replacements returns how many blocks before block n the arm that was disturbed most has no pair of, as its
+// own trial or the control's do not count. Others are run in their place, as equivalence is shown by as many
+// pairs as were planned for it, or not at all; half as many as planned at most.
 func (b *blocks) replacements(n int) (most int) {
 	if b.design.Margin == 0 {
 		return 0
@@ -280,23 +282,23 @@ func precise(list []stats.Comparison, precision float64) bool {
 	return !slices.ContainsFunc(list, func(c stats.Comparison) bool { return !stats.Precise(c, precision) })
 }
 
-// cell is one trial of a block.
-type cell struct {
+// blockCell places one trial in its block.
+type blockCell struct {
 	arm  int
 	twin bool
 }
 
-// cells are a block's trials in their random order. The order follows from the seed, the block and the workload alone, so
-// that an experiment that is gone on with has the one it began with.
-func (b *blocks) cells(n, load int) []cell {
-	var list []cell
+// cells returns a block's trials in their random order. The order follows from the seed, the block and the
+// workload alone, so that an experiment that is gone on with has the one it began with.
+func (b *blocks) cells(n, load int) []blockCell {
+	var list []blockCell
 	for i, a := range b.arms {
 		if !b.runs(a) {
 			continue
 		}
-		list = append(list, cell{arm: i})
+		list = append(list, blockCell{arm: i})
 		if b.design.Twin && a.Name == b.design.Control {
-			list = append(list, cell{i, true})
+			list = append(list, blockCell{i, true})
 		}
 	}
 	r := rand.New(rand.NewPCG(b.design.Seed, uint64(n)<<32|uint64(load)))
@@ -304,8 +306,8 @@ func (b *blocks) cells(n, load int) []cell {
 	return list
 }
 
-func (b *blocks) job(n, load, place int, c cell) job {
-	j := job{arm: &b.arms[c.arm], block: n, place: place + 1, twin: c.twin, load: b.loads[load]}
+func (b *blocks) job(n, load, place int, c blockCell) trialJob {
+	j := trialJob{arm: &b.arms[c.arm], block: n, place: place + 1, twin: c.twin, load: b.loads[load]}
 	if b.design.Control != "" && j.arm.Name != b.design.Control {
 		j.base = &b.arms[b.index(b.design.Control)]
 	}
@@ -354,9 +356,9 @@ func (b *blocks) run(ctx context.Context, n, load int) error {
 	return nil
 }
 
-// trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are others to
-// compare. An arm that is killed for memory cannot be run at all: it has no trial from then on.
-func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
+// trial runs one trial. A server that ended in the middle of it makes it an invalid one, where there are
+// others to compare. An arm that is killed for memory cannot be run at all: it has no trial from then on.
+func (b *blocks) trial(ctx context.Context, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	t, err := b.Engine.run(ctx, j)
 	switch {
@@ -374,15 +376,15 @@ func (b *blocks) trial(ctx context.Context, j job) (*result.Trial, error) {
 }
 
 // exclude puts on record why an arm cannot be run.
-func (b *blocks) exclude(j job, why error) error {
+func (b *blocks) exclude(j trialJob, why error) error {
 	j.arm.Infeasible = why.Error()
 	b.emit(Event{Line: fmt.Sprintf("%-12s infeasible: %s", j.arm.Name, j.arm.Infeasible)})
 	b.plan.skipped()
 	return b.Store.PutArm(*j.arm)
 }
 
-// trialLine is what the screen keeps of a finished trial.
-func trialLine(j job, t result.Trial) string {
+// trialLine returns what the screen keeps of a finished trial.
+func trialLine(j trialJob, t result.Trial) string {
 	line := fmt.Sprintf("%s: %.1f transactions/s, p95 %.2f ms", label(j), t.TPS, t.Latency.P95)
 	if ok, failed := t.Valid(); !ok {
 		line += ", invalid: " + failed[0]

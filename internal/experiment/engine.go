@@ -1,9 +1,10 @@
-// Package experiment runs trials. For each one it has the target bring up a server with the arm's configuration, reads
-// the configuration back, checks the durability lock, drives the workload, checks the gates and writes the record:
+// Package experiment runs trials. For each one it has the target bring up a server with the arm's
+// configuration, reads the configuration back, checks the durability lock, drives the workload, checks the
+// gates and writes the record:
 //
 //	target -> server -> variables, lock, no-op? -> sysbench -> counters, gates -> store
 //
-// It alone knows sandbox, workload and tune. What is tried comes from its caller (a bench, a comparison) or from tune.
+// What is tried comes from its caller, internal/lab (a bench, a comparison), or from tune.
 package experiment
 
 import (
@@ -21,27 +22,27 @@ import (
 	"david/internal/workload"
 )
 
-// Target is where the server of a trial runs: a sandbox, or a remote server.
+// Target brings up the server of a trial: a sandbox, or a remote server.
 type Target interface {
 	// Begin brings up a server with the arm's configuration and the workload's data. Its log goes to logPath.
 	Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error)
 }
 
-// Session is a server that is up for one trial.
+// Session handles a server that is up for one trial.
 type Session interface {
 	Addr() mysqld.Addr
-	// Dir is a private folder for the keys of a client; "" where none are needed.
+	// Dir returns a private folder for the keys of a client; "" where none are needed.
 	Dir() string
-	// Alive is nil while the server runs, else why it ended.
+	// Alive returns nil while the server runs, else why it ended.
 	Alive() error
-	// PID is the server's process; 0 where it is not one of this machine.
+	// PID returns the server's process; 0 where it is not one of this machine.
 	PID() int
-	// Data is the folder its data lies in; "" where it is elsewhere.
+	// Data returns the folder its data lies in; "" where it is elsewhere.
 	Data() string
 	// Launch starts the load generator, under the arm's cap on it.
 	Launch(cmd *exec.Cmd) error
-	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is not measured,
-	// and need not crawl. Nothing happens where the arm has none.
+	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is
+	// not measured, and need not crawl. Nothing happens where the arm has none.
 	Throttle(on bool) error
 	// Freeze stops the server as a whole, or lets it go on. One that is not david's goes on.
 	Freeze(on bool) error
@@ -50,7 +51,7 @@ type Session interface {
 	Calm() error
 	// End shuts the server down and drops its data, where the target made them.
 	End(ctx context.Context) error
-	// Cost is what bringing it up, and after End shutting it down, took.
+	// Cost returns what bringing it up, and after End shutting it down, took.
 	Cost() result.Overhead
 }
 
@@ -61,23 +62,24 @@ type Engine struct {
 	Sysbench workload.Sysbench
 	Server   result.Server
 	Report   func(Event)
-	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the server is
-	// elsewhere.
+	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the
+	// server is elsewhere.
 	Device, Data string
-	// Unlocked is true where the user's own configuration may break the durability lock (david bench): the trial then
-	// names what it ran without. A tune refuses.
+	// Unlocked tells whether the user's own configuration may break the durability lock (david bench): the trial
+	// then names what it ran without. A tune refuses.
 	Unlocked bool
 	// Crew is the clients the load is spread over; nil where this one drives it alone.
 	Crew *workload.Clients
-	// Hidden is true where the server, and whatever else this machine runs, cannot be seen from here: david is in a pod.
+	// Hidden tells whether the server, and whatever else this machine runs, cannot be seen from here: david is
+	// in a pod.
 	Hidden bool
 	// MaxSteal is result.Design's.
 	MaxSteal float64
-	// Memory is what servers that are up together may have, in bytes, and Footprint what an arm's takes at
-	// the most.
+	// Memory says what servers that are up together may have, in bytes, and Footprint what an arm's takes at the
+	// most.
 	Memory    int64
 	Footprint func(result.Arm) int64
-	plan      plan
+	plan      timePlan
 }
 
 // ErrRefused marks a setting that the server took with another value, beyond rounding.
@@ -89,8 +91,8 @@ var ErrLock = errors.New("the durability lock does not hold")
 // ErrEnded marks a server that did not live through its trial.
 var ErrEnded = errors.New("the server ended during the trial")
 
-// job is one trial to run.
-type job struct {
+// trialJob describes one trial to run.
+type trialJob struct {
 	arm      *result.Arm
 	base     *result.Arm // what the arm is compared with; nil for a control
 	skipNoop bool        // an arm of which no effective variable differs from its base's is not run
@@ -112,9 +114,9 @@ type job struct {
 	bound      *tune.Bound // what its trial is held against while it runs; nil: it has its time
 }
 
-// run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective variables are
-// filled in.
-func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
+// run runs one trial and returns it; it is nil where the arm turned out to be a no-op. The arm's effective
+// variables are filled in.
+func (e *Engine) run(ctx context.Context, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	id := e.id(j)
 	e.sayOfServer(j, "starting a fresh server")
@@ -145,11 +147,15 @@ func (e *Engine) run(ctx context.Context, j job) (*result.Trial, error) {
 }
 
 // id names a trial by what it measures.
-func (e *Engine) id(j job) string {
-	return result.TrialID(*j.arm, j.load, j.block, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
+func (e *Engine) id(j trialJob) string {
+	place := 0
+	if j.incarnation > 0 && tune.Paired(j.phase) { // each arm has two slices in a block
+		place = j.place
+	}
+	return result.TrialID(*j.arm, j.load, j.block, place, j.twin, e.server(*j.arm), fmt.Sprint(mycnf.PageSize(j.arm.Settings)))
 }
 
-// server is the one an arm runs on.
+// server returns the one an arm runs on.
 func (e *Engine) server(a result.Arm) result.Server {
 	if a.Server.Version != "" {
 		return a.Server
@@ -157,15 +163,15 @@ func (e *Engine) server(a result.Arm) result.Server {
 	return e.Server
 }
 
-// locks is how an arm's server stands with the durability lock.
+// locks tells how an arm's server stands with the durability lock.
 type locks struct {
 	unsafe []string // what of it the server runs without
 	differ []string // where it is not the base's
 }
 
-// inspect reads the live variables into the arm, finds out whether it is a no-op, and holds them against the lock and
-// against what was asked for.
-func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks, err error) {
+// inspect reads the live variables into the arm, finds out whether it is a no-op, and holds them against the
+// lock and against what was asked for.
+func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l locks, err error) {
 	flavour := e.server(*j.arm).Flavour
 	vars, err := effective(ctx, conn, flavour)
 	if err != nil {
@@ -197,8 +203,9 @@ func (e *Engine) inspect(ctx context.Context, j job, conn *mysqld.Conn) (l locks
 	return l, nil
 }
 
-// lockDiffers says where the arm's durability is not its base's. A ceiling's need not be: no claim is made of it.
-func (e *Engine) lockDiffers(j job, vars map[string]string) (differ []string) {
+// lockDiffers says where the arm's durability is not its base's. A ceiling's need not be: no claim is made of
+// it.
+func (e *Engine) lockDiffers(j trialJob, vars map[string]string) (differ []string) {
 	if j.arm.Ceiling {
 		return nil
 	}

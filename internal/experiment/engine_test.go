@@ -25,8 +25,8 @@ import (
 
 var small = result.Workload{Name: "oltp_read_write", Tables: 1, TableSize: 1000, Threads: 2, Seconds: 2, Warmup: 1, RandType: "uniform", Database: "sbtest"}
 
-// sharedHome names the environment variable with the folder of all tests' golden copies: one test loads what all of them
-// clone.
+// sharedHome names the environment variable with the folder of all tests' data templates: one test loads what
+// all of them clone.
 const sharedHome = "DAVID_TEST_HOME"
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,8 @@ func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 	return &Engine{Store: store, Target: target, Sysbench: sysbench, Server: binary.Record()}, target
 }
 
-// racing is a tune of one block in which the control races with arms of one setting each, and of nothing after it.
+// racing returns a tune of one block in which the control races with arms of one setting each, and of nothing
+// after it.
 func racing(t *testing.T, s *Sandboxed, settings ...string) Tuning {
 	t.Helper()
 	v, err := mycnf.ParseVersion(s.Binary.Version)
@@ -187,7 +188,7 @@ func TestInterruptedStart(t *testing.T) {
 	}
 }
 
-// compared is a store for a comparison with an arm named control.
+// compared returns a store for a comparison with an arm named control.
 func compared(t *testing.T, e *Engine) *result.Store {
 	t.Helper()
 	x := e.Store.Experiment()
@@ -253,7 +254,8 @@ func TestServerDies(t *testing.T) {
 	})
 }
 
-// dyingSession is a server whose process ends a while after its connections: a kernel that kills one with much memory takes that long.
+// dyingSession describes a server whose process ends a while after its connections: a kernel that kills one
+// with much memory takes that long.
 type dyingSession struct {
 	Session
 	asked, until int
@@ -266,7 +268,8 @@ func (s *dyingSession) Alive() error {
 	return sandbox.ErrMemory
 }
 
-// TestDying: a lost connection is blamed on the server that is about to be gone, and any other error of a server that runs stays what it is.
+// TestDying: a lost connection is blamed on the server that is about to be gone, and any other error of a
+// server that runs stays what it is.
 func TestDying(t *testing.T) {
 	lost := fmt.Errorf("cannot read the tables: %w", mysqld.ErrUnreachable)
 	if err := alive(t.Context(), &dyingSession{until: 5}, lost); !errors.Is(err, ErrEnded) || !errors.Is(err, sandbox.ErrMemory) || errors.Is(err, mysqld.ErrUnreachable) {
@@ -357,7 +360,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// drifting is a throughput that grows all the time.
+// drifting returns a throughput that grows all the time.
 func drifting() (points []result.Point) {
 	for i := range 20 {
 		points = append(points, result.Point{TPS: 100 + 10*float64(i)})

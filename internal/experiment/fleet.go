@@ -14,9 +14,9 @@ import (
 	"david/internal/workload"
 )
 
-// standing is an arm's server that stays up: one incarnation of it. It is frozen but for its own slices.
+// standing keeps an arm's server that stays up: one incarnation of it. It is frozen but for its own slices.
 type standing struct {
-	job     job // that started it
+	job     trialJob // that started it
 	session Session
 	conn    *mysqld.Conn
 	locks   locks
@@ -29,7 +29,7 @@ type standing struct {
 // lastCount bounds how long rows are counted when a server has had its last slice, in a table at least.
 const lastCount = time.Second
 
-// fleet is the servers that are up, by the name of their arm. At most one of them is awake.
+// fleet keeps the servers that are up, by the name of their arm. At most one of them is awake.
 type fleet struct {
 	*Engine
 	up map[string]*standing
@@ -39,7 +39,7 @@ func newFleet(e *Engine) *fleet { return &fleet{Engine: e, up: map[string]*stand
 
 // raise starts an arm's server on a fresh clone, reads its configuration, warms it up and freezes it. It is
 // not kept where the arm turns out to be a no-op that need not be run.
-func (f *fleet) raise(ctx context.Context, j job) (err error) {
+func (f *fleet) raise(ctx context.Context, j trialJob) (err error) {
 	if err := f.freezeAll(); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (f *fleet) warm(ctx context.Context, st *standing, name string) error {
 	if err := st.session.Throttle(true); err != nil {
 		return err
 	}
-	r := &run{Engine: f.Engine, job: st.job, session: st.session, conn: st.conn, id: name}
+	r := &trialRun{Engine: f.Engine, job: st.job, session: st.session, conn: st.conn, id: name}
 	points, seconds, settled, err := r.warmedUp(ctx)
 	if err != nil {
 		return err
@@ -100,9 +100,9 @@ func (f *fleet) warm(ctx context.Context, st *standing, name string) error {
 	return nil
 }
 
-// slice loads a server for a few seconds and puts on record what it did as the job's arm. The server is frozen
-// again when it returns.
-func (f *fleet) slice(ctx context.Context, st *standing, j job) (*result.Trial, error) {
+// slice loads a server for a few seconds and puts on record what it did as the job's arm. The server is
+// frozen again when it returns.
+func (f *fleet) slice(ctx context.Context, st *standing, j trialJob) (*result.Trial, error) {
 	began := time.Now()
 	id := f.id(j)
 	if err := f.freezeAll(); err != nil {
@@ -126,11 +126,11 @@ func (f *fleet) slice(ctx context.Context, st *standing, j job) (*result.Trial, 
 	return t, nil
 }
 
-func (f *fleet) loaded(ctx context.Context, st *standing, j job, id string) (*result.Trial, error) {
+func (f *fleet) loaded(ctx context.Context, st *standing, j trialJob, id string) (*result.Trial, error) {
 	if err := f.thaw(st); err != nil {
 		return nil, err
 	}
-	r := &run{Engine: f.Engine, job: j, session: st.session, conn: st.conn, id: id}
+	r := &trialRun{Engine: f.Engine, job: j, session: st.session, conn: st.conn, id: id}
 	r.job.load.Warmup = j.settle
 	t, ev, err := r.watched(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (f *fleet) loaded(ctx context.Context, st *standing, j job, id string) (*re
 
 // tried runs a slice of a tune: on the arm's server that is up where it is of that phase and incarnation,
 // else on a new one. There is none, and no error, where the arm turns out to be a no-op.
-func (f *fleet) tried(ctx context.Context, j job) (*result.Trial, error) {
+func (f *fleet) tried(ctx context.Context, j trialJob) (*result.Trial, error) {
 	if j.on != nil {
 		return f.inPlace(ctx, j)
 	}
@@ -170,11 +170,7 @@ func (f *fleet) tried(ctx context.Context, j job) (*result.Trial, error) {
 		j.arm.Effective, j.arm.Diff = st.job.arm.Effective, st.job.arm.Diff
 	}
 	t, err := f.slice(ctx, f.up[name], j)
-	if err != nil && f.up[name] != nil && f.up[name].session.Alive() != nil { // it ended
-		err = errors.Join(err, f.up[name].end(ctx))
-		delete(f.up, name)
-	}
-	return t, err
+	return t, f.buried(ctx, name, err)
 }
 
 // keep ends all servers but those of some arms, and tells of which arms but the control's the rows are wrong, and

@@ -15,12 +15,13 @@ import (
 // What others take of the machine is noise, which the random order of blocks spreads over all arms and which
 // widens their intervals: it has limits only beyond which the load was hardly there.
 const (
-	// Ignored errors are deadlocks and lock timeouts, which small write-heavy tables have by nature; above one in a hundred
-	// the workload measures retries.
+	// Ignored errors are deadlocks and lock timeouts, which small write-heavy tables have by nature; above one
+	// in a hundred the workload measures retries.
 	errorShareMax = 0.01
 	// Steal is CPU time the hypervisor gave to others; Design.MaxSteal takes its place.
 	stealShareMax = 0.40
-	// Of the machine's CPU time, what neither the server nor the client nor david nor the kernel's own threads used.
+	// Of the machine's CPU time, what neither the server nor the client nor david nor the kernel's own threads
+	// used.
 	othersMax = 0.60
 	// The same of a slice, which is one of many and is weighed by it.
 	othersMaxSlice = 0.95
@@ -29,7 +30,8 @@ const (
 	othersNoted = 0.15
 	// Of the CPUs its threads could use, what the load generator used: at all of them it measures itself.
 	clientBusyMax = 0.90
-	// Of the measured time, what the scheduler held the server or david back for a quota that nobody asked david for.
+	// Of the measured time, what the scheduler held the server or david back for a quota that nobody asked david
+	// for.
 	throttledMax = 0.01
 	// Between what sysbench and the server counted.
 	disagreeMax = 0.01
@@ -42,7 +44,7 @@ const (
 	diskMin      = 256 << 20
 )
 
-// evidence is what was seen of a trial beside its own figures.
+// evidence holds what was seen of a trial beside its own figures.
 type evidence struct {
 	sameServer bool
 	sameBinary string // "" where it is, else what changed
@@ -191,7 +193,7 @@ func drift(t result.Trial) (text string, steady bool) {
 		100*(math.Exp(change)-1), 100*stats.MaxDrift), !(significant && math.Abs(change) > stats.MaxDrift)
 }
 
-// disturbance is what others took of the machine.
+// disturbance returns what others took of the machine.
 func disturbance(ev evidence) *result.Disturbance {
 	d := result.Disturbance{Steal: ev.steal, Others: ev.others}
 	if math.IsNaN(d.Others) {
@@ -200,7 +202,7 @@ func disturbance(ev evidence) *result.Disturbance {
 	return &d
 }
 
-// doubts are the warnings of noise, which does not make a trial invalid.
+// doubts returns the warnings of noise, which does not make a trial invalid.
 func doubts(t result.Trial, ev evidence) (list []result.Warning) {
 	if d := disturbance(ev); d.Steal > stealNoted || d.Others > othersNoted {
 		list = append(list, result.Warning{Kind: result.Disturbed,
@@ -234,8 +236,8 @@ func diskGate(ev evidence) result.Gate {
 	return gate(result.GateDisk, !nearlyFull(ev.diskFree, ev.diskSize), "%d MiB of %d MiB are free on the data's filesystem (at least %.0f %% and %d MiB)", ev.diskFree>>20, ev.diskSize>>20, 100*diskShareMin, diskMin>>20)
 }
 
-// durabilityGate judges what of the durability lock differs between an arm and the one it is compared with: speed that one
-// of them bought with lost data is no speed.
+// durabilityGate judges what of the durability lock differs between an arm and the one it is compared with:
+// speed that one of them bought with lost data is no speed.
 func durabilityGate(ev evidence) result.Gate {
 	if ev.ceiling {
 		return gate(result.GateDurability, true, "a ceiling, unsafe on purpose: held against no lock, and no contender")
@@ -246,7 +248,8 @@ func durabilityGate(ev evidence) result.Gate {
 	return gate(result.GateDurability, true, "the lock's settings are the control's")
 }
 
-// queueGate judges an open loop by its seconds where it was long enough for that, and always by what was left undone.
+// queueGate judges an open loop by its seconds where it was long enough for that, and always by what was left
+// undone.
 func queueGate(t result.Trial) result.Gate {
 	if left := t.Workload.Rate*t.Seconds - float64(t.Transactions); left > undoneMax(t.Workload.Rate*t.Seconds) {
 		return gate(result.GateQueue, false, "offered %.6g/s, reached %.6g/s: the queue grows", math.Round(t.Workload.Rate), math.Round(t.TPS))
@@ -261,8 +264,9 @@ func queueGate(t result.Trial) result.Gate {
 	return gate(result.GateQueue, !growing, "%s", seen)
 }
 
-// undoneMax is how many of so many transactions offered may be left undone: a tenth, or what chance alone may hold back of random
-// arrivals, four times the square root of their number. Of fewer than a hundred nothing is said.
+// undoneMax returns how many of so many transactions offered may be left undone: a tenth, or what chance
+// alone may hold back of random arrivals, four times the square root of their number. Of fewer than a hundred
+// nothing is said.
 func undoneMax(offered float64) float64 {
 	if offered < 100 {
 		return math.Inf(1)

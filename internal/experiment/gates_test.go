@@ -22,7 +22,7 @@ import (
 	"david/internal/rules"
 )
 
-// disturbed is a trial that something is done to.
+// disturbed describes a trial that something is done to.
 type disturbed struct {
 	t      *testing.T
 	engine *Engine
@@ -125,8 +125,8 @@ func background(t *testing.T, args ...string) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 }
 
-// The tests below make each gate fail for real. Steal, swapping and a jumping clock cannot be produced without harm to the
-// machine; TestGates has them.
+// The tests below make each gate fail for real. Steal, swapping and a jumping clock cannot be produced
+// without harm to the machine; TestGates has them.
 
 // TestGateOtherProcesses has so many compute beside the load that it hardly gets a turn. What other guests of
 // the host take they cannot have.
@@ -302,8 +302,8 @@ func duplicate(t *testing.T, from, to string) {
 	}
 }
 
-// TestGateDurability compares arms of which one gives up the binary log's sync: there are figures, and no verdict. An arm
-// whose server does not live through its trials has none either.
+// TestGateDurability compares arms of which one gives up the binary log's sync: there are figures, and no
+// verdict. An arm whose server does not live through its trials has none either.
 func TestGateDurability(t *testing.T) {
 	d := disturb(t)
 	store, err := result.Create(filepath.Join(t.TempDir(), "compare"), result.Experiment{Created: time.Now(), Server: d.engine.Server,

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,44 +12,88 @@ import (
 	"david/internal/result"
 )
 
-// settleSeconds is how long the load is on after SET GLOBAL before a slice is measured.
+// settleSeconds is how long the load is on before a slice in place: as long before the incumbent's as before
+// those of the arm, so that both are equally warm after standing still.
 const settleSeconds = 2
 
+// errStays marks a variable that does not take its former value back.
+var errStays = errors.New("a variable does not take its former value back")
+
+// hostError is why another arm's server, on which slices were to run in place, cannot be brought up: no fault
+// of the arm that was tried there.
+type hostError struct {
+	arm string
+	error
+}
+
+func (e hostError) Unwrap() error { return e.error }
+
 // inPlace runs a slice of a pair on the server of another arm, which SET GLOBAL makes this arm's. That server
-// is raised where it is not up. There is no slice, and no error, where the arm turns out to be a no-op.
-func (f *fleet) inPlace(ctx context.Context, j job) (*result.Trial, error) {
-	if f.up[j.on.Name] == nil {
-		host := j
-		host.arm, host.base, host.skipNoop, host.others, host.set = j.on, j.onBase, false, nil, nil
-		if err := f.raise(ctx, host); err != nil {
-			return nil, fmt.Errorf("the server of %s, for %s: %w", j.on.Name, j.arm.Name, err)
+// is raised where it is not up, or where it does not go back to what it was. There is no slice, and no error,
+// where the arm turns out to be a no-op.
+func (f *fleet) inPlace(ctx context.Context, j trialJob) (*result.Trial, error) {
+	st, err := f.host(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	err = f.assume(ctx, st, j.set)
+	if errors.Is(err, errStays) {
+		if err = f.drop(ctx, j.on.Name); err == nil {
+			st, err = f.host(ctx, j)
 		}
 	}
-	st := f.up[j.on.Name]
-	changed, err := f.assume(ctx, st, j.set)
 	if err != nil {
-		return nil, alive(ctx, st.session, err)
+		return nil, f.buried(ctx, j.on.Name, err)
 	}
 	if j.arm.Effective == nil {
 		if _, err := f.inspect(ctx, j, st.conn); err != nil || j.arm.Noop && j.skipNoop {
-			return nil, alive(ctx, st.session, err)
+			return nil, f.buried(ctx, j.on.Name, err)
 		}
 	}
-	j.incarnation = st.job.incarnation
-	if changed {
-		j.settle = settleSeconds
+	j.incarnation, j.settle = st.job.incarnation, settleSeconds
+	t, err := f.slice(ctx, st, j)
+	return t, f.buried(ctx, j.on.Name, err)
+}
+
+// host is the server that runs a slice in place. What is on record of its arm stays as it is.
+func (f *fleet) host(ctx context.Context, j trialJob) (*standing, error) {
+	name := j.on.Name
+	if f.up[name] == nil {
+		own, raised := *j.on, j
+		raised.arm, raised.base, raised.skipNoop, raised.others, raised.set = &own, j.onBase, false, nil, nil
+		if err := f.raise(ctx, raised); err != nil {
+			return nil, hostError{name, err}
+		}
+		if j.on.Effective == nil { // it never ran before
+			j.on.Effective = own.Effective
+		}
 	}
-	return f.slice(ctx, st, j)
+	return f.up[name], nil
+}
+
+// buried takes a server that ended out of the fleet, and blames the error on its end. Errors of servers that
+// live are returned as they are.
+func (f *fleet) buried(ctx context.Context, name string, err error) error {
+	st := f.up[name]
+	if err == nil || st == nil {
+		return err
+	}
+	err = alive(ctx, st.session, err)
+	if st.session.Alive() != nil {
+		delete(f.up, name)
+		err = errors.Join(err, st.end(ctx))
+	}
+	return err
 }
 
 // assume gives a server the values of some variables, and takes back what it was given before and is not
-// among them. It tells whether anything was changed.
-func (f *fleet) assume(ctx context.Context, st *standing, set []mycnf.Setting) (changed bool, err error) {
+// among them.
+func (f *fleet) assume(ctx context.Context, st *standing, set []mycnf.Setting) error {
 	if err := f.freezeAll(); err != nil {
-		return false, err
+		return err
 	}
 	if err := f.thaw(st); err != nil {
-		return false, err
+		return err
 	}
 	wanted := map[string]string{}
 	for name := range st.given {
@@ -60,19 +105,20 @@ func (f *fleet) assume(ctx context.Context, st *standing, set []mycnf.Setting) (
 	names := slices.Sorted(maps.Keys(wanted))
 	for range 2 { // servers clip one variable to another: innodb_io_capacity to its maximum
 		for _, name := range names {
-			st.given[name] = true
 			if err := st.conn.Exec(ctx, mycnf.SetStatement("GLOBAL", name, wanted[name])); err != nil {
-				return false, refusal(name, wanted[name], err)
+				return refusal(name, wanted[name], err)
 			}
+			st.given[name] = true
 		}
 	}
-	if len(set) == 0 {
-		return len(names) > 0, st.asBefore(ctx)
+	if len(set) > 0 {
+		return nil
 	}
-	return true, nil
+	return st.asBefore(ctx)
 }
 
-// refusal is the error of a SET GLOBAL: the server's own refusal makes the arm infeasible, nothing else does.
+// refusal returns the error of a SET GLOBAL: the server's own refusal makes the arm infeasible, nothing else
+// does.
 func refusal(name, value string, err error) error {
 	if mysqld.Number(err) != 0 {
 		return fmt.Errorf("%w: %s=%s: %w", ErrRefused, name, value, err)
@@ -91,7 +137,7 @@ func (st *standing) asBefore(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(st.given)) {
 		if own := st.job.arm.Effective[name]; mycnf.MatchValues(name, own, now[name]) == mycnf.Different {
-			return fmt.Errorf("%w: %s was to be %s again, the server has %s", ErrRefused, name, own, now[name])
+			return fmt.Errorf("%w: %s was to be %s again, the server has %s", errStays, name, own, now[name])
 		}
 	}
 	clear(st.given)

@@ -10,9 +10,9 @@ import (
 	"david/internal/sandbox"
 )
 
-// LightSpeed measures a ceiling of base once, under the load and in the block of base's last trial, unless the store has that
-// already. That it cannot be measured is put on record with the ceiling, and is no error: what it would be a ceiling of was measured
-// before.
+// LightSpeed measures a ceiling of base once, under the load and in the block of base's last trial, unless
+// the store has that already. That it cannot be measured is put on record with the ceiling, and is no error:
+// what it would be a ceiling of was measured before.
 func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error {
 	e.Report = quiet(e.Report)
 	known, err := e.known(&ceiling)
@@ -32,7 +32,7 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error
 		return fmt.Errorf("cannot measure light speed: %s has no trial that is quoted", base.Name)
 	}
 	e.plan = newPlan(1, expected(beside.Workload))
-	t, err := e.run(ctx, job{arm: &ceiling, base: &base, block: beside.Block, load: beside.Workload})
+	t, err := e.run(ctx, trialJob{arm: &ceiling, base: &base, block: beside.Block, load: beside.Workload})
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
@@ -47,8 +47,8 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error
 	return e.Store.PutArm(ceiling)
 }
 
-// lastQuoted is the last trial of an arm, a valid one if there is one, among those that are quoted: a ceiling beside any other would be
-// held against nothing.
+// lastQuoted returns the last trial of an arm, a valid one if there is one, among those that are quoted: a
+// ceiling beside any other would be held against nothing.
 func lastQuoted(trials []result.Trial, arm string) (last result.Trial, ok bool) {
 	phase := result.QuotedPhase(trials)
 	for _, t := range trials {

@@ -13,8 +13,8 @@ import (
 	"david/internal/stats"
 )
 
-// TestLightSpeed: after trials that refuse every loss of durability, the ceiling runs without it, once, and neither they
-// nor a second session take notice.
+// TestLightSpeed: after trials that refuse every loss of durability, the ceiling runs without it, once, and
+// neither they nor a second session take notice.
 func TestLightSpeed(t *testing.T) {
 	each(t, func(t *testing.T, e *Engine, s *Sandboxed) {
 		ctx := context.Background()
@@ -104,7 +104,8 @@ func TestLightSpeedInfeasible(t *testing.T) {
 	}
 }
 
-// TestLastQuoted: after a search that found nothing, the ceiling stands beside the control's trial of the race, not beside its last.
+// TestLastQuoted: after a search that found nothing, the ceiling stands beside the control's trial of the
+// race, not beside its last.
 func TestLastQuoted(t *testing.T) {
 	trial := func(id, phase string, valid bool) result.Trial {
 		return result.Trial{ID: id, Arm: stats.Control, Phase: phase, Gates: []result.Gate{{Name: "steal", OK: valid}}}

@@ -9,8 +9,8 @@ import (
 	"david/internal/workload"
 )
 
-// Loaded puts a workload on a fresh server of an arm, and calls look when it has ended and before the server is shut down. What
-// it measures is nobody's: logs go to the folder.
+// Loaded puts a workload on a fresh server of an arm, and calls look when it has ended and before the server
+// is shut down. What it measures is nobody's: logs go to the folder.
 func Loaded(ctx context.Context, t Target, sysbench workload.Sysbench, arm result.Arm, load result.Workload, logs string, look func(mysqld.Addr) error) (err error) {
 	s, err := t.Begin(ctx, arm, load, logs+"/server.log")
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// lockAddress is an abstract unix socket: the kernel frees it with the process that holds it, it leaves no file, and it is
-// one for all users of a network namespace.
+// lockAddress names an abstract unix socket: the kernel frees it with the process that holds it, it leaves no
+// file, and it is one for all users of a network namespace.
 const lockAddress = "@david.measurement"
 
-// Lock makes this process the only one that measures on this machine until release is called. Another david that holds
-// it is named in the error.
+// Lock makes this process the only one that measures on this machine until release is called. Another david
+// that holds it is named in the error.
 func Lock(what string) (release func(), err error) {
 	l, err := net.Listen("unix", lockAddress)
 	if errors.Is(err, syscall.EADDRINUSE) {

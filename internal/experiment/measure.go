@@ -23,7 +23,7 @@ import (
 // measure reads the server's configuration, and unless the arm need not be run puts the workload on it:
 //
 //	tables read once -> caps on I/O -> warm-up until throughput has settled -> the measured run -> gates
-func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*result.Trial, error) {
+func (e *Engine) measure(ctx context.Context, j trialJob, id string, s Session) (*result.Trial, error) {
 	conn, err := mysqld.Open(ctx, s.Addr())
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	if err := s.Throttle(true); err != nil {
 		return nil, err
 	}
-	r := &run{Engine: e, job: j, session: s, conn: conn, id: id}
+	r := &trialRun{Engine: e, job: j, session: s, conn: conn, id: id}
 	t, ev, err := r.watched(ctx)
 	if err != nil {
 		return nil, err
@@ -61,11 +61,11 @@ func (e *Engine) measure(ctx context.Context, j job, id string, s Session) (*res
 	return &t, nil
 }
 
-// stealMax is the share of the CPU time that other guests may take before a trial does not count.
+// stealMax returns the share of the CPU time that other guests may take before a trial does not count.
 func (e *Engine) stealMax() float64 { return cmp.Or(e.MaxSteal, stealShareMax) }
 
-// dying is how long a server that broke its connections is given to be gone: the kernel closes the sockets of a process that it kills before it has
-// taken its memory back, at some GiB a second.
+// dying gives a server that broke its connections time to be gone: the kernel closes the sockets of a process
+// that it kills before it has taken its memory back, at some GiB a second.
 const dying = 10 * time.Second
 
 // alive blames an error on the server's end where it has ended, or is about to.
@@ -84,7 +84,7 @@ func alive(ctx context.Context, s Session, err error) error {
 	return ended
 }
 
-// memoryError is the end of a server for want of memory; its text says so already.
+// memoryError wraps the end of a server for want of memory; its text says so already.
 type memoryError struct{ error }
 
 func (e memoryError) Is(target error) bool { return target == sandbox.ErrMemory }
@@ -93,17 +93,17 @@ func (e memoryError) Unwrap() error {
 	return e.error
 }
 
-// run is one trial while its load is on.
-type run struct {
+// trialRun carries one trial while its load is on.
+type trialRun struct {
 	*Engine
-	job     job
+	job     trialJob
 	session Session
 	conn    *mysqld.Conn
 	id      string
 }
 
 // watched warms up and measures while the sampler looks on.
-func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
+func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
 	var client atomic.Int64 // sysbench's pid
 	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
 		Start: r.session.Launch, Started: func(pid int) { client.Store(int64(pid)) }}
@@ -165,7 +165,7 @@ func (r *run) watched(ctx context.Context) (t result.Trial, ev evidence, err err
 }
 
 // warmedUp puts the load on a server that stays up until it has settled, and measures nothing.
-func (r *run) warmedUp(ctx context.Context) (points []result.Point, seconds float64, settled bool, err error) {
+func (r *trialRun) warmedUp(ctx context.Context) (points []result.Point, seconds float64, settled bool, err error) {
 	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"), Start: r.session.Launch}
 	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device()})
 	if err != nil {
@@ -180,8 +180,8 @@ func (r *run) warmedUp(ctx context.Context) (points []result.Point, seconds floa
 	return workload.Warm(ctx, target, r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
 }
 
-// device is the block device under the data; "" where they lie in memory.
-func (r *run) device() string {
+// device returns the block device under the data; "" where they lie in memory.
+func (r *trialRun) device() string {
 	if r.job.arm.Tmpfs > 0 {
 		return ""
 	}
@@ -207,7 +207,7 @@ func borrowed(t result.Trial) string {
 	return stats.Borrowed(t.Before.CheckpointAge, t.After.CheckpointAge, *t.Costs.RedoBytes*float64(t.Transactions))
 }
 
-// seen is the evidence in what the sampler saw.
+// seen returns the evidence in what the sampler saw.
 func seen(t result.Trial, r sampler.Record) evidence {
 	w, e := t.Workload, r.Evidence
 	threads := w.Threads // of this client
@@ -226,14 +226,15 @@ func seen(t result.Trial, r sampler.Record) evidence {
 	return ev
 }
 
-// talk is how many statements a client of a spread load may take around the measured run, to read its order and tell what it measured.
+// talk bounds the statements a client of a spread load may take around the measured run, to read its order
+// and tell what it measured.
 const talk = 20
 
 // countLimit bounds how long the rows are counted after a trial, in a table at least.
 const countLimit = 3 * time.Second
 
 // afterwards looks at what need not be looked at while the load is on.
-func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
+func (r *trialRun) afterwards(ctx context.Context, ev *evidence) (err error) {
 	ev.rowsTables = r.job.load.Tables
 	ev.rowsChecked, err = workload.CountRows(ctx, r.conn, r.job.load, uint64(r.job.block*100+r.job.place), countLimit)
 	if errors.Is(err, workload.ErrRows) {
@@ -247,7 +248,7 @@ func (r *run) afterwards(ctx context.Context, ev *evidence) (err error) {
 
 // surroundings looks at what the server needs to be the one that was asked for, and to go on: its binary, its
 // disk.
-func (r *run) surroundings(ev *evidence) error {
+func (r *trialRun) surroundings(ev *evidence) error {
 	ev.sameBinary = r.changed(r.server(*r.job.arm))
 	if r.Data == "" {
 		return nil
@@ -265,9 +266,9 @@ func (r *run) surroundings(ev *evidence) error {
 	return nil
 }
 
-// changed says what is no longer as it was when the experiment began: the binary's file. The data of every trial is a clone of
-// one golden copy, which is looked up by what it was made from.
-func (r *run) changed(s result.Server) string {
+// changed says what is no longer as it was when the experiment began: the binary's file. The data of every
+// trial is a clone of one data template, which is looked up by what it was made from.
+func (r *trialRun) changed(s result.Server) string {
 	if s.Path == "" {
 		return ""
 	}
@@ -292,9 +293,9 @@ func join(warm, measured []result.Point) []result.Point {
 	return all
 }
 
-// settled ends the warm-up: when throughput has settled, and for a steady measurement when the checkpoint age has
-// levelled off as well.
-func (r *run) settled(s *sampler.Sampler) func([]result.Point) bool {
+// settled ends the warm-up: when throughput has settled, and for a steady measurement when the checkpoint age
+// has levelled off as well.
+func (r *trialRun) settled(s *sampler.Sampler) func([]result.Point) bool {
 	window := min(stats.Window, max(2, r.job.load.Warmup/3))
 	return func(points []result.Point) bool {
 		tps := make([]float64, len(points))

@@ -16,15 +16,16 @@ import (
 	"david/internal/workload"
 )
 
-// The memory proof: at most so many connections sort for so long. What more of them would take follows from what these did.
+// The memory proof: at most so many connections sort for so long. What more of them would take follows from
+// what these did.
 const (
 	mostBusy = 500
 	busyTime = 5 * time.Second
 )
 
-// MemoryProof starts a server of an arm, reads the tables in and has all its connections sort rows of the first one at a time. It
-// says what the server took, and what it would with its whole buffer pool touched; limit is in bytes. A server that is
-// killed for memory fails the proof; any other end of it is an error.
+// MemoryProof starts a server of an arm, reads the tables in and has all its connections sort rows of the
+// first one at a time. It says what the server took, and what it would with its whole buffer pool touched;
+// limit is in bytes. A server that is killed for memory fails the proof; any other end of it is an error.
 func MemoryProof(ctx context.Context, t Target, arm result.Arm, load result.Workload, limit int64, log string) (m result.MemoryProof, err error) {
 	m.Limit = limit
 	s, err := t.Begin(ctx, arm, load, log)
@@ -78,7 +79,8 @@ func observeBusy(ctx context.Context, s Session, load result.Workload, m *result
 
 // sortAll has so many connections sort at a time.
 func sortAll(ctx context.Context, conn *mysqld.Conn, load result.Workload, n int) (err error) {
-	// Rows of a derived table, which takes temporary memory, ordered by what no index has, which takes a sort buffer.
+	// Rows of a derived table, which takes temporary memory, ordered by what no index has, which takes a sort
+	// buffer.
 	query := fmt.Sprintf("SELECT pad FROM (SELECT * FROM `%s`.sbtest1 LIMIT 4000) AS t ORDER BY pad, c LIMIT 1", load.Database)
 	list := make([]*mysqld.Single, 0, n)
 	defer func() {
@@ -110,7 +112,7 @@ func sorts(ctx context.Context, c *mysqld.Single, query string) (err error) {
 	return err
 }
 
-// unused is what of the buffer pool has not been touched, in bytes.
+// unused returns what of the buffer pool has not been touched, in bytes.
 func unused(ctx context.Context, conn *mysqld.Conn) (int64, error) {
 	status, err := conn.Status(ctx)
 	if err != nil {

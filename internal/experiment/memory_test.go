@@ -8,8 +8,8 @@ import (
 	"david/internal/rules"
 )
 
-// TestMemoryProof has all connections of real servers sort: what they take is more than a server takes idle, less than 16 GiB, and
-// more than a limit that no server keeps.
+// TestMemoryProof has all connections of real servers sort: what they take is more than a server takes idle,
+// less than 16 GiB, and more than a limit that no server keeps.
 func TestMemoryProof(t *testing.T) {
 	each(t, func(t *testing.T, _ *Engine, s *Sandboxed) {
 		log := filepath.Join(t.TempDir(), "server.log")

@@ -49,8 +49,8 @@ func TestMemoryError(t *testing.T) {
 	}
 }
 
-// TestReplacements: blocks that were disturbed are run anew where equivalence is looked for, half as many as planned at most, and nowhere else. The
-// twin tells the noise, and a disturbed one costs no pair.
+// TestReplacements: blocks that were disturbed are run anew where equivalence is looked for, half as many as
+// planned at most, and nowhere else. The twin tells the noise, and a disturbed one costs no pair.
 func TestReplacements(t *testing.T) {
 	b := blocks{arms: []result.Arm{{Name: "control"}, {Name: "pod", Base: "control"}, {Name: "other", Base: "control"}},
 		design: result.Design{Control: "control", Blocks: 4, Margin: 0.03}, done: map[string]result.Trial{}}

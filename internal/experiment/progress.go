@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// Event is one thing worth showing while an experiment runs.
+// Event tells one thing worth showing while an experiment runs.
 type Event struct {
 	Text string        // what is being done, in a few words
 	Line string        // not empty: a result to keep on the screen
@@ -15,8 +15,8 @@ type Event struct {
 	Left time.Duration // expected; 0 where nobody knows
 }
 
-// plan estimates the time left: trials to come, at the length the finished ones had.
-type plan struct {
+// timePlan estimates the time left: trials to come, at the length the finished ones had.
+type timePlan struct {
 	began  time.Time
 	trials int           // still to run, the present one included
 	each   time.Duration // expected length of one
@@ -24,22 +24,22 @@ type plan struct {
 	ends   time.Time     // of a budget, which is what is left then; zero: there is none
 }
 
-func newPlan(trials int, each time.Duration) plan {
+func newPlan(trials int, each time.Duration) timePlan {
 	now := time.Now()
-	return plan{began: now, since: now, trials: trials, each: each}
+	return timePlan{began: now, since: now, trials: trials, each: each}
 }
 
-func (p *plan) finished(took time.Duration) {
+func (p *timePlan) finished(took time.Duration) {
 	p.skipped()
 	p.each = took
 }
 
-func (p *plan) skipped() {
+func (p *timePlan) skipped() {
 	p.trials = max(0, p.trials-1)
 	p.since = time.Now()
 }
 
-func (p *plan) left() time.Duration {
+func (p *timePlan) left() time.Duration {
 	if !p.ends.IsZero() {
 		return max(0, time.Until(p.ends))
 	}
@@ -51,18 +51,18 @@ func (e *Engine) emit(ev Event) {
 	e.Report(ev)
 }
 
-func (e *Engine) say(j job, what string) {
+func (e *Engine) say(j trialJob, what string) {
 	e.emit(Event{Text: fmt.Sprintf("%s: %s", label(j), what)})
 }
 
 // sayOfServer says what is done to the server. One that is not david's is neither started nor shut down.
-func (e *Engine) sayOfServer(j job, what string) {
+func (e *Engine) sayOfServer(j trialJob, what string) {
 	if _, theirs := e.Target.(Remote); !theirs {
 		e.say(j, what)
 	}
 }
 
-func (e *Engine) second(j job, p result.Point) {
+func (e *Engine) second(j trialJob, p result.Point) {
 	phase := "measuring"
 	if p.Warm {
 		phase = "warming up"
@@ -71,7 +71,7 @@ func (e *Engine) second(j job, p result.Point) {
 }
 
 // label names a job as its reader would: the arm, the threads where they vary, the repeat from the second on.
-func label(j job) string {
+func label(j trialJob) string {
 	name := j.arm.Name
 	if j.twin {
 		name += " again"

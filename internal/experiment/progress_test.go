@@ -14,7 +14,7 @@ func TestSayOfServer(t *testing.T) {
 	}{"david's": {&Sandboxed{}, 1}, "the user's": {Remote{}, 0}} {
 		said := 0
 		e := &Engine{Target: c.target, Report: func(Event) { said++ }}
-		e.sayOfServer(job{arm: &result.Arm{Name: "pod"}}, "starting a fresh server")
+		e.sayOfServer(trialJob{arm: &result.Arm{Name: "pod"}}, "starting a fresh server")
 		if said != c.want {
 			t.Errorf("%s: said %d times, want %d", name, said, c.want)
 		}

@@ -10,9 +10,9 @@ import (
 	"david/internal/sandbox"
 )
 
-// Prove starts a server with the option file itself, on a clone of g, and makes sure that its variables are those of the
-// arm that was measured.
-func Prove(ctx context.Context, w *sandbox.Workspace, g sandbox.Golden, flavour mycnf.Flavour, file string, measured result.Arm, o sandbox.StartOptions) (err error) {
+// Prove starts a server with the option file itself, on a clone of g, and makes sure that its variables are
+// those of the arm that was measured.
+func Prove(ctx context.Context, w *sandbox.Workspace, g sandbox.Template, flavour mycnf.Flavour, file string, measured result.Arm, o sandbox.StartOptions) (err error) {
 	o.DefaultsFile = file
 	s, _, err := w.Start(ctx, g, o)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"david/internal/workload"
 )
 
-// Search looks for the highest rate of an open loop that keeps the experiment's goal for the
-// latency, and returns what the experiment's finish says of it: how it ended, and a sentence, which begins with
-// the rate where one was found. The closed loop with the same threads is measured first. Runs that the store
-// holds already are not repeated: the search comes to the same questions again.
+// Search looks for the highest rate of an open loop that keeps the experiment's goal for the latency, and
+// returns what the experiment's finish says of it: how it ended, and a sentence, which begins with the rate
+// where one was found. The closed loop with the same threads is measured first. Runs that the store holds
+// already are not repeated: the search comes to the same questions again.
 func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workload) (end result.Finish, err error) {
 	e.Report = quiet(e.Report)
 	s, err := e.newSearch(arm, load)
@@ -57,14 +57,14 @@ func (e *Engine) Search(ctx context.Context, arm result.Arm, load result.Workloa
 	return end, nil
 }
 
-// beside is what the closed loop did.
-func (s *search) beside(closed result.Trial) string {
+// beside returns what the closed loop did.
+func (s *rateSession) beside(closed result.Trial) string {
 	return fmt.Sprintf("closed loop with %d threads: %.0f at %s %s", s.load.Threads, closed.TPS, s.percentile(), millis(stats.Percentile(closed.Histogram, s.goal.Percentile)))
 }
 
-func (s *search) percentile() string { return fmt.Sprintf("p%g", s.goal.Percentile) }
+func (s *rateSession) percentile() string { return fmt.Sprintf("p%g", s.goal.Percentile) }
 
-func (s *search) wanted() string {
+func (s *rateSession) wanted() string {
 	return fmt.Sprintf("%s at or below %s ms", s.percentile(), strconv.FormatFloat(s.goal.Ms, 'f', -1, 64))
 }
 
@@ -76,15 +76,15 @@ func millis(ms float64) string {
 	return fmt.Sprintf("%.3g ms", ms)
 }
 
-// least is the rate, in transactions/s, below which a run of so many seconds says nothing about the goal's percentile: fewer
-// than ten transactions would lie above it, and which they are is luck.
+// least returns the rate, in transactions/s, below which a run of so many seconds says nothing about the
+// goal's percentile: fewer than ten transactions would lie above it, and which they are is luck.
 func least(goal result.SLO, seconds int) float64 {
 	const noise = 1e-6 // of 100 - 99.9
 	return math.Round(1000/((100-goal.Percentile)*float64(seconds))/noise) * noise
 }
 
 // stopped tells whether the search ended since the next lower rate could not have been judged.
-func (s *search) stopped(o sloOptions) bool {
+func (s *rateSession) stopped(o sloOptions) bool {
 	lowest, probes := math.Inf(1), 0
 	for rate, n := range s.runs {
 		if rate > 0 {
@@ -94,9 +94,9 @@ func (s *search) stopped(o sloOptions) bool {
 	return probes < o.Probes && min(lowest-1, lowest*(1-o.Tolerance)) < o.Least
 }
 
-// floor says below which rate nothing can be judged, and how long a trial must be to judge a tenth of the closed loop's
-// throughput (transactions/s), or at least half the rate.
-func (s *search) floor(closed float64) string {
+// floor says below which rate nothing can be judged, and how long a trial must be to judge a tenth of the
+// closed loop's throughput (transactions/s), or at least half the rate.
+func (s *rateSession) floor(closed float64) string {
 	seconds := max(2*float64(s.load.Seconds), math.Ceil(least(s.goal, 1)/(closed/10)))
 	return fmt.Sprintf("rates below %.0f/s cannot be judged in trials of %d s: %s needs ten transactions above it; give --time %.0fs",
 		math.Ceil(least(s.goal, s.load.Seconds)), s.load.Seconds, s.percentile(), seconds)
@@ -105,8 +105,8 @@ func (s *search) floor(closed float64) string {
 // ErrDisturbed marks a search that was given up as its runs were disturbed: nothing is concluded.
 var ErrDisturbed = errors.New("a run was disturbed")
 
-// search is a search for a rate under way.
-type search struct {
+// rateSession carries a search for a rate under way, and knows the runs on record.
+type rateSession struct {
 	*Engine
 	arm  *result.Arm
 	load result.Workload
@@ -115,12 +115,12 @@ type search struct {
 	done map[string]result.Trial
 }
 
-func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*search, error) {
+func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*rateSession, error) {
 	trials, err := e.Store.Trials()
 	if err != nil {
 		return nil, err
 	}
-	s := &search{Engine: e, arm: &arm, load: load, goal: *e.Store.Experiment().Design.SLO, runs: map[float64]int{}, done: map[string]result.Trial{}}
+	s := &rateSession{Engine: e, arm: &arm, load: load, goal: *e.Store.Experiment().Design.SLO, runs: map[float64]int{}, done: map[string]result.Trial{}}
 	for _, t := range trials {
 		s.done[t.ID] = t
 	}
@@ -128,10 +128,11 @@ func (e *Engine) newSearch(arm result.Arm, load result.Workload) (*search, error
 	return s, nil
 }
 
-// run runs the workload at a rate, 0 being the closed loop, or takes the run from the store, where it is known.
-func (s *search) run(ctx context.Context, rate float64) (t result.Trial, known bool, err error) {
+// run runs the workload at a rate, 0 being the closed loop, or takes the run from the store, where it is
+// known.
+func (s *rateSession) run(ctx context.Context, rate float64) (t result.Trial, known bool, err error) {
 	s.runs[rate]++
-	j := job{arm: s.arm, block: s.runs[rate], load: s.load}
+	j := trialJob{arm: s.arm, block: s.runs[rate], load: s.load}
 	j.load.Rate = rate
 	if t, ok := s.done[s.id(j)]; ok {
 		s.plan.skipped()
@@ -149,15 +150,15 @@ func (s *search) run(ctx context.Context, rate float64) (t result.Trial, known b
 	return *ran, false, nil
 }
 
-// missed are the gates that fail when a rate is too high; any other says that the run was disturbed and tells nothing
-// about the rate.
+// missed returns the gates that fail when a rate is too high; any other says that the run was disturbed and
+// tells nothing about the rate.
 func missed() []result.GateName {
 	return []result.GateName{result.GateQueue, result.GateErrors, result.GateSteady, result.GateTransactions, result.GateReconnects, result.GateServer}
 }
 
-// undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too. Disturbed runs of an earlier session do not
-// count: it was given up for them, and this one is to be calmer.
-func (s *search) undisturbed(ctx context.Context, rate float64) (t result.Trial, err error) {
+// undisturbed runs a rate, once more where the run was disturbed; ErrDisturbed where that one was too.
+// Disturbed runs of an earlier session do not count: it was given up for them, and this one is to be calmer.
+func (s *rateSession) undisturbed(ctx context.Context, rate float64) (t result.Trial, err error) {
 	for fresh := 0; fresh < 2; {
 		var known bool
 		if t, known, err = s.run(ctx, rate); err != nil {
@@ -175,8 +176,8 @@ func (s *search) undisturbed(ctx context.Context, rate float64) (t result.Trial,
 	return t, err
 }
 
-// probe is what searchRate asks.
-func (s *search) probe(ctx context.Context, rate float64) (ms float64, ok bool, err error) {
+// probe returns what searchRate asks.
+func (s *rateSession) probe(ctx context.Context, rate float64) (ms float64, ok bool, err error) {
 	t, err := s.undisturbed(ctx, rate)
 	if err != nil {
 		return 0, false, err
@@ -187,7 +188,7 @@ func (s *search) probe(ctx context.Context, rate float64) (ms float64, ok bool, 
 	return stats.Percentile(t.Histogram, s.goal.Percentile), ok, nil
 }
 
-func searchLine(j job, t result.Trial, goal result.SLO) string {
+func searchLine(j trialJob, t result.Trial, goal result.SLO) string {
 	offered := "closed loop"
 	if j.load.Rate > 0 {
 		offered = fmt.Sprintf("%.0f transactions/s offered", j.load.Rate)

@@ -27,14 +27,14 @@ const (
 	// leastAdded is the time, in seconds, that a session which goes on has an incarnation for, however long those
 	// before were: half of the least that --continue adds.
 	leastAdded = 30
-	// expectedSlice is what a slice is first expected to take besides its load, in seconds: connecting,
+	// expectedSlice estimates what a slice is first expected to take besides its load, in seconds: connecting,
 	// preparing statements, reading counters, freezing.
 	expectedSlice = 1.5
-	// expectedRaise is the same of a server's start with its tables read once, in seconds.
+	// expectedRaise estimates the same of a server's start with its tables read once, in seconds.
 	expectedRaise = 10
 )
 
-// LeastSliced is what the fewest incarnations and rounds of so many arms are expected to take.
+// LeastSliced returns what the fewest incarnations and rounds of so many arms are expected to take.
 func LeastSliced(arms int, d result.Slices, loads []result.Workload) time.Duration {
 	warmup := 0
 	for _, w := range loads {
@@ -45,7 +45,7 @@ func LeastSliced(arms int, d result.Slices, loads []result.Workload) time.Durati
 	return time.Duration(float64(d.Incarnations*arms)*(raise+leastRounds*round)) * time.Second
 }
 
-// sliced is an experiment in slices while it runs: the arms' servers are up together and loaded in turn.
+// sliced runs an experiment in slices: the arms' servers are up together and loaded in turn.
 type sliced struct {
 	*blocks
 	fleet       *fleet
@@ -58,7 +58,7 @@ type sliced struct {
 	rounds      int // of an incarnation
 	// share is the time that one wave of the incarnation may take, in seconds.
 	share float64
-	// had is how many rounds each arm has had beside the control: with waves not every round is one of every arm.
+	// had counts the rounds each arm has had beside the control: with waves not every round is one of every arm.
 	had map[string]int
 	// whole is how many rounds of the wave that is on each arm has had a slice in under every load, and ended
 	// why its server did.
@@ -122,7 +122,7 @@ func (s *sliced) resume() error {
 	return nil
 }
 
-// roundsBeside is how many rounds each arm has had under so many loads in which the control had its slices too.
+// roundsBeside counts how many rounds each arm has had under so many loads in which the control had its slices too.
 // One in which its server ended is none.
 func roundsBeside(control string, trials []result.Trial, loads int) map[string]int {
 	type place struct {
@@ -143,7 +143,7 @@ func roundsBeside(control string, trials []result.Trial, loads int) map[string]i
 	return sum
 }
 
-// elapsed is what all sessions have taken, in seconds.
+// elapsed returns what all sessions have taken, in seconds.
 func (s *sliced) elapsed() float64 { return s.spent + time.Since(s.began).Seconds() }
 
 // more tells whether another incarnation is to be run.
@@ -179,12 +179,12 @@ func (s *sliced) more() (bool, error) {
 	return true, nil
 }
 
-// turn is the time, in seconds, that each of so many waves of the next incarnation may take.
+// turn returns the time, in seconds, that each of so many waves of the next incarnation may take.
 func (s *sliced) turn(waves int) float64 {
 	return min(s.design.Budget/float64(s.design.Slices.Incarnations), s.design.Budget-s.elapsed()) / float64(waves)
 }
 
-// waves are the arms that run, by their place in the list, in sets that fit into memory side by side, the
+// waves returns the arms that run, by their place in the list, in sets that fit into memory side by side, the
 // control in each.
 func (s *sliced) waves() (list [][]int) {
 	control := s.index(s.design.Control)
@@ -302,7 +302,7 @@ func (s *sliced) judge(arms []int) error {
 	return nil
 }
 
-// planned is how many rounds a wave has: as the design says, or what its share of the budget leaves beside
+// planned returns how many rounds a wave has: as the design says, or what its share of the budget leaves beside
 // bringing the servers up, which took so many seconds.
 func (s *sliced) planned(wave []int, raised float64) int {
 	if s.design.Blocks > 0 {
@@ -320,7 +320,7 @@ func (s *sliced) planned(wave []int, raised float64) int {
 	return min(mostRounds, max(leastRounds, int((s.share-raised)/round)))
 }
 
-// fewest is how many rounds the arm has had, of those that run, that has had the fewest, the control not
+// fewest returns how many rounds the arm has had, of those that run, that has had the fewest, the control not
 // counted.
 func (s *sliced) fewest(arms []result.Arm) int {
 	least := math.MaxInt
@@ -332,8 +332,8 @@ func (s *sliced) fewest(arms []result.Arm) int {
 	return least
 }
 
-func (s *sliced) sliceJob(i, load int) job {
-	j := s.job(s.round, load, 0, cell{arm: i})
+func (s *sliced) sliceJob(i, load int) trialJob {
+	j := s.job(s.round, load, 0, blockCell{arm: i})
 	j.incarnation, j.session = s.incarnation, s.session
 	j.load.Seconds = s.design.Slices.Seconds
 	return j
@@ -351,7 +351,7 @@ func (s *sliced) raise(ctx context.Context, i int) error {
 
 // spoilt makes of a server's end what the comparison needs to know of it: an arm other than the control that
 // is killed for memory cannot be run, and a server that ended is on record as an invalid slice.
-func (s *sliced) spoilt(j job, err error, began time.Time) error {
+func (s *sliced) spoilt(j trialJob, err error, began time.Time) error {
 	switch {
 	case err == nil:
 		return nil
@@ -366,7 +366,7 @@ func (s *sliced) spoilt(j job, err error, began time.Time) error {
 }
 
 // abandon ends what is left of an arm's server.
-func (s *sliced) abandon(j job) error {
+func (s *sliced) abandon(j trialJob) error {
 	st := s.fleet.up[j.arm.Name]
 	if st == nil {
 		return nil
@@ -401,7 +401,7 @@ func (s *sliced) runRound(ctx context.Context, arms []int, load int) (map[int]fl
 	return tps, nil
 }
 
-// roundLine is what the screen keeps of a round.
+// roundLine returns what the screen keeps of a round.
 func (s *sliced) roundLine(arms []int, load int, tps map[int]float64) string {
 	var parts []string
 	control := tps[arms[0]]

@@ -43,7 +43,7 @@ func settingsArm(control result.Arm, name, variable, value string) result.Arm {
 	return a
 }
 
-// frozenServers are how many server processes of the tests' home stand still, and how many there are.
+// frozenServers returns how many server processes of the tests' home stand still, and how many there are.
 func frozenServers(pids []int) (still, all int) {
 	for _, pid := range pids {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -156,7 +156,7 @@ func TestKeepWithoutTheDead(t *testing.T) {
 	f := newFleet(e)
 	ctx := context.Background()
 	for _, a := range twoArms(s) {
-		if err := f.raise(ctx, job{arm: &a, load: small, incarnation: 1}); err != nil {
+		if err := f.raise(ctx, trialJob{arm: &a, load: small, incarnation: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -445,7 +445,7 @@ func TestKeepOutlaws(t *testing.T) {
 	arms := twoArms(s)
 	known(t, e, arms)
 	for i := range arms {
-		if err := f.raise(ctx, job{arm: &arms[i], load: small, incarnation: 1}); err != nil {
+		if err := f.raise(ctx, trialJob{arm: &arms[i], load: small, incarnation: 1}); err != nil {
 			t.Fatal(err)
 		}
 		st := f.up[arms[i].Name]

@@ -7,8 +7,8 @@ import (
 	"david/internal/result"
 )
 
-// sloProbe is what one run of an open loop showed. The latency is of the goal's percentile. OK is false where the
-// latency means nothing: a gate failed, or the queue grew.
+// sloProbe tells what one run of an open loop showed. The latency is of the goal's percentile. OK is false
+// where the latency means nothing: a gate failed, or the queue grew.
 type sloProbe struct {
 	Rate      float64 // transactions/s
 	LatencyMs float64
@@ -25,24 +25,25 @@ type sloOptions struct {
 	Least     float64 // transactions/s below which none is tried either
 }
 
-// defaultSLO takes 7 to 9 runs where runs do not contradict each other. A closed loop with few threads can stay far below
-// what an open one with many gets done, hence the 16.
+// defaultSLO takes 7 to 9 runs where runs do not contradict each other. A closed loop with few threads can
+// stay far below what an open one with many gets done, hence the 16.
 func defaultSLO() sloOptions {
 	return sloOptions{Probes: 24, Tolerance: 0.05, Confirm: 2, Lowest: 1.0 / 64, Highest: 16}
 }
 
-// searchRate looks for the highest rate, in whole transactions/s, that keeps the goal. closed is the throughput of a closed loop;
-// probe runs a rate once.
+// searchRate looks for the highest rate, in whole transactions/s, that keeps the goal. closed is the
+// throughput of a closed loop; probe runs a rate once.
 //
-// It begins at half of closed and doubles or halves until one rate keeps the goal and one does not; bisects (geometric
-// means) until the two are within the tolerance; and confirms the lower one with further runs, since the run that made it
-// the candidate was picked for being good. Where a confirmation fails it steps down by the tolerance and starts
-// confirming again. A run that is not OK counts as one that fails: noise can make the answer too low by a wrong
-// failure, but not too high without having passed every confirmation.
+// It begins at half of closed and doubles or halves until one rate keeps the goal and one does not; bisects
+// (geometric means) until the two are within the tolerance; and confirms the lower one with further runs,
+// since the run that made it the candidate was picked for being good. Where a confirmation fails it steps
+// down by the tolerance and starts confirming again. A run that is not OK counts as one that fails: noise can
+// make the answer too low by a wrong failure, but not too high without having passed every confirmation.
 //
-// found is true for a rate that kept the goal in o.Confirm further runs, with the one of them with the highest latency as best. It is
-// false where even the lowest rate fails or the probes are used up; best is then the lowest latency seen, of runs that are
-// OK if there are any. An error is probe's own, or says that there is nothing to search for.
+// found is true for a rate that kept the goal in o.Confirm further runs, with the one of them with the
+// highest latency as best. It is false where even the lowest rate fails or the probes are used up; best is
+// then the lowest latency seen, of runs that are OK if there are any. An error is probe's own, or says that
+// there is nothing to search for.
 func searchRate(closed float64, goal result.SLO, probe func(rate float64) (latencyMs float64, ok bool, err error), o sloOptions) (rate float64, found bool, best sloProbe, err error) {
 	if !(closed > 0) || math.IsInf(closed, 0) || !(goal.Ms > 0) {
 		return 0, false, best, fmt.Errorf("cannot search a rate for %v ms from %v transactions/s: both must be above 0", goal.Ms, closed)
@@ -59,7 +60,7 @@ func searchRate(closed float64, goal result.SLO, probe func(rate float64) (laten
 	return 0, false, s.best, s.err
 }
 
-// rateSearch is a search under way. It ends where err is set or the probes are used up.
+// rateSearch carries a search under way. It ends where err is set or the probes are used up.
 type rateSearch struct {
 	goal            float64 // ms
 	probe           func(float64) (float64, bool, error)
@@ -88,7 +89,8 @@ func (s *rateSearch) try(rate float64) (sloProbe, bool) {
 	return p, p.OK && p.LatencyMs <= s.goal
 }
 
-// bracket returns a rate that keeps the goal (0: none does) and one above it that does not (0: none was found).
+// bracket returns a rate that keeps the goal (0: none does) and one above it that does not (0: none was
+// found).
 func (s *rateSearch) bracket(rate float64) (good, bad float64) {
 	for !s.over() {
 		if _, pass := s.try(rate); pass {
@@ -122,7 +124,8 @@ func (s *rateSearch) bisect(good, bad float64) float64 {
 	return good
 }
 
-// confirm steps down from the rate until one keeps the goal in all of its runs, and returns the worst of these.
+// confirm steps down from the rate until one keeps the goal in all of its runs, and returns the worst of
+// these.
 func (s *rateSearch) confirm(rate float64) (confirmed float64, ok bool, worst sloProbe) {
 	for rate >= s.lowest && !s.over() {
 		if worst, ok = s.confirmed(rate); ok {

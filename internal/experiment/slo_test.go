@@ -11,7 +11,8 @@ import (
 	"david/internal/result"
 )
 
-// served is a server that gets at most capacity transactions/s done, each in so many ms where nothing waits.
+// served describes a server that gets at most capacity transactions/s done, each in so many ms where nothing
+// waits.
 type served struct {
 	capacity, ms float64
 	noise        float64 // standard deviation of the logarithm of a run's latency
@@ -19,7 +20,8 @@ type served struct {
 	runs         []sloProbe
 }
 
-// probe is a percentile's latency in an M/M/1 queue: it grows as 1 / (1 - load), without bound at the capacity.
+// probe returns a percentile's latency in an M/M/1 queue: it grows as 1 / (1 - load), without bound at the
+// capacity.
 func (s *served) probe(rate float64) (float64, bool, error) {
 	p := sloProbe{Rate: rate, LatencyMs: 1e6}
 	if rate < s.capacity {
@@ -139,9 +141,10 @@ func TestSearchRateErrors(t *testing.T) {
 	}
 }
 
-// A search that ended at the floor below which nothing can be judged says so; one that ended elsewhere does not.
+// A search that ended at the floor below which nothing can be judged says so; one that ended elsewhere does
+// not.
 func TestSearchFloor(t *testing.T) {
-	s := search{goal: result.SLO{Percentile: 99.9, Ms: 1e-4}, load: result.Workload{Threads: 4, Seconds: 20}}
+	s := rateSession{goal: result.SLO{Percentile: 99.9, Ms: 1e-4}, load: result.Workload{Threads: 4, Seconds: 20}}
 	o := defaultSLO()
 	if o.Least = least(s.goal, 20); o.Least != 500 {
 		t.Fatalf("least %v", o.Least)
@@ -172,7 +175,8 @@ func TestSearchFloor(t *testing.T) {
 	}
 }
 
-// A closed loop too slow for any rate to be judged ends the search: the engine has no server to run another rate on.
+// A closed loop too slow for any rate to be judged ends the search: the engine has no server to run another
+// rate on.
 func TestSearchBelowTheFloor(t *testing.T) {
 	load := result.Workload{Name: "oltp_read_write", Threads: 4, Seconds: 20}
 	store, err := result.Create(filepath.Join(t.TempDir(), "slow"), result.Experiment{Workloads: []result.Workload{load},
@@ -181,7 +185,7 @@ func TestSearchBelowTheFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, arm := &Engine{Store: store}, result.Arm{Name: "control"}
-	closed := result.Trial{ID: e.id(job{arm: &arm, block: 1, load: load}), Arm: "control", Block: 1, Workload: load, TPS: 400, Transactions: 8000,
+	closed := result.Trial{ID: e.id(trialJob{arm: &arm, block: 1, load: load}), Arm: "control", Block: 1, Workload: load, TPS: 400, Transactions: 8000,
 		Histogram: []result.Bucket{{Ms: 10, Count: 8000}}}
 	if err := store.AppendTrial(closed); err != nil {
 		t.Fatal(err)
@@ -194,15 +198,15 @@ func TestSearchBelowTheFloor(t *testing.T) {
 	}
 }
 
-// noServer is a target on which nothing starts.
+// noServer describes a target on which nothing starts.
 type noServer struct{ error }
 
 func (n noServer) Begin(context.Context, result.Arm, result.Workload, string) (Session, error) {
 	return nil, n.error
 }
 
-// TestDisturbedSearchGoesOn: a search that was given up for two disturbed runs measures that rate again in its next session, and does not end
-// for what is on record.
+// TestDisturbedSearchGoesOn: a search that was given up for two disturbed runs measures that rate again in
+// its next session, and does not end for what is on record.
 func TestDisturbedSearchGoesOn(t *testing.T) {
 	store, err := result.Create(filepath.Join(t.TempDir(), "x"), result.Experiment{Schema: result.Schema, ID: "x", Design: result.Design{SLO: &result.SLO{Percentile: 95, Ms: 20}}})
 	if err != nil {
@@ -212,7 +216,7 @@ func TestDisturbedSearchGoesOn(t *testing.T) {
 	e := &Engine{Store: store, Target: noServer{asked}, Report: func(Event) {}}
 	arm, load := result.Arm{Name: "control"}, result.Workload{Name: "oltp_read_write", Threads: 1, Seconds: 1}
 	for block := 1; block <= 2; block++ {
-		disturbed := result.Trial{ID: e.id(job{arm: &arm, block: block, load: load}), Gates: []result.Gate{{Name: "steal"}}}
+		disturbed := result.Trial{ID: e.id(trialJob{arm: &arm, block: block, load: load}), Gates: []result.Gate{{Name: "steal"}}}
 		if err := store.AppendTrial(disturbed); err != nil {
 			t.Fatal(err)
 		}

@@ -17,11 +17,11 @@ import (
 	"david/internal/workload"
 )
 
-// loaders is how many tables are loaded at a time: more than the CPUs of a small machine, so that reading and building an
-// index overlap.
+// loaders sets how many tables are loaded at a time: more than the CPUs of a small machine, so that reading
+// and building an index overlap.
 const loaders = 4
 
-// Sandboxed is the target of throwaway servers: each trial gets a fresh clone of the golden copy.
+// Sandboxed starts throwaway servers: each trial gets a fresh clone of the data template.
 type Sandboxed struct {
 	Workspace *sandbox.Workspace
 	Binary    server.Binary
@@ -29,18 +29,19 @@ type Sandboxed struct {
 	Sysbench  workload.Sysbench
 	TCP       bool
 	Host      string                // where not "", servers listen on this address, for clients from anywhere
-	Data      []string              // the golden copies the experiment began with, by their ID; nil where others may come
+	Data      []string              // the data templates the experiment began with, by their ID; nil where others may come
 	Golden    func(done, total int) // progress of loading it; may be nil
-	// GoldenTime is what making golden copies has taken so far.
+	// GoldenTime sums up what making data templates has taken so far.
 	GoldenTime time.Duration
 }
 
-// Prepare makes the golden copy of a workload's tables for an arm's server and page size unless it is there already, and says whether it did.
-func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Golden, bool, error) {
+// Prepare makes the data template of a workload's tables for an arm's server and page size unless it is there
+// already, and says whether it did.
+func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, bool, error) {
 	began := time.Now()
-	key := sandbox.GoldenKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
+	key := sandbox.TemplateKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
 	fill := func(ctx context.Context, addr mysqld.Addr) error { return t.fill(ctx, addr, load) }
-	g, made, err := t.Workspace.Golden(ctx, key, fill)
+	g, made, err := t.Workspace.Template(ctx, key, fill)
 	if made {
 		t.GoldenTime += time.Since(began)
 	}
@@ -68,8 +69,8 @@ func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Work
 	return workload.VerifyRows(ctx, conn, load)
 }
 
-// Copy is the golden copy of a trial: one of those the experiment began with.
-func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Golden, error) {
+// Copy returns the data template of a trial: one of those the experiment began with.
+func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, error) {
 	g, _, err := t.Prepare(ctx, arm, load)
 	if err == nil && t.Data != nil && !slices.Contains(t.Data, g.ID()) {
 		err = fmt.Errorf("the prepared data was replaced in the midst of the experiment (%s): trials on the old and the new cannot be compared; make room on the disk, and begin with --fresh", g.ID())
@@ -126,7 +127,7 @@ func (s *sandboxSession) End(ctx context.Context) error {
 	return errors.Join(err, s.workspace.Release(s.client))
 }
 
-// Remote is the target of a server that is not david's: it is measured as it is, and nothing of it is changed.
+// Remote stands for a server that is not david's: it is measured as it is, and nothing of it is changed.
 type Remote struct {
 	Address mysqld.Addr
 	Dir     string // private folder for keys

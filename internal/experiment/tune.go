@@ -15,7 +15,7 @@ import (
 	"david/internal/workload"
 )
 
-// Tuning is a tune to run.
+// Tuning describes a tune to run.
 type Tuning struct {
 	Plan   tune.Plan
 	Lineup []result.Arm    // what the race begins with, the control first
@@ -26,9 +26,9 @@ type Tuning struct {
 	Prove func(context.Context, result.Arm) (result.Proof, error)
 }
 
-// Tune runs what the plan asks for, action by action, until it is done. An arm that does not start, that is killed for memory or
-// that is less durable than the control is infeasible: recorded with the server's reason, and never the end of the tune. What the
-// store holds already is not run again.
+// Tune runs what the plan asks for, action by action, until it is done. An arm that does not start, that is
+// killed for memory or that is less durable than the control is infeasible: recorded with the server's
+// reason, and never the end of the tune. What the store holds already is not run again.
 func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err error) {
 	e.Report = quiet(e.Report)
 	f := newFleet(e)
@@ -102,7 +102,7 @@ func (e *Engine) lineUp(lineup []result.Arm) error {
 	return nil
 }
 
-// recorded is what the store holds of a tune.
+// recorded returns what the store holds of a tune.
 func (e *Engine) recorded() (h tune.History, err error) {
 	arms, err := e.Store.Arms()
 	if err != nil {
@@ -121,7 +121,7 @@ func (e *Engine) recorded() (h tune.History, err error) {
 	return h, err
 }
 
-// causes are those of the fastest trial of the race.
+// causes returns those of the fastest trial of the race.
 func (e *Engine) causes(t Tuning, h tune.History) ([]string, error) {
 	best := -1
 	for i, trial := range h.Trials {
@@ -176,12 +176,13 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 	return nil
 }
 
-// attempt runs the trial of an action; none where the arm turns out to be infeasible or a no-op, which the arm then says.
+// attempt runs the trial of an action; none where the arm turns out to be infeasible or a no-op, which the
+// arm then says.
 func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *result.Arm, h *tune.History, f *fleet) (*result.Trial, error) {
 	arms := h.Arms
 	load := t.Load
 	load.Seconds, load.Warmup = a.Load.Seconds, a.Load.Warmup
-	j := job{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound,
+	j := trialJob{arm: arm, block: a.Block, place: a.Place, twin: a.Twin, load: load, phase: a.Phase, steady: a.Steady, bound: a.Bound,
 		incarnation: a.Incarnation, session: h.Session, against: a.Against}
 	named := func(name string) *result.Arm {
 		if i := slices.IndexFunc(arms, func(x result.Arm) bool { return x.Name == name }); i >= 0 {
@@ -215,6 +216,10 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 		}
 		return trial, err
 	}
+	var host hostError
+	if errors.As(err, &host) {
+		return nil, e.blameHost(host, h)
+	}
 	if why := infeasible(err); why != "" {
 		arm.Infeasible = why
 		return nil, nil
@@ -229,7 +234,18 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 	return nil, err
 }
 
-// sameIn are the arms that one of a race or of a search need not repeat.
+// blameHost makes an arm infeasible whose server was to run another one's slices and cannot be brought up.
+func (e *Engine) blameHost(host hostError, h *tune.History) error {
+	i := slices.IndexFunc(h.Arms, func(a result.Arm) bool { return a.Name == host.arm })
+	why := infeasible(host.error)
+	if i < 0 || why == "" {
+		return host
+	}
+	h.Arms[i].Infeasible = why
+	return e.Store.PutArm(h.Arms[i])
+}
+
+// sameIn returns the arms that one of a race or of a search need not repeat.
 func sameIn(phase string, arms []result.Arm) (list []result.Arm) {
 	for _, a := range arms {
 		if (phase == result.Race || phase == result.Search) && a.Phase == phase && !a.Noop && a.Infeasible == "" {
@@ -239,9 +255,10 @@ func sameIn(phase string, arms []result.Arm) (list []result.Arm) {
 	return list
 }
 
-// failed stores a trial that did not come to its end as an invalid one, by the gate that says why: whether the
-// configuration, the kernel or somebody else ended a server is not for david to guess, but a run that hides it would be wrong.
-func (e *Engine) failed(j job, gate result.GateName, err error, began time.Time) (*result.Trial, error) {
+// failed stores a trial that did not come to its end as an invalid one, by the gate that says why: whether
+// the configuration, the kernel or somebody else ended a server is not for david to guess, but a run that
+// hides it would be wrong.
+func (e *Engine) failed(j trialJob, gate result.GateName, err error, began time.Time) (*result.Trial, error) {
 	t := result.Trial{
 		Schema: result.Schema, ID: e.id(j), Arm: j.arm.Name, Phase: j.phase, Block: j.block, Place: j.place, Twin: j.twin, Workload: j.load, Started: began,
 		Overhead: result.Overhead{Other: time.Since(began).Seconds()},
@@ -251,7 +268,7 @@ func (e *Engine) failed(j job, gate result.GateName, err error, began time.Time)
 	return &t, e.Store.AppendTrial(t)
 }
 
-// infeasible is why an arm cannot be run at all; "" for other errors.
+// infeasible returns why an arm cannot be run at all; "" for other errors.
 func infeasible(err error) string {
 	var start *sandbox.StartError
 	switch {
@@ -263,7 +280,7 @@ func infeasible(err error) string {
 	return ""
 }
 
-// phaseLine is what the screen keeps of an action.
+// phaseLine returns what the screen keeps of an action.
 func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Trial, metric stats.Metric) string {
 	head := fmt.Sprintf("%-8s %-14s ", a.Phase, arm.Name)
 	switch {
@@ -288,7 +305,7 @@ func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Tria
 	return line
 }
 
-// beside is what a trial is worth over that of the arm it is compared with, in its block.
+// beside returns what a trial is worth over that of the arm it is compared with, in its block.
 func beside(t result.Trial, against string, all []result.Trial, metric stats.Metric) (float64, bool) {
 	if against == "" {
 		against = stats.Control

@@ -1,6 +1,6 @@
 package explain
 
-// Cause is who is to blame for the time of a transaction.
+// Cause names who is to blame for the time of a transaction.
 type Cause string
 
 // The causes.
@@ -20,27 +20,28 @@ const (
 	Neighbour  Cause = "noisy neighbour"
 )
 
-// Causes are all of them.
+// Causes returns all of them.
 func Causes() []Cause {
 	return []Cause{ServerCPU, ClientCPU, Commit, Redo, ReadIO, Flushing, Doublewr, RowLocks, Latches, Scheduling, Network, Throttling, Neighbour}
 }
 
-// Limits of the rules. A device that does 85 % of the operations it may do on average, or in half of the seconds, is at its
-// limit as far as those who wait are concerned: the load of a database is uneven. The same holds for the CPUs of a machine.
+// Limits of the rules. A device that does 85 % of the operations it may do on average, or in half of the
+// seconds, is at its limit as far as those who wait are concerned: the load of a database is uneven. The same
+// holds for the CPUs of a machine.
 const (
 	deviceFull = 0.85
 	cpusFull   = 0.85
-	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue is taken for full:
-	// one that does many at once is never idle well before that.
+	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue is
+	// taken for full: one that does many at once is never idle well before that.
 	busyFull  = 95
 	queueFull = 8
 )
 
-// blame is the share of the connections' time that each cause has.
+// blame gives each cause its share of the connections' time.
 type blame map[Cause]float64
 
 // causes assigns every symptom but the unexplained to causes; the sum stays the same.
-func (t trial) causes() blame {
+func (t dividedTrial) causes() blame {
 	a := t.did
 	c := blame{ServerCPU: a[ServerRan], Throttling: a[QuotaWait], ClientCPU: a[ClientRan], RowLocks: a[RowLock]}
 	t.blameQueues(c, a)
@@ -49,9 +50,9 @@ func (t trial) causes() blame {
 	return c
 }
 
-// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking up threads. A
-// sandbox listens to no network unless the load uses it.
-func (t trial) way() Cause {
+// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking
+// up threads. A sandbox listens to no network unless the load uses it.
+func (t dividedTrial) way() Cause {
 	address := t.Server.Address
 	if address != "" && address[0] != '/' || address == "" && t.Arm.Effective["skip_networking"] == "OFF" {
 		return Network
@@ -59,8 +60,9 @@ func (t trial) way() Cause {
 	return Scheduling
 }
 
-// throttled tells whether a CPU quota held the server back: a cap that was asked for and is used up, or a quota seen to hold.
-func (t trial) throttled() bool {
+// throttled tells whether a CPU quota held the server back: a cap that was asked for and is used up, or a
+// quota seen to hold.
+func (t dividedTrial) throttled() bool {
 	cores, ok := t.mean("server.cpu_cores")
 	if limit := t.Arm.Caps.CPUs; ok && limit > 0 {
 		return cores >= cpusFull*limit
@@ -69,9 +71,9 @@ func (t trial) throttled() bool {
 	return t.Trial.ServerThrottled != nil && *t.Trial.ServerThrottled > held
 }
 
-// blameQueues blames waiting for a CPU on those who use the CPUs up, in proportion; where the CPUs are not used up, on
-// whoever waits.
-func (t trial) blameQueues(c blame, a amounts) {
+// blameQueues blames waiting for a CPU on those who use the CPUs up, in proportion; where the CPUs are not
+// used up, on whoever waits.
+func (t dividedTrial) blameQueues(c blame, a amounts) {
 	if t.throttled() {
 		c[Throttling] += a[ServerQueued]
 	} else {
@@ -80,7 +82,7 @@ func (t trial) blameQueues(c blame, a amounts) {
 	t.blameQueue(c, a[ClientQueued], ClientCPU)
 }
 
-func (t trial) blameQueue(c blame, amount float64, own Cause) {
+func (t dividedTrial) blameQueue(c blame, amount float64, own Cause) {
 	users := t.cpuUsers()
 	sum := users[ServerCPU] + users[ClientCPU] + users[Neighbour]
 	if cpus := t.Host.CPU.Usable; cpus <= 0 || sum < cpusFull*cpus {
@@ -92,8 +94,8 @@ func (t trial) blameQueue(c blame, amount float64, own Cause) {
 	}
 }
 
-// cpuUsers is how many CPUs the server, the client and strangers used.
-func (t trial) cpuUsers() map[Cause]float64 {
+// cpuUsers returns how many CPUs the server, the client and strangers used.
+func (t dividedTrial) cpuUsers() map[Cause]float64 {
 	server, _ := t.mean("server.cpu_cores")
 	client, _ := t.mean("client.cpu_cores")
 	strange := 0.0
@@ -103,9 +105,9 @@ func (t trial) cpuUsers() map[Cause]float64 {
 	return map[Cause]float64{ServerCPU: server, ClientCPU: client, Neighbour: strange}
 }
 
-// blameIO blames waits for the device. Where it is not at its limit each wait has its own cause. Where it is, all who wait
-// for it wait because of those who use it up.
-func (t trial) blameIO(c blame, a amounts) {
+// blameIO blames waits for the device. Where it is not at its limit each wait has its own cause. Where it is,
+// all who wait for it wait because of those who use it up.
+func (t dividedTrial) blameIO(c blame, a amounts) {
 	d := t.disk
 	pool := 0.0
 	take := func(amount float64, shared bool, own Cause) {
@@ -118,8 +120,8 @@ func (t trial) blameIO(c blame, a amounts) {
 	take(a[Reading], d.shared, ReadIO)
 	take(a[Committing], d.writes, Commit)
 	take(a[Writing]+a[FreePage], d.writes, t.writingCause())
-	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a page is written
-	// or, for those who only read, while it is read.
+	// Who holds a latch and computes holds it for microseconds; where CPUs are free, latches are held while a
+	// page is written or, for those who only read, while it is read.
 	take(a[Changing], d.writes && d.known && !t.busy(), Latches)
 	if d.reads && !t.busy() {
 		c[ReadIO] += a[Looking]
@@ -134,22 +136,22 @@ func (t trial) blameIO(c blame, a amounts) {
 }
 
 // busy tells whether the server used half of the CPUs or more.
-func (t trial) busy() bool {
+func (t dividedTrial) busy() bool {
 	cores, ok := t.mean("server.cpu_cores")
 	return ok && cores >= 0.5*t.Host.CPU.Usable
 }
 
-// writingCause is why pages are written: the redo log has to be emptied, and a larger one would save most of it, or they
-// have to be written anyway. Larger is four times as large, and most is more than half: twice the write operations would
-// save that half as well.
-func (t trial) writingCause() Cause {
+// writingCause returns why pages are written: the redo log has to be emptied, and a larger one would save
+// most of it, or they have to be written anyway. Larger is four times as large, and most is more than half:
+// twice the write operations would save that half as well.
+func (t dividedTrial) writingCause() Cause {
 	if t.full() && t.spared() > 0.5 && t.evicted() < 0.5 {
 		return Redo
 	}
 	return Flushing
 }
 
-// device is how the data's device is used.
+// device says how the data's device is used.
 type device struct {
 	reads, writes bool // at its limit
 	shared        bool // reads and writes have one limit
@@ -159,7 +161,7 @@ type device struct {
 }
 
 // device tells whether the device is at its limit, and who uses it.
-func (t trial) device() device {
+func (t dividedTrial) device() device {
 	d := device{}
 	if !t.atLimit(&d) {
 		return d
@@ -171,8 +173,9 @@ func (t trial) device() device {
 	return d
 }
 
-// atLimit compares what the device did with its caps, else with what it was probed to do, else with its own queue.
-func (t trial) atLimit(d *device) bool {
+// atLimit compares what the device did with its caps, else with what it was probed to do, else with its own
+// queue.
+func (t dividedTrial) atLimit(d *device) bool {
 	if _, ok := t.mean("disk.write_iops"); !ok {
 		return false
 	}
@@ -195,17 +198,18 @@ func (t trial) atLimit(d *device) bool {
 	return d.writes // where only reads are at their limit, readers alone wait for them
 }
 
-// writeOperations are the samples that add up to the writes a limit counts: a cap of a cgroup counts each before neighbours are
-// merged (blk-throttle works on bios). Flushes of the device's cache are among the kernel's writes.
+// writeOperations returns the samples that add up to the writes a limit counts: a cap of a cgroup counts each
+// before neighbours are merged (blk-throttle works on bios). Flushes of the device's cache are among the
+// kernel's writes.
 func writeOperations() []string { return []string{"disk.write_iops", "disk.writes_merged_per_s"} }
 
-// batches is how many operations a second the doublewrite buffer takes.
-func (t trial) batches() float64 {
+// batches returns how many operations a second the doublewrite buffer takes.
+func (t dividedTrial) batches() float64 {
 	return max(t.rate("innodb_dblwr_writes"), t.rate("innodb_dblwr_pages_written")*t.pageSize()/bioBytes)
 }
 
-// limits are those of the caps, else the probed ones.
-func (t trial) limits() Limits {
+// limits returns those of the caps, else the probed ones.
+func (t dividedTrial) limits() Limits {
 	l := t.Limits
 	if n := float64(t.Arm.Caps.IOPS); n > 0 {
 		l.ReadIOPS, l.WriteIOPS = n, n
@@ -216,12 +220,14 @@ func (t trial) limits() Limits {
 	return l
 }
 
-// bioBytes is the most one operation writes: a bio holds 256 pages of 4 KiB (BIO_MAX_VECS in the kernel's linux/bio.h).
+// bioBytes bounds what one operation writes: a bio holds 256 pages of 4 KiB (BIO_MAX_VECS in the kernel's
+// linux/bio.h).
 const bioBytes = 1 << 20
 
-// deviceUsers is the share of the device's operations that each cause has, or of its bytes where these are at their limit.
-// What the device wrote beside pages and doublewrite are logs and the filesystem's own journal.
-func (t trial) deviceUsers(d device) blame {
+// deviceUsers returns the share of the device's operations that each cause has, or of its bytes where these
+// are at their limit. What the device wrote beside pages and doublewrite are logs and the filesystem's own
+// journal.
+func (t dividedTrial) deviceUsers(d device) blame {
 	pages, copies := t.rate("innodb_pages_written"), t.rate("innodb_dblwr_pages_written")
 	use := blame{t.writingCause(): pages, Doublewr: t.batches(), Commit: max(t.sum(writeOperations())-pages-t.batches(), t.syncs())}
 	if !t.opsBind() {
@@ -246,14 +252,14 @@ func (t trial) deviceUsers(d device) blame {
 }
 
 // opsBind tells whether the writes' operations, and not their bytes, are nearer to their limit.
-func (t trial) opsBind() bool {
+func (t dividedTrial) opsBind() bool {
 	l := t.limits()
 	return ratio(t.sum(writeOperations()), l.WriteIOPS) >= ratio(t.means["disk.write_kb_per_s"]*1024, l.Bandwidth)
 }
 
-// syncs is how many syncs a second logs cost at least: InnoDB's, where they are counted apart, and one of the binary log for
-// each group of commits.
-func (t trial) syncs() float64 {
+// syncs returns how many syncs a second logs cost at least: InnoDB's, where they are counted apart, and one
+// of the binary log for each group of commits.
+func (t dividedTrial) syncs() float64 {
 	logs := t.rate("innodb_os_log_fsyncs")
 	if t.mariadb() {
 		logs = t.rate("innodb_data_fsyncs")

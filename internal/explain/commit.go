@@ -6,7 +6,8 @@ import (
 	"david/internal/result"
 )
 
-// Prediction is what the commit-path model says of a trial from the limits that were probed, beside what was measured.
+// Prediction holds what the commit-path model says of a trial from the limits that were probed, beside what
+// was measured.
 type Prediction struct {
 	CommitPrediction
 	// Error is predicted over measured throughput, less 1: 0.1 is 10 % too much.
@@ -14,8 +15,8 @@ type Prediction struct {
 	Why   string  `json:"why,omitempty"` // nothing could be predicted
 }
 
-// CommitOf is the commit path's input of a trial: what its transactions cost, on that arm, with those limits. It is an error
-// where the costs are not known.
+// CommitOf returns the commit path's input of a trial: what its transactions cost, on that arm, with those
+// limits. It is an error where the costs are not known.
 func CommitOf(l result.Limits, arm result.Arm, t result.Trial) (CommitInput, error) {
 	c := t.Costs
 	if c.ServerCPU == nil || c.ClientCPU == nil || t.TPS <= 0 {
@@ -33,7 +34,7 @@ func CommitOf(l result.Limits, arm result.Arm, t result.Trial) (CommitInput, err
 }
 
 // predicted holds the model against the trial; nil without limits, or where the load is no closed loop.
-func (t trial) predicted() *Prediction {
+func (t dividedTrial) predicted() *Prediction {
 	if t.Probed == nil || t.Trial.Workload.Rate > 0 || t.Trial.TPS <= 0 {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (t trial) predicted() *Prediction {
 	return &Prediction{CommitPrediction: p, Error: p.TPS/t.Trial.TPS - 1}
 }
 
-// text is the prediction in a sentence.
+// text returns the prediction in a sentence.
 func (p Prediction) text(measured float64) string {
 	if p.Why != "" {
 		return "prediction: " + p.Why
@@ -57,7 +58,7 @@ func (p Prediction) text(measured float64) string {
 		measured, 100*p.Error, p.Ceiling, p.Binds)
 }
 
-// probed are the limits that the probe of the data's device found.
+// probed returns the limits that the probe of the data's device found.
 func probed(l result.Limits) (out Limits) {
 	if read, ok := l.Find(result.RandomRead, 32); ok {
 		out.ReadIOPS = read.IOPS.Value

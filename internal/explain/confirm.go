@@ -7,7 +7,7 @@ import (
 	"david/internal/result"
 )
 
-// Expectation is what an experiment does to throughput if the cause is right.
+// Expectation holds what an experiment does to throughput if the cause is right.
 type Expectation string
 
 // The expectations.
@@ -17,8 +17,8 @@ const (
 	NotSlower Expectation = "not slower"
 )
 
-// Confirm is the smallest change that should move throughput if a cause is right. It is run against the trial's own arm and
-// workload. A field that is zero changes nothing.
+// Confirm describes the smallest change that should move throughput if a cause is right. It is run against
+// the trial's own arm and workload. A field that is zero changes nothing.
 type Confirm struct {
 	Question string          `json:"question"`
 	Settings []mycnf.Setting `json:"settings,omitempty"` // added to the arm's
@@ -26,13 +26,14 @@ type Confirm struct {
 	Caps *result.Caps `json:"caps,omitempty"`
 	// Workload is run instead of the trial's, nil where that stays.
 	Workload *result.Workload `json:"workload,omitempty"`
-	// ClientCPUs is how many CPUs the load generator may use; 0 leaves it alone.
+	// ClientCPUs says how many CPUs the load generator may use; 0 leaves it alone.
 	ClientCPUs float64 `json:"client_cpus,omitempty"`
 	Socket     bool    `json:"socket,omitempty"` // over a unix socket instead of TCP
-	// Unsafe is true where the change can lose data: for finding out only, never for use.
+	// Unsafe tells whether the change can lose data: for finding out only, never for use.
 	Unsafe bool        `json:"unsafe,omitempty"`
 	Expect Expectation `json:"expect"`
-	// Ratio is the throughput to expect over the trial's, if both the cause and its share are right: 1.25 is a quarter more.
+	// Ratio is the throughput to expect over the trial's, if both the cause and its share are right: 1.25 is a
+	// quarter more.
 	Ratio float64 `json:"ratio"`
 }
 
@@ -41,8 +42,8 @@ func (c Confirm) Runs() bool {
 	return len(c.Settings) > 0 || c.Caps != nil || c.Workload != nil || c.ClientCPUs > 0 || c.Socket
 }
 
-// confirm is the experiment for a cause that has a share of the time.
-func (t trial) confirm(c Cause, share float64) Confirm {
+// confirm returns the experiment for a cause that has a share of the time.
+func (t dividedTrial) confirm(c Cause, share float64) Confirm {
 	switch c {
 	case ServerCPU:
 		return t.fewerCPUs(share)
@@ -72,14 +73,15 @@ func (t trial) confirm(c Cause, share float64) Confirm {
 	return Confirm{Question: "is it faster when the others are stopped, or on a machine of its own?", Expect: Faster, Ratio: gain(share, 0)}
 }
 
-// gain is the throughput's ratio in a closed loop when what took a share of the time takes f times as long.
+// gain returns the throughput's ratio in a closed loop when what took a share of the time takes f times as
+// long.
 func gain(share, f float64) float64 { return 1 / max(0.01, 1-share*(1-f)) }
 
-// fewer is how many CPUs, operations or threads are left of what is used when an experiment takes some away: enough to be
-// seen, little enough to leave the same bottleneck.
+// fewer says how many CPUs, operations or threads are left of what is used when an experiment takes some
+// away: enough to be seen, little enough to leave the same bottleneck.
 const fewer = 0.7
 
-func (t trial) fewerCPUs(share float64) Confirm {
+func (t dividedTrial) fewerCPUs(share float64) Confirm {
 	used := t.means["server.cpu_cores"]
 	caps := t.Arm.Caps
 	caps.CPUs = twoDigits(fewer * used)
@@ -90,13 +92,13 @@ func (t trial) fewerCPUs(share float64) Confirm {
 		Expect: Slower, Ratio: gain(share, 1/fewer)}
 }
 
-func (t trial) clientCPUs(share float64) Confirm {
+func (t dividedTrial) clientCPUs(share float64) Confirm {
 	cpus := twoDigits(fewer * t.means["client.cpu_cores"])
 	return Confirm{Question: say("is it slower with the load generator held to %.2f CPUs?", cpus), ClientCPUs: cpus, Expect: Slower,
 		Ratio: gain(share, 1/fewer)}
 }
 
-func (t trial) moreCPUs(share float64) Confirm {
+func (t dividedTrial) moreCPUs(share float64) Confirm {
 	caps := t.Arm.Caps
 	if limit := caps.CPUs; limit > 0 && limit < t.Host.CPU.Usable {
 		caps.CPUs = min(1.5*limit, t.Host.CPU.Usable)
@@ -105,17 +107,17 @@ func (t trial) moreCPUs(share float64) Confirm {
 	return t.fewerCPUs(share)
 }
 
-func (t trial) relaxed(share float64) Confirm {
+func (t dividedTrial) relaxed(share float64) Confirm {
 	return Confirm{Question: "is it faster when commits do not wait for the disk?", Unsafe: true, Expect: Faster, Ratio: gain(share, 0.1),
 		Settings: []mycnf.Setting{setting("innodb_flush_log_at_trx_commit", "2"), setting("sync_binlog", "0")}}
 }
 
-func (t trial) noDoublewrite(share float64) Confirm {
+func (t dividedTrial) noDoublewrite(share float64) Confirm {
 	return Confirm{Question: "is it faster when pages are written once?", Unsafe: true, Expect: Faster, Ratio: gain(share, 0.1),
 		Settings: []mycnf.Setting{setting("innodb_doublewrite", "OFF")}}
 }
 
-func (t trial) largerRedo(share float64) Confirm {
+func (t dividedTrial) largerRedo(share float64) Confirm {
 	size := int64(4 * t.redoSize())
 	s := setting("innodb_redo_log_capacity", mycnf.FormatSize(size))
 	if t.Arm.Effective["innodb_redo_log_capacity"] == "" {
@@ -125,7 +127,7 @@ func (t trial) largerRedo(share float64) Confirm {
 }
 
 // largerPool makes the buffer pool up to four times as large, as the data and the memory allow.
-func (t trial) largerPool(share float64) Confirm {
+func (t dividedTrial) largerPool(share float64) Confirm {
 	pool := t.number("innodb_buffer_pool_size")
 	size := min(4*pool, 1.2*t.dataPages()*t.pageSize(), 0.7*t.memory())
 	if pool <= 0 || size < 1.5*pool {
@@ -136,15 +138,15 @@ func (t trial) largerPool(share float64) Confirm {
 		Settings: []mycnf.Setting{setting("innodb_buffer_pool_size", mycnf.FormatSize(int64(size)>>20<<20))}}
 }
 
-// memory is what the server may use, in bytes.
-func (t trial) memory() float64 {
+// memory returns what the server may use, in bytes.
+func (t dividedTrial) memory() float64 {
 	if n := t.Arm.Caps.Memory; n > 0 {
 		return float64(n)
 	}
 	return float64(t.Host.Memory.Limit)
 }
 
-func (t trial) flushing(share float64) Confirm {
+func (t dividedTrial) flushing(share float64) Confirm {
 	if t.evicted() > 0.5 {
 		return t.largerPool(share)
 	}
@@ -152,7 +154,7 @@ func (t trial) flushing(share float64) Confirm {
 }
 
 // iops raises a cap on operations, or where there is none puts one below what the device did.
-func (t trial) iops(share float64) Confirm {
+func (t dividedTrial) iops(share float64) Confirm {
 	caps := t.Arm.Caps
 	if caps.IOPS > 0 {
 		caps.IOPS *= 2
@@ -166,12 +168,13 @@ func (t trial) iops(share float64) Confirm {
 		Expect: Slower, Ratio: gain(share, 1/fewer)}
 }
 
-// spread is how many rows for each thread leave few of them waiting for each other: at 100, one in a hundred finds another's
-// row, if each locks one.
+// spread says how many rows for each thread leave few of them waiting for each other: at 100, one in a
+// hundred finds another's row, if each locks one.
 const spread = 100
 
-// fewerLocks spreads the load over all rows, or over more of them, or where neither helps runs fewer transactions at once.
-func (t trial) fewerLocks(share float64) Confirm {
+// fewerLocks spreads the load over all rows, or over more of them, or where neither helps runs fewer
+// transactions at once.
+func (t dividedTrial) fewerLocks(share float64) Confirm {
 	w := t.Trial.Workload
 	rows := spread * w.Threads / max(1, w.Tables)
 	switch {
@@ -186,7 +189,7 @@ func (t trial) fewerLocks(share float64) Confirm {
 }
 
 // threads runs the workload with f times the threads.
-func (t trial) threads(f float64, e Expectation, expected float64) Confirm {
+func (t dividedTrial) threads(f float64, e Expectation, expected float64) Confirm {
 	w := t.Trial.Workload
 	w.Threads = max(1, int(f*float64(w.Threads)))
 	if w.Threads == t.Trial.Workload.Threads {
@@ -197,7 +200,7 @@ func (t trial) threads(f float64, e Expectation, expected float64) Confirm {
 }
 
 // nearer leaves the network out, where server and client share a machine.
-func (t trial) nearer(share float64) Confirm {
+func (t dividedTrial) nearer(share float64) Confirm {
 	if t.Trial.Profile != nil && len(t.Trial.Profile.Threads) > 0 { // /proc has the server: it is on this machine
 		return Confirm{Question: "is it faster over a unix socket?", Socket: true, Expect: Faster, Ratio: gain(share, 0.1)}
 	}
@@ -217,8 +220,8 @@ func setting(name, value string) mycnf.Setting {
 
 func twoDigits(x float64) float64 { return math.Round(100*x) / 100 }
 
-// relief is the knob or the purchase that would help.
-func (t trial) relief(c Cause) string {
+// relief returns the knob or the purchase that would help.
+func (t dividedTrial) relief(c Cause) string {
 	return map[Cause]string{
 		ServerCPU:  "more or faster CPUs; fewer or cheaper queries; performance_schema and other instruments off",
 		ClientCPU:  "give the load generator CPUs of its own, or another machine: the server can do more than it is asked",

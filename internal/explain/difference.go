@@ -9,8 +9,8 @@ import (
 	"david/internal/result"
 )
 
-// Comparison says what a transaction of one trial took that one of another did not. In a closed loop the symptoms' differences
-// add up to the difference of the mean latencies, and so say why one is faster.
+// Comparison says what a transaction of one trial took that one of another did not. In a closed loop the
+// symptoms' differences add up to the difference of the mean latencies, and so say why one is faster.
 type Comparison struct {
 	A Explanation `json:"a"`
 	B Explanation `json:"b"`
@@ -22,7 +22,7 @@ type Comparison struct {
 	Warnings []string            `json:"warnings,omitempty"`
 }
 
-// Change is one figure in both trials. A pointer is nil where the figure could not be read.
+// Change describes one figure in both trials. A pointer is nil where the figure could not be read.
 type Change struct {
 	Name string   `json:"name"`
 	Unit string   `json:"unit"`
@@ -63,7 +63,7 @@ func Difference(a, b Input) Comparison {
 	return c
 }
 
-// took is a symptom's time in ms a transaction.
+// took returns a symptom's time in ms a transaction.
 func (e Explanation) took(s Symptom) float64 {
 	for _, one := range e.Symptoms {
 		if one.Symptom == s {
@@ -73,7 +73,7 @@ func (e Explanation) took(s Symptom) float64 {
 	return 0
 }
 
-// costChanges are what a transaction took of the machine.
+// costChanges returns what a transaction took of the machine.
 func costChanges(a, b result.Trial) []Change {
 	x, y := a.Costs, b.Costs
 	list := []Change{

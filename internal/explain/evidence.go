@@ -9,12 +9,13 @@ import (
 	"david/internal/result"
 )
 
-// least is the share below which a cause is not worth a finding: its time is left unexplained no longer than it takes to
-// say so, as all findings are listed whose share rounds to 0.1 % or more; smaller ones go to the largest.
+// least sets the share below which a cause is not worth a finding: its time is left unexplained no longer
+// than it takes to say so, as all findings are listed whose share rounds to 0.1 % or more; smaller ones go to
+// the largest.
 const least = 0.0005
 
-// findings are the causes, most costly first, with what says so and what to do.
-func (t trial) findings(c blame) (list []Finding) {
+// findings returns the causes, most costly first, with what says so and what to do.
+func (t dividedTrial) findings(c blame) (list []Finding) {
 	small := 0.0
 	for _, cause := range Causes() {
 		share := c[cause]
@@ -45,7 +46,7 @@ type notes []string
 func (n *notes) add(format string, args ...any) { *n = append(*n, say(format, args...)) }
 
 // sampled adds a sentence with a sampled value, where there is one.
-func (n *notes) sampled(t trial, name, format string) {
+func (n *notes) sampled(t dividedTrial, name, format string) {
 	if v, ok := t.mean(name); ok {
 		n.add(format, v)
 	}
@@ -53,8 +54,8 @@ func (n *notes) sampled(t trial, name, format string) {
 
 func say(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// evidence is what says that a cause is one, as numbers with units.
-func (t trial) evidence(c Cause) []string {
+// evidence returns what says that a cause is one, as numbers with units.
+func (t dividedTrial) evidence(c Cause) []string {
 	by := map[Cause]func(*notes){
 		ServerCPU: t.sayServerCPU, ClientCPU: t.sayClientCPU, Commit: t.sayCommit, Redo: t.sayRedo, ReadIO: t.sayReads,
 		Flushing: t.sayFlushing, Doublewr: t.sayDoublewrite, RowLocks: t.sayLocks, Latches: t.sayLatches, Scheduling: t.sayWay,
@@ -66,7 +67,7 @@ func (t trial) evidence(c Cause) []string {
 }
 
 // sayFrom says what of the connections' time a cause can be to blame for.
-func (t trial) sayFrom(c Cause) (n notes) {
+func (t dividedTrial) sayFrom(c Cause) (n notes) {
 	of := map[Cause][]Symptom{
 		ServerCPU: {ServerRan, ServerQueued}, ClientCPU: {ClientRan, ClientQueued}, Commit: {Committing}, Redo: {RedoRoom},
 		ReadIO: {Reading, Looking}, Flushing: {Writing, FreePage}, RowLocks: {RowLock}, Latches: {Changing, Looking}, Scheduling: {Between},
@@ -89,7 +90,7 @@ func (t trial) sayFrom(c Cause) (n notes) {
 	return n
 }
 
-func (t trial) sayServerCPU(n *notes) {
+func (t dividedTrial) sayServerCPU(n *notes) {
 	if th, ok := t.connections(); ok {
 		n.add("connection threads ran %.1f s and waited %.1f s for a CPU, of %.0f connection-seconds", th.CPU, th.Wait, t.total)
 	}
@@ -100,14 +101,14 @@ func (t trial) sayServerCPU(n *notes) {
 }
 
 // sayMachine says how much of the machine's CPU was used.
-func (t trial) sayMachine(n *notes, cores, who string) {
+func (t dividedTrial) sayMachine(n *notes, cores, who string) {
 	if used, ok := t.mean(cores); ok && t.Host.CPU.Usable > 0 {
 		n.add("%s used %.2f of %.4g CPUs", who, used, t.Host.CPU.Usable)
 	}
 	n.sampled(t, "host.cpu.idle_pct", "the CPUs were idle %.0f %% of the time")
 }
 
-func (t trial) sayClientCPU(n *notes) {
+func (t dividedTrial) sayClientCPU(n *notes) {
 	if c := t.Trial.Profile.Client; c.CPU > 0 {
 		n.add("the load generator ran %.1f s and waited %.1f s for a CPU, of %.0f connection-seconds", c.CPU, c.Wait, t.total)
 	}
@@ -120,7 +121,7 @@ func (t trial) sayClientCPU(n *notes) {
 	t.sayMachine(n, "client.cpu_cores", "the load generator")
 }
 
-func (t trial) sayCommit(n *notes) {
+func (t dividedTrial) sayCommit(n *notes) {
 	if v := t.Trial.Costs.Fsyncs; v != nil {
 		n.add("%.2f syncs of InnoDB's a transaction, those of the binary log not counted", *v)
 	}
@@ -138,14 +139,14 @@ func (t trial) sayCommit(n *notes) {
 }
 
 // sayDevice says how full the device is and what part of that a cause has.
-func (t trial) sayDevice(n *notes, c Cause, what string) {
+func (t dividedTrial) sayDevice(n *notes, c Cause, what string) {
 	*n = append(*n, t.disk.seen...)
 	if share, ok := t.disk.users[c]; ok {
 		n.add("%.0f %% of what it does are %s", 100*share, what)
 	}
 }
 
-func (t trial) sayRedo(n *notes) {
+func (t dividedTrial) sayRedo(n *notes) {
 	age, ok := t.age()
 	limit := t.redoLimit()
 	if ok && limit > 0 {
@@ -163,7 +164,7 @@ func (t trial) sayRedo(n *notes) {
 }
 
 // sayPages says what writing pages costs and what a larger redo log would save.
-func (t trial) sayPages(n *notes) {
+func (t dividedTrial) sayPages(n *notes) {
 	if written := t.Trial.Counters["innodb_pages_written"]; written > 0 && t.Trial.Costs.RedoBytes != nil {
 		n.add("%.1f KiB of redo for each page written", *t.Trial.Costs.RedoBytes*float64(t.Trial.Transactions)/written/1024)
 	}
@@ -174,7 +175,7 @@ func (t trial) sayPages(n *notes) {
 
 func mib(bytes float64) float64 { return bytes / (1 << 20) }
 
-func (t trial) sayReads(n *notes) {
+func (t dividedTrial) sayReads(n *notes) {
 	if v := t.Trial.Costs.HitRate; v != nil {
 		n.add("%.2f %% of the page requests were met by the buffer pool", 100**v)
 	}
@@ -192,7 +193,7 @@ func (t trial) sayReads(n *notes) {
 	}
 }
 
-func (t trial) sayFlushing(n *notes) {
+func (t dividedTrial) sayFlushing(n *notes) {
 	n.add("%.1f pages written a transaction", t.each("innodb_pages_written"))
 	if waits := t.Trial.Counters["innodb_buffer_pool_wait_free"]; waits > 0 {
 		n.add("%.0f waits for a free page", waits)
@@ -207,13 +208,13 @@ func (t trial) sayFlushing(n *notes) {
 	t.sayDevice(n, Flushing, "pages")
 }
 
-func (t trial) sayDoublewrite(n *notes) {
+func (t dividedTrial) sayDoublewrite(n *notes) {
 	n.add("%.1f pages a transaction written twice, in batches of %.0f", t.each("innodb_dblwr_pages_written"),
 		ratio(t.Trial.Counters["innodb_dblwr_pages_written"], t.Trial.Counters["innodb_dblwr_writes"]))
 	t.sayDevice(n, Doublewr, "the doublewrite buffer's")
 }
 
-func (t trial) sayLocks(n *notes) {
+func (t dividedTrial) sayLocks(n *notes) {
 	waits, ms := t.Trial.Counters["innodb_row_lock_waits"], t.Trial.Counters["innodb_row_lock_time"]
 	n.add("%.0f waits for a row lock, %.2f a transaction, of %.2f ms each", waits, t.each("innodb_row_lock_waits"), ratio(ms, waits))
 	n.sampled(t, "innodb.row_lock_waiters", "%.1f connections were waiting on average")
@@ -227,7 +228,7 @@ func (t trial) sayLocks(n *notes) {
 	}
 }
 
-func (t trial) sayLatches(n *notes) {
+func (t dividedTrial) sayLatches(n *notes) {
 	states := slices.Clone(t.Trial.Profile.States)
 	states = slices.DeleteFunc(states, func(s result.State) bool {
 		k := kindOf(s)
@@ -240,7 +241,7 @@ func (t trial) sayLatches(n *notes) {
 	n.add("row locks and waits for room in the redo log are taken out of these")
 }
 
-func (t trial) sayWay(n *notes) {
+func (t dividedTrial) sayWay(n *notes) {
 	if t.Trial.Queries > 0 && t.Trial.Transactions > 0 {
 		each := float64(t.Trial.Queries) / float64(t.Trial.Transactions)
 		n.add("%.1f queries a transaction, %.3f ms between server and client each", each, t.ms(t.did[Between])/each)
@@ -261,7 +262,7 @@ func (t trial) sayWay(n *notes) {
 	}
 }
 
-func (t trial) sayThrottling(n *notes) {
+func (t dividedTrial) sayThrottling(n *notes) {
 	if limit := t.Arm.Caps.CPUs; limit > 0 {
 		n.add("the server's CPUs are capped to %.4g", limit)
 	}
@@ -271,7 +272,7 @@ func (t trial) sayThrottling(n *notes) {
 	t.sayMachine(n, "server.cpu_cores", "the server")
 }
 
-func (t trial) sayNeighbour(n *notes) {
+func (t dividedTrial) sayNeighbour(n *notes) {
 	for _, name := range []result.GateName{result.GateOthers, result.GateSteal} {
 		if d := t.detail(name); d != "" {
 			n.add("%s", d)

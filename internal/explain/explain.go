@@ -1,18 +1,19 @@
-// Package explain says why a trial was as fast as it was: from the record of a measured run to a short list of causes, most
-// costly first, each with its evidence, what relieves it, and the experiment that would show whether it is right. explain is
-// pure: it runs nothing and reads no clock.
+// Package explain says why a trial was as fast as it was: from the record of a measured run to a short list
+// of causes, most costly first, each with its evidence, what relieves it, and the experiment that would show
+// whether it is right. explain is pure: it runs nothing and reads no clock.
 //
-// What is divided is the time of the connections. In a closed loop N connections measured for T seconds have N x T
-// connection-seconds, which is the number of transactions times their mean latency, so a share of the one is a share of the
-// other. It is divided twice:
+// The time of the connections is divided. In a closed loop N connections measured for T seconds have N x T
+// connection-seconds, which is the number of transactions times their mean latency, so a share of the one is
+// a share of the other. It is divided twice:
 //
 //	trial -> symptoms (what connections did: ran, read, waited for a lock) -> causes (who is to blame) -> findings
 //
-// Symptoms come from the kernel's exact counts of the time threads ran and waited for a CPU, from InnoDB's exact count of the
-// time spent waiting for row locks, and for the rest from looks at what the connections were doing. Causes follow from the
-// symptoms by one rule: where a device or the CPUs are at their limit, everybody who waits for them waits because of those who
-// use them up, in proportion to their use; elsewhere a wait has its own cause. What no rule covers is unexplained, and shares
-// with "unexplained" add up to 1. docs/explain.md has the model and its limits.
+// Symptoms come from the kernel's exact counts of the time threads ran and waited for a CPU, from InnoDB's
+// exact count of the time spent waiting for row locks, and for the rest from looks at what the connections
+// were doing. Causes follow from the symptoms by one rule: where a device or the CPUs are at their limit,
+// everybody who waits for them waits because of those who use them up, in proportion to their use; elsewhere
+// a wait has its own cause. What no rule covers is unexplained, and shares with "unexplained" add up to 1.
+// docs/explain.md has the model and its limits.
 package explain
 
 import (
@@ -24,26 +25,28 @@ import (
 	"david/internal/result"
 )
 
-// Input is what a trial is explained from. Only Trial must be there; what else is missing is named in the explanation.
+// Input holds what a trial is explained from. Only Trial must be there; what else is missing is named in the
+// explanation.
 type Input struct {
 	Experiment string // its ID, for the reader
 	Arm        result.Arm
 	Server     result.Server
 	Trial      result.Trial // with its points and samples
 	Host       host.Facts
-	// Probed is what david probe found of the machine and the data's device; nil where it was not measured. Limits, where they
-	// are zero, are taken from it.
+	// Probed says what david probe found of the machine and the data's device; nil where it was not measured.
+	// Limits, where they are zero, are taken from it.
 	Probed *result.Limits
 	Limits Limits
 }
 
-// Limits is what the data's device was measured to do at best. 0 where it was not.
+// Limits holds what the data's device was measured to do at best. 0 where it was not.
 type Limits struct {
 	ReadIOPS, WriteIOPS float64 // operations/s
 	Bandwidth           float64 // bytes/s, reads and writes each
 }
 
-// Explanation is where the time of a trial's transactions went, and why. Its shares are of the connections' time.
+// Explanation tells where the time of a trial's transactions went, and why. Its shares are of the
+// connections' time.
 type Explanation struct {
 	Experiment   string  `json:"experiment,omitempty"`
 	Trial        string  `json:"trial"`
@@ -60,7 +63,7 @@ type Explanation struct {
 	Unexplained float64   `json:"unexplained"`
 	// Unclear says what is in Unexplained, where that was seen.
 	Unclear []string `json:"unclear,omitempty"`
-	// Symptoms are what the connections did, most costly first; they add up to 1, "unexplained" included.
+	// Symptoms say what the connections did, most costly first; they add up to 1, "unexplained" included.
 	Symptoms   []Share     `json:"symptoms"`
 	Statements []Statement `json:"statements,omitempty"`
 	// Predicted is the commit-path model's throughput, from the probed limits; nil without them.
@@ -71,7 +74,7 @@ type Explanation struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Finding is one cause of the time a transaction takes.
+// Finding describes one cause of the time a transaction takes.
 type Finding struct {
 	Cause    Cause    `json:"cause"`
 	Share    float64  `json:"share"`              // 0 to 1
@@ -82,7 +85,7 @@ type Finding struct {
 	Confirm  Confirm  `json:"confirm"`
 }
 
-// Share is one symptom.
+// Share gives one symptom its part.
 type Share struct {
 	Symptom Symptom `json:"symptom"`
 	Share   float64 `json:"share"` // 0 to 1
@@ -91,7 +94,7 @@ type Share struct {
 	Exact bool `json:"exact"`
 }
 
-// Statement is what one kind of statement took of the connections' time.
+// Statement holds what one kind of statement took of the connections' time.
 type Statement struct {
 	Text  string  `json:"text"`
 	Share float64 `json:"share"`           // 0 to 1
@@ -113,7 +116,7 @@ func Explain(in Input) Explanation {
 	}
 }
 
-// tie is by how much of the time two causes must differ for one of them to be the first for sure.
+// tie sets by how much of the time two causes must differ for one of them to be the first for sure.
 const tie = 0.05
 
 // tied says so where the first cause might be another one in the next run.
@@ -124,8 +127,8 @@ func tied(list []Finding) []string {
 	return []string{say("%s and %s have about the same share: which of them comes first can change from run to run", list[0].Cause, list[1].Cause)}
 }
 
-// shares are the symptoms, most costly first, unexplained last.
-func (t trial) shares() (list []Share) {
+// shares returns the symptoms, most costly first, unexplained last.
+func (t dividedTrial) shares() (list []Share) {
 	for _, s := range symptoms() {
 		if share := t.did[s]; share > 0 || s == Unexplained {
 			list = append(list, Share{Symptom: s, Share: share, Ms: t.ms(share), Exact: t.exact(s)})
@@ -143,8 +146,8 @@ func (t trial) shares() (list []Share) {
 	return list
 }
 
-// statements are the digests, most costly first.
-func (t trial) statements() (list []Statement) {
+// statements returns the digests, most costly first.
+func (t dividedTrial) statements() (list []Statement) {
 	if t.Trial.Profile == nil || t.total <= 0 || t.Trial.Transactions <= 0 {
 		return nil
 	}
@@ -166,7 +169,7 @@ func (t trial) statements() (list []Statement) {
 }
 
 // missing names what could not be seen, the profile's own list first.
-func (t trial) missing() (list []string) {
+func (t dividedTrial) missing() (list []string) {
 	p := t.Trial.Profile
 	if p == nil {
 		return append(list, "no profile: what the connections did was not looked at")
@@ -188,7 +191,7 @@ func (t trial) missing() (list []string) {
 }
 
 // missingInputs names what is missing besides the profile.
-func (t trial) missingInputs() (list []string) {
+func (t dividedTrial) missingInputs() (list []string) {
 	if len(t.Trial.Counters) == 0 {
 		list = append(list, "the server's counters")
 	}
@@ -204,8 +207,8 @@ func (t trial) missingInputs() (list []string) {
 	return list
 }
 
-// warnings are the gates that failed, which may be evidence, and the trial's own doubts.
-func (t trial) warnings() (list []string) {
+// warnings returns the gates that failed, which may be evidence, and the trial's own doubts.
+func (t dividedTrial) warnings() (list []string) {
 	if len(t.Trial.Unsafe) > 0 {
 		list = append(list, "it was measured without all durability, so commits cost less than they would: "+strings.Join(t.Trial.Unsafe, "; "))
 	}

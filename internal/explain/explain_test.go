@@ -34,7 +34,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// TestScenarios holds that the cause a trial was made to have comes first, that the shares add up, and what is printed.
+// TestScenarios holds that the cause a trial was made to have comes first, that the shares add up, and what
+// is printed.
 func TestScenarios(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
@@ -164,8 +165,8 @@ func TestInvalidTrial(t *testing.T) {
 	}
 }
 
-// TestUnjoined holds that where threads and process list could not be brought together, the list tells what those who slept
-// were doing, and nobody is counted twice.
+// TestUnjoined holds that where threads and process list could not be brought together, the list tells what
+// those who slept were doing, and nobody is counted twice.
 func TestUnjoined(t *testing.T) {
 	k := look([]result.State{
 		{Kernel: "running", Count: 20}, {Kernel: "futex", Count: 60}, {Kernel: "poll", File: "socket", Count: 20},
@@ -200,8 +201,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestSpared holds the model of what a larger redo log saves against its limits: nothing where each change falls on a page
-// of its own, three quarters where all pages are dirty all the time.
+// TestSpared holds the model of what a larger redo log saves against its limits: nothing where each change
+// falls on a page of its own, three quarters where all pages are dirty all the time.
 func TestSpared(t *testing.T) {
 	in := pageFlushing()
 	for _, c := range []struct{ dirty, low, high float64 }{{10, 0, 0.01}, {140000, 0.6, 0.75}} {
@@ -336,7 +337,7 @@ func TestStatementShares(t *testing.T) {
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		state result.State
-		want  kind
+		want  lookKind
 	}{
 		{result.State{Command: "Execute", Statement: "COMMIT", Kernel: "running"}, running},
 		{result.State{Command: "Execute", Statement: "SELECT", Kernel: "recvfrom", File: "socket"}, client}, // it had just ended
@@ -364,8 +365,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestMergedWrites holds that a device is at its limit where as many writes were asked for as the cap allows, though the kernel
-// merged neighbouring ones and so gave the device fewer.
+// TestMergedWrites holds that a device is at its limit where as many writes were asked for as the cap allows,
+// though the kernel merged neighbouring ones and so gave the device fewer.
 func TestMergedWrites(t *testing.T) {
 	first := func(merged float64) Cause {
 		in := latchedPages()
@@ -394,8 +395,9 @@ func TestWay(t *testing.T) {
 	}
 }
 
-// TestLatchesHeldByTheDisk: who sleeps on a latch while the device is at its limit and the CPUs are free waits for the pages that
-// are written; with the CPUs busy, or the device free, the latch is the cause. As seen on MariaDB without any dirty page allowed.
+// TestLatchesHeldByTheDisk: who sleeps on a latch while the device is at its limit and the CPUs are free
+// waits for the pages that are written; with the CPUs busy, or the device free, the latch is the cause. As
+// seen on MariaDB without any dirty page allowed.
 func TestLatchesHeldByTheDisk(t *testing.T) {
 	latched := func(cores, writes float64) Explanation {
 		in := base(mycnf.MariaDB)

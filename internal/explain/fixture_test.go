@@ -6,14 +6,15 @@ import (
 	"david/internal/result"
 )
 
-// scenario is a trial made by hand, with the numbers such a trial has, and the cause it is made to have.
+// scenario describes a trial made by hand, with the numbers such a trial has, and the cause it is made to
+// have.
 type scenario struct {
 	name string
 	want Cause
 	in   Input
 }
 
-// base is a measured run of 60 s with 16 threads on 2 CPUs in which nothing happened yet.
+// base returns a measured run of 60 s with 16 threads on 2 CPUs in which nothing happened yet.
 func base(f mycnf.Flavour) Input {
 	effective := map[string]string{"innodb_page_size": "16384", "innodb_buffer_pool_size": "134217728", "log_bin": "ON", "sync_binlog": "1",
 		"innodb_flush_log_at_trx_commit": "1", "innodb_redo_log_capacity": "104857600"}
@@ -31,7 +32,8 @@ func base(f mycnf.Flavour) Input {
 			Counters: map[string]float64{"questions": 1}, Profile: &result.Profile{Looks: 240, Connections: 16}}}
 }
 
-// did sets what was done: transactions, queries in each, and the CPU seconds and waits of connections and client.
+// did sets what was done: transactions, queries in each, and the CPU seconds and waits of connections and
+// client.
 func (in *Input) did(transactions, queries int64, ran, queued, clientRan, clientQueued float64) {
 	t := &in.Trial
 	t.Transactions, t.Queries = transactions, transactions*queries
@@ -62,7 +64,7 @@ func (in *Input) found(count int64, command, statement, stage, kernel, file stri
 	in.Trial.Profile.States = append(in.Trial.Profile.States, result.State{Command: command, Statement: statement, Stage: stage, Kernel: kernel, File: file, Count: count})
 }
 
-// scenarios are the eight physical causes, and some that are not physical.
+// scenarios returns the eight physical causes, and some that are not physical.
 func scenarios() []scenario {
 	return []scenario{
 		{"server-cpu", ServerCPU, serverCPU()}, {"client-cpu", ClientCPU, clientCPU()}, {"read-io", ReadIO, readIO()},
@@ -137,8 +139,8 @@ func pageFlushing() Input {
 	return in
 }
 
-// latchedPages: as seen on MySQL 9.7 with 500 writes a second, whose redo log was not full: who changes rows sleeps for pages
-// that are being written.
+// latchedPages: as seen on MySQL 9.7 with 500 writes a second, whose redo log was not full: who changes rows
+// sleeps for pages that are being written.
 func latchedPages() Input {
 	in := base(mycnf.MySQL)
 	in.Arm.Caps.IOPS = 500

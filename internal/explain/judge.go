@@ -7,7 +7,7 @@ import (
 	"david/internal/stats"
 )
 
-// Judgement is what the confirming experiment says of a cause.
+// Judgement tells what the confirming experiment says of a cause.
 type Judgement string
 
 // The judgements.
@@ -17,7 +17,8 @@ const (
 	Undecided Judgement = "undecided"
 )
 
-// Outcome is a confirming experiment's result: the throughput with the change over that without it, and its 95 % interval.
+// Outcome describes a confirming experiment's result: the throughput with the change over that without it,
+// and its 95 % interval.
 type Outcome struct {
 	Ratio    float64    `json:"ratio"`
 	Interval [2]float64 `json:"interval"`
@@ -26,14 +27,16 @@ type Outcome struct {
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// enough is which part of the expected change (of the logarithm of the throughput) must be seen to confirm a cause: the
-// expectation takes the cause to be the only thing in the way, and behind it stands the next one.
+// enough says which part of the expected change (of the logarithm of the throughput) must be seen to confirm
+// a cause: the expectation takes the cause to be the only thing in the way, and behind it stands the next
+// one.
 const enough = 1.0 / 3
 
 // Judge holds the outcome against what was expected, and says why in a sentence.
 //
-// A cause is confirmed where the whole interval lies on the expected side of 1 and at least a third of the expected change was
-// seen, and refuted where the whole interval lies below that third. What lies between is undecided.
+// A cause is confirmed where the whole interval lies on the expected side of 1 and at least a third of the
+// expected change was seen, and refuted where the whole interval lies below that third. What lies between is
+// undecided.
 func (c Confirm) Judge(o Outcome) (Judgement, string) {
 	seen := fmt.Sprintf("%.2fx the throughput (95 %% interval %.2f to %.2f, %d blocks)", o.Ratio, o.Interval[0], o.Interval[1], o.Pairs)
 	if o.Pairs < 2 || !(o.Interval[0] > 0) {
@@ -67,7 +70,8 @@ func (c Confirm) judgeNotSlower(o Outcome, seen string) (Judgement, string) {
 	return Undecided, seen + "; not slower by more than 3 %?"
 }
 
-// Suppose is the finding that the cause has that share of the time, whatever was found: what its experiment would have to show.
+// Suppose returns the finding that the cause has that share of the time, whatever was found: what its
+// experiment would have to show.
 func Suppose(in Input, c Cause, share float64) Finding {
 	t := newTrial(in)
 	return Finding{Cause: c, Share: share, Supposed: true, Ms: t.ms(share), Relief: t.relief(c), Confirm: t.confirm(c, share)}

@@ -9,7 +9,7 @@ import (
 	"david/internal/result"
 )
 
-// CommitInput is what the commit-path prediction needs to know of a closed loop of threads.
+// CommitInput holds what the commit-path prediction needs to know of a closed loop of threads.
 type CommitInput struct {
 	Limits  result.Limits
 	Threads int
@@ -23,7 +23,7 @@ type CommitInput struct {
 	Binlog               bool    // the binary log is written and synced at commit: log_bin, sync_binlog=1
 }
 
-// CommitPrediction is how many transactions/s the probe's limits allow.
+// CommitPrediction says how many transactions/s the probe's limits allow.
 type CommitPrediction struct {
 	// TPS is the expected throughput; it is not above Ceiling.
 	TPS float64 `json:"tps"`
@@ -31,28 +31,30 @@ type CommitPrediction struct {
 	Ceiling float64 `json:"ceiling_tps"`
 	Binds   string  `json:"binds"`
 	Bounds  []Bound `json:"bounds"` // in the order latency, CPU, group commit, device
-	// Group is how many transactions share their syncs at that TPS.
+	// Group says how many transactions share their syncs at that TPS.
 	Group float64 `json:"group"`
-	// SyncUs is how long a transaction's own syncs take on an idle machine, one after the other; PeriodUs how long until the
-	// next group can follow; in microseconds.
+	// SyncUs says how long a transaction's own syncs take on an idle machine, one after the other; PeriodUs how
+	// long until the next group can follow; in microseconds.
 	SyncUs   float64  `json:"sync_us"`
 	PeriodUs float64  `json:"period_us"`
 	Notes    []string `json:"notes,omitempty"` // what was assumed for want of a measurement
 }
 
-// Bound is a throughput that one resource does not let pass.
+// Bound names a throughput that one resource does not let pass.
 type Bound struct {
 	Name string  `json:"name"` // "latency", "server CPU", "CPU", "group commit", "reads", "writes"
 	TPS  float64 `json:"tps"`
 }
 
-// PredictCommit predicts the throughput of n threads, each of which begins a transaction when its last one has committed.
+// PredictCommit predicts the throughput of n threads, each of which begins a transaction when its last one
+// has committed.
 //
-// A durable commit waits for the sync of the redo log and, where there is one, of the binary log after it. Transactions
-// that arrive while a group is being synced form the next group and share its syncs. With syncs of S1 and S2 a transaction
-// waits S = S1+S2, but groups follow each other every P = max(S1, S2), as the servers sync the redo log of one group while
-// the binary log of the one before is synced; under a cap on operations at least (w1+w2)/cap apart, w being the device's
-// writes for a sync. Operational laws (Lazowska et al., Quantitative System Performance, ch. 5) bound the throughput:
+// A durable commit waits for the sync of the redo log and, where there is one, of the binary log after it.
+// Transactions that arrive while a group is being synced form the next group and share its syncs. With syncs
+// of S1 and S2 a transaction waits S = S1+S2, but groups follow each other every P = max(S1, S2), as the
+// servers sync the redo log of one group while the binary log of the one before is synced; under a cap on
+// operations at least (w1+w2)/cap apart, w being the device's writes for a sync. Operational laws (Lazowska
+// et al., Quantitative System Performance, ch. 5) bound the throughput:
 //
 //	X <= n/R0 (R0: CPU + reads + wake-ups + S, nobody waiting)   X <= cores/CPU   X <= n/P   X <= IOPS/operations
 //
@@ -62,11 +64,13 @@ type Bound struct {
 //	wait    busy (P/(1-exp(-P/z)) - z)                 rest of the group under way, as seen z after the last commit
 //	busy    l/(l+exp(-l)), l = (n-1) u/(1-u), u = X P/n  bulk service of whoever waits, at random arrivals
 //
-// The kernel's threads need CPU for a sync (the probe's KernelCPU): a group of g transactions adds its to their CPU, a gth
-// each, and that part of S and P is stretched as any other CPU time is. A cap on operations is the last bound, at the group's
-// size without it: throttling lets operations through in bursts, in which groups form as if there were none.
+// The kernel's threads need CPU for a sync (the probe's KernelCPU): a group of g transactions adds its to
+// their CPU, a gth each, and that part of S and P is stretched as any other CPU time is. A cap on operations
+// is the last bound, at the group's size without it: throttling lets operations through in bursts, in which
+// groups form as if there were none.
 //
-// docs/explain-commit.md derives them. Over 24 measured cells the error was 16 % in the median, 62 % at worst.
+// docs/explain-commit.md derives them. Over 24 measured cells the error was 16 % in the median, 62 % at
+// worst.
 func PredictCommit(in CommitInput) (p CommitPrediction, err error) {
 	m, err := newCommitModel(in)
 	if err != nil {
@@ -84,7 +88,7 @@ func PredictCommit(in CommitInput) (p CommitPrediction, err error) {
 	return p, nil
 }
 
-// commitModel is the input in microseconds and operations.
+// commitModel holds the input in microseconds and operations.
 type commitModel struct {
 	n            float64
 	stations     []station // of CPUs; the last one is the machine's, which the kernel's threads use as well
@@ -98,14 +102,15 @@ type commitModel struct {
 	notes        []string
 }
 
-// station is a resource that transactions queue for.
+// station describes a resource that transactions queue for.
 type station struct {
 	name   string
 	demand float64 // microseconds for a transaction
 	cores  float64
 }
 
-// commitSync is one sync of a commit: microseconds on an idle machine, and those of them in which it needs a CPU.
+// commitSync describes one sync of a commit: microseconds on an idle machine, and those of them in which it
+// needs a CPU.
 type commitSync struct{ took, kernel float64 }
 
 func newCommitModel(in CommitInput) (*commitModel, error) {
@@ -153,7 +158,7 @@ func (m *commitModel) addSyncs() error {
 	return nil
 }
 
-// known is the figure, or what is assumed where there is none.
+// known returns the figure, or what is assumed where there is none.
 func (m *commitModel) known(f *result.Figure, assumed float64, note string) float64 {
 	if f != nil {
 		return f.Value
@@ -164,8 +169,8 @@ func (m *commitModel) known(f *result.Figure, assumed float64, note string) floa
 	return assumed
 }
 
-// commit is how long the syncs of a group take one after the other, and the longest of them, where CPU takes so many times
-// as long as on an idle machine.
+// commit returns how long the syncs of a group take one after the other, and the longest of them, where CPU
+// takes so many times as long as on an idle machine.
 func (m *commitModel) commit(stretched float64) (sync, period float64) {
 	for _, s := range m.syncs {
 		took := s.took + s.kernel*(stretched-1)
@@ -213,14 +218,14 @@ func (m *commitModel) addIO() {
 	}
 }
 
-// withGroups are the stations where a group has so many transactions.
+// withGroups returns the stations where a group has so many transactions.
 func (m *commitModel) withGroups(size float64) []station {
 	list := slices.Clone(m.stations)
 	list[len(list)-1].demand += m.kernel / size
 	return list
 }
 
-// bounds are those of the operational laws, in transactions/s.
+// bounds returns those of the operational laws, in transactions/s.
 func (m *commitModel) bounds() (list []Bound) {
 	sync, period := m.commit(1)
 	alone := m.reads + m.trips + sync
@@ -242,14 +247,15 @@ func (m *commitModel) bounds() (list []Bound) {
 	return list
 }
 
-// queued is how many times as long as on an idle machine CPU takes at a station, at a throughput of x for each microsecond.
+// queued returns how many times as long as on an idle machine CPU takes at a station, at a throughput of x
+// for each microsecond.
 func (m *commitModel) queued(s station, x float64) float64 {
 	free := max(1/m.n, 1-x*s.demand/s.cores*(m.n-1)/m.n)
 	return max(0, 1-1/s.cores) + 1/s.cores/free // with less than one core everything takes longer
 }
 
-// group is the size of groups at a throughput of x for each microsecond, and how long their syncs then take: the busier the
-// CPUs, the longer the syncs, the larger the groups, the less CPU for each transaction.
+// group returns the size of groups at a throughput of x for each microsecond, and how long their syncs then
+// take: the busier the CPUs, the longer the syncs, the larger the groups, the less CPU for each transaction.
 func (m *commitModel) group(x float64) (size, sync, period float64) {
 	size = 1
 	for range 50 {
@@ -261,7 +267,7 @@ func (m *commitModel) group(x float64) (size, sync, period float64) {
 	return size, sync, period
 }
 
-// response is how long a transaction takes at a throughput of x for each microsecond.
+// response returns how long a transaction takes at a throughput of x for each microsecond.
 func (m *commitModel) response(x float64) float64 {
 	size, sync, period := m.group(x)
 	outside, busiest := m.reads, 0.0
@@ -273,14 +279,14 @@ func (m *commitModel) response(x float64) float64 {
 	return outside + sync + m.wait(x, period, outside+sync-period)
 }
 
-// stationDemand is what a transaction itself, without its part of the syncs, asks of a station.
+// stationDemand returns what a transaction itself, without its part of the syncs, asks of a station.
 func (m *commitModel) stationDemand(name string) float64 {
 	i := slices.IndexFunc(m.stations, func(s station) bool { return s.name == name })
 	return m.stations[i].demand
 }
 
-// wait is for the group under way, by a transaction that comes z microseconds after its thread's last group was done. The
-// other threads come at random while they are not in a group themselves.
+// wait is for the group under way, by a transaction that comes z microseconds after its thread's last group
+// was done. The other threads come at random while they are not in a group themselves.
 func (m *commitModel) wait(x, period, z float64) float64 {
 	if period == 0 || m.n == 1 {
 		return 0
@@ -294,9 +300,9 @@ func (m *commitModel) wait(x, period, z float64) float64 {
 	return busy * (period/-math.Expm1(-period/z) - z)
 }
 
-// solve finds by bisection the throughput, in transactions/s, at which all threads are accounted for, and the size of its
-// groups. Where the device has fewer operations than that takes, they are shared out among groups of that size. It is not
-// above that of transactions that never wait, the bound "latency".
+// solve finds by bisection the throughput, in transactions/s, at which all threads are accounted for, and the
+// size of its groups. Where the device has fewer operations than that takes, they are shared out among groups
+// of that size. It is not above that of transactions that never wait, the bound "latency".
 func (m *commitModel) solve(latency float64) (tps, group float64) {
 	low, high := 0.0, latency/1e6
 	for range 100 {

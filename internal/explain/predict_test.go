@@ -123,7 +123,8 @@ func TestKernelCPU(t *testing.T) {
 	}
 }
 
-// TestBursts: a cap lets operations through in bursts, so groups are as large as without it, and each pays for its syncs.
+// TestBursts: a cap lets operations through in bursts, so groups are as large as without it, and each pays
+// for its syncs.
 func TestBursts(t *testing.T) {
 	in := CommitInput{Limits: madeUp(), Threads: 4, ServerCPU: 200, ClientCPU: 50, Redo: true, Binlog: true, Writes: 0.5}
 	free := predicted(t, in)
@@ -139,8 +140,8 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestSimulated holds the formula against a simulation of the same system, event by event, without its approximations:
-// enough cores, random times between commits, groups of whoever waits.
+// TestSimulated holds the formula against a simulation of the same system, event by event, without its
+// approximations: enough cores, random times between commits, groups of whoever waits.
 func TestSimulated(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8, 16, 32} {
 		l := madeUp()
@@ -156,7 +157,8 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// simulate runs n threads that work for a random time of mean think and then share syncs, and returns commits/s.
+// simulate runs n threads that work for a random time of mean think and then share syncs, and returns
+// commits/s.
 func simulate(n int, think, sync float64) float64 {
 	random := newRandom()
 	ready := make([]float64, n) // when each thread comes to commit

@@ -2,23 +2,23 @@ package explain
 
 import "math"
 
-// A redo log counts as full where its age is this much of the limit on average, or nearly the limit in a fifth of the
-// seconds: MariaDB flushes as fast as it can from 7/8 of its limit on, MySQL from 15/16 of what its writers may use, and below
-// that adaptive flushing holds the age without anybody waiting.
+// A redo log counts as full where its age is this much of the limit on average, or nearly the limit in a
+// fifth of the seconds: MariaDB flushes as fast as it can from 7/8 of its limit on, MySQL from 15/16 of what
+// its writers may use, and below that adaptive flushing holds the age without anybody waiting.
 const (
 	fullMean   = 0.75
 	fullSecond = 0.85
 	fullOften  = 0.2
 )
 
-// redoLimit is the checkpoint age in bytes at which writers are made to wait; 0 where it is not known. It is well below the
-// log's size, in both flavours by their source:
+// redoLimit returns the checkpoint age in bytes at which writers are made to wait; 0 where it is not known.
+// It is well below the log's size, in both flavours by their source:
 //
-// MySQL 8.0.30 and later (log0files_capacity.cc, log0constants.h): two of 32 files stay free, 31 have a header of 2 KiB, 128 KiB
-// are never used, a tenth of a file is for making the next one early, 5 % are the log writer's own; of what is left users
-// keep 5 % free, and 4 pages for each of 10 threads. MariaDB (log_t::set_capacity): nine tenths of the file, less 48 pages,
-// of that nine tenths.
-func (t trial) redoLimit() float64 {
+// MySQL 8.0.30 and later (log0files_capacity.cc, log0constants.h): two of 32 files stay free, 31 have a
+// header of 2 KiB, 128 KiB are never used, a tenth of a file is for making the next one early, 5 % are the
+// log writer's own; of what is left users keep 5 % free, and 4 pages for each of 10 threads. MariaDB
+// (log_t::set_capacity): nine tenths of the file, less 48 pages, of that nine tenths.
+func (t dividedTrial) redoLimit() float64 {
 	page := t.pageSize()
 	if t.mariadb() {
 		files := max(1, t.number("innodb_log_files_in_group"))
@@ -33,8 +33,8 @@ func (t trial) redoLimit() float64 {
 	return max(0, 0.95*soft-threads)
 }
 
-// redoSize is the size of the redo log in bytes; 0 where it is not known.
-func (t trial) redoSize() float64 {
+// redoSize returns the size of the redo log in bytes; 0 where it is not known.
+func (t dividedTrial) redoSize() float64 {
 	if size := t.number("innodb_redo_log_capacity"); size > 0 {
 		return size
 	}
@@ -42,15 +42,15 @@ func (t trial) redoSize() float64 {
 }
 
 // pageSize is in bytes.
-func (t trial) pageSize() float64 {
+func (t dividedTrial) pageSize() float64 {
 	if size := t.number("innodb_page_size"); size > 0 {
 		return size
 	}
 	return 16 << 10
 }
 
-// age is the checkpoint age in bytes: the mean of the samples, else of before and after the run.
-func (t trial) age() (float64, bool) {
+// age returns the checkpoint age in bytes: the mean of the samples, else of before and after the run.
+func (t dividedTrial) age() (float64, bool) {
 	if v, ok := t.mean("innodb.checkpoint_age_bytes"); ok {
 		return v, true
 	}
@@ -61,8 +61,8 @@ func (t trial) age() (float64, bool) {
 	return (*before + *after) / 2, true
 }
 
-// nearlyFull is the share of the samples in which the redo log was nearly full.
-func (t trial) nearlyFull() float64 {
+// nearlyFull returns the share of the samples in which the redo log was nearly full.
+func (t dividedTrial) nearlyFull() float64 {
 	limit := t.redoLimit()
 	if limit <= 0 {
 		return 0
@@ -71,32 +71,33 @@ func (t trial) nearlyFull() float64 {
 }
 
 // full tells whether writers had to wait for room in the redo log.
-func (t trial) full() bool {
+func (t dividedTrial) full() bool {
 	age, ok := t.age()
 	limit := t.redoLimit()
 	return ok && limit > 0 && (age >= fullMean*limit || t.high >= fullOften)
 }
 
-// Pages of the load's tables: a row of sysbench's takes about 230 bytes in its page, secondary index and fill factor included
-// (MySQL 9.7 and MariaDB 10.11: 10 x 1,000,000 rows are 2.3 GB).
+// Pages of the load's tables: a row of sysbench's takes about 230 bytes in its page, secondary index and fill
+// factor included (MySQL 9.7 and MariaDB 10.11: 10 x 1,000,000 rows are 2.3 GB).
 const rowBytes = 230
 
-// dataPages is how many pages the load's tables have.
-func (t trial) dataPages() float64 {
+// dataPages returns how many pages the load's tables have.
+func (t dividedTrial) dataPages() float64 {
 	w := t.Trial.Workload
 	return math.Ceil(float64(w.Tables) * float64(w.TableSize) * rowBytes / t.pageSize())
 }
 
-// poolPages is how many pages the buffer pool holds; 0 where that is not known.
-func (t trial) poolPages() float64 { return t.number("innodb_buffer_pool_size") / t.pageSize() }
+// poolPages returns how many pages the buffer pool holds; 0 where that is not known.
+func (t dividedTrial) poolPages() float64 { return t.number("innodb_buffer_pool_size") / t.pageSize() }
 
-// spared is the share, 0 to 1, of page writes that a redo log of four times the size would save, because a page changed
-// several times between two checkpoints is written once.
+// spared returns the share, 0 to 1, of page writes that a redo log of four times the size would save, because
+// a page changed several times between two checkpoints is written once.
 //
-// A page becomes dirty with a change and is written when that change is as old as the log allows. Where a page is changed x
-// more times meanwhile, on average, changes falling at random, it is clean for one part of the time and dirty for x, and a
-// write covers 1 + x changes. So x follows from the share of dirty pages, and grows with the log.
-func (t trial) spared() float64 {
+// A page becomes dirty with a change and is written when that change is as old as the log allows. Where a
+// page is changed x more times meanwhile, on average, changes falling at random, it is clean for one part of
+// the time and dirty for x, and a write covers 1 + x changes. So x follows from the share of dirty pages, and
+// grows with the log.
+func (t dividedTrial) spared() float64 {
 	dirty, ok := t.mean("innodb.dirty_pages")
 	pages := t.dataPages()
 	if pool := t.poolPages(); pool > 0 {
@@ -110,9 +111,9 @@ func (t trial) spared() float64 {
 	return 1 - (1+x)/(1+4*x)
 }
 
-// evicted is the share, 0 to 1, of page writes made because the buffer pool needed the room: pages read in, times the chance
-// that the one that had to go was dirty.
-func (t trial) evicted() float64 {
+// evicted returns the share, 0 to 1, of page writes made because the buffer pool needed the room: pages read
+// in, times the chance that the one that had to go was dirty.
+func (t dividedTrial) evicted() float64 {
 	dirty, ok := t.mean("innodb.dirty_pages")
 	pool, written := t.poolPages(), t.Trial.Counters["innodb_pages_written"]
 	if !ok || pool <= 0 || written <= 0 {

@@ -9,7 +9,7 @@ import (
 	"david/internal/result"
 )
 
-// Symptom is what a connection did or waited for.
+// Symptom names what a connection did or waited for.
 type Symptom string
 
 // The symptoms.
@@ -37,38 +37,38 @@ func symptoms() []Symptom {
 		RowLock, RedoRoom, Changing, Looking, Unexplained}
 }
 
-// amounts are shares of the connections' time, by symptom.
+// amounts holds shares of the connections' time, by symptom.
 type amounts map[Symptom]float64
 
-// kind is what one look at a connection tells.
-type kind int
+// lookKind says what one look at a connection tells.
+type lookKind int
 
 const (
-	unknown     kind = iota
-	running          // or waiting for a CPU: a look cannot tell
-	client           // waits for the client's next statement
-	reading          // a page
-	committing       // writes or syncs a log, or waits for those who do
-	writing          // a page
-	writerWaits      // sleeps in a statement that changes rows
-	readerWaits      // sleeps in one that does not
-	writerNaps       // sleeps for a set time, as those do who wait for a free page or for room in MySQL's redo log
-	naps             // the same, in another statement
-	adrift           // sleeps, in which statement is not known
+	unknown     lookKind = iota
+	running              // or waiting for a CPU: a look cannot tell
+	client               // waits for the client's next statement
+	reading              // a page
+	committing           // writes or syncs a log, or waits for those who do
+	writing              // a page
+	writerWaits          // sleeps in a statement that changes rows
+	readerWaits          // sleeps in one that does not
+	writerNaps           // sleeps for a set time, as those do who wait for a free page or for room in MySQL's redo log
+	naps                 // the same, in another statement
+	adrift               // sleeps, in which statement is not known
 )
 
-// kinds are the looks, counted by kind.
+// kinds counts the looks by kind.
 type kinds struct {
-	count map[kind]float64
+	count map[lookKind]float64
 	all   float64
 	odd   []result.State // of unknown kind
-	named map[kind]float64
+	named map[lookKind]float64
 }
 
-// look sorts the looks. Where kernel and process list could not be brought together the kernel's half is counted, and the
-// list's says what those were doing of whom the kernel says only that they slept.
+// look sorts the looks. Where kernel and process list could not be brought together the kernel's half is
+// counted, and the list's says what those were doing of whom the kernel says only that they slept.
 func look(states []result.State) kinds {
-	k := kinds{count: map[kind]float64{}, named: map[kind]float64{}}
+	k := kinds{count: map[lookKind]float64{}, named: map[lookKind]float64{}}
 	apart := slices.ContainsFunc(states, func(s result.State) bool { return s.Kernel != "" && s.Command == "" })
 	for _, s := range states {
 		if s.Count <= 0 {
@@ -90,11 +90,11 @@ func look(states []result.State) kinds {
 	return k
 }
 
-// spread gives those that slept in an unknown statement to the kinds of sleepers whose statement is known, in proportion;
-// where none is, to what the process list names, without those already known to commit.
+// spread gives those that slept in an unknown statement to the kinds of sleepers whose statement is known, in
+// proportion; where none is, to what the process list names, without those already known to commit.
 func (k *kinds) spread() {
-	weights := map[kind]float64{}
-	for _, what := range []kind{committing, writerWaits, readerWaits} {
+	weights := map[lookKind]float64{}
+	for _, what := range []lookKind{committing, writerWaits, readerWaits} {
 		weights[what] = k.count[what]
 	}
 	if weights[writerWaits]+weights[readerWaits] == 0 && len(k.named) > 0 {
@@ -108,21 +108,21 @@ func (k *kinds) spread() {
 		k.count[unknown] += lost
 		return
 	}
-	for _, what := range []kind{committing, writerWaits, readerWaits} {
+	for _, what := range []lookKind{committing, writerWaits, readerWaits} {
 		k.count[what] += lost * weights[what] / sum
 	}
 }
 
-// share is what part of the looks were of that kind, 0 to 1. Without looks all is unknown.
-func (k kinds) share(what kind) float64 {
+// share returns what part of the looks were of that kind, 0 to 1. Without looks all is unknown.
+func (k kinds) share(what lookKind) float64 {
 	if k.all <= 0 {
-		return map[kind]float64{unknown: 1}[what]
+		return map[lookKind]float64{unknown: 1}[what]
 	}
 	return k.count[what] / k.all
 }
 
 // drop leaves that share of all looks out, of one kind.
-func (k *kinds) drop(what kind, share float64) {
+func (k *kinds) drop(what lookKind, share float64) {
 	n := min(k.count[what], share*k.all)
 	k.count[what] -= n
 	k.all -= n
@@ -137,7 +137,7 @@ func (k kinds) unclear() (list []string) {
 	return list
 }
 
-// describe is a state as a reader says it.
+// describe returns a state as a reader says it.
 func describe(s result.State) string {
 	var words []string
 	for _, w := range []string{s.Command, s.Statement, s.Stage, s.Kernel, s.File} {
@@ -151,8 +151,9 @@ func describe(s result.State) string {
 	return strings.Join(words, ", ")
 }
 
-// kindOf tells what a connection did. The kernel's word counts more than the process list's, which is read a moment later.
-func kindOf(s result.State) kind {
+// kindOf tells what a connection did. The kernel's word counts more than the process list's, which is read a
+// moment later.
+func kindOf(s result.State) lookKind {
 	switch {
 	case s.Kernel == "running":
 		return running
@@ -180,7 +181,7 @@ func kindOf(s result.State) kind {
 }
 
 // kindListed tells from the process list alone. Whether a statement runs or waits it does not say.
-func kindListed(s result.State) kind {
+func kindListed(s result.State) lookKind {
 	switch {
 	case s.Command == "Sleep":
 		return client
@@ -190,8 +191,8 @@ func kindListed(s result.State) kind {
 	return unknown
 }
 
-// named is what a connection of the process list does if it sleeps.
-func named(s result.State) kind {
+// named returns what a connection of the process list does if it sleeps.
+func named(s result.State) lookKind {
 	switch {
 	case s.Command == "Sleep":
 		return client
@@ -202,7 +203,7 @@ func named(s result.State) kind {
 }
 
 // sleeper tells sleepers apart by their statement.
-func sleeper(s result.State) kind {
+func sleeper(s result.State) lookKind {
 	switch {
 	case writes(s):
 		return writerWaits
@@ -217,16 +218,18 @@ func writes(s result.State) bool {
 	return isOneOf(s.Statement, "UPDATE", "INSERT", "DELETE", "REPLACE", "LOAD")
 }
 
-// commits tells whether a statement commits: COMMIT itself, or one that commits by itself, by its stage. MySQL calls it
-// "waiting for handler commit", MariaDB "Commit", "Commit_implicit" and "Waiting for prior transaction to commit".
+// commits tells whether a statement commits: COMMIT itself, or one that commits by itself, by its stage.
+// MySQL calls it "waiting for handler commit", MariaDB "Commit", "Commit_implicit" and "Waiting for prior
+// transaction to commit".
 func commits(s result.State) bool {
 	return s.Statement == "COMMIT" || strings.Contains(strings.ToLower(s.Stage), "commit")
 }
 
 func isOneOf(word string, words ...string) bool { return slices.Contains(words, word) }
 
-// symptoms divides the connections' time. The kernel's and InnoDB's exact counts come first; looks divide what is left.
-func (t trial) symptoms() (amounts, kinds) {
+// symptoms divides the connections' time. The kernel's and InnoDB's exact counts come first; looks divide
+// what is left.
+func (t dividedTrial) symptoms() (amounts, kinds) {
 	if t.Trial.Profile == nil || t.total <= 0 {
 		return amounts{Unexplained: 1}, kinds{}
 	}
@@ -247,9 +250,9 @@ func (t trial) symptoms() (amounts, kinds) {
 	return a, k
 }
 
-// divideCPU puts in the time threads ran and waited for a CPU, and returns what is left. What the looks saw of threads that
-// could run and the kernel's counts do not hold was held back by a quota, where there is one.
-func (t trial) divideCPU(a amounts, k kinds) (left float64) {
+// divideCPU puts in the time threads ran and waited for a CPU, and returns what is left. What the looks saw
+// of threads that could run and the kernel's counts do not hold was held back by a quota, where there is one.
+func (t dividedTrial) divideCPU(a amounts, k kinds) (left float64) {
 	th, ok := t.connections()
 	if !ok {
 		a[ServerRan] = k.share(running)
@@ -266,18 +269,19 @@ func (t trial) divideCPU(a amounts, k kinds) (left float64) {
 	return max(0, 1-ran-queued-a[QuotaWait])
 }
 
-// divideClient divides the time in which the server waited for the client: the client ran, waited for a CPU, or was being
-// reached.
-func (t trial) divideClient(a amounts, waited float64) {
+// divideClient divides the time in which the server waited for the client: the client ran, waited for a CPU,
+// or was being reached.
+func (t dividedTrial) divideClient(a amounts, waited float64) {
 	c := t.Trial.Profile.Client
 	a[ClientRan] = min(waited, max(0, c.CPU)/t.total)
 	a[ClientQueued] = min(waited-a[ClientRan], max(0, c.Wait)/t.total)
 	a[Between] = waited - a[ClientRan] - a[ClientQueued]
 }
 
-// divideSleep divides the time connections slept in statements other than commits. InnoDB counts the waits for row locks; a
-// writer that sleeps while the redo log is full waits for room in it; naps while there are waits for free pages are those.
-func (t trial) divideSleep(a amounts, scale float64, k kinds) {
+// divideSleep divides the time connections slept in statements other than commits. InnoDB counts the waits
+// for row locks; a writer that sleeps while the redo log is full waits for room in it; naps while there are
+// waits for free pages are those.
+func (t dividedTrial) divideSleep(a amounts, scale float64, k kinds) {
 	writers, readers := scale*k.share(writerWaits), scale*k.share(readerWaits)
 	napping, other := scale*k.share(writerNaps), scale*k.share(naps)
 	locked := min(max(0, t.Trial.Counters["innodb_row_lock_time"])/1000/t.total, writers+readers+scale*k.share(unknown))
@@ -312,7 +316,7 @@ func settle(a amounts) {
 }
 
 // exact tells whether a symptom was counted rather than estimated from looks.
-func (t trial) exact(s Symptom) bool {
+func (t dividedTrial) exact(s Symptom) bool {
 	_, ok := t.connections()
 	switch s {
 	case ServerRan, ServerQueued:

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// width is how wide a terminal is taken to be.
+// width sets how wide a terminal is taken to be.
 const width = 100
 
 // Text writes an explanation for a terminal.
@@ -41,7 +41,7 @@ func (e Explanation) Text(w io.Writer) error {
 	return err
 }
 
-// worth is the share from which on a terminal shows a finding with its evidence.
+// worth sets the share from which on a terminal shows a finding with its evidence.
 const worth = 0.03
 
 // table lists the causes, and the symptoms they were worked out from; it returns the causes' shares as shown.
@@ -70,7 +70,7 @@ func (e Explanation) table(b *bytes.Buffer) (shown []string) {
 	return shown
 }
 
-// statementShown is how many statements are shown in a terminal.
+// statementShown bounds the statements shown in a terminal.
 const statementShown = 5
 
 func (e Explanation) statementTable(b *bytes.Buffer) {
@@ -107,8 +107,8 @@ func (f Finding) text(b *bytes.Buffer, n int, share string) {
 	b.WriteString("\n")
 }
 
-// percents rounds shares that add up to 1 to tenths of a percent that add up to 100: what is left goes to those that
-// rounding down cost most.
+// percents rounds shares that add up to 1 to tenths of a percent that add up to 100: what is left goes to
+// those that rounding down cost most.
 func percents(shares []float64) []string {
 	tenths, order, left := make([]int, len(shares)), make([]int, len(shares)), 1000
 	for i, s := range shares {
@@ -147,7 +147,7 @@ func paragraph(b *bytes.Buffer, lead, s string) {
 	b.WriteString(line + "\n")
 }
 
-// settingsShown is how many variables that differ are shown in a terminal.
+// settingsShown bounds the differing variables shown in a terminal.
 const settingsShown = 12
 
 // Text writes a comparison for a terminal.

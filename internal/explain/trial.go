@@ -9,8 +9,8 @@ import (
 	"david/internal/result"
 )
 
-// trial is a trial with what is worked out from it once.
-type trial struct {
+// dividedTrial keeps a trial with what is worked out from it once.
+type dividedTrial struct {
 	Input
 	total float64            // connection-seconds that are divided
 	means map[string]float64 // of the samples of the measured run
@@ -20,8 +20,8 @@ type trial struct {
 	disk  device
 }
 
-func newTrial(in Input) trial {
-	t := trial{Input: in, means: means(in.Trial.Samples)}
+func newTrial(in Input) dividedTrial {
+	t := dividedTrial{Input: in, means: means(in.Trial.Samples)}
 	if in.Probed != nil && in.Limits == (Limits{}) {
 		t.Limits = probed(*in.Probed)
 	}
@@ -51,15 +51,16 @@ func means(samples []result.Sample) map[string]float64 {
 }
 
 // sum adds up the means of values; one that is missing counts as 0.
-func (t trial) sum(names []string) (sum float64) {
+func (t dividedTrial) sum(names []string) (sum float64) {
 	for _, name := range names {
 		sum += t.means[name]
 	}
 	return sum
 }
 
-// often is the share of the measured run's samples in which the values add up to at least least, of those that have the first.
-func (t trial) often(least float64, names []string) float64 {
+// often returns the share of the measured run's samples in which the values add up to at least least, of
+// those that have the first.
+func (t dividedTrial) often(least float64, names []string) float64 {
 	n, high := 0.0, 0.0
 	for _, s := range t.Trial.Samples {
 		if _, ok := s.Values[names[0]]; s.At <= 0 || !ok {
@@ -77,8 +78,8 @@ func (t trial) often(least float64, names []string) float64 {
 	return ratio(high, n)
 }
 
-// connectionSeconds is the time of all connections, whether at work or not.
-func (t trial) connectionSeconds() float64 {
+// connectionSeconds returns the time of all connections, whether at work or not.
+func (t dividedTrial) connectionSeconds() float64 {
 	n := float64(t.Trial.Workload.Threads)
 	if p := t.Trial.Profile; p != nil && p.Connections > 0 {
 		n = p.Connections
@@ -86,9 +87,9 @@ func (t trial) connectionSeconds() float64 {
 	return n * t.Trial.Seconds
 }
 
-// idle is the time, in connection-seconds, that connections had no transaction to do: with a rate most have none. It
-// follows from how many sysbench saw at work each second.
-func (t trial) idle() float64 {
+// idle returns the time, in connection-seconds, that connections had no transaction to do: with a rate most
+// have none. It follows from how many sysbench saw at work each second.
+func (t dividedTrial) idle() float64 {
 	busy, n := 0.0, 0.0
 	for _, p := range t.Trial.Points {
 		if !p.Warm {
@@ -101,32 +102,32 @@ func (t trial) idle() float64 {
 	return max(0, t.connectionSeconds()-busy/n*t.Trial.Seconds)
 }
 
-// ms is a share of the time in milliseconds a transaction.
-func (t trial) ms(share float64) float64 {
+// ms returns a share of the time in milliseconds a transaction.
+func (t dividedTrial) ms(share float64) float64 {
 	if t.Trial.Transactions <= 0 {
 		return 0
 	}
 	return 1000 * share * t.total / float64(t.Trial.Transactions)
 }
 
-// mean is a sampled value's.
-func (t trial) mean(name string) (float64, bool) {
+// mean returns a sampled value's.
+func (t dividedTrial) mean(name string) (float64, bool) {
 	v, ok := t.means[name]
 	return v, ok
 }
 
-// rate is a counter's growth a second; 0 where it is not there.
-func (t trial) rate(counter string) float64 {
+// rate returns a counter's growth a second; 0 where it is not there.
+func (t dividedTrial) rate(counter string) float64 {
 	return ratio(t.Trial.Counters[counter], t.Trial.Seconds)
 }
 
-// each is a counter's growth a transaction; 0 where it is not there.
-func (t trial) each(counter string) float64 {
+// each returns a counter's growth a transaction; 0 where it is not there.
+func (t dividedTrial) each(counter string) float64 {
 	return ratio(t.Trial.Counters[counter], float64(t.Trial.Transactions))
 }
 
-// number is a variable that is a number, as the live server reported it; 0 where it is not there.
-func (t trial) number(variable string) float64 {
+// number returns a variable that is a number, as the live server reported it; 0 where it is not there.
+func (t dividedTrial) number(variable string) float64 {
 	v, err := strconv.ParseFloat(t.Arm.Effective[variable], 64)
 	if err != nil { // not there, or no number: the same to those who ask
 		return 0
@@ -135,15 +136,15 @@ func (t trial) number(variable string) float64 {
 }
 
 // on tells whether a switch is on.
-func (t trial) on(variable string) bool {
+func (t dividedTrial) on(variable string) bool {
 	v := strings.ToUpper(t.Arm.Effective[variable])
 	return v == "ON" || v == "1"
 }
 
-func (t trial) mariadb() bool { return t.Server.Flavour == mycnf.MariaDB }
+func (t dividedTrial) mariadb() bool { return t.Server.Flavour == mycnf.MariaDB }
 
-// connections is the CPU and the wait for a CPU of the threads that served the load, in seconds.
-func (t trial) connections() (result.Threads, bool) {
+// connections returns the CPU and the wait for a CPU of the threads that served the load, in seconds.
+func (t dividedTrial) connections() (result.Threads, bool) {
 	if t.Trial.Profile == nil {
 		return result.Threads{}, false
 	}
@@ -156,12 +157,12 @@ func (t trial) connections() (result.Threads, bool) {
 }
 
 // failed tells whether a gate of the trial did.
-func (t trial) failed(name result.GateName) bool {
+func (t dividedTrial) failed(name result.GateName) bool {
 	return slices.ContainsFunc(t.Trial.Gates, func(g result.Gate) bool { return g.Name == name && !g.OK })
 }
 
-// detail is what a gate saw.
-func (t trial) detail(name result.GateName) string {
+// detail returns what a gate saw.
+func (t dividedTrial) detail(name result.GateName) string {
 	for _, g := range t.Trial.Gates {
 		if g.Name == name {
 			return g.Detail
@@ -170,7 +171,7 @@ func (t trial) detail(name result.GateName) string {
 	return ""
 }
 
-// ratio is a/b, 0 where b is not positive.
+// ratio returns a/b, 0 where b is not positive.
 func ratio(a, b float64) float64 {
 	if b <= 0 {
 		return 0

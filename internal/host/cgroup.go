@@ -14,18 +14,19 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// unlimited is where a v1 limit means none: the kernel writes the largest multiple of the page size in an int64
-// (9223372036854771712 with 4 KiB pages), so any limit above an exbibyte is taken for that.
+// unlimited says where a v1 limit means none: the kernel writes the largest multiple of the page size in an
+// int64 (9223372036854771712 with 4 KiB pages), so any limit above an exbibyte is taken for that.
 const unlimited = 1 << 60
 
-// membership is one line of /proc/self/cgroup.
+// membership describes one line of /proc/self/cgroup.
 type membership struct {
 	controllers []string // empty for v2
 	path        string
 }
 
-// readCgroup finds the groups of this process, and the smallest limits from there up to the root of each hierarchy.
-func (m machine) readCgroup(f *Facts) error {
+// readCgroup finds the groups of this process, and the smallest limits from there up to the root of each
+// hierarchy.
+func (m factSource) readCgroup(f *Facts) error {
 	text, err := m.text("proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
 		f.Cgroup.Version = "none"
@@ -50,20 +51,21 @@ func (m machine) readCgroup(f *Facts) error {
 	return nil
 }
 
-// CPUGroups are the folders of the cgroups whose CPU quotas bind a process: its own group and those above it. None where no
-// cgroups are mounted, or the process is gone.
+// CPUGroups returns the folders of the cgroups whose CPU quotas bind a process: its own group and those above
+// it. None where no cgroups are mounted, or the process is gone.
 func CPUGroups(pid int) ([]string, error) {
-	return machine{root: "/"}.cpuGroups(fmt.Sprint(pid))
+	return factSource{root: "/"}.cpuGroups(fmt.Sprint(pid))
 }
 
-func (m machine) cpuGroups(process string) (dirs []string, err error) {
+func (m factSource) cpuGroups(process string) (dirs []string, err error) {
 	return m.groups(process, "cpu")
 }
 
-// MemoryLimit is the smallest memory limit of a process's cgroup and those above it, in bytes; 0 where there is none.
-func MemoryLimit(pid int) (int64, error) { return machine{root: "/"}.memoryLimit(fmt.Sprint(pid)) }
+// MemoryLimit returns the smallest memory limit of a process's cgroup and those above it, in bytes; 0 where
+// there is none.
+func MemoryLimit(pid int) (int64, error) { return factSource{root: "/"}.memoryLimit(fmt.Sprint(pid)) }
 
-func (m machine) memoryLimit(process string) (least int64, err error) {
+func (m factSource) memoryLimit(process string) (least int64, err error) {
 	dirs, err := m.groups(process, "memory")
 	if err != nil {
 		return 0, err
@@ -80,10 +82,11 @@ func (m machine) memoryLimit(process string) (least int64, err error) {
 	return least, nil
 }
 
-// CPULimit is the smallest CPU quota of a process's cgroup and those above it, in CPUs; 0 where there is none.
-func CPULimit(pid int) (float64, error) { return machine{root: "/"}.cpuLimit(fmt.Sprint(pid)) }
+// CPULimit returns the smallest CPU quota of a process's cgroup and those above it, in CPUs; 0 where there is
+// none.
+func CPULimit(pid int) (float64, error) { return factSource{root: "/"}.cpuLimit(fmt.Sprint(pid)) }
 
-func (m machine) cpuLimit(process string) (least float64, err error) {
+func (m factSource) cpuLimit(process string) (least float64, err error) {
 	dirs, err := m.cpuGroups(process)
 	if err != nil {
 		return 0, err
@@ -101,8 +104,9 @@ func (m machine) cpuLimit(process string) (least float64, err error) {
 	return least, nil
 }
 
-// groups are the folders of a process's cgroups, from its own up, in v2 and in the v1 hierarchy of a controller.
-func (m machine) groups(process, controller string) (dirs []string, err error) {
+// groups returns the folders of a process's cgroups, from its own up, in v2 and in the v1 hierarchy of a
+// controller.
+func (m factSource) groups(process, controller string) (dirs []string, err error) {
 	text, err := m.text("proc/" + process + "/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -146,11 +150,11 @@ func parseMemberships(text string) ([]membership, error) {
 	return list, nil
 }
 
-func (m machine) cgroupMounts() ([]*mountinfo.Info, error) {
+func (m factSource) cgroupMounts() ([]*mountinfo.Info, error) {
 	return m.mounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 }
 
-func (m machine) mounts(filter mountinfo.FilterFunc) ([]*mountinfo.Info, error) {
+func (m factSource) mounts(filter mountinfo.FilterFunc) ([]*mountinfo.Info, error) {
 	file, err := os.Open(filepath.Join(m.root, "proc/self/mountinfo"))
 	if err != nil {
 		return nil, err
@@ -175,7 +179,7 @@ func hierarchy(mounts []*mountinfo.Info) string {
 }
 
 // readMembership reads the limits of one group and its parents; the smallest win.
-func (m machine) readMembership(f *Facts, one membership, mounts []*mountinfo.Info) error {
+func (m factSource) readMembership(f *Facts, one membership, mounts []*mountinfo.Info) error {
 	mount := one.mount(mounts)
 	if mount == nil {
 		return nil
@@ -212,8 +216,8 @@ func (one membership) mount(mounts []*mountinfo.Info) *mountinfo.Info {
 	return nil
 }
 
-// inside gives a group's path below the mount. A container often sees its own group mounted as the root; a group outside
-// the mount is seen as far as the mount goes.
+// inside gives a group's path below the mount. A container often sees its own group mounted as the root; a
+// group outside the mount is seen as far as the mount goes.
 func inside(path, root string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
@@ -233,7 +237,7 @@ func levels(mountpoint, rel string) []string {
 }
 
 // limits reads the limits of one group, in bytes and CPUs; 0 means none.
-func (m machine) limits(dir string, v2 bool) (memory int64, cpu float64, err error) {
+func (m factSource) limits(dir string, v2 bool) (memory int64, cpu float64, err error) {
 	if v2 {
 		hard, errHard := m.limit(filepath.Join(dir, "memory.max"))
 		high, errHigh := m.limit(filepath.Join(dir, "memory.high"))
@@ -249,9 +253,9 @@ func (m machine) limits(dir string, v2 bool) (memory int64, cpu float64, err err
 	return memory, cpu, errors.Join(errMemory, errQuota, errPeriod)
 }
 
-// limit reads a file with one number. A file that is not there (the root group has none, nor a group without the
-// controller) limits nothing.
-func (m machine) limit(path string) (int64, error) {
+// limit reads a file with one number. A file that is not there (the root group has none, nor a group without
+// the controller) limits nothing.
+func (m factSource) limit(path string) (int64, error) {
 	text, err := m.text(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -280,7 +284,7 @@ func parseLimit(text string) (int64, error) {
 	return int64(n), nil
 }
 
-func (m machine) quotaV2(path string) (float64, error) {
+func (m factSource) quotaV2(path string) (float64, error) {
 	text, err := m.text(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil

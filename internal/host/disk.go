@@ -14,11 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sector is the unit of sizes in /sys/block, whatever the device's own is (Documentation/ABI/stable/sysfs-block).
+// sector is the unit of sizes in /sys/block, whatever the device's own is
+// (Documentation/ABI/stable/sysfs-block).
 const sector = 512
 
 // readDisks lists the block devices that hold anything; memory, floppy and CD drives are left out.
-func (m machine) readDisks(f *Facts) error {
+func (m factSource) readDisks(f *Facts) error {
 	entries, err := os.ReadDir(filepath.Join(m.root, "sys/block"))
 	if err != nil {
 		return err
@@ -39,7 +40,7 @@ func (m machine) readDisks(f *Facts) error {
 }
 
 // disk reads one device. Attributes that a kind of device does not have stay empty.
-func (m machine) disk(name string) (Disk, error) {
+func (m factSource) disk(name string) (Disk, error) {
 	var errs []error
 	get := func(attribute string) string {
 		text, err := m.text(filepath.Join("sys/block", name, attribute))
@@ -79,7 +80,7 @@ func selected(text string) string {
 
 // readFolder reads the filesystem that a folder lies on, and tries whether it can share blocks between files.
 func (f *Facts) readFolder(folder string) {
-	m := machine{root: "/"}
+	m := factSource{root: "/"}
 	f.Data.Path = folder
 	f.note("data filesystem", m.readMount(&f.Data))
 	f.note("data filesystem", f.Data.readSpace())
@@ -88,14 +89,15 @@ func (f *Facts) readFolder(folder string) {
 	f.note("reflink", err)
 }
 
-// Under is the filesystem a folder lies on, only looked at: unlike Read it tries no reflink, so nothing is written there.
+// Under returns the filesystem a folder lies on, only looked at: unlike Read it tries no reflink, so nothing
+// is written there.
 func Under(dir string) (Filesystem, error) {
 	folder, err := existing(dir)
 	if err != nil {
 		return Filesystem{}, err
 	}
 	d := Filesystem{Path: folder}
-	if err := (machine{root: "/"}).readMount(&d); err != nil {
+	if err := (factSource{root: "/"}).readMount(&d); err != nil {
 		return d, fmt.Errorf("cannot find the filesystem of %s: %w", dir, err)
 	}
 	if err := d.readSpace(); err != nil {
@@ -104,8 +106,9 @@ func Under(dir string) (Filesystem, error) {
 	return d, nil
 }
 
-// readMount finds the mount that the folder lies on: the deepest one, and of several at the same place the last.
-func (m machine) readMount(d *Filesystem) error {
+// readMount finds the mount that the folder lies on: the deepest one, and of several at the same place the
+// last.
+func (m factSource) readMount(d *Filesystem) error {
 	mounts, err := m.mounts(mountinfo.ParentsFilter(d.Path))
 	if err != nil {
 		return err
@@ -138,9 +141,9 @@ func mergeOptions(lists ...string) []string {
 	return all
 }
 
-// diskUnder names the whole disk under a mount, by device number, or by the device's name where the filesystem (btrfs, for
-// one) has a number of its own; "" where neither tells.
-func (m machine) diskUnder(i *mountinfo.Info) string {
+// diskUnder names the whole disk under a mount, by device number, or by the device's name where the
+// filesystem (btrfs, for one) has a number of its own; "" where neither tells.
+func (m factSource) diskUnder(i *mountinfo.Info) string {
 	byNumber := filepath.Join(m.root, "sys/dev/block", fmt.Sprintf("%d:%d", i.Major, i.Minor))
 	byName := filepath.Join(m.root, "sys/class/block", filepath.Base(i.Source))
 	for _, link := range []string{byNumber, byName} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sysctls are the kernel settings that matter to a database.
+// sysctls returns the kernel settings that matter to a database.
 func sysctls() []string {
 	return []string{
 		"vm.swappiness", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes",
@@ -28,7 +28,7 @@ func kernelFiles() map[string]string {
 }
 
 // readKernel reads the settings. One that this kernel does not have is left out.
-func (m machine) readKernel(f *Facts) {
+func (m factSource) readKernel(f *Facts) {
 	files := kernelFiles()
 	for _, name := range sysctls() {
 		files[name] = filepath.Join("proc/sys", strings.ReplaceAll(name, ".", "/"))
@@ -45,13 +45,14 @@ func (m machine) readKernel(f *Facts) {
 	}
 }
 
-// CPUTimes is what the machine's CPUs have done since it started, in seconds of CPU time over all CPUs.
+// CPUTimes holds what the machine's CPUs have done since it started, in seconds of CPU time over all CPUs.
 type CPUTimes struct {
 	Total float64
 	Steal float64 // wanted, and given to other guests by the hypervisor
 }
 
-// StealShare is the share of all CPU time between two snapshots that the hypervisor gave to others: 0 to 1.
+// StealShare returns the share of all CPU time between two snapshots that the hypervisor gave to others: 0 to
+// 1.
 func StealShare(before, after CPUTimes) float64 {
 	total, steal := after.Total-before.Total, after.Steal-before.Steal
 	if total <= 0 || steal <= 0 {

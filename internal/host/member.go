@@ -7,7 +7,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// Membership is where this process sits in one hierarchy of cgroups.
+// Membership says where this process sits in one hierarchy of cgroups.
 type Membership struct {
 	Controllers []string // of a v1 hierarchy; empty for v2
 	Mount       string   // the folder it is mounted on
@@ -15,9 +15,9 @@ type Membership struct {
 }
 
 // Memberships lists the hierarchies that are mounted, with this process's group in each.
-func Memberships() ([]Membership, error) { return machine{root: "/"}.memberships() }
+func Memberships() ([]Membership, error) { return factSource{root: "/"}.memberships() }
 
-func (m machine) memberships() ([]Membership, error) {
+func (m factSource) memberships() ([]Membership, error) {
 	text, err := m.text("proc/self/cgroup")
 	if err != nil {
 		return nil, err

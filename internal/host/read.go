@@ -15,15 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is where facts are read from: the root folder is "/" except in tests, which read recorded trees.
-type machine struct {
+// factSource says where facts are read from: the root folder is "/" except in tests, which read recorded
+// trees.
+type factSource struct {
 	root     string
 	affinity int // CPUs this process may run on
 }
 
-// Read collects the facts of this machine and of the folder david keeps its data in. The folder need not exist yet: its nearest
-// existing parent is looked at. What cannot be read is named in Facts.Unknown; only a cancelled context or a dataDir
-// that cannot be resolved is an error.
+// Read collects the facts of this machine and of the folder david keeps its data in. The folder need not
+// exist yet: its nearest existing parent is looked at. What cannot be read is named in Facts.Unknown; only a
+// cancelled context or a dataDir that cannot be resolved is an error.
 func Read(ctx context.Context, dataDir string) (Facts, error) {
 	folder, err := existing(dataDir)
 	if err != nil {
@@ -34,7 +35,7 @@ func Read(ctx context.Context, dataDir string) (Facts, error) {
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		unknown = append(unknown, fmt.Sprintf("CPU affinity: %v", err))
 	}
-	f := machine{root: "/", affinity: set.Count()}.read()
+	f := factSource{root: "/", affinity: set.Count()}.read()
 	f.Unknown = append(unknown, f.Unknown...)
 	if err := ctx.Err(); err != nil {
 		return Facts{}, err
@@ -63,7 +64,7 @@ func existing(dir string) (string, error) {
 }
 
 // read collects what files under the root tell.
-func (m machine) read() Facts {
+func (m factSource) read() Facts {
 	var f Facts
 	f.note("OS", m.readOS(&f))
 	f.note("CPU", m.readCPU(&f))
@@ -92,8 +93,8 @@ func (f *Facts) readSystem() {
 	f.Arch = unix.ByteSliceToString(u.Machine[:])
 }
 
-// usable is the smallest of online CPUs, affinity and quota; those that are 0 are not known.
-func (m machine) usable(online int, quota float64) float64 {
+// usable returns the smallest of online CPUs, affinity and quota; those that are 0 are not known.
+func (m factSource) usable(online int, quota float64) float64 {
 	cpus := float64(online)
 	for _, other := range []float64{float64(m.affinity), quota} {
 		if other > 0 && (cpus == 0 || other < cpus) {
@@ -112,16 +113,16 @@ func smallest(a, b int64) int64 {
 }
 
 // text reads a small file under the root, without the white space around it.
-func (m machine) text(path string) (string, error) {
+func (m factSource) text(path string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(m.root, path))
 	return strings.TrimSpace(string(data)), err
 }
 
-func (m machine) proc() (procfs.FS, error) {
+func (m factSource) proc() (procfs.FS, error) {
 	return procfs.NewFS(filepath.Join(m.root, "proc"))
 }
 
-func (m machine) readOS(f *Facts) error {
+func (m factSource) readOS(f *Facts) error {
 	text, err := m.text("etc/os-release")
 	f.OS = prettyName(text)
 	return err
@@ -138,7 +139,7 @@ func prettyName(text string) string {
 }
 
 // readCPU reads models, sockets and the flags that matter.
-func (m machine) readCPU(f *Facts) error {
+func (m factSource) readCPU(f *Facts) error {
 	online, err := m.text("sys/devices/system/cpu/online")
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (m machine) readCPU(f *Facts) error {
 	return nil
 }
 
-func (m machine) readMemory(f *Facts) error {
+func (m factSource) readMemory(f *Facts) error {
 	proc, err := m.proc()
 	if err != nil {
 		return err
@@ -188,8 +189,9 @@ func (m machine) readMemory(f *Facts) error {
 	return nil
 }
 
-// virtualisation names the hypervisor or container, as far as the machine tells; "" where nothing hints at one.
-func (m machine) virtualisation(flags []string) string {
+// virtualisation names the hypervisor or container, as far as the machine tells; "" where nothing hints at
+// one.
+func (m factSource) virtualisation(flags []string) string {
 	var layers []string
 	for _, container := range []struct{ mark, kind string }{{".dockerenv", "docker"}, {"run/.containerenv", "podman"}} {
 		if _, err := os.Stat(filepath.Join(m.root, container.mark)); err == nil {
@@ -202,8 +204,9 @@ func (m machine) virtualisation(flags []string) string {
 	return strings.Join(layers, " in ")
 }
 
-// hypervisor reads the machine's maker, where the firmware tells. Small virtual machine monitors have no firmware tables.
-func (m machine) hypervisor() string {
+// hypervisor reads the machine's maker, where the firmware tells. Small virtual machine monitors have no
+// firmware tables.
+func (m factSource) hypervisor() string {
 	var names []string
 	for _, path := range []string{"sys/hypervisor/type", "sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name"} {
 		if name, err := m.text(path); err == nil && name != "" {

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// tree unpacks a recorded tree of files (testdata, "-- path --" before each file's text) and gives it as a machine with
-// eight CPUs in its affinity.
-func tree(t *testing.T, name string) machine {
+// tree unpacks a recorded tree of files (testdata, "-- path --" before each file's text) and gives it as a
+// machine with eight CPUs in its affinity.
+func tree(t *testing.T, name string) factSource {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -32,7 +32,7 @@ func tree(t *testing.T, name string) machine {
 			t.Fatal(err)
 		}
 	}
-	return machine{root: root, affinity: 8}
+	return factSource{root: root, affinity: 8}
 }
 
 func TestLimitsOfRecordedMachines(t *testing.T) {
@@ -102,7 +102,7 @@ func TestWholeRecordedMachine(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
-	f := machine{root: t.TempDir()}.read()
+	f := factSource{root: t.TempDir()}.read()
 	got := strings.Join(f.Unknown, "\n")
 	for _, what := range []string{"OS: ", "CPU: ", "memory: ", "disks: "} {
 		if !strings.Contains(got, what) {
@@ -243,7 +243,7 @@ func TestMemoryLimitOfAProcess(t *testing.T) {
 			t.Errorf("%s: %d, %v; want %d", name, got, err, want)
 		}
 	}
-	if got, err := (machine{root: "/"}).memoryLimit("0"); err != nil || got != 0 {
+	if got, err := (factSource{root: "/"}).memoryLimit("0"); err != nil || got != 0 {
 		t.Errorf("no process: %d, %v", got, err)
 	}
 }

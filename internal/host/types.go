@@ -1,11 +1,12 @@
-// Package host says what the machine is: CPUs, memory, cgroup limits, disks, the filesystem under a folder, the kernel's
-// settings that matter to a database. It reads /proc, /sys and the cgroup hierarchy and changes nothing.
+// Package host says what the machine is: CPUs, memory, cgroup limits, disks, the filesystem under a folder,
+// the kernel's settings that matter to a database. It reads /proc, /sys and the cgroup hierarchy and changes
+// nothing.
 package host
 
 import "fmt"
 
-// Facts is what david knows of the machine. Sizes are in bytes. A field that could not be read stays empty, and Unknown
-// says which and why.
+// Facts holds what david knows of the machine. Sizes are in bytes. A field that could not be read stays
+// empty, and Unknown says which and why.
 type Facts struct {
 	OS      string            `json:"os"`     // PRETTY_NAME of os-release
 	Kernel  string            `json:"kernel"` // release
@@ -20,8 +21,8 @@ type Facts struct {
 	Unknown []string          `json:"unknown,omitempty"`
 }
 
-// CPU describes the processors. Usable is what this process may use: the smallest of online CPUs, affinity and the
-// cgroup's quota; it can be a fraction.
+// CPU describes the processors. Usable is what this process may use: the smallest of online CPUs, affinity
+// and the cgroup's quota; it can be a fraction.
 type CPU struct {
 	Model   string   `json:"model"`
 	Online  int      `json:"online"`
@@ -31,7 +32,8 @@ type CPU struct {
 	Flags   []string `json:"flags,omitempty"` // only those that matter: hypervisor, sse4_2, pclmulqdq, avx2
 }
 
-// Memory describes RAM and swap. Limit is the smallest of the physical memory and the cgroup's limits up to the root.
+// Memory describes RAM and swap. Limit is the smallest of the physical memory and the cgroup's limits up to
+// the root.
 type Memory struct {
 	Total     int64 `json:"total"`
 	Available int64 `json:"available"`
@@ -47,7 +49,7 @@ type Cgroup struct {
 	CPULimit    float64 `json:"cpu_limit"` // CPUs
 }
 
-// Disk is one block device.
+// Disk describes one block device.
 type Disk struct {
 	Name       string `json:"name"` // "nvme0n1"
 	Model      string `json:"model,omitempty"`
@@ -59,7 +61,7 @@ type Disk struct {
 	BlockSize  int    `json:"physical_block_size"`
 }
 
-// Filesystem is the filesystem a folder lies on.
+// Filesystem describes the filesystem a folder lies on.
 type Filesystem struct {
 	Path    string   `json:"path"`
 	Mount   string   `json:"mount"`

@@ -24,7 +24,7 @@ var (
 	ErrFailed = errors.New("it failed in the cluster")
 )
 
-// Failure is how a pod or a Job failed, in the cluster's own words.
+// Failure tells how a pod or a Job failed, in the cluster's own words.
 type Failure struct {
 	Object  string // "pod db/mysql-0"
 	Reason  string // the cluster's word: ImagePullBackOff, Unschedulable, OOMKilled, DeadlineExceeded, Evicted, ...
@@ -48,7 +48,8 @@ func (f *Failure) Error() string {
 // Is makes every failure an ErrFailed.
 func (f *Failure) Is(target error) bool { return target == ErrFailed }
 
-// explain gives an error of a client call its kind, and says what was tried. verb and resource are what a role would have to allow.
+// explain gives an error of a client call its kind, and says what was tried. verb and resource are what a
+// role would have to allow.
 func explain(err error, what, verb, resource string) error {
 	var status apierrors.APIStatus
 	var network net.Error

@@ -45,8 +45,8 @@ func (c *Cluster) WaitJobPod(ctx context.Context, namespace, job string) (*corev
 	}
 }
 
-// JobDone looks once: it tells whether a Job has ended, with a *Failure where it cannot begin, its pod failed, or it is past its deadline. began is
-// since when it is waited for.
+// JobDone looks once: it tells whether a Job has ended, with a *Failure where it cannot begin, its pod
+// failed, or it is past its deadline. began is since when it is waited for.
 func (c *Cluster) JobDone(ctx context.Context, namespace, job string, began time.Time) (bool, error) {
 	done, err := c.jobDone(ctx, namespace, job)
 	if done || err != nil {
@@ -94,7 +94,7 @@ func (c *Cluster) jobFailure(ctx context.Context, namespace, name string, condit
 	return f
 }
 
-// jobStuck is the failure of a Job whose pod does not get on, or that has none.
+// jobStuck returns the failure of a Job whose pod does not get on, or that has none.
 func (c *Cluster) jobStuck(ctx context.Context, namespace, job string, pod *corev1.Pod, began time.Time) error {
 	if pod != nil {
 		return c.stuck(ctx, pod, began)

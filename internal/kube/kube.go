@@ -1,11 +1,13 @@
 // Package kube talks to a Kubernetes cluster: the one package with a client of the API server.
 //
-// The steps: Open the cluster a kubeconfig names, Create the objects of a run (each with the run's label), WaitPod and JobDone
-// until they are ready, done, or have failed in the cluster's own words, read Logs and PodStats, and Remove all that carries the
-// run's label. Sweep removes what runs left that were killed before they could. DryRun has the API server check objects and
-// keep none. What is to stay in a cluster the user applies.
+// The steps: Open the cluster a kubeconfig names, Create the objects of a run (each with the run's label),
+// WaitPod and JobDone until they are ready, done, or have failed in the cluster's own words, read Logs and
+// PodStats, and Remove all that carries the run's label. Sweep removes what runs left that were killed before
+// they could. DryRun has the API server check objects and keep none. What is to stay in a cluster the user
+// applies.
 //
-// What to create is decided elsewhere (internal/manifest, cmd/david): this package is given values and gives values back.
+// What to create is decided elsewhere (internal/manifest, cmd/david): this package is given values and gives
+// values back.
 package kube
 
 import (
@@ -33,12 +35,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Cluster is a cluster whose API server answered.
+// Cluster talks to a cluster whose API server answered.
 type Cluster struct {
-	// Context is the kubeconfig's name for it, Server the address of its API server, Version what that says it is ("v1.34.4"),
-	// Namespace the context's own ("default" where it has none).
+	// Context is the kubeconfig's name for it, Server the address of its API server, Version what that says it
+	// is ("v1.34.4"), Namespace the context's own ("default" where it has none).
 	Context, Server, Version, Namespace string
-	// Patience is how long a pod may wait for what may still come: a node with room, a volume, an image.
+	// Patience says how long a pod may wait for what may still come: a node with room, a volume, an image.
 	Patience time.Duration
 
 	// Not the whole clientset: that of all groups is a fifth of david's binary.
@@ -58,9 +60,10 @@ const (
 	reachLimit = 10 * time.Second // until the API server counts as unreachable
 )
 
-// Open reads the kubeconfig ("" for $KUBECONFIG, else ~/.kube/config, else the service account of the pod david runs in) and asks the API server
-// of the context ("" for the current one) for its version. The error is ErrConfig where the file or the context is wrong, ErrUnreachable
-// where the server does not answer, ErrForbidden where it does not know the credentials.
+// Open reads the kubeconfig ("" for $KUBECONFIG, else ~/.kube/config, else the service account of the pod
+// david runs in) and asks the API server of the context ("" for the current one) for its version. The error
+// is ErrConfig where the file or the context is wrong, ErrUnreachable where the server does not answer,
+// ErrForbidden where it does not know the credentials.
 func Open(ctx context.Context, kubeconfig, contextName string) (*Cluster, error) {
 	c := &Cluster{Context: contextName, Patience: patience, made: map[string][]ref{}}
 	config, err := c.load(kubeconfig, contextName)
@@ -147,7 +150,7 @@ func (c *Cluster) load(kubeconfig, contextName string) (*rest.Config, error) {
 	return config, nil
 }
 
-// inside is the configuration of a pod in a cluster.
+// inside returns the configuration of a pod in a cluster.
 func (c *Cluster) inside(rules *clientcmd.ClientConfigLoadingRules) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {

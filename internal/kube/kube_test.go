@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// kubeconfig is a file with the contexts one and two, and no current one unless named.
+// kubeconfig returns a file with the contexts one and two, and no current one unless named.
 func kubeconfig(t *testing.T, server, current string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")
@@ -35,7 +35,7 @@ current-context: "` + current + `"
 	return path
 }
 
-// closed is an address where nobody listens.
+// closed returns an address where nobody listens.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

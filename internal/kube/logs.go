@@ -26,7 +26,8 @@ func (c *Cluster) Logs(ctx context.Context, namespace, pod string, o LogOptions)
 	return string(text), explain(err, fmt.Sprintf("cannot read the log of pod %s/%s", namespace, pod), "get", "pods/log")
 }
 
-// Follow copies what a container writes until it ends, or until the connection does: a caller who needs all of it reads Logs afterwards.
+// Follow copies what a container writes until it ends, or until the connection does: a caller who needs all
+// of it reads Logs afterwards.
 func (c *Cluster) Follow(ctx context.Context, namespace, pod, container string, to io.Writer) (err error) {
 	stream, err := c.core.Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Follow: true}).Stream(ctx)
 	if err != nil {

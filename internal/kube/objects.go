@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// ref is where an object is.
+// ref says where an object is.
 type ref struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
@@ -33,7 +33,8 @@ func (r ref) String() string {
 	return fmt.Sprintf("%s/%s in namespace %s", r.resource.Resource, r.name, r.namespace)
 }
 
-// Object makes what the calls here take of a typed value (*corev1.Pod), or of a custom resource's map[string]any.
+// Object makes what the calls here take of a typed value (*corev1.Pod), or of a custom resource's
+// map[string]any.
 func Object(value any) (*unstructured.Unstructured, error) {
 	switch v := value.(type) {
 	case *unstructured.Unstructured:
@@ -78,7 +79,8 @@ func fromTyped(v runtime.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// place finds where the API server keeps an object, and its client. An object of a namespace that names none goes to the context's.
+// place finds where the API server keeps an object, and its client. An object of a namespace that names none
+// goes to the context's.
 func (c *Cluster) place(u *unstructured.Unstructured) (ref, dynamic.ResourceInterface, error) {
 	kind := u.GroupVersionKind()
 	m, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -102,8 +104,9 @@ func (c *Cluster) client(r ref) dynamic.ResourceInterface {
 	return c.any.Resource(r.resource).Namespace(r.namespace)
 }
 
-// Create creates the objects of a run, in order, each with the labels ManagedBy and RunLabel, as have the pods it makes. An object that
-// exists is never overwritten: ErrForeign where david did not create it. What was created before an error stays for Remove.
+// Create creates the objects of a run, in order, each with the labels ManagedBy and RunLabel, as have the
+// pods it makes. An object that exists is never overwritten: ErrForeign where david did not create it. What
+// was created before an error stays for Remove.
 func (c *Cluster) Create(ctx context.Context, run Run, objects ...any) error {
 	for _, o := range objects {
 		u, err := Object(o)
@@ -181,7 +184,7 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// tryApply is the dry run of a server-side apply with strict field validation.
+// tryApply returns the dry run of a server-side apply with strict field validation.
 func tryApply(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured) error {
 	body, err := u.MarshalJSON()
 	if err != nil {
@@ -193,9 +196,10 @@ func tryApply(ctx context.Context, client dynamic.ResourceInterface, u *unstruct
 	return err
 }
 
-// DryRun has the API server check each object as if it were to be kept, unknown fields refused, and returns an error for each, nil
-// where it is good; ErrForbidden, ErrInvalid and ErrNotFound (its namespace) tell apart what is wrong. An object of a namespace that is created by another of
-// the objects is checked in the namespace "default".
+// DryRun has the API server check each object as if it were to be kept, unknown fields refused, and returns
+// an error for each, nil where it is good; ErrForbidden, ErrInvalid and ErrNotFound (its namespace) tell
+// apart what is wrong. An object of a namespace that is created by another of the objects is checked in the
+// namespace "default".
 func (c *Cluster) DryRun(ctx context.Context, objects ...any) []error {
 	list := make([]*unstructured.Unstructured, len(objects))
 	errs := make([]error, len(objects))
@@ -236,7 +240,7 @@ func (c *Cluster) dryRun(ctx context.Context, u *unstructured.Unstructured) erro
 	return explain(err, "dry run of "+r.String(), verb, r.resource.Resource)
 }
 
-// kinds are what david's runs create, in the order to remove them.
+// kinds returns what david's runs create, in the order to remove them.
 func kinds() []schema.GroupVersionResource {
 	of := func(group, version string, names ...string) (list []schema.GroupVersionResource) {
 		for _, name := range names {
@@ -248,7 +252,7 @@ func kinds() []schema.GroupVersionResource {
 		of("", "v1", "pods", "services", "configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts"))
 }
 
-// wide are those that are in no namespace.
+// wide returns those that are in no namespace.
 func wide() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{{Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "persistentvolumes"}}
 }
@@ -258,8 +262,9 @@ const (
 	removeEvery = 300 * time.Millisecond
 )
 
-// Remove removes everything that carries the run's label, in the namespaces named and in those where this process created something for the run,
-// and waits until it is gone. It works also where ctx is cancelled. Kinds that may not be listed are passed over, except for what this process made.
+// Remove removes everything that carries the run's label, in the namespaces named and in those where this
+// process created something for the run, and waits until it is gone. It works also where ctx is cancelled.
+// Kinds that may not be listed are passed over, except for what this process made.
 func (c *Cluster) Remove(ctx context.Context, run string, namespaces ...string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
@@ -324,7 +329,8 @@ func (c *Cluster) labelled(ctx context.Context, selector string, namespaces []st
 	return list, nil
 }
 
-// delete deletes an object, after what it made (a Job its pods), and tells whether it was there: it may be for a while longer.
+// delete deletes an object, after what it made (a Job its pods), and tells whether it was there: it may be
+// for a while longer.
 func (c *Cluster) delete(ctx context.Context, r ref) (there bool, err error) {
 	foreground := metav1.DeletePropagationForeground
 	err = c.client(r).Delete(ctx, r.name, metav1.DeleteOptions{PropagationPolicy: &foreground})
@@ -345,8 +351,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Sweep removes what runs left behind that are over: killed on this machine, or past their time. It looks in the namespaces named and at what
-// is in none, and returns the runs it removed.
+// Sweep removes what runs left behind that are over: killed on this machine, or past their time. It looks in
+// the namespaces named and at what is in none, and returns the runs it removed.
 func (c *Cluster) Sweep(ctx context.Context, namespaces ...string) (runs []string, err error) {
 	list, err := c.labelled(ctx, ManagedBy+"="+manager+","+RunLabel, places(nil, namespaces))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pollEvery is how often a pod or a Job is looked at.
+// pollEvery says how often a pod or a Job is looked at.
 const pollEvery = 500 * time.Millisecond
 
 // Pod returns a pod as it is.
@@ -35,9 +35,9 @@ func (c *Cluster) StorageClass(ctx context.Context, name string) (*storagev1.Sto
 	return class, explain(err, "cannot look at storage class "+name, "get", "storageclasses.storage.k8s.io")
 }
 
-// WaitPod waits until a pod is ready. A pod that cannot become so is a *Failure with what the cluster says of it: at once where waiting
-// does not help (an image that cannot be pulled, a missing Secret, a crash loop, killed for memory, evicted), after Patience where it might (no
-// node has room, a volume is pending).
+// WaitPod waits until a pod is ready. A pod that cannot become so is a *Failure with what the cluster says of
+// it: at once where waiting does not help (an image that cannot be pulled, a missing Secret, a crash loop,
+// killed for memory, evicted), after Patience where it might (no node has room, a volume is pending).
 func (c *Cluster) WaitPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	began := time.Now()
 	for {
@@ -63,7 +63,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// stuck is the failure of a pod that does not get on.
+// stuck returns the failure of a pod that does not get on.
 func (c *Cluster) stuck(ctx context.Context, pod *corev1.Pod, began time.Time) error {
 	f, final := trouble(pod)
 	impatient := time.Since(began) > c.Patience
@@ -110,7 +110,7 @@ func join(a, b string) string {
 
 func scheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 
-// failed is the name of the container that ended badly, "" where there is none.
+// failed returns the name of the container that ended badly, "" where there is none.
 func failed(pod *corev1.Pod) string {
 	for _, s := range statuses(pod) {
 		if s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 || s.LastTerminationState.Terminated != nil {
@@ -124,13 +124,13 @@ func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// hopeless are the reasons for which a container waits and will go on waiting.
+// hopeless returns the reasons for which a container waits and will go on waiting.
 func hopeless() []string {
 	return []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 		"CrashLoopBackOff"}
 }
 
-// trouble is what is wrong with a pod, nil where nothing is, and whether waiting longer is of no use.
+// trouble returns what is wrong with a pod, nil where nothing is, and whether waiting longer is of no use.
 func trouble(pod *corev1.Pod) (f *Failure, final bool) {
 	for _, s := range statuses(pod) {
 		if f := killed(s); f != nil {
@@ -160,7 +160,7 @@ func trouble(pod *corev1.Pod) (f *Failure, final bool) {
 	return nil, false
 }
 
-// killed is a container that was killed for memory, now or before it was started again.
+// killed returns a container that was killed for memory, now or before it was started again.
 func killed(s corev1.ContainerStatus) *Failure {
 	for _, t := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
 		if t != nil && t.Reason == "OOMKilled" {
@@ -170,8 +170,8 @@ func killed(s corev1.ContainerStatus) *Failure {
 	return nil
 }
 
-// Said is the newest warning among an object's events, "" where there is none or they may not be read. One that says that something is tried again
-// later counts only where there is no other.
+// Said returns the newest warning among an object's events, "" where there is none or they may not be read.
+// One that says that something is tried again later counts only where there is no other.
 func (c *Cluster) Said(ctx context.Context, namespace, uid string) string {
 	list, err := c.core.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + uid})
 	if err != nil {
@@ -226,7 +226,8 @@ func (c *Cluster) claims(ctx context.Context, pod *corev1.Pod) string {
 	return strings.Join(list, "; ")
 }
 
-// Ended says how a pod that was seen running before has ended or been started anew since: a *Failure, nil where it runs on.
+// Ended says how a pod that was seen running before has ended or been started anew since: a *Failure, nil
+// where it runs on.
 func (c *Cluster) Ended(ctx context.Context, before *corev1.Pod) error {
 	now, err := c.core.Pods(before.Namespace).Get(ctx, before.Name, metav1.GetOptions{})
 	object := fmt.Sprintf("pod %s/%s", before.Namespace, before.Name)

@@ -16,20 +16,20 @@ const (
 	manager   = "david"
 )
 
-// Run is one use of a cluster: what it creates carries its ID and is removed with it.
+// Run bounds one use of a cluster: what it creates carries its ID and is removed with it.
 type Run struct {
 	ID    string    // a label's value: letters, digits, - and .
 	Owner string    // names the process, so that the same machine can tell whether it lives; "" where that is not known
 	Until time.Time // by when it is over also for who cannot tell; zero: never
 }
 
-// NewRun is a run of this process that takes at most that long.
+// NewRun returns a run of this process that takes at most that long.
 func NewRun(id string, lasts time.Duration) Run {
 	return Run{ID: id, Owner: owner("/proc", os.Getpid()), Until: time.Now().Add(lasts)}
 }
 
-// owner names a process so that no other ever has the name: the boot, the PID namespace, the PID, and when it began. It is "" where
-// the process is not there, or not to be seen.
+// owner names a process so that no other ever has the name: the boot, the PID namespace, the PID, and when it
+// began. It is "" where the process is not there, or not to be seen.
 func owner(proc string, pid int) string {
 	boot, err := os.ReadFile(proc + "/sys/kernel/random/boot_id")
 	space, err2 := os.Readlink(proc + "/self/ns/pid")

@@ -12,14 +12,14 @@ import (
 	"david/internal/result"
 )
 
-// Counters are a cgroup's, and Stats those of a pod and of its node.
+// Counters holds a cgroup's, and Stats those of a pod and of its node.
 type (
 	Counters = result.CgroupCounters
 	Stats    = result.PodStats
 )
 
-// PodStats reads the counters of a pod's cgroup and of the whole node from the node's kubelet, through the API server's proxy. It takes the verb get on
-// nodes/proxy: ErrForbidden where that is not allowed.
+// PodStats reads the counters of a pod's cgroup and of the whole node from the node's kubelet, through the
+// API server's proxy. It takes the verb get on nodes/proxy: ErrForbidden where that is not allowed.
 func (c *Cluster) PodStats(ctx context.Context, node, namespace, pod string) (s Stats, err error) {
 	summary, err := c.kubelet(ctx, node, "stats/summary")
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Cluster) kubelet(ctx context.Context, node, path string) ([]byte, error
 	return body, explain(err, fmt.Sprintf("cannot read %s of node %s", path, node), "get", "nodes/proxy")
 }
 
-// figures are what the kubelet's summary says of a node or a pod.
+// figures holds what the kubelet's summary says of a node or a pod.
 type figures struct {
 	CPU struct {
 		Time                 time.Time `json:"time"`
@@ -91,8 +91,9 @@ func fromSummary(body []byte, namespace, pod string) (s Stats, err error) {
 	return s, fmt.Errorf("the kubelet has no figures of pod %s/%s: %w", namespace, pod, ErrNotFound)
 }
 
-// fromCadvisor adds what only the kubelet's metrics/cadvisor has: throttling, and I/O, summed over the devices. A pod's figures are those of its containers, or
-// of its own cgroup where the container runtime tells none of them.
+// fromCadvisor adds what only the kubelet's metrics/cadvisor has: throttling, and I/O, summed over the
+// devices. A pod's figures are those of its containers, or of its own cgroup where the container runtime
+// tells none of them.
 func fromCadvisor(body []byte, namespace, pod string, s *Stats) {
 	var containers, whole Counters
 	in := bufio.NewScanner(bytes.NewReader(body))
@@ -117,7 +118,7 @@ func fromCadvisor(body []byte, namespace, pod string, s *Stats) {
 	}
 }
 
-// metrics are the counters that cAdvisor has, by its names.
+// metrics returns the counters that cAdvisor has, by its names.
 func metrics(c *Counters) map[string]**float64 {
 	return map[string]**float64{
 		"container_cpu_cfs_periods_total":           &c.Periods,

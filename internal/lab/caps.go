@@ -60,8 +60,8 @@ func (o opened) verify(ctx context.Context, arms []result.Arm) (notes []string, 
 	return notes, nil
 }
 
-// capControl verifies the caps a tune was given. A cap on memory alone may fail: the configuration is then sized for it, as
-// it is on a system where david can cap nothing, and the notes say so.
+// capControl verifies the caps a tune was given. A cap on memory alone may fail: the configuration is
+// then sized for it, as it is on a system where david can cap nothing, and the notes say so.
 func (o opened) capControl(ctx context.Context, control *result.Arm) ([]string, error) {
 	notes, err := o.verify(ctx, []result.Arm{*control})
 	if onlyMemory := (result.Caps{Memory: control.Caps.Memory}); errors.Is(err, cgroup.ErrCap) && control.Caps == onlyMemory {

@@ -40,7 +40,7 @@ func (t CrashTest) Run(ctx context.Context, l Lab) (*result.Store, error) {
 		return nil, err
 	}
 	store, err := t.prove(ctx, l, binary, arm, unlocked)
-	return store, Blame(err, t.Cnf != "" || len(t.Sets) > 0)
+	return store, blame(err, t.Cnf != "" || len(t.Sets) > 0)
 }
 
 // arm is the configuration to be proved, and what of the durability lock it was asked to do without.
@@ -63,8 +63,8 @@ func (t CrashTest) arm(ctx context.Context, l Lab, b server.Binary) (arm result.
 	return arm, unlocked, l.CheckCaps(ctx, []result.Arm{arm}, t.NoVolume)
 }
 
-// crashBytes is the disk space of a crash test: an empty server, and 16 MiB for what a kill's two seconds of small transactions
-// leave in tables and binary log, at some thousands a second.
+// crashBytes is the disk space of a crash test: an empty server, and 16 MiB for what a kill's two
+// seconds of small transactions leave in tables and binary log, at some thousands a second.
 func crashBytes(kills int) int64 { return 1<<30 + int64(kills)*16<<20 }
 
 // prove runs the test, and returns its store.

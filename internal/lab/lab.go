@@ -1,9 +1,9 @@
 // Package lab measures servers that are david's own, from a Request to a record in the store:
 //
-//	find tools -> open the workspace -> verify caps -> prepare the data -> record what was asked -> measure -> finish
+//	find tools -> open the workspace -> verify caps -> prepare the data -> record -> measure -> finish
 //
-// Each step returns what the next one needs. What is asked for comes as a value, and so does what there is to know
-// of whoever asks (Lab): nothing here knows a command line or a terminal.
+// Each step returns what the next one needs. What is asked for comes as a value, and so does what there is
+// to know of whoever asks (Lab): nothing here knows a command line or a terminal.
 package lab
 
 import (

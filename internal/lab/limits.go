@@ -13,9 +13,9 @@ import (
 	"david/internal/result"
 )
 
-// LimitsKey names what is probed: the machine, the device and the caps. The device of sandboxes' data is that of david's
-// folder; the number of its loop device changes.
-func (l Lab) LimitsKey(ctx context.Context, dir string, caps result.Caps) (string, error) {
+// limitsKey names what is probed: the machine, the device and the caps. The device of sandboxes' data is
+// that of david's folder; the number of its loop device changes.
+func (l Lab) limitsKey(ctx context.Context, dir string, caps result.Caps) (string, error) {
 	where := "sandbox"
 	if dir == "" {
 		dir = l.Home
@@ -42,8 +42,9 @@ func machine(f host.Facts) string {
 // limitsLast is how long measured limits are taken for those of now.
 const limitsLast = 24 * time.Hour
 
-// KeptLimits are the limits of a key that were measured within a day. A file that cannot be read is as good as none, and said.
-func (l Lab) KeptLimits(key string) (result.Limits, bool) {
+// keptLimits are the limits of a key that were measured within a day. A file that cannot be read is as
+// good as none, and said.
+func (l Lab) keptLimits(key string) (result.Limits, bool) {
 	known, ok, err := result.KeptLimits(l.Home, key)
 	if err != nil {
 		l.logf("limits measured before are not used: %v", err)
@@ -53,19 +54,20 @@ func (l Lab) KeptLimits(key string) (result.Limits, bool) {
 	return known, ok && age >= 0 && age < limitsLast
 }
 
-// knownLimits are those kept for where the data of an experiment lies, under the caps of its first arm, else without caps;
-// nil where there are none. They are recorded with it: whoever explains it later may not have david's folder.
+// knownLimits are those kept for where the data of an experiment lies, under the caps of its first arm,
+// else without caps; nil where there are none. They are recorded with it: whoever explains it later may
+// not have david's folder.
 func (l Lab) knownLimits(ctx context.Context, layout string, arms []result.Arm) (*result.Limits, error) {
 	var tried []result.Caps
 	if len(arms) > 0 {
 		tried = append(tried, arms[0].Caps)
 	}
 	for _, caps := range append(tried, result.Caps{}) {
-		key, err := l.LimitsKey(ctx, "", caps)
+		key, err := l.limitsKey(ctx, "", caps)
 		if err != nil {
 			return nil, err
 		}
-		if known, ok := l.KeptLimits(key); ok && known.Device.Layout == layout { // with --no-volume it lies elsewhere
+		if known, ok := l.keptLimits(key); ok && known.Device.Layout == layout { // with --no-volume it lies elsewhere
 			return &known, nil
 		}
 	}

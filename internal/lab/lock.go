@@ -8,7 +8,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// Asked is what settings ask for, by variable, as the server reads them: skip_innodb_doublewrite is innodb_doublewrite=OFF.
+// Asked is what settings ask for, by variable, as the server reads them: skip_innodb_doublewrite is
+// innodb_doublewrite=OFF.
 func Asked(settings []mycnf.Setting) map[string]string {
 	values := map[string]string{}
 	for _, s := range settings {
@@ -37,8 +38,8 @@ func LockMembers(flavour mycnf.Flavour, names []string) error {
 	return nil
 }
 
-// Lifted tells what of the lock does not hold, and refuses what was not unlocked. Variables that vars does not have are not
-// looked at.
+// Lifted tells what of the lock does not hold, and refuses what was not unlocked. Variables that vars
+// does not have are not looked at.
 func Lifted(flavour mycnf.Flavour, vars map[string]string, unlock []string) (list []string, err error) {
 	for _, v := range mycnf.CheckLock(flavour, vars) {
 		if v.Got == "" {

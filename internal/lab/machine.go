@@ -5,8 +5,8 @@ import (
 	"david/internal/result"
 )
 
-// spinningIOPS is more random writes a second than a rotating disk can do, its cache included: a kernel that calls a faster one
-// rotating (virtual disks say so by default) is wrong.
+// spinningIOPS is more random writes a second than a rotating disk can do, its cache included: a kernel
+// that calls a faster one rotating (virtual disks say so by default) is wrong.
 const spinningIOPS = 1000
 
 // Rotational tells whether the disk under the data spins; where that cannot be told, it is taken for flash.
@@ -22,16 +22,16 @@ func Rotational(f host.Facts, writeIOPS float64) bool {
 	return false
 }
 
-// CappedCPUs are those the server may use.
-func CappedCPUs(usable float64, c result.Caps) float64 {
+// cappedCPUs are those the server may use.
+func cappedCPUs(usable float64, c result.Caps) float64 {
 	if c.CPUs > 0 {
 		return min(usable, c.CPUs)
 	}
 	return usable
 }
 
-// CappedWrites are the random 16 KiB writes/s a capped volume does, of those the disk does.
-func CappedWrites(iops float64, c result.Caps) float64 {
+// cappedWrites are the random 16 KiB writes/s a capped volume does, of those the disk does.
+func cappedWrites(iops float64, c result.Caps) float64 {
 	if c.IOPS > 0 {
 		iops = min(iops, float64(c.IOPS))
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"david/internal/experiment"
-	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/mysqltuner"
 	"david/internal/result"
@@ -17,13 +16,11 @@ import (
 // TunerArm is the name of the arm that MySQLTuner advises.
 const TunerArm = "mysqltuner"
 
-// Adviser is MySQLTuner, to be asked before a race.
-type Adviser struct {
-	Path    string
-	Problem rules.Problem
-	// Against is true where the control runs with the user's own file; Shared is what every arm has of it.
-	Against bool
-	Shared  []mycnf.Setting
+// adviser is MySQLTuner, to be asked before a race.
+type adviser struct {
+	path    string
+	problem rules.Problem
+	own     *OwnFile // that a race is run against; nil elsewhere
 }
 
 // Tuner finds MySQLTuner, the one that david installed where there is none on the PATH that is new enough.
@@ -31,16 +28,17 @@ func (l Lab) Tuner(ctx context.Context) (path string, err error) {
 	return mysqltuner.Find(ctx, server.Tuners(l.Home)...)
 }
 
-// addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load. Where it cannot be had, a
-// note says why, and the race goes on without it. A session that goes on with an experiment takes the advice on record.
+// addAdvised adds the arm that MySQLTuner advises after it has looked at the control under its load.
+// Where it cannot be had, a note says why, and the race goes on without it. A session that goes on with
+// an experiment takes the advice on record.
 func (p prepared) addAdvised(ctx context.Context, r *Request, arms []result.Arm) ([]result.Arm, error) {
-	if r.Adviser == nil {
+	if r.adviser == nil {
 		return arms, nil
 	}
 	if old, ok, err := r.advisedBefore(p.Lab); err != nil || ok {
 		return append(arms, old...), err // what was said of it is on record as well
 	}
-	b, err := p.advice(ctx, *r.Adviser, p.asked(*r.Adviser, arms[0]), r.Loads[0])
+	b, err := p.advice(ctx, *r.adviser, p.asked(*r.adviser, arms[0]), r.Loads[0])
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -57,14 +55,14 @@ func (p prepared) addAdvised(ctx context.Context, r *Request, arms []result.Arm)
 	if at < 0 {
 		at = len(arms)
 	}
-	advised := Arm{Name: b.Name, Title: b.Title}.upon(rules.Control(p.binary.Flavour), rules.Merge(b.Settings, r.Adviser.Shared), r.Caps)
+	advised := Arm{Name: b.Name, Title: b.Title}.upon(rules.Control(p.binary.Flavour), r.adviser.own.on(b.Settings), r.Caps)
 	return slices.Insert(arms, at, advised), nil
 }
 
-// asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file the server's defaults, as
-// every baseline is a rival on its own.
-func (p prepared) asked(a Adviser, control result.Arm) result.Arm {
-	if !a.Against {
+// asked is the server that MySQLTuner looks at: the control, or where that runs with the user's own file
+// the server's defaults, as every baseline is a rival on its own.
+func (p prepared) asked(a adviser, control result.Arm) result.Arm {
+	if a.own == nil {
 		return control
 	}
 	plain := rules.Control(p.binary.Flavour)
@@ -72,8 +70,8 @@ func (p prepared) asked(a Adviser, control result.Arm) result.Arm {
 	return plain
 }
 
-// advisedBefore is the arm that an interrupted race of the same command has on record: none or one. ok is false where there
-// is no such race.
+// advisedBefore is the arm that an interrupted race of the same command has on record: none or one. ok
+// is false where there is no such race.
 func (r Request) advisedBefore(l Lab) (arm []result.Arm, ok bool, err error) {
 	old, err := result.Unfinished(l.Home, r.Kind, r.Title, l.Argv)
 	if err != nil || old == nil || r.Fresh {
@@ -91,25 +89,25 @@ func (r Request) advisedBefore(l Lab) (arm []result.Arm, ok bool, err error) {
 }
 
 // advice puts the load on the control and has MySQLTuner look at it.
-func (p prepared) advice(ctx context.Context, a Adviser, control result.Arm, load result.Workload) (b rules.Baseline, err error) {
+func (p prepared) advice(ctx context.Context, a adviser, control result.Arm, load result.Workload) (b rules.Baseline, err error) {
 	dir := p.workspace.Private()
 	p.say("asking MySQLTuner after a load of %d s on the control", load.Seconds)
 	output := ""
 	look := func(addr mysqld.Addr) error {
 		var err error
-		output, err = mysqltuner.Run(ctx, a.Path, addr, a.Problem.Memory, dir)
+		output, err = mysqltuner.Run(ctx, a.path, addr, a.problem.Memory, dir)
 		return err
 	}
 	if err := experiment.Loaded(ctx, p.target, p.sysbench, control, load, dir, look); err != nil {
 		return b, err
 	}
-	if b, err = rules.MySQLTuner(output, a.Problem); err != nil {
+	if b, err = rules.MySQLTuner(output, a.problem); err != nil {
 		return b, err
 	}
 	known, err := server.Options(ctx, p.binary)
 	if err != nil {
 		return b, err
 	}
-	Strip(p.binary, a.Problem.Version, known, &b)
+	strip(p.binary, a.problem.Version, known, &b)
 	return b, nil
 }

@@ -80,3 +80,23 @@ func (o opened) close(err error) error {
 	o.release()
 	return err
 }
+
+// Take takes the machine for a load on a server that is not david's, with a private folder for the keys of a
+// client. give gives both back.
+func (l Lab) Take(what string) (private string, give func() error, err error) {
+	release, err := experiment.Lock(what)
+	if err != nil {
+		return "", nil, err
+	}
+	private, remove, err := sandbox.PrivateFolder(l.Home)
+	if err != nil {
+		release()
+		return "", nil, err
+	}
+	return private, func() error { defer release(); return remove() }, nil
+}
+
+// Reap removes what an earlier david that was killed left behind.
+func (l Lab) Reap() error {
+	return sandbox.Reap(l.Home, func(what string) { l.logf("%s", what) })
+}

@@ -86,8 +86,9 @@ func (p prepared) footprint(arm result.Arm, loads []result.Workload) int64 {
 	return rules.Footprint(arm, p.bytes[arm.Name], threads)
 }
 
-// bytesWanted estimates the disk space of a workload's data, in bytes: a row and its index entries take up to 335 bytes
-// (measured: 285 in MySQL 9.7, 335 in MariaDB 10.11), a clone's changes, redo and binary log as much again.
+// bytesWanted estimates the disk space of a workload's data, in bytes: a row and its index entries take
+// up to 335 bytes (measured: 285 in MySQL 9.7, 335 in MariaDB 10.11), a clone's changes, redo and binary
+// log as much again.
 func bytesWanted(w result.Workload) int64 {
 	const row, server = 335, 1 << 30
 	rows := int64(w.Tables) * int64(w.TableSize)

@@ -13,7 +13,8 @@ import (
 	"david/internal/tune"
 )
 
-// proof proves an arm: what it takes with all its connections busy, its recovery from crashes, and the durability lock.
+// proof proves an arm: what it takes with all its connections busy, its recovery from crashes, and the
+// durability lock.
 func (r recorded) proof(ctx context.Context, arm result.Arm, load result.Workload, plan tune.Plan) (proof result.Proof, err error) {
 	began := time.Now()
 	proof = result.Proof{Arm: arm.Name}

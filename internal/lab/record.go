@@ -40,28 +40,28 @@ type recorded struct {
 }
 
 // record opens the store, and makes the engine that writes to it.
-func (p prepared) record(ctx context.Context, asked entry) (recorded, error) {
+func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 	r := recorded{prepared: p, golden: p.target.GoldenTime}
-	e := p.NewExperiment(asked.kind, asked.loads, p.sysbench)
-	e.Title, e.Target, e.Server, e.Host, e.Design = asked.title, cmp.Or(asked.target, "sandbox"), p.binary.Record(), p.facts, asked.design
-	e.Like = asked.like
+	e := p.NewExperiment(what.kind, what.loads, p.sysbench)
+	e.Title, e.Target, e.Server, e.Host, e.Design = what.title, cmp.Or(what.target, "sandbox"), p.binary.Record(), p.facts, what.design
+	e.Like = what.like
 	p.allowSteal(&e)
-	e.Notes = append(append(e.Notes, "data: "+p.workspace.Layout()), asked.notes...)
-	e.Design.Pinned = pins(e, asked.arms, p.ids)
-	maps.Copy(e.Design.Pinned, asked.pinned)
-	if asked.asked != nil {
-		e.Design.Pinned["specification"] = fingerprint(asked.arms, asked.asked, asked.design)
+	e.Notes = append(append(e.Notes, "data: "+p.workspace.Layout()), what.notes...)
+	e.Design.Pinned = pins(e, what.arms, p.ids)
+	maps.Copy(e.Design.Pinned, what.pinned)
+	if what.asked != nil {
+		e.Design.Pinned["specification"] = fingerprint(what.arms, what.asked, what.design)
 	}
-	e.Design.Tune = asked.plan
+	e.Design.Tune = what.plan
 	var err error
-	if e.Limits, err = p.knownLimits(ctx, p.workspace.Layout(), asked.arms); err != nil {
+	if e.Limits, err = p.knownLimits(ctx, p.workspace.Layout(), what.arms); err != nil {
 		return r, err
 	}
-	if r.store, err = p.openStore(e, asked.fresh); err != nil {
+	if r.store, err = p.openStore(e, what.fresh); err != nil {
 		return r, err
 	}
 	r.engine = &experiment.Engine{Store: r.store, Target: p.target, Sysbench: p.sysbench, Server: e.Server, Report: p.Show,
-		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, Memory: asked.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, asked.loads) }}
+		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, Memory: what.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, what.loads) }}
 	return r, nil
 }
 
@@ -121,8 +121,8 @@ func (l Lab) where(store *result.Store) {
 	}
 }
 
-// Failed puts on record that an experiment met an error before its first trial: there is nothing to go on with, and it was not
-// interrupted. The folder stays for its logs. It returns the error.
+// Failed puts on record that an experiment met an error before its first trial: there is nothing to go
+// on with, and it was not interrupted. The folder stays for its logs. It returns the error.
 func Failed(ctx context.Context, store *result.Store, cause error) error {
 	if store == nil || ctx.Err() != nil {
 		return cause

@@ -16,11 +16,11 @@ import (
 	"david/internal/mysqld"
 	"david/internal/podrun"
 	"david/internal/result"
-	"david/internal/sandbox"
 	"david/internal/workload"
 )
 
-// Remote asks how fast a server is that is not david's, as it is. The schema david makes there is removed again.
+// Remote asks how fast a server is that is not david's, as it is. The schema david makes there is
+// removed again.
 type Remote struct {
 	Addr        mysqld.Addr
 	Loads       []result.Workload
@@ -32,17 +32,18 @@ type Remote struct {
 	Relay   io.Writer // where not nil, this is a client in a pod, and the record goes there as lines
 }
 
-// Run measures. It returns the record where that was done, also with what went wrong with cleaning up afterwards.
+// Run measures. It returns the record where that was done, also with what went wrong with cleaning up
+// afterwards.
 func (r Remote) Run(ctx context.Context, l Lab) (store *result.Store, err error) {
 	sysbench, err := workload.Find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := experiment.Lock("david bench of a remote server")
+	private, give, err := l.Take("david bench of a remote server")
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { err = errors.Join(err, give()) }()
 	conn, err := mysqld.Open(ctx, r.Addr)
 	if err != nil {
 		return nil, err
@@ -51,11 +52,6 @@ func (r Remote) Run(ctx context.Context, l Lab) (store *result.Store, err error)
 	if err := Writable(ctx, conn, r.Loads[0].Database); err != nil {
 		return nil, err
 	}
-	private, remove, err := sandbox.PrivateFolder(l.Home)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
 	schema := Schema{Target: workload.Target{Addr: r.Addr, Sysbench: sysbench, Dir: private}, Load: r.Loads[0], Force: r.Force, Keep: r.Keep}
 	drop, err := schema.Prepare(ctx, conn, l.text)
 	if drop {
@@ -132,8 +128,8 @@ func (r Remote) experiment(ctx context.Context, l Lab, conn *mysqld.Conn, sysben
 	return e, nil
 }
 
-// LocalProcess is the process of a server on this machine, so that its CPU is not taken for a stranger's; 0 where it is
-// elsewhere or david may not read its pid file.
+// LocalProcess is the process of a server on this machine, so that its CPU is not taken for a
+// stranger's; 0 where it is elsewhere or david may not read its pid file.
 func LocalProcess(ctx context.Context, conn *mysqld.Conn) (int, error) {
 	if !conn.Addr().Local() {
 		return 0, nil

@@ -27,7 +27,7 @@ type Request struct {
 	NoVolume     bool
 	Instead      Trials
 	LightSpeed   bool     // the only arm is measured with its ceiling beside it
-	Adviser      *Adviser // where MySQLTuner is to be asked
+	adviser      *adviser // where MySQLTuner is to be asked
 	Notes        []string
 }
 
@@ -37,7 +37,8 @@ type Arm struct {
 	Cnf         string // an option file
 	Server      string // a binary of its own
 	Sets        []string
-	// More, where not nil, gives further settings, which depend on the server's flavour and the memory it may use (bytes).
+	// More, where not nil, gives further settings, which depend on the server's flavour and the memory it
+	// may use (bytes).
 	More func(flavour mycnf.Flavour, memory int64) ([]string, error)
 	// Settings, where not nil, are all there is, and known to the server: none of the user's, which are checked.
 	Settings []mycnf.Setting
@@ -48,8 +49,8 @@ type Arm struct {
 	Pod        result.Pod
 }
 
-// Trials say how long trials are, and how many blocks of them there are, where slices were asked for and the servers
-// do not fit into memory beside each other; 0: as of the slices.
+// Trials say how long trials are, and how many blocks of them there are, where slices were asked for and
+// the servers do not fit into memory beside each other; 0: as of the slices.
 type Trials struct{ Seconds, Blocks int }
 
 // apart is a request of slices as one of trials.
@@ -143,5 +144,5 @@ func (r *Request) note(notes ...string) { r.Notes = append(slices.Clip(r.Notes),
 // blame makes a server that would not start the user's bad input, where the user gave settings.
 func (r Request) blame(err error) error {
 	given := slices.ContainsFunc(r.Arms, func(arm Arm) bool { return arm.Cnf != "" || len(arm.Sets) > 0 || arm.More != nil })
-	return Blame(err, given)
+	return blame(err, given)
 }

@@ -38,7 +38,8 @@ func TestBesideIsOverridden(t *testing.T) {
 	}
 }
 
-// TestApart: where two servers do not fit into memory, trials of their own length are measured, and the request stays.
+// TestApart: where two servers do not fit into memory, trials of their own length are measured, and the
+// request stays.
 func TestApart(t *testing.T) {
 	r := Request{Kind: result.KindExplain, Loads: []result.Workload{{Seconds: 5}}, Instead: Trials{Seconds: 20, Blocks: 4},
 		Design: result.Design{Blocks: 12, Slices: &result.Slices{Seconds: 5}}}

@@ -13,8 +13,9 @@ import (
 	"david/internal/result"
 )
 
-// openStore goes on with the experiment that the same command began and that was interrupted, or begins a new one. One
-// whose server, data, machine or question is another one by now is refused: its trials could not be compared.
+// openStore goes on with the experiment that the same command began and that was interrupted, or begins
+// a new one. One whose server, data, machine or question is another one by now is refused: its trials
+// could not be compared.
 func (l Lab) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
 	old, err := result.Unfinished(l.Home, e.Kind, e.Title, e.Argv)
 	if err != nil {
@@ -70,8 +71,9 @@ func binaries(e result.Experiment, arms []result.Arm) string {
 
 func short(hash string) string { return hash[:min(12, len(hash))] }
 
-// fingerprint is a hash of the question: the arms as they were asked for, the workloads and the design. A ceiling follows from
-// another arm and from the memory of the moment: it was not asked for, and the one on record stays.
+// fingerprint is a hash of the question: the arms as they were asked for, the workloads and the design.
+// A ceiling follows from another arm and from the memory of the moment: it was not asked for, and the
+// one on record stays.
 func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) string {
 	type asked struct {
 		Name     string

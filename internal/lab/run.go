@@ -49,7 +49,7 @@ func (r *Request) complete(ctx context.Context, p prepared, arms []result.Arm) (
 	if err != nil {
 		return nil, err
 	}
-	if r.Adviser != nil && len(arms) < 2 {
+	if r.adviser != nil && len(arms) < 2 {
 		return nil, refuse("nothing is left to race with the control: %s", r.Notes[len(r.Notes)-1])
 	}
 	if !r.LightSpeed {
@@ -58,7 +58,7 @@ func (r *Request) complete(ctx context.Context, p prepared, arms []result.Arm) (
 	return p.addCeiling(ctx, arms, r.Loads)
 }
 
-// place is where servers run that are not sandboxes alone.
+// place is where the servers of a request run.
 type place struct {
 	target experiment.Target
 	name   string

@@ -31,8 +31,9 @@ func Writable(ctx context.Context, conn *mysqld.Conn, schema string) error {
 	return conn.CheckPrivileges(ctx, schema)
 }
 
-// Prepare makes the schema where there is none. It never touches one that david did not make, unless forced. drop tells whether it is to be
-// removed at the end: one that this run made, or that an earlier run left because it was cut short, and not one that was to be kept.
+// Prepare makes the schema where there is none. It never touches one that david did not make, unless
+// forced. drop tells whether it is to be removed at the end: one that this run made, or that an earlier
+// run left because it was cut short, and not one that was to be kept.
 func (s Schema) Prepare(ctx context.Context, conn *mysqld.Conn, say func(string)) (drop bool, err error) {
 	state, err := workload.Inspect(ctx, conn, s.Load)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"david/internal/server"
 )
 
-// UserSettings reads an option file and single assignments, in this order, and holds them against what the binary knows. What would tie a
-// sandbox to the system (paths, ports, users) is left out, with a word about it.
+// UserSettings reads an option file and single assignments, in this order, and holds them against what
+// the binary knows. What would tie a sandbox to the system (paths, ports, users) is left out, with a
+// word about it.
 func (l Lab) UserSettings(ctx context.Context, b server.Binary, cnf string, sets []string) ([]mycnf.Setting, error) {
 	v, err := mycnf.ParseVersion(b.Version)
 	if err != nil {
@@ -86,8 +87,8 @@ func ReadOptions(path string) (mycnf.File, error) {
 	return file, nil
 }
 
-// Regular refuses what is there and is no regular file: a named pipe would be waited for, and a device read, without end. What is not there is
-// left to those who open it.
+// Regular refuses what is there and is no regular file: a named pipe would be waited for, and a device
+// read, without end. What is not there is left to those who open it.
 func Regular(what, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("cannot read the %s: %s is no regular file", what, path)
@@ -104,8 +105,8 @@ func parseFile(path string) (mycnf.File, error) {
 	return mycnf.Parse(f, path)
 }
 
-// included reads what a !include or !includedir names; of a folder the .cnf files, in the order of their names, as the
-// servers do.
+// included reads what a !include or !includedir names; of a folder the .cnf files, in the order of their
+// names, as the servers do.
 func included(directive mycnf.Item) ([]mycnf.File, error) {
 	paths := []string{directive.Include}
 	if directive.IncludeDir {
@@ -134,7 +135,8 @@ func included(directive mycnf.Item) ([]mycnf.File, error) {
 	return files, nil
 }
 
-// Possible refuses what no server runs with, before data is prepared for it. memory is what this process may use, in bytes.
+// Possible refuses what no server runs with, before data is prepared for it. memory is what this process
+// may use, in bytes.
 func Possible(s mycnf.Setting, memory int64) error {
 	n, err := mycnf.ParseSize(s.Value)
 	pages := []int64{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10}
@@ -173,8 +175,8 @@ func knownTo(b server.Binary, v mycnf.Version, known map[string]string, s mycnf.
 	return refuse("%s %s has no variable %s%s", b.Flavour.Product(), b.Version, name, why)
 }
 
-// Strip takes from a baseline what this build of the server does not have, and says so.
-func Strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
+// strip takes from a baseline what this build of the server does not have, and says so.
+func strip(b server.Binary, v mycnf.Version, known map[string]string, of *rules.Baseline) {
 	absent := func(s mycnf.Setting) bool { return knownTo(b, v, known, s) != nil }
 	for _, s := range of.Shipped {
 		if absent(s) {

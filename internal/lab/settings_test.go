@@ -55,7 +55,7 @@ func TestEmptyValueOfAnUnknownVariable(t *testing.T) {
 func TestStrip(t *testing.T) {
 	set := []mycnf.Setting{{Name: "innodb_numa_interleave", Value: "ON"}, {Name: "max_connections", Value: "5"}, {Name: "skip_log_bin"}}
 	b := rules.Baseline{Shipped: slices.Clone(set), Settings: slices.Clone(set)}
-	Strip(server.Binary{Flavour: mycnf.MySQL, Version: "9.7.4"}, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, map[string]string{"max_connections": "151", "log_bin": ""}, &b)
+	strip(server.Binary{Flavour: mycnf.MySQL, Version: "9.7.4"}, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, map[string]string{"max_connections": "151", "log_bin": ""}, &b)
 	if len(b.Settings) != 2 || len(b.Shipped) != 2 || len(b.Translated) != 1 || !strings.HasPrefix(b.Translated[0], "innodb_numa_interleave=ON is left out") {
 		t.Errorf("%+v", b)
 	}

@@ -41,6 +41,14 @@ type Tuned struct {
 	load  result.Workload
 }
 
+// Ready is a tune whose server and control are known, and allowed.
+type Ready struct {
+	lab   Lab
+	asked Tune
+	found tools
+	start start
+}
+
 // start is what a tune begins with.
 type start struct {
 	control  result.Arm
@@ -54,17 +62,20 @@ func (t Tune) Check() error {
 	return err
 }
 
+// Ready finds the server and refuses what it cannot run with, before anything is opened.
+func (t Tune) Ready(ctx context.Context, l Lab) (r Ready, err error) {
+	r = Ready{lab: l, asked: t, start: start{began: time.Now()}}
+	if r.found, err = l.find(ctx, t.Server); err != nil {
+		return r, err
+	}
+	r.start.control, r.start.unlocked, err = t.control(ctx, l, r.found.binary)
+	return r, err
+}
+
 // Run finds, confirms and proves. Where there is no error, Close gives back what it holds.
-func (t Tune) Run(ctx context.Context, l Lab) (done Tuned, err error) {
-	s := start{began: time.Now()}
-	found, err := l.find(ctx, t.Server)
-	if err != nil {
-		return done, err
-	}
-	if s.control, s.unlocked, err = t.control(ctx, l, found.binary); err != nil {
-		return done, err
-	}
-	o, err := l.open(ctx, found, opening{kind: result.KindTune, need: bytesWanted(t.Load) + crashBytes(mostProofKills), volume: t.Caps.IO(), noVolume: t.NoVolume})
+func (r Ready) Run(ctx context.Context) (done Tuned, err error) {
+	t, s := r.asked, r.start
+	o, err := r.lab.open(ctx, r.found, opening{kind: result.KindTune, need: bytesWanted(t.Load) + crashBytes(mostProofKills), volume: t.Caps.IO(), noVolume: t.NoVolume})
 	if err != nil {
 		return done, err
 	}
@@ -75,21 +86,21 @@ func (t Tune) Run(ctx context.Context, l Lab) (done Tuned, err error) {
 	}()
 	if t.Base != "" { // before minutes go into data
 		if err := o.workspace.Validate(ctx, o.binary, s.control.Settings); err != nil {
-			return done, Blame(err, true)
+			return done, blame(err, true)
 		}
 	}
 	p, err := o.prepare(ctx, []result.Arm{s.control}, []result.Workload{t.Load})
 	if err != nil {
-		return done, Blame(err, t.Base != "")
+		return done, blame(err, t.Base != "")
 	}
 	if t.Wish.Slices, err = p.tuneSlices(ctx, t, s.control); err != nil {
 		return done, err
 	}
-	r, job, err := p.planned(ctx, t, s)
+	rec, job, err := p.planned(ctx, t, s)
 	if err != nil {
 		return done, err
 	}
-	return r.phases(ctx, t, job)
+	return rec.phases(ctx, t, job)
 }
 
 // mostProofKills is the most kills of a tune's crash proof, for the space they take.
@@ -106,12 +117,13 @@ func (r recorded) phases(ctx context.Context, t Tune, job experiment.Tuning) (do
 		err = r.lightSpeed(ctx, done.best, job.Load)
 	}
 	if err != nil {
-		return done, r.failed(ctx, Blame(err, t.Base != ""))
+		return done, r.failed(ctx, blame(err, t.Base != ""))
 	}
 	return done, r.finish(result.Finish{Best: done.best.Name})
 }
 
-// Prove starts a server with an option file and compares its variables with those of the arm that was measured.
+// Prove starts a server with an option file and compares its variables with those of the arm that was
+// measured.
 func (t Tuned) Prove(ctx context.Context, cnf string) error {
 	t.at.say("starting a server with the written my.cnf, to prove it")
 	g, _, err := t.at.target.Prepare(ctx, t.best, t.load)
@@ -138,8 +150,8 @@ func (r recorded) arm(name string) (result.Arm, error) {
 	return result.Arm{}, fmt.Errorf("cannot find arm %s in %s", name, r.store.Dir())
 }
 
-// control is the arm a tune begins with, under its caps, with the user's own file where there is one. What that sets of
-// the durability lock has to be safe or unlocked; unlocked says what can be lost.
+// control is the arm a tune begins with, under its caps, with the user's own file where there is one.
+// What that sets of the durability lock has to be safe or unlocked; unlocked says what can be lost.
 func (t Tune) control(ctx context.Context, l Lab, b server.Binary) (arm result.Arm, unlocked []string, err error) {
 	arm = rules.Control(b.Flavour)
 	arm.Caps = t.Caps

@@ -18,7 +18,8 @@ import (
 	"david/internal/tune"
 )
 
-// planned puts a tune on record and says what to run: the plan on record where the same command was interrupted.
+// planned puts a tune on record and says what to run: the plan on record where the same command was
+// interrupted.
 func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job experiment.Tuning, err error) {
 	notes, err := p.capControl(ctx, &s.control)
 	if err != nil {
@@ -96,8 +97,8 @@ func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (proble
 		return problem, err
 	}
 	problem = rules.Problem{
-		Flavour: p.binary.Flavour, Version: v, CPUs: CappedCPUs(p.facts.CPU.Usable, caps), Memory: t.Memory, FreeDisk: p.facts.Data.Free,
-		Rotational: Rotational(p.facts, iops), WriteIOPS: CappedWrites(iops, caps), PageSize: 16 << 10, Threads: t.Load.Threads, Tables: t.Load.Tables,
+		Flavour: p.binary.Flavour, Version: v, CPUs: cappedCPUs(p.facts.CPU.Usable, caps), Memory: t.Memory, FreeDisk: p.facts.Data.Free,
+		Rotational: Rotational(p.facts, iops), WriteIOPS: cappedWrites(iops, caps), PageSize: 16 << 10, Threads: t.Load.Threads, Tables: t.Load.Tables,
 		Seed:    seed(),
 		Sandbox: true,
 	}
@@ -107,8 +108,8 @@ func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (proble
 	return problem, nil
 }
 
-// rivals are who would race, strongest first, without what would undo an unlocked member of the durability lock; notes say what
-// became of their settings.
+// rivals are who would race, strongest first, without what would undo an unlocked member of the
+// durability lock; notes say what became of their settings.
 func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	known, err := server.Options(ctx, p.binary)
 	if err != nil {
@@ -116,7 +117,7 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 	}
 	all := rules.Baselines(problem)
 	for i := range all {
-		Strip(p.binary, problem.Version, known, &all[i])
+		strip(p.binary, problem.Version, known, &all[i])
 	}
 	advised, note, err := p.advised(ctx, t, control, problem)
 	if err != nil {
@@ -136,8 +137,8 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 // leastForTuner is the budget from which on there is time to ask MySQLTuner.
 const leastForTuner = 15 * time.Minute
 
-// advised is what MySQLTuner advises after the control's load: none where it is not there, where there is no time, or where an
-// interrupted tune goes on, whose race is on record.
+// advised is what MySQLTuner advises after the control's load: none where it is not there, where there
+// is no time, or where an interrupted tune goes on, whose race is on record.
 func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	if old, err := result.Unfinished(p.Home, result.KindTune, "", p.Argv); err != nil || old != nil && !t.Fresh {
 		return nil, nil, err
@@ -151,7 +152,7 @@ func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, probl
 	}
 	load := t.Load
 	load.Seconds = max(leastAdvised, load.Seconds)
-	b, err := p.advice(ctx, Adviser{Path: path, Problem: problem}, control, load)
+	b, err := p.advice(ctx, adviser{path: path, problem: problem}, control, load)
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Window is what was seen of the user's traffic for a while.
+// Window holds what was seen of the user's traffic for a while.
 type Window struct {
 	Seconds    float64  `json:"seconds"`
 	Statements float64  `json:"statements"` // how many ended
@@ -17,18 +17,20 @@ type Window struct {
 	Mean       *float64 `json:"mean_ms"`    // as P95, the mean
 	// LoadP95 is p95 of the transactions of david's own load; nil: there is no load, or too few of them.
 	LoadP95 *float64 `json:"load_p95_ms,omitempty"`
-	// Uneven is how many times the p95 of one half of the window is that of the other; 0: not seen, or too few.
+	// Uneven says how many times the p95 of one half of the window is that of the other; 0: not seen, or too
+	// few.
 	Uneven float64 `json:"uneven,omitempty"`
 }
 
-// enough is how many statements a percentile or a mean is taken of: of 500 the 95th percentile lies between the 93rd and the 97th.
+// enough says how many statements a percentile or a mean is taken of: of 500 the 95th percentile lies between
+// the 93rd and the 97th.
 const enough = 500
 
-// rate is the statements per second.
+// rate returns the statements per second.
 func (w Window) rate() float64 { return w.Statements / max(w.Seconds, 1e-3) }
 
-// worse says in which way the traffic got worse than it was before; "" where it did not. limit is the ratio that the latency may
-// reach. It is judged where both windows have it.
+// worse says in which way the traffic got worse than it was before; "" where it did not. limit is the ratio
+// that the latency may reach. It is judged where both windows have it.
 func worse(before, now Window, limit float64) string {
 	for _, why := range []string{moreErrors(before, now), stalled(before, now)} {
 		if why != "" {
@@ -38,8 +40,8 @@ func worse(before, now Window, limit float64) string {
 	return slower(before, now, limit)
 }
 
-// moreErrors compares the failures with what as long a time, or as much traffic where that is more, had before: three standard
-// deviations of a count, and five that a quiet server may have at any time.
+// moreErrors compares the failures with what as long a time, or as much traffic where that is more, had
+// before: three standard deviations of a count, and five that a quiet server may have at any time.
 func moreErrors(before, now Window) string {
 	share := now.Seconds / max(before.Seconds, 1e-3)
 	if before.Statements >= enough {
@@ -52,8 +54,8 @@ func moreErrors(before, now Window) string {
 	return fmt.Sprintf("errors grew: %.0f, %.1f were to be expected after the %.0f before", now.Errors, expected, before.Errors)
 }
 
-// stalled finds statements that do not end, which no latency shows: fewer than half as many end, and more of them run at once.
-// Where traffic only gets less, fewer run.
+// stalled finds statements that do not end, which no latency shows: fewer than half as many end, and more of
+// them run at once. Where traffic only gets less, fewer run.
 func stalled(before, now Window) string {
 	const least = 20 // statements before: of fewer nothing follows
 	if before.Statements < least || now.rate() > before.rate()/2 || now.Running < 1.5*before.Running+1 {
@@ -70,8 +72,8 @@ func slower(before, now Window, limit float64) string {
 	return fmt.Sprintf("%s is %.3g ms, %.2fx of the %.3g ms before (%.4gx is allowed)", what, is, is/then, then, limit)
 }
 
-// latency is what two windows are compared by, in ms: p95 of all statements, their mean where that is not seen, or else p95 of david's
-// own load. what names it, "" where one of the windows has none.
+// latency returns what two windows are compared by, in ms: p95 of all statements, their mean where that is
+// not seen, or else p95 of david's own load. what names it, "" where one of the windows has none.
 func latency(before, now Window) (what string, then, is float64) {
 	for _, l := range []struct {
 		what     string
@@ -84,7 +86,7 @@ func latency(before, now Window) (what string, then, is float64) {
 	return "", 0, 0
 }
 
-// uneven is how many times the latency of one window is that of another; 0 where it is not seen.
+// uneven returns how many times the latency of one window is that of another; 0 where it is not seen.
 func uneven(a, b Window) float64 {
 	what, x, y := latency(a, b)
 	if what == "" {
@@ -93,7 +95,7 @@ func uneven(a, b Window) float64 {
 	return max(x/y, y/x)
 }
 
-// bucket is one of a histogram of latencies: from low to high, in seconds.
+// bucket counts for a histogram of latencies: from low to high, in seconds.
 type bucket struct {
 	low, high, count float64
 }
@@ -117,7 +119,7 @@ func percentile(buckets map[string]bucket, share float64) float64 {
 	return 0
 }
 
-// grown is what was added to a histogram. One that was emptied in between counts from there.
+// grown returns what was added to a histogram. One that was emptied in between counts from there.
 func grown(before, after map[string]bucket) map[string]bucket {
 	for key, b := range before {
 		if after[key].count < b.count {

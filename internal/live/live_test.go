@@ -17,7 +17,7 @@ import (
 	"david/internal/testserver"
 )
 
-// target is a server under test, with traffic of its own.
+// target describes a server under test, with traffic of its own.
 type target struct {
 	*testserver.Server
 	t     *testing.T
@@ -106,7 +106,8 @@ func (x *target) value(name string) string {
 	return v[name]
 }
 
-// run is a run of one step that is watched for four seconds. changed is called when the step's first line is said.
+// run returns a run of one step that is watched for four seconds. changed is called when the step's first
+// line is said.
 func (x *target) run(changed func()) *live.Run {
 	x.t.Helper()
 	id, err := live.Identify(context.Background(), x.Open())
@@ -221,7 +222,8 @@ func (x *target) persisted() {
 	x.back(run.Steps[0])
 }
 
-// enough is how long it takes this machine's traffic to be enough for a p95, also when it is slower by half.
+// enough returns how long it takes this machine's traffic to be enough for a p95, also when it is slower by
+// half.
 func (x *target) enough() time.Duration {
 	x.t.Helper()
 	questions := func() float64 {
@@ -237,7 +239,8 @@ func (x *target) enough() time.Duration {
 	return min(max(4*time.Second, time.Duration(1500/rate*float64(time.Second))), 3*time.Minute)
 }
 
-// worse makes some of the traffic slow once the step is made, so that its latency is as if the step had done it.
+// worse makes some of the traffic slow once the step is made, so that its latency is as if the step had done
+// it.
 func (x *target) worse() {
 	watch, what := x.enough(), "p95 is"
 	if x.Flavour == mycnf.MariaDB {
@@ -378,8 +381,8 @@ func (x *target) follows() {
 	}
 }
 
-// recordedOnly is a david that died between the record and the change: there is nothing to set back. With the change made and not
-// yet seen there is.
+// recordedOnly is a david that died between the record and the change: there is nothing to set back. With the
+// change made and not yet seen there is.
 func (x *target) recordedOnly() {
 	run := x.run(nil)
 	text := `{"schema":1,"n":1,"event":"intended","step":"s","name":"innodb_io_capacity_max","before":"` + x.value("innodb_io_capacity_max") + `","after":"25000"}` + "\n"
@@ -407,7 +410,7 @@ func (x *target) recordedOnly() {
 	x.back(run.Steps[0])
 }
 
-// recordWith is a folder with a record that goes on with a text.
+// recordWith returns a folder with a record that goes on with a text.
 func (x *target) recordWith(s live.Server, text string) (dir string) {
 	x.t.Helper()
 	dir = x.t.TempDir()
@@ -443,8 +446,8 @@ func (x *target) busy() {
 	}
 }
 
-// restarted kills the server in the middle of a step: the change is gone with it, and the record says so once it is back, also
-// where the value before was another than the one the server starts with.
+// restarted kills the server in the middle of a step: the change is gone with it, and the record says so once
+// it is back, also where the value before was another than the one the server starts with.
 func (x *target) restarted() {
 	x.Exec("SET GLOBAL innodb_spin_wait_delay = 9")
 	again := make(chan struct{})

@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Load is a load that a run's caller keeps on the server while it watches. It is safe for concurrent use.
+// Load stands for a load that a run's caller keeps on the server while it watches. It is safe for concurrent
+// use.
 type Load struct {
 	stop    func() error
 	mu      sync.Mutex
@@ -17,13 +18,13 @@ type Load struct {
 	ended   error
 }
 
-// Second is what a load did in one second.
+// Second tells what a load did in one second.
 type Second struct {
 	Transactions float64
 	P95          float64 // of a transaction, in ms; 0: none ended
 }
 
-// NewLoad is a load that is ended by stop, which returns when nothing is left of it on the server.
+// NewLoad returns a load that is ended by stop, which returns when nothing is left of it on the server.
 func NewLoad(stop func() error) *Load { return &Load{stop: stop} }
 
 // Add notes a second.
@@ -36,7 +37,8 @@ func (l *Load) Add(s Second) {
 // errEnded says that a load ended by itself, for no reason it gave.
 var errEnded = errors.New("it was over")
 
-// End says that the load ended by itself, and why. What is watched from then on is not what was watched before.
+// End says that the load ended by itself, and why. What is watched from then on is not what was watched
+// before.
 func (l *Load) End(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +47,7 @@ func (l *Load) End(why error) {
 	}
 }
 
-// soFar is all seconds up to now. A nil load has none.
+// soFar returns all seconds up to now. A nil load has none.
 func (l *Load) soFar() ([]Second, error) {
 	if l == nil {
 		return nil, nil
@@ -69,9 +71,9 @@ func (r *Run) begin(ctx context.Context) (l *Load, end func() error, err error) 
 	return l, l.stop, nil
 }
 
-// secondsP95 is p95 of all transactions of some seconds, in ms, of which only p95 of each second is known; 0 where none ended. The
-// latencies of a second are taken as exponential: where the seconds are alike the result is exact whatever they are, and it follows
-// the slow seconds where they are more than a few.
+// secondsP95 is p95 of all transactions of some seconds, in ms, of which only p95 of each second is known; 0
+// where none ended. The latencies of a second are taken as exponential: where the seconds are alike the
+// result is exact whatever they are, and it follows the slow seconds where they are more than a few.
 func secondsP95(seconds []Second) float64 {
 	total, most := 0.0, 0.0
 	for _, s := range seconds {

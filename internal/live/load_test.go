@@ -103,7 +103,8 @@ func TestLoadEnds(t *testing.T) {
 	}
 }
 
-// TestSameServer is whom a record is of. A MariaDB whose machine has no MAC address does not know its server_uid.
+// TestSameServer is whom a record is of. A MariaDB whose machine has no MAC address does not know its
+// server_uid.
 func TestSameServer(t *testing.T) {
 	a := Server{UUID: "a", Hostname: "h", Port: "1", Datadir: "/d"}
 	nobody, other := a, a

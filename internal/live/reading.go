@@ -12,7 +12,7 @@ import (
 	"david/internal/mysqld"
 )
 
-// Sight is what the guard can see of a server's traffic.
+// Sight says what the guard can see of a server's traffic.
 type Sight struct {
 	P95    bool     `json:"p95"`    // of all statements, from performance_schema
 	Mean   bool     `json:"mean"`   // the mean latency of a statement
@@ -20,7 +20,8 @@ type Sight struct {
 	Notes  []string `json:"notes"`  // in words, what it cannot see and why among it
 }
 
-// eye reads the counters of the user's traffic over one connection. Where that is lost it is not replaced: the loss is to be noticed.
+// eye reads the counters of the user's traffic over one connection. Where that is lost it is not replaced:
+// the loss is to be noticed.
 type eye struct {
 	conn  *mysqld.Single
 	Sight Sight
@@ -93,7 +94,8 @@ func (e *eye) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) er
 	return nil
 }
 
-// loaded tells the guard of david's own load. Where the server shows no latency, the load's is what is judged.
+// loaded tells the guard of david's own load. Where the server shows no latency, the load's is what is
+// judged.
 func (e *eye) loaded(l *Load) {
 	if e.load = l; l == nil {
 		return
@@ -112,8 +114,8 @@ func (e *eye) rows(ctx context.Context, query string) ([][]string, error) {
 	return e.conn.Rows(ctx, query)
 }
 
-// reading is the counters at one moment.
-type reading struct {
+// counterReading describes the counters at one moment.
+type counterReading struct {
 	at         time.Time
 	uptime     float64 // seconds
 	running    float64 // threads, without this one
@@ -124,7 +126,7 @@ type reading struct {
 	load       []Second // of david's own load, since it began
 }
 
-func (e *eye) read(ctx context.Context) (r reading, err error) {
+func (e *eye) read(ctx context.Context) (r counterReading, err error) {
 	load, err := e.load.soFar()
 	if err != nil {
 		return r, err
@@ -137,7 +139,7 @@ func (e *eye) read(ctx context.Context) (r reading, err error) {
 	for _, row := range rows {
 		status[row[0]] = number(row[1])
 	}
-	r = reading{at: time.Now(), load: load, uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - e.asked,
+	r = counterReading{at: time.Now(), load: load, uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - e.asked,
 		errors: status["Aborted_clients"] + status["Connection_errors_internal"] + status["Connection_errors_max_connections"] + status["Innodb_deadlocks"]}
 	if e.Sight.Mean {
 		if rows, err = e.rows(ctx, summaryQuery); err != nil {
@@ -157,7 +159,7 @@ func (e *eye) read(ctx context.Context) (r reading, err error) {
 }
 
 // summary puts what performance_schema counts in the place of the status counters.
-func (r *reading) summary(rows [][]string) error {
+func (r *counterReading) summary(rows [][]string) error {
 	if len(rows) != 1 || len(rows[0]) != 4 {
 		return fmt.Errorf("cannot read performance_schema's summary of statements: %d rows", len(rows))
 	}
@@ -176,7 +178,7 @@ func histogram(rows [][]string) map[string]bucket {
 	return all
 }
 
-// number is a counter; 0 for text that is none.
+// number returns a counter; 0 for text that is none.
 func number(s string) float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
@@ -185,8 +187,8 @@ func number(s string) float64 {
 	return f
 }
 
-// between is the traffic between two readings. running are the threads seen at each look.
-func between(a, b reading, running []float64) Window {
+// between returns the traffic between two readings. running are the threads seen at each look.
+func between(a, b counterReading, running []float64) Window {
 	w := Window{Seconds: b.at.Sub(a.at).Seconds(), Statements: max(0, b.statements-a.statements), Errors: max(0, b.errors-a.errors)}
 	for _, n := range running {
 		w.Running += n / float64(len(running))

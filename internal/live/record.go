@@ -1,5 +1,6 @@
-// Package live changes a running server's variables in steps, and guards each: the inverse is on disk before the change is
-// made, the user's own traffic is watched after it, and a step that makes that worse is set back at once.
+// Package live changes a running server's variables in steps, and guards each: the inverse is on disk before
+// the change is made, the user's own traffic is watched after it, and a step that makes that worse is set
+// back at once.
 //
 //	record    changes.jsonl, an event a line, appended and synced; what is still to be undone follows from it
 //	target    who the server is, whether it lets its variables be set, setting one
@@ -58,10 +59,11 @@ func (s Server) is(other Server) bool {
 	return s.Hostname == other.Hostname && s.Port == other.Port && s.Datadir == other.Datadir
 }
 
-// restarted tells whether the server was started again since, by its own clock; two seconds are allowed for rounding.
+// restarted tells whether the server was started again since, by its own clock; two seconds are allowed for
+// rounding.
 func (s Server) restarted(since Server) bool { return s.Started > since.Started+2 }
 
-// event is what a line of the record says of a change.
+// event names what a line of the record says of a change.
 type event string
 
 const (
@@ -72,8 +74,8 @@ const (
 	undone     event = "undone"     // the old value is back
 )
 
-// line is one line of the record. The first has the server and no event.
-type line struct {
+// recordLine describes one line of the record. The first has the server and no event.
+type recordLine struct {
 	Schema    int       `json:"schema"`
 	At        time.Time `json:"at"`
 	Server    *Server   `json:"server,omitempty"`
@@ -86,7 +88,7 @@ type line struct {
 	Persisted *string   `json:"persisted,omitempty"` // the value SET PERSIST replaces; nil: there was none
 }
 
-// Change is one variable that david set, or was about to set.
+// Change names one variable that david set, or was about to set.
 type Change struct {
 	N                int     `json:"n"`
 	Step             string  `json:"step"`
@@ -100,7 +102,7 @@ type Change struct {
 	effectiveUnknown bool    // david died, or the server went away, before the change was seen
 }
 
-// Record is the changes of one run. It is not safe for concurrent use.
+// Record keeps the changes of one run. It is not safe for concurrent use.
 type Record struct {
 	Server  Server
 	changes []Change
@@ -117,7 +119,7 @@ func Create(dir string, s Server) (*Record, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("cannot begin the record of changes: %w", err)
 	}
-	if err := r.write(line{Server: &s}); err != nil {
+	if err := r.write(recordLine{Server: &s}); err != nil {
 		return nil, err
 	}
 	return r, syncDir(dir)
@@ -149,12 +151,13 @@ func Open(dir string) (*Record, error) {
 	return r, nil
 }
 
-// parse reads a record. A last line that was torn is left out; whole is how many bytes the lines before it have.
+// parse reads a record. A last line that was torn is left out; whole is how many bytes the lines before it
+// have.
 func parse(b []byte) (r *Record, whole int, err error) {
 	whole = bytes.LastIndexByte(b, '\n') + 1
 	r = &Record{}
 	for i, text := range bytes.Split(bytes.TrimSuffix(b[:whole], []byte("\n")), []byte("\n")) {
-		var l line
+		var l recordLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return nil, 0, fmt.Errorf("line %d: %w", i+1, err)
 		}
@@ -176,7 +179,7 @@ func parse(b []byte) (r *Record, whole int, err error) {
 }
 
 // take brings the changes up to a line.
-func (r *Record) take(l line) error {
+func (r *Record) take(l recordLine) error {
 	if l.Event == intended {
 		if l.N != len(r.changes)+1 || l.Name == "" {
 			return fmt.Errorf("change %d of %q does not follow %d", l.N, l.Name, len(r.changes))
@@ -222,14 +225,14 @@ func (r *Record) unproven() []Change {
 }
 
 // note appends a line and brings the changes up to it. When it returns nil the line is there after a crash.
-func (r *Record) note(l line) error {
+func (r *Record) note(l recordLine) error {
 	if err := r.write(l); err != nil {
 		return err
 	}
 	return r.take(l)
 }
 
-func (r *Record) write(l line) (err error) {
+func (r *Record) write(l recordLine) (err error) {
 	l.Schema, l.At = schema, time.Now()
 	b, err := json.Marshal(l)
 	if err != nil {

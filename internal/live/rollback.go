@@ -10,7 +10,7 @@ import (
 	"david/internal/mysqld"
 )
 
-// Undone is what a rollback did.
+// Undone tells what a rollback did.
 type Undone struct {
 	Restored []Change `json:"restored"` // set back, the last change first
 	Already  []Change `json:"already"`  // the change was never made, or a restart undid it
@@ -19,7 +19,8 @@ type Undone struct {
 // ErrOther says that what is at the address is not the server that was changed.
 var ErrOther = errors.New("it is another server than the one that was changed")
 
-// ErrChanged says that variables are neither what david made them nor what they were before; see ChangedError.
+// ErrChanged says that variables are neither what david made them nor what they were before; see
+// ChangedError.
 var ErrChanged = errors.New("variables have changed since david set them")
 
 // ChangedError lists the variables that have neither the value david gave them nor the one before.
@@ -40,8 +41,8 @@ func (e ChangedError) Error() string {
 // Is makes it an ErrChanged.
 func (e ChangedError) Is(target error) bool { return target == ErrChanged }
 
-// Rollback sets back all that a record has and that is not set back yet, the last change first. Where the server is another one, or
-// a variable has been changed by somebody else, it changes nothing.
+// Rollback sets back all that a record has and that is not set back yet, the last change first. Where the
+// server is another one, or a variable has been changed by somebody else, it changes nothing.
 func Rollback(ctx context.Context, c *mysqld.Conn, r *Record) (u Undone, err error) {
 	release, err := lock(ctx, c)
 	if err != nil {
@@ -51,8 +52,8 @@ func Rollback(ctx context.Context, c *mysqld.Conn, r *Record) (u Undone, err err
 	return undo(ctx, c, r, r.Pending(), true)
 }
 
-// undo sets changes back, the last one first. With all, one that is somebody else's by now forbids the others; else it is left, and
-// told when the others are back.
+// undo sets changes back, the last one first. With all, one that is somebody else's by now forbids the
+// others; else it is left, and told when the others are back.
 func undo(ctx context.Context, c *mysqld.Conn, r *Record, pending []Change, all bool) (u Undone, err error) {
 	u = Undone{Restored: []Change{}, Already: []Change{}}
 	is, err := Identify(ctx, c)
@@ -98,8 +99,8 @@ func (e ChangedError) has(c Change) bool {
 	return false
 }
 
-// compare finds the changes whose variable is somebody else's by now. What was not persisted is undone by a restart, whatever value
-// the variable then has.
+// compare finds the changes whose variable is somebody else's by now. What was not persisted is undone by a
+// restart, whatever value the variable then has.
 func compare(ctx context.Context, c *mysqld.Conn, pending []Change, restarted bool) (e ChangedError, err error) {
 	e.Now = map[string]string{}
 	for _, change := range pending {
@@ -135,7 +136,8 @@ func (c Change) ours(now string) bool {
 	return now == c.After
 }
 
-// persistedByOther is the value persisted for a variable that david persisted, where that is neither david's nor the one before.
+// persistedByOther returns the value persisted for a variable that david persisted, where that is neither
+// david's nor the one before.
 func (c Change) persistedByOther(ctx context.Context, conn *mysqld.Conn) (string, error) {
 	if !c.Persist {
 		return "", nil
@@ -167,11 +169,11 @@ func back(ctx context.Context, c *mysqld.Conn, r *Record, change Change) (restor
 			return false, err
 		}
 	}
-	return restored, r.note(line{N: change.N, Event: undone})
+	return restored, r.note(recordLine{N: change.N, Event: undone})
 }
 
-// backStatements are the SQL that undoes a change. What was persisted is persisted again; SET PERSIST sets the global value too, so
-// that comes last.
+// backStatements returns the SQL that undoes a change. What was persisted is persisted again; SET PERSIST
+// sets the global value too, so that comes last.
 func (c Change) backStatements() []string {
 	global := mycnf.SetStatement("GLOBAL", c.Name, c.Before)
 	switch {

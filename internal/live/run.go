@@ -12,7 +12,7 @@ import (
 	"david/internal/rules"
 )
 
-// Run is what is to be done to a server.
+// Run describes what is to be done to a server.
 type Run struct {
 	Addr    mysqld.Addr
 	Steps   []rules.LiveStep
@@ -20,19 +20,20 @@ type Run struct {
 	Watch   time.Duration // of the traffic before the first step, and after each
 	MaxP95  float64       // how much of the latency before the first step a step may make: 1.1
 	Persist bool          // SET PERSIST what was kept
-	// Load puts a load on the server and returns when it is even; nil: none. It is called when nobody else changes the server.
+	// Load puts a load on the server and returns when it is even; nil: none. It is called when nobody else
+	// changes the server.
 	Load func(context.Context) (*Load, error)
 	Say  func(string)
 }
 
-// Outcome is what a run did.
+// Outcome tells what a run did.
 type Outcome struct {
 	Sight  Sight         `json:"sight"`
 	Before *Window       `json:"before,omitempty"` // nil: the traffic was not seen to its end
 	Steps  []StepOutcome `json:"steps"`
 }
 
-// StepOutcome is what became of a step.
+// StepOutcome holds what became of a step.
 type StepOutcome struct {
 	Name    string  `json:"name"`
 	Kept    bool    `json:"kept"`
@@ -57,9 +58,10 @@ var (
 // lockName is the server's own lock that one david at a time holds.
 const lockName = "david live tune"
 
-// Do watches the traffic, and goes through the steps until one makes it worse. Each change is recorded before it is made. Steps that
-// were kept stay whatever happens to a later one; a step that was not, because of the traffic, an interruption or a lost
-// connection, is set back, for which Do tries to reach the server for two minutes.
+// Do watches the traffic, and goes through the steps until one makes it worse. Each change is recorded before
+// it is made. Steps that were kept stay whatever happens to a later one; a step that was not, because of the
+// traffic, an interruption or a lost connection, is set back, for which Do tries to reach the server for two
+// minutes.
 func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	out.Steps = []StepOutcome{}
 	conn, err := mysqld.Open(ctx, r.Addr)
@@ -117,7 +119,7 @@ func (r *Run) doubts(before Window, sight Sight) (list []string) {
 	return list
 }
 
-// unchanged is the error of a run that ended before its first step.
+// unchanged returns the error of a run that ended before its first step.
 func unchanged(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("nothing was changed: %w: %w", ErrInterrupted, cmp.Or(err, ctx.Err()))
@@ -129,7 +131,8 @@ func unchanged(ctx context.Context, err error) error {
 // to see that one that was killed is gone.
 const lockPatience = 5
 
-// lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It ends with its connection.
+// lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It
+// ends with its connection.
 func lock(ctx context.Context, c *mysqld.Conn) (release func() error, err error) {
 	held, err := c.Single(ctx)
 	if err != nil {
@@ -197,12 +200,12 @@ func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step rules.LiveStep)
 			return fmt.Errorf("%s is %s by now, and was %s when the plan was made: somebody else changes this server", c.Name, v[c.Name], c.Before)
 		}
 		n := len(r.Record.changes) + 1
-		if err := r.Record.note(line{N: n, Event: intended, Step: step.Name, Name: c.Name, Before: c.Before, After: c.Value}); err != nil {
+		if err := r.Record.note(recordLine{N: n, Event: intended, Step: step.Name, Name: c.Name, Before: c.Before, After: c.Value}); err != nil {
 			return err
 		}
 		effective, err := r.set(ctx, conn, c)
 		if effective != "" { // also one that was not asked for: it is david's doing
-			err = errors.Join(err, r.Record.note(line{N: n, Event: done, After: effective}))
+			err = errors.Join(err, r.Record.note(recordLine{N: n, Event: done, After: effective}))
 		}
 		if err != nil {
 			return err
@@ -228,7 +231,7 @@ func (r *Run) keep(ctx context.Context, conn *mysqld.Conn) error {
 		}
 	}
 	for _, c := range r.Record.unproven() {
-		if err := r.Record.note(line{N: c.N, Event: kept}); err != nil {
+		if err := r.Record.note(recordLine{N: c.N, Event: kept}); err != nil {
 			return err
 		}
 	}
@@ -240,18 +243,18 @@ func (r *Run) persist(ctx context.Context, conn *mysqld.Conn, c Change) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Record.note(line{N: c.N, Event: persisting, Persisted: old}); err != nil {
+	if err := r.Record.note(recordLine{N: c.N, Event: persisting, Persisted: old}); err != nil {
 		return err
 	}
 	_, err = set(ctx, conn, "PERSIST", c.Name, c.After)
 	return err
 }
 
-// reconnectFor is how long a server is waited for that has a change to be set back.
+// reconnectFor says how long a server is waited for that has a change to be set back.
 const reconnectFor = 2 * time.Minute
 
-// undo sets back what was not kept, also after an interruption, and reconnects for it. Where that is not possible the error has the
-// statements that do it.
+// undo sets back what was not kept, also after an interruption, and reconnects for it. Where that is not
+// possible the error has the statements that do it.
 func (r *Run) undo(ctx context.Context) error {
 	if len(r.Record.unproven()) == 0 {
 		return nil
@@ -270,7 +273,8 @@ func (r *Run) undo(ctx context.Context) error {
 	}
 }
 
-// passing tells of an error that may pass: no connection, or a refusal as while a buffer pool is being resized.
+// passing tells of an error that may pass: no connection, or a refusal as while a buffer pool is being
+// resized.
 func passing(err error) bool {
 	if errors.Is(err, mysqld.ErrPrivilege) || errors.Is(err, mysqld.ErrAccess) {
 		return false
@@ -288,7 +292,7 @@ func (r *Run) undoOnce(ctx context.Context) (Undone, error) {
 	return undo(ctx, conn, r.Record, r.Record.unproven(), false)
 }
 
-// byHand is the SQL that sets changes back.
+// byHand returns the SQL that sets changes back.
 func byHand(changes []Change) string {
 	var list []string
 	for _, c := range changes {
@@ -299,7 +303,7 @@ func byHand(changes []Change) string {
 
 func (r *Run) say(format string, args ...any) { r.Say(fmt.Sprintf(format, args...)) }
 
-// text is a step's changes in a line.
+// text returns a step's changes in a line.
 func text(step rules.LiveStep) string {
 	var list []string
 	for _, c := range step.Changes {

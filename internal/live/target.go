@@ -45,8 +45,9 @@ const (
 	wrongType  = 1232
 )
 
-// MaySet finds out whether the user may set each of the variables, and changes none: it asks for a value that none of them takes,
-// and servers look at the privilege first. The error of one that may not be set is mysqld.ErrPrivilege, or as the server says.
+// MaySet finds out whether the user may set each of the variables, and changes none: it asks for a value that
+// none of them takes, and servers look at the privilege first. The error of one that may not be set is
+// mysqld.ErrPrivilege, or as the server says.
 func MaySet(ctx context.Context, c *mysqld.Conn, names []string) error {
 	for _, name := range names {
 		err := c.Exec(ctx, "SET GLOBAL "+name+" = 'no value of it'")
@@ -57,8 +58,8 @@ func MaySet(ctx context.Context, c *mysqld.Conn, names []string) error {
 	return nil
 }
 
-// Follows says what makes a server read-only or a replica, "" where nothing does. seen is false where the user may not see
-// whether it is a replica.
+// Follows says what makes a server read-only or a replica, "" where nothing does. seen is false where the
+// user may not see whether it is a replica.
 func Follows(ctx context.Context, c *mysqld.Conn, s Server) (why string, seen bool, err error) {
 	if why, err = c.ReadOnly(ctx); err != nil || why != "" {
 		return why, true, err
@@ -75,7 +76,7 @@ func Follows(ctx context.Context, c *mysqld.Conn, s Server) (why string, seen bo
 	return "", true, nil
 }
 
-// replicaStatus is the statement that has a row for each source of a replica.
+// replicaStatus returns the statement that has a row for each source of a replica.
 func replicaStatus(s Server) string {
 	v, err := mycnf.ParseVersion(s.Version)
 	switch {
@@ -87,7 +88,8 @@ func replicaStatus(s Server) string {
 	return "SHOW SLAVE STATUS"
 }
 
-// settle is how long a server may take to report a value it was given: growing a buffer pool begins in the background.
+// settle says how long a server may take to report a value it was given: growing a buffer pool begins in the
+// background.
 const settle = 10 * time.Second
 
 // set sets a global variable ("GLOBAL", "PERSIST") and returns the value the server then reports.
@@ -127,7 +129,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// persisted is the value that SET PERSIST left for a variable; nil for none.
+// persisted returns the value that SET PERSIST left for a variable; nil for none.
 func persisted(ctx context.Context, c *mysqld.Conn, name string) (*string, error) {
 	values, err := c.Pairs(ctx, "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = '"+name+"'")
 	if err != nil {

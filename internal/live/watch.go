@@ -8,12 +8,13 @@ import (
 	"david/internal/mysqld"
 )
 
-// patience is how many looks in a row must find the latency too high, or a stall, before a step is set back ahead of the window's
-// end: one slow second is none of the step's.
+// patience says how many looks in a row must find the latency too high, or a stall, before a step is set back
+// ahead of the window's end: one slow second is none of the step's.
 const patience = 3
 
-// watch looks at the traffic for a while, several times. With a window from before it ends as soon as the traffic is worse, and says
-// how, and where too few statements ended for their latency it watches twice as long. A server that was restarted meanwhile is an error.
+// watch looks at the traffic for a while, several times. With a window from before it ends as soon as the
+// traffic is worse, and says how, and where too few statements ended for their latency it watches twice as
+// long. A server that was restarted meanwhile is an error.
 func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why string, err error) {
 	first, err := e.read(ctx)
 	if err != nil {
@@ -50,7 +51,8 @@ func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why 
 	}
 }
 
-// undecided tells whether there was a latency before and there is too little traffic for one now: a step that slows it may do that.
+// undecided tells whether there was a latency before and there is too little traffic for one now: a step that
+// slows it may do that.
 func undecided(before, now Window) bool {
 	had, _, _ := latency(before, before)
 	has, _, _ := latency(before, now)
@@ -58,7 +60,7 @@ func undecided(before, now Window) bool {
 }
 
 // next waits for the time of the next look, and looks.
-func (r *Run) next(ctx context.Context, e *eye, last reading, end time.Time) (now reading, err error) {
+func (r *Run) next(ctx context.Context, e *eye, last counterReading, end time.Time) (now counterReading, err error) {
 	if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
 		return now, err
 	}
@@ -71,7 +73,7 @@ func (r *Run) next(ctx context.Context, e *eye, last reading, end time.Time) (no
 	return now, nil
 }
 
-// every is the time between two looks.
+// every returns the time between two looks.
 func (r *Run) every() time.Duration {
 	const looks = 30
 	return min(max(r.Watch/looks, 200*time.Millisecond), 2*time.Second)

@@ -1,7 +1,7 @@
 // Package podoverhead measures what Kubernetes costs: it runs the same server build on the same data with the
 // same configuration and caps once as a process of david's own on the node, and once as a pod there.
 //
-//	FindNode -> Prepare (namespace) -> Unpack (the server out of the image) -> Target.Begin: a process, or a pod on a clone of the same golden copy
+//	FindNode -> Prepare (namespace) -> Unpack (the server out of the image) -> Target.Begin: a process, or a pod on a clone of the same data template
 //
 // It has to run on the node itself, as root: a pod has its clone by hostPath, its binary is held against the
 // process's, and its CPU is read in /proc as any server's is.

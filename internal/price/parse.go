@@ -20,11 +20,11 @@ import (
 //go:embed catalogue.yaml
 var catalogue []byte
 
-// Default is the catalogue david brings along.
+// Default returns the catalogue david brings along.
 func Default() (Catalogue, error) { return Parse(bytes.NewReader(catalogue), "catalogue.yaml") }
 
-// Parse reads a catalogue strictly: a key or unit it does not know, a price that is negative or missing, a name that stands
-// twice, an entry without source or date are errors that name the file and the line.
+// Parse reads a catalogue strictly: a key or unit it does not know, a price that is negative or missing, a
+// name that stands twice, an entry without source or date are errors that name the file and the line.
 func Parse(r io.Reader, name string) (Catalogue, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -59,7 +59,7 @@ func parse(text []byte) (c Catalogue, err error) {
 	return c, c.check(linesOf(doc))
 }
 
-// plain is an error of the YAML library with its line, without the names of Go's types.
+// plain returns an error of the YAML library with its line, without the names of Go's types.
 func plain(err error) error {
 	var at lineError
 	var types *yaml.TypeError
@@ -80,7 +80,7 @@ func plain(err error) error {
 	return errors.New(text)
 }
 
-// lineOf is the number in "line 7: ..."; 0 without one.
+// lineOf returns the number in "line 7: ..."; 0 without one.
 func lineOf(text string) int {
 	number, _, _ := strings.Cut(strings.TrimPrefix(text, "line "), ":")
 	n, err := strconv.Atoi(number)
@@ -141,7 +141,8 @@ func (c Catalogue) check(lines map[string][]int) error {
 	return nil
 }
 
-// lineAt is that of an entry; the first where it cannot be told, as entries may be merged in by YAML's own means.
+// lineAt returns that of an entry; the first where it cannot be told, as entries may be merged in by YAML's
+// own means.
 func lineAt(lines []int, i int) int {
 	if i >= len(lines) {
 		return 1
@@ -149,7 +150,7 @@ func lineAt(lines []int, i int) int {
 	return lines[i]
 }
 
-// firstError is the first there is.
+// firstError returns the first there is.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -170,17 +171,17 @@ func once(seen map[string]bool, name string) error {
 func (m Machine) check() error {
 	err := firstError(named(m.Name, m.Provider), known(m.Uncertain, reflect.TypeOf(m)), priced(m.Price, ""), positive("cpus", m.CPUs),
 		positive("memory", float64(m.Memory)), notNegative("volume_iops", m.IOPS), notNegative("included_iops", m.IncludedIOPS), dated(m.Source, m.Date))
-	return of(err, "machine", m.Name)
+	return errorOf(err, "machine", m.Name)
 }
 
 func (r Rate) check() error {
 	if r.Currency != "EUR" {
 		return fmt.Errorf("rate of %q: want EUR, the one currency besides US$", r.Currency)
 	}
-	return of(firstError(positive("usd", r.USD), dated(r.Source, r.Date)), "rate of", r.Currency)
+	return errorOf(firstError(positive("usd", r.USD), dated(r.Source, r.Date)), "rate of", r.Currency)
 }
 
-func of(err error, kind, name string) error {
+func errorOf(err error, kind, name string) error {
 	if err == nil {
 		return nil
 	}

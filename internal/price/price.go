@@ -1,11 +1,12 @@
-// Package price turns measured throughput and wanted IOPS into money. It is pure: catalogues and measurements in, US$ out.
+// Package price turns measured throughput and wanted IOPS into money. It is pure: catalogues and measurements
+// in, US$ out.
 //
 //	catalogue   machines, managed databases and volumes with their prices and limits, each with source and date (Default, Parse, With)
 //	volumes     the ways to get so many IOPS and GiB, side by side (Catalogue.Ways)
 //	experiment  US$ a month per 1,000 transactions/s of each arm, and what an untuned machine of that throughput would cost (Catalogue.Quote)
 //
-// What is uncertain says so; currencies are not mixed: an entry in EUR takes part in sums of US$ only where the
-// catalogue states a rate.
+// What is uncertain says so; currencies are not mixed: an entry in EUR takes part in sums of US$ only where
+// the catalogue states a rate.
 package price
 
 import (
@@ -14,7 +15,7 @@ import (
 	"slices"
 )
 
-// Catalogue is what is known of prices. It is dated as a whole, and every entry by itself.
+// Catalogue holds what is known of prices. It is dated as a whole, and every entry by itself.
 type Catalogue struct {
 	Date     string    `yaml:"date" json:"date"`
 	Rates    []Rate    `yaml:"rates" json:"rates,omitempty"`
@@ -30,19 +31,20 @@ type Rate struct {
 	Date     string  `yaml:"date" json:"date"`
 }
 
-// Machine is a machine, or a managed database, one can rent. A limit of 0 is not known.
+// Machine describes a machine, or a managed database, for rent. A limit of 0 is not known.
 type Machine struct {
 	Name     string  `yaml:"name" json:"name"`
 	Provider string  `yaml:"provider" json:"provider"`
 	CPUs     float64 `yaml:"cpus" json:"cpus"`
 	Memory   Size    `yaml:"memory" json:"memory"` // bytes
 	Price    Price   `yaml:"price" json:"price"`   // a month, without volumes unless IncludedIOPS says otherwise
-	// IOPS and Volume (bytes/s) bound what it sustains on its volumes together; IncludedIOPS is what the volume in its price gives.
+	// IOPS and Volume (bytes/s) bound what it sustains on its volumes together; IncludedIOPS is what the volume
+	// in its price gives.
 	IOPS         float64   `yaml:"volume_iops" json:"volume_iops,omitempty"`
 	IncludedIOPS float64   `yaml:"included_iops" json:"included_iops,omitempty"`
 	Volume       Bandwidth `yaml:"volume_bandwidth" json:"volume_bandwidth,omitempty"`
 	Network      Bits      `yaml:"network" json:"network,omitempty"` // bits/s
-	// LocalDisk is true where data may lie on disks of the machine, which the limits on volumes do not bound.
+	// LocalDisk tells whether data may lie on disks of the machine, which the limits on volumes do not bound.
 	LocalDisk bool     `yaml:"local_disk" json:"local_disk,omitempty"`
 	Shared    bool     `yaml:"shared" json:"shared,omitempty"`   // its CPUs are shared with others
 	Managed   bool     `yaml:"managed" json:"managed,omitempty"` // a database as a service
@@ -55,7 +57,8 @@ type Machine struct {
 // Doubt tells whether the figure under a key is uncertain.
 func (m Machine) Doubt(key string) bool { return slices.Contains(m.Uncertain, key) }
 
-// OwnIOPS is what its data can count on: of the volume that comes with it, else what it sustains on any. 0: not known.
+// OwnIOPS returns what its data can count on: of the volume that comes with it, else what it sustains on any.
+// 0: not known.
 func (m Machine) OwnIOPS() float64 { return cmp.Or(m.IncludedIOPS, m.IOPS) }
 
 // Machine finds a machine by its name.
@@ -77,7 +80,7 @@ func (c Catalogue) Names() []string {
 	return names
 }
 
-// USD is a price in US$; false where it is in a currency without a rate.
+// USD returns a price in US$; false where it is in a currency without a rate.
 func (c Catalogue) USD(p Price) (float64, bool) {
 	if p.Currency == dollar {
 		return p.Amount, true
@@ -90,7 +93,8 @@ func (c Catalogue) USD(p Price) (float64, bool) {
 	return 0, false
 }
 
-// With returns the catalogue with the entries of another added: one of a name that is there already replaces it.
+// With returns the catalogue with the entries of another added: one of a name that is there already replaces
+// it.
 func (c Catalogue) With(other Catalogue) Catalogue {
 	c.Date = cmp.Or(other.Date, c.Date)
 	c.Rates = merged(c.Rates, other.Rates, func(r Rate) string { return r.Currency })
@@ -111,8 +115,8 @@ func merged[T any](old, more []T, name func(T) string) []T {
 	return old
 }
 
-// Cheapest is the machine of the lowest price in US$, no managed database and of certain price, with at least so many CPUs and
-// bytes of memory; false where there is none.
+// Cheapest returns the machine of the lowest price in US$, no managed database and of certain price, with at
+// least so many CPUs and bytes of memory; false where there is none.
 func (c Catalogue) Cheapest(cpus, memory float64) (Machine, bool) {
 	return c.cheapest(func(m Machine) bool {
 		return !m.Managed && !m.Doubt("price") && m.CPUs >= cpus && float64(m.Memory) >= memory

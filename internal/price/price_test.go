@@ -272,7 +272,8 @@ func trial(arm string, block int, tps float64) result.Trial {
 		Gates: []result.Gate{{Name: "rows", OK: true}}}
 }
 
-// capped is a comparison on 2 CPUs and 3,000 IOPS in which an arm makes three times the control's throughput.
+// capped returns a comparison on 2 CPUs and 3,000 IOPS in which an arm makes three times the control's
+// throughput.
 func capped() Experiment {
 	caps := result.Caps{CPUs: 2, Memory: 4 << 30, IOPS: 3000}
 	e := Experiment{Experiment: result.Experiment{ID: "compare-1", Kind: "compare", Design: result.Design{Control: "control"},
@@ -307,7 +308,8 @@ func TestQuote(t *testing.T) {
 		t.Fatal(err)
 	}
 	control, fast := q.Arms[0], q.Arms[1]
-	// ln of 100, 102, 98, 100: mean 4.605070, sd 0.016332; t(3) = 3.18245, so half = 3.18245 x 0.016332 / 2 = 0.025988.
+	// ln of 100, 102, 98, 100: mean 4.605070, sd 0.016332; t(3) = 3.18245, so half = 3.18245 x 0.016332 / 2 =
+	// 0.025988.
 	near(t, "tps", control.TPS, 99.99)                   // e^4.605070
 	near(t, "US$ per 1,000", control.USDPer1000, 200.02) // 20 / 99.99 x 1,000
 	near(t, "from", control.Interval[0], 194.89)         // 20 / (99.99 x e^.025988) x 1,000
@@ -316,7 +318,8 @@ func TestQuote(t *testing.T) {
 	if q.Winner != "fast" || len(q.Values) != 2 {
 		t.Fatalf("%+v", q)
 	}
-	// Three times the throughput wants 6 CPUs and 9,000 IOPS: "many" has the CPUs and 3,000 IOPS, "four" neither.
+	// Three times the throughput wants 6 CPUs and 9,000 IOPS: "many" has the CPUs and 3,000 IOPS, "four"
+	// neither.
 	v := q.Values[0]
 	if v.Name != "eight" || v.USDMonth != 80 || v.Unlocked != 60 {
 		t.Errorf("%+v", v)

@@ -12,7 +12,7 @@ import (
 	"david/internal/stats"
 )
 
-// Experiment is what an experiment's store holds of what a price needs.
+// Experiment holds what an experiment's store holds of what a price needs.
 type Experiment struct {
 	result.Experiment
 	Arms   []result.Arm
@@ -20,8 +20,8 @@ type Experiment struct {
 	Finish *result.Finish // nil: not finished
 }
 
-// Payer says what the measured machine costs: the machine of the catalogue it is, or US$ a month without one. Assumed says
-// why, where it was not given.
+// Payer says what the measured machine costs: the machine of the catalogue it is, or US$ a month without one.
+// Assumed says why, where it was not given.
 type Payer struct {
 	Name     string  `json:"name,omitempty"` // of the catalogue
 	USDMonth float64 `json:"usd_month"`
@@ -33,7 +33,7 @@ type Payer struct {
 	Date     string  `json:"date,omitempty"`
 }
 
-// Quote is an experiment in money.
+// Quote puts an experiment in money.
 type Quote struct {
 	Experiment string   `json:"experiment"`
 	Machine    Payer    `json:"machine"`
@@ -46,21 +46,21 @@ type Quote struct {
 	Notes      []string `json:"notes"`
 }
 
-// Arm is what an arm's throughput costs.
+// Arm tells what an arm's throughput costs.
 type Arm struct {
 	Name     string         `json:"name"`
 	Workload string         `json:"workload"`
 	TPS      float64        `json:"tps"`
 	TPSRange stats.Interval `json:"tps_interval"` // 95 %; zeros: none
 	Trials   int            `json:"trials"`
-	// USDPer1000 is US$ a month for each 1,000 transactions/s; Interval follows from that of the throughput.
+	// USDPer1000 counts US$ a month for each 1,000 transactions/s; Interval follows from that of the throughput.
 	USDPer1000 float64        `json:"usd_per_1000_tps"`
 	Interval   stats.Interval `json:"interval"`
 	Note       string         `json:"note,omitempty"`
 }
 
-// Shown are the arms of a chart of throughput against price: the control and the winner of the first workload, or all of it
-// where neither was measured.
+// Shown returns the arms of a chart of throughput against price: the control and the winner of the first
+// workload, or all of it where neither was measured.
 func (q Quote) Shown() []Arm {
 	var all, two []Arm
 	for _, a := range q.Arms {
@@ -78,11 +78,11 @@ func (q Quote) Shown() []Arm {
 	return two
 }
 
-// Value is what the winner's throughput would cost untuned: an estimate.
+// Value holds what the winner's throughput would cost untuned: an estimate.
 type Value struct {
 	Kind string `json:"kind"` // "machine" or "managed database"
-	// Name is the cheapest one of the catalogue that is predicted to reach the throughput with the control's configuration; "" where none
-	// is, and Why then says so.
+	// Name is the cheapest one of the catalogue that is predicted to reach the throughput with the control's
+	// configuration; "" where none is, and Why then says so.
 	Name      string  `json:"name,omitempty"`
 	Why       string  `json:"why,omitempty"`
 	USDMonth  float64 `json:"usd_month,omitempty"`
@@ -94,7 +94,7 @@ type Value struct {
 	Uncertain bool    `json:"uncertain,omitempty"`
 }
 
-// Point is a machine on the chart of throughput against price.
+// Point places a machine on the chart of throughput against price.
 type Point struct {
 	Name     string  `json:"name"`
 	USDMonth float64 `json:"usd_month"`
@@ -144,7 +144,7 @@ func (p Payer) otherCPUs(measured float64) []string {
 	return []string{fmt.Sprintf("%s has %g CPUs, and this was measured with %.4g: %s", p.Name, p.CPUs, measured, but)}
 }
 
-// compared are the arms' throughputs by workload; of a search for a rate, those at the rate it found.
+// compared returns the arms' throughputs by workload; of a search for a rate, those at the rate it found.
 func (e Experiment) compared() (list []stats.Comparison, notes []string) {
 	trials := e.Trials
 	if s := e.Design.SLO; s != nil {
@@ -158,7 +158,8 @@ func (e Experiment) compared() (list []stats.Comparison, notes []string) {
 	return stats.Compare(e.Design, e.Arms, trials), notes
 }
 
-// unsafe is a warning before the note on an arm that ran without all of the durability lock; "" for any other.
+// unsafe returns a warning before the note on an arm that ran without all of the durability lock; "" for any
+// other.
 func (e Experiment) unsafe(arm string) string {
 	i := slices.IndexFunc(e.Trials, func(t result.Trial) bool { return t.Arm == arm && len(t.Unsafe) > 0 })
 	if i < 0 {
@@ -185,10 +186,10 @@ func workload(w result.Workload) string {
 	return s
 }
 
-// per1000 is US$ a month for 1,000 transactions/s.
+// per1000 returns US$ a month for 1,000 transactions/s.
 func per1000(usd, tps float64) float64 { return usd / tps * 1000 }
 
-// control is the arm that the winner is held against.
+// control returns the arm that the winner is held against.
 func (e Experiment) control() string { return cmp.Or(e.Design.Control, stats.Control) }
 
 func (e Experiment) arm(name string) result.Arm {
@@ -200,7 +201,7 @@ func (e Experiment) arm(name string) result.Arm {
 	return result.Arm{}
 }
 
-// cpus are those the control was measured with: its cap, else what david may use.
+// cpus returns those the control was measured with: its cap, else what david may use.
 func (e Experiment) cpus() float64 {
 	if c := e.arm(e.control()).Caps.CPUs; c > 0 {
 		return c
@@ -208,8 +209,8 @@ func (e Experiment) cpus() float64 {
 	return e.Host.CPU.Usable
 }
 
-// Needs are the CPUs and the bytes of memory that a machine must have to stand for the one measured: the caps', else the host's.
-// Arms with caps of their own count with the largest.
+// Needs returns the CPUs and the bytes of memory that a machine must have to stand for the one measured: the
+// caps', else the host's. Arms with caps of their own count with the largest.
 func (e Experiment) Needs() (cpus, memory float64) {
 	for _, a := range e.Arms {
 		own, bytes := e.Host.CPU.Usable, float64(e.Host.Memory.Limit)
@@ -224,7 +225,8 @@ func (e Experiment) Needs() (cpus, memory float64) {
 	return cpus, memory
 }
 
-// winner is the arm of the highest verdict: of a tune the one it ended on, of a comparison the fastest of those found faster.
+// winner returns the arm of the highest verdict: of a tune the one it ended on, of a comparison the fastest
+// of those found faster.
 func (e Experiment) winner(c stats.Comparison) (win stats.Arm, ratio stats.Interval, ok bool) {
 	if e.Kind == result.KindTune {
 		if e.Finish == nil || e.Finish.Best == e.control() {
@@ -247,8 +249,8 @@ func (e Experiment) winner(c stats.Comparison) (win stats.Arm, ratio stats.Inter
 // scale predicts untuned throughput on other machines from the control's.
 type scale struct{ tps, cpus, iops float64 }
 
-// on is the throughput predicted for a machine: in proportion to its CPUs, and no more than in proportion to its volumes' IOPS where
-// both are known.
+// on returns the throughput predicted for a machine: in proportion to its CPUs, and no more than in
+// proportion to its volumes' IOPS where both are known.
 func (s scale) on(m Machine) float64 {
 	factor := m.CPUs / s.cpus
 	if iops := m.OwnIOPS(); s.iops > 0 && iops > 0 && !m.LocalDisk {
@@ -318,8 +320,8 @@ func (c Catalogue) reaching(base scale, tps float64, managed bool) (Machine, boo
 	return c.cheapest(func(m Machine) bool { return m.Managed == managed && base.on(m) >= tps*(1-rounding) })
 }
 
-// line is the machines one would choose untuned: each the cheapest for its predicted throughput, up to the first that reaches the
-// target.
+// line returns the machines one would choose untuned: each the cheapest for its predicted throughput, up to
+// the first that reaches the target.
 func (c Catalogue) line(base scale, target float64) []Point {
 	var all, line []Point
 	for _, m := range c.Machines {

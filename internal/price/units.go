@@ -15,7 +15,8 @@ const dollar = "US$"
 // HoursPerMonth turns prices an hour into prices a month, as the providers do.
 const HoursPerMonth = 730
 
-// Price is an amount of money for a month of what Per names: "" for the thing itself, else a unit such as "GiB" or "IOPS".
+// Price states an amount of money for a month of what Per names: "" for the thing itself, else a unit such as
+// "GiB" or "IOPS".
 type Price struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"` // "US$" or "EUR"; "" where there is no price
@@ -33,7 +34,7 @@ func bandwidthUnits() map[string]float64 {
 
 func bitUnits() map[string]float64 { return map[string]float64{"Mbit/s": 1e6, "Gbit/s": 1e9} }
 
-// priceUnits are what a price may be for.
+// priceUnits returns what a price may be for.
 func priceUnits() []string { return []string{"GB", "GiB", "IOPS", "MB/s", "MiB/s"} }
 
 // ParsePrice reads "66 US$/month", "0.096 US$/h", "0.08 US$/GiB-month", "15.99 EUR/month".
@@ -100,10 +101,10 @@ func sorted(units map[string]float64) []string {
 	return names
 }
 
-// Size is a number of bytes, written "256 GB" (10^9) or "900 GiB" (2^30).
+// Size counts bytes, written "256 GB" (10^9) or "900 GiB" (2^30).
 type Size float64
 
-// GiB is the size in GiB.
+// GiB returns the size in GiB.
 func (s Size) GiB() float64 { return float64(s) / (1 << 30) }
 
 // ParseSize reads a size with its unit; the blank before the unit may be left out.
@@ -112,7 +113,7 @@ func ParseSize(text string) (Size, error) {
 	return Size(x), err
 }
 
-// Bandwidth is bytes/s, written "125 MiB/s".
+// Bandwidth counts bytes/s, written "125 MiB/s".
 type Bandwidth float64
 
 // spaced puts a blank between a number and its unit.
@@ -130,10 +131,10 @@ func ParseBandwidth(text string) (Bandwidth, error) {
 	return Bandwidth(x), err
 }
 
-// MiB is the bandwidth in MiB/s.
+// MiB returns the bandwidth in MiB/s.
 func (b Bandwidth) MiB() float64 { return float64(b) / (1 << 20) }
 
-// Bits is bits/s, written "1.56 Gbit/s".
+// Bits counts bits/s, written "1.56 Gbit/s".
 type Bits float64
 
 // UnmarshalYAML reads a price of a catalogue.
@@ -166,7 +167,7 @@ func unmarshal(n *yaml.Node, read func(string) error) error {
 	return nil
 }
 
-// lineError is what is wrong in a line of a file.
+// lineError says what is wrong in a line of a file.
 type lineError struct {
 	line int
 	err  error

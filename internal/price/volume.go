@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// Volume is a kind of network volume. Either it has Sizes, or any size at a price for its GiB or GB. What is 0 is not known, or not so.
+// Volume describes a kind of network volume. Either it has Sizes, or any size at a price for its GiB or GB.
+// What is 0 is not known, or not so.
 type Volume struct {
 	Name     string `yaml:"name" json:"name"`
 	Provider string `yaml:"provider" json:"provider"`
@@ -22,7 +23,8 @@ type Volume struct {
 	MaxIOPS    float64 `yaml:"max_iops" json:"max_iops,omitempty"`
 	// MaxPerGiB bounds the IOPS that can be bought for a volume's size.
 	MaxPerGiB float64 `yaml:"max_iops_per_gib" json:"max_iops_per_gib,omitempty"`
-	// Extra are the prices of an IOPS a month, each above a number of IOPS; the first number are those in the price.
+	// Extra are the prices of an IOPS a month, each above a number of IOPS; the first number are those in the
+	// price.
 	Extra          []Tier    `yaml:"iops_price" json:"iops_price,omitempty"`
 	BaseBandwidth  Bandwidth `yaml:"base_bandwidth" json:"base_bandwidth,omitempty"` // bytes/s
 	MaxBandwidth   Bandwidth `yaml:"max_bandwidth" json:"max_bandwidth,omitempty"`
@@ -37,7 +39,7 @@ type Volume struct {
 	Date           string    `yaml:"date" json:"date"`
 }
 
-// Disk is a volume of one size.
+// Disk describes a volume of one size.
 type Disk struct {
 	Size      Size    `yaml:"size" json:"size"` // bytes
 	Price     Price   `yaml:"price" json:"price"`
@@ -45,7 +47,7 @@ type Disk struct {
 	Uncertain bool    `yaml:"uncertain" json:"uncertain,omitempty"`
 }
 
-// Tier is the price of each IOPS a month above a number of them.
+// Tier describes the price of each IOPS a month above a number of them.
 type Tier struct {
 	Above float64 `yaml:"above" json:"above"`
 	Price Price   `yaml:"price" json:"price"`
@@ -54,7 +56,7 @@ type Tier struct {
 func (v Volume) check() error {
 	err := firstError(named(v.Name, v.Provider), known(v.Uncertain, reflect.TypeOf(v)), v.checkPrices(), v.checkTiers(), v.checkNumbers(), v.oneCurrency(),
 		dated(v.Source, v.Date))
-	return of(err, "volume", v.Name)
+	return errorOf(err, "volume", v.Name)
 }
 
 func (v Volume) checkPrices() error {
@@ -130,14 +132,14 @@ func (v Volume) currency() string {
 	return v.Price.Currency
 }
 
-// Wish is what is asked of the volumes together.
+// Wish holds what is asked of the volumes together.
 type Wish struct {
 	IOPS      float64
 	Size      Size
 	Bandwidth Bandwidth // 0: not asked for
 }
 
-// bought is one of n equal volumes of a kind: what it gives and costs a month, in the kind's currency.
+// bought returns one of n equal volumes of a kind: what it gives and costs a month, in the kind's currency.
 type bought struct {
 	gib, iops, extra   float64
 	bandwidth, moreMiB Bandwidth // moreMiB: what is bought above the base, in bytes/s
@@ -145,8 +147,8 @@ type bought struct {
 	disk               *Disk
 }
 
-// shareOf buys one of n volumes that meet the wish together. Without provision only what comes with the size is used. An
-// error says why it cannot be.
+// shareOf buys one of n volumes that meet the wish together. Without provision only what comes with the size
+// is used. An error says why it cannot be.
 func (v Volume) shareOf(n int, w Wish, provision bool) (bought, error) {
 	part := Wish{w.IOPS / float64(n), Size(float64(w.Size) / float64(n)), Bandwidth(float64(w.Bandwidth) / float64(n))}
 	if len(v.Sizes) > 0 {
@@ -178,7 +180,8 @@ func (v Volume) disk(w Wish) (bought, error) {
 	return bought{gib: best.Size.GiB(), iops: best.IOPS, cost: best.Price.Amount, disk: best}, nil
 }
 
-// size finds the smallest volume that holds its share of the data and has, or may be sold, its share of the IOPS.
+// size finds the smallest volume that holds its share of the data and has, or may be sold, its share of the
+// IOPS.
 func (v Volume) size(w Wish, provision bool) (b bought, err error) {
 	need := math.Ceil(w.IOPS)
 	if v.MaxIOPS > 0 && need > v.MaxIOPS {
@@ -207,7 +210,7 @@ func (v Volume) size(w Wish, provision bool) (b bought, err error) {
 	return b, nil
 }
 
-// free is what comes with a volume of so many GiB.
+// free returns what comes with a volume of so many GiB.
 func (v Volume) free(gib float64) float64 {
 	iops := max(v.BaseIOPS+v.IOPSPerGiB*gib, v.MinIOPS)
 	if v.MaxIOPS > 0 {
@@ -231,7 +234,7 @@ func (v Volume) buyBandwidth(b *bought, want Bandwidth, provision bool) error {
 	return nil
 }
 
-// perGiB is the price of a GiB.
+// perGiB returns the price of a GiB.
 func (v Volume) perGiB() float64 {
 	if v.Price.Per == "GB" {
 		return v.Price.Amount * (1 << 30) / 1e9
@@ -239,7 +242,7 @@ func (v Volume) perGiB() float64 {
 	return v.Price.Amount
 }
 
-// in is the bandwidth in MiB/s or MB/s.
+// in returns the bandwidth in MiB/s or MB/s.
 func (b Bandwidth) in(unit string) float64 {
 	if unit == "MB/s" {
 		return float64(b) / 1e6
@@ -247,7 +250,7 @@ func (b Bandwidth) in(unit string) float64 {
 	return b.MiB()
 }
 
-// iopsCost is the price of the extra ones among a volume's IOPS, tier by tier.
+// iopsCost returns the price of the extra ones among a volume's IOPS, tier by tier.
 func (v Volume) iopsCost(iops, extra float64) (cost float64) {
 	for i, t := range v.Extra {
 		from, to := max(t.Above, iops-extra), iops
@@ -259,10 +262,10 @@ func (v Volume) iopsCost(iops, extra float64) (cost float64) {
 	return cost
 }
 
-// mostVolumes is how many volumes a stripe may have here: more than that, few machines can be given.
+// mostVolumes bounds the volumes of a stripe: more than that, few machines can be given.
 const mostVolumes = 16
 
-// layout is a way to meet a wish with one kind of volume.
+// layout meets a wish with one kind of volume.
 type layout struct {
 	name string
 	n    int
@@ -270,8 +273,9 @@ type layout struct {
 	err  error
 }
 
-// layouts are one volume with what comes with it, one with more bought, and stripes of both where they are of use: one without
-// purchases where it is cheaper than one volume, one with them where one volume cannot be sold enough.
+// layouts lists one volume with what comes with it, one with more bought, and stripes of both where they are
+// of use: one without purchases where it is cheaper than one volume, one with them where one volume cannot be
+// sold enough.
 func (v Volume) layouts(w Wish) (list []layout) {
 	sold := len(v.Extra) > 0 || v.BandwidthPrice.Currency != ""
 	plain := v.layout(1, w, false)
@@ -314,7 +318,8 @@ func (v Volume) layout(n int, w Wish, provision bool) layout {
 	return layout{name, n, b, err}
 }
 
-// cheapestStripe is that of 2 to mostVolumes volumes with what comes with them, of the fewest among equals.
+// cheapestStripe returns that of 2 to mostVolumes volumes with what comes with them, of the fewest among
+// equals.
 func (v Volume) cheapestStripe(w Wish) (best layout) {
 	for n := 2; n <= mostVolumes; n++ {
 		l := v.layout(n, w, false)
@@ -325,7 +330,7 @@ func (v Volume) cheapestStripe(w Wish) (best layout) {
 	return best.tried()
 }
 
-// shortestStripe is the one of the fewest volumes with IOPS bought: each one less to fail.
+// shortestStripe returns the one of the fewest volumes with IOPS bought: each one less to fail.
 func (v Volume) shortestStripe(w Wish) (l layout) {
 	for n := 2; n <= mostVolumes; n++ {
 		if l = v.layout(n, w, true); l.err == nil {
@@ -345,7 +350,7 @@ func (l layout) tried() layout {
 
 func (l layout) cost() float64 { return float64(l.n) * l.one.cost }
 
-// Option is one way to get the IOPS and the room.
+// Option names one way to get the IOPS and the room.
 type Option struct {
 	Name       string  `json:"name"`
 	Volume     string  `json:"volume"`
@@ -356,7 +361,8 @@ type Option struct {
 	MiBs       float64 `json:"mib_s,omitempty"` // 0: not known
 	IOPSPerGiB float64 `json:"iops_per_gib"`
 	USDPerIOPS float64 `json:"usd_per_iops"`
-	// WithMachine is USDMonth and the price of the machine they are for; 0 where none was named, or its price is not in US$.
+	// WithMachine is USDMonth and the price of the machine they are for; 0 where none was named, or its price is
+	// not in US$.
 	WithMachine float64 `json:"usd_month_with_machine,omitempty"`
 	Parts       []Part  `json:"parts"` // they add up to USDMonth
 	// UncertainPrice and UncertainIOPS mark figures that are to be shown with a "?".
@@ -367,7 +373,7 @@ type Option struct {
 	Date           string `json:"date"`
 }
 
-// Part is a position of the bill.
+// Part describes a position of the bill.
 type Part struct {
 	What     string  `json:"what"`
 	Count    float64 `json:"count"`
@@ -375,14 +381,14 @@ type Part struct {
 	USDMonth float64 `json:"usd_month"`
 }
 
-// Refusal is a way that does not lead there.
+// Refusal names a way that does not lead there.
 type Refusal struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
 }
 
-// Ways lays the ways to get so many IOPS on so much room side by side, cheapest first, and says why others cannot. A machine
-// bounds what its volumes give and whose they are; nil: any.
+// Ways lays the ways to get so many IOPS on so much room side by side, cheapest first, and says why others
+// cannot. A machine bounds what its volumes give and whose they are; nil: any.
 func (c Catalogue) Ways(w Wish, m *Machine) (options []Option, refused []Refusal) {
 	for _, v := range c.Volumes {
 		if m != nil && m.Provider != v.Provider {
@@ -476,7 +482,7 @@ func (m *Machine) bound(o *Option, w Wish) error {
 	return nil
 }
 
-// parts is the bill. rate is the US$ of one unit of the volume's currency.
+// parts returns the bill. rate is the US$ of one unit of the volume's currency.
 func (v Volume) parts(l layout, rate float64) []Part {
 	n, b := float64(l.n), l.one
 	position := func(what string, count, cost float64) Part {

@@ -17,19 +17,20 @@ import (
 	"david/internal/result"
 )
 
-// Place is where and how a disk is probed.
+// Place says where and how a disk is probed.
 type Place struct {
 	Dir    string        // the folder
 	Device result.Device // what Look found there
 	Caps   result.Caps   // that Start and Throttle put into force
 	Effort Effort
 	Start  Start
-	// Throttle puts caps on I/O into force, or lifts them: laying out the file is not measured. nil where there are none.
+	// Throttle puts caps on I/O into force, or lifts them: laying out the file is not measured. nil where there
+	// are none.
 	Throttle func(on bool) error
 	Say      func(string) // told what is being measured; nil for nobody
 }
 
-// Effort is how long a probe looks.
+// Effort says how long a probe looks.
 type Effort struct {
 	Rounds int           // how often each job is run, and each workload of the CPUs
 	Job    time.Duration // how long each time
@@ -41,24 +42,24 @@ func Full() Effort { return Effort{Rounds: 3, Job: time.Second} }
 // Quick tells orders of magnitude.
 func Quick() Effort { return Effort{Rounds: 1, Job: 300 * time.Millisecond} }
 
-// allRounds is how long all rounds may take: under small caps there is time for fewer.
+// allRounds says how long all rounds may take: under small caps there is time for fewer.
 const allRounds = 44 * time.Second
 
-// job is one kind of I/O, measured once in each round.
-type job struct {
+// ioJob describes one kind of I/O, measured once in each round.
+type ioJob struct {
 	way   string // of result.SyncLimit or result.IOLimit
 	bytes int
 	depth int
 	sync  bool
 }
 
-// jobs are what is measured, in their order within a round.
-func jobs(caps result.Caps) []job {
+// jobs returns what is measured, in their order within a round.
+func jobs(caps result.Caps) []ioJob {
 	large := 1 << 20
 	if caps.Bandwidth > 0 { // a block must not take longer than the run
 		large = int(min(int64(large), max(16<<10, caps.Bandwidth/64>>12<<12)))
 	}
-	return []job{
+	return []ioJob{
 		{way: result.Append, bytes: 512, sync: true}, {way: result.Append, bytes: 4 << 10, sync: true}, {way: result.Append, bytes: 16 << 10, sync: true},
 		{way: result.Overwrite, bytes: 4 << 10, sync: true},
 		{way: result.RandomRead, bytes: 16 << 10, depth: 1}, {way: result.RandomWrite, bytes: 16 << 10, depth: 1},
@@ -67,8 +68,8 @@ func jobs(caps result.Caps) []job {
 	}
 }
 
-// Disk measures syncs and I/O in rounds, so that what drifts shows in the spread, and adds them to l. The folder is empty
-// again afterwards.
+// Disk measures syncs and I/O in rounds, so that what drifts shows in the spread, and adds them to l. The
+// folder is empty again afterwards.
 func (p Place) Disk(ctx context.Context, l *result.Limits) (err error) {
 	engine, note, err := engine(ctx)
 	if err != nil {
@@ -106,7 +107,7 @@ func (p Place) Disk(ctx context.Context, l *result.Limits) (err error) {
 	return nil
 }
 
-// measured is a shot, and what reached the device.
+// measured describes a shot, and what reached the device.
 type measured struct {
 	shot
 	writes float64 // write operations of the device
@@ -115,7 +116,7 @@ type measured struct {
 	told   bool    // whether they could be
 }
 
-func (p Place) measure(ctx context.Context, j job, engine, file string, round int) (measured, error) {
+func (p Place) measure(ctx context.Context, j ioJob, engine, file string, round int) (measured, error) {
 	if p.Say != nil {
 		p.Say(fmt.Sprintf("round %d of at most %d: %s", round, p.Effort.Rounds, j))
 	}
@@ -134,23 +135,24 @@ func (p Place) measure(ctx context.Context, j job, engine, file string, round in
 }
 
 // String names a job for people.
-func (j job) String() string {
+func (j ioJob) String() string {
 	if j.sync {
 		return fmt.Sprintf("fdatasync after writes of %d B (%s)", j.bytes, j.way)
 	}
 	return fmt.Sprintf("%s of %d KiB at queue depth %d", j.way, j.bytes>>10, j.depth)
 }
 
-// side is the part of fio's output that the job is in.
-func (j job) side() string {
+// side returns the part of fio's output that the job is in.
+func (j ioJob) side() string {
 	if j.way == result.RandomRead || j.way == result.Read {
 		return "read"
 	}
 	return "write"
 }
 
-// syncs writes and syncs, one after the other: at the end of a new file, or over the blocks of the one that is there.
-func (p Place) syncs(ctx context.Context, j job, file string) (s shot, err error) {
+// syncs writes and syncs, one after the other: at the end of a new file, or over the blocks of the one that
+// is there.
+func (p Place) syncs(ctx context.Context, j ioJob, file string) (s shot, err error) {
 	args := []string{"--rw=write", fmt.Sprintf("--bs=%d", j.bytes), "--fdatasync=1", "--ioengine=psync", "--runtime=" + p.Effort.Job.String()}
 	if j.way == result.Overwrite {
 		return run(ctx, p.Start, file, "write", append(args, "--time_based", fmt.Sprintf("--size=%d", leastFileBytes), "--allow_file_create=0", "--overwrite=1")...)
@@ -161,7 +163,7 @@ func (p Place) syncs(ctx context.Context, j job, file string) (s shot, err error
 	return run(ctx, p.Start, file, "write", append(args, fmt.Sprintf("--size=%d", p.Device.FileBytes), "--fallocate=none")...)
 }
 
-func (p Place) ioArgs(j job, engine string) []string {
+func (p Place) ioArgs(j ioJob, engine string) []string {
 	return []string{"--rw=" + j.way, fmt.Sprintf("--bs=%d", j.bytes), fmt.Sprintf("--iodepth=%d", j.depth), "--ioengine=" + engine,
 		fmt.Sprintf("--size=%d", p.Device.FileBytes), "--direct=" + bit(p.Device.Direct), "--norandommap", "--allow_file_create=0",
 		"--time_based", "--runtime=" + p.Effort.Job.String()}
@@ -174,8 +176,8 @@ func bit(b bool) string {
 	return "0"
 }
 
-// layOut writes the file that is read and written at random, before any cap on I/O: reads of blocks never written would not
-// reach the disk.
+// layOut writes the file that is read and written at random, before any cap on I/O: reads of blocks never
+// written would not reach the disk.
 func (p Place) layOut(ctx context.Context) (file string, err error) {
 	if p.Say != nil {
 		p.Say(fmt.Sprintf("writing a file of %d MiB", p.Device.FileBytes>>20))
@@ -201,7 +203,8 @@ func remove(file string) error {
 	return nil
 }
 
-// engine is how fio keeps several operations under way: libaio as InnoDB does, else io_uring, else posixaio's threads.
+// engine returns how fio keeps several operations under way: libaio as InnoDB does, else io_uring, else
+// posixaio's threads.
 func engine(ctx context.Context) (name, note string, err error) {
 	fio, err := exec.LookPath("fio")
 	if err != nil {
@@ -224,7 +227,8 @@ func engine(ctx context.Context) (name, note string, err error) {
 	return "", "", errors.New("this fio can keep no more than one operation under way: install one with libaio, as distributions' packages have it")
 }
 
-// deviceWrites are the write operations a disk has completed: the fifth field of its stat (Documentation/block/stat.rst).
+// deviceWrites returns the write operations a disk has completed: the fifth field of its stat
+// (Documentation/block/stat.rst).
 func deviceWrites(disk string) (float64, error) {
 	b, err := os.ReadFile(filepath.Join("/sys/block", disk, "stat"))
 	if err != nil {
@@ -237,7 +241,7 @@ func deviceWrites(disk string) (float64, error) {
 	return strconv.ParseFloat(fields[4], 64)
 }
 
-// busyCPU is the time the machine's CPUs were busy since it was started, in microseconds.
+// busyCPU returns the time the machine's CPUs were busy since it was started, in microseconds.
 func busyCPU() (float64, error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -251,7 +255,7 @@ func busyCPU() (float64, error) {
 	return 1e6 * (c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ), nil
 }
 
-// figure is the median of some values, with the least and the most.
+// figure returns the median of some values, with the least and the most.
 func figure(values []float64) result.Figure {
 	if len(values) == 0 {
 		return result.Figure{}
@@ -260,7 +264,7 @@ func figure(values []float64) result.Figure {
 	return result.Figure{Value: (s[(len(s)-1)/2] + s[len(s)/2]) / 2, Low: s[0], High: s[len(s)-1], Rounds: len(s)}
 }
 
-// over is the figure of one value of each shot.
+// over returns the figure of one value of each shot.
 func over(shots []measured, value func(measured) float64) result.Figure {
 	var values []float64
 	for _, m := range shots {

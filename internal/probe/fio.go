@@ -15,7 +15,7 @@ import (
 // Start starts a command: in a cgroup, where it is one's. nil just starts it.
 type Start func(*exec.Cmd) error
 
-// shot is what one run of fio says. Times are in microseconds; those of syncs are 0 in a run without any.
+// shot holds what one run of fio says. Times are in microseconds; those of syncs are 0 in a run without any.
 type shot struct {
 	Rate
 	cycle          float64 // from one operation's begin to the next one's, in a run at queue depth 1

@@ -13,8 +13,8 @@ import (
 	"david/internal/result"
 )
 
-// TestResultsHandRun holds every job against fio run by hand, one after the other, five times: the medians must agree within
-// 15 %.
+// TestResultsHandRun holds every job against fio run by hand, one after the other, five times: the medians
+// must agree within 15 %.
 func TestResultsHandRun(t *testing.T) {
 	dir := t.TempDir()
 	d, _, err := Look(t.Context(), dir)
@@ -43,8 +43,8 @@ func TestResultsHandRun(t *testing.T) {
 	}
 }
 
-// told is the figure people look at: the median sync in microseconds, or operations/s.
-func told(j job, s shot) float64 {
+// told returns the figure people look at: the median sync in microseconds, or operations/s.
+func told(j ioJob, s shot) float64 {
 	if j.sync {
 		return s.p50
 	}
@@ -52,7 +52,7 @@ func told(j job, s shot) float64 {
 }
 
 // hand runs fio as one would at a terminal.
-func hand(t *testing.T, dir string, j job) shot {
+func hand(t *testing.T, dir string, j ioJob) shot {
 	t.Helper()
 	line := fmt.Sprintf("--rw=%s --bs=%d --iodepth=%d --ioengine=libaio --direct=1 --time_based --runtime=1 --size=512m --filename=random", j.way, j.bytes, j.depth)
 	if j.way == result.Append {

@@ -18,15 +18,15 @@ import (
 // ErrDevice marks a folder whose device cannot be measured at all: it is read-only, or has no room.
 var ErrDevice = errors.New("the disk was not measured")
 
-// The file that is read and written at random: large against a controller's cache, where there is room; the appended one
-// is at most as large, so that both together stay below 2 GiB.
+// The file that is read and written at random: large against a controller's cache, where there is room; the
+// appended one is at most as large, so that both together stay below 2 GiB.
 const (
 	fileBytes      = 512 << 20
 	leastFileBytes = 64 << 20
 )
 
-// Look finds out what lies under a folder, and how large a file has room there. The notes say what will be measured
-// instead of a disk. A folder that nothing can be written to, or too full, is an ErrDevice.
+// Look finds out what lies under a folder, and how large a file has room there. The notes say what will be
+// measured instead of a disk. A folder that nothing can be written to, or too full, is an ErrDevice.
 func Look(ctx context.Context, dir string) (d result.Device, notes []string, err error) {
 	f, err := host.Read(ctx, dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func Look(ctx context.Context, dir string) (d result.Device, notes []string, err
 	return d, append(notes, remarks(d)...), nil
 }
 
-// room is how large the file may be: the appended one needs as much again.
+// room returns how large the file may be: the appended one needs as much again.
 func room(dir string, free int64) (int64, error) {
 	const rest = 32 << 20 // the filesystem's own
 	for size := int64(fileBytes); size >= leastFileBytes; size /= 2 {

@@ -15,11 +15,12 @@ import (
 	"david/internal/result"
 )
 
-// spell is how long one workload runs in each round: whole periods of 100 ms, over which a quota of CPU is counted.
+// spell says how long one workload runs in each round: whole periods of 100 ms, over which a quota of CPU is
+// counted.
 const spell = 400 * time.Millisecond
 
-// Machine measures the CPUs and the kernel, in threads of this process, so under its cgroup's caps, in so many rounds of
-// about two seconds.
+// Machine measures the CPUs and the kernel, in threads of this process, so under its cgroup's caps, in so
+// many rounds of about two seconds.
 func Machine(ctx context.Context, rounds int) (m result.Machine, err error) {
 	m.CPUs = runtime.NumCPU()
 	runtime.GOMAXPROCS(max(2, m.CPUs)) // a quota lowers it by itself; the threads shall meet the quota
@@ -87,7 +88,7 @@ func integer(x uint64) (uint64, int) {
 // ringBytes is beyond the caches of most CPUs.
 const ringBytes = 64 << 20
 
-// ring is one cycle through so many bytes: each element holds the place of the next one.
+// ring describes one cycle through so many bytes: each element holds the place of the next one.
 type ring []uint32
 
 func newRing(bytes int) ring {

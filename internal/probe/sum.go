@@ -7,7 +7,7 @@ import (
 )
 
 // gather turns the shots of a job into limits.
-func gather(l *result.Limits, j job, shots []measured) {
+func gather(l *result.Limits, j ioJob, shots []measured) {
 	if !j.sync {
 		l.IO = append(l.IO, result.IOLimit{Way: j.way, Bytes: j.bytes, Depth: j.depth,
 			IOPS: over(shots, func(m measured) float64 { return m.IOPS }), MB: over(shots, func(m measured) float64 { return m.Bytes / 1e6 })})

@@ -13,8 +13,8 @@ import (
 	"david/internal/result"
 )
 
-// Sustained writes random 16 KiB at queue depth 32 for so many seconds, second by second: a volume that lives on credits
-// slows down once they are used up.
+// Sustained writes random 16 KiB at queue depth 32 for so many seconds, second by second: a volume that lives
+// on credits slows down once they are used up.
 func (p Place) Sustained(ctx context.Context, seconds int) (b *result.Burst, err error) {
 	engine, _, err := engine(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p Place) Sustained(ctx context.Context, seconds int) (b *result.Burst, err
 		p.Say(fmt.Sprintf("random writes for %d s", seconds))
 	}
 	log := filepath.Join(p.Dir, "series")
-	j := job{way: result.RandomWrite, bytes: 16 << 10, depth: 32}
+	j := ioJob{way: result.RandomWrite, bytes: 16 << 10, depth: 32}
 	args := append(p.ioArgs(j, engine), fmt.Sprintf("--runtime=%d", seconds), "--write_iops_log="+log, "--log_avg_msec=1000") // the last runtime counts
 	if _, err := run(ctx, p.Start, file, "write", args...); err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (p Place) Sustained(ctx context.Context, seconds int) (b *result.Burst, err
 	return burst(series), os.Remove(log + "_iops.1.log")
 }
 
-// parseSeries reads fio's log of operations/s, lines "MSEC, VALUE, DIRECTION, ...", into one value a second. A second that
-// has none is a stall.
+// parseSeries reads fio's log of operations/s, lines "MSEC, VALUE, DIRECTION, ...", into one value a second.
+// A second that has none is a stall.
 func parseSeries(text string, seconds int) ([]float64, error) {
 	series, found := make([]float64, seconds), false
 	for line := range strings.Lines(text) {
@@ -73,8 +73,8 @@ func parseSeries(text string, seconds int) ([]float64, error) {
 	return series, nil
 }
 
-// How far below the first minute throughput must stay, and for how long, to be called fallen: a pause of some seconds is
-// not an empty bucket.
+// How far below the first minute throughput must stay, and for how long, to be called fallen: a pause of some
+// seconds is not an empty bucket.
 const (
 	fallen       = 0.7
 	firstSeconds = 60
@@ -104,8 +104,8 @@ func burst(series []float64) *result.Burst {
 	return b
 }
 
-// step is the second, within a window from one on, at which a step down fits best, by least squares: one low
-// second before it is a pause.
+// step returns the second, within a window from one on, at which a step down fits best, by least squares: one
+// low second before it is a pause.
 func step(series []float64, from int) (at int) {
 	until := min(len(series)-1, from+staySeconds)
 	begin, end := max(0, from-staySeconds), min(len(series), until+staySeconds)
@@ -118,7 +118,7 @@ func step(series []float64, from int) (at int) {
 	return at
 }
 
-// scatter is the sum of squares about the mean.
+// scatter returns the sum of squares about the mean.
 func scatter(v []float64) (sum float64) {
 	middle := mean(v)
 	for _, x := range v {

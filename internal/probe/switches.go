@@ -38,7 +38,7 @@ func switches(m *result.Machine, rounds int) error {
 	return nil
 }
 
-// usable are the numbers of the CPUs this process may run on.
+// usable returns the numbers of the CPUs this process may run on.
 func usable() (list []int, err error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -55,7 +55,8 @@ func usable() (list []int, err error) {
 	return list, nil
 }
 
-// pingPong sends a byte to and fro between two threads on these CPUs, and returns the microseconds of one way.
+// pingPong sends a byte to and fro between two threads on these CPUs, and returns the microseconds of one
+// way.
 func pingPong(here, there int) (float64, error) {
 	const trips = 5000
 	var out, back [2]int
@@ -85,8 +86,8 @@ func pingPong(here, there int) (float64, error) {
 	return float64(took.Nanoseconds()) / 1000 / trips / 2, nil
 }
 
-// relay does something so many times in a thread of its own on one CPU. The thread ends with its goroutine, as it is
-// never unlocked.
+// relay does something so many times in a thread of its own on one CPU. The thread ends with its goroutine,
+// as it is never unlocked.
 func relay(cpu, times int, do func([]byte) error) error {
 	runtime.LockOSThread()
 	var set unix.CPUSet
@@ -117,7 +118,7 @@ func move(call func(int, []byte) (int, error), fd int, b []byte) error {
 	}
 }
 
-// percentile is the smallest value that at least the share q of them do not exceed; 0 of none.
+// percentile returns the smallest value that at least the share q of them do not exceed; 0 of none.
 func percentile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"david/internal/stats"
 )
 
-// Report is what there is to tell of an experiment. The forms (text, Markdown, HTML, JSON) go through its
+// Report holds what there is to tell of an experiment. The forms (text, Markdown, HTML, JSON) go through its
 // parts and do not ask what kind of experiment it is.
 type Report struct {
 	Headline headline
@@ -22,13 +22,13 @@ type Report struct {
 	narrow bool   // its text is long: it fits narrow terminals
 	wrap   bool   // its text has sentences that need more than a line
 	// What the JSON document has besides the store.
-	comparisons []stats.Comparison
-	light       []stats.LightSpeed
-	shipped     []shippedArm
-	tune        *tuneDocument
+	comparisons     []stats.Comparison
+	light           []stats.LightSpeed
+	unsafeBaselines []unsafeBaseline
+	tune            *tuneDocument
 }
 
-// Section is a part of a report, as each form shows it; nil where a form has it not.
+// Section shows a part of a report in each form; nil where a form has it not.
 type Section struct {
 	text     func(b *terminal)
 	markdown func(b *bytes.Buffer)
@@ -79,7 +79,7 @@ func (r *Report) ofTune() {
 		r.add(comparedSection(v, len(r.comparisons) > 1))
 	}
 	title, hollow, promise := "Arms against the control", "", ""
-	if len(of(d, result.Confirm)) > 0 {
+	if len(trialsOf(d, result.Confirm)) > 0 {
 		title, hollow = "Confirmed in fresh blocks: against the control", "; a hollow diamond is what short trials had promised"
 		if d.Experiment.Design.Tune.Slices != nil {
 			title = "Confirmed in fresh starts: against the control"
@@ -96,7 +96,7 @@ func (r *Report) ofTune() {
 
 // ofRace tells of baselines against a control. Its unsafe arms are what their authors ship, and no ceilings.
 func (r *Report) ofRace() {
-	r.shipped = shippedArms(r.data)
+	r.unsafeBaselines = unsafeBaselines(r.data)
 	r.ofArms()
 }
 
@@ -117,7 +117,7 @@ func (r *Report) ofArms() {
 	case design.Against != "":
 		r.Headline = standingHeadline(safe, r.comparisons)
 	case taxed:
-		r.Headline = taxHeadline(safe, r.comparisons)
+		r.Headline = overheadHeadline(safe, r.comparisons)
 	default:
 		r.Headline = compareHeadline(safe, r.comparisons)
 	}
@@ -125,12 +125,12 @@ func (r *Report) ofArms() {
 	for _, c := range r.comparisons {
 		v := viewOf(c)
 		if taxed {
-			v.Tax, v.Taxes = taxTable(c), taxLines(d, c)
+			v.Overhead, v.Overheads = overheadTable(c), overheadLines(d, c)
 		}
 		r.add(comparedSection(v, len(r.comparisons) > 1))
 	}
 	r.add(chartsSection(d, r.comparisons, "Arms against the control", "", ""),
-		shippedSection(shippedLines(r.shipped)), armsSection(d),
+		unsafeBaselineSection(unsafeBaselineLines(r.unsafeBaselines)), armsSection(d),
 		Section{text: func(b *terminal) { b.fit(gateTable(d.Trials)); b.WriteString("\n") }})
 	r.finish(blockTable(d), runsOfArms(d), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })
 }
@@ -179,7 +179,7 @@ func (r *Report) lit(subject func(stats.LightSpeed) string) {
 
 // finish adds what every report ends with. unsafeTitle stands over the settings of an arm that is unsafe on
 // purpose.
-func (r *Report) finish(table table, shown []run, unsafeTitle func(result.Arm) string) {
+func (r *Report) finish(table table, shown []pickedRun, unsafeTitle func(result.Arm) string) {
 	d := r.data
 	r.add(priceSection(d.Price), Section{
 		markdown: func(b *bytes.Buffer) { section(b, "Runs", table) },
@@ -212,11 +212,11 @@ func (r *Report) finishCaveats() {
 	if u := unsafe(d.Trials); u != "" {
 		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")
 	}
-	r.Caveats = slices.Concat(list, ceilingText(r.data.Arms, r.shipped != nil), podNotes(r.data), d.Experiment.Notes)
+	r.Caveats = slices.Concat(list, ceilingText(r.data.Arms, r.unsafeBaselines != nil), podNotes(r.data), d.Experiment.Notes)
 }
 
-// comparedSection is what one workload says: the noise before the numbers, and after them what they cost and
-// what speaks against them.
+// comparedSection returns what one workload says: the noise before the numbers, and after them what they cost
+// and what speaks against them.
 func comparedSection(v comparedView, several bool) Section {
 	return Section{
 		text:     func(b *terminal) { v.text(b, several) },
@@ -225,8 +225,8 @@ func comparedSection(v comparedView, several bool) Section {
 	}
 }
 
-// shippedSection are the unsafe arms of a race, which on a page stand with the caveats.
-func shippedSection(lines []string) Section {
+// unsafeBaselineSection returns the unsafe arms of a race, which on a page stand with the caveats.
+func unsafeBaselineSection(lines []string) Section {
 	return Section{
 		text: func(b *terminal) { b.paragraphs(lines) },
 		markdown: func(b *bytes.Buffer) {
@@ -234,7 +234,7 @@ func shippedSection(lines []string) Section {
 				items(b, lines)
 			}
 		},
-		page: func(p *page) { p.Shipped = lines },
+		page: func(p *page) { p.UnsafeBaselines = lines },
 	}
 }
 
@@ -273,12 +273,12 @@ func armsSection(d Data) Section {
 	}
 }
 
-// figuresSection is the page's part of the runs of one server, which other forms have as tables.
+// figuresSection returns the page's part of the runs of one server, which other forms have as tables.
 func figuresSection(d Data, light []stats.LightSpeed) Section {
 	return Section{page: func(p *page) {
 		p.Cards = benchCards(d, light)
 		if n := len(d.Trials); n > 1 && n <= mostBars {
-			p.BarChart = chart{"bars", "Throughput of each run", runsAlt(d)}
+			p.BarChart = chart{"bars", "Throughput of each run", runsAltText(d)}
 		}
 	}}
 }
@@ -298,12 +298,12 @@ func (v comparedView) text(b *terminal, several bool) {
 		b.paragraph(v.Stands)
 		b.WriteString("\n")
 	}
-	if len(v.Tax.Rows) > 0 {
-		b.fit(v.Tax)
+	if len(v.Overhead.Rows) > 0 {
+		b.fit(v.Overhead)
 		b.WriteString("\n")
 	}
-	if len(v.Taxes) > 0 {
-		b.paragraphs(v.Taxes)
+	if len(v.Overheads) > 0 {
+		b.paragraphs(v.Overheads)
 		b.WriteString("\n")
 	}
 	b.fit(v.Costs.transpose())
@@ -320,11 +320,11 @@ func (v comparedView) markdown(b *bytes.Buffer) {
 		fmt.Fprintf(b, "%s\n\n", escape(v.Stands))
 		v.Standing.markdown(b)
 	}
-	if len(v.Taxes) > 0 {
-		items(b, v.Taxes)
+	if len(v.Overheads) > 0 {
+		items(b, v.Overheads)
 	}
-	if len(v.Tax.Rows) > 0 {
-		v.Tax.markdown(b)
+	if len(v.Overhead.Rows) > 0 {
+		v.Overhead.markdown(b)
 	}
 	v.Costs.markdown(b)
 	items(b, v.Remarks)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEveryFormHasTheParts: whatever kind of experiment it is, text and Markdown have its headline, how near it came
-// to light speed, and its caveats.
+// TestEveryFormHasTheParts: whatever kind of experiment it is, text and Markdown have its headline, how near
+// it came to light speed, and its caveats.
 func TestEveryFormHasTheParts(t *testing.T) {
 	for name, d := range map[string]Data{"bench": benchFixture(), "light": lightFixture(), "compare": compareFixture(), "race": raceFixture(), "against": againstFixture(),
 		"tax": taxFixture(), "slo": sloFixture(), "tune": tuneLightFixture(), "empty": {}} {
@@ -23,12 +23,13 @@ func TestEveryFormHasTheParts(t *testing.T) {
 	}
 }
 
-// TestLightSpeedIsOfKindsThatHaveIt: of a race the unsafe arms are what is shipped, and no ceiling of anything.
+// TestLightSpeedIsOfKindsThatHaveIt: of a race the unsafe arms are what is shipped, and no ceiling of
+// anything.
 func TestLightSpeedIsOfKindsThatHaveIt(t *testing.T) {
-	if r := Build(raceFixture()); len(r.Light) > 0 || len(r.light) > 0 || len(r.shipped) == 0 {
-		t.Errorf("a race: %q, %d, %d", r.Light, len(r.light), len(r.shipped))
+	if r := Build(raceFixture()); len(r.Light) > 0 || len(r.light) > 0 || len(r.unsafeBaselines) == 0 {
+		t.Errorf("a race: %q, %d, %d", r.Light, len(r.light), len(r.unsafeBaselines))
 	}
-	if r := Build(lightFixture()); len(r.Light) == 0 || r.comparisons != nil || r.shipped != nil {
+	if r := Build(lightFixture()); len(r.Light) == 0 || r.comparisons != nil || r.unsafeBaselines != nil {
 		t.Errorf("a bench: %q, %v", r.Light, r.comparisons)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"david/internal/stats"
 )
 
-// comparisons is what the blocks say that may be quoted, one for each workload.
+// comparisons returns what the blocks say that may be quoted, one for each workload.
 func comparisons(d Data) []stats.Comparison {
 	d = Quoted(d)
 	return stats.Compare(d.Experiment.Design, d.Arms, d.Trials)
 }
 
-// contender is an arm other than the control, under one workload.
+// contender names an arm other than the control, under one workload.
 type contender struct {
 	stats.Arm
 	on result.Workload
@@ -50,7 +50,7 @@ func compareHeadline(d Data, list []stats.Comparison) headline {
 	return concluded(d, contenders(list), len(list))
 }
 
-// concluded is the headline of those arms, under so many workloads.
+// concluded returns the headline of those arms, under so many workloads.
 func concluded(d Data, all []contender, workloads int) headline {
 	faster, slower, same, open := count(all, stats.Faster), count(all, stats.Slower), count(all, stats.Equivalent), count(all, stats.Undecided)
 	switch {
@@ -214,7 +214,8 @@ func floor(c stats.Comparison) string {
 	return fmt.Sprintf("noise floor%s: %.1f %% (the control against itself, %s); no smaller gain is claimed", c.Metric.Of(), 100*n.Floor, plural(n.Pairs, "pair"))
 }
 
-// compareRemarks is what the cells of a comparison do not say: reasons and doubts, the noise floor's first.
+// compareRemarks returns what the cells of a comparison do not say: reasons and doubts, the noise floor's
+// first.
 func compareRemarks(c stats.Comparison) []string {
 	var list []string
 	for _, w := range c.NoiseFloor.Warnings {
@@ -235,7 +236,7 @@ func compareRemarks(c stats.Comparison) []string {
 	return list
 }
 
-// compareCaveats is how the arms were laid out in time, and what a short run may hide.
+// compareCaveats returns how the arms were laid out in time, and what a short run may hide.
 func compareCaveats(d Data, order string) []string {
 	list := []string{order}
 	if note := screening(d); note != "" {

@@ -9,8 +9,8 @@ import (
 
 const fixtureBlocks = 6
 
-// compareFixture is a comparison in six blocks with twins: one arm faster, one equivalent, one not run, one
-// that cannot start, and one run of which a gate failed.
+// compareFixture returns a comparison in six blocks with twins: one arm faster, one equivalent, one not run,
+// one that cannot start, and one run of which a gate failed.
 func compareFixture() Data {
 	w, all := fixtureWorkload(4), fixtureArms()
 	d := Data{Experiment: fixtureExperiment("compare", w)}
@@ -45,14 +45,15 @@ func fixtureBlock(rng *rand.Rand, arms []result.Arm, w result.Workload, block in
 		r := runs[places[i]]
 		t := fixtureTrial(rng, r.arm, w, block, cents(r.tps*drift*math.Exp(0.012*rng.NormFloat64())), r.scale)
 		t.Twin, t.Place, t.Settled, t.Warmed = r.twin, i+1, true, warmup
-		t.ID = result.TrialID(r.arm, w, block, r.twin, result.Server{}, "16384")
+		t.ID = result.TrialID(r.arm, w, block, 0, r.twin, result.Server{}, "16384")
 		fixtureSampled(rng, &t)
 		trials = append(trials, t)
 	}
 	return trials
 }
 
-// fixtureSampled adds what is read beside the load. Fsyncs are left unknown, as they are where nothing counts them.
+// fixtureSampled adds what is read beside the load. Fsyncs are left unknown, as they are where nothing counts
+// them.
 func fixtureSampled(rng *rand.Rand, t *result.Trial) {
 	age := 20e6 + 1e6*rng.Float64()
 	t.Before.CheckpointAge, t.Before.DirtyPages, t.Before.History = some(age), some(120), some(4)
@@ -70,7 +71,7 @@ func fixtureSampled(rng *rand.Rand, t *result.Trial) {
 
 func some(x float64) *float64 { return &x }
 
-// sloFixture is a search for the highest rate that keeps p99 at or below 20 ms.
+// sloFixture returns a search for the highest rate that keeps p99 at or below 20 ms.
 func sloFixture() Data {
 	control := result.Arm{Schema: result.Schema, Order: 1, Name: "control", Title: "as given"}
 	d := Data{Experiment: fixtureExperiment("bench", fixtureWorkload(16)), Arms: []result.Arm{control}}
@@ -95,7 +96,8 @@ func sloFixture() Data {
 	return d
 }
 
-// hostileCompare is a comparison whose every text, names of arms included, tries to be HTML, Markdown or the end of a script.
+// hostileCompare returns a comparison whose every text, names of arms included, tries to be HTML, Markdown or
+// the end of a script.
 func hostileCompare() Data {
 	d := compareFixture()
 	evil := `</script><img src=x onerror="alert(1)">|<!--` + "`&"
@@ -118,7 +120,8 @@ func hostileCompare() Data {
 	return d
 }
 
-// twoWorkloads is the comparison with half as many threads beside it, in which every arm is a little slower.
+// twoWorkloads returns the comparison with half as many threads beside it, in which every arm is a little
+// slower.
 func twoWorkloads() Data {
 	d := compareFixture()
 	d.Experiment.Workloads = append(d.Experiment.Workloads, fixtureWorkload(2))

@@ -14,7 +14,7 @@ func forestTitle(m stats.Metric) string {
 	return "Ratio of throughput to the control's, with its 95 % interval"
 }
 
-// viewOf is one workload's comparison, as every form shows it.
+// viewOf lays out one workload's comparison, as every form shows it.
 func viewOf(c stats.Comparison) comparedView {
 	v := comparedView{Workload: short(c.Workload), Floor: floor(c), Arms: armTable(c), Costs: costTable(c), Remarks: compareRemarks(c)}
 	if c.Standing != nil {
@@ -23,8 +23,8 @@ func viewOf(c stats.Comparison) comparedView {
 	return v
 }
 
-// chartsSection draws comparisons on a page. hollow explains a mark that only a tune's forest has, promise tells it in
-// words.
+// chartsSection draws comparisons on a page. hollow explains a mark that only a tune's forest has, promise
+// tells it in words.
 func chartsSection(d Data, list []stats.Comparison, title, hollow, promise string) Section {
 	return Section{page: func(p *page) {
 		p.CompareTitle, p.Cards = title, compareCards(d, list)

@@ -97,11 +97,11 @@ func contentsTable(d Data) table {
 	return t
 }
 
-// mostNamed is how many differing variables are listed before the rest are counted.
+// mostNamed bounds the differing variables that are listed before the rest are counted.
 const mostNamed = 6
 
-// differences lists what differs on the live server. An arm of a tune is told of by what it sets: what the server derives from that is
-// noise, and of the winner, whose lines go into the my.cnf, none is left out.
+// differences lists what differs on the live server. An arm of a tune is told of by what it sets: what the
+// server derives from that is noise, and of the winner, whose lines go into the my.cnf, none is left out.
 func differences(a result.Arm) string {
 	list, most := a.Diff, mostNamed
 	if a.Phase != "" {
@@ -127,7 +127,7 @@ func differences(a result.Arm) string {
 	return strings.Join(parts, "; ")
 }
 
-// chosen are the differences in what an arm sets itself.
+// chosen returns the differences in what an arm sets itself.
 func chosen(a result.Arm) []result.Difference {
 	set := values(a)
 	return slices.DeleteFunc(slices.Clone(a.Diff), func(x result.Difference) bool {
@@ -156,7 +156,8 @@ func caps(c result.Caps) string {
 	return strings.Join(parts, ", ")
 }
 
-// blockTable has a row for each run: where it stood in its block, what it gave, what it owed, and what speaks against it.
+// blockTable has a row for each run: where it stood in its block, what it gave, what it owed, and what speaks
+// against it.
 func blockTable(d Data) table {
 	t := table{"Every run", []column{left("run"), right("block"), right("place"), right("transactions/s"), right("latency p95, ms"),
 		right("latency p99, ms"), right("latency max, ms"), right("stddev over seconds, tps"), right("errors"), right("stalls, s"),
@@ -203,7 +204,7 @@ func doubts(t result.Trial) string {
 	return strings.Join(lines, "; ")
 }
 
-// gateRow is how often a gate held, and what was seen: where it failed first, else the first time.
+// gateRow tells how often a gate held, and what was seen: where it failed first, else the first time.
 type gateRow struct {
 	Name     result.GateName `json:"name"`
 	Held     int             `json:"held"`

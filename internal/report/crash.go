@@ -28,7 +28,7 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	return flush(w, &b.Buffer)
 }
 
-// CrashLine is the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.
+// CrashLine returns the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.
 func CrashLine(c result.CrashTest) string {
 	s := fmt.Sprintf("%s: %s, %s acknowledged, %d lost", c.Verdict, plural(c.Kills, "kill"), plural(int(c.Acknowledged), "transaction"), c.Lost)
 	if len(c.Unlocked) > 0 {
@@ -37,13 +37,13 @@ func CrashLine(c result.CrashTest) string {
 	return s
 }
 
-// KillLine is one kill in one line.
+// KillLine tells of one kill in one line.
 func KillLine(n, of int, k result.Kill) string {
 	s := fmt.Sprintf("kill %d of %d after %.1f s: %d acknowledged, %d lost", n, of, k.AfterMs/1000, k.Acknowledged, k.Lost)
 	return strings.Join(append([]string{s}, k.Damage.Words()...), ", ") + fmt.Sprintf("; recovered in %.0f ms", k.RecoveryMs)
 }
 
-// serversOwn is what the server's log says of its recoveries, where it does.
+// serversOwn returns what the server's log says of its recoveries, where it does.
 func serversOwn(rounds []result.Kill) string {
 	most := 0.0
 	for _, r := range rounds {

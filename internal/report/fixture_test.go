@@ -12,7 +12,8 @@ import (
 	"david/internal/stats"
 )
 
-// The fixtures are made up, from a fixed seed, in the shape and size of real experiments: every verdict occurs.
+// The fixtures are made up, from a fixed seed, in the shape and size of real experiments: every verdict
+// occurs.
 
 const (
 	warmup  = 8
@@ -40,7 +41,7 @@ func fixtureExperiment(kind result.Kind, workloads ...result.Workload) result.Ex
 			Data: host.Filesystem{Path: "/var/lib/david", Mount: "/", Device: "/dev/nvme0n1p1", Disk: "nvme0n1", Type: "xfs",
 				Options: []string{"rw", "noatime"}, Size: 140 << 30, Free: 98 << 30, Block: 4096, Reflink: true},
 			Kernels: map[string]string{"vm.swappiness": "60", "transparent_hugepage": "madvise"}},
-		Notes: []string{"the golden copy was cloned by reflink for every run"},
+		Notes: []string{"the data template was cloned by reflink for every run"},
 	}
 }
 
@@ -51,7 +52,7 @@ func fixtureTrial(rng *rand.Rand, arm result.Arm, w result.Workload, block int, 
 		Gates:    []result.Gate{{Name: "row counts", OK: true, Detail: "10 x 1000000"}, {Name: "steal", OK: true, Detail: "0.3 % of the CPU"}},
 		Counters: map[string]float64{"Com_commit": tps * (warmup + seconds)},
 		Overhead: result.Overhead{Reset: 0.4, Start: 1.9, Stop: 0.8, Other: 0.3}}
-	t.ID = result.TrialID(arm, w, block, false, result.Server{}, "16384")
+	t.ID = result.TrialID(arm, w, block, 0, false, result.Server{}, "16384")
 	t.Points = fixturePoints(rng, tps, scale)
 	t.Histogram = fixtureHistogram(rng, int64(tps*seconds), scale)
 	var rates []float64
@@ -85,7 +86,8 @@ func fixturePoints(rng *rand.Rand, tps, scale float64) []result.Point {
 	return points
 }
 
-// fixtureHistogram spreads n transactions log-normally over sysbench's buckets, 1,023 from 0.001 to 100,000 ms.
+// fixtureHistogram spreads n transactions log-normally over sysbench's buckets, 1,023 from 0.001 to 100,000
+// ms.
 func fixtureHistogram(rng *rand.Rand, n int64, scale float64) []result.Bucket {
 	counts := map[int]int64{}
 	least, most := math.MaxInt, math.MinInt
@@ -106,8 +108,8 @@ func fixtureHistogram(rng *rand.Rand, n int64, scale float64) []result.Bucket {
 
 func cents(x float64) float64 { return math.Round(100*x) / 100 }
 
-// fixtureArms are the control and one arm for each group of settings, one of them without a difference and one that
-// the server does not start with.
+// fixtureArms returns the control and one arm for each group of settings, one of them without a difference
+// and one that the server does not start with.
 func fixtureArms() []result.Arm {
 	var arms []result.Arm
 	add := func(name, title, base, variable, before, after string) *result.Arm {
@@ -143,7 +145,7 @@ innodb_buffer_pool_size = 5G
 innodb_redo_log_capacity = 4G
 `
 
-// benchFixture is a bench of two repeats at several thread counts.
+// benchFixture returns a bench of two repeats at several thread counts.
 func benchFixture() Data {
 	rng, control := rand.New(rand.NewPCG(5, 6)), result.Arm{Schema: result.Schema, Order: 1, Name: "control", Title: "as given"}
 	d := Data{Arms: []result.Arm{control}}
@@ -160,7 +162,7 @@ func benchFixture() Data {
 	return d
 }
 
-// hostile is a tune whose every text tries to be HTML, Markdown or the end of a script.
+// hostile returns a tune whose every text tries to be HTML, Markdown or the end of a script.
 func hostile() Data {
 	d := phasesFixture()
 	evil := `</script><img src=x onerror="alert(1)">|<!--` + "`&"

@@ -79,7 +79,7 @@ func readable(value string) string {
 	return value + " (" + size(n) + ")"
 }
 
-// sized is the size alone, of such a value.
+// sized returns the size alone, of such a value.
 func sized(value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || readable(value) == value {
@@ -139,7 +139,7 @@ func serverName(s result.Server) string {
 	return strings.TrimSpace(name + " " + s.Version)
 }
 
-// command is argv as one would type it: words with other than plain characters are quoted for a shell.
+// command writes argv as one would type it: words with other than plain characters are quoted for a shell.
 func command(argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

@@ -9,16 +9,18 @@ import (
 	"david/internal/stats"
 )
 
-// tuneDocument is what the charts of a tune's phases show.
+// tuneDocument holds what the charts of a tune's phases show.
 type tuneDocument struct {
 	// Race compares the arms of the race with the control, the fastest first.
 	Race []stats.Comparison `json:"race"`
 	// Tried are the short trials after the race, and the arms that could not be run or need not, in their order.
 	Tried []attempt `json:"tried"`
-	// Lines are what the winner's lines are worth, those without which it is slowest first; Untried were not taken out on trial.
+	// Lines say what the winner's lines are worth, those without which it is slowest first; Untried were not
+	// taken out on trial.
 	Lines   []lineWorth `json:"lines"`
 	Untried []string    `json:"untried,omitempty"`
-	// Promised is what short trials had shown of the arms that were confirmed: their throughput over the control's.
+	// Promised says what short trials had shown of the arms that were confirmed: their throughput over the
+	// control's.
 	Promised map[string]float64 `json:"promised,omitempty"`
 }
 
@@ -31,7 +33,7 @@ const (
 	disturbed    = "invalid"
 )
 
-// attempt is a trial of screen, search or prune, or an arm of theirs that was not run.
+// attempt tells of a trial of screen, search or prune, or an arm of theirs that was not run.
 type attempt struct {
 	Phase string  `json:"phase"`
 	Arm   string  `json:"arm"`
@@ -41,13 +43,14 @@ type attempt struct {
 	P95   float64 `json:"p95_ms"`
 	// Ratio is its throughput over that of the incumbent run beside it; 0 where there is none.
 	Ratio float64 `json:"ratio"`
-	// Level is Ratio times Best, which is what the incumbent had gained over the first one, by such ratios: a chain of short trials.
+	// Level is Ratio times Best, which is what the incumbent had gained over the first one, by such ratios: a
+	// chain of short trials.
 	Level float64 `json:"level"`
 	Best  float64 `json:"best"`
 	Why   string  `json:"why,omitempty"` // it is infeasible, was not run, or does not count
 }
 
-// lineWorth is what lines of the winner are worth that were taken out together.
+// lineWorth tells what lines of the winner are worth that were taken out together.
 type lineWorth struct {
 	Lines []string `json:"lines"`
 	// Ratio is the throughput without them over that with them, the mean of Ratios; 0 where it could not be run.
@@ -58,17 +61,17 @@ type lineWorth struct {
 	Why      string         `json:"why,omitempty"`
 }
 
-// history is what a tune's charts show.
+// history returns what a tune's charts show.
 func history(d Data) *tuneDocument {
 	d = honest(d)
 	lines, untried := lineWorths(d)
 	return &tuneDocument{Race: raceComparisons(d), Tried: attempts(d), Lines: lines, Untried: untried, Promised: promises(d)}
 }
 
-// raceComparisons are the race's arms against the control, the fastest first.
+// raceComparisons returns the race's arms against the control, the fastest first.
 func raceComparisons(d Data) []stats.Comparison {
 	arms := slices.DeleteFunc(slices.Clone(d.Arms), func(a result.Arm) bool { return a.Phase != result.Race && a.Name != stats.Control })
-	list := stats.Compare(d.Experiment.Design, arms, of(d, result.Race))
+	list := stats.Compare(d.Experiment.Design, arms, trialsOf(d, result.Race))
 	for _, c := range list {
 		slices.SortStableFunc(c.Arms, func(a, b stats.Arm) int { return descending(a.Ratio, b.Ratio) })
 	}
@@ -93,7 +96,8 @@ func attempts(d Data) []attempt {
 	return w.list
 }
 
-// phase puts arms that were not run where their turn was: before the first trial of an arm that came after them.
+// phase puts arms that were not run where their turn was: before the first trial of an arm that came after
+// them.
 func (w *walk) phase(phase string) {
 	next := 0
 	idle := func(until int) {
@@ -103,7 +107,7 @@ func (w *walk) phase(phase string) {
 			}
 		}
 	}
-	for _, t := range of(w.Data, phase) {
+	for _, t := range trialsOf(w.Data, phase) {
 		if at := slices.IndexFunc(w.Arms, func(a result.Arm) bool { return a.Name == t.Arm }); at >= 0 && w.Arms[at].Phase == phase {
 			idle(at)
 		}
@@ -120,8 +124,8 @@ func (w *walk) idle(a result.Arm) {
 	w.list = append(w.list, x)
 }
 
-// trial takes the first of a block for the incumbent, and holds the others against it. A removal that was accepted made no difference:
-// the level stays.
+// trial takes the first of a block for the incumbent, and holds the others against it. A removal that was
+// accepted made no difference: the level stays.
 func (w *walk) trial(t result.Trial) {
 	x := attempt{Phase: t.Phase, Arm: t.Arm, Title: titleOf(w.Arms, t.Arm), State: tried, TPS: t.TPS, P95: t.Latency.P95}
 	if t.Block != w.incumbent.Block {
@@ -159,10 +163,11 @@ func wrong(t result.Trial) string {
 	return strings.Join(failed, "; ")
 }
 
-// limitP95 is the highest p95, in ms, that a winner may have: so many times the control's median in the race.
+// limitP95 returns the highest p95, in ms, that a winner may have: so many times the control's median in the
+// race.
 func limitP95(d Data) float64 {
 	var list []float64
-	for _, t := range of(d, result.Race) {
+	for _, t := range trialsOf(d, result.Race) {
 		if t.Arm == stats.Control && wrong(t) == "" {
 			list = append(list, t.Latency.P95)
 		}
@@ -174,8 +179,8 @@ func limitP95(d Data) float64 {
 	return d.Experiment.Design.Tune.MaxP95 * list[(len(list)-1)/2]
 }
 
-// lineWorths are what the winner's lines are worth, each by the last removal that it was part of, and the lines that were never taken
-// out.
+// lineWorths returns what the winner's lines are worth, each by the last removal that it was part of, and the
+// lines that were never taken out.
 func lineWorths(d Data) (list []lineWorth, untried []string) {
 	list = []lineWorth{}
 	seen := map[int]bool{}
@@ -202,7 +207,7 @@ func lastRemoval(pruned []result.Worth, name string) int {
 	return -1
 }
 
-// winnersLines are the variables that the arm to be confirmed sets and the control does not, or not so.
+// winnersLines returns the variables that the arm to be confirmed sets and the control does not, or not so.
 func winnersLines(d Data) (list []string) {
 	arm := func(is func(result.Arm) bool) (a result.Arm) {
 		if i := slices.IndexFunc(d.Arms, is); i >= 0 {
@@ -219,7 +224,7 @@ func winnersLines(d Data) (list []string) {
 	return list
 }
 
-// values are an arm's settings by their variables.
+// values returns an arm's settings by their variables.
 func values(a result.Arm) map[string]string {
 	m := map[string]string{}
 	for _, s := range a.Settings {
@@ -228,11 +233,11 @@ func values(a result.Arm) map[string]string {
 	return m
 }
 
-// promises is what short trials had shown of the arms that were confirmed: of a rival the race, of the winner the fastest trial. None
-// where nothing was confirmed.
+// promises returns what short trials had shown of the arms that were confirmed: of a rival the race, of the
+// winner the fastest trial. None where nothing was confirmed.
 func promises(d Data) map[string]float64 {
 	list := map[string]float64{}
-	for _, t := range of(d, result.Confirm) {
+	for _, t := range trialsOf(d, result.Confirm) {
 		if t.Arm != stats.Control {
 			list[t.Arm] = 0
 		}
@@ -270,13 +275,13 @@ func promiseLine(d Data) string {
 	return "the short trials had shown " + strings.Join(parts, ", ") + ": they look for the winner, and prove nothing"
 }
 
-// rivalLine says how the best rival stands to what is handed over, where both were confirmed: the control is not the only one to beat.
-// Where the rival is handed over, it is david's own find that stands beside it.
+// rivalLine says how the best rival stands to what is handed over, where both were confirmed: the control is
+// not the only one to beat. Where the rival is handed over, it is david's own find that stands beside it.
 func rivalLine(d Data) string {
 	if d.Finish == nil || d.Finish.Best == stats.Control {
 		return ""
 	}
-	for _, c := range stats.Compare(result.Design{Control: d.Finish.Best, Tune: d.Experiment.Design.Tune}, d.Arms, of(d, result.Confirm)) {
+	for _, c := range stats.Compare(result.Design{Control: d.Finish.Best, Tune: d.Experiment.Design.Tune}, d.Arms, trialsOf(d, result.Confirm)) {
 		for _, a := range c.Arms {
 			if a.Name != stats.Control && a.Name != c.Control && a.Ratio > 0 {
 				what := "the best rival"

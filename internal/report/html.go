@@ -23,18 +23,18 @@ var pageStyle string
 //go:embed assets/page.js
 var pageScript string
 
-// chartScript is Chart.js; assets/README.md says which.
+// chartScript holds Chart.js; assets/README.md says which.
 //
 //go:embed assets/chart.umd.js
 var chartScript string
 
-// page is what assets/page.html is filled with.
+// page fills assets/page.html.
 type page struct {
 	ID, Subject, Cnf                           string
 	Head                                       headline
 	Cards                                      []card
 	BarChart, TPSChart, P95Chart, LatencyChart chart
-	Runs                                       []run
+	Runs                                       []pickedRun
 	Compared                                   []comparedView
 	Phases                                     []phaseView
 	CompareTitle                               string
@@ -42,7 +42,7 @@ type page struct {
 	Series                                     []chart
 	Sampled                                    []sampledRun
 	Rates, Arms                                table
-	Shipped, Caveats                           []string
+	UnsafeBaselines, Caveats                   []string
 	Payer                                      string
 	Price                                      table
 	PriceChart                                 chart
@@ -54,33 +54,33 @@ type page struct {
 	Chart, Script, JSON                        template.JS
 }
 
-// card is a figure of the headline's neighbourhood.
+// card shows a figure beside the headline.
 type card struct{ Label, Value string }
 
-// chart is a canvas: Alt tells in words what it shows.
+// chart describes a canvas: Alt tells in words what it shows.
 type chart struct{ ID, Caption, Alt string }
 
-// comparedView is one workload's comparison.
+// comparedView lays out one workload's comparison.
 type comparedView struct {
 	Workload, Floor string
 	Arms, Costs     table
 	// Standing and Stands are of the user's own file against the baselines.
 	Standing table
 	Stands   string
-	// Tax and Taxes are what Kubernetes costs, as a table and in sentences.
-	Tax     table
-	Taxes   []string
-	Remarks []string
+	// Overhead and Taxes are what Kubernetes costs, as a table and in sentences.
+	Overhead  table
+	Overheads []string
+	Remarks   []string
 }
 
-// sampledRun is a trial whose samples one may look at: Trial is its place in the document.
+// sampledRun offers a trial whose samples one may look at: Trial is its place in the document.
 type sampledRun struct {
 	Trial int
 	Label string
 }
 
-// run is a trial one may pick; Shown ones are picked from the start.
-type run struct {
+// pickedRun offers a trial to pick; Shown ones are picked from the start.
+type pickedRun struct {
 	Label string
 	Shown bool
 }
@@ -113,9 +113,9 @@ func (r Report) page() (page, error) {
 	p := page{
 		ID: d.Experiment.ID, Subject: subject(d), Head: r.Headline,
 		Machine: machineTable(d), Method: methodTable(d, r.order), Gates: gateTable(d.Trials),
-		TPSChart:     chart{"tps", "Transactions per second", seriesAlt(d, "transactions/s", tpsRange)},
-		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAlt(d, "ms", p95Range)},
-		LatencyChart: chart{"latency", "How long transactions took", latencyAlt(d)},
+		TPSChart:     chart{"tps", "Transactions per second", seriesAltText(d, "transactions/s", tpsRange)},
+		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAltText(d, "ms", p95Range)},
+		LatencyChart: chart{"latency", "How long transactions took", latencyAltText(d)},
 		Policy:       policy(pageStyle, library, pageScript),
 		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}
@@ -124,11 +124,11 @@ func (r Report) page() (page, error) {
 			s.page(&p)
 		}
 	}
-	p.Caveats = slices.Concat(r.Light, p.Shipped, r.Caveats)
+	p.Caveats = slices.Concat(r.Light, p.UnsafeBaselines, r.Caveats)
 	return p, nil
 }
 
-// mostBars is how many runs of a bench one can read as bars.
+// mostBars bounds the runs of a bench one can read as bars.
 const mostBars = 40
 
 // policy allows this style and these scripts, and nothing else: nothing is loaded, nothing is sent.
@@ -191,28 +191,29 @@ func benchCards(d Data, list []stats.LightSpeed) []card {
 	}...), timeCard(d)...)
 }
 
-// shownAtFirst is how many runs the charts of a bench begin with: more lines than that are hard to tell apart.
+// shownAtFirst sets how many runs the charts of a bench begin with: more lines than that are hard to tell
+// apart.
 const shownAtFirst = 6
 
-// firstRuns are all runs, of which the first are shown.
-func firstRuns(d Data) []run {
-	var list []run
+// firstRuns returns all runs, of which the first are shown.
+func firstRuns(d Data) []pickedRun {
+	var list []pickedRun
 	for i, label := range trialLabels(d) {
-		list = append(list, run{label, i < shownAtFirst})
+		list = append(list, pickedRun{label, i < shownAtFirst})
 	}
 	return list
 }
 
-// runsOfArms are all runs, of which one of each arm is shown.
-func runsOfArms(d Data) []run {
-	var list []run
+// runsOfArms returns all runs, of which one of each arm is shown.
+func runsOfArms(d Data) []pickedRun {
+	var list []pickedRun
 	arms, labels := 0, trialLabels(d)
 	for i, t := range d.Trials {
 		shown := t.Workload == d.Trials[0].Workload && t.Block == d.Trials[0].Block && !t.Twin && arms < shownAtFirst
 		if shown {
 			arms++
 		}
-		list = append(list, run{labels[i], shown})
+		list = append(list, pickedRun{labels[i], shown})
 	}
 	return list
 }

@@ -35,7 +35,7 @@ func findChromium(t *testing.T) string {
 	return ""
 }
 
-// browser is one headless Chromium and what its page complained about or asked for.
+// browser describes one headless Chromium and what its page complained about or asked for.
 type browser struct {
 	ctx        context.Context
 	mu         sync.Mutex // guards what follows: events come on another goroutine
@@ -69,7 +69,8 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// listen collects errors of the console, exceptions, and everything that is asked for besides the page itself.
+// listen collects errors of the console, exceptions, and everything that is asked for besides the page
+// itself.
 func (b *browser) listen(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,7 +256,8 @@ func (b *browser) checkWidths(t *testing.T) {
 	}
 }
 
-// checkDark asks for dark mode on an open page: the paper is dark, and the charts are drawn again in other colours.
+// checkDark asks for dark mode on an open page: the paper is dark, and the charts are drawn again in other
+// colours.
 func (b *browser) checkDark(t *testing.T) {
 	b.open(t, benchFixture())
 	const look = `[getComputedStyle(document.body).backgroundColor, document.getElementById('tps').toDataURL()]`
@@ -313,7 +315,8 @@ func (b *browser) checkPrint(t *testing.T) {
 	}
 }
 
-// checkComparison looks for the noise floor before any number, the tables, and the charts that only a comparison has.
+// checkComparison looks for the noise floor before any number, the tables, and the charts that only a
+// comparison has.
 func (b *browser) checkComparison(t *testing.T, d Data) {
 	t.Helper()
 	c := comparisons(d)[0]
@@ -349,7 +352,8 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 	}
 }
 
-// checkPhases holds the charts of a tune against the record: the table under each, and what is drawn of the search.
+// checkPhases holds the charts of a tune against the record: the table under each, and what is drawn of the
+// search.
 func (b *browser) checkPhases(t *testing.T, d Data) {
 	t.Helper()
 	h := history(d)

@@ -12,7 +12,7 @@ import (
 	"david/internal/stats"
 )
 
-// document is the report as JSON: the whole store in one document, and what follows from it.
+// document writes the report as JSON: the whole store in one document, and what follows from it.
 type document struct {
 	Schema     int               `json:"schema"`
 	Headline   string            `json:"headline"`
@@ -20,34 +20,36 @@ type document struct {
 	Arms       []armDocument     `json:"arms"`
 	Trials     []result.Trial    `json:"trials"`
 	Finish     *result.Finish    `json:"finish"` // null: running or interrupted
-	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
+	// Replaced counts the trials that were set aside, as their blocks were cut short and run again.
 	Replaced int       `json:"trials_set_aside,omitempty"`
 	Gates    []gateRow `json:"gates"`
-	// Comparisons hold a comparison's verdicts, one for each workload. They stand in Arms as well, and the first one's noise
-	// floor, as a share (0.021 is 2.1 %), and its number of blocks here.
+	// Comparisons hold a comparison's verdicts, one for each workload. They stand in Arms as well, and the first
+	// one's noise floor, as a share (0.021 is 2.1 %), and its number of blocks here.
 	Comparisons []stats.Comparison `json:"comparisons"`
 	NoiseFloor  *float64           `json:"noise_floor"` // null: the control was not run against itself, or nothing is compared
 	Noise       *stats.NoiseFloor  `json:"noise,omitempty"`
 	Blocks      *int               `json:"blocks,omitempty"`
 	// LightSpeed says how near a bench's server, or a tune's best, comes to its ceiling; one for each workload.
 	LightSpeed []stats.LightSpeed `json:"light_speed,omitempty"`
-	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed over.
+	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed
+	// over.
 	Pruned   []result.Worth   `json:"pruned,omitempty"`
 	Proofs   []result.Proof   `json:"proofs,omitempty"`
 	Searched *result.Searched `json:"searched,omitempty"`
-	// Tune is what the phases of a tune found; null for others.
+	// Tune holds what the phases of a tune found; null for others.
 	Tune *tuneDocument `json:"tune,omitempty"`
-	// AsShipped are the unsafe arms of a race, which are in no verdict.
-	AsShipped []shippedArm `json:"as_shipped,omitempty"`
-	// Price is what the throughput costs; null where the machine's price is not known.
+	// UnsafeBaselines are the unsafe arms of a race, which are in no verdict.
+	UnsafeBaselines []unsafeBaseline `json:"as_shipped,omitempty"`
+	// Price holds what the throughput costs; null where the machine's price is not known.
 	Price *price.Quote `json:"price,omitempty"`
 }
 
-// Figures is what a comparison says about an arm.
+// Figures holds what a comparison says about an arm.
 type Figures = stats.Arm
 
-// armDocument is an arm and, where it was compared, what the blocks of one workload say about it; under several it has an
-// entry for each, workload by workload. Both have a name and a title: the ones outside stand for them.
+// armDocument writes an arm and, where it was compared, what the blocks of one workload say about it; under
+// several it has an entry for each, workload by workload. Both have a name and a title: the ones outside
+// stand for them.
 type armDocument struct {
 	result.Arm
 	*Figures
@@ -74,7 +76,7 @@ func (r Report) encode() ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: r.Headline.String(), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Comparisons: []stats.Comparison{},
-		AsShipped: r.shipped, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, LightSpeed: r.light,
+		UnsafeBaselines: r.unsafeBaselines, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, LightSpeed: r.light,
 	}
 	for _, a := range d.Arms {
 		doc.Arms = append(doc.Arms, armDocument{Arm: a, Name: a.Name, Title: a.Title})

@@ -9,17 +9,17 @@ import (
 	"david/internal/stats"
 )
 
-// unsafeCeiling is what the share of a ceiling is labelled with. Its runs are labelled "unsafe", as tables are narrow.
+// unsafeCeiling labels the share of a ceiling. Its runs are labelled "unsafe", as tables are narrow.
 const unsafeCeiling = "unsafe, a ceiling only"
 
-// honest is the experiment without what is unsafe on purpose: all that a number may be claimed of.
+// honest returns the experiment without what is unsafe on purpose: all that a number may be claimed of.
 func honest(d Data) Data {
 	d.Arms, d.Trials = result.WithoutCeilings(d.Arms, d.Trials)
 	return d
 }
 
-// lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where there is
-// none. subject names that server.
+// lightLines says how near the measured server, or the one a tune ended on, comes to its ceiling; none where
+// there is none. subject names that server.
 func lightLines(arms []result.Arm, list []stats.LightSpeed, subject func(stats.LightSpeed) string) []string {
 	var lines []string
 	for _, l := range list {

@@ -17,7 +17,7 @@ func fixtureCeiling(base string) result.Arm {
 		Title: "light speed, unsafe, a ceiling only: durability off, no binary log, the data in memory (a tmpfs of 4 GiB)"}
 }
 
-// lightFixture is a bench beside its ceiling, three blocks.
+// lightFixture returns a bench beside its ceiling, three blocks.
 func lightFixture() Data {
 	rng, w := rand.New(rand.NewPCG(8, 9)), fixtureWorkload(4)
 	arm := result.Arm{Schema: result.Schema, Order: 1, Name: "measured", Title: "the server's defaults"}
@@ -33,7 +33,7 @@ func lightFixture() Data {
 	return d
 }
 
-// tuneLightFixture is the tune with its winner's light speed.
+// tuneLightFixture returns the tune with its winner's light speed.
 func tuneLightFixture() Data {
 	d := phasesFixture()
 	light := fixtureCeiling("winner")

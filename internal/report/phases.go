@@ -14,8 +14,8 @@ import (
 	"david/internal/stats"
 )
 
-// Quoted is the experiment with what may be quoted of it: of a tune the confirmation alone, or where there was none the race;
-// of anything else all.
+// Quoted returns the experiment with what may be quoted of it: of a tune the confirmation alone, or where
+// there was none the race; of anything else all.
 func Quoted(d Data) Data {
 	if d.Experiment.Design.Tune == nil {
 		return d
@@ -36,7 +36,7 @@ func Quoted(d Data) Data {
 	return d
 }
 
-// phaseView is a part of a tune's report.
+// phaseView lays out a part of a tune's report.
 type phaseView struct {
 	Title string
 	Chart chart // without an ID: none
@@ -47,7 +47,7 @@ type phaseView struct {
 	said  []string
 }
 
-// phaseViews are the race, the search, what was pruned, and the proofs.
+// phaseViews returns the race, the search, what was pruned, and the proofs.
 func phaseViews(d Data, h *tuneDocument) []phaseView {
 	d = honest(d)
 	list := []phaseView{
@@ -59,8 +59,8 @@ func phaseViews(d Data, h *tuneDocument) []phaseView {
 	return slices.DeleteFunc(list, func(v phaseView) bool { return len(v.Table.Rows) == 0 })
 }
 
-// of are the trials of a phase.
-func of(d Data, phase string) (list []result.Trial) {
+// trialsOf returns the trials of a phase.
+func trialsOf(d Data, phase string) (list []result.Trial) {
 	for _, t := range d.Trials {
 		if t.Phase == phase {
 			list = append(list, t)
@@ -87,7 +87,7 @@ func raceTable(d Data, h *tuneDocument) table {
 	return t
 }
 
-// fate is what became of an arm of the race.
+// fate returns what became of an arm of the race.
 func fate(a stats.Arm) string {
 	switch {
 	case a.Pairs == 1 && a.Incarnations == 0:
@@ -110,7 +110,7 @@ func descending(a, b float64) int {
 	return 0
 }
 
-// raceLines are who did not race, and what became of the settings of those who did.
+// raceLines say who did not race, and what became of the settings of those who did.
 func raceLines(d Data) []string {
 	var list []string
 	left := d.Experiment.Design.Tune.LeftOut
@@ -125,8 +125,8 @@ func raceLines(d Data) []string {
 	return list
 }
 
-// historyTable has a row for each trial of screen and search: what it changed, and what that did beside the incumbent. What was pruned
-// has a table of its own.
+// historyTable has a row for each trial of screen and search: what it changed, and what that did beside the
+// incumbent. What was pruned has a table of its own.
 func historyTable(d Data, h *tuneDocument) table {
 	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent" + metric(d).Of()), right("p95, ms"), left("what it changed")}, nil}
 	for _, x := range h.Tried {
@@ -156,7 +156,7 @@ func searchLines(d Data) []string {
 	return []string{fmt.Sprintf("the search went from %sx to %sx the control, in short trials in %s, and tried what has 95 %% of that gain as number %d", fixed(s.Start, 2), fixed(s.Best, 2), plural(s.Trials, "trial"), s.Enough)}
 }
 
-// historyShort is the same without what was changed.
+// historyShort returns the same without what was changed.
 func historyShort(d Data, h *tuneDocument) table {
 	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent" + metric(d).Of()), right("p95, ms"), left("phase and what became of it")}, nil}
 	for _, x := range h.Tried {
@@ -252,7 +252,7 @@ func prunedLines(d Data) (list []string) {
 	return list
 }
 
-// prunedRatio is a removal's ratio in words.
+// prunedRatio returns a removal's ratio in words.
 func prunedRatio(d Data, w result.Worth) string {
 	if metric(d) == stats.ByP99 {
 		return "p99, times lower: " + times(w.Ratio)
@@ -297,7 +297,7 @@ func proofSaid(d Data) (list []string) {
 	return list
 }
 
-// proofLines are what the kills cannot show, each said once.
+// proofLines returns what the kills cannot show, each said once.
 func proofLines(d Data) (list []string) {
 	for _, p := range d.Proofs {
 		if p.Crash == nil {
@@ -321,7 +321,7 @@ func MemoryLine(m result.MemoryProof) string {
 	return fmt.Sprintf("%s; the limit is %s", line, size(m.Limit))
 }
 
-// phasedHeadline is the confirmed gain; where there is none it says so plainly.
+// phasedHeadline returns the confirmed gain; where there is none it says so plainly.
 func phasedHeadline(d Data, list []stats.Comparison) headline {
 	if d.Finish == nil || len(list) == 0 {
 		return compareHeadline(d, list)
@@ -360,7 +360,7 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 	return headline{ratio(best), rest, "gain"}
 }
 
-// decides is how a tune in slices without a result is gone on with.
+// decides returns how a tune in slices without a result is gone on with.
 func decides(d Data) string {
 	if d.Experiment.Design.Tune.Slices == nil {
 		return ""
@@ -379,8 +379,8 @@ func unproved(d Data) string {
 	return strings.Join(list, "; ")
 }
 
-// Unconfirmed is the arm that a tune's confirmation had no verdict on, as too few of its blocks were valid; false where it has one,
-// or where there was nothing to confirm.
+// Unconfirmed returns the arm that a tune's confirmation had no verdict on, as too few of its blocks were
+// valid; false where it has one, or where there was nothing to confirm.
 func Unconfirmed(d Data) (arm string, ok bool) {
 	if d.Experiment.Design.Tune == nil || d.Finish == nil {
 		return "", false
@@ -393,7 +393,8 @@ func Unconfirmed(d Data) (arm string, ok bool) {
 	return "", false
 }
 
-// unjudged is the winner of the short trials where its confirmation came to no verdict, and nothing else is handed over in its place.
+// unjudged returns the winner of the short trials where its confirmation came to no verdict, and nothing else
+// is handed over in its place.
 func unjudged(d Data, c stats.Comparison) *stats.Arm {
 	if d.Finish.Best != stats.Control {
 		return nil
@@ -415,7 +416,7 @@ func notConfirmed(d Data, a stats.Arm) string {
 	if a.Ratio > 0 {
 		text += ", " + fixed(a.Ratio, 2) + "x"
 	}
-	text += fmt.Sprintf(", and a verdict needs %d", stats.LeastPairs) + whatFailed(of(d, result.Confirm))
+	text += fmt.Sprintf(", and a verdict needs %d", stats.LeastPairs) + whatFailed(trialsOf(d, result.Confirm))
 	if short := promised(d); short > 0 {
 		text += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
 	}
@@ -449,7 +450,7 @@ func indebted(d Data, arm string) string {
 		return indebtedSlices(d, arm)
 	}
 	runs, borrowed := 0, 0
-	for _, t := range of(d, result.Confirm) {
+	for _, t := range trialsOf(d, result.Confirm) {
 		if ok, _ := t.Valid(); t.Arm != arm || !ok {
 			continue
 		}
@@ -464,10 +465,10 @@ func indebted(d Data, arm string) string {
 	return fmt.Sprintf("; not at steady debt in %d of %d runs, so a longer run may be slower", borrowed, runs)
 }
 
-// indebtedSlices is the same of slices, whose incarnations stand for the runs.
+// indebtedSlices returns the same of slices, whose incarnations stand for the runs.
 func indebtedSlices(d Data, arm string) string {
 	var own []result.Trial
-	for _, t := range of(d, result.Confirm) {
+	for _, t := range trialsOf(d, result.Confirm) {
 		if ok, _ := t.Valid(); t.Arm == arm && ok {
 			own = append(own, t)
 		}
@@ -479,7 +480,7 @@ func indebtedSlices(d Data, arm string) string {
 	return fmt.Sprintf("; not at steady debt in %d of %s, so a longer run may be slower", borrowed, plural(n, "incarnation"))
 }
 
-// costs is what the throughput of an arm and of the control costs, where a tune looked for that.
+// costs returns what the throughput of an arm and of the control costs, where a tune looked for that.
 func costs(d Data, best string) string {
 	if d.Price == nil || d.Experiment.Design.Tune.Objective != result.ForCost {
 		return ""
@@ -516,10 +517,10 @@ func runnersUp(c stats.Comparison) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// metric is what a tune's arms are compared by.
+// metric returns what a tune's arms are compared by.
 func metric(d Data) stats.Metric { return stats.MetricOf(d.Experiment.Design.Tune) }
 
-// promised is what the best short trial is worth over the control's in the race; 0 where there is none.
+// promised returns what the best short trial is worth over the control's in the race; 0 where there is none.
 func promised(d Data) float64 {
 	var control []float64
 	best, by := 0.0, metric(d)
@@ -539,7 +540,7 @@ func promised(d Data) float64 {
 	return best / stats.GeoMean(control)
 }
 
-// phasedCaveats is how the numbers came about.
+// phasedCaveats returns how the numbers came about.
 func phasedCaveats(d Data, order string) []string {
 	p := d.Experiment.Design.Tune
 	list := []string{
@@ -562,7 +563,7 @@ func phasedCaveats(d Data, order string) []string {
 // noisy says how little a short trial's p99 tells.
 func noisy(d Data) string {
 	seen := "how noisy was not measured: there is no pair of the control"
-	if list := stats.Compare(d.Experiment.Design, d.Arms, of(d, result.Race)); len(list) > 0 && list[0].NoiseFloor.Pairs > 0 {
+	if list := stats.Compare(d.Experiment.Design, d.Arms, trialsOf(d, result.Race)); len(list) > 0 && list[0].NoiseFloor.Pairs > 0 {
 		n := list[0].NoiseFloor
 		seen = fmt.Sprintf("two runs of the control in the race differed by %.0f %% (one standard deviation, %s)", 100*math.Expm1(n.SD), plural(n.Pairs, "pair"))
 	}

@@ -7,8 +7,9 @@ import (
 	"david/internal/result"
 )
 
-// phasesFixture is a tune in phases: two rivals, one of which is infeasible, a screened group, a search with an infeasible point and a
-// no-op, lines that were dropped, kept and never taken out, three blocks of confirmation and the proofs.
+// phasesFixture returns a tune in phases: two rivals, one of which is infeasible, a screened group, a search
+// with an infeasible point and a no-op, lines that were dropped, kept and never taken out, three blocks of
+// confirmation and the proofs.
 func phasesFixture() Data {
 	rng := rand.New(rand.NewPCG(5, 5))
 	w := fixtureWorkload(4)
@@ -42,7 +43,7 @@ func phasesFixture() Data {
 			if a.Name == name {
 				t := fixtureTrial(rng, a, w, block, tps, 4000/tps)
 				t.Phase, t.Twin, t.Settled = phase, twin, true
-				t.ID = result.TrialID(a, w, block, twin, result.Server{}, phase)
+				t.ID = result.TrialID(a, w, block, 0, twin, result.Server{}, phase)
 				d.Trials = append(d.Trials, t)
 			}
 		}

@@ -14,7 +14,8 @@ import (
 	"david/internal/stats"
 )
 
-// TestPhasesQuoteTheConfirmation: the headline and the comparison are of the confirmation, whatever the short trials showed.
+// TestPhasesQuoteTheConfirmation: the headline and the comparison are of the confirmation, whatever the short
+// trials showed.
 func TestPhasesQuoteTheConfirmation(t *testing.T) {
 	d := phasesFixture()
 	h := Headline(d)
@@ -37,7 +38,8 @@ func TestPhasesQuoteTheConfirmation(t *testing.T) {
 	}
 }
 
-// TestAttempts: each trial is held against its incumbent, which passes its level on; what cannot be run stands where its turn was.
+// TestAttempts: each trial is held against its incumbent, which passes its level on; what cannot be run
+// stands where its turn was.
 func TestAttempts(t *testing.T) {
 	var got []string
 	for _, x := range history(phasesFixture()).Tried {
@@ -155,7 +157,8 @@ func TestPhasesWithoutGain(t *testing.T) {
 	}
 }
 
-// TestPhasesNotConfirmed: a winner whose confirmation was disturbed is no "no gain": it says what there was, and which gates failed.
+// TestPhasesNotConfirmed: a winner whose confirmation was disturbed is no "no gain": it says what there was,
+// and which gates failed.
 func TestPhasesNotConfirmed(t *testing.T) {
 	d := phasesFixture()
 	if name, ok := Unconfirmed(d); ok {

@@ -8,7 +8,7 @@ import (
 	"david/internal/result"
 )
 
-// podNotes is what the cluster said of the pod that was measured, and what it counted.
+// podNotes returns what the cluster said of the pod that was measured, and what it counted.
 func podNotes(d Data) []string {
 	p := d.Experiment.Pod
 	if p == nil {
@@ -47,8 +47,8 @@ func clientLine(p result.PodFacts) string {
 	return fmt.Sprintf("%d clients ran on nodes %s", len(p.Clients), strings.Join(p.Clients, ", "))
 }
 
-// counted is what a cgroup used between two readings, as far as it was told. A counter that fell was set back, or a device of its sum went away:
-// what was used is not known then.
+// counted returns what a cgroup used between two readings, as far as it was told. A counter that fell was set
+// back, or a device of its sum went away: what was used is not known then.
 func counted(what string, before, after result.CgroupCounters) string {
 	seconds := after.At.Sub(before.At).Seconds()
 	if seconds <= 0 {

@@ -37,7 +37,8 @@ func TestPodNotes(t *testing.T) {
 	}
 }
 
-// TestCountedBackwards: a node's counter is a sum over devices, and falls when one of them goes away: no negative reads are told.
+// TestCountedBackwards: a node's counter is a sum over devices, and falls when one of them goes away: no
+// negative reads are told.
 func TestCountedBackwards(t *testing.T) {
 	at := func(seconds int, read float64) result.CgroupCounters {
 		return result.CgroupCounters{At: time.Unix(int64(seconds), 0), ReadBytes: &read, MajorFaults: &read}

@@ -7,7 +7,7 @@ import (
 	"david/internal/price"
 )
 
-// ValueLine is what a throughput would cost untuned, in a sentence.
+// ValueLine returns what a throughput would cost untuned, in a sentence.
 func ValueLine(winner string, v price.Value) string {
 	if v.Name == "" {
 		return "value unlocked: " + v.Why
@@ -41,7 +41,7 @@ func priceTable(q *price.Quote) table {
 	return t
 }
 
-// priceNotes is what is to be read with the prices.
+// priceNotes returns what is to be read with the prices.
 func priceNotes(q *price.Quote) []string {
 	var list []string
 	for _, v := range q.Values {

@@ -8,7 +8,7 @@ import (
 	"david/internal/price"
 )
 
-// pricedFixture is a comparison with what it costs.
+// pricedFixture returns a comparison with what it costs.
 func pricedFixture() Data {
 	d := compareFixture()
 	c, err := price.Default()

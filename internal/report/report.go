@@ -1,9 +1,10 @@
-// Package report tells what an experiment found: as text for a terminal, as Markdown, as one JSON document, and as one
-// self-contained HTML file that works offline. It is pure: the values of a store in, an io.Writer out.
+// Package report tells what an experiment found: as text for a terminal, as Markdown, as one JSON document,
+// and as one self-contained HTML file that works offline. It is pure: the values of a store in, an io.Writer
+// out.
 //
-// Build asks once what kind of experiment it is, and makes a Report of it; all forms go through its parts, so that
-// they cannot differ: a headline, sections, caveats (a number is never shown without them). The charts of HTML are
-// drawn from the very document that JSON writes.
+// Build asks once what kind of experiment it is, and makes a Report of it; all forms go through its parts, so
+// that they cannot differ: a headline, sections, caveats (a number is never shown without them). The charts
+// of HTML are drawn from the very document that JSON writes.
 package report
 
 import (
@@ -16,29 +17,30 @@ import (
 	"david/internal/stats"
 )
 
-// Data is one experiment as the store holds it.
+// Data holds one experiment as the store has it.
 type Data struct {
 	Experiment result.Experiment
 	Arms       []result.Arm
 	Trials     []result.Trial // with their points
-	// Replaced is how many trials were set aside, as their blocks were cut short and run again.
+	// Replaced counts the trials that were set aside, as their blocks were cut short and run again.
 	Replaced int
 	Finish   *result.Finish // nil where the experiment is running or was interrupted
 	// Cnf is the my.cnf that `david tune` wrote, shown as it is; empty where there is none.
 	Cnf string
-	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed over.
+	// Pruned and Proofs are a tune's: what its lines are worth, and what was proved of who was to be handed
+	// over.
 	Pruned []result.Worth
 	Proofs []result.Proof
 	// Searched sums a tune's search up; nil where there was none.
 	Searched *result.Searched
-	// Price is what the throughput costs, where the machine's price is known; else nil.
+	// Price holds what the throughput costs, where the machine's price is known; else nil.
 	Price *price.Quote
 }
 
-// Headline is the result in one plain sentence.
+// Headline returns the result in one plain sentence.
 func Headline(d Data) string { return Build(d).Headline.String() }
 
-// headline is the result: a few big words, and the rest of the sentence.
+// headline tells the result: a few big words, and the rest of the sentence.
 type headline struct {
 	Big, Rest string
 	Tone      string // "gain", "none" or "invalid"
@@ -76,18 +78,18 @@ func whyInvalid(trials []result.Trial) string {
 	return ""
 }
 
-// group is the trials of one workload.
-type group struct {
+// workloadTrials groups the trials of one workload.
+type workloadTrials struct {
 	workload result.Workload
 	trials   []result.Trial
 }
 
-func byWorkload(trials []result.Trial) []group {
-	var groups []group
+func byWorkload(trials []result.Trial) []workloadTrials {
+	var groups []workloadTrials
 	for _, t := range trials {
-		i := slices.IndexFunc(groups, func(g group) bool { return g.workload == t.Workload })
+		i := slices.IndexFunc(groups, func(g workloadTrials) bool { return g.workload == t.Workload })
 		if i < 0 {
-			i, groups = len(groups), append(groups, group{workload: t.Workload})
+			i, groups = len(groups), append(groups, workloadTrials{workload: t.Workload})
 		}
 		groups[i].trials = append(groups[i].trials, t)
 	}
@@ -111,7 +113,7 @@ func setAside(d Data) []string {
 	return []string{fmt.Sprintf("interrupted and gone on with: %s of blocks that were cut short were set aside, their blocks run again", plural(d.Replaced, "trial"))}
 }
 
-// threadsAndRate is what differs between the workloads of a bench.
+// threadsAndRate returns what differs between the workloads of a bench.
 func threadsAndRate(w result.Workload) string {
 	if w.Rate > 0 {
 		return plural(w.Threads, "thread") + ", " + rate(w)
@@ -119,7 +121,8 @@ func threadsAndRate(w result.Workload) string {
 	return plural(w.Threads, "thread")
 }
 
-// knee says from how many threads on more of them bring no more throughput; nothing where one number was measured.
+// knee says from how many threads on more of them bring no more throughput; nothing where one number was
+// measured.
 func knee(d Data) []string {
 	var threads []int
 	var tps []float64

@@ -10,7 +10,7 @@ import (
 	"david/internal/stats"
 )
 
-// sloHeadline is the sentence that the search ended with.
+// sloHeadline returns the sentence that the search ended with.
 func sloHeadline(d Data) headline {
 	if d.Finish == nil || d.Finish.Best == "" {
 		return headline{"No rate found", fmt.Sprintf(" that keeps %s: the search did not end (%s)", goal(*d.Experiment.Design.SLO),
@@ -35,7 +35,8 @@ func goal(s result.SLO) string {
 
 func percentileName(s result.SLO) string { return "p" + trimmed(s.Percentile, 2) }
 
-// sloTable has a row for each run of the search, by the rate offered; those without a rate, the closed loop, come last.
+// sloTable has a row for each run of the search, by the rate offered; those without a rate, the closed loop,
+// come last.
 func sloTable(d Data) table {
 	s := *d.Experiment.Design.SLO
 	t := table{"The rates tried", []column{right("offered, tps"), right("reached, tps"), right(percentileName(s) + ", ms"),
@@ -75,7 +76,8 @@ func verdictOnGoal(t result.Trial, ms float64, s result.SLO) string {
 	return "yes"
 }
 
-// percentile is a trial's, from its histogram; without one only the usual ones are known, and 0 stands for the others.
+// percentile returns a trial's, from its histogram; without one only the usual ones are known, and 0 stands
+// for the others.
 func percentile(t result.Trial, p float64) float64 {
 	if len(t.Histogram) > 0 {
 		return stats.Percentile(t.Histogram, p)
@@ -83,7 +85,7 @@ func percentile(t result.Trial, p float64) float64 {
 	return map[float64]float64{50: t.Latency.P50, 95: t.Latency.P95, 99: t.Latency.P99}[p]
 }
 
-// queue is the longest that an open loop's queue was in a measured second.
+// queue returns the longest that an open loop's queue was in a measured second.
 func queue(t result.Trial) string {
 	if t.Workload.Rate == 0 || len(t.Points) == 0 {
 		return none
@@ -113,7 +115,7 @@ func loop(d Data) []string {
 	return list
 }
 
-// sampling is what looking cost, on average over the runs that were sampled.
+// sampling returns what looking cost, on average over the runs that were sampled.
 func sampling(trials []result.Trial) string {
 	n, david, server := 0, 0.0, 0.0
 	for _, t := range trials {
@@ -133,5 +135,5 @@ func sampling(trials []result.Trial) string {
 	return s
 }
 
-// mostSampling is the share of one core that sampling may cost.
+// mostSampling bounds the share of one core that sampling may cost.
 const mostSampling = 0.01

@@ -43,7 +43,8 @@ func better(all []contender) string {
 	return fmt.Sprintf("; slower than %d, the most than %s: %s%s", count(all, stats.Faster), best.Name, ratio(best.Arm), spread(best.Arm))
 }
 
-// standingTable has a row for each baseline: whether the user's own file is not worse than it, and whether it is faster.
+// standingTable has a row for each baseline: whether the user's own file is not worse than it, and whether it
+// is faster.
 func standingTable(s stats.Standing, on result.Workload) table {
 	t := table{s.Own + " against the baselines: " + short(on), []column{left("baseline"), right("ratio [95 %]"), right("at most, corrected"),
 		left(fmt.Sprintf("not worse by more than %.0f %%", 100*s.Margin)), left("faster")}, nil}

@@ -8,7 +8,7 @@ import (
 	"david/internal/stats"
 )
 
-// againstFixture is the race with the user's own file as its control.
+// againstFixture returns the race with the user's own file as its control.
 func againstFixture() Data {
 	d := raceFixture()
 	d.Experiment.Design.Against = "my.cnf"

@@ -6,20 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// table is what every form of the report shows alike. Its first column names the row.
+// table holds what every form of the report shows alike. Its first column names the row.
 type table struct {
 	Name string // what it holds, for those who cannot see it
 	Cols []column
 	Rows [][]string
 }
 
-// column is a head, and how the cells under it are set: "" to the left, "num" to the right, "verdict" marked.
+// column describes a head, and how the cells under it are set: "" to the left, "num" to the right, "verdict"
+// marked.
 type column struct{ Head, Kind string }
 
 func left(head string) column  { return column{head, ""} }
 func right(head string) column { return column{head, "num"} }
 
-// pairs is a table of names and values.
+// pairs returns a table of names and values.
 func pairs(name string, rows ...[]string) table {
 	return table{name, []column{left("what"), left("value")}, rows}
 }

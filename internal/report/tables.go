@@ -35,7 +35,7 @@ func trialTable(d Data) table {
 	return t
 }
 
-// deviation is that of the measured seconds: none of fewer than two.
+// deviation returns that of the measured seconds: none of fewer than two.
 func deviation(t result.Trial) string {
 	seconds := 0
 	for _, p := range t.Points {
@@ -56,7 +56,8 @@ func gates(t result.Trial) string {
 	return "hold"
 }
 
-// trialLabels names the runs by what differs between them: the arm, the workload, the threads, the rate, the repeat.
+// trialLabels names the runs by what differs between them: the arm, the workload, the threads, the rate, the
+// repeat.
 func trialLabels(d Data) []string {
 	arms, names, threads, blocks, rates := map[string]bool{}, map[string]bool{}, map[int]bool{}, map[int]bool{}, map[float64]bool{}
 	for _, t := range d.Trials {
@@ -170,7 +171,7 @@ func utilisation(d Data) string {
 	}
 	s := fmt.Sprintf("%s, of which %s (%.0f %%) warming up and measuring", duration(f.WallSeconds), duration(f.MeasureSeconds), 100*f.Utilisation)
 	if f.GoldenSeconds > 0 {
-		s += "; before it the golden copy of the data, once: " + duration(f.GoldenSeconds)
+		s += "; before it the data template, once: " + duration(f.GoldenSeconds)
 	}
 	if n := before(d); n > 0 {
 		s += fmt.Sprintf("; since it was gone on with: %d of %s had been measured before, and are not in it", n, plural(len(d.Trials), "run"))
@@ -178,7 +179,7 @@ func utilisation(d Data) string {
 	return s
 }
 
-// before is how many trials an earlier session measured, whose time is in no figure of the finish.
+// before returns how many trials an earlier session measured, whose time is in no figure of the finish.
 func before(d Data) (n int) {
 	began := d.Finish.Ended.Add(-time.Duration(d.Finish.WallSeconds * float64(time.Second)))
 	for _, t := range d.Trials {

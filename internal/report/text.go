@@ -55,7 +55,8 @@ func failedGates(b *terminal, trials []result.Trial) {
 	}
 }
 
-// shortened leaves the p99 of a table of arms out where the terminal is narrow: the verdict has to stand beside the ratio.
+// shortened leaves the p99 of a table of arms out where the terminal is narrow: the verdict has to stand
+// beside the ratio.
 func shortened(b *terminal, t table) table {
 	if b.columns >= columns {
 		return t
@@ -78,7 +79,7 @@ func armLine(a result.Arm) string {
 	return s
 }
 
-// perBlock is how many runs stand side by side in 80 columns.
+// perBlock sets how many runs stand side by side in 80 columns.
 const perBlock = 4
 
 func benchText(b *bytes.Buffer, d Data) {
@@ -99,7 +100,7 @@ func benchText(b *bytes.Buffer, d Data) {
 	}
 }
 
-// live is the effective value of a setting, where the server reports one.
+// live returns the effective value of a setting, where the server reports one.
 func live(a result.Arm, s mycnf.Setting) string {
 	if v, ok := a.Effective[s.Name]; ok {
 		return " (the server uses " + v + ")"

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// columns is how wide a terminal is taken to be; a tune's output fits the narrow ones too.
+// columns sets how wide a terminal is taken to be; a tune's output fits the narrow ones too.
 const (
 	columns       = 100
 	narrowColumns = 80
 )
 
-// terminal is text for a terminal so many columns wide.
+// terminal fits text to so many columns.
 type terminal struct {
 	bytes.Buffer
 	columns int
@@ -63,11 +63,11 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// least is how narrow a column of prose may be made: a share of the terminal's columns.
+// least bounds how narrow a column of prose may be made: a share of the terminal's columns.
 const least = 0.25
 
-// fit sets a table for the terminal: prose in the last column is wrapped, and columns that do not fit follow in a table
-// below, under the same first column.
+// fit sets a table for the terminal: prose in the last column is wrapped, and columns that do not fit follow
+// in a table below, under the same first column.
 func (b *terminal) fit(t table) {
 	widths, last := t.widths(), len(t.Cols)-1
 	total := -2
@@ -120,7 +120,7 @@ func (t table) wrapLast(room int) table {
 	return out
 }
 
-// pick is the table of the first column and those from one to before another.
+// pick returns the table of the first column and those from one to before another.
 func (t table) pick(from, to int) table {
 	out := table{Name: t.Name, Cols: append([]column{t.Cols[0]}, t.Cols[from:to]...)}
 	for _, row := range t.Rows {

@@ -2,7 +2,8 @@ package result
 
 import "slices"
 
-// WithoutCeilings returns the arms that take part in a comparison, and their trials: none of an arm that is a ceiling.
+// WithoutCeilings returns the arms that take part in a comparison, and their trials: none of an arm that is a
+// ceiling.
 func WithoutCeilings(arms []Arm, trials []Trial) ([]Arm, []Trial) {
 	ceilings := map[string]bool{}
 	for _, a := range arms {

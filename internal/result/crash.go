@@ -8,31 +8,33 @@ import (
 	"strings"
 )
 
-// CrashTest is crash.json: a server that was killed under load again and again, and what was there after each recovery.
+// CrashTest holds crash.json: a server that was killed under load again and again, and what was there after
+// each recovery.
 type CrashTest struct {
 	Schema  int    `json:"schema"`
 	Server  Server `json:"server"`
 	Threads int    `json:"threads"` // connections that write
 	Seed    uint64 `json:"seed"`    // of the moments of the kills and of what is written
-	// Kills is how many times the server was killed and started again on the data it left.
+	// Kills says how many times the server was killed and started again on the data it left.
 	Kills int `json:"kills"`
-	// Acknowledged is how many transactions the server had said to be committed, over all kills; Lost how many of these were not
-	// there after the recovery that followed.
+	// Acknowledged says how many transactions the server had said to be committed, over all kills; Lost how many
+	// of these were not there after the recovery that followed.
 	Acknowledged int64 `json:"acknowledged"`
 	Lost         int64 `json:"lost"`
-	// Damaged is how many things were otherwise wrong, the kinds of Kill.Damage summed up.
+	// Damaged says how many things were otherwise wrong, the kinds of Kill.Damage summed up.
 	Damaged    int64      `json:"damaged"`
 	RecoveryMs RecoveryMs `json:"recovery_ms"`
 	LimitMs    float64    `json:"recovery_limit_ms"`
-	// Proved is true where every acknowledged transaction was there, whole and once, the binary log agreed, and every recovery
-	// kept the limit. Verdict says it in words: "proved", "lost 7 of 1300", ...
+	// Proved tells whether every acknowledged transaction was there, whole and once, the binary log agreed, and
+	// every recovery kept the limit. Verdict says it in words: "proved", "lost 7 of 1300", ...
 	Proved  bool   `json:"proved"`
 	Verdict string `json:"verdict"`
-	// Failed is how the server failed to come back, in its own words; "" where it always did.
+	// Failed says how the server failed to come back, in its own words; "" where it always did.
 	Failed string `json:"failed,omitempty"`
 	// Log is "" where the binary log was held against the tables, else why it was not.
 	Log string `json:"binary_log_not_compared,omitempty"`
-	// Unlocked are the members of the durability lock that did not hold in this run, as it was asked for, each with what can be lost.
+	// Unlocked are the members of the durability lock that did not hold in this run, as it was asked for, each
+	// with what can be lost.
 	Unlocked []string `json:"unlocked,omitempty"`
 	Notes    []string `json:"notes"` // what a kill cannot show
 	Rounds   []Kill   `json:"rounds"`
@@ -45,17 +47,19 @@ type RecoveryMs struct {
 	Max    float64   `json:"max"`
 }
 
-// Kill is one kill and the recovery after it.
+// Kill describes one kill and the recovery after it.
 type Kill struct {
 	AfterMs      float64 `json:"after_ms"`     // of load
 	Acknowledged int64   `json:"acknowledged"` // transactions since the kill before
-	// Kept is how many transactions were there whose commit was sent and not acknowledged: allowed, as is their absence.
+	// Kept says how many transactions were there whose commit was sent and not acknowledged: allowed, as is
+	// their absence.
 	Kept int64 `json:"kept_unacknowledged"`
 	Lost int64 `json:"lost"`
-	// Damage is what else was wrong.
+	// Damage says what else was wrong.
 	Damage     Damage  `json:"damage,omitzero"`
 	RecoveryMs float64 `json:"recovery_ms"` // 0 where the server did not come back
-	// ServerMs is what the server's log says of it, in ms, from the beginning of InnoDB's recovery to being ready; 0 where it does not tell.
+	// ServerMs says what the server's log says of it, in ms, from the beginning of InnoDB's recovery to being
+	// ready; 0 where it does not tell.
 	ServerMs float64 `json:"server_recovery_ms,omitempty"`
 }
 
@@ -70,12 +74,12 @@ type Damage struct {
 	Unlogged    int64 `json:"unlogged,omitempty"`    // transactions in the tables and not in the binary log: replicas never get them
 }
 
-// Sum is the count of all kinds.
+// Sum returns the count of all kinds.
 func (d Damage) Sum() int64 {
 	return d.Twice + d.Altered + d.Uncommitted + d.Returned + d.Half + d.OnlyLogged + d.Unlogged
 }
 
-// plus is the damage of two recoveries.
+// plus returns the damage of two recoveries.
 func (d Damage) plus(e Damage) Damage {
 	return Damage{d.Twice + e.Twice, d.Altered + e.Altered, d.Uncommitted + e.Uncommitted, d.Returned + e.Returned, d.Half + e.Half,
 		d.OnlyLogged + e.OnlyLogged, d.Unlogged + e.Unlogged}

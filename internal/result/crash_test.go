@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// writerDir names the environment variable that turns this test binary into a process that appends trials for ever.
+// writerDir names the environment variable that turns this test binary into a process that appends trials for
+// ever.
 const writerDir = "DAVID_TEST_WRITER"
 
 func TestMain(m *testing.M) {
@@ -25,7 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// appendForEver appends trials and prints the ID of each after it was stored, until it is killed or nobody listens.
+// appendForEver appends trials and prints the ID of each after it was stored, until it is killed or nobody
+// listens.
 func appendForEver(dir string, out io.Writer) error {
 	s, err := Open(dir)
 	if err != nil {
@@ -64,7 +66,8 @@ func TestKilledWriterLosesNoStoredTrial(t *testing.T) {
 	}
 }
 
-// killWriter starts a writer, kills it after n trials while it goes on writing, and returns all IDs it printed.
+// killWriter starts a writer, kills it after n trials while it goes on writing, and returns all IDs it
+// printed.
 func killWriter(t *testing.T, dir string, n int) (ids []string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -145,7 +148,7 @@ func FuzzParseTrials(f *testing.F) {
 	})
 }
 
-// realistic is a trial of the size real ones have: 75 points, 200 buckets, 350 counters.
+// realistic returns a trial of the size real ones have: 75 points, 200 buckets, 350 counters.
 func realistic(id string) Trial {
 	t := sampleTrial(id)
 	t.Points, t.Histogram = nil, nil

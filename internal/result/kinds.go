@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is which command made an experiment, and so how it is told of.
+// Kind names the command that made an experiment, and so how it is told of.
 type Kind string
 
 // The kinds of experiments.
@@ -49,7 +49,7 @@ const (
 	GateQueue        GateName = "queue"
 )
 
-// WarningKind is what a warning is about.
+// WarningKind names what a warning is about.
 type WarningKind string
 
 // The kinds of warnings of a trial.
@@ -59,8 +59,8 @@ const (
 	Unsteady      WarningKind = "steady state"   // its throughput moved, where that is no gate
 )
 
-// Warning is a doubt about a trial that does not make it invalid. Verdicts look at the kind, readers at the
-// text.
+// Warning states a doubt about a trial that does not make it invalid. Verdicts look at the kind, readers at
+// the text.
 type Warning struct {
 	Kind WarningKind `json:"kind"`
 	Text string      `json:"text"`

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Limits is what a machine and a device were measured to do at best: what david probe found. The kept files lie in
-// $DAVID_HOME/probes.
+// Limits holds what a machine and a device were measured to do at best: what david probe found. The kept
+// files lie in $DAVID_HOME/probes.
 type Limits struct {
 	Schema   int       `json:"schema"`
 	Key      string    `json:"key"`      // names the machine, the device and the caps; a file name
@@ -40,7 +40,7 @@ type Device struct {
 	FileBytes  int64  `json:"file_bytes"`       // of the file that was read and written at random
 }
 
-// Figure is a measured number: the median over the rounds, and the least and the most of them.
+// Figure holds a measured number: the median over the rounds, and the least and the most of them.
 type Figure struct {
 	Value  float64 `json:"value"`
 	Low    float64 `json:"low"`
@@ -54,7 +54,7 @@ const (
 	Overwrite = "overwrite" // the blocks are there already, as the redo log's are
 )
 
-// SyncLimit is how long one thread waits for fdatasync after a write, in microseconds.
+// SyncLimit tells how long one thread waits for fdatasync after a write, in microseconds.
 type SyncLimit struct {
 	Way   string `json:"way"`   // Append or Overwrite
 	Bytes int    `json:"bytes"` // of each write
@@ -63,10 +63,12 @@ type SyncLimit struct {
 	Mean  Figure `json:"mean_us"`
 	// Cycle is from one write's begin to the next one's, in microseconds.
 	Cycle Figure `json:"cycle_us"`
-	// Writes are the device's write operations for each sync, by the kernel's counters; nil where the disk is not known.
+	// Writes are the device's write operations for each sync, by the kernel's counters; nil where the disk is
+	// not known.
 	Writes *Figure `json:"device_writes,omitempty"`
-	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's threads that write for
-	// it, by the machine's idle time, so of whatever else ran as well; nil where it could not be told.
+	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's threads
+	// that write for it, by the machine's idle time, so of whatever else ran as well; nil where it could not be
+	// told.
 	KernelCPU *Figure `json:"kernel_cpu_us,omitempty"`
 }
 
@@ -78,7 +80,7 @@ const (
 	Write       = "write"
 )
 
-// IOLimit is what one kind of I/O gets done.
+// IOLimit tells what one kind of I/O gets done.
 type IOLimit struct {
 	Way   string `json:"way"`   // RandomRead, RandomWrite, Read, Write
 	Bytes int    `json:"bytes"` // of each operation
@@ -87,11 +89,11 @@ type IOLimit struct {
 	MB    Figure `json:"mb_s"`  // 10^6 bytes/s
 }
 
-// Burst is a long run of random 16 KiB writes, which shows whether a store of burst credits empties.
+// Burst describes a long run of random 16 KiB writes, which shows whether a store of burst credits empties.
 type Burst struct {
 	Seconds int     `json:"seconds"`
 	First   float64 `json:"first_iops"` // the mean of the first FirstSeconds
-	// FirstSeconds is what the rest is held against: a minute, or half of a run below two.
+	// FirstSeconds says what the rest is held against: a minute, or half of a run below two.
 	FirstSeconds int `json:"first_seconds"`
 	// Empty is the second from which throughput stayed below 70 % of the first; 0: it did not fall.
 	Empty int     `json:"empty_second,omitempty"`
@@ -100,7 +102,7 @@ type Burst struct {
 	Series []float64 `json:"series"`
 }
 
-// Machine is how fast the CPUs and the kernel are.
+// Machine tells how fast the CPUs and the kernel are.
 type Machine struct {
 	CPUs int `json:"cpus"` // threads used for "all"
 	// Integer is a chain of dependent shifts, exclusive ors and multiplications, in 10^6 rounds/s.
@@ -109,14 +111,14 @@ type Machine struct {
 	// Memory is a chase of pointers through 64 MiB, in 10^6 loads/s: latency, not bandwidth.
 	MemoryOne Figure `json:"memory_one_m_s"`
 	MemoryAll Figure `json:"memory_all_m_s"`
-	// ClockSource is where the kernel gets the time; Clock what asking for it takes, in nanoseconds.
+	// ClockSource says where the kernel gets the time; Clock what asking for it takes, in nanoseconds.
 	ClockSource string `json:"clock_source,omitempty"`
 	Clock       Figure `json:"clock_ns"`
 	// SleepP50 and SleepP99 are by how much a sleep of 100 us is too long, in microseconds.
 	SleepP50 Figure `json:"sleep_over_p50_us"`
 	SleepP99 Figure `json:"sleep_over_p99_us"`
-	// SwitchSame and SwitchOther are half of a round trip through two pipes between two threads, in microseconds: on one
-	// CPU, and on two; the latter is 0 where there is only one.
+	// SwitchSame and SwitchOther are half of a round trip through two pipes between two threads, in
+	// microseconds: on one CPU, and on two; the latter is 0 where there is only one.
 	SwitchSame  Figure `json:"switch_same_cpu_us"`
 	SwitchOther Figure `json:"switch_other_cpu_us,omitzero"`
 }
@@ -141,7 +143,7 @@ func (l Limits) Find(way string, depth int) (io IOLimit, ok bool) {
 	return io, false
 }
 
-// limitsPath is where a home keeps the limits of that key.
+// limitsPath returns where a home keeps the limits of that key.
 func limitsPath(home, key string) string { return filepath.Join(home, "probes", key+".json") }
 
 // KeepLimits keeps limits in david's home; earlier ones of their key are replaced.
@@ -161,7 +163,7 @@ func KeepLimits(home string, l Limits) error {
 	return nil
 }
 
-// KeptLimits are the limits kept in david's home under that key; ok is false where there are none.
+// KeptLimits returns the limits kept in david's home under that key; ok is false where there are none.
 func KeptLimits(home, key string) (l Limits, ok bool, err error) {
 	err = readJSON(filepath.Join(home, "probes"), limitsPath(home, key), &l)
 	if errors.Is(err, fs.ErrNotExist) {

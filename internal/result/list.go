@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// Summary is one line of a list of experiments. Err says why the experiment cannot be read; then only Dir and ID hold.
+// Summary holds one line of a list of experiments. Err says why the experiment cannot be read; then only Dir
+// and ID hold.
 type Summary struct {
 	Dir      string    `json:"dir"`
 	ID       string    `json:"id"`
@@ -31,7 +32,8 @@ type Summary struct {
 	Err      string    `json:"error,omitempty"`
 }
 
-// List summarises the experiments under $DAVID_HOME, newest first; those that cannot be read come last, with their error.
+// List summarises the experiments under $DAVID_HOME, newest first; those that cannot be read come last, with
+// their error.
 func List(home string) ([]Summary, error) {
 	root := filepath.Join(home, "experiments")
 	entries, err := os.ReadDir(root)
@@ -89,9 +91,9 @@ func summary(dir string) (Summary, error) {
 	}, nil
 }
 
-// Unfinished returns the newest experiment under $DAVID_HOME that the same command began, unless it came to its end; nil
-// where there is none. The title tells the experiments of one study apart. Flags that change nothing of what is measured do
-// not make it another command.
+// Unfinished returns the newest experiment under $DAVID_HOME that the same command began, unless it came to
+// its end; nil where there is none. The title tells the experiments of one study apart. Flags that change
+// nothing of what is measured do not make it another command.
 func Unfinished(home string, kind Kind, title string, argv []string) (*Store, error) {
 	list, err := List(home)
 	if err != nil {
@@ -120,8 +122,8 @@ func measured(argv []string) []string {
 	return slices.DeleteFunc(slices.Clone(argv), func(arg string) bool { return arg == "--fresh" || arg == "--json" })
 }
 
-// Resolve returns the folder of the experiment arg names: a folder, one that david tune wrote (it holds a link named
-// experiment), an ID under $DAVID_HOME, or "latest".
+// Resolve returns the folder of the experiment arg names: a folder, one that david tune wrote (it holds a
+// link named experiment), an ID under $DAVID_HOME, or "latest".
 func Resolve(home, arg string) (string, error) {
 	if arg == "latest" {
 		return resolveLatest(home)
@@ -147,10 +149,11 @@ func resolveLatest(home string) (string, error) {
 	return list[0].Dir, nil
 }
 
-// TrialID names a trial by what it measures: the arm, what it sets, its caps, the workload, the block and which half of an A/A pair it is, the server's binary and
-// version, and the data (whatever tells two golden copies apart, such as the page size). Equal measurements have equal
-// IDs on every machine; reasons and titles do not count, nor does the order of the settings.
-func TrialID(a Arm, w Workload, block int, twin bool, s Server, data string) string {
+// TrialID names a trial by what it measures: the arm, what it sets, its caps, the workload, the block, its place
+// there where an arm has several (else 0), which half of an A/A pair it is, the server's binary and version, and
+// the data (whatever tells two data templates apart, such as the page size). Equal measurements have equal IDs on
+// every machine; reasons and titles do not count, nor does the order of the settings.
+func TrialID(a Arm, w Workload, block, place int, twin bool, s Server, data string) string {
 	type setting struct{ Name, Value string }
 	settings := make([]setting, len(a.Settings))
 	for i, v := range a.Settings {
@@ -158,6 +161,9 @@ func TrialID(a Arm, w Workload, block int, twin bool, s Server, data string) str
 	}
 	sort.SliceStable(settings, func(i, j int) bool { return settings[i].Name < settings[j].Name })
 	key := []any{Schema, a.Name, settings, a.Caps, w, block, twin, s.SHA256, s.Version, s.Address, data}
+	if place > 0 {
+		key = append(key, place)
+	}
 	b, err := json.Marshal(key)
 	if err != nil {
 		panic(err) // strings and finite numbers only: cannot fail

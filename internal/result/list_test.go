@@ -60,18 +60,18 @@ func TestResolveSaysWhereItLooked(t *testing.T) {
 func TestTrialIDTellsMeasurementsApart(t *testing.T) {
 	arm := Arm{Name: "redo", Settings: []mycnf.Setting{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}}
 	w, server := Workload{Name: "oltp_read_write", Threads: 4}, Server{SHA256: "00", Version: "9.7.4"}
-	id := TrialID(arm, w, 1, false, server, "16k")
+	id := TrialID(arm, w, 1, 0, false, server, "16k")
 	same := arm
 	same.Title, same.Settings = "other words", []mycnf.Setting{{Name: "b", Value: "2", Reason: "why"}, {Name: "a", Value: "1"}}
-	if TrialID(same, w, 1, false, server, "16k") != id {
+	if TrialID(same, w, 1, 0, false, server, "16k") != id {
 		t.Error("words or order changed the ID")
 	}
 	twin, more, other := arm, w, server
 	twin.Name, more.Threads, other.SHA256 = "twin", 8, "01"
 	seen := map[string]bool{id: true}
 	for _, got := range []string{
-		TrialID(twin, w, 1, false, server, "16k"), TrialID(arm, more, 1, false, server, "16k"), TrialID(arm, w, 2, false, server, "16k"),
-		TrialID(arm, w, 1, false, other, "16k"), TrialID(arm, w, 1, false, server, "4k"), TrialID(arm, w, 1, true, server, "16k"), TrialID(Arm{Name: "redo"}, w, 1, false, server, "16k"),
+		TrialID(twin, w, 1, 0, false, server, "16k"), TrialID(arm, more, 1, 0, false, server, "16k"), TrialID(arm, w, 2, 0, false, server, "16k"), TrialID(arm, w, 1, 1, false, server, "16k"), TrialID(arm, w, 1, 4, false, server, "16k"),
+		TrialID(arm, w, 1, 0, false, other, "16k"), TrialID(arm, w, 1, 0, false, server, "4k"), TrialID(arm, w, 1, 0, true, server, "16k"), TrialID(Arm{Name: "redo"}, w, 1, 0, false, server, "16k"),
 	} {
 		if seen[got] || !fileName.MatchString(got) {
 			t.Errorf("ID %s came twice, or is no file name", got)

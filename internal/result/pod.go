@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// Client is one of several that a trial's load was spread over.
+// Client describes one of several that a trial's load was spread over.
 type Client struct {
 	Name         string  `json:"name"` // of its pod or machine
 	Threads      int     `json:"threads"`
@@ -12,7 +12,7 @@ type Client struct {
 	P95          float64 `json:"p95_ms"`
 }
 
-// PodFacts is the pod that was measured, as the cluster described it before the first trial.
+// PodFacts describes the pod that was measured, as the cluster described it before the first trial.
 type PodFacts struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -28,24 +28,25 @@ type PodFacts struct {
 	MemoryLimit   string `json:"memory_limit,omitempty"`
 	Restarts      int    `json:"restarts"`
 	Kubernetes    string `json:"kubernetes"` // the API server's version
-	// Clients is where the load came from: a node for each client.
+	// Clients says where the load came from: a node for each client.
 	Clients []string `json:"client_nodes,omitempty"`
 }
 
-// ClusterCounters is what a cluster counted of a pod and of its node, before the first trial and after the last.
+// ClusterCounters holds what a cluster counted of a pod and of its node, before the first trial and after the
+// last.
 type ClusterCounters struct {
 	Before PodStats `json:"before"`
 	After  PodStats `json:"after"`
 }
 
-// PodStats are the counters of a pod and of its node, at one time.
+// PodStats describes the counters of a pod and of its node, at one time.
 type PodStats struct {
 	Pod  CgroupCounters `json:"pod"`
 	Node CgroupCounters `json:"node"`
 }
 
-// CgroupCounters are a cgroup's since it was made, as a kubelet tells them. It reads them every 10 to 15 seconds: At is when. What it does not
-// tell is nil.
+// CgroupCounters describes a cgroup's since it was made, as a kubelet tells them. It reads them every 10 to
+// 15 seconds: At is when. What it does not tell is nil.
 type CgroupCounters struct {
 	At               time.Time `json:"at"`
 	CPUSeconds       *float64  `json:"cpu_seconds,omitempty"`

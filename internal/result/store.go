@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// The files of a store. Names that begin with a dot are unfinished writes of a process that died; nobody reads them.
+// The files of a store. Names that begin with a dot are unfinished writes of a process that died; nobody
+// reads them.
 const (
 	experimentFile = "experiment.json"
 	finishFile     = "finish.json"
@@ -23,8 +24,8 @@ const (
 	logsDir        = "logs"
 )
 
-// Store is one experiment's folder. It has one writer at a time (david's host-wide lock sees to that) and is not safe for
-// concurrent use; reading while another process writes is safe.
+// Store keeps one experiment's folder. It has one writer at a time (david's host-wide lock sees to that) and
+// is not safe for concurrent use; reading while another process writes is safe.
 type Store struct {
 	dir        string
 	experiment Experiment
@@ -32,7 +33,8 @@ type Store struct {
 	told       func(any) error
 }
 
-// Watch has every Arm, Trial (with its points and samples) and Finish told as soon as it is stored. What told returns is the error of the call that stored it.
+// Watch has every Arm, Trial (with its points and samples) and Finish told as soon as it is stored. What told
+// returns is the error of the call that stored it.
 func (s *Store) Watch(told func(any) error) { s.told = told }
 
 func (s *Store) tell(document any) error {
@@ -101,8 +103,8 @@ func (s *Store) Back(e Experiment, f Finish, trials int) error {
 	return errors.Join(s.Amend(e), s.Finish(f))
 }
 
-// Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's schema, and
-// its ID to the folder's name where it is empty.
+// Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's
+// schema, and its ID to the folder's name where it is empty.
 func Create(dir string, e Experiment) (*Store, error) {
 	e.Schema = Schema
 	if e.ID == "" {
@@ -118,8 +120,8 @@ func Create(dir string, e Experiment) (*Store, error) {
 	return &Store{dir: dir, experiment: e, end: -1}, nil
 }
 
-// beginning is what the folder of an experiment is called until it is complete: one whose david died in between is
-// no experiment, and the next one removes it.
+// beginning names the folder of an experiment until it is complete: one whose david died in between is no
+// experiment, and the next one removes it.
 const beginning = ".beginning-"
 
 // layOut puts a complete experiment in the place of an empty folder.
@@ -200,14 +202,14 @@ func (s *Store) Dir() string { return s.dir }
 // Experiment returns what experiment.json says.
 func (s *Store) Experiment() Experiment { return s.experiment }
 
-// fileName is what an arm's name and a trial's ID must look like, as they name files.
+// fileName matches what an arm's name and a trial's ID must look like, as they name files.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // ValidName tells whether an arm may have that name.
 func ValidName(name string) bool { return fileName.MatchString(name) }
 
-// PutArm writes an arm, or replaces the one of that name. It sets the schema and the order: a new arm comes last, a
-// replaced one stays where it was.
+// PutArm writes an arm, or replaces the one of that name. It sets the schema and the order: a new arm comes
+// last, a replaced one stays where it was.
 func (s *Store) PutArm(a Arm) error {
 	if !fileName.MatchString(a.Name) {
 		return fmt.Errorf("cannot store arm %q: a name holds letters, digits, dot, dash and underscore only", a.Name)
@@ -223,7 +225,8 @@ func (s *Store) PutArm(a Arm) error {
 	return s.tell(a)
 }
 
-// place returns the order of the arm of that name: its own where it is among arms, else the one after the last.
+// place returns the order of the arm of that name: its own where it is among arms, else the one after the
+// last.
 func place(arms []Arm, name string) int {
 	last := 0
 	for _, a := range arms {
@@ -284,7 +287,8 @@ func (s *Store) path(elem ...string) string {
 	return filepath.Join(append([]string{s.dir}, elem...)...)
 }
 
-// readJSON reads one file of the store in dir. The schema is checked first, as a newer format may differ in anything else.
+// readJSON reads one file of the store in dir. The schema is checked first, as a newer format may differ in
+// anything else.
 func readJSON(dir, path string, v any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -330,7 +334,8 @@ func writeJSON(path string, v any) error {
 	return writeFile(path, append(b, '\n'))
 }
 
-// writeFile replaces path by a file of content b, or leaves it as it was: also when the process or the machine dies.
+// writeFile replaces path by a file of content b, or leaves it as it was: also when the process or the
+// machine dies.
 func writeFile(path string, b []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".unfinished-*")
@@ -346,7 +351,8 @@ func writeFile(path string, b []byte) error {
 	return syncDir(dir)
 }
 
-// fill writes, syncs and closes f. CreateTemp makes files of mode 0600; a store is as readable as its folder allows.
+// fill writes, syncs and closes f. CreateTemp makes files of mode 0600; a store is as readable as its folder
+// allows.
 func fill(f *os.File, b []byte) error {
 	_, err := f.Write(b)
 	return errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())

@@ -11,9 +11,9 @@ import (
 	"strconv"
 )
 
-// AppendTrial stores a trial: its points in a file of their own first, then one line of trials.jsonl, written at once and
-// synced. When it returns nil the trial is there after a crash; when david dies in the middle it is not, and the piece of
-// a line that may be left is cut off by the next append. The schema is set.
+// AppendTrial stores a trial: its points in a file of their own first, then one line of trials.jsonl, written
+// at once and synced. When it returns nil the trial is there after a crash; when david dies in the middle it
+// is not, and the piece of a line that may be left is cut off by the next append. The schema is set.
 //
 // A trial with the ID of an earlier one replaces it: a block cut short is run again whole.
 func (s *Store) AppendTrial(t Trial) error {
@@ -54,8 +54,8 @@ func (s *Store) appendLine(line []byte) (err error) {
 	return err
 }
 
-// cutTorn leaves f ending with a whole line and s.end at its end. Only a file that is not as long as this store left it
-// has to be read.
+// cutTorn leaves f ending with a whole line and s.end at its end. Only a file that is not as long as this
+// store left it has to be read.
 func (s *Store) cutTorn(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() == s.end {
@@ -72,8 +72,9 @@ func (s *Store) cutTorn(f *os.File) error {
 	return f.Truncate(s.end)
 }
 
-// whole returns how many bytes at the beginning of b are whole lines. What follows is a torn line: one without its end,
-// or, as some filesystems leave it after a power cut, one whose pages did not all reach the disk and read as zeros.
+// whole returns how many bytes at the beginning of b are whole lines. What follows is a torn line: one
+// without its end, or, as some filesystems leave it after a power cut, one whose pages did not all reach the
+// disk and read as zeros.
 func whole(b []byte) int {
 	end := bytes.LastIndexByte(b, '\n') + 1
 	if end == 0 {
@@ -86,15 +87,15 @@ func whole(b []byte) int {
 	return end
 }
 
-// Trials returns the trials in the order in which they ended, without their points. A torn last line is left out; a
-// broken line elsewhere is an error that names it.
+// Trials returns the trials in the order in which they ended, without their points. A torn last line is left
+// out; a broken line elsewhere is an error that names it.
 func (s *Store) Trials() ([]Trial, error) {
 	trials, err := s.lines()
 	return latest(trials), err
 }
 
-// Replaced returns how many trials were replaced by a later one of the same ID: those of blocks that were cut short, and
-// run again whole.
+// Replaced returns how many trials were replaced by a later one of the same ID: those of blocks that were cut
+// short, and run again whole.
 func (s *Store) Replaced() (int, error) {
 	trials, err := s.lines()
 	return len(trials) - len(latest(trials)), err
@@ -128,7 +129,8 @@ func parseTrials(dir string, b []byte) ([]Trial, error) {
 	return trials, nil
 }
 
-// current is how every line of this schema begins, as written by AppendTrial; other lines are looked at twice.
+// current says how every line of this schema begins, as written by AppendTrial; other lines are looked at
+// twice.
 var current = []byte(`{"schema":` + strconv.Itoa(Schema) + `,`)
 
 func decodeLine(dir string, line []byte, v any) error {
@@ -153,7 +155,7 @@ func latest(trials []Trial) []Trial {
 	return kept
 }
 
-// pointsHead is the first line of a file of points.
+// pointsHead describes the first line of a file of points.
 type pointsHead struct {
 	Schema int    `json:"schema"`
 	Trial  string `json:"trial"`
@@ -177,7 +179,8 @@ func putLines[T any](path, id string, values []T) error {
 	return writeFile(path, b.Bytes())
 }
 
-// WithPoints returns the trials with their one-second points and samples attached; trials itself stays as it is.
+// WithPoints returns the trials with their one-second points and samples attached; trials itself stays as it
+// is.
 func (s *Store) WithPoints(trials []Trial) ([]Trial, error) {
 	full := make([]Trial, len(trials))
 	for i, t := range trials {

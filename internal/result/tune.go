@@ -16,7 +16,8 @@ const (
 	Prove   = "prove"   // memory, crash, durability lock
 )
 
-// QuotedPhase is the phase of a tune whose trials may be quoted: the confirmation, or where there was none the race; "" outside of a tune.
+// QuotedPhase returns the phase of a tune whose trials may be quoted: the confirmation, or where there was
+// none the race; "" outside of a tune.
 func QuotedPhase(trials []Trial) string {
 	quoted := ""
 	for _, t := range trials {
@@ -37,7 +38,8 @@ const (
 	ForCost = "cost" // the lowest cost of a transaction: on one machine the highest throughput
 )
 
-// TunePlan is how a tune spends its budget, fixed when it begins so that a later session goes on with the same.
+// TunePlan says how a tune spends its budget, fixed when it begins so that a later session goes on with the
+// same.
 type TunePlan struct {
 	Objective string  `json:"objective"`      // what is looked for: ForTPS, ForP99 or ForCost
 	Budget    float64 `json:"budget_seconds"` // for all trials and proofs, over all sessions
@@ -45,23 +47,26 @@ type TunePlan struct {
 	Short  TuneLoad `json:"short"`
 	Steady TuneLoad `json:"steady"`
 	Cost   float64  `json:"trial_seconds"` // what a short trial was expected to take in all
-	// Rivals is how many arms race with the control; LeftOut names those that there was no time for.
+	// Rivals says how many arms race with the control; LeftOut names those that there was no time for.
 	Rivals  int      `json:"rivals"`
 	LeftOut []string `json:"left_out,omitempty"`
 	// Translated says what became of the rivals' settings on this server, and why MySQLTuner does not race.
 	Translated []string `json:"translated,omitempty"`
-	// Screens, Searches and Prunes are how many trials these phases have at most, those of the incumbent included.
+	// Screens, Searches and Prunes are how many trials these phases have at most, those of the incumbent
+	// included.
 	Screens  int `json:"screens"`
 	Searches int `json:"searches"`
 	Prunes   int `json:"prunes"`
-	// Slices is how a tune measures in slices; nil: each trial has a fresh server.
+	// Slices says how a tune measures in slices; nil: each trial has a fresh server.
 	Slices *TuneSlices `json:"slices,omitempty"`
-	// RaceBlocks is the most blocks of the race; Blocks and MostBlocks the fewest and the most of the confirmation.
+	// RaceBlocks is the most blocks of the race; Blocks and MostBlocks the fewest and the most of the
+	// confirmation.
 	RaceBlocks int `json:"race_blocks"`
 	Blocks     int `json:"confirm_blocks"`
 	MostBlocks int `json:"most_confirm_blocks"`
 	Kills      int `json:"kills"` // of the crash proof; 0: it is not run
-	// MaxP95 is how many times the control's p95 a winner's may be; RecoveryMs how long its recovery from a crash may take.
+	// MaxP95 says how many times the control's p95 a winner's may be; RecoveryMs how long its recovery from a
+	// crash may take.
 	MaxP95     float64 `json:"max_p95_ratio"`
 	RecoveryMs float64 `json:"recovery_limit_ms"`
 	// Quick has the trials that the counts allow, whatever they take.
@@ -72,23 +77,23 @@ type TunePlan struct {
 	Machine  TuneMachine `json:"machine"`
 }
 
-// TuneSlices are the slices of a tune, whose servers stay up beside each other. Sizes are in bytes.
+// TuneSlices describes the slices of a tune, whose servers stay up beside each other. Sizes are in bytes.
 type TuneSlices struct {
 	Room int64 `json:"room"` // memory for servers that are up together
-	Data int64 `json:"data"` // of the golden copy
+	Data int64 `json:"data"` // of the data template
 	// Threads of the load: what a server takes of memory depends on them.
 	Threads int `json:"threads"`
-	// Incarnations is how many the confirmation has of each arm; each time it is gone on with adds one.
+	// Incarnations says how many the confirmation has of each arm; each time it is gone on with adds one.
 	Incarnations int `json:"incarnations"`
 }
 
-// TuneLoad is how long a trial is, in seconds.
+// TuneLoad says how long a trial is, in seconds.
 type TuneLoad struct {
 	Seconds int `json:"seconds"`
 	Warmup  int `json:"warmup_seconds"` // at most
 }
 
-// TuneMachine is what the rules and the bounds of the search were computed for. Sizes are in bytes.
+// TuneMachine holds what the rules and the bounds of the search were computed for. Sizes are in bytes.
 type TuneMachine struct {
 	CPUs       float64 `json:"cpus"`
 	Memory     int64   `json:"memory"`
@@ -98,7 +103,8 @@ type TuneMachine struct {
 	Node       int64   `json:"node_memory,omitempty"`
 }
 
-// Proof is what was proved of an arm before it is handed over. A part that was not run is nil, and Notes say why.
+// Proof holds what was proved of an arm before it is handed over. A part that was not run is nil, and Notes
+// say why.
 type Proof struct {
 	Session int          `json:"session,omitempty"` // of a tune in slices
 	Arm     string       `json:"arm"`
@@ -112,7 +118,7 @@ type Proof struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// MemoryProof is what a server takes with all its connections busy. Sizes are in bytes.
+// MemoryProof holds what a server takes with all its connections busy. Sizes are in bytes.
 type MemoryProof struct {
 	Connections int   `json:"connections"`       // that were busy at a time
 	Allowed     int   `json:"max_connections"`   // that the server allows
@@ -124,17 +130,19 @@ type MemoryProof struct {
 	OK          bool  `json:"ok"`
 }
 
-// Judge sums a memory proof up: what was seen, what of the pool is not touched yet, and the connections that were not opened.
+// Judge sums a memory proof up: what was seen, what of the pool is not touched yet, and the connections that
+// were not opened.
 func (m MemoryProof) Judge() MemoryProof {
 	m.Worst = m.Peak + m.Empty + m.Each*int64(max(0, m.Allowed-m.Connections))
 	m.OK = m.Worst <= m.Limit
 	return m
 }
 
-// Worth is what lines of a configuration are worth, by what happened without them.
+// Worth holds what lines of a configuration are worth, by what happened without them.
 type Worth struct {
 	Lines []string `json:"lines"` // removed together
-	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over that without), of Pairs pairs of trials; 0 where it could not be run.
+	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over that
+	// without), of Pairs pairs of trials; 0 where it could not be run.
 	Ratio   float64   `json:"ratio"`
 	Pairs   int       `json:"pairs"`
 	Ratios  []float64 `json:"ratios,omitempty"` // by pair
@@ -142,12 +150,14 @@ type Worth struct {
 	Why     string    `json:"why,omitempty"` // why it could not be run
 }
 
-// Searched sums up the search phase of a tune. Its ratios are of short trials, to the control's throughput, and prove nothing.
+// Searched sums up the search phase of a tune. Its ratios are of short trials, to the control's throughput,
+// and prove nothing.
 type Searched struct {
 	Trials int     `json:"trials"` // those of the incumbent included
 	Start  float64 `json:"start"`  // what race and screen had found
 	Best   float64 `json:"best"`   // the best point that was tried, as all trials of the search together have it
-	// Enough is after how many trials one was tried that has 95 % of the gain over the control that Best has; 0: the start has.
+	// Enough is after how many trials one was tried that has 95 % of the gain over the control that Best has; 0:
+	// the start has.
 	Enough int `json:"enough"`
 }
 

@@ -19,7 +19,8 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestMemoryProof counts what was not seen: pages of the pool that nothing has touched yet, and connections beyond those opened.
+// TestMemoryProof counts what was not seen: pages of the pool that nothing has touched yet, and connections
+// beyond those opened.
 func TestMemoryProof(t *testing.T) {
 	m := MemoryProof{Connections: 500, Allowed: 1500, Peak: 1 << 30, Empty: 1 << 29, Each: 1 << 20, Limit: 2 << 30}
 	if m = m.Judge(); m.Worst != 1<<30+1<<29+1000<<20 || m.OK {

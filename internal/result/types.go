@@ -1,7 +1,7 @@
 // Package result is the record of what david measured, and the store it lives in on disk.
 //
-// The store is the contract between the stages: experiment writes it, report and every later stage read nothing else. One
-// folder per experiment, readable without david:
+// The store is the contract between the stages: experiment writes it, report and every later stage read
+// nothing else. One folder per experiment, readable without david:
 //
 //	experiment.json   what was asked, where, with which versions and arguments
 //	arms/NAME.json    each arm's configuration, once
@@ -35,9 +35,9 @@ type Experiment struct {
 	Host      host.Facts `json:"host"`
 	Notes     []string   `json:"notes,omitempty"` // what a reader must know: layout of the data, locks lifted, caveats
 	Design    Design     `json:"design,omitzero"`
-	// Title is what the experiment is about, where its spec says so.
+	// Title says what the experiment is about, where its spec says so.
 	Title string `json:"title,omitempty"`
-	// Limits is what the machine and the disk under the data were probed to do, within the day before.
+	// Limits says what the machine and the disk under the data were probed to do, within the day before.
 	Limits *Limits `json:"limits,omitempty"`
 	// Pod is the pod that was measured; nil where the server is none.
 	Pod *PodFacts `json:"pod,omitempty"`
@@ -45,7 +45,7 @@ type Experiment struct {
 	Like *PricedMachine `json:"like,omitempty"`
 }
 
-// PricedMachine is an entry of a catalogue of prices, as it was when the experiment began.
+// PricedMachine describes an entry of a catalogue of prices, as it was when the experiment began.
 type PricedMachine struct {
 	Name     string  `json:"name"`
 	CPUs     float64 `json:"cpus"`
@@ -54,43 +54,47 @@ type PricedMachine struct {
 	Date     string  `json:"date"`
 }
 
-// Design is how the trials of an experiment are laid out: what is needed, with the arms and the workloads, to run it again
-// and to go on with it.
+// Design says how the trials of an experiment are laid out: what is needed, with the arms and the workloads,
+// to run it again and to go on with it.
 type Design struct {
 	// Control is the arm the others are compared with; "" where nothing is compared.
 	Control string `json:"control,omitempty"`
-	// Against names the user's own option file, where a race's control runs with it; "" where it runs with the server's defaults.
+	// Against names the user's own option file, where a race's control runs with it; "" where it runs with the
+	// server's defaults.
 	Against string `json:"against,omitempty"`
-	// Blocks is how many blocks are run; 0: until Precision is reached or Budget used up.
+	// Blocks says how many blocks are run; 0: until Precision is reached or Budget used up.
 	Blocks int `json:"blocks,omitempty"`
 	// Precision is the half-width of a ratio's 95 % interval to reach: 0.02 is +-2 %.
 	Precision float64 `json:"precision,omitempty"`
 	Budget    float64 `json:"budget_seconds,omitempty"` // time for all trials, over all sessions
-	// Twin is true where the control runs twice in every block: the two are an A/A pair, and measure the noise.
+	// Twin tells whether the control runs twice in every block: the two are an A/A pair, and measure the noise.
 	Twin bool `json:"twin,omitempty"`
 	// SkipNoops leaves out arms of which no effective variable differs from the control's.
 	SkipNoops bool `json:"skip_noops,omitempty"`
-	// Steady is true where a trial is warmed up until its checkpoint age has levelled off, not only its throughput.
+	// Steady tells whether a trial is warmed up until its checkpoint age has levelled off, not only its
+	// throughput.
 	Steady bool   `json:"steady,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"` // of the random order within blocks
 	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid;
 	// 0: the gate's own limit, 40 %.
 	MaxSteal float64 `json:"max_steal,omitempty"`
-	// Margin is how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is not asked.
+	// Margin says how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is
+	// not asked.
 	Margin float64 `json:"equivalence_margin,omitempty"`
-	// Tune is how a tune spends its budget; nil for anything else.
+	// Tune says how a tune spends its budget; nil for anything else.
 	Tune *TunePlan `json:"tune,omitempty"`
 	SLO  *SLO      `json:"slo,omitempty"`
-	// Slices is how servers that stay up are loaded in turn; nil: each trial has a fresh server.
+	// Slices says how servers that stay up are loaded in turn; nil: each trial has a fresh server.
 	Slices *Slices `json:"slices,omitempty"`
-	// Pinned is what must not change between the sessions of one experiment: "kernel", "server binary", "data", ... and their values.
+	// Pinned says what must not change between the sessions of one experiment: "kernel", "server binary",
+	// "data", ... and their values.
 	Pinned map[string]string `json:"pinned,omitempty"`
 }
 
-// Slices is how an experiment measures servers that stay up, warm, and frozen while another one is loaded.
+// Slices says how an experiment measures servers that stay up, warm, and frozen while another one is loaded.
 type Slices struct {
 	Seconds int `json:"seconds"` // of load in a slice
-	// Rounds is how many rounds an incarnation of the arms has: a round has one slice of each arm, in random
+	// Rounds says how many rounds an incarnation of the arms has: a round has one slice of each arm, in random
 	// order.
 	Rounds int `json:"rounds_per_incarnation"`
 	// Incarnations is how many starts of each arm's server are planned, each on a fresh clone: two at least, and
@@ -98,7 +102,7 @@ type Slices struct {
 	Incarnations int `json:"incarnations"`
 }
 
-// SLO is a goal for the latency: that percentile of the transactions takes at most so many ms.
+// SLO describes a goal for the latency: that percentile of the transactions takes at most so many ms.
 type SLO struct {
 	Percentile float64 `json:"percentile"` // 50, 95, 99 or 99.9
 	Ms         float64 `json:"ms"`
@@ -112,21 +116,22 @@ type Caps struct {
 	Bandwidth int64   `json:"bandwidth,omitempty"` // bytes/s, reads and writes each
 }
 
-// Finish is finish.json, written once when an experiment ends; an experiment without it was interrupted.
+// Finish holds finish.json, written once when an experiment ends; an experiment without it was interrupted.
 type Finish struct {
 	Schema      int       `json:"schema"`
 	Ended       time.Time `json:"ended"`
 	WallSeconds float64   `json:"wall_seconds"` // from the start of the first trial's preparation to the end of the last
-	// GoldenSeconds is what the one-time golden copy took (0 when it was there already); not in WallSeconds.
+	// GoldenSeconds says what the one-time data template took (0 when it was there already); not in WallSeconds.
 	GoldenSeconds  float64 `json:"golden_seconds"`
 	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
 	Best           string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained; a search for a rate: a sentence
-	// RateSearch is how a search for a rate ended; nil for anything else, and in older records: see SearchEnd.
+	// RateSearch says how a search for a rate ended; nil for anything else, and in older records: see SearchEnd.
 	RateSearch *RateSearch `json:"rate_search,omitempty"`
-	// Cluster is what the cluster counted of the pod and its node over the trials; nil where it could not be read.
+	// Cluster says what the cluster counted of the pod and its node over the trials; nil where it could not be
+	// read.
 	Cluster *ClusterCounters `json:"cluster,omitempty"`
-	// Failed is why the experiment ended before its first trial; "" where it has any.
+	// Failed says why the experiment ended before its first trial; "" where it has any.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -140,7 +145,7 @@ type Server struct {
 	Address string        `json:"address,omitempty"` // remote only: host:port or socket, without user and password
 }
 
-// Workload is what the load generator does. Durations are in seconds.
+// Workload holds what the load generator does. Durations are in seconds.
 type Workload struct {
 	Name      string `json:"name"` // oltp_read_write, ..., read-intensive, balanced, write-intensive
 	Tables    int    `json:"tables"`
@@ -150,17 +155,19 @@ type Workload struct {
 	Warmup    int    `json:"warmup_seconds"` // before it, not measured; at most, as it ends when throughput has settled
 	RandType  string `json:"rand_type"`      // uniform, special, gaussian, pareto
 	Database  string `json:"database"`       // the schema; sbtest
-	// Rate is how many transactions/s arrive (open loop, Poisson); 0: a closed loop, as many as the threads get done.
+	// Rate says how many transactions/s arrive (open loop, Poisson); 0: a closed loop, as many as the threads
+	// get done.
 	Rate float64 `json:"rate,omitempty"`
 }
 
-// Arm is one configuration taking part in a comparison: arms/NAME.json.
+// Arm describes one configuration taking part in a comparison: arms/NAME.json.
 type Arm struct {
 	Schema int    `json:"schema"`
 	Order  int    `json:"order"` // 1, 2, ...: arms in the order in which they were made; PutArm sets it
 	Name   string `json:"name"`  // "control", "memory", "redo", ... ; a file name
 	Title  string `json:"title"` // what a reader sees: "buffer pool sized to the memory"
-	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control, and outside of a tune.
+	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control,
+	// and outside of a tune.
 	Phase string `json:"phase,omitempty"`
 	// Base is the arm this one was built upon and is compared with; empty for the control.
 	Base string `json:"base,omitempty"`
@@ -170,26 +177,27 @@ type Arm struct {
 	// Effective holds every system variable as the live server reported it; Diff what differs from the base's.
 	Effective map[string]string `json:"effective,omitempty"`
 	Diff      []Difference      `json:"diff,omitempty"`
-	// Noop is true when no effective variable differs from the base's: the arm was not run.
+	// Noop tells whether no effective variable differs from the base's: the arm was not run.
 	Noop bool `json:"noop,omitempty"`
 	// Server is the arm's own where it is not the experiment's.
 	Server Server `json:"server,omitzero"`
 	// Caps are put on this arm's server.
 	Caps Caps `json:"caps,omitzero"`
-	// ClientCPUs is how many CPUs the load generator is held to while it loads this arm's server; 0: it is not.
+	// ClientCPUs says how many CPUs the load generator is held to while it loads this arm's server; 0: it is
+	// not.
 	ClientCPUs float64 `json:"client_cpus,omitempty"`
-	// Pod is where its server runs as a pod of a cluster; zero where it is a process of david's own.
+	// Pod says where its server runs as a pod of a cluster; zero where it is a process of david's own.
 	Pod Pod `json:"pod,omitzero"`
 	// Infeasible is the server's own error line where it would not start with this configuration.
 	Infeasible string `json:"infeasible,omitempty"`
-	// Ceiling is true where the arm is unsafe on purpose: an upper bound for the arm it is based upon (see tune.Ceiling). It is
-	// compared with nothing else, has no verdict and never wins.
+	// Ceiling tells whether the arm is unsafe on purpose: an upper bound for the arm it is based upon (see
+	// tune.Ceiling). It is compared with nothing else, has no verdict and never wins.
 	Ceiling bool `json:"ceiling,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
 }
 
-// Pod is how an arm's server runs in a cluster.
+// Pod says how an arm's server runs in a cluster.
 type Pod struct {
 	QoS         string `json:"qos"` // "Guaranteed", whose requests and limits are the arm's caps, or "BestEffort", without any
 	Image       string `json:"image"`
@@ -198,14 +206,14 @@ type Pod struct {
 	HostNetwork bool   `json:"host_network,omitempty"` // it has the node's network instead of one of its own
 }
 
-// Difference is one effective variable that differs between two arms.
+// Difference describes one effective variable that differs between two arms.
 type Difference struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// Trial is one measured run of a workload against an arm: a line of trials.jsonl.
+// Trial describes one measured run of a workload against an arm: a line of trials.jsonl.
 type Trial struct {
 	Schema int    `json:"schema"`
 	ID     string `json:"id"` // hash of what it measures; names its points and logs
@@ -228,7 +236,8 @@ type Trial struct {
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"`         // measured, as sysbench counted them; warm-up not included
 	Prewarm  float64   `json:"prewarm_seconds"` // reading the tables once, before the warm-up under load
-	// Warmed is how long the warm-up under load took, in seconds; Settled whether throughput had settled by then.
+	// Warmed says how long the warm-up under load took, in seconds; Settled whether throughput had settled by
+	// then.
 	Warmed  float64 `json:"warmed_seconds"`
 	Settled bool    `json:"settled"`
 
@@ -248,16 +257,16 @@ type Trial struct {
 	// Counters are the server's status counters: last minus first, over the measured run.
 	Counters map[string]float64 `json:"counters,omitempty"`
 	Costs    Costs              `json:"per_transaction,omitzero"`
-	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU held back counted, up to 1;
-	// nil where the server is not a process of this machine.
+	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU held
+	// back counted, up to 1; nil where the server is not a process of this machine.
 	ServerThrottled *float64 `json:"server_throttled,omitempty"`
 	// Before and After are what the server owed when the measured run began and ended.
 	Before   Debt     `json:"debt_before,omitzero"`
 	After    Debt     `json:"debt_after,omitzero"`
 	Sampling Sampling `json:"sampling,omitzero"`
-	// Profile is where the time of the load's connections went; nil where nothing could be seen.
+	// Profile says where the time of the load's connections went; nil where nothing could be seen.
 	Profile *Profile `json:"profile,omitempty"`
-	// Disturbance is what the machine did beside the load.
+	// Disturbance says what the machine did beside the load.
 	Disturbance *Disturbance `json:"disturbance,omitempty"`
 	// Warnings are doubts that do not make the trial invalid.
 	Warnings []Warning `json:"warnings,omitempty"`
@@ -265,8 +274,9 @@ type Trial struct {
 	Clients  []Client `json:"clients,omitempty"`
 	Gates    []Gate   `json:"gates"`
 	Overhead Overhead `json:"overhead_seconds"`
-	// EndedEarly is why the measured run ended before Workload.Seconds: it was hopeless; "" where it did not. Seconds is what it had. Its
-	// figures are those of its seconds; what needs the histogram, which is lost, is 0.
+	// EndedEarly says why the measured run ended before Workload.Seconds: it was hopeless; "" where it did not.
+	// Seconds is what it had. Its figures are those of its seconds; what needs the histogram, which is lost, is
+	// 0.
 	EndedEarly string `json:"ended_early,omitempty"`
 	// Unsafe names the parts of the durability lock this trial ran without.
 	Unsafe []string `json:"unsafe,omitempty"`
@@ -282,14 +292,14 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
-// Bucket is one bucket of sysbench's latency histogram: Count transactions took about Ms milliseconds.
+// Bucket describes one bucket of sysbench's latency histogram: Count transactions took about Ms milliseconds.
 type Bucket struct {
 	Ms    float64 `json:"ms"`
 	Count int64   `json:"count"`
 }
 
-// Point is one second of a trial. Second counts from the start of the warm-up, and on through the measured run; those of
-// the warm-up are marked Warm and are not part of the result.
+// Point describes one second of a trial. Second counts from the start of the warm-up, and on through the
+// measured run; those of the warm-up are marked Warm and are not part of the result.
 type Point struct {
 	Second     int     `json:"second"`
 	Warm       bool    `json:"warm,omitempty"`
@@ -298,20 +308,21 @@ type Point struct {
 	P95        float64 `json:"p95_ms"` // 0 in a second without a completion: a stall
 	Errors     float64 `json:"errors_per_s"`
 	Reconnects float64 `json:"reconnects_per_s"`
-	// Queue is how many transactions wait for a thread and Busy how many are being run, with a rate only.
+	// Queue says how many transactions wait for a thread and Busy how many are being run, with a rate only.
 	Queue int64 `json:"queue,omitempty"`
 	Busy  int64 `json:"busy,omitempty"`
 }
 
-// Sample is one second of what was read from the kernel and the server beside the load. Values are named with their
-// unit, "host.cpu.user_pct", "disk.write_iops"; docs/measuring.md lists them. A value that could not be read is missing.
+// Sample describes one second of what was read from the kernel and the server beside the load. Values are
+// named with their unit, "host.cpu.user_pct", "disk.write_iops"; docs/measuring.md lists them. A value that
+// could not be read is missing.
 type Sample struct {
 	At     float64            `json:"at"` // seconds since the measured run began; negative while warming up
 	Values map[string]float64 `json:"values"`
 }
 
-// Costs is what one transaction took of the machine, from counters over the measured run. A pointer is nil where the
-// figure could not be read.
+// Costs holds what one transaction took of the machine, from counters over the measured run. A pointer is nil
+// where the figure could not be read.
 type Costs struct {
 	ServerCPU *float64 `json:"server_cpu_us,omitempty"` // microseconds
 	ClientCPU *float64 `json:"client_cpu_us,omitempty"`
@@ -330,7 +341,7 @@ type Debt struct {
 	History       *float64 `json:"history_list,omitempty"` // undo logs not purged
 }
 
-// Sampling is what looking cost, while the measured run lasted.
+// Sampling holds what looking cost, while the measured run lasted.
 type Sampling struct {
 	Samples   int     `json:"samples"`
 	DavidCPU  float64 `json:"david_cpu"`  // share of one core that david itself used, sysbench's output included
@@ -339,23 +350,23 @@ type Sampling struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Disturbance is what others took of the machine while a trial or slice was measured, as shares of all its
+// Disturbance holds what others took of the machine while a trial or slice was measured, as shares of all its
 // CPU time. It is noise: it is recorded and weighs, within wide limits.
 type Disturbance struct {
 	Steal  float64 `json:"steal"`  // other guests of the host
 	Others float64 `json:"others"` // other processes of this machine; 0 where they could not be seen
 }
 
-// Gate is a check that must hold before a trial counts.
+// Gate records a check that must hold before a trial counts.
 type Gate struct {
 	Name   GateName `json:"name"`
 	OK     bool     `json:"ok"`
 	Detail string   `json:"detail,omitempty"` // what was seen, with units
 }
 
-// Overhead is what a trial cost besides warming up and measuring, in seconds.
+// Overhead holds what a trial cost besides warming up and measuring, in seconds.
 type Overhead struct {
-	Reset float64 `json:"reset"` // dropping the old data and cloning the golden copy
+	Reset float64 `json:"reset"` // dropping the old data and cloning the data template
 	Start float64 `json:"start"` // until the server answers
 	Stop  float64 `json:"stop"`
 	Other float64 `json:"other"` // reading variables and counters, counting rows, writing the store
@@ -371,7 +382,7 @@ func (t Trial) Valid() (ok bool, failed []string) {
 	return len(failed) == 0, failed
 }
 
-// Took is all the time the trial cost, in seconds.
+// Took returns all the time the trial cost, in seconds.
 func (t Trial) Took() float64 {
 	o := t.Overhead
 	return t.Prewarm + t.Warmed + t.Seconds + o.Reset + o.Start + o.Stop + o.Other

@@ -10,8 +10,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// MySQLTuner is the baseline that mysqltuner advised after it had looked at the control under its load: output is what the
-// program printed. What it says and gives no value for is among Translated, word for word.
+// MySQLTuner returns the baseline that mysqltuner advised after it had looked at the control under its load:
+// output is what the program printed. What it says and gives no value for is among Translated, word for word.
 func MySQLTuner(output string, p Problem) (Baseline, error) {
 	advised, rest, err := Advice(output)
 	if err != nil {
@@ -42,16 +42,17 @@ const (
 	adviceTail = "General recommendations:"
 )
 
-// The shapes of a line: a value or the first of two, a bound in parentheses, a bound after the present value, a bound in words.
+// The shapes of a line: a value or the first of two, a bound in parentheses, a bound after the present value,
+// a bound in words.
 var (
 	adviceValue = regexp.MustCompile(`^([A-Za-z][\w-]*) ?= ?([\w.-]+)(?: or [\w.-]+)?(?: \(.*)?$`)
 	adviceBound = regexp.MustCompile(`^([A-Za-z][\w-]*?) ?(?:should be )?\((=|>=|<=|>|~|start at|) ?([0-9][0-9.]*[KMGTB]?)(?:[,)].*)$`)
 	adviceAfter = regexp.MustCompile(`^([A-Za-z][\w-]*) \([0-9]+\) > ([0-9]+)\b`)
 )
 
-// Advice reads what MySQLTuner lists as variables to adjust. A bound becomes the value nearest to it, but "> N", which only says
-// that the present N is too little, becomes twice N. rest are the lines that name no value. That the output has no advice at
-// all, not even that there is none, is an error.
+// Advice reads what MySQLTuner lists as variables to adjust. A bound becomes the value nearest to it, but ">
+// N", which only says that the present N is too little, becomes twice N. rest are the lines that name no
+// value. That the output has no advice at all, not even that there is none, is an error.
 func Advice(output string) (settings []mycnf.Setting, rest []string, err error) {
 	lines, found := adviceLines(output)
 	if !found && !strings.Contains(output, adviceNone) && !strings.Contains(output, adviceTail) {
@@ -68,7 +69,7 @@ func Advice(output string) (settings []mycnf.Setting, rest []string, err error) 
 	return settings, rest, nil
 }
 
-// adviceLines are the indented lines below the heading; those with asterisks are warnings.
+// adviceLines returns the indented lines below the heading; those with asterisks are warnings.
 func adviceLines(output string) (lines []string, found bool) {
 	for line := range strings.Lines(output) {
 		text := strings.TrimSpace(line)
@@ -105,8 +106,8 @@ func advised(line string) (mycnf.Setting, bool) {
 	return s, err == nil && value != ""
 }
 
-// adviceSize reads a size as MySQLTuner writes it, "2.3G" or "16.0M", and rounds it up to a whole MiB where it has a fraction.
-// Sizes no server has are none.
+// adviceSize reads a size as MySQLTuner writes it, "2.3G" or "16.0M", and rounds it up to a whole MiB where
+// it has a fraction. Sizes no server has are none.
 func adviceSize(text string) (int64, bool) {
 	if n, err := mycnf.ParseSize(text); err == nil && n <= math.MaxInt64/2 {
 		return n, true

@@ -7,24 +7,24 @@ import (
 	"david/internal/mycnf"
 )
 
-// Baseline is what somebody else would configure on the same machine: a named arm of a race.
+// Baseline holds what somebody else would configure on the same machine: a named arm of a race.
 type Baseline struct {
 	Name string `json:"name"`
 	// Also names others whose Settings are the very same, and which are run under this name; see Distinct.
 	Also   []string `json:"also,omitempty"`
 	Title  string   `json:"title"`
 	Source string   `json:"source"`
-	// Shipped is what its author sets, in the names that this server knows.
+	// Shipped says what its author sets, in the names that this server knows.
 	Shipped []mycnf.Setting `json:"shipped"`
 	// Settings are the same, as durable as every arm has to be; none where they are the server's defaults.
 	Settings []mycnf.Setting `json:"settings"`
 	// Translated says what became of names that this server does not have, one sentence each.
 	Translated []string `json:"translated,omitempty"`
-	// Locked is what the durability lock took from Shipped.
+	// Locked says what the durability lock took from Shipped.
 	Locked []Locked `json:"locked,omitempty"`
 }
 
-// Notes are a line on what became of a baseline's settings; none where all stayed.
+// Notes says in a line what became of a baseline's settings; none where all stayed.
 func (b Baseline) Notes() []string {
 	parts := slices.Clone(b.Translated)
 	for _, k := range b.Locked {
@@ -36,7 +36,7 @@ func (b Baseline) Notes() []string {
 	return []string{b.Name + ": " + strings.Join(parts, "; ")}
 }
 
-// Locked is a setting that the durability lock replaced.
+// Locked names a setting that the durability lock replaced.
 type Locked struct {
 	Name    string `json:"name"`
 	Shipped string `json:"shipped"`
@@ -47,7 +47,7 @@ type Locked struct {
 // String says it in a sentence.
 func (l Locked) String() string { return l.Short() + ": " + l.Lost }
 
-// Short is String without what can be lost.
+// Short leaves out of String what can be lost.
 func (l Locked) Short() string {
 	what := strings.TrimSuffix(l.Name+"="+l.Shipped, "=")
 	if l.Instead == "" {
@@ -56,9 +56,9 @@ func (l Locked) Short() string {
 	return what + " became " + l.Instead
 }
 
-// Baselines lists what others would configure for the problem, the server's own defaults first: those that apply to its
-// flavour and version. docs/baselines.md has the formulas and where they are from. Nothing is clipped to what is safe, but for
-// the random one and david's own.
+// Baselines lists what others would configure for the problem, the server's own defaults first: those that
+// apply to its flavour and version. docs/baselines.md has the formulas and where they are from. Nothing is
+// clipped to what is safe, but for the random one and david's own.
 func Baselines(p Problem) []Baseline {
 	var list []Baseline
 	for _, r := range rivals(p) {
@@ -67,7 +67,8 @@ func Baselines(p Problem) []Baseline {
 	return append(list, p.own(), p.random())
 }
 
-// Distinct leaves each configuration once: of baselines with the same settings the first stays and names the others.
+// Distinct leaves each configuration once: of baselines with the same settings the first stays and names the
+// others.
 func Distinct(list []Baseline) []Baseline {
 	var kept []Baseline
 	at := map[string]int{}
@@ -83,7 +84,7 @@ func Distinct(list []Baseline) []Baseline {
 	return kept
 }
 
-// Fingerprint is the same for settings that mean the same: 1024M is 1G, and the order does not matter.
+// Fingerprint returns the same for settings that mean the same: 1024M is 1G, and the order does not matter.
 func Fingerprint(settings []mycnf.Setting) string {
 	lines := make([]string, len(settings))
 	for i, s := range settings {
@@ -97,7 +98,7 @@ func Fingerprint(settings []mycnf.Setting) string {
 	return strings.Join(lines, "\n")
 }
 
-// rival is a baseline as its author wrote it, whatever the server.
+// rival holds a baseline as its author wrote it, whatever the server.
 type rival struct {
 	name, title, source string
 	set                 []string // name=value
@@ -139,7 +140,7 @@ func (p Problem) normalised(shipped []mycnf.Setting) (settings []mycnf.Setting, 
 	return settings, taken
 }
 
-// controlled are the variables that the control has a safe value of already.
+// controlled returns the variables that the control has a safe value of already.
 func (p Problem) controlled() (names []string) {
 	for _, s := range normalise(p.Flavour) {
 		names = append(names, s.Name)
@@ -147,7 +148,8 @@ func (p Problem) controlled() (names []string) {
 	return names
 }
 
-// allowed tells whether a member of the lock has a safe value, or one that must only be everybody's and is the default.
+// allowed tells whether a member of the lock has a safe value, or one that must only be everybody's and is
+// the default.
 func (p Problem) allowed(l mycnf.LockVariable, s mycnf.Setting) bool {
 	if len(l.Safe) == 0 {
 		standard, known := p.standard()[l.Name]
@@ -161,7 +163,7 @@ func (p Problem) allowed(l mycnf.LockVariable, s mycnf.Setting) bool {
 	return true
 }
 
-// standard are the defaults of variables that every arm must have alike, of those that rivals set.
+// standard returns the defaults of variables that every arm must have alike, of those that rivals set.
 func (p Problem) standard() map[string]string {
 	d := map[string]string{"binlog_format": "ROW", "binlog_row_image": "FULL", "transaction_isolation": "REPEATABLE-READ"}
 	if p.Flavour == mycnf.MariaDB {
@@ -170,7 +172,7 @@ func (p Problem) standard() map[string]string {
 	return d
 }
 
-// own is david's: all of the sizing rules, unmeasured.
+// own returns david's: all of the sizing rules, unmeasured.
 func (p Problem) own() Baseline {
 	b := Baseline{Name: "david-rules", Title: "all of david's sizing rules, none of them tried", Source: "docs/baselines.md"}
 	for _, rules := range Sizing(p) {

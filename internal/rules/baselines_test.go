@@ -17,7 +17,7 @@ func baselineProblem(t *testing.T, f mycnf.Flavour, v string, cpus float64, memo
 	return Problem{Flavour: f, Version: version(t, v), CPUs: cpus, Memory: memory, FreeDisk: 100 * gib, WriteIOPS: 10000, Threads: 16, Tables: 10, Seed: 1}
 }
 
-// value is that of a setting; "" where it is not set.
+// value returns that of a setting; "" where it is not set.
 func value(settings []mycnf.Setting, name string) string {
 	for _, s := range settings {
 		if s.Name == name {
@@ -198,7 +198,8 @@ func TestBaselinesByVersion(t *testing.T) {
 	}
 }
 
-// TestBaselinesHoldTheLock: what runs in a race has no unsafe value of the lock, and leaves what must be equal alone.
+// TestBaselinesHoldTheLock: what runs in a race has no unsafe value of the lock, and leaves what must be
+// equal alone.
 func TestBaselinesHoldTheLock(t *testing.T) {
 	for _, flavour := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
 		v := map[mycnf.Flavour]string{mycnf.MySQL: "8.0.36", mycnf.MariaDB: "10.11.19-MariaDB"}[flavour]
@@ -288,7 +289,8 @@ func checkSafe(t *testing.T, p Problem, b Baseline) {
 	}
 }
 
-// FuzzTranslate: whatever is set, the server gets only names it has, each once, and every other one is told of.
+// FuzzTranslate: whatever is set, the server gets only names it has, each once, and every other one is told
+// of.
 func FuzzTranslate(f *testing.F) {
 	f.Add("innodb_log_file_size", "800M", uint8(0))
 	f.Add("loose_innodb_redo_log_capacity", "x", uint8(3))

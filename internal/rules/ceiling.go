@@ -9,10 +9,10 @@ import (
 	"david/internal/result"
 )
 
-// LightSpeed is the name of a ceiling's arm.
+// LightSpeed names a ceiling's arm.
 const LightSpeed = "light-speed"
 
-// Room is what is known of the memory a ceiling may use. Sizes are in bytes.
+// Room tells what is known of the memory a ceiling may use. Sizes are in bytes.
 type Room struct {
 	Data      int64  // what the loaded tables take on the disk
 	Available int64  // memory that can be used without swapping
@@ -20,12 +20,13 @@ type Room struct {
 	NoTmpfs   string // why no tmpfs can be had here; "" where one can
 }
 
-// What is left free beside the server and its tmpfs, for the client, david and the kernel.
+// Left free beside the server and its tmpfs, for the client, david and the kernel.
 const ceilingMargin = gib
 
-// Ceiling returns the light speed of an arm: its own settings with durability off, the buffer pool raised to hold the data,
-// and where that fits in memory the data on a tmpfs. Its caps on memory and I/O are lifted, the one on CPUs stays. InnoDB's
-// redo log stays on, though not synced: writing it is work every commit has, on either flavour. Checksums stay as well.
+// Ceiling returns the light speed of an arm: its own settings with durability off, the buffer pool raised to
+// hold the data, and where that fits in memory the data on a tmpfs. Its caps on memory and I/O are lifted,
+// the one on CPUs stays. InnoDB's redo log stays on, though not synced: writing it is work every commit has,
+// on either flavour. Checksums stay as well.
 func Ceiling(base result.Arm, room Room) result.Arm {
 	pool, whole := ceilingPool(base, room)
 	tmpfs, where := ceilingTmpfs(base, room, pool)
@@ -50,8 +51,8 @@ func ceilingSettings(pool int64) []mycnf.Setting {
 		Reason: "a ceiling only: the pool holds the data, also beyond a cap on memory", Source: "docs/measuring.md, Light speed"})
 }
 
-// ceilingPool is the buffer pool: the arm's own, or 1.25 times the data where that is more and there is room for it. whole
-// tells whether it holds the data.
+// ceilingPool returns the buffer pool: the arm's own, or 1.25 times the data where that is more and there is
+// room for it. whole tells whether it holds the data.
 func ceilingPool(base result.Arm, room Room) (pool int64, whole bool) {
 	own := sizeOf(base, "innodb_buffer_pool_size", DefaultPool)
 	if own >= room.Data*5/4 {
@@ -63,7 +64,8 @@ func ceilingPool(base result.Arm, room Room) (pool int64, whole bool) {
 	return pool, pool >= room.Data
 }
 
-// upTo rounds to what a server takes without rounding: whole chunks, and from 1 GiB on chunks of eight instances.
+// upTo rounds to what a server takes without rounding: whole chunks, and from 1 GiB on chunks of eight
+// instances.
 func upTo(n int64) int64 {
 	step := Chunk
 	if n > gib {
@@ -74,8 +76,9 @@ func upTo(n int64) int64 {
 
 func serverMemory(threads int) int64 { return baseMemory + logBuffer + int64(threads)*perConnection }
 
-// ceilingTmpfs is the size of the tmpfs: the data and half as much again for what a run adds (page splits, undo), the redo log,
-// and room that the disk space gate wants left; 0 where it does not fit beside the server. where says so in words.
+// ceilingTmpfs returns the size of the tmpfs: the data and half as much again for what a run adds (page
+// splits, undo), the redo log, and room that the disk space gate wants left; 0 where it does not fit beside
+// the server. where says so in words.
 func ceilingTmpfs(base result.Arm, room Room, pool int64) (size int64, where string) {
 	if room.NoTmpfs != "" {
 		return 0, "the data on the ordinary volume: " + room.NoTmpfs
@@ -90,13 +93,13 @@ func ceilingTmpfs(base result.Arm, room Room, pool int64) (size int64, where str
 	return need, fmt.Sprintf("the data in memory (a tmpfs of %s)", gibText(need))
 }
 
-// redoBytes is how large the redo log may grow; older versions keep several files.
+// redoBytes returns how large the redo log may grow; older versions keep several files.
 func redoBytes(arm result.Arm) int64 {
 	const standard, files = 128 * mib, 2
 	return max(sizeOf(arm, "innodb_redo_log_capacity", standard), files*sizeOf(arm, "innodb_log_file_size", standard/files))
 }
 
-// sizeOf is a size of the arm's: as its server reported it, as it was asked for, else the default.
+// sizeOf returns a size of the arm's: as its server reported it, as it was asked for, else the default.
 func sizeOf(arm result.Arm, name string, standard int64) int64 {
 	asked := ""
 	if i := slices.IndexFunc(arm.Settings, func(s mycnf.Setting) bool { return s.Name == name }); i >= 0 {

@@ -9,8 +9,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// Live is a running server that a plan is made for. Of its problem, what is not known is 0: memory, CPUs, free disk, writes/s.
-// Sizes are in bytes.
+// Live describes a running server that a plan is made for. Of its problem, what is not known is 0: memory,
+// CPUs, free disk, writes/s. Sizes are in bytes.
 type Live struct {
 	Problem
 	Variables map[string]string // as SHOW GLOBAL VARIABLES gives them
@@ -20,29 +20,30 @@ type Live struct {
 	Pod       bool              // it runs in a pod: memory and CPUs are its container's limits
 }
 
-// LivePlan is what can be changed on a running server, in the order in which it is, and what only a restart changes.
+// LivePlan lists what can be changed on a running server, in the order in which it is, and what only a
+// restart changes.
 type LivePlan struct {
 	Steps  []LiveStep   `json:"steps"`
 	Advice []LiveChange `json:"advice"` // takes a restart
 	Notes  []string     `json:"notes"`  // what was left out, and why
 }
 
-// LiveStep is what is changed together, and watched together.
+// LiveStep groups what is changed together, and watched together.
 type LiveStep struct {
 	Name    string       `json:"name"`
 	Title   string       `json:"title"`
 	Changes []LiveChange `json:"changes"` // in the order in which they are made
 }
 
-// LiveChange is a setting and the value it replaces, as the server reports it.
+// LiveChange pairs a setting with the value it replaces, as the server reports it.
 type LiveChange struct {
 	mycnf.Setting
 	Before string `json:"before"`
 }
 
-// PlanLive goes through the sizing rules, what is undone fastest first: logging, concurrency, flushing, redo, memory. No member of the
-// durability lock is changed, nothing that holds memory or redo is made smaller, and what follows from a fact that is not known
-// is left out with a note.
+// PlanLive goes through the sizing rules, what is undone fastest first: logging, concurrency, flushing, redo,
+// memory. No member of the durability lock is changed, nothing that holds memory or redo is made smaller, and
+// what follows from a fact that is not known is left out with a note.
 func PlanLive(l Live) LivePlan {
 	p := LivePlan{Steps: []LiveStep{}, Advice: []LiveChange{}, Notes: []string{}}
 	sets := Sizing(l.sized())
@@ -60,7 +61,7 @@ func PlanLive(l Live) LivePlan {
 	return p
 }
 
-// sized is the problem with as many threads as may connect.
+// sized returns the problem with as many threads as may connect.
 func (l Live) sized() Problem {
 	p := l.Problem
 	p.Threads = int(min(l.size("max_connections"), 1<<20))
@@ -68,7 +69,7 @@ func (l Live) sized() Problem {
 	return p
 }
 
-// settings are those of a set of rules, as far as they follow from what is known of a running server.
+// settings returns those of a set of rules, as far as they follow from what is known of a running server.
 func (l Live) settings(rules RuleSet, p *LivePlan) (list []mycnf.Setting) {
 	for _, s := range rules.Settings {
 		if lacks := l.lacks(s.Name); lacks != "" {
@@ -83,7 +84,7 @@ func (l Live) settings(rules RuleSet, p *LivePlan) (list []mycnf.Setting) {
 	return list
 }
 
-// adapted is a setting of the rules as a running server gets it; ok is false where it gets none.
+// adapted returns a setting of the rules as a running server gets it; ok is false where it gets none.
 func (l Live) adapted(s mycnf.Setting, p *LivePlan) (adapted mycnf.Setting, ok bool) {
 	switch s.Name {
 	case "innodb_buffer_pool_size":
@@ -101,7 +102,7 @@ func (l Live) adapted(s mycnf.Setting, p *LivePlan) (adapted mycnf.Setting, ok b
 	return s, true
 }
 
-// reason is why a running server is given a value, where the rules' own words are of a sandbox.
+// reason returns why a running server is given a value, where the rules' own words are of a sandbox.
 func (l Live) reason(s mycnf.Setting) string {
 	switch {
 	case s.Name == "innodb_io_capacity" && l.WriteIOPS > 0:
@@ -173,7 +174,8 @@ func (l Live) place(s mycnf.Setting, step *LiveStep, p *LivePlan) {
 	}
 }
 
-// growsOnly tells of a variable that is never made smaller while the server runs: pages would have to be given up or written first.
+// growsOnly tells of a variable that is never made smaller while the server runs: pages would have to be
+// given up or written first.
 func (l Live) growsOnly(name string) bool {
 	return slices.Contains([]string{"innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_redo_log_capacity", "innodb_log_file_size",
 		"innodb_log_buffer_size", "table_open_cache"}, name)
@@ -187,7 +189,7 @@ func (l Live) order(changes []LiveChange) {
 	}
 }
 
-// goal is the buffer pool to grow to, in bytes, and why; 0 where it stays, and why.
+// goal returns the buffer pool to grow to, in bytes, and why; 0 where it stays, and why.
 func (l Live) goal() (value int64, reason string) {
 	now := l.size("innodb_buffer_pool_size")
 	most, why := l.poolBound(now)
@@ -207,8 +209,8 @@ func (l Live) goal() (value int64, reason string) {
 	return value, why
 }
 
-// poolBound is how large the pool may become, in bytes: with all connections busy the server stays within 90 % of its memory, the
-// pool takes three quarters of it at most, and what it grows by is free now.
+// poolBound returns how large the pool may become, in bytes: with all connections busy the server stays
+// within 90 % of its memory, the pool takes three quarters of it at most, and what it grows by is free now.
 func (l Live) poolBound(now int64) (most int64, why string) {
 	others := baseMemory + max(l.size("innodb_log_buffer_size"), logBuffer) + l.size("max_connections")*l.perConnection()
 	rest := (memoryCeiling*float64(l.Memory) - float64(others)) / poolOverhead
@@ -225,7 +227,8 @@ func (l Live) poolBound(now int64) (most int64, why string) {
 	return most, why
 }
 
-// perConnection is what a connection may take, in bytes: the rules' figure, or the sum of the buffers set where that is more.
+// perConnection returns what a connection may take, in bytes: the rules' figure, or the sum of the buffers
+// set where that is more.
 func (l Live) perConnection() int64 {
 	sum := int64(0)
 	for _, name := range []string{"thread_stack", "sort_buffer_size", "join_buffer_size", "read_buffer_size", "read_rnd_buffer_size", "net_buffer_length", "binlog_cache_size"} {
@@ -234,13 +237,14 @@ func (l Live) perConnection() int64 {
 	return max(perConnection, sum)
 }
 
-// poolFixed tells whether the server cannot grow its pool while it runs: MariaDB from 10.11.12 on reserves the addresses at its start.
+// poolFixed tells whether the server cannot grow its pool while it runs: MariaDB from 10.11.12 on reserves
+// the addresses at its start.
 func (l Live) poolFixed() bool {
 	limit, ok := l.Variables["innodb_buffer_pool_size_max"]
 	return ok && SizeOf(limit) <= l.size("innodb_buffer_pool_size")
 }
 
-// poolUnit is what the pool's size is a multiple of.
+// poolUnit returns what the pool's size is a multiple of.
 func (l Live) poolUnit() int64 {
 	unit := l.size("innodb_buffer_pool_chunk_size") * max(1, l.size("innodb_buffer_pool_instances"))
 	if unit <= 0 {
@@ -249,7 +253,8 @@ func (l Live) poolUnit() int64 {
 	return unit
 }
 
-// tables is the table cache doubled, where its counters say that it overflows and the files may be opened.
+// tables returns the table cache doubled, where its counters say that it overflows and the files may be
+// opened.
 func (l Live) tables(p *LivePlan) []mycnf.Setting {
 	const most = 20000
 	cache, open := l.size("table_open_cache"), count(l.Status["open_tables"])
@@ -267,10 +272,10 @@ func (l Live) tables(p *LivePlan) []mycnf.Setting {
 		Source: "MySQL manual, How MySQL Opens and Closes Tables"}}
 }
 
-// size is a variable's number; 0 where it was not seen or is none.
+// size returns a variable's number; 0 where it was not seen or is none.
 func (l Live) size(name string) int64 { return SizeOf(l.Variables[name]) }
 
-// SizeOf is a size as text in bytes; 0 where it is none.
+// SizeOf returns a size as text in bytes; 0 where it is none.
 func SizeOf(s string) int64 {
 	n, err := mycnf.ParseSize(s)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"david/internal/rules"
 )
 
-// running is a MySQL 9.7 with its defaults on a machine of 16 GiB, all of which is known.
+// running returns a MySQL 9.7 with its defaults on a machine of 16 GiB, all of which is known.
 func running() rules.Live {
 	return rules.Live{
 		Problem: rules.Problem{Flavour: mycnf.MySQL, Version: mycnf.Version{Major: 9, Minor: 7, Patch: 4}, CPUs: 4, Memory: 16 << 30, FreeDisk: 100 << 30, WriteIOPS: 5000},
@@ -21,7 +21,7 @@ func running() rules.Live {
 	}
 }
 
-// mariadb is a MariaDB 10.11 with its defaults on the same machine.
+// mariadb returns a MariaDB 10.11 with its defaults on the same machine.
 func mariadb() rules.Live {
 	l := running()
 	l.Flavour, l.Version = mycnf.MariaDB, mycnf.Version{Major: 10, Minor: 11, Patch: 19}
@@ -32,7 +32,7 @@ func mariadb() rules.Live {
 	return l
 }
 
-// short is a plan in words: the steps' changes in order, and the advice.
+// short returns a plan in words: the steps' changes in order, and the advice.
 func short(p rules.LivePlan) string {
 	var list []string
 	for _, s := range p.Steps {
@@ -109,7 +109,8 @@ func TestPlanLiveBounds(t *testing.T) {
 	}
 }
 
-// TestPlanLiveLock gives every version a server on which nothing is as the rules want it: no member of the lock is changed.
+// TestPlanLiveLock gives every version a server on which nothing is as the rules want it: no member of the
+// lock is changed.
 func TestPlanLiveLock(t *testing.T) {
 	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.Percona, mycnf.MariaDB} {
 		for _, v := range []mycnf.Version{{Major: 5, Minor: 7}, {Major: 8, Minor: 0, Patch: 36}, {Major: 9, Minor: 7}, {Major: 10, Minor: 5}, {Major: 10, Minor: 11, Patch: 19}, {Major: 11, Minor: 4}} {

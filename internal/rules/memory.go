@@ -7,12 +7,13 @@ import (
 	"david/internal/result"
 )
 
-// instrumentation is what the performance schema takes, in bytes, of what ServerMemory counts for the server itself: 530 MiB were resident in an idle MySQL
-// 9.7 with it, 283 without.
+// instrumentation counts what the performance schema takes, in bytes, of what ServerMemory counts for the
+// server itself: 530 MiB were resident in an idle MySQL 9.7 with it, 283 without.
 const instrumentation = 240 * mib
 
-// ServerMemory is what a server takes, in bytes: itself, its buffer pool with what describes the pages, and other buffers
-// that are there from the start or at the worst. schema is the value of performance_schema, "" where it is not known.
+// ServerMemory returns what a server takes, in bytes: itself, its buffer pool with what describes the pages,
+// and other buffers that are there from the start or at the worst. schema is the value of performance_schema,
+// "" where it is not known.
 func ServerMemory(pool, others int64, schema string) int64 {
 	need := baseMemory + int64(poolOverhead*float64(pool)) + others
 	if schema != "" && mycnf.MatchValues("performance_schema", "OFF", schema) == mycnf.Same {
@@ -21,10 +22,10 @@ func ServerMemory(pool, others int64, schema string) int64 {
 	return need
 }
 
-// Footprint is the memory, in bytes, that an arm's server has at the most while so many threads load it, on
-// data of that size: itself, what describes the pages of its pool, and of the pool itself no more than holds
-// the data and half as much again (undo logs, temporary tables, what the load adds). What the arm is known to
-// use, it is asked for; else what it sets, else the default.
+// Footprint returns the memory, in bytes, that an arm's server has at the most while so many threads load it,
+// on data of that size: itself, what describes the pages of its pool, and of the pool itself no more than
+// holds the data and half as much again (undo logs, temporary tables, what the load adds). What the arm is
+// known to use, it is asked for; else what it sets, else the default.
 func Footprint(a result.Arm, data int64, threads int) int64 {
 	value := func(name string) string {
 		if v, ok := a.Effective[name]; ok {
@@ -45,10 +46,11 @@ func Footprint(a result.Arm, data int64, threads int) int64 {
 	return need
 }
 
-// MemoryCeiling is how much of the memory a whole server may reach, in bytes.
+// MemoryCeiling returns how much of the memory a whole server may reach, in bytes.
 func MemoryCeiling(memory int64) int64 { return int64(memoryCeiling * float64(memory)) }
 
-// Need is what the memory rule counts for a server, in bytes, with all its connections busy. value is what a variable has, "" for the default.
+// Need returns what the memory rule counts for a server, in bytes, with all its connections busy. value is
+// what a variable has, "" for the default.
 func (p Problem) Need(value func(name string) string) int64 {
 	size := func(name string, standard int64) int64 {
 		if n := SizeOf(value(name)); n > 0 {
@@ -60,7 +62,7 @@ func (p Problem) Need(value func(name string) string) int64 {
 	return ServerMemory(WholePool(value), size("innodb_log_buffer_size", logBuffer)+connections*perConnection, value("performance_schema"))
 }
 
-// WholePool is a server's buffer pool, in bytes: it rounds up to whole chunks of each instance.
+// WholePool returns a server's buffer pool, in bytes: it rounds up to whole chunks of each instance.
 func WholePool(value func(name string) string) int64 {
 	step := Chunk * max(1, SizeOf(value("innodb_buffer_pool_instances")))
 	pool := SizeOf(value("innodb_buffer_pool_size"))
@@ -70,8 +72,8 @@ func WholePool(value func(name string) string) int64 {
 	return (pool + step - 1) / step * step
 }
 
-// Held tells whether a server keeps the memory rule, or at least needs no more than one that ran. With no more than the default pool every server does: there
-// is nothing smaller to propose.
+// Held tells whether a server keeps the memory rule, or at least needs no more than one that ran. With no
+// more than the default pool every server does: there is nothing smaller to propose.
 func (p Problem) Held(value func(name string) string, ran int64) bool {
 	return WholePool(value) <= DefaultPool || p.Need(value) <= max(MemoryCeiling(p.Memory), ran)
 }

@@ -8,14 +8,14 @@ import (
 	"david/internal/mycnf"
 )
 
-// ParameterGroup is a plan as commands for a managed server, on which nobody may SET GLOBAL. NAME stands for the name of the
-// server's own parameter group.
+// ParameterGroup holds a plan as commands for a managed server, on which nobody may SET GLOBAL. NAME stands
+// for the name of the server's own parameter group.
 type ParameterGroup struct {
 	Apply  []string `json:"apply"`
 	Revert []string `json:"revert"`
 }
 
-// perCall is how many parameters a command of the AWS CLI takes at most.
+// perCall bounds the parameters of one command of the AWS CLI.
 const perCall = 20
 
 // RenderGroup renders a plan's steps; none of them needs a restart.

@@ -1,7 +1,7 @@
-// Package rules has what is known of configurations before anything is measured: david's sizing rules, what others
-// would configure (Baselines), names across versions, advice as others print it, the memory that a server takes,
-// ceilings, and what may be proposed for a running server. It is pure. Each setting carries its reason and the source
-// of the rule.
+// Package rules has what is known of configurations before anything is measured: david's sizing rules, what
+// others would configure (Baselines), names across versions, advice as others print it, the memory that a
+// server takes, ceilings, and what may be proposed for a running server. It is pure. Each setting carries its
+// reason and the source of the rule.
 package rules
 
 import (
@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// Problem is what the rules know. Sizes are in bytes.
+// Problem holds what the rules know. Sizes are in bytes.
 type Problem struct {
 	Flavour    mycnf.Flavour
 	Version    mycnf.Version
@@ -23,15 +23,16 @@ type Problem struct {
 	PageSize   int64   // of the data the control runs on
 	Threads    int     // the most the workload uses
 	Tables     int
-	// Node is the memory of the machine where Memory is a cap on the server, which need not know of it; 0: no cap.
+	// Node is the memory of the machine where Memory is a cap on the server, which need not know of it; 0: no
+	// cap.
 	Node int64
 	Seed uint64 // of the random baseline
-	// Sandbox tells that nobody but the workload connects: where memory is small, the rules then take connections and the performance schema for it.
-	// The users of a server that runs would miss them.
+	// Sandbox tells that nobody but the workload connects: where memory is small, the rules then take
+	// connections and the performance schema for it. The users of a server that runs would miss them.
 	Sandbox bool
 }
 
-// RuleSet is rules that belong together. PageSize is set where the data has to be initialised for them.
+// RuleSet groups rules that belong together. PageSize is set where the data has to be initialised for them.
 type RuleSet struct {
 	Name     string // "memory"
 	Title    string
@@ -39,7 +40,8 @@ type RuleSet struct {
 	Settings []mycnf.Setting
 }
 
-// Control is the arm everything is compared with: the server's defaults, made as durable as every arm has to be.
+// Control returns the arm everything is compared with: the server's defaults, made as durable as every arm
+// has to be.
 func Control(flavour mycnf.Flavour) result.Arm {
 	s, title := normalise(flavour), "the server's defaults"
 	if len(s) > 0 {
@@ -48,8 +50,8 @@ func Control(flavour mycnf.Flavour) result.Arm {
 	return result.Arm{Name: "control", Title: title, Changes: s, Settings: s}
 }
 
-// normalise returns what makes a flavour's defaults as durable as MySQL's: MariaDB keeps no binary log by default, and
-// does not sync the one it is told to keep.
+// normalise returns what makes a flavour's defaults as durable as MySQL's: MariaDB keeps no binary log by
+// default, and does not sync the one it is told to keep.
 func normalise(flavour mycnf.Flavour) []mycnf.Setting {
 	if flavour != mycnf.MariaDB {
 		return nil
@@ -61,8 +63,9 @@ func normalise(flavour mycnf.Flavour) []mycnf.Setting {
 	}
 }
 
-// Beside is Control where it is compared with servers of MySQL's kind: a MariaDB then also keeps in its binary log what
-// these do by default, every change as rows, those of a replica too, as arms that keep less get no verdict.
+// Beside returns Control where it is compared with servers of MySQL's kind: a MariaDB then also keeps in its
+// binary log what these do by default, every change as rows, those of a replica too, as arms that keep less
+// get no verdict.
 func Beside(flavour mycnf.Flavour) result.Arm {
 	arm := Control(flavour)
 	if flavour != mycnf.MariaDB {
@@ -75,8 +78,8 @@ func Beside(flavour mycnf.Flavour) result.Arm {
 	return result.Arm{Name: arm.Name, Title: "the server's defaults, with the binary log on, synced, and holding what MySQL's does", Changes: s, Settings: s}
 }
 
-// Merge adds settings to a configuration; a later value of the same variable replaces the earlier one in its place. A bare
-// skip_log_bin is a value of log_bin.
+// Merge adds settings to a configuration; a later value of the same variable replaces the earlier one in its
+// place. A bare skip_log_bin is a value of log_bin.
 func Merge(base, more []mycnf.Setting) []mycnf.Setting {
 	merged := append([]mycnf.Setting{}, base...)
 	at := map[string]int{}
@@ -96,7 +99,8 @@ func Merge(base, more []mycnf.Setting) []mycnf.Setting {
 
 func variable(s mycnf.Setting) string { return strings.TrimPrefix(s.Name, "skip_") }
 
-// On returns the problem as it was on the machine of a plan on record: what is measured of a disk is another figure each time.
+// On returns the problem as it was on the machine of a plan on record: what is measured of a disk is another
+// figure each time.
 func (p Problem) On(m result.TuneMachine) Problem {
 	p.CPUs, p.Memory, p.FreeDisk, p.Rotational, p.WriteIOPS, p.Node = m.CPUs, m.Memory, m.FreeDisk, m.Rotational, m.WriteIOPS, m.Node
 	return p

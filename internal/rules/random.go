@@ -12,8 +12,8 @@ const (
 	MostLogBuffer = 128 * mib
 )
 
-// random is one configuration drawn uniformly, each variable by itself, from what is safe: a control for searches, as a good
-// part of all configurations is better than the defaults. The same seed draws the same.
+// random returns one configuration drawn uniformly, each variable by itself, from what is safe: a control for
+// searches, as a good part of all configurations is better than the defaults. The same seed draws the same.
 func (p Problem) random() Baseline {
 	d := draw{rand.New(rand.NewPCG(p.Seed, 0))}
 	r := rival{name: "random", title: fmt.Sprintf("drawn at random inside the safe bounds, seed %d", p.Seed), source: "docs/baselines.md",
@@ -35,7 +35,7 @@ func (d draw) steps(least, most, step int64) int64 {
 	return step * d.between(least/step, most/step)
 }
 
-func (d draw) of(name string, values ...string) string {
+func (d draw) oneOf(name string, values ...string) string {
 	return name + "=" + values[d.IntN(len(values))]
 }
 
@@ -44,14 +44,14 @@ func (d draw) memory(p Problem) []string {
 	most := max(BufferPool(p)-Chunk, DefaultPool)
 	pool := d.steps(max(Chunk, most/4), most, Chunk)
 	return []string{sized("innodb_buffer_pool_size", pool), counted("innodb_buffer_pool_instances", d.between(1, poolInstances(p, pool))),
-		counted("innodb_old_blocks_time", d.between(0, 2000)), d.of("innodb_adaptive_hash_index", "ON", "OFF"),
-		d.of("performance_schema", "ON", "OFF")}
+		counted("innodb_old_blocks_time", d.between(0, 2000)), d.oneOf("innodb_adaptive_hash_index", "ON", "OFF"),
+		d.oneOf("performance_schema", "ON", "OFF")}
 }
 
 // Redo stays within a quarter of the free disk, as RedoSize does.
 func (d draw) redo(p Problem) []string {
 	size := sized("innodb_redo_log_capacity", d.steps(LeastRedo, max(LeastRedo, min(MostRedo, p.FreeDisk/4)), LeastRedo))
-	return []string{size, sized("innodb_log_buffer_size", d.steps(16*mib, MostLogBuffer, 16*mib)), d.of("innodb_log_writer_threads", "ON", "OFF")}
+	return []string{size, sized("innodb_log_buffer_size", d.steps(16*mib, MostLogBuffer, 16*mib)), d.oneOf("innodb_log_writer_threads", "ON", "OFF")}
 }
 
 func (d draw) flushing(p Problem) []string {
@@ -59,13 +59,13 @@ func (d draw) flushing(p Problem) []string {
 	if p.WriteIOPS > 0 {
 		io = d.capacity(p.WriteIOPS)
 	}
-	return []string{counted("innodb_io_capacity", int64(io)), counted("innodb_io_capacity_max", int64(2*io)), d.of("innodb_use_fdatasync", "ON", "OFF"),
-		d.of("innodb_flush_neighbors", "0", "1"), counted("innodb_lru_scan_depth", d.steps(256, 2048, 256)),
+	return []string{counted("innodb_io_capacity", int64(io)), counted("innodb_io_capacity_max", int64(2*io)), d.oneOf("innodb_use_fdatasync", "ON", "OFF"),
+		d.oneOf("innodb_flush_neighbors", "0", "1"), counted("innodb_lru_scan_depth", d.steps(256, 2048, 256)),
 		counted("innodb_max_dirty_pages_pct", d.between(75, 90)), counted("innodb_max_dirty_pages_pct_lwm", d.between(0, 20)),
-		counted("innodb_adaptive_flushing_lwm", d.between(5, 50)), d.of("innodb_flush_sync", "ON", "OFF"),
+		counted("innodb_adaptive_flushing_lwm", d.between(5, 50)), d.oneOf("innodb_flush_sync", "ON", "OFF"),
 		counted("innodb_idle_flush_pct", d.between(0, 100)), counted("innodb_doublewrite_pages", d.steps(32, 256, 32)),
 		counted("innodb_read_io_threads", d.between(2, 16)), counted("innodb_write_io_threads", d.between(2, 16)),
-		counted("innodb_purge_threads", d.between(1, 4)), d.of("innodb_change_buffering", "none", "all")}
+		counted("innodb_purge_threads", d.between(1, 4)), d.oneOf("innodb_change_buffering", "none", "all")}
 }
 
 // capacity draws 30 to 80 % of the writes/s that the disk does.
@@ -82,6 +82,6 @@ func (d draw) rest(p Problem) []string {
 	}
 	return []string{counted("innodb_thread_concurrency", concurrency), counted("innodb_spin_wait_delay", d.between(0, 12)),
 		counted("innodb_sync_spin_loops", d.between(0, 60)), counted("innodb_read_ahead_threshold", d.between(0, 64)),
-		counted("binlog_group_commit_sync_delay", d.between(0, 500)), d.of("binlog_order_commits", "ON", "OFF"),
+		counted("binlog_group_commit_sync_delay", d.between(0, 500)), d.oneOf("binlog_order_commits", "ON", "OFF"),
 		sized("binlog_cache_size", d.steps(32<<10, mib, 32<<10))}
 }

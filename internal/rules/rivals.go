@@ -7,8 +7,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// rivals are the named baselines for the problem's flavour and version, the server's defaults first. Formulas are those of
-// the sources, their corner cases too, and deliberately not made safe.
+// rivals returns the named baselines for the problem's flavour and version, the server's defaults first.
+// Formulas are those of the sources, their corner cases too, and deliberately not made safe.
 func rivals(p Problem) []rival {
 	list := []rival{defaults(p), david2025(p)}
 	if p.Flavour != mycnf.MariaDB && p.Version.AtLeast(8, 0, 14) {
@@ -21,7 +21,7 @@ func sized(name string, n int64) string { return name + "=" + mycnf.FormatSize(n
 
 func counted(name string, n int64) string { return fmt.Sprintf("%s=%d", name, n) }
 
-// defaults are the server's. MariaDB's as shipped keep no binary log, which the control does.
+// defaults returns the server's. MariaDB's as shipped keep no binary log, which the control does.
 func defaults(p Problem) rival {
 	r := rival{name: "mysql-default", title: "the server's defaults", source: "what the server does with an empty my.cnf"}
 	if p.Flavour == mycnf.MariaDB {
@@ -30,7 +30,7 @@ func defaults(p Problem) rival {
 	return r
 }
 
-// david2025 is the my.cnf of study P1, written for 16 GiB and 4 CPUs, its sizes scaled to the memory.
+// david2025 returns the my.cnf of study P1, written for 16 GiB and 4 CPUs, its sizes scaled to the memory.
 func david2025(p Problem) rival {
 	return rival{name: "david-2025", title: "study P1's my.cnf, its sizes scaled to the memory", source: "study P1 (2025), docs/baselines.md", set: []string{
 		sized("innodb_buffer_pool_size", p.Memory*3/4/mib*mib), "innodb_buffer_pool_instances=4", "innodb_old_blocks_time=1000",
@@ -42,8 +42,8 @@ func david2025(p Problem) rival {
 		"max_prepared_stmt_count=16384"}}
 }
 
-// dedicated is innodb_dedicated_server by the rules of 8.0 and of 8.4, as values. Where the server is capped, the switch itself
-// joins: it sizes the server from the node's memory, whatever the cgroup allows.
+// dedicated returns innodb_dedicated_server by the rules of 8.0 and of 8.4, as values. Where the server is
+// capped, the switch itself joins: it sizes the server from the node's memory, whatever the cgroup allows.
 func dedicated(p Problem) []rival {
 	const manual = "MySQL manual, Enabling Automatic InnoDB Configuration for a Dedicated MySQL Server, "
 	list := []rival{{name: "dedicated-8.0", title: "innodb_dedicated_server by the rules of 8.0: redo by the memory", source: manual + "8.0",
@@ -72,8 +72,8 @@ func dedicatedPool(memory int64) int64 {
 	return memory / 4 * 3
 }
 
-// dedicatedRedo80 follows the buffer pool, which the manual expresses by the memory: 8 GiB and 128 GiB of pool are 10.66 and
-// 170.66 GiB of memory.
+// dedicatedRedo80 follows the buffer pool, which the manual expresses by the memory: 8 GiB and 128 GiB of
+// pool are 10.66 and 170.66 GiB of memory.
 func dedicatedRedo80(p Problem) []string {
 	pool := dedicatedPool(p.Memory)
 	if !p.Version.AtLeast(8, 0, 30) {
@@ -94,7 +94,7 @@ func dedicatedRedo80(p Problem) []string {
 	return []string{sized("innodb_redo_log_capacity", redo)}
 }
 
-// dedicatedFiles is the redo log of servers before 8.0.30: files of a size, as many as the pool has GiB.
+// dedicatedFiles returns the redo log of servers before 8.0.30: files of a size, as many as the pool has GiB.
 func dedicatedFiles(pool int64) []string {
 	size, files := 2*gib, int64(64)
 	switch gibs := float64(pool) / float64(gib); {
@@ -106,7 +106,7 @@ func dedicatedFiles(pool int64) []string {
 	return []string{sized("innodb_log_file_size", size), counted("innodb_log_files_in_group", files)}
 }
 
-// dedicatedRedo84 is half a GiB a CPU, 16 GiB at most.
+// dedicatedRedo84 returns half a GiB a CPU, 16 GiB at most.
 func dedicatedRedo84(cpus float64) int64 {
 	return min(max(1, int64(cpus))*gib/2, 16*gib)
 }
@@ -130,7 +130,7 @@ func kubeblocks(p Problem) rival {
 	return r
 }
 
-// kubeblocksPool is in MiB: 0 and below where the reserve is more than there is.
+// kubeblocksPool counts in MiB: 0 and below where the reserve is more than there is.
 func kubeblocksPool(memory, cpus int64) int64 {
 	m := memory / mib
 	switch {
@@ -242,7 +242,7 @@ func bitpokeLog(memory int64) int64 {
 	return 2 * gib
 }
 
-// bitpokePool is 0 where it sets none.
+// bitpokePool returns 0 where it sets none.
 func bitpokePool(memory int64) int64 {
 	share := func(of float64, less int64) int64 { return int64(of * float64(memory-less)) }
 	switch {
@@ -256,7 +256,8 @@ func bitpokePool(memory int64) int64 {
 	return share(0.8, 512*mib)
 }
 
-// bitpokeRound is how it writes a size: in the largest unit of which no more than a thousandth is left over.
+// bitpokeRound returns how it writes a size: in the largest unit of which no more than a thousandth is left
+// over.
 func bitpokeRound(n int64) int64 {
 	for _, unit := range []int64{gib, mib, 1 << 10} {
 		if n >= unit && n%unit <= n/1000 {

@@ -13,9 +13,10 @@ const (
 	gib = int64(1) << 30
 )
 
-// What a server needs besides its buffer pool. The base was measured: a MySQL 9.7 with a 128 MiB pool, idle, performance
-// schema on, has about 540 MiB resident, and 283 with it off. The connection figure is the sum of the default thread stack (1 MiB) and
-// session buffers (sort, join, read, read_rnd, net, binlog cache: just under 1 MiB) of the reference manual.
+// What a server needs besides its buffer pool. The base was measured: a MySQL 9.7 with a 128 MiB pool, idle,
+// performance schema on, has about 540 MiB resident, and 283 with it off. The connection figure is the sum of
+// the default thread stack (1 MiB) and session buffers (sort, join, read, read_rnd, net, binlog cache: just
+// under 1 MiB) of the reference manual.
 const (
 	baseMemory      = 540 * mib
 	perConnection   = 2 * mib
@@ -37,8 +38,8 @@ const (
 	MostIOCapacity    = 20000     // innodb_io_capacity_max at most
 )
 
-// Sizing returns david's sizing rules for a machine: what decides the layout of the data first, then memory, redo,
-// I/O, concurrency and logging.
+// Sizing returns david's sizing rules for a machine: what decides the layout of the data first, then memory,
+// redo, I/O, concurrency and logging.
 func Sizing(p Problem) []RuleSet {
 	sets := []RuleSet{pageSize(p), Memory(p), Redo(p), Flushing(p), Concurrency(p), Logging(p)}
 	for i := range sets {
@@ -103,11 +104,11 @@ func Memory(p Problem) RuleSet {
 
 func gibText(n int64) string { return fmt.Sprintf("%.3g GiB", float64(n)/float64(gib)) }
 
-// small tells whether the rules make room for the pool: below 2 GiB the performance schema and 151 connections take more than half of the memory. A
-// MariaDB has no performance schema by default.
+// small tells whether the rules make room for the pool: below 2 GiB the performance schema and 151
+// connections take more than half of the memory. A MariaDB has no performance schema by default.
 func (p Problem) small() bool { return p.Sandbox && p.Flavour == mycnf.MySQL && p.Memory < 2*gib }
 
-// connections are how many the memory has to hold.
+// connections returns how many the memory has to hold.
 func (p Problem) connections() int {
 	most := int64(defaultConnMax)
 	if p.small() {
@@ -116,7 +117,7 @@ func (p Problem) connections() int {
 	return max(int(most), p.Threads+10)
 }
 
-// logBuffer is the redo log's buffer, in bytes.
+// logBuffer returns the redo log's buffer, in bytes.
 func (p Problem) logBuffer() int64 {
 	if p.small() {
 		return leastLogBuffer
@@ -124,7 +125,7 @@ func (p Problem) logBuffer() int64 {
 	return logBuffer
 }
 
-// Pool is the buffer pool of the rules, in bytes.
+// Pool returns the buffer pool of the rules, in bytes.
 func (p Problem) Pool() int64 {
 	base := baseMemory
 	if p.small() {
@@ -135,8 +136,8 @@ func (p Problem) Pool() int64 {
 	return max(int64(pool)/Chunk*Chunk, DefaultPool)
 }
 
-// BufferPool is the largest pool, in bytes, that keeps base + 1.05 pool + log buffer + connections within 90 % of the
-// memory, at most 75 % of it, and at least the server's default of 128 MiB.
+// BufferPool returns the largest pool, in bytes, that keeps base + 1.05 pool + log buffer + connections
+// within 90 % of the memory, at most 75 % of it, and at least the server's default of 128 MiB.
 func BufferPool(p Problem) int64 {
 	p.Sandbox = false
 	return p.Pool()
@@ -167,8 +168,8 @@ func Redo(p Problem) RuleSet {
 	}}}
 }
 
-// RedoSize is the redo log in bytes: a quarter of the memory, within a quarter of the free disk and between 512 MiB and
-// 8 GiB, in steps of 512 MiB.
+// RedoSize returns the redo log in bytes: a quarter of the memory, within a quarter of the free disk and
+// between 512 MiB and 8 GiB, in steps of 512 MiB.
 func RedoSize(p Problem) int64 {
 	size := min(p.Memory/4, p.FreeDisk/4, 8*gib)
 	return max(size/(512*mib)*(512*mib), 512*mib)
@@ -199,11 +200,11 @@ func Flushing(p Problem) RuleSet {
 	return RuleSet{Name: "flushing", Title: "flushing and I/O sized to the disk", Settings: settings}
 }
 
-// ofDisk is how the reason of a rule says that the disk was measured.
+// ofDisk says in the reason of a rule that the disk was measured.
 const ofDisk = "measured on this disk"
 
-// RestsOnDisk tells whether a line was derived from what the disk under the server was measured to do. Records
-// from before Setting had a field for it have it in the words of the reason only.
+// RestsOnDisk tells whether a line was derived from what the disk under the server was measured to do.
+// Records from before Setting had a field for it have it in the words of the reason only.
 func RestsOnDisk(s mycnf.Setting) bool { return s.OfDisk || strings.Contains(s.Reason, ofDisk) }
 
 func ioCapacity(p Problem) (int, string) {

@@ -51,7 +51,8 @@ func TestSizingGolden(t *testing.T) {
 	}
 }
 
-// TestRulesAreSafe holds the rules to the safe bounds on every size of machine: memory, redo, reasons, and the lock.
+// TestRulesAreSafe holds the rules to the safe bounds on every size of machine: memory, redo, reasons, and
+// the lock.
 func TestRulesAreSafe(t *testing.T) {
 	locked := map[string]bool{}
 	for _, l := range mycnf.Lock(mycnf.MySQL) {
@@ -82,7 +83,8 @@ func TestRulesAreSafe(t *testing.T) {
 	}
 }
 
-// Beside a MySQL, a MariaDB's control keeps the binary log as MySQL's defaults do; MySQL itself needs nothing.
+// Beside a MySQL, a MariaDB's control keeps the binary log as MySQL's defaults do; MySQL itself needs
+// nothing.
 func TestBeside(t *testing.T) {
 	if a := Beside(mycnf.MySQL); len(a.Settings) > 0 {
 		t.Errorf("MySQL: %v", a.Settings)

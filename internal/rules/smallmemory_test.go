@@ -6,7 +6,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// TestSmallMemory: with 1 GiB the rules make room for a pool three times the default, which the memory rule holds; nobody's running server is told to.
+// TestSmallMemory: with 1 GiB the rules make room for a pool three times the default, which the memory rule
+// holds; nobody's running server is told to.
 func TestSmallMemory(t *testing.T) {
 	p := Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 2, FreeDisk: 64 * gib, WriteIOPS: 5000, PageSize: 16 << 10, Tables: 10}
 	p.Memory, p.Sandbox, p.Threads = gib, true, 16

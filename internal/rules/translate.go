@@ -7,11 +7,11 @@ import (
 	"david/internal/mycnf"
 )
 
-// logFiles is how many files the redo log has where innodb_log_files_in_group does not say.
+// logFiles counts the files of the redo log where innodb_log_files_in_group does not say.
 const LogFiles = 2
 
-// translate turns settings into those that the problem's server knows, and says in a sentence each what became of the rest.
-// An old server does not start with a new name, nor a new one with an old name.
+// translate turns settings into those that the problem's server knows, and says in a sentence each what
+// became of the rest. An old server does not start with a new name, nor a new one with an old name.
 func (p Problem) translate(written []mycnf.Setting) (known []mycnf.Setting, notes []string) {
 	known = []mycnf.Setting{}
 	written, notes = p.redoNames(written)
@@ -36,7 +36,7 @@ func (p Problem) translate(written []mycnf.Setting) (known []mycnf.Setting, note
 	return known, notes
 }
 
-// isolation is an option of every server, also of those that report it as tx_isolation.
+// isolation names an option of every server, also of those that report it as tx_isolation.
 const isolation = "transaction_isolation"
 
 func (p Problem) has(name string) bool {
@@ -73,7 +73,8 @@ func (p Problem) renamed(s mycnf.Setting) (mycnf.Setting, bool) {
 	return s, false
 }
 
-// redoNames brings the size of the redo log to this server's variables: one size for all, or that of each of several files.
+// redoNames brings the size of the redo log to this server's variables: one size for all, or that of each of
+// several files.
 func (p Problem) redoNames(written []mycnf.Setting) (settings []mycnf.Setting, notes []string) {
 	at := func(name string) int {
 		return slices.IndexFunc(settings, func(s mycnf.Setting) bool { return s.Name == name })
@@ -101,7 +102,8 @@ func (p Problem) redoNames(written []mycnf.Setting) (settings []mycnf.Setting, n
 	return settings, notes
 }
 
-// OneLogFile tells whether innodb_log_file_size is all of the redo log: MariaDB has had a single file since 10.5.
+// OneLogFile tells whether innodb_log_file_size is all of the redo log: MariaDB has had a single file since
+// 10.5.
 func (p Problem) OneLogFile() bool { return p.Flavour == mycnf.MariaDB && p.Version.AtLeast(10, 5, 0) }
 
 // resized gives a setting another name, and its size times and divided by a number of files.

@@ -63,22 +63,22 @@ func parseSchedstat(text string) (spent, bool) {
 	return spent{run: float64(run) / 1e9, wait: float64(wait) / 1e9}, true
 }
 
-// call is a system call: its name, and what it is made on.
+// call describes a system call: its name, and what it is made on.
 type call struct {
 	name string
-	on   target
+	on   callTarget
 }
 
-// target says where to find what a call is made on.
-type target int
+// callTarget says where to find what a call is made on.
+type callTarget int
 
 const (
-	nothing    target = iota
-	descriptor        // its first argument is one
-	socket            // a connection's thread polls nothing but its socket
+	nothing    callTarget = iota
+	descriptor            // its first argument is one
+	socket                // a connection's thread polls nothing but its socket
 )
 
-// calls are the system calls a server's threads are found in, by their number on this architecture.
+// calls returns the system calls a server's threads are found in, by their number on this architecture.
 func calls() map[int]call {
 	all := oldCalls()
 	for number, name := range map[int]string{

@@ -2,7 +2,7 @@ package sampler
 
 import "golang.org/x/sys/unix"
 
-// oldCalls are those that later architectures do without.
+// oldCalls returns those that later architectures do without.
 func oldCalls() map[int]call {
 	return map[int]call{
 		unix.SYS_POLL: {"poll", socket}, unix.SYS_EPOLL_WAIT: {"epoll_wait", nothing}, unix.SYS_SELECT: {"select", nothing},

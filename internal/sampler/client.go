@@ -12,7 +12,7 @@ import (
 // clientUse adds up what the load generator used since the mark. It has usually ended when the last reading
 // is taken, so what counts is the last time it was seen, and how far the load had come by then.
 type clientUse struct {
-	last      *process
+	last      *processStat
 	threads   map[int]procfs.ProcSchedstat
 	cpu       float64 // seconds
 	ran       float64 // ns, of its threads
@@ -23,7 +23,7 @@ type clientUse struct {
 
 // add takes in a reading at which the client ran. A process or thread that was not there before counts from
 // its start.
-func (u *clientUse) add(r reading) {
+func (u *clientUse) add(r snapshot) {
 	same := u.last.same(r.client)
 	if u.last == nil {
 		u.from = born(*r.client, r.at)
@@ -43,7 +43,7 @@ func (u *clientUse) add(r reading) {
 	u.last, u.threads, u.to, u.questions = r.client, r.threads, r.at, r.status["questions"]
 }
 
-// cores is how many CPUs the client used, 0 where it was not seen for long enough.
+// cores returns how many CPUs the client used, 0 where it was not seen for long enough.
 func (u *clientUse) cores() float64 {
 	if s := u.to.Sub(u.from).Seconds(); s > 0 {
 		return u.cpu / s
@@ -51,7 +51,7 @@ func (u *clientUse) cores() float64 {
 	return 0
 }
 
-// wait is the share of the time its threads could have run that they waited for a CPU, 0 to 1.
+// wait returns the share of the time its threads could have run that they waited for a CPU, 0 to 1.
 func (u *clientUse) wait() float64 {
 	if u.ran+u.waited <= 0 {
 		return 0
@@ -68,8 +68,9 @@ func (u *clientUse) used(share float64) result.Threads {
 	return result.Threads{Name: u.last.name, Count: len(u.threads), CPU: u.ran / 1e9 / share, Wait: u.waited / 1e9 / share}
 }
 
-// born is when a process started, which its clock ticks since the machine's start tell (proc_pid_stat(5)).
-func born(p process, now time.Time) time.Time {
+// born returns when a process started, which its clock ticks since the machine's start tell
+// (proc_pid_stat(5)).
+func born(p processStat, now time.Time) time.Time {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil { // cannot fail with a clock the kernel has
 		return now

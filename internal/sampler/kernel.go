@@ -16,8 +16,9 @@ import (
 	"david/internal/host"
 )
 
-// reading is everything read at one moment: totals since the machine's, the server's or a process's start.
-type reading struct {
+// snapshot holds everything read at one moment: totals since the machine's, the server's or a process's
+// start.
+type snapshot struct {
 	at        time.Time
 	status    map[string]float64
 	asked     asked
@@ -28,17 +29,17 @@ type reading struct {
 	pressure  map[string]float64 // seconds, by the sample's name
 	disk      *blockdevice.Diskstats
 	vm        map[string]float64
-	server    *process
-	client    *process
+	server    *processStat
+	client    *processStat
 	threads   map[int]procfs.ProcSchedstat // the client's
 	david     float64                      // seconds of CPU
 	own       float64                      // seconds that david's own cgroups were throttled
 	group     float64                      // and the server's
-	processes map[int]process              // all, in a full reading
+	processes map[int]processStat          // all, in a full reading
 }
 
-// process holds what /proc/PID/stat says.
-type process struct {
+// processStat holds what /proc/PID/stat says.
+type processStat struct {
 	pid    int
 	born   uint64 // clock ticks since the machine's start: a number is used again, but not with this
 	name   string
@@ -49,7 +50,7 @@ type process struct {
 }
 
 // same tells whether two readings are of one process.
-func (p *process) same(q *process) bool {
+func (p *processStat) same(q *processStat) bool {
 	return p != nil && q != nil && p.pid == q.pid && p.born == q.born
 }
 
@@ -89,8 +90,8 @@ func (k *kernel) note(what string, err error) {
 }
 
 // read reads what the kernel tells. What it does not tell stays empty.
-func (k *kernel) read(client int, full bool) reading {
-	r := reading{at: time.Now(), david: davidCPU()}
+func (k *kernel) read(client int, full bool) snapshot {
+	r := snapshot{at: time.Now(), david: davidCPU()}
 	k.readStat(&r)
 	k.readPressure(&r)
 	k.readDisk(&r)
@@ -111,7 +112,7 @@ func (k *kernel) read(client int, full bool) reading {
 	return r
 }
 
-// davidCPU is the CPU time in seconds that david itself has used.
+// davidCPU returns the CPU time in seconds that david itself has used.
 func davidCPU() float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil { // cannot fail for RUSAGE_SELF (getrusage(2))
@@ -122,7 +123,7 @@ func davidCPU() float64 {
 
 func seconds(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-func (k *kernel) readStat(r *reading) {
+func (k *kernel) readStat(r *snapshot) {
 	stat, err := k.proc.Stat()
 	k.note("/proc/stat", err)
 	if err == nil {
@@ -133,7 +134,7 @@ func (k *kernel) readStat(r *reading) {
 
 // readPressure reads the time tasks stalled (https://docs.kernel.org/accounting/psi.html); kernels before
 // 4.20 and those booted without it have none.
-func (k *kernel) readPressure(r *reading) {
+func (k *kernel) readPressure(r *snapshot) {
 	r.pressure = map[string]float64{}
 	for _, resource := range []string{"cpu", "io", "memory"} {
 		p, err := k.proc.PSIStatsForResource(resource)
@@ -147,7 +148,7 @@ func (k *kernel) readPressure(r *reading) {
 	}
 }
 
-func (k *kernel) readDisk(r *reading) {
+func (k *kernel) readDisk(r *snapshot) {
 	if k.device == "" {
 		return
 	}
@@ -162,14 +163,14 @@ func (k *kernel) readDisk(r *reading) {
 	k.note("/proc/diskstats", fmt.Errorf("it has no device %s", k.device))
 }
 
-func (k *kernel) readVM(r *reading) {
+func (k *kernel) readVM(r *snapshot) {
 	text, err := os.ReadFile("/proc/vmstat")
 	k.note("/proc/vmstat", err)
 	r.vm = parseKeyed(string(text))
 }
 
 // process reads one process; nil where there is none.
-func (k *kernel) process(pid int, full bool) *process {
+func (k *kernel) process(pid int, full bool) *processStat {
 	if pid == 0 {
 		return nil
 	}
@@ -191,13 +192,13 @@ func (k *kernel) process(pid int, full bool) *process {
 	return &p
 }
 
-func statOf(proc procfs.Proc) (process, error) {
+func statOf(proc procfs.Proc) (processStat, error) {
 	stat, err := proc.Stat()
 	if err != nil {
-		return process{}, err
+		return processStat{}, err
 	}
 	const kernelThread = 0x00200000 // PF_KTHREAD (include/linux/sched.h)
-	return process{
+	return processStat{
 		pid: stat.PID, born: stat.Starttime, name: stat.Comm, kernel: stat.Flags&kernelThread != 0,
 		cpu: stat.CPUTime(), rss: float64(stat.ResidentMemory()) / (1 << 20),
 	}, nil
@@ -233,10 +234,10 @@ func (k *kernel) schedule(pid int) map[int]procfs.ProcSchedstat {
 
 // readProcesses looks at every process, to tell later who else was busy. Those that end meanwhile are left
 // out.
-func (k *kernel) readProcesses(r *reading) {
+func (k *kernel) readProcesses(r *snapshot) {
 	all, err := k.proc.AllProcs()
 	k.note("/proc", err)
-	r.processes = make(map[int]process, len(all))
+	r.processes = make(map[int]processStat, len(all))
 	for _, one := range all {
 		if p, err := statOf(one); err == nil {
 			r.processes[p.pid] = p

@@ -77,7 +77,7 @@ func profiled(t *testing.T, o Options) *result.Profile {
 	return r.Profile
 }
 
-// share is how many connections, at a poll, were found in states of that kind.
+// share returns how many connections, at a poll, were found in states of that kind.
 func share(p *result.Profile, is func(result.State) bool) (found float64) {
 	for _, s := range p.States {
 		if is(s) {

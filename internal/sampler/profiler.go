@@ -60,7 +60,7 @@ type setup struct {
 type summary struct {
 	at                time.Time
 	threads           map[int]thread
-	waits, statements map[string]row
+	waits, statements map[string]summaryRow
 }
 
 // notes holds what could not be looked at, and the first reason why.
@@ -140,7 +140,7 @@ func (p *profiler) choose(ctx context.Context, o Options) error {
 	return nil
 }
 
-// tellsThreads is whether the process list has the thread that serves a connection.
+// tellsThreads returns whether the process list has the thread that serves a connection.
 func (p *profiler) tellsThreads(f mycnf.Flavour) bool {
 	return p.server.threadPerConnection && (f == mycnf.MariaDB || p.server.performanceSchema)
 }
@@ -221,9 +221,9 @@ func (p *profiler) run(ctx context.Context, stop, done chan struct{}) {
 	}
 }
 
-// pause is the time until the next poll, at odd times so as not to beat with anything periodic; random is
-// from 0 to 1. On a busy machine of 2 CPUs a poll of 8 or 16 connections costs david and the server 1 ms of
-// CPU together, and all the rest of sampling 5 ms a second: this rate leaves both below 1 % of a core.
+// pause returns the time until the next poll, at odd times so as not to beat with anything periodic; random
+// is from 0 to 1. On a busy machine of 2 CPUs a poll of 8 or 16 connections costs david and the server 1 ms
+// of CPU together, and all the rest of sampling 5 ms a second: this rate leaves both below 1 % of a core.
 func pause(connections int, random float64) time.Duration {
 	rate := max(1, 5/(1+float64(connections)/40))
 	return time.Duration((0.5 + random) / rate * float64(time.Second))
@@ -303,8 +303,8 @@ func (p *profiler) poll(ctx context.Context) error {
 	return nil
 }
 
-// found is the state a connection was found in.
-func (p *profiler) found(s session, doing map[int]result.State, now time.Time) result.State {
+// found returns the state a connection was found in.
+func (p *profiler) found(s loadSession, doing map[int]result.State, now time.Time) result.State {
 	state, ok := doing[s.tid]
 	if !ok && p.tasks != nil { // a new one
 		state, _ = p.tasks.add(s.tid, now)

@@ -126,7 +126,7 @@ func TestSessions(t *testing.T) {
 		t.Error(joined.query)
 	}
 	rows := [][]string{{"77", "Execute", "updating", "update sbtest1 SET k=k+1 WHERE i"}, {"", "Sleep", "", ""}, {"x", "Query", "", ""}, {"1"}}
-	want := []session{{77, "Execute", "updating", "UPDATE"}, {0, "Sleep", "", ""}}
+	want := []loadSession{{77, "Execute", "updating", "UPDATE"}, {0, "Sleep", "", ""}}
 	if got := joined.sessions(rows); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -134,7 +134,7 @@ func TestSessions(t *testing.T) {
 		{"5", "root", "localhost", "sbtest", "Query", "0", "waiting for handler commit", "COMMIT"}, {"6", "root", "localhost", "", "Sleep", "0", "", ""},
 		{"7", "event", "localhost", "sbtest", "Daemon", "0", "", ""}, {"8", "x"},
 	}
-	if got := shown.sessions(rows); !reflect.DeepEqual(got, []session{{0, "Query", "waiting for handler commit", "COMMIT"}}) {
+	if got := shown.sessions(rows); !reflect.DeepEqual(got, []loadSession{{0, "Query", "waiting for handler commit", "COMMIT"}}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -38,8 +38,8 @@ type Evidence struct {
 	// counted.
 	Busy   float64
 	Others []string
-	// ClientCPU is how many cores the client used; ClientWait the share of the time its threads could have
-	// run that they waited for a CPU, 0 to 1.
+	// ClientCPU says how many cores the client used; ClientWait the share of the time its threads could have run
+	// that they waited for a CPU, 0 to 1.
 	ClientCPU  float64
 	ClientWait float64
 	// Throttled is the time david's own cgroup, which the client is in, was held back by a CPU quota, as a
@@ -49,7 +49,7 @@ type Evidence struct {
 	// Swapped is the growth of the server's memory in swap plus what the machine read back from swap, in
 	// bytes.
 	Swapped int64
-	// ClockJump is how much more the clock on the wall advanced than the machine's steady one.
+	// ClockJump says how much more the clock on the wall advanced than the machine's steady one.
 	ClockJump time.Duration
 }
 
@@ -90,7 +90,7 @@ func per(v *float64, n float64) *float64 {
 	return &x
 }
 
-// redo is the redo made, in bytes: how far the position in the log moved. MySQL's Innodb_os_log_written
+// redo returns the redo made, in bytes: how far the position in the log moved. MySQL's Innodb_os_log_written
 // counts what fills up blocks as well, a quarter more with small transactions, so it is only used where there
 // is no position.
 func redo(counters map[string]float64) *float64 {
@@ -102,7 +102,7 @@ func redo(counters map[string]float64) *float64 {
 	return nil
 }
 
-// hitRate is the share of page requests that needed no read, 0 to 1.
+// hitRate returns the share of page requests that needed no read, 0 to 1.
 func hitRate(counters map[string]float64) *float64 {
 	requests, reads := known(counters, "innodb_buffer_pool_read_requests"), known(counters, "innodb_buffer_pool_reads")
 	if requests == nil || reads == nil || *requests <= 0 {
@@ -133,7 +133,7 @@ func (s *Sampler) usage() usage {
 
 func pointer(v float64) *float64 { return &v }
 
-// clientShare is how much of the load, 0 to 1, the server had been asked when the client was last seen.
+// clientShare returns how much of the load, 0 to 1, the server had been asked when the client was last seen.
 func (s *Sampler) clientShare() float64 {
 	all := s.final.status["questions"] - s.mark.status["questions"]
 	if s.use.last == nil || all <= 0 {
@@ -167,7 +167,8 @@ func times(c procfs.CPUStat) host.CPUTimes {
 	return host.CPUTimes{Total: total(c), Steal: c.Steal}
 }
 
-// busy is the share of the CPU time that strangers used while the client was seen. Interrupts are nobody's.
+// busy returns the share of the CPU time that strangers used while the client was seen. Interrupts are
+// nobody's.
 func (s *Sampler) busy() float64 {
 	used := func(c procfs.CPUStat) float64 { return c.User + c.Nice + c.System }
 	end := s.end
@@ -186,8 +187,8 @@ func (s *Sampler) busy() float64 {
 }
 
 // grown gives every process with the CPU seconds it used between Mark and Stop.
-func (s *Sampler) grown() []process {
-	var all []process
+func (s *Sampler) grown() []processStat {
+	var all []processStat
 	for pid, p := range s.final.processes {
 		if old, ok := s.mark.processes[pid]; ok && old.same(&p) {
 			p.cpu -= old.cpu
@@ -212,7 +213,7 @@ func (s *Sampler) kernelThreads() (sum float64) {
 // that ended before Stop is not among them.
 func (s *Sampler) others(seconds float64) (list []string) {
 	all := s.grown()
-	slices.SortFunc(all, func(a, b process) int { return int(1000 * (b.cpu - a.cpu)) })
+	slices.SortFunc(all, func(a, b processStat) int { return int(1000 * (b.cpu - a.cpu)) })
 	for _, p := range all {
 		mine := p.kernel || p.pid == os.Getpid() || p.same(s.final.server) || p.same(s.use.last)
 		if cores := p.cpu / seconds; !mine && cores >= 0.05 && len(list) < 5 {

@@ -8,7 +8,7 @@ import (
 )
 
 // values makes a sample of two readings: totals become their growth a second, or a share of that second.
-func values(before, after reading) map[string]float64 {
+func values(before, after snapshot) map[string]float64 {
 	seconds := after.at.Sub(before.at).Seconds()
 	v := map[string]float64{}
 	if seconds <= 0 {
@@ -23,7 +23,7 @@ func values(before, after reading) map[string]float64 {
 }
 
 // statusValues puts in what the server said.
-func statusValues(values map[string]float64, before, after reading, seconds float64) {
+func statusValues(values map[string]float64, before, after snapshot, seconds float64) {
 	for _, s := range statuses() {
 		now, ok := after.status[s.variable]
 		then, had := before.status[s.variable]
@@ -44,7 +44,7 @@ func statusValues(values map[string]float64, before, after reading, seconds floa
 	}
 }
 
-// modes are the ways CPU time is spent, in seconds since the machine's start, by the sample's name. Guest
+// modes returns the ways CPU time is spent, in seconds since the machine's start, by the sample's name. Guest
 // time is part of user and nice.
 func modes(c procfs.CPUStat) map[string]float64 {
 	return map[string]float64{
@@ -53,7 +53,7 @@ func modes(c procfs.CPUStat) map[string]float64 {
 	}
 }
 
-// total is all CPU time, in seconds.
+// total returns all CPU time, in seconds.
 func total(c procfs.CPUStat) (sum float64) {
 	for _, s := range modes(c) {
 		sum += s
@@ -62,7 +62,7 @@ func total(c procfs.CPUStat) (sum float64) {
 }
 
 // hostValues puts in CPU, run queue, stalls and swapping of the whole machine.
-func hostValues(values map[string]float64, before, after reading, seconds float64) {
+func hostValues(values map[string]float64, before, after snapshot, seconds float64) {
 	if all := total(after.cpu) - total(before.cpu); all > 0 {
 		old := modes(before.cpu)
 		for name, now := range modes(after.cpu) {
@@ -88,7 +88,7 @@ func hostValues(values map[string]float64, before, after reading, seconds float6
 const sectorKiB = 0.5
 
 // diskValues puts in what the device did. Waiting times are there only in a second with operations.
-func diskValues(values map[string]float64, before, after reading, seconds float64) {
+func diskValues(values map[string]float64, before, after snapshot, seconds float64) {
 	if before.disk == nil || after.disk == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func diskValues(values map[string]float64, before, after reading, seconds float6
 }
 
 // processValues puts in a process's CPU and memory; no CPU in the second in which it appeared.
-func processValues(values map[string]float64, who string, before, after *process, seconds float64) {
+func processValues(values map[string]float64, who string, before, after *processStat, seconds float64) {
 	if after == nil {
 		return
 	}
@@ -124,7 +124,7 @@ func processValues(values map[string]float64, who string, before, after *process
 	}
 }
 
-// names are those of all values a sample can have, sorted.
+// names returns those of all values a sample can have, sorted.
 func names() []string {
 	all := []string{
 		"innodb.checkpoint_age_bytes", "innodb.dirty_pages", "innodb.history_list",

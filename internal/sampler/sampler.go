@@ -46,7 +46,7 @@ type Options struct {
 
 // Sampler samples until it is stopped.
 type Sampler struct {
-	server   *server
+	server   *serverReader
 	kernel   *kernel
 	profiler *profiler // nil without a schema
 	client   func() int
@@ -62,15 +62,15 @@ type Sampler struct {
 
 	// the goroutine's, and Stop's after done
 	samples []timed
-	last    reading
-	mark    reading // of Start until Mark
-	end     reading // the last at which the client was seen
-	final   reading
+	last    snapshot
+	mark    snapshot // of Start until Mark
+	end     snapshot // the last at which the client was seen
+	final   snapshot
 	use     clientUse
 	err     error
 }
 
-// timed is a sample before it is known when the measured run began.
+// timed describes a sample before it is known when the measured run began.
 type timed struct {
 	at     time.Time
 	values map[string]float64
@@ -228,7 +228,7 @@ func (s *Sampler) sample(ctx context.Context) error {
 }
 
 // see takes in what the client has used, while there is one.
-func (s *Sampler) see(r reading) {
+func (s *Sampler) see(r snapshot) {
 	if r.client != nil {
 		s.use.add(r)
 		s.end = r
@@ -255,13 +255,13 @@ func (s *Sampler) finish(ctx context.Context) error {
 
 // keepLong makes a sample only where a good part of a second has passed: a rate over a few milliseconds is
 // noise.
-func (s *Sampler) keepLong(r reading) {
+func (s *Sampler) keepLong(r snapshot) {
 	if !s.last.at.IsZero() && r.at.Sub(s.last.at) >= interval/2 {
 		s.keep(r)
 	}
 }
 
-func (s *Sampler) keep(r reading) {
+func (s *Sampler) keep(r snapshot) {
 	values := values(s.last, r)
 	s.samples = append(s.samples, timed{r.at, values})
 	if age, ok := values["innodb.checkpoint_age_bytes"]; ok {
@@ -274,7 +274,7 @@ func (s *Sampler) keep(r reading) {
 
 // read takes one reading: the kernel first, since the server's answer can take long under load. A full one
 // has all status counters and looks at every process.
-func (s *Sampler) read(ctx context.Context, full bool) (reading, error) {
+func (s *Sampler) read(ctx context.Context, full bool) (snapshot, error) {
 	pid := 0
 	if s.client != nil {
 		pid = s.client()
@@ -282,7 +282,7 @@ func (s *Sampler) read(ctx context.Context, full bool) (reading, error) {
 	r := s.kernel.read(pid, full)
 	var err error
 	if r.status, err = s.server.read(ctx, full); err != nil {
-		return reading{}, err
+		return snapshot{}, err
 	}
 	r.asked = s.server.asked
 	return r, nil

@@ -125,7 +125,7 @@ func testUnderLoad(t *testing.T, server *testserver.Server) {
 
 func transactions(t *testing.T, out string) int64 { return printed(t, out, "transactions") }
 
-// printed is a number that sysbench printed.
+// printed returns a number that sysbench printed.
 func printed(t *testing.T, out, name string) int64 {
 	t.Helper()
 	m := regexp.MustCompile(name + `:\s+(\d+)`).FindStringSubmatch(out)

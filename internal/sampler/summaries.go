@@ -20,8 +20,8 @@ func statementsQuery(schema string) string {
 // picosecond is the unit of performance_schema's timers, in seconds.
 const picosecond = 1e-12
 
-// row is a line of a summary: its counters, and what else it has.
-type row struct {
+// summaryRow describes a line of a summary: its counters, and what else it has.
+type summaryRow struct {
 	key    string
 	values []float64
 	text   string
@@ -29,13 +29,13 @@ type row struct {
 
 // rowsOf reads an answer whose first column is a key and the next ones are so many counters. Rows of another
 // form are left out.
-func rowsOf(answer [][]string, counters int) map[string]row {
-	all := make(map[string]row, len(answer))
+func rowsOf(answer [][]string, counters int) map[string]summaryRow {
+	all := make(map[string]summaryRow, len(answer))
 	for _, columns := range answer {
 		if len(columns) <= counters {
 			continue
 		}
-		r := row{key: columns[0], text: columns[len(columns)-1]}
+		r := summaryRow{key: columns[0], text: columns[len(columns)-1]}
 		for _, text := range columns[1 : counters+1] {
 			v, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
@@ -52,10 +52,10 @@ func rowsOf(answer [][]string, counters int) map[string]row {
 
 // growth tells by how much the summaries' counters grew, of which the first counts events; rows without an
 // event are left out. A summary that was emptied in between counts from there.
-func growth(before, after map[string]row) (list []row) {
+func growth(before, after map[string]summaryRow) (list []summaryRow) {
 	for key, now := range after {
 		then, had := before[key]
-		grown := row{key: key, text: now.text, values: slices.Clone(now.values)}
+		grown := summaryRow{key: key, text: now.text, values: slices.Clone(now.values)}
 		for i := range grown.values {
 			if had && now.values[0] >= then.values[0] {
 				grown.values[i] = max(0, now.values[i]-then.values[i])
@@ -65,23 +65,23 @@ func growth(before, after map[string]row) (list []row) {
 			list = append(list, grown)
 		}
 	}
-	slices.SortFunc(list, func(a, b row) int { // most seconds first
+	slices.SortFunc(list, func(a, b summaryRow) int { // most seconds first
 		return cmp.Or(cmp.Compare(b.values[1], a.values[1]), cmp.Compare(a.key, b.key))
 	})
 	return list
 }
 
-func waits(before, after map[string]row) (list []result.Wait) {
+func waits(before, after map[string]summaryRow) (list []result.Wait) {
 	for _, r := range growth(before, after) {
 		list = append(list, result.Wait{Name: r.key, Count: int64(r.values[0]), Seconds: r.values[1] * picosecond})
 	}
 	return list
 }
 
-// statementsMax is how many statements are kept.
+// statementsMax says how many statements are kept.
 const statementsMax = 10
 
-func statements(before, after map[string]row) (list []result.Statement) {
+func statements(before, after map[string]summaryRow) (list []result.Statement) {
 	all := growth(before, after)
 	for _, r := range all[:min(len(all), statementsMax)] {
 		list = append(list, result.Statement{Text: r.text, Count: int64(r.values[0]), Seconds: r.values[1] * picosecond,

@@ -17,7 +17,7 @@ import (
 // spent holds what a thread has used since its start, in seconds.
 type spent struct{ run, wait float64 }
 
-// task is one thread of the server; its files are kept open while it is looked at.
+// task describes one thread of the server; its files are kept open while it is looked at.
 type task struct {
 	doing, schedstat *os.File
 	from, to         time.Time // when it was seen first and last
@@ -192,7 +192,7 @@ func (one *task) close() {
 	one.doing, one.schedstat = nil, nil
 }
 
-// thread is one of the server's threads at one moment.
+// thread describes one of the server's threads at one moment.
 type thread struct {
 	name  string // as the server calls it, 15 characters at most
 	spent spent
@@ -209,7 +209,7 @@ func (t *tasks) all() map[int]thread {
 	return all
 }
 
-// numbers are those of the server's threads.
+// numbers returns those of the server's threads.
 func (t *tasks) numbers() (tids []int) {
 	dir, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", t.pid))
 	t.note(err)
@@ -311,7 +311,7 @@ func (one *task) whole(before spent, end time.Time) spent {
 	return spent{s.run * more, s.wait * more}
 }
 
-// kindOfThread is a thread's name without its number: "ib_io_rd-3" is an "ib_io_rd".
+// kindOfThread returns a thread's name without its number: "ib_io_rd-3" is an "ib_io_rd".
 func kindOfThread(name string) string {
 	kind := strings.TrimRight(strings.TrimRight(name, "0123456789"), "-_ ")
 	switch kind {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// threadOfConnection is the server's thread that answers the sampler; the zero value is none.
+// threadOfConnection describes the server's thread that answers the sampler; the zero value is none.
 type threadOfConnection struct {
 	proc procfs.Proc
 	ok   bool
@@ -26,7 +26,7 @@ func newThread(pid int, tid string) threadOfConnection {
 	return threadOfConnection{proc, err == nil}
 }
 
-// cpu is how many seconds the thread has run; 0 where that cannot be told.
+// cpu returns how many seconds the thread has run; 0 where that cannot be told.
 func (t threadOfConnection) cpu() float64 {
 	if !t.ok {
 		return 0

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// account is who the servers run as.
+// account says who the servers run as.
 type account struct {
 	uid, gid int
 	switched bool // true where david is root and the servers are not
 }
 
-// serverAccount is david's own user; where that is root, mysql if there is one, else nobody.
+// serverAccount returns david's own user; where that is root, mysql if there is one, else nobody.
 func serverAccount() (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}, nil

@@ -9,7 +9,7 @@ import (
 	"david/internal/cgroup"
 )
 
-// calmWithin is how long the volume may take to have nothing under way; what is left then is little, or
+// calmWithin says how long the volume may take to have nothing under way; what is left then is little, or
 // somebody else's.
 const calmWithin = 10 * time.Second
 

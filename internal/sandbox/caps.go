@@ -57,7 +57,7 @@ func (w *Workspace) ungroup(g *cgroup.Group) error {
 	return w.journal.ungroup(g)
 }
 
-// deviceOf is the device a folder's filesystem is on.
+// deviceOf returns the device a folder's filesystem is on.
 func deviceOf(dir string) (cgroup.Device, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
@@ -66,8 +66,8 @@ func deviceOf(dir string) (cgroup.Device, error) {
 	return cgroup.Device{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev)}, nil
 }
 
-// Throttle puts the server's caps on I/O into force, or lifts them, as they are until then: a server's start and the reading
-// of its tables are not measured. Without such caps it does nothing.
+// Throttle puts the server's caps on I/O into force, or lifts them, as they are until then: a server's start
+// and the reading of its tables are not measured. Without such caps it does nothing.
 //
 // Servers share the volume, and a cap of version 1 is one on its device: only one at a time may be under its
 // caps.
@@ -91,7 +91,7 @@ func (s *Server) Throttle(on bool) error {
 	return nil
 }
 
-// CapStat is what the kernel counted under the server's caps; zero without any.
+// CapStat returns what the kernel counted under the server's caps; zero without any.
 func (s *Server) CapStat() (cgroup.Stat, error) {
 	if s.group == nil {
 		return cgroup.Stat{}, nil
@@ -110,15 +110,16 @@ func (s *Server) killed(cause error) error {
 	return fmt.Errorf("%w: %w of %d MiB", cause, ErrMemory, s.group.Caps.Memory>>20)
 }
 
-// How VerifyCaps probes a cap on I/O, and by what share fio may go beyond it: the kernel counts in slices of 100 ms.
+// How VerifyCaps probes a cap on I/O, and by what share fio may go beyond it: the kernel counts in slices of
+// 100 ms.
 const (
 	probeBytes   = 64 << 20
 	probeSeconds = 2
 	mostIO       = 1.15
 )
 
-// VerifyCaps makes groups with the caps, probes for a few seconds whether they hold, and returns what a report must say of
-// them. One that the system does not grant, or that does not hold, is a cgroup.ErrCap.
+// VerifyCaps makes groups with the caps, probes for a few seconds whether they hold, and returns what a
+// report must say of them. One that the system does not grant, or that does not hold, is a cgroup.ErrCap.
 func (w *Workspace) VerifyCaps(ctx context.Context, caps result.Caps) (notes []string, err error) {
 	g, err := w.group(caps)
 	if g == nil || err != nil {
@@ -132,8 +133,8 @@ func (w *Workspace) VerifyCaps(ctx context.Context, caps result.Caps) (notes []s
 	return append(notes, more...), err
 }
 
-// Capped has start put commands under the caps, while do runs; throttle puts those on I/O into force, or lifts them. What was
-// started must have ended when do returns. Without caps, start just starts.
+// Capped has start put commands under the caps, while do runs; throttle puts those on I/O into force, or
+// lifts them. What was started must have ended when do returns. Without caps, start just starts.
 func (w *Workspace) Capped(caps result.Caps, do func(start func(*exec.Cmd) error, throttle func(on bool) error) error) error {
 	g, err := w.group(caps)
 	if err != nil {
@@ -145,7 +146,8 @@ func (w *Workspace) Capped(caps result.Caps, do func(start func(*exec.Cmd) error
 	return errors.Join(do(g.Start, g.Throttle), w.ungroup(g))
 }
 
-// Scratch makes a folder among the data for something that lasts as long as the workspace; the next one removes what is left.
+// Scratch makes a folder among the data for something that lasts as long as the workspace; the next one
+// removes what is left.
 func (w *Workspace) Scratch() (string, error) {
 	dir, err := os.MkdirTemp(w.data, "probe-")
 	if err != nil {
@@ -222,5 +224,5 @@ func apart(g *cgroup.Group) string {
 	return fmt.Sprintf("a v%d cap counts reads and writes apart: together they can reach twice of it; a cloud volume's limit is on their sum", g.Version)
 }
 
-// latency is what no cap does.
+// latency names what no cap does.
 const latency = "no cap imitates a cloud volume's commit latency: a sync is as quick here as this disk makes it"

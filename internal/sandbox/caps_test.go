@@ -73,7 +73,7 @@ func TestCaps(t *testing.T) {
 }
 
 // testCaps has a busy server stay below its caps, of which nothing is left when it has stopped.
-func testCaps(t *testing.T, w *Workspace, g Golden) {
+func testCaps(t *testing.T, w *Workspace, g Template) {
 	caps := result.Caps{CPUs: 0.5, Memory: 1 << 30, IOPS: 1000, Bandwidth: 50e6}
 	s := start(t, w, g, StartOptions{Caps: caps})
 	defer stop(t, s)
@@ -102,7 +102,7 @@ func testCaps(t *testing.T, w *Workspace, g Golden) {
 
 // testSecond has another server with capped I/O beside the first: only one of them at a time is held back, as
 // they share the volume. One that is killed under its caps leaves the place to the other.
-func testSecond(t *testing.T, w *Workspace, g Golden, first *Server, caps result.Caps) {
+func testSecond(t *testing.T, w *Workspace, g Template, first *Server, caps result.Caps) {
 	t.Helper()
 	second := start(t, w, g, StartOptions{Caps: caps})
 	defer stop(t, second)
@@ -132,8 +132,8 @@ func (w *Workspace) limited(t *testing.T) bool {
 	return len(capsLeft(t, "no such group", w.device)) > 0
 }
 
-// testBusy has a server use all that its cap on CPU lets it, and no more. On a busy machine it may not even get that much, so
-// it is looked at until the cap was what held it back.
+// testBusy has a server use all that its cap on CPU lets it, and no more. On a busy machine it may not even
+// get that much, so it is looked at until the cap was what held it back.
 func testBusy(t *testing.T, s *Server, cpus float64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -154,7 +154,8 @@ func testBusy(t *testing.T, s *Server, cpus float64) {
 	}
 }
 
-// heldBack is the CPU a server used in two seconds, in cores, and the periods in which its cap held it back.
+// heldBack returns the CPU a server used in two seconds, in cores, and the periods in which its cap held it
+// back.
 func heldBack(t *testing.T, s *Server) (used float64, periods uint64) {
 	t.Helper()
 	before, err := s.CapStat()
@@ -171,7 +172,7 @@ func heldBack(t *testing.T, s *Server) (used float64, periods uint64) {
 }
 
 // testMemoryCap has the kernel end a server that wants more than its cap: the error says so.
-func testMemoryCap(t *testing.T, w *Workspace, g Golden) {
+func testMemoryCap(t *testing.T, w *Workspace, g Template) {
 	settings := []mycnf.Setting{{Name: "max_allowed_packet", Value: "1G"}}
 	s := start(t, w, g, StartOptions{Settings: settings, Caps: result.Caps{Memory: 700 << 20}})
 	defer stop(t, s)
@@ -238,7 +239,7 @@ func (w *Workspace) buffered(t *testing.T, g *cgroup.Group) (perSecond float64) 
 	return float64(w.written(t)-before) / time.Since(began).Seconds()
 }
 
-// written is how many writes the volume's device has completed.
+// written returns how many writes the volume's device has completed.
 func (w *Workspace) written(t *testing.T) (n int64) {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/stat", w.device))

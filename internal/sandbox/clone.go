@@ -31,7 +31,8 @@ func canReflink(dir string) (bool, error) {
 	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil, nil
 }
 
-// cloneTree copies a folder: files by reflink where the filesystem can, else sparsely. Owners and modes are kept.
+// cloneTree copies a folder: files by reflink where the filesystem can, else sparsely. Owners and modes are
+// kept.
 func cloneTree(from, to string, own func(string) error) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -118,7 +119,7 @@ func copyRange(in, out *os.File, from, to int64) error {
 	return nil
 }
 
-// diskUsage is what the files under dir take on the disk, in bytes.
+// diskUsage returns what the files under dir take on the disk, in bytes.
 func diskUsage(dir string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// frozenWithin is how long a server may take to stand still: a thread that waits for the disk stops when it
+// frozenWithin says how long a server may take to stand still: a thread that waits for the disk stops when it
 // has its answer.
 const frozenWithin = 10 * time.Second
 
@@ -34,6 +34,9 @@ func freeze(pid int, on bool, alive func() error) error {
 	}
 	if pid <= 0 { // kill(2) would take it for a group
 		return fmt.Errorf("cannot make the server %s: its process is not known", want)
+	}
+	if cause := alive(); cause != nil { // its number may be another process's by now
+		return cause
 	}
 	if err := unix.Kill(pid, signal); err != nil {
 		return fmt.Errorf("cannot make the server %s: %w", want, err)

@@ -16,9 +16,10 @@ import (
 	"david/internal/server"
 )
 
-// Guest is a clone with all that a server on it needs, for one that something else than david starts on this machine: a container. It has to
-// see its Folders and the processes of this machine, to run as UID and GID, and to have Args for its arguments; it is then the server that Start
-// would have started, but for where it runs.
+// Guest holds a clone with all that a server on it needs, for one that something else than david starts on
+// this machine: a container. It has to see its Folders and the processes of this machine, to run as UID and
+// GID, and to have Args for its arguments; it is then the server that Start would have started, but for where
+// it runs.
 type Guest struct {
 	Folders  []Folder // runtime, data
 	Args     []string // without the binary
@@ -26,18 +27,18 @@ type Guest struct {
 	Port     string // that it listens on
 
 	server  *Server
-	process process // zero until Await has found it
+	process processID // zero until Await has found it
 }
 
-// Folder is one that a guest has to see.
+// Folder describes one that a guest has to see.
 type Folder struct {
 	Source string // where it lies, without a mount of david's own in between where that can be: not every container runtime sees those
 	Path   string // where the guest has to see it
 }
 
-// Invite clones a golden copy and makes a server's runtime folder, and starts nothing. It returns how long cloning took. Of the options, Settings,
-// Host and LogPath count. Release gives everything back.
-func (w *Workspace) Invite(g Golden, o StartOptions) (*Guest, time.Duration, error) {
+// Invite clones a data template and makes a server's runtime folder, and starts nothing. It returns how long
+// cloning took. Of the options, Settings, Host and LogPath count. Release gives everything back.
+func (w *Workspace) Invite(g Template, o StartOptions) (*Guest, time.Duration, error) {
 	began := time.Now()
 	o.TCP, o.DefaultsFile, o.Tmpfs = true, "", 0
 	clone, err := w.cloneFolder(o)
@@ -51,7 +52,7 @@ func (w *Workspace) Invite(g Golden, o StartOptions) (*Guest, time.Duration, err
 	return guest, time.Since(began), nil
 }
 
-func (w *Workspace) invite(g Golden, clone string, o StartOptions) (*Guest, error) {
+func (w *Workspace) invite(g Template, clone string, o StartOptions) (*Guest, error) {
 	if err := w.clone(g, clone, 0); err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (w *Workspace) invite(g Golden, clone string, o StartOptions) (*Guest, erro
 	return guest, nil
 }
 
-// behind is a path without the bind mount that the data may lie on.
+// behind returns a path without the bind mount that the data may lie on.
 func (w *Workspace) behind(path string) string {
 	if rest, ok := strings.CutPrefix(path, w.data+"/"); ok && w.bound != "" {
 		return filepath.Join(w.bound, rest)
@@ -95,8 +96,9 @@ func (s *Server) ready() error {
 	return errors.Join(log.Close(), s.w.owner.own(s.log()))
 }
 
-// Await waits until the server answers at an address, at most as long as one of david's own may take, and finds its process. ended tells why it has ended, nil
-// while it may still come. The file with the password is gone afterwards.
+// Await waits until the server answers at an address, at most as long as one of david's own may take, and
+// finds its process. ended tells why it has ended, nil while it may still come. The file with the password is
+// gone afterwards.
 func (g *Guest) Await(ctx context.Context, address string, ended func() error) error {
 	defer os.Remove(g.server.init())
 	g.server.addr.Address = address
@@ -111,7 +113,7 @@ func (g *Guest) Await(ctx context.Context, address string, ended func() error) e
 	if err != nil {
 		return fmt.Errorf("cannot find the server's process %d on this machine: %w", pid, err)
 	}
-	g.process = process{pid, start}
+	g.process = processID{pid, start}
 	return g.server.w.journal.started(pid)
 }
 
@@ -128,21 +130,22 @@ func readPID(path string) (int, error) {
 	return pid, nil
 }
 
-// Blame is a *StartError with the server's own words.
+// Blame returns a *StartError with the server's own words.
 func (g *Guest) Blame(cause error) error {
 	return startError(g.server.binary.Path, g.server.log(), cause)
 }
 
-// Addr is where the server listens, with the password of this start.
+// Addr returns where the server listens, with the password of this start.
 func (g *Guest) Addr() mysqld.Addr { return g.server.addr }
 
-// Data is the folder its data lies in.
+// Data returns the folder its data lies in.
 func (g *Guest) Data() string { return g.server.data }
 
-// PID is the server's process, once Await has found it.
+// PID returns the server's process, once Await has found it.
 func (g *Guest) PID() int { return g.process.PID }
 
-// Alive is nil while the server runs, else a *StartError that says what the server did and why it ended, as why tells.
+// Alive is nil while the server runs, else a *StartError that says what the server did and why it ended, as
+// why tells.
 func (g *Guest) Alive(why func() error) error {
 	if g.process.alive() {
 		return nil
@@ -154,7 +157,8 @@ func (g *Guest) Alive(why func() error) error {
 	return g.Blame(cause)
 }
 
-// Kill ends the server, as Stop ends one of david's own whose data is dropped: shutting down would write dirty pages for nothing.
+// Kill ends the server, as Stop ends one of david's own whose data is dropped: shutting down would write
+// dirty pages for nothing.
 func (g *Guest) Kill() error {
 	if g.process.PID == 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"david/internal/testserver"
 )
 
-// invited is a guest and the command that runs it, as a container would.
-func invited(t *testing.T, w *Workspace, g Golden, settings ...mycnf.Setting) (*Guest, *exec.Cmd) {
+// invited returns a guest and the command that runs it, as a container would.
+func invited(t *testing.T, w *Workspace, g Template, settings ...mycnf.Setting) (*Guest, *exec.Cmd) {
 	t.Helper()
 	guest, _, err := w.Invite(g, StartOptions{Settings: settings, Host: everywhere, LogPath: filepath.Join(t.TempDir(), "log")})
 	if err != nil {
@@ -38,7 +38,8 @@ func invited(t *testing.T, w *Workspace, g Golden, settings ...mycnf.Setting) (*
 
 func running() error { return nil }
 
-// TestGuest runs a server on what was prepared for it, as somebody else would: it is the server david would have started.
+// TestGuest runs a server on what was prepared for it, as somebody else would: it is the server david would
+// have started.
 func TestGuest(t *testing.T) {
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {
@@ -140,7 +141,8 @@ func TestGuestThatEnds(t *testing.T) {
 	released(t, guest)
 }
 
-// TestGuestIsKilled: a server that still runs when its guest is given back is ended first, and Close does so as well.
+// TestGuestIsKilled: a server that still runs when its guest is given back is ended first, and Close does so
+// as well.
 func TestGuestIsKilled(t *testing.T) {
 	b := testserver.Find(t, "mariadb")
 	w := open(t, newHome(t), Options{NoVolume: true})

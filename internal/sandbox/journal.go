@@ -18,21 +18,21 @@ import (
 	"david/internal/cgroup"
 )
 
-// process names a process beyond the reuse of its number: by its start time in clock ticks since boot, field 22 of
-// /proc/PID/stat (proc(5)).
-type process struct {
+// processID names a process beyond the reuse of its number: by its start time in clock ticks since boot,
+// field 22 of /proc/PID/stat (proc(5)).
+type processID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
 }
 
-// journal is the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry is written
-// before the thing is made, and taken out after it is gone.
+// journal keeps the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry
+// is written before the thing is made, and taken out after it is gone.
 type journal struct {
 	mu   sync.Mutex
 	path string
 
-	Owner     process         `json:"owner"`
-	Processes []process       `json:"processes"`
+	Owner     processID       `json:"owner"`
+	Processes []processID     `json:"processes"`
 	Groups    []*cgroup.Group `json:"groups"`
 	Mounts    []string        `json:"mounts"`
 	Folders   []string        `json:"folders"`
@@ -47,7 +47,7 @@ func newJournal(home string) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder for journals: %w", err)
 	}
-	j := &journal{Owner: process{os.Getpid(), start}}
+	j := &journal{Owner: processID{os.Getpid(), start}}
 	j.path = filepath.Join(dir, fmt.Sprintf("%d-%d.json", j.Owner.PID, j.Owner.Start))
 	return j, j.write()
 }
@@ -88,12 +88,12 @@ func (j *journal) started(pid int) error {
 	if err != nil { // it ended already
 		return nil
 	}
-	return j.update(func() { j.Processes = append(j.Processes, process{pid, start}) })
+	return j.update(func() { j.Processes = append(j.Processes, processID{pid, start}) })
 }
 
 func (j *journal) ended(pid int) error {
 	return j.update(func() {
-		j.Processes = slices.DeleteFunc(j.Processes, func(p process) bool { return p.PID == pid })
+		j.Processes = slices.DeleteFunc(j.Processes, func(p processID) bool { return p.PID == pid })
 	})
 }
 
@@ -134,8 +134,8 @@ func (j *journal) undo() error {
 	return os.Remove(j.path)
 }
 
-// Reap removes what davids that are dead left behind in home: processes it can tell by number and start time, mounts and
-// runtime folders. Those of a living david are left alone. It is quick where there is nothing.
+// Reap removes what davids that are dead left behind in home: processes it can tell by number and start time,
+// mounts and runtime folders. Those of a living david are left alone. It is quick where there is nothing.
 func Reap(home string, say func(string)) error {
 	files, err := filepath.Glob(filepath.Join(escapeGlob(home), "run", "*.json"))
 	if err != nil {
@@ -179,12 +179,12 @@ func readJournal(path string) (*journal, error) {
 }
 
 // alive tells whether the very process still runs; a zombie does not.
-func (p process) alive() bool {
+func (p processID) alive() bool {
 	start, err := startTime(p.PID)
 	return err == nil && start == p.Start
 }
 
-func (p process) kill() error {
+func (p processID) kill() error {
 	if !p.alive() {
 		return nil
 	}
@@ -200,8 +200,8 @@ func (p process) kill() error {
 	return fmt.Errorf("process %d does not end", p.PID)
 }
 
-// startTime is field 22 of /proc/PID/stat. The second field may hold spaces and parentheses, so fields are counted
-// from the last parenthesis. A zombie (state Z, X) counts as gone.
+// startTime reads field 22 of /proc/PID/stat. The second field may hold spaces and parentheses, so fields are
+// counted from the last parenthesis. A zombie (state Z, X) counts as gone.
 func startTime(pid int) (uint64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"david/internal/server"
 )
 
-// mariadbSystem is the SQL that makes a MariaDB's system tables, for mariadbd --bootstrap. It is what mariadb-install-db
-// feeds it, without that script's need of client programs which a package with the server alone does not bring:
-// no user but root@localhost without a password, no lines for the host's name, no test database.
+// mariadbSystem returns the SQL that makes a MariaDB's system tables, for mariadbd --bootstrap. It is what
+// mariadb-install-db feeds it, without that script's need of client programs which a package with the server
+// alone does not bring: no user but root@localhost without a password, no lines for the host's name, no test
+// database.
 func mariadbSystem(b server.Binary) ([]byte, error) {
 	sql := []byte("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n")
 	for _, name := range []string{"system_tables", "performance_tables", "system_tables_data"} {
@@ -28,8 +29,8 @@ func mariadbSystem(b server.Binary) ([]byte, error) {
 	return sql, nil
 }
 
-// mariadbScript reads one of the server's own scripts, from where distributions and MariaDB's own packages put them; their
-// prefix became mariadb_ in 11.0.
+// mariadbScript reads one of the server's own scripts, from where distributions and MariaDB's own packages
+// put them; their prefix became mariadb_ in 11.0.
 func mariadbScript(b server.Binary, name string) ([]byte, error) {
 	prefix := b.Basedir
 	if prefix == "" {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind makes the folder from visible at to. Flags are added by a remount, as the kernel ignores them at first.
+// bind makes the folder from visible at to. Flags are added by a remount, as the kernel ignores them at
+// first.
 func (w *Workspace) bind(from, to string, flags uintptr) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return fmt.Errorf("cannot make a mount point: %w", err)
@@ -30,9 +31,9 @@ func (w *Workspace) bind(from, to string, flags uintptr) error {
 	return nil
 }
 
-// unmount takes every mount off a path. A server that was just killed keeps it busy until the kernel has torn it down, so
-// that is waited for. It is never detached lazily: the volume could then be mounted a second time while the first still
-// writes, which destroys it.
+// unmount takes every mount off a path. A server that was just killed keeps it busy until the kernel has torn
+// it down, so that is waited for. It is never detached lazily: the volume could then be mounted a second time
+// while the first still writes, which destroys it.
 func unmount(path string) error {
 	var err error
 	for range 1000 {
@@ -49,7 +50,8 @@ func unmount(path string) error {
 	return fmt.Errorf("cannot unmount %s: %w; a process still uses it", path, err)
 }
 
-// removeUnmounted removes a folder, after making sure that nothing is mounted in it: its data would go with it.
+// removeUnmounted removes a folder, after making sure that nothing is mounted in it: its data would go with
+// it.
 func removeUnmounted(path string) error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

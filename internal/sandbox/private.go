@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// PrivateFolder makes a runtime folder of mode 0700 that the next david removes should this one be killed: for what must
-// not be left behind, such as keys, where no workspace is open. remove must be called.
+// PrivateFolder makes a runtime folder of mode 0700 that the next david removes should this one be killed:
+// for what must not be left behind, such as keys, where no workspace is open. remove must be called.
 func PrivateFolder(home string) (dir string, remove func() error, err error) {
 	w, err := openBare(home)
 	if err != nil {
@@ -33,8 +33,8 @@ func openBare(home string) (*Workspace, error) {
 	return w, nil
 }
 
-// OpenIn opens a workspace for a probe, whose data lies in a new folder inside dir: removed by Close, or by the next david
-// should this one be killed. With dir "" it has none, and only puts processes under caps.
+// OpenIn opens a workspace for a probe, whose data lies in a new folder inside dir: removed by Close, or by
+// the next david should this one be killed. With dir "" it has none, and only puts processes under caps.
 func OpenIn(home, dir string) (*Workspace, error) {
 	w, err := openBare(home)
 	if err != nil || dir == "" {

@@ -11,7 +11,8 @@ import (
 	"david/internal/result"
 )
 
-// TestBurstEmpties has a volume slow down in the middle of a long look, as one does whose credits are used up.
+// TestBurstEmpties has a volume slow down in the middle of a long look, as one does whose credits are used
+// up.
 func TestBurstEmpties(t *testing.T) {
 	needRoot(t)
 	w := open(t, newHome(t), Options{Volume: true})
@@ -52,7 +53,8 @@ func TestBurstEmpties(t *testing.T) {
 	}
 }
 
-// TestOpenIn works in a folder of its own inside another one, and leaves nothing there, nor does one that was killed.
+// TestOpenIn works in a folder of its own inside another one, and leaves nothing there, nor does one that was
+// killed.
 func TestOpenIn(t *testing.T) {
 	home, dir := newHome(t), t.TempDir()
 	w, err := OpenIn(home, dir)

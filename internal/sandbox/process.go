@@ -21,7 +21,7 @@ type StartError struct {
 	Cause  error    // how the process ended, or that it did not answer in time
 }
 
-// Line is the most telling line: the first error, as later ones are often its consequences.
+// Line returns the most telling line: the first error, as later ones are often its consequences.
 func (e *StartError) Line() string {
 	if len(e.Lines) == 0 {
 		return e.Cause.Error()
@@ -39,16 +39,16 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Cause }
 
-// child is a process that dies with david.
+// child starts a process that dies with david.
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 	err  error         // how; valid after done
 }
 
-// spawn starts a command as the servers' user, in a process group of its own, so that a Ctrl-C at the terminal meets david
-// alone. The kernel ends it when david dies, even by kill -9: the signal is tied to the thread that forked, so that thread
-// is kept until the process has ended. With a group, it starts inside.
+// spawn starts a command as the servers' user, in a process group of its own, so that a Ctrl-C at the
+// terminal meets david alone. The kernel ends it when david dies, even by kill -9: the signal is tied to the
+// thread that forked, so that thread is kept until the process has ended. With a group, it starts inside.
 func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.credential()}
 	c := &child{cmd: cmd, done: make(chan struct{})}
@@ -85,8 +85,9 @@ func (c *child) exited() (error, bool) {
 	}
 }
 
-// errorLines finds what a server complained about: its lines marked as errors, the last eight at most, without their time
-// stamps. MySQL writes "... [ERROR] [MY-000067] [Server] unknown variable", MariaDB "... [ERROR] unknown variable".
+// errorLines finds what a server complained about: its lines marked as errors, the last eight at most,
+// without their time stamps. MySQL writes "... [ERROR] [MY-000067] [Server] unknown variable", MariaDB "...
+// [ERROR] unknown variable".
 func errorLines(log []byte) []string {
 	var found []string
 	for line := range bytes.Lines(log) {

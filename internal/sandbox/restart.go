@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Restart starts a server that Kill ended once more, on the data it left, with the options, the caps and the password of its first start.
-// It returns once the server answers, and how long that took from the start of the process: its recovery included. One that
-// does not answer within patience, or ends, is a *StartError; Stop removes it as any other.
+// Restart starts a server that Kill ended once more, on the data it left, with the options, the caps and the
+// password of its first start. It returns once the server answers, and how long that took from the start of
+// the process: its recovery included. One that does not answer within patience, or ends, is a *StartError;
+// Stop removes it as any other.
 func (s *Server) Restart(ctx context.Context, patience time.Duration) (time.Duration, error) {
 	if _, ended := s.child.exited(); !ended {
 		return 0, fmt.Errorf("cannot restart the server: process %d still runs", s.PID())
@@ -30,7 +31,7 @@ func (s *Server) Restart(ctx context.Context, patience time.Duration) (time.Dura
 	return time.Since(began), nil
 }
 
-// Log is what the server has written to its error log since its last start.
+// Log returns what the server has written to its error log since its last start.
 func (s *Server) Log() ([]byte, error) {
 	b, err := os.ReadFile(s.log())
 	if err != nil {

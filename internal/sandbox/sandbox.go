@@ -1,11 +1,12 @@
-// Package sandbox runs throwaway servers. A Workspace owns what they need on the machine; a Golden is initialised and
-// loaded data, made once; a Server is one mysqld or mariadbd on a fresh clone of it.
+// Package sandbox runs throwaway servers. A Workspace owns what they need on the machine; a Template is
+// initialised and loaded data, made once; a Server is one mysqld or mariadbd on a fresh clone of it.
 //
-//	Open -> Golden (initialise, load, shut down, keep) -> Start (clone, start, wait) -> Stop (shut down, drop) -> Close
+//	Open -> Template (initialise, load, shut down, keep) -> Start (clone, start, wait) -> Stop (shut down, drop) -> Close
 //
-// A sandbox is private: a runtime folder of mode 0700, a unix socket and no network unless asked, a random password, an
-// ordinary user where david runs as root, and nothing of the system's own configuration or data. Everything that
-// outlives a killed david (processes, cgroups, mounts, folders) is in a journal, and Reap removes it.
+// A sandbox is private: a runtime folder of mode 0700, a unix socket and no network unless asked, a random
+// password, an ordinary user where david runs as root, and nothing of the system's own configuration or data.
+// Everything that outlives a killed david (processes, cgroups, mounts, folders) is in a journal, and Reap
+// removes it.
 package sandbox
 
 import (
@@ -23,17 +24,17 @@ import (
 
 // Options say what a workspace is for.
 type Options struct {
-	Need     int64     // bytes of disk one golden copy and its clone will take
+	Need     int64     // bytes of disk one data template and its clone will take
 	Log      io.Writer // where remarks go; nil for nowhere
 	NoVolume bool      // keep the data on $DAVID_HOME's filesystem also where it has no reflink
 	Volume   bool      // keep it on a volume of david's own in any case: I/O can be capped on no other device
 }
 
-// Workspace is david's place on the machine while it measures. One at a time may be open in a $DAVID_HOME.
+// Workspace owns david's place on the machine while it measures. One at a time may be open in a $DAVID_HOME.
 type Workspace struct {
 	home    string
 	run     string // private runtime folder: sockets, pid files, mount points
-	data    string // golden copies and clones
+	data    string // data templates and clones
 	bound   string // what data is bound to; "" where it is no bind mount
 	layout  string
 	need    int64
@@ -48,8 +49,8 @@ type Workspace struct {
 	throttled *Server
 }
 
-// Open removes what dead davids left in home, makes the private runtime folder, and makes the data reachable for the
-// servers' user, on a volume that can clone where that is possible. On an error nothing is left.
+// Open removes what dead davids left in home, makes the private runtime folder, and makes the data reachable
+// for the servers' user, on a volume that can clone where that is possible. On an error nothing is left.
 func Open(ctx context.Context, home string, o Options) (w *Workspace, err error) {
 	if o.Log == nil {
 		o.Log = io.Discard
@@ -104,7 +105,8 @@ func (w *Workspace) exclude() error {
 	return err
 }
 
-// makeRun makes the runtime folder. Its path is short, because the system refuses socket paths above 107 bytes.
+// makeRun makes the runtime folder. Its path is short, because the system refuses socket paths above 107
+// bytes.
 func (w *Workspace) makeRun() error {
 	var errs error
 	for _, base := range []string{"/run", os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()} {
@@ -158,7 +160,7 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 	return nil
 }
 
-// sweep removes half-made golden copies and clones of davids that were killed, and makes the folders.
+// sweep removes half-made data templates and clones of davids that were killed, and makes the folders.
 func (w *Workspace) sweep() error {
 	half, err := filepath.Glob(filepath.Join(escapeGlob(w.data), "golden", ".*"))
 	if err != nil {
@@ -189,10 +191,11 @@ func (w *Workspace) sweep() error {
 // Layout says in a few words where the data lies and how it is copied.
 func (w *Workspace) Layout() string { return w.layout }
 
-// Dir is the folder the data lies in while the workspace is open.
+// Dir returns the folder the data lies in while the workspace is open.
 func (w *Workspace) Dir() string { return w.data }
 
-// Private is a folder of mode 0700 for what must not outlive the workspace, such as a file with a password.
+// Private returns a folder of mode 0700 for what must not outlive the workspace, such as a file with a
+// password.
 func (w *Workspace) Private() string { return w.run }
 
 // Close stops what still runs, unmounts, and removes the runtime folder. It may be called more than once.

@@ -23,7 +23,8 @@ import (
 // flavours are those every test of a sandbox runs on.
 var flavours = []string{"mysql", "mariadb"}
 
-// newHome is a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must be left clean.
+// newHome returns a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must
+// be left clean.
 func newHome(t testing.TB) string {
 	t.Helper()
 	home := filepath.Join(t.TempDir(), "a home [of] david*")
@@ -77,8 +78,8 @@ func open(t testing.TB, home string, o Options) *Workspace {
 	return w
 }
 
-func key(b server.Binary) GoldenKey {
-	return GoldenKey{Binary: b, PageSize: 16 << 10, Tables: 1, Rows: 3, Database: "sbtest"}
+func key(b server.Binary) TemplateKey {
+	return TemplateKey{Binary: b, PageSize: 16 << 10, Tables: 1, Rows: 3, Database: "sbtest"}
 }
 
 // loadThree fills the schema.
@@ -94,16 +95,16 @@ func loadThree(ctx context.Context, addr mysqld.Addr) error {
 	return conn.Exec(ctx, "INSERT INTO sbtest.t VALUES (1), (2), (3)")
 }
 
-func golden(t testing.TB, w *Workspace, k GoldenKey) Golden {
+func golden(t testing.TB, w *Workspace, k TemplateKey) Template {
 	t.Helper()
-	g, _, err := w.Golden(context.Background(), k, loadThree)
+	g, _, err := w.Template(context.Background(), k, loadThree)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-func start(t testing.TB, w *Workspace, g Golden, o StartOptions) *Server {
+func start(t testing.TB, w *Workspace, g Template, o StartOptions) *Server {
 	t.Helper()
 	s, timing, err := w.Start(context.Background(), g, o)
 	if err != nil {
@@ -149,11 +150,11 @@ func TestSandbox(t *testing.T) {
 				home := newHome(t)
 				w := open(t, home, Options{NoVolume: noVolume})
 				t.Log(w.Layout())
-				g, made, err := w.Golden(context.Background(), key(b), loadThree)
+				g, made, err := w.Template(context.Background(), key(b), loadThree)
 				if err != nil || !made {
 					t.Fatalf("made %v, %v", made, err)
 				}
-				if _, again, err := w.Golden(context.Background(), key(b), loadThree); err != nil || again {
+				if _, again, err := w.Template(context.Background(), key(b), loadThree); err != nil || again {
 					t.Errorf("made again: %v, %v", again, err)
 				}
 				t.Run("clones", func(t *testing.T) { testClones(t, w, g) })
@@ -169,7 +170,7 @@ func TestSandbox(t *testing.T) {
 }
 
 // testClones starts two servers at once: each has the data, and its own.
-func testClones(t *testing.T, w *Workspace, g Golden) {
+func testClones(t *testing.T, w *Workspace, g Template) {
 	log := filepath.Join(t.TempDir(), "log")
 	one := start(t, w, g, StartOptions{Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "256M"}}, LogPath: log})
 	defer stop(t, one)
@@ -200,7 +201,7 @@ func testClones(t *testing.T, w *Workspace, g Golden) {
 }
 
 // testPrivate looks at what others could see.
-func testPrivate(t *testing.T, w *Workspace, g Golden) {
+func testPrivate(t *testing.T, w *Workspace, g Template) {
 	s := start(t, w, g, StartOptions{})
 	defer stop(t, s)
 	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID()) + "/cmdline")
@@ -234,7 +235,7 @@ func testPrivate(t *testing.T, w *Workspace, g Golden) {
 	}
 }
 
-func testTCP(t *testing.T, w *Workspace, g Golden) {
+func testTCP(t *testing.T, w *Workspace, g Template) {
 	s := start(t, w, g, StartOptions{TCP: true})
 	defer stop(t, s)
 	if a := s.Addr(); a.Network != "tcp" || !strings.HasPrefix(a.Address, "127.0.0.1:") {
@@ -245,7 +246,7 @@ func testTCP(t *testing.T, w *Workspace, g Golden) {
 	}
 }
 
-func testWrongSetting(t *testing.T, w *Workspace, g Golden) {
+func testWrongSetting(t *testing.T, w *Workspace, g Template) {
 	_, _, err := w.Start(context.Background(), g, StartOptions{Settings: []mycnf.Setting{{Name: "no_such_thing", Value: "1"}}})
 	var start *StartError
 	if !errors.As(err, &start) || !strings.Contains(start.Line(), "no_such_thing") && !strings.Contains(start.Line(), "no-such-thing") {
@@ -256,7 +257,7 @@ func testWrongSetting(t *testing.T, w *Workspace, g Golden) {
 	}
 }
 
-func testKilled(t *testing.T, w *Workspace, g Golden) {
+func testKilled(t *testing.T, w *Workspace, g Template) {
 	s := start(t, w, g, StartOptions{})
 	if err := s.Alive(); err != nil {
 		t.Error(err)
@@ -270,8 +271,9 @@ func testKilled(t *testing.T, w *Workspace, g Golden) {
 	stop(t, s)
 }
 
-// testRestart kills a server and starts it again: on its own data, with its password, and only once it is dead.
-func testRestart(t *testing.T, w *Workspace, g Golden) {
+// testRestart kills a server and starts it again: on its own data, with its password, and only once it is
+// dead.
+func testRestart(t *testing.T, w *Workspace, g Template) {
 	s := start(t, w, g, StartOptions{Settings: []mycnf.Setting{{Name: "max_connections", Value: "77"}}})
 	defer stop(t, s)
 	if _, err := s.Restart(t.Context(), startTimeout); err == nil || !strings.Contains(err.Error(), "still runs") {
@@ -297,7 +299,7 @@ func testRestart(t *testing.T, w *Workspace, g Golden) {
 	}
 }
 
-func testOptionFile(t *testing.T, w *Workspace, g Golden) {
+func testOptionFile(t *testing.T, w *Workspace, g Template) {
 	file := filepath.Join(t.TempDir(), "my.cnf")
 	if err := os.WriteFile(file, []byte("[mysqld]\nmax_connections = 77\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -309,7 +311,7 @@ func testOptionFile(t *testing.T, w *Workspace, g Golden) {
 	}
 }
 
-// TestPageSize makes a golden copy of another page size.
+// TestPageSize makes a data template of another page size.
 func TestPageSize(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range flavours {
@@ -332,7 +334,7 @@ func TestHalfGolden(t *testing.T) {
 	w := open(t, newHome(t), Options{})
 	k := key(testserver.Find(t, "mariadb"))
 	cut := errors.New("cut short")
-	_, _, err := w.Golden(context.Background(), k, func(context.Context, mysqld.Addr) error { return cut })
+	_, _, err := w.Template(context.Background(), k, func(context.Context, mysqld.Addr) error { return cut })
 	if !errors.Is(err, cut) {
 		t.Errorf("error %v", err)
 	}
@@ -382,7 +384,7 @@ func TestHelperHold(t *testing.T) {
 	time.Sleep(time.Hour)
 }
 
-// holdTmpfs is the size of the tmpfs that the held server's data lies on; 0 for none.
+// holdTmpfs returns the size of the tmpfs that the held server's data lies on; 0 for none.
 func holdTmpfs() int64 {
 	if os.Getenv("DAVID_TEST_TMPFS") == "" {
 		return 0
@@ -419,13 +421,13 @@ func TestReap(t *testing.T) {
 			if _, err := os.Stat(run); !os.IsNotExist(err) {
 				t.Errorf("the runtime folder is still there: %v", err)
 			}
-			// What it left in the data is swept by the next workspace, and its golden copy is whole.
+			// What it left in the data is swept by the next workspace, and its data template is whole.
 			w := open(t, home, Options{})
 			if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 0 {
 				t.Errorf("%d clones are left", len(left))
 			}
-			if _, made, err := w.Golden(context.Background(), key(testserver.Find(t, flavour)), loadThree); err != nil || made {
-				t.Errorf("the golden copy was made again: %v, %v", made, err)
+			if _, made, err := w.Template(context.Background(), key(testserver.Find(t, flavour)), loadThree); err != nil || made {
+				t.Errorf("the data template was made again: %v, %v", made, err)
 			}
 		})
 	}
@@ -479,7 +481,7 @@ func TestReapRecycled(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Owner.Start++ // dead
-	j.Processes = []process{{sleeper.Process.Pid, 1}}
+	j.Processes = []processID{{sleeper.Process.Pid, 1}}
 	if err := j.write(); err != nil {
 		t.Fatal(err)
 	}

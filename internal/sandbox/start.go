@@ -22,8 +22,8 @@ import (
 	"david/internal/server"
 )
 
-// How long a server may take to answer, and to shut down, before it is given up. Crash recovery and the flushing of a
-// large pool take long; a throwaway server on a clean copy does neither.
+// How long a server may take to answer, and to shut down, before it is given up. Crash recovery and the
+// flushing of a large pool take long; a throwaway server on a clean copy does neither.
 const (
 	startTimeout = 2 * time.Minute
 	stopTimeout  = 2 * time.Minute
@@ -39,15 +39,15 @@ type StartOptions struct {
 	Host         string      // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
 	LogPath      string      // where the server's error log is copied when it stops
 	Caps         result.Caps // put on the server; those on I/O wait for Throttle
-	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the golden copy does
+	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
 }
 
-// Timing is what a start took.
+// Timing holds what a start took.
 type Timing struct {
 	Clone, Start time.Duration
 }
 
-// Server is a running throwaway server.
+// Server handles a running throwaway server.
 type Server struct {
 	w        *Workspace
 	child    *child
@@ -67,8 +67,8 @@ type Server struct {
 	took     time.Duration
 }
 
-// Start clones a golden copy and starts a server on the clone. It returns once the server answers.
-func (w *Workspace) Start(ctx context.Context, g Golden, o StartOptions) (*Server, Timing, error) {
+// Start clones a data template and starts a server on the clone. It returns once the server answers.
+func (w *Workspace) Start(ctx context.Context, g Template, o StartOptions) (*Server, Timing, error) {
 	var t Timing
 	began := time.Now()
 	data, err := w.cloneFolder(o)
@@ -88,10 +88,10 @@ func (w *Workspace) Start(ctx context.Context, g Golden, o StartOptions) (*Serve
 	return s, t, nil
 }
 
-func (w *Workspace) clone(g Golden, to string, tmpfs int64) error {
+func (w *Workspace) clone(g Template, to string, tmpfs int64) error {
 	room := w.room
 	if tmpfs > 0 {
-		room = func(g Golden) error { return roomInMemory(g, tmpfs) }
+		room = func(g Template) error { return roomInMemory(g, tmpfs) }
 	}
 	if err := room(g); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (w *Workspace) clone(g Golden, to string, tmpfs int64) error {
 }
 
 // room makes sure that a clone, and as much again for what the workload writes, fits.
-func (w *Workspace) room(g Golden) error {
+func (w *Workspace) room(g Template) error {
 	need := g.bytes + w.need/2
 	if w.reflink {
 		need = w.need / 2
@@ -124,7 +124,7 @@ func (w *Workspace) room(g Golden) error {
 }
 
 // launch starts a server on a data folder and waits until it answers.
-func (w *Workspace) launch(ctx context.Context, k GoldenKey, data string, o StartOptions) (*Server, error) {
+func (w *Workspace) launch(ctx context.Context, k TemplateKey, data string, o StartOptions) (*Server, error) {
 	s, err := w.newServer(k, data, o)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (w *Workspace) launch(ctx context.Context, k GoldenKey, data string, o Star
 	return s, nil
 }
 
-func (w *Workspace) newServer(k GoldenKey, data string, o StartOptions) (*Server, error) {
+func (w *Workspace) newServer(k TemplateKey, data string, o StartOptions) (*Server, error) {
 	dir, err := os.MkdirTemp(w.run, "")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a runtime folder: %w", err)
@@ -170,8 +170,8 @@ func mkdirIfMissing(path string) error {
 	return err
 }
 
-// freePort asks the kernel for one, of that address or else of 127.0.0.1. Another program can take it before the server does; the server then does
-// not start.
+// freePort asks the kernel for one, of that address or else of 127.0.0.1. Another program can take it before
+// the server does; the server then does not start.
 func freePort(host string) (network, address string, err error) {
 	switch host {
 	case "":
@@ -187,7 +187,8 @@ func freePort(host string) (network, address string, err error) {
 	return "tcp", l.Addr().String(), nil
 }
 
-// command is the server's argv. What isolates it comes last, so that no setting can undo it; no secret is in it.
+// command returns the server's argv. What isolates it comes last, so that no setting can undo it; no secret
+// is in it.
 func (w *Workspace) command(s *Server, o StartOptions) ([]string, error) {
 	b, err := w.reach(s.binary)
 	if err != nil {
@@ -205,7 +206,7 @@ func (w *Workspace) command(s *Server, o StartOptions) ([]string, error) {
 	return append(argv, s.isolation()...), nil
 }
 
-// options are the server's own, as they were asked for.
+// options returns the server's own, as they were asked for.
 func (w *Workspace) options(s *Server, o StartOptions) (argv []string, err error) {
 	if o.DefaultsFile != "" {
 		file, err := w.readable(s, o.DefaultsFile)
@@ -267,10 +268,11 @@ func (s *Server) isolation() []string {
 	return append(args, "--bind-address="+s.host, "--skip-name-resolve") // looking a client up takes as long as the resolver likes
 }
 
-// everywhere is the host of a server that listens on all addresses.
+// everywhere names the host of a server that listens on all addresses.
 const everywhere = "*"
 
-// run starts the process and waits until it answers, at most so long. The file that holds the password is gone when it does.
+// run starts the process and waits until it answers, at most so long. The file that holds the password is
+// gone when it does.
 func (s *Server) run(ctx context.Context, patience time.Duration) error {
 	if err := s.writeInit(s.addr.Password); err != nil {
 		return err
@@ -293,7 +295,7 @@ func (s *Server) run(ctx context.Context, patience time.Duration) error {
 	return s.await(ctx, patience, s.ended)
 }
 
-// ended is how the server's process ended; nil while it runs.
+// ended returns how the server's process ended; nil while it runs.
 func (s *Server) ended() error {
 	cause, _ := s.child.exited()
 	return cause
@@ -351,13 +353,13 @@ func (s *Server) await(ctx context.Context, patience time.Duration, ended func()
 	}
 }
 
-// Addr is where the server listens, with the password of this start.
+// Addr returns where the server listens, with the password of this start.
 func (s *Server) Addr() mysqld.Addr { return s.addr }
 
-// Data is the folder its data lies in.
+// Data returns the folder its data lies in.
 func (s *Server) Data() string { return s.data }
 
-// PID is the server's process.
+// PID returns the server's process.
 func (s *Server) PID() int { return s.child.cmd.Process.Pid }
 
 // Alive is nil while the server runs, else a *StartError that says how it ended.
@@ -377,8 +379,9 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Stop ends the server, keeps its log, and drops its data. One whose data stay is shut down cleanly, and killed where that takes
-// too long or ctx ends. It returns how long that took, and may be called more than once.
+// Stop ends the server, keeps its log, and drops its data. One whose data stay is shut down cleanly, and
+// killed where that takes too long or ctx ends. It returns how long that took, and may be called more than
+// once.
 func (s *Server) Stop(ctx context.Context) (time.Duration, error) {
 	s.stopped.Do(func() {
 		began := time.Now()
@@ -445,8 +448,8 @@ func keepLog(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// reach makes a server's tree reachable for the user it runs as: where it is not, the tree is bound, read-only, into the
-// runtime folder.
+// reach makes a server's tree reachable for the user it runs as: where it is not, the tree is bound,
+// read-only, into the runtime folder.
 func (w *Workspace) reach(b server.Binary) (server.Binary, error) {
 	root := b.Root
 	if root == "" {

@@ -22,7 +22,8 @@ func (w *Workspace) TryTmpfs() error {
 	return w.dropTmpfs(point)
 }
 
-// mountTmpfs mounts a tmpfs of that many bytes in the runtime folder, for the servers' user. It takes memory as it fills.
+// mountTmpfs mounts a tmpfs of that many bytes in the runtime folder, for the servers' user. It takes memory
+// as it fills.
 func (w *Workspace) mountTmpfs(size int64) (string, error) {
 	point, err := os.MkdirTemp(w.run, "tmpfs-")
 	if err != nil {
@@ -61,9 +62,9 @@ func (w *Workspace) dropClone(dir string, tmpfs bool) error {
 	return os.RemoveAll(dir)
 }
 
-// roomInMemory makes sure that a clone and what the workload adds fits, and that the memory is there: without it the kernel
-// would kill the server, or somebody else.
-func roomInMemory(g Golden, size int64) error {
+// roomInMemory makes sure that a clone and what the workload adds fits, and that the memory is there: without
+// it the kernel would kill the server, or somebody else.
+func roomInMemory(g Template, size int64) error {
 	if size <= g.bytes {
 		return fullError("a tmpfs", g.bytes, size)
 	}
@@ -77,7 +78,7 @@ func roomInMemory(g Golden, size int64) error {
 	return nil
 }
 
-// availableMemory is what can be used without swapping, in bytes: MemAvailable of /proc/meminfo.
+// availableMemory returns what can be used without swapping, in bytes: MemAvailable of /proc/meminfo.
 func availableMemory() (int64, error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {

@@ -28,7 +28,8 @@ func mounted(t *testing.T, run string) (list []string) {
 	return list
 }
 
-// TestTmpfs runs a server without durability whose data is in memory, and leaves neither mount nor journal entry.
+// TestTmpfs runs a server without durability whose data is in memory, and leaves neither mount nor journal
+// entry.
 func TestTmpfs(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -63,14 +64,15 @@ func TestTmpfs(t *testing.T) {
 			}
 			again := start(t, w, g, StartOptions{})
 			if n := count(t, connect(t, again)); n != 3 {
-				t.Errorf("the golden copy has %d rows, want 3", n)
+				t.Errorf("the data template has %d rows, want 3", n)
 			}
 			stop(t, again)
 		})
 	}
 }
 
-// TestTmpfsTooLarge is refused before anything is mounted for long: more than the memory there is, or less than the data.
+// TestTmpfsTooLarge is refused before anything is mounted for long: more than the memory there is, or less
+// than the data.
 func TestTmpfsTooLarge(t *testing.T) {
 	needRoot(t)
 	w := open(t, newHome(t), Options{})

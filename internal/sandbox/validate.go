@@ -10,9 +10,10 @@ import (
 	"david/internal/server"
 )
 
-// Validate lets the server judge settings without data and without starting: names it does not know, values it cannot read.
-// What only a start shows, memory that is not there say, it does not find. The error is a *StartError with the server's own
-// lines. (MySQL manual, --validate-config; MariaDB has no such option, and reads its settings before it prints its help.)
+// Validate lets the server judge settings without data and without starting: names it does not know, values
+// it cannot read. What only a start shows, memory that is not there say, it does not find. The error is a
+// *StartError with the server's own lines. (MySQL manual, --validate-config; MariaDB has no such option, and
+// reads its settings before it prints its help.)
 func (w *Workspace) Validate(ctx context.Context, binary server.Binary, settings []mycnf.Setting) error {
 	b, err := w.reach(binary)
 	if err != nil {

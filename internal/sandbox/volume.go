@@ -18,14 +18,15 @@ import (
 // ErrDiskFull says that the data would not fit.
 var ErrDiskFull = errors.New("not enough disk space")
 
-// layoutVersion changes with the arrangement of the volume; one of another version is made anew: it holds only caches.
+// layoutVersion changes with the arrangement of the volume; one of another version is made anew: it holds
+// only caches.
 const layoutVersion = "1"
 
-// spare is what is left free on the filesystem under the volume, in bytes.
+// spare says what is left free on the filesystem under the volume, in bytes.
 const spare = 1 << 30
 
-// mountVolume mounts $DAVID_HOME/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it is missing,
-// damaged, of another layout, or too small.
+// mountVolume mounts $DAVID_HOME/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it
+// is missing, damaged, of another layout, or too small.
 func (w *Workspace) mountVolume(ctx context.Context) error {
 	mkfs, err := exec.LookPath("mkfs.xfs")
 	if err != nil {
@@ -125,7 +126,7 @@ func (w *Workspace) makeVolume(ctx context.Context, mkfs, file string) error {
 	return nil
 }
 
-// allocated is what a file takes on the disk, in bytes; 0 where there is none.
+// allocated returns what a file takes on the disk, in bytes; 0 where there is none.
 func allocated(file string) int64 {
 	var st unix.Stat_t
 	if err := unix.Stat(file, &st); err != nil {
@@ -160,8 +161,8 @@ func (w *Workspace) mountLoop(file, point string) error {
 	return nil
 }
 
-// detached waits until no loop device has the file: two at once would destroy what is in it. The kernel takes one off a
-// moment after its mount is gone.
+// detached waits until no loop device has the file: two at once would destroy what is in it. The kernel takes
+// one off a moment after its mount is gone.
 func detached(file string) error {
 	for range 250 {
 		device, err := loopOf(file)
@@ -217,7 +218,7 @@ func attachLoop(backing *os.File) (*os.File, error) {
 	return nil, unix.EBUSY
 }
 
-// freeBytes is what an ordinary user may still write on the filesystem of dir.
+// freeBytes returns what an ordinary user may still write on the filesystem of dir.
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// forest is a random forest of regression trees (Breiman, Machine Learning 45, 2001): the shape of recorded points,
-// and the rival of the Gaussian process as a surrogate. Its uncertainty is the scatter of its trees (Hutter, Hoos, Leyton-Brown, LION 5, 2011).
+// forest describes a random forest of regression trees (Breiman, Machine Learning 45, 2001): the shape of
+// recorded points, and the rival of the Gaussian process as a surrogate. Its uncertainty is the scatter of
+// its trees (Hutter, Hoos, Leyton-Brown, LION 5, 2011).
 type forest []*tree
 
 type tree struct {
@@ -16,14 +17,14 @@ type tree struct {
 	mean        float64
 }
 
-// sample is a point and ln(its throughput / the start's).
+// sample describes a point and ln(its throughput / the start's).
 type sample struct {
 	at   Point
 	gain float64
 }
 
-// chain turns observations against incumbents into gains over the start: an incumbent's gain is the mean of those seen of
-// it before.
+// chain turns observations against incumbents into gains over the start: an incumbent's gain is the mean of
+// those seen of it before.
 func chain(s Space, history []Observation) []sample {
 	samples := []sample{{at: s.Start}}
 	sums, counts := map[string]float64{}, map[string]float64{key(s.Start): 1}
@@ -100,7 +101,7 @@ func (t *tree) divide(samples []sample) (left, right []sample) {
 	return left, right
 }
 
-// scatter is the sum of squares about the mean.
+// scatter returns the sum of squares about the mean.
 func scatter(samples []sample) (sum float64) {
 	mean := 0.0
 	for _, x := range samples {
@@ -133,7 +134,7 @@ func (f forest) predict(p Point) (mean, sd float64) {
 	return mean, math.Sqrt(sd)
 }
 
-// best is the point seen that the forest holds the best.
+// best returns the point seen that the forest holds the best.
 func (f forest) best(samples []sample) (Point, float64) {
 	at, top := samples[0].at, math.Inf(-1)
 	for _, x := range samples {
@@ -173,7 +174,8 @@ func runForest(l *lab, trials int) Point {
 	}
 }
 
-// recorded is the surface of a recording: a forest over its points; a point is infeasible where the nearest recorded one is.
+// recorded returns the surface of a recording: a forest over its points; a point is infeasible where the
+// nearest recorded one is.
 func recorded(r Recording, name string) surface {
 	samples := chain(r.Space, r.Observations)
 	f := grow(r.Space, samples, generator(1))

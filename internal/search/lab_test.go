@@ -59,7 +59,8 @@ func (l *lab) remeasure(p Point) {
 // regret is ln(the best throughput / that of p), of which nothing is noise.
 func (l *lab) regret(p Point) float64 { return l.surface.top - l.surface.value(p) }
 
-// raw is the point with the best mean of its observations, the start where none is better: what one picks without a model.
+// raw returns the point with the best mean of its observations, the start where none is better: what one
+// picks without a model.
 func (l *lab) raw() Point {
 	sums, counts := map[string]float64{}, map[string]float64{}
 	best, top := l.surface.space.Start, 0.0
@@ -77,7 +78,7 @@ func (l *lab) raw() Point {
 	return best
 }
 
-// method is a way to search: what it would run after these trials.
+// method describes a way to search: what it would run after these trials.
 type method struct {
 	name string
 	run  func(l *lab, budget int) Point // goes on to so many trials and says which point is the best
@@ -119,7 +120,8 @@ func runRandom(l *lab, trials int) {
 	}
 }
 
-// runGrid runs the plain grid of the budget: the first two knobs, by which the strongest are meant, in as many steps as fit, all others as they were.
+// runGrid runs the plain grid of the budget: the first two knobs, by which the strongest are meant, in as
+// many steps as fit, all others as they were.
 func runGrid(l *lab, trials int) Point {
 	*l = lab{surface: l.surface, noise: l.noise, rng: l.rng} // a grid of another budget is another one
 	var grid []Point
@@ -144,7 +146,7 @@ func runGrid(l *lab, trials int) Point {
 	return l.raw()
 }
 
-// spread is the i-th of n levels that are spread evenly over so many.
+// spread returns the i-th of n levels that are spread evenly over so many.
 func spread(i, n, levels int) int {
 	if n == 1 {
 		return levels / 2
@@ -200,7 +202,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// rows are those of one surface, of which the last is the search with another surrogate.
+// rows returns those of one surface, of which the last is the search with another surrogate.
 func rows(s surface, noise float64, seeds int) []string {
 	all := append(methods(), method{"search with a random forest (25 seeds)", runForest})
 	lines := make([]string, len(all))

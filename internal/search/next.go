@@ -7,25 +7,27 @@ import (
 )
 
 const (
-	// explore is one in how many proposals is a random point: the surrogate cannot know what it never looked at.
+	// explore makes one in so many proposals a random point: the surrogate cannot know what it never looked at.
 	explore = 8
-	// special is how often a random point takes one of the special levels of a knob that has a range as well: they are few,
-	// and often the default.
+	// special says how often a random point takes one of the special levels of a knob that has a range as well:
+	// they are few, and often the default.
 	special = 0.25
-	// enumerable is up to how many points all of them are looked at.
+	// enumerable bounds the points of which all are looked at.
 	enumerable = 4096
-	// tries is how many random points are drawn before none is held to be left.
+	// tries bounds the random points that are drawn before none is held to be left.
 	tries = 1000
-	// distant and around are how many random points, and how many near the incumbent, are judged for each proposal.
+	// distant and around are how many random points, and how many near the incumbent, are judged for each
+	// proposal.
 	distant, around = 100, 200
 )
 
-// Next proposes the point to measure next, never one that was observed or that Feasible forbids. False where none is left
-// or none was found. The space has to pass Check.
+// Next proposes the point to measure next, never one that was observed or that Feasible forbids. False where
+// none is left or none was found. The space has to pass Check.
 //
-// It is the point with the greatest expected improvement over the incumbent (Jones, Schonlau, Welch, Journal of Global
-// Optimization 13, 1998), with both ends of the difference uncertain, times the probability that it is feasible (Gelbart,
-// Snoek, Adams, UAI 2014), among those near the incumbent and some at random; now and then a random one.
+// It returns the point with the greatest expected improvement over the incumbent (Jones, Schonlau, Welch,
+// Journal of Global Optimization 13, 1998), with both ends of the difference uncertain, times the probability
+// that it is feasible (Gelbart, Snoek, Adams, UAI 2014), among those near the incumbent and some at random;
+// now and then a random one.
 func Next(s Space, history []Observation, rng *rand.Rand) (Point, bool) {
 	c := newChooser(s, history, rng)
 	if len(history) == 0 {
@@ -43,7 +45,7 @@ func Next(s Space, history []Observation, rng *rand.Rand) (Point, bool) {
 	})
 }
 
-// improvement is the expected value of max(0, x) of a normal x.
+// improvement returns the expected value of max(0, x) of a normal x.
 func improvement(mean, sd float64) float64 {
 	if sd < 1e-12 {
 		return max(0, mean)
@@ -52,9 +54,9 @@ func improvement(mean, sd float64) float64 {
 	return mean*math.Erfc(-z/math.Sqrt2)/2 + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
 
-// safety returns the probability that a point is feasible. Each knob alone is tried as the explanation of what was infeasible so far:
-// a level is as safe as it, and levels near it, were seen to be. These answers are averaged, each knob counting
-// by how well it alone predicts every point seen from the others.
+// safety returns the probability that a point is feasible. Each knob alone is tried as the explanation of
+// what was infeasible so far: a level is as safe as it, and levels near it, were seen to be. These answers
+// are averaged, each knob counting by how well it alone predicts every point seen from the others.
 func (m *surrogate) safety(history []Observation) func(Point) float64 {
 	if len(m.refused) == 0 {
 		return func(Point) float64 { return 1 }
@@ -75,8 +77,8 @@ func (m *surrogate) safety(history []Observation) func(Point) float64 {
 	}
 }
 
-// blames are, for each knob, the likelihood of what was feasible and what was not if that knob alone decides, each point
-// left out in its turn; that of the likeliest knob is 1.
+// blames are, for each knob, the likelihood of what was feasible and what was not if that knob alone decides,
+// each point left out in its turn; that of the likeliest knob is 1.
 func (m *surrogate) blames(history []Observation) []float64 {
 	blames := make([]float64, len(m.kernel.tables))
 	for knob := range blames {
@@ -95,9 +97,9 @@ func (m *surrogate) blames(history []Observation) []float64 {
 	return blames
 }
 
-// safe is the share of points with such a level that were feasible, leaving one out. Servers fail at an edge, not
-// little by little: the power leaves the next of ten levels half of its weight, and the one after it a seventh. To these comes half a
-// point of which four fifths were feasible.
+// safe returns the share of points with such a level that were feasible, leaving one out. Servers fail at an
+// edge, not little by little: the power leaves the next of ten levels half of its weight, and the one after
+// it a seventh. To these comes half a point of which four fifths were feasible.
 func (m *surrogate) safe(history []Observation, knob, level, without int) float64 {
 	yes, all := 0.4, 0.5
 	for i, o := range history {
@@ -113,7 +115,7 @@ func (m *surrogate) safe(history []Observation, knob, level, without int) float6
 	return yes / all
 }
 
-// near is how alike two points are, 1 where they are the same.
+// near returns how alike two points are, 1 where they are the same.
 func (k kernel) near(p, q Point) float64 {
 	product := 1.0
 	for i := range p {
@@ -202,8 +204,8 @@ func (c *chooser) all() (points []Point) {
 	}
 }
 
-// apart returns, of some random points, the one that shares the fewest levels, or near ones, with the start: the first
-// step is a wide one, as the surrogate has nothing to say yet.
+// apart returns, of some random points, the one that shares the fewest levels, or near ones, with the start:
+// the first step is a wide one, as the surrogate has nothing to say yet.
 func (c *chooser) apart() (Point, bool) {
 	k := fit(c.space, nil).kernel
 	best, ok := c.random()
@@ -215,8 +217,8 @@ func (c *chooser) apart() (Point, bool) {
 	return best, ok
 }
 
-// climb returns the point with the greatest score that it finds: the best of a sample, and then of its neighbours, until none
-// of them is better.
+// climb returns the point with the greatest score that it finds: the best of a sample, and then of its
+// neighbours, until none of them is better.
 func (c *chooser) climb(base Point, score func(Point) float64) (Point, bool) {
 	var best Point
 	top := math.Inf(-1)
@@ -236,8 +238,8 @@ func (c *chooser) climb(base Point, score func(Point) float64) (Point, bool) {
 	return best, best != nil
 }
 
-// sample shows all points of a small space; else the neighbours of base, points that differ from it by up to three knobs, and
-// random ones.
+// sample shows all points of a small space; else the neighbours of base, points that differ from it by up to
+// three knobs, and random ones.
 func (c *chooser) sample(base Point, show func(Point)) {
 	if c.space.size(enumerable) < enumerable {
 		for _, p := range c.all() {

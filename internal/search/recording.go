@@ -9,9 +9,9 @@ import (
 // recordingSchema is the version of the file format.
 const recordingSchema = 1
 
-// Recording is what was observed of a space, to measure searches on. It is kept as JSON lines: the first holds the schema, where
-// the points come from, the knobs and the start, each further one an observation. Values stand there by the names of their knobs,
-// so that a file can be read without knowing their places.
+// Recording keeps what was observed of a space, to measure searches on. It is kept as JSON lines: the first
+// holds the schema, where the points come from, the knobs and the start, each further one an observation.
+// Values stand there by the names of their knobs, so that a file can be read without knowing their places.
 type Recording struct {
 	About        string // machine, server, workload, length of the trials, date
 	Space        Space

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// small is a space of 12 points.
+// small returns a space of 12 points.
 func small() Space {
 	return Space{
 		Knobs: []Knob{
@@ -77,7 +77,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNextExhausts goes through a space until nothing is left: no point twice, none that is forbidden, not the start.
+// TestNextExhausts goes through a space until nothing is left: no point twice, none that is forbidden, not
+// the start.
 func TestNextExhausts(t *testing.T) {
 	s := small()
 	s.Feasible = func(p Point) bool { return p[0] != 0 || p[2] != 2 }
@@ -127,8 +128,8 @@ func TestSameSeedSameSearch(t *testing.T) {
 	}
 }
 
-// TestInfeasibleSteers shows the search that its largest buffer pools are killed, and that those which are not are fast the
-// larger they are, which would draw it there.
+// TestInfeasibleSteers shows the search that its largest buffer pools are killed, and that those which are
+// not are fast the larger they are, which would draw it there.
 func TestInfeasibleSteers(t *testing.T) {
 	s := cells()[1].space()
 	rng := generator(2)
@@ -184,8 +185,8 @@ func TestSurrogateWeighs(t *testing.T) {
 	}
 }
 
-// TestReferenceShared: two points that beat the same trial of the incumbent may owe it to that one's bad luck; two that beat
-// two trials of it, less so.
+// TestReferenceShared: two points that beat the same trial of the incumbent may owe it to that one's bad
+// luck; two that beat two trials of it, less so.
 func TestReferenceShared(t *testing.T) {
 	gain := func(reference int) float64 {
 		m := collect(small(), []Observation{seen(Point{1, 1, 0}, 0.1, 0.1, 0), seen(Point{0, 0, 0}, 0.1, 0.1, reference)})
@@ -202,7 +203,8 @@ func TestReferenceShared(t *testing.T) {
 	}
 }
 
-// TestSurrogateKnowsItsError counts how often the truth is within two standard deviations of what the surrogate holds.
+// TestSurrogateKnowsItsError counts how often the truth is within two standard deviations of what the
+// surrogate holds.
 func TestSurrogateKnowsItsError(t *testing.T) {
 	s := cells()[0].surface()
 	inside, all := 0, 0
@@ -231,7 +233,8 @@ func TestRemeasure(t *testing.T) {
 	}
 }
 
-// TestHopeless races simulated trials of six stretches, with the noise of trials on top, which their stretches share.
+// TestHopeless races simulated trials of six stretches, with the noise of trials on top, which their
+// stretches share.
 func TestHopeless(t *testing.T) {
 	const noise, stretch, races = 0.042, 0.03, 2000
 	stopped := func(truth float64) (share, stretches float64) {
@@ -315,7 +318,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// behindBy is how far behind another method the search may be on a surface of few real trials, which mostly
+// behindBy says how far behind another method the search may be on a surface of few real trials, which mostly
 // has their noise: the median regret of 100 seeds is known to about a point.
 const behindBy = 0.01
 
@@ -351,7 +354,7 @@ func lost(s surface, noise float64, seeds int, by float64) (list []string) {
 	return list
 }
 
-// recordings are the files with points of real trials.
+// recordings returns the files with points of real trials.
 func recordings(t testing.TB) []string {
 	files, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil {

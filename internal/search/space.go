@@ -1,6 +1,7 @@
-// Package search proposes which point of a space to measure next, where each measurement is dear and noisy. It knows no
-// MySQL: a point is one level of each of at most eight knobs, an observation is the logarithm of a ratio to the incumbent
-// measured beside it, with its standard error, or the reason why the point cannot be measured.
+// Package search proposes which point of a space to measure next, where each measurement is dear and noisy.
+// It knows no MySQL: a point is one level of each of at most eight knobs, an observation is the logarithm of
+// a ratio to the incumbent measured beside it, with its standard error, or the reason why the point cannot be
+// measured.
 //
 // The steps of a search, each of them a function of the space and of all that was seen so far:
 //
@@ -9,8 +10,9 @@
 //  3. Hopeless says, while a point is measured, whether it may be stopped.
 //  4. Best names the point that all observations together speak for, by how much, and how sure that is.
 //
-// It is pure: values in, values out; chance comes from the generator it is given. docs/method.md, The search, says how well
-// it does and against what; a Recording keeps observations in a file, so that this can be measured on real ones.
+// It is pure: values in, values out; chance comes from the generator it is given. docs/method.md, The search,
+// says how well it does and against what; a Recording keeps observations in a file, so that this can be
+// measured on real ones.
 package search
 
 import (
@@ -21,17 +23,17 @@ import (
 	"strconv"
 )
 
-// MaxKnobs is how many knobs may be active at once. Thirty noisy trials cannot tell more of them apart.
+// MaxKnobs bounds the knobs active at once. Thirty noisy trials cannot tell more of them apart.
 const MaxKnobs = 8
 
-// levels is into how many a range is divided. Neighbours of ten over two decades differ by 1.7 times, about the least that a
-// noisy trial can show.
+// levels sets into how many a range is divided. Neighbours of ten over two decades differ by 1.7 times, about
+// the least that a noisy trial can show.
 const levels = 10
 
-// maxLevels is how many levels a knob may have: each fits a byte.
+// maxLevels bounds the levels of a knob: each fits a byte.
 const maxLevels = 256
 
-// Cost is what it takes to change a knob.
+// Cost says what it takes to change a knob.
 type Cost int
 
 // The costs, least first.
@@ -41,28 +43,29 @@ const (
 	Reinitialise             // a new data directory
 )
 
-// Level is one value of a knob. A special level is no neighbour of others: a word, or a number that means something else than
-// its size, such as 0 for "no limit".
+// Level names one value of a knob. A special level is no neighbour of others: a word, or a number that means
+// something else than its size, such as 0 for "no limit".
 type Level struct {
 	Value   string  `json:"value"`
 	Number  float64 `json:"number,omitempty"` // positive, in the unit of the knob; unused where special
 	Special bool    `json:"special,omitempty"`
 }
 
-// Knob is one dimension of a space. Its levels that are not special ascend.
+// Knob describes one dimension of a space. Its levels that are not special ascend.
 type Knob struct {
 	Name   string  `json:"name"`
 	Levels []Level `json:"levels"`
 	Cost   Cost    `json:"cost"`
-	// Effect is what the knob is expected to do over its levels: the standard deviation of ln(throughput), 0.3 where it is known
-	// to matter much, 0.03 where little; 0 where nothing is known. It only says where to look first; observations overrule it.
+	// Effect says what the knob is expected to do over its levels: the standard deviation of ln(throughput), 0.3
+	// where it is known to matter much, 0.03 where little; 0 where nothing is known. It only says where to look
+	// first; observations overrule it.
 	Effect float64 `json:"effect,omitempty"`
 }
 
-// Point is one level of each knob, by their places.
+// Point picks one level of each knob, by their places.
 type Point []int
 
-// Space is what is searched.
+// Space bounds a search.
 type Space struct {
 	Knobs []Knob
 	Start Point // the incumbent when the search begins; gains are relative to it
@@ -79,8 +82,8 @@ func List(name string, cost Cost, values ...string) Knob {
 	return k
 }
 
-// Range returns a knob of about ten values from low to high, both positive, equally far apart by their logarithms and rounded to
-// multiples of step, after the special ones.
+// Range returns a knob of about ten values from low to high, both positive, equally far apart by their
+// logarithms and rounded to multiples of step, after the special ones.
 func Range(name string, cost Cost, low, high, step float64, special ...string) Knob {
 	k := List(name, cost, special...)
 	for i := range levels {
@@ -90,8 +93,8 @@ func Range(name string, cost Cost, low, high, step float64, special ...string) K
 	return k
 }
 
-// With returns the knob with one more level, in its place, where it had none of that number: the incumbent's own value
-// need not be one of the ten.
+// With returns the knob with one more level, in its place, where it had none of that number: the incumbent's
+// own value need not be one of the ten.
 func (k Knob) With(number float64) Knob {
 	at := len(k.Levels)
 	for i, l := range k.Levels {
@@ -115,8 +118,8 @@ func (k Knob) Place(value string) int {
 	return slices.IndexFunc(k.Levels, func(l Level) bool { return l.Value == value })
 }
 
-// Check tells what is wrong with a space: no or too many knobs, one without a choice or with levels that do not ascend or
-// share a value, or a start that is not a point of it.
+// Check tells what is wrong with a space: no or too many knobs, one without a choice or with levels that do
+// not ascend or share a value, or a start that is not a point of it.
 func (s Space) Check() error {
 	if len(s.Knobs) == 0 {
 		return errors.New("cannot search without a knob")
@@ -185,7 +188,7 @@ func (s Space) holds(p Point) bool {
 // feasible tells whether p keeps the bounds known beforehand.
 func (s Space) feasible(p Point) bool { return s.Feasible == nil || s.Feasible(p) }
 
-// size is the number of points, at most limit.
+// size returns the number of points, at most limit.
 func (s Space) size(limit int) int {
 	n := 1
 	for _, k := range s.Knobs {

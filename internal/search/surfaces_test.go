@@ -10,7 +10,7 @@ const (
 	gib = 1 << 30
 )
 
-// surface is how fast every point of a space is, which the search is not told.
+// surface says how fast every point of a space is, which the search is not told.
 type surface struct {
 	name  string
 	space Space
@@ -18,10 +18,11 @@ type surface struct {
 	top   float64                     // that of the best point
 }
 
-// cell is a machine and a load from which a surface is computed: 10 tables of 1,000,000 rows, 16 threads. It is a sketch of
-// what is known, not a measurement: the buffer pool saturates at the size of the data, redo saturates as pages are
-// written less often, io_capacity has an optimum that matters more with little redo, what only costs CPU shows only where I/O is no
-// bottleneck, and several knobs are flat. Default and hand-written configuration of the first cell are 2.6 times apart, as was measured.
+// cell describes a machine and a load from which a surface is computed: 10 tables of 1,000,000 rows, 16
+// threads. It is a sketch of what is known, not a measurement: the buffer pool saturates at the size of the
+// data, redo saturates as pages are written less often, io_capacity has an optimum that matters more with
+// little redo, what only costs CPU shows only where I/O is no bottleneck, and several knobs are flat. Default
+// and hand-written configuration of the first cell are 2.6 times apart, as was measured.
 type cell struct {
 	name           string
 	iops           float64
@@ -89,7 +90,7 @@ func (c cell) log(s Space, p Point) (float64, bool) {
 	return -math.Log(math.Pow(io, -3)+math.Pow(cpu, -3)) / 3, true
 }
 
-// concurrency is what a limit of the threads inside InnoDB does to 16 of them: a little good around 12.
+// concurrency returns what a limit of the threads inside InnoDB does to 16 of them: a little good around 12.
 func (c cell) concurrency(s Space, p Point) float64 {
 	l := s.Knobs[6].Levels[p[6]]
 	if l.Special {

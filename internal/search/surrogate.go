@@ -7,26 +7,26 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// surrogate is a Gaussian process over the observations: ln(throughput) of a point is the sum of one smooth function of each
-// knob and of one of each pair of knobs (Duvenaud, Nickisch, Rasmussen, Additive Gaussian Processes, NeurIPS 24, 2011).
-// What is observed are differences of it, with a noise that is known.
+// surrogate predicts by a Gaussian process over the observations: ln(throughput) of a point is the sum of one
+// smooth function of each knob and of one of each pair of knobs (Duvenaud, Nickisch, Rasmussen, Additive
+// Gaussian Processes, NeurIPS 24, 2011). What is observed are differences of it, with a noise that is known.
 type surrogate struct {
 	kernel  kernel
 	points  []Point // all that the rows speak of
-	rows    []row
+	rows    []observationRow
 	inverse *mat.SymDense // of the covariance of the rows
 	weights []float64     // inverse times what was observed
 	refused map[string]bool
 }
 
-// row is an observation, its points by their places.
-type row struct {
+// observationRow holds an observation, its points by their places.
+type observationRow struct {
 	at, against int
 	y, se       float64
 	reference   int
 }
 
-// kernel is the covariance of two points.
+// kernel returns the covariance of two points.
 type kernel struct {
 	tables [][][]float64 // correlation by knob, level and level
 	scale  []float64     // variance of ln(throughput) that each knob makes
@@ -44,11 +44,12 @@ func (k kernel) cov(p, q Point) float64 {
 	return sum + k.joint*(sum*sum-squares)/total
 }
 
-// smooth is how far apart two values of a knob are, in shares of its whole range, where they begin to tell little about each other.
+// smooth says how far apart two values of a knob are, in shares of its whole range, where they begin to tell
+// little about each other.
 const smooth = 0.3
 
-// correlation is that of two levels of a knob: Matérn's with nu = 5/2 over the distance of their logarithms, so that a curve
-// bends but does not jump; none between a special level and any other.
+// correlation returns that of two levels of a knob: Matérn's with nu = 5/2 over the distance of their
+// logarithms, so that a curve bends but does not jump; none between a special level and any other.
 func (k Knob) correlation() [][]float64 {
 	width := k.width()
 	table := make([][]float64, len(k.Levels))
@@ -66,7 +67,7 @@ func (k Knob) correlation() [][]float64 {
 	return table
 }
 
-// width is the logarithm of a knob's range; 0 where it has none.
+// width returns the logarithm of a knob's range; 0 where it has none.
 func (k Knob) width() float64 {
 	i := slices.IndexFunc(k.Levels, func(l Level) bool { return !l.Special })
 	if i < 0 {
@@ -86,21 +87,22 @@ func matern(distance float64) float64 {
 	return (1 + d + d*d/3) * math.Exp(-d)
 }
 
-// scales are the variances of ln(throughput) a knob is tried with: standard deviations of 1, 4, 12, 30 and 70 %.
+// scales returns the variances of ln(throughput) a knob is tried with: standard deviations of 1, 4, 12, 30
+// and 70 %.
 func scales() []float64 { return []float64{0.0001, 0.0016, 0.0144, 0.09, 0.5} }
 
-// joints are the shares that pairs of knobs are tried with.
+// joints returns the shares that pairs of knobs are tried with.
 func joints() []float64 { return []float64{0.1, 0.5, 1} }
 
 const (
-	// flat is by how much less likely, in logarithms, a knob of which nothing is known is held to be of the next larger scale:
-	// most knobs do nothing.
+	// flat says by how much less likely, in logarithms, a knob of which nothing is known is held to be of the
+	// next larger scale: most knobs do nothing.
 	flat = 0.2
 	// known is the same for each step away from the scale that is expected.
 	known = 0.5
 )
 
-// belief is the logarithm of how likely these scales are before anything was seen, up to a constant.
+// belief returns the logarithm of how likely these scales are before anything was seen, up to a constant.
 func belief(s Space, choice []int) (sum float64) {
 	for i, k := range s.Knobs {
 		if k.Effect > 0 {
@@ -112,7 +114,8 @@ func belief(s Space, choice []int) (sum float64) {
 	return sum
 }
 
-// expected is the place of the scale nearest to what the knob is expected to do; the middle one where nothing is.
+// expected returns the place of the scale nearest to what the knob is expected to do; the middle one where
+// nothing is.
 func (k Knob) expected() int {
 	all := scales()
 	best := len(all) / 2
@@ -124,7 +127,8 @@ func (k Knob) expected() int {
 	return best
 }
 
-// fit returns the surrogate of what was seen. Its scales are those that make the observations most likely, found knob by knob.
+// fit returns the surrogate of what was seen. Its scales are those that make the observations most likely,
+// found knob by knob.
 func fit(s Space, history []Observation) *surrogate {
 	m := collect(s, history)
 	choice := make([]int, len(s.Knobs))
@@ -159,7 +163,7 @@ func collect(s Space, history []Observation) *surrogate {
 		if o.Infeasible != "" {
 			m.refused[key(o.Point)] = true
 		} else {
-			m.rows = append(m.rows, row{place(o.Point), place(o.Against), o.LogRatio, o.SE, o.Reference})
+			m.rows = append(m.rows, observationRow{place(o.Point), place(o.Against), o.LogRatio, o.SE, o.Reference})
 		}
 	}
 	return m
@@ -195,8 +199,8 @@ func (m *surrogate) learn(s Space, choice []int) {
 	}
 }
 
-// improve tries the next smaller and the next larger scale of one knob, keeps the better one, and returns what that makes of the
-// likelihood.
+// improve tries the next smaller and the next larger scale of one knob, keeps the better one, and returns
+// what that makes of the likelihood.
 func (m *surrogate) improve(best float64, s Space, choice []int, i int) float64 {
 	from := choice[i]
 	kept := from
@@ -213,8 +217,8 @@ func (m *surrogate) improve(best float64, s Space, choice []int, i int) float64 
 	return best
 }
 
-// covariance is that of the rows: of the differences between their points, and of their noise, half of which is that of the
-// reference.
+// covariance returns that of the rows: of the differences between their points, and of their noise, half of
+// which is that of the reference.
 func (m *surrogate) covariance() *mat.SymDense {
 	k := make([][]float64, len(m.points))
 	for i, p := range m.points {
@@ -240,7 +244,7 @@ func (m *surrogate) covariance() *mat.SymDense {
 	return c
 }
 
-// likelihood is the logarithm of how likely the observations are with these scales, up to a constant.
+// likelihood returns the logarithm of how likely the observations are with these scales, up to a constant.
 func (m *surrogate) likelihood() float64 {
 	var chol mat.Cholesky
 	if !chol.Factorize(m.covariance()) {
@@ -288,7 +292,8 @@ func (m *surrogate) beside(p Point) []float64 {
 	return c
 }
 
-// gains returns a function that predicts ln(throughput of a point / that of base) and the standard deviation of that.
+// gains returns a function that predicts ln(throughput of a point / that of base) and the standard deviation
+// of that.
 func (m *surrogate) gains(base Point) func(Point) (mean, sd float64) {
 	origin, own := m.beside(base), m.kernel.cov(base, base)
 	return func(p Point) (mean, sd float64) {
@@ -317,7 +322,7 @@ func (m *surrogate) quadratic(c []float64) (sum float64) {
 	return sum
 }
 
-// best is the point seen that is held the best.
+// best returns the point seen that is held the best.
 func (m *surrogate) best(start Point) Estimate {
 	gain := m.gains(start)
 	best := Estimate{Point: start}

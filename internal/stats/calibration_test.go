@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/method.md again")
 
-// noise is how throughput varies, in logarithms: from block to block and from trial to trial.
+// noise says how throughput varies, in logarithms: from block to block and from trial to trial.
 type noise struct {
 	name         string
 	block, trial float64
@@ -58,7 +58,7 @@ func (n noise) draw(rng *rand.Rand, sd float64) float64 {
 	return sd * rng.NormFloat64() / math.Sqrt(chi/4) / math.Sqrt2 // the variance of t with 4 df is 2
 }
 
-// lab is an experiment on a simulated machine: arms with known ratios to the control.
+// lab describes an experiment on a simulated machine: arms with known ratios to the control.
 type lab struct {
 	noise  noise
 	ratios []float64
@@ -133,7 +133,7 @@ func clopperPearson(k, n int) (lo, hi float64) {
 	return lo, hi
 }
 
-// comparisons is how many are simulated for each row of the table.
+// comparisons says how many are simulated for each row of the table.
 const comparisons = 500
 
 // calibrated counts the comparisons of one plan under one noise.

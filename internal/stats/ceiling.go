@@ -6,8 +6,8 @@ import (
 	"david/internal/result"
 )
 
-// LightSpeed is how near an arm comes to its ceiling under one workload. Numbers are 0 where there are none;
-// Why says then what is missing.
+// LightSpeed tells how near an arm comes to its ceiling under one workload. Numbers are 0 where there are
+// none; Why says then what is missing.
 type LightSpeed struct {
 	Workload result.Workload `json:"workload"`
 	Arm      string          `json:"arm"`
@@ -42,8 +42,8 @@ func LightSpeeds(arms []result.Arm, trials []result.Trial) []LightSpeed {
 	return list
 }
 
-// perWorkload are the trials of each workload that the ceiling was measured under; one empty list where it
-// was not.
+// perWorkload returns the trials of each workload that the ceiling was measured under; one empty list where
+// it was not.
 func perWorkload(ceiling result.Arm, trials []result.Trial) [][]result.Trial {
 	at := map[result.Workload]int{}
 	var groups [][]result.Trial
@@ -97,8 +97,8 @@ func lightSpeed(ceiling result.Arm, trials []result.Trial) LightSpeed {
 	return l
 }
 
-// paired are the log-ratios of two samples in the blocks that have both.
-func paired(own, other *sample) []float64 {
+// paired returns the log-ratios of two samples in the blocks that have both.
+func paired(own, other *armSample) []float64 {
 	var logs []float64
 	theirs := other.logs(tps)
 	for block, x := range byBlock(own.logs(tps)) {
@@ -109,9 +109,9 @@ func paired(own, other *sample) []float64 {
 	return logs
 }
 
-// within are the valid trials in blocks in which other has some too.
-func (s *sample) within(other *sample) *sample {
-	in, theirs := &sample{}, other.logs(tps)
+// within returns the valid trials in blocks in which other has some too.
+func (s *armSample) within(other *armSample) *armSample {
+	in, theirs := &armSample{}, other.logs(tps)
 	for _, t := range s.valid {
 		if _, ok := theirs[t.Block]; ok {
 			in.valid = append(in.valid, t)

@@ -98,8 +98,8 @@ func TestLightSpeedSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestCeilingsAreNoContenders: neither sums of runs nor a comparison change where a ceiling stands in the store,
-// however fast it is.
+// TestCeilingsAreNoContenders: neither sums of runs nor a comparison change where a ceiling stands in the
+// store, however fast it is.
 func TestCeilingsAreNoContenders(t *testing.T) {
 	arms := []result.Arm{{Name: "control"}, {Name: "memory", Base: "control", Diff: []result.Difference{{Name: "a"}}}}
 	var trials []result.Trial

@@ -11,16 +11,16 @@ import (
 	"david/internal/result"
 )
 
-// MinBlocks is how many complete blocks an experiment needs before Precise may end it: stopping as soon as an
-// interval looks narrow favours intervals that are narrow by luck, and the fewer the blocks the more.
+// MinBlocks sets how many complete blocks an experiment needs before Precise may end it: stopping as soon as
+// an interval looks narrow favours intervals that are narrow by luck, and the fewer the blocks the more.
 // docs/method.md has the simulation.
 const MinBlocks = 6
 
-// LeastPairs is the fewest pairs that a verdict is given on.
+// LeastPairs sets the fewest pairs that a verdict is given on.
 const LeastPairs = 3
 
-// fewPairs is the number of pairs below which the width of a t interval is mostly luck: t is 2.6 for 6 pairs,
-// 4.3 for 3.
+// fewPairs sets the number of pairs below which the width of a t interval is mostly luck: t is 2.6 for 6
+// pairs, 4.3 for 3.
 const fewPairs = 6
 
 // Compare says what the blocks of each workload say about the arms, in the order of the workloads' first
@@ -94,18 +94,18 @@ func Precise(c Comparison, precision float64) bool {
 	return true
 }
 
-// blocks is the trials of one workload, ready to be compared.
+// blocks holds the trials of one workload, ready to be compared.
 type blocks struct {
 	name    string // of the control
 	metric  Metric
 	caps    result.Caps
 	pod     result.Pod
 	margin  float64 // of the test whether an arm is equivalent to the control; 0: nobody asked
-	samples map[string]*sample
-	// control is the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a
-	// run of it too: of two independent runs with the same noise, the mean and the difference are
-	// uncorrelated (their covariance is (v - v)/2 = 0), so using both for the ratio makes it steadier and
-	// does not bend the noise floor, which is made of the differences.
+	samples map[string]*armSample
+	// control holds the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a
+	// run of it too: of two independent runs with the same noise, the mean and the difference are uncorrelated
+	// (their covariance is (v - v)/2 = 0), so using both for the ratio makes it steadier and does not bend the
+	// noise floor, which is made of the differences.
 	control   map[int]float64
 	shrinkage shrinkage // of the arms' noise
 	sliced    bool      // the trials are slices, the blocks their rounds
@@ -169,8 +169,8 @@ func (b blocks) noControl() string {
 	return why
 }
 
-// noiseFloor is the half-width of the interval an A/A comparison of as many pairs would have. The mean of
-// such pairs is known to be 0, so their deviation has as many degrees of freedom as there are pairs.
+// noiseFloor returns the half-width of the interval an A/A comparison of as many pairs would have. The mean
+// of such pairs is known to be 0, so their deviation has as many degrees of freedom as there are pairs.
 func (b blocks) noiseFloor() NoiseFloor {
 	ratios := b.twins()
 	n := NoiseFloor{Pairs: len(ratios), Ratios: ratios, Floor: RestartNoise}
@@ -197,7 +197,7 @@ func (b blocks) twins() []float64 {
 	if s == nil {
 		return nil
 	}
-	var first, twin sample
+	var first, twin armSample
 	for _, t := range s.valid {
 		if t.Twin {
 			twin.valid = append(twin.valid, t)
@@ -216,7 +216,7 @@ func (b blocks) twins() []float64 {
 
 // logs returns the mean logarithm of a value of the valid trials, by block. Runs of one block share its luck:
 // they are one observation of an interval, not two.
-func (s *sample) logs(value func(result.Trial) float64) map[int]float64 {
+func (s *armSample) logs(value func(result.Trial) float64) map[int]float64 {
 	all := map[int][]float64{}
 	for _, t := range s.valid {
 		if v := value(t); v > 0 {
@@ -243,7 +243,7 @@ func byBlock(m map[int]float64) func(yield func(int, float64) bool) {
 
 // mean returns the geometric mean of a value over the blocks, and its 95 % t interval where there are two or
 // more.
-func (s *sample) mean(value func(result.Trial) float64) (float64, Interval) {
+func (s *armSample) mean(value func(result.Trial) float64) (float64, Interval) {
 	var xs []float64
 	for _, x := range byBlock(s.logs(value)) {
 		xs = append(xs, x)
@@ -258,9 +258,9 @@ func (s *sample) mean(value func(result.Trial) float64) (float64, Interval) {
 	return math.Exp(mean), around(mean, half)
 }
 
-// mean is that of a value of a sample's trials; of slices with the interval of their model, as rounds of one
+// mean returns that of a value of a sample's trials; of slices with the interval of their model, as rounds of one
 // incarnation are no independent observations.
-func (b blocks) mean(s *sample, value func(result.Trial) float64) (float64, Interval) {
+func (b blocks) mean(s *armSample, value func(result.Trial) float64) (float64, Interval) {
 	if b.sliced {
 		return s.slicedMean(value)
 	}
@@ -269,7 +269,7 @@ func (b blocks) mean(s *sample, value func(result.Trial) float64) (float64, Inte
 
 // latency returns a percentile of all transactions together, and the interval of the trials' own, widened to
 // hold it: the percentile of all is not the mean of the percentiles.
-func (b blocks) latency(s *sample, p float64, own func(result.Trial) float64) (float64, Interval) {
+func (b blocks) latency(s *armSample, p float64, own func(result.Trial) float64) (float64, Interval) {
 	merged := s.percentile(p, own)
 	_, i := b.mean(s, own)
 	if i != (Interval{}) {
@@ -315,9 +315,9 @@ func (b blocks) arm(a result.Arm) Arm {
 	return r
 }
 
-// logRatios are the logarithms of a sample's worth over the control's, in the order of the blocks in which
-// both are valid.
-func (b blocks) logRatios(s *sample) (logs []float64) {
+// logRatios returns the logarithms of a sample's worth over the control's, in the order of the blocks in
+// which both are valid.
+func (b blocks) logRatios(s *armSample) (logs []float64) {
 	for block, x := range byBlock(s.logs(b.metric.Worth)) {
 		if control, ok := b.control[block]; ok {
 			logs = append(logs, x-control)
@@ -338,7 +338,7 @@ func (b blocks) noiseInCommon(arms []result.Arm) shrinkage {
 }
 
 // pair fills in the ratio to the control.
-func (b blocks) pair(r *Arm, s *sample) {
+func (b blocks) pair(r *Arm, s *armSample) {
 	logs := b.logRatios(s)
 	for _, x := range logs {
 		r.Ratios = append(r.Ratios, math.Exp(x))
@@ -351,7 +351,7 @@ func (b blocks) pair(r *Arm, s *sample) {
 		b.infer(r, s)
 		return
 	}
-	r.log = b.shrinkage.of(logs)
+	r.log = b.shrinkage.shrunk(logs)
 	r.Ratio = math.Exp(r.log.mean)
 	if r.Pairs < 2 {
 		return
@@ -366,7 +366,7 @@ func (b blocks) pair(r *Arm, s *sample) {
 }
 
 // throughput tells whether the arm's is not slower, whatever the ratio is of.
-func (b blocks) throughput(r *Arm, s *sample) {
+func (b blocks) throughput(r *Arm, s *armSample) {
 	m := r.log
 	if b.metric != ByThroughput {
 		m = meanOf(blocks{control: b.samples[b.name].logs(tps), metric: ByThroughput}.logRatios(s))
@@ -395,7 +395,7 @@ func rankWarning(logs []float64, t Interval) []string {
 func (i Interval) holds(x float64) bool { return i[0] <= x && x <= i[1] }
 
 // trialWarnings counts the doubts about the valid trials, each kind once, with its first text.
-func (s *sample) trialWarnings() []string {
+func (s *armSample) trialWarnings() []string {
 	var list []string
 	var first []result.Warning
 	seen, unsettled := map[result.WarningKind]int{}, 0
@@ -430,7 +430,7 @@ func (b blocks) pairWarnings(r Arm, a result.Arm) []string {
 }
 
 // comparable returns the verdict invalid and its reason where an arm cannot be compared, else none yet.
-func (b blocks) comparable(r Arm, s *sample) (Verdict, string) {
+func (b blocks) comparable(r Arm, s *armSample) (Verdict, string) {
 	control := b.samples[b.name]
 	if r.Pairs >= LeastPairs {
 		if own, other := s.unsafe(), control.unsafe(); own != other {

@@ -16,7 +16,7 @@ type Comparison struct {
 	NoiseFloor NoiseFloor      `json:"noise_floor"`
 	Arms       []Arm           `json:"arms"` // in the order of the experiment's
 	Warnings   []string        `json:"warnings,omitempty"`
-	// Standing is how the control stands to the others, where it is somebody's own configuration; else nil.
+	// Standing tells how the control stands to the others, where it is somebody's own configuration; else nil.
 	Standing *Standing `json:"standing,omitempty"`
 }
 
@@ -32,8 +32,8 @@ type NoiseFloor struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// Interval is a 95 % interval: its lower and its upper end. The zero Interval is none, and null in JSON: 0 to
-// 0 would read as something that was found.
+// Interval bounds a figure with 95 % confidence: its lower and its upper end. The zero Interval is none, and
+// null in JSON: 0 to 0 would read as something that was found.
 type Interval [2]float64
 
 // MarshalJSON writes both ends, or null. Reading needs no counterpart: null leaves an array as it is.
@@ -70,14 +70,14 @@ type Arm struct {
 	// Incarnations and Sessions are how many the rounds come from, of slices.
 	Incarnations int `json:"incarnations,omitempty"`
 	Sessions     int `json:"sessions,omitempty"`
-	// Reference is how Ratio was adjusted for the host's speed; nil where it is as measured.
+	// Reference tells how Ratio was adjusted for the host's speed; nil where it is as measured.
 	Reference *Reference `json:"reference,omitempty"`
 	P         float64    `json:"p"`      // of a ratio of 1, two-sided
 	Adjusted  float64    `json:"p_holm"` // the same, corrected for the number of arms
 	Method    string     `json:"method,omitempty"`
 	Verdict   Verdict    `json:"verdict"`
 	Why       string     `json:"why,omitempty"`
-	// NotSlower is true where its throughput is at least 1 - Margin of the control's (non-inferiority).
+	// NotSlower tells whether its throughput is at least 1 - Margin of the control's (non-inferiority).
 	NotSlower bool `json:"not_slower"`
 	// Tax tells what it costs beside the control, where the design asks whether the two are equivalent; else
 	// nil.
@@ -88,5 +88,5 @@ type Arm struct {
 	log logMean // of Ratio
 }
 
-// Margin is by how much a throughput may be below the control's and still be called not slower.
+// Margin sets by how much a throughput may be below the control's and still be called not slower.
 const Margin = 0.03

@@ -8,7 +8,7 @@ import (
 	"david/internal/result"
 )
 
-// borrowedMax is the share of the redo that was written that may be left to be paid for by flushing pages
+// borrowedMax bounds the share of the redo that was written that may be left to be paid for by flushing pages
 // later.
 const borrowedMax = 0.10
 
@@ -62,8 +62,8 @@ func Debts(trials []result.Trial) (incarnations, borrowed int, seen string) {
 	return incarnations, borrowed, seen
 }
 
-// debts is the warning of an arm's debts; none where it has none.
-func (s *sample) debts() []string {
+// debts returns the warning of an arm's debts; none where it has none.
+func (s *armSample) debts() []string {
 	of, borrowed, seen := Debts(s.valid)
 	if borrowed == 0 {
 		return nil

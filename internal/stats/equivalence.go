@@ -8,8 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// equivalenceLevel is the level of each of the two one-sided tests; the interval that goes with it is the one
-// of 1 - 2 * level, 90 %.
+// equivalenceLevel sets the level of each of the two one-sided tests; the interval that goes with it is the
+// one of 1 - 2 * level, 90 %.
 const equivalenceLevel = 0.05
 
 // The verdicts of an equivalence test, beside Faster and Slower.
@@ -18,14 +18,14 @@ const (
 	Undecided  Verdict = "undecided"
 )
 
-// Equivalence is the test whether a ratio is 1 but for a margin: two one-sided t tests of the mean logarithm
-// of paired ratios, one against the margin's lower end and one against its upper one, at 5 % each
+// Equivalence holds the test whether a ratio is 1 but for a margin: two one-sided t tests of the mean
+// logarithm of paired ratios, one against the margin's lower end and one against its upper one, at 5 % each
 // (Schuirmann, A comparison of the two one-sided tests procedure and the power approach for assessing the
 // equivalence of average bioavailability, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Both
 // reject exactly where the 90 % interval lies within the margin.
 type Equivalence struct {
 	N int `json:"n"` // pairs
-	// Margin is how far from 1 a ratio may be and still count as the same: from 1 - Margin to 1 / (1 -
+	// Margin sets how far from 1 a ratio may be and still count as the same: from 1 - Margin to 1 / (1 -
 	// Margin), alike to either side in logarithms.
 	Margin     float64  `json:"margin"`
 	Ratio      float64  `json:"ratio"`
@@ -66,10 +66,10 @@ func TOST(ratios []float64, margin float64) Equivalence {
 	return e
 }
 
-// limit is how far the logarithm of a ratio may be from 0.
+// limit returns how far the logarithm of a ratio may be from 0.
 func (e Equivalence) limit() float64 { return -math.Log1p(-e.Margin) }
 
-// oneSided is the p of a difference at or below 0, where it was seen to be so far above.
+// oneSided returns the p of a difference at or below 0, where it was seen to be so far above.
 func oneSided(t distuv.StudentsT, above, se float64) float64 {
 	switch {
 	case se > 0:
@@ -98,7 +98,7 @@ func (e Equivalence) Beyond() bool {
 	return e.Verdict != Invalid && (e.Interval95[1] < 1/limit || e.Interval95[0] > limit)
 }
 
-// Paired is the ratio of one figure between an arm and the control, block by block.
+// Paired holds the ratio of one figure between an arm and the control, block by block.
 type Paired struct {
 	Ratio    float64  `json:"ratio"`    // geometric mean; 0 where there is none
 	Interval Interval `json:"interval"` // 95 % t interval
@@ -116,7 +116,7 @@ type Tax struct {
 
 // tax compares an arm's figures with the control's. Its throughput is that of the arm's ratios, which are
 // there already.
-func (b blocks) tax(r *Arm, s *sample) {
+func (b blocks) tax(r *Arm, s *armSample) {
 	r.Tax = &Tax{
 		Throughput: b.equivalence(r, s),
 		P95:        b.paired(s, p95),
@@ -128,9 +128,9 @@ func (b blocks) tax(r *Arm, s *sample) {
 	}
 }
 
-// equivalence is the test of an arm's throughput: of slices by the model of their rounds, whose probabilities
-// stand for the tests' p.
-func (b blocks) equivalence(r *Arm, s *sample) Equivalence {
+// equivalence returns the test of an arm's throughput: of slices by the model of their rounds, whose
+// probabilities stand for the tests' p.
+func (b blocks) equivalence(r *Arm, s *armSample) Equivalence {
 	if !b.sliced {
 		return TOST(r.Ratios, b.margin)
 	}
@@ -143,8 +143,8 @@ func (b blocks) equivalence(r *Arm, s *sample) Equivalence {
 	return e
 }
 
-// paired is the ratio of a figure of an arm's trials to the control's, by block.
-func (b blocks) paired(s *sample, value func(result.Trial) float64) Paired {
+// paired returns the ratio of a figure of an arm's trials to the control's, by block.
+func (b blocks) paired(s *armSample, value func(result.Trial) float64) Paired {
 	if b.sliced {
 		x := FromRounds(b.rounds(s, value))
 		return Paired{Ratio: x.Ratio, Interval: x.Interval, Pairs: x.Rounds}

@@ -140,7 +140,7 @@ func TestPodsAreNoCopies(t *testing.T) {
 	}
 }
 
-// truths are the true ratios of the equivalence test's table.
+// truths returns the true ratios of the equivalence test's table.
 func truths() []float64 { return []float64{1, 0.99, 0.98, 1 - Margin, 0.95, 0.90} }
 
 // tested counts, for one number of blocks under one noise, experiments by true ratio.

@@ -8,14 +8,15 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// confidence is the level of every interval, and 1 - confidence the share of false claims allowed.
+// confidence sets the level of every interval, and 1 - confidence the share of false claims allowed.
 const confidence = 0.95
 
-// pairsForRanks is the least number of pairs a 95 % signed-rank interval exists for: with five, the widest
+// pairsForRanks counts the pairs from which on a 95 % signed-rank interval exists for: with five, the widest
 // one covers 1 - 2/2^5 = 93.75 %.
 const pairsForRanks = 6
 
-// tQuantile is how many standard errors a 95 % interval reaches to either side, with df degrees of freedom.
+// tQuantile returns how many standard errors a 95 % interval reaches to either side, with df degrees of
+// freedom.
 func tQuantile(df float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(0.5 + confidence/2)
 }
@@ -27,7 +28,7 @@ func tInterval(xs []float64) (mean, half, p float64) {
 	return m.mean, m.half(), m.p()
 }
 
-// logMean is the mean of the logarithms of ratios, with its standard error and the degrees of freedom of
+// logMean holds the mean of the logarithms of ratios, with its standard error and the degrees of freedom of
 // that; 0 of them where there are fewer than two.
 type logMean struct {
 	mean, se, df float64
@@ -41,7 +42,7 @@ func meanOf(logs []float64) logMean {
 	return logMean{mean: Mean(logs), se: StdDev(logs) / math.Sqrt(float64(len(logs))), df: float64(len(logs) - 1)}
 }
 
-// half is the half-width of its 95 % interval, of a t distribution.
+// half returns the half-width of its 95 % interval, of a t distribution.
 func (m logMean) half() float64 {
 	if m.df == 0 {
 		return 0
@@ -49,7 +50,7 @@ func (m logMean) half() float64 {
 	return tQuantile(m.df) * m.se
 }
 
-// lower is the lower end of its 95 % interval.
+// lower returns the lower end of its 95 % interval.
 func (m logMean) lower() float64 {
 	if m.posterior != nil {
 		return m.posterior.quantile((1 - confidence) / 2)
@@ -57,7 +58,7 @@ func (m logMean) lower() float64 {
 	return m.mean - m.half()
 }
 
-// p is that of a true mean of 0, two-sided.
+// p returns that of a true mean of 0, two-sided.
 func (m logMean) p() float64 {
 	switch {
 	case m.posterior != nil:
@@ -71,7 +72,7 @@ func (m logMean) p() float64 {
 	return 2 * distuv.StudentsT{Sigma: 1, Nu: m.df}.Survival(math.Abs(m.mean)/m.se)
 }
 
-// atLeast is the p value, one-sided, of a true mean of limit or more.
+// atLeast returns the p value, one-sided, of a true mean of limit or more.
 func (m logMean) atLeast(limit float64) float64 {
 	switch {
 	case m.posterior != nil:
@@ -84,7 +85,7 @@ func (m logMean) atLeast(limit float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: m.df}.CDF((m.mean - limit) / m.se)
 }
 
-// below is the p value, one-sided, of a true mean of limit or less.
+// below returns the p value, one-sided, of a true mean of limit or less.
 func (m logMean) below(limit float64) float64 {
 	switch {
 	case m.posterior != nil:
@@ -97,7 +98,7 @@ func (m logMean) below(limit float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: m.df}.Survival((m.mean - limit) / m.se)
 }
 
-// odds are the probability that the true mean is above 0.
+// odds returns the probability that the true mean is above 0.
 func (m logMean) odds() float64 {
 	if m.posterior == nil && (m.df == 0 || m.se == 0 && m.mean == 0) {
 		return 0.5
@@ -116,7 +117,8 @@ func (m logMean) upper(level float64) float64 {
 	return m.mean + m.se*distuv.StudentsT{Sigma: 1, Nu: m.df}.Quantile(1-level)
 }
 
-// far is how far from 1 the ratio may lie, at that level to either side: the farther end of the interval.
+// far returns how far from 1 the ratio may lie, at that level to either side: the farther end of the
+// interval.
 func (m logMean) far(level float64) float64 {
 	lower := m.mean - (m.upper(level) - m.mean)
 	if m.posterior != nil {
@@ -130,8 +132,8 @@ func around(mean, half float64) Interval {
 	return Interval{math.Exp(mean - half), math.Exp(mean + half)}
 }
 
-// RatioInterval is the 95 % t interval of the geometric mean of ratios; the zero Interval where there are
-// fewer than two, or one is not positive.
+// RatioInterval returns the 95 % t interval of the geometric mean of ratios; the zero Interval where there
+// are fewer than two, or one is not positive.
 func RatioInterval(ratios []float64) Interval {
 	var logs []float64
 	for _, r := range ratios {

@@ -22,8 +22,8 @@ func MetricOf(t *result.TunePlan) Metric {
 	return ByThroughput
 }
 
-// Worth is the figure of a trial of which more is better: transactions/s, or 1/p99 (1/ms); 0 where it has
-// none.
+// Worth returns the figure of a trial of which more is better: transactions/s, or 1/p99 (1/ms); 0 where it
+// has none.
 func (m Metric) Worth(t result.Trial) float64 {
 	switch {
 	case m == ByThroughput:

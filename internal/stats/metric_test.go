@@ -8,7 +8,7 @@ import (
 	"david/internal/result"
 )
 
-// latent is a trial with a p99.
+// latent returns a trial with a p99.
 func latent(t result.Trial, p99 float64) result.Trial {
 	t.Latency.P99 = p99
 	return t

@@ -13,7 +13,7 @@ import (
 type Standing struct {
 	Own    string  `json:"own"`    // what the control runs with: "my.cnf"
 	Margin float64 `json:"margin"` // 0.03 is 3 %
-	// Of is how many arms it was held against, those without a verdict included; NotWorse and Faster say of
+	// Of says how many arms it was held against, those without a verdict included; NotWorse and Faster say of
 	// how many it was shown that the control is not worse, or that it is faster.
 	Of       int `json:"of"`
 	NotWorse int `json:"not_worse"`

@@ -21,12 +21,12 @@ import (
 // each point weighed by its restricted likelihood and by what is known beforehand. An interval is one of
 // quantiles of that mixture. docs/method.md has how often it misses the truth.
 
-// memory is how long the host remembers its speed, in seconds: 220 trials in a cluster had 8.1 % with a
+// memory sets how long the host remembers its speed, in seconds: 220 trials in a cluster had 8.1 % with a
 // memory of about 60 s, and 3.7 % of their own.
 const memory = 60
 
-// resolution is the least standard deviation of a round's log-ratio: what is counted in whole transactions is
-// never known better.
+// resolution sets the least standard deviation of a round's log-ratio: what is counted in whole transactions
+// is never known better.
 const resolution = 1e-3
 
 // Round tells what one round says of an arm.
@@ -66,7 +66,7 @@ type posterior struct {
 	t      []distuv.StudentsT
 }
 
-// below is the probability that the mean is below x.
+// below returns the probability that the mean is below x.
 func (p posterior) below(x float64) (sum float64) {
 	for i, t := range p.t {
 		sum += p.weight[i] * t.CDF(x)
@@ -134,7 +134,7 @@ func normalised(logs []float64) []float64 {
 	return w
 }
 
-// covariance is that of the rounds, but for a factor.
+// covariance returns that of the rounds, but for a factor.
 func covariance(rounds []Round, x []float64, kappa, rho, phi, psi float64) *mat.SymDense {
 	c := mat.NewSymDense(len(rounds), nil)
 	for i, a := range rounds {
@@ -155,7 +155,8 @@ func covariance(rounds []Round, x []float64, kappa, rho, phi, psi float64) *mat.
 	return c
 }
 
-// fitted is the distribution of the mean given a covariance, and the logarithm of the restricted likelihood.
+// fitted returns the distribution of the mean given a covariance, and the logarithm of the restricted
+// likelihood.
 func fitted(y []float64, c *mat.SymDense) (t distuv.StudentsT, likelihood float64, ok bool) {
 	var chol mat.Cholesky
 	if !chol.Factorize(c) {
@@ -193,9 +194,9 @@ const (
 	usual = 0.10
 )
 
-// disturbances are by how much each round was disturbed, squared, as both arms or the kernel tell. A dive of
-// one arm alone is what the arm does, and counts in full: what a round is worth must not depend on which arm
-// won.
+// disturbances returns by how much each round was disturbed, squared, as both arms or the kernel tell. A dive
+// of one arm alone is what the arm does, and counts in full: what a round is worth must not depend on which
+// arm won.
 func disturbances(rounds []Round) []float64 {
 	arm, control := dive(rounds, func(r Round) float64 { return r.speeds()[0] }), dive(rounds, func(r Round) float64 { return r.speeds()[1] })
 	x := make([]float64, len(rounds))
@@ -206,7 +207,7 @@ func disturbances(rounds []Round) []float64 {
 	return x
 }
 
-// speeds are what dives are looked for in.
+// speeds returns what dives are looked for in.
 func (r Round) speeds() [2]float64 {
 	if r.Speeds != nil {
 		return *r.Speeds
@@ -214,7 +215,7 @@ func (r Round) speeds() [2]float64 {
 	return [2]float64{r.Arm, r.Control}
 }
 
-// dive is how far below its usual level a value lies in each round.
+// dive returns how far below its usual level a value lies in each round.
 func dive(rounds []Round, value func(Round) float64) []float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {

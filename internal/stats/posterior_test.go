@@ -15,7 +15,7 @@ import (
 	"david/internal/result"
 )
 
-// hostNoise is how slices of a simulated machine scatter, as standard deviations of logarithms.
+// hostNoise says how slices of a simulated machine scatter, as standard deviations of logarithms.
 type hostNoise struct {
 	host           float64 // of the host's speed, with a memory of 60 s
 	feelsA, feelsC float64 // how much of it the arm and the control feel
@@ -26,8 +26,8 @@ type hostNoise struct {
 	dives          float64 // share of rounds in which both arms dive to a third, and scatter five times as much
 }
 
-// rounds are those of an arm with that logarithm of its ratio to the control: so many rounds in each of some
-// incarnations, of two slices of 6 s each, in random order.
+// rounds returns those of an arm with that logarithm of its ratio to the control: so many rounds in each of
+// some incarnations, of two slices of 6 s each, in random order.
 func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int) (list []Round) {
 	host, at := h.host*rng.NormFloat64(), 0.0
 	next := func(dt float64) {
@@ -68,7 +68,7 @@ func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int)
 	return list
 }
 
-// student4 is a t deviate of 4 degrees of freedom with a variance of 1.
+// student4 returns a t deviate of 4 degrees of freedom with a variance of 1.
 func student4(rng *rand.Rand) float64 {
 	chi := 0.0
 	for range 4 {
@@ -78,7 +78,7 @@ func student4(rng *rand.Rand) float64 {
 	return rng.NormFloat64() / math.Sqrt(chi/4) / math.Sqrt2
 }
 
-// sliceRow is one of the table, with what came of it: counts of comparisons.
+// sliceRow describes one of the table, with what came of it: counts of comparisons.
 type sliceRow struct {
 	name               string
 	noise              hostNoise
@@ -133,7 +133,7 @@ func (r *sliceRow) run(seed uint64, experiments int) {
 	}
 }
 
-// times is the arm that an estimate would be of, had the arm been that much faster.
+// times returns the arm that an estimate would be of, had the arm been that much faster.
 func (e Estimate) times(ratio float64) Arm {
 	moved := posterior{weight: e.posterior.weight, t: slices.Clone(e.posterior.t)}
 	for i := range moved.t {

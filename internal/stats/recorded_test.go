@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// recordedSlice is one of a sketch that was run by hand before slices were built: two servers, 5 s each.
+// recordedSlice describes one of a sketch that was run by hand before slices were built: two servers, 5 s
+// each.
 type recordedSlice struct {
 	Arm   string
 	Round int

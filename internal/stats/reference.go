@@ -24,15 +24,15 @@ const (
 	// six CPU-bound arms that differed by 9.4 % in throughput differed by 1.4 % in throughput times client
 	// CPU.
 	referenceSpread = 0.014
-	// oneRegime is how far the logarithms of what arms use of the CPUs may be apart.
+	// oneRegime bounds how far the logarithms of what arms use of the CPUs may be apart.
 	oneRegime = 0.1
-	// oneClient is the same of the means of their clients' time per transaction: of pairs in turn the host's
+	// oneClient bounds the same of the means of their clients' time per transaction: of pairs in turn the host's
 	// part of that is a few per cent.
 	oneClient = 0.05
-	// narrower is how much of the variance of the log-ratios may be left, in the odd rounds and in the even
+	// narrower bounds how much of the variance of the log-ratios may be left, in the odd rounds and in the even
 	// ones.
 	narrower = 0.5
-	// leastReferred is the fewest rounds that can show it.
+	// leastReferred sets the fewest rounds that can show it.
 	leastReferred = 6
 )
 
@@ -49,8 +49,9 @@ func (r Reference) String() string {
 		r.Ratio, r.Interval[0], r.Interval[1], 100*r.Left)
 }
 
-// client is the logarithm of the load generator's CPU time per transaction, in microseconds, and used that of
-// what server and generator use of the CPUs, in microseconds a second; ok is false where one is not known.
+// client returns the logarithm of the load generator's CPU time per transaction, in microseconds, and used
+// that of what server and generator use of the CPUs, in microseconds a second; ok is false where one is not
+// known.
 func client(t result.Trial) (own, used float64, ok bool) {
 	if t.Costs.ClientCPU == nil || t.Costs.ServerCPU == nil || *t.Costs.ClientCPU <= 0 || *t.Costs.ServerCPU <= 0 || t.TPS <= 0 {
 		return 0, 0, false
@@ -58,8 +59,8 @@ func client(t result.Trial) (own, used float64, ok bool) {
 	return math.Log(*t.Costs.ClientCPU), math.Log(t.TPS * (*t.Costs.ClientCPU + *t.Costs.ServerCPU)), true
 }
 
-// adjust is the rounds with both arms' values times their client's CPU time per transaction, and how much of
-// the scatter is left; false where that is not the same question, or does not help.
+// adjust returns the rounds with both arms' values times their client's CPU time per transaction, and how
+// much of the scatter is left; false where that is not the same question, or does not help.
 func adjust(rounds []Round) (list []Round, left float64, ok bool) {
 	if len(rounds) < leastReferred {
 		return nil, 0, false
@@ -85,7 +86,7 @@ func adjust(rounds []Round) (list []Round, left float64, ok bool) {
 	return list, math.Sqrt(within(list, 0, 1) / within(rounds, 0, 1)), true
 }
 
-// within is the variance of the log-ratios of every n-th round, from one on, about the mean of their
+// within returns the variance of the log-ratios of every n-th round, from one on, about the mean of their
 // incarnation: what a start of a server does is no noise of the host.
 func within(rounds []Round, from, n int) (sum float64) {
 	means, count := map[[2]int]float64{}, map[[2]int]float64{}

@@ -8,16 +8,16 @@ import (
 	"david/internal/result"
 )
 
-// RestartNoise is how far two runs of the same configuration may lie apart without meaning anything: ratios
+// RestartNoise says how far two runs of the same configuration may lie apart without meaning anything: ratios
 // within 1 +- RestartNoise mean nothing. Restarts alone move results by about 3 %, and in the study of PKU
 // (VLDB'22) 25 single runs of one configuration had a coefficient of variation of 3.5 % and lay up to 7 %
 // from their mean. It stands in for the noise measured on the machine itself.
 const RestartNoise = 0.05
 
-// Control is the name of the arm that everything is compared with.
+// Control names the arm that everything is compared with.
 const Control = "control"
 
-// Verdict is what a measurement says about an arm.
+// Verdict tells what a measurement says about an arm.
 type Verdict string
 
 // The verdicts. Only faster and slower say that the arm made a difference.
@@ -31,7 +31,7 @@ const (
 	NotRun     Verdict = "not run"    // interrupted before its first trial
 )
 
-// Runs is what the valid trials of one arm come to, compared with nothing. Numbers are 0 where there is none.
+// Runs sums up the valid trials of one arm, compared with nothing. Numbers are 0 where there is none.
 type Runs struct {
 	Arm      string
 	Trials   int     // valid ones, which the numbers are of
@@ -40,8 +40,8 @@ type Runs struct {
 	Warnings []string
 }
 
-// RunsOf sums the trials of every arm up, in the order of arms. Trials count where all their gates hold. Ceilings
-// are left out: no number may be claimed of them.
+// RunsOf sums the trials of every arm up, in the order of arms. Trials count where all their gates hold.
+// Ceilings are left out: no number may be claimed of them.
 func RunsOf(arms []result.Arm, trials []result.Trial) []Runs {
 	arms, trials = result.WithoutCeilings(arms, trials)
 	samples := collect(arms, trials)
@@ -53,10 +53,10 @@ func RunsOf(arms []result.Arm, trials []result.Trial) []Runs {
 }
 
 // collect sorts trials by their arm; each arm has a sample, an empty one where it was not run.
-func collect(arms []result.Arm, trials []result.Trial) map[string]*sample {
-	samples := make(map[string]*sample, len(arms))
+func collect(arms []result.Arm, trials []result.Trial) map[string]*armSample {
+	samples := make(map[string]*armSample, len(arms))
 	for _, a := range arms {
-		samples[a.Name] = &sample{}
+		samples[a.Name] = &armSample{}
 	}
 	for _, t := range trials {
 		if s := samples[t.Arm]; s != nil {
@@ -66,13 +66,13 @@ func collect(arms []result.Arm, trials []result.Trial) map[string]*sample {
 	return samples
 }
 
-// sample is what the trials of one arm say.
-type sample struct {
+// armSample collects what the trials of one arm say.
+type armSample struct {
 	valid   []result.Trial
 	invalid []string // the gates that failed, by trial
 }
 
-func (s *sample) add(t result.Trial) {
+func (s *armSample) add(t result.Trial) {
 	ok, failed := t.Valid()
 	if ok && t.TPS <= 0 {
 		ok, failed = false, []string{"throughput: not one transaction"}
@@ -84,7 +84,7 @@ func (s *sample) add(t result.Trial) {
 	s.valid = append(s.valid, t)
 }
 
-func (s *sample) tps() []float64 {
+func (s *armSample) tps() []float64 {
 	var xs []float64
 	for _, t := range s.valid {
 		xs = append(xs, t.TPS)
@@ -92,15 +92,15 @@ func (s *sample) tps() []float64 {
 	return xs
 }
 
-func (s *sample) p95() float64 { return s.percentile(95, p95) }
+func (s *armSample) p95() float64 { return s.percentile(95, p95) }
 
 func tps(t result.Trial) float64 { return t.TPS }
 func p95(t result.Trial) float64 { return t.Latency.P95 }
 func p99(t result.Trial) float64 { return t.Latency.P99 }
 
-// percentile of one trial is the trial's own; that of several is taken from all their transactions together, as percentiles
-// cannot be averaged. Without histograms it is the worst of the trials.
-func (s *sample) percentile(p float64, own func(result.Trial) float64) float64 {
+// percentile of one trial is the trial's own; that of several is taken from all their transactions together,
+// as percentiles cannot be averaged. Without histograms it is the worst of the trials.
+func (s *armSample) percentile(p float64, own func(result.Trial) float64) float64 {
 	if len(s.valid) == 1 {
 		return own(s.valid[0])
 	}
@@ -118,7 +118,7 @@ func (s *sample) percentile(p float64, own func(result.Trial) float64) float64 {
 	return Percentile(Merge(histograms...), p)
 }
 
-func (s *sample) unsafe() string {
+func (s *armSample) unsafe() string {
 	var parts []string
 	for _, t := range s.valid {
 		parts = append(parts, t.Unsafe...)
@@ -127,7 +127,7 @@ func (s *sample) unsafe() string {
 	return strings.Join(slices.Compact(parts), ", ")
 }
 
-func (s *sample) runs(arm string) Runs {
+func (s *armSample) runs(arm string) Runs {
 	if len(s.valid) == 0 {
 		return Runs{Arm: arm}
 	}
@@ -135,7 +135,7 @@ func (s *sample) runs(arm string) Runs {
 }
 
 // unmeasured says why an arm has no number.
-func unmeasured(a result.Arm, s *sample) (Verdict, string) {
+func unmeasured(a result.Arm, s *armSample) (Verdict, string) {
 	switch {
 	case a.Infeasible != "":
 		return Infeasible, a.Infeasible
@@ -147,7 +147,7 @@ func unmeasured(a result.Arm, s *sample) (Verdict, string) {
 	return NotRun, "no trial was stored: interrupted, or out of time"
 }
 
-func warnings(s *sample) []string {
+func warnings(s *armSample) []string {
 	var list []string
 	if n := len(s.valid); n == 1 {
 		list = append(list, "1 run, no interval")
@@ -158,8 +158,8 @@ func warnings(s *sample) []string {
 	return append(list, s.doubts()...)
 }
 
-// doubts are the warnings that do not depend on what the sample is compared with.
-func (s *sample) doubts() []string {
+// doubts returns the warnings that do not depend on what the sample is compared with.
+func (s *armSample) doubts() []string {
 	var list []string
 	if n := len(s.invalid); n > 0 {
 		list = append(list, fmt.Sprintf("left out %d invalid of %d runs: %s", n, n+len(s.valid), s.invalid[0]))

@@ -73,9 +73,9 @@ func newShrinkage(arms [][]float64, twins bool) shrinkage {
 	return t
 }
 
-// of takes the mean of an arm's logarithms, with the standard error that its own noise and the typical one
-// make together.
-func (t shrinkage) of(logs []float64) logMean {
+// shrunk takes the mean of an arm's logarithms, with the standard error that its own noise and the typical
+// one make together.
+func (t shrinkage) shrunk(logs []float64) logMean {
 	m := meanOf(logs)
 	if m.df == 0 || t.most == 0 {
 		return m

@@ -58,7 +58,7 @@ func TestTypicalNoise(t *testing.T) {
 		t.Errorf("no pairs: %+v", none)
 	}
 	// One arm's own deviation weighs as much as its pairs do.
-	m := shrinkage{variance: 0.01, df: 4, most: 10}.of([]float64{-0.1, 0, 0.1})
+	m := shrinkage{variance: 0.01, df: 4, most: 10}.shrunk([]float64{-0.1, 0, 0.1})
 	near(t, "standard error", m.se, math.Sqrt((4*0.01+2*0.01)/6/3))
 	near(t, "degrees of freedom", m.df, 6)
 }
@@ -92,7 +92,7 @@ func TestShrunkFloor(t *testing.T) {
 	}
 }
 
-// race is a david race of a dozen arms in a few blocks.
+// race describes a david race of a dozen arms in a few blocks.
 type race struct {
 	name   string
 	noise  noise
@@ -115,7 +115,7 @@ type raced struct {
 	width                    float64
 }
 
-// racesEach is how many are simulated for a row, and raceArms how many arms there are beside the control.
+// racesEach says how many are simulated for a row, and raceArms how many arms there are beside the control.
 const racesEach, raceArms = 400, 13
 
 func (r race) run(blocks int) (k raced) {

@@ -24,8 +24,8 @@ func (b blocks) whole() string {
 	return "block"
 }
 
-// slice is an arm's slice of a round.
-func (s *sample) slice(round int) (result.Trial, bool) {
+// slice returns an arm's slice of a round.
+func (s *armSample) slice(round int) (result.Trial, bool) {
 	for _, t := range s.valid {
 		if t.Block == round {
 			return t, true
@@ -34,9 +34,9 @@ func (s *sample) slice(round int) (result.Trial, bool) {
 	return result.Trial{}, false
 }
 
-// rounds are those in which both an arm and the control have a valid slice, in their order, with the
+// rounds returns those in which both an arm and the control have a valid slice, in their order, with the
 // logarithms of a value.
-func (b blocks) rounds(s *sample, value func(result.Trial) float64) (list []Round) {
+func (b blocks) rounds(s *armSample, value func(result.Trial) float64) (list []Round) {
 	controls := b.samples[b.name].logs(value)
 	for block, own := range byBlock(s.logs(value)) {
 		control, ok := controls[block]
@@ -60,7 +60,7 @@ func (b blocks) rounds(s *sample, value func(result.Trial) float64) (list []Roun
 
 func seconds(t result.Trial) float64 { return float64(t.Started.UnixMilli()) / 1000 }
 
-// taken is the share of the machine's CPU time that others took.
+// taken returns the share of the machine's CPU time that others took.
 func taken(t result.Trial) float64 {
 	if t.Disturbance == nil {
 		return 0
@@ -69,7 +69,7 @@ func taken(t result.Trial) float64 {
 }
 
 // infer fills in the ratio to the control by the model of slices (posterior.go).
-func (b blocks) infer(r *Arm, s *sample) {
+func (b blocks) infer(r *Arm, s *armSample) {
 	rounds := b.rounds(s, b.metric.Worth)
 	e := FromRounds(rounds)
 	if adjusted, left, ok := adjust(rounds); ok && b.metric == ByThroughput && b.margin == 0 { // between transports clients differ
@@ -89,8 +89,8 @@ func (b blocks) infer(r *Arm, s *sample) {
 	}
 }
 
-// slicedMean is the geometric mean of a value over the slices, with its interval by the same model.
-func (s *sample) slicedMean(value func(result.Trial) float64) (float64, Interval) {
+// slicedMean returns the geometric mean of a value over the slices, with its interval by the same model.
+func (s *armSample) slicedMean(value func(result.Trial) float64) (float64, Interval) {
 	var rounds []Round
 	for _, t := range s.valid {
 		if v := value(t); v > 0 {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Window is how many seconds of a warm-up Settled compares with as many before them. A very short warm-up may
-// use 2.
+// Window sets how many seconds of a warm-up Settled compares with as many before them. A very short warm-up
+// may use 2.
 const Window = 5
 
 // Settled tells whether a warm-up may end, from its throughput so far, one value a second: the mean of the
@@ -31,7 +31,7 @@ func Settled(tps []float64, window int) bool {
 	return math.Abs(now/before-1) <= max(0.05, min(2*se, 0.2))
 }
 
-// scatter is the standard deviation of xs about whatever slow trend they have.
+// scatter returns the standard deviation of xs about whatever slow trend they have.
 func scatter(xs []float64) float64 {
 	sum := 0.0
 	for i := 1; i < len(xs); i++ {
@@ -40,8 +40,8 @@ func scatter(xs []float64) float64 {
 	return math.Sqrt(sum / float64(2*(len(xs)-1)))
 }
 
-// MaxDrift is the greatest change from the first half of a trial to the second, as a logarithm, that counts
-// as a steady state where the change is significant.
+// MaxDrift bounds the change from the first half of a trial to the second, as a logarithm, that counts as a
+// steady state where the change is significant.
 const MaxDrift = 0.10
 
 // Drift compares the halves of a measured run, one throughput a second: change is ln(second half / first

@@ -68,7 +68,8 @@ func TestCeilingThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestCeilingHoldsTheRedoLog: a tmpfs has room for the redo log that the arm asked for, or that its server reported.
+// TestCeilingHoldsTheRedoLog: a tmpfs has room for the redo log that the arm asked for, or that its server
+// reported.
 func TestCeilingHoldsTheRedoLog(t *testing.T) {
 	room := rules.Room{Data: gib, Available: 60 * gib}
 	plain := rules.Ceiling(rules.Control(mycnf.MySQL), room).Tmpfs
@@ -86,7 +87,8 @@ func TestCeilingHoldsTheRedoLog(t *testing.T) {
 	}
 }
 
-// TestCeilingBesideALargePool: a pool of most of the memory holds no more than the data, so that these fit beside it.
+// TestCeilingBesideALargePool: a pool of most of the memory holds no more than the data, so that these fit
+// beside it.
 func TestCeilingBesideALargePool(t *testing.T) {
 	base := result.Arm{Name: "memory", Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "17G"}}}
 	if arm := rules.Ceiling(base, rules.Room{Data: 2 * gib, Available: 20 * gib, Threads: 4}); arm.Tmpfs == 0 {

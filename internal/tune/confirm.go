@@ -11,13 +11,15 @@ import (
 	"david/internal/stats"
 )
 
-// WinnerName is the arm that is confirmed: the incumbent with the lines that make a difference, and no others.
+// WinnerName names the arm that is confirmed: the incumbent with the lines that make a difference, and no
+// others.
 const WinnerName = "winner"
 
-// mostBlocks is the most blocks of the confirmation: more take longer than they tell.
+// mostBlocks bounds the blocks of the confirmation: more take longer than they tell.
 const mostBlocks = 10
 
-// confirm measures the control, the best rival and the winner in fresh blocks at steady debt. These alone are quoted.
+// confirm measures the control, the best rival and the winner in fresh blocks at steady debt. These alone are
+// quoted.
 func (m *state) confirm() (Action, bool) {
 	if m.finished != nil {
 		return Action{}, false
@@ -50,8 +52,8 @@ func (m *state) confirm() (Action, bool) {
 	return Action{}, false
 }
 
-// replacements is how many blocks a confirmation may run beyond its budget for those that were disturbed: with two pairs an interval
-// tells next to nothing, and all the trials before would be in vain.
+// replacements bounds the blocks a confirmation may run beyond its budget for those that were disturbed: with
+// two pairs an interval tells next to nothing, and all the trials before would be in vain.
 const replacements = 2
 
 // replaces tells whether a block is run in the place of a disturbed one, after n of them.
@@ -73,7 +75,7 @@ func (m *state) crown() {
 	m.arms[WinnerName] = m.arm(WinnerName, title, result.Confirm, m.arms[stats.Control], m.fitting(lines))
 }
 
-// accounted are the lines of which something is known: that a search moves them, as they may matter, that
+// accounted returns the lines of which something is known: that a search moves them, as they may matter, that
 // their removal was tried and missed, or that the memory rule rests on them. The others are what somebody
 // sets for reasons of his own (a packet's size, connections, caches of tables): where there was no time to
 // take them out they are left out untried, and what is confirmed is the file without them. Nobody should get
@@ -123,7 +125,8 @@ func (m *state) fitting(lines []mycnf.Setting) []mycnf.Setting {
 	return lines
 }
 
-// finalists are who is confirmed: the control, the best rival unless it is the winner or there is no time for it, and the winner.
+// finalists lists who is confirmed: the control, the best rival unless it is the winner or there is no time
+// for it, and the winner.
 func (m *state) finalists() []string {
 	arms := []string{stats.Control}
 	if m.rival != "" && m.rival != m.incumbent && m.challengers() > 1 {
@@ -132,7 +135,8 @@ func (m *state) finalists() []string {
 	return append(arms, WinnerName)
 }
 
-// anotherBlock tells whether one more block and the crash proof fit the budget, by what the n blocks so far took.
+// anotherBlock tells whether one more block and the crash proof fit the budget, by what the n blocks so far
+// took.
 func (m *state) anotherBlock(n int) bool {
 	sum := 0.0
 	for _, t := range m.trialsOf(result.Confirm) {
@@ -141,8 +145,8 @@ func (m *state) anotherBlock(n int) bool {
 	return m.spent()+sum/float64(n)+float64(m.Kills)*killCost <= m.Budget
 }
 
-// concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which has the more lines,
-// unless the rival is ahead of it.
+// concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which
+// has the more lines, unless the rival is ahead of it.
 func (m *state) concluded(arms []string) {
 	order := []string{WinnerName, m.rival}
 	if m.ahead() {
@@ -162,14 +166,14 @@ func (m *state) concluded(arms []string) {
 	}
 }
 
-// promisingOdds is the least probability of being faster with which what is undecided is handed over all the
-// same, once it is proved safe: four to one. Who has nothing better is served by it, as it costs nothing but
-// the gain it may not have.
+// promisingOdds sets the least probability of being faster with which what is undecided is handed over all
+// the same, once it is proved safe: four to one. Who has nothing better is served by it, as it costs nothing
+// but the gain it may not have.
 const promisingOdds = 0.8
 
-// promising is the arm with the most likely gain among those that the confirmation leaves undecided: the one
-// with the greater ratio of those that are likely enough to be faster, and by more than does not matter. None
-// in a tune whose trials are not slices.
+// promising returns the arm with the most likely gain among those that the confirmation leaves undecided: the
+// one with the greater ratio of those that are likely enough to be faster, and by more than does not matter.
+// None in a tune whose trials are not slices.
 func (m *state) promising(order []string) (list []string) {
 	if m.Slices == nil {
 		return nil
@@ -184,11 +188,13 @@ func (m *state) promising(order []string) (list []string) {
 	return list
 }
 
-// likely is the most probability, two-sided, with which a difference like the rival's lead comes from nothing: 0.2 is nine to one that
-// the rival is faster. It is no claim, for which 0.05 is asked: one of two that are both confirmed has to be handed over.
+// likely bounds the probability, two-sided, with which a difference like the rival's lead comes from nothing:
+// 0.2 is nine to one that the rival is faster. It is no claim, for which 0.05 is asked: one of two that are
+// both confirmed has to be handed over.
 const likely = 0.2
 
-// ahead tells whether the rival's lines earn their place: the confirmation has the winner clearly worse than it, and that is likely.
+// ahead tells whether the rival's lines earn their place: the confirmation has the winner clearly worse than
+// it, and that is likely.
 func (m *state) ahead() bool {
 	for _, a := range m.beside(WinnerName) {
 		if a.Name == m.rival && a.Pairs > 1 && math.Log(a.Ratio) > clearlyWorse && a.P < likely {
@@ -198,7 +204,8 @@ func (m *state) ahead() bool {
 	return false
 }
 
-// faster are the arms that the confirmation found faster than the control, with a p95 that a winner may have.
+// faster returns the arms that the confirmation found faster than the control, with a p95 that a winner may
+// have.
 func (m *state) faster() (list []string) {
 	for _, a := range m.beside(stats.Control) {
 		if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
@@ -208,7 +215,7 @@ func (m *state) faster() (list []string) {
 	return list
 }
 
-// beside is what the confirmation says of its arms beside one of them.
+// beside returns what the confirmation says of its arms beside one of them.
 func (m *state) beside(one string) (list []stats.Arm) {
 	arms := slices.Clone(m.h.Arms)
 	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == WinnerName }) {

@@ -9,27 +9,29 @@ import (
 	"david/internal/stats"
 )
 
-// Bound is what a trial is held against while it runs: one that is hopeless beside its neighbour ends early, and what it had until then
-// is a bound on what it could have done. It is asked at two moments only, so that looking does not make bad luck likelier:
-// docs/method.md, The search, has how often that is wrong, and what it saves.
+// Bound holds what a trial is measured against while it runs: one that is hopeless beside its neighbour ends
+// early, and what it had until then is a bound on what it could have done. It is asked at two moments only,
+// so that looking does not make bad luck likelier: docs/method.md, The search, has how often that is wrong,
+// and what it saves.
 type Bound struct {
 	Arm   string    // the neighbour's
 	TPS   []float64 // its transactions/s, second by second
 	Noise float64   // standard deviation of ln(ratio) of a pair of trials
-	// Of is how many trials the neighbour is the fastest of: the more, the luckier it was.
+	// Of says how many trials the neighbour is the fastest of: the more, the luckier it was.
 	Of int
 }
 
-// generous is how much greater than it is thought to be the noise is taken to be: what a tune knows of it comes from a pair or two.
+// generous widens the noise beyond what it is thought to be: what a tune knows of it comes from a pair or
+// two.
 const generous = 1.5
 
-// luck is by how much, as a logarithm, the fastest of some trials may look faster than it is: no less than is expected of the greatest of
-// as many normal deviates, sqrt(2 ln n) deviations of one trial.
+// luck returns by how much, as a logarithm, the fastest of some trials may look faster than it is: no less
+// than is expected of the greatest of as many normal deviates, sqrt(2 ln n) deviations of one trial.
 func (b *Bound) luck() float64 { return b.Noise * math.Sqrt(math.Log(float64(max(1, b.Of)))) }
 
-// The looks are after a third and two thirds of a trial. What is compared are stretches, a ninth of it each, so that the first look
-// has the three that search.Hopeless needs, and no shorter than two seconds, as neighbouring seconds resemble each other: a trial of less
-// than 18 s has one look, after six.
+// A trial is looked at after a third and two thirds of it. Stretches are compared, a ninth of it each, so
+// that the first look has the three that search.Hopeless needs, and no shorter than two seconds, as
+// neighbouring seconds resemble each other: a trial of less than 18 s has one look, after six.
 const (
 	looks        = 2
 	perLook      = 3
@@ -37,7 +39,7 @@ const (
 	leastStretch = 2
 )
 
-// Enough is what ends a trial: it tells why, or "" where it goes on. Without a bound it is nil.
+// Enough returns what ends a trial: it tells why, or "" where it goes on. Without a bound it is nil.
 func (b *Bound) Enough() func([]result.Point) string {
 	if b == nil {
 		return nil
@@ -52,7 +54,8 @@ func (b *Bound) Enough() func([]result.Point) string {
 	}
 }
 
-// hopeless tells whether a trial of so many seconds may end. It is asked after each of them and answers at the looks.
+// hopeless tells whether a trial of so many seconds may end. It is asked after each of them and answers at
+// the looks.
 func (b *Bound) hopeless(own []float64) bool {
 	each := max(leastStretch, len(b.TPS)/stretches)
 	if len(own) == 0 || len(own)%(perLook*each) != 0 || len(own)*(looks+1) > looks*len(b.TPS) {
@@ -69,7 +72,7 @@ func (b *Bound) hopeless(own []float64) bool {
 	return search.Hopeless(ratios, generous*b.Noise, looks)
 }
 
-// perSecond are the transactions/s of the measured seconds.
+// perSecond returns the transactions/s of the measured seconds.
 func perSecond(points []result.Point) (list []float64) {
 	for _, p := range points {
 		if !p.Warm {
@@ -79,9 +82,10 @@ func perSecond(points []result.Point) (list []float64) {
 	return list
 }
 
-// bound is what a trial of an arm is held against: the neighbour's trial in the same block, in the race that of the fastest so far.
-// The control, an incumbent and the confirmation have their time, and so has what there is nothing to hold against: the seconds of an
-// earlier session are not at hand, nor is it compared with them. Seconds have no p99, so where that counts all have their time.
+// bound returns what a trial of an arm is held against: the neighbour's trial in the same block, in the race
+// that of the fastest so far. The control, an incumbent and the confirmation have their time, and so has what
+// there is nothing to hold against: the seconds of an earlier session are not at hand, nor is it compared
+// with them. Seconds have no p99, so where that counts all have their time.
 func (m *state) bound(phase string, block int, arm, against string) *Bound {
 	if arm == stats.Control || phase == result.Confirm || m.metric() != stats.ByThroughput {
 		return nil

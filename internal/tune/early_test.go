@@ -8,7 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// seconds are a trial's, about a mean of its own: neighbouring seconds resemble each other, and 10 % is how far they lie apart.
+// seconds returns a trial's, about a mean of its own: neighbouring seconds resemble each other, and 10 % is
+// how far they lie apart.
 func seconds(rng *rand.Rand, mean float64, n int) []result.Point {
 	const alike, scatter = 0.5, 0.10
 	points, x := make([]result.Point, n), scatter*rng.NormFloat64()
@@ -19,7 +20,7 @@ func seconds(rng *rand.Rand, mean float64, n int) []result.Point {
 	return points
 }
 
-// had is how many seconds a trial had under a bound.
+// had returns how many seconds a trial had under a bound.
 func had(b *Bound, points []result.Point) int {
 	enough := b.Enough()
 	if enough == nil {
@@ -33,8 +34,8 @@ func had(b *Bound, points []result.Point) int {
 	return len(points)
 }
 
-// race is how often a trial is ended whose arm is better by gain (a logarithm) than each of its rivals, of which the best one's trial is
-// its bound, and what share of the seconds it had.
+// race returns how often a trial is ended whose arm is better by gain (a logarithm) than each of its rivals,
+// of which the best one's trial is its bound, and what share of the seconds it had.
 func race(gain float64, n, rivals int) (ended, share float64) {
 	const races, noise = 4000, 0.05
 	rng := generator(5)
@@ -52,8 +53,9 @@ func race(gain float64, n, rivals int) (ended, share float64) {
 	return ended, share
 }
 
-// TestEndedEarly simulates trials of 5 % noise each, 7 % between two, where the tune takes 5 % for that of a pair: it knows too little of its
-// noise. A better arm is hardly ever ended, beside the luckiest of twelve as well; where half of all arms are 30 % slower much time is saved.
+// TestEndedEarly simulates trials of 5 % noise each, 7 % between two, where the tune takes 5 % for that of a
+// pair: it knows too little of its noise. A better arm is hardly ever ended, beside the luckiest of twelve as
+// well; where half of all arms are 30 % slower much time is saved.
 func TestEndedEarly(t *testing.T) {
 	for n, least := range map[int]float64{10: 0.10, 20: 0.25, 30: 0.25} { // by the length of a trial: the time to be saved
 		better, _ := race(math.Log(1.05), n, 1)

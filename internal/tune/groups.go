@@ -8,8 +8,8 @@ import (
 	"david/internal/rules"
 )
 
-// knobGroup is knobs that are screened together. Its settings are what david's rules propose; causes are those of explain that
-// it may relieve.
+// knobGroup names knobs that are screened together. Its settings are what david's rules propose; causes are
+// those of explain that it may relieve.
 type knobGroup struct {
 	name, title string
 	settings    func(rules.Problem) []mycnf.Setting
@@ -55,7 +55,7 @@ func commitPipeline(p rules.Problem) []mycnf.Setting {
 			Source: "MySQL manual, binlog_group_commit_sync_no_delay_count"}}
 }
 
-// groupOf is the name of the group that a setting belongs to; "other" where none does.
+// groupOf returns the name of the group that a setting belongs to; "other" where none does.
 func groupOf(s mycnf.Setting) string {
 	if s.Name == "performance_schema" { // the catalogue has it under what it takes
 		return "logging"

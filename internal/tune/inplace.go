@@ -16,19 +16,19 @@ import (
 // bend the answer, so variables that are known to are left to fresh servers, and each pair in place is
 // checked for it.
 
-// lasting are the dynamic variables whose former value outlasts them by more than a slice: pages, redo and
-// entries of caches that were let in or thrown out under them.
+// lasting returns the dynamic variables whose former value outlasts them by more than a slice: pages, redo
+// and entries of caches that were let in or thrown out under them.
 func lasting() []string {
 	return []string{"innodb_buffer_pool_size", "innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_buffer_size",
 		"innodb_max_dirty_pages_pct", "innodb_max_dirty_pages_pct_lwm", "innodb_adaptive_hash_index", "innodb_change_buffering",
 		"table_open_cache", "table_definition_cache", "key_buffer_size"}
 }
 
-// settleSeconds is how long the load is on after SET GLOBAL before a slice in place is measured.
+// settleSeconds sets how long the load is on after SET GLOBAL before a slice in place is measured.
 const settleSeconds = 2
 
-// inPlace are the values that make the arm of the incumbent's running server; none where that takes a fresh
-// one.
+// inPlace returns the values that make the arm of the incumbent's running server; none where that takes a
+// fresh one.
 func (m *state) inPlace(arm, incumbent result.Arm) (list []mycnf.Setting) {
 	names := differing(arm.Settings, incumbent.Settings)
 	if m.carriesOver(arm.Name) || ioFollows(names, arm.Settings) {
@@ -54,7 +54,7 @@ func takesLive(p rules.Problem, name string) bool {
 	return known && !entry.Locked && entry.ApplyIn(p.Flavour, p.Version) == mycnf.Dynamic && !slices.Contains(lasting(), name)
 }
 
-// differing are the names of the variables that only one of two lists sets, or that they set differently.
+// differing returns the names of the variables that only one of two lists sets, or that they set differently.
 func differing(a, b []mycnf.Setting) (names []string) {
 	for _, s := range slices.Concat(a, b) {
 		own, ok := valueOf(a, s.Name)
@@ -99,7 +99,7 @@ func (m *state) carriesOver(arm string) bool {
 	return math.Abs(stats.Mean(logs)) > max(doubt, -math.Log(1-Margin))
 }
 
-// pairsInPlace are the slices of an arm's complete pairs in place, pair by pair.
+// pairsInPlace returns the slices of an arm's complete pairs in place, pair by pair.
 func (m *state) pairsInPlace(arm string) (pairs [][]result.Trial) {
 	for i := 0; i+pairSlices <= len(m.h.Trials); i++ {
 		first, last := m.h.Trials[i], m.h.Trials[i+pairSlices-1]
@@ -121,8 +121,8 @@ func (m *state) withoutCarried(trials []result.Trial) []result.Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool { return carried[t.Block] })
 }
 
-// standing tells whether an arm's server is up, ready for a pair in place: it had a slice in the last block of
-// this session.
+// standing tells whether an arm's server is up, ready for a pair in place: it had a slice in the last block
+// of this session.
 func (m *state) standing(arm string) bool {
 	if len(m.h.Trials) == 0 {
 		return false
@@ -133,7 +133,7 @@ func (m *state) standing(arm string) bool {
 	})
 }
 
-// pairCost is what a pair of an arm and the incumbent takes, in seconds.
+// pairCost returns what a pair of an arm and the incumbent takes, in seconds.
 func (m *state) pairCost(arm result.Arm) float64 {
 	slice, starts := float64(m.Short.Seconds)+sliceCost, 2.0
 	if len(m.inPlace(arm, m.arms[m.incumbent])) > 0 {

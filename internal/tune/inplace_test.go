@@ -14,7 +14,8 @@ import (
 
 func setting(name, value string) mycnf.Setting { return mycnf.Setting{Name: name, Value: value} }
 
-// pairing is the state of a tune in slices after a race of the control and one rival, and an arm upon it.
+// pairing returns the state of a tune in slices after a race of the control and one rival, and an arm upon
+// it.
 func pairing(t *testing.T, changes ...mycnf.Setting) (p Plan, h History, incumbent, arm result.Arm) {
 	t.Helper()
 	p, rivals := slicedPlan(t, 2400, 1)
@@ -122,9 +123,9 @@ func TestSlicedTuneOfFortyMinutes(t *testing.T) {
 	}
 	inPlace, onFresh := map[int]bool{}, map[int]bool{}
 	for _, x := range h.Trials {
-		if paired(x.Phase) && x.On != "" {
+		if Paired(x.Phase) && x.On != "" {
 			inPlace[x.Block] = true
-		} else if paired(x.Phase) {
+		} else if Paired(x.Phase) {
 			onFresh[x.Block] = true
 		}
 	}
@@ -141,5 +142,81 @@ func TestSlicedTuneOfFortyMinutes(t *testing.T) {
 	}
 	if len(inPlace) < 6 || h.Spent() > 2500 {
 		t.Errorf("%d pairs in place in %.0f s", len(inPlace), h.Spent())
+	}
+}
+
+// TestCutPair: a pair that was cut short and run again whole by the next session is on record as one pair.
+func TestCutPair(t *testing.T) {
+	p, h, incumbent, arm := pairing(t, setting("binlog_group_commit_sync_delay", "100"))
+	for i := range h.Arms {
+		h.Arms[i].Effective = mergedValues(fresh(h.Arms[i].Settings), arm.Changes)
+	}
+	add := func(h *History, a Action) result.Trial {
+		x := slice(a.Arm.Name, a.Phase, a.Block, a.Place, 200)
+		x.On, x.Against, x.Session = a.On, a.Against, h.Session
+		h.Trials = append(h.Trials, x)
+		return x
+	}
+	stored := slices.Clone(h.Trials)
+	stored = append(stored, add(&h, newState(p, h).pairSlice(result.Screen, arm, incumbent, 2, 0)))
+	h.Session = 2
+	h = p.Resume(h)
+	for n := range pairSlices {
+		m := newState(p, h)
+		m.incumbent = incumbent.Name
+		a := m.pairSlice(result.Screen, arm, incumbent, m.fresh(), 0)
+		if n > 0 {
+			a, _ = m.unfinished()
+		}
+		stored = append(stored, add(&h, a))
+	}
+	h.Trials = stored
+	if n := len(newState(p, h).logs(result.Screen, arm.Name, incumbent.Name)); n != 1 {
+		t.Errorf("%d pairs are on record, want the one that was run whole", n)
+	}
+}
+
+// TestCutConfirmation: a tune that was interrupted in the first round of the last incarnation of its confirmation
+// goes on with the confirmation.
+func TestCutConfirmation(t *testing.T) {
+	p, rivals := slicedPlan(t, 850, 1)
+	w := &world{log: machine5000, noise: 0.08, rng: rand.New(rand.NewPCG(0, 5)), ended: map[string]int{}}
+	h, up := History{Arms: p.Lineup(rivals), Session: 1}, map[string]int{}
+	for a := p.Next(h); a.Done == nil; a = p.Next(h) {
+		w.slice(t, p, &h, a, up)
+		if last := h.Trials[len(h.Trials)-1]; last.Phase == result.Confirm && last.Incarnation == p.Slices.Incarnations {
+			break
+		}
+	}
+	h.Session++
+	h = p.Resume(h)
+	if a := p.Next(h); a.Phase != result.Confirm || a.Incarnation != p.Slices.Incarnations+1 {
+		t.Errorf("it goes on with %q, incarnation %d", a.Phase, a.Incarnation)
+	}
+}
+
+// TestPruneKeepsWhatWasMissed: of two pairs, -5 and -2 %, the mean is beyond the margin, and what is known of such
+// lines beforehand does not drop the line.
+func TestPruneKeepsWhatWasMissed(t *testing.T) {
+	p, h, incumbent, _ := pairing(t)
+	h.Arms = h.Arms[:2]
+	for _, gone := range incumbent.Settings {
+		less := h.Arms[1]
+		less.Name, less.Phase, less.Base = "prune-01", result.Prune, incumbent.Name
+		less.Settings = slices.DeleteFunc(slices.Clone(incumbent.Settings), func(s mycnf.Setting) bool { return s.Name == gone.Name })
+		g := h
+		g.Arms, g.Trials = append(slices.Clone(h.Arms), less), slices.Clone(h.Trials)
+		for k, tps := range []float64{190, 196} {
+			for n := range pairSlices {
+				x := slice(less.Name, result.Prune, 2+k, n+1, tps)
+				if !ofTried(n) {
+					x = slice(incumbent.Name, result.Prune, 2+k, n+1, 200)
+				}
+				g.Trials = append(g.Trials, x)
+			}
+		}
+		if got := newState(p, g).removed("prune-01", true); got != kept {
+			t.Errorf("%s: %v", gone.Name, got)
+		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 
 const mib = int64(1) << 20
 
-// knob is a variable that a search may move, inside the bounds of docs/baselines.md and of the memory rule.
+// knob describes a variable that a search may move, inside the bounds of docs/baselines.md and of the memory
+// rule.
 type knob struct {
 	search.Knob
 	group   string // "memory": one of groups
@@ -27,14 +28,14 @@ type knob struct {
 	also func(number float64) mycnf.Setting
 }
 
-// What is known of how much a knob does, as search.Knob.Effect has it.
+// How much a knob is known to do, as search.Knob.Effect has it.
 const (
 	dominant = 0.3
 	medium   = 0.1
 	small    = 0.03
 )
 
-// knobs are those that a search may move on the problem's server, dominant ones first.
+// knobs returns those that a search may move on the problem's server, dominant ones first.
 func knobs(p rules.Problem) []knob {
 	var list []knob
 	for _, k := range slices.Concat(sizes(p), rates(p), switches(p)) {
@@ -46,7 +47,7 @@ func knobs(p rules.Problem) []knob {
 	return list
 }
 
-// redoName is the variable that sizes the redo log, or each of its files.
+// redoName returns the variable that sizes the redo log, or each of its files.
 func redoName(p rules.Problem) string {
 	if p.Flavour == mycnf.MariaDB || !p.Version.AtLeast(8, 0, 30) {
 		return "innodb_log_file_size"
@@ -54,7 +55,7 @@ func redoName(p rules.Problem) string {
 	return "innodb_redo_log_capacity"
 }
 
-// sizes are the memory and the redo log.
+// sizes returns the memory and the redo log.
 func sizes(p rules.Problem) []knob {
 	most := float64(max(p.Pool(), 2*rules.DefaultPool))
 	redo := float64(max(2*rules.LeastRedo, min(rules.MostRedo, p.FreeDisk/4)))
@@ -79,7 +80,7 @@ func known(k search.Knob, effect float64) search.Knob {
 	return k
 }
 
-// cost is what changing a variable takes.
+// cost returns what changing a variable takes.
 func cost(p rules.Problem, name string) search.Cost {
 	if v, ok := mycnf.Lookup(name, p.Flavour, p.Version); ok && v.ApplyIn(p.Flavour, p.Version) == mycnf.Dynamic {
 		return search.Dynamic
@@ -87,7 +88,7 @@ func cost(p rules.Problem, name string) search.Cost {
 	return search.Restart
 }
 
-// rates are the I/O capacity and what goes with it.
+// rates returns the I/O capacity and what goes with it.
 func rates(p rules.Problem) []knob {
 	iops := p.WriteIOPS
 	if iops <= 0 {
@@ -115,7 +116,8 @@ func rates(p rules.Problem) []knob {
 	}
 }
 
-// switches are knobs of two or three values. innodb_flush_method is none: it is a member of the durability lock.
+// switches lists the knobs of two or three values. innodb_flush_method is none: it is a member of the
+// durability lock.
 func switches(p rules.Problem) []knob {
 	list := func(name, group string, effect float64, values ...string) knob {
 		return knob{Knob: known(search.List(name, cost(p, name), values...), effect), group: group, reason: found}
@@ -133,7 +135,7 @@ func switches(p rules.Problem) []knob {
 	}
 }
 
-// setting is a level of the knob as a line of a my.cnf.
+// setting returns a level of the knob as a line of a my.cnf.
 func (k knob) setting(level int) []mycnf.Setting {
 	l := k.Levels[level]
 	s := mycnf.Setting{Name: k.Name, Value: l.Value, Group: k.section, Reason: k.reason, Source: "docs/method.md, The search"}
@@ -147,8 +149,8 @@ func (k knob) setting(level int) []mycnf.Setting {
 	return list
 }
 
-// place finds the level of the value an arm's server uses, adding one where none has it. False where the server does not tell,
-// or tells no number where there should be one.
+// place finds the level of the value an arm's server uses, adding one where none has it. False where the
+// server does not tell, or tells no number where there should be one.
 func (k knob) place(arm result.Arm) (knob, int, bool) {
 	value, ok := arm.Effective[k.Name]
 	if !ok || value == "" {
@@ -171,15 +173,15 @@ func (k knob) place(arm result.Arm) (knob, int, bool) {
 	return k, k.Place(strconv.FormatFloat(n, 'f', -1, 64)), true
 }
 
-// field is what is searched: the space, the knobs of its dimensions and the arm it starts at.
+// field bounds a search: the space, the knobs of its dimensions and the arm it starts at.
 type field struct {
 	space search.Space
 	knobs []knob
 	start result.Arm
 }
 
-// field is the space around an arm: of the knobs that its server has, the at most eight that matter most. weight says how much
-// the screen and the bottleneck speak for a group.
+// fieldAround returns the space around an arm: of the knobs that its server has, the at most eight that
+// matter most. weight says how much the screen and the bottleneck speak for a group.
 func fieldAround(p rules.Problem, start result.Arm, fixed []string, weight func(group string) float64) (field, bool) {
 	f := field{start: start}
 	var places []int
@@ -198,16 +200,17 @@ func fieldAround(p rules.Problem, start result.Arm, fixed []string, weight func(
 	return f, f.space.Check() == nil
 }
 
-// ranked are the knobs, those first that are expected to do most, without those that are fixed.
+// ranked returns the knobs, those first that are expected to do most, without those that are fixed.
 func ranked(p rules.Problem, fixed []string, weight func(group string) float64) []knob {
 	list := slices.DeleteFunc(knobs(p), func(k knob) bool { return slices.Contains(fixed, k.Name) })
 	slices.SortStableFunc(list, func(a, b knob) int { return cmp.Compare(weight(b.group)*b.Effect, weight(a.group)*a.Effect) })
 	return list
 }
 
-// safe tells whether a point keeps the memory rule and leaves three quarters of the free disk to the data. The start is what it
-// is: it ran. Where that takes more memory than the rule has, as a rival's may, a point takes no more than the start. No point has a
-// smaller buffer pool, which would buy memory for buffers that matter less.
+// safe tells whether a point keeps the memory rule and leaves three quarters of the free disk to the data.
+// The start is what it is: it ran. Where that takes more memory than the rule has, as a rival's may, a point
+// takes no more than the start. No point has a smaller buffer pool, which would buy memory for buffers that
+// matter less.
 func safe(p rules.Problem, f field, at search.Point) bool {
 	if slices.Equal(at, f.space.Start) {
 		return true
@@ -216,7 +219,7 @@ func safe(p rules.Problem, f field, at search.Point) bool {
 	return rules.WholePool(value) >= rules.WholePool(start) && p.Held(value, p.Need(start)) && redoAt(p, f, at) <= max(rules.LeastRedo, p.FreeDisk/4)
 }
 
-// valuesAt are the variables of a point: of its own levels, else the start's.
+// valuesAt returns the variables of a point: of its own levels, else the start's.
 func (f field) valuesAt(at search.Point) func(name string) string {
 	return func(name string) string {
 		for i, k := range f.knobs {
@@ -228,7 +231,7 @@ func (f field) valuesAt(at search.Point) func(name string) string {
 	}
 }
 
-// redoAt is the redo log with all its files.
+// redoAt returns the redo log with all its files.
 func redoAt(p rules.Problem, f field, at search.Point) int64 {
 	value := f.valuesAt(at)
 	redo, files := rules.SizeOf(value("innodb_redo_log_capacity")), rules.SizeOf(value("innodb_log_file_size"))
@@ -242,7 +245,7 @@ func redoAt(p rules.Problem, f field, at search.Point) int64 {
 	}
 }
 
-// settings is a point as lines of a my.cnf: those of its levels that are not the start's.
+// settings returns a point as lines of a my.cnf: those of its levels that are not the start's.
 func (f field) settings(at search.Point) (list []mycnf.Setting) {
 	for i, k := range f.knobs {
 		if at[i] != f.space.Start[i] {
@@ -266,8 +269,8 @@ func (f field) has(name string) bool {
 	return slices.ContainsFunc(f.knobs, func(k knob) bool { return k.Name == name || k.also != nil && k.also(1).Name == name })
 }
 
-// point is where an arm of this field lies: by what it asks for, the start where it does not ask. False where
-// it asks for a variable that is no knob here, or for a value that is no level.
+// point returns where an arm of this field lies: by what it asks for, the start where it does not ask. False
+// where it asks for a variable that is no knob here, or for a value that is no level.
 func (f field) point(arm result.Arm) (search.Point, bool) {
 	at := slices.Clone(f.space.Start)
 	if arm.Name == f.start.Name {

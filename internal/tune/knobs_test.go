@@ -7,7 +7,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// TestKnobsOutsideTheLock holds every knob, and what is set along with it, against the durability lock of each flavour.
+// TestKnobsOutsideTheLock holds every knob, and what is set along with it, against the durability lock of
+// each flavour.
 func TestKnobsOutsideTheLock(t *testing.T) {
 	for flavour, versions := range map[mycnf.Flavour][]string{
 		mycnf.MySQL: {"5.7.44", "8.0.28", "8.4.3", "9.7.4"}, mycnf.Percona: {"8.0.36", "8.4.3"}, mycnf.MariaDB: {"10.6.1", "10.11.6", "11.4.2"},

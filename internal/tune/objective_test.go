@@ -8,8 +8,9 @@ import (
 	"david/internal/stats"
 )
 
-// TestTuneP99 looks for the lowest p99 where it is not where throughput is highest: performance_schema=OFF is fast and triples it, a
-// redo log of a GiB and more halves it, and so would an io_capacity that costs throughput. p99 is three times as noisy.
+// TestTuneP99 looks for the lowest p99 where it is not where throughput is highest: performance_schema=OFF is
+// fast and triples it, a redo log of a GiB and more halves it, and so would an io_capacity that costs
+// throughput. p99 is three times as noisy.
 func TestTuneP99(t *testing.T) {
 	low := func(s fakeVariables) float64 {
 		ms := 40.0
@@ -54,7 +55,8 @@ func TestTuneP99(t *testing.T) {
 	}
 }
 
-// TestObjective of a plan: throughput where nobody says; the control of a tune for p99 is confirmed twice, however short it is.
+// TestObjective of a plan: throughput where nobody says; the control of a tune for p99 is confirmed twice,
+// however short it is.
 func TestObjective(t *testing.T) {
 	p, _ := plan(t, 600, 1)
 	if p.Objective != result.ForTPS || p.twin() {

@@ -11,7 +11,7 @@ import (
 	"david/internal/stats"
 )
 
-// Pruned is what the prune phase found, in the order in which it was tried.
+// Pruned returns what the prune phase found, in the order in which it was tried.
 func (p Plan) Pruned(h History) (list []result.Worth) {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
 	m := newState(p, h)
@@ -35,7 +35,7 @@ func (p Plan) Pruned(h History) (list []result.Worth) {
 	return list
 }
 
-// missing are the variables that one arm sets and the other does not, or not so.
+// missing returns the variables that one arm sets and the other does not, or not so.
 func missing(from, in result.Arm) (list []string) {
 	for _, s := range from.Settings {
 		if !slices.ContainsFunc(in.Settings, func(x mycnf.Setting) bool { return x.Name == s.Name && x.Value == s.Value }) {
@@ -45,8 +45,8 @@ func missing(from, in result.Arm) (list []string) {
 	return list
 }
 
-// Winner returns the settings of an arm that matter: the control's own, and those whose effective value differs from what the
-// control's server did without them, each with what its removal was measured to cost.
+// Winner returns the settings of an arm that matter: the control's own, and those whose effective value
+// differs from what the control's server did without them, each with what its removal was measured to cost.
 func (p Plan) Winner(h History, best string) []mycnf.Setting {
 	m := newState(p, h)
 	lines := slices.Clone(p.Control.Settings)
@@ -92,7 +92,7 @@ func effectOf(name string, pruned []result.Worth, metric stats.Metric) string {
 	return "not taken out on trial: there was no time for it"
 }
 
-// Recorded is the plan of a tune on record; false for anything else.
+// Recorded returns the plan of a tune on record; false for anything else.
 func Recorded(e result.Experiment, arms []result.Arm) (p Plan, ok bool) {
 	i := slices.IndexFunc(arms, func(a result.Arm) bool { return a.Name == stats.Control })
 	if e.Design.Tune == nil || i < 0 || len(e.Workloads) == 0 {

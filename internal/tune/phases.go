@@ -12,7 +12,7 @@ import (
 	"david/internal/stats"
 )
 
-// History is what a tune has on record, and what is known of it besides.
+// History holds what a tune has on record, and what is known of it besides.
 type History struct {
 	Arms   []result.Arm // the lineup of the race first; without ceilings
 	Trials []result.Trial
@@ -27,7 +27,7 @@ type History struct {
 	Causes []string
 }
 
-// Action is what a tune does next: a trial (Arm), a proof (Prove), or nothing more (Done).
+// Action says what a tune does next: a trial (Arm), a proof (Prove), or nothing more (Done).
 type Action struct {
 	Phase string
 	Why   string // one line for whoever watches
@@ -49,23 +49,23 @@ type Action struct {
 	Set []mycnf.Setting
 	// Bound may end the trial early; nil: it has its time.
 	Bound *Bound
-	// Left is how many trials may be to come, this one included.
+	// Left says how many trials may be to come, this one included.
 	Left int
 	// Prove names the arm to prove.
 	Prove string
 	Done  *Outcome
 }
 
-// Outcome is how a tune ended.
+// Outcome says how a tune ended.
 type Outcome struct {
 	Best string // the arm to hand over; the control's name where nothing was gained
 	Why  string
-	// Likely is true where the gain is not confirmed, but likely.
+	// Likely tells whether the gain is not confirmed, but likely.
 	Likely bool
 }
 
-// Next returns what a tune does after its history. It is a function of the record alone, so a tune that was interrupted goes on
-// where it stopped.
+// Next returns what a tune does after its history. It is a function of the record alone, so a tune that was
+// interrupted goes on where it stopped.
 func (p Plan) Next(h History) Action {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
 	m := newState(p, h)
@@ -80,8 +80,8 @@ func (p Plan) Next(h History) Action {
 	return m.done()
 }
 
-// Resume takes from a history what another session left half done: blocks whose trials have to be neighbours in time are run again
-// whole, and no trial is compared with one of an earlier session.
+// Resume takes from a history what another session left half done: blocks whose trials have to be neighbours
+// in time are run again whole, and no trial is compared with one of an earlier session.
 func (p Plan) Resume(h History) History {
 	for _, t := range h.Trials {
 		h.Closed = max(h.Closed, t.Block)
@@ -99,7 +99,7 @@ func (p Plan) Resume(h History) History {
 
 // whole leaves out a pair that was cut short: its servers are gone.
 func whole(trials []result.Trial) []result.Trial {
-	if len(trials) == 0 || !paired(trials[len(trials)-1].Phase) {
+	if len(trials) == 0 || !Paired(trials[len(trials)-1].Phase) {
 		return trials
 	}
 	last, n := trials[len(trials)-1].Block, 0
@@ -114,14 +114,14 @@ func whole(trials []result.Trial) []result.Trial {
 	return trials
 }
 
-// state is the state that follows from a history, phase by phase.
+// state works out where a tune stands from its history, phase by phase.
 type state struct {
 	Plan
 	h      History
 	arms   map[string]result.Arm
 	trials map[string][]result.Trial // by phase
-	// incumbent is the best so far, rival the best that others would configure, "" where there is none; worth is what was seen of
-	// each group in the screen, in units of the noise.
+	// incumbent is the best so far, rival the best that others would configure, "" where there is none; worth is
+	// what was seen of each group in the screen, in units of the noise.
 	incumbent, rival string
 	worth            map[string]float64
 	contender        []string // for the proof, best first
@@ -152,10 +152,11 @@ func usable(t result.Trial) bool {
 	return ok && t.TPS > 0
 }
 
-// trialsOf are the trials of a phase, in the order in which they ended.
+// trialsOf returns the trials of a phase, in the order in which they ended.
 func (m *state) trialsOf(phase string) []result.Trial { return m.trials[phase] }
 
-// futile is how many arms of a phase could not be run, or need not: each of them took a start of a server.
+// futile returns how many arms of a phase could not be run, or need not: each of them took a start of a
+// server.
 func (m *state) futile(phase string) (n int) {
 	for _, a := range m.h.Arms {
 		if a.Phase == phase && (a.Infeasible != "" || a.Noop) {
@@ -165,7 +166,7 @@ func (m *state) futile(phase string) (n int) {
 	return n
 }
 
-// spent is what trials and proofs took so far, in seconds. A start in vain counts for half a trial.
+// spent returns what trials and proofs took so far, in seconds. A start in vain counts for half a trial.
 func (m *state) spent() (sum float64) {
 	for _, phase := range []string{result.Race, result.Screen, result.Search, result.Prune} {
 		sum += float64(m.futile(phase)) * m.Cost / 2
@@ -173,7 +174,7 @@ func (m *state) spent() (sum float64) {
 	return sum + m.h.Spent()
 }
 
-// Spent is what the trials and proofs on record took, in seconds.
+// Spent returns what the trials and proofs on record took, in seconds.
 func (h History) Spent() (sum float64) {
 	for _, t := range h.Trials {
 		sum += t.Took()
@@ -184,7 +185,7 @@ func (h History) Spent() (sum float64) {
 	return max(sum, h.Wall)
 }
 
-// cost is what a short trial takes: as long as those so far, or as planned.
+// cost returns what a short trial takes: as long as those so far, or as planned.
 func (m *state) cost() float64 {
 	sum, n := 0.0, 0.0
 	for _, t := range m.h.Trials {
@@ -198,7 +199,8 @@ func (m *state) cost() float64 {
 	return sum / n
 }
 
-// affords tells whether n more short trials fit below a share of what confirmation and proof leave of the budget.
+// affords tells whether n more short trials fit below a share of what confirmation and proof leave of the
+// budget.
 func (m *state) affords(n int, share float64) bool {
 	if m.Quick {
 		return true
@@ -207,8 +209,8 @@ func (m *state) affords(n int, share float64) bool {
 	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-m.reserve(m.challengers(), math.Max(0, overhead)))
 }
 
-// The noise of a pair of trials before any was seen, and how many pairs that is worth. A short trial's p99 is the latency of a few
-// dozen transactions: how noisy that is, is left to the pairs.
+// The noise of a pair of trials before any was seen, and how many pairs that is worth. A short trial's p99 is
+// the latency of a few dozen transactions: how noisy that is, is left to the pairs.
 const (
 	priorNoise  = stats.RestartNoise
 	priorWeight = 3
@@ -216,8 +218,8 @@ const (
 	p99Weight   = 1
 )
 
-// noise is the standard deviation of ln(ratio) of two neighbours of the same configuration: the control's pairs, and what restarts
-// do elsewhere.
+// noise returns the standard deviation of ln(ratio) of two neighbours of the same configuration: the
+// control's pairs, and what restarts do elsewhere.
 func (m *state) noise() float64 {
 	if m.Slices != nil {
 		return m.slicedNoise(m.lastBlock(result.Race)+1) / math.Sqrt2 // of a pair, which has two slices of each
@@ -240,10 +242,10 @@ func (m *state) noise() float64 {
 	return math.Sqrt(sum / n)
 }
 
-// metric is what the objective is judged by, in every phase.
+// metric returns what the objective is judged by, in every phase.
 func (m *state) metric() stats.Metric { return stats.MetricOf(&m.TunePlan) }
 
-// score is the logarithm of what an arm's trial in a block of a phase is worth, the twin's not counted.
+// score returns the logarithm of what an arm's trial in a block of a phase is worth, the twin's not counted.
 func (m *state) score(phase string, block int, arm string) (float64, bool) {
 	for _, t := range slices.Backward(m.trialsOf(phase)) {
 		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) && m.metric().Worth(t) > 0 {
@@ -258,7 +260,7 @@ func (m *state) ran(phase string, block int, arm string, twin bool) bool {
 	return slices.ContainsFunc(m.trialsOf(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
 }
 
-// logs are ln(worth / that of another arm) in the blocks of a phase that have both.
+// logs returns ln(worth / that of another arm) in the blocks of a phase that have both.
 func (m *state) logs(phase, arm, against string) (list []float64) {
 	seen := map[int]bool{}
 	for _, t := range m.trialsOf(phase) {
@@ -281,9 +283,9 @@ func (m *state) out(arm string) bool {
 	return a.Infeasible != "" || a.Noop
 }
 
-// slow tells whether an arm's p95 is above what a winner's may be, or where its p99 is what counts its throughput is below the
-// control's, by the medians of its usable trials of a phase against the control's of the race. What the confirmation's trials say of
-// throughput is in its verdict.
+// slow tells whether an arm's p95 is above what a winner's may be, or where its p99 is what counts its
+// throughput is below the control's, by the medians of its usable trials of a phase against the control's of
+// the race. What the confirmation's trials say of throughput is in its verdict.
 func (m *state) slow(phase, arm string) bool {
 	from := result.Race
 	if phase == result.Confirm {
@@ -293,8 +295,8 @@ func (m *state) slow(phase, arm string) bool {
 	return own > 0 && control > 0 && own > m.MaxP95*control || phase != result.Confirm && m.below(m.median(phase, arm, throughput))
 }
 
-// below tells whether a throughput of a short trial is too low where the objective is another: below the control's of the race by
-// more than restarts alone do.
+// below tells whether a throughput of a short trial is too low where the objective is another: below the
+// control's of the race by more than restarts alone do.
 func (m *state) below(tps float64) bool {
 	return m.metric() != stats.ByThroughput && tps > 0 && tps < (1-stats.RestartNoise)*m.median(result.Race, stats.Control, throughput)
 }
@@ -305,7 +307,7 @@ func (m *state) p95(phase, arm string) float64 {
 	return m.median(phase, arm, func(t result.Trial) float64 { return t.Latency.P95 })
 }
 
-// median is that of a figure of an arm's usable trials of a phase; 0 without any.
+// median returns that of a figure of an arm's usable trials of a phase; 0 without any.
 func (m *state) median(phase, arm string, figure func(result.Trial) float64) float64 {
 	var list []float64
 	for _, t := range m.trialsOf(phase) {
@@ -320,31 +322,31 @@ func (m *state) median(phase, arm string, figure func(result.Trial) float64) flo
 	return list[(len(list)-1)/2]
 }
 
-// cell is one trial of a block whose arms are fixed.
-type cell struct {
+// raceCell places one trial in a block whose arms are fixed.
+type raceCell struct {
 	arm  string
 	twin bool
 }
 
-// cells are the trials of a block in their random order, which follows from the seed and the block. The very first is the control's:
-// what others differ by, in durability too, is read off its server.
-func (m *state) cells(block int, arms []string, twin bool) []cell {
-	var list []cell
+// cells returns the trials of a block in their random order, which follows from the seed and the block. The
+// very first is the control's: what others differ by, in durability too, is read off its server.
+func (m *state) cells(block int, arms []string, twin bool) []raceCell {
+	var list []raceCell
 	for _, a := range arms {
-		list = append(list, cell{arm: a})
+		list = append(list, raceCell{arm: a})
 		if twin && a == stats.Control {
-			list = append(list, cell{a, true})
+			list = append(list, raceCell{a, true})
 		}
 	}
 	r := rand.New(rand.NewPCG(m.Seed, uint64(block)))
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	if i := slices.Index(list, cell{arm: stats.Control}); block == 1 && i > 0 {
+	if i := slices.Index(list, raceCell{arm: stats.Control}); block == 1 && i > 0 {
 		list[0], list[i] = list[i], list[0]
 	}
 	return list
 }
 
-// trial is an action that runs an arm.
+// trial returns an action that runs an arm.
 func (m *state) trial(phase string, arm result.Arm, against string, block, place int) Action {
 	a := Action{Phase: phase, Arm: &arm, Against: against, Block: block, Place: place, Load: m.Short}
 	if phase == result.Confirm {
@@ -353,7 +355,8 @@ func (m *state) trial(phase string, arm result.Arm, against string, block, place
 	return a
 }
 
-// missing is the first trial of a block of fixed arms that was not run; more is false where there is none.
+// missing returns the first trial of a block of fixed arms that was not run; more is false where there is
+// none.
 func (m *state) missing(phase string, block int, arms []string, twin bool, left int) (Action, bool) {
 	for place, c := range m.cells(block, arms, twin) {
 		if m.out(c.arm) || m.ran(phase, block, c.arm, c.twin) {
@@ -374,7 +377,7 @@ func (m *state) missing(phase string, block int, arms []string, twin bool, left 
 	return Action{}, false
 }
 
-// raceBlocks is the most blocks of a race; what is clearly worse drops out after each.
+// raceBlocks bounds the blocks of a race; what is clearly worse drops out after each.
 const raceBlocks = 3
 
 // race runs blocks of the control, twice, and of those who are not clearly worse than the best.
@@ -409,10 +412,10 @@ func (m *state) later(phase string) bool {
 	return slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return slices.Index(order, t.Phase) > at })
 }
 
-// clearlyWorse is how far below the best, in logarithms, an arm has to be to drop out, the noise set aside.
+// clearlyWorse sets how far below the best, in logarithms, an arm has to be to drop out, the noise set aside.
 const clearlyWorse = 0.05
 
-// survivors are the arms that are not surely worse than the best of them by 5 %.
+// survivors returns the arms that are not surely worse than the best of them by 5 %.
 func (m *state) survivors(alive []string) (kept []string) {
 	top := 0.0
 	for _, a := range alive {
@@ -428,8 +431,8 @@ func (m *state) survivors(alive []string) (kept []string) {
 	return kept
 }
 
-// raced makes the fastest arm of the race the incumbent, and the fastest that is not david's the rival. Without a valid control
-// there is nothing to compare with, and the tune ends.
+// raced makes the fastest arm of the race the incumbent, and the fastest that is not david's the rival.
+// Without a valid control there is nothing to compare with, and the tune ends.
 func (m *state) raced(all []string) (Action, bool) {
 	if m.p95(result.Race, stats.Control) == 0 {
 		m.finished = &Outcome{Best: stats.Control, Why: "the control has no valid run: nothing can be compared"}
@@ -453,20 +456,22 @@ func (m *state) raced(all []string) (Action, bool) {
 	return Action{}, false
 }
 
-// ownName is the baseline that is david's own.
+// ownName names the baseline of david's rules.
 const ownName = "david-rules"
 
-// run is a row of pairs: the incumbent, then others, each compared with the incumbent of its moment in the same block. Screen,
-// search and prune are such rows.
+// openPairs counts what was run in a row of pairs: the incumbent, then others, each compared with the
+// incumbent of its moment in the same block. Screen, search and prune are such rows.
 type openPairs struct {
 	block int // the open one; 0: none
 	since int // trials in it after the incumbent's
 }
 
-// perBlock is how many trials may follow the incumbent's before it is run again; search.Remeasure has the same.
+// perBlock bounds the trials that may follow the incumbent's before it is run again; search.Remeasure has the
+// same.
 const perBlock = 8
 
-// open is the block of a phase that another trial may join: one of this session, whose incumbent's trial is usable, and not full.
+// open returns the block of a phase that another trial may join: one of this session, whose incumbent's trial
+// is usable, and not full.
 func (m *state) open(phase string) openPairs {
 	last := openPairs{}
 	for _, t := range m.trialsOf(phase) {
@@ -485,9 +490,9 @@ func (m *state) open(phase string) openPairs {
 	return last
 }
 
-// fresh is the number of a new block.
+// fresh returns the number of a new block.
 func (m *state) fresh() int {
-	last := 0
+	last := m.h.Closed // what an earlier session left unfinished keeps its number on record
 	for _, t := range m.h.Trials {
 		last = max(last, t.Block)
 	}
@@ -517,8 +522,8 @@ func (m *state) pair(phase string, arm result.Arm, why string, left int) Action 
 	return a
 }
 
-// left is how many trials a phase may still run, an arm's first: 0 where its count or its share of the budget
-// is used up, or a later phase has begun.
+// left returns how many trials a phase may still run, an arm's first: 0 where its count or its share of the
+// budget is used up, or a later phase has begun.
 func (m *state) left(phase string, most int, share float64, arm result.Arm) int {
 	n := most - len(m.trialsOf(phase)) - m.futile(phase)
 	if m.finished != nil || n <= 0 || m.later(phase) || !m.affordsTrial(share, arm) {

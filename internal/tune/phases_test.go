@@ -16,7 +16,8 @@ import (
 	"david/internal/stats"
 )
 
-// world is a machine on which every configuration has a throughput, so that a whole tune takes milliseconds.
+// world describes a machine on which every configuration has a throughput, so that a whole tune takes
+// milliseconds.
 type world struct {
 	log    func(fakeVariables) float64 // ln(transactions/s)
 	p95    func(fakeVariables) float64 // times the control's; nil: 1
@@ -28,7 +29,7 @@ type world struct {
 	ended  map[string]int // the round of a race in which an arm's server was ended
 }
 
-// fakeVariables is what its variables are.
+// fakeVariables holds what its variables are.
 type fakeVariables map[string]string
 
 func (s fakeVariables) size(name string) float64 {
@@ -39,7 +40,7 @@ func (s fakeVariables) size(name string) float64 {
 	return float64(n)
 }
 
-// fresh is a server with these settings: the defaults of MySQL 9.7 where they do not say.
+// fresh returns a server with these settings: the defaults of MySQL 9.7 where they do not say.
 func fresh(settings []mycnf.Setting) fakeVariables {
 	s := fakeVariables{"innodb_buffer_pool_size": "134217728", "innodb_buffer_pool_instances": "1", "innodb_redo_log_capacity": "104857600",
 		"innodb_log_buffer_size": "67108864", "innodb_io_capacity": "10000", "innodb_io_capacity_max": "20000", "innodb_flush_neighbors": "0",
@@ -58,8 +59,8 @@ func fresh(settings []mycnf.Setting) fakeVariables {
 	return s
 }
 
-// machine5000 is a sketch of a volume of 5,000 IOPS, as in internal/search: the pool dominates and saturates, redo saturates,
-// performance_schema costs CPU, the rest is flat.
+// machine5000 returns a sketch of a volume of 5,000 IOPS, as in internal/search: the pool dominates and
+// saturates, redo saturates, performance_schema costs CPU, the rest is flat.
 func machine5000(s fakeVariables) float64 {
 	misses := 1 - math.Min(1, math.Pow(s.size("innodb_buffer_pool_size")/(2.4*float64(gib)), 0.6))
 	redo := s.size("innodb_redo_log_capacity")
@@ -160,8 +161,8 @@ func armNamed(arms []result.Arm, name string) result.Arm {
 
 func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// TestTune lets whole tunes run on a machine whose truth is known: the winner is near the best there is, no rival is better, and its
-// my.cnf holds the two lines that matter and few others.
+// TestTune lets whole tunes run on a machine whose truth is known: the winner is near the best there is, no
+// rival is better, and its my.cnf holds the two lines that matter and few others.
 func TestTune(t *testing.T) {
 	best := 0.0
 	for _, name := range []string{"14G", "8G"} {
@@ -197,8 +198,8 @@ func values(a result.Arm) (list []string) {
 	return list
 }
 
-// TestTuneEndsEarly counts the trials of a whole tune that ended early: some do, and never the control's, an incumbent's, one of the
-// confirmation, or one of the winner's settings.
+// TestTuneEndsEarly counts the trials of a whole tune that ended early: some do, and never the control's, an
+// incumbent's, one of the confirmation, or one of the winner's settings.
 func TestTuneEndsEarly(t *testing.T) {
 	w := &world{log: machine5000, noise: 0.03, rng: generator(1)}
 	p, rivals := plan(t, 2400, 1)
@@ -234,7 +235,8 @@ func TestTuneFlat(t *testing.T) {
 	}
 }
 
-// TestTuneInfeasible kills everything with a large pool, rivals too: they are on record with the reason, and the tune goes on.
+// TestTuneInfeasible kills everything with a large pool, rivals too: they are on record with the reason, and
+// the tune goes on.
 func TestTuneInfeasible(t *testing.T) {
 	for seed := range uint64(4) {
 		w := &world{log: machine5000, noise: 0.03, rng: generator(seed), killed: func(s fakeVariables) string {
@@ -287,8 +289,9 @@ func TestTuneProofs(t *testing.T) {
 	}
 }
 
-// TestTuneRivalAhead changes what the confirmation sees of the winner: a rival that is likely to be faster by more than 5 % is
-// handed over though that is not confirmed, one that is nearly as fast is not, as it has the more lines.
+// TestTuneRivalAhead changes what the confirmation sees of the winner: a rival that is likely to be faster by
+// more than 5 % is handed over though that is not confirmed, one that is nearly as fast is not, as it has the
+// more lines.
 func TestTuneRivalAhead(t *testing.T) {
 	for _, c := range []struct {
 		winner, noise float64 // its throughput over the rival's, and the standard deviation of that by block
@@ -324,8 +327,8 @@ func TestTuneRivalAhead(t *testing.T) {
 	}
 }
 
-// TestTuneResume interrupts a tune before every action in turn: it comes to its end, no arm of a fixed block is missing or there
-// twice, and no trial is compared with one of another session.
+// TestTuneResume interrupts a tune before every action in turn: it comes to its end, no arm of a fixed block
+// is missing or there twice, and no trial is compared with one of another session.
 func TestTuneResume(t *testing.T) {
 	p, rivals := plan(t, 2400, 3)
 	for at := 0; at < 60; at += 4 {
@@ -360,7 +363,8 @@ func wholeBlocks(t *testing.T, at int, h History, closed int) {
 	}
 }
 
-// TestTuneDisturbed replaces blocks of the confirmation that others disturbed, a few of them, and does not go on for ever where all are.
+// TestTuneDisturbed replaces blocks of the confirmation that others disturbed, a few of them, and does not go
+// on for ever where all are.
 func TestTuneDisturbed(t *testing.T) {
 	for _, c := range []struct{ disturbed, pairs int }{{2, leastBlocks}, {100, 0}} {
 		w := &world{log: machine5000, noise: 0.03, rng: generator(1)}
@@ -380,7 +384,8 @@ func TestTuneDisturbed(t *testing.T) {
 	}
 }
 
-// TestFixed leaves alone what short trials cannot tell from less of it: a redo log that they do not fill, and a buffer pool that holds all data.
+// TestFixed leaves alone what short trials cannot tell from less of it: a redo log that they do not fill, and
+// a buffer pool that holds all data.
 func TestFixed(t *testing.T) {
 	for _, tc := range []struct {
 		filled, met float64 // of the redo log; of the page requests
@@ -430,7 +435,8 @@ func TestPlanLengths(t *testing.T) {
 		if p.Short.Seconds != c.seconds || p.Steady.Seconds != c.steady || p.Steady.Warmup != c.warmup || p.Kills != c.kills || p.Rivals != c.rivals {
 			t.Errorf("%d s: trials of %d and %d s after %d, %d kills, %d rivals, want %+v", c.budget, p.Short.Seconds, p.Steady.Seconds, p.Steady.Warmup, p.Kills, p.Rivals, c)
 		}
-		// What is set aside for the confirmation and the proof has them all at their longest, besides a phase of short trials.
+		// What is set aside for the confirmation and the proof has them all at their longest, besides a phase of
+		// short trials.
 		if whole := p.reserve(p.challengers(), trialCost) + leastRace*p.Cost; whole > p.Budget {
 			t.Errorf("%d s: confirming, proving and the least race take %.0f s", c.budget, whole)
 		}
@@ -457,8 +463,8 @@ func TestScreenOrder(t *testing.T) {
 	}
 }
 
-// TestKnobsSafe holds every knob's range against the bounds: the largest pool with the largest redo log fits, for machines of many
-// sizes, and each space is one that can be searched.
+// TestKnobsSafe holds every knob's range against the bounds: the largest pool with the largest redo log fits,
+// for machines of many sizes, and each space is one that can be searched.
 func TestKnobsSafe(t *testing.T) {
 	for _, memory := range []int64{gib, 2 * gib, 4 * gib, 16 * gib, 256 * gib} {
 		p := problem(t)
@@ -488,8 +494,8 @@ func TestKnobsSafe(t *testing.T) {
 	}
 }
 
-// TestSearchKeepsAnIncumbentsPool: a rival that runs with more memory than the rule grants is not searched around with a smaller pool, and no point takes
-// more memory than it.
+// TestSearchKeepsAnIncumbentsPool: a rival that runs with more memory than the rule grants is not searched
+// around with a smaller pool, and no point takes more memory than it.
 func TestSearchKeepsAnIncumbentsPool(t *testing.T) {
 	p := problem(t)
 	p.Memory = gib
@@ -536,7 +542,8 @@ func TestEffectOf(t *testing.T) {
 	}
 }
 
-// TestBears: lines without which the memory would not hold all connections are not pruned, though throughput does not need them.
+// TestBears: lines without which the memory would not hold all connections are not pruned, though throughput
+// does not need them.
 func TestBears(t *testing.T) {
 	m := &state{}
 	m.Problem = problem(t)

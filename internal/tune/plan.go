@@ -2,8 +2,9 @@
 //
 //	race -> screen -> search -> prune -> confirm -> prove
 //
-// Plan.Next says what is next after a history: a trial, a proof, or that the tune is done. All that it knows follows from the record, so an
-// interrupted tune goes on where it stopped. What is tried comes from internal/rules and from internal/search inside safe bounds.
+// Plan.Next says what is next after a history: a trial, a proof, or that the tune is done. All that it knows
+// follows from the record, so an interrupted tune goes on where it stopped. What is tried comes from
+// internal/rules and from internal/search inside safe bounds.
 package tune
 
 import (
@@ -17,14 +18,14 @@ import (
 	"david/internal/rules"
 )
 
-// Plan is how a tune spends its budget, and what for.
+// Plan says how a tune spends its budget, and what for.
 type Plan struct {
 	result.TunePlan
 	Problem rules.Problem
 	Control result.Arm // with the caps of every arm
 }
 
-// Wish is what a plan is made from. Times are in seconds.
+// Wish holds what a plan is made from. Times are in seconds.
 type Wish struct {
 	Objective string  // result.ForTPS where it is empty
 	Budget    float64 // for all trials and proofs
@@ -41,21 +42,24 @@ type Wish struct {
 	Quick bool
 }
 
-// What things take, in seconds, before the first of them was seen: a fresh server with its tables read once and shut down, and a
-// kill with its load, its recovery and its checks. Trials shorter than the least tell more of a checkpoint's moment than of the arm.
+// What things take, in seconds, before the first of them was seen: a fresh server with its tables read once
+// and shut down, and a kill with its load, its recovery and its checks. Trials shorter than the least tell
+// more of a checkpoint's moment than of the arm.
 const (
 	trialCost    = 12
 	killCost     = 8
 	leastSeconds = 10
 	mostSeconds  = 30
 	mostSteady   = 900
-	// levelSeconds is the least that a checkpoint age takes to be called level (stats.Level), and what the control's takes: its redo
-	// log is small. A log of several GiB takes longLevel times a measurement, or as much of it as the budget allows.
+	// levelSeconds sets the least that a checkpoint age takes to be called level (stats.Level), and what the
+	// control's takes: its redo log is small. A log of several GiB takes longLevel times a measurement, or as
+	// much of it as the budget allows.
 	levelSeconds = 30
 	longLevel    = 7
 )
 
-// The least of a tune that concludes something: the control twice and one rival, two arms in three blocks, and three kills.
+// The least of a tune that concludes something: the control twice and one rival, two arms in three blocks,
+// and three kills.
 const (
 	leastRace   = 3
 	leastBlocks = 3
@@ -63,8 +67,8 @@ const (
 	mostKills   = 20
 )
 
-// Shares of the budget, the cumulative ones of what confirmation and proofs leave over: a phase may begin another trial up to
-// there, so that what one does not use is the next one's.
+// Shares of the budget, the cumulative ones of what confirmation and proofs leave over: a phase may begin
+// another trial up to there, so that what one does not use is the next one's.
 const (
 	shortShare  = 1.0 / 120 // a trial's
 	steadyShare = 0.53      // of the budget: confirmation
@@ -74,8 +78,8 @@ const (
 	searchUntil = 0.78
 )
 
-// NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an error, which says
-// what would fit.
+// NewPlan divides a budget. One that is too small for a race with one rival and for its confirmation is an
+// error, which says what would fit.
 func NewPlan(p rules.Problem, control result.Arm, w Wish) (Plan, error) {
 	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: cmp.Or(w.Objective, result.ForTPS), Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
 		RecoveryMs: w.RecoveryMs, Seed: w.Seed, Unlocked: w.Unlocked, Machine: machineOf(p)}}
@@ -101,10 +105,10 @@ func NewPlan(p rules.Problem, control result.Arm, w Wish) (Plan, error) {
 	return plan, nil
 }
 
-// LeastSliced is the least budget, in seconds, of a tune in slices: below it there are trials.
+// LeastSliced sets the least budget, in seconds, of a tune in slices: below it there are trials.
 const LeastSliced = 300
 
-// longTune is the budget, in seconds, from which on the confirmation has three incarnations.
+// longTune sets the budget, in seconds, from which on the confirmation has three incarnations.
 const longTune = 1800
 
 // sliced lays out a tune in slices. Its phases are bounded by their share of the time, not by numbers of
@@ -155,8 +159,9 @@ func (p *Plan) lengths(w Wish) {
 	p.Cost = float64(p.Short.Seconds+p.Short.Warmup) + trialCost
 }
 
-// steady is how long the confirmation measures and at most warms up, where a block may take so many seconds: most of the time goes to
-// the checkpoint age of challengers with a large redo log, as a number before it has levelled off is none to quote.
+// steady returns how long the confirmation measures and at most warms up, where a block may take so many
+// seconds: most of the time goes to the checkpoint age of challengers with a large redo log, as a number
+// before it has levelled off is none to quote.
 func (p Plan) steady(block float64, least int) result.TuneLoad {
 	controls, others := float64(p.controls()), float64(p.challengers())
 	loads := block - (controls+others)*trialCost - controls*levelSeconds
@@ -165,9 +170,9 @@ func (p Plan) steady(block float64, least int) result.TuneLoad {
 	return result.TuneLoad{Seconds: seconds, Warmup: int(min(longLevel*float64(seconds), max(float64(least), warmup)))}
 }
 
-// challengers is how many arms are confirmed beside the control: the winner, and the best rival where there
-// is time for it. In slices there is in what the default budget of a quarter of an hour leaves once the data
-// are there.
+// challengers returns how many arms are confirmed beside the control: the winner, and the best rival where
+// there is time for it. In slices there is in what the default budget of a quarter of an hour leaves once the
+// data are there.
 func (p Plan) challengers() int {
 	least := 900.0
 	if p.Slices != nil {
@@ -179,11 +184,11 @@ func (p Plan) challengers() int {
 	return 2
 }
 
-// twin tells whether the control is confirmed twice in each block, so that the noise is measured there too: where there is time, and where
-// nobody knows beforehand how great it is, as of a p99.
+// twin tells whether the control is confirmed twice in each block, so that the noise is measured there too:
+// where there is time, and where nobody knows beforehand how great it is, as of a p99.
 func (p Plan) twin() bool { return p.Budget >= 3600 || p.Objective == result.ForP99 }
 
-// controls is how many of a block's trials of the confirmation are the control's.
+// controls returns how many of a block's trials of the confirmation are the control's.
 func (p Plan) controls() int {
 	if p.twin() {
 		return 2
@@ -191,15 +196,16 @@ func (p Plan) controls() int {
 	return 1
 }
 
-// reserve is what confirming so many challengers and proving one take, in seconds, where a server's start and end take overhead.
+// reserve returns what confirming so many challengers and proving one take, in seconds, where a server's
+// start and end take overhead.
 func (p Plan) reserve(challengers int, overhead float64) float64 {
 	control := float64(p.controls()) * (float64(p.Steady.Seconds+min(p.Steady.Warmup, levelSeconds)) + overhead)
 	others := float64(challengers) * (float64(p.Steady.Seconds+p.Steady.Warmup) + overhead)
 	return float64(p.Blocks)*(control+others) + float64(p.Kills)*killCost + trialCost
 }
 
-// counts sets how many trials each phase has at most. Trials that take less than they were expected to leave time for more, up
-// to twice as many.
+// counts sets how many trials each phase has at most. Trials that take less than they were expected to leave
+// time for more, up to twice as many.
 func (p *Plan) counts(rest float64, rivals int) {
 	fit := func(share float64) int { return int(share * rest / p.Cost) }
 	p.Rivals = min(rivals, max(1, fit(raceUntil)-2))
@@ -208,14 +214,14 @@ func (p *Plan) counts(rest float64, rivals int) {
 	p.Prunes = upToTwice(fit(1-searchUntil), mostPrunes)
 }
 
-// mostSearches and mostPrunes are the most trials of these phases, whatever the budget: more gain nothing that could be told
-// from noise.
+// mostSearches and mostPrunes are the most trials of these phases, whatever the budget: more gain nothing
+// that could be told from noise.
 const (
 	mostSearches = 60
 	mostPrunes   = 40
 )
 
-// upToTwice is 0 where not even an incumbent and one other trial fit.
+// upToTwice returns 0 where not even an incumbent and one other trial fit.
 func upToTwice(n, most int) int {
 	if n < 2 {
 		return 0
@@ -223,8 +229,8 @@ func upToTwice(n, most int) int {
 	return min(2*n, most)
 }
 
-// ownFirst is the order in which rivals are left out, from the end, where the time is short: david's rules and those that are
-// known to be strong stay longest.
+// ownFirst returns the order in which rivals are left out, from the end, where the time is short: david's
+// rules and those that are known to be strong stay longest.
 func ownFirst(list []rules.Baseline) []rules.Baseline {
 	order := []string{"david-rules", "david-2025", "dedicated-8.4", "dedicated-8.0", "percona-pxc", "mysqltuner", "moco", "bitpoke", "rds-8.0", "kubeblocks", "percona-ps", "random"}
 	rank := func(b rules.Baseline) int {
@@ -238,7 +244,8 @@ func ownFirst(list []rules.Baseline) []rules.Baseline {
 	return list
 }
 
-// Rivals are the arms of a race: baselines that differ from the control, upon the user's own settings, strongest first.
+// Rivals returns the arms of a race: baselines that differ from the control, upon the user's own settings,
+// strongest first.
 func Rivals(control result.Arm, list []rules.Baseline) []rules.Baseline {
 	var kept []rules.Baseline
 	for _, b := range ownFirst(list) {
@@ -249,7 +256,7 @@ func Rivals(control result.Arm, list []rules.Baseline) []rules.Baseline {
 	return kept
 }
 
-// Lineup are the arms that a plan's race begins with, the control first.
+// Lineup returns the arms that a plan's race begins with, the control first.
 func (p Plan) Lineup(rivals []rules.Baseline) []result.Arm {
 	arms := []result.Arm{p.Control}
 	for _, b := range rivals[:min(p.Rivals, len(rivals))] {
@@ -271,7 +278,7 @@ func alsoKnown(names []string) string {
 	return text
 }
 
-// arm is base with further settings.
+// arm makes an arm of its base and further settings.
 func (p Plan) arm(name, title, phase string, base result.Arm, changes []mycnf.Setting) result.Arm {
 	return result.Arm{Name: name, Title: title, Phase: phase, Base: base.Name, Caps: p.Control.Caps, Changes: changes, Settings: rules.Merge(base.Settings, changes)}
 }

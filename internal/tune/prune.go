@@ -12,16 +12,16 @@ import (
 	"david/internal/stats"
 )
 
-// Margin is how much slower a configuration may be without a line for the line not to be worth its place.
+// Margin sets how much slower a configuration may be without a line for the line not to be worth its place.
 const Margin = 0.03
 
-// missed is the mean of the pairs, as a logarithm, below which a line that was taken out is missed: 4 %.
+// missed sets the mean of the pairs, as a logarithm, below which a line that was taken out is missed: 4 %.
 const missed = -0.04
 
-// prunePairs is the most pairs of trials that one removal is decided by.
+// prunePairs bounds the pairs of trials that one removal is decided by.
 const prunePairs = 2
 
-// verdict is what the pairs say of a removal.
+// verdict tells what the pairs say of a removal.
 type verdict int
 
 const (
@@ -30,8 +30,8 @@ const (
 	kept
 )
 
-// prune drops from the incumbent what makes no difference: many lines at once, then those that did, in ever smaller sets. What is
-// accepted is the new incumbent.
+// prune drops from the incumbent what makes no difference: many lines at once, then those that did, in ever
+// smaller sets. What is accepted is the new incumbent.
 func (m *state) prune() (Action, bool) {
 	if m.finished != nil || m.incumbent == stats.Control {
 		return Action{}, false
@@ -60,13 +60,13 @@ func (m *state) prune() (Action, bool) {
 // settle accepts a removal that there is no time to try again, where what there is speaks for it.
 func (m *state) settle(arm string) {
 	if a := m.arms[arm]; len(m.logs(result.Prune, arm, a.Base)) > 0 {
-		if mean, _ := m.loss(a); mean >= math.Log(1-Margin) && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed {
+		if mean, _ := m.loss(a); mean >= math.Log(1-Margin) && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed && !m.tellsOf(arm, a.Base) {
 			m.incumbent = arm
 		}
 	}
 }
 
-// suspects are the sets of lines whose removal is tried, the least likely to be missed first.
+// suspects returns the sets of lines whose removal is tried, the least likely to be missed first.
 func (m *state) suspects() (sets [][]mycnf.Setting) {
 	effects := m.effects()
 	var strange, little, some []mycnf.Setting
@@ -109,7 +109,7 @@ func (m *state) byStart(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 	return sets
 }
 
-// lean are the lines of an arm that are not the control's and that the server does not have by itself.
+// lean returns the lines of an arm that are not the control's and that the server does not have by itself.
 func (m *state) lean(arm result.Arm) []mycnf.Setting {
 	control := m.arms[stats.Control].Effective
 	return slices.DeleteFunc(m.own(arm), func(s mycnf.Setting) bool {
@@ -119,7 +119,7 @@ func (m *state) lean(arm result.Arm) []mycnf.Setting {
 	})
 }
 
-// without is the arm on record that is the incumbent without a set, or the one to be made.
+// without returns the arm on record that is the incumbent without a set, or the one to be made.
 func (m *state) without(set []mycnf.Setting) (arm result.Arm, tried bool) {
 	arm = m.reduced(fmt.Sprintf("prune-%02d", m.count(result.Prune)+1), result.Prune, m.arms[m.incumbent], names(set))
 	for _, a := range m.h.Arms {
@@ -137,8 +137,9 @@ func names(settings []mycnf.Setting) (list []string) {
 	return list
 }
 
-// removed judges a removal, by what its pairs show and by what is known of such lines beforehand: few matter, so a small loss in a
-// single pair is more likely noise. Where that is not clear, the mean of prunePairs pairs decides.
+// removed judges a removal, by what its pairs show and by what is known of such lines beforehand: few matter,
+// so a small loss in a single pair is more likely noise. Where that is not clear, the mean of prunePairs
+// pairs decides.
 func (m *state) removed(arm string, tried bool) verdict {
 	a := m.arms[arm]
 	switch {
@@ -157,6 +158,8 @@ func (m *state) removed(arm string, tried bool) verdict {
 	switch {
 	case pairs < prunePairs && stats.Mean(m.logs(result.Prune, arm, a.Base)) < missed:
 		return undecided // one short pair that says the line is worth something is not argued away by what is known of such lines
+	case m.tellsOf(arm, a.Base):
+		return kept
 	case mean-doubt >= limit, pairs >= prunePairs && mean >= limit && stats.Mean(m.logs(result.Prune, arm, a.Base)) >= missed:
 		return dropped
 	case mean+doubt < limit, pairs >= prunePairs:
@@ -165,8 +168,16 @@ func (m *state) removed(arm string, tried bool) verdict {
 	return undecided
 }
 
-// loss is what a removal does to the logarithm of what counts, and its standard deviation: the mean of its pairs and what is expected
-// beforehand, no difference, each by how sure it is.
+// tellsOf tells whether a removal was missed in one of several pairs, and is missed on their mean by the margin:
+// what is known of such lines beforehand does not argue that away. Pairs of trials, minutes apart, miss by as much
+// whatever is taken out, so there it does.
+func (m *state) tellsOf(arm, base string) bool {
+	logs := m.logs(result.Prune, arm, base)
+	return m.Slices != nil && len(logs) >= prunePairs && slices.Min(logs) < missed && stats.Mean(logs) < math.Log(1-Margin)
+}
+
+// loss returns what a removal does to the logarithm of what counts, and its standard deviation: the mean of
+// its pairs and what is expected beforehand, no difference, each by how sure it is.
 func (m *state) loss(a result.Arm) (mean, doubt float64) {
 	logs, prior := m.logs(result.Prune, a.Name, a.Base), 0.0
 	effects := m.effects()
@@ -179,10 +190,10 @@ func (m *state) loss(a result.Arm) (mean, doubt float64) {
 	return share * stats.Mean(logs), math.Sqrt(share * seen)
 }
 
-// unknown is the effect of a line that is no knob of the search.
+// unknown stands for the effect of a line that is no knob of the search.
 const unknown = 0.015
 
-// effects are what is known beforehand of what lines do, by their variables.
+// effects returns what is known beforehand of what lines do, by their variables.
 func (m *state) effects() map[string]float64 {
 	effects := map[string]float64{"innodb_io_capacity_max": medium}
 	for _, k := range knobs(m.Problem) {
@@ -222,8 +233,8 @@ func split(set []mycnf.Setting) (sets [][]mycnf.Setting) {
 	return sets
 }
 
-// bears tells whether an arm keeps the memory rule by one of its lines: without it, with the control's value, it would need more than the rule grants, and
-// more than it does.
+// bears tells whether an arm keeps the memory rule by one of its lines: without it, with the control's value,
+// it would need more than the rule grants, and more than it does.
 func (m *state) bears(arm result.Arm, name string) bool {
 	with := func(variable string) string { return arm.Effective[variable] }
 	without := func(variable string) string {

@@ -8,8 +8,8 @@ import (
 	"david/internal/stats"
 )
 
-// Recording is what the search phase of a tune saw, to measure searches on; about says where it was. False where there was no
-// search.
+// Recording returns what the search phase of a tune saw, to measure searches on; about says where it was.
+// False where there was no search.
 func (p Plan) Recording(h History, about string) (search.Recording, bool) {
 	m, f, ok := p.searched(h)
 	if !ok {
@@ -18,7 +18,8 @@ func (p Plan) Recording(h History, about string) (search.Recording, bool) {
 	return search.Recording{About: about, Space: f.space, Observations: m.observations(f)}, true
 }
 
-// searched is the state of a tune when its search began, with all trials of it, and the space it searched.
+// searched returns the state of a tune when its search began, with all trials of it, and the space it
+// searched.
 func (p Plan) searched(h History) (*state, field, bool) {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
 	m := newState(p, h)
@@ -31,7 +32,7 @@ func (p Plan) searched(h History) (*state, field, bool) {
 	return m, f, ok
 }
 
-// enough is the share of the final gain that counts as having found it.
+// enough sets the share of the final gain that counts as having found it.
 const enough = 0.95
 
 // Searched sums the search phase of a tune up; nil where there was none.
@@ -58,7 +59,7 @@ func (p Plan) Searched(h History) *result.Searched {
 	return s
 }
 
-// after is what n trials had reached; nothing before the first.
+// after returns what n trials had reached; nothing before the first.
 func after(reached []float64, n int) float64 {
 	if n == 0 {
 		return 0
@@ -66,7 +67,8 @@ func after(reached []float64, n int) float64 {
 	return reached[n-1]
 }
 
-// above is ln(an arm's throughput over the control's), by the short trials that led from one to the other.
+// above returns ln(an arm's throughput over the control's), by the short trials that led from one to the
+// other.
 func (m *state) above(arm string) (sum float64) {
 	for range m.h.Arms {
 		if arm == stats.Control {

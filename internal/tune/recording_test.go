@@ -9,8 +9,8 @@ import (
 	"david/internal/search"
 )
 
-// TestRecording records the search of a whole tune: what is written holds every comparison of it, and its best point is
-// that which the tune had found; how soon it was tried stands beside it.
+// TestRecording records the search of a whole tune: what is written holds every comparison of it, and its
+// best point is that which the tune had found; how soon it was tried stands beside it.
 func TestRecording(t *testing.T) {
 	w := &world{log: machine5000, noise: 0.01, rng: generator(3)}
 	p, rivals := plan(t, 7200, 3)

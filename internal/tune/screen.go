@@ -11,8 +11,9 @@ import (
 	"david/internal/stats"
 )
 
-// screen tries each group's proposal beside the incumbent, those first that fit the bottleneck. One that is faster beyond the
-// noise becomes the incumbent. Where the incumbent has the proposal already, it is run without the group, which tells what that is worth.
+// screen tries each group's proposal beside the incumbent, those first that fit the bottleneck. One that is
+// faster beyond the noise becomes the incumbent. Where the incumbent has the proposal already, it is run
+// without the group, which tells what that is worth.
 func (m *state) screen() (Action, bool) {
 	if m.finished != nil {
 		return Action{}, false
@@ -41,7 +42,8 @@ func (m *state) screen() (Action, bool) {
 	return Action{}, false
 }
 
-// judgeScreen takes an arm of the screen for the incumbent where it was faster, and notes what its group is worth.
+// judgeScreen takes an arm of the screen for the incumbent where it was faster, and notes what its group is
+// worth.
 func (m *state) judgeScreen(a result.Arm) {
 	logs := m.logs(result.Screen, a.Name, a.Base)
 	if m.out(a.Name) || len(logs) == 0 {
@@ -54,8 +56,8 @@ func (m *state) judgeScreen(a result.Arm) {
 	}
 }
 
-// proposal is the arm that screens a group: with its settings, or without them where the incumbent has them. False where neither
-// would change anything.
+// proposal returns the arm that screens a group: with its settings, or without them where the incumbent has
+// them. False where neither would change anything.
 func (m *state) proposal(g knobGroup) (result.Arm, bool) {
 	base := m.arms[m.incumbent]
 	wanted := m.changing(base, m.free(m.Problem.Known(g.settings(m.Problem))))
@@ -75,11 +77,11 @@ func (m *state) proposal(g knobGroup) (result.Arm, bool) {
 	return m.reduced(name, result.Screen, base, has), true
 }
 
-// free leaves out what the user's own file fixes only where the plan says so; today every knob may be changed, and is named in the
-// difference.
+// free leaves out what the user's own file fixes only where the plan says so; today every knob may be
+// changed, and is named in the difference.
 func (m *state) free(settings []mycnf.Setting) []mycnf.Setting { return settings }
 
-// changing are the settings whose value is not the one that the arm's server uses already.
+// changing returns the settings whose value is not the one that the arm's server uses already.
 func (m *state) changing(arm result.Arm, settings []mycnf.Setting) (list []mycnf.Setting) {
 	for _, s := range settings {
 		if got, ok := arm.Effective[s.Name]; !ok || mycnf.MatchValues(s.Name, s.Value, got) == mycnf.Different {
@@ -89,7 +91,7 @@ func (m *state) changing(arm result.Arm, settings []mycnf.Setting) (list []mycnf
 	return list
 }
 
-// own are the settings of an arm that are not the control's.
+// own returns the settings of an arm that are not the control's.
 func (m *state) own(arm result.Arm) (list []mycnf.Setting) {
 	for _, s := range arm.Settings {
 		same := func(c mycnf.Setting) bool { return c.Name == s.Name && c.Value == s.Value }
@@ -100,7 +102,7 @@ func (m *state) own(arm result.Arm) (list []mycnf.Setting) {
 	return list
 }
 
-// reduced is an arm without some of its settings: what the control has of them is as the control has it.
+// reduced returns an arm without some of its settings: what the control has of them is as the control has it.
 func (m *state) reduced(name, phase string, base result.Arm, names []string) result.Arm {
 	a := result.Arm{Name: name, Title: "without " + strings.Join(names, ", "), Phase: phase, Base: base.Name, Caps: m.Control.Caps, Changes: []mycnf.Setting{}}
 	for _, s := range base.Settings {

@@ -40,8 +40,9 @@ func (m *state) search() (Action, bool) {
 	return m.searchAround(restart, slicedSearchUntil)
 }
 
-// searchAround is the next trial around the incumbent without moving the fixed knobs, up to a share of what
-// confirmation and proofs leave of the budget; without another one the best that was seen is the incumbent.
+// searchAround returns the next trial around the incumbent without moving the fixed knobs, up to a share of
+// what confirmation and proofs leave of the budget; without another one the best that was seen is the
+// incumbent.
 func (m *state) searchAround(fixed []string, until float64) (Action, bool) {
 	f, ok := fieldAround(m.Problem, m.arms[m.incumbent], fixed, m.weight())
 	if !ok {
@@ -70,15 +71,18 @@ func (m *state) searched(names []string) bool {
 	})
 }
 
-// unseen is the share of a redo log below which servers flush next to nothing on its account (innodb_adaptive_flushing_lwm).
+// unseen sets the share of a redo log below which servers flush next to nothing on its account
+// (innodb_adaptive_flushing_lwm).
 const unseen = 0.10
 
-// inMemory is the share of page requests met by the buffer pool from which on it holds all that is asked for.
+// inMemory sets the share of page requests met by the buffer pool from which on it holds all that is asked
+// for.
 const inMemory = 0.9999
 
-// fixed are the knobs that no search may move, as short trials cannot tell what less of them costs: the size of a redo log that they do not fill, and of
-// a buffer pool that holds all data. To them one of half the size is as good, and at steady debt it is not: a pool that only just holds the data
-// writes every page on its way out, and has no room for what is inserted.
+// fixed returns the knobs that no search may move, as short trials cannot tell what less of them costs: the
+// size of a redo log that they do not fill, and of a buffer pool that holds all data. To them one of half the
+// size is as good, and at steady debt it is not: a pool that only just holds the data writes every page on
+// its way out, and has no room for what is inserted.
 func (m *state) fixed() (list []string) {
 	redo := redoName(m.Problem)
 	size, err := strconv.ParseFloat(m.arms[m.incumbent].Effective[redo], 64)
@@ -92,7 +96,8 @@ func (m *state) fixed() (list []string) {
 	return list
 }
 
-// extreme is the largest or the least of a figure in the incumbent's trials before the search; false where none has it.
+// extreme returns the largest or the least of a figure in the incumbent's trials before the search; false
+// where none has it.
 func (m *state) extreme(figure func(result.Trial) *float64, of func(a, b float64) float64) (value float64, known bool) {
 	for _, t := range m.h.Trials {
 		if x := figure(t); x != nil && t.Arm == m.incumbent && (t.Phase == result.Race || t.Phase == result.Screen) {
@@ -105,8 +110,9 @@ func (m *state) extreme(figure func(result.Trial) *float64, of func(a, b float64
 	return value, known
 }
 
-// weight is how much the screen speaks for moving a group's knobs: twice as much for one that was seen to do something, half for one
-// that was seen not to, and half as much again for the one that was screened first, as it fits the bottleneck best.
+// weight returns how much the screen speaks for moving a group's knobs: twice as much for one that was seen
+// to do something, half for one that was seen not to, and half as much again for the one that was screened
+// first, as it fits the bottleneck best.
 func (m *state) weight() func(string) float64 {
 	first := slices.IndexFunc(m.h.Arms, func(a result.Arm) bool { return a.Phase == result.Screen })
 	return func(name string) float64 {
@@ -123,7 +129,7 @@ func (m *state) weight() func(string) float64 {
 	}
 }
 
-// count is how many arms of a phase are on record.
+// count returns how many arms of a phase are on record.
 func (m *state) count(phase string) (n int) {
 	for _, a := range m.h.Arms {
 		if a.Phase == phase {
@@ -133,8 +139,8 @@ func (m *state) count(phase string) (n int) {
 	return n
 }
 
-// observations are what the trials of the search say of the space: each of them against the incumbent of its block, that incumbent
-// against the one before.
+// observations returns what the trials of the search say of the space: each of them against the incumbent of
+// its block, that incumbent against the one before.
 func (m *state) observations(f field) (list []search.Observation) {
 	list = m.refused(f)
 	var before, reference result.Trial // the incumbents' trials
@@ -152,7 +158,8 @@ func (m *state) observations(f field) (list []search.Observation) {
 	return list
 }
 
-// refused are the points that cannot be run, and those whose server is the same as another's: they are not tried again.
+// refused returns the points that cannot be run, and those whose server is the same as another's: they are
+// not tried again.
 func (m *state) refused(f field) (list []search.Observation) {
 	for _, a := range m.h.Arms {
 		at, ok := f.point(a)
@@ -190,8 +197,8 @@ func (m *state) observe(f field, list []search.Observation, t, against result.Tr
 	return append(list, o)
 }
 
-// reference is the arm that the next trials are compared with: that of the open block, or where it is due to be run again the one
-// that all observations speak for.
+// reference returns the arm that the next trials are compared with: that of the open block, or where it is
+// due to be run again the one that all observations speak for.
 func (m *state) reference(f field, best search.Estimate) string {
 	trials := m.trialsOf(result.Search)
 	for i := len(trials) - 1; i >= 0; i-- {
@@ -206,7 +213,7 @@ func (m *state) reference(f field, best search.Estimate) string {
 	return m.armAt(f, best.Point)
 }
 
-// armAt is the arm on record at a point.
+// armAt returns the arm on record at a point.
 func (m *state) armAt(f field, at search.Point) string {
 	for _, a := range m.h.Arms {
 		if a.Name == f.start.Name || a.Phase == result.Search && !m.out(a.Name) {

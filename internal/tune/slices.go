@@ -21,27 +21,27 @@ import (
 const (
 	sliceSeconds = 4
 	sliceWarmup  = 4
-	// finalSeconds is the load of a slice of the confirmation; warmingLong the share of an incarnation's time
-	// for warming up in a long tune, and warmingShort in a short one, where a checkpoint age does not level
-	// off either way, and 69 s of it left four rounds (an interval of 16 % to either side).
+	// finalSeconds sets the load of a slice of the confirmation; warmingLong the share of an incarnation's time
+	// for warming up in a long tune, and warmingShort in a short one, where a checkpoint age does not level off
+	// either way, and 69 s of it left four rounds (an interval of 16 % to either side).
 	finalSeconds = 5
 	warmingLong  = 0.45
 	warmingShort = 0.2
-	// sliceCost is what a slice takes beside its load, raiseCost what starting a server and reading its
+	// sliceCost estimates what a slice takes beside its load, raiseCost what starting a server and reading its
 	// tables in does, before the first were seen.
 	sliceCost = 1.5
 	raiseCost = 7
 )
 
 const (
-	// raceRounds is how many rounds an arm of a race has where it is not surely worse than the best before;
+	// raceRounds counts the rounds an arm of a race has where it is not surely worse than the best before;
 	// contenderRounds those of the ones that are still open then.
 	raceRounds      = 2
 	contenderRounds = 6
 	// confirmLeast and confirmMost are the fewest and the most rounds of an incarnation of the confirmation.
 	confirmLeast = 4
 	confirmMost  = 40
-	// confirmShare is the share of the budget that is kept for the confirmation.
+	// confirmShare keeps a share of the budget for the confirmation.
 	confirmShare = 0.42
 )
 
@@ -52,11 +52,11 @@ const (
 	slicedSearchUntil = 0.87
 )
 
-// sliceNoise is the standard deviation of ln(ratio) of two slices of one round before any was seen: 8 % that
-// others take of the host with a memory of a minute, and 4 % of each slice.
+// sliceNoise stands for the standard deviation of ln(ratio) of two slices of one round before any was seen: 8
+// % that others take of the host with a memory of a minute, and 4 % of each slice.
 const sliceNoise = 0.08
 
-// footprint is the memory, in bytes, that an arm's server takes at the most.
+// footprint returns the memory, in bytes, that an arm's server takes at the most.
 func (m *state) footprint(name string) int64 {
 	return rules.Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
 }
@@ -77,14 +77,14 @@ func collapsed(trials []result.Trial) (list []result.Trial) {
 	return list
 }
 
-// pairSlices is how many slices a pair has: B A A B, so that a drift that is even over the pair cancels.
+// pairSlices counts the slices of a pair: B A A B, so that a drift that is even over the pair cancels.
 const pairSlices = 4
 
 // ofTried tells whether the n-th slice of a pair, from 0, is of the arm that is tried; else it is of the
 // incumbent.
 func ofTried(n int) bool { return n == 0 || n == pairSlices-1 }
 
-// mean is one trial with the mean figures of several slices of an arm; of throughput and latency the
+// mean returns one trial with the mean figures of several slices of an arm; of throughput and latency the
 // geometric one.
 func mean(trials []result.Trial) result.Trial {
 	t := trials[0]
@@ -135,7 +135,7 @@ func (m *state) lastBlock(phase string) (last int) {
 	return last
 }
 
-// heat is who runs in a round of the race, the control first; the control alone where the race is over. It
+// heat lists who runs in a round of the race, the control first; the control alone where the race is over. It
 // follows from the rounds before, but that nobody is added once the time is over: who had a slice in it stays
 // up until its end.
 func (m *state) heat(all []string, block int) []string {
@@ -180,7 +180,7 @@ func (m *state) heat(all []string, block int) []string {
 	return arms
 }
 
-// begun are the arms that have had their slice in a round of the race.
+// begun returns the arms that have had their slice in a round of the race.
 func (m *state) begun(block int) (arms []string) {
 	for _, t := range m.trialsOf(result.Race) {
 		if t.Block == block {
@@ -190,7 +190,7 @@ func (m *state) begun(block int) (arms []string) {
 	return arms
 }
 
-// rounds is in how many rounds before a block an arm had a slice.
+// rounds counts in how many rounds before a block an arm had a slice.
 func (m *state) rounds(arm string, before int) (n int) {
 	for _, t := range m.trialsOf(result.Race) {
 		if t.Arm == arm && t.Block < before {
@@ -200,7 +200,7 @@ func (m *state) rounds(arm string, before int) (n int) {
 	return n
 }
 
-// raceLogs are ln(worth / the control's) of an arm in the rounds before a block.
+// raceLogs returns ln(worth / the control's) of an arm in the rounds before a block.
 func (m *state) raceLogs(arm string, before int) (list []float64) {
 	for block := 1; block < before; block++ {
 		own, ok := m.score(result.Race, block, arm)
@@ -212,8 +212,8 @@ func (m *state) raceLogs(arm string, before int) (list []float64) {
 	return list
 }
 
-// leader is the arm that the rounds before a block have ahead, and its mean log-ratio to the control; "" and
-// 0 where none is.
+// leader returns the arm that the rounds before a block have ahead, and its mean log-ratio to the control; ""
+// and 0 where none is.
 func (m *state) leader(all []string, before int) (best string, top float64) {
 	for _, a := range all {
 		if logs := m.raceLogs(a, before); len(logs) > 0 && !m.out(a) && stats.Mean(logs) > top {
@@ -232,8 +232,8 @@ func (m *state) surelyWorse(arm string, before int, top float64) bool {
 	return stats.Mean(logs)+2*m.doubt(arm, before) < top-clearlyWorse
 }
 
-// doubt is the standard deviation of the mean log-ratio of an arm in the rounds before a block: the noise,
-// and in each round what others took of the machine while the arm was loaded, as a share of its speed.
+// doubt returns the standard deviation of the mean log-ratio of an arm in the rounds before a block: the
+// noise, and in each round what others took of the machine while the arm was loaded, as a share of its speed.
 func (m *state) doubt(arm string, before int) float64 {
 	sum, n, noise := 0.0, 0.0, m.slicedNoise(before)
 	for _, t := range m.trialsOf(result.Race) {
@@ -256,9 +256,9 @@ func (m *state) affordsRace(share float64) bool {
 	return m.spent()+m.raising()+float64(m.Short.Seconds)+sliceCost <= share*(m.Budget-m.kept())
 }
 
-// raising is what bringing up a server takes with its tables read in and its warm-up, in seconds: as those
-// before, or as is expected of the first. A pool that holds some gigabytes takes two or three times what a
-// small one does.
+// raising returns what bringing up a server takes with its tables read in and its warm-up, in seconds: as
+// those before, or as is expected of the first. A pool that holds some gigabytes takes two or three times
+// what a small one does.
 func (m *state) raising() float64 {
 	sum, n := 0.0, 0.0
 	for _, t := range m.h.Trials {
@@ -279,10 +279,10 @@ const (
 	waitingUntil    = 0.95
 )
 
-// kept is what is kept for confirmation and proofs, in seconds.
+// kept returns what is kept for confirmation and proofs, in seconds.
 func (m *state) kept() float64 { return confirmShare*m.Budget + m.proving() }
 
-// proving is what the proofs are expected to take, in seconds; nothing once they are there.
+// proving returns what the proofs are expected to take, in seconds; nothing once they are there.
 func (m *state) proving() float64 {
 	if len(m.h.Proofs) > 0 {
 		return 0
@@ -290,9 +290,9 @@ func (m *state) proving() float64 {
 	return float64(m.Kills)*killCost + trialCost
 }
 
-// slicedNoise is the standard deviation of ln(ratio) of two slices of a round: that of the race's arms about
-// their own means in the rounds before one, and what is known beforehand. Were the round's own slices among
-// them, who runs in it would change while it lasts.
+// slicedNoise returns the standard deviation of ln(ratio) of two slices of a round: that of the race's arms
+// about their own means in the rounds before one, and what is known beforehand. Were the round's own slices
+// among them, who runs in it would change while it lasts.
 func (m *state) slicedNoise(before int) float64 {
 	sum, n := priorWeight*sliceNoise*sliceNoise, float64(priorWeight)
 	for _, a := range m.h.Arms {
@@ -309,13 +309,13 @@ func (m *state) slicedNoise(before int) float64 {
 	return math.Sqrt(sum / n)
 }
 
-// unfinished is the rest of a pair that was begun in this session.
+// unfinished returns the rest of a pair that was begun in this session.
 func (m *state) unfinished() (Action, bool) {
 	if len(m.h.Trials) == 0 || m.Slices == nil {
 		return Action{}, false
 	}
 	last := m.h.Trials[len(m.h.Trials)-1]
-	if !paired(last.Phase) || last.Session != m.h.Session {
+	if !Paired(last.Phase) || last.Session != m.h.Session {
 		return Action{}, false
 	}
 	var own []result.Trial
@@ -336,11 +336,12 @@ func (m *state) unfinished() (Action, bool) {
 	return Action{}, false
 }
 
-func paired(phase string) bool {
+// Paired tells whether a phase, in slices, is made of pairs: an arm and the incumbent in turn.
+func Paired(phase string) bool {
 	return phase == result.Screen || phase == result.Search || phase == result.Prune
 }
 
-// pairSlice is the n-th slice of a pair, from 0.
+// pairSlice returns the n-th slice of a pair, from 0.
 func (m *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
 	run, against := arm, incumbent.Name
 	if !ofTried(n) {
@@ -386,11 +387,30 @@ func (m *state) slicedConfirm() (Action, bool) {
 			return m.finalSlice(arms, block+1, incarnation)
 		}
 	}
-	if incarnation < m.Slices.Incarnations && !m.provedNow() {
+	if m.confirmations() < m.Slices.Incarnations && !m.provedNow() {
 		return m.finalSlice(arms, block+1, incarnation+1)
 	}
 	m.concluded(arms)
 	return Action{}, false
+}
+
+// confirmations is how many incarnations the confirmation has had. One that an earlier session was interrupted
+// in, before its fewest rounds, counts for none: its servers are gone.
+func (m *state) confirmations() (n int) {
+	rounds, now := map[int]map[int]bool{}, map[int]bool{}
+	for _, t := range m.trialsOf(result.Confirm) {
+		if rounds[t.Incarnation] == nil {
+			rounds[t.Incarnation] = map[int]bool{}
+		}
+		rounds[t.Incarnation][t.Block] = true
+		now[t.Incarnation] = t.Session == m.h.Session
+	}
+	for incarnation, blocks := range rounds {
+		if now[incarnation] || len(blocks) >= confirmLeast {
+			n++
+		}
+	}
+	return n
 }
 
 // provedNow tells whether this session has come to the proofs: no round follows them.
@@ -398,7 +418,7 @@ func (m *state) provedNow() bool {
 	return slices.ContainsFunc(m.h.Proofs, func(p result.Proof) bool { return p.Session == m.h.Session })
 }
 
-// finalSlice is the next slice of a round of the confirmation.
+// finalSlice returns the next slice of a round of the confirmation.
 func (m *state) finalSlice(arms []string, block, incarnation int) (Action, bool) {
 	a, more := m.missing(result.Confirm, block, arms, false, len(arms))
 	a.Keep, a.Incarnation = arms, incarnation

@@ -32,11 +32,12 @@ const (
 	surfaceAbout     = "MySQL 9.7.4, 2 CPUs, 23.5 GiB of memory, 5000 IOPS; oltp_read_write, 10 tables of 250000 rows, 4 threads, 6 s a trial after 3 s of warm-up; points drawn at random"
 )
 
-// surfaceDefaults are what MySQL 9.7 has where nothing is set (manual, Server System Variables), which is where the surface's space begins.
+// surfaceDefaults say what MySQL 9.7 has where nothing is set (manual, Server System Variables), which is
+// where the surface's space begins.
 var surfaceDefaults = map[string]string{"innodb_buffer_pool_size": "134217728", "innodb_redo_log_capacity": "104857600", "innodb_log_buffer_size": "67108864", "innodb_io_capacity": "10000",
 	"binlog_group_commit_sync_delay": "0", "innodb_lru_scan_depth": "1024", "innodb_thread_concurrency": "0", "innodb_max_dirty_pages_pct_lwm": "10"}
 
-// surfaceTrial is one on record: At is nil for the control.
+// surfaceTrial describes one on record: At is nil for the control.
 type surfaceTrial struct {
 	Batch      int               `json:"batch"`
 	David      string            `json:"david"`
@@ -45,10 +46,11 @@ type surfaceTrial struct {
 	Infeasible string            `json:"infeasible,omitempty"`
 }
 
-// TestResultsSurface measures points of what a search moves under the load of the cell rw-iops5000-4t, on less data, and writes the recording that searches are
-// measured on. It goes on behind what results/surface holds, batch by batch, until DAVID_POINTS (300) are there: 18 s a point.
-// A recording is of the batches of one david, which stands for the host it ran on: beside a control that waits for the cap, the points that hold all data make as
-// many times its throughput as the host's CPUs allow (2.4 on one, 3.5 on another).
+// TestResultsSurface measures points of what a search moves under the load of the cell rw-iops5000-4t, on
+// less data, and writes the recording that searches are measured on. It goes on behind what results/surface
+// holds, batch by batch, until DAVID_POINTS (300) are there: 18 s a point. A recording is of the batches of
+// one david, which stands for the host it ran on: beside a control that waits for the cap, the points that
+// hold all data make as many times its throughput as the host's CPUs allow (2.4 on one, 3.5 on another).
 func TestResultsSurface(t *testing.T) {
 	f := surfaceField(t)
 	trials, err := readSurface()
@@ -71,8 +73,8 @@ func TestResultsSurface(t *testing.T) {
 	}
 }
 
-// surfaceField is the space that a tune would search from the server's defaults where nothing were known of its groups, on a machine that is fixed, so that all
-// sessions measure the same space.
+// surfaceField returns the space that a tune would search from the server's defaults where nothing were known
+// of its groups, on a machine that is fixed, so that all sessions measure the same space.
 func surfaceField(t *testing.T) field {
 	p := rules.Problem{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), CPUs: 2, Memory: 47 * gib / 2, FreeDisk: 64 * gib, WriteIOPS: 5000, PageSize: 16 << 10, Threads: 4, Tables: 10, Seed: 1}
 	f, ok := fieldAround(p, result.Arm{Name: stats.Control, Effective: surfaceDefaults}, nil, func(string) float64 { return 1 })
@@ -90,7 +92,8 @@ func TestResultsSurfaceRecordings(t *testing.T) {
 	}
 }
 
-// batchPoints draws a batch's points, each level of a knob as probable as the others, from those that are safe.
+// batchPoints draws a batch's points, each level of a knob as probable as the others, from those that are
+// safe.
 func batchPoints(f field, batch int) (points []search.Point) {
 	rng := rand.New(rand.NewPCG(uint64(batch), 97))
 	for len(points) < surfaceBatch {
@@ -152,7 +155,8 @@ type surfaceDocument struct {
 // targetExit is david's exit code where a server does not start or ends.
 const targetExit = 4
 
-// benchDavid runs one trial with bin/david; a server that does not run is refused with david's reason. A failed gate is an exit code, and the trial is there.
+// benchDavid runs one trial with bin/david; a server that does not run is refused with david's reason. A
+// failed gate is an exit code, and the trial is there.
 func benchDavid(t *testing.T, set ...string) (d surfaceDocument, refused string) {
 	args := []string{"bench", "--json", "--fresh", "--server", "mysql", "--iops", "5000", "--tables", "10", "--table-size", "250000", "--threads", "4", "--time", "6s", "--warmup", "3s"}
 	cmd := exec.Command("../../bin/david", append(args, set...)...)
@@ -214,8 +218,8 @@ func writeRecordings(f field, trials []surfaceTrial) (err error) {
 	return err
 }
 
-// writeRecording makes observations of the trials: each against the mean of its batch's control and twin, with the standard error that all pairs of control and
-// twin tell together.
+// writeRecording makes observations of the trials: each against the mean of its batch's control and twin,
+// with the standard error that all pairs of control and twin tell together.
 func writeRecording(f field, trials []surfaceTrial, to string) error {
 	controls := map[int][]float64{}
 	for _, x := range trials {

@@ -146,7 +146,7 @@ func (c *Clients) Run(ctx context.Context, t Target, onPoint func(result.Point))
 	if err := c.await(ctx, c.number, reportLimit, "end its run"); err != nil {
 		return own.trial, err
 	}
-	parts := []part{own}
+	parts := []clientPart{own}
 	for i := 1; i < c.clients; i++ {
 		p, err := c.collect(ctx, i)
 		if err != nil {
@@ -158,15 +158,15 @@ func (c *Clients) Run(ctx context.Context, t Target, onPoint func(result.Point))
 }
 
 // collect reads what client i measured.
-func (c *Clients) collect(ctx context.Context, i int) (part, error) {
+func (c *Clients) collect(ctx context.Context, i int) (clientPart, error) {
 	var r report
 	if _, err := get(ctx, c.conn, c.table, i, &r); err != nil {
-		return part{}, err
+		return clientPart{}, err
 	}
 	if r.Failed != "" {
-		return part{}, fmt.Errorf("%w: client %d of %d (%s): %s", ErrClients, i+1, c.clients, r.Name, r.Failed)
+		return clientPart{}, fmt.Errorf("%w: client %d of %d (%s): %s", ErrClients, i+1, c.clients, r.Name, r.Failed)
 	}
-	return part{name: r.Name, started: ofSeconds(r.Started), trial: r.Trial}, nil
+	return clientPart{name: r.Name, started: ofSeconds(r.Started), trial: r.Trial}, nil
 }
 
 // Release tells the workers to end, waits a moment for them to read it, and removes the table.
@@ -251,7 +251,7 @@ func missing(err error) bool {
 func (w Worker) trial(ctx context.Context, o order) report {
 	r := report{Name: w.Name}
 	c, err := readClock(ctx, w.Conn)
-	var p part
+	var p clientPart
 	load := share(o.Workload, w.Number, w.Clients)
 	if err == nil && load.Warmup > 0 {
 		w.Say(fmt.Sprintf("warming up with %d threads", load.Threads))
@@ -297,12 +297,12 @@ func (c clock) server(t time.Time) float64 { return float64(t.Add(c.offset).Unix
 func (c clock) local(s float64) time.Time { return ofSeconds(s).Add(-c.offset) }
 
 // runAt measures from that moment on.
-func (c clock) runAt(ctx context.Context, t Target, w result.Workload, at float64, onPoint func(result.Point)) (part, error) {
+func (c clock) runAt(ctx context.Context, t Target, w result.Workload, at float64, onPoint func(result.Point)) (clientPart, error) {
 	if err := sleep(ctx, c.local(at)); err != nil {
-		return part{}, err
+		return clientPart{}, err
 	}
 	trial, err := Run(ctx, t, w, onPoint)
-	return part{name: "lead", started: trial.Started.Add(c.offset), trial: trial}, err
+	return clientPart{name: "lead", started: trial.Started.Add(c.offset), trial: trial}, err
 }
 
 // sleep waits until that moment; one that is over is no wait.

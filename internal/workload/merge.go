@@ -10,8 +10,8 @@ import (
 	"david/internal/result"
 )
 
-// share gives client i its part of a load that is spread over so many clients, 0 being the first: of the threads,
-// and of the rate.
+// share gives client i its part of a load that is spread over so many clients, 0 being the first: of the
+// threads, and of the rate.
 func share(w result.Workload, i, clients int) result.Workload {
 	part := func(all int) int {
 		n := all / clients
@@ -33,8 +33,8 @@ func Spreadable(w result.Workload, clients int) error {
 	return nil
 }
 
-// part holds the measurement of one client.
-type part struct {
+// clientPart holds the measurement of one client.
+type clientPart struct {
 	name    string
 	started time.Time // of its threads, by the server's clock
 	trial   result.Trial
@@ -43,7 +43,7 @@ type part struct {
 // merge makes one trial of what several clients measured at the same time: counts and rates are summed,
 // histograms bucket by bucket, and points second by second. The p95 of a second is the mean of the clients',
 // by their transactions: a percentile cannot be told from percentiles.
-func merge(w result.Workload, parts []part) result.Trial {
+func merge(w result.Workload, parts []clientPart) result.Trial {
 	t := result.Trial{Schema: result.Schema, Workload: w, Started: parts[0].trial.Started}
 	first := parts[0].started
 	for _, p := range parts {
@@ -77,7 +77,7 @@ func merge(w result.Workload, parts []part) result.Trial {
 }
 
 // mergedLatency takes the percentiles from the histogram of all, and the mean by their transactions.
-func mergedLatency(parts []part, histogram []result.Bucket) result.Latency {
+func mergedLatency(parts []clientPart, histogram []result.Bucket) result.Latency {
 	s := Summary{Min: math.Inf(1)}
 	var sum, n float64
 	for _, p := range parts {
@@ -95,7 +95,7 @@ func mergedLatency(parts []part, histogram []result.Bucket) result.Latency {
 	return latency(&s, histogram)
 }
 
-func mergedPoint(parts []part, i int) result.Point {
+func mergedPoint(parts []clientPart, i int) result.Point {
 	sum := result.Point{Second: parts[0].trial.Points[i].Second}
 	p95 := 0.0
 	for _, p := range parts {

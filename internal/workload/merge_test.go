@@ -35,14 +35,14 @@ func TestShare(t *testing.T) {
 // TestMerge holds the merged trial against what a single client would have counted.
 func TestMerge(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := part{"lead", at.Add(30 * time.Millisecond), result.Trial{Workload: result.Workload{Threads: 2}, Seconds: 2.01, TPS: 10, QPS: 200, Transactions: 20, Queries: 400, Errors: 1,
+	a := clientPart{"lead", at.Add(30 * time.Millisecond), result.Trial{Workload: result.Workload{Threads: 2}, Seconds: 2.01, TPS: 10, QPS: 200, Transactions: 20, Queries: 400, Errors: 1,
 		Latency: result.Latency{Min: 1, Avg: 2, Max: 9, P95: 5}, Histogram: []result.Bucket{{Ms: 1, Count: 10}, {Ms: 4, Count: 10}},
 		Points: []result.Point{{Second: 1, TPS: 10, QPS: 200, P95: 4}, {Second: 2, TPS: 10, QPS: 200, P95: 4}}}}
-	b := part{"worker", at, result.Trial{Workload: result.Workload{Threads: 1}, Seconds: 2.00, TPS: 30, QPS: 600, Transactions: 60, Queries: 1200, Reconnects: 2,
+	b := clientPart{"worker", at, result.Trial{Workload: result.Workload{Threads: 1}, Seconds: 2.00, TPS: 30, QPS: 600, Transactions: 60, Queries: 1200, Reconnects: 2,
 		Latency: result.Latency{Min: 0.5, Avg: 4, Max: 7, P95: 6}, Histogram: []result.Bucket{{Ms: 4, Count: 50}, {Ms: 7, Count: 10}},
 		Points: []result.Point{{Second: 1, TPS: 30, QPS: 600, P95: 8}, {Second: 2}, {Second: 3, TPS: 1}}}}
 	w := result.Workload{Threads: 3, Seconds: 2}
-	got := merge(w, []part{a, b})
+	got := merge(w, []clientPart{a, b})
 	if got.TPS != 40 || got.QPS != 800 || got.Transactions != 80 || got.Queries != 1600 || got.Errors != 1 || got.Reconnects != 2 || got.Seconds != 2.01 || got.Workload != w {
 		t.Errorf("%+v", got)
 	}
@@ -62,7 +62,7 @@ func TestMerge(t *testing.T) {
 
 // TestMergeNothing has clients that got nothing done.
 func TestMergeNothing(t *testing.T) {
-	got := merge(result.Workload{}, []part{{}, {}})
+	got := merge(result.Workload{}, []clientPart{{}, {}})
 	if got.Latency != (result.Latency{}) || got.TPS != 0 || len(got.Points) != 0 {
 		t.Errorf("%+v", got)
 	}

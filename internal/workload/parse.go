@@ -21,7 +21,7 @@ type Output struct {
 	Unfinished int64    // transactions cut off by a forced shutdown
 }
 
-// Summary is a block of "SQL statistics" and what follows it. Rates are per second, latencies in ms.
+// Summary describes a block of "SQL statistics" and what follows it. Rates are per second, latencies in ms.
 type Summary struct {
 	Transactions, Queries, Errors, Reconnects int64
 	TPS, QPS                                  float64

@@ -24,7 +24,8 @@ func recorded(t testing.TB, name string) []byte {
 	return text
 }
 
-// Parse reads a whole output. A last line without its newline, torn off when sysbench was killed, is left out.
+// Parse reads a whole output. A last line without its newline, torn off when sysbench was killed, is left
+// out.
 func Parse(r io.Reader) (Output, error) {
 	var p Parser
 	in := bufio.NewReader(r)

@@ -16,7 +16,7 @@ import (
 // ErrRows says that a table does not hold the rows it should.
 var ErrRows = errors.New("wrong row count")
 
-// slowest is how many rows a second a load must reach before it is taken for hanging; spinning disks do ten
+// slowest says how many rows a second a load must reach before it is taken for hanging; spinning disks do ten
 // times as many.
 const slowest = 1000
 
@@ -124,7 +124,7 @@ func scanTable(ctx context.Context, c *mysqld.Conn, w result.Workload, number in
 	return c.Row(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s FORCE INDEX (k_%d) WHERE k >= 0", table, number), nil, &rows)
 }
 
-// tablesAtOnce is how many tables are counted or read at a time.
+// tablesAtOnce says how many tables are counted or read at a time.
 const tablesAtOnce = 4
 
 // eachTable calls do with the number of each of the workload's tables, several at a time, and joins the

@@ -18,7 +18,8 @@ import (
 	"david/internal/stats"
 )
 
-// startup is how long connecting all threads and preparing their statements may take on top of a run's time.
+// startup says how long connecting all threads and preparing their statements may take on top of a run's
+// time.
 const startup = time.Minute
 
 // ErrQueueFull says that with a rate more transactions came than the server got done, until sysbench had
@@ -153,8 +154,8 @@ func (t Target) started(pid int) {
 	}
 }
 
-// runLog is the file that keeps what sysbench prints. Lines are written at once, so they outlive david, and
-// synced at the end only: a sync each second would disturb the disk being measured.
+// runLog keeps what sysbench prints in a file. Lines are written at once, so they outlive david, and synced
+// at the end only: a sync each second would disturb the disk being measured.
 type runLog struct{ file *os.File }
 
 func openLog(path string) (runLog, error) {

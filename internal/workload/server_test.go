@@ -105,7 +105,8 @@ func testSchema(t *testing.T, s *testserver.Server) {
 	testForeign(t, s, c)
 }
 
-// testKept: a schema is kept only where that was said, so that one of a run that was cut short can be told; an earlier david's mark does not say.
+// testKept: a schema is kept only where that was said, so that one of a run that was cut short can be told;
+// an earlier david's mark does not say.
 func testKept(t *testing.T, s *testserver.Server, c *mysqld.Conn, w result.Workload) {
 	ctx := context.Background()
 	expect := func(want bool) {
@@ -339,7 +340,7 @@ func testRate(t *testing.T, s *testserver.Server) {
 	}
 }
 
-// counters are what Counts is held against.
+// counters returns what Counts is held against.
 func counters(t *testing.T, c *mysqld.Conn) (commits, questions float64) {
 	t.Helper()
 	status, err := c.Status(context.Background())

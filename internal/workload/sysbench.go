@@ -14,7 +14,7 @@ import (
 	"david/internal/result"
 )
 
-// Sysbench is the program.
+// Sysbench names the program.
 type Sysbench struct {
 	Path    string
 	Version string // "1.0.20"
@@ -37,15 +37,15 @@ func Find(ctx context.Context) (Sysbench, error) {
 	return Sysbench{Path: path, Version: fields[1]}, nil
 }
 
-// Target is a server to load, with what it takes to do so.
+// Target describes a server to load, with what it takes to do so.
 type Target struct {
 	Addr     mysqld.Addr
 	Sysbench Sysbench
 	Log      string // file that gets every line sysbench prints, appended; "" for none
-	// Dir is where a run over TLS makes its private folder for the keys, removed afterwards; "" for the
+	// Dir says where a run over TLS makes its private folder for the keys, removed afterwards; "" for the
 	// system's temporary folder. Nothing is written for other runs.
 	Dir string
-	// Quiet is how long sysbench may print nothing, and Grace how long it may go on after its time is up,
+	// Quiet says how long sysbench may print nothing, and Grace how long it may go on after its time is up,
 	// before it is stopped. Zero means a minute.
 	Quiet, Grace time.Duration
 	// Start starts the process; nil where it is started as it is.
@@ -57,8 +57,8 @@ type Target struct {
 // preparedLimit is the default of max_prepared_stmt_count, in MySQL and MariaDB alike.
 const preparedLimit = 16382
 
-// psMode is the mode for prepared statements that stays below the server's limit: a thread prepares at most
-// nine statements a table, BEGIN and COMMIT.
+// psMode returns the mode for prepared statements that stays below the server's limit: a thread prepares at
+// most nine statements a table, BEGIN and COMMIT.
 func psMode(w result.Workload) string {
 	if int64(w.Threads)*(9*int64(w.Tables)+2) > preparedLimit {
 		return "disable"
@@ -66,8 +66,8 @@ func psMode(w result.Workload) string {
 	return "auto"
 }
 
-// dataArgs are the options that say where the server is and what the tables are. The password travels in the
-// environment, see environment.
+// dataArgs returns the options that say where the server is and what the tables are. The password travels in
+// the environment, see environment.
 func dataArgs(a mysqld.Addr, w result.Workload) []string {
 	args := []string{find(w.Name).script, "--db-driver=mysql", "--mysql-user=" + a.User, "--mysql-db=" + w.Database}
 	if a.Network == "unix" {
@@ -92,8 +92,8 @@ func hostPort(address string) (host, port string) {
 	return host, port
 }
 
-// runArgs are the options of a run that long. sysbench reads the rate as a whole number; with one, it takes
-// the latency of a transaction from its arrival, the time in the queue included.
+// runArgs returns the options of a run that long. sysbench reads the rate as a whole number; with one, it
+// takes the latency of a transaction from its arrival, the time in the queue included.
 func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 	args := append(dataArgs(a, w), find(w.Name).options...)
 	args = append(args,
@@ -106,9 +106,9 @@ func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 	return append(args, "run")
 }
 
-// environment is all sysbench gets to see of david's environment, and the password: the client library reads
-// MYSQL_PWD where no password is given. Only the user and root can read a process's environment, while anyone
-// can read its arguments.
+// environment returns all sysbench gets to see of david's environment, and the password: the client library
+// reads MYSQL_PWD where no password is given. Only the user and root can read a process's environment, while
+// anyone can read its arguments.
 func environment(a mysqld.Addr) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
 	if path, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {

@@ -82,8 +82,8 @@ func (k keyFolder) fill(t mysqld.TLS, chain []*x509.Certificate) error {
 	return nil
 }
 
-// trusted is the user's CA, or where none was given the certificates the server has just shown: without a CA,
-// REQUIRED means encryption with whoever answers.
+// trusted returns the user's CA, or where none was given the certificates the server has just shown: without
+// a CA, REQUIRED means encryption with whoever answers.
 func trusted(file string, chain []*x509.Certificate) ([]byte, error) {
 	if file != "" {
 		return os.ReadFile(file)
@@ -95,10 +95,10 @@ func trusted(file string, chain []*x509.Certificate) ([]byte, error) {
 	return out, nil
 }
 
-// clientPair is the user's certificate and key, or a throwaway pair, since sysbench needs one. A server with
-// a CA refuses a client certificate that its CA did not sign, though it needs none; so the throwaway one has
-// a P-224 key, which TLS 1.3 has no signature for: the client library loads it, finds it useless and sends
-// none.
+// clientPair returns the user's certificate and key, or a throwaway pair, since sysbench needs one. A server
+// with a CA refuses a client certificate that its CA did not sign, though it needs none; so the throwaway one
+// has a P-224 key, which TLS 1.3 has no signature for: the client library loads it, finds it useless and
+// sends none.
 func clientPair(t mysqld.TLS) (cert, key []byte, err error) {
 	if t.Cert == "" {
 		return throwaway()

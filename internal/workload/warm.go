@@ -33,7 +33,7 @@ func Warm(ctx context.Context, t Target, w result.Workload, settled func([]resul
 	return u.points, seconds, u.done, err
 }
 
-// spare is by how many seconds the time sysbench is given exceeds that of the warm-up, so that it is always
+// spare says by how many seconds the time sysbench is given exceeds that of the warm-up, so that it is always
 // david who ends it.
 const spare = 60
 

@@ -16,15 +16,15 @@ import (
 	"david/internal/result"
 )
 
-// mix is a sysbench script with the options that make it a workload.
+// mix names a sysbench script with the options that make it a workload.
 type mix struct {
 	name    string
 	script  string
 	options []string
 }
 
-// mixes are the workloads david offers. The last three hold 20 statements a transaction, of which 20, 50 and
-// 80 % write: index and non-index updates, and a delete with an insert.
+// mixes returns the workloads david offers. The last three hold 20 statements a transaction, of which 20, 50
+// and 80 % write: index and non-index updates, and a delete with an insert.
 func mixes() []mix {
 	shares := func(points, index, nonIndex int) []string {
 		return []string{
@@ -128,7 +128,7 @@ func nearest(word string, known []string) string {
 	return slices.MinFunc(known, func(a, b string) int { return distance(word, a) - distance(word, b) })
 }
 
-// distance is Levenshtein's: how many bytes to insert, delete or change.
+// distance counts as Levenshtein's does: how many bytes to insert, delete or change.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

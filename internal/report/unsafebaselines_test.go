@@ -10,7 +10,7 @@ import (
 	"david/internal/result"
 )
 
-// raceFixture is the comparison with a rival as it is shipped beside it, twice as fast as the control.
+// raceFixture returns the comparison with a rival as it is shipped beside it, twice as fast as the control.
 func raceFixture() Data {
 	d := compareFixture()
 	d.Experiment.Kind = "race"
@@ -50,7 +50,7 @@ func TestShippedHasNoVerdict(t *testing.T) {
 			Name    string
 			Verdict string
 		}
-		AsShipped []shippedArm `json:"as_shipped"`
+		AsShipped []unsafeBaseline `json:"as_shipped"`
 	}
 	if err := json.Unmarshal(render(t, JSON, raceFixture()), &doc); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"strings"
@@ -20,13 +20,14 @@ func TestRoughly(t *testing.T) {
 func TestShippedArms(t *testing.T) {
 	p := rules.Problem{Flavour: mycnf.MySQL, Version: mycnf.Version{Major: 9, Minor: 7}, CPUs: 2, Memory: 4 << 30, FreeDisk: 64 << 30, Threads: 4, Tables: 10, Seed: 1}
 	all := rules.Baselines(p)
-	l := lineup{Flavour: p.Flavour, Baselines: rules.Distinct(all), all: all}
+	l := Lineup{Flavour: p.Flavour, Baselines: rules.Distinct(all), all: all}
 	for _, c := range []struct {
-		f    raceFlags
+		f    Race
 		want int
-	}{{raceFlags{}, 0}, {raceFlags{asShipped: true, only: "moco,rds-8.0"}, 1}, {raceFlags{asShipped: true}, 5}} {
+	}{{Race{}, 0}, {Race{AsShipped: true, Only: "moco,rds-8.0"}, 1}, {Race{AsShipped: true}, 5}} {
+		l.race = c.f
 		unsafe := 0
-		for _, arm := range l.arms(c.f) {
+		for _, arm := range l.arms() {
 			if arm.Ceiling != strings.HasSuffix(arm.Name, "-shipped") || arm.Ceiling && !strings.Contains(arm.Title, "unsafe") {
 				t.Errorf("%s: %s", arm.Name, arm.Title)
 			}
@@ -38,7 +39,7 @@ func TestShippedArms(t *testing.T) {
 			t.Errorf("%+v: %d unsafe arms, want %d", c.f, unsafe, c.want)
 		}
 	}
-	if arms := l.arms(raceFlags{}); arms[0].Name != "control" || !strings.Contains(arms[0].Title, "mysql-default, oracle-operator") {
+	if arms := l.arms(); arms[0].Name != "control" || !strings.Contains(arms[0].Title, "mysql-default, oracle-operator") {
 		t.Errorf("the first arm is %+v", arms[0])
 	}
 }

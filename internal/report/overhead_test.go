@@ -11,7 +11,7 @@ import (
 	"david/internal/stats"
 )
 
-// taxFixture is a process beside a pod that costs nothing and one that costs some 4 %.
+// taxFixture returns a process beside a pod that costs nothing and one that costs some 4 %.
 func taxFixture() Data {
 	w := fixtureWorkload(4)
 	d := Data{Experiment: fixtureExperiment("podtax", w)}
@@ -126,11 +126,11 @@ func TestTaxVerdicts(t *testing.T) {
 		"faster by more than 2.5 %":                                {Verdict: stats.Faster, Margin: 0.025, Interval95: stats.Interval{1.1, 1.2}},
 		"undecided, more time would tell whether it is within 3 %": {Verdict: stats.Undecided, Margin: 0.03, Interval95: stats.Interval{0.9, 1.1}},
 	} {
-		if got := taxVerdict(e); got != want {
+		if got := overheadVerdict(e); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	none := taxLine(stats.Arm{Name: "guaranteed", Why: "1 pair: a verdict needs 3"})
+	none := overheadLine(stats.Arm{Name: "guaranteed", Why: "1 pair: a verdict needs 3"})
 	if none != "guaranteed: no verdict: 1 pair: a verdict needs 3" {
 		t.Error(none)
 	}

@@ -7,14 +7,16 @@ import (
 	"david/internal/stats"
 )
 
-// shippedArm is a baseline as it is shipped, where that is less durable than the control: measured, and never in the verdict.
-type shippedArm struct {
+// unsafeBaseline holds a baseline as it is shipped, where that is less durable than the control: measured,
+// and never in the verdict.
+type unsafeBaseline struct {
 	Name  string `json:"name"`
 	Title string `json:"title"` // says what can be lost
 	// Workload and Threads are those of the figures.
 	Workload string `json:"workload"`
 	Threads  int    `json:"threads"`
-	// TPS is in transactions/s, and Ratio that over the control's: means over Pairs blocks; 0 where there are none.
+	// TPS is in transactions/s, and Ratio that over the control's: means over Pairs blocks; 0 where there are
+	// none.
 	TPS         float64        `json:"tps"`
 	TPSInterval stats.Interval `json:"tps_interval"`
 	Ratio       float64        `json:"ratio"`
@@ -23,11 +25,11 @@ type shippedArm struct {
 	Why         string         `json:"why,omitempty"` // it has no ratio
 }
 
-// shippedArms are those of a race, under each workload.
-func shippedArms(d Data) []shippedArm {
-	list := []shippedArm{}
+// unsafeBaselines returns those of a race, under each workload.
+func unsafeBaselines(d Data) []unsafeBaseline {
+	list := []unsafeBaseline{}
 	for _, l := range stats.LightSpeeds(d.Arms, d.Trials) {
-		s := shippedArm{Name: l.Ceiling, Title: titleOf(d.Arms, l.Ceiling), Workload: l.Workload.Name, Threads: l.Workload.Threads,
+		s := unsafeBaseline{Name: l.Ceiling, Title: titleOf(d.Arms, l.Ceiling), Workload: l.Workload.Name, Threads: l.Workload.Threads,
 			TPS: l.CeilingTPS, TPSInterval: l.CeilingInterval, Pairs: l.Pairs, Why: l.Why}
 		if l.Share > 0 {
 			s.Ratio = 1 / l.Share
@@ -49,22 +51,22 @@ func titleOf(arms []result.Arm, name string) string {
 	return ""
 }
 
-// shippedLines say how fast the unsafe ones were, and what that would cost.
-func shippedLines(list []shippedArm) []string {
+// unsafeBaselineLines say how fast the unsafe ones were, and what that would cost.
+func unsafeBaselineLines(list []unsafeBaseline) []string {
 	var lines []string
 	for _, s := range list {
 		line := s.Name + " (unsafe, no verdict): "
 		if s.Ratio == 0 {
 			line += s.Why
 		} else {
-			line += fmt.Sprintf("%s transactions/s, %sx the control's%s", brief(s.TPS)+tpsSpread(s.TPSInterval), fixed(s.Ratio, 2), shippedSpread(s))
+			line += fmt.Sprintf("%s transactions/s, %sx the control's%s", brief(s.TPS)+tpsSpread(s.TPSInterval), fixed(s.Ratio, 2), unsafeBaselineSpread(s))
 		}
 		lines = append(lines, line+"; "+s.Title)
 	}
 	return lines
 }
 
-func shippedSpread(s shippedArm) string {
+func unsafeBaselineSpread(s unsafeBaseline) string {
 	if s.Interval == (stats.Interval{}) {
 		return " (1 run, no interval)"
 	}

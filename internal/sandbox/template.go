@@ -22,8 +22,8 @@ import (
 	"david/internal/server"
 )
 
-// GoldenKey tells one golden copy from another.
-type GoldenKey struct {
+// TemplateKey tells one data template from another.
+type TemplateKey struct {
 	Binary   server.Binary
 	PageSize int // bytes
 	Tables   int
@@ -32,32 +32,32 @@ type GoldenKey struct {
 	Database string // created empty, for load to fill
 }
 
-// goldenVersion changes with what a golden copy holds besides its key.
-const goldenVersion = 1
+// templateVersion changes with what a data template holds besides its key.
+const templateVersion = 1
 
-// name is a folder's name a reader can tell apart, with a hash that cannot collide.
-func (k GoldenKey) name() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d|%s|%s|%d|%d|%d|%s|%s", goldenVersion, k.Binary.Version, k.Binary.SHA256, k.PageSize, k.Tables, k.Rows, k.Fill, k.Database))
+// name returns a folder's name a reader can tell apart, with a hash that cannot collide.
+func (k TemplateKey) name() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d|%s|%s|%d|%d|%d|%s|%s", templateVersion, k.Binary.Version, k.Binary.SHA256, k.PageSize, k.Tables, k.Rows, k.Fill, k.Database))
 	return fmt.Sprintf("%s-%dk-%dx%d-%s", k.Binary.Flavour, k.PageSize>>10, k.Tables, k.Rows, hex.EncodeToString(sum[:6]))
 }
 
-// Golden is initialised and loaded data of a server that was shut down cleanly.
-type Golden struct {
-	key     GoldenKey
+// Template holds initialised and loaded data of a server that was shut down cleanly.
+type Template struct {
+	key     TemplateKey
 	dir     string
 	bytes   int64
 	created time.Time
 }
 
 // ID names the copy and when it was made: another load of the same tables is another copy.
-func (g Golden) ID() string {
+func (g Template) ID() string {
 	return g.key.name() + " of " + g.created.UTC().Format(time.RFC3339)
 }
 
-// Bytes is what it takes on the disk.
-func (g Golden) Bytes() int64 { return g.bytes }
+// Bytes returns what it takes on the disk.
+func (g Template) Bytes() int64 { return g.bytes }
 
-// manifest is golden.json beside the data.
+// manifest describes the data: golden.json beside it.
 type manifest struct {
 	Version  int       `json:"version"`
 	Server   string    `json:"server"`
@@ -68,17 +68,18 @@ type manifest struct {
 	Created  time.Time `json:"created"`
 }
 
-// Golden returns the golden copy for a key, and whether it had to be made: initialised, loaded by load on a server set up
-// for loading, shut down with everything flushed and purged. One that is cut short is not kept.
-func (w *Workspace) Golden(ctx context.Context, k GoldenKey, load func(context.Context, mysqld.Addr) error) (Golden, bool, error) {
+// Template returns the data template for a key, and whether it had to be made: initialised, loaded by load on
+// a server set up for loading, shut down with everything flushed and purged. One that is cut short is not
+// kept.
+func (w *Workspace) Template(ctx context.Context, k TemplateKey, load func(context.Context, mysqld.Addr) error) (Template, bool, error) {
 	if g, ok := w.kept(k); ok {
 		return g, false, os.Chtimes(g.dir, time.Time{}, time.Now()) // for eviction: last used
 	}
 	if err := w.evict(); err != nil {
-		return Golden{}, false, err
+		return Template{}, false, err
 	}
-	if err := w.makeGolden(ctx, k, load); err != nil {
-		return Golden{}, false, fmt.Errorf("cannot prepare the data: %w", err)
+	if err := w.makeTemplate(ctx, k, load); err != nil {
+		return Template{}, false, fmt.Errorf("cannot prepare the data: %w", err)
 	}
 	g, ok := w.kept(k)
 	if !ok {
@@ -87,9 +88,9 @@ func (w *Workspace) Golden(ctx context.Context, k GoldenKey, load func(context.C
 	return g, true, nil
 }
 
-// kept returns the golden copy that was made before, and false where there is none.
-func (w *Workspace) kept(k GoldenKey) (Golden, bool) {
-	g := Golden{key: k, dir: w.goldenDir(k)}
+// kept returns the data template that was made before, and false where there is none.
+func (w *Workspace) kept(k TemplateKey) (Template, bool) {
+	g := Template{key: k, dir: w.templateDir(k)}
 	var m manifest
 	b, err := os.ReadFile(filepath.Join(g.dir, "golden.json"))
 	if err != nil || json.Unmarshal(b, &m) != nil {
@@ -99,9 +100,11 @@ func (w *Workspace) kept(k GoldenKey) (Golden, bool) {
 	return g, true
 }
 
-func (w *Workspace) goldenDir(k GoldenKey) string { return filepath.Join(w.data, "golden", k.name()) }
+func (w *Workspace) templateDir(k TemplateKey) string {
+	return filepath.Join(w.data, "golden", k.name())
+}
 
-// evict removes the golden copies used longest ago until a new one fits.
+// evict removes the data templates used longest ago until a new one fits.
 func (w *Workspace) evict() error {
 	old, err := w.byUse()
 	if err != nil {
@@ -133,7 +136,7 @@ func (w *Workspace) hasRoom() error {
 	return nil
 }
 
-// byUse lists the golden copies, the one used longest ago first.
+// byUse lists the data templates, the one used longest ago first.
 func (w *Workspace) byUse() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(w.data, "golden"))
 	if err != nil {
@@ -153,9 +156,9 @@ func (w *Workspace) byUse() ([]string, error) {
 	return dirs, nil
 }
 
-// makeGolden makes the copy under a temporary name and renames it when it is complete and on the disk.
-func (w *Workspace) makeGolden(ctx context.Context, k GoldenKey, load func(context.Context, mysqld.Addr) error) (err error) {
-	dir := w.goldenDir(k)
+// makeTemplate makes the copy under a temporary name and renames it when it is complete and on the disk.
+func (w *Workspace) makeTemplate(ctx context.Context, k TemplateKey, load func(context.Context, mysqld.Addr) error) (err error) {
+	dir := w.templateDir(k)
 	tmp := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir))
 	defer func() {
 		if err != nil {
@@ -188,7 +191,7 @@ func (w *Workspace) makeGolden(ctx context.Context, k GoldenKey, load func(conte
 }
 
 // initialise makes an empty data folder.
-func (w *Workspace) initialise(ctx context.Context, k GoldenKey, data string) error {
+func (w *Workspace) initialise(ctx context.Context, k TemplateKey, data string) error {
 	b, err := w.reach(k.Binary)
 	if err != nil {
 		return err
@@ -247,7 +250,7 @@ func (w *Workspace) runToEnd(ctx context.Context, binary string, argv []string, 
 }
 
 // fill starts a server set up for loading, without durability, creates the schema and lets load fill it.
-func (w *Workspace) fill(ctx context.Context, k GoldenKey, data string, load func(context.Context, mysqld.Addr) error) error {
+func (w *Workspace) fill(ctx context.Context, k TemplateKey, data string, load func(context.Context, mysqld.Addr) error) error {
 	return w.during(ctx, k, data, loadSettings(k.Binary.Flavour), func(addr mysqld.Addr) error {
 		conn, err := mysqld.Open(ctx, addr)
 		if err != nil {
@@ -270,13 +273,13 @@ func (w *Workspace) fill(ctx context.Context, k GoldenKey, data string, load fun
 	})
 }
 
-// settle runs the server once with its defaults, so that its redo log has the default size, and shuts it down with a full
-// purge, so that no clone starts with debt.
-func (w *Workspace) settle(ctx context.Context, k GoldenKey, data string) error {
+// settle runs the server once with its defaults, so that its redo log has the default size, and shuts it down
+// with a full purge, so that no clone starts with debt.
+func (w *Workspace) settle(ctx context.Context, k TemplateKey, data string) error {
 	return w.during(ctx, k, data, []mycnf.Setting{{Name: "skip_log_bin"}, {Name: "innodb_fast_shutdown", Value: "0"}}, func(mysqld.Addr) error { return nil })
 }
 
-func (w *Workspace) during(ctx context.Context, k GoldenKey, data string, settings []mycnf.Setting, do func(mysqld.Addr) error) error {
+func (w *Workspace) during(ctx context.Context, k TemplateKey, data string, settings []mycnf.Setting, do func(mysqld.Addr) error) error {
 	s, err := w.launch(ctx, k, data, StartOptions{Settings: settings})
 	if err != nil {
 		return err
@@ -290,7 +293,8 @@ func (w *Workspace) during(ctx context.Context, k GoldenKey, data string, settin
 	return errors.Join(err, stopErr)
 }
 
-// loadSettings make loading quick: nothing need survive a crash, as a copy that was not finished is thrown away.
+// loadSettings make loading quick: nothing need survive a crash, as a copy that was not finished is thrown
+// away.
 func loadSettings(f mycnf.Flavour) []mycnf.Setting {
 	settings := []mycnf.Setting{
 		{Name: "innodb_flush_log_at_trx_commit", Value: "0"}, {Name: "innodb_doublewrite", Value: "0"}, {Name: "skip_log_bin"},
@@ -303,7 +307,7 @@ func loadSettings(f mycnf.Flavour) []mycnf.Setting {
 	return settings
 }
 
-// loadPool is the buffer pool for loading: a quarter of the memory that is free, 4 GiB at most.
+// loadPool returns the buffer pool for loading: a quarter of the memory that is free, 4 GiB at most.
 func loadPool() int64 {
 	const chunk = 128 << 20
 	var info unix.Sysinfo_t
@@ -314,8 +318,8 @@ func loadPool() int64 {
 	return max(chunk, min(4<<30, free/4)/chunk*chunk)
 }
 
-// clean removes what would make clones differ or start warm: the server's own identity, the saved list of pages of its
-// buffer pool, and binary logs.
+// clean removes what would make clones differ or start warm: the server's own identity, the saved list of
+// pages of its buffer pool, and binary logs.
 func clean(data string) error {
 	for _, pattern := range []string{"auto.cnf", "binlog.*", "*-bin.*", "*.pid", "undo_*_trunc.log"} {
 		found, err := filepath.Glob(filepath.Join(escapeGlob(data), pattern))
@@ -350,8 +354,8 @@ func syncfs(dir string) error {
 }
 
 // seal writes the manifest, brings everything to the disk, and gives the copy its name.
-func seal(k GoldenKey, tmp, dir string, size int64) error {
-	m := manifest{goldenVersion, strings.TrimSpace(string(k.Binary.Flavour) + " " + k.Binary.Version), k.PageSize, k.Tables, k.Rows, size, time.Now()}
+func seal(k TemplateKey, tmp, dir string, size int64) error {
+	m := manifest{templateVersion, strings.TrimSpace(string(k.Binary.Flavour) + " " + k.Binary.Version), k.PageSize, k.Tables, k.Rows, size, time.Now()}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err

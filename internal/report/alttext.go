@@ -7,10 +7,10 @@ import (
 	"david/internal/result"
 )
 
-// altRuns is how many runs a chart's text alternative tells of; the table under the chart has the others.
+// altRuns bounds the runs a chart's text alternative tells of; the table under the chart has the others.
 const altRuns = 12
 
-func runsAlt(d Data) string {
+func runsAltText(d Data) string {
 	return "Bar chart of transactions/s by run: " + perRun(d, func(t result.Trial) string {
 		if ok, _ := t.Valid(); !ok {
 			return "invalid"
@@ -19,15 +19,15 @@ func runsAlt(d Data) string {
 	})
 }
 
-// seriesAlt tells the range of a value over the measured seconds of each run.
-func seriesAlt(d Data, unit string, span func(result.Trial) (lo, hi float64)) string {
+// seriesAltText tells the range of a value over the measured seconds of each run.
+func seriesAltText(d Data, unit string, span func(result.Trial) (lo, hi float64)) string {
 	return "Line chart over seconds, ranges while measuring: " + perRun(d, func(t result.Trial) string {
 		lo, hi := span(t)
 		return fmt.Sprintf("%s to %s %s", number(lo), number(hi), unit)
 	})
 }
 
-func latencyAlt(d Data) string {
+func latencyAltText(d Data) string {
 	return "Line chart of the share of transactions by latency, on a logarithmic axis: " + perRun(d, func(t result.Trial) string {
 		return fmt.Sprintf("p50 %s, p95 %s, p99 %s, longest %s ms",
 			number(t.Latency.P50), number(t.Latency.P95), number(t.Latency.P99), number(t.Latency.Max))
@@ -71,7 +71,7 @@ func span(points []result.Point, value func(result.Point) (float64, bool)) (lo, 
 	return lo, hi
 }
 
-// raceChart is a forest of the race; infeasible arms are named in it.
+// raceChart returns a forest of the race; infeasible arms are named in it.
 func raceChart(h *tuneDocument) chart {
 	if len(h.Race) == 0 {
 		return chart{}
@@ -83,10 +83,10 @@ func historyChart(h *tuneDocument) chart {
 	if len(h.Tried) == 0 {
 		return chart{}
 	}
-	return chart{"history", "Every short trial after the race, in order: throughput over its incumbent's, times what the incumbents before had gained", historyAlt(h.Tried)}
+	return chart{"history", "Every short trial after the race, in order: throughput over its incumbent's, times what the incumbents before had gained", historyAltText(h.Tried)}
 }
 
-func historyAlt(list []attempt) string {
+func historyAltText(list []attempt) string {
 	s := "Points of throughput by trial, over a step line of the best so far: "
 	var parts []string
 	for _, x := range list[:min(altRuns, len(list))] {
@@ -106,10 +106,10 @@ func worthChart(h *tuneDocument) chart {
 	if len(h.Lines) == 0 {
 		return chart{}
 	}
-	return chart{"worth", "What lines of the winner are worth: throughput without them over that with them, short pairs", worthAlt(h.Lines)}
+	return chart{"worth", "What lines of the winner are worth: throughput without them over that with them, short pairs", worthAltText(h.Lines)}
 }
 
-func worthAlt(list []lineWorth) string {
+func worthAltText(list []lineWorth) string {
 	var parts []string
 	for _, w := range list {
 		what := "cannot be run without"

@@ -7,8 +7,8 @@ import (
 	"david/internal/stats"
 )
 
-// taxHeadline tells of every arm, over all workloads.
-func taxHeadline(d Data, list []stats.Comparison) headline {
+// overheadHeadline tells of every arm, over all workloads.
+func overheadHeadline(d Data, list []stats.Comparison) headline {
 	var parts []string
 	same, judged := 0, 0
 	for _, c := range list {
@@ -16,7 +16,7 @@ func taxHeadline(d Data, list []stats.Comparison) headline {
 			if a.Name == c.Control {
 				continue
 			}
-			line := taxLine(a)
+			line := overheadLine(a)
 			if len(list) > 1 {
 				line = short(c.Workload) + ": " + line
 			}
@@ -40,21 +40,21 @@ func taxHeadline(d Data, list []stats.Comparison) headline {
 	return headline{big, ":" + rest, tone}
 }
 
-// taxLine says in a sentence what an arm costs.
-func taxLine(a stats.Arm) string {
+// overheadLine says in a sentence what an arm costs.
+func overheadLine(a stats.Arm) string {
 	if a.Tax == nil || a.Tax.Throughput.Verdict == stats.Invalid {
 		return fmt.Sprintf("%s: no verdict: %s", a.Name, a.Why)
 	}
 	e := a.Tax.Throughput
 	if !tells(e.N, e.Interval95) {
-		return fmt.Sprintf("%s: %s cannot tell what Kubernetes costs: measure more of them, as with --blocks 30", a.Name, plural(e.N, taxUnit(a)))
+		return fmt.Sprintf("%s: %s cannot tell what Kubernetes costs: measure more of them, as with --blocks 30", a.Name, plural(e.N, overheadUnit(a)))
 	}
 	return fmt.Sprintf("%s: Kubernetes costs between %s and %s %% of the throughput (95 %% interval, %s): %s", a.Name,
-		lack(e.Interval95[1]), lack(e.Interval95[0]), plural(e.N, taxUnit(a)), taxVerdict(e))
+		lack(e.Interval95[1]), lack(e.Interval95[0]), plural(e.N, overheadUnit(a)), overheadVerdict(e))
 }
 
-// taxUnit is what an arm and the process ran in together: a round of slices, or a block of trials.
-func taxUnit(a stats.Arm) string {
+// overheadUnit returns what an arm and the process ran in together: a round of slices, or a block of trials.
+func overheadUnit(a stats.Arm) string {
 	if a.Incarnations > 0 {
 		return "round"
 	}
@@ -73,8 +73,8 @@ func tells(pairs int, i stats.Interval) bool {
 	return pairs >= fewestPairs && i[1] <= widest*widest*i[0]
 }
 
-// taxVerdict is the verdict in words.
-func taxVerdict(e stats.Equivalence) string {
+// overheadVerdict returns the verdict in words.
+func overheadVerdict(e stats.Equivalence) string {
 	margin := trimmed(100*e.Margin, 2) + " %"
 	switch {
 	case e.Verdict == stats.Equivalent:
@@ -87,7 +87,7 @@ func taxVerdict(e stats.Equivalence) string {
 	return fmt.Sprintf("%s, whether by more than %s is open", e.Verdict, margin)
 }
 
-// lack is what a ratio lacks of 1, in per cent: negative where there is more of it.
+// lack returns what a ratio lacks of 1, in per cent: negative where there is more of it.
 func lack(ratio float64) string {
 	if s := fixed(100*(1-ratio), 1); s != "-0.0" {
 		return s
@@ -95,8 +95,8 @@ func lack(ratio float64) string {
 	return "0.0"
 }
 
-// taxTable has a row for each arm but the control: the ratios to it, and the test.
-func taxTable(c stats.Comparison) table {
+// overheadTable has a row for each arm but the control: the ratios to it, and the test.
+func overheadTable(c stats.Comparison) table {
 	t := table{"What Kubernetes costs: " + short(c.Workload), []column{left("arm"), right("throughput, ratio [90 %]"), right("[95 %]"), right("p of too slow"), right("p of too fast"),
 		right("p95, ratio [95 %]"), right("p99, ratio [95 %]"), right("server CPU per transaction, ratio [95 %]"), {"verdict", "verdict"}}, nil}
 	for _, a := range c.Arms {
@@ -133,17 +133,18 @@ func paired(p stats.Paired) string {
 	return fmt.Sprintf("%s [%s, %s]", fixed(p.Ratio, 3), fixed(p.Interval[0], 3), fixed(p.Interval[1], 3))
 }
 
-// taxLines are the sentences of a comparison's arms.
-func taxLines(d Data, c stats.Comparison) (list []string) {
+// overheadLines returns the sentences of a comparison's arms.
+func overheadLines(d Data, c stats.Comparison) (list []string) {
 	for _, a := range c.Arms {
 		if a.Name != c.Control {
-			list = append(list, taxLine(a))
+			list = append(list, overheadLine(a))
 		}
 	}
 	return append(list, heldBack(d, c)...)
 }
 
-// heldBack says for how much of the time the CPU quotas of process and pods were used up; nothing where that was not seen.
+// heldBack says for how much of the time the CPU quotas of process and pods were used up; nothing where that
+// was not seen.
 func heldBack(d Data, c stats.Comparison) []string {
 	var parts []string
 	for _, a := range c.Arms {

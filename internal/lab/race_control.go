@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"context"
@@ -7,15 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/rules"
 	"david/internal/server"
 	"david/internal/stats"
 )
 
-// userConfig holds the user's own option file, the control of a race.
-type userConfig struct {
+// OwnFile holds the user's own option file, the control of a race.
+type OwnFile struct {
 	File     string          `json:"file"`
 	Settings []mycnf.Setting `json:"settings"`
 	// Shared lists those of Settings that every arm has to have alike, or no verdict could be given: the
@@ -23,17 +22,17 @@ type userConfig struct {
 	Shared []mycnf.Setting `json:"shared,omitempty"`
 }
 
-// userConfig reads --against; nil where it was not given. What the file sets of the durability lock has to be
+// ownFile reads one; nil where it was not given. What the file sets of the durability lock has to be
 // safe: a race is run at equal durability.
-func (a *app) userConfig(ctx context.Context, b server.Binary, path string) (*userConfig, error) {
+func (l Lab) ownFile(ctx context.Context, b server.Binary, path string) (*OwnFile, error) {
 	if path == "" {
 		return nil, nil
 	}
-	settings, err := a.lab().UserSettings(ctx, b, path, nil)
+	settings, err := l.UserSettings(ctx, b, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	c := &userConfig{File: path, Settings: append([]mycnf.Setting{}, settings...)}
+	c := &OwnFile{File: path, Settings: append([]mycnf.Setting{}, settings...)}
 	for i := range c.Settings {
 		c.Settings[i].Source = c.name()
 	}
@@ -42,17 +41,17 @@ func (a *app) userConfig(ctx context.Context, b server.Binary, path string) (*us
 }
 
 // safe refuses a file that is less durable than every baseline is made.
-func (c userConfig) safe(f mycnf.Flavour) error {
+func (c OwnFile) safe(f mycnf.Flavour) error {
 	settings := rules.Merge(rules.Control(f).Settings, c.Settings)
 	for _, s := range settings {
 		name, value := mycnf.Canonical(s.Name, s.Value)
 		if name == "skip_log_bin" || name == "log_bin" && slices.Contains([]string{"OFF", "0"}, strings.ToUpper(value)) {
-			return usage("--against %s: the durability lock: it keeps no binary log, which point-in-time recovery and replicas are made of; take %s out", c.File, s.Name)
+			return refuse("--against %s: the durability lock: it keeps no binary log, which point-in-time recovery and replicas are made of; take %s out", c.File, s.Name)
 		}
 	}
-	for _, v := range mycnf.CheckLock(f, lab.Asked(settings)) {
+	for _, v := range mycnf.CheckLock(f, Asked(settings)) {
 		if v.Got != "" { // what the file does not set is the server's own
-			return usage("--against %s: the durability lock: %s; the baselines are made safe, so make the file safe, too", c.File, v)
+			return refuse("--against %s: the durability lock: %s; the baselines are made safe, so make the file safe, too", c.File, v)
 		}
 	}
 	return nil
@@ -70,7 +69,7 @@ func shared(f mycnf.Flavour, settings []mycnf.Setting) (list []mycnf.Setting) {
 }
 
 // on adds to a baseline's settings what every arm has to have alike; c may be nil.
-func (c *userConfig) on(settings []mycnf.Setting) []mycnf.Setting {
+func (c *OwnFile) on(settings []mycnf.Setting) []mycnf.Setting {
 	if c == nil {
 		return settings
 	}
@@ -78,7 +77,7 @@ func (c *userConfig) on(settings []mycnf.Setting) []mycnf.Setting {
 }
 
 // notes say what the baselines have of the file.
-func (c *userConfig) notes() []string {
+func (c *OwnFile) notes() []string {
 	if c == nil || len(c.Shared) == 0 {
 		return nil
 	}
@@ -90,11 +89,12 @@ func (c *userConfig) notes() []string {
 }
 
 // name leaves out the file's folder.
-func (c userConfig) name() string { return filepath.Base(c.File) }
+func (c OwnFile) name() string { return filepath.Base(c.File) }
 
-func (c userConfig) title() string { return "the server with " + c.name() }
+// Title says what the control is.
+func (c OwnFile) Title() string { return "the server with " + c.name() }
 
 // arm describes the control. Its settings are there already, so that the file is read once.
-func (c userConfig) arm() lab.Arm {
-	return lab.Arm{Name: stats.Control, Title: c.title(), Cnf: c.File, Settings: c.Settings}
+func (c OwnFile) arm() Arm {
+	return Arm{Name: stats.Control, Title: c.Title(), Cnf: c.File, Settings: c.Settings}
 }
