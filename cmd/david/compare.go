@@ -44,7 +44,7 @@ func (f *blockFlags) add(fs *pflag.FlagSet, measured, warmup time.Duration, bloc
 	f.loadFlags.add(fs, measured, warmup)
 	f.capFlags.add(fs, capMemory)
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
-	fs.StringVar(&f.precision, "precision", "2%", "run blocks until every ratio's 95 % interval is that narrow, to either side")
+	fs.StringVar(&f.precision, "precision", "2%", "run rounds, or blocks, until every ratio's 95 % interval is that narrow, to either side")
 	fs.DurationVar(&f.budget, "budget", 30*time.Minute, "time for all trials, all sessions of the experiment together")
 	fs.IntVar(&f.blocks, "blocks", blocks, "run that many blocks instead")
 	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
