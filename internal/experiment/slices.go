@@ -214,13 +214,8 @@ func (s *sliced) waves() (list [][]int) {
 func (s *sliced) wave(ctx context.Context, arms []int) error {
 	s.whole, s.ended = map[string]int{}, map[string]error{}
 	before, began := s.round, time.Now()
-	for n, i := range arms {
-		if n == 1 && s.fleet.up[s.design.Control] == nil { // the others have nothing to stand beside
-			break
-		}
-		if err := s.raise(ctx, i); err != nil {
-			return err
-		}
+	if err := s.raiseAll(ctx, arms); err != nil {
+		return err
 	}
 	raised := time.Since(began).Seconds()
 	most := s.planned(arms, raised)
@@ -244,6 +239,19 @@ func (s *sliced) wave(ctx context.Context, arms []int) error {
 		s.round++ // the next one's slices must not take the place of what is on record of the end
 	}
 	return s.judge(arms)
+}
+
+// raiseAll brings the servers up, the control's first: without it the others have nothing to stand beside.
+func (s *sliced) raiseAll(ctx context.Context, arms []int) error {
+	for n, i := range arms {
+		if n == 1 && s.fleet.up[s.design.Control] == nil {
+			break
+		}
+		if err := s.raise(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runLoads runs a round of every load.
