@@ -43,12 +43,7 @@ func newProgress(out io.Writer) *progress {
 	return p
 }
 
-// say shows what is done outside of an experiment's plan.
-func (p *progress) say(format string, args ...any) {
-	p.show(experiment.Event{Text: fmt.Sprintf(format, args...)})
-}
-
-// text is say for what is not formatted.
+// text shows what is done outside of an experiment's plan.
 func (p *progress) text(text string) { p.show(experiment.Event{Text: text}) }
 
 func (p *progress) show(ev experiment.Event) {
