@@ -8,6 +8,7 @@ import (
 	"david/internal/result"
 	"david/internal/rules"
 	"david/internal/server"
+	"david/internal/tune"
 )
 
 func TestMixed(t *testing.T) {
@@ -72,6 +73,16 @@ func TestSpread(t *testing.T) {
 		}
 		if err := r.Fits(); (err != nil) != (c.budget == 60) || err != nil && !strings.Contains(err.Error(), "12 servers 2 times") {
 			t.Errorf("%d arms in %g s: %v", c.arms, c.budget, err)
+		}
+	}
+}
+
+// TestUnlocks: a name with dashes unlocks the variable too, so that no rival's safe value stands in its place.
+func TestUnlocks(t *testing.T) {
+	asked := Tune{Wish: tune.Wish{Unlocked: []string{"sync-binlog", "innodb_doublewrite"}}}
+	for name, want := range map[string]bool{"sync_binlog": true, "innodb_doublewrite": true, "innodb_flush_method": false} {
+		if asked.unlocks(name) != want {
+			t.Errorf("%s: %v", name, !want)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 	}
 	all = append(all, advised...)
 	for i := range all {
-		all[i].Settings = slices.DeleteFunc(all[i].Settings, func(x mycnf.Setting) bool { return slices.Contains(t.Wish.Unlocked, x.Name) })
+		all[i].Settings = slices.DeleteFunc(all[i].Settings, func(x mycnf.Setting) bool { return t.unlocks(x.Name) })
 	}
 	list = tune.Rivals(control, rules.Distinct(all))
 	for _, b := range list {
@@ -173,4 +173,9 @@ func (r recorded) causes(arm result.Arm, t result.Trial) (list []string) {
 		list = append(list, string(f.Cause))
 	}
 	return list
+}
+
+// unlocks tells whether a variable was named with --unlock, with dashes or without.
+func (t Tune) unlocks(variable string) bool {
+	return slices.ContainsFunc(t.Wish.Unlocked, func(name string) bool { return mycnf.Normalise(name) == variable })
 }
