@@ -3,30 +3,31 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 5s
 
-# The packages whose tests look at throughput.
-MEASURING := david/cmd/david david/internal/experiment
+# The tests in a cluster, which is a load on the whole machine.
+CLUSTER := david/test/e2e
 
-# Those of the others that take longest come first, so that none of them is left at the end with a core idle.
-LENGTHY := $(addprefix david/internal/,sandbox live workload sampler crash)
+# The packages whose tests mount filesystems. A cluster's node that starts meanwhile would keep them mounted.
+MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash probe manifest/render)
+
+# The tests whose outcome depends on how fast this machine is.
+CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive)$$
 
 # Where each run of tests leaves its record, for the summary.
 RECORDS := bin/test
 
 # gotest runs go test, shows what it shows, and keeps the record under a name.
-gotest = @mkdir -p $(RECORDS) && go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test $(2) -json
+gotest = @mkdir -p $(RECORDS) && $(NICE) go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test $(2) -json
+packages crds images-test: NICE := nice -n 10
 
 # What only computes, and of the command line what starts no server.
-PURE := $(addprefix david/internal/,audit explain mycnf price report result rules search stats tune) david/internal/manifest/... david/test/summary david/test/mutate
+PURE := $(addprefix david/internal/,audit explain mycnf price report result rules search stats tune) david/internal/manifest/... david/test/summary david/test/mutate david/test/climbs
 PURE_CLI := ^(TestImports|TestCell|TestFrozen|TestPossible|TestPriceExamples|TestCatalogueInDocs)
-
-# The tests in a cluster, which is a load on the whole machine.
-CLUSTER := david/test/e2e
 
 # A static binary, and no C compiler needed.
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune check pure test unmeasured crds measured clustered e2e image test-images images-test results cells lint mutations bench fuzz clean
+.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells lint mutations climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -45,19 +46,20 @@ check: ## what needs no server and no root, in a minute: lint, and the tests of 
 
 pure: # the tests that start no server
 	go test $(PURE)
-	go test -run '$(PURE_CLI)' ./cmd/david
+	go test -run '$(PURE_CLI)' ./internal/cli
 
 test: ## set-up, lint and all tests, on real servers and in a real cluster; what fails keeps nothing else from running
 	@scripts/setup test
 	@scripts/setup e2e
 	go run ./test/e2e/cluster build
 	@rm -rf $(RECORDS) && mkdir -p $(RECORDS)
-	@# Those of a cluster and of images mostly wait for containers that start and stop. Where throughput is
-	@# looked at, one package goes after the other: two real servers at once would disturb each other.
+	@# Those of a cluster and of images mostly wait for containers that start and stop; a few tests have the machine
+	@# to themselves. More at a time than there are CPUs: a server that starts or stops mostly waits.
 	@failed=; \
-	$(MAKE) --no-print-directory -k -j2 --output-sync=target lint unmeasured crds || failed="$$failed lint or unmeasured,"; \
+	$(MAKE) --no-print-directory -k -j2 --output-sync=target lint packages crds || failed="$$failed lint or packages,"; \
 	$(MAKE) --no-print-directory -k -j2 --output-sync=target clustered images-test || failed="$$failed clustered or images-test,"; \
-	$(MAKE) --no-print-directory measured || failed="$$failed measured,"; \
+	$(MAKE) --no-print-directory calm || failed="$$failed calm,"; \
+	$(MAKE) --no-print-directory mounting || failed="$$failed mounting,"; \
 	go run ./test/summary $(if $(STRICT),-skips test/skips.txt) $(RECORDS)/*.json || failed="$$failed tests,"; \
 	test -z "$$failed" || { echo "make test: failed:$${failed%,}" >&2; exit 1; }
 
@@ -69,15 +71,17 @@ clustered: # the tests in a cluster
 	go run ./test/e2e/cluster build
 	$(call gotest,clustered) -count=1 -parallel 4 -timeout 30m $(CLUSTER)
 
-unmeasured: # the tests that do not look at throughput
-	@# More at a time than there are CPUs: a server that starts or stops mostly waits.
-	$(call gotest,unmeasured) -count=1 -p 4 -parallel 4 -timeout 30m $(LENGTHY) $$(go list ./... | grep -vxF $(addprefix -e ,$(MEASURING) $(LENGTHY) $(CLUSTER)))
+packages: # the tests of the packages that mount nothing
+	$(call gotest,packages) -count=1 -p 4 -parallel 4 -timeout 30m -skip '$(CALM)' $$(go list ./... | grep -vxF $(addprefix -e ,$(CLUSTER) $(MOUNTING)))
 
 crds: # the tests of the definitions of operators
 	$(call gotest,crds,-C test/crds) -count=1 ./...
 
-measured: # the tests that look at throughput
-	$(call gotest,measured) -count=1 -p 1 -timeout 40m $(MEASURING)
+calm: # the tests that need the machine to themselves
+	$(call gotest,calm) -count=1 -timeout 30m -p 1 -run '$(CALM)' ./internal/cli ./internal/experiment ./internal/live
+
+mounting: # the tests of the packages that mount filesystems, but for those of calm
+	$(call gotest,mounting) -count=1 -p 3 -parallel 4 -timeout 40m -skip '$(CALM)' $(MOUNTING)
 
 # The commands that build images; they are a module of their own.
 bin/images/%: FORCE
@@ -95,12 +99,12 @@ images-test: ## the tests of the images
 
 results: build ## the long measurements behind docs/method.md, four hours, and docs/results.md, an hour a cell, on a machine with nothing else to do
 	@scripts/setup test
-	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./cmd/david ./internal/probe ./internal/tune
-	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./cmd/david
+	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./internal/cli ./internal/probe ./internal/tune
+	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
 	@$(MAKE) --no-print-directory cells
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks
-	go test -count=1 -tags results -run TestResultsCells -v -timeout 0 ./cmd/david
+	go test -count=1 -tags results -run TestResultsCells -v -timeout 0 ./internal/cli
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
@@ -112,6 +116,9 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 
 mutations: ## break lines of the statistics, gates, lock, ledger and undo, and see that the tests notice: a quarter of an hour
 	go run ./test/mutate
+
+climbs: ## follow tune and compare from their flags to their reports: the calls that go up a floor, and the lengths of functions
+	go run ./test/climbs
 
 bench: ## benchmarks of the hot paths
 	go test -run '^$$' -bench . -benchmem -p 1 ./...

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -238,9 +239,13 @@ func run(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// complaint is the first line that apt marks as an error (those after it only sum up), else the last line.
+// complaint is a line that says that a disk is full, else the first line that apt marks as an error (those after it only
+// sum up), else the last line.
 func complaint(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(strings.ToLower(line), syscall.ENOSPC.Error()) }); i >= 0 {
+		return lines[i]
+	}
 	for _, line := range lines {
 		if e, ok := strings.CutPrefix(line, "E: "); ok {
 			return e

@@ -31,7 +31,8 @@ func fromFile(t testing.TB, f mycnf.Flavour, v, cnf string) Input {
 		t.Fatal(err)
 	}
 	in := Input{Flavour: f, Version: version(t, v)}
-	in.Variables, in.Set = Effective(f, in.Version, file.Settings("mysqld"))
+	in.Lines = file.Lines(f, in.Version)
+	in.Variables, in.Set = Effective(f, in.Version, file.ServerSettings(f, in.Version))
 	return in
 }
 
@@ -196,12 +197,17 @@ func ruleCases() map[string]ruleCase {
 		"innodb-checksum-algorithm":      my("9.7.4", "innodb_checksum_algorithm=none", "innodb_checksum_algorithm=crc32"),
 		"innodb-log-checksums":           my("9.7.4", "innodb_log_checksums=OFF", "innodb_log_checksums=ON"),
 		"innodb-redo-log-enabled":        my("9.7.4", "", "ALTER INSTANCE ENABLE INNODB REDO_LOG").counting("innodb_redo_log_enabled", "OFF"),
-		"no-binlog":                      my("9.7.4", "skip-log-bin", "log_bin=binlog").started(),
-		"binlog-expires-early":           my("9.7.4", "binlog_expire_logs_seconds=3600", "binlog_expire_logs_seconds=2592000"),
-		"binlog-never-expires":           maria("log_bin", "binlog_expire_logs_seconds=2592000"),
-		"binlog-error-ignored":           my("9.7.4", "binlog_error_action=IGNORE_ERROR", "binlog_error_action=ABORT_SERVER"),
-		"engine-not-transactional":       my("9.7.4", "default_storage_engine=MyISAM", "default_storage_engine=InnoDB"),
-		"buffer-pool-small":              my("9.7.4", "", "innodb_buffer_pool_size=12G").on(Machine{Memory: 16 * gb, Data: 20 * gb, DataSeen: true}),
+		"debug-no-sync":                  maria("debug_no_s", "debug_no_sync=OFF").started(),
+		"flushes-left-out": my("9.7.4", "", "").with(func(in *Input) {
+			in.Machine.StorageSeen, in.Machine.Unflushed = true, []Unflushed{{Evidence: "mount /data (ext4, /dev/sdb1): nobarrier", Sure: true}}
+		}),
+		"option-misread":           maria("innodb_file_per_tab=1", "# innodb_file_per_tab=1").started(),
+		"no-binlog":                my("9.7.4", "skip-log-bin", "log_bin=binlog").started(),
+		"binlog-expires-early":     my("9.7.4", "binlog_expire_logs_seconds=3600", "binlog_expire_logs_seconds=2592000"),
+		"binlog-never-expires":     maria("log_bin", "binlog_expire_logs_seconds=2592000"),
+		"binlog-error-ignored":     my("9.7.4", "binlog_error_action=IGNORE_ERROR", "binlog_error_action=ABORT_SERVER"),
+		"engine-not-transactional": my("9.7.4", "default_storage_engine=MyISAM", "default_storage_engine=InnoDB"),
+		"buffer-pool-small":        my("9.7.4", "", "innodb_buffer_pool_size=12G").on(Machine{Memory: 16 * gb, Data: 20 * gb, DataSeen: true}),
 		"buffer-pool-misses": my("9.7.4", "innodb_buffer_pool_size=12G", "").on(Machine{Memory: 16 * gb}).
 			counting("innodb_buffer_pool_read_requests", "1000000", "innodb_buffer_pool_reads", "50000"),
 		"buffer-pool-too-large":  my("9.7.4", "innodb_buffer_pool_size=16G", "innodb_buffer_pool_size=12G").on(Machine{Memory: 16 * gb}),
@@ -281,7 +287,7 @@ const good = "innodb_buffer_pool_size=12G\ninnodb_redo_log_capacity=4G\nperforma
 func TestNothingFound(t *testing.T) {
 	in := fromFile(t, mycnf.MySQL, "9.7.4", good)
 	in.Live, in.Status = true, map[string]string{"uptime": "1000", "innodb_redo_log_enabled": "ON"}
-	in.Machine = Machine{Memory: 16 << 30, RAM: 16 << 30, CPUs: 4, FreeDisk: 100 << 30, Data: 20 << 30, DataSeen: true}
+	in.Machine = Machine{Memory: 16 << 30, RAM: 16 << 30, CPUs: 4, FreeDisk: 100 << 30, Data: 20 << 30, DataSeen: true, StorageSeen: true}
 	if r := Run(in); len(r.Findings)+len(r.Unseen) > 0 {
 		t.Errorf("found %+v, unseen %q", r.Findings, r.Unseen)
 	}
@@ -361,8 +367,12 @@ func TestUnseen(t *testing.T) {
 // TestNames tells what a version has from what it has not, with and without its binary.
 func TestNames(t *testing.T) {
 	in := fromFile(t, mycnf.MySQL, "9.7.4", "innodb_bufer_pool_size=1G\nloose_whatever=1\nskip_slave_start\nmax_connect_errors=5\ntransaction-isolation=SERIALIZABLE")
-	if r := Run(in); has(r, "unknown-variable") || !slices.Equal(in.Unjudged(), []string{"innodb_bufer_pool_size", "max_connect_errors", "skip_slave_start"}) {
+	if r := Run(in); lineOf(r, "unknown-variable") != "# innodb_bufer_pool_size=1G" || len(in.Unjudged()) > 0 {
 		t.Errorf("without the binary: %v, unjudged %v", names(r), in.Unjudged())
+	}
+	before := fromFile(t, mycnf.MySQL, "8.0.36", "max_connect_errors=5\nskip_slave_start\ninnodb_turbo=1")
+	if r := Run(before); lineOf(r, "unknown-variable") != "# innodb_turbo=1" || !slices.Equal(before.Unjudged(), []string{"max_connect_errors", "skip_slave_start"}) {
+		t.Errorf("of another release: %+v, unjudged %v", r.Findings, before.Unjudged())
 	}
 	in.Known = []string{"innodb_buffer_pool_size", "max_connect_errors", "slave_start"}
 	r := Run(in)
@@ -476,7 +486,8 @@ func FuzzRun(f *testing.F) {
 		}
 		for flavour, v := range map[mycnf.Flavour]string{mycnf.MySQL: "9.7.4", mycnf.MariaDB: "10.11.19"} {
 			in := Input{Flavour: flavour, Version: version(t, v), Status: map[string]string{}, Machine: Machine{Memory: 1 << 30, RAM: 2 << 30, FreeDisk: 1 << 30}}
-			in.Variables, in.Set = Effective(flavour, in.Version, file.Settings("mysqld"))
+			in.Lines = file.Lines(flavour, in.Version)
+			in.Variables, in.Set = Effective(flavour, in.Version, file.ServerSettings(flavour, in.Version))
 			for _, f := range Run(in).Findings {
 				if f.Evidence == "" || f.Reason == "" {
 					t.Errorf("%+v", f)
@@ -484,4 +495,45 @@ func FuzzRun(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The lock's members are seen through every way in which a server takes them, and through none in which it does
+// not.
+func TestLockByOtherNames(t *testing.T) {
+	for _, c := range []struct {
+		flavour mycnf.Flavour
+		version string
+		cnf     string
+		want    string
+	}{
+		{mycnf.MariaDB, "10.11.19", "sync_binlog=1\ninnodb_flush_log_at_trx=0", "innodb-flush-log-at-trx-commit"},
+		{mycnf.MariaDB, "10.11.19", "sync_binlog=1\nskip-innodb-doublewri", "innodb-doublewrite"},
+		{mycnf.MariaDB, "10.11.19", "sync_binlog=1\nsync_binlo=0", "sync-binlog"},
+		{mycnf.MariaDB, "10.11.19", "sync_binlog=1\nloose_sync_binlog=one", "sync-binlog"},
+		{mycnf.MariaDB, "10.11.19", "sync_binlog=1\nloose_maximum_plugin_innodb_flush_log_at_trx_commit=0", "innodb-flush-log-at-trx-commit"},
+		{mycnf.MariaDB, "10.11.19", "sync_binlog=1\n[MYSQLD]\ninnodb_doublewrite=0", "innodb-doublewrite"},
+		{mycnf.MariaDB, "10.11.19", "sync_binlog=1\n[galera]\ndebug_no_sync", "debug-no-sync"},
+		{mycnf.MySQL, "9.7.4", "maximum-innodb_flush_log_at_trx_commit=0", "innodb-flush-log-at-trx-commit"},
+		{mycnf.MySQL, "9.7.4", "innodb_flush_log_at_trx_commit=-1", "innodb-flush-log-at-trx-commit"},
+		{mycnf.MySQL, "9.7.4", "sync_binlog=0\nloose_SYNC_BINLOG=1", "sync-binlog"},
+		{mycnf.MySQL, "9.7.4", "[Server]\nplugin_innodb_flush_method=n", "innodb-flush-method"},
+	} {
+		if r := Run(fromFile(t, c.flavour, c.version, c.cnf)); !has(r, c.want) {
+			t.Errorf("%s: %q: no %s in %v", c.flavour, c.cnf, c.want, names(r))
+		}
+	}
+	if r := Run(fromFile(t, mycnf.MariaDB, "10.11.19", "sync_binlog=1\nlog_bin\ninnodb_doublewrite=1\ninnodb_doublewrite=no")); has(r, "innodb-doublewrite") || !has(r, "option-misread") {
+		t.Errorf("a line that the server ignores: %v", names(r))
+	}
+}
+
+// TestMaybeUnflushed: what may leave out flushes is a note, what does is a danger.
+func TestMaybeUnflushed(t *testing.T) {
+	in := fromFile(t, mycnf.MySQL, "9.7.4", good)
+	in.Machine.StorageSeen, in.Machine.Unflushed = true, []Unflushed{{Evidence: "disk sda rotates"}}
+	for _, f := range Run(in).Findings {
+		if f.Name == "flushes-left-out" && f.Severity != Note {
+			t.Errorf("%+v", f)
+		}
+	}
 }

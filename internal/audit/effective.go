@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,6 +112,12 @@ func Defaults(f mycnf.Flavour, v mycnf.Version) map[string]string {
 // variables that the rules look at and of those set; and the settings as written, by name.
 func Effective(f mycnf.Flavour, v mycnf.Version, settings []mycnf.Setting) (values, set map[string]string) {
 	values, set = Defaults(f, v), map[string]string{}
+	asked := mycnf.Asked(f, v, settings)
+	for name, value := range asked { // also what follows from others
+		if _, known := values[name]; known {
+			values[name] = value
+		}
+	}
 	for _, s := range settings {
 		set[s.Name] = s.Value
 		name, value := s.Name, s.Value
@@ -127,7 +132,10 @@ func Effective(f mycnf.Flavour, v mycnf.Version, settings []mycnf.Setting) (valu
 			name, value = entry.Reports, "OFF"
 			set[name] = value
 		}
-		values[name] = reported(entry, value)
+		if read, there := asked[name]; there {
+			value = read
+		}
+		values[name] = value
 	}
 	derive(f, v, values, set)
 	return values, set
@@ -173,35 +181,4 @@ func redoFiles(values map[string]string) (int64, bool) {
 // oldNames are options that servers took under this name long before they had a variable of that name.
 func oldNames() map[string]string {
 	return map[string]string{"transaction_isolation": "tx_isolation", "transaction_read_only": "tx_read_only"}
-}
-
-// reported returns a value in the form in which a server reports it: sizes in bytes, switches as ON and OFF,
-// enums by name.
-func reported(entry mycnf.Variable, value string) string {
-	switch entry.Kind {
-	case mycnf.KindFile: // any value is a file's name
-		return "ON"
-	case mycnf.KindSize, mycnf.KindInteger:
-		if n, err := mycnf.ParseSize(value); err == nil {
-			return strconv.FormatInt(n, 10)
-		}
-	case mycnf.KindEnum:
-		if i, err := strconv.Atoi(value); err == nil && i >= 0 && i < len(entry.Values) {
-			return entry.Values[i]
-		}
-	case mycnf.KindBool:
-		return onOff(value)
-	}
-	return value
-}
-
-// onOff brings the words for a switch to ON and OFF; others stay.
-func onOff(value string) string {
-	switch word := strings.ToUpper(value); {
-	case slices.Contains([]string{"", "1", "ON", "TRUE", "YES"}, word):
-		return "ON"
-	case slices.Contains([]string{"0", "OFF", "FALSE", "NO"}, word):
-		return "OFF"
-	}
-	return value
 }

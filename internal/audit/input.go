@@ -21,6 +21,8 @@ type Input struct {
 	// Set are the settings somebody wrote, by name: in the file, or as far as the server tells where its values
 	// come from. Nil: not seen.
 	Set map[string]string
+	// Lines are those of the option file, as the server takes them; nil: there is none, or it was not seen.
+	Lines []mycnf.Line
 	// Lost are the names of variables that were set on the running server and not persisted.
 	Lost []string
 	// Status are the server's counters since its start; nil: not seen.
@@ -40,6 +42,16 @@ type Machine struct {
 	Data     int64   // of tables and indexes; see DataSeen
 	DataSeen bool
 	Spinning bool // the disk under the data rotates
+	// Unflushed tells what under the data leaves out what fsync asks for, and in the server's process; see
+	// StorageSeen.
+	Unflushed   []Unflushed
+	StorageSeen bool
+}
+
+// Unflushed is something that leaves out flushes, or may do so where it is not sure.
+type Unflushed struct {
+	Evidence string
+	Sure     bool
 }
 
 // Need names something a rule cannot do without.
@@ -47,14 +59,15 @@ type Need string
 
 // What rules need.
 const (
-	NeedMemory Need = "memory of the server's machine (--memory gives it)"
-	NeedRAM    Need = "whether the server runs in a container or a cgroup with less memory than the machine"
-	NeedDisk   Need = "free disk under the data"
-	NeedStatus Need = "status counters of a running server"
-	NeedSet    Need = "which values were set, and where"
+	NeedMemory  Need = "memory of the server's machine (--memory gives it)"
+	NeedRAM     Need = "whether the server runs in a container or a cgroup with less memory than the machine"
+	NeedDisk    Need = "free disk under the data"
+	NeedStatus  Need = "status counters of a running server"
+	NeedStorage Need = "the storage under the data"
+	NeedSet     Need = "which values were set, and where"
 )
 
-func needs() []Need { return []Need{NeedMemory, NeedRAM, NeedDisk, NeedStatus, NeedSet} }
+func needs() []Need { return []Need{NeedMemory, NeedRAM, NeedDisk, NeedStorage, NeedStatus, NeedSet} }
 
 func (in Input) has(n Need) bool {
 	switch n {
@@ -64,6 +77,8 @@ func (in Input) has(n Need) bool {
 		return in.Machine.RAM > 0
 	case NeedDisk:
 		return in.Machine.FreeDisk > 0
+	case NeedStorage:
+		return in.Machine.StorageSeen
 	case NeedStatus:
 		return in.Status != nil
 	}

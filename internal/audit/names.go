@@ -18,6 +18,12 @@ func nameRules() []Rule {
 			Source: "MySQL Server Version Reference; MariaDB manual, System Variables Added in; the server's own list where its binary is here",
 		},
 		{
+			Name: "option-misread", Severity: Conflict, find: misread,
+			When:   "a line of the option file is one that the server does not start with, or reads in another way than it looks: an abbreviation, capitals, a prefix that sets, a word that is neither ON nor OFF; a note where it starts",
+			Reason: "what the line says and what the server has are two things",
+			Source: "mysys/my_getopt.cc of MySQL and my_getopt.c of MariaDB; held against both servers by a test",
+		},
+		{
 			Name: "deprecated-variable", Severity: Note, Needs: []Need{NeedSet}, find: deprecated,
 			When:   "a variable is set that is deprecated in the version",
 			Reason: "a later version will not start with it",
@@ -50,9 +56,30 @@ func unknown(in Input) (hits []hit) {
 	return hits
 }
 
+// misread reports the lines that a server takes for something else. Names that it does not have are another
+// rule's.
+func misread(in Input) (hits []hit) {
+	for _, l := range in.Lines {
+		for _, d := range l.Doubts {
+			if l.Absent {
+				continue
+			}
+			h := hit{variable: l.Option.Name, evidence: fmt.Sprintf("%s: %s: %s", l.Where(), l.Item.Name, d.Why), line: "# " + line(l.Item.Name, l.Item.Value)}
+			if !d.Refused {
+				h.severity, h.reason = Note, "the server starts, and the next reader may take the line for another one"
+			}
+			hits = append(hits, h)
+		}
+	}
+	return hits
+}
+
 // takes tells whether the version has the name, as far as the catalogue or the binary knows.
 func (in Input) takes(name string) bool {
-	if _, ok := mycnf.Lookup(name, in.Flavour, in.Version); ok {
+	if in.absentLine(name) != "" {
+		return false
+	}
+	if _, ok := mycnf.Lookup(name, in.Flavour, in.Version); ok || mycnf.Listed(in.Flavour, in.Version, name) {
 		return true
 	}
 	if _, renamed := oldNames()[name]; renamed {
@@ -75,7 +102,16 @@ func (in Input) why(name string) (why string, sure bool) {
 	if why := mycnf.Why(name, in.Flavour, in.Version); why != "" {
 		return why, true
 	}
-	if in.Known == nil || in.ofPlugin(name) {
+	if in.ofPlugin(name) {
+		return "", false
+	}
+	if why := in.absentLine(name); why != "" && mycnf.AnyServers(name) {
+		return why, true
+	}
+	if !mycnf.AnyServers(name) {
+		return in.unheard(name), true
+	}
+	if in.Known == nil {
 		return "", false
 	}
 	why = "the server has no variable of this name"
@@ -83,6 +119,27 @@ func (in Input) why(name string) (why string, sure bool) {
 		why += fmt.Sprintf("; did you mean %s?", near)
 	}
 	return why, true
+}
+
+// absentLine says why the server has no option that a line of the file sets; "" where it has it.
+func (in Input) absentLine(name string) string {
+	for _, l := range in.Lines {
+		if l.Absent && l.Option.Name == name {
+			return l.Doubts[len(l.Doubts)-1].Why
+		}
+	}
+	return ""
+}
+
+// unheard says that no server has a name.
+func (in Input) unheard(name string) string {
+	if lower := mycnf.Normalise(name); lower != name && mycnf.AnyServers(lower) {
+		return "it is written with capitals, which the server does not take for " + lower
+	}
+	if meant, ok := mycnf.Mistyped(name); ok {
+		return fmt.Sprintf("no server has a variable of this name; did you mean %s?", meant)
+	}
+	return "no server has a variable of this name"
 }
 
 // ofPlugin tells whether a name may be a plugin's or a component's, which the server learns only once it is

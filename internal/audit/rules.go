@@ -24,7 +24,7 @@ func lockRules(f mycnf.Flavour) (rules []Rule) {
 			Reason: "what can be lost: " + l.Lost, Source: lockSource(l.Name),
 			find: func(in Input) []hit { return in.unlocked(l) },
 		}
-		if !l.Status {
+		if !l.Status && !l.Unreported {
 			rule.Variables = []string{l.Name}
 		}
 		rules = append(rules, rule)
@@ -68,6 +68,12 @@ func (in Input) unlocked(l mycnf.LockVariable) []hit {
 func dangerRules() []Rule {
 	return []Rule{
 		{
+			Name: "flushes-left-out", Severity: Danger, Needs: []Need{NeedStorage}, find: flushesLeftOut,
+			When:   "a mount option (nobarrier, barrier=0, volatile), a ZFS property (sync=disabled), a disk's write cache that the kernel was told is none, or a library in the server (libeatmydata) leaves out flushes; a note where it only may",
+			Reason: "what the server flushes is not on the disk: the settings of the durability lock hold nothing at a power failure",
+			Source: "mount(8), zfsprops(7), Linux Documentation/block/writeback_cache_control.rst",
+		},
+		{
 			Name: "no-binlog", Severity: Danger, Variables: []string{"log_bin"}, find: noBinlog,
 			When:   "log_bin is OFF",
 			Reason: "without the binary log nothing brings back what was written after the last backup, and there can be no replica",
@@ -99,6 +105,17 @@ func dangerRules() []Rule {
 			Source: "MySQL manual, Setting the Storage Engine",
 		},
 	}
+}
+
+func flushesLeftOut(in Input) (hits []hit) {
+	for _, u := range in.Machine.Unflushed {
+		h := hit{variable: "datadir", evidence: u.Evidence}
+		if !u.Sure {
+			h.severity, h.reason = Note, "it may leave out flushes, without which the durability lock holds nothing at a power failure"
+		}
+		hits = append(hits, h)
+	}
+	return hits
 }
 
 func noBinlog(in Input) []hit {

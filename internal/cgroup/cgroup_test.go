@@ -278,3 +278,42 @@ func TestRealV2(t *testing.T) {
 		t.Errorf("%q, %v", notes, err)
 	}
 }
+
+// TestCheck lets what Plan plans here pass, and nothing that Remove should not touch.
+func TestCheck(t *testing.T) {
+	plan := func() *Group {
+		g, err := Plan("david-1-1", result.Caps{CPUs: 1, Memory: 64 << 20}, Device{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if err := plan().Check("david-1"); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Group){
+		"of another name":  func(g *Group) { set(g, "system.slice") },
+		"another david's":  func(g *Group) { set(g, "david-2-1") },
+		"above the mount":  func(g *Group) { set(g, "../david-1-1") },
+		"a root group":     func(g *Group) { set(g, ".") },
+		"no hierarchy":     func(g *Group) { g.Root = t.TempDir() },
+		"no controller":    func(g *Group) { g.Paths["../../tmp"] = "david-1-1" },
+		"no version":       func(g *Group) { g.Version = 3 },
+		"folders enabled":  func(g *Group) { g.Enabled = []Enabled{{"/etc", []string{"cpu"}}} },
+		"not controllers":  func(g *Group) { g.Version, g.Enabled = 2, []Enabled{{g.Root, []string{"cpu\n-memory"}}} },
+		"folders by a dot": func(g *Group) { g.Enabled = []Enabled{{g.Root + "/../../etc", []string{"cpu"}}} },
+	} {
+		g := plan()
+		change(g)
+		if err := g.Check("david-1"); err == nil {
+			t.Errorf("%s: %+v passes", name, g)
+		}
+	}
+}
+
+// set gives every group of g that path.
+func set(g *Group, path string) {
+	for c := range g.Paths {
+		g.Paths[c] = path
+	}
+}

@@ -68,11 +68,11 @@ type crashRun struct {
 // time, ends the test and is part of the verdict; an error says that nothing can be concluded.
 func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 	key := sandbox.TemplateKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
-	golden, _, err := t.Workspace.Template(ctx, key, func(ctx context.Context, addr mysqld.Addr) error { return prepare(ctx, addr, t.Threads) })
+	empty, err := t.emptyLedger(ctx, key)
 	if err != nil {
 		return c, err
 	}
-	s, _, err := t.Workspace.Start(ctx, golden, sandbox.StartOptions{Settings: t.Settings, LogPath: t.LogPath, Caps: t.Caps})
+	s, _, err := t.Workspace.Start(ctx, empty, sandbox.StartOptions{Settings: t.Settings, LogPath: t.LogPath, Caps: t.Caps})
 	if err != nil {
 		return c, err
 	}
@@ -94,6 +94,19 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		}
 	}
 	return r.result.Judge(), nil
+}
+
+// emptyLedger is the data template of a ledger in which nothing is written yet.
+func (t Test) emptyLedger(ctx context.Context, k sandbox.TemplateKey) (sandbox.Template, error) {
+	kept, found, err := t.Workspace.Template(k)
+	if err != nil || found {
+		return kept, err
+	}
+	f, err := t.Workspace.NewTemplate(ctx, k)
+	if err != nil {
+		return kept, err
+	}
+	return f.Done(ctx, prepare(ctx, f.Addr(), t.Threads))
 }
 
 // look reads the server's variables, and finds out whether its binary log can be read.

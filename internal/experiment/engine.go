@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
@@ -73,13 +75,14 @@ type Engine struct {
 	// Hidden tells whether the server, and whatever else this machine runs, cannot be seen from here: david is
 	// in a pod.
 	Hidden bool
-	// MaxSteal is result.Design's.
-	MaxSteal float64
+	// MaxSteal is result.Design's, MaxOthers Sharing's.
+	MaxSteal, MaxOthers float64
 	// Memory says what servers that are up together may have, in bytes, and Footprint what an arm's takes at the
 	// most.
 	Memory    int64
 	Footprint func(result.Arm) int64
 	plan      timePlan
+	binaries  map[string]unix.Timespec // when the servers' binaries were changed last, as this session first saw
 }
 
 // ErrRefused marks a setting that the server took with another value, beyond rounding.
@@ -172,6 +175,7 @@ type locks struct {
 // inspect reads the live variables into the arm, finds out whether it is a no-op, and holds them against the
 // lock and against what was asked for.
 func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l locks, err error) {
+	e.changed(e.server(*j.arm)) // from here on it may not change
 	flavour := e.server(*j.arm).Flavour
 	vars, err := effective(ctx, conn, flavour)
 	if err != nil {
@@ -181,6 +185,7 @@ func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l 
 	if err := Refused(j.arm.Settings, vars); err != nil {
 		return l, err
 	}
+	startedWith(flavour, j.arm.Settings, vars)
 	for _, v := range mycnf.CheckLock(flavour, vars) {
 		l.unsafe = append(l.unsafe, v.String())
 	}
@@ -218,6 +223,16 @@ func (e *Engine) lockDiffers(j trialJob, vars map[string]string) (differ []strin
 		differ = append(differ, v.String())
 	}
 	return differ
+}
+
+// startedWith adds what of the durability lock no server reports, as the arm asked for it.
+func startedWith(flavour mycnf.Flavour, settings []mycnf.Setting, vars map[string]string) {
+	asked := mycnf.Asked(flavour, mycnf.Version{}, settings)
+	for _, l := range mycnf.Lock(flavour) {
+		if value, set := asked[l.Name]; set && l.Unreported {
+			vars[l.Name] = value
+		}
+	}
 }
 
 // effective reads a server's variables, and what of the durability lock it reports as a status instead.

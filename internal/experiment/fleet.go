@@ -141,7 +141,7 @@ func (f *fleet) loaded(ctx context.Context, st *standing, j trialJob, id string)
 	if j.on != nil {
 		t.On = j.on.Name
 	}
-	ev.differ, ev.ceiling, ev.stealMax = st.locks.differ, j.arm.Ceiling, f.stealMax()
+	ev.differ, ev.ceiling, ev.stealMax, ev.othersMax = st.locks.differ, j.arm.Ceiling, f.stealMax(), f.MaxOthers
 	if err := r.surroundings(&ev); err != nil {
 		return nil, err
 	}

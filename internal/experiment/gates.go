@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -51,6 +52,7 @@ type evidence struct {
 	steal      float64
 	stealMax   float64
 	others     float64  // share of the machine's CPU time used by other processes; NaN where it could not be read
+	othersMax  float64  // 0: the gate's own limit
 	who        []string // these processes
 	clientCPU  float64  // cores the load generator used; NaN where it could not be read
 	clientCPUs float64  // cores its threads could have used
@@ -137,6 +139,7 @@ func othersGate(ev evidence) result.Gate {
 	if ev.slice {
 		limit = othersMaxSlice
 	}
+	limit = cmp.Or(ev.othersMax, limit)
 	return gate(result.GateOthers, !(ev.others > limit), "%.1f %% of the machine's CPU time was used by processes that are neither the server, the client nor david (limit %.0f %%)%s",
 		100*ev.others, 100*limit, who)
 }

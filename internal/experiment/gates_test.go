@@ -30,6 +30,7 @@ type disturbed struct {
 	load   result.Workload
 	arm    result.Arm
 	once   sync.Once
+	work   sync.WaitGroup // what measuring began
 }
 
 // sessions remembers the session of the trial that runs.
@@ -57,11 +58,12 @@ func disturb(t *testing.T) *disturbed {
 	return &disturbed{t: t, engine: e, target: target, load: load, arm: rules.Control(s.Binary.Flavour)}
 }
 
-// measuring calls do once, in a goroutine of its own, when the trial's first measured second is seen.
+// measuring calls do once, in a goroutine of its own, when the trial's first measured second is seen. The test does not
+// end before do has.
 func (d *disturbed) measuring(do func()) {
 	d.engine.Report = func(ev Event) {
 		if strings.Contains(ev.Text, "measuring") {
-			d.once.Do(func() { go do() })
+			d.once.Do(func() { d.work.Go(do) })
 		}
 	}
 }
@@ -77,6 +79,7 @@ func (d *disturbed) sql(statements ...string) {
 	for _, s := range statements {
 		if err := conn.Exec(context.Background(), s); err != nil {
 			d.t.Error(err)
+			return
 		}
 	}
 }
@@ -90,7 +93,9 @@ func (d *disturbed) fails(gate result.GateName) {
 // run runs the trial.
 func (d *disturbed) run() result.Trial {
 	d.t.Helper()
-	if err := d.engine.Run(context.Background(), []result.Arm{d.arm}, []result.Workload{d.load}); err != nil {
+	err := d.engine.Run(context.Background(), []result.Arm{d.arm}, []result.Workload{d.load})
+	d.work.Wait()
+	if err != nil {
 		d.t.Fatal(err)
 	}
 	trials, err := d.engine.Store.Trials()
@@ -128,25 +133,24 @@ func background(t *testing.T, args ...string) {
 // The tests below make each gate fail for real. Steal, swapping and a jumping clock cannot be produced
 // without harm to the machine; TestGates has them.
 
-// TestGateOtherProcesses has so many compute beside the load that it hardly gets a turn. What other guests of
-// the host take they cannot have.
+// TestGateOtherProcesses has some compute beside the load. The limit is one that they reach also where other guests
+// of the host take most of the CPU time.
 func TestGateOtherProcesses(t *testing.T) {
 	d := disturb(t)
-	for range 8 * runtime.NumCPU() {
+	d.engine.MaxOthers = 0.05
+	for range 4 * runtime.NumCPU() {
 		background(t, "sh", "-c", "while :; do :; done")
 	}
 	trial := d.run()
-	if trial.Disturbance == nil || trial.Disturbance.Others <= othersNoted || !trial.Warned(result.Disturbed) {
+	if trial.Disturbance == nil || trial.Disturbance.Others <= d.engine.MaxOthers || !trial.Warned(result.Disturbed) {
 		t.Fatalf("the disturbance is not on record: %+v, %q", trial.Disturbance, trial.Warnings)
-	}
-	if trial.Disturbance.Steal > 0.2 {
-		t.Skipf("other guests of the host took %.0f %% of the CPU time", 100*trial.Disturbance.Steal)
 	}
 	d.failed(trial, result.GateOthers)
 }
 
 // TestGateClientCPU gives sysbench a script that computes in every transaction, and threads that nobody asked
-// for: they use more than the one CPU that a thread can, also where others use half of the machine.
+// for: they use more than the one CPU that a thread can, also where others use half of the machine. It runs
+// alone (CALM in the Makefile).
 func TestGateClientCPU(t *testing.T) {
 	d := disturb(t)
 	dir := t.TempDir()
@@ -178,10 +182,12 @@ func TestGateRowCounts(t *testing.T) {
 	d.fails(result.GateRows)
 }
 
+// TestGateCounters has somebody else talk to the server, more than a load that asks little.
 func TestGateCounters(t *testing.T) {
 	d := disturb(t)
+	d.load.Rate = 20
 	d.measuring(func() {
-		d.sql(slices.Repeat([]string{"DO 1"}, 3000)...)
+		d.sql(slices.Repeat([]string{"DO 1"}, 300)...)
 	})
 	d.fails(result.GateCounters)
 }
@@ -221,10 +227,11 @@ func TestGateThrottling(t *testing.T) {
 	d.fails(result.GateThrottling)
 }
 
-// quotaGroup makes a group of a fifth of a CPU, of whichever version the CPU controller is on.
+// quotaGroup makes a group of a twentieth of a CPU, which a server gets on any machine, of whichever version the CPU
+// controller is on.
 func quotaGroup(t *testing.T) string {
 	for _, c := range []struct{ parent, file, value string }{
-		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"}, {"/sys/fs/cgroup", "cpu.max", "20000 100000"},
+		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "5000"}, {"/sys/fs/cgroup", "cpu.max", "5000 100000"},
 	} {
 		dir := filepath.Join(c.parent, fmt.Sprintf("david-gate-%d", os.Getpid()))
 		if os.Mkdir(dir, 0o755) != nil {

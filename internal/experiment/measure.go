@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,7 +51,7 @@ func (e *Engine) measure(ctx context.Context, j trialJob, id string, s Session) 
 	}
 	t.ID, t.Arm, t.Block, t.Place, t.Twin = id, j.arm.Name, j.block, j.place, j.twin
 	t.Phase, t.Unsafe, t.Prewarm = j.phase, locks.unsafe, prewarm.Seconds()
-	ev.differ, ev.ceiling, ev.stealMax = locks.differ, j.arm.Ceiling, e.stealMax()
+	ev.differ, ev.ceiling, ev.stealMax, ev.othersMax = locks.differ, j.arm.Ceiling, e.stealMax(), e.MaxOthers
 	if err := r.afterwards(ctx, &ev); err != nil {
 		return nil, err
 	}
@@ -104,14 +103,12 @@ type trialRun struct {
 
 // watched warms up and measures while the sampler looks on.
 func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
-	var client atomic.Int64 // sysbench's pid
-	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
-		Start: r.session.Launch, Started: func(pid int) { client.Store(int64(pid)) }}
-	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device(), Schema: r.job.load.Database,
-		ClientPID: func() int { return int(client.Load()) }})
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device(), Schema: r.job.load.Database})
 	if err != nil {
 		return t, ev, err
 	}
+	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
+		Start: r.session.Launch, Started: eye.Follow}
 	stopped := false
 	defer func() {
 		if !stopped { // the trial failed before: why, is told already
@@ -266,9 +263,9 @@ func (r *trialRun) surroundings(ev *evidence) error {
 	return nil
 }
 
-// changed says what is no longer as it was when the experiment began: the binary's file. The data of every
-// trial is a clone of one data template, which is looked up by what it was made from.
-func (r *trialRun) changed(s result.Server) string {
+// changed says what is no longer as it was when this session began, which made sure that it is the experiment's: the
+// binary's file. The data of every trial is a clone of one data template, which is looked up by what it was made from.
+func (e *Engine) changed(s result.Server) string {
 	if s.Path == "" {
 		return ""
 	}
@@ -276,9 +273,17 @@ func (r *trialRun) changed(s result.Server) string {
 	if err := unix.Stat(s.Path, &st); err != nil {
 		return fmt.Sprintf("the server's binary %s is gone: %v", s.Path, err)
 	}
-	// The time of the inode's change: a package manager gives a new file its old modification time.
-	if at := time.Unix(st.Ctim.Unix()); at.After(r.Store.Experiment().Created) {
-		return fmt.Sprintf("the server's binary %s was changed at %s, after the experiment began", s.Path, at.Format(time.TimeOnly))
+	// The time of the inode's change: a package manager gives a new file its old modification time. It is held against
+	// what it was, and not against a date: the clock may have been set.
+	was, seen := e.binaries[s.Path]
+	if !seen {
+		if e.binaries == nil {
+			e.binaries = map[string]unix.Timespec{}
+		}
+		e.binaries[s.Path] = st.Ctim
+	}
+	if seen && was != st.Ctim {
+		return fmt.Sprintf("the server's binary %s was changed at %s, after the experiment began", s.Path, time.Unix(st.Ctim.Unix()).Format(time.TimeOnly))
 	}
 	return ""
 }

@@ -58,6 +58,19 @@ func frozenServers(pids []int) (still, all int) {
 	return still, all
 }
 
+// kill ends a server and waits until it is gone, and a moment more until that is known.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	err := syscall.Kill(pid, syscall.SIGKILL)
+	for end := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		err = syscall.Kill(pid, 0)
+	}
+	if !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("server %d is not gone: %v", pid, err)
+	}
+	time.Sleep(100 * time.Millisecond)
+}
+
 // TestSlices measures two arms in rounds on both flavours: while one is loaded the other stands still, every
 // slice has its place, its incarnation and its counts, and an experiment that is gone on with adds a session.
 func TestSlices(t *testing.T) {
@@ -121,10 +134,7 @@ func TestSlicesServerDies(t *testing.T) {
 	e.Report = func(ev Event) {
 		if strings.HasPrefix(ev.Line, "round 1:") && !killed {
 			killed = true
-			if err := syscall.Kill(watch.all[len(watch.all)-1], syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(200 * time.Millisecond)
+			kill(t, watch.all[len(watch.all)-1])
 		}
 	}
 	load := small
@@ -160,10 +170,7 @@ func TestKeepWithoutTheDead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := syscall.Kill(watch.all[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(300 * time.Millisecond)
+	kill(t, watch.all[1])
 	if wrong, err := f.keep(ctx, []string{"control"}); err != nil || len(wrong) > 0 || len(f.up) != 1 {
 		t.Errorf("%d servers are up, %v, %v", len(f.up), wrong, err)
 	}
@@ -301,10 +308,7 @@ func TestSlicesControlDies(t *testing.T) {
 	e.Report = func(ev Event) {
 		if strings.HasPrefix(ev.Line, "round 1:") && !killed {
 			killed = true
-			if err := syscall.Kill(watch.all[0], syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(200 * time.Millisecond)
+			kill(t, watch.all[0])
 		}
 	}
 	load := small

@@ -30,22 +30,27 @@ type Sandboxed struct {
 	TCP       bool
 	Host      string                // where not "", servers listen on this address, for clients from anywhere
 	Data      []string              // the data templates the experiment began with, by their ID; nil where others may come
-	Golden    func(done, total int) // progress of loading it; may be nil
-	// GoldenTime sums up what making data templates has taken so far.
-	GoldenTime time.Duration
+	Loading   func(done, total int) // told how many tables of a template are loaded; may be nil
+	// TemplateTime sums up what making data templates has taken so far.
+	TemplateTime time.Duration
 }
 
 // Prepare makes the data template of a workload's tables for an arm's server and page size unless it is there
 // already, and says whether it did.
-func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (sandbox.Template, bool, error) {
+func (t *Sandboxed) Prepare(ctx context.Context, arm result.Arm, load result.Workload) (g sandbox.Template, made bool, err error) {
 	began := time.Now()
 	key := sandbox.TemplateKey{Binary: t.binary(arm), PageSize: mycnf.PageSize(arm.Settings), Tables: load.Tables, Rows: load.TableSize, Fill: load.RandType, Database: load.Database}
-	fill := func(ctx context.Context, addr mysqld.Addr) error { return t.fill(ctx, addr, load) }
-	g, made, err := t.Workspace.Template(ctx, key, fill)
-	if made {
-		t.GoldenTime += time.Since(began)
+	g, found, err := t.Workspace.Template(key)
+	if err != nil || found {
+		return g, false, err
 	}
-	return g, made, err
+	f, err := t.Workspace.NewTemplate(ctx, key)
+	if err != nil {
+		return g, false, err
+	}
+	g, err = f.Done(ctx, t.fill(ctx, f.Addr(), load))
+	t.TemplateTime += time.Since(began)
+	return g, err == nil, err
 }
 
 func (t *Sandboxed) binary(arm result.Arm) server.Binary {
@@ -58,7 +63,7 @@ func (t *Sandboxed) binary(arm result.Arm) server.Binary {
 // fill loads the tables and counts their rows.
 func (t *Sandboxed) fill(ctx context.Context, addr mysqld.Addr, load result.Workload) error {
 	target := workload.Target{Addr: addr, Sysbench: t.Sysbench}
-	if err := workload.Prepare(ctx, target, load, loaders, t.Golden); err != nil {
+	if err := workload.Prepare(ctx, target, load, loaders, t.Loading); err != nil {
 		return err
 	}
 	conn, err := mysqld.Open(ctx, addr)

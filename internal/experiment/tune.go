@@ -52,12 +52,7 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err erro
 			return tune.Outcome{}, err
 		}
 		a := t.Plan.Next(h)
-		if a.Done != nil {
-			e.emit(Event{Line: "done: " + a.Why})
-			return *a.Done, nil
-		}
-		e.plan.trials = max(1, a.Left)
-		wrong, err := f.keep(ctx, a.Keep)
+		wrong, err := f.keep(ctx, a.Keep) // at the end too: what a server did whose rows are wrong must not be handed over
 		if err != nil {
 			return tune.Outcome{}, err
 		}
@@ -67,6 +62,11 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err erro
 			}
 			continue
 		}
+		if a.Done != nil {
+			e.emit(Event{Line: "done: " + a.Why})
+			return *a.Done, nil
+		}
+		e.plan.trials = max(1, a.Left)
 		if err := e.act(ctx, t, a, &h, f); err != nil {
 			return tune.Outcome{}, err
 		}

@@ -6,7 +6,7 @@
 // they could. DryRun has the API server check objects and keep none. What is to stay in a cluster the user
 // applies.
 //
-// What to create is decided elsewhere (internal/manifest, cmd/david): this package is given values and gives
+// What to create is decided elsewhere (internal/manifest, internal/cli): this package is given values and gives
 // values back.
 package kube
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"david/internal/crash"
 	"david/internal/experiment"
+	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/rules"
 	"david/internal/server"
@@ -57,7 +57,7 @@ func (t CrashTest) arm(ctx context.Context, l Lab, b server.Binary) (arm result.
 		want.Name = "custom"
 	}
 	arm = want.upon(rules.Control(b.Flavour), settings, t.Caps)
-	if unlocked, err = Lifted(b.Flavour, Asked(arm.Settings), t.Unlock); err != nil {
+	if unlocked, err = Lifted(b.Flavour, mycnf.Asked(b.Flavour, mycnf.Version{}, arm.Settings), t.Unlock); err != nil {
 		return arm, nil, err
 	}
 	return arm, unlocked, l.CheckCaps(ctx, []result.Arm{arm}, t.NoVolume)
@@ -80,12 +80,12 @@ func (t CrashTest) prove(ctx context.Context, l Lab, b server.Binary, arm result
 	}
 	e := l.NewExperiment(result.KindCrash, nil, workload.Sysbench{})
 	e.Target, e.Server, e.Host = "sandbox", b.Record(), o.facts
-	e.Notes = append(notes, "data: "+o.workspace.Layout())
+	e.Notes = append(append(e.Notes, notes...), "data: "+o.workspace.Layout())
 	for _, u := range unlocked {
 		e.Notes = append(e.Notes, "UNLOCKED: "+u)
 		l.logf("UNLOCKED for this run: %s", u)
 	}
-	if store, err = result.Create(filepath.Join(l.Home, "experiments", e.ID), e); err != nil {
+	if store, err = l.create(e); err != nil {
 		return nil, err
 	}
 	began := time.Now()

@@ -18,10 +18,13 @@ import (
 
 // Lab holds what a measurement has to know of whoever asks for it.
 type Lab struct {
-	Home     string   // david's folder
-	David    string   // its version
-	Argv     []string // the command line, without secrets
-	MaxSteal float64  // the share of CPU time that other guests may take; 0: as usual
+	Home     string        // david's folder
+	David    string        // its version
+	Argv     []string      // the command line, without secrets
+	On       *result.Store // what goes on, as it has more time; nil: what the same command was interrupted in
+	MaxSteal float64       // the share of CPU time that other guests may take; 0: as usual
+	Beside   string        // the user whose hold of the machine's lock is put up with; "" for none
+	Sharing  experiment.Sharing
 	Log      io.Writer
 	Show     func(experiment.Event) // how far it is
 	Words    Words
@@ -48,7 +51,7 @@ func (l Lab) logf(format string, args ...any) { fmt.Fprintf(l.Log, "david: "+for
 
 // say shows what is done outside of an experiment's plan.
 func (l Lab) say(format string, args ...any) {
-	l.Show(experiment.Event{Text: fmt.Sprintf(format, args...)})
+	l.text(fmt.Sprintf(format, args...))
 }
 
 // text is say for what is not formatted.

@@ -8,20 +8,6 @@ import (
 	"david/internal/mycnf"
 )
 
-// Asked is what settings ask for, by variable, as the server reads them: skip_innodb_doublewrite is
-// innodb_doublewrite=OFF.
-func Asked(settings []mycnf.Setting) map[string]string {
-	values := map[string]string{}
-	for _, s := range settings {
-		name, value := mycnf.Canonical(s.Name, s.Value)
-		values[name] = value
-		if switched, ok := strings.CutPrefix(name, "skip_"); ok && value != "0" { // of a member that takes words too
-			values[switched] = "OFF"
-		}
-	}
-	return values
-}
-
 // LockMembers refuses names that no lock has.
 func LockMembers(flavour mycnf.Flavour, names []string) error {
 	var known []string

@@ -16,6 +16,9 @@ import (
 // TunerArm is the name of the arm that MySQLTuner advises.
 const TunerArm = "mysqltuner"
 
+// nothingToSet says that there is no such arm.
+const nothingToSet = TunerArm + " is left out: it advises nothing that can be set"
+
 // adviser is MySQLTuner, to be asked before a race.
 type adviser struct {
 	path    string
@@ -48,7 +51,7 @@ func (p prepared) addAdvised(ctx context.Context, r *Request, arms []result.Arm)
 	}
 	r.note(b.Notes()...)
 	if len(b.Settings) == 0 {
-		r.note("mysqltuner is left out: it advises nothing that can be set")
+		r.note(nothingToSet)
 		return arms, nil
 	}
 	at := slices.IndexFunc(arms, func(arm result.Arm) bool { return arm.Ceiling }) // before what has no verdict
@@ -73,8 +76,8 @@ func (p prepared) asked(a adviser, control result.Arm) result.Arm {
 // advisedBefore is the arm that an interrupted race of the same command has on record: none or one. ok
 // is false where there is no such race.
 func (r Request) advisedBefore(l Lab) (arm []result.Arm, ok bool, err error) {
-	old, err := result.Unfinished(l.Home, r.Kind, r.Title, l.Argv)
-	if err != nil || old == nil || r.Fresh {
+	old, err := l.begun(r.Kind, r.Title, r.Fresh)
+	if err != nil || old == nil {
 		return nil, false, err
 	}
 	arms, err := old.Arms()

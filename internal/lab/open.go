@@ -57,7 +57,7 @@ type opened struct {
 // open takes the machine and opens the workspace. Close gives both back.
 func (l Lab) open(ctx context.Context, t tools, job opening) (o opened, err error) {
 	o = opened{Lab: l, tools: t}
-	if o.release, err = experiment.Lock("david " + string(job.kind)); err != nil {
+	if o.release, err = l.Sharing.Lock(l.Home, "david "+string(job.kind), l.Beside); err != nil {
 		return o, err
 	}
 	l.say("opening the workspace")
@@ -84,7 +84,7 @@ func (o opened) close(err error) error {
 // Take takes the machine for a load on a server that is not david's, with a private folder for the keys of a
 // client. give gives both back.
 func (l Lab) Take(what string) (private string, give func() error, err error) {
-	release, err := experiment.Lock(what)
+	release, err := l.Sharing.Lock(l.Home, what, l.Beside)
 	if err != nil {
 		return "", nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // prepared has the data of all arms, besides.
 type prepared struct {
 	opened
-	ids   []string         // what tells the golden copies from others
+	ids   []string         // what tells the data templates from others
 	bytes map[string]int64 // of an arm's copy, by the arm's name
 	began time.Time        // when all was ready
 }
@@ -23,7 +23,7 @@ type prepared struct {
 func (o opened) prepare(ctx context.Context, arms []result.Arm, loads []result.Workload) (prepared, error) {
 	p := prepared{opened: o, bytes: map[string]int64{}}
 	o.say("looking for the prepared data")
-	o.target.Golden = func(done, total int) {
+	o.target.Loading = func(done, total int) {
 		o.say("preparing the data once, to be cloned for every trial: %d of %d tables", done, total)
 	}
 	for _, load := range loads {
@@ -38,8 +38,8 @@ func (o opened) prepare(ctx context.Context, arms []result.Arm, loads []result.W
 			p.bytes[arm.Name] = max(p.bytes[arm.Name], g.Bytes())
 		}
 	}
-	if o.target.GoldenTime > 0 {
-		o.line(fmt.Sprintf("the data was prepared in %s; later runs clone it", o.target.GoldenTime.Round(time.Second)))
+	if o.target.TemplateTime > 0 {
+		o.line(fmt.Sprintf("the data was prepared in %s; later runs clone it", o.target.TemplateTime.Round(time.Second)))
 	}
 	p.began = time.Now()
 	return p, nil
@@ -95,7 +95,7 @@ func bytesWanted(w result.Workload) int64 {
 	return 2*rows*row + server
 }
 
-// wanted is the disk space of an experiment, in bytes: of every golden copy, and of what one trial writes.
+// wanted is the disk space of an experiment, in bytes: of every data template, and of what one trial writes.
 func wanted(arms []result.Arm, loads []result.Workload) (need int64) {
 	type copied struct {
 		server, page, fill string

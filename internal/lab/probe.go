@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"david/internal/experiment"
 	"david/internal/probe"
 	"david/internal/result"
 	"david/internal/sandbox"
@@ -41,7 +40,7 @@ func (p Probe) Run(ctx context.Context, l Lab) (found Probed, err error) {
 	if known, ok := l.keptLimits(key); ok && !p.Fresh && !p.Quick && p.sustainedBefore(known) {
 		return Probed{Limits: known, Before: true}, nil
 	}
-	release, err := experiment.Lock("david probe")
+	release, err := l.Sharing.Lock(l.Home, "david probe", l.Beside)
 	if err != nil {
 		return found, err
 	}

@@ -75,7 +75,7 @@ func (r Race) Lineup(ctx context.Context, l Lab) (w Lineup, err error) {
 }
 
 // Enter makes the request one of who races, each server started as often, of the numbers given, as the budget holds.
-func (w Lineup) Enter(r Request, starts ...int) (Request, error) {
+func (w Lineup) Enter(r Request) (Request, error) {
 	r.Arms, r.Notes, r.adviser = w.arms(), w.notes(), w.adviser
 	r.Design.SkipNoops = true
 	if w.Against != nil {
@@ -84,7 +84,7 @@ func (w Lineup) Enter(r Request, starts ...int) (Request, error) {
 	if len(r.Arms) < 2 && r.adviser == nil {
 		return r, refuse("--only %s: nothing is left to race with the control, which always runs; name others (david race --list)", w.race.Only)
 	}
-	r.Spread(starts...)
+	r.Spread()
 	return r, r.Fits()
 }
 

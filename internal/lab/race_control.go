@@ -45,11 +45,11 @@ func (c OwnFile) safe(f mycnf.Flavour) error {
 	settings := rules.Merge(rules.Control(f).Settings, c.Settings)
 	for _, s := range settings {
 		name, value := mycnf.Canonical(s.Name, s.Value)
-		if name == "skip_log_bin" || name == "log_bin" && slices.Contains([]string{"OFF", "0"}, strings.ToUpper(value)) {
+		if name == "skip_log_bin" || name == "disable_log_bin" || name == "log_bin" && slices.Contains([]string{"OFF", "0"}, strings.ToUpper(value)) {
 			return refuse("--against %s: the durability lock: it keeps no binary log, which point-in-time recovery and replicas are made of; take %s out", c.File, s.Name)
 		}
 	}
-	for _, v := range mycnf.CheckLock(f, Asked(settings)) {
+	for _, v := range mycnf.CheckLock(f, mycnf.Asked(f, mycnf.Version{}, settings)) {
 		if v.Got != "" { // what the file does not set is the server's own
 			return refuse("--against %s: the durability lock: %s; the baselines are made safe, so make the file safe, too", c.File, v)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"time"
 
 	"david/internal/experiment"
@@ -36,12 +37,12 @@ type recorded struct {
 	prepared
 	store  *result.Store
 	engine *experiment.Engine
-	golden time.Duration // what making golden copies took before
+	before time.Duration // what making data templates took until then
 }
 
 // record opens the store, and makes the engine that writes to it.
 func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
-	r := recorded{prepared: p, golden: p.target.GoldenTime}
+	r := recorded{prepared: p, before: p.target.TemplateTime}
 	e := p.NewExperiment(what.kind, what.loads, p.sysbench)
 	e.Title, e.Target, e.Server, e.Host, e.Design = what.title, cmp.Or(what.target, "sandbox"), p.binary.Record(), p.facts, what.design
 	e.Like = what.like
@@ -61,17 +62,35 @@ func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 		return r, err
 	}
 	r.engine = &experiment.Engine{Store: r.store, Target: p.target, Sysbench: p.sysbench, Server: e.Server, Report: p.Show,
-		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, Memory: what.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, what.loads) }}
+		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, MaxOthers: p.Sharing.Others, Memory: what.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, what.loads) }}
 	return r, nil
 }
 
 // NewExperiment begins the record of what this command measures.
 func (l Lab) NewExperiment(kind result.Kind, loads []result.Workload, sysbench workload.Sysbench) result.Experiment {
 	now := time.Now()
-	return result.Experiment{
+	e := result.Experiment{
 		Schema: result.Schema, ID: string(kind) + "-" + now.Format("20060102-150405.000"), Kind: kind, Created: now, David: l.David,
 		Sysbench: sysbench.Version, Argv: l.Argv, Workloads: loads,
 	}
+	if l.Beside != "" {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s=%s: a measurement of that user's may have run at the same time", experiment.BesideVariable, l.Beside))
+	}
+	return e
+}
+
+// create begins a store. Records are told apart by their dates, so that a clock that stands before the newest one's is
+// named: what is the latest is then another one.
+func (l Lab) create(e result.Experiment) (*result.Store, error) {
+	list, err := result.List(l.Home)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 && list[0].Err == "" && list[0].Created.After(e.Created) {
+		l.logf("this machine's clock (%s) stands before the date of %s: was it set back? Until it has passed that date, name this experiment %s; latest is the other",
+			e.Created.UTC().Format(time.RFC3339), list[0].ID, e.ID)
+	}
+	return result.Create(filepath.Join(l.Home, "experiments", e.ID), e)
 }
 
 // StealVariable names the environment variable with the share of steal that a trial may have.
@@ -88,22 +107,26 @@ func (l Lab) allowSteal(e *result.Experiment) {
 
 // finish writes how the experiment ended: what the measurement says of its end, and what it took.
 func (r recorded) finish(f result.Finish) error {
-	// What a step's own golden copy took is no part of the run.
-	return finish(r.store, r.began.Add(r.target.GoldenTime-r.golden), r.target.GoldenTime, f)
+	// What a step's own data template took is no part of the run.
+	return finish(r.store, r.began.Add(r.target.TemplateTime-r.before), r.target.TemplateTime, f)
 }
 
 // finish counts what this session measured: an experiment that was interrupted has had others before it.
-func finish(store *result.Store, began time.Time, golden time.Duration, f result.Finish) error {
+func finish(store *result.Store, began time.Time, templates time.Duration, f result.Finish) error {
 	trials, err := store.Trials()
 	if err != nil {
 		return err
 	}
-	f.Schema, f.Ended, f.GoldenSeconds, f.WallSeconds = result.Schema, time.Now(), golden.Seconds(), time.Since(began).Seconds()
+	f.Schema, f.Ended, f.TemplateSeconds, f.WallSeconds = result.Schema, time.Now(), templates.Seconds(), time.Since(began).Seconds()
+	earlier := 0
 	for _, t := range trials {
-		if t.Started.After(began) {
+		if store.Own(t.ID) {
 			f.MeasureSeconds += t.Seconds + t.Prewarm + t.Warmed
+		} else {
+			earlier++
 		}
 	}
+	f.Earlier = &earlier
 	f.Utilisation = f.MeasureSeconds / f.WallSeconds
 	return store.Finish(f)
 }

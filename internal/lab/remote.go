@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -74,7 +73,7 @@ func (r Remote) recorded(ctx context.Context, l Lab, conn *mysqld.Conn, at workl
 	if err != nil {
 		return nil, err
 	}
-	store, err := result.Create(filepath.Join(l.Home, "experiments", e.ID), e)
+	store, err := l.create(e)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +82,7 @@ func (r Remote) recorded(ctx context.Context, l Lab, conn *mysqld.Conn, at workl
 		return nil, err
 	}
 	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: r.Addr, Dir: at.Dir, Process: process}, Sysbench: at.Sysbench, Server: e.Server,
-		Report: l.Show, Unlocked: true, Crew: clients, Hidden: r.Relay != nil, MaxSteal: e.Design.MaxSteal}
+		Report: l.Show, Unlocked: true, Crew: clients, Hidden: r.Relay != nil, MaxSteal: e.Design.MaxSteal, MaxOthers: l.Sharing.Others}
 	if r.Relay == nil {
 		return r.measured(ctx, engine, "remote")
 	}

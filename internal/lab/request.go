@@ -104,40 +104,6 @@ func (r Request) Fits() error {
 	return nil
 }
 
-// Spread has each server of an experiment in slices started as often, of the numbers given, as the budget holds;
-// the last, and smallest, where it holds none.
-func (r *Request) Spread(numbers ...int) {
-	if r.Design.Slices == nil || r.Design.Budget == 0 {
-		return
-	}
-	s := *r.Design.Slices
-	for _, n := range numbers {
-		if s.Incarnations = n; r.leastSliced(n).Seconds() <= r.Design.Budget {
-			break
-		}
-	}
-	r.Design.Slices = &s
-}
-
-// leastSliced is what so many incarnations of all arms take at least.
-func (r Request) leastSliced(incarnations int) time.Duration {
-	s := *r.Design.Slices
-	s.Incarnations = incarnations
-	return experiment.LeastSliced(len(r.Arms), s, r.Loads)
-}
-
-// fitsInSlices refuses what gives no verdict: fewer than three rounds, or a budget that does not hold them.
-func (r Request) fitsInSlices() error {
-	if n := r.Design.Blocks; n > 0 && n < stats.LeastPairs {
-		return refuse("--blocks %d: in slices these are rounds of some seconds; a verdict needs %d or more, and ten or more to be narrow (--trials for blocks of long trials)", n, stats.LeastPairs)
-	}
-	if need := r.leastSliced(r.Design.Slices.Incarnations); r.Design.Budget > 0 && r.Design.Budget < need.Seconds() {
-		return refuse("--budget %s is too small: starting %d servers %d times each, warming them up, and a few rounds of slices take %s; the smallest that works is --budget %.0fs",
-			time.Duration(r.Design.Budget*float64(time.Second)), len(r.Arms), r.Design.Slices.Incarnations, need, math.Ceil(need.Seconds()))
-	}
-	return nil
-}
-
 // note adds what a reader must know.
 func (r *Request) note(notes ...string) { r.Notes = append(slices.Clip(r.Notes), notes...) }
 

@@ -67,7 +67,7 @@ func TestSpread(t *testing.T) {
 	}{{2, 1800, 5}, {12, 1800, 3}, {12, 900, 2}, {12, 60, 2}, {2, 0, 2}} {
 		r := Request{Arms: make([]Arm, c.arms), Loads: []result.Workload{{Seconds: 5, Warmup: 15}},
 			Design: result.Design{Budget: c.budget, Slices: &result.Slices{Seconds: 5, Incarnations: 2}}}
-		r.Spread(5, 3, 2)
+		r.Spread()
 		if got := r.Design.Slices.Incarnations; got != c.want {
 			t.Errorf("%d arms in %g s: %d starts, want %d", c.arms, c.budget, got, c.want)
 		}

@@ -6,23 +6,34 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"david/internal/result"
 )
 
-// openStore goes on with the experiment that the same command began and that was interrupted, or begins
-// a new one. One whose server, data, machine or question is another one by now is refused: its trials
+// begun is the experiment to go on with: one that has more time, else the newest that the same command was
+// interrupted in; nil where there is none.
+func (l Lab) begun(kind result.Kind, title string, fresh bool) (*result.Store, error) {
+	if l.On != nil {
+		return l.On, nil
+	}
+	old, err := result.Unfinished(l.Home, kind, title, l.Argv)
+	if fresh {
+		old = nil
+	}
+	return old, err
+}
+
+// openStore goes on with the experiment that is to go on, or begins a new one. One whose server, data, machine or question is another one by now is refused: its trials
 // could not be compared.
 func (l Lab) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
-	old, err := result.Unfinished(l.Home, e.Kind, e.Title, e.Argv)
+	old, err := l.begun(e.Kind, e.Title, fresh)
 	if err != nil {
 		return nil, err
 	}
-	if old == nil || fresh {
-		return result.Create(filepath.Join(l.Home, "experiments", e.ID), e)
+	if old == nil {
+		return l.create(e)
 	}
 	began := old.Experiment()
 	if changed := changes(began.Design.Pinned, e.Design.Pinned); len(changed) > 0 {
@@ -32,7 +43,9 @@ func (l Lab) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.logf("going on with %s, which was interrupted after %s", began.ID, count(len(trials), "trial"))
+	if l.On == nil {
+		l.logf("going on with %s, which was interrupted after %s", began.ID, count(len(trials), "trial"))
+	}
 	return old, nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,7 +27,10 @@ func (l Lab) UserSettings(ctx context.Context, b server.Binary, cnf string, sets
 		if err != nil {
 			return nil, err
 		}
-		all = file.Settings(mycnf.ServerGroups(b.Flavour, v)...)
+		if err := l.doubts(file.Lines(b.Flavour, v)); err != nil {
+			return nil, err
+		}
+		all = file.ServerSettings(b.Flavour, v)
 	}
 	for _, text := range sets {
 		s, err := mycnf.ParseSetting(text)
@@ -67,72 +68,21 @@ func (l Lab) UserSettings(ctx context.Context, b server.Binary, cnf string, sets
 	return rules.Merge(nil, kept), nil
 }
 
-// ReadCnf reads an option file with what it includes.
-func ReadCnf(path string) (mycnf.File, error) {
-	if err := Regular("option file", path); err != nil {
-		return mycnf.File{}, InputError{err}
-	}
-	return ReadOptions(path)
-}
-
-// ReadOptions is ReadCnf of anything that can be read, a shell's <(command) too.
-func ReadOptions(path string) (mycnf.File, error) {
-	file, err := parseFile(path)
-	if err == nil {
-		file, err = file.Expand(included)
-	}
-	if err != nil {
-		return file, InputError{err}
-	}
-	return file, nil
-}
-
-// Regular refuses what is there and is no regular file: a named pipe would be waited for, and a device
-// read, without end. What is not there is left to those who open it.
-func Regular(what, path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("cannot read the %s: %s is no regular file", what, path)
-	}
-	return nil
-}
-
-func parseFile(path string) (mycnf.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return mycnf.File{}, fmt.Errorf("cannot read the option file: %w", err)
-	}
-	defer f.Close()
-	return mycnf.Parse(f, path)
-}
-
-// included reads what a !include or !includedir names; of a folder the .cnf files, in the order of their
-// names, as the servers do.
-func included(directive mycnf.Item) ([]mycnf.File, error) {
-	paths := []string{directive.Include}
-	if directive.IncludeDir {
-		entries, err := os.ReadDir(directive.Include)
-		if err != nil {
-			return nil, err
-		}
-		paths = nil
-		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), ".cnf") {
-				paths = append(paths, filepath.Join(directive.Include, e.Name()))
+// doubts says what of an option file the server takes for something else than it seems, and refuses what it
+// does not start with. Names that it does not know are left to those who ask it.
+func (l Lab) doubts(lines []mycnf.Line) error {
+	for _, line := range lines {
+		for _, d := range line.Doubts {
+			switch {
+			case line.Absent:
+			case d.Refused:
+				return refuse("%s: %s: %s", line.Where(), line.Item.Name, d.Why)
+			default:
+				l.logf("%s: %s: %s", line.Where(), line.Item.Name, d.Why)
 			}
 		}
 	}
-	var files []mycnf.File
-	for _, path := range paths {
-		if err := Regular("option file", path); err != nil {
-			return nil, err
-		}
-		f, err := parseFile(path)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, nil
+	return nil
 }
 
 // Possible refuses what no server runs with, before data is prepared for it. memory is what this process

@@ -173,7 +173,7 @@ func (t Tune) control(ctx context.Context, l Lab, b server.Binary) (arm result.A
 		arm.Settings = rules.Merge(arm.Settings, own)
 		arm.Changes = arm.Settings
 	}
-	if unlocked, err = Lifted(b.Flavour, Asked(arm.Settings), t.Wish.Unlocked); err != nil {
+	if unlocked, err = Lifted(b.Flavour, mycnf.Asked(b.Flavour, mycnf.Version{}, arm.Settings), t.Wish.Unlocked); err != nil {
 		return arm, nil, err
 	}
 	for _, u := range unlocked {

@@ -140,7 +140,7 @@ const leastForTuner = 15 * time.Minute
 // advised is what MySQLTuner advises after the control's load: none where it is not there, where there
 // is no time, or where an interrupted tune goes on, whose race is on record.
 func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
-	if old, err := result.Unfinished(p.Home, result.KindTune, "", p.Argv); err != nil || old != nil && !t.Fresh {
+	if old, err := p.begun(result.KindTune, "", t.Fresh); err != nil || old != nil {
 		return nil, nil, err
 	}
 	path, err := p.Tuner(ctx)
@@ -159,7 +159,20 @@ func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, probl
 	if err != nil {
 		return nil, []string{fmt.Sprintf("%s is left out: %v", TunerArm, err)}, nil
 	}
-	return []rules.Baseline{b}, nil, nil
+	list, notes = heard(control, b)
+	return list, notes, nil
+}
+
+// heard makes a rival of advice, or says why it is none.
+func heard(control result.Arm, advice rules.Baseline) (list []rules.Baseline, notes []string) {
+	list = []rules.Baseline{advice}
+	switch {
+	case len(advice.Settings) == 0:
+		return nil, append(advice.Notes(), nothingToSet)
+	case len(tune.Rivals(control, list)) == 0:
+		return nil, append(advice.Notes(), TunerArm+" is left out: the control has all that it advises")
+	}
+	return list, nil
 }
 
 // leastAdvised is the shortest load, in seconds, that MySQLTuner is asked about.

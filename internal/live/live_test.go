@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,7 @@ func TestLive(t *testing.T) {
 		if s.Flavour == mycnf.MySQL { // MariaDB has no SET PERSIST, and lowers innodb_io_capacity where MySQL clips the other
 			tests["persisted"], tests["clipped"] = (*target).persisted, (*target).clipped
 		}
+		maps.Copy(tests, deaths(s.Flavour))
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) { test(begin(t, s)) })
 		}
@@ -73,7 +75,7 @@ func (x *target) ask(query string) { x.query.Store(&query) }
 func (x *target) traffic(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := mysqld.Open(ctx, x.Root())
-		for err == nil || mysqld.Number(err) != 0 {
+		for c != nil && (err == nil || mysqld.Number(err) != 0) { // a server that goes down answers with a number, too
 			if query := *x.query.Load(); query != "" {
 				_, err = c.Pairs(ctx, query)
 			}
@@ -85,6 +87,7 @@ func (x *target) traffic(ctx context.Context) {
 		if c != nil {
 			c.Close()
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -99,7 +102,12 @@ func (x *target) change(name, value string) rules.LiveChange {
 
 func (x *target) value(name string) string {
 	x.t.Helper()
-	v, err := x.Open().Pairs(context.Background(), "SHOW GLOBAL VARIABLES LIKE '"+name+"'")
+	c, err := mysqld.Open(context.Background(), x.Root())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer c.Close()
+	v, err := c.Pairs(context.Background(), "SHOW GLOBAL VARIABLES LIKE '"+name+"'")
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -123,7 +131,7 @@ func (x *target) run(changed func()) *live.Run {
 			x.t.Error(err)
 		}
 	})
-	return &live.Run{Addr: x.Socket("david"), Steps: []rules.LiveStep{x.step()}, Record: record, Watch: 4 * time.Second, MaxP95: 1.5, Say: func(text string) {
+	return &live.Run{Addr: x.Socket("david"), Steps: []rules.LiveStep{x.step()}, Record: record, Watchdog: []string{asWatchdog}, Watch: 4 * time.Second, MaxP95: 1.5, Say: func(text string) {
 		x.t.Log(text)
 		if strings.HasPrefix(text, "step first: ") && changed != nil {
 			changed()
@@ -399,15 +407,29 @@ func (x *target) recordedOnly() {
 			}
 			x.Exec("SET GLOBAL innodb_io_capacity_max = 25000")
 		}
+		before := x.sets()
 		u, err := live.Rollback(x.t.Context(), x.Open(), record)
 		if err != nil || (len(u.Restored) == 1) != made || (len(u.Already) == 1) == made {
 			x.t.Errorf("made %v: %+v, %v", made, u, err)
+		}
+		if n := x.sets() - before; n != 2 { // the connection's timeout, and the variable
+			x.t.Errorf("made %v: %v times SET: a server may take a value and not show it yet", made, n)
 		}
 		if again, err := live.Open(dir); err != nil || len(again.Pending()) != 0 {
 			x.t.Errorf("the record after the rollback: %+v, %v", again, err)
 		}
 	}
 	x.back(run.Steps[0])
+}
+
+// sets returns how many SET statements the server has had.
+func (x *target) sets() float64 {
+	x.t.Helper()
+	status, err := x.Open().Status(context.Background())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return mysqld.Counters(status)["com_set_option"]
 }
 
 // recordWith returns a folder with a record that goes on with a text.

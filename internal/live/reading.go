@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -20,10 +19,10 @@ type Sight struct {
 	Notes  []string `json:"notes"`  // in words, what it cannot see and why among it
 }
 
-// eye reads the counters of the user's traffic over one connection. Where that is lost it is not replaced:
-// the loss is to be noticed.
+// eye reads the counters of the user's traffic through the hand. Where that is lost it is not replaced: the
+// loss is to be noticed.
 type eye struct {
-	conn  *mysqld.Single
+	conn  *hand
 	Sight Sight
 	hides bool  // its own statements are not in performance_schema
 	load  *Load // david's own; nil: none
@@ -40,21 +39,14 @@ const (
 	hideStatement  = "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()"
 )
 
-// openEye takes a connection of its own and finds out what can be seen through it.
-func openEye(ctx context.Context, c *mysqld.Conn, flavour mycnf.Flavour) (*eye, error) {
-	v, err := variables(ctx, c, "performance_schema")
+// openEye finds out what can be seen.
+func openEye(ctx context.Context, h *hand, flavour mycnf.Flavour) (*eye, error) {
+	v, err := variables(ctx, h, "performance_schema")
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.Single(ctx)
-	if err != nil {
-		return nil, err
-	}
-	e := &eye{conn: conn}
-	if err := e.look(ctx, flavour, v["performance_schema"] == "ON"); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return e, nil
+	e := &eye{conn: h}
+	return e, e.look(ctx, flavour, v["performance_schema"] == "ON")
 }
 
 // look finds out what can be seen.
@@ -106,8 +98,6 @@ func (e *eye) loaded(l *Load) {
 	}
 	e.Sight.Notes = append(e.Sight.Notes, note)
 }
-
-func (e *eye) close() error { return e.conn.Close() }
 
 func (e *eye) rows(ctx context.Context, query string) ([][]string, error) {
 	e.asked++

@@ -3,11 +3,15 @@
 // back at once.
 //
 //	record    changes.jsonl, an event a line, appended and synced; what is still to be undone follows from it
+//	journal   the file it is in
+//	trust     what is believed of a record that somebody else may have written
 //	target    who the server is, whether it lets its variables be set, setting one
+//	hand      the one connection that changes it, and holds its lock
 //	reading   the counters of the user's traffic: performance_schema where there is one, status counters
 //	judge     two windows of traffic: is the later one worse
 //	run       the steps
 //	rollback  what was recorded, set back in reverse order
+//	watchdog  a process that sets a step back where david died before it was judged
 //	load      a load of the caller's own, where it asks for one: what it tells of each second
 //
 // live puts no load on a server by itself.
@@ -16,10 +20,7 @@ package live
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,8 +33,12 @@ import (
 // RecordFile is the name of the record in an experiment's folder.
 const RecordFile = "changes.jsonl"
 
-// schema is the version of the record's format.
-const schema = 1
+// schema is the version of the record's format; oldest is the first that is still read. The second names the
+// watchdog.
+const (
+	schema = 2
+	oldest = 1
+)
 
 // Server says which server was changed. It holds neither user nor password.
 type Server struct {
@@ -72,6 +77,7 @@ const (
 	kept       event = "kept"       // the guard saw nothing against it
 	persisting event = "persisting" // written before SET PERSIST
 	undone     event = "undone"     // the old value is back
+	guarded    event = "watchdog"   // of no change: from here on a watchdog waits for david's death
 )
 
 // recordLine describes one line of the record. The first has the server and no event.
@@ -86,6 +92,7 @@ type recordLine struct {
 	Before    string    `json:"before,omitempty"`
 	After     string    `json:"after,omitempty"`     // what is asked for, then what the server reports
 	Persisted *string   `json:"persisted,omitempty"` // the value SET PERSIST replaces; nil: there was none
+	PID       int       `json:"pid,omitempty"`       // of the watchdog
 }
 
 // Change names one variable that david set, or was about to set.
@@ -106,49 +113,7 @@ type Change struct {
 type Record struct {
 	Server  Server
 	changes []Change
-	path    string
-}
-
-// Create begins a record in a folder that has none.
-func Create(dir string, s Server) (*Record, error) {
-	r := &Record{Server: s, path: filepath.Join(dir, RecordFile)}
-	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("cannot begin the record of changes: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("cannot begin the record of changes: %w", err)
-	}
-	if err := r.write(recordLine{Server: &s}); err != nil {
-		return nil, err
-	}
-	return r, syncDir(dir)
-}
-
-// ErrNoRecord says that a folder holds no record of changes.
-var ErrNoRecord = errors.New("it holds no " + RecordFile + ": david changed no server there")
-
-// Open reads the record in a folder, to go on with it.
-func Open(dir string) (*Record, error) {
-	path := filepath.Join(dir, RecordFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot read %s: %w", dir, ErrNoRecord)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the record of changes: %w", err)
-	}
-	r, whole, err := parse(b)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", path, err)
-	}
-	r.path = path
-	if whole < len(b) { // torn by a crash; the next line must not be appended to it
-		if err := os.Truncate(path, int64(whole)); err != nil {
-			return nil, fmt.Errorf("cannot cut the torn last line off %s: %w", path, err)
-		}
-	}
-	return r, nil
+	journal journal
 }
 
 // parse reads a record. A last line that was torn is left out; whole is how many bytes the lines before it
@@ -161,8 +126,8 @@ func parse(b []byte) (r *Record, whole int, err error) {
 		if err := json.Unmarshal(text, &l); err != nil {
 			return nil, 0, fmt.Errorf("line %d: %w", i+1, err)
 		}
-		if l.Schema != schema {
-			return nil, 0, fmt.Errorf("line %d has schema %d, this david knows %d only", i+1, l.Schema, schema)
+		if l.Schema < oldest || l.Schema > schema {
+			return nil, 0, fmt.Errorf("line %d has schema %d, this david knows %d to %d", i+1, l.Schema, oldest, schema)
 		}
 		if (i == 0) != (l.Server != nil) {
 			return nil, 0, fmt.Errorf("line %d: the first line, and no other, names the server", i+1)
@@ -178,17 +143,17 @@ func parse(b []byte) (r *Record, whole int, err error) {
 	return r, whole, nil
 }
 
-// take brings the changes up to a line.
+// take brings the changes up to a line. One that no david wrote is refused.
 func (r *Record) take(l recordLine) error {
-	if l.Event == intended {
-		if l.N != len(r.changes)+1 || l.Name == "" {
-			return fmt.Errorf("change %d of %q does not follow %d", l.N, l.Name, len(r.changes))
-		}
+	if err := r.check(l); err != nil {
+		return err
+	}
+	switch l.Event {
+	case guarded:
+		return nil
+	case intended:
 		r.changes = append(r.changes, Change{N: l.N, Step: l.Step, Name: l.Name, Before: l.Before, After: l.After, effectiveUnknown: true})
 		return nil
-	}
-	if l.N < 1 || l.N > len(r.changes) {
-		return fmt.Errorf("%q of change %d, which is not there", l.Event, l.N)
 	}
 	c := &r.changes[l.N-1]
 	switch l.Event {
@@ -200,8 +165,6 @@ func (r *Record) take(l recordLine) error {
 		c.Persist, c.PersistedBefore = true, l.Persisted
 	case undone:
 		c.Undone = true
-	default:
-		return fmt.Errorf("unknown event %q", l.Event)
 	}
 	return nil
 }
@@ -224,35 +187,5 @@ func (r *Record) unproven() []Change {
 	return slices.DeleteFunc(r.Pending(), func(c Change) bool { return c.Kept })
 }
 
-// note appends a line and brings the changes up to it. When it returns nil the line is there after a crash.
-func (r *Record) note(l recordLine) error {
-	if err := r.write(l); err != nil {
-		return err
-	}
-	return r.take(l)
-}
-
-func (r *Record) write(l recordLine) (err error) {
-	l.Schema, l.At = schema, time.Now()
-	b, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("cannot write the record of changes: %w", err)
-	}
-	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return fmt.Errorf("cannot write the record of changes: %w", err)
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("cannot write the record of changes: %w", err)
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("cannot begin the record of changes: %w", err)
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+// command returns the command line that sets back all that is on record.
+func (r *Record) command() string { return "david rollback " + filepath.Dir(r.journal.path) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
@@ -44,50 +45,83 @@ func (e ChangedError) Is(target error) bool { return target == ErrChanged }
 // Rollback sets back all that a record has and that is not set back yet, the last change first. Where the
 // server is another one, or a variable has been changed by somebody else, it changes nothing.
 func Rollback(ctx context.Context, c *mysqld.Conn, r *Record) (u Undone, err error) {
-	release, err := lock(ctx, c)
+	u = Undone{Restored: []Change{}, Already: []Change{}}
+	h, err := takeHand(ctx, c)
 	if err != nil {
 		return u, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	return undo(ctx, c, r, r.Pending(), true)
+	defer func() { err = errors.Join(err, h.close()) }()
+	if err := r.again(); err != nil { // a watchdog may have gone on with it
+		return u, err
+	}
+	for end := time.Now().Add(settleBack); ; {
+		err := u.undo(ctx, h, r, r.Pending(), true)
+		if !settling(err) || time.Now().After(end) || pause(ctx, time.Second) != nil {
+			return u, err
+		}
+	}
+}
+
+// settleBack says how long a server may take to be ready for a value it had before.
+const settleBack = 30 * time.Second
+
+// settling tells of an error that ends by itself: the server is still busy with a value it was given, as
+// while it resizes its buffer pool.
+func settling(err error) bool {
+	return errors.Is(err, errSettling) || mysqld.Number(err) == wrongValue
 }
 
 // undo sets changes back, the last one first. With all, one that is somebody else's by now forbids the
 // others; else it is left, and told when the others are back.
-func undo(ctx context.Context, c *mysqld.Conn, r *Record, pending []Change, all bool) (u Undone, err error) {
-	u = Undone{Restored: []Change{}, Already: []Change{}}
-	is, err := Identify(ctx, c)
+func (u *Undone) undo(ctx context.Context, h *hand, r *Record, pending []Change, all bool) error {
+	is, err := Identify(ctx, h.pool)
 	if err != nil {
-		return u, err
+		return err
 	}
 	if !r.Server.is(is) {
-		return u, fmt.Errorf("%w: %s is %s on %s, the record is of %s on %s", ErrOther, c.Addr(), is.UUID, is.Hostname, r.Server.UUID, r.Server.Hostname)
+		return fmt.Errorf("%w: %s is %s on %s, the record is of %s on %s", ErrOther, h.pool.Addr(), is.UUID, is.Hostname, r.Server.UUID, r.Server.Hostname)
 	}
-	foreign, err := compare(ctx, c, pending, is.restarted(r.Server))
+	foreign, err := compare(ctx, h, pending, is.restarted(r.Server))
 	if err != nil {
-		return u, err
+		return err
 	}
 	if all && len(foreign.Changes) > 0 {
-		return u, foreign
+		return foreign
 	}
+	var untold error
 	for _, change := range pending {
 		if foreign.has(change) {
 			continue
 		}
-		restored, err := back(ctx, c, r, change)
+		restored, err := back(ctx, h, change)
 		if err != nil {
-			return u, err
+			return errors.Join(err, untold)
 		}
-		if restored {
-			u.Restored = append(u.Restored, change)
-		} else {
-			u.Already = append(u.Already, change)
-		}
+		untold = errors.Join(untold, r.undone(change))
+		u.add(change, restored)
 	}
 	if len(foreign.Changes) > 0 {
-		return u, foreign
+		return errors.Join(foreign, untold)
 	}
-	return u, nil
+	return untold
+}
+
+func (u *Undone) add(c Change, restored bool) {
+	if restored {
+		u.Restored = append(u.Restored, c)
+	} else {
+		u.Already = append(u.Already, c)
+	}
+}
+
+// undone puts on record that a change is set back. A record that cannot be written keeps no other change from
+// being set back.
+func (r *Record) undone(c Change) error {
+	l := recordLine{N: c.N, Event: undone}
+	if err := r.note(l); err != nil {
+		return errors.Join(fmt.Errorf("%s is set back, but not on record: %w", c.Name, err), r.take(l))
+	}
+	return nil
 }
 
 func (e ChangedError) has(c Change) bool {
@@ -101,7 +135,7 @@ func (e ChangedError) has(c Change) bool {
 
 // compare finds the changes whose variable is somebody else's by now. What was not persisted is undone by a
 // restart, whatever value the variable then has.
-func compare(ctx context.Context, c *mysqld.Conn, pending []Change, restarted bool) (e ChangedError, err error) {
+func compare(ctx context.Context, c asker, pending []Change, restarted bool) (e ChangedError, err error) {
 	e.Now = map[string]string{}
 	for _, change := range pending {
 		if _, there := e.Now[change.Name]; there { // a later change of the same variable answers for it
@@ -138,7 +172,7 @@ func (c Change) ours(now string) bool {
 
 // persistedByOther returns the value persisted for a variable that david persisted, where that is neither
 // david's nor the one before.
-func (c Change) persistedByOther(ctx context.Context, conn *mysqld.Conn) (string, error) {
+func (c Change) persistedByOther(ctx context.Context, conn asker) (string, error) {
 	if !c.Persist {
 		return "", nil
 	}
@@ -152,24 +186,26 @@ func (c Change) persistedByOther(ctx context.Context, conn *mysqld.Conn) (string
 	return *now, nil
 }
 
-// back sets one change back, and tells whether there was anything to do.
-func back(ctx context.Context, c *mysqld.Conn, r *Record, change Change) (restored bool, err error) {
-	v, err := variables(ctx, c, change.Name)
+// back sets one change back, and tells whether there was anything to do. Where david did not see the new
+// value the server may be about to take it, as a buffer pool grows in the background: it is given the old one
+// also where it reports that.
+func back(ctx context.Context, h *hand, change Change) (restored bool, err error) {
+	v, err := variables(ctx, h, change.Name)
 	if err != nil {
 		return false, err
 	}
-	restored = change.Persist || change.ours(v[change.Name]) && v[change.Name] != change.Before
-	if restored {
-		for _, statement := range change.backStatements() {
-			if err := c.Exec(ctx, statement); err != nil {
-				return false, fmt.Errorf("cannot set %s back to %s: %w", change.Name, change.Before, err)
-			}
-		}
-		if _, err := await(ctx, c, change.Name, func(now string) bool { return now == change.Before }); err != nil {
-			return false, err
+	now := v[change.Name]
+	restored = change.Persist || change.ours(now) && now != change.Before
+	if !restored && !(change.effectiveUnknown && now == change.Before) {
+		return false, nil
+	}
+	for _, statement := range change.backStatements() {
+		if err := h.Exec(ctx, statement); err != nil {
+			return false, fmt.Errorf("cannot set %s back to %s: %w", change.Name, change.Before, err)
 		}
 	}
-	return restored, r.note(recordLine{N: change.N, Event: undone})
+	_, err = await(ctx, h, change.Name, func(now string) bool { return now == change.Before })
+	return restored, err
 }
 
 // backStatements returns the SQL that undoes a change. What was persisted is persisted again; SET PERSIST

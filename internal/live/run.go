@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,14 @@ type Run struct {
 	// Load puts a load on the server and returns when it is even; nil: none. It is called when nobody else
 	// changes the server.
 	Load func(context.Context) (*Load, error)
-	Say  func(string)
+	// Watchdog is the command line, after this program's own name, in which StandWatch runs.
+	Watchdog []string
+	// Say tells the user. It is not called while a step is in place that is not judged: output that nobody
+	// reads, or that cannot be written, never comes before setting back.
+	Say func(string)
+
+	hand *hand
+	dog  *watchdog
 }
 
 // Outcome tells what a run did.
@@ -55,55 +63,78 @@ var (
 	ErrNotUndone = errors.New("not set back")
 )
 
-// lockName is the server's own lock that one david at a time holds.
-const lockName = "david live tune"
-
 // Do watches the traffic, and goes through the steps until one makes it worse. Each change is recorded before
 // it is made. Steps that were kept stay whatever happens to a later one; a step that was not, because of the
 // traffic, an interruption or a lost connection, is set back, for which Do tries to reach the server for two
-// minutes.
+// minutes. Where david dies meanwhile a watchdog does.
 func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	out.Steps = []StepOutcome{}
-	conn, err := mysqld.Open(ctx, r.Addr)
+	if r.hand, err = openHand(ctx, r.Addr); err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.hand.close()) }()
+	eye, err := openEye(ctx, r.hand, r.Record.Server.Flavour)
 	if err != nil {
 		return out, err
 	}
-	defer conn.Close()
-	release, err := lock(ctx, conn)
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	eye, err := openEye(ctx, conn, r.Record.Server.Flavour)
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, eye.close()) }()
 	load, end, err := r.begin(ctx)
 	if err != nil {
 		return out, unchanged(ctx, err)
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	eye.loaded(load)
-	out.Sight = eye.Sight
-	r.say("watching the traffic for %s, to know what it is like before", r.Watch.Round(time.Second))
-	before, _, err := r.watch(ctx, eye, nil)
-	if ctx.Err() != nil || err != nil {
+	before, err := r.before(ctx, eye, &out)
+	if err != nil {
 		return out, unchanged(ctx, err)
 	}
-	out.Before = &before
-	for _, doubt := range r.doubts(before, out.Sight) {
-		out.Sight.Notes = append(out.Sight.Notes, doubt)
-		r.say("%s", doubt)
+	if err := r.guard(ctx); err != nil {
+		return out, unchanged(ctx, err)
 	}
+	defer func() { err = errors.Join(err, r.unguard(err)) }()
 	for _, step := range r.Steps {
-		one, err := r.step(ctx, conn, eye, step, before)
+		one, err := r.step(ctx, eye, step, before)
 		out.Steps = append(out.Steps, one)
 		if err != nil {
 			return out, err
 		}
 	}
 	return out, nil
+}
+
+// before watches the traffic before the first step.
+func (r *Run) before(ctx context.Context, eye *eye, out *Outcome) (w Window, err error) {
+	out.Sight = eye.Sight
+	r.say("watching the traffic for %s, to know what it is like before", r.Watch.Round(time.Second))
+	if w, _, err = r.watch(ctx, eye, nil); err != nil {
+		return w, err
+	}
+	out.Before = &w
+	for _, doubt := range r.doubts(w, out.Sight) {
+		out.Sight.Notes = append(out.Sight.Notes, doubt)
+		r.say("%s", doubt)
+	}
+	return w, ctx.Err()
+}
+
+// guard starts the watchdog, and from then on the server soon ends a hand that nobody moves.
+func (r *Run) guard(ctx context.Context) (err error) {
+	if err := r.hand.mayIdle(ctx, idleAtStep); err != nil {
+		return err
+	}
+	r.dog, err = r.startWatchdog(ctx)
+	return err
+}
+
+// unguard ends the watchdog, unless the run's end, be it a panic, has left it something to do.
+func (r *Run) unguard(end error) error {
+	if len(r.Record.unproven()) == 0 {
+		return r.dog.dismiss()
+	}
+	r.dog.abandon()
+	if passing(end) {
+		r.say("a watchdog, process %d, tries to set it back for %s more; then: %s", r.dog.pid(), watchFor, r.Record.command())
+	}
+	return nil
 }
 
 // doubts says what the window before the first step does not let the guard see.
@@ -122,131 +153,142 @@ func (r *Run) doubts(before Window, sight Sight) (list []string) {
 // unchanged returns the error of a run that ended before its first step.
 func unchanged(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("nothing was changed: %w: %w", ErrInterrupted, cmp.Or(err, ctx.Err()))
+		err = interrupted(ctx, cmp.Or(err, ctx.Err()))
 	}
 	return fmt.Errorf("nothing was changed: %w", err)
 }
 
-// lockPatience is for how long, in seconds, another david's lock is waited for: a busy server takes a moment
-// to see that one that was killed is gone.
-const lockPatience = 5
-
-// lock takes the server's own lock, so that two davids do not take each other's changes for the user's. It
-// ends with its connection.
-func lock(ctx context.Context, c *mysqld.Conn) (release func() error, err error) {
-	held, err := c.Single(ctx)
-	if err != nil {
-		return nil, err
+// interrupted returns the error of a run that was stopped from outside, with what stopped it where that is
+// known.
+func interrupted(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); why != ctx.Err() {
+		return fmt.Errorf("%w: %w: %w", ErrInterrupted, why, err)
 	}
-	got, err := held.Pairs(ctx, fmt.Sprintf("SELECT 'got', GET_LOCK('%s', %d)", lockName, lockPatience))
-	if err == nil && got["got"] != "1" {
-		err = ErrBusy
-	}
-	if err != nil {
-		return nil, errors.Join(err, held.Close())
-	}
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_, err := held.Rows(ctx, "SELECT RELEASE_LOCK('"+lockName+"')")
-		if err != nil { // the connection is gone, and the lock with it
-			err = nil
-		}
-		return errors.Join(err, held.Close())
-	}, nil
+	return fmt.Errorf("%w: %w", ErrInterrupted, err)
 }
 
 // step makes a step's changes, watches the traffic, and keeps them or sets them back.
-func (r *Run) step(ctx context.Context, conn *mysqld.Conn, eye *eye, step rules.LiveStep, before Window) (StepOutcome, error) {
+func (r *Run) step(ctx context.Context, eye *eye, step rules.LiveStep, before Window) (StepOutcome, error) {
 	out := StepOutcome{Name: step.Name}
-	r.say("step %s: %s", step.Name, text(step))
-	cause := r.apply(ctx, conn, step)
-	if cause == nil {
-		now, why, err := r.watch(ctx, eye, &before)
-		out.Traffic, cause = &now, err
-		if why != "" {
-			cause = fmt.Errorf("%w: %s", ErrWorse, why)
-		}
-	}
-	if cause == nil {
-		cause = r.keep(ctx, conn)
-	}
+	r.say("step %s: %s\n  by hand it is set back with: %s", step.Name, text(step), byHand(planned(step)))
+	cause := r.attempt(ctx, eye, step, before, &out)
 	if cause == nil {
 		out.Kept = true
 		r.say("step %s is kept: %s", step.Name, seen(before, *out.Traffic))
 		return out, nil
 	}
-	if ctx.Err() != nil {
-		cause = fmt.Errorf("%w: %w", ErrInterrupted, cause)
-	}
-	out.Why = cause.Error()
-	r.say("step %s is set back: %v", step.Name, cause)
 	err := r.undo(ctx)
-	out.Undone = err == nil
+	if ctx.Err() != nil {
+		cause = interrupted(ctx, cause)
+	}
+	out.Why, out.Undone = cause.Error(), len(r.Record.unproven()) == 0
 	if err != nil {
 		return out, fmt.Errorf("step %s: %w", step.Name, errors.Join(cause, err))
 	}
+	r.say("step %s is set back: %v", step.Name, cause)
 	return out, fmt.Errorf("step %s was set back: %w", step.Name, cause)
 }
 
+// attempt makes a step's changes, watches the traffic, and keeps them. Until it returns nothing is said.
+func (r *Run) attempt(ctx context.Context, eye *eye, step rules.LiveStep, before Window, out *StepOutcome) error {
+	if err := r.apply(ctx, step); err != nil {
+		return err
+	}
+	now, why, err := r.watch(ctx, eye, &before)
+	out.Traffic = &now
+	switch {
+	case why != "":
+		return fmt.Errorf("%w: %s", ErrWorse, why)
+	case err != nil:
+		return err
+	}
+	return r.keep(ctx)
+}
+
+// planned returns the changes of a step that is still to be made, the last one first.
+func planned(step rules.LiveStep) (list []Change) {
+	for _, c := range slices.Backward(step.Changes) {
+		list = append(list, Change{Name: c.Name, Before: c.Before})
+	}
+	return list
+}
+
 // apply records each change and makes it.
-func (r *Run) apply(ctx context.Context, conn *mysqld.Conn, step rules.LiveStep) error {
+func (r *Run) apply(ctx context.Context, step rules.LiveStep) error {
+	if err := cmp.Or(ctx.Err(), r.dog.alive()); err != nil {
+		return err
+	}
 	for _, c := range step.Changes {
-		v, err := variables(ctx, conn, c.Name)
-		if err != nil {
-			return err
-		}
-		if v[c.Name] != c.Before {
-			return fmt.Errorf("%s is %s by now, and was %s when the plan was made: somebody else changes this server", c.Name, v[c.Name], c.Before)
-		}
-		n := len(r.Record.changes) + 1
-		if err := r.Record.note(recordLine{N: n, Event: intended, Step: step.Name, Name: c.Name, Before: c.Before, After: c.Value}); err != nil {
-			return err
-		}
-		effective, err := r.set(ctx, conn, c)
-		if effective != "" { // also one that was not asked for: it is david's doing
-			err = errors.Join(err, r.Record.note(recordLine{N: n, Event: done, After: effective}))
-		}
-		if err != nil {
+		if err := r.change(ctx, step.Name, c); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// set is not interrupted: a statement that was cut off could still take effect after it was set back.
-func (r *Run) set(ctx context.Context, conn *mysqld.Conn, c rules.LiveChange) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*settle)
-	defer cancel()
-	return set(ctx, conn, "GLOBAL", c.Name, c.Value)
+// change records one change and makes it.
+func (r *Run) change(ctx context.Context, step string, c rules.LiveChange) error {
+	v, err := variables(ctx, r.hand, c.Name)
+	if err != nil {
+		return err
+	}
+	if v[c.Name] != c.Before {
+		return fmt.Errorf("%s is %s by now, and was %s when the plan was made: somebody else changes this server", c.Name, v[c.Name], c.Before)
+	}
+	n := len(r.Record.changes) + 1
+	if err := r.Record.note(recordLine{N: n, Event: intended, Step: step, Name: c.Name, Before: c.Before, After: c.Value}); err != nil {
+		return err
+	}
+	effective, err := r.set(ctx, "GLOBAL", c.Name, c.Value)
+	if effective != "" { // also one that was not asked for: it is david's doing
+		err = errors.Join(err, r.Record.note(recordLine{N: n, Event: done, After: effective}))
+	}
+	return err
 }
 
-// keep persists the changes of a step where that was asked for, and puts on record that they stay.
-func (r *Run) keep(ctx context.Context, conn *mysqld.Conn) error {
-	for _, c := range r.Record.unproven() {
-		if r.Persist {
-			if err := r.persist(ctx, conn, c); err != nil {
-				return err
-			}
+// set is not interrupted: a statement that was cut off could still take effect after it was set back.
+func (r *Run) set(ctx context.Context, scope, name, value string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*settle)
+	defer cancel()
+	return set(ctx, r.hand, scope, name, value)
+}
+
+// keep persists the changes of a step where that was asked for, and puts on record that they stay. Where
+// somebody else has changed one meanwhile, what was watched was not the step.
+func (r *Run) keep(ctx context.Context) error {
+	changes := r.Record.unproven()
+	var lines []recordLine
+	for _, c := range changes {
+		v, err := variables(ctx, r.hand, c.Name)
+		if err != nil {
+			return err
 		}
+		if v[c.Name] != c.After {
+			return fmt.Errorf("%s is %s by now, and david set %s: somebody else changes this server", c.Name, v[c.Name], c.After)
+		}
+		lines = append(lines, recordLine{N: c.N, Event: kept})
 	}
-	for _, c := range r.Record.unproven() {
-		if err := r.Record.note(recordLine{N: c.N, Event: kept}); err != nil {
+	for _, c := range changes {
+		if err := r.persist(ctx, c); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.Record.note(lines...)
 }
 
-func (r *Run) persist(ctx context.Context, conn *mysqld.Conn, c Change) error {
-	old, err := persisted(ctx, conn, c.Name)
+// persist has a change outlive a restart, where that was asked for.
+func (r *Run) persist(ctx context.Context, c Change) error {
+	if !r.Persist {
+		return nil
+	}
+	old, err := persisted(ctx, r.hand, c.Name)
 	if err != nil {
 		return err
 	}
 	if err := r.Record.note(recordLine{N: c.N, Event: persisting, Persisted: old}); err != nil {
 		return err
 	}
-	_, err = set(ctx, conn, "PERSIST", c.Name, c.After)
+	_, err = r.set(ctx, "PERSIST", c.Name, c.After)
 	return err
 }
 
@@ -256,40 +298,52 @@ const reconnectFor = 2 * time.Minute
 // undo sets back what was not kept, also after an interruption, and reconnects for it. Where that is not
 // possible the error has the statements that do it.
 func (r *Run) undo(ctx context.Context) error {
-	if len(r.Record.unproven()) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconnectFor)
 	defer cancel()
-	for {
-		_, err := r.undoOnce(ctx)
-		if err == nil {
-			return nil
-		}
-		if passing(err) && pause(ctx, time.Second) == nil {
-			continue
-		}
-		return fmt.Errorf("%w: %w; by hand: %s", ErrNotUndone, err, byHand(r.Record.unproven()))
-	}
+	return setBack(ctx, r.Addr, r.hand, r.Record)
 }
 
-// passing tells of an error that may pass: no connection, or a refusal as while a buffer pool is being
-// resized.
+// setBack sets back what was not kept, again and again until it is done or the context ends: through the hand
+// while that holds, then through others.
+func setBack(ctx context.Context, addr mysqld.Addr, h *hand, r *Record) error {
+	for len(r.unproven()) > 0 {
+		err := setBackOnce(ctx, addr, h, r)
+		switch {
+		case len(r.unproven()) == 0:
+			return err
+		case h != nil: // it may be lost
+			h = nil
+		case !passing(err) || pause(ctx, time.Second) != nil:
+			return fmt.Errorf("%w: %w; by hand: %s", ErrNotUndone, err, byHand(r.unproven()))
+		}
+	}
+	return nil
+}
+
+// setBackOnce sets back what can be, also where a value is another's by now, which is left and told. A hand
+// that it opened, or that fails, gives its lock back.
+func setBackOnce(ctx context.Context, addr mysqld.Addr, h *hand, r *Record) (err error) {
+	opened := h == nil
+	if opened {
+		if h, err = openHand(ctx, addr); err != nil {
+			return err
+		}
+	}
+	var u Undone
+	err = u.undo(ctx, h, r, r.unproven(), false)
+	if opened || len(r.unproven()) > 0 {
+		err = errors.Join(err, h.close())
+	}
+	return err
+}
+
+// passing tells of an error that may pass: no connection, another david, or a refusal as while a buffer pool
+// is being resized.
 func passing(err error) bool {
 	if errors.Is(err, mysqld.ErrPrivilege) || errors.Is(err, mysqld.ErrAccess) {
 		return false
 	}
-	return errors.Is(err, mysqld.ErrUnreachable) || mysqld.Number(err) != 0
-}
-
-// undoOnce sets back what can be, also where a value is another's by now, which is left and told.
-func (r *Run) undoOnce(ctx context.Context) (Undone, error) {
-	conn, err := mysqld.Open(ctx, r.Addr)
-	if err != nil {
-		return Undone{}, err
-	}
-	defer conn.Close()
-	return undo(ctx, conn, r.Record, r.Record.unproven(), false)
+	return errors.Is(err, mysqld.ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, errSettling) || mysqld.Number(err) != 0
 }
 
 // byHand returns the SQL that sets changes back.

@@ -34,8 +34,13 @@ func Identify(ctx context.Context, c *mysqld.Conn) (Server, error) {
 		Flavour: mycnf.FlavourOf(version, comment), Version: version, Network: a.Network, Address: a.Address, TLS: a.TLS}, nil
 }
 
+// asker is a server's connections, or the one of them that is a hand.
+type asker interface {
+	Pairs(ctx context.Context, query string) (map[string]string, error)
+}
+
 // variables asks for a few global variables; those that the server does not have are not in the answer.
-func variables(ctx context.Context, c *mysqld.Conn, names ...string) (map[string]string, error) {
+func variables(ctx context.Context, c asker, names ...string) (map[string]string, error) {
 	return c.Pairs(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
 }
 
@@ -93,17 +98,20 @@ func replicaStatus(s Server) string {
 const settle = 10 * time.Second
 
 // set sets a global variable ("GLOBAL", "PERSIST") and returns the value the server then reports.
-func set(ctx context.Context, c *mysqld.Conn, scope, name, value string) (effective string, err error) {
-	if err := c.Exec(ctx, mycnf.SetStatement(scope, name, value)); err != nil {
+func set(ctx context.Context, h *hand, scope, name, value string) (effective string, err error) {
+	if err := h.Exec(ctx, mycnf.SetStatement(scope, name, value)); err != nil {
 		return "", fmt.Errorf("cannot set %s: %w", name, err)
 	}
-	return await(ctx, c, name, func(now string) bool { return mycnf.MatchValues(name, value, now) != mycnf.Different })
+	return await(ctx, h, name, func(now string) bool { return mycnf.MatchValues(name, value, now) != mycnf.Different })
 }
 
+// errSettling says that a server has taken a value and does not report it yet.
+var errSettling = errors.New("still reports")
+
 // await waits until the server reports a value that is right, and returns it.
-func await(ctx context.Context, c *mysqld.Conn, name string, right func(now string) bool) (now string, err error) {
+func await(ctx context.Context, h *hand, name string, right func(now string) bool) (now string, err error) {
 	for end := time.Now().Add(settle); ; {
-		v, err := variables(ctx, c, name)
+		v, err := variables(ctx, h, name)
 		if err != nil {
 			return "", err
 		}
@@ -111,7 +119,7 @@ func await(ctx context.Context, c *mysqld.Conn, name string, right func(now stri
 			return now, nil
 		}
 		if time.Now().After(end) {
-			return now, fmt.Errorf("cannot set %s on %s: after %s it still reports %s", name, c.Addr(), settle, now)
+			return now, fmt.Errorf("cannot set %s on %s: after %s it %w %s", name, h.pool.Addr(), settle, errSettling, now)
 		}
 		if err := pause(ctx, time.Second); err != nil {
 			return "", err
@@ -130,7 +138,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // persisted returns the value that SET PERSIST left for a variable; nil for none.
-func persisted(ctx context.Context, c *mysqld.Conn, name string) (*string, error) {
+func persisted(ctx context.Context, c asker, name string) (*string, error) {
 	values, err := c.Pairs(ctx, "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = '"+name+"'")
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ const patience = 3
 // traffic is worse, and says how, and where too few statements ended for their latency it watches twice as
 // long. A server that was restarted meanwhile is an error.
 func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why string, err error) {
-	first, err := e.read(ctx)
+	first, err := look(ctx, e)
 	if err != nil {
 		return w, "", err
 	}
@@ -64,13 +64,28 @@ func (r *Run) next(ctx context.Context, e *eye, last counterReading, end time.Ti
 	if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
 		return now, err
 	}
-	if now, err = e.read(ctx); err != nil {
+	if now, err = look(ctx, e); err != nil {
 		return now, err
 	}
 	if now.uptime < last.uptime {
 		return now, fmt.Errorf("the server was restarted: %w", mysqld.ErrUnreachable)
 	}
 	return now, nil
+}
+
+// lookWithin says how long a server may take to answer a look: one that hangs shows no traffic that a guard
+// could judge.
+const lookWithin = 20 * time.Second
+
+// look reads the counters.
+func look(ctx context.Context, e *eye) (counterReading, error) {
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	now, err := e.read(within)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return now, fmt.Errorf("the server does not answer within %s: %w", lookWithin, err)
+	}
+	return now, err
 }
 
 // every returns the time between two looks.

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"david/internal/manifest/operator"
 	"david/internal/manifest/render"
 	"david/internal/manifest/stream"
+	"david/internal/mycnf"
 )
 
 // Unappliable says what of a folder's new files cannot be applied to a cluster that has the earlier ones, and
@@ -36,6 +38,22 @@ func Unappliable(before, now map[string][]byte) string {
 		}
 	}
 	return ""
+}
+
+// pageLine matches a line of a my.cnf with the page size.
+var pageLine = regexp.MustCompile(`(?m)^[^#\n]*\binnodb_page_size\b["']?\s*[=:]\s*["']?(\w+)`)
+
+// PageSize returns the page size in a folder's files, in the words of mycnf.FormatSize; the default where none
+// says it.
+func PageSize(files map[string][]byte) string {
+	for _, content := range files {
+		if m := pageLine.FindSubmatch(content); m != nil {
+			if n, err := mycnf.ParseSize(string(m[1])); err == nil {
+				return mycnf.FormatSize(n)
+			}
+		}
+	}
+	return mycnf.FormatSize(int64(mycnf.PageSize(nil)))
 }
 
 // deserted says which database the earlier files make and the new ones do not: it would run on beside the new

@@ -48,20 +48,24 @@ type Span struct {
 
 // Variable is one entry of the catalogue: what david knows of a system variable or of a server's option.
 type Variable struct {
-	Name    string
-	Kind    Kind
-	Group   string // memory, redo, flush, ...: the section of a rendered my.cnf
-	Locked  bool   // member of the durability lock
-	Spans   []Span
-	Values  []string // of an KindEnum, in the order of the servers' numbers
-	Auto    []string // values for which the server chooses by itself, and reports its choice
-	Instead []string // what to set where the variable is missing; those that exist there
-	Reports string   // the variable under which the value is reported, where it is not Name itself
+	Name   string
+	Kind   Kind
+	Group  string // memory, redo, flush, ...: the section of a rendered my.cnf
+	Locked bool   // member of the durability lock
+	Spans  []Span
+	Values []string // of an KindEnum or KindSet, in the order of the servers' numbers
+	// InMariaDB are the values there, where they are others.
+	InMariaDB []string
+	Auto      []string // values for which the server chooses by itself, and reports its choice
+	Instead   []string // what to set where the variable is missing; those that exist there
+	Reports   string   // the variable under which the value is reported, where it is not Name itself
 
 	Down    uint64 // the server rounds down to multiples of this; 0: it does not
 	Up      uint64 // the server rounds up by less than this, as the buffer pool's chunks do
 	Power   bool   // the server rounds down to a power of two
 	Clipped bool   // the server takes less where the buffer pool, or the limit on open files, is too small for the value
+	// Most is what the server takes at most, in MySQL and in MariaDB; 0: not known.
+	Most [2]uint64
 }
 
 // catalogueText is the data: one variable a line, explained at its top. It is checked by tests.
@@ -300,6 +304,10 @@ func (x *Variable) note(word string) (err error) {
 		x.Power = true
 	case "values":
 		x.Values = strings.Split(value, ",")
+	case "mariadb":
+		x.InMariaDB = strings.Split(value, ",")
+	case "most":
+		err = x.mostOf(value)
 	case "auto":
 		x.Auto = strings.Split(value, ",")
 	case "use":
@@ -312,6 +320,18 @@ func (x *Variable) note(word string) (err error) {
 		x.Up, err = parseBytes(value)
 	default:
 		err = fmt.Errorf("unknown word %q", word)
+	}
+	return err
+}
+
+// mostOf reads "3", or "2,3" where MariaDB's is another one.
+func (x *Variable) mostOf(text string) (err error) {
+	mysql, mariadb, two := strings.Cut(text, ",")
+	if !two {
+		mariadb = mysql
+	}
+	if x.Most[0], err = parseBytes(mysql); err == nil {
+		x.Most[1], err = parseBytes(mariadb)
 	}
 	return err
 }

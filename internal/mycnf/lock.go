@@ -18,7 +18,10 @@ type LockVariable struct {
 	// Status is set for one that SHOW GLOBAL STATUS reports, not SHOW GLOBAL VARIABLES; the caller adds it to
 	// the map.
 	Status bool
-	Lost   string // what can be lost otherwise, in one sentence
+	// Unreported is set for an option that no running server tells of; what it was started with has to be looked
+	// at, see Asked.
+	Unreported bool
+	Lost       string // what can be lost otherwise, in one sentence
 }
 
 // Violation is a member of the lock that does not hold.
@@ -44,6 +47,11 @@ func Lock(f Flavour) []LockVariable {
 		return slices.Concat(safeBoth(), safeMariaDB(), equalBoth(), equalMariaDB())
 	}
 	return slices.Concat(safeBoth(), safeMySQL(), equalBoth(), equalMySQL())
+}
+
+// inLock tells whether a variable is a member.
+func inLock(f Flavour, name string) bool {
+	return slices.ContainsFunc(Lock(f), func(l LockVariable) bool { return l.Name == name })
 }
 
 // Sentences that several members share.
@@ -85,6 +93,8 @@ func safeMariaDB() []LockVariable {
 		{Name: "innodb_doublewrite", Safe: []string{"ON"}, Lost: lostTorn},
 		{Name: "innodb_checksum_algorithm", Safe: []string{"crc32", "strict_crc32", "full_crc32", "strict_full_crc32"},
 			Lost: lostRot},
+		{Name: "debug_no_sync", Safe: []string{"OFF"}, Optional: true, Unreported: true,
+			Lost: "whatever was not on the device at a power failure: the server leaves out every flush"},
 	}
 }
 

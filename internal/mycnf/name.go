@@ -18,58 +18,12 @@ func Normalise(name string) string {
 // does not know it.
 func WithoutLoose(name string) string { return strings.TrimPrefix(Normalise(name), loosePrefix) }
 
-// Canonical resolves the prefixes that servers take before an option's name: skip_x and disable_x are x=OFF,
-// enable_x is x=ON, and loose_x is x. As the servers do, it leaves a name alone that is a variable of its own
-// (skip_name_resolve). A prefix also stays where the catalogue does not know the rest as something with a
-// number: log_bin, for one, takes a file name, so skip_log_bin is not log_bin=OFF. value is "" for a bare
-// flag.
+// Canonical is what a name and a value mean to any server, see Resolve: skip_x and disable_x are x=OFF,
+// enable_x is x=ON, and loose_x is x. A prefix stays before a text, which only the server knows to switch off:
+// skip_log_error is not log_error=OFF. value is "" for a bare flag.
 func Canonical(name, value string) (string, string) {
-	n := Normalise(name)
-	if known(n) {
-		return n, value
-	}
-	if rest, found := strings.CutPrefix(n, loosePrefix); found {
-		if inner, v := Canonical(rest, value); known(inner) {
-			return inner, v
-		}
-		return n, value
-	}
-	return resolveSwitch(n, value)
-}
-
-// resolveSwitch follows my_getopt: any argument but "0" leaves the prefix's meaning as it is, "0" turns it
-// round. It is taken for options of all kinds, as if 0 or 1 had been written (my_getopt.cc,
-// disabled_my_option).
-func resolveSwitch(name, value string) (string, string) {
-	for prefix, on := range map[string]bool{"skip_": false, "disable_": false, "enable_": true} {
-		rest, found := strings.CutPrefix(name, prefix)
-		if !found {
-			continue
-		}
-		if text, ok := switched(rest, on != (value == "0")); ok {
-			return rest, text
-		}
-	}
-	return name, value
-}
-
-// switched is the value that a variable is switched on or off to; ok is false where it is none that can be.
-func switched(name string, on bool) (value string, ok bool) {
-	number := 0
-	if on {
-		number = 1
-	}
-	switch v := catalogue()[name]; v.Kind {
-	case KindBool:
-		return []string{"OFF", "ON"}[number], true
-	case KindEnum:
-		if number < len(v.Values) {
-			return v.Values[number], true
-		}
-	case KindInteger, KindSize:
-		return []string{"0", "1"}[number], true
-	}
-	return "", false
+	o := resolveSetting("", Version{}, name, value)
+	return o.Name, o.Value
 }
 
 func known(name string) bool {

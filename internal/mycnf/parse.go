@@ -2,10 +2,10 @@ package mycnf
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -31,22 +31,31 @@ type Item struct {
 // Where says where an item stands: "my.cnf:12".
 func (i Item) Where() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
 
-// maxLine is the longest line that is read; servers cut lines at 4 KiB, which nobody wants.
-const maxLine = 4096
+// maxLine is the longest line that is read: servers read 4094 bytes at a time, its end included, and take the
+// rest for a line of its own.
+const maxLine = 4092
 
 // Parse reads a my.cnf as the servers do: sections in brackets; name=value or a bare name; comments from # or
 // ; at the start of a line, and from # anywhere outside quotes; one pair of quotes around a value taken off;
 // the escapes \b \t \n \r \s \" \' \\ resolved. A backslash at the end of a line does not continue it:
-// servers know no continuation. Include directives are kept, see Expand. Errors name file and line.
+// servers know no continuation. Include directives are kept. Errors name file and line.
 func Parse(r io.Reader, name string) (File, error) {
 	f := File{Name: name}
-	group := ""
+	var group section
 	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, maxLine), maxLine)
+	lines.Buffer(make([]byte, 0, maxLine), maxLine+len("\r\n?"))
+	lines.Split(withEnds)
 	n := 0
 	for lines.Scan() {
 		n++
-		item, err := parseLine(lines.Text(), &group)
+		text, ended := strings.CutSuffix(lines.Text(), "\n")
+		if len(text) > maxLine {
+			return File{}, tooLong(name, n)
+		}
+		item, err := parseLine(text, &group)
+		if err == nil && item.Include != "" && !ended && !isSpace(text[len(text)-1]) {
+			err = errors.New("the line does not end, and servers leave out the last letter of such a path; end it")
+		}
 		if err != nil {
 			return File{}, fmt.Errorf("cannot read %s:%d: %w", name, n, err)
 		}
@@ -56,15 +65,36 @@ func Parse(r io.Reader, name string) (File, error) {
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return File{}, fmt.Errorf("cannot read %s:%d: the line is longer than servers read (%d bytes)", name, n+1, maxLine)
+		return File{}, tooLong(name, n+1)
 	} else if err != nil {
 		return File{}, fmt.Errorf("cannot read %s:%d: %w", name, n+1, err)
 	}
 	return f, nil
 }
 
+// withEnds splits into lines, each with its end.
+func withEnds(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i+1], nil
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
+func tooLong(name string, line int) error {
+	return fmt.Errorf("cannot read %s:%d: the line is longer than servers read (%d bytes)", name, line, maxLine)
+}
+
+// section is the one a line stands in: its name, which may be empty, and whether there was any.
+type section struct {
+	name  string
+	begun bool
+}
+
 // parseLine reads one line and keeps track of the section. A line that says nothing gives an empty item.
-func parseLine(line string, group *string) (Item, error) {
+func parseLine(line string, group *section) (Item, error) {
 	text := trim(line)
 	if text == "" || text[0] == '#' || text[0] == ';' {
 		return Item{}, nil
@@ -80,23 +110,24 @@ func parseLine(line string, group *string) (Item, error) {
 		if end < 0 {
 			return Item{}, fmt.Errorf("section %q lacks its closing bracket", firstWord(text))
 		}
-		*group = strings.TrimRight(text[1:end], " \t\n\v\f\r") // servers keep blanks before the name
+		*group = section{name: trim("x" + text[1:end])[1:], begun: true} // servers keep blanks before the name
 		return Item{}, nil
 	}
-	if *group == "" {
+	if !group.begun {
 		return Item{}, fmt.Errorf("%s stands before any section such as [mysqld]", quotable(text))
 	}
-	return parseOption(text, *group)
+	return parseOption(text, group.name)
 }
 
-// parseDirective reads !include FILE and !includedir FOLDER.
+// parseDirective reads !include FILE and !includedir FOLDER. Blanks may follow the "!".
 func parseDirective(text string) (Item, error) {
+	text = "!" + trim(text[1:])
 	for _, d := range []struct {
 		word string
 		dir  bool
 	}{{"!includedir", true}, {"!include", false}} {
 		rest, found := strings.CutPrefix(text, d.word)
-		if !found || rest != "" && !strings.ContainsAny(rest[:1], " \t") {
+		if !found || rest != "" && !isSpace(rest[0]) {
 			continue
 		}
 		if path := trim(rest); path != "" {
@@ -177,8 +208,19 @@ func unescape(s string) string {
 	return out.String()
 }
 
-// trim removes what C's isspace takes for white space.
-func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
+// trim removes what servers take for white space.
+func trim(s string) string {
+	for s != "" && isSpace(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && isSpace(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// isSpace follows the servers' table for latin1, whatever the encoding of the file: there A0 is a blank.
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0xa0 }
 
 // quotable names a line in an error: by its option's name, where it is one. Any other text, of a file that is
 // no my.cnf, may be a secret.
@@ -199,62 +241,6 @@ func firstWord(s string) string {
 	return s
 }
 
-// maxDepth is how deep servers follow includes (my_default.c).
-const maxDepth = 10
-
-// Expand replaces include directives by what they name. read gives the parsed files of one directive, in the
-// order in which the server reads them (for a folder: its *.cnf files); it does the reading, so that this
-// package touches no disk.
-func (f File) Expand(read func(directive Item) ([]File, error)) (File, error) {
-	return f.expand(read, 0)
-}
-
-func (f File) expand(read func(Item) ([]File, error), depth int) (File, error) {
-	out := File{Name: f.Name}
-	for _, item := range f.Items {
-		if item.Include == "" {
-			out.Items = append(out.Items, item)
-			continue
-		}
-		if depth == maxDepth {
-			return File{}, fmt.Errorf("cannot include %s at %s: more than %d files deep", item.Include, item.Where(), maxDepth)
-		}
-		files, err := read(item)
-		if err != nil {
-			return File{}, fmt.Errorf("cannot include %s at %s: %w", item.Include, item.Where(), err)
-		}
-		for _, inner := range files {
-			if inner, err = inner.expand(read, depth+1); err != nil {
-				return File{}, err
-			}
-			out.Items = append(out.Items, inner.Items...)
-		}
-	}
-	return out, nil
-}
-
-// Settings lists what the file sets in the given sections, see ServerGroups. A variable set more than once
-// has its last value and stands where it was first set. Names are canonical (see Canonical); a bare flag has
-// an empty value.
-func (f File) Settings(groups ...string) []Setting {
-	var list []Setting
-	at := map[string]int{}
-	for _, item := range f.Items {
-		if item.Include != "" || !slices.Contains(groups, item.Group) {
-			continue
-		}
-		name, value := Canonical(item.Name, item.Value)
-		i, seen := at[name]
-		if !seen {
-			i = len(list)
-			at[name] = i
-			list = append(list, Setting{Name: name, Group: catalogue()[name].Group})
-		}
-		list[i].Value = value
-	}
-	return list
-}
-
 // ParseSetting reads one NAME=VALUE as given to --set. The name is made canonical, the group is the
 // catalogue's.
 func ParseSetting(s string) (Setting, error) {
@@ -268,7 +254,7 @@ func ParseSetting(s string) (Setting, error) {
 	if i := strings.IndexFunc(value, isControl); i >= 0 {
 		return Setting{}, fmt.Errorf("cannot read setting %q: its value holds a control character", s)
 	}
-	name, value := Canonical(written, trim(value))
+	name, value := Canonical(strings.ToLower(written), trim(value))
 	return Setting{Name: name, Value: value, Group: catalogue()[name].Group}, nil
 }
 

@@ -75,7 +75,7 @@ func (x Variable) unlisted(text string) string {
 	if _, err := strconv.Atoi(text); err == nil || len(x.Values) == 0 {
 		return ""
 	}
-	words := slices.Concat(x.Values, elsewhere()[x.Name])
+	words := slices.Concat(x.Values, x.InMariaDB, elsewhere()[x.Name])
 	if slices.Contains(words, "ON") {
 		words = append(words, "TRUE", "FALSE", "YES", "NO")
 	}

@@ -98,16 +98,15 @@ func FlavourOf(version, comment string) Flavour {
 
 func isMariaDB(s string) bool { return strings.Contains(strings.ToLower(s), "mariadb") }
 
-// ServerGroups are the sections of a my.cnf that a server of this flavour and version reads.
+// ServerGroups are the sections of a my.cnf that a server of this flavour and version reads, in any case of
+// their letters; mysql_cluster only where NDB was built in, as in Debian's package.
 func ServerGroups(f Flavour, v Version) []string {
-	groups := []string{"mysqld", "server"}
-	if f == MariaDB {
-		groups = append(groups, "mariadb", "mariadbd")
+	switch f {
+	case MariaDB:
+		return []string{"mysqld", "server", "mysqld-" + v.Series(), "mariadb", "mariadb-" + v.Series(), "mariadbd", "mariadbd-" + v.Series(),
+			"client-server", "galera"}
+	case MySQL:
+		return []string{"mysql_cluster", "mysqld", "server", "mysqld-" + v.Series()}
 	}
-	for _, g := range groups[:len(groups):len(groups)] {
-		if g != "server" {
-			groups = append(groups, g+"-"+v.Series())
-		}
-	}
-	return groups
+	return []string{"mysqld", "server", "mysqld-" + v.Series()}
 }

@@ -2,6 +2,7 @@ package mycnf
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -74,10 +75,10 @@ func TestFlavourOf(t *testing.T) {
 }
 
 func TestServerGroups(t *testing.T) {
-	if got := ServerGroups(MySQL, Version{8, 4, 6}); !slices.Equal(got, []string{"mysqld", "server", "mysqld-8.4"}) {
+	if got := ServerGroups(MySQL, Version{8, 4, 6}); !slices.Equal(got, []string{"mysql_cluster", "mysqld", "server", "mysqld-8.4"}) {
 		t.Error(got)
 	}
-	want := []string{"mysqld", "server", "mariadb", "mariadbd", "mysqld-10.11", "mariadb-10.11", "mariadbd-10.11"}
+	want := strings.Fields("mysqld server mysqld-10.11 mariadb mariadb-10.11 mariadbd mariadbd-10.11 client-server galera")
 	if got := ServerGroups(MariaDB, Version{10, 11, 19}); !slices.Equal(got, want) {
 		t.Error(got)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"david/internal/account"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/server"
@@ -58,30 +59,50 @@ func client() error {
 	return fmt.Errorf("%w completely: it needs the client programs mysql and mysqladmin, or MariaDB's", ErrAbsent)
 }
 
-// Run has the program look at a server and returns what it printed. memory, in bytes, is what the server may use. The password
-// goes into an option file in dir, a private folder, and is gone afterwards: a command line can be read by everybody. With such a file
+// Run has the program look at a server and returns what it printed. memory, in bytes, is what the server may use. It runs as the
+// servers' user where david is root, in a folder of its own in dir, which that user may enter. The password
+// goes into an option file there, and is gone afterwards: a command line can be read by everybody. With such a file
 // the program does not look for the system's own accounts either.
 func Run(ctx context.Context, path string, addr mysqld.Addr, memory int64, dir string) (output string, err error) {
 	if addr.Network != "unix" {
 		return "", fmt.Errorf("cannot run mysqltuner on %s: it is given a socket only", addr.Address)
 	}
-	options := filepath.Join(dir, "mysqltuner.cnf")
-	if err := writeOptions(options, addr); err != nil {
+	a, err := account.Find()
+	if err != nil {
+		return "", err
+	}
+	own, options, err := prepare(dir, addr, a)
+	defer func() { err = errors.Join(err, os.RemoveAll(own)) }()
+	if err != nil {
 		return "", fmt.Errorf("cannot run mysqltuner: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.Remove(options)) }()
+	door, err := a.Door(filepath.Dir(path))
+	if err != nil {
+		return "", fmt.Errorf("mysqltuner failed: %w", err)
+	}
+	defer door.Close()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	// The socket is in the file: with --socket the program adds a port, for which MariaDB's clients take TCP.
 	cmd := exec.CommandContext(ctx, path, "--defaults-file", options, "--forcemem", fmt.Sprint(memory>>20), "--nocolor")
-	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C"}
+	cmd.Dir, cmd.Env = own, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "LC_ALL=C"}
 	cmd.WaitDelay = 5 * time.Second
+	door.Prepare(cmd)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("mysqltuner failed (%w): %s", err, last(out.String()))
 	}
 	return out.String(), supported(out.String())
+}
+
+// prepare makes the folder that the program runs in, with the option file, for an account.
+func prepare(dir string, addr mysqld.Addr, a account.Account) (own, options string, err error) {
+	if own, err = os.MkdirTemp(dir, "mysqltuner-"); err != nil {
+		return "", "", err
+	}
+	options = filepath.Join(own, "mysqltuner.cnf")
+	return own, options, errors.Join(writeOptions(options, addr), a.Own(options), a.Own(own))
 }
 
 // writeOptions writes what a client needs to know to log in.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"david/internal/home"
 	"david/internal/kube"
 	"david/internal/result"
 	"david/internal/sandbox"
@@ -33,7 +34,7 @@ const unpackLimit = 15 * time.Minute
 // home, so that the process is the same build as the pod in all of it. It asks the node's container runtime
 // for the image by running a pod of it, which does nothing, and copies its root filesystem. What was copied
 // for the same image before is used again.
-func (t *Target) Unpack(ctx context.Context, home string, pod result.Pod) (b Build, err error) {
+func (t *Target) Unpack(ctx context.Context, dir string, pod result.Pod) (b Build, err error) {
 	hand, err := t.Plain.Workspace.Hand("image")
 	if err != nil {
 		return b, err
@@ -53,11 +54,11 @@ func (t *Target) Unpack(ctx context.Context, home string, pod result.Pod) (b Bui
 		return b, fmt.Errorf("cannot run the image %s: %w", pod.Image, err)
 	}
 	b.ImageID = running.Status.ContainerStatuses[0].ImageID
-	root := filepath.Join(home, "images", folderOf(b.ImageID))
-	if err := t.copyImage(ctx, filepath.Join(hand, "pid"), root); err != nil {
+	root := filepath.Join(dir, "images", folderOf(b.ImageID))
+	if err := t.copyImage(ctx, filepath.Join(hand, "pid"), root, uid); err != nil {
 		return b, fmt.Errorf("cannot copy the server out of the image %s: %w", pod.Image, err)
 	}
-	if b.Binary, err = server.Find(ctx, home, root); err != nil {
+	if b.Binary, err = server.Find(ctx, dir, root); err != nil {
 		return b, fmt.Errorf("the image %s: %w", pod.Image, err)
 	}
 	b.Command = strings.TrimPrefix(b.Binary.Path, root)
@@ -71,13 +72,16 @@ func folderOf(imageID string) string {
 }
 
 // copyImage copies the root of the process whose ID is in a file to a folder, unless that is there.
-func (t *Target) copyImage(ctx context.Context, pidFile, to string) error {
-	pid, err := await(ctx, pidFile)
+func (t *Target) copyImage(ctx context.Context, pidFile, to string, uid int) error {
+	pid, err := await(ctx, pidFile, uid)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(to); err == nil {
 		return nil
+	}
+	if err := contained(pid); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
@@ -107,13 +111,29 @@ func (t *Target) copyImage(ctx context.Context, pidFile, to string) error {
 	return nil
 }
 
+// contained makes sure that a process has a root filesystem of its own: it is the image that names the process.
+func contained(pid int) error {
+	own, err := os.Stat("/")
+	if err != nil {
+		return err
+	}
+	its, err := os.Stat(fmt.Sprintf("/proc/%d/root/", pid))
+	if err != nil {
+		return fmt.Errorf("cannot find the image's process %d on this machine: %w", pid, err)
+	}
+	if os.SameFile(own, its) {
+		return fmt.Errorf("cannot copy the image: process %d, which it says is its own, is one of this machine's", pid)
+	}
+	return nil
+}
+
 // pidLimit bounds how long a pod that runs may take to write its process's ID.
 const pidLimit = 20 * time.Second
 
-// await reads a process's ID out of a file that is to come.
-func await(ctx context.Context, path string) (int, error) {
+// await reads a process's ID out of a file of that user's that is to come.
+func await(ctx context.Context, path string, uid int) (int, error) {
 	for began := time.Now(); time.Since(began) < pidLimit; {
-		b, err := os.ReadFile(path)
+		b, err := home.Read(path, 32, uid)
 		if err == nil {
 			return strconv.Atoi(strings.TrimSpace(string(b)))
 		}
@@ -131,69 +151,86 @@ func parts() []string {
 	return []string{"usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 }
 
-// copyRoot copies those parts of a root filesystem, and nothing that is mounted in it. Links are copied as
-// they are.
+// copyRoot copies those parts of a root filesystem, and nothing that is mounted in it. Links are copied as they are, and
+// none is followed out of it, whatever the image does meanwhile.
 func copyRoot(from, to string) error {
-	device, err := deviceOf(from)
+	root, err := os.OpenRoot(from)
 	if err != nil {
 		return err
 	}
+	defer root.Close()
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	c := copying{root, to, deviceOf(info)}
 	for _, part := range parts() {
-		top := filepath.Join(from, part)
-		if _, err := os.Lstat(top); errors.Is(err, fs.ErrNotExist) {
+		if _, err := root.Lstat(part); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			rel, err := filepath.Rel(from, path)
-			if err != nil {
-				return err
-			}
-			return copyOne(path, filepath.Join(to, rel), d, device)
-		})
-		if err != nil {
+		if err := c.part(part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func deviceOf(dir string) (uint64, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return 0, err
-	}
-	return info.Sys().(*syscall.Stat_t).Dev, nil
+// copying is a copy of a root filesystem under way.
+type copying struct {
+	from   *os.Root
+	to     string
+	device uint64 // that the filesystem is on
 }
 
-// copyOne copies a file, a folder without what is in it, or a link; nothing else.
-func copyOne(from, to string, d fs.DirEntry, device uint64) error {
+func deviceOf(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Dev }
+
+// part copies a folder of the top, which may be a link to another.
+func (c copying) part(name string) error {
+	info, err := c.from.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return c.link(name)
+	}
+	return fs.WalkDir(c.from.FS(), name, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = c.one(path, d)
+		}
+		return err
+	})
+}
+
+// one copies a file, a folder without what is in it, or a link; nothing else.
+func (c copying) one(path string, d fs.DirEntry) error {
 	switch {
 	case d.IsDir():
-		own, err := deviceOf(from)
+		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		if own != device {
+		if deviceOf(info) != c.device {
 			return fs.SkipDir
 		}
-		return os.Mkdir(to, 0o755)
+		return os.Mkdir(filepath.Join(c.to, path), 0o755)
 	case d.Type()&fs.ModeSymlink != 0:
-		target, err := os.Readlink(from)
-		if err != nil {
-			return err
-		}
-		return os.Symlink(target, to)
+		return c.link(path)
 	case d.Type().IsRegular():
-		return copyFile(from, to)
+		return c.file(path)
 	}
 	return nil
 }
 
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
+func (c copying) link(path string) error {
+	target, err := c.from.Readlink(path)
+	if err != nil {
+		return err
+	}
+	return os.Symlink(target, filepath.Join(c.to, path))
+}
+
+func (c copying) file(path string) (err error) {
+	in, err := c.from.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -202,7 +239,7 @@ func copyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|0o444) // readable for the servers' user
+	out, err := os.OpenFile(filepath.Join(c.to, path), os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|0o444) // readable for the servers' user
 	if err != nil {
 		return err
 	}

@@ -185,3 +185,13 @@ func TestCopyRoot(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestContained: an image that names a process of the machine's for its own does not have the machine's files copied.
+func TestContained(t *testing.T) {
+	if err := contained(os.Getpid()); err == nil || !strings.Contains(err.Error(), "one of this machine's") {
+		t.Errorf("got %v", err)
+	}
+	if err := contained(1 << 30); err == nil || !strings.Contains(err.Error(), "cannot find") {
+		t.Errorf("got %v", err)
+	}
+}

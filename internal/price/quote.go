@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -343,18 +342,4 @@ func (c Catalogue) line(base scale, target float64) []Point {
 		}
 	}
 	return line
-}
-
-// Pays makes a machine of the catalogue the payer; an error says that its price cannot be told in US$.
-func (c Catalogue) Pays(m Machine, assumed string) (Payer, error) {
-	usd, ok := c.USD(m.Price)
-	if !ok {
-		return Payer{}, fmt.Errorf("%s is priced in %s (%.2f a month), and the catalogue states no exchange rate: give one with --catalogue, or --usd-month", m.Name,
-			m.Price.Currency, m.Price.Amount)
-	}
-	iops := m.OwnIOPS()
-	if m.LocalDisk || assumed != "" { // an assumed machine's volumes are not what was measured
-		iops = 0
-	}
-	return Payer{Name: m.Name, USDMonth: math.Round(usd*100) / 100, CPUs: m.CPUs, IOPS: iops, Assumed: assumed, Doubtful: m.Doubt("price"), Source: m.Source, Date: m.Date}, nil
 }

@@ -14,12 +14,13 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"david/internal/account"
 	"david/internal/result"
 )
 
 // Place says where and how a disk is probed.
 type Place struct {
-	Dir    string        // the folder
+	Dir    string        // the folder: of the servers' user, as whom fio runs where david is root
 	Device result.Device // what Look found there
 	Caps   result.Caps   // that Start and Throttle put into force
 	Effort Effort
@@ -127,7 +128,7 @@ func (p Place) measure(ctx context.Context, j ioJob, engine, file string, round 
 	if j.sync {
 		s, err = p.syncs(ctx, j, file)
 	} else {
-		s, err = run(ctx, p.Start, file, j.side(), p.ioArgs(j, engine)...)
+		s, err = job{p.Start, file, j.side(), p.Effort.Job}.run(ctx, p.ioArgs(j, engine)...)
 	}
 	after, errAfter := deviceWrites(p.Device.Disk)
 	then, errThen := busyCPU()
@@ -155,12 +156,12 @@ func (j ioJob) side() string {
 func (p Place) syncs(ctx context.Context, j ioJob, file string) (s shot, err error) {
 	args := []string{"--rw=write", fmt.Sprintf("--bs=%d", j.bytes), "--fdatasync=1", "--ioengine=psync", "--runtime=" + p.Effort.Job.String()}
 	if j.way == result.Overwrite {
-		return run(ctx, p.Start, file, "write", append(args, "--time_based", fmt.Sprintf("--size=%d", leastFileBytes), "--allow_file_create=0", "--overwrite=1")...)
+		return job{p.Start, file, "write", p.Effort.Job}.run(ctx, append(args, "--time_based", fmt.Sprintf("--size=%d", leastFileBytes), "--allow_file_create=0", "--overwrite=1")...)
 	}
 	file = filepath.Join(p.Dir, "append")
 	defer func() { err = errors.Join(err, remove(file)) }()
 	// Without fallocate the file grows with each write; it ends where it is as large as there is room.
-	return run(ctx, p.Start, file, "write", append(args, fmt.Sprintf("--size=%d", p.Device.FileBytes), "--fallocate=none")...)
+	return job{p.Start, file, "write", p.Effort.Job}.run(ctx, append(args, fmt.Sprintf("--size=%d", p.Device.FileBytes), "--fallocate=none")...)
 }
 
 func (p Place) ioArgs(j ioJob, engine string) []string {
@@ -176,6 +177,9 @@ func bit(b bool) string {
 	return "0"
 }
 
+// slowest is how long writing the file may take: a disk that gets 1 MiB/s done is slower than any.
+const slowest = fileBytes >> 20 * time.Second
+
 // layOut writes the file that is read and written at random, before any cap on I/O: reads of blocks never
 // written would not reach the disk.
 func (p Place) layOut(ctx context.Context) (file string, err error) {
@@ -183,7 +187,7 @@ func (p Place) layOut(ctx context.Context) (file string, err error) {
 		p.Say(fmt.Sprintf("writing a file of %d MiB", p.Device.FileBytes>>20))
 	}
 	file = filepath.Join(p.Dir, "random")
-	_, err = run(ctx, nil, file, "write", "--rw=write", "--bs=1m", "--ioengine=psync", "--end_fsync=1", "--direct="+bit(p.Device.Direct),
+	_, err = job{nil, file, "write", slowest}.run(ctx, "--rw=write", "--bs=1m", "--ioengine=psync", "--end_fsync=1", "--direct="+bit(p.Device.Direct),
 		fmt.Sprintf("--size=%d", p.Device.FileBytes))
 	return file, err
 }
@@ -210,11 +214,13 @@ func engine(ctx context.Context) (name, note string, err error) {
 	if err != nil {
 		return "", "", ErrNoFio
 	}
-	out, err := exec.CommandContext(ctx, fio, "--enghelp").Output()
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	out, err := account.Look(ctx, filepath.Dir(fio), []string{fio, "--enghelp"}, (*exec.Cmd).Output)
 	if err != nil {
 		return "", "", fmt.Errorf("cannot ask fio for its engines: %w", err)
 	}
-	have := strings.Fields(string(out))
+	have := strings.Fields(out)
 	for _, name := range []string{"libaio", "io_uring", "posixaio"} {
 		if !slices.Contains(have, name) {
 			continue

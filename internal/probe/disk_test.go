@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/account"
 	"david/internal/result"
 )
 
@@ -46,6 +47,7 @@ func looked(t *testing.T, dir string) (l result.Limits) {
 	if l.Device, l.Notes, err = Look(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
+	owned(t, dir)
 	if err := (Place{Dir: dir, Device: l.Device, Effort: Quick()}).Disk(t.Context(), &l); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +66,18 @@ func looked(t *testing.T, dir string) (l result.Limits) {
 		}
 	}
 	return l
+}
+
+// owned gives a folder or a file to the user that fio runs as.
+func owned(t *testing.T, path string) {
+	t.Helper()
+	a, err := account.Find()
+	if err == nil {
+		err = a.Own(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func empty(t *testing.T, dir string) {
@@ -129,6 +143,7 @@ func TestFull(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	d := result.Device{Filesystem: "ext4", Direct: true, FileBytes: fileBytes} // as if it had been free when it was looked at
+	owned(t, point)
 	if err := (Place{Dir: point, Device: d, Effort: Quick()}).Disk(t.Context(), &result.Limits{}); err == nil {
 		t.Error("a file larger than its filesystem was written")
 	}
@@ -144,6 +159,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	owned(t, dir)
 	if err := (Place{Dir: dir, Device: d, Effort: Full()}).Disk(ctx, &result.Limits{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
@@ -157,6 +173,7 @@ func TestSeries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	owned(t, dir)
 	b, err := Place{Dir: dir, Device: d, Effort: Quick()}.Sustained(t.Context(), 3)
 	if err != nil || len(b.Series) != 3 || !(b.Series[0] > 0 && b.Series[1] > 0) || !(b.First > 0) {
 		t.Errorf("%+v, %v", b, err)

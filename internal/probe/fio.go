@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
+
+	"david/internal/account"
 )
 
 // Start starts a command: in a cgroup, where it is one's. nil just starts it.
@@ -24,18 +28,57 @@ type shot struct {
 	cpu            float64 // that fio itself used
 }
 
-// run runs one job of fio on a file and reads what it says of one way, "read" or "write".
-func run(ctx context.Context, start Start, file, way string, args ...string) (shot, error) {
+// grace is how much longer than it was told to fio may take: it starts, and waits for what it wrote last.
+const grace = time.Minute
+
+// filename is the option that names the file.
+const filename = "--filename="
+
+// job is one run of fio on a file.
+type job struct {
+	start Start
+	file  string
+	way   string        // that is read of what it says: "read" or "write"
+	takes time.Duration // as it is told to; without a time, as a slow disk takes
+}
+
+// run runs fio and reads what it says. Where david is root fio runs as the servers' user, to whom the file's folder has
+// to belong.
+func (j job) run(ctx context.Context, args ...string) (s shot, err error) {
 	fio, err := exec.LookPath("fio")
 	if err != nil {
 		return shot{}, ErrNoFio
 	}
+	a, err := account.Find()
+	if err != nil {
+		return shot{}, err
+	}
+	door, err := a.Door(filepath.Dir(j.file))
+	if err != nil {
+		return shot{}, fmt.Errorf("cannot probe %s: %w", j.file, err)
+	}
+	defer func() { err = errors.Join(err, door.Close()) }()
+	limit := j.takes + grace
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("fio had not ended after %s and was stopped; the disk may hang", limit))
+	defer cancel()
 	// A thread and not a process of fio's, which would outlive it when it is killed.
-	args = append([]string{"--name=probe", "--thread", "--output-format=json", "--filename=" + escape(file)}, args...)
+	args = append([]string{"--name=probe", "--thread", "--output-format=json", filename + j.file}, args...)
 	cmd := exec.CommandContext(ctx, fio, args...)
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	door.Prepare(cmd)
+	for i, arg := range cmd.Args {
+		if path, ok := strings.CutPrefix(arg, filename); ok {
+			cmd.Args[i] = filename + escape(path)
+		}
+	}
+	return j.wait(ctx, cmd, door)
+}
+
+// wait starts a prepared fio, and waits for its end.
+func (j job) wait(ctx context.Context, cmd *exec.Cmd, door *account.Door) (shot, error) {
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	start := j.start
 	if start == nil {
 		start = (*exec.Cmd).Start
 	}
@@ -45,9 +88,10 @@ func run(ctx context.Context, start Start, file, way string, args ...string) (sh
 		return shot{}, fmt.Errorf("cannot start fio: %w", err)
 	}
 	if err := cmd.Wait(); err != nil {
-		return shot{}, errors.Join(ctx.Err(), fmt.Errorf("cannot probe %s with fio: %w: %s", file, err, strings.TrimSpace(said.String())))
+		why := door.Outward(strings.TrimSpace(said.String()))
+		return shot{}, errors.Join(context.Cause(ctx), fmt.Errorf("cannot probe %s with fio: %w: %s", j.file, err, why))
 	}
-	s, err := parseShot(out.Bytes(), way)
+	s, err := parseShot(out.Bytes(), j.way)
 	s.cpu = float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Microseconds())
 	return s, err
 }

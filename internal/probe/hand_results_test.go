@@ -21,6 +21,7 @@ func TestResultsHandRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	owned(t, dir)
 	p := Place{Dir: dir, Device: d, Effort: Full()}
 	file, err := p.layOut(t.Context())
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -64,16 +63,16 @@ func room(dir string, free int64) (int64, error) {
 
 // direct tries whether a block can be written past the page cache.
 func direct(dir string) (bool, error) {
-	path := filepath.Join(dir, fmt.Sprintf(".david-direct-%d", os.Getpid()))
-	f, err := os.Create(path)
+	f, err := os.CreateTemp(dir, ".david-direct-") // a new one: what lies there is not written to, and no link followed
 	if err != nil {
 		return false, fmt.Errorf("%w: %w: name a folder that can be written to with --dir", ErrDevice, err)
 	}
+	path := f.Name()
 	defer os.Remove(path)
 	if err := f.Close(); err != nil {
 		return false, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
-	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_DIRECT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, unix.EINVAL) {
 		return false, nil
 	} else if err != nil {

@@ -13,6 +13,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
+
+	"david/internal/account"
 )
 
 // ErrNoFio is returned where fio is not installed.
@@ -32,16 +35,23 @@ func WriteIOPS(ctx context.Context, dir string) (float64, error) {
 		return 0, fmt.Errorf("cannot probe the disk: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	s, err := run(ctx, nil, filepath.Join(tmp, "f"), "write", "--rw=randwrite", "--bs=16k", "--size=256m", "--iodepth=32",
+	a, err := account.Find()
+	if err == nil {
+		err = a.Own(tmp)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot probe the disk: %w", err)
+	}
+	s, err := job{nil, filepath.Join(tmp, "f"), "write", slowest}.run(ctx, "--rw=randwrite", "--bs=16k", "--size=256m", "--iodepth=32",
 		"--ioengine=libaio", "--direct=1", "--time_based", "--runtime=3")
 	return s.IOPS, err
 }
 
 // Random reads or writes random 16 KiB of a file that exists, with direct I/O at queue depth 8, for so many
-// seconds. start starts fio, in a cgroup maybe; nil just starts it.
+// seconds. The file and its folder are the servers' user's. start starts fio, in a cgroup maybe; nil just starts it.
 func Random(ctx context.Context, file string, write bool, seconds int, start Start) (Rate, error) {
 	way := map[bool]string{false: "read", true: "write"}[write]
-	s, err := run(ctx, start, file, way, "--rw=rand"+way, "--bs=16k", "--iodepth=8", "--ioengine=libaio", "--direct=1",
+	s, err := job{start, file, way, time.Duration(seconds) * time.Second}.run(ctx, "--rw=rand"+way, "--bs=16k", "--iodepth=8", "--ioengine=libaio", "--direct=1",
 		"--norandommap", "--allow_file_create=0", "--time_based", fmt.Sprintf("--runtime=%d", seconds))
 	return s.Rate, err
 }

@@ -31,6 +31,8 @@ func TestRandom(t *testing.T) {
 	if err := os.WriteFile(file, make([]byte, 8<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	owned(t, filepath.Dir(file))
+	owned(t, file)
 	for _, write := range []bool{false, true} {
 		r, err := Random(context.Background(), file, write, 1, nil)
 		if err != nil || r.IOPS <= 0 || r.Bytes < 16000*r.IOPS {

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"david/internal/account"
+	"david/internal/home"
 	"david/internal/result"
 )
 
@@ -35,10 +38,10 @@ func (p Place) Sustained(ctx context.Context, seconds int) (b *result.Burst, err
 	log := filepath.Join(p.Dir, "series")
 	j := ioJob{way: result.RandomWrite, bytes: 16 << 10, depth: 32}
 	args := append(p.ioArgs(j, engine), fmt.Sprintf("--runtime=%d", seconds), "--write_iops_log="+log, "--log_avg_msec=1000") // the last runtime counts
-	if _, err := run(ctx, p.Start, file, "write", args...); err != nil {
+	if _, err := (job{p.Start, file, "write", time.Duration(seconds) * time.Second}).run(ctx, args...); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(log + "_iops.1.log")
+	text, err := p.series(log + "_iops.1.log")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read fio's series: %w", err)
 	}
@@ -48,6 +51,18 @@ func (p Place) Sustained(ctx context.Context, seconds int) (b *result.Burst, err
 	}
 	return burst(series), os.Remove(log + "_iops.1.log")
 }
+
+// series reads what fio wrote, which lies in a folder of its user's.
+func (p Place) series(path string) ([]byte, error) {
+	a, err := account.Find()
+	if err != nil {
+		return nil, err
+	}
+	return home.Read(path, mostSeries, a.UID)
+}
+
+// mostSeries bounds fio's series, in bytes: a line of some twenty for each second.
+const mostSeries = 16 << 20
 
 // parseSeries reads fio's log of operations/s, lines "MSEC, VALUE, DIRECTION, ...", into one value a second.
 // A second that has none is a stall.

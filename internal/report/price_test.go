@@ -15,12 +15,12 @@ func pricedFixture() Data {
 	if err != nil {
 		panic(err) // the catalogue is david's own
 	}
-	m, _ := c.Machine("e2e-c3.16gb")
-	by, err := c.Pays(m, "")
+	e := price.Experiment{Experiment: d.Experiment, Arms: d.Arms, Trials: d.Trials, Finish: d.Finish}
+	by, err := c.Payer(e, "e2e-c3.16gb", 0)
 	if err != nil {
 		panic(err)
 	}
-	q, err := c.Quote(price.Experiment{Experiment: d.Experiment, Arms: d.Arms, Trials: d.Trials, Finish: d.Finish}, by)
+	q, err := c.Quote(e, by)
 	if err != nil {
 		panic(err)
 	}

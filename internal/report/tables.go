@@ -170,8 +170,8 @@ func utilisation(d Data) string {
 		return "utilisation: not known before the experiment has ended"
 	}
 	s := fmt.Sprintf("%s, of which %s (%.0f %%) warming up and measuring", duration(f.WallSeconds), duration(f.MeasureSeconds), 100*f.Utilisation)
-	if f.GoldenSeconds > 0 {
-		s += "; before it the data template, once: " + duration(f.GoldenSeconds)
+	if f.TemplateSeconds > 0 {
+		s += "; before it the data template, once: " + duration(f.TemplateSeconds)
 	}
 	if n := before(d); n > 0 {
 		s += fmt.Sprintf("; since it was gone on with: %d of %s had been measured before, and are not in it", n, plural(len(d.Trials), "run"))
@@ -181,6 +181,9 @@ func utilisation(d Data) string {
 
 // before returns how many trials an earlier session measured, whose time is in no figure of the finish.
 func before(d Data) (n int) {
+	if d.Finish.Earlier != nil {
+		return *d.Finish.Earlier
+	}
 	began := d.Finish.Ended.Add(-time.Duration(d.Finish.WallSeconds * float64(time.Second)))
 	for _, t := range d.Trials {
 		if t.Started.Before(began) {

@@ -61,9 +61,13 @@ func shortened(b *terminal, t table) table {
 	if b.columns >= columns {
 		return t
 	}
-	out := table{Name: t.Name, Cols: slices.Delete(slices.Clone(t.Cols), 4, 5)}
+	at := slices.IndexFunc(t.Cols, func(c column) bool { return c.Head == p99Column })
+	if at < 0 {
+		return t
+	}
+	out := table{Name: t.Name, Cols: slices.Delete(slices.Clone(t.Cols), at, at+1)}
 	for _, row := range t.Rows {
-		out.Rows = append(out.Rows, slices.Delete(slices.Clone(row), 4, 5))
+		out.Rows = append(out.Rows, slices.Delete(slices.Clone(row), at, at+1))
 	}
 	return out
 }

@@ -6,72 +6,94 @@ import (
 	"time"
 )
 
-// TestGoOn gives experiments that have ended more time: they count as interrupted, and their own command goes
-// on with them.
+// TestGoOn gives experiments that have ended more time. Until something more is stored they are on disk as they
+// were, so that a session that is killed before that leaves no trace; then they have not ended any more.
 func TestGoOn(t *testing.T) {
 	home := t.TempDir()
-	make := func(id string, d Design) *Store {
-		s, err := Create(filepath.Join(home, "experiments", id), Experiment{Kind: Kind(id), Created: time.Now(), Argv: []string{"david", id}, Design: d})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.AppendTrial(Trial{Arm: "control", ID: "1", Seconds: 5, Warmed: 15}); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Finish(Finish{Ended: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	compare := make("compare", Design{Blocks: 6, Precision: 0.02, Slices: &Slices{Seconds: 5, Incarnations: 2}})
-	tune := make("tune", Design{Tune: &TunePlan{Budget: 900, Slices: &TuneSlices{Incarnations: 2}}})
-	for _, s := range []*Store{compare, tune} {
+	for _, kind := range []Kind{KindCompare, KindTune} {
+		s := ended(t, home, kind)
 		if err := s.GoOn(600); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if d := compare.Experiment().Design; d.Blocks != 0 || d.Precision != 0 || d.Budget != 620 {
-		t.Errorf("%+v", d)
-	}
-	if p := tune.Experiment().Design.Tune; p.Budget != 1500 || p.Slices.Incarnations != 3 {
-		t.Errorf("%+v", p)
-	}
-	for _, kind := range []Kind{KindCompare, KindTune} {
-		s, err := Unfinished(home, kind, "", []string{"david", string(kind)})
-		if err != nil || s == nil {
-			t.Fatalf("%s: %v, %v", kind, s, err)
+		checkGiven(t, s.Experiment().Design, 620, 1500)
+		left, err := Open(s.Dir())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := compare.GoOn(1); err == nil {
-		t.Error("what has not ended was given more time")
+		if _, finished, err := left.Finished(); err != nil || !finished {
+			t.Errorf("%s: before its first slice finished is %v, %v", kind, finished, err)
+		}
+		if d := left.Experiment().Design; kind == KindCompare && d.Blocks != 6 || kind == KindTune && d.Tune.Budget != 900 {
+			t.Errorf("%s: on disk before its first slice: %+v", kind, d)
+		}
+		if err := s.AppendTrial(Trial{Arm: "control", ID: "2"}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Unfinished(home, kind, "", []string{"david", string(kind)})
+		if err != nil || again == nil {
+			t.Fatalf("%s: after its first slice: %v, %v", kind, again, err)
+		}
+		checkGiven(t, again.Experiment().Design, 620, 1500)
+		if err := s.GoOn(1); err == nil {
+			t.Errorf("%s: what has not ended was given more time", kind)
+		}
 	}
 }
 
-// TestBack takes time back that nothing came of; what was measured since, or has ended, stays.
-func TestBack(t *testing.T) {
-	s, err := Create(filepath.Join(t.TempDir(), "x"), Experiment{Kind: KindCompare, Created: time.Now(), Design: Design{Blocks: 6, Slices: &Slices{Seconds: 5, Incarnations: 2}}})
+// TestGoOnTwice adds to the time of a session that came to nothing: each is given what it is given, once.
+func TestGoOnTwice(t *testing.T) {
+	s := ended(t, t.TempDir(), KindCompare)
+	if err := s.GoOn(600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(s.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, f := s.Experiment(), Finish{Ended: time.Now(), Best: "x"}
-	if err := s.Finish(f); err != nil {
+	if err := again.GoOn(60); err != nil {
 		t.Fatal(err)
 	}
-	for _, measured := range []bool{false, true} {
-		if err := s.GoOn(60); err != nil {
-			t.Fatal(err)
+	if err := again.Finish(Finish{Ended: time.Now(), Best: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	last, err := Open(s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, finished, err := last.Finished()
+	if err != nil || !finished || f.Best != "x" || last.Experiment().Design.Budget != 80 {
+		t.Errorf("finished %v, %+v, %+v, %v", finished, f, last.Experiment().Design, err)
+	}
+}
+
+// ended is an experiment in slices that has ended, with one trial of 20 s.
+func ended(t *testing.T, home string, kind Kind) *Store {
+	t.Helper()
+	d := Design{Blocks: 6, Precision: 0.02, Slices: &Slices{Seconds: 5, Incarnations: 2}}
+	if kind == KindTune {
+		d = Design{Tune: &TunePlan{Budget: 900, Slices: &TuneSlices{Incarnations: 2}}}
+	}
+	s, err := Create(filepath.Join(home, "experiments", string(kind)), Experiment{Kind: kind, Created: time.Now(), Argv: []string{"david", string(kind)}, Design: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AppendTrial(Trial{Arm: "control", ID: "1", Seconds: 5, Warmed: 15}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(Finish{Ended: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// checkGiven looks at what a design has after it was given more time: a compare, or a tune.
+func checkGiven(t *testing.T, d Design, compare, tune float64) {
+	t.Helper()
+	if p := d.Tune; p != nil {
+		if p.Budget != tune || p.Slices.Incarnations != 3 {
+			t.Errorf("%+v", p)
 		}
-		if measured {
-			if err := s.AppendTrial(Trial{Arm: "control", ID: "1"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.Back(before, f, 0); err != nil {
-			t.Fatal(err)
-		}
-		got, finished, err := s.Finished()
-		if err != nil || finished == measured || finished && got.Best != "x" || (s.Experiment().Design.Blocks == 6) == measured {
-			t.Errorf("measured %v: finished %v, %+v, %v", measured, finished, s.Experiment().Design, err)
-		}
+	} else if d.Blocks != 0 || d.Precision != 0 || d.Budget != compare {
+		t.Errorf("%+v", d)
 	}
 }

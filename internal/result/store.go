@@ -31,6 +31,8 @@ type Store struct {
 	experiment Experiment
 	end        int64 // size of trials.jsonl after this store's last append; -1 before the first
 	told       func(any) error
+	own        map[string]bool // the trials that this process has stored
+	more       bool            // it has more time, and nothing of that is on disk yet
 }
 
 // Watch has every Arm, Trial (with its points and samples) and Finish told as soon as it is stored. What told
@@ -54,9 +56,12 @@ func (s *Store) Amend(e Experiment) error {
 	return nil
 }
 
-// GoOn gives an experiment in slices that has ended so many more seconds: it then counts as interrupted, and
-// its own command goes on with it.
+// GoOn gives an experiment in slices that has ended so many more seconds. On disk it stays one that has ended
+// until something more is stored: a session that dies before that has changed nothing.
 func (s *Store) GoOn(seconds float64) error {
+	if _, ended, err := s.Finished(); err != nil || !ended {
+		return errors.Join(err, fmt.Errorf("cannot give more time to the experiment in %s: it has not ended", s.dir))
+	}
 	trials, err := s.Trials()
 	if err != nil {
 		return err
@@ -72,35 +77,32 @@ func (s *Store) GoOn(seconds float64) error {
 	for _, p := range proofs {
 		spent += p.Seconds
 	}
-	e := s.experiment
-	if t := e.Design.Tune; t != nil {
+	d := &s.experiment.Design
+	if t := d.Tune; t != nil {
 		plan, in := *t, *t.Slices
 		in.Incarnations++
 		plan.Budget, plan.Slices = max(plan.Budget, spent)+seconds, &in
-		e.Design.Tune = &plan
+		d.Tune = &plan
 	} else {
-		e.Design.Blocks, e.Design.Precision, e.Design.Budget = 0, 0, spent+seconds
+		d.Blocks, d.Precision, d.Budget = 0, 0, spent+seconds
 	}
-	if err := s.Amend(e); err != nil {
+	s.more = true
+	return nil
+}
+
+// reopen writes down that an experiment with more time goes on: from here on it has not ended.
+func (s *Store) reopen() error {
+	if !s.more {
+		return nil
+	}
+	if err := s.Amend(s.experiment); err != nil {
 		return err
 	}
 	if err := os.Remove(s.path(finishFile)); err != nil {
 		return fmt.Errorf("cannot go on with the experiment in %s: %w", s.dir, err)
 	}
+	s.more = false
 	return nil
-}
-
-// Back takes back what GoOn did to an experiment that was e, ended with f and had so many trials, where nothing
-// has come of it.
-func (s *Store) Back(e Experiment, f Finish, trials int) error {
-	_, finished, err := s.Finished()
-	if err != nil || finished {
-		return err
-	}
-	if now, err := s.Trials(); err != nil || len(now) != trials {
-		return err
-	}
-	return errors.Join(s.Amend(e), s.Finish(f))
 }
 
 // Create makes a new store in dir, which must not exist or be empty, and writes experiment.json. It sets e's
@@ -261,6 +263,9 @@ func (s *Store) Arms() ([]Arm, error) {
 
 // Finish writes finish.json; f's schema is set.
 func (s *Store) Finish(f Finish) error {
+	if err := s.reopen(); err != nil {
+		return err
+	}
 	f.Schema = Schema
 	if err := writeJSON(s.path(finishFile), f); err != nil {
 		return fmt.Errorf("cannot finish experiment %s: %w", s.dir, err)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // AppendTrial stores a trial: its points in a file of their own first, then one line of trials.jsonl, written
@@ -19,6 +20,9 @@ import (
 func (s *Store) AppendTrial(t Trial) error {
 	if !fileName.MatchString(t.ID) {
 		return fmt.Errorf("cannot store trial %q: an ID holds letters, digits, dot, dash and underscore only", t.ID)
+	}
+	if err := s.reopen(); err != nil {
+		return err
 	}
 	if err := errors.Join(putLines(s.pointsPath(t.ID), t.ID, t.Points), putLines(s.samplesPath(t.ID), t.ID, t.Samples)); err != nil {
 		return fmt.Errorf("cannot store the points of trial %s: %w", t.ID, err)
@@ -32,11 +36,18 @@ func (s *Store) AppendTrial(t Trial) error {
 	if err != nil {
 		return fmt.Errorf("cannot store trial %s: %w", t.ID, err)
 	}
+	if s.own == nil {
+		s.own = map[string]bool{}
+	}
+	s.own[t.ID] = true
 	return s.tell(whole)
 }
 
+// Own tells whether this process has stored the trial of an ID: dates cannot tell, as the clock may have been set.
+func (s *Store) Own(id string) bool { return s.own[id] }
+
 func (s *Store) appendLine(line []byte) (err error) {
-	f, err := os.OpenFile(s.path(trialsFile), os.O_RDWR|os.O_APPEND, 0)
+	f, err := os.OpenFile(s.path(trialsFile), os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}

@@ -171,6 +171,9 @@ type proofs struct {
 
 // PutProof adds a proof, in place of an earlier one of its arm.
 func (s *Store) PutProof(p Proof) error {
+	if err := s.reopen(); err != nil {
+		return err
+	}
 	list, err := s.Proofs()
 	if err != nil {
 		return err

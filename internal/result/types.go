@@ -11,6 +11,8 @@
 package result
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"david/internal/host"
@@ -116,21 +118,42 @@ type Caps struct {
 	Bandwidth int64   `json:"bandwidth,omitempty"` // bytes/s, reads and writes each
 }
 
+// Text names the caps in words; "none" where there are none.
+func (c Caps) Text() string {
+	var list []string
+	add := func(given bool, format string, args ...any) {
+		if given {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	add(c.CPUs > 0, "%.4g CPUs", c.CPUs)
+	add(c.Memory > 0, "%s", host.Size(c.Memory))
+	add(c.IOPS > 0, "%d IOPS", c.IOPS)
+	add(c.Bandwidth > 0, "%s/s", host.Size(c.Bandwidth))
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
 // Finish holds finish.json, written once when an experiment ends; an experiment without it was interrupted.
 type Finish struct {
 	Schema      int       `json:"schema"`
 	Ended       time.Time `json:"ended"`
 	WallSeconds float64   `json:"wall_seconds"` // from the start of the first trial's preparation to the end of the last
-	// GoldenSeconds says what the one-time data template took (0 when it was there already); not in WallSeconds.
-	GoldenSeconds  float64 `json:"golden_seconds"`
-	MeasureSeconds float64 `json:"measure_seconds"` // warming up and measuring
-	Utilisation    float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
-	Best           string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained; a search for a rate: a sentence
+	// TemplateSeconds says what the one-time data template took (0 when it was there already); not in WallSeconds.
+	TemplateSeconds float64 `json:"golden_seconds"`
+	MeasureSeconds  float64 `json:"measure_seconds"` // warming up and measuring
+	Utilisation     float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
+	Best            string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained; a search for a rate: a sentence
 	// RateSearch says how a search for a rate ended; nil for anything else, and in older records: see SearchEnd.
 	RateSearch *RateSearch `json:"rate_search,omitempty"`
 	// Cluster says what the cluster counted of the pod and its node over the trials; nil where it could not be
 	// read.
 	Cluster *ClusterCounters `json:"cluster,omitempty"`
+	// Earlier counts the trials that earlier sessions measured, whose time is in no figure here; nil in older records,
+	// where the dates have to tell.
+	Earlier *int `json:"earlier,omitempty"`
 	// Failed says why the experiment ended before its first trial; "" where it has any.
 	Failed string `json:"failed,omitempty"`
 }

@@ -160,7 +160,7 @@ func (l Live) place(s mycnf.Setting, step *LiveStep, p *LivePlan) {
 	if !known || !there || mycnf.MatchValues(s.Name, s.Value, now) == mycnf.Same {
 		return
 	}
-	if l.growsOnly(s.Name) && l.size(s.Name) > SizeOf(s.Value) {
+	if growsOnly(s.Name) && l.size(s.Name) > SizeOf(s.Value) {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s stays at %s: the rule's %s is less, and a running server is given no less", s.Name, now, s.Value))
 		return
 	}
@@ -170,15 +170,12 @@ func (l Live) place(s mycnf.Setting, step *LiveStep, p *LivePlan) {
 	case apply == mycnf.Restart || s.Name == "innodb_buffer_pool_size" && l.poolFixed():
 		p.Advice = append(p.Advice, change)
 	default:
+		if err := Reversible(s.Name, now, s.Value); err != nil {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s stays at %s, as david could not set it back: %v", s.Name, now, err))
+			return
+		}
 		step.Changes = append(step.Changes, change)
 	}
-}
-
-// growsOnly tells of a variable that is never made smaller while the server runs: pages would have to be
-// given up or written first.
-func (l Live) growsOnly(name string) bool {
-	return slices.Contains([]string{"innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_redo_log_capacity", "innodb_log_file_size",
-		"innodb_log_buffer_size", "table_open_cache"}, name)
 }
 
 // order puts innodb_io_capacity_max first where it rises, as the server clips innodb_io_capacity to it.

@@ -60,9 +60,12 @@ func prefer(t *testing.T, pid int) {
 }
 
 // sampled lets the sampler look for a while, after Mark, at what was started before.
-func sampled(t *testing.T, o Options) Record {
+func sampled(t *testing.T, o Options, client ...int) Record {
 	t.Helper()
 	s := start(t, o)
+	for _, pid := range client {
+		s.Follow(pid)
+	}
 	s.Mark()
 	time.Sleep(2500 * time.Millisecond)
 	r, err := s.Stop(context.Background())
@@ -85,9 +88,7 @@ func TestEvidence(t *testing.T) {
 	t.Run("a client that waits for its CPU", func(t *testing.T) {
 		client := burn(t, 0)
 		burn(t, 0)
-		o := o
-		o.ClientPID = func() int { return client }
-		r := sampled(t, o)
+		r := sampled(t, o, client)
 		if e := r.Evidence; e.ClientWait < 0.3 || e.ClientCPU < 0.05 || e.ClientCPU > 0.8 {
 			t.Errorf("%+v", e)
 		}

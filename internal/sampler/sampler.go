@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"david/internal/mycnf"
@@ -35,9 +36,6 @@ type Options struct {
 	Flavour mycnf.Flavour
 	// ServerPID is the server's process, 0 for a server on another machine.
 	ServerPID int
-	// ClientPID gives the load generator's process, 0 while there is none. It is called from the sampler's
-	// goroutine; nil where there is no client.
-	ClientPID func() int
 	// Device is the data's block device as /proc/diskstats names it; "" where it is not known.
 	Device string
 	// Schema is the load's, by which its connections are known: those that use it. "" for no profile of them.
@@ -48,8 +46,8 @@ type Options struct {
 type Sampler struct {
 	server   *serverReader
 	kernel   *kernel
-	profiler *profiler // nil without a schema
-	client   func() int
+	profiler *profiler    // nil without a schema
+	client   atomic.Int64 // the load generator's process; 0 while there is none
 
 	marks  chan chan struct{} // Mark asks for a full reading; what is sent is closed when it is taken
 	stop   chan struct{}
@@ -84,8 +82,8 @@ func Start(ctx context.Context, o Options) (*Sampler, error) {
 		return nil, err
 	}
 	s := &Sampler{
-		server: server, client: o.ClientPID,
-		marks: make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+		server: server,
+		marks:  make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	var running context.Context
 	running, s.cancel = context.WithCancel(ctx)
@@ -114,6 +112,9 @@ func (s *Sampler) release() error {
 	}
 	return errors.Join(s.server.close(), s.profiler.close())
 }
+
+// Follow names the load generator's process as soon as it runs.
+func (s *Sampler) Follow(pid int) { s.client.Store(int64(pid)) }
 
 // Mark says that the measured run begins: costs, debts and evidence count from here. It returns when the
 // counters have been read, or when sampling has failed, which Stop tells.
@@ -275,11 +276,7 @@ func (s *Sampler) keep(r snapshot) {
 // read takes one reading: the kernel first, since the server's answer can take long under load. A full one
 // has all status counters and looks at every process.
 func (s *Sampler) read(ctx context.Context, full bool) (snapshot, error) {
-	pid := 0
-	if s.client != nil {
-		pid = s.client()
-	}
-	r := s.kernel.read(pid, full)
+	r := s.kernel.read(int(s.client.Load()), full)
 	var err error
 	if r.status, err = s.server.read(ctx, full); err != nil {
 		return snapshot{}, err

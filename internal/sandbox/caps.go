@@ -147,9 +147,12 @@ func (w *Workspace) Capped(caps result.Caps, do func(start func(*exec.Cmd) error
 }
 
 // Scratch makes a folder among the data for something that lasts as long as the workspace; the next one
-// removes what is left.
+// removes what is left. It is the servers' user's, as whom fio runs.
 func (w *Workspace) Scratch() (string, error) {
 	dir, err := os.MkdirTemp(w.data, "probe-")
+	if err == nil {
+		err = w.owner.Own(dir)
+	}
 	if err != nil {
 		return "", fmt.Errorf("cannot make a folder for a probe: %w", err)
 	}
@@ -164,7 +167,7 @@ func (w *Workspace) verifyIO(ctx context.Context, g *cgroup.Group) (notes []stri
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "f")
-	if err := writeProbe(file); err != nil {
+	if err := w.writeProbe(file); err != nil {
 		return nil, fmt.Errorf("cannot probe the volume: %w", err)
 	}
 	if err := g.Throttle(true); err != nil {
@@ -189,8 +192,8 @@ func (w *Workspace) verifyIO(ctx context.Context, g *cgroup.Group) (notes []stri
 }
 
 // writeProbe writes a file that is on the disk: reads of blocks never written would not get there.
-func writeProbe(path string) (err error) {
-	f, err := os.Create(path)
+func (w *Workspace) writeProbe(path string) (err error) {
+	f, err := w.create(path)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/account"
 )
 
 // canReflink tries a clone of a file in dir.
@@ -31,44 +33,64 @@ func canReflink(dir string) (bool, error) {
 	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil, nil
 }
 
-// cloneTree copies a folder: files by reflink where the filesystem can, else sparsely. Owners and modes are
-// kept.
-func cloneTree(from, to string, own func(string) error) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+// cloneTree copies what is called name from one folder of david's to another, for an account: files by reflink where
+// the filesystem can, else sparsely. Modes are kept. No link leads out of either folder.
+func cloneTree(from, to, name string, a account.Account) error {
+	source, err := os.OpenRoot(from)
+	if err != nil {
+		return fmt.Errorf("cannot clone the data: %w", err)
+	}
+	defer source.Close()
+	target, err := os.OpenRoot(to)
+	if err != nil {
+		return fmt.Errorf("cannot clone the data: %w", err)
+	}
+	defer target.Close()
+	c := cloning{source, target, a}
+	err = fs.WalkDir(source.FS(), name, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = c.entry(path, d)
 		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		switch {
-		case d.IsDir():
-			err = os.Mkdir(target, info.Mode().Perm())
-		case info.Mode().IsRegular():
-			err = cloneFile(path, target, info)
-		default:
-			return nil // sockets and the like
-		}
-		if err != nil {
-			return fmt.Errorf("cannot clone the data: %w", err)
-		}
-		return own(target)
+		return err
 	})
+	if err != nil {
+		return fmt.Errorf("cannot clone the data: %w", err)
+	}
+	return nil
 }
 
-func cloneFile(from, to string, info fs.FileInfo) (err error) {
-	in, err := os.Open(from)
+// cloning is a copy under way.
+type cloning struct {
+	from, to *os.Root
+	account  account.Account
+}
+
+func (c cloning) entry(path string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.IsDir():
+		err = c.to.Mkdir(path, info.Mode().Perm())
+	case info.Mode().IsRegular():
+		err = c.file(path, info)
+	default:
+		return nil // sockets and the like
+	}
+	if err == nil && c.account.Switched {
+		err = c.to.Lchown(path, c.account.UID, c.account.GID)
+	}
+	return err
+}
+
+func (c cloning) file(path string, info fs.FileInfo) (err error) {
+	in, err := c.from.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	out, err := c.to.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
 	if err != nil {
 		return err
 	}

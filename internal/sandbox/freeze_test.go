@@ -16,7 +16,7 @@ func TestFreeze(t *testing.T) {
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {
 			w := open(t, newHome(t), Options{})
-			g := golden(t, w, key(testserver.Find(t, flavour)))
+			g := template(t, w, key(testserver.Find(t, flavour)))
 			s := start(t, w, g, StartOptions{})
 			conn := connect(t, s)
 			for range 3 {

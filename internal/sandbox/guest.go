@@ -64,7 +64,7 @@ func (w *Workspace) invite(g Template, clone string, o StartOptions) (*Guest, er
 	if err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	guest := &Guest{Folders: []Folder{{s.dir, s.dir}, {w.behind(s.data), s.data}}, UID: w.owner.uid, GID: w.owner.gid, Port: port, server: s}
+	guest := &Guest{Folders: []Folder{{s.dir, s.dir}, {w.behind(s.data), s.data}}, UID: w.owner.UID, GID: w.owner.GID, Port: port, server: s}
 	options, err := w.options(s, o)
 	if err == nil {
 		guest.Args = append(options, s.isolation()...)
@@ -89,11 +89,7 @@ func (s *Server) ready() error {
 	if err := s.writeInit(s.addr.Password); err != nil {
 		return err
 	}
-	log, err := os.Create(s.log())
-	if err != nil {
-		return err
-	}
-	return errors.Join(log.Close(), s.w.owner.own(s.log()))
+	return s.w.give(s.log(), nil)
 }
 
 // Await waits until the server answers at an address, at most as long as one of david's own may take, and
@@ -105,21 +101,24 @@ func (g *Guest) Await(ctx context.Context, address string, ended func() error) e
 	if err := g.server.await(ctx, startTimeout, ended); err != nil {
 		return g.Blame(err)
 	}
-	pid, err := readPID(filepath.Join(g.server.dir, "pid"))
+	pid, err := g.server.readPID(filepath.Join(g.server.dir, "pid"))
 	if err != nil {
 		return err
 	}
-	start, err := startTime(pid)
+	p, err := identify(pid)
+	if err == nil { // it is the server that wrote the file, and names whom it likes
+		err = servesIn(pid, g.server.dir)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot find the server's process %d on this machine: %w", pid, err)
 	}
-	g.process = processID{pid, start}
+	g.process = p
 	return g.server.w.journal.started(pid)
 }
 
 // readPID reads a server's pid file.
-func readPID(path string) (int, error) {
-	b, err := os.ReadFile(path)
+func (s *Server) readPID(path string) (int, error) {
+	b, err := s.w.readLog(path)
 	if err != nil {
 		return 0, fmt.Errorf("cannot see which process the server is: %w", err)
 	}
@@ -132,7 +131,7 @@ func readPID(path string) (int, error) {
 
 // Blame returns a *StartError with the server's own words.
 func (g *Guest) Blame(cause error) error {
-	return startError(g.server.binary.Path, g.server.log(), cause)
+	return g.server.w.startError(g.server.binary.Path, g.server.log(), cause)
 }
 
 // Addr returns where the server listens, with the password of this start.
@@ -192,12 +191,12 @@ func SameBinary(pid int, b server.Binary) error {
 }
 
 // Account is who the servers run as: a user and a group of this machine.
-func (w *Workspace) Account() (uid, gid int) { return w.owner.uid, w.owner.gid }
+func (w *Workspace) Account() (uid, gid int) { return w.owner.UID, w.owner.GID }
 
 // Hand makes a folder of the servers' user in the runtime folder.
 func (w *Workspace) Hand(name string) (string, error) {
 	dir := filepath.Join(w.run, name)
-	if err := errors.Join(mkdirIfMissing(dir), w.owner.own(dir)); err != nil {
+	if err := errors.Join(mkdirIfMissing(dir), w.owner.Own(dir)); err != nil {
 		return "", fmt.Errorf("cannot make a runtime folder: %w", err)
 	}
 	return dir, nil

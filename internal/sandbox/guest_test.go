@@ -31,7 +31,7 @@ func invited(t *testing.T, w *Workspace, g Template, settings ...mycnf.Setting) 
 	if b.Basedir != "" {
 		cmd.Args = append(cmd.Args, "--basedir="+b.Basedir)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: w.owner.credential()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: w.owner.Credential()}
 	cmd.Dir = guest.Folders[0].Path
 	return guest, cmd
 }
@@ -45,7 +45,7 @@ func TestGuest(t *testing.T) {
 		t.Run(flavour, func(t *testing.T) {
 			b := testserver.Find(t, flavour)
 			w := open(t, newHome(t), Options{NoVolume: true})
-			g := golden(t, w, key(b))
+			g := template(t, w, key(b))
 			guest, cmd := invited(t, w, g, mycnf.Setting{Name: "innodb_buffer_pool_size", Value: "64M"})
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func behind(t *testing.T, w *Workspace, guest *Guest) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !os.SameFile(one, other) || w.owner.switched && !strings.HasPrefix(f.Source, w.home) {
+	if !os.SameFile(one, other) || w.owner.Switched && !strings.HasPrefix(f.Source, w.home) {
 		t.Errorf("the data %s lies in %s", f.Path, f.Source)
 	}
 }
@@ -128,7 +128,7 @@ func released(t *testing.T, guest *Guest) {
 func TestGuestThatEnds(t *testing.T) {
 	b := testserver.Find(t, "mariadb")
 	w := open(t, newHome(t), Options{NoVolume: true})
-	guest, cmd := invited(t, w, golden(t, w, key(b)), mycnf.Setting{Name: "no_such_variable", Value: "1"})
+	guest, cmd := invited(t, w, template(t, w, key(b)), mycnf.Setting{Name: "no_such_variable", Value: "1"})
 	if err := cmd.Run(); err == nil {
 		t.Fatal("it started")
 	}
@@ -146,7 +146,7 @@ func TestGuestThatEnds(t *testing.T) {
 func TestGuestIsKilled(t *testing.T) {
 	b := testserver.Find(t, "mariadb")
 	w := open(t, newHome(t), Options{NoVolume: true})
-	g := golden(t, w, key(b))
+	g := template(t, w, key(b))
 	for _, end := range []func(*Guest) error{(*Guest).Release, func(*Guest) error { return w.Close() }} {
 		guest, cmd := invited(t, w, g)
 		if err := cmd.Start(); err != nil {

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"david/internal/account"
 )
 
-// PrivateFolder makes a runtime folder of mode 0700 that the next david removes should this one be killed:
+// PrivateFolder makes a runtime folder that nobody else may enter, but the user that load generators run as, and that
+// the next david removes should this one be killed:
 // for what must not be left behind, such as keys, where no workspace is open. remove must be called.
 func PrivateFolder(home string) (dir string, remove func() error, err error) {
 	w, err := openBare(home)
@@ -24,6 +27,9 @@ func openBare(home string) (*Workspace, error) {
 	}
 	w := &Workspace{home: home}
 	var err error
+	if w.owner, err = account.Find(); err != nil {
+		return nil, err
+	}
 	if w.journal, err = newJournal(home); err != nil {
 		return nil, err
 	}
@@ -44,6 +50,9 @@ func OpenIn(home, dir string) (*Workspace, error) {
 	err = w.journal.folder(w.data)
 	if err == nil {
 		err = os.Mkdir(w.data, 0o700)
+	}
+	if err == nil {
+		err = w.journal.mark(w.data)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot work in %s: %w", dir, err), w.Close())

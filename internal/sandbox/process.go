@@ -50,7 +50,7 @@ type child struct {
 // terminal meets david alone. The kernel ends it when david dies, even by kill -9: the signal is tied to the
 // thread that forked, so that thread is kept until the process has ended. With a group, it starts inside.
 func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.credential()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.Credential()}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
@@ -110,8 +110,8 @@ func errorLines(log []byte) []string {
 	return found
 }
 
-func startError(binary, log string, cause error) error {
-	b, err := os.ReadFile(log)
+func (w *Workspace) startError(binary, log string, cause error) error {
+	b, err := w.readLog(log)
 	if err != nil && !os.IsNotExist(err) {
 		cause = errors.Join(cause, err)
 	}

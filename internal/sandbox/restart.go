@@ -26,14 +26,14 @@ func (s *Server) Restart(ctx context.Context, patience time.Duration) (time.Dura
 	}
 	began := time.Now()
 	if err := s.run(ctx, patience); err != nil {
-		return 0, startError(s.binary.Path, s.log(), s.killed(err))
+		return 0, s.w.startError(s.binary.Path, s.log(), s.killed(err))
 	}
 	return time.Since(began), nil
 }
 
 // Log returns what the server has written to its error log since its last start.
 func (s *Server) Log() ([]byte, error) {
-	b, err := os.ReadFile(s.log())
+	b, err := s.w.readLog(s.log())
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the server's log: %w", err)
 	}

@@ -3,8 +3,10 @@
 //
 //	Open -> Template (initialise, load, shut down, keep) -> Start (clone, start, wait) -> Stop (shut down, drop) -> Close
 //
-// A sandbox is private: a runtime folder of mode 0700, a unix socket and no network unless asked, a random
-// password, an ordinary user where david runs as root, and nothing of the system's own configuration or data.
+// A sandbox is private: a runtime folder that only david's user and the servers' may enter, a unix socket and no
+// network unless asked, a random password, an ordinary user where david runs as root, and nothing of the system's own
+// configuration or data. That user can write to a server's own data and runtime folder alone; what is above them is
+// david's, so that a server that turned hostile cannot have root follow a link of its making.
 // Everything that outlives a killed david (processes, cgroups, mounts, folders) is in a journal, and Reap
 // removes it.
 package sandbox
@@ -19,7 +21,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/account"
 	"david/internal/cgroup"
+	"david/internal/home"
 )
 
 // Options say what a workspace is for.
@@ -38,7 +42,8 @@ type Workspace struct {
 	bound   string // what data is bound to; "" where it is no bind mount
 	layout  string
 	need    int64
-	owner   account
+	owner   account.Account
+	reached map[string]string // where the trees of servers are bound to
 	journal *journal
 	lock    *os.File
 	log     io.Writer
@@ -49,32 +54,32 @@ type Workspace struct {
 	throttled *Server
 }
 
-// Open removes what dead davids left in home, makes the private runtime folder, and makes the data reachable
+// Open removes what dead davids left in dir, david's folder, makes the private runtime folder, and makes the data reachable
 // for the servers' user, on a volume that can clone where that is possible. On an error nothing is left.
-func Open(ctx context.Context, home string, o Options) (w *Workspace, err error) {
+func Open(ctx context.Context, dir string, o Options) (w *Workspace, err error) {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
-	w = &Workspace{home: home, log: o.Log, need: o.Need}
+	w = &Workspace{home: dir, log: o.Log, need: o.Need}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
 			w = nil
 		}
 	}()
-	if err := os.MkdirAll(home, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return w, fmt.Errorf("cannot make david's folder: %w", err)
 	}
 	if err := w.exclude(); err != nil {
 		return w, err
 	}
-	if err := Reap(home, func(s string) { fmt.Fprintln(o.Log, "david: "+s) }); err != nil {
+	if err := Reap(dir, func(s string) { fmt.Fprintln(o.Log, "david: "+s) }); err != nil {
 		return w, err
 	}
-	if w.owner, err = serverAccount(); err != nil {
+	if w.owner, err = account.Find(); err != nil {
 		return w, err
 	}
-	if w.journal, err = newJournal(home); err != nil {
+	if w.journal, err = newJournal(dir); err != nil {
 		return w, err
 	}
 	if err := w.makeRun(); err != nil {
@@ -88,9 +93,12 @@ func Open(ctx context.Context, home string, o Options) (w *Workspace, err error)
 
 // exclude makes sure that no other david works in the same folder.
 func (w *Workspace) exclude() error {
-	f, err := os.OpenFile(filepath.Join(w.home, "workspace.lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := home.Open(filepath.Join(w.home, "workspace.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil { // whoever could open it could lock it
+		err = f.Chmod(0o600)
+	}
 	if err != nil {
-		return fmt.Errorf("cannot lock david's folder: %w", err)
+		return fmt.Errorf("cannot lock david's folder: %w; remove what lies there", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(f, 64))
@@ -125,15 +133,23 @@ func (w *Workspace) makeRun() error {
 		if err := w.journal.folder(dir); err != nil {
 			return err
 		}
-		return w.owner.own(dir)
+		return errors.Join(w.journal.mark(dir), w.letIn(dir))
 	}
 	return fmt.Errorf("cannot make a runtime folder: %w", errs)
+}
+
+// letIn lets the servers' user, and nobody else, into a folder that stays david's.
+func (w *Workspace) letIn(dir string) error {
+	if !w.owner.Switched {
+		return nil
+	}
+	return errors.Join(os.Lchown(dir, os.Geteuid(), w.owner.GID), os.Chmod(dir, 0o710))
 }
 
 // makeData decides where the data lies.
 func (w *Workspace) makeData(ctx context.Context, o Options) error {
 	own := filepath.Join(w.home, "data")
-	if err := os.MkdirAll(own, 0o755); err != nil {
+	if err := keep(own); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	clones, err := canReflink(own)
@@ -144,7 +160,7 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 	if o.Volume {
 		return w.mustMountVolume(ctx)
 	}
-	if !clones && !o.NoVolume && w.owner.switched {
+	if !clones && !o.NoVolume && w.owner.Switched {
 		err := w.mountVolume(ctx)
 		if err == nil || errors.Is(err, ErrDiskFull) || ctx.Err() != nil {
 			return err
@@ -152,9 +168,9 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 		fmt.Fprintf(w.log, "david: no volume of its own, copies will be slower: %v\n", err)
 	}
 	w.layout = describe(own, clones)
-	if w.owner.switched { // the servers' user may not be able to reach david's folder
+	if w.owner.Switched { // the servers' user may not be able to reach david's folder
 		w.data, w.bound = filepath.Join(w.run, "data"), own
-		return errors.Join(w.owner.own(own), w.bind(own, w.data, 0))
+		return w.bind(own, w.data, unix.MS_NODEV|unix.MS_NOSUID)
 	}
 	w.data = own
 	return nil
@@ -162,7 +178,7 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 
 // sweep removes half-made data templates and clones of davids that were killed, and makes the folders.
 func (w *Workspace) sweep() error {
-	half, err := filepath.Glob(filepath.Join(escapeGlob(w.data), "golden", ".*"))
+	half, err := filepath.Glob(filepath.Join(escapeGlob(w.data), templatesDir, ".*"))
 	if err != nil {
 		return err
 	}
@@ -176,16 +192,31 @@ func (w *Workspace) sweep() error {
 			return fmt.Errorf("cannot remove an old copy: %w", err)
 		}
 	}
-	for _, dir := range []string{"golden", "clones"} {
+	for _, dir := range []string{templatesDir, "clones"} {
 		path := filepath.Join(w.data, dir)
-		if err := os.MkdirAll(path, 0o755); err != nil {
+		if err := keep(path); err != nil {
 			return fmt.Errorf("cannot make a folder for copies: %w", err)
-		}
-		if err := w.owner.own(path); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// keep makes a folder of david's that the servers' user may pass through; one that earlier davids gave away is taken
+// back.
+func keep(dir string) error {
+	if err := mkdirIfMissing(dir); err != nil {
+		return err
+	}
+	return takeBack(dir)
+}
+
+// takeBack makes a folder david's, that the servers' user may pass through.
+func takeBack(dir string) error {
+	f, err := os.OpenFile(dir, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chown(os.Geteuid(), os.Getegid()), f.Chmod(0o711), f.Close())
 }
 
 // Layout says in a few words where the data lies and how it is copied.

@@ -95,13 +95,27 @@ func loadThree(ctx context.Context, addr mysqld.Addr) error {
 	return conn.Exec(ctx, "INSERT INTO sbtest.t VALUES (1), (2), (3)")
 }
 
-func golden(t testing.TB, w *Workspace, k TemplateKey) Template {
+// template is the data template of three rows, made where it is not there.
+func template(t testing.TB, w *Workspace, k TemplateKey) Template {
 	t.Helper()
-	g, _, err := w.Template(context.Background(), k, loadThree)
+	g, found, err := w.Template(k)
+	if err == nil && !found {
+		g, err = filled(w, k, loadThree)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// filled makes a data template.
+func filled(w *Workspace, k TemplateKey, load func(context.Context, mysqld.Addr) error) (Template, error) {
+	ctx := context.Background()
+	f, err := w.NewTemplate(ctx, k)
+	if err != nil {
+		return Template{}, err
+	}
+	return f.Done(ctx, load(ctx, f.Addr()))
 }
 
 func start(t testing.TB, w *Workspace, g Template, o StartOptions) *Server {
@@ -150,12 +164,12 @@ func TestSandbox(t *testing.T) {
 				home := newHome(t)
 				w := open(t, home, Options{NoVolume: noVolume})
 				t.Log(w.Layout())
-				g, made, err := w.Template(context.Background(), key(b), loadThree)
-				if err != nil || !made {
-					t.Fatalf("made %v, %v", made, err)
+				if _, found, err := w.Template(key(b)); err != nil || found {
+					t.Fatalf("found before it was made: %v, %v", found, err)
 				}
-				if _, again, err := w.Template(context.Background(), key(b), loadThree); err != nil || again {
-					t.Errorf("made again: %v, %v", again, err)
+				g := template(t, w, key(b))
+				if again, found, err := w.Template(key(b)); err != nil || !found || again.ID() != g.ID() {
+					t.Errorf("found %v, %s for %s, %v", found, again.ID(), g.ID(), err)
 				}
 				t.Run("clones", func(t *testing.T) { testClones(t, w, g) })
 				t.Run("private", func(t *testing.T) { testPrivate(t, w, g) })
@@ -208,7 +222,7 @@ func testPrivate(t *testing.T, w *Workspace, g Template) {
 	if err != nil || strings.Contains(string(cmdline), string(s.Addr().Password)) {
 		t.Errorf("the password is in argv (%v)", err)
 	}
-	if info, err := os.Stat(w.run); err != nil || info.Mode().Perm() != 0o700 {
+	if info, err := os.Stat(w.run); err != nil || info.Mode().Perm()&^0o010 != 0o700 { // the group is that of the servers' user
 		t.Errorf("the runtime folder is open: %v, %v", info.Mode(), err)
 	}
 	if _, err := os.Stat(s.init()); !os.IsNotExist(err) {
@@ -320,7 +334,7 @@ func TestPageSize(t *testing.T) {
 			w := open(t, newHome(t), Options{})
 			k := key(testserver.Find(t, flavour))
 			k.PageSize = 4 << 10
-			s := start(t, w, golden(t, w, k), StartOptions{Settings: []mycnf.Setting{{Name: "innodb_page_size", Value: "4096"}}})
+			s := start(t, w, template(t, w, k), StartOptions{Settings: []mycnf.Setting{{Name: "innodb_page_size", Value: "4096"}}})
 			defer stop(t, s)
 			if vars, err := connect(t, s).Variables(context.Background()); err != nil || vars["innodb_page_size"] != "4096" {
 				t.Errorf("innodb_page_size = %s, %v", vars["innodb_page_size"], err)
@@ -329,16 +343,16 @@ func TestPageSize(t *testing.T) {
 	}
 }
 
-// TestHalfGolden cuts the loading short: nothing is kept.
-func TestHalfGolden(t *testing.T) {
+// TestHalfTemplate cuts the loading short: nothing is kept.
+func TestHalfTemplate(t *testing.T) {
 	w := open(t, newHome(t), Options{})
 	k := key(testserver.Find(t, "mariadb"))
 	cut := errors.New("cut short")
-	_, _, err := w.Template(context.Background(), k, func(context.Context, mysqld.Addr) error { return cut })
+	_, err := filled(w, k, func(context.Context, mysqld.Addr) error { return cut })
 	if !errors.Is(err, cut) {
 		t.Errorf("error %v", err)
 	}
-	if left, _ := os.ReadDir(filepath.Join(w.data, "golden")); len(left) != 0 {
+	if left, _ := os.ReadDir(filepath.Join(w.data, templatesDir)); len(left) != 0 {
 		t.Errorf("%v is left", left)
 	}
 }
@@ -379,7 +393,7 @@ func TestHelperHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, w, golden(t, w, key(testserver.Find(t, os.Getenv("DAVID_TEST_FLAVOUR")))), StartOptions{Tmpfs: holdTmpfs()})
+	s := start(t, w, template(t, w, key(testserver.Find(t, os.Getenv("DAVID_TEST_FLAVOUR")))), StartOptions{Tmpfs: holdTmpfs()})
 	os.Stdout.WriteString("holding " + strconv.Itoa(s.PID()) + " " + w.run + "\n")
 	time.Sleep(time.Hour)
 }
@@ -426,8 +440,8 @@ func TestReap(t *testing.T) {
 			if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 0 {
 				t.Errorf("%d clones are left", len(left))
 			}
-			if _, made, err := w.Template(context.Background(), key(testserver.Find(t, flavour)), loadThree); err != nil || made {
-				t.Errorf("the data template was made again: %v, %v", made, err)
+			if _, found, err := w.Template(key(testserver.Find(t, flavour))); err != nil || !found {
+				t.Errorf("the data template is gone: %v", err)
 			}
 		})
 	}
@@ -480,8 +494,8 @@ func TestReapRecycled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.Owner.Start++ // dead
-	j.Processes = []processID{{sleeper.Process.Pid, 1}}
+	bury(t, j)
+	j.Processes = []processID{{PID: sleeper.Process.Pid, Start: 1}}
 	if err := j.write(); err != nil {
 		t.Fatal(err)
 	}
@@ -524,7 +538,7 @@ func TestErrorLines(t *testing.T) {
 // BenchmarkClone times a fresh copy of a server's data.
 func BenchmarkClone(b *testing.B) {
 	w := open(b, newHome(b), Options{})
-	g := golden(b, w, key(testserver.Find(b, "mariadb")))
+	g := template(b, w, key(testserver.Find(b, "mariadb")))
 	for b.Loop() {
 		to, err := os.MkdirTemp(filepath.Join(w.data, "clones"), "")
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,7 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/account"
 	"david/internal/cgroup"
+	"david/internal/home"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
@@ -96,10 +99,7 @@ func (w *Workspace) clone(g Template, to string, tmpfs int64) error {
 	if err := room(g); err != nil {
 		return err
 	}
-	if err := w.owner.own(to); err != nil {
-		return err
-	}
-	if err := cloneTree(filepath.Join(g.dir, "data"), filepath.Join(to, "data"), w.owner.own); err != nil {
+	if err := cloneTree(g.dir, to, "data", w.owner); err != nil {
 		return err
 	}
 	return syncfs(w.data) // what dropping the last clone and making this one left to write must not fall into the trial
@@ -136,7 +136,7 @@ func (w *Workspace) launch(ctx context.Context, k TemplateKey, data string, o St
 		return nil, errors.Join(err, s.release())
 	}
 	if err := s.run(ctx, startTimeout); err != nil {
-		err = startError(k.Binary.Path, s.log(), s.killed(err))
+		err = w.startError(k.Binary.Path, s.log(), s.killed(err))
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
@@ -149,7 +149,7 @@ func (w *Workspace) newServer(k TemplateKey, data string, o StartOptions) (*Serv
 	}
 	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host}
 	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
-		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
+		if err := errors.Join(mkdirIfMissing(path), w.owner.Own(path)); err != nil {
 			return nil, err
 		}
 	}
@@ -230,10 +230,28 @@ func (w *Workspace) readable(s *Server, file string) (string, error) {
 		return "", err
 	}
 	copied := filepath.Join(s.dir, "my.cnf")
-	if err := os.WriteFile(copied, content, 0o600); err != nil {
-		return "", err
+	return copied, w.give(copied, content)
+}
+
+// give writes a file anew that is the servers' user's.
+func (w *Workspace) give(path string, content []byte) (err error) {
+	f, err := w.create(path)
+	if err != nil {
+		return err
 	}
-	return copied, w.owner.own(copied)
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = f.Write(content)
+	return err
+}
+
+// create makes a file anew that is the servers' user's, in a folder that is, too: a link that lies there is not
+// followed.
+func (w *Workspace) create(path string) (*os.File, error) {
+	f, err := home.Create(path, 0o600)
+	if err == nil && w.owner.Switched {
+		err = f.Chown(w.owner.UID, w.owner.GID)
+	}
+	return f, err
 }
 
 func option(s mycnf.Setting) string {
@@ -278,14 +296,11 @@ func (s *Server) run(ctx context.Context, patience time.Duration) error {
 		return err
 	}
 	defer os.Remove(s.init())
-	out, err := os.Create(s.log()) // also what it prints before it opens its log
+	out, err := s.w.create(s.log()) // also what it prints before it opens its log
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	if err := s.w.owner.own(s.log()); err != nil {
-		return err
-	}
 	cmd := exec.Command(s.argv[0], s.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C", "DAVID_HOME=" + s.w.home}
@@ -317,10 +332,7 @@ func (s *Server) writeInit(password mysqld.Secret) error {
 	}
 	// Others could come in as these over TCP: they have no password.
 	sql.WriteString("DROP USER IF EXISTS 'root'@'localhost', 'root'@'127.0.0.1', 'root'@'::1', ''@'localhost';\n")
-	if err := os.WriteFile(s.init(), []byte(sql.String()), 0o600); err != nil {
-		return err
-	}
-	return s.w.owner.own(s.init())
+	return s.w.give(s.init(), []byte(sql.String()))
 }
 
 // await returns when the server answers, has ended, which ended tells with its cause, or takes too long.
@@ -365,7 +377,7 @@ func (s *Server) PID() int { return s.child.cmd.Process.Pid }
 // Alive is nil while the server runs, else a *StartError that says how it ended.
 func (s *Server) Alive() error {
 	if cause, ended := s.child.exited(); ended {
-		return startError(s.binary.Path, s.log(), s.killed(cause))
+		return s.w.startError(s.binary.Path, s.log(), s.killed(cause))
 	}
 	return nil
 }
@@ -428,7 +440,7 @@ func (s *Server) release() error {
 		s.w.throttled = nil
 	}
 	if s.logPath != "" {
-		err = errors.Join(err, keepLog(s.log(), s.logPath))
+		err = errors.Join(err, s.w.keepLog(s.log(), s.logPath))
 	}
 	err = errors.Join(err, os.RemoveAll(s.dir))
 	if !s.keepData {
@@ -437,15 +449,36 @@ func (s *Server) release() error {
 	return errors.Join(err, s.w.Calm())
 }
 
-func keepLog(from, to string) error {
-	b, err := os.ReadFile(from)
+func (w *Workspace) keepLog(from, to string) error {
+	b, err := w.readLog(from)
 	if os.IsNotExist(err) {
 		return nil
+	}
+	if err == nil {
+		err = home.Write(to, b, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep the server's log: %w", err)
 	}
-	return os.WriteFile(to, b, 0o644)
+	return nil
+}
+
+// mostLog bounds what is read of a server's log, in bytes: its end.
+const mostLog = 8 << 20
+
+// readLog reads what a server wrote, which lies in a folder of its own.
+func (w *Workspace) readLog(path string) ([]byte, error) {
+	f, err := home.Open(path, os.O_RDONLY, 0, w.owner.UID)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err != nil {
+		return nil, err
+	} else if _, err := f.Seek(max(0, size-mostLog), io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, mostLog))
 }
 
 // reach makes a server's tree reachable for the user it runs as: where it is not, the tree is bound,
@@ -455,14 +488,19 @@ func (w *Workspace) reach(b server.Binary) (server.Binary, error) {
 	if root == "" {
 		root = filepath.Dir(filepath.Dir(b.Path))
 	}
-	if !w.owner.switched || traversable(root) {
+	if !w.owner.Switched || account.Traversable(root) {
 		return b, nil
 	}
-	point := filepath.Join(w.run, "server")
-	if _, err := os.Stat(point); os.IsNotExist(err) {
-		if err := w.bind(root, point, unix.MS_RDONLY); err != nil {
+	point, ok := w.reached[root]
+	if !ok {
+		point = filepath.Join(w.run, fmt.Sprintf("server-%d", len(w.reached)))
+		if err := w.bind(root, point, unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOSUID); err != nil {
 			return b, err
 		}
+		if w.reached == nil {
+			w.reached = map[string]string{}
+		}
+		w.reached[root] = point
 	}
 	move := func(path string) string { return strings.ReplaceAll(path, root+"/", point+"/") }
 	moved := b
@@ -472,17 +510,4 @@ func (w *Workspace) reach(b server.Binary) (server.Binary, error) {
 		moved.Launch[i] = move(arg)
 	}
 	return moved, nil
-}
-
-// traversable tells whether everybody may enter a folder and those above it.
-func traversable(dir string) bool {
-	for ; ; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err != nil || info.Mode().Perm()&0o001 == 0 {
-			return false
-		}
-		if dir == filepath.Dir(dir) {
-			return true
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/home"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/server"
@@ -31,6 +32,12 @@ type TemplateKey struct {
 	Fill     string // how load fills the rows, where it can in several ways
 	Database string // created empty, for load to fill
 }
+
+// Where data templates are, and what describes one. Other versions of david know them by these names.
+const (
+	templatesDir = "golden"
+	templateFile = "golden.json"
+)
 
 // templateVersion changes with what a data template holds besides its key.
 const templateVersion = 1
@@ -57,7 +64,7 @@ func (g Template) ID() string {
 // Bytes returns what it takes on the disk.
 func (g Template) Bytes() int64 { return g.bytes }
 
-// manifest describes the data: golden.json beside it.
+// manifest describes the data, in templateFile beside it.
 type manifest struct {
 	Version  int       `json:"version"`
 	Server   string    `json:"server"`
@@ -68,32 +75,101 @@ type manifest struct {
 	Created  time.Time `json:"created"`
 }
 
-// Template returns the data template for a key, and whether it had to be made: initialised, loaded by load on
-// a server set up for loading, shut down with everything flushed and purged. One that is cut short is not
-// kept.
-func (w *Workspace) Template(ctx context.Context, k TemplateKey, load func(context.Context, mysqld.Addr) error) (Template, bool, error) {
-	if g, ok := w.kept(k); ok {
-		return g, false, os.Chtimes(g.dir, time.Time{}, time.Now()) // for eviction: last used
+// Template returns the data template of a key that was made before; found is false where NewTemplate has to
+// make it.
+func (w *Workspace) Template(k TemplateKey) (g Template, found bool, err error) {
+	if g, found = w.kept(k); found {
+		err = os.Chtimes(g.dir, time.Time{}, time.Now()) // for eviction: last used
 	}
+	return g, found, err
+}
+
+// Filling is a data template in the making: its server is up, set up for loading.
+type Filling struct {
+	w      *Workspace
+	key    TemplateKey
+	tmp    string // becomes the template when it is complete
+	server *Server
+}
+
+// NewTemplate begins a data template: makes room, initialises, and starts a server without durability that has
+// the empty schema. Whoever has filled it calls Done, or where that failed as well.
+func (w *Workspace) NewTemplate(ctx context.Context, k TemplateKey) (*Filling, error) {
 	if err := w.evict(); err != nil {
-		return Template{}, false, err
+		return nil, err
 	}
-	if err := w.makeTemplate(ctx, k, load); err != nil {
-		return Template{}, false, fmt.Errorf("cannot prepare the data: %w", err)
+	dir := w.templateDir(k)
+	f := &Filling{w: w, key: k, tmp: filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir))}
+	err := f.initialise(ctx)
+	if err == nil {
+		f.server, err = w.launch(ctx, k, f.data(), StartOptions{Settings: loadSettings(k.Binary.Flavour)})
 	}
-	g, ok := w.kept(k)
+	if err != nil {
+		return nil, f.drop(err)
+	}
+	f.server.keepData = true
+	if err := f.open(ctx); err != nil {
+		return nil, f.drop(f.server.end(ctx, err))
+	}
+	return f, nil
+}
+
+// Addr is where to fill it.
+func (f *Filling) Addr() mysqld.Addr { return f.server.Addr() }
+
+// Done shuts the server down with everything flushed and purged, and keeps what was filled without an error.
+// What is cut short is not kept.
+func (f *Filling) Done(ctx context.Context, err error) (Template, error) {
+	if err == nil && f.key.Binary.Flavour != mycnf.MariaDB {
+		err = f.exec(ctx, "ALTER INSTANCE ENABLE INNODB REDO_LOG")
+	}
+	err = f.server.end(ctx, err)
+	if err == nil {
+		err = f.w.settle(ctx, f.key, f.data())
+	}
+	if err == nil {
+		err = f.seal()
+	}
+	if err != nil {
+		return Template{}, f.drop(err)
+	}
+	g, ok := f.w.kept(f.key)
 	if !ok {
-		return g, false, fmt.Errorf("cannot prepare the data: %s is not complete", g.dir)
+		return g, fmt.Errorf("cannot prepare the data: %s is not complete", g.dir)
 	}
-	return g, true, nil
+	return g, nil
+}
+
+// drop removes what there is of it.
+func (f *Filling) drop(err error) error {
+	return fmt.Errorf("cannot prepare the data: %w", errors.Join(err, os.RemoveAll(f.tmp)))
+}
+
+func (f *Filling) data() string { return filepath.Join(f.tmp, "data") }
+
+// open makes the schema, and does without a redo log for the time being.
+func (f *Filling) open(ctx context.Context) error {
+	err := f.exec(ctx, "CREATE DATABASE "+f.key.Database)
+	if err == nil && f.key.Binary.Flavour != mycnf.MariaDB {
+		err = f.exec(ctx, "ALTER INSTANCE DISABLE INNODB REDO_LOG")
+	}
+	return err
+}
+
+func (f *Filling) exec(ctx context.Context, statement string) error {
+	conn, err := mysqld.Open(ctx, f.Addr())
+	if err != nil {
+		return err
+	}
+	return errors.Join(conn.Exec(ctx, statement), conn.Close())
 }
 
 // kept returns the data template that was made before, and false where there is none.
 func (w *Workspace) kept(k TemplateKey) (Template, bool) {
 	g := Template{key: k, dir: w.templateDir(k)}
 	var m manifest
-	b, err := os.ReadFile(filepath.Join(g.dir, "golden.json"))
-	if err != nil || json.Unmarshal(b, &m) != nil {
+	b, err := home.Read(filepath.Join(g.dir, templateFile), mostJournal)
+	if err != nil || takeBack(g.dir) != nil || json.Unmarshal(b, &m) != nil {
 		return g, false
 	}
 	g.bytes, g.created = m.Bytes, m.Created
@@ -101,7 +177,7 @@ func (w *Workspace) kept(k TemplateKey) (Template, bool) {
 }
 
 func (w *Workspace) templateDir(k TemplateKey) string {
-	return filepath.Join(w.data, "golden", k.name())
+	return filepath.Join(w.data, templatesDir, k.name())
 }
 
 // evict removes the data templates used longest ago until a new one fits.
@@ -138,7 +214,7 @@ func (w *Workspace) hasRoom() error {
 
 // byUse lists the data templates, the one used longest ago first.
 func (w *Workspace) byUse() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(w.data, "golden"))
+	entries, err := os.ReadDir(filepath.Join(w.data, templatesDir))
 	if err != nil {
 		return nil, err
 	}
@@ -149,45 +225,19 @@ func (w *Workspace) byUse() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		dir := filepath.Join(w.data, "golden", e.Name())
+		dir := filepath.Join(w.data, templatesDir, e.Name())
 		used[dir], dirs = info.ModTime(), append(dirs, dir)
 	}
 	sort.Slice(dirs, func(i, j int) bool { return used[dirs[i]].Before(used[dirs[j]]) })
 	return dirs, nil
 }
 
-// makeTemplate makes the copy under a temporary name and renames it when it is complete and on the disk.
-func (w *Workspace) makeTemplate(ctx context.Context, k TemplateKey, load func(context.Context, mysqld.Addr) error) (err error) {
-	dir := w.templateDir(k)
-	tmp := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir))
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(tmp))
-		}
-	}()
-	data := filepath.Join(tmp, "data")
-	for _, path := range []string{tmp, data} {
-		if err := errors.Join(mkdirIfMissing(path), w.owner.own(path)); err != nil {
-			return err
-		}
-	}
-	if err := w.initialise(ctx, k, data); err != nil {
+// initialise makes the folders, and an empty data folder among them.
+func (f *Filling) initialise(ctx context.Context) error {
+	if err := errors.Join(keep(f.tmp), mkdirIfMissing(f.data()), f.w.owner.Own(f.data())); err != nil {
 		return err
 	}
-	if err := w.fill(ctx, k, data, load); err != nil {
-		return err
-	}
-	if err := w.settle(ctx, k, data); err != nil {
-		return err
-	}
-	if err := clean(data); err != nil {
-		return err
-	}
-	size, err := diskUsage(data)
-	if err != nil {
-		return err
-	}
-	return seal(k, tmp, dir, size)
+	return f.w.initialise(ctx, f.key, f.data())
 }
 
 // initialise makes an empty data folder.
@@ -201,7 +251,7 @@ func (w *Workspace) initialise(ctx context.Context, k TemplateKey, data string) 
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	if err := w.owner.own(tmp); err != nil {
+	if err := w.owner.Own(tmp); err != nil {
 		return err
 	}
 	argv := append(append([]string{}, b.Launch...), "--no-defaults")
@@ -224,7 +274,7 @@ func (w *Workspace) initialise(ctx context.Context, k TemplateKey, data string) 
 // runToEnd runs a command as the servers' user, with stdin to read.
 func (w *Workspace) runToEnd(ctx context.Context, binary string, argv []string, stdin []byte, dir string) error {
 	logFile := filepath.Join(dir, "out")
-	out, err := os.Create(logFile)
+	out, err := w.create(logFile)
 	if err != nil {
 		return err
 	}
@@ -244,48 +294,24 @@ func (w *Workspace) runToEnd(ctx context.Context, binary string, argv []string, 
 		return errors.Join(ctx.Err(), w.journal.ended(cmd.Process.Pid))
 	}
 	if c.err != nil {
-		return errors.Join(startError(binary, logFile, c.err), w.journal.ended(cmd.Process.Pid))
+		return errors.Join(w.startError(binary, logFile, c.err), w.journal.ended(cmd.Process.Pid))
 	}
 	return w.journal.ended(cmd.Process.Pid)
-}
-
-// fill starts a server set up for loading, without durability, creates the schema and lets load fill it.
-func (w *Workspace) fill(ctx context.Context, k TemplateKey, data string, load func(context.Context, mysqld.Addr) error) error {
-	return w.during(ctx, k, data, loadSettings(k.Binary.Flavour), func(addr mysqld.Addr) error {
-		conn, err := mysqld.Open(ctx, addr)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		if err := conn.Exec(ctx, "CREATE DATABASE "+k.Database); err != nil {
-			return err
-		}
-		if k.Binary.Flavour == mycnf.MariaDB {
-			return load(ctx, addr)
-		}
-		if err := conn.Exec(ctx, "ALTER INSTANCE DISABLE INNODB REDO_LOG"); err != nil {
-			return err
-		}
-		if err := load(ctx, addr); err != nil {
-			return err
-		}
-		return conn.Exec(ctx, "ALTER INSTANCE ENABLE INNODB REDO_LOG")
-	})
 }
 
 // settle runs the server once with its defaults, so that its redo log has the default size, and shuts it down
 // with a full purge, so that no clone starts with debt.
 func (w *Workspace) settle(ctx context.Context, k TemplateKey, data string) error {
-	return w.during(ctx, k, data, []mycnf.Setting{{Name: "skip_log_bin"}, {Name: "innodb_fast_shutdown", Value: "0"}}, func(mysqld.Addr) error { return nil })
-}
-
-func (w *Workspace) during(ctx context.Context, k TemplateKey, data string, settings []mycnf.Setting, do func(mysqld.Addr) error) error {
-	s, err := w.launch(ctx, k, data, StartOptions{Settings: settings})
+	s, err := w.launch(ctx, k, data, StartOptions{Settings: []mycnf.Setting{{Name: "skip_log_bin"}, {Name: "innodb_fast_shutdown", Value: "0"}}})
 	if err != nil {
 		return err
 	}
 	s.keepData = true
-	err = do(s.Addr())
+	return s.end(ctx, nil)
+}
+
+// end stops a server that makes a template, and adds why it died to the error so far.
+func (s *Server) end(ctx context.Context, err error) error {
 	if dead := s.Alive(); err != nil && dead != nil && ctx.Err() == nil {
 		err = errors.Join(err, dead)
 	}
@@ -320,7 +346,7 @@ func loadPool() int64 {
 
 // clean removes what would make clones differ or start warm: the server's own identity, the saved list of
 // pages of its buffer pool, and binary logs.
-func clean(data string) error {
+func (w *Workspace) clean(data string) error {
 	for _, pattern := range []string{"auto.cnf", "binlog.*", "*-bin.*", "*.pid", "undo_*_trunc.log"} {
 		found, err := filepath.Glob(filepath.Join(escapeGlob(data), pattern))
 		if err != nil {
@@ -333,11 +359,14 @@ func clean(data string) error {
 		}
 	}
 	// Emptied, not removed: MySQL reports an error where it is missing.
-	err := os.Truncate(filepath.Join(data, "ib_buffer_pool"), 0)
+	f, err := home.Open(filepath.Join(data, "ib_buffer_pool"), os.O_WRONLY, 0, w.owner.UID)
 	if os.IsNotExist(err) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(0), f.Close())
 }
 
 // syncfs brings what was written on the filesystem of dir to the disk.
@@ -354,20 +383,28 @@ func syncfs(dir string) error {
 }
 
 // seal writes the manifest, brings everything to the disk, and gives the copy its name.
-func seal(k TemplateKey, tmp, dir string, size int64) error {
+func (f *Filling) seal() error {
+	if err := f.w.clean(f.data()); err != nil {
+		return err
+	}
+	size, err := diskUsage(f.data())
+	if err != nil {
+		return err
+	}
+	k, dir := f.key, f.w.templateDir(f.key)
 	m := manifest{templateVersion, strings.TrimSpace(string(k.Binary.Flavour) + " " + k.Binary.Version), k.PageSize, k.Tables, k.Rows, size, time.Now()}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(tmp, "golden.json"), b, 0o644); err != nil {
+	if err := home.Write(filepath.Join(f.tmp, templateFile), b, 0o644); err != nil {
 		return err
 	}
-	if err := syncfs(tmp); err != nil {
+	if err := syncfs(f.tmp); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil { // one without a manifest
 		return err
 	}
-	return os.Rename(tmp, dir)
+	return os.Rename(f.tmp, dir)
 }

@@ -12,7 +12,7 @@ import (
 
 // TryTmpfs says why no tmpfs can be mounted here; nil where one can.
 func (w *Workspace) TryTmpfs() error {
-	if !w.owner.switched {
+	if !w.owner.Switched {
 		return errors.New("mounting a tmpfs needs root")
 	}
 	point, err := w.mountTmpfs(1 << 20)
@@ -22,7 +22,7 @@ func (w *Workspace) TryTmpfs() error {
 	return w.dropTmpfs(point)
 }
 
-// mountTmpfs mounts a tmpfs of that many bytes in the runtime folder, for the servers' user. It takes memory
+// mountTmpfs mounts a tmpfs of that many bytes in the runtime folder. It takes memory
 // as it fills.
 func (w *Workspace) mountTmpfs(size int64) (string, error) {
 	point, err := os.MkdirTemp(w.run, "tmpfs-")
@@ -32,7 +32,7 @@ func (w *Workspace) mountTmpfs(size int64) (string, error) {
 	if err := w.journal.mount(point); err != nil {
 		return "", err
 	}
-	if err := unix.Mount("david", point, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
+	if err := unix.Mount("david", point, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, fmt.Sprintf("size=%d,mode=0711", size)); err != nil {
 		return "", errors.Join(fmt.Errorf("cannot mount a tmpfs: %w", err), w.dropTmpfs(point))
 	}
 	return point, nil
@@ -51,7 +51,16 @@ func (w *Workspace) cloneFolder(o StartOptions) (string, error) {
 	if o.Tmpfs > 0 {
 		return w.mountTmpfs(o.Tmpfs)
 	}
-	return os.MkdirTemp(filepath.Join(w.data, "clones"), "")
+	return passage(filepath.Join(w.data, "clones"))
+}
+
+// passage makes a new folder of david's that the servers' user may pass through.
+func passage(in string) (string, error) {
+	dir, err := os.MkdirTemp(in, "")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711)
 }
 
 // dropClone removes a clone's folder. It may be called more than once.

@@ -41,7 +41,7 @@ func TestTmpfs(t *testing.T) {
 			if err := w.TryTmpfs(); err != nil {
 				t.Fatal(err)
 			}
-			g := golden(t, w, key(testserver.Find(t, flavour)))
+			g := template(t, w, key(testserver.Find(t, flavour)))
 			s := start(t, w, g, StartOptions{Settings: unsafe, Tmpfs: 1 << 30})
 			if len(mounted(t, w.run)) != 1 || fsType(s.Data()) != "tmpfs" {
 				t.Errorf("the data is on %s: %v", fsType(s.Data()), mounted(t, w.run))
@@ -76,7 +76,7 @@ func TestTmpfs(t *testing.T) {
 func TestTmpfsTooLarge(t *testing.T) {
 	needRoot(t)
 	w := open(t, newHome(t), Options{})
-	g := golden(t, w, key(testserver.Find(t, "mariadb")))
+	g := template(t, w, key(testserver.Find(t, "mariadb")))
 	for size, want := range map[int64]string{1 << 50: "cannot put the data in memory", 1 << 20: "not enough disk space"} {
 		_, _, err := w.Start(context.Background(), g, StartOptions{Tmpfs: size})
 		if err == nil || !strings.Contains(err.Error(), want) || len(mounted(t, w.run)) > 0 {

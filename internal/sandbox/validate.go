@@ -24,7 +24,7 @@ func (w *Workspace) Validate(ctx context.Context, binary server.Binary, settings
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := w.owner.own(dir); err != nil {
+	if err := w.owner.Own(dir); err != nil {
 		return err
 	}
 	argv := append(append([]string{}, b.Launch...), "--no-defaults")

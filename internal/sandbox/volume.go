@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/cgroup"
+	"david/internal/home"
 )
 
 // ErrDiskFull says that the data would not fit.
@@ -21,6 +22,9 @@ var ErrDiskFull = errors.New("not enough disk space")
 // layoutVersion changes with the arrangement of the volume; one of another version is made anew: it holds
 // only caches.
 const layoutVersion = "1"
+
+// volumeFile names the file in david's folder that the volume lies in.
+const volumeFile = "volume.xfs"
 
 // spare says what is left free on the filesystem under the volume, in bytes.
 const spare = 1 << 30
@@ -32,7 +36,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 	if err != nil {
 		return errors.New("mkfs.xfs is missing: apt-get install xfsprogs")
 	}
-	file := filepath.Join(w.home, "volume.xfs")
+	file := filepath.Join(w.home, volumeFile)
 	point := filepath.Join(w.run, "data")
 	if err := os.Mkdir(point, 0o755); err != nil {
 		return fmt.Errorf("cannot make a mount point: %w", err)
@@ -63,7 +67,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 
 // mustMountVolume is for what only works on a volume.
 func (w *Workspace) mustMountVolume(ctx context.Context) error {
-	if !w.owner.switched {
+	if !w.owner.Switched {
 		return fmt.Errorf("%w I/O: that needs a volume of its own, and root to mount it", cgroup.ErrCap)
 	}
 	err := w.mountVolume(ctx)
@@ -112,7 +116,7 @@ func (w *Workspace) makeVolume(ctx context.Context, mkfs, file string) error {
 	if err := os.RemoveAll(file); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := home.Create(file, 0o600)
 	if err != nil {
 		return err
 	}
@@ -145,7 +149,7 @@ func (w *Workspace) mountLoop(file, point string) error {
 	if err := detached(file); err != nil {
 		return err
 	}
-	backing, err := os.OpenFile(file, os.O_RDWR, 0)
+	backing, err := home.Open(file, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"david/internal/account"
 	"david/internal/mycnf"
 )
 
@@ -128,18 +129,14 @@ func (b Binary) runVersion(ctx context.Context) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	args := append(slices.Clone(b.Launch[1:]), "--no-defaults", "--version")
-	cmd := exec.CommandContext(ctx, b.Launch[0], args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.WaitDelay = time.Second // for a script whose child keeps the pipe open
-	output, err := cmd.CombinedOutput()
+	output, err := account.Look(ctx, b.folder(), append(slices.Clone(b.Launch), "--no-defaults", "--version"), (*exec.Cmd).CombinedOutput)
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot run %s --version: %w%s; %s", b.Path, err, quoted(firstLine(string(output))), HowToGet)
+		return "", fmt.Errorf("cannot run %s --version: %w%s; %s", b.Path, err, quoted(firstLine(output)), HowToGet)
 	}
-	return string(output), nil
+	return output, nil
 }
 
 // Supported returns an error where david does not work with the binary's version.

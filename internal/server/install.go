@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"david/internal/apt"
+	"david/internal/home"
 	"david/internal/mycnf"
 )
 
@@ -44,7 +45,7 @@ func Install(ctx context.Context, home, which string, log io.Writer) (Binary, er
 	if err != nil {
 		return Binary{}, fmt.Errorf("cannot install %s: %w", which, err)
 	}
-	b, err := installLocked(ctx, servers, what, log)
+	b, err := installSystem(ctx, servers, what, log)
 	if err != nil {
 		return Binary{}, fmt.Errorf("cannot install %s in %s: %w%s", which, servers, err, keptNote(servers))
 	}
@@ -71,8 +72,8 @@ func products() map[string]product {
 	}
 }
 
-// installLocked holds the lock, and a folder to work in which disappears with it.
-func installLocked(ctx context.Context, servers string, what product, log io.Writer) (Binary, error) {
+// installSystem takes packages from where the system's apt does.
+func installSystem(ctx context.Context, servers string, what product, log io.Writer) (Binary, error) {
 	from, err := apt.SystemArchive(ctx)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return Binary{}, fmt.Errorf("%w; unpack a MySQL yourself and name it with --server PATH", err)
@@ -80,6 +81,11 @@ func installLocked(ctx context.Context, servers string, what product, log io.Wri
 	if err != nil {
 		return Binary{}, err
 	}
+	return installLocked(ctx, servers, what, from, log)
+}
+
+// installLocked holds the lock, and a folder to work in which disappears with it.
+func installLocked(ctx context.Context, servers string, what product, from apt.Archive, log io.Writer) (Binary, error) {
 	// The server runs as another user where david runs as root, so the folder is open to read.
 	if err := os.MkdirAll(servers, 0o755); err != nil {
 		return Binary{}, err
@@ -249,7 +255,7 @@ func identifyTree(ctx context.Context, tree string) (Binary, error) {
 
 // lock makes installations in one folder follow each other.
 func lock(ctx context.Context, servers string, log io.Writer) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(servers, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := home.Open(filepath.Join(servers, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

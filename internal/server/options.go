@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"david/internal/account"
 )
 
 // Options returns the variables a binary knows, with their defaults, as --verbose --help prints them. Names have
@@ -19,13 +21,11 @@ func Options(ctx context.Context, b Binary) (map[string]string, error) {
 	if b.Basedir != "" {
 		argv = append(argv, "--basedir="+b.Basedir)
 	}
-	argv = append(argv, "--verbose", "--help")
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	out, err := cmd.Output()
+	out, err := account.Look(ctx, b.folder(), append(argv, "--verbose", "--help"), (*exec.Cmd).Output)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask %s for its variables (--verbose --help): %w", b.Path, err)
 	}
-	known := parseOptions(out)
+	known := parseOptions([]byte(out))
 	if len(known) == 0 {
 		return nil, fmt.Errorf("cannot ask %s for its variables: --verbose --help lists none", b.Path)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 
+	"david/internal/account"
 	"david/internal/apt"
 )
 
@@ -56,13 +56,11 @@ func TunerRelease(output string) (string, error) {
 func TunerHelp(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--help")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"} // it reads option files in the home folder
-	output, err := cmd.Output()
+	output, err := account.Look(ctx, filepath.Dir(path), []string{path, "--help"}, (*exec.Cmd).Output)
 	if err != nil {
 		return "", fmt.Errorf("mysqltuner does not work: %s --help: %w", path, err)
 	}
-	return string(output), nil
+	return output, nil
 }
 
 // identifyTuner asks the MySQLTuner in a tree for its release.

@@ -20,6 +20,16 @@ type Comparison struct {
 	Standing *Standing `json:"standing,omitempty"`
 }
 
+// Of returns what is said of an arm; an empty Arm where nothing is.
+func (c Comparison) Of(arm string) Arm {
+	for _, a := range c.Arms {
+		if a.Name == arm {
+			return a
+		}
+	}
+	return Arm{}
+}
+
 // NoiseFloor tells what the A/A pairs of a comparison say: the control against itself.
 type NoiseFloor struct {
 	Pairs int `json:"pairs"`

@@ -42,7 +42,7 @@ func Debts(trials []result.Trial) (incarnations, borrowed int, seen string) {
 	}
 	for _, at := range order {
 		own := groups[at]
-		slices.SortStableFunc(own, func(a, b result.Trial) int { return a.Started.Compare(b.Started) })
+		slices.SortStableFunc(own, inTime)
 		before, after := own[0].Before.CheckpointAge, own[len(own)-1].After.CheckpointAge
 		written := 0.0
 		for _, t := range own {

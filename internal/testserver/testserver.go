@@ -91,7 +91,11 @@ func (s *Server) Open() *mysqld.Conn {
 // Exec runs statements as the administrator.
 func (s *Server) Exec(statements ...string) {
 	s.tb.Helper()
-	c := s.Open()
+	c, err := mysqld.Open(context.Background(), s.Root()) // closed at once: a test that runs many would run out of connections
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	defer c.Close()
 	for _, statement := range statements {
 		if err := c.Exec(context.Background(), statement); err != nil {
 			s.tb.Fatal(err)
@@ -303,10 +307,13 @@ func (s *Server) writeUsers() {
 	}
 }
 
-// privateDir is a folder with a path short enough for a socket, owned by the server's user.
+// privateDir is a folder with a path short enough for a socket. Load generators do not run as root, and have to get to it.
 func privateDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "david-test-")
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -20,35 +20,35 @@ const mostBlocks = 10
 
 // confirm measures the control, the best rival and the winner in fresh blocks at steady debt. These alone are
 // quoted.
-func (m *state) confirm() (Action, bool) {
-	if m.finished != nil {
+func (st *state) confirm() (Action, bool) {
+	if st.finished != nil {
 		return Action{}, false
 	}
-	if m.incumbent == stats.Control {
-		m.finished = &Outcome{Best: stats.Control, Why: "nothing was faster than the control"}
+	if st.incumbent == stats.Control {
+		st.finished = &Outcome{Best: stats.Control, Why: "nothing was faster than the control"}
 		return Action{}, false
 	}
-	m.crown()
-	if m.Slices != nil {
-		return m.slicedConfirm()
+	st.crown()
+	if st.Slices != nil {
+		return st.slicedConfirm()
 	}
-	arms, first := m.finalists(), 1
-	for _, t := range m.h.Trials {
+	arms, first := st.finalists(), 1
+	for _, t := range st.h.Trials {
 		if t.Phase != result.Confirm {
 			first = max(first, t.Block+1)
 		}
 	}
-	for block := first; block < first+m.MostBlocks; block++ {
-		begun := slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return t.Block == block })
-		if n := block - first; n >= m.Blocks && !begun && (len(m.h.Proofs) > 0 || !m.anotherBlock(n) && !m.replaces(n)) {
+	for block := first; block < first+st.MostBlocks; block++ {
+		begun := slices.ContainsFunc(st.h.Trials, func(t result.Trial) bool { return t.Block == block })
+		if n := block - first; n >= st.Blocks && !begun && (len(st.h.Proofs) > 0 || !st.anotherBlock(n) && !st.replaces(n)) {
 			break
 		}
-		left := max(1, m.Blocks-(block-first)) * len(arms)
-		if a, more := m.missing(result.Confirm, block, arms, m.twin(), left); more {
+		left := max(1, st.Blocks-(block-first)) * len(arms)
+		if a, more := st.missing(result.Confirm, block, arms, st.twin(), left); more {
 			return a, true
 		}
 	}
-	m.concluded(arms)
+	st.concluded(arms)
 	return Action{}, false
 }
 
@@ -57,22 +57,22 @@ func (m *state) confirm() (Action, bool) {
 const replacements = 2
 
 // replaces tells whether a block is run in the place of a disturbed one, after n of them.
-func (m *state) replaces(n int) bool {
-	return n < m.Blocks+replacements && len(m.logs(result.Confirm, WinnerName, stats.Control)) < m.Blocks
+func (st *state) replaces(n int) bool {
+	return n < st.Blocks+replacements && len(st.logs(result.Confirm, WinnerName, stats.Control)) < st.Blocks
 }
 
 // crown makes the incumbent's lines that make a difference the winner.
-func (m *state) crown() {
-	if _, ok := m.arms[WinnerName]; ok {
+func (st *state) crown() {
+	if _, ok := st.arms[WinnerName]; ok {
 		return
 	}
-	from := m.arms[m.incumbent]
-	lean := m.lean(from)
-	lines, title := m.accounted(from, lean), "the winner: "+from.Name+", with the lines that make a difference"
+	from := st.arms[st.incumbent]
+	lean := st.lean(from)
+	lines, title := st.accounted(from, lean), "the winner: "+from.Name+", with the lines that make a difference"
 	if n := len(lean) - len(lines); n > 0 {
 		title += fmt.Sprintf(", without %d that nobody has shown to", n)
 	}
-	m.arms[WinnerName] = m.arm(WinnerName, title, result.Confirm, m.arms[stats.Control], m.fitting(lines))
+	st.arms[WinnerName] = st.arm(WinnerName, title, result.Confirm, st.arms[stats.Control], st.fitting(lines))
 }
 
 // accounted returns the lines of which something is known: that a search moves them, as they may matter, that
@@ -80,19 +80,19 @@ func (m *state) crown() {
 // sets for reasons of his own (a packet's size, connections, caches of tables): where there was no time to
 // take them out they are left out untried, and what is confirmed is the file without them. Nobody should get
 // another max_allowed_packet for a gain that it has no part in.
-func (m *state) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Setting {
-	effects := m.effects()
+func (st *state) accounted(from result.Arm, lines []mycnf.Setting) []mycnf.Setting {
+	effects := st.effects()
 	return slices.DeleteFunc(slices.Clone(lines), func(s mycnf.Setting) bool {
 		_, known := effects[s.Name]
-		return !known && !m.bears(from, s.Name) && !m.missedOnTrial(s.Name)
+		return !known && !st.bears(from, s.Name) && !st.missedOnTrial(s.Name)
 	})
 }
 
 // missedOnTrial tells whether a configuration without a line was tried, and not taken: what was taken has no
 // such line any more.
-func (m *state) missedOnTrial(name string) bool {
-	return slices.ContainsFunc(m.h.Arms, func(a result.Arm) bool {
-		return a.Phase == result.Prune && len(m.logs(result.Prune, a.Name, a.Base)) > 0 && slices.Contains(missing(m.arms[a.Base], a), name)
+func (st *state) missedOnTrial(name string) bool {
+	return slices.ContainsFunc(st.h.Arms, func(a result.Arm) bool {
+		return a.Phase == result.Prune && len(st.logs(result.Prune, a.Name, a.Base)) > 0 && slices.Contains(missing(st.arms[a.Base], a), name)
 	})
 }
 
@@ -100,24 +100,24 @@ func (m *state) missedOnTrial(name string) bool {
 // all its connections busy is handed over to nobody, however fast it is (moco's 19,190 connections would have
 // taken 54 GiB of 24). More connections than the control's go first, as the load has no use for them; then
 // the buffer pool becomes that of david's rules.
-func (m *state) fitting(lines []mycnf.Setting) []mycnf.Setting {
-	control := m.arms[stats.Control].Effective
+func (st *state) fitting(lines []mycnf.Setting) []mycnf.Setting {
+	control := st.arms[stats.Control].Effective
 	value := func(name string) string {
 		if i := slices.IndexFunc(lines, func(s mycnf.Setting) bool { return s.Name == name }); i >= 0 {
 			return lines[i].Value
 		}
 		return control[name]
 	}
-	if m.Problem.Held(value, 0) {
+	if st.Problem.Held(value, 0) {
 		return lines
 	}
 	if rules.SizeOf(value("max_connections")) > rules.SizeOf(control["max_connections"]) {
 		lines = slices.DeleteFunc(slices.Clone(lines), func(s mycnf.Setting) bool { return s.Name == "max_connections" })
 	}
-	if m.Problem.Held(value, 0) {
+	if st.Problem.Held(value, 0) {
 		return lines
 	}
-	for _, s := range rules.Memory(m.Problem).Settings {
+	for _, s := range rules.Memory(st.Problem).Settings {
 		if s.Name == "innodb_buffer_pool_size" && rules.SizeOf(s.Value) < rules.SizeOf(value(s.Name)) {
 			lines = rules.Merge(lines, []mycnf.Setting{s})
 		}
@@ -127,42 +127,42 @@ func (m *state) fitting(lines []mycnf.Setting) []mycnf.Setting {
 
 // finalists lists who is confirmed: the control, the best rival unless it is the winner or there is no time
 // for it, and the winner.
-func (m *state) finalists() []string {
+func (st *state) finalists() []string {
 	arms := []string{stats.Control}
-	if m.rival != "" && m.rival != m.incumbent && m.challengers() > 1 {
-		arms = append(arms, m.rival)
+	if st.rival != "" && st.rival != st.incumbent && st.challengers() > 1 {
+		arms = append(arms, st.rival)
 	}
 	return append(arms, WinnerName)
 }
 
 // anotherBlock tells whether one more block and the crash proof fit the budget, by what the n blocks so far
 // took.
-func (m *state) anotherBlock(n int) bool {
+func (st *state) anotherBlock(n int) bool {
 	sum := 0.0
-	for _, t := range m.trialsOf(result.Confirm) {
+	for _, t := range st.trialsOf(result.Confirm) {
 		sum += t.Took()
 	}
-	return m.spent()+sum/float64(n)+float64(m.Kills)*killCost <= m.Budget
+	return st.spent()+sum/float64(n)+float64(st.Kills)*killCost <= st.Budget
 }
 
 // concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which
 // has the more lines, unless the rival is ahead of it.
-func (m *state) concluded(arms []string) {
-	order := []string{WinnerName, m.rival}
-	if m.ahead() {
+func (st *state) concluded(arms []string) {
+	order := []string{WinnerName, st.rival}
+	if st.ahead() {
 		slices.Reverse(order)
 	}
-	faster := m.faster()
+	faster := st.faster()
 	for _, a := range order {
 		if slices.Contains(faster, a) && slices.Contains(arms, a) {
-			m.contender = append(m.contender, a)
+			st.contender = append(st.contender, a)
 		}
 	}
-	if len(m.contender) == 0 {
-		m.contender = m.promising(order)
+	if len(st.contender) == 0 {
+		st.contender = st.promising(order)
 	}
-	if len(m.contender) == 0 {
-		m.finished = &Outcome{Best: stats.Control, Why: "no significant gain over the control was confirmed"}
+	if len(st.contender) == 0 {
+		st.finished = &Outcome{Best: stats.Control, Why: "no significant gain over the control was confirmed"}
 	}
 }
 
@@ -174,17 +174,17 @@ const promisingOdds = 0.8
 // promising returns the arm with the most likely gain among those that the confirmation leaves undecided: the
 // one with the greater ratio of those that are likely enough to be faster, and by more than does not matter.
 // None in a tune whose trials are not slices.
-func (m *state) promising(order []string) (list []string) {
-	if m.Slices == nil {
+func (st *state) promising(order []string) (list []string) {
+	if st.Slices == nil {
 		return nil
 	}
 	best := 1 / (1 - stats.Margin)
-	for _, a := range m.beside(stats.Control) {
-		if slices.Contains(order, a.Name) && a.Verdict == stats.Undecided && a.Odds >= promisingOdds && a.Ratio > best && !m.slow(result.Confirm, a.Name) {
+	for _, a := range st.beside(stats.Control) {
+		if slices.Contains(order, a.Name) && a.Verdict == stats.Undecided && a.Odds >= promisingOdds && a.Ratio > best && !st.slow(result.Confirm, a.Name) {
 			list, best = []string{a.Name}, a.Ratio
 		}
 	}
-	m.unsure = len(list) > 0
+	st.unsure = len(list) > 0
 	return list
 }
 
@@ -195,9 +195,9 @@ const likely = 0.2
 
 // ahead tells whether the rival's lines earn their place: the confirmation has the winner clearly worse than
 // it, and that is likely.
-func (m *state) ahead() bool {
-	for _, a := range m.beside(WinnerName) {
-		if a.Name == m.rival && a.Pairs > 1 && math.Log(a.Ratio) > clearlyWorse && a.P < likely {
+func (st *state) ahead() bool {
+	for _, a := range st.beside(WinnerName) {
+		if a.Name == st.rival && a.Pairs > 1 && math.Log(a.Ratio) > clearlyWorse && a.P < likely {
 			return true
 		}
 	}
@@ -206,9 +206,9 @@ func (m *state) ahead() bool {
 
 // faster returns the arms that the confirmation found faster than the control, with a p95 that a winner may
 // have.
-func (m *state) faster() (list []string) {
-	for _, a := range m.beside(stats.Control) {
-		if a.Verdict == stats.Faster && !m.slow(result.Confirm, a.Name) {
+func (st *state) faster() (list []string) {
+	for _, a := range st.beside(stats.Control) {
+		if a.Verdict == stats.Faster && !st.slow(result.Confirm, a.Name) {
 			list = append(list, a.Name)
 		}
 	}
@@ -216,44 +216,44 @@ func (m *state) faster() (list []string) {
 }
 
 // beside returns what the confirmation says of its arms beside one of them.
-func (m *state) beside(one string) (list []stats.Arm) {
-	arms := slices.Clone(m.h.Arms)
+func (st *state) beside(one string) (list []stats.Arm) {
+	arms := slices.Clone(st.h.Arms)
 	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == WinnerName }) {
-		arms = append(arms, m.arms[WinnerName])
+		arms = append(arms, st.arms[WinnerName])
 	}
-	for _, c := range stats.Compare(result.Design{Control: one, Twin: m.twin() && m.Slices == nil, Tune: &m.TunePlan}, arms, m.trialsOf(result.Confirm)) {
+	for _, c := range stats.Compare(result.Design{Control: one, Twin: st.twin() && st.Slices == nil, Tune: &st.TunePlan}, arms, st.trialsOf(result.Confirm)) {
 		list = append(list, c.Arms...)
 	}
 	return list
 }
 
 // prove has the confirmed ones proved, best first, until one passes.
-func (m *state) prove() (Action, bool) {
-	if m.finished != nil {
+func (st *state) prove() (Action, bool) {
+	if st.finished != nil {
 		return Action{}, false
 	}
 	why := "every configuration that would have been handed over failed its proof"
-	for _, name := range m.contender {
-		i := slices.IndexFunc(m.h.Proofs, func(p result.Proof) bool { return p.Arm == name })
+	for _, name := range st.contender {
+		i := slices.IndexFunc(st.h.Proofs, func(p result.Proof) bool { return p.Arm == name })
 		switch {
 		case i < 0:
-			return Action{Phase: result.Prove, Prove: name, Left: 1, Why: fmt.Sprintf("proving %s: memory with all connections busy, %d kills, the durability lock", name, m.Kills)}, true
-		case m.h.Proofs[i].OK:
-			m.finished = &Outcome{Best: name, Why: "confirmed, and proved safe"}
-			if m.unsure {
-				m.finished.Why, m.finished.Likely = "probably faster, which more time would decide, and proved safe", true
+			return Action{Phase: result.Prove, Prove: name, Left: 1, Why: fmt.Sprintf("proving %s: memory with all connections busy, %d kills, the durability lock", name, st.Kills)}, true
+		case st.h.Proofs[i].OK:
+			st.finished = &Outcome{Best: name, Why: "confirmed, and proved safe"}
+			if st.unsure {
+				st.finished.Why, st.finished.Likely = "probably faster, which more time would decide, and proved safe", true
 			}
 			return Action{}, false
 		}
-		why += "; " + name + ": " + m.h.Proofs[i].Why
+		why += "; " + name + ": " + st.h.Proofs[i].Why
 	}
-	m.finished = &Outcome{Best: stats.Control, Why: why}
+	st.finished = &Outcome{Best: stats.Control, Why: why}
 	return Action{}, false
 }
 
-func (m *state) done() Action {
-	if m.finished == nil {
-		m.finished = &Outcome{Best: stats.Control, Why: "nothing was faster than the control"}
+func (st *state) done() Action {
+	if st.finished == nil {
+		st.finished = &Outcome{Best: stats.Control, Why: "nothing was faster than the control"}
 	}
-	return Action{Done: m.finished, Why: m.finished.Why}
+	return Action{Done: st.finished, Why: st.finished.Why}
 }

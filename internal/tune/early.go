@@ -86,13 +86,13 @@ func perSecond(points []result.Point) (list []float64) {
 // that of the fastest so far. The control, an incumbent and the confirmation have their time, and so has what
 // there is nothing to hold against: the seconds of an earlier session are not at hand, nor is it compared
 // with them. Seconds have no p99, so where that counts all have their time.
-func (m *state) bound(phase string, block int, arm, against string) *Bound {
-	if arm == stats.Control || phase == result.Confirm || m.metric() != stats.ByThroughput {
+func (st *state) bound(phase string, block int, arm, against string) *Bound {
+	if arm == stats.Control || phase == result.Confirm || st.metric() != stats.ByThroughput {
 		return nil
 	}
 	var best result.Trial
 	n := 0
-	for _, t := range m.trialsOf(phase) {
+	for _, t := range st.trialsOf(phase) {
 		if t.Block != block || phase != result.Race && t.Arm != against || t.EndedEarly != "" || !usable(t) {
 			continue
 		}
@@ -101,7 +101,7 @@ func (m *state) bound(phase string, block int, arm, against string) *Bound {
 		}
 	}
 	if tps := perSecond(best.Points); len(tps) >= stretches {
-		return &Bound{Arm: best.Arm, TPS: tps, Noise: m.noise(), Of: n}
+		return &Bound{Arm: best.Arm, TPS: tps, Noise: st.noise(), Of: n}
 	}
 	return nil
 }

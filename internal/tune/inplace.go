@@ -29,18 +29,18 @@ const settleSeconds = 2
 
 // inPlace returns the values that make the arm of the incumbent's running server; none where that takes a
 // fresh one.
-func (m *state) inPlace(arm, incumbent result.Arm) (list []mycnf.Setting) {
+func (st *state) inPlace(arm, incumbent result.Arm) (list []mycnf.Setting) {
 	names := differing(arm.Settings, incumbent.Settings)
-	if m.carriesOver(arm.Name) || ioFollows(names, arm.Settings) {
+	if st.carriesOver(arm.Name) || ioFollows(names, arm.Settings) {
 		return nil
 	}
 	for _, name := range names {
 		_, back := incumbent.Effective[name]
 		value, ok := valueOf(arm.Settings, name)
 		if !ok { // as the server has it by itself
-			value, ok = m.arms[stats.Control].Effective[name]
+			value, ok = st.arms[stats.Control].Effective[name]
 		}
-		if !takesLive(m.Problem, name) || !back || !ok {
+		if !takesLive(st.Problem, name) || !back || !ok {
 			return nil
 		}
 		list = append(list, mycnf.Setting{Name: name, Value: value})
@@ -85,9 +85,9 @@ func ioFollows(differing []string, settings []mycnf.Setting) bool {
 
 // carriesOver tells whether an arm's pairs in place show that what it sets outlasts it: the incumbent's slice
 // right after one of the arm's differs from the incumbent's next one by 3 % and two standard errors.
-func (m *state) carriesOver(arm string) bool {
+func (st *state) carriesOver(arm string) bool {
 	var logs []float64
-	for _, pair := range m.pairsInPlace(arm) {
+	for _, pair := range st.pairsInPlace(arm) {
 		if after, next := pair[1], pair[2]; usable(after) && usable(next) {
 			logs = append(logs, math.Log(after.TPS/next.TPS))
 		}
@@ -95,26 +95,26 @@ func (m *state) carriesOver(arm string) bool {
 	if len(logs) == 0 {
 		return false
 	}
-	doubt := 2 * m.slicedNoise(m.lastBlock(result.Race)+1) / math.Sqrt(float64(len(logs)))
+	doubt := 2 * st.slicedNoise(st.lastBlock(result.Race)+1) / math.Sqrt(float64(len(logs)))
 	return math.Abs(stats.Mean(logs)) > max(doubt, -math.Log(1-Margin))
 }
 
 // pairsInPlace returns the slices of an arm's complete pairs in place, pair by pair.
-func (m *state) pairsInPlace(arm string) (pairs [][]result.Trial) {
-	for i := 0; i+pairSlices <= len(m.h.Trials); i++ {
-		first, last := m.h.Trials[i], m.h.Trials[i+pairSlices-1]
+func (st *state) pairsInPlace(arm string) (pairs [][]result.Trial) {
+	for i := 0; i+pairSlices <= len(st.h.Trials); i++ {
+		first, last := st.h.Trials[i], st.h.Trials[i+pairSlices-1]
 		if first.On != "" && first.Arm == arm && first.Place == 1 && last.Block == first.Block && last.Arm == arm {
-			pairs = append(pairs, m.h.Trials[i:i+pairSlices])
+			pairs = append(pairs, st.h.Trials[i:i+pairSlices])
 		}
 	}
 	return pairs
 }
 
 // withoutCarried leaves out the pairs in place of arms that carry over: those are run again on fresh servers.
-func (m *state) withoutCarried(trials []result.Trial) []result.Trial {
+func (st *state) withoutCarried(trials []result.Trial) []result.Trial {
 	carried := map[int]bool{}
 	for _, t := range trials {
-		if t.On != "" && t.Arm != t.On && m.carriesOver(t.Arm) {
+		if t.On != "" && t.Arm != t.On && st.carriesOver(t.Arm) {
 			carried[t.Block] = true
 		}
 	}
@@ -123,24 +123,24 @@ func (m *state) withoutCarried(trials []result.Trial) []result.Trial {
 
 // standing tells whether an arm's server is up, ready for a pair in place: it had a slice in the last block
 // of this session.
-func (m *state) standing(arm string) bool {
-	if len(m.h.Trials) == 0 {
+func (st *state) standing(arm string) bool {
+	if len(st.h.Trials) == 0 {
 		return false
 	}
-	last := m.h.Trials[len(m.h.Trials)-1]
-	return slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool {
-		return t.Block == last.Block && t.Phase == last.Phase && t.Session == m.h.Session && (t.On == arm || t.Arm == arm && t.On == "")
+	last := st.h.Trials[len(st.h.Trials)-1]
+	return slices.ContainsFunc(st.h.Trials, func(t result.Trial) bool {
+		return t.Block == last.Block && t.Phase == last.Phase && t.Session == st.h.Session && (t.On == arm || t.Arm == arm && t.On == "")
 	})
 }
 
 // pairCost returns what a pair of an arm and the incumbent takes, in seconds.
-func (m *state) pairCost(arm result.Arm) float64 {
-	slice, starts := float64(m.Short.Seconds)+sliceCost, 2.0
-	if len(m.inPlace(arm, m.arms[m.incumbent])) > 0 {
+func (st *state) pairCost(arm result.Arm) float64 {
+	slice, starts := float64(st.Short.Seconds)+sliceCost, 2.0
+	if len(st.inPlace(arm, st.arms[st.incumbent])) > 0 {
 		slice, starts = slice+settleSeconds, 1
-		if m.standing(m.incumbent) {
+		if st.standing(st.incumbent) {
 			starts = 0
 		}
 	}
-	return starts*m.raising() + pairSlices*slice
+	return starts*st.raising() + pairSlices*slice
 }

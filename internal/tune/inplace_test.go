@@ -83,16 +83,16 @@ func TestPairInPlace(t *testing.T) {
 		}
 		tps := []float64{210, after, 200, 214}
 		for n := range pairSlices {
-			m := newState(p, h)
+			st := newState(p, h)
 			if n == 0 {
-				m.incumbent = incumbent.Name
-				if cost := m.pairCost(arm); cost != pairSlices*(float64(p.Short.Seconds)+sliceCost+settleSeconds) {
+				st.incumbent = incumbent.Name
+				if cost := st.pairCost(arm); cost != pairSlices*(float64(p.Short.Seconds)+sliceCost+settleSeconds) {
 					t.Errorf("on a server that is up it costs %v s", cost)
 				}
 			}
-			a := m.pairSlice(result.Screen, arm, incumbent, 2, n)
+			a := st.pairSlice(result.Screen, arm, incumbent, 2, n)
 			if n > 0 {
-				a, _ = m.unfinished()
+				a, _ = st.unfinished()
 			}
 			if a.On != incumbent.Name || !slices.Equal(a.Keep, []string{incumbent.Name}) || len(a.Set) > 0 != ofTried(n) || a.Block != 2 {
 				t.Fatalf("slice %d: %s on %q, keeping %q, setting %v", n, a.Arm.Name, a.On, a.Keep, a.Set)
@@ -101,12 +101,12 @@ func TestPairInPlace(t *testing.T) {
 			x.On, x.Against = a.On, a.Against
 			h.Trials = append(h.Trials, x)
 		}
-		m := newState(p, h)
-		a, more := m.unfinished()
-		if m.carriesOver(arm.Name) != carries || more != carries || more && (a.On != "" || a.Block != 3 || len(a.Keep) != 2) {
-			t.Errorf("after %v: carries over %v, and next %+v", after, m.carriesOver(arm.Name), a)
+		st := newState(p, h)
+		a, more := st.unfinished()
+		if st.carriesOver(arm.Name) != carries || more != carries || more && (a.On != "" || a.Block != 3 || len(a.Keep) != 2) {
+			t.Errorf("after %v: carries over %v, and next %+v", after, st.carriesOver(arm.Name), a)
 		}
-		if logs := m.logs(result.Screen, arm.Name, incumbent.Name); len(logs) > 0 == carries {
+		if logs := st.logs(result.Screen, arm.Name, incumbent.Name); len(logs) > 0 == carries {
 			t.Errorf("after %v: it is judged by %v", after, logs)
 		}
 	}
@@ -162,11 +162,11 @@ func TestCutPair(t *testing.T) {
 	h.Session = 2
 	h = p.Resume(h)
 	for n := range pairSlices {
-		m := newState(p, h)
-		m.incumbent = incumbent.Name
-		a := m.pairSlice(result.Screen, arm, incumbent, m.fresh(), 0)
+		st := newState(p, h)
+		st.incumbent = incumbent.Name
+		a := st.pairSlice(result.Screen, arm, incumbent, st.fresh(), 0)
 		if n > 0 {
-			a, _ = m.unfinished()
+			a, _ = st.unfinished()
 		}
 		stored = append(stored, add(&h, a))
 	}

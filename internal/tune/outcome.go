@@ -14,22 +14,22 @@ import (
 // Pruned returns what the prune phase found, in the order in which it was tried.
 func (p Plan) Pruned(h History) (list []result.Worth) {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
-	m := newState(p, h)
-	m.race()
-	m.screen()
+	st := newState(p, h)
+	st.race()
+	st.screen()
 	for _, a := range h.Arms {
 		if a.Phase != result.Prune {
 			continue
 		}
-		logs := m.logs(result.Prune, a.Name, a.Base)
-		w := result.Worth{Lines: missing(m.arms[a.Base], a), Pairs: len(logs), Why: a.Infeasible}
+		logs := st.logs(result.Prune, a.Name, a.Base)
+		w := result.Worth{Lines: missing(st.arms[a.Base], a), Pairs: len(logs), Why: a.Infeasible}
 		if len(logs) > 0 {
 			w.Ratio = math.Exp(stats.Mean(logs))
 		}
 		for _, x := range logs {
 			w.Ratios = append(w.Ratios, math.Exp(x))
 		}
-		w.Dropped = m.removed(a.Name, true) == dropped
+		w.Dropped = st.removed(a.Name, true) == dropped
 		list = append(list, w)
 	}
 	return list
@@ -45,18 +45,25 @@ func missing(from, in result.Arm) (list []string) {
 	return list
 }
 
+// Changed returns the lines of Winner that the control's own settings do not have, or not so.
+func (p Plan) Changed(h History, best string) []mycnf.Setting {
+	return slices.DeleteFunc(p.Winner(h, best), func(s mycnf.Setting) bool {
+		return slices.ContainsFunc(p.Control.Settings, func(own mycnf.Setting) bool { return own.Name == s.Name && own.Value == s.Value })
+	})
+}
+
 // Winner returns the settings of an arm that matter: the control's own, and those whose effective value
 // differs from what the control's server did without them, each with what its removal was measured to cost.
 func (p Plan) Winner(h History, best string) []mycnf.Setting {
-	m := newState(p, h)
+	st := newState(p, h)
 	lines := slices.Clone(p.Control.Settings)
 	if best == stats.Control {
 		return lines
 	}
 	pruned := p.Pruned(h)
-	for _, s := range m.lean(m.arms[best]) {
+	for _, s := range st.lean(st.arms[best]) {
 		switch {
-		case m.bears(m.arms[best], s.Name):
+		case st.bears(st.arms[best], s.Name):
 			s.Effect = "not taken out on trial: without it the memory would not hold all connections"
 		case best != WinnerName:
 			s.Effect = "not taken out on trial: the pruning was of another configuration"

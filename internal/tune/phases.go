@@ -68,16 +68,16 @@ type Outcome struct {
 // interrupted goes on where it stopped.
 func (p Plan) Next(h History) Action {
 	h.Arms, h.Trials = result.WithoutCeilings(h.Arms, h.Trials)
-	m := newState(p, h)
-	if a, more := m.unfinished(); more {
+	st := newState(p, h)
+	if a, more := st.unfinished(); more {
 		return a
 	}
-	for _, phase := range []func() (Action, bool){m.race, m.screen, m.search, m.prune, m.confirm, m.prove} {
+	for _, phase := range []func() (Action, bool){st.race, st.screen, st.search, st.prune, st.confirm, st.prove} {
 		if a, more := phase(); more {
 			return a
 		}
 	}
-	return m.done()
+	return st.done()
 }
 
 // Resume takes from a history what another session left half done: blocks whose trials have to be neighbours
@@ -130,20 +130,20 @@ type state struct {
 }
 
 func newState(p Plan, h History) *state {
-	m := &state{Plan: p, h: h, arms: map[string]result.Arm{}, incumbent: stats.Control, worth: map[string]float64{},
+	st := &state{Plan: p, h: h, arms: map[string]result.Arm{}, incumbent: stats.Control, worth: map[string]float64{},
 		trials: map[string][]result.Trial{}}
 	for _, a := range h.Arms {
-		m.arms[a.Name] = a
+		st.arms[a.Name] = a
 	}
 	for _, t := range h.Trials {
-		m.trials[t.Phase] = append(m.trials[t.Phase], t)
+		st.trials[t.Phase] = append(st.trials[t.Phase], t)
 	}
 	if p.Slices != nil {
 		for _, phase := range []string{result.Screen, result.Search, result.Prune} {
-			m.trials[phase] = collapsed(m.withoutCarried(m.trials[phase]))
+			st.trials[phase] = collapsed(st.withoutCarried(st.trials[phase]))
 		}
 	}
-	return m
+	return st
 }
 
 // usable tells whether a trial says something of its arm.
@@ -153,12 +153,12 @@ func usable(t result.Trial) bool {
 }
 
 // trialsOf returns the trials of a phase, in the order in which they ended.
-func (m *state) trialsOf(phase string) []result.Trial { return m.trials[phase] }
+func (st *state) trialsOf(phase string) []result.Trial { return st.trials[phase] }
 
 // futile returns how many arms of a phase could not be run, or need not: each of them took a start of a
 // server.
-func (m *state) futile(phase string) (n int) {
-	for _, a := range m.h.Arms {
+func (st *state) futile(phase string) (n int) {
+	for _, a := range st.h.Arms {
 		if a.Phase == phase && (a.Infeasible != "" || a.Noop) {
 			n++
 		}
@@ -167,11 +167,11 @@ func (m *state) futile(phase string) (n int) {
 }
 
 // spent returns what trials and proofs took so far, in seconds. A start in vain counts for half a trial.
-func (m *state) spent() (sum float64) {
+func (st *state) spent() (sum float64) {
 	for _, phase := range []string{result.Race, result.Screen, result.Search, result.Prune} {
-		sum += float64(m.futile(phase)) * m.Cost / 2
+		sum += float64(st.futile(phase)) * st.Cost / 2
 	}
-	return sum + m.h.Spent()
+	return sum + st.h.Spent()
 }
 
 // Spent returns what the trials and proofs on record took, in seconds.
@@ -186,27 +186,27 @@ func (h History) Spent() (sum float64) {
 }
 
 // cost returns what a short trial takes: as long as those so far, or as planned.
-func (m *state) cost() float64 {
+func (st *state) cost() float64 {
 	sum, n := 0.0, 0.0
-	for _, t := range m.h.Trials {
+	for _, t := range st.h.Trials {
 		if t.Phase != result.Confirm {
 			sum, n = sum+t.Took(), n+1
 		}
 	}
 	if n == 0 {
-		return m.Cost
+		return st.Cost
 	}
 	return sum / n
 }
 
 // affords tells whether n more short trials fit below a share of what confirmation and proof leave of the
 // budget.
-func (m *state) affords(n int, share float64) bool {
-	if m.Quick {
+func (st *state) affords(n int, share float64) bool {
+	if st.Quick {
 		return true
 	}
-	overhead := m.cost() - float64(m.Short.Seconds+m.Short.Warmup)
-	return m.spent()+float64(n)*m.cost() <= share*math.Max(0, m.Budget-m.reserve(m.challengers(), math.Max(0, overhead)))
+	overhead := st.cost() - float64(st.Short.Seconds+st.Short.Warmup)
+	return st.spent()+float64(n)*st.cost() <= share*math.Max(0, st.Budget-st.reserve(st.challengers(), math.Max(0, overhead)))
 }
 
 // The noise of a pair of trials before any was seen, and how many pairs that is worth. A short trial's p99 is
@@ -220,21 +220,21 @@ const (
 
 // noise returns the standard deviation of ln(ratio) of two neighbours of the same configuration: the
 // control's pairs, and what restarts do elsewhere.
-func (m *state) noise() float64 {
-	if m.Slices != nil {
-		return m.slicedNoise(m.lastBlock(result.Race)+1) / math.Sqrt2 // of a pair, which has two slices of each
+func (st *state) noise() float64 {
+	if st.Slices != nil {
+		return st.slicedNoise(st.lastBlock(result.Race)+1) / math.Sqrt2 // of a pair, which has two slices of each
 	}
 	prior, n := priorNoise, float64(priorWeight)
-	if m.metric() == stats.ByP99 {
+	if st.metric() == stats.ByP99 {
 		prior, n = p99Noise, p99Weight
 	}
 	sum := n * prior * prior
-	for _, t := range m.trialsOf(result.Race) {
+	for _, t := range st.trialsOf(result.Race) {
 		if !t.Twin || !usable(t) {
 			continue
 		}
-		own := m.metric().Worth(t)
-		if other, ok := m.score(result.Race, t.Block, stats.Control); ok && own > 0 {
+		own := st.metric().Worth(t)
+		if other, ok := st.score(result.Race, t.Block, stats.Control); ok && own > 0 {
 			d := math.Log(own) - other
 			sum, n = sum+d*d, n+1
 		}
@@ -243,33 +243,33 @@ func (m *state) noise() float64 {
 }
 
 // metric returns what the objective is judged by, in every phase.
-func (m *state) metric() stats.Metric { return stats.MetricOf(&m.TunePlan) }
+func (st *state) metric() stats.Metric { return stats.MetricOf(&st.TunePlan) }
 
 // score returns the logarithm of what an arm's trial in a block of a phase is worth, the twin's not counted.
-func (m *state) score(phase string, block int, arm string) (float64, bool) {
-	for _, t := range slices.Backward(m.trialsOf(phase)) {
-		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) && m.metric().Worth(t) > 0 {
-			return math.Log(m.metric().Worth(t)), true
+func (st *state) score(phase string, block int, arm string) (float64, bool) {
+	for _, t := range slices.Backward(st.trialsOf(phase)) {
+		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) && st.metric().Worth(t) > 0 {
+			return math.Log(st.metric().Worth(t)), true
 		}
 	}
 	return 0, false
 }
 
 // ran tells whether an arm had its trial in a block, valid or not.
-func (m *state) ran(phase string, block int, arm string, twin bool) bool {
-	return slices.ContainsFunc(m.trialsOf(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
+func (st *state) ran(phase string, block int, arm string, twin bool) bool {
+	return slices.ContainsFunc(st.trialsOf(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
 }
 
 // logs returns ln(worth / that of another arm) in the blocks of a phase that have both.
-func (m *state) logs(phase, arm, against string) (list []float64) {
+func (st *state) logs(phase, arm, against string) (list []float64) {
 	seen := map[int]bool{}
-	for _, t := range m.trialsOf(phase) {
+	for _, t := range st.trialsOf(phase) {
 		if t.Arm != arm || seen[t.Block] {
 			continue
 		}
 		seen[t.Block] = true
-		own, ok := m.score(phase, t.Block, arm)
-		other, also := m.score(phase, t.Block, against)
+		own, ok := st.score(phase, t.Block, arm)
+		other, also := st.score(phase, t.Block, against)
 		if ok && also {
 			list = append(list, own-other)
 		}
@@ -278,39 +278,39 @@ func (m *state) logs(phase, arm, against string) (list []float64) {
 }
 
 // out tells whether an arm cannot be run, or need not.
-func (m *state) out(arm string) bool {
-	a := m.arms[arm]
+func (st *state) out(arm string) bool {
+	a := st.arms[arm]
 	return a.Infeasible != "" || a.Noop
 }
 
 // slow tells whether an arm's p95 is above what a winner's may be, or where its p99 is what counts its
 // throughput is below the control's, by the medians of its usable trials of a phase against the control's of
 // the race. What the confirmation's trials say of throughput is in its verdict.
-func (m *state) slow(phase, arm string) bool {
+func (st *state) slow(phase, arm string) bool {
 	from := result.Race
 	if phase == result.Confirm {
 		from = phase
 	}
-	own, control := m.p95(phase, arm), m.p95(from, stats.Control)
-	return own > 0 && control > 0 && own > m.MaxP95*control || phase != result.Confirm && m.below(m.median(phase, arm, throughput))
+	own, control := st.p95(phase, arm), st.p95(from, stats.Control)
+	return own > 0 && control > 0 && own > st.MaxP95*control || phase != result.Confirm && st.below(st.median(phase, arm, throughput))
 }
 
 // below tells whether a throughput of a short trial is too low where the objective is another: below the
 // control's of the race by more than restarts alone do.
-func (m *state) below(tps float64) bool {
-	return m.metric() != stats.ByThroughput && tps > 0 && tps < (1-stats.RestartNoise)*m.median(result.Race, stats.Control, throughput)
+func (st *state) below(tps float64) bool {
+	return st.metric() != stats.ByThroughput && tps > 0 && tps < (1-stats.RestartNoise)*st.median(result.Race, stats.Control, throughput)
 }
 
 func throughput(t result.Trial) float64 { return t.TPS }
 
-func (m *state) p95(phase, arm string) float64 {
-	return m.median(phase, arm, func(t result.Trial) float64 { return t.Latency.P95 })
+func (st *state) p95(phase, arm string) float64 {
+	return st.median(phase, arm, func(t result.Trial) float64 { return t.Latency.P95 })
 }
 
 // median returns that of a figure of an arm's usable trials of a phase; 0 without any.
-func (m *state) median(phase, arm string, figure func(result.Trial) float64) float64 {
+func (st *state) median(phase, arm string, figure func(result.Trial) float64) float64 {
 	var list []float64
-	for _, t := range m.trialsOf(phase) {
+	for _, t := range st.trialsOf(phase) {
 		if t.Arm == arm && usable(t) {
 			list = append(list, figure(t))
 		}
@@ -330,7 +330,7 @@ type raceCell struct {
 
 // cells returns the trials of a block in their random order, which follows from the seed and the block. The
 // very first is the control's: what others differ by, in durability too, is read off its server.
-func (m *state) cells(block int, arms []string, twin bool) []raceCell {
+func (st *state) cells(block int, arms []string, twin bool) []raceCell {
 	var list []raceCell
 	for _, a := range arms {
 		list = append(list, raceCell{arm: a})
@@ -338,7 +338,7 @@ func (m *state) cells(block int, arms []string, twin bool) []raceCell {
 			list = append(list, raceCell{a, true})
 		}
 	}
-	r := rand.New(rand.NewPCG(m.Seed, uint64(block)))
+	r := rand.New(rand.NewPCG(st.Seed, uint64(block)))
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	if i := slices.Index(list, raceCell{arm: stats.Control}); block == 1 && i > 0 {
 		list[0], list[i] = list[i], list[0]
@@ -347,28 +347,28 @@ func (m *state) cells(block int, arms []string, twin bool) []raceCell {
 }
 
 // trial returns an action that runs an arm.
-func (m *state) trial(phase string, arm result.Arm, against string, block, place int) Action {
-	a := Action{Phase: phase, Arm: &arm, Against: against, Block: block, Place: place, Load: m.Short}
+func (st *state) trial(phase string, arm result.Arm, against string, block, place int) Action {
+	a := Action{Phase: phase, Arm: &arm, Against: against, Block: block, Place: place, Load: st.Short}
 	if phase == result.Confirm {
-		a.Load, a.Steady = m.Steady, true
+		a.Load, a.Steady = st.Steady, true
 	}
 	return a
 }
 
 // missing returns the first trial of a block of fixed arms that was not run; more is false where there is
 // none.
-func (m *state) missing(phase string, block int, arms []string, twin bool, left int) (Action, bool) {
-	for place, c := range m.cells(block, arms, twin) {
-		if m.out(c.arm) || m.ran(phase, block, c.arm, c.twin) {
+func (st *state) missing(phase string, block int, arms []string, twin bool, left int) (Action, bool) {
+	for place, c := range st.cells(block, arms, twin) {
+		if st.out(c.arm) || st.ran(phase, block, c.arm, c.twin) {
 			continue
 		}
 		against := stats.Control
 		if c.arm == stats.Control {
 			against = ""
 		}
-		a := m.trial(phase, m.arms[c.arm], against, block, place+1)
-		a.Bound = m.bound(phase, block, c.arm, against)
-		a.Twin, a.Left, a.Why = c.twin, left, fmt.Sprintf("%s (block %d)", m.arms[c.arm].Title, block)
+		a := st.trial(phase, st.arms[c.arm], against, block, place+1)
+		a.Bound = st.bound(phase, block, c.arm, against)
+		a.Twin, a.Left, a.Why = c.twin, left, fmt.Sprintf("%s (block %d)", st.arms[c.arm].Title, block)
 		if c.twin {
 			a.Why = fmt.Sprintf("the control against itself: the noise (block %d)", block)
 		}
@@ -381,50 +381,50 @@ func (m *state) missing(phase string, block int, arms []string, twin bool, left 
 const raceBlocks = 3
 
 // race runs blocks of the control, twice, and of those who are not clearly worse than the best.
-func (m *state) race() (Action, bool) {
-	if m.Slices != nil {
-		return m.slicedRace()
+func (st *state) race() (Action, bool) {
+	if st.Slices != nil {
+		return st.slicedRace()
 	}
 	var all []string
-	for _, a := range m.h.Arms {
+	for _, a := range st.h.Arms {
 		if a.Phase == result.Race {
 			all = append(all, a.Name)
 		}
 	}
 	alive := all
-	for block := 1; block <= m.RaceBlocks; block++ {
-		begun := slices.ContainsFunc(m.trialsOf(result.Race), func(t result.Trial) bool { return t.Block == block })
-		if block > 1 && !begun && (len(alive) < 2 || m.later(result.Race) || !m.affords(len(alive)+2, raceUntil)) {
+	for block := 1; block <= st.RaceBlocks; block++ {
+		begun := slices.ContainsFunc(st.trialsOf(result.Race), func(t result.Trial) bool { return t.Block == block })
+		if block > 1 && !begun && (len(alive) < 2 || st.later(result.Race) || !st.affords(len(alive)+2, raceUntil)) {
 			break
 		}
-		if a, more := m.missing(result.Race, block, append([]string{stats.Control}, alive...), true, len(alive)+2+m.Screens+m.Searches+m.Prunes); more {
+		if a, more := st.missing(result.Race, block, append([]string{stats.Control}, alive...), true, len(alive)+2+st.Screens+st.Searches+st.Prunes); more {
 			return a, true
 		}
-		alive = m.survivors(alive)
+		alive = st.survivors(alive)
 	}
-	return m.raced(all)
+	return st.raced(all)
 }
 
 // later tells whether a phase after that one has begun.
-func (m *state) later(phase string) bool {
+func (st *state) later(phase string) bool {
 	order := []string{result.Race, result.Screen, result.Search, result.Prune, result.Confirm}
 	at := slices.Index(order, phase)
-	return slices.ContainsFunc(m.h.Trials, func(t result.Trial) bool { return slices.Index(order, t.Phase) > at })
+	return slices.ContainsFunc(st.h.Trials, func(t result.Trial) bool { return slices.Index(order, t.Phase) > at })
 }
 
 // clearlyWorse sets how far below the best, in logarithms, an arm has to be to drop out, the noise set aside.
 const clearlyWorse = 0.05
 
 // survivors returns the arms that are not surely worse than the best of them by 5 %.
-func (m *state) survivors(alive []string) (kept []string) {
+func (st *state) survivors(alive []string) (kept []string) {
 	top := 0.0
 	for _, a := range alive {
-		top = math.Max(top, stats.Mean(m.logs(result.Race, a, stats.Control)))
+		top = math.Max(top, stats.Mean(st.logs(result.Race, a, stats.Control)))
 	}
 	for _, a := range alive {
-		logs := m.logs(result.Race, a, stats.Control)
-		bound := stats.Mean(logs) + 2*m.noise()/math.Sqrt(math.Max(1, float64(len(logs))))
-		if !m.out(a) && (len(logs) == 0 || bound > top-clearlyWorse) {
+		logs := st.logs(result.Race, a, stats.Control)
+		bound := stats.Mean(logs) + 2*st.noise()/math.Sqrt(math.Max(1, float64(len(logs))))
+		if !st.out(a) && (len(logs) == 0 || bound > top-clearlyWorse) {
 			kept = append(kept, a)
 		}
 	}
@@ -433,24 +433,24 @@ func (m *state) survivors(alive []string) (kept []string) {
 
 // raced makes the fastest arm of the race the incumbent, and the fastest that is not david's the rival.
 // Without a valid control there is nothing to compare with, and the tune ends.
-func (m *state) raced(all []string) (Action, bool) {
-	if m.p95(result.Race, stats.Control) == 0 {
-		m.finished = &Outcome{Best: stats.Control, Why: "the control has no valid run: nothing can be compared"}
+func (st *state) raced(all []string) (Action, bool) {
+	if st.p95(result.Race, stats.Control) == 0 {
+		st.finished = &Outcome{Best: stats.Control, Why: "the control has no valid run: nothing can be compared"}
 		return Action{}, false
 	}
 	slices.SortStableFunc(all, func(a, b string) int {
-		return cmp.Compare(stats.Mean(m.logs(result.Race, b, stats.Control)), stats.Mean(m.logs(result.Race, a, stats.Control)))
+		return cmp.Compare(stats.Mean(st.logs(result.Race, b, stats.Control)), stats.Mean(st.logs(result.Race, a, stats.Control)))
 	})
 	for _, a := range all {
-		logs := m.logs(result.Race, a, stats.Control)
-		if m.out(a) || len(logs) == 0 || m.slow(result.Race, a) {
+		logs := st.logs(result.Race, a, stats.Control)
+		if st.out(a) || len(logs) == 0 || st.slow(result.Race, a) {
 			continue
 		}
-		if m.incumbent == stats.Control && stats.Mean(logs) > 0 {
-			m.incumbent = a
+		if st.incumbent == stats.Control && stats.Mean(logs) > 0 {
+			st.incumbent = a
 		}
-		if m.rival == "" && a != ownName {
-			m.rival = a
+		if st.rival == "" && a != ownName {
+			st.rival = a
 		}
 	}
 	return Action{}, false
@@ -472,61 +472,61 @@ const perBlock = 8
 
 // open returns the block of a phase that another trial may join: one of this session, whose incumbent's trial
 // is usable, and not full.
-func (m *state) open(phase string) openPairs {
+func (st *state) open(phase string) openPairs {
 	last := openPairs{}
-	for _, t := range m.trialsOf(phase) {
+	for _, t := range st.trialsOf(phase) {
 		if t.Block != last.block {
 			last = openPairs{block: t.Block}
 		} else {
 			last.since++
 		}
 	}
-	if last.block == 0 || last.block <= m.h.Closed || last.since >= perBlock {
+	if last.block == 0 || last.block <= st.h.Closed || last.since >= perBlock {
 		return openPairs{}
 	}
-	if _, ok := m.score(phase, last.block, m.incumbent); !ok {
+	if _, ok := st.score(phase, last.block, st.incumbent); !ok {
 		return openPairs{}
 	}
 	return last
 }
 
 // fresh returns the number of a new block.
-func (m *state) fresh() int {
-	last := m.h.Closed // what an earlier session left unfinished keeps its number on record
-	for _, t := range m.h.Trials {
+func (st *state) fresh() int {
+	last := st.h.Closed // what an earlier session left unfinished keeps its number on record
+	for _, t := range st.h.Trials {
 		last = max(last, t.Block)
 	}
 	return last + 1
 }
 
 // pair runs an arm beside the incumbent: in the open block, else the incumbent first.
-func (m *state) pair(phase string, arm result.Arm, why string, left int) Action {
-	if m.Slices != nil {
-		a := m.pairSlice(phase, arm, m.arms[m.incumbent], m.fresh(), 0)
+func (st *state) pair(phase string, arm result.Arm, why string, left int) Action {
+	if st.Slices != nil {
+		a := st.pairSlice(phase, arm, st.arms[st.incumbent], st.fresh(), 0)
 		a.Why, a.Left = why, left
 		return a
 	}
-	at := m.open(phase)
-	if at.block > 0 && !m.ran(phase, at.block, arm.Name, false) {
-		a := m.trial(phase, arm, m.incumbent, at.block, at.since+2)
-		a.Bound = m.bound(phase, at.block, arm.Name, m.incumbent)
+	at := st.open(phase)
+	if at.block > 0 && !st.ran(phase, at.block, arm.Name, false) {
+		a := st.trial(phase, arm, st.incumbent, at.block, at.since+2)
+		a.Bound = st.bound(phase, at.block, arm.Name, st.incumbent)
 		a.Why, a.Left = why, left
 		return a
 	}
 	against := stats.Control
-	if m.incumbent == stats.Control {
+	if st.incumbent == stats.Control {
 		against = ""
 	}
-	a := m.trial(phase, m.arms[m.incumbent], against, m.fresh(), 1)
+	a := st.trial(phase, st.arms[st.incumbent], against, st.fresh(), 1)
 	a.Why, a.Left = "the incumbent, for what follows to be compared with", left
 	return a
 }
 
 // left returns how many trials a phase may still run, an arm's first: 0 where its count or its share of the
 // budget is used up, or a later phase has begun.
-func (m *state) left(phase string, most int, share float64, arm result.Arm) int {
-	n := most - len(m.trialsOf(phase)) - m.futile(phase)
-	if m.finished != nil || n <= 0 || m.later(phase) || !m.affordsTrial(share, arm) {
+func (st *state) left(phase string, most int, share float64, arm result.Arm) int {
+	n := most - len(st.trialsOf(phase)) - st.futile(phase)
+	if st.finished != nil || n <= 0 || st.later(phase) || !st.affordsTrial(share, arm) {
 		return 0
 	}
 	return n
@@ -534,9 +534,9 @@ func (m *state) left(phase string, most int, share float64, arm result.Arm) int 
 
 // affordsTrial tells whether an arm's next trial, or pair, fits below a share of what confirmation and proof
 // leave of the budget.
-func (m *state) affordsTrial(share float64, arm result.Arm) bool {
-	if m.Slices != nil && !m.Quick {
-		return m.affordsPair(share, arm)
+func (st *state) affordsTrial(share float64, arm result.Arm) bool {
+	if st.Slices != nil && !st.Quick {
+		return st.affordsPair(share, arm)
 	}
-	return m.affords(1, share)
+	return st.affords(1, share)
 }

@@ -403,9 +403,9 @@ func TestFixed(t *testing.T) {
 		trial := func(met *float64) result.Trial {
 			return result.Trial{Arm: "big", Phase: result.Race, Block: 1, TPS: 1, After: result.Debt{CheckpointAge: &age}, Costs: result.Costs{HitRate: met}}
 		}
-		m := newState(p, History{Arms: []result.Arm{p.Control, arm}, Trials: []result.Trial{trial(&all), trial(&tc.met)}})
-		m.incumbent = "big"
-		if got := m.fixed(); !slices.Equal(got, tc.want) {
+		st := newState(p, History{Arms: []result.Arm{p.Control, arm}, Trials: []result.Trial{trial(&all), trial(&tc.met)}})
+		st.incumbent = "big"
+		if got := st.fixed(); !slices.Equal(got, tc.want) {
 			t.Errorf("filled to %v, %v met: fixed is %v, want %v", tc.filled, tc.met, got, tc.want)
 		}
 	}
@@ -545,27 +545,27 @@ func TestEffectOf(t *testing.T) {
 // TestBears: lines without which the memory would not hold all connections are not pruned, though throughput
 // does not need them.
 func TestBears(t *testing.T) {
-	m := &state{}
-	m.Problem = problem(t)
-	m.Problem.Memory, m.Problem.Sandbox = gib, true
-	m.Control = result.Arm{Name: "control", Effective: fresh(nil)}
-	m.Control.Effective["max_connections"], m.Control.Effective["innodb_buffer_pool_size"] = "151", "134217728"
+	st := &state{}
+	st.Problem = problem(t)
+	st.Problem.Memory, st.Problem.Sandbox = gib, true
+	st.Control = result.Arm{Name: "control", Effective: fresh(nil)}
+	st.Control.Effective["max_connections"], st.Control.Effective["innodb_buffer_pool_size"] = "151", "134217728"
 	rules := result.Arm{Name: "david-rules", Effective: fresh(nil)}
 	rules.Effective["max_connections"], rules.Effective["innodb_buffer_pool_size"], rules.Effective["performance_schema"] = "85", "402653184", "OFF"
 	rules.Effective["innodb_log_buffer_size"] = "16777216"
 	bitpoke := result.Arm{Name: "bitpoke", Effective: maps.Clone(rules.Effective)}
 	bitpoke.Effective["max_connections"], bitpoke.Effective["performance_schema"] = "500", "ON"
-	m.arms = map[string]result.Arm{"control": m.Control, "david-rules": rules, "bitpoke": bitpoke}
+	st.arms = map[string]result.Arm{"control": st.Control, "david-rules": rules, "bitpoke": bitpoke}
 	for name, want := range map[string]bool{"max_connections": true, "performance_schema": true, "innodb_buffer_pool_size": false, "innodb_io_capacity": false} {
-		if m.bears(rules, name) != want {
+		if st.bears(rules, name) != want {
 			t.Errorf("david-rules, %s: %v", name, !want)
 		}
 	}
-	if m.bears(bitpoke, "max_connections") {
+	if st.bears(bitpoke, "max_connections") {
 		t.Error("with fewer connections a rival needs less")
 	}
 	rules.Settings = []mycnf.Setting{{Name: "performance_schema", Value: "OFF"}, {Name: "innodb_buffer_pool_size", Value: "384M"}}
-	for _, s := range m.Plan.Winner(History{Arms: []result.Arm{m.Control, rules}}, rules.Name) {
+	for _, s := range st.Plan.Winner(History{Arms: []result.Arm{st.Control, rules}}, rules.Name) {
 		if got := strings.Contains(s.Effect, "would not hold all connections"); got != (s.Name == "performance_schema") {
 			t.Errorf("%s: %s", s.Name, s.Effect)
 		}

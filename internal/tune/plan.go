@@ -71,7 +71,7 @@ const (
 // another trial up to there, so that what one does not use is the next one's.
 const (
 	shortShare  = 1.0 / 120 // a trial's
-	steadyShare = 0.53      // of the budget: confirmation
+	steadyShare = 0.53      // of the budget: confirmation in trials; in slices it is confirmShare
 	killShare   = 0.08      // of the budget: the crash proof
 	raceUntil   = 0.52
 	screenUntil = 0.62

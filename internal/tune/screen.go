@@ -14,75 +14,75 @@ import (
 // screen tries each group's proposal beside the incumbent, those first that fit the bottleneck. One that is
 // faster beyond the noise becomes the incumbent. Where the incumbent has the proposal already, it is run
 // without the group, which tells what that is worth.
-func (m *state) screen() (Action, bool) {
-	if m.finished != nil {
+func (st *state) screen() (Action, bool) {
+	if st.finished != nil {
 		return Action{}, false
 	}
 	var done []string
-	for _, a := range m.h.Arms { // those on record first, in their order: the causes may be others by now
+	for _, a := range st.h.Arms { // those on record first, in their order: the causes may be others by now
 		if a.Phase == result.Screen {
 			done = append(done, strings.TrimPrefix(a.Name, "screen-"))
-			m.judgeScreen(a)
+			st.judgeScreen(a)
 		}
 	}
-	for _, g := range byCauses(groups(), m.h.Causes) {
+	for _, g := range byCauses(groups(), st.h.Causes) {
 		if slices.Contains(done, g.name) {
 			continue
 		}
-		arm, ok := m.proposal(g)
+		arm, ok := st.proposal(g)
 		if !ok {
 			continue
 		}
-		n := m.left(result.Screen, m.Screens, screenUntil, arm)
+		n := st.left(result.Screen, st.Screens, screenUntil, arm)
 		if n == 0 { // another group's may fit, in place
 			continue
 		}
-		return m.pair(result.Screen, arm, "screening "+g.title+": "+arm.Title, n+m.Searches+m.Prunes), true
+		return st.pair(result.Screen, arm, "screening "+g.title+": "+arm.Title, n+st.Searches+st.Prunes), true
 	}
 	return Action{}, false
 }
 
 // judgeScreen takes an arm of the screen for the incumbent where it was faster, and notes what its group is
 // worth.
-func (m *state) judgeScreen(a result.Arm) {
-	logs := m.logs(result.Screen, a.Name, a.Base)
-	if m.out(a.Name) || len(logs) == 0 {
+func (st *state) judgeScreen(a result.Arm) {
+	logs := st.logs(result.Screen, a.Name, a.Base)
+	if st.out(a.Name) || len(logs) == 0 {
 		return
 	}
-	gain, noise := stats.Mean(logs), m.noise()
-	m.worth[strings.TrimPrefix(a.Name, "screen-")] = math.Abs(gain) / noise
-	if a.Base == m.incumbent && gain > noise && !m.slow(result.Screen, a.Name) {
-		m.incumbent = a.Name
+	gain, noise := stats.Mean(logs), st.noise()
+	st.worth[strings.TrimPrefix(a.Name, "screen-")] = math.Abs(gain) / noise
+	if a.Base == st.incumbent && gain > noise && !st.slow(result.Screen, a.Name) {
+		st.incumbent = a.Name
 	}
 }
 
 // proposal returns the arm that screens a group: with its settings, or without them where the incumbent has
 // them. False where neither would change anything.
-func (m *state) proposal(g knobGroup) (result.Arm, bool) {
-	base := m.arms[m.incumbent]
-	wanted := m.changing(base, m.free(m.Problem.Known(g.settings(m.Problem))))
+func (st *state) proposal(g knobGroup) (result.Arm, bool) {
+	base := st.arms[st.incumbent]
+	wanted := st.changing(base, st.free(st.Problem.Known(g.settings(st.Problem))))
 	name := "screen-" + g.name
 	if len(wanted) > 0 {
-		return m.arm(name, "with "+listed(wanted), result.Screen, base, wanted), true
+		return st.arm(name, "with "+listed(wanted), result.Screen, base, wanted), true
 	}
 	var has []string
-	for _, s := range m.own(base) {
-		if groupOf(s) == g.name && !m.bears(base, s.Name) {
+	for _, s := range st.own(base) {
+		if groupOf(s) == g.name && !st.bears(base, s.Name) {
 			has = append(has, s.Name)
 		}
 	}
 	if len(has) == 0 {
 		return result.Arm{}, false
 	}
-	return m.reduced(name, result.Screen, base, has), true
+	return st.reduced(name, result.Screen, base, has), true
 }
 
 // free leaves out what the user's own file fixes only where the plan says so; today every knob may be
 // changed, and is named in the difference.
-func (m *state) free(settings []mycnf.Setting) []mycnf.Setting { return settings }
+func (st *state) free(settings []mycnf.Setting) []mycnf.Setting { return settings }
 
 // changing returns the settings whose value is not the one that the arm's server uses already.
-func (m *state) changing(arm result.Arm, settings []mycnf.Setting) (list []mycnf.Setting) {
+func (st *state) changing(arm result.Arm, settings []mycnf.Setting) (list []mycnf.Setting) {
 	for _, s := range settings {
 		if got, ok := arm.Effective[s.Name]; !ok || mycnf.MatchValues(s.Name, s.Value, got) == mycnf.Different {
 			list = append(list, s)
@@ -92,10 +92,10 @@ func (m *state) changing(arm result.Arm, settings []mycnf.Setting) (list []mycnf
 }
 
 // own returns the settings of an arm that are not the control's.
-func (m *state) own(arm result.Arm) (list []mycnf.Setting) {
+func (st *state) own(arm result.Arm) (list []mycnf.Setting) {
 	for _, s := range arm.Settings {
 		same := func(c mycnf.Setting) bool { return c.Name == s.Name && c.Value == s.Value }
-		if !slices.ContainsFunc(m.Control.Settings, same) {
+		if !slices.ContainsFunc(st.Control.Settings, same) {
 			list = append(list, s)
 		}
 	}
@@ -103,14 +103,14 @@ func (m *state) own(arm result.Arm) (list []mycnf.Setting) {
 }
 
 // reduced returns an arm without some of its settings: what the control has of them is as the control has it.
-func (m *state) reduced(name, phase string, base result.Arm, names []string) result.Arm {
-	a := result.Arm{Name: name, Title: "without " + strings.Join(names, ", "), Phase: phase, Base: base.Name, Caps: m.Control.Caps, Changes: []mycnf.Setting{}}
+func (st *state) reduced(name, phase string, base result.Arm, names []string) result.Arm {
+	a := result.Arm{Name: name, Title: "without " + strings.Join(names, ", "), Phase: phase, Base: base.Name, Caps: st.Control.Caps, Changes: []mycnf.Setting{}}
 	for _, s := range base.Settings {
 		if !slices.Contains(names, s.Name) {
 			a.Settings = append(a.Settings, s)
 		}
 	}
-	for _, s := range m.Control.Settings {
+	for _, s := range st.Control.Settings {
 		if slices.Contains(names, s.Name) {
 			a.Settings = append(a.Settings, s)
 		}

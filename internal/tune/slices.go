@@ -57,8 +57,8 @@ const (
 const sliceNoise = 0.08
 
 // footprint returns the memory, in bytes, that an arm's server takes at the most.
-func (m *state) footprint(name string) int64 {
-	return rules.Footprint(m.arms[name], m.Slices.Data, m.Slices.Threads)
+func (st *state) footprint(name string) int64 {
+	return rules.Footprint(st.arms[name], st.Slices.Data, st.Slices.Threads)
 }
 
 // collapsed makes one trial of the slices that an arm has in each complete pair, so that screen, search and
@@ -103,33 +103,33 @@ func mean(trials []result.Trial) result.Trial {
 }
 
 // slicedRace runs the next slice of the race.
-func (m *state) slicedRace() (Action, bool) {
+func (st *state) slicedRace() (Action, bool) {
 	var all []string
-	for _, a := range m.h.Arms {
+	for _, a := range st.h.Arms {
 		if a.Phase == result.Race {
 			all = append(all, a.Name)
 		}
 	}
-	if m.later(result.Race) {
-		return m.raced(all)
+	if st.later(result.Race) {
+		return st.raced(all)
 	}
-	last := m.lastBlock(result.Race)
+	last := st.lastBlock(result.Race)
 	for block := max(1, last); block <= last+1; block++ {
-		arms := m.heat(all, block)
+		arms := st.heat(all, block)
 		if len(arms) < 2 {
 			continue
 		}
-		if a, more := m.missing(result.Race, block, arms, false, len(arms)); more {
-			a.Load = result.TuneLoad{Seconds: m.Short.Seconds, Warmup: m.Short.Warmup}
-			a.Keep, a.Incarnation, a.Bound = arms, m.h.Session, nil
+		if a, more := st.missing(result.Race, block, arms, false, len(arms)); more {
+			a.Load = result.TuneLoad{Seconds: st.Short.Seconds, Warmup: st.Short.Warmup}
+			a.Keep, a.Incarnation, a.Bound = arms, st.h.Session, nil
 			return a, true
 		}
 	}
-	return m.raced(all)
+	return st.raced(all)
 }
 
-func (m *state) lastBlock(phase string) (last int) {
-	for _, t := range m.trialsOf(phase) {
+func (st *state) lastBlock(phase string) (last int) {
+	for _, t := range st.trialsOf(phase) {
 		last = max(last, t.Block)
 	}
 	return last
@@ -138,19 +138,19 @@ func (m *state) lastBlock(phase string) (last int) {
 // heat lists who runs in a round of the race, the control first; the control alone where the race is over. It
 // follows from the rounds before, but that nobody is added once the time is over: who had a slice in it stays
 // up until its end.
-func (m *state) heat(all []string, block int) []string {
-	arms, room := []string{stats.Control}, m.Slices.Room-m.footprint(stats.Control)
-	best, top := m.leader(all, block)
+func (st *state) heat(all []string, block int) []string {
+	arms, room := []string{stats.Control}, st.Slices.Room-st.footprint(stats.Control)
+	best, top := st.leader(all, block)
 	add := func(name string) {
-		if need := m.footprint(name); !slices.Contains(arms, name) && (need <= room || len(arms) == 1) {
+		if need := st.footprint(name); !slices.Contains(arms, name) && (need <= room || len(arms) == 1) {
 			arms, room = append(arms, name), room-need
 		}
 	}
 	var open, waiting, contenders []string
 	for _, a := range all {
-		n := m.rounds(a, block)
+		n := st.rounds(a, block)
 		switch {
-		case m.out(a) || n > 0 && m.surelyWorse(a, block, top):
+		case st.out(a) || n > 0 && st.surelyWorse(a, block, top):
 		case n == 0:
 			waiting = append(waiting, a)
 		case n < raceRounds:
@@ -159,13 +159,13 @@ func (m *state) heat(all []string, block int) []string {
 			contenders = append(contenders, a)
 		}
 	}
-	if !m.affordsRace(contendersUntil) {
+	if !st.affordsRace(contendersUntil) {
 		contenders = nil
 	}
-	if !m.affordsRace(waitingUntil) {
+	if !st.affordsRace(waitingUntil) {
 		waiting = nil
 	}
-	begun := m.begun(block)
+	begun := st.begun(block)
 	if len(begun)+len(open)+len(waiting)+len(contenders) == 0 {
 		return arms
 	}
@@ -181,8 +181,8 @@ func (m *state) heat(all []string, block int) []string {
 }
 
 // begun returns the arms that have had their slice in a round of the race.
-func (m *state) begun(block int) (arms []string) {
-	for _, t := range m.trialsOf(result.Race) {
+func (st *state) begun(block int) (arms []string) {
+	for _, t := range st.trialsOf(result.Race) {
 		if t.Block == block {
 			arms = append(arms, t.Arm)
 		}
@@ -191,8 +191,8 @@ func (m *state) begun(block int) (arms []string) {
 }
 
 // rounds counts in how many rounds before a block an arm had a slice.
-func (m *state) rounds(arm string, before int) (n int) {
-	for _, t := range m.trialsOf(result.Race) {
+func (st *state) rounds(arm string, before int) (n int) {
+	for _, t := range st.trialsOf(result.Race) {
 		if t.Arm == arm && t.Block < before {
 			n++
 		}
@@ -201,10 +201,10 @@ func (m *state) rounds(arm string, before int) (n int) {
 }
 
 // raceLogs returns ln(worth / the control's) of an arm in the rounds before a block.
-func (m *state) raceLogs(arm string, before int) (list []float64) {
+func (st *state) raceLogs(arm string, before int) (list []float64) {
 	for block := 1; block < before; block++ {
-		own, ok := m.score(result.Race, block, arm)
-		control, also := m.score(result.Race, block, stats.Control)
+		own, ok := st.score(result.Race, block, arm)
+		control, also := st.score(result.Race, block, stats.Control)
 		if ok && also {
 			list = append(list, own-control)
 		}
@@ -214,9 +214,9 @@ func (m *state) raceLogs(arm string, before int) (list []float64) {
 
 // leader returns the arm that the rounds before a block have ahead, and its mean log-ratio to the control; ""
 // and 0 where none is.
-func (m *state) leader(all []string, before int) (best string, top float64) {
+func (st *state) leader(all []string, before int) (best string, top float64) {
 	for _, a := range all {
-		if logs := m.raceLogs(a, before); len(logs) > 0 && !m.out(a) && stats.Mean(logs) > top {
+		if logs := st.raceLogs(a, before); len(logs) > 0 && !st.out(a) && stats.Mean(logs) > top {
 			best, top = a, stats.Mean(logs)
 		}
 	}
@@ -224,19 +224,19 @@ func (m *state) leader(all []string, before int) (best string, top float64) {
 }
 
 // surelyWorse tells whether an arm is worse than the best by 5 % and two standard errors.
-func (m *state) surelyWorse(arm string, before int, top float64) bool {
-	logs := m.raceLogs(arm, before)
+func (st *state) surelyWorse(arm string, before int, top float64) bool {
+	logs := st.raceLogs(arm, before)
 	if len(logs) == 0 { // every slice of it was invalid
-		return m.rounds(arm, before) >= raceRounds
+		return st.rounds(arm, before) >= raceRounds
 	}
-	return stats.Mean(logs)+2*m.doubt(arm, before) < top-clearlyWorse
+	return stats.Mean(logs)+2*st.doubt(arm, before) < top-clearlyWorse
 }
 
 // doubt returns the standard deviation of the mean log-ratio of an arm in the rounds before a block: the
 // noise, and in each round what others took of the machine while the arm was loaded, as a share of its speed.
-func (m *state) doubt(arm string, before int) float64 {
-	sum, n, noise := 0.0, 0.0, m.slicedNoise(before)
-	for _, t := range m.trialsOf(result.Race) {
+func (st *state) doubt(arm string, before int) float64 {
+	sum, n, noise := 0.0, 0.0, st.slicedNoise(before)
+	for _, t := range st.trialsOf(result.Race) {
 		if t.Arm != arm || t.Block >= before || !usable(t) {
 			continue
 		}
@@ -252,22 +252,22 @@ func (m *state) doubt(arm string, before int) float64 {
 
 // affordsRace tells whether the race may have another arm or round below a share of what confirmation and
 // proofs leave.
-func (m *state) affordsRace(share float64) bool {
-	return m.spent()+m.raising()+float64(m.Short.Seconds)+sliceCost <= share*(m.Budget-m.kept())
+func (st *state) affordsRace(share float64) bool {
+	return st.spent()+st.raising()+float64(st.Short.Seconds)+sliceCost <= share*(st.Budget-st.kept())
 }
 
 // raising returns what bringing up a server takes with its tables read in and its warm-up, in seconds: as
 // those before, or as is expected of the first. A pool that holds some gigabytes takes two or three times
 // what a small one does.
-func (m *state) raising() float64 {
+func (st *state) raising() float64 {
 	sum, n := 0.0, 0.0
-	for _, t := range m.h.Trials {
+	for _, t := range st.h.Trials {
 		if t.Prewarm > 0 && t.Phase != result.Confirm {
 			sum, n = sum+t.Took()-t.Seconds-sliceCost, n+1
 		}
 	}
 	if n == 0 {
-		return raiseCost + float64(m.Short.Warmup)
+		return raiseCost + float64(st.Short.Warmup)
 	}
 	return sum / n
 }
@@ -280,26 +280,26 @@ const (
 )
 
 // kept returns what is kept for confirmation and proofs, in seconds.
-func (m *state) kept() float64 { return confirmShare*m.Budget + m.proving() }
+func (st *state) kept() float64 { return confirmShare*st.Budget + st.proving() }
 
 // proving returns what the proofs are expected to take, in seconds; nothing once they are there.
-func (m *state) proving() float64 {
-	if len(m.h.Proofs) > 0 {
+func (st *state) proving() float64 {
+	if len(st.h.Proofs) > 0 {
 		return 0
 	}
-	return float64(m.Kills)*killCost + trialCost
+	return float64(st.Kills)*killCost + trialCost
 }
 
 // slicedNoise returns the standard deviation of ln(ratio) of two slices of a round: that of the race's arms
 // about their own means in the rounds before one, and what is known beforehand. Were the round's own slices
 // among them, who runs in it would change while it lasts.
-func (m *state) slicedNoise(before int) float64 {
+func (st *state) slicedNoise(before int) float64 {
 	sum, n := priorWeight*sliceNoise*sliceNoise, float64(priorWeight)
-	for _, a := range m.h.Arms {
+	for _, a := range st.h.Arms {
 		if a.Phase != result.Race {
 			continue
 		}
-		logs := m.raceLogs(a.Name, before)
+		logs := st.raceLogs(a.Name, before)
 		mean := stats.Mean(logs)
 		for _, x := range logs {
 			sum += (x - mean) * (x - mean)
@@ -310,28 +310,28 @@ func (m *state) slicedNoise(before int) float64 {
 }
 
 // unfinished returns the rest of a pair that was begun in this session.
-func (m *state) unfinished() (Action, bool) {
-	if len(m.h.Trials) == 0 || m.Slices == nil {
+func (st *state) unfinished() (Action, bool) {
+	if len(st.h.Trials) == 0 || st.Slices == nil {
 		return Action{}, false
 	}
-	last := m.h.Trials[len(m.h.Trials)-1]
-	if !Paired(last.Phase) || last.Session != m.h.Session {
+	last := st.h.Trials[len(st.h.Trials)-1]
+	if !Paired(last.Phase) || last.Session != st.h.Session {
 		return Action{}, false
 	}
 	var own []result.Trial
-	for _, t := range m.h.Trials {
+	for _, t := range st.h.Trials {
 		if t.Block == last.Block && t.Phase == last.Phase {
 			own = append(own, t)
 		}
 	}
-	arm, incumbent := m.arms[own[0].Arm], m.arms[own[0].Against]
+	arm, incumbent := st.arms[own[0].Arm], st.arms[own[0].Against]
 	switch {
-	case m.out(incumbent.Name):
+	case st.out(incumbent.Name):
 		return Action{}, false
 	case len(own) < pairSlices:
-		return m.pairSlice(last.Phase, arm, incumbent, last.Block, len(own)), true
-	case last.On != "" && m.carriesOver(arm.Name) && m.affordsPair(1, arm):
-		return m.pairSlice(last.Phase, arm, incumbent, m.fresh(), 0), true // on fresh servers
+		return st.pairSlice(last.Phase, arm, incumbent, last.Block, len(own)), true
+	case last.On != "" && st.carriesOver(arm.Name) && st.affordsPair(1, arm):
+		return st.pairSlice(last.Phase, arm, incumbent, st.fresh(), 0), true // on fresh servers
 	}
 	return Action{}, false
 }
@@ -342,7 +342,7 @@ func Paired(phase string) bool {
 }
 
 // pairSlice returns the n-th slice of a pair, from 0.
-func (m *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
+func (st *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
 	run, against := arm, incumbent.Name
 	if !ofTried(n) {
 		run, against = incumbent, stats.Control
@@ -350,10 +350,10 @@ func (m *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int)
 			against = ""
 		}
 	}
-	a := m.trial(phase, run, against, block, n+1)
+	a := st.trial(phase, run, against, block, n+1)
 	a.Keep, a.Incarnation, a.Left = []string{arm.Name, incumbent.Name}, block, 1
 	a.Why = fmt.Sprintf("%s beside the incumbent, slice %d of %d", arm.Title, n+1, pairSlices)
-	if set := m.inPlace(arm, incumbent); len(set) > 0 {
+	if set := st.inPlace(arm, incumbent); len(set) > 0 {
 		a.On, a.Keep = incumbent.Name, []string{incumbent.Name}
 		a.Why += ", on its server"
 		if ofTried(n) {
@@ -365,45 +365,45 @@ func (m *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int)
 
 // affordsPair tells whether a pair of an arm and the incumbent fits below a share of what confirmation and
 // proofs leave.
-func (m *state) affordsPair(share float64, arm result.Arm) bool {
-	return m.spent()+m.pairCost(arm) <= share*(m.Budget-m.kept())
+func (st *state) affordsPair(share float64, arm result.Arm) bool {
+	return st.spent()+st.pairCost(arm) <= share*(st.Budget-st.kept())
 }
 
 // slicedConfirm runs rounds of the finalists, in incarnations that share what is left of the budget.
-func (m *state) slicedConfirm() (Action, bool) {
-	arms := m.finalists()
+func (st *state) slicedConfirm() (Action, bool) {
+	arms := st.finalists()
 	block, incarnation, session := 0, 0, 0
-	for _, t := range m.h.Trials {
+	for _, t := range st.h.Trials {
 		block = max(block, t.Block)
 		if t.Phase == result.Confirm {
 			incarnation, session = max(incarnation, t.Incarnation), max(session, t.Session)
 		}
 	}
-	if incarnation > 0 && session == m.h.Session {
-		if a, more := m.finalSlice(arms, block, incarnation); more {
+	if incarnation > 0 && session == st.h.Session {
+		if a, more := st.finalSlice(arms, block, incarnation); more {
 			return a, true
 		}
-		if m.anotherRound(arms, incarnation) {
-			return m.finalSlice(arms, block+1, incarnation)
+		if st.anotherRound(arms, incarnation) {
+			return st.finalSlice(arms, block+1, incarnation)
 		}
 	}
-	if m.confirmations() < m.Slices.Incarnations && !m.provedNow() {
-		return m.finalSlice(arms, block+1, incarnation+1)
+	if st.confirmations() < st.Slices.Incarnations && !st.provedNow() {
+		return st.finalSlice(arms, block+1, incarnation+1)
 	}
-	m.concluded(arms)
+	st.concluded(arms)
 	return Action{}, false
 }
 
 // confirmations is how many incarnations the confirmation has had. One that an earlier session was interrupted
 // in, before its fewest rounds, counts for none: its servers are gone.
-func (m *state) confirmations() (n int) {
+func (st *state) confirmations() (n int) {
 	rounds, now := map[int]map[int]bool{}, map[int]bool{}
-	for _, t := range m.trialsOf(result.Confirm) {
+	for _, t := range st.trialsOf(result.Confirm) {
 		if rounds[t.Incarnation] == nil {
 			rounds[t.Incarnation] = map[int]bool{}
 		}
 		rounds[t.Incarnation][t.Block] = true
-		now[t.Incarnation] = t.Session == m.h.Session
+		now[t.Incarnation] = t.Session == st.h.Session
 	}
 	for incarnation, blocks := range rounds {
 		if now[incarnation] || len(blocks) >= confirmLeast {
@@ -414,36 +414,36 @@ func (m *state) confirmations() (n int) {
 }
 
 // provedNow tells whether this session has come to the proofs: no round follows them.
-func (m *state) provedNow() bool {
-	return slices.ContainsFunc(m.h.Proofs, func(p result.Proof) bool { return p.Session == m.h.Session })
+func (st *state) provedNow() bool {
+	return slices.ContainsFunc(st.h.Proofs, func(p result.Proof) bool { return p.Session == st.h.Session })
 }
 
 // finalSlice returns the next slice of a round of the confirmation.
-func (m *state) finalSlice(arms []string, block, incarnation int) (Action, bool) {
-	a, more := m.missing(result.Confirm, block, arms, false, len(arms))
+func (st *state) finalSlice(arms []string, block, incarnation int) (Action, bool) {
+	a, more := st.missing(result.Confirm, block, arms, false, len(arms))
 	a.Keep, a.Incarnation = arms, incarnation
 	return a, more
 }
 
 // anotherRound tells whether the incarnation that is on has another round: its share of the time for all of
 // them allows it.
-func (m *state) anotherRound(arms []string, incarnation int) bool {
+func (st *state) anotherRound(arms []string, incarnation int) bool {
 	own, all, rounds := 0.0, 0.0, map[int]bool{}
-	for _, t := range m.trialsOf(result.Confirm) {
+	for _, t := range st.trialsOf(result.Confirm) {
 		all += t.Took()
 		if t.Incarnation == incarnation {
 			own += t.Took()
 			rounds[t.Block] = true
 		}
 	}
-	if m.provedNow() || len(rounds) >= confirmMost {
+	if st.provedNow() || len(rounds) >= confirmMost {
 		return false
 	}
-	if m.Quick {
+	if st.Quick {
 		return len(rounds) < stats.LeastPairs
 	}
-	round := float64(len(arms)) * (float64(m.Steady.Seconds) + sliceCost)
-	left := m.Budget - m.proving() - m.spent() + own
-	share := left / float64(max(1, m.Slices.Incarnations-incarnation+1))
+	round := float64(len(arms)) * (float64(st.Steady.Seconds) + sliceCost)
+	left := st.Budget - st.proving() - st.spent() + own
+	share := left / float64(max(1, st.Slices.Incarnations-incarnation+1))
 	return len(rounds) < confirmLeast || own+round <= share
 }

@@ -151,17 +151,17 @@ func TestFitting(t *testing.T) {
 	p, rivals := slicedPlan(t, 850, 1)
 	arms := p.Lineup(rivals)
 	arms[0].Effective = fresh(nil)
-	m := newState(p, History{Arms: arms, Session: 1})
+	st := newState(p, History{Arms: arms, Session: 1})
 	set := func(name, value string) mycnf.Setting { return mycnf.Setting{Name: name, Value: value} }
 	small := []mycnf.Setting{set("innodb_buffer_pool_size", "4G"), set("innodb_redo_log_capacity", "3G")}
-	if got := m.fitting(small); len(got) != 2 {
+	if got := st.fitting(small); len(got) != 2 {
 		t.Errorf("what fits is changed: %v", got)
 	}
-	got := m.fitting(append(small, set("max_connections", "19190")))
+	got := st.fitting(append(small, set("max_connections", "19190")))
 	if len(got) != 2 || got[0].Value != "4G" {
 		t.Errorf("too many connections: %v", got)
 	}
-	got = m.fitting([]mycnf.Setting{set("innodb_buffer_pool_size", "23G"), set("max_connections", "1000")})
+	got = st.fitting([]mycnf.Setting{set("innodb_buffer_pool_size", "23G"), set("max_connections", "1000")})
 	if len(got) != 1 || rules.SizeOf(got[0].Value) >= 20*gib || rules.SizeOf(got[0].Value) < 8*gib {
 		t.Errorf("a pool that does not fit: %v", got)
 	}

@@ -271,8 +271,9 @@ func (w Worker) trial(ctx context.Context, o order) report {
 	return r
 }
 
-// clock tells the server's time from this machine's.
-type clock struct{ offset time.Duration }
+// clock tells the server's time from this machine's: at is when it was server there. at has the steady clock's reading,
+// so that nothing changes where this machine's clock is set.
+type clock struct{ at, there time.Time }
 
 // readClock asks the server for its time a few times, and believes the answer that came soonest.
 func readClock(ctx context.Context, conn *mysqld.Conn) (clock, error) {
@@ -284,7 +285,7 @@ func readClock(ctx context.Context, conn *mysqld.Conn) (clock, error) {
 			return c, err
 		}
 		if took := time.Since(before); took < best {
-			best, c.offset = took, ofSeconds(now).Sub(before.Add(took/2))
+			best, c = took, clock{before.Add(took / 2), ofSeconds(now)}
 		}
 	}
 	return c, nil
@@ -292,9 +293,12 @@ func readClock(ctx context.Context, conn *mysqld.Conn) (clock, error) {
 
 func ofSeconds(s float64) time.Time { return time.UnixMicro(int64(s * 1e6)) }
 
-func (c clock) server(t time.Time) float64 { return float64(t.Add(c.offset).UnixMicro()) / 1e6 }
+// on returns the server's time at a moment of this process.
+func (c clock) on(t time.Time) time.Time { return c.there.Add(t.Sub(c.at)) }
 
-func (c clock) local(s float64) time.Time { return ofSeconds(s).Add(-c.offset) }
+func (c clock) server(t time.Time) float64 { return float64(c.on(t).UnixMicro()) / 1e6 }
+
+func (c clock) local(s float64) time.Time { return c.at.Add(ofSeconds(s).Sub(c.there)) }
 
 // runAt measures from that moment on.
 func (c clock) runAt(ctx context.Context, t Target, w result.Workload, at float64, onPoint func(result.Point)) (clientPart, error) {
@@ -302,7 +306,7 @@ func (c clock) runAt(ctx context.Context, t Target, w result.Workload, at float6
 		return clientPart{}, err
 	}
 	trial, err := Run(ctx, t, w, onPoint)
-	return clientPart{name: "lead", started: trial.Started.Add(c.offset), trial: trial}, err
+	return clientPart{name: "lead", started: c.on(trial.Started), trial: trial}, err
 }
 
 // sleep waits until that moment; one that is over is no wait.

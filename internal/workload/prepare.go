@@ -34,24 +34,26 @@ func Prepare(ctx context.Context, t Target, w result.Workload, threads int, prog
 	if err != nil {
 		return err
 	}
-	if progress == nil {
-		progress = func(int, int) {}
+	tell := func(loaded int) {
+		if progress != nil {
+			progress(loaded, w.Tables)
+		}
 	}
-	if err := t.load(ctx, w, min(threads, w.Tables), options, progress); err != nil {
+	if err := t.load(ctx, w, min(threads, w.Tables), options, tell); err != nil {
 		return fmt.Errorf("cannot load the tables of %s on %s: %w", w.Database, t.Addr, err)
 	}
-	progress(w.Tables, w.Tables)
+	tell(w.Tables)
 	return nil
 }
 
-func (t Target) load(ctx context.Context, w result.Workload, threads int, options []string, progress func(done, total int)) error {
+func (t Target) load(ctx context.Context, w result.Workload, threads int, options []string, tell func(loaded int)) error {
 	var p Parser
 	loaded := 0
-	progress(loaded, w.Tables)
+	tell(loaded)
 	onLine := func(line string) error {
 		for range indexesBegun(line) {
 			loaded++
-			progress(loaded, w.Tables)
+			tell(loaded)
 		}
 		_, err := p.Line(line)
 		return err
@@ -63,7 +65,7 @@ func (t Target) load(ctx context.Context, w result.Workload, threads int, option
 	if err == nil && len(p.out.Fatal) > 0 {
 		err = errors.New("sysbench gave up")
 	}
-	return explain(err, p.Output())
+	return t.asWhom(explain(err, p.Output()))
 }
 
 // indexesBegun counts the tables a line says are loaded: the index comes after a table's rows. sysbench's

@@ -34,7 +34,10 @@ func supervise(ctx context.Context, cmd *exec.Cmd, p patience, start func(*exec.
 	}
 	defer r.Close()
 	cmd.Stdout, cmd.Stderr = w, w
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	started, exited := make(chan error, 1), make(chan error, 1)
 	go launch(cmd, start, started, exited)
 	err = <-started

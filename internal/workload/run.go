@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"david/internal/mysqld"
@@ -51,7 +52,7 @@ func RunUntil(ctx context.Context, t Target, w result.Workload, enough func([]re
 	case err == nil:
 		err = check(out)
 	}
-	if err = explain(err, out); err != nil {
+	if err = t.asWhom(explain(err, out)); err != nil {
 		return m.trial, fmt.Errorf("cannot run %s on %s: %w", w.Name, t.Addr, err)
 	}
 	return m.trial, nil
@@ -130,6 +131,9 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 	cmd := exec.Command(t.Sysbench.Path, append(args, keys.args()...)...)
 	cmd.Dir = keys.folder() // not the user's: sysbench would prefer a script lying there to its own
 	cmd.Env = environment(t.Addr)
+	if err := unprivileged(cmd, keys); err != nil {
+		return err
+	}
 	if err := log.line("# " + strings.Join(cmd.Args, " ")); err != nil {
 		return err
 	}
@@ -162,7 +166,7 @@ func openLog(path string) (runLog, error) {
 	if path == "" {
 		return runLog{}, nil
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o644)
 	if err != nil {
 		return runLog{}, fmt.Errorf("cannot keep sysbench's output: %w", err)
 	}

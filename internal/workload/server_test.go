@@ -32,6 +32,9 @@ func target(t *testing.T, a mysqld.Addr) workload.Target {
 
 func targetIn(t *testing.T, a mysqld.Addr, dir string) workload.Target {
 	t.Helper()
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { // the keys in it are for sysbench, which is not root
+		t.Fatal(err)
+	}
 	s, err := workload.Find(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +368,8 @@ func testCounts(t *testing.T, s *testserver.Server) {
 		commits, questions = after-commits, asked-questions
 		wantCommits, wantQuestions, ok := workload.Counts(w, trial)
 		t.Logf("%s: %v commits of %d, %v questions of %d, %d errors", w.Name, commits, wantCommits, questions, wantQuestions, trial.Errors)
-		if off := math.Abs(questions/float64(wantQuestions) - 1); off > 0.01 {
+		const besides = 10 // setting up connections, and looking at the counters
+		if off := math.Abs(questions - float64(wantQuestions)); off > max(besides, 0.01*float64(wantQuestions)) {
 			t.Errorf("%s: %v questions, sysbench %d", w.Name, questions, wantQuestions)
 		}
 		if off := math.Abs(commits/float64(wantCommits) - 1); ok && off > 0.01 || !ok && commits > 0 {

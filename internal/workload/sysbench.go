@@ -7,9 +7,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"david/internal/account"
 	"david/internal/mysqld"
 	"david/internal/result"
 )
@@ -20,17 +22,22 @@ type Sysbench struct {
 	Version string // "1.0.20"
 }
 
+// versionTimeout bounds --version, which takes milliseconds.
+const versionTimeout = 15 * time.Second
+
 // Find looks for sysbench on PATH and asks its version.
 func Find(ctx context.Context) (Sysbench, error) {
 	path, err := exec.LookPath("sysbench")
 	if err != nil {
 		return Sysbench{}, errors.New("cannot find sysbench on PATH: install it with apt-get install sysbench")
 	}
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	out, err := account.Look(ctx, filepath.Dir(path), []string{path, "--version"}, (*exec.Cmd).Output)
 	if err != nil {
 		return Sysbench{}, fmt.Errorf("cannot run %s --version: %w; reinstall it with apt-get install --reinstall sysbench", path, err)
 	}
-	fields := strings.Fields(string(out)) // sysbench 1.0.20
+	fields := strings.Fields(out) // sysbench 1.0.20
 	if len(fields) < 2 || fields[0] != "sysbench" {
 		return Sysbench{}, fmt.Errorf("cannot use %s: its version reads %q; install sysbench with apt-get install sysbench", path, out)
 	}

@@ -27,7 +27,7 @@ func Warm(ctx context.Context, t Target, w result.Workload, settled func([]resul
 	if err == nil && !u.over {
 		err = errors.New("sysbench ended before the warm-up was over")
 	}
-	if err = explain(err, u.parser.Output()); err != nil {
+	if err = t.asWhom(explain(err, u.parser.Output())); err != nil {
 		err = fmt.Errorf("cannot warm up %s on %s: %w", w.Name, t.Addr, err)
 	}
 	return u.points, seconds, u.done, err

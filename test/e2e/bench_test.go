@@ -29,7 +29,7 @@ var small = []string{"--tables=2", "--table-size=1000", "--threads=2", "--time=4
 // TestBenchPod measures a pod: by one client, by two, and in every way in which it can go wrong. What david makes in the cluster is gone after each.
 func TestBenchPod(t *testing.T) {
 	c := need(t)
-	b := bench{cluster: c, ns: c.namespace(t), david: c.buildDavid(t), home: t.TempDir(), kubeconfig: c.facts.Kubeconfig}
+	b := bench{cluster: c, ns: c.namespace(t), david: c.david(t), home: t.TempDir(), kubeconfig: c.facts.Kubeconfig}
 	b.davidImage(t)
 	c.apply(t, b.ns, server(c.image(t, "mariadb")))
 	c.wait(t, b.ns, "jsonpath={.status.readyReplicas}=1", "statefulset/db", 3*time.Minute)
@@ -41,20 +41,6 @@ func TestBenchPod(t *testing.T) {
 		t.Run(s.name, s.test)
 		b.nothingLeft(t)
 	}
-}
-
-// buildDavid builds david, once.
-func (c *cluster) buildDavid(t *testing.T) string {
-	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	path := filepath.Join(c.work, "david")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/david")
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build david: %v\n%s", err, out)
-	}
-	return path
 }
 
 // davidImage makes the image of that david and puts it on the node.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,12 +94,20 @@ func (c *cluster) prepare() (err error) {
 	return nil
 }
 
+// lacks is what this machine has not got that a cluster needs; "" where one can run.
+func (c *cluster) lacks() string {
+	out, err := exec.Command(c.program, "check").CombinedOutput()
+	if err == nil {
+		return ""
+	}
+	return cmp.Or(strings.TrimSpace(string(out)), err.Error())
+}
+
 func (c *cluster) start() error {
 	if err := c.prepare(); err != nil {
 		return err
 	}
-	if out, err := exec.Command(c.program, "check").CombinedOutput(); err != nil {
-		c.missing = strings.TrimSpace(string(out))
+	if c.missing = c.lacks(); c.missing != "" {
 		return nil
 	}
 	if _, err := c.run("up", "--dir", c.dir, "--owner", fmt.Sprint(os.Getpid()), "--wait", "15m"); err != nil {
@@ -228,7 +237,9 @@ func (c *cluster) david(t *testing.T) string {
 	if _, err := os.Stat(program); err == nil {
 		return program
 	}
-	if out, err := exec.Command("go", "build", "-o", program, "david/cmd/david").CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./cmd/david") // as the Makefile does, so that it finds its cache
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build david: %v\n%s", err, out)
 	}
 	return program

@@ -102,6 +102,7 @@ func pod(ns, name, image string, command ...string) *corev1.Pod {
 
 // removeRun removes a run's objects, all of them and no others, and what a run left whose time is over.
 func removeRun(t *testing.T, c *cluster, k *kube.Cluster, ns string) {
+	k.Patience = time.Minute
 	image := c.image(t, "mariadb")
 	run, other := kube.NewRun("remove-1", time.Hour), kube.NewRun("remove-2", -time.Hour)
 	if err := k.Create(t.Context(), run, pod(ns, "mine", image, "sleep", "1000")); err != nil {

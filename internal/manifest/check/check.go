@@ -5,6 +5,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,29 @@ func (i Inspection) Sort() {
 		return cmp.Or(a.Severity.rank()-b.Severity.rank(), strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Path, b.Path),
 			strings.Compare(a.Rule, b.Rule))
 	})
+}
+
+// Text prints a line for each finding: severity, place, object and field, why, what to do. path is what was checked.
+func (i Inspection) Text(out io.Writer, path string) error {
+	for _, f := range i.Findings {
+		object := strings.TrimSpace(f.Object + " " + f.Path)
+		if object != "" {
+			object += ": "
+		}
+		fmt.Fprintf(out, "%s %s [%s] %s%s; %s\n", f.Severity, f.Where(), f.Rule, object, f.Why, f.Do)
+	}
+	for _, u := range i.Unseen {
+		fmt.Fprintf(out, "not seen: %s\n", u)
+	}
+	_, err := fmt.Fprintf(out, "%s: %s, %s, %s\n", path, plural(i.Objects, "object"), plural(i.Errors(), "error"), plural(len(i.Findings)-i.Errors(), "other finding"))
+	return err
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // Read reads the objects of a stream, and finds what is wrong with the stream itself.

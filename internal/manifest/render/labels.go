@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,6 +82,17 @@ func (req Request) SecretObjects() []Object {
 	}, Reasons: map[string]string{
 		"stringData": "generated once, and kept when this folder is rendered again. Keep it out of version control, or delete this file and name a Secret of your own with --secret",
 	}}}
+}
+
+// PasswordIn returns what a Secret's YAML has under a key; "" where it has nothing there.
+func PasswordIn(content []byte, key string) string {
+	var secret struct {
+		StringData map[string]string `yaml:"stringData"`
+	}
+	if err := yaml.Unmarshal(content, &secret); err != nil {
+		return ""
+	}
+	return secret.StringData[key]
 }
 
 // SecretCommand says how the Secret is created where none is rendered, with its namespace where that is not

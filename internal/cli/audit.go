@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/audit"
+	"david/internal/mycnf"
+)
+
+// auditFlags are the flags of david audit.
+type auditFlags struct {
+	dsn, defaultsFile      string
+	cnf, flavour, version  string
+	memory, dataSize, fail string
+	cpus                   float64
+	json                   bool
+}
+
+func (a *app) auditCommand() *cobra.Command {
+	var f auditFlags
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Judge a server's or an option file's settings: what endangers data, what costs throughput, what contradicts itself",
+		Long:  "audit only reads: SELECT and SHOW on a server (--dsn, --defaults-file), or an option file (--cnf). The rules are in docs/audit.md.",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("cpus") && !(f.cpus > 0) {
+				return usage("--cpus %g: give a number above 0", f.cpus)
+			}
+			return a.audit(cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.dsn, "dsn", "", "a running server: user@tcp(host:3306)/, user@unix(/path/socket)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
+	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a running server")
+	fs.StringVar(&f.cnf, "cnf", "", "an option file to judge instead of a server, with what it includes")
+	fs.StringVar(&f.flavour, "flavour", "", "of the server the file is for: mysql, percona, mariadb (mysql)")
+	fs.StringVar(&f.version, "server-version", "", "of the server the file is for; of a series (8.0) the last release (MySQL 9.7, MariaDB 10.11)")
+	fs.StringVar(&f.memory, "memory", "", "what the server may use, as 16G (this machine's, where the server or the file is here)")
+	fs.Float64Var(&f.cpus, "cpus", 0, "CPUs the server may use (this machine's)")
+	fs.StringVar(&f.dataSize, "data-size", "", "tables and indexes, as 20G (what the server tells)")
+	fs.StringVar(&f.fail, "fail-on", "", "exit with 3 where there is a finding this severe or worse: danger, slow, conflict, note")
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) audit(ctx context.Context, f auditFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	doc, in, err := a.auditInput(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err := f.given(&in); err != nil {
+		return err
+	}
+	doc.Flavour, doc.Hardware, doc.Report = in.Flavour, in.Machine.Words(), audit.Run(in)
+	if f.json {
+		err = a.printJSON(doc)
+	} else {
+		err = doc.Text(a.out)
+	}
+	if err != nil {
+		return err
+	}
+	return f.verdict(doc.Report)
+}
+
+// auditInput sees what is to be judged.
+func (a *app) auditInput(ctx context.Context, f auditFlags) (doc audit.Document, in audit.Input, err error) {
+	if f.cnf == "" {
+		addr, err := a.remoteAddr(f.dsn, f.defaultsFile)
+		if err != nil {
+			return doc, in, err
+		}
+		in, err = a.lab().SeeServer(ctx, addr, f.memory != "")
+		return audit.Document{Of: addr.String(), Version: in.Version.String()}, in, err
+	}
+	doc = audit.Document{Of: f.cnf, Version: cmp.Or(f.version, "9.7")}
+	flavour := mycnf.Flavour(cmp.Or(f.flavour, string(mycnf.MySQL)))
+	if flavour == mycnf.MariaDB {
+		doc.Version = cmp.Or(f.version, "10.11")
+	}
+	version, err := mycnf.ParseRelease(doc.Version)
+	if err != nil {
+		return doc, in, usage("--server-version: %w", err)
+	}
+	in, err = a.lab().SeeFile(ctx, f.cnf, flavour, version, f.memory != "")
+	return doc, in, err
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"david/internal/audit"
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/testserver"
+)
+
+// TestAudit judges real servers with their defaults, for a user who may see all and for one who may see little, and makes
+// sure that nothing but SELECT and SHOW reached them.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
+		here := loggedIn(testHome(t))
+		judge := func(user string, args ...string) audit.Document {
+			t.Helper()
+			out, errOut, code := here.david(t, append([]string{"audit", "--json", "--dsn", dsn(s, user)}, args...)...)
+			var doc audit.Document
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitDone {
+				t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errOut)
+			}
+			if strings.Contains(out+errOut, testserver.Password) {
+				t.Error("the password is shown")
+			}
+			return doc
+		}
+		before := commands(t, s)
+		full := judge("david", "--data-size", "20G")
+		limited := judge("limited", "--memory", "16G")
+		for name, n := range commands(t, s) {
+			if n > before[name] && name != "com_select" && name != "com_admin_commands" && // pings
+				!strings.HasPrefix(name, "com_show_") {
+				t.Errorf("%s rose by %.0f", name, n-before[name])
+			}
+		}
+		want := map[mycnf.Flavour][]string{
+			mycnf.MySQL:   {"redo-small", "buffer-pool-small", "performance-schema"},
+			mycnf.MariaDB: {"sync-binlog", "no-binlog", "redo-small", "buffer-pool-small", "io-capacity-low", "flush-neighbors"},
+		}[s.Flavour]
+		for _, doc := range []audit.Document{full, limited} {
+			for _, name := range want {
+				if !slices.ContainsFunc(doc.Findings, func(f audit.Finding) bool { return f.Name == name }) {
+					t.Errorf("no %s in %+v", name, doc.Findings)
+				}
+			}
+			for _, f := range doc.Findings {
+				if f.Name == "not-persisted" || f.Severity == audit.Danger && s.Flavour == mycnf.MySQL {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+		if unseen := strings.Join(limited.Unseen, "\n"); !strings.Contains(unseen, "size of the data: ") || !strings.Contains(unseen, "PROCESS") {
+			t.Errorf("the limited user's audit does not say what it may not see:\n%s", unseen)
+		}
+		if len(full.Unseen) > 0 {
+			t.Errorf("unseen: %q", full.Unseen)
+		}
+		s.Exec("SET GLOBAL sync_binlog=0", "SET GLOBAL innodb_flush_log_at_trx_commit=2")
+		if s.Flavour == mycnf.MySQL {
+			s.Exec("SET PERSIST max_connections=200")
+		}
+		changed := judge("david")
+		for _, f := range changed.Findings {
+			if f.Name == "not-persisted" && f.Variable == "max_connections" {
+				t.Errorf("%+v", f)
+			}
+		}
+		for _, name := range []string{"sync-binlog", "innodb-flush-log-at-trx-commit", "not-persisted"} {
+			if !slices.ContainsFunc(changed.Findings, func(f audit.Finding) bool { return f.Name == name }) {
+				t.Errorf("no %s in %+v", name, changed.Findings)
+			}
+		}
+		if _, _, code := here.david(t, "audit", "--dsn", dsn(s, "david"), "--fail-on", "danger"); code != exitInvalid {
+			t.Errorf("--fail-on danger exits with %d", code)
+		}
+	}, "--innodb-buffer-pool-size=128M")
+}
+
+// commands are the server's counters of statements by kind.
+func commands(t *testing.T, s *testserver.Server) map[string]float64 {
+	t.Helper()
+	status, err := s.Open().Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counters := map[string]float64{}
+	for name, n := range mysqld.Counters(status) {
+		if strings.HasPrefix(name, "com_") {
+			counters[name] = n
+		}
+	}
+	return counters
+}

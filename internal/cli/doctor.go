@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/server"
+	"david/internal/workload"
+)
+
+// need names one thing david needs or likes to have.
+type need struct {
+	name     string
+	required bool
+	found    string // what was found; "" where it is missing
+	hint     string // how to get it
+	why      string
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what david needs on this machine, what is missing and how to get it",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			missing := false
+			for _, c := range a.checks(cmd.Context()) {
+				fmt.Fprintln(a.out, c)
+				missing = missing || c.required && c.found == ""
+			}
+			if missing {
+				return errors.New("david cannot measure before what is missing is installed")
+			}
+			return nil
+		},
+	}
+}
+
+func (c need) String() string {
+	switch {
+	case c.found != "":
+		return fmt.Sprintf("ok       %-9s %s", c.name, c.found)
+	case c.required:
+		return fmt.Sprintf("missing  %-9s %s: %s", c.name, c.why, c.hint)
+	}
+	return fmt.Sprintf("optional %-9s %s: %s", c.name, c.why, c.hint)
+}
+
+func (a *app) checks(ctx context.Context) []need {
+	checks := []need{
+		{name: "sysbench", required: true, found: foundSysbench(ctx), hint: "apt-get install sysbench", why: "it is the load generator"},
+		{name: "server", required: true, found: a.foundServers(ctx), hint: "david server install mysql, or apt-get install mariadb-server-core", why: "a MySQL or MariaDB to measure"},
+		{name: "fio", found: foundTool("fio"), hint: "apt-get install fio", why: "it measures the disk, so that flushing can be sized to it"},
+		{name: "tuner", found: a.foundTuner(ctx), hint: "david server install mysqltuner, and apt-get install mariadb-client", why: "MySQLTuner's advice is one of the rivals that a race is run against"},
+	}
+	if os.Geteuid() == 0 {
+		checks = append(checks, need{name: "mkfs.xfs", found: foundTool("mkfs.xfs"), hint: "apt-get install xfsprogs",
+			why: "where the filesystem has no reflink, a fresh copy of the data takes seconds instead of milliseconds without it"})
+	}
+	return checks
+}
+
+func foundSysbench(ctx context.Context) string {
+	s, err := workload.Find(ctx)
+	if err != nil {
+		return ""
+	}
+	return s.Version + ", " + s.Path
+}
+
+func (a *app) foundServers(ctx context.Context) string {
+	text := ""
+	for _, s := range server.List(ctx, a.home) {
+		if text != "" {
+			text += "; "
+		}
+		text += fmt.Sprintf("%s %s, %s", s.Flavour, s.Version, s.Path)
+	}
+	return text
+}
+
+func (a *app) foundTuner(ctx context.Context) string {
+	path, err := a.lab().Tuner(ctx)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+func foundTool(name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"david/internal/lab"
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/spec"
+)
+
+func (a *app) experimentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "experiment",
+		Short: "Run an experiment described in a file: arms x workloads x threads, in blocks",
+		Args:  onlyCommands,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.experimentRunCommand(),
+		a.printCommand("sample", "Print an annotated sample of the file", spec.Sample),
+		a.printCommand("schema", "Print the JSON schema of the file, for editors", spec.Schema))
+	return cmd
+}
+
+// printCommand prints what is shipped with david.
+func (a *app) printCommand(use, short string, text func() []byte) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.out.Write(text())
+			return err
+		},
+	}
+}
+
+func (a *app) experimentRunCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run SPEC.yaml",
+		Short: "Run the experiment; after an interruption the same command goes on with it",
+		Args:  exactArgs(1, "one file; david experiment sample prints one"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := readSpec(args[0])
+			if err != nil {
+				return err
+			}
+			dir := filepath.Dir(args[0])
+			if err := openCnfs(s, dir); err != nil {
+				return err
+			}
+			if f.dryRun && f.json {
+				return usage("--dry-run prints text: leave out --json")
+			}
+			return a.runSpec(cmd.Context(), result.KindExperiment, s, dir, f)
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+// runFlags are those of the commands that run a spec.
+type runFlags struct{ dryRun, json, fresh, noVolume bool }
+
+func (f *runFlags) add(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.dryRun, "dry-run", false, "list the trials and the time they will take, and run none")
+	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
+	fs.BoolVar(&f.noVolume, "no-volume", false, "keep the data on the filesystem of david's folder, without a loop device, also where copies are slow")
+}
+
+// runSpec runs an experiment and prints it. dir is what the spec's files are relative to.
+func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir string, f runFlags) error {
+	if f.dryRun {
+		if err := a.foresee(ctx, s, f.noVolume); err != nil {
+			return err
+		}
+		return s.PrintPlan(a.out)
+	}
+	q := lab.Request{Kind: kind, Title: s.Title, Server: s.Server, Loads: s.Workloads(), Design: s.Design(), CrossFlavour: s.CrossFlavour,
+		Fresh: f.fresh, NoVolume: f.noVolume}
+	for _, arm := range s.Arms {
+		q.Arms = append(q.Arms, lab.Arm{Name: arm.Name, Title: arm.Title, Cnf: arm.CnfPath(dir), Server: arm.Server, Caps: s.CapsOf(arm),
+			More: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
+	}
+	if err := q.Fits(); err != nil {
+		return err
+	}
+	return a.measure(ctx, q, f.json)
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"david/internal/lab"
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/spec"
+)
+
+// foresee refuses what a run would: settings and caps beyond this machine. Settings of one flavour only are looked at where the
+// spec names the flavour, as no server is asked.
+func (a *app) foresee(ctx context.Context, s spec.Spec, noVolume bool) error {
+	memory, err := a.lab().Memory(ctx)
+	if err != nil {
+		return err
+	}
+	var arms []result.Arm
+	for _, arm := range s.Arms {
+		if err := foreseeArm(s, arm, memory); err != nil {
+			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+		arms = append(arms, result.Arm{Name: arm.Name, Caps: s.CapsOf(arm)})
+	}
+	return a.lab().CheckCaps(ctx, arms, noVolume)
+}
+
+func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
+	flavour := mycnf.Flavour(s.ServerOf(arm))
+	if flavour != mycnf.MySQL && flavour != mycnf.MariaDB {
+		flavour, arm.MySQL, arm.MariaDB = mycnf.MySQL, nil, nil
+	}
+	sets, err := s.Settings(arm, flavour, memory)
+	if err != nil {
+		return codedError{exitUsage, err}
+	}
+	for _, text := range sets {
+		setting, err := mycnf.ParseSetting(text)
+		if err != nil {
+			return codedError{exitUsage, err}
+		}
+		if err := lab.Possible(setting, memory); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSpec(path string) (spec.Spec, error) {
+	if err := lab.Regular("spec", path); err != nil {
+		return spec.Spec{}, codedError{exitUsage, err}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return spec.Spec{}, usage("cannot read the spec: %w", err)
+	}
+	defer f.Close()
+	s, err := spec.Parse(f, path)
+	if err != nil {
+		return s, codedError{exitUsage, err}
+	}
+	return s, nil
+}
+
+// openCnfs reads the arms' option files, so that a wrong one is met before anything is run.
+func openCnfs(s spec.Spec, dir string) error {
+	for _, arm := range s.Arms {
+		path := arm.CnfPath(dir)
+		if path == "" {
+			continue
+		}
+		if _, err := lab.ReadCnf(path); err != nil {
+			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+	}
+	return nil
+}

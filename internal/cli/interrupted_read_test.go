@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A check that waits for standard input, or for the writer of a named pipe, ends when it is interrupted.
+func TestManifestCheckIsInterruptible(t *testing.T) {
+	silent, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	defer writer.Close()
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "a.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"-", dir, filepath.Join(dir, "a.yaml")} {
+		ctx, stop := context.WithCancel(context.Background())
+		stop()
+		_, _, _, err := readManifests(ctx, path, silent)
+		if exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "nothing was checked") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// An interrupted bench of a pod does not promise what only a sandbox's experiment has.
+func TestInterruptedPodBench(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	cause := errors.New("cause")
+	if err := endedEarly(ctx, cause); err != cause {
+		t.Errorf("not interrupted: %v", err)
+	}
+	stop()
+	err := endedEarly(ctx, cause)
+	if exitCode(err) != exitInterrupted || !errors.Is(err, cause) || !strings.Contains(err.Error(), "begins a new experiment") {
+		t.Errorf("interrupted: %v", err)
+	}
+	if err := endedEarly(ctx, nil); err != nil {
+		t.Errorf("done: %v", err)
+	}
+}

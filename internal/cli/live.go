@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"david/internal/host"
+	"david/internal/live"
+	"david/internal/mysqld"
+	"david/internal/result"
+	"david/internal/rules"
+	"david/internal/workload"
+)
+
+// tuneLive plans for a running server and, with --apply, carries it out.
+func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
+	limit, err := f.p95()
+	if err != nil {
+		return err
+	}
+	var load result.Workload
+	if f.live.load {
+		if load, err = f.syntheticWorkload(); err != nil {
+			return err
+		}
+	}
+	known, doc, err := a.seeLive(ctx, f)
+	if err != nil {
+		return err
+	}
+	doc.LivePlan = rules.PlanLive(known)
+	doc.Notes = append(doc.Notes, "nothing of this was measured: these are david's sizing rules; david tune measures them on a sandbox")
+	addr, err := a.remoteAddr(f.live.dsn, f.live.defaultsFile)
+	if err != nil {
+		return err
+	}
+	conn, err := mysqld.Open(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	srv, err := live.Identify(ctx, conn)
+	if err != nil {
+		return err
+	}
+	barred, err := bar(ctx, conn, srv, &doc)
+	if err != nil {
+		return err
+	}
+	if !f.live.apply || barred != nil || len(doc.Steps) == 0 {
+		return errors.Join(a.printLive(doc, f.json), applyOnly(f.live.apply, barred))
+	}
+	if err := f.live.persistable(known); err != nil {
+		return err
+	}
+	run := live.Run{Addr: addr, Steps: doc.Steps, Watch: f.live.watch, MaxP95: limit, Persist: f.live.persist}
+	if !f.live.load {
+		return a.applyLive(ctx, f, &doc, run, srv, nil)
+	}
+	own, done, err := a.newSyntheticLoad(ctx, load, conn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	return a.applyLive(ctx, f, &doc, run, srv, own)
+}
+
+// applyOnly is the error of a server that is barred, where it was to be changed.
+func applyOnly(apply bool, barred error) error {
+	if !apply || barred == nil {
+		return nil
+	}
+	return codedError{exitUsage, fmt.Errorf("nothing was changed: %w", barred)}
+}
+
+// applyLive makes the store and the record, and carries the plan out, with david's own load unless that is nil.
+func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run live.Run, srv live.Server, own *syntheticLoad) (err error) {
+	unstopped()
+	store, err := a.liveStore(ctx, *doc, srv, own)
+	if err != nil {
+		return err
+	}
+	if own != nil {
+		own.Target.Log = filepath.Join(store.Dir(), "load.log")
+		run.Load, doc.Load = own.begin, &own.Load
+	}
+	if run.Record, err = live.Create(store.Dir(), srv); err != nil {
+		return err
+	}
+	doc.Dir = store.Dir()
+	if !f.json {
+		if err := a.printLive(*doc, false); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out)
+	}
+	began := time.Now()
+	say, until, end := heard(ctx, a.err)
+	defer end()
+	run.Say, run.Watchdog = say, []string{watchdogChild}
+	out, err := run.Do(until)
+	doc.Run = &out
+	if len(run.Record.Pending()) > 0 {
+		defer fmt.Fprintf(a.err, "david: david rollback %s sets back what was changed\n", store.Dir())
+	}
+	if f.json {
+		err = errors.Join(err, a.printJSON(doc))
+	} else {
+		printOutcome(a.out, out)
+	}
+	if err == nil || errors.Is(err, live.ErrWorse) {
+		err = errors.Join(err, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()}))
+	}
+	return liveError(err)
+}
+
+// liveError gives a run's error its exit code.
+func liveError(err error) error {
+	switch {
+	case errors.Is(err, live.ErrBusy), errors.Is(err, live.ErrOther), errors.Is(err, live.ErrChanged), errors.Is(err, live.ErrNoRecord):
+		return codedError{exitUsage, err}
+	case errors.Is(err, live.ErrWorse) && !errors.Is(err, live.ErrNotUndone):
+		return codedError{exitInvalid, err}
+	}
+	return err
+}
+
+func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, own *syntheticLoad) (*result.Store, error) {
+	facts, err := host.Read(ctx, a.home)
+	if err != nil {
+		return nil, err
+	}
+	loads, sysbench := []result.Workload{}, workload.Sysbench{}
+	if own != nil {
+		loads, sysbench = append(loads, own.Load), own.Target.Sysbench
+	}
+	e := a.lab().NewExperiment(result.KindLive, loads, sysbench)
+	e.Target, e.Host = "remote", facts
+	e.Server = result.Server{Flavour: srv.Flavour, Version: srv.Version, Address: srv.Address}
+	e.Notes = append([]string{"the machine described is the client's", "the changes are in " + live.RecordFile + "; david rollback sets them back"}, doc.Notes...)
+	return result.Create(filepath.Join(a.home, "experiments", e.ID), e)
+}

@@ -1,0 +1,93 @@
+// Package cli is the command line: flags become values, values become what is printed, errors become exit codes.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"david/internal/lab"
+	"david/internal/live"
+	"david/internal/podrun"
+	"david/internal/server"
+)
+
+// The exit codes every command keeps to.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // david failed
+	exitUsage       = 2   // bad usage or bad input
+	exitInvalid     = 3   // a gate failed: nothing concluded
+	exitTarget      = 4   // the target cannot be reached or started
+	exitInterrupted = 130 // state kept
+)
+
+// Main runs this process's command line in a david of that version, and returns its exit code.
+func Main(version string) int { return (&app{version: version}).process() }
+
+// process runs this process's command line until it is done, or nobody waits for it any more.
+func (a *app) process() int {
+	ctx, gone := untilSignal(context.Background())
+	a.out, a.err, a.argv = reader{os.Stdout, gone}, reader{os.Stderr, gone}, os.Args[1:]
+	a.home, a.env = server.Home(os.Getenv), os.Getenv
+	return a.execute(ctx)
+}
+
+// execute runs one command line and returns its exit code.
+func (a *app) execute(ctx context.Context) int {
+	root := a.root()
+	root.SetArgs(a.argv)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if ctx.Err() != nil && (errors.Is(err, live.ErrInterrupted) || errors.Is(err, syscall.EPIPE)) {
+		fmt.Fprintf(a.err, "david: %v\n", err)
+		return exitInterrupted
+	}
+	if ctx.Err() != nil && exitCode(err) != exitInterrupted { // a command that says so itself keeps nothing
+		fmt.Fprintf(a.err, "david: interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)\n", err)
+		return exitInterrupted
+	}
+	fmt.Fprintf(a.err, "david: %v\n", err)
+	return exitCode(err)
+}
+
+// codedError is an error that knows its exit code.
+type codedError struct {
+	code int
+	error
+}
+
+func (e codedError) Unwrap() error { return e.error }
+
+// usage marks bad usage or bad input.
+func usage(format string, args ...any) error {
+	return codedError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// exitCode tells an error's exit code by what kind it is.
+func exitCode(err error) int {
+	var coded codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	var client *podrun.ClientError
+	if errors.As(err, &client) {
+		return client.Code
+	}
+	if errors.Is(err, live.ErrInterrupted) {
+		return exitInterrupted
+	}
+	switch lab.FaultOf(err) {
+	case lab.Input:
+		return exitUsage
+	case lab.Invalid:
+		return exitInvalid
+	case lab.Target:
+		return exitTarget
+	}
+	return clusterCode(err)
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+
+	"david/internal/lab"
+	"david/internal/report"
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// request is something to measure.
+type request interface {
+	Run(ctx context.Context, l lab.Lab) (*result.Store, error)
+}
+
+// measure runs what is asked for and prints what it found.
+func (a *app) measure(ctx context.Context, r request, asJSON bool) error {
+	store, err := a.run(ctx, r)
+	if err != nil {
+		return err
+	}
+	return a.print(store, asJSON)
+}
+
+// run runs what is asked for, showing how far it is.
+func (a *app) run(ctx context.Context, r request) (*result.Store, error) {
+	p := newProgress(a.err)
+	defer p.end()
+	l, err := a.measuring(p)
+	if err != nil {
+		return nil, err
+	}
+	return r.Run(ctx, l)
+}
+
+// print shows a finished experiment, and says by its error when a gate failed.
+func (a *app) print(store *result.Store, asJSON bool) error {
+	data, err := load(store)
+	if err != nil {
+		return err
+	}
+	render := report.Text
+	if asJSON {
+		render = report.JSON
+	}
+	if err := render(a.out, data); err != nil {
+		return err
+	}
+	if data.Experiment.Design.Control != "" && data.Experiment.Kind != result.KindBench {
+		quoted := report.Quoted(data)
+		if len(quoted.Trials) == 0 {
+			return invalid(data.Trials)
+		}
+		compared := stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials)
+		if data.Experiment.Design.Tune != nil {
+			return tuneInconclusive(compared, quoted.Trials)
+		}
+		return inconclusive(compared)
+	}
+	if data.Experiment.Design.SLO != nil {
+		return noRate(data.Finish) // a run that fails is how a search learns
+	}
+	if data.Experiment.Kind == result.KindTune { // the tune stands without its light speed
+		_, data.Trials = result.WithoutCeilings(data.Arms, data.Trials)
+	}
+	return invalid(data.Trials)
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/price"
+)
+
+// volumesFlags are those of david price volumes.
+type volumesFlags struct {
+	*priceFlags
+	iops                      float64
+	size, bandwidth, instance string
+	provider                  string
+}
+
+func (a *app) volumesCommand(shared *priceFlags) *cobra.Command {
+	f := volumesFlags{priceFlags: shared}
+	cmd := &cobra.Command{
+		Use:   "volumes --iops N --size SIZE",
+		Short: "Ways to so many IOPS on so much room, cheapest first: a large volume, a stripe, provisioned IOPS",
+		Args:  exactArgs(0, "no arguments"),
+		RunE:  func(*cobra.Command, []string) error { return a.volumes(f) },
+	}
+	fs := cmd.Flags()
+	fs.Float64Var(&f.iops, "iops", 0, "operations per second the volumes must sustain, as in 20000")
+	fs.StringVar(&f.size, "size", "", "room they must have, as in 1TiB or 900GiB; GB and TB are powers of ten")
+	fs.StringVar(&f.bandwidth, "bandwidth", "", "bytes per second they must sustain, as in 300MiB/s (default: not asked)")
+	fs.StringVar(&f.instance, "instance", "", "NAME of the catalogue's machine they are for: its provider's volumes only, and no more than it lets through")
+	fs.StringVar(&f.provider, "provider", "", "volumes of this provider only, as in EC2")
+	return cmd
+}
+
+// wish reads what is asked of the volumes.
+func (f volumesFlags) wish() (w price.Wish, err error) {
+	if !(f.iops >= 1) || f.iops > math.MaxUint32 || f.iops != math.Trunc(f.iops) {
+		return w, usage("--iops %v: give whole operations per second, 1 to %d", f.iops, int64(math.MaxUint32))
+	}
+	w.IOPS = f.iops
+	if f.size == "" {
+		return w, usage("--size is missing: give the room the volumes must have, as in 1TiB")
+	}
+	if w.Size, err = price.ParseSize(f.size); err != nil {
+		return w, usage("--size %s: %w", f.size, err)
+	}
+	const most = 1 << 50
+	if w.Size > most {
+		return w, usage("--size %s: more than 1,024 TiB", f.size)
+	}
+	if f.bandwidth == "" {
+		return w, nil
+	}
+	if w.Bandwidth, err = price.ParseBandwidth(f.bandwidth); err != nil {
+		return w, usage("--bandwidth %s: %w", f.bandwidth, err)
+	}
+	return w, nil
+}
+
+func (a *app) volumes(f volumesFlags) error {
+	c, err := prices(f.catalogue)
+	if err != nil {
+		return err
+	}
+	w, err := f.wish()
+	if err != nil {
+		return err
+	}
+	var m *price.Machine
+	if f.instance != "" {
+		found, err := c.Find("--instance", f.instance)
+		if err != nil {
+			return codedError{exitUsage, err}
+		}
+		m = &found
+	}
+	if c, err = c.OnlyOf(f.provider); err != nil {
+		return codedError{exitUsage, err}
+	}
+	doc, err := c.VolumesFor(w, m)
+	if err != nil {
+		return codedError{exitUsage, err}
+	}
+	if f.json {
+		return a.printJSON(doc)
+	}
+	return doc.Text(a.out)
+}

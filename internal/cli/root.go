@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"david/internal/experiment"
+	"david/internal/home"
+	"david/internal/lab"
+	"david/internal/report"
+	"david/internal/result"
+)
+
+// app is what the commands share: where they write, and where david keeps its things.
+type app struct {
+	out, err io.Writer
+	home     string
+	env      func(string) string
+	argv     []string
+	version  string        // of this david
+	on       *result.Store // what --continue goes on with
+	sharing  experiment.Sharing
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "david",
+		Short:         "Find, prove and explain the fastest safe way to run MySQL on this hardware",
+		Long:          "david measures MySQL, Percona Server and MariaDB on throwaway servers with real load, tunes them without giving up\ndurability, and shows its evidence. It changes nothing on the system; a running server only where told to (tune --dsn --apply), and it can be set back.",
+		Version:       a.version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          onlyCommands,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := noEmptyFlags(cmd); err != nil {
+				return err
+			}
+			if tellsOfDavid(cmd) {
+				return nil
+			}
+			return a.begin()
+		},
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%w; see: %s -h", err, cmd.CommandPath())
+	})
+	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
+		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
+		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.watchdogCommand(), a.manifestCommand(), a.podOverheadCommand())
+	return root
+}
+
+// tellsOfDavid tells a command that only explains david: help, and what shells complete with.
+func tellsOfDavid(cmd *cobra.Command) bool {
+	name := cmd.Name()
+	return !cmd.HasParent() || name == "help" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
+}
+
+// begin makes sure of david's folder, that nobody else can have put anything into it, and removes what an earlier david
+// that was killed left behind. Every command begins so; what only tells of david itself (--version, --help, help, completion)
+// looks at no folder.
+func (a *app) begin() error {
+	abs, err := filepath.Abs(a.home)
+	if err != nil {
+		return fmt.Errorf("cannot find david's folder %s: %w", a.home, err)
+	}
+	if a.home, err = home.Trust(abs); err != nil {
+		return codedError{exitUsage, err}
+	}
+	return a.lab().Reap()
+}
+
+// lab is what a measurement has to know of this command line.
+func (a *app) lab() lab.Lab {
+	return lab.Lab{Home: a.home, David: a.version, Argv: redacted(a.argv), Beside: a.env(experiment.BesideVariable), Sharing: a.sharing, Log: a.err, On: a.on}
+}
+
+// measuring is that of one that measures, shown by p.
+func (a *app) measuring(p *progress) (l lab.Lab, err error) {
+	l = a.lab()
+	l.Show, l.Words = p.show, lab.Words{Kill: report.KillLine, Crash: report.CrashLine, Memory: report.MemoryLine}
+	l.MaxSteal, err = a.maxSteal()
+	return l, err
+}
+
+// maxSteal is the share that the user allows on a host that has other guests all the time; 0 where nothing was said.
+func (a *app) maxSteal() (float64, error) {
+	text := a.env(lab.StealVariable)
+	if text == "" {
+		return 0, nil
+	}
+	return percentage(lab.StealVariable, text)
+}
+
+// noEmptyFlags refuses a flag given without a value, as in --dsn "$UNSET": taken for its default it would measure
+// something else than was asked for.
+func noEmptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
+			err = usage("--%s is empty: give it a value or leave it out", f.Name)
+		}
+	})
+	return err
+}
+
+// onlyCommands refuses what is not the name of a subcommand.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("unknown command %q; see: %s -h", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+// exactArgs is cobra.ExactArgs with david's exit code.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usage("%s takes %s; see: %s -h", cmd.CommandPath(), what, cmd.CommandPath())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/mycnf"
+	"david/internal/server"
+)
+
+func (a *app) serverCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "server", Short: "List the servers of this machine, or install one into david's own folder", Args: onlyCommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(a.serverListCommand(), a.serverInstallCommand(), a.serverRemoveCommand())
+	return cmd
+}
+
+func (a *app) serverListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the server binaries david can use",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := server.List(cmd.Context(), a.home)
+			if asJSON {
+				return a.printJSON(append([]server.Binary{}, found...))
+			}
+			if len(found) == 0 {
+				fmt.Fprintln(a.err, "no server found; get one with: david server install mysql")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+			fmt.Fprintln(w, "FLAVOUR\tVERSION\tSHA-256\tPATH")
+			for _, b := range found {
+				fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\n", b.Flavour, b.Version, b.SHA256, b.Path)
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) serverInstallCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "install mysql|mysqltuner",
+		Short: "Put an Oracle MySQL, or MySQLTuner, into david's own folder; the system's packages are not touched",
+		Args:  exactArgs(1, "what to install: mysql or mysqltuner"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] != string(mycnf.MySQL) && args[0] != server.Tuner {
+				return usage("cannot install %q: david installs mysql and mysqltuner; MariaDB comes with the system: apt-get install mariadb-server-core", args[0])
+			}
+			b, err := server.Install(cmd.Context(), a.home, args[0], a.err)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "%s %s is in %s\n", productName(b), b.Version, b.Root)
+			return nil
+		},
+	}
+}
+
+func productName(b server.Binary) string {
+	if b.Flavour == "" {
+		return "MySQLTuner"
+	}
+	return b.Flavour.Product()
+}
+
+func (a *app) serverRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove a server, or MySQLTuner, that david installed",
+		Args:  exactArgs(1, "the name of a server in david's folder, as in mysql-9.7.4-2"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return server.Remove(cmd.Context(), a.home, args[0])
+		},
+	}
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/host"
+	"david/internal/result"
+	"david/internal/spec"
+)
+
+// studyFlags are those of david study.
+type studyFlags struct {
+	runFlags
+	quick bool
+}
+
+func (a *app) studyCommand() *cobra.Command {
+	var f studyFlags
+	cmd := &cobra.Command{
+		Use:   "study " + strings.Join(spec.StudyNames(), "|"),
+		Short: "Repeat a published study here, and show its figures beside yours with what differs",
+		Args:  exactArgs(1, "the name of one study: "+strings.Join(spec.StudyNames(), ", ")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			st, err := spec.LoadStudy(args[0])
+			if err != nil {
+				return codedError{exitUsage, err}
+			}
+			return a.study(cmd.Context(), st, f)
+		},
+	}
+	cmd.Flags().BoolVar(&f.quick, "quick", false, "small data, short trials, one number of threads: to try it, not to conclude from it")
+	f.add(cmd.Flags())
+	return cmd
+}
+
+// study runs a study's experiments one after the other. One that is invalid does not keep the others from being run, and
+// what was published is shown in any case.
+func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
+	facts, err := host.Read(ctx, a.home)
+	if err != nil {
+		return err
+	}
+	if f.quick {
+		st = st.Scale(spec.Quick())
+	}
+	first, err := a.interruptedPart(st, f)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, s := range st.Specs[first:] {
+		err := a.runSpec(ctx, result.KindStudy, s, ".", f.runFlags) // a study's arms have no files
+		if err != nil && exitCode(err) != exitInvalid {
+			return err
+		}
+		failed = errors.Join(failed, err)
+		fmt.Fprintln(a.out)
+	}
+	here := map[string]studyResult{}
+	if !f.dryRun {
+		if here, err = a.studyResults(st); err != nil {
+			return err
+		}
+	}
+	if err := a.printStudy(st, here, facts, f.quick); err != nil {
+		return err
+	}
+	return failed
+}
+
+// interruptedPart is which of a study's experiments to begin with: the first, or the one in which the same command was
+// interrupted; those before it are in the store.
+func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
+	if f.fresh || f.dryRun {
+		return 0, nil
+	}
+	for i, s := range st.Specs {
+		old, err := result.Unfinished(a.home, result.KindStudy, s.Title, redacted(a.argv))
+		if err != nil {
+			return 0, err
+		}
+		if old != nil {
+			if i > 0 {
+				fmt.Fprintf(a.err, "david: the first %s were run before; david list names them\n", pluralise(i, "experiment"))
+			}
+			return i, nil
+		}
+	}
+	return 0, nil
+}
+
+// printStudy shows what was published, what was measured here beside it, on what, and what differs here.
+func (a *app) printStudy(st spec.Study, here map[string]studyResult, facts host.Facts, quick bool) error {
+	fmt.Fprintf(a.out, "Study %s: %s\n\n", st.Name, st.Title)
+	for _, table := range [][][]string{figures(st, here), {}, setups(st.Setup, facts)} {
+		if err := a.printTable(table); err != nil {
+			return err
+		}
+	}
+	a.printList("found there", st.Findings)
+	differs := st.Differs
+	if quick {
+		differs = append([]string{"--quick: small data and trials of seconds. Nothing is to be concluded from this run."}, differs...)
+	}
+	a.printList("what differs", differs)
+	return nil
+}
+
+// printTable prints rows of cells in columns; one without rows is an empty line.
+func (a *app) printTable(rows [][]string) error {
+	if len(rows) == 0 {
+		fmt.Fprintln(a.out)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+func (a *app) printList(head string, items []string) {
+	fmt.Fprintf(a.out, "\n%s\n", head)
+	for _, item := range items {
+		fmt.Fprintf(a.out, "- %s\n", item)
+	}
+}
+
+// setups are the rows of the table of set-ups: what, published, here.
+func setups(p spec.Setup, f host.Facts) [][]string {
+	return [][]string{
+		{"set-up", "published", "here"},
+		{"CPUs", p.CPUs, fmt.Sprintf("%.4g usable, %s", f.CPU.Usable, f.CPU.Model)},
+		{"memory", p.Memory, host.Size(f.Memory.Limit)},
+		{"server", p.Server, "a throwaway server on this machine"},
+		{"client", p.Client, "sysbench 1.0.20, on the same machine, through the unix socket"},
+		{"storage", p.Storage, fmt.Sprintf("%s, %s, %s free", f.Data.Device, f.Data.Type, host.Size(f.Data.Free))},
+	}
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/live"
+)
+
+// watchdogChild is the command that david starts of itself while it changes a running server.
+const watchdogChild = "live-watchdog"
+
+// watchdogCommand waits for the death of the david that started it. It cleans nothing up at its start, as
+// other commands do: that david is at work.
+func (a *app) watchdogCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               watchdogChild,
+		Short:             "Set back a step of david tune --apply whose david died: what that starts of itself",
+		Hidden:            true,
+		Args:              exactArgs(0, "nothing"),
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Who ends david by a signal to all of a session's processes wants the step undone too.
+			signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
+			return live.StandWatch(cmd.InOrStdin(), a.out, a.err)
+		},
+	}
+}
+
+// unstopped keeps Ctrl-Z from stopping david in the midst of a step, which nobody would watch then.
+func unstopped() { signal.Notify(make(chan os.Signal, 1), syscall.SIGTSTP) }
+
+// heard returns a function that shows lines, and a context that ends when one cannot be shown: nobody sees
+// any more what is done to the server.
+func heard(ctx context.Context, out io.Writer) (tell func(string), until context.Context, end func()) {
+	until, cancel := context.WithCancelCause(ctx)
+	tell = func(text string) {
+		if _, err := fmt.Fprintln(out, text); err != nil {
+			cancel(fmt.Errorf("what david does can no longer be shown: %w", err))
+		}
+	}
+	return tell, until, func() { cancel(nil) }
+}

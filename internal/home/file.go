@@ -1,0 +1,72 @@
+package home
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/account"
+)
+
+// Open opens a file of one of the users, which are david's own and root unless others are named: what is no plain file,
+// and a link, is refused. It never waits, as opening a pipe would.
+func Open(path string, flag int, perm os.FileMode, users ...int) (*os.File, error) {
+	if users == nil {
+		users = []int{os.Geteuid(), 0}
+	}
+	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is no plain file", path)
+	case !slices.Contains(users, owner(info)):
+		err = foreign(path, "belongs to %s", account.Name(owner(info)))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Read reads such a file, where it is no longer than most bytes.
+func Read(path string, most int64, users ...int) ([]byte, error) {
+	f, err := Open(path, os.O_RDONLY, 0, users...)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s is longer than %d bytes", path, most)
+	}
+	return b, err
+}
+
+// Create makes a file anew for writing, whatever lay in its place: a link there is removed, not followed.
+func Create(path string, perm os.FileMode) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, perm)
+}
+
+// Write is Create with what the file holds.
+func Write(path string, content []byte, perm os.FileMode) error {
+	f, err := Create(path, perm)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(content); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

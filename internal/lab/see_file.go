@@ -1,0 +1,72 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"david/internal/audit"
+	"david/internal/host"
+	"david/internal/mycnf"
+	"david/internal/server"
+)
+
+// SeeFile sees an option file for that server as an audit wants it, and this machine unless somebody told what the
+// hardware is.
+func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, version mycnf.Version, told bool) (in audit.Input, err error) {
+	in.Flavour, in.Version = flavour, version
+	file, err := ReadCnf(path)
+	if err != nil {
+		return in, err
+	}
+	settings := file.ServerSettings(in.Flavour, in.Version)
+	in.Lines = file.Lines(in.Flavour, in.Version)
+	in.Variables, in.Set = audit.Effective(in.Flavour, in.Version, settings)
+	if in.Known, err = l.knownNames(ctx, in); err != nil {
+		return in, err
+	}
+	if names := in.Unjudged(); len(names) > 0 {
+		in.Unseen = append(in.Unseen, "whether the version has "+strings.Join(names, ", ")+": not in david's catalogue; a binary of the version on this machine would tell, but for names of plugins")
+	}
+	if len(settings) == 0 {
+		in.Unseen = append(in.Unseen, fmt.Sprintf("settings: %s has none for this server, so its defaults are judged", path))
+	}
+	if !told {
+		if err := l.thisMachine(ctx, &in); err != nil {
+			return in, err
+		}
+	}
+	seeStorage(ctx, &in)
+	return in, nil
+}
+
+// thisMachine takes this machine for the one the file is for.
+func (l Lab) thisMachine(ctx context.Context, in *audit.Input) error {
+	facts, err := host.Read(ctx, l.Home)
+	if err != nil {
+		return err
+	}
+	in.Machine = audit.Machine{Memory: facts.Memory.Limit, RAM: facts.Memory.Total, CPUs: facts.CPU.Usable, FreeDisk: facts.Data.Free, Spinning: spinning(facts)}
+	in.Unseen = append(in.Unseen, "the hardware the file is for: taken for this machine, and david's filesystem for the data's (--memory and --cpus describe another)")
+	return nil
+}
+
+// knownNames are the names that a binary of the very version takes, where one is on this machine; else nil.
+func (l Lab) knownNames(ctx context.Context, in audit.Input) ([]string, error) {
+	for _, b := range server.List(ctx, l.Home) {
+		v, err := mycnf.ParseVersion(b.Version)
+		if err != nil || b.Flavour != in.Flavour || v.Major != in.Version.Major || v.Minor != in.Version.Minor {
+			continue
+		}
+		options, err := server.Options(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		names := make([]string, 0, len(options))
+		for name := range options {
+			names = append(names, name)
+		}
+		return names, nil
+	}
+	return nil, nil
+}
