@@ -10,7 +10,7 @@ CLUSTER := david/test/e2e
 MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash probe manifest/render)
 
 # The tests whose outcome depends on how fast this machine is.
-CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive)$$
+CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients)$$
 
 # Where each run of tests leaves its record, for the summary.
 RECORDS := bin/test
@@ -53,11 +53,11 @@ test: ## set-up, lint and all tests, on real servers and in a real cluster; what
 	@scripts/setup e2e
 	go run ./test/e2e/cluster build
 	@rm -rf $(RECORDS) && mkdir -p $(RECORDS)
-	@# Those of a cluster and of images mostly wait for containers that start and stop; a few tests have the machine
-	@# to themselves. More at a time than there are CPUs: a server that starts or stops mostly waits.
+	@# Those of a cluster mostly wait for containers that start and stop; what computes runs beside them, a step behind.
+	@# A few tests have the machine to themselves. More at a time than there are CPUs: a server that starts or stops
+	@# mostly waits.
 	@failed=; \
-	$(MAKE) --no-print-directory -k -j2 --output-sync=target lint packages crds || failed="$$failed lint or packages,"; \
-	$(MAKE) --no-print-directory -k -j2 --output-sync=target clustered images-test || failed="$$failed clustered or images-test,"; \
+	$(MAKE) --no-print-directory -k -j3 --output-sync=target clustered packages lint crds images-test || failed="$$failed lint, clustered, packages, crds or images-test,"; \
 	$(MAKE) --no-print-directory calm || failed="$$failed calm,"; \
 	$(MAKE) --no-print-directory mounting || failed="$$failed mounting,"; \
 	go run ./test/summary $(if $(STRICT),-skips test/skips.txt) $(RECORDS)/*.json || failed="$$failed tests,"; \
@@ -78,7 +78,7 @@ crds: # the tests of the definitions of operators
 	$(call gotest,crds,-C test/crds) -count=1 ./...
 
 calm: # the tests that need the machine to themselves
-	$(call gotest,calm) -count=1 -timeout 30m -p 1 -run '$(CALM)' ./internal/cli ./internal/experiment ./internal/live
+	$(call gotest,calm) -count=1 -timeout 30m -p 1 -run '$(CALM)' ./internal/cli ./internal/experiment ./internal/live ./internal/workload
 
 mounting: # the tests of the packages that mount filesystems, but for those of calm
 	$(call gotest,mounting) -count=1 -p 3 -parallel 4 -timeout 40m -skip '$(CALM)' $(MOUNTING)
