@@ -25,24 +25,31 @@ type target struct {
 	query atomic.Pointer[string] // what the traffic asks
 }
 
-// TestLive goes through what can happen to a run, on one server of each flavour.
+// TestLive goes through what can happen to a run, on one server of each flavour, which mostly waits.
 func TestLive(t *testing.T) {
-	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
-		s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)", "INSERT INTO shop.item VALUES (1), (2), (3)")
-		tests := map[string]func(*target){
-			"kept": (*target).kept, "worse": (*target).worse, "stalled": (*target).stalled, "errors": (*target).errors,
-			"interrupted": (*target).interrupted, "changed": (*target).changed, "denied": (*target).denied, "follows": (*target).follows,
-			"recorded only": (*target).recordedOnly, "busy": (*target).busy, "sizes": (*target).sizes,
-		}
-		if s.Flavour == mycnf.MySQL { // MariaDB has no SET PERSIST, and lowers innodb_io_capacity where MySQL clips the other
-			tests["persisted"], tests["clipped"] = (*target).persisted, (*target).clipped
-		}
-		maps.Copy(tests, deaths(s.Flavour))
-		for name, test := range tests {
-			t.Run(name, func(t *testing.T) { test(begin(t, s)) })
-		}
-		t.Run("restarted", func(t *testing.T) { begin(t, s).restarted() })
-	}, "--performance-schema=ON")
+	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			testLive(t, testserver.Start(t, f, "--performance-schema=ON"))
+		})
+	}
+}
+
+func testLive(t *testing.T, s *testserver.Server) {
+	s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)", "INSERT INTO shop.item VALUES (1), (2), (3)")
+	tests := map[string]func(*target){
+		"kept": (*target).kept, "worse": (*target).worse, "stalled": (*target).stalled, "errors": (*target).errors,
+		"interrupted": (*target).interrupted, "changed": (*target).changed, "denied": (*target).denied, "follows": (*target).follows,
+		"recorded only": (*target).recordedOnly, "busy": (*target).busy, "sizes": (*target).sizes,
+	}
+	if s.Flavour == mycnf.MySQL { // MariaDB has no SET PERSIST, and lowers innodb_io_capacity where MySQL clips the other
+		tests["persisted"], tests["clipped"] = (*target).persisted, (*target).clipped
+	}
+	maps.Copy(tests, deaths(s.Flavour))
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test(begin(t, s)) })
+	}
+	t.Run("restarted", func(t *testing.T) { begin(t, s).restarted() })
 }
 
 const fine = "SELECT id, 1 FROM shop.item WHERE id = 2"
