@@ -46,19 +46,38 @@ type Round struct {
 	ArmClient, ControlClient, ArmUsed, ControlUsed float64
 }
 
-// grid lists the values that one share of the variance may have, and how likely each is beforehand.
-type grid struct{ value, prior []float64 }
+// grid lists the values that one share of the variance may have, and how likely each is beforehand; most, where
+// there is one, bounds each value's standard deviation, as that of a logarithm.
+type grid struct{ value, prior, most []float64 }
 
 // The grids. host is the share of the wandering host in the variance of a round: nothing where both arms feel
 // it alike, four fifths where one of them waits for its disk. The others are in units of that variance:
-// restarts move a ratio by 2.3 % at most where rounds scatter by 6 to 9 %; sessions were seen to differ by a
-// few per cent and by 40 %; of rounds in which both arms dive nothing is known.
-func hosts() grid { return grid{[]float64{0, 0.25, 0.5, 0.75, 0.9}, []float64{3, 1, 1, 1, 0.5}} }
-func incarnations() grid {
-	return grid{[]float64{0, 0.03, 0.1, 0.3, 1, 4}, []float64{3, 3, 3, 1.5, 0.3, 0.03}}
+// restarts move a ratio by 2.3 % at most where rounds scatter by 6 to 9 %, and by no more where rounds scatter
+// by more, as a start knows nothing of the host's noise; sessions were seen to differ by a few per cent and by
+// 40 %; of rounds in which both arms dive nothing is known.
+func hosts() grid {
+	return grid{value: []float64{0, 0.25, 0.5, 0.75, 0.9}, prior: []float64{3, 1, 1, 1, 0.5}}
 }
-func sessions() grid { return grid{[]float64{0, 0.1, 0.5, 2, 10}, []float64{1, 1, 1, 1, 0.5}} }
-func dives() grid    { return grid{[]float64{0, 10, 50, 250}, []float64{1, 1, 1, 1}} }
+func incarnations() grid {
+	return grid{value: []float64{0, 0.03, 0.1, 0.3, 1, 4}, prior: []float64{3, 3, 3, 1.5, 0.3, 0.03}, most: []float64{0, 0.01, 0.023, 0.04, 0.1, 0.3}}
+}
+func sessions() grid {
+	return grid{value: []float64{0, 0.1, 0.5, 2, 10}, prior: []float64{1, 1, 1, 1, 0.5}}
+}
+func dives() grid { return grid{value: []float64{0, 10, 50, 250}, prior: []float64{1, 1, 1, 1}} }
+func none() grid  { return grid{value: []float64{0}, prior: []float64{1}} }
+
+// bounded returns the grid for rounds of that variance, within its bounds.
+func (g grid) bounded(variance float64) grid {
+	if g.most == nil || variance == 0 {
+		return g
+	}
+	values := slices.Clone(g.value)
+	for i, most := range g.most {
+		values[i] = min(values[i], most*most/variance)
+	}
+	return grid{value: values, prior: g.prior}
+}
 
 // posterior tells what is known of a mean: a mixture of t distributions.
 type posterior struct {
@@ -95,12 +114,13 @@ func infer(y []float64, rounds []Round, starts grid) posterior {
 	x := disturbances(rounds)
 	kappa := dives()
 	if slices.Max(x) == 0 {
-		kappa = grid{[]float64{0}, []float64{1}}
+		kappa = none()
 	}
 	psi := sessions()
 	if !slices.ContainsFunc(rounds, func(r Round) bool { return r.Session != rounds[0].Session }) {
-		psi = grid{[]float64{0}, []float64{1}}
+		psi = none()
 	}
+	starts = starts.bounded(within(undisturbed(rounds, x), 0, 1))
 	var p posterior
 	var logs []float64
 	for i, k := range kappa.value {
@@ -205,6 +225,16 @@ func disturbances(rounds []Round) []float64 {
 		x[i] = shared*shared + taken*taken
 	}
 	return x
+}
+
+// undisturbed returns the rounds that count in full.
+func undisturbed(rounds []Round, x []float64) (list []Round) {
+	for i, r := range rounds {
+		if x[i] == 0 {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // speeds returns what dives are looked for in.

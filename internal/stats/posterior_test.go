@@ -99,6 +99,7 @@ func sliceRows() []sliceRow {
 	calm := hostNoise{host: 0.01, feelsA: 1, feelsC: 1, own: 0.01, start: 0.005}
 	tails, dives, noisy := alike, alike, alike
 	noisy.noisy = true
+	rough := hostNoise{host: 0.08, feelsA: 1, feelsC: 1, own: 0.09, start: 0.016} // as confirmations of tunes were on a crowded host
 	tails.tails = true
 	dives.dives = 0.2
 	return []sliceRow{
@@ -106,6 +107,7 @@ func sliceRows() []sliceRow {
 		{name: "both arms feel the host alike", noise: alike, incarnations: 3, each: 15, floor: 0.8},
 		{name: "the control waits for its disk, the arm feels the host", noise: waits, incarnations: 2, each: 8},
 		{name: "the control waits for its disk, the arm feels the host", noise: waits, incarnations: 3, each: 15},
+		{name: "slices scatter by 9 % of their own", noise: rough, incarnations: 2, each: 12},
 		{name: "calm", noise: calm, incarnations: 2, each: 8, floor: 0.95},
 		{name: "heavy tails (t, 4 df)", noise: tails, incarnations: 3, each: 15, floor: 0.8},
 		{name: "both dive to a third in a fifth of the rounds", noise: dives, incarnations: 3, each: 15},

@@ -107,7 +107,7 @@ func within(rounds []Round, from, n int) (sum float64) {
 // referredStarts tells what starts do in units of the variance of an adjusted round: that is so small that
 // they may be most of what is seen. After adjustment they were seen to move a trial by 1.6 % at most.
 func referredStarts() grid {
-	return grid{[]float64{0, 0.1, 0.3, 1, 3, 10}, []float64{1, 1, 1, 1, 1, 0.5}}
+	return grid{value: []float64{0, 0.1, 0.3, 1, 3, 10}, prior: []float64{1, 1, 1, 1, 1, 0.5}}
 }
 
 // fromReferred infers the ratio from adjusted rounds.
