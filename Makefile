@@ -21,7 +21,7 @@ packages crds images-test: NICE := nice -n 10
 
 # What only computes, and of the command line what starts no server.
 PURE := $(addprefix david/internal/,audit explain mycnf price report result rules search stats tune) david/internal/manifest/... david/test/summary david/test/mutate david/test/climbs
-PURE_CLI := ^(TestImports|TestCell|TestFrozen|TestPossible|TestPriceExamples|TestCatalogueInDocs)
+PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestPriceExamples|TestCatalogueInDocs)
 
 # A static binary, and no C compiler needed.
 export CGO_ENABLED ?= 0
