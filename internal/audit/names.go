@@ -48,7 +48,7 @@ func unknown(in Input) (hits []hit) {
 			continue
 		}
 		h := hit{variable: name, evidence: why, line: "# " + line(name, in.Set[name])}
-		if strings.Contains(why, "ignores it") {
+		if mycnf.Ignored(name, in.Flavour, in.Version) {
 			h.severity, h.reason = Note, "it does nothing"
 		}
 		hits = append(hits, h)

@@ -16,8 +16,8 @@ import (
 )
 
 // cellTrial is a valid trial of a phase.
-func cellTrial(phase string, block int, arm string, tps float64) result.Trial {
-	return result.Trial{ID: phase + arm, Arm: arm, Phase: phase, Block: block, TPS: tps, Settled: true, Workload: result.Workload{Name: "oltp_read_write", Threads: 16},
+func cellTrial(phase result.Phase, block int, arm string, tps float64) result.Trial {
+	return result.Trial{ID: string(phase) + arm, Arm: arm, Phase: phase, Block: block, TPS: tps, Settled: true, Workload: result.Workload{Name: "oltp_read_write", Threads: 16},
 		Latency: result.Latency{P95: 1000 / tps}, Histogram: []result.Bucket{{Ms: 1, Count: 9}}, Gates: []result.Gate{{Name: "steal", OK: true, Detail: "0 %"}}}
 }
 

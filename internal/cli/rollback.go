@@ -106,7 +106,7 @@ func changedHere(dir string) error {
 	if err != nil {
 		return err
 	}
-	if e := store.Experiment(); e.Kind != result.KindLive || e.Target != "remote" {
+	if e := store.Experiment(); e.Kind != result.KindLive || e.Target != result.TargetRemote {
 		return fmt.Errorf("%w: the server was changed from elsewhere (%s)", live.ErrNotVouched, e.Target)
 	}
 	return nil

@@ -102,7 +102,7 @@ type trialJob struct {
 	block    int
 	place    int          // in the random order of its block
 	twin     bool         // the control's second run in its block
-	phase    string       // of a tune
+	phase    result.Phase // of a tune
 	steady   bool         // warmed up until the checkpoint age has levelled off
 	others   []result.Arm // an arm whose server is the same as one of theirs is not run
 	load     result.Workload

@@ -44,7 +44,7 @@ type recorded struct {
 func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 	r := recorded{prepared: p, before: p.target.TemplateTime}
 	e := p.NewExperiment(what.kind, what.loads, p.sysbench)
-	e.Title, e.Target, e.Server, e.Host, e.Design = what.title, cmp.Or(what.target, "sandbox"), p.binary.Record(), p.facts, what.design
+	e.Title, e.Target, e.Server, e.Host, e.Design = what.title, cmp.Or(what.target, result.TargetSandbox), p.binary.Record(), p.facts, what.design
 	e.Like = what.like
 	p.allowSteal(&e)
 	e.Notes = append(append(e.Notes, "data: "+p.workspace.Layout()), what.notes...)

@@ -40,7 +40,7 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 	if arms, err = r.complete(ctx, p, arms); err != nil {
 		return nil, err
 	}
-	return r.measured(ctx, p, arms, place{target: p.target, name: "sandbox"})
+	return r.measured(ctx, p, arms, place{target: p.target, name: result.TargetSandbox})
 }
 
 // complete adds the arms that only the prepared data, or a load, can tell.

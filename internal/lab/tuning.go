@@ -29,7 +29,7 @@ func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job
 	if err != nil {
 		return r, job, err
 	}
-	rivals, translated, err := p.rivals(ctx, t, s.control, problem)
+	rivals, left, err := p.rivals(ctx, t, s.control, problem)
 	if err != nil {
 		return r, job, err
 	}
@@ -41,7 +41,7 @@ func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job
 	if err != nil {
 		return r, job, err
 	}
-	plan.Translated = translated
+	plan.Translated = append(left, translated(rivals, plan.LeftOut)...)
 	notes = slices.Concat(t.Notes, notes)
 	for _, u := range s.unlocked {
 		notes = append(notes, "UNLOCKED: "+u)
@@ -109,7 +109,7 @@ func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (proble
 }
 
 // rivals are who would race, strongest first, without what would undo an unlocked member of the
-// durability lock; notes say what became of their settings.
+// durability lock; notes say why MySQLTuner is not among them.
 func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	known, err := server.Options(ctx, p.binary)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 	for i := range all {
 		strip(p.binary, problem.Version, known, &all[i])
 	}
-	advised, note, err := p.advised(ctx, t, control, problem)
+	advised, notes, err := p.advised(ctx, t, control, problem)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,11 +127,17 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 	for i := range all {
 		all[i].Settings = slices.DeleteFunc(all[i].Settings, func(x mycnf.Setting) bool { return t.unlocks(x.Name) })
 	}
-	list = tune.Rivals(control, rules.Distinct(all))
-	for _, b := range list {
-		notes = append(notes, b.Notes()...)
+	return tune.Rivals(control, rules.Distinct(all)), notes, nil
+}
+
+// translated says what became of the settings of those rivals for which there was time.
+func translated(rivals []rules.Baseline, leftOut []string) (notes []string) {
+	for _, b := range rivals {
+		if !slices.Contains(leftOut, b.Name) {
+			notes = append(notes, b.Notes()...)
+		}
 	}
-	return list, append(note, notes...), nil
+	return notes
 }
 
 // leastForTuner is the budget from which on there is time to ask MySQLTuner.

@@ -151,7 +151,18 @@ func (x Variable) replacements(f Flavour, v Version) []string {
 
 // missing tells in which way a variable is absent: it comes later, it is gone, or it never was.
 func (x Variable) missing(f Flavour, v Version) string {
-	var last, next Span
+	last, next := x.around(f, v)
+	switch {
+	case next.Flavour != "":
+		return fmt.Sprintf("exists in %s only from %s on", f.title(), next.Since)
+	case last.Flavour != "":
+		return last.end(f)
+	}
+	return "does not exist in " + f.title()
+}
+
+// around gives the last span before a version and the first one after it; the zero Span where there is none.
+func (x Variable) around(f Flavour, v Version) (last, next Span) {
 	for _, s := range x.Spans {
 		if !s.covers(f) {
 			continue
@@ -163,13 +174,20 @@ func (x Variable) missing(f Flavour, v Version) string {
 			next = s
 		}
 	}
-	switch {
-	case next.Flavour != "":
-		return fmt.Sprintf("exists in %s only from %s on", f.title(), next.Since)
-	case last.Flavour != "":
-		return last.end(f)
+	return last, next
+}
+
+// Ignored tells whether the server takes the name of a variable that was removed, warns, and does nothing.
+func Ignored(name string, f Flavour, v Version) bool {
+	entry, ok := catalogue()[Normalise(name)]
+	if !ok {
+		return false
 	}
-	return "does not exist in " + f.title()
+	if _, ok := entry.In(f, v); ok {
+		return false
+	}
+	last, next := entry.around(f, v)
+	return next.Flavour == "" && last.Ignored
 }
 
 // end tells how a span ended.

@@ -6,6 +6,7 @@ import (
 
 	"david/internal/host"
 	"david/internal/mycnf"
+	"david/internal/result"
 )
 
 // Find returns the machine of that name, which a flag gave.
@@ -34,7 +35,7 @@ func (c Catalogue) Payer(e Experiment, machine string, usdMonth float64) (Payer,
 		return c.pays(m, "")
 	case e.Like != nil && e.Like.USDMonth > 0:
 		return Payer{Name: e.Like.Name, CPUs: e.Like.CPUs, USDMonth: e.Like.USDMonth, Source: e.Like.Source, Date: e.Like.Date}, nil
-	case e.Target == "remote":
+	case e.Target == result.TargetRemote:
 		return Payer{}, fmt.Errorf("the server of %s was a remote one, and what machine it ran on is not known: give --machine or --usd-month", e.ID)
 	}
 	cpus, memory := e.Needs()

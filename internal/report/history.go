@@ -35,12 +35,12 @@ const (
 
 // attempt tells of a trial of screen, search or prune, or an arm of theirs that was not run.
 type attempt struct {
-	Phase string  `json:"phase"`
-	Arm   string  `json:"arm"`
-	Title string  `json:"title"` // what it changed
-	State string  `json:"state"`
-	TPS   float64 `json:"tps"`
-	P95   float64 `json:"p95_ms"`
+	Phase result.Phase `json:"phase"`
+	Arm   string       `json:"arm"`
+	Title string       `json:"title"` // what it changed
+	State string       `json:"state"`
+	TPS   float64      `json:"tps"`
+	P95   float64      `json:"p95_ms"`
 	// Ratio is its throughput over that of the incumbent run beside it; 0 where there is none.
 	Ratio float64 `json:"ratio"`
 	// Level is Ratio times Best, which is what the incumbent had gained over the first one, by such ratios: a
@@ -90,7 +90,7 @@ type walk struct {
 
 func attempts(d Data) []attempt {
 	w := walk{Data: d, limit: limitP95(d), levels: map[string]float64{}, best: 1, list: []attempt{}}
-	for _, phase := range []string{result.Screen, result.Search, result.Prune} {
+	for _, phase := range []result.Phase{result.Screen, result.Search, result.Prune} {
 		w.phase(phase)
 	}
 	return w.list
@@ -98,7 +98,7 @@ func attempts(d Data) []attempt {
 
 // phase puts arms that were not run where their turn was: before the first trial of an arm that came after
 // them.
-func (w *walk) phase(phase string) {
+func (w *walk) phase(phase result.Phase) {
 	next := 0
 	idle := func(until int) {
 		for ; next < until; next++ {

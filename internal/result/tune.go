@@ -6,20 +6,22 @@ import (
 	"io/fs"
 )
 
+// Phase names a part of a tune; "" outside of one.
+type Phase string
+
 // The phases of a tune, in their order.
 const (
-	Race    = "race"    // what others would configure, against the control
-	Screen  = "screen"  // groups of knobs, each against the best so far
-	Search  = "search"  // the knobs that matter, at once
-	Prune   = "prune"   // lines that make no difference are dropped
-	Confirm = "confirm" // fresh blocks at steady debt: the numbers to quote
-	Prove   = "prove"   // memory, crash, durability lock
+	Race    Phase = "race"    // what others would configure, against the control
+	Screen  Phase = "screen"  // groups of knobs, each against the best so far
+	Search  Phase = "search"  // the knobs that matter, at once
+	Prune   Phase = "prune"   // lines that make no difference are dropped
+	Confirm Phase = "confirm" // fresh blocks at steady debt: the numbers to quote
+	Prove   Phase = "prove"   // memory, crash, durability lock
 )
 
 // QuotedPhase returns the phase of a tune whose trials may be quoted: the confirmation, or where there was
 // none the race; "" outside of a tune.
-func QuotedPhase(trials []Trial) string {
-	quoted := ""
+func QuotedPhase(trials []Trial) (quoted Phase) {
 	for _, t := range trials {
 		switch t.Phase {
 		case Confirm:

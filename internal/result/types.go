@@ -31,7 +31,7 @@ type Experiment struct {
 	David     string     `json:"david"`    // david's own version
 	Sysbench  string     `json:"sysbench"` // "1.0.20"
 	Argv      []string   `json:"argv"`     // with secrets taken out
-	Target    string     `json:"target"`   // "sandbox", "remote", "pod", or "node NAME"
+	Target    string     `json:"target"`   // TargetSandbox, TargetRemote, TargetPod, or "node NAME"
 	Server    Server     `json:"server"`
 	Workloads []Workload `json:"workloads"` // one per thread count
 	Host      host.Facts `json:"host"`
@@ -191,7 +191,7 @@ type Arm struct {
 	Title  string `json:"title"` // what a reader sees: "buffer pool sized to the memory"
 	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control,
 	// and outside of a tune.
-	Phase string `json:"phase,omitempty"`
+	Phase Phase `json:"phase,omitempty"`
 	// Base is the arm this one was built upon and is compared with; empty for the control.
 	Base string `json:"base,omitempty"`
 	// Changes are the settings this arm adds to its base; Settings are all of them, base included.
@@ -241,7 +241,7 @@ type Trial struct {
 	Schema int    `json:"schema"`
 	ID     string `json:"id"` // hash of what it measures; names its points and logs
 	Arm    string `json:"arm"`
-	Phase  string `json:"phase,omitempty"` // the part of a tune it belongs to: Race, Screen, Search, Prune or Confirm
+	Phase  Phase  `json:"phase,omitempty"` // the part of a tune it belongs to: Race, Screen, Search, Prune or Confirm
 	Block  int    `json:"block"`           // 1, 2, ...: the repeat
 	Twin   bool   `json:"twin,omitempty"`  // the control's second run in its block: the other half of the A/A pair
 	Place  int    `json:"place,omitempty"` // 1, 2, ...: its place in the random order of its block

@@ -31,7 +31,7 @@ func pairing(t *testing.T, changes ...mycnf.Setting) (p Plan, h History, incumbe
 	return p, h, h.Arms[1], arm
 }
 
-func slice(arm, phase string, block, place int, tps float64) result.Trial {
+func slice(arm string, phase result.Phase, block, place int, tps float64) result.Trial {
 	return result.Trial{ID: fmt.Sprint(arm, block, place), Arm: arm, Phase: phase, Block: block, Place: place, TPS: tps, Transactions: int64(4 * tps), Seconds: 4, Session: 1,
 		Latency: result.Latency{P95: 10, P99: 20}}
 }

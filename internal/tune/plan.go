@@ -279,6 +279,6 @@ func alsoKnown(names []string) string {
 }
 
 // arm makes an arm of its base and further settings.
-func (p Plan) arm(name, title, phase string, base result.Arm, changes []mycnf.Setting) result.Arm {
+func (p Plan) arm(name, title string, phase result.Phase, base result.Arm, changes []mycnf.Setting) result.Arm {
 	return result.Arm{Name: name, Title: title, Phase: phase, Base: base.Name, Caps: p.Control.Caps, Changes: changes, Settings: rules.Merge(base.Settings, changes)}
 }

@@ -128,7 +128,7 @@ func (st *state) slicedRace() (Action, bool) {
 	return st.raced(all)
 }
 
-func (st *state) lastBlock(phase string) (last int) {
+func (st *state) lastBlock(phase result.Phase) (last int) {
 	for _, t := range st.trialsOf(phase) {
 		last = max(last, t.Block)
 	}
@@ -337,12 +337,12 @@ func (st *state) unfinished() (Action, bool) {
 }
 
 // Paired tells whether a phase, in slices, is made of pairs: an arm and the incumbent in turn.
-func Paired(phase string) bool {
+func Paired(phase result.Phase) bool {
 	return phase == result.Screen || phase == result.Search || phase == result.Prune
 }
 
 // pairSlice returns the n-th slice of a pair, from 0.
-func (st *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
+func (st *state) pairSlice(phase result.Phase, arm, incumbent result.Arm, block, n int) Action {
 	run, against := arm, incumbent.Name
 	if !ofTried(n) {
 		run, against = incumbent, stats.Control
