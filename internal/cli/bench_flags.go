@@ -86,7 +86,7 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	return nil
 }
 
-// sloThreads is how many threads a search for a rate has by default: with too few, transactions wait for a thread while the
+// sloThreads is the default of a search for a rate: with too few, transactions wait for a thread while the
 // server could do more.
 const sloThreads = "32"
 

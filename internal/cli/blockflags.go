@@ -62,8 +62,8 @@ func (f *blockFlags) settle(given func(name string) bool) error {
 	return nil
 }
 
-// slices says how long slices are and that servers start twice at least; nil where trials are to be measured: with
-// --trials, and with a rate, as a slice is too short to show whether its queue grows.
+// slices says how long slices are and that servers start twice at least; nil where trials are to be measured:
+// with --trials, and with a rate, as a slice is too short to show whether its queue grows.
 func (f *blockFlags) slices() *result.Slices {
 	if f.trials || f.rate != 0 {
 		return nil

@@ -76,7 +76,8 @@ func applyOnly(apply bool, barred error) error {
 	return codedError{exitUsage, fmt.Errorf("nothing was changed: %w", barred)}
 }
 
-// applyLive makes the store and the record, and carries the plan out, with david's own load unless that is nil.
+// applyLive makes the store and the record, and carries the plan out, with david's own load unless that is
+// nil.
 func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run live.Run, srv live.Server, own *syntheticLoad) (err error) {
 	unstopped()
 	store, err := a.liveStore(ctx, *doc, srv, own)

@@ -23,7 +23,8 @@ type progress struct {
 
 const barSteps = 1000
 
-// A bar's columns, and those for its percentage, its frame and what is left; a line that does not fit cannot be cleared.
+// A bar's columns, and those for its percentage, its frame and what is left; a line that does not fit cannot
+// be cleared.
 const (
 	barColumns   = 12
 	otherColumns = barColumns + 22

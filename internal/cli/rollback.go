@@ -19,7 +19,7 @@ type rollbackFlags struct {
 	json              bool
 }
 
-// rollbackDocument is what david rollback --json prints.
+// rollbackDocument holds the output of david rollback --json.
 type rollbackDocument struct {
 	Dir    string      `json:"dir"`
 	Server live.Server `json:"server"`
@@ -79,8 +79,9 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err er
 	return a.printRollback(doc, f.json)
 }
 
-// recordedAddr is how to reach the server: as the flags say, else as it was reached when it was changed. A record has neither
-// user nor password, which are sent to the address on record only where this user's david wrote it, on this machine.
+// recordedAddr tells how to reach the server: as the flags say, else as it was reached when it was changed. A
+// record has neither user nor password, which are sent to the address on record only where this user's david
+// wrote it, on this machine.
 func (a *app) recordedAddr(f rollbackFlags, dir string, r *live.Record) (addr mysqld.Addr, err error) {
 	if f.dsn != "" || f.defaultsFile != "" {
 		return a.remoteAddr(f.dsn, f.defaultsFile)

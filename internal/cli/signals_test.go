@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// asUndoer names the environment variable that makes the test binary wait for its end as david does, and say on its
-// standard error when it has undone what it began.
+// asUndoer names the environment variable that makes the test binary wait for its end as david does, and say
+// on its standard error when it has undone what it began.
 const asUndoer = "DAVID_TEST_AS_UNDOER"
 
 // undoer is that process.
@@ -102,7 +102,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestReaderGone: a reader that is gone ends david as a signal does, and not before it has undone what it began.
+// TestReaderGone: a reader that is gone ends david as a signal does, and not before it has undone what it
+// began.
 func TestReaderGone(t *testing.T) {
 	cmd, out, said := begun(t, "talking")
 	out.Close()

@@ -24,8 +24,8 @@ type Unflushed struct {
 // String says it in one line.
 func (u Unflushed) String() string { return u.Where + ": " + u.Why }
 
-// FindUnflushed looks at everything under a folder: the filesystem with its options, loop devices and the files
-// behind them, volumes made of others, and the disks' caches. unseen says what could not be looked at.
+// FindUnflushed looks at everything under a folder: the filesystem with its options, loop devices and the
+// files behind them, volumes made of others, and the disks' caches. unseen says what could not be looked at.
 func FindUnflushed(ctx context.Context, dir string) (found []Unflushed, unseen []string, err error) {
 	folder, err := existing(dir)
 	if err != nil {
@@ -92,8 +92,8 @@ func (w *flushWalk) upper(options []string) {
 	}
 }
 
-// DroppedBy tells what a filesystem of a kind does to flushes under its options (Documentation/filesystems of the
-// kernel; mount(8); zfsprops(7)). Where is left to the caller; kind may be "".
+// DroppedBy tells what a filesystem of a kind does to flushes under its options (Documentation/filesystems of
+// the kernel; mount(8); zfsprops(7)). Where is left to the caller; kind may be "".
 func DroppedBy(kind string, options []string) (found []Unflushed) {
 	for _, o := range options {
 		name, value, _ := strings.Cut(strings.ToLower(strings.TrimSpace(o)), "=")

@@ -39,7 +39,7 @@ func machine(f host.Facts) string {
 	return fmt.Sprintf("%s, %.4g CPUs, %s", f.CPU.Model, f.CPU.Usable, host.Size(f.Memory.Total))
 }
 
-// limitsLast is how long measured limits are taken for those of now.
+// limitsLast bounds how old the limits may be that a machine is judged by.
 const limitsLast = 24 * time.Hour
 
 // keptLimits are the limits of a key that were measured within a day. A file that cannot be read is as

@@ -15,7 +15,7 @@ import (
 	"david/internal/workload"
 )
 
-// entry is what goes on record of a measurement.
+// entry holds what goes on record of a measurement.
 type entry struct {
 	kind   result.Kind
 	title  string
@@ -79,8 +79,8 @@ func (l Lab) NewExperiment(kind result.Kind, loads []result.Workload, sysbench w
 	return e
 }
 
-// create begins a store. Records are told apart by their dates, so that a clock that stands before the newest one's is
-// named: what is the latest is then another one.
+// create begins a store. Records are told apart by their dates, so that a clock that stands before the newest
+// one's is named: what is the latest is then another one.
 func (l Lab) create(e result.Experiment) (*result.Store, error) {
 	list, err := result.List(l.Home)
 	if err != nil {

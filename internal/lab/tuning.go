@@ -60,8 +60,8 @@ func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job
 		}}, nil
 }
 
-// afterwards is what follows the phases, light speed and a start with the written my.cnf. A tune in slices
-// uses its time up to the end, so that is kept for them.
+// afterwards estimates what follows the phases, light speed and a start with the written my.cnf. A tune in
+// slices uses its time up to the end, so that is kept for them.
 func (t Tune) afterwards() time.Duration {
 	switch {
 	case t.Wish.Slices == nil:
@@ -72,7 +72,7 @@ func (t Tune) afterwards() time.Duration {
 	return 30 * time.Second
 }
 
-// loads are what a tune measures: the short trials, and those of the confirmation.
+// loads lists what a tune measures: the short trials, and those of the confirmation.
 func loads(w result.Workload, plan tune.Plan) []result.Workload {
 	short, steady := w, w
 	short.Seconds, short.Warmup = plan.Short.Seconds, plan.Short.Warmup
@@ -83,7 +83,8 @@ func loads(w result.Workload, plan tune.Plan) []result.Workload {
 	return []result.Workload{short, steady}
 }
 
-// problem is what the rules are computed from: the machine's facts, the caps, and a short look at the disk.
+// problem gathers what the rules are computed from: the machine's facts, the caps, and a short look at the
+// disk.
 func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (problem rules.Problem, err error) {
 	v, err := mycnf.ParseVersion(p.binary.Version)
 	if err != nil {
@@ -108,7 +109,7 @@ func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (proble
 	return problem, nil
 }
 
-// rivals are who would race, strongest first, without what would undo an unlocked member of the
+// rivals lists who would race, strongest first, without what would undo an unlocked member of the
 // durability lock; notes say why MySQLTuner is not among them.
 func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	known, err := server.Options(ctx, p.binary)
@@ -143,7 +144,7 @@ func translated(rivals []rules.Baseline, leftOut []string) (notes []string) {
 // leastForTuner is the budget from which on there is time to ask MySQLTuner.
 const leastForTuner = 15 * time.Minute
 
-// advised is what MySQLTuner advises after the control's load: none where it is not there, where there
+// advised asks MySQLTuner after the control's load: no advice where it is not there, where there
 // is no time, or where an interrupted tune goes on, whose race is on record.
 func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	if old, err := p.begun(result.KindTune, "", t.Fresh); err != nil || old != nil {

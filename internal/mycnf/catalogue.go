@@ -26,7 +26,7 @@ const (
 	KindFlag    Kind = "flag" // an option without argument and without a variable: skip_log_bin
 )
 
-// Apply is when a new value of a variable takes effect.
+// Apply tells when a new value of a variable takes effect.
 type Apply string
 
 // The ways a variable is applied.
@@ -64,7 +64,7 @@ type Variable struct {
 	Up      uint64 // the server rounds up by less than this, as the buffer pool's chunks do
 	Power   bool   // the server rounds down to a power of two
 	Clipped bool   // the server takes less where the buffer pool, or the limit on open files, is too small for the value
-	// Most is what the server takes at most, in MySQL and in MariaDB; 0: not known.
+	// Most has the largest value that the server takes, in MySQL and in MariaDB; 0: not known.
 	Most [2]uint64
 }
 

@@ -18,8 +18,8 @@ type LockVariable struct {
 	// Status is set for one that SHOW GLOBAL STATUS reports, not SHOW GLOBAL VARIABLES; the caller adds it to
 	// the map.
 	Status bool
-	// Unreported is set for an option that no running server tells of; what it was started with has to be looked
-	// at, see Asked.
+	// Unreported is set for an option that no running server tells of; what it was started with has to be
+	// looked at, see Asked.
 	Unreported bool
 	Lost       string // what can be lost otherwise, in one sentence
 }

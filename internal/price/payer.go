@@ -21,8 +21,8 @@ func (c Catalogue) Find(flag, name string) (Machine, error) {
 	return Machine{}, fmt.Errorf("%s %s: the catalogue has no such machine%s; see: david price catalogue", flag, name, hint)
 }
 
-// Payer says what the machine costs that an experiment was measured on: what was said of it, its price or its name
-// ("" and 0: nothing), else what the record tells, else the cheapest that could stand for it.
+// Payer says what the machine costs that an experiment was measured on: what was said of it, its price or its
+// name ("" and 0: nothing), else what the record tells, else the cheapest that could stand for it.
 func (c Catalogue) Payer(e Experiment, machine string, usdMonth float64) (Payer, error) {
 	switch {
 	case usdMonth > 0:

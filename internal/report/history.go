@@ -13,7 +13,8 @@ import (
 type tuneDocument struct {
 	// Race compares the arms of the race with the control, the fastest first.
 	Race []stats.Comparison `json:"race"`
-	// Tried are the short trials after the race, and the arms that could not be run or need not, in their order.
+	// Tried are the short trials after the race, and the arms that could not be run or need not, in their
+	// order.
 	Tried []attempt `json:"tried"`
 	// Lines say what the winner's lines are worth, those without which it is slowest first; Untried were not
 	// taken out on trial.
@@ -53,7 +54,8 @@ type attempt struct {
 // lineWorth tells what lines of the winner are worth that were taken out together.
 type lineWorth struct {
 	Lines []string `json:"lines"`
-	// Ratio is the throughput without them over that with them, the mean of Ratios; 0 where it could not be run.
+	// Ratio is the throughput without them over that with them, the mean of Ratios; 0 where it could not be
+	// run.
 	Ratio    float64        `json:"ratio"`
 	Ratios   []float64      `json:"ratios"`   // by pair of short trials
 	Interval stats.Interval `json:"interval"` // 95 %; zero with fewer than two pairs

@@ -66,9 +66,9 @@ type SyncLimit struct {
 	// Writes are the device's write operations for each sync, by the kernel's counters; nil where the disk is
 	// not known.
 	Writes *Figure `json:"device_writes,omitempty"`
-	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's threads
-	// that write for it, by the machine's idle time, so of whatever else ran as well; nil where it could not be
-	// told.
+	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's
+	// threads that write for it, by the machine's idle time, so of whatever else ran as well; nil where it
+	// could not be told.
 	KernelCPU *Figure `json:"kernel_cpu_us,omitempty"`
 }
 

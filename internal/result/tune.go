@@ -143,8 +143,8 @@ func (m MemoryProof) Judge() MemoryProof {
 // Worth holds what lines of a configuration are worth, by what happened without them.
 type Worth struct {
 	Lines []string `json:"lines"` // removed together
-	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over that
-	// without), of Pairs pairs of trials; 0 where it could not be run.
+	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over
+	// that without), of Pairs pairs of trials; 0 where it could not be run.
 	Ratio   float64   `json:"ratio"`
 	Pairs   int       `json:"pairs"`
 	Ratios  []float64 `json:"ratios,omitempty"` // by pair
@@ -158,8 +158,8 @@ type Searched struct {
 	Trials int     `json:"trials"` // those of the incumbent included
 	Start  float64 `json:"start"`  // what race and screen had found
 	Best   float64 `json:"best"`   // the best point that was tried, as all trials of the search together have it
-	// Enough is after how many trials one was tried that has 95 % of the gain over the control that Best has; 0:
-	// the start has.
+	// Enough is after how many trials one was tried that has 95 % of the gain over the control that Best has;
+	// 0: the start has.
 	Enough int `json:"enough"`
 }
 

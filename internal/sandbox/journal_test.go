@@ -73,8 +73,8 @@ func sleeper(t *testing.T, uid int, args ...string) processID {
 // stranger is neither root nor the servers' user.
 const stranger = 54321
 
-// TestReapPlanted gives david journals that name what is not david's: nothing is removed, ended or unmounted, and
-// david says what it found.
+// TestReapPlanted gives david journals that name what is not david's: nothing is removed, ended or unmounted,
+// and david says what it found.
 func TestReapPlanted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root's david could do harm to others")
@@ -204,7 +204,8 @@ func groupAt(name string, d cgroup.Device) *cgroup.Group {
 	return g
 }
 
-// TestReapLeftovers removes what is david's own in a planted journal's form: the rules let what david makes pass.
+// TestReapLeftovers removes what is david's own in a planted journal's form: the rules let what david makes
+// pass.
 func TestReapLeftovers(t *testing.T) {
 	home, elsewhere := newHome(t), t.TempDir()
 	w, err := OpenIn(home, elsewhere)
@@ -290,8 +291,8 @@ func TestLockIsPrivate(t *testing.T) {
 	}
 }
 
-// TestServerTurnsHostile has what a server can do in its folders done by the servers' user: links in the places of what
-// david's root reads and writes there. Nothing beyond is read or written.
+// TestServerTurnsHostile has what a server can do in its folders done by the servers' user: links in the
+// places of what david's root reads and writes there. Nothing beyond is read or written.
 func TestServerTurnsHostile(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("without root the servers' user is david's own")

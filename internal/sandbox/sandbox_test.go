@@ -153,7 +153,7 @@ func count(t testing.TB, c *mysqld.Conn) (n int) {
 	return n
 }
 
-// TestSandbox is what every flavour must do, on a volume and on the plain filesystem.
+// TestSandbox has every flavour do what a sandbox must, on a volume and on the plain filesystem.
 func TestSandbox(t *testing.T) {
 	t.Parallel() // a server that starts or stops mostly waits
 	for _, flavour := range flavours {

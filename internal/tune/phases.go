@@ -23,7 +23,8 @@ type History struct {
 	Wall    float64
 	// Closed is the last block that an earlier session ran: what is run now is no neighbour of its trials.
 	Closed int
-	// Causes are those of the incumbent's time, most costly first, in explain's words; none where nobody knows.
+	// Causes are those of the incumbent's time, most costly first, in explain's words; none where nobody
+	// knows.
 	Causes []string
 }
 
@@ -120,8 +121,8 @@ type state struct {
 	h      History
 	arms   map[string]result.Arm
 	trials map[result.Phase][]result.Trial // by phase
-	// incumbent is the best so far, rival the best that others would configure, "" where there is none; worth is
-	// what was seen of each group in the screen, in units of the noise.
+	// incumbent is the best so far, rival the best that others would configure, "" where there is none; worth
+	// is what was seen of each group in the screen, in units of the noise.
 	incumbent, rival string
 	worth            map[string]float64
 	contender        []string // for the proof, best first

@@ -38,7 +38,8 @@ type Wish struct {
 	Unlocked     []string
 	// Slices has it measured in slices; nil: in trials, each on a fresh server.
 	Slices *result.TuneSlices
-	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its end.
+	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its
+	// end.
 	Quick bool
 }
 

@@ -73,8 +73,8 @@ type mutation struct{ file, old, new, run string }
 
 func (m mutation) String() string { return fmt.Sprintf("%s: %s -> %s", m.file, m.old, m.new) }
 
-// parse reads mutations: four parts on a line with " | " between them, the last one may be left out. A bar in a
-// text has a backslash. A line that is empty or begins with # is none.
+// parse reads mutations: four parts on a line with " | " between them, the last one may be left out. A bar in
+// a text has a backslash. A line that is empty or begins with # is none.
 func parse(text string) (list []mutation, err error) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
