@@ -170,7 +170,7 @@ type deprecation struct {
 	instead string
 }
 
-// deprecations are from the manuals; of MySQL's those that the servers' own warnings name at the start.
+// deprecations, from the manuals; of MySQL's those that the servers' own warnings name at the start.
 func deprecations() []deprecation {
 	v := func(major, minor, patch int) mycnf.Version {
 		return mycnf.Version{Major: major, Minor: minor, Patch: patch}

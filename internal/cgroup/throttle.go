@@ -55,7 +55,7 @@ type limit struct {
 	rate          int64
 }
 
-// limits are those of the caps, for reads and writes each.
+// limits returns the caps' own, for reads and writes each.
 func (g *Group) limits() (list []limit) {
 	for _, c := range []struct {
 		rate   int64

@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// benchFlags are those of david bench.
+// benchFlags holds the options of david bench.
 type benchFlags struct {
 	loadFlags
 	capFlags
@@ -90,7 +90,7 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 // server could do more.
 const sloThreads = "32"
 
-// design is that of a bench: so many trials of each load, or a search for a rate.
+// design lays out a bench: so many trials of each load, or a search for a rate.
 func (f benchFlags) design() (result.Design, error) {
 	d := result.Design{Blocks: f.repeat, Steady: f.steady}
 	if f.lightSpeed {

@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// blockFlags are those of the commands that compare arms in blocks.
+// blockFlags holds the options of the commands that compare arms in blocks.
 type blockFlags struct {
 	loadFlags
 	capFlags

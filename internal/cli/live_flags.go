@@ -12,7 +12,7 @@ import (
 	"david/internal/rules"
 )
 
-// liveFlags are those of david tune for a running server.
+// liveFlags holds the options of david tune for a running server.
 type liveFlags struct {
 	dsn, defaultsFile    string
 	apply, persist, load bool

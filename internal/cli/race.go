@@ -15,7 +15,7 @@ import (
 	"david/internal/stats"
 )
 
-// raceFlags are those of david race.
+// raceFlags holds the options of david race.
 type raceFlags struct {
 	blockFlags
 	only, against   string

@@ -13,7 +13,7 @@ import (
 	"david/internal/result"
 )
 
-// rollbackFlags are those of david rollback.
+// rollbackFlags holds the options of david rollback.
 type rollbackFlags struct {
 	dsn, defaultsFile string
 	json              bool

@@ -83,7 +83,7 @@ func (a *app) lab() lab.Lab {
 	return lab.Lab{Home: a.home, David: a.version, Argv: redacted(a.argv), Beside: a.env(experiment.BesideVariable), Sharing: a.sharing, Log: a.err, On: a.on}
 }
 
-// measuring is that of one that measures, shown by p.
+// measuring returns the lab of a command that measures, shown by p.
 func (a *app) measuring(p *progress) (l lab.Lab, err error) {
 	l = a.lab()
 	l.Show, l.Words = p.show, lab.Words{Kill: report.KillLine, Crash: report.CrashLine, Memory: report.MemoryLine}

@@ -14,7 +14,7 @@ import (
 	"david/internal/spec"
 )
 
-// studyFlags are those of david study.
+// studyFlags holds the options of david study.
 type studyFlags struct {
 	runFlags
 	quick bool

@@ -14,7 +14,7 @@ import (
 	"david/internal/tune"
 )
 
-// tuneFlags are those of david tune.
+// tuneFlags holds the options of david tune.
 type tuneFlags struct {
 	loadFlags
 	capFlags

@@ -65,7 +65,7 @@ type sliced struct {
 	// says why its server did.
 	whole map[string]int
 	ended map[string]error
-	// idle is in how many waves running each arm's server ended before one round was over.
+	// idle counts the waves running in which each arm's server ended before one round was over.
 	idle map[string]int
 }
 

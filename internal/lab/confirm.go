@@ -27,7 +27,7 @@ type Confirm struct {
 	Trials bool // each on a fresh server, instead of slices
 }
 
-// Request is that of the trial's own arm and workload, and both with the change: two arms in slices or in
+// Request asks for the trial's own arm and workload, and both with the change: two arms in slices or in
 // trials, or where the load is changed two workloads, in trials.
 func (c Confirm) Request() (Request, error) {
 	x := c.Change

@@ -54,7 +54,7 @@ func (l Lab) keptLimits(key string) (result.Limits, bool) {
 	return known, ok && age >= 0 && age < limitsLast
 }
 
-// knownLimits are those kept for where the data of an experiment lies, under the caps of its first arm,
+// knownLimits reads those kept for where the data of an experiment lies, under the caps of its first arm,
 // else without caps; nil where there are none. They are recorded with it: whoever explains it later may
 // not have david's folder.
 func (l Lab) knownLimits(ctx context.Context, layout string, arms []result.Arm) (*result.Limits, error) {

@@ -140,7 +140,7 @@ func roughly(n int64) int64 {
 	return power
 }
 
-// chosen are those named, and the server's defaults unless the control runs with the user's own file;
+// chosen picks those named, and the server's defaults unless the control runs with the user's own file;
 // all of them where none is named.
 func (r Race) chosen(all []rules.Baseline, own bool) ([]rules.Baseline, error) {
 	if r.Only == "" {

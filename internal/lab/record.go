@@ -32,7 +32,7 @@ type entry struct {
 	room   int64 // bytes of memory for servers that are up together
 }
 
-// recorded is on record, and can be measured.
+// recorded holds a measurement that is on record, and can be made.
 type recorded struct {
 	prepared
 	store  *result.Store

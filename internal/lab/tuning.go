@@ -185,7 +185,7 @@ func heard(control result.Arm, advice rules.Baseline) (list []rules.Baseline, no
 // leastAdvised is the shortest load, in seconds, that MySQLTuner is asked about.
 const leastAdvised = 10
 
-// causes are those of a trial's time, most costly first.
+// causes names those of a trial's time, most costly first.
 func (r recorded) causes(arm result.Arm, t result.Trial) (list []string) {
 	e := r.store.Experiment()
 	in := explain.Input{Experiment: e.ID, Arm: arm, Server: e.Server, Trial: t, Host: e.Host, Probed: e.Limits}

@@ -182,7 +182,7 @@ func (x *target) kept() {
 	}
 }
 
-// sizes are those that take the server a while.
+// sizes take the server a while.
 func (x *target) sizes() {
 	x.ask("") // taking memory can make other statements wait, which is not this test's subject
 	run := x.run(nil)

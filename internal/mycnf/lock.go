@@ -72,8 +72,8 @@ func safeBoth() []LockVariable {
 	}
 }
 
-// flushMethods are those that leave every write on the device: O_DIRECT_NO_FSYNC needs a non-volatile cache,
-// nosync and littlesync leave flushes out.
+// flushMethods lists those that leave every write on the device: O_DIRECT_NO_FSYNC needs a non-volatile
+// cache, nosync and littlesync leave flushes out.
 func flushMethods() []string { return []string{"O_DIRECT", "fsync", "O_DSYNC"} }
 
 func safeMySQL() []LockVariable {

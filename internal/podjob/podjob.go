@@ -36,12 +36,12 @@ type Client struct {
 const (
 	// home may be written to by the container: david's folder and what tools want as HOME.
 	home = "/var/lib/david"
-	// user is that of david's image. It is named here because a kubelet cannot tell that an image's user is
+	// user runs david's image. It is named here because a kubelet cannot tell that an image's user is
 	// not root by its name.
 	user = 65532
 	// graceDefault is ample to drop a schema.
 	graceDefault = 30 * time.Second
-	// keep is for how long a Job that ended stays if nobody removes it.
+	// keep bounds how long a Job that ended stays if nobody removes it.
 	keep = time.Hour
 )
 

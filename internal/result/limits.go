@@ -61,7 +61,7 @@ type SyncLimit struct {
 	P50   Figure `json:"p50_us"`
 	P99   Figure `json:"p99_us"`
 	Mean  Figure `json:"mean_us"`
-	// Cycle is from one write's begin to the next one's, in microseconds.
+	// Cycle from one write's begin to the next one's, in microseconds.
 	Cycle Figure `json:"cycle_us"`
 	// Writes are the device's write operations for each sync, by the kernel's counters; nil where the disk is
 	// not known.

@@ -20,7 +20,7 @@ import (
 	"david/internal/testserver"
 )
 
-// flavours are those every test of a sandbox runs on.
+// flavours lists those every test of a sandbox runs on.
 var flavours = []string{"mysql", "mariadb"}
 
 // newHome returns a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must

@@ -23,7 +23,7 @@ type History struct {
 	Wall    float64
 	// Closed is the last block that an earlier session ran: what is run now is no neighbour of its trials.
 	Closed int
-	// Causes are those of the incumbent's time, most costly first, in explain's words; none where nobody
+	// Causes of the incumbent's time, most costly first, in explain's words; none where nobody
 	// knows.
 	Causes []string
 }
@@ -40,7 +40,7 @@ type Action struct {
 	Twin    bool
 	Load    result.TuneLoad
 	Steady  bool
-	// Incarnation is that of the arm's server, of a tune in slices, and Keep the arms whose servers stay up;
+	// Incarnation of the arm's server, in a tune in slices, and Keep the arms whose servers stay up;
 	// 0: a fresh server, and none stays.
 	Incarnation int
 	Keep        []string

@@ -248,7 +248,8 @@ func (x tax) nothingLeft(t *testing.T) {
 	})
 }
 
-// machineMounts are those of the machine, which the node sees as well: other tests' davids come and go there.
+// machineMounts lists those of the machine, which the node sees as well: other tests' davids come and go
+// there.
 func machineMounts(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mounts")

@@ -97,7 +97,7 @@ type trimmed struct {
 
 const servedRef = "#/components/schemas/"
 
-// groups are those of the built-in kinds that david decodes.
+// groups lists those of the built-in kinds that david decodes.
 func groups() []string {
 	return []string{"api/v1", "apis/admissionregistration.k8s.io/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2", "apis/batch/v1", "apis/coordination.k8s.io/v1",
 		"apis/discovery.k8s.io/v1", "apis/networking.k8s.io/v1", "apis/node.k8s.io/v1", "apis/policy/v1", "apis/rbac.authorization.k8s.io/v1", "apis/scheduling.k8s.io/v1", "apis/storage.k8s.io/v1"}

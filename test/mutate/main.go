@@ -16,7 +16,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -125,17 +127,38 @@ func (m mutation) try() (string, error) {
 	if m.run != "" {
 		args = append(args, "-run", m.run)
 	}
-	said, err := exec.Command("go", append(args, "./"+filepath.Dir(m.file))...).CombinedOutput()
+	cmd := exec.Command("go", append(args, "./"+filepath.Dir(m.file))...)
+	cmd.SysProcAttr = apart()
+	said, err := cmd.CombinedOutput()
+	return judge(string(said), err)
+}
+
+// judge tells what go test's end says of a mutation. That go itself failed is no verdict.
+func judge(said string, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return survived, nil
 	case !errors.As(err, &exit):
 		return "", err
-	case strings.Contains(string(said), "[build failed]"):
+	case strings.Contains(said, "[build failed]"):
 		return "", fmt.Errorf("it does not build: %s", said)
+	case !failed.MatchString(said):
+		return "", fmt.Errorf("its tests did not run: %s", said)
 	}
 	return noticed, nil
+}
+
+// failed matches the line with which go test names a package whose tests ran and failed.
+var failed = regexp.MustCompile(`(?m)^FAIL\t\S+\t[0-9.]+s$`)
+
+// apart gives root's tests mounts of their own: a david whose checks are broken may unmount whatever a test
+// names, and did so with /proc.
+func apart() *syscall.SysProcAttr {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 }
 
 // overlaid writes what -overlay takes to put a text in a file's place.

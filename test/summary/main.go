@@ -62,7 +62,7 @@ type event struct {
 	Test    string
 	Elapsed float64
 	Output  string
-	// ImportPath is of a package that is built for a test.
+	// ImportPath of a package that is built for a test.
 	ImportPath string
 }
 

@@ -22,7 +22,7 @@ import (
 	"david/images/internal/root"
 )
 
-// fresh is for how long package lists are taken as they are. Security updates come daily at most.
+// fresh bounds how long package lists are taken as they are. Security updates come daily at most.
 const fresh = 24 * time.Hour
 
 // Release is a release of Debian as an image takes packages from it.
@@ -43,7 +43,7 @@ func Cache() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// Packages are those an image is made of, downloaded and checked, sorted by name.
+// Packages make up an image: downloaded and checked, sorted by name.
 type Packages struct {
 	List []apt.Package
 	from apt.State
