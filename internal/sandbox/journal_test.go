@@ -115,15 +115,15 @@ func TestReapPlanted(t *testing.T) {
 		plant func(j *journal, run string)
 		says  string
 	}{
-		"a folder":              {func(j *journal, _ string) { j.Folders = append(j.Folders, precious) }, "makes no folder that is called"},
-		"a folder alone":        {func(j *journal, _ string) { j.Folders = []string{precious} }, "makes no folder that is called"},
-		"a folder by dots":      {func(j *journal, run string) { j.Folders = []string{run + "/../david-1/.."} }, "no place of a folder"},
-		"a relative folder":     {func(j *journal, _ string) { j.Folders = []string{"david-1"} }, "no place of a folder"},
-		"a folder so called":    {func(j *journal, _ string) { j.Folders = []string{lookalike(t, precious)} }, "no folder of david's"},
-		"a link so called":      {func(j *journal, _ string) { j.Folders = []string{linkTo(t, precious)} }, "is no folder"},
-		"another david's":       {func(j *journal, _ string) { j.Folders = []string{anothers(t)} }, "belongs to process"},
-		"a probe's elsewhere":   {func(j *journal, run string) { j.Folders = append(j.Folders, probeLike(t, precious, run)) }, "no folder of david's"},
-		"a mount":               {func(j *journal, _ string) { j.Mounts = []string{mounted} }, "mounts nothing on " + mounted},
+		"a folder":            {func(j *journal, _ string) { j.Folders = append(j.Folders, precious) }, "makes no folder that is called"},
+		"a folder alone":      {func(j *journal, _ string) { j.Folders = []string{precious} }, "makes no folder that is called"},
+		"a folder by dots":    {func(j *journal, run string) { j.Folders = []string{run + "/../david-1/.."} }, "no place of a folder"},
+		"a relative folder":   {func(j *journal, _ string) { j.Folders = []string{"david-1"} }, "no place of a folder"},
+		"a folder so called":  {func(j *journal, _ string) { j.Folders = []string{lookalike(t, precious)} }, "no folder of david's"},
+		"a link so called":    {func(j *journal, _ string) { j.Folders = []string{linkTo(t, precious)} }, "is no folder"},
+		"another david's":     {func(j *journal, _ string) { j.Folders = []string{anothers(t)} }, "belongs to process"},
+		"a probe's elsewhere": {func(j *journal, run string) { j.Folders = append(j.Folders, probeLike(t, precious, run)) }, "no folder of david's"},
+		"a mount":             {func(j *journal, _ string) { j.Mounts = []string{mounted} }, "mounts nothing on " + mounted},
 		"a mount by dots": {func(j *journal, run string) {
 			j.Mounts = []string{run + strings.Repeat("/..", strings.Count(run, "/")) + mounted}
 		}, "mounts nothing on"},

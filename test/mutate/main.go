@@ -45,14 +45,17 @@ func run(args []string, out, errs io.Writer) int {
 		fmt.Fprintf(errs, "mutate: %s: %v\n", file, err)
 		return 1
 	}
-	ran, left := 0, 0
+	ran, left, whole := 0, 0, map[string]error{}
 	for _, m := range list {
 		if !strings.Contains(m.String(), *only) {
 			continue
 		}
 		ran++
 		began := time.Now()
-		verdict, err := m.try()
+		verdict, err := "", m.passes(whole)
+		if err == nil {
+			verdict, err = m.try()
+		}
 		if err != nil {
 			fmt.Fprintf(errs, "mutate: %s: %v\n", m, err)
 			left++
@@ -97,6 +100,22 @@ func parse(text string) (list []mutation, err error) {
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// passes is an error where the mutation's tests fail without it, too, which says nothing of it. Each tests are
+// run once, or were already and are known to go.
+func (m mutation) passes(whole map[string]error) error {
+	key := filepath.Dir(m.file) + " " + m.run
+	if _, known := whole[key]; !known {
+		cmd := exec.Command("go", "test", "-run", m.run, "./"+filepath.Dir(m.file))
+		cmd.SysProcAttr = apart()
+		if said, err := cmd.CombinedOutput(); err != nil {
+			whole[key] = fmt.Errorf("its tests fail without it: %w: %s", err, said)
+		} else {
+			whole[key] = nil
+		}
+	}
+	return whole[key]
 }
 
 // The verdicts on a mutation.
