@@ -78,7 +78,7 @@ crds: # the tests of the definitions of operators
 	$(call gotest,crds,-C test/crds) -count=1 ./...
 
 calm: # the tests that need the machine to themselves
-	$(call gotest,calm) -count=1 -timeout 30m -p 1 -run '$(CALM)' ./internal/cli ./internal/experiment ./internal/live ./internal/workload
+	$(call gotest,calm) -count=1 -timeout 30m -p 1 -parallel 4 -run '$(CALM)' ./internal/cli ./internal/experiment ./internal/live ./internal/workload
 
 mounting: # the tests of the packages that mount filesystems, but for those of calm
 	$(call gotest,mounting) -count=1 -p 3 -parallel 4 -timeout 40m -skip '$(CALM)' $(MOUNTING)
@@ -114,7 +114,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 	cd images && go vet ./... && "$$(cd .. && go tool -n staticcheck)" ./...
 	shellcheck scripts/* .ci/run
 
-mutations: ## break lines of the statistics, gates, lock, ledger and undo, and see that the tests notice: a quarter of an hour
+mutations: ## break lines of the statistics, gates, lock, ledger and undo, and see that the tests notice: half an hour
 	go run ./test/mutate
 
 climbs: ## follow tune and compare from their flags to their reports: the calls that go up a floor, and the lengths of functions

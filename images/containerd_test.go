@@ -33,7 +33,8 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.b
   path = "%[1]s/opt"
 `
 
-// startContainerd starts containerd and ends it with the test; without root or containerd the test is skipped.
+// startContainerd starts containerd and ends it with the test; without root or containerd the test is
+// skipped.
 func startContainerd(t *testing.T) *containerd {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -80,7 +81,8 @@ func startContainerd(t *testing.T) *containerd {
 	return c
 }
 
-// sweep removes the empty folders that containerd and runc leave in the system's places; what is not empty is an error.
+// sweep removes the empty folders that containerd and runc leave in the system's places; what is not empty is
+// an error.
 func (c *containerd) sweep() {
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/", "/run/containerd/runc/"} {
 		left, err := filepath.Glob(pattern + c.namespace)

@@ -67,7 +67,7 @@ func davidBinary(t *testing.T) string {
 	return path
 }
 
-// image is what an OCI archive holds.
+// image holds what an OCI archive has.
 type image struct {
 	size   int64 // of the archive, bytes
 	name   string
@@ -76,7 +76,8 @@ type image struct {
 	texts  map[string][]byte
 }
 
-// open reads an archive as the standard says, without the library that wrote it, and checks all digests on the way.
+// open reads an archive as the standard says, without the library that wrote it, and checks all digests on
+// the way.
 func open(t *testing.T, path string) image {
 	t.Helper()
 	blobs, size := archiveFiles(t, path)

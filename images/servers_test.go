@@ -70,7 +70,8 @@ type instance struct {
 	log  *bytes.Buffer
 }
 
-// startServer starts a server on a data folder. ctr, unlike the kubelet, hides the image's /run: the socket goes to /tmp.
+// startServer starts a server on a data folder. ctr, unlike the kubelet, hides the image's /run: the socket
+// goes to /tmp.
 func startServer(t *testing.T, c *containerd, image, data string, env ...string) *instance {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,8 +141,9 @@ func dataFolder(t *testing.T) string {
 	return dir
 }
 
-// checkServer holds an image against the contract: initialised once, with the password, from an unfinished attempt too; the user's option file is
-// read; the server is process 1, ends when told, and finds its data again.
+// checkServer holds an image against the contract: initialised once, with the password, from an unfinished
+// attempt too; the user's option file is read; the server is process 1, ends when told, and finds its data
+// again.
 func checkServer(t *testing.T, c *containerd, image string) {
 	data := dataFolder(t)
 	i := startServer(t, c, image, data)
@@ -188,7 +190,8 @@ func checkServer(t *testing.T, c *containerd, image string) {
 	checkForeign(t, c, image)
 }
 
-// checkProcess looks at the server from inside: process 1, user 999, root with the password through the socket too, without it nowhere.
+// checkProcess looks at the server from inside: process 1, user 999, root with the password through the
+// socket too, without it nowhere.
 func checkProcess(t *testing.T, i *instance, server string) {
 	t.Helper()
 	out, err := i.c.exec(i.name, "sh", "-c", "id -u; cat /proc/1/comm; tr '\\0' '\\n' < /proc/1/environ | grep -c PASSWORD; true")
@@ -205,7 +208,8 @@ func checkProcess(t *testing.T, i *instance, server string) {
 	}
 }
 
-// checkForeign makes sure that a folder with somebody else's files is left alone, and that a command is run as it is.
+// checkForeign makes sure that a folder with somebody else's files is left alone, and that a command is run
+// as it is.
 func checkForeign(t *testing.T, c *containerd, image string) {
 	t.Helper()
 	data := dataFolder(t)

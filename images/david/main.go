@@ -1,5 +1,5 @@
-// Command david (of images) builds the image of david: what `david bench --pod` runs in a cluster. It needs no Docker and no
-// root, only Debian's apt.
+// Command david (of images) builds the image of david: what `david bench --pod` runs in a cluster. It needs
+// no Docker and no root, only Debian's apt.
 package main
 
 import (
@@ -64,17 +64,19 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	return err
 }
 
-// release is what david is tested on; the same client programs then measure on a machine and in a cluster.
+// release names the Debian that david is tested on, so that the same client programs measure on a machine and
+// in a cluster.
 const release = "bookworm"
 
-// user is who the image runs as: nobody that any system has, and a number, so that Kubernetes can tell that it is not root.
+// user runs the image: nobody that any system has, and a number, so that Kubernetes can tell that it is not
+// root.
 const user = 65532
 
-// programs are what david runs, and their packages.
+// programs lists what david runs; their packages have the same names.
 func programs() []string { return []string{"sysbench", "fio", "iperf3"} }
 
-// unneeded tells of packages that others depend on for their set-up, for scripts that are left out, or for features whose
-// libraries are not linked; the build fails where a program comes to need one.
+// unneeded tells of packages that others depend on for their set-up, for scripts that are left out, or for
+// features whose libraries are not linked; the build fails where a program comes to need one.
 func unneeded(name string) bool {
 	for _, prefix := range []string{"adduser", "debconf", "dmsetup", "dpkg", "init-system-helpers", "libaudit", "libcap-ng", "libdb5.3", "libexpat", "libfile-", "libgdbm", "libncursesw",
 		"libnsl", "libnumber-", "libpam", "libperl", "libpython", "libreadline", "libsasl2-modules-db", "libsemanage", "libsepol", "libsqlite", "libtext-",
@@ -100,13 +102,14 @@ func pruned(name string) bool {
 	return slices.Contains(unlinked(), strings.SplitN(path.Base(name), ".", 2)[0])
 }
 
-// unlinked are libraries that come with linked ones in a package and that nothing here is linked with; the build fails where a
-// program comes to need one. ICU's alone are 4 MB.
+// unlinked are libraries that come with linked ones in a package and that nothing here is linked with; the
+// build fails where a program comes to need one. ICU's alone are 4 MB.
 func unlinked() []string {
 	return []string{"libicui18n", "libicuio", "libicutest", "libicutu", "libmvec"}
 }
 
-// build makes the image: a layer of Debian's packages, and one of david, which alone changes from build to build.
+// build makes the image: a layer of Debian's packages, and one of david, which alone changes from build to
+// build.
 func build(ctx context.Context, from debian.Release, binary, version string) (v1.Image, error) {
 	david, err := own(binary)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// A data folder is made in a folder of its own below the final one, and moved up when it is complete: a volume's own folder cannot
-// be renamed, and a container may be killed at any time. Its name has no place among the server's databases.
+// A data folder is made in a folder of its own below the final one, and moved up when it is complete: a
+// volume's own folder cannot be renamed, and a container may be killed at any time. Its name has no place
+// among the server's databases.
 const (
 	staging  = ".initialising"
 	complete = ".complete" // in the staging folder: all that is beside it is to be moved up
@@ -113,8 +114,8 @@ func initialiseMariaDB(server string, args []string, data, password string) erro
 	return cmd.Run()
 }
 
-// mariadbSystem is the SQL that makes MariaDB's system tables, without users for the host's name and without a
-// test database.
+// mariadbSystem is the SQL that makes MariaDB's system tables, without users for the host's name and without
+// a test database.
 func mariadbSystem(dir string) (string, error) {
 	sql := "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n"
 	for _, name := range []string{"mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data", "maria_add_gis_sp_bootstrap", "mysql_sys_schema"} {
@@ -140,7 +141,8 @@ func accounts(password string) string {
 		"GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION;\n"
 }
 
-// pipe is a file to read text from. The text is shorter than a pipe holds, so writing does not wait for a reader.
+// pipe is a file to read text from. The text is shorter than a pipe holds, so writing does not wait for a
+// reader.
 func pipe(text string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

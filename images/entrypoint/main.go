@@ -1,9 +1,11 @@
-// Command entrypoint starts the server of a test image with the contract of the official images: an empty data folder is initialised, with
-// root's password from MYSQL_ROOT_PASSWORD or MARIADB_ROOT_PASSWORD (or the file that these, with _FILE behind their names, name), for root from
-// anywhere; then the server takes this process's place, so that signals reach it. Arguments that begin with a dash go to the
-// server; a command that is not the server's is run as it is.
+// Command entrypoint starts the server of a test image with the contract of the official images: an empty
+// data folder is initialised, with root's password from MYSQL_ROOT_PASSWORD or MARIADB_ROOT_PASSWORD (or the
+// file that these, with _FILE behind their names, name), for root from anywhere; then the server takes this
+// process's place, so that signals reach it. Arguments that begin with a dash go to the server; a command
+// that is not the server's is run as it is.
 //
-// What the official entry points do beyond that (further users and databases, scripts, time zones) is not here.
+// What the official entry points do beyond that (further users and databases, scripts, time zones) is not
+// here.
 package main
 
 import (
@@ -52,7 +54,7 @@ func findServer(paths ...string) (string, error) {
 	return "", fmt.Errorf("there is no server: none of %s", strings.Join(paths, ", "))
 }
 
-// commandLine is what to run, and whether it is the server, whichever of its names is used.
+// commandLine returns what to run, and whether it is the server, whichever of its names is used.
 func commandLine(args []string, server string) (command []string, own bool) {
 	switch {
 	case len(args) == 0:
@@ -98,7 +100,8 @@ func prepare(server string, args []string, getenv func(string) string) error {
 	return initialise(server, args, data, password)
 }
 
-// dataFolder asks the server, which has read its option files, where its data are. It complains of wrong options here.
+// dataFolder asks the server, which has read its option files, where its data are. It complains of wrong
+// options here.
 func dataFolder(server string, args []string) (string, error) {
 	var complaints strings.Builder
 	cmd := exec.Command(server, slices.Concat(args, []string{"--verbose", "--help"})...)

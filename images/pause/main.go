@@ -1,4 +1,5 @@
-// Command pause holds a pod's namespaces: it sleeps until it is told to end, and reaps what is left to it as process 1.
+// Command pause holds a pod's namespaces: it sleeps until it is told to end, and reaps what is left to it as
+// process 1.
 package main
 
 import (

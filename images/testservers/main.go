@@ -1,6 +1,7 @@
-// Command testservers builds the images that the tests in a cluster run: a MariaDB and a MySQL with the contract of the official
-// images, and the pause image every pod needs. They are for tests on this machine, where no registry is at hand. Each is kept in the user's
-// cache folder under a name made of all that goes in, and only built where it is not there.
+// Command testservers builds the images that the tests in a cluster run: a MariaDB and a MySQL with the
+// contract of the official images, and the pause image every pod needs. They are for tests on this machine,
+// where no registry is at hand. Each is kept in the user's cache folder under a name made of all that goes
+// in, and only built where it is not there.
 package main
 
 import (
@@ -94,7 +95,7 @@ func link(target, path string) error {
 	return os.Symlink(target, path)
 }
 
-// recipe is how an image is made.
+// recipe tells how an image is made.
 type recipe struct {
 	name     string
 	release  string   // of Debian, "" for an image without packages
@@ -104,8 +105,8 @@ type recipe struct {
 	server   string   // of the packages, "" for none
 }
 
-// The images. MariaDB is the one that david is tested on outside a cluster; no stable Debian has a MySQL, so it comes from the
-// unstable one with all its libraries.
+// The images. MariaDB is the one that david is tested on outside a cluster; no stable Debian has a MySQL, so
+// it comes from the unstable one with all its libraries.
 func recipes() []recipe {
 	return []recipe{
 		{name: "mariadb", release: "bookworm", packages: []string{"base-files", "busybox-static", "mariadb-server-core", "mariadb-client-core", "mariadb-client"},
@@ -150,7 +151,8 @@ func (r recipe) archive(ctx context.Context, cache string, log io.Writer) (strin
 	return path, removeOthers(cache, r.name, path)
 }
 
-// key names all that goes into the image: packages, its program, and this program, which is how they are put together.
+// key names all that goes into the image: packages, its program, and this program, which is how they are put
+// together.
 func (r recipe) key(packages debian.Packages, program []byte) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -168,7 +170,8 @@ func (r recipe) key(packages debian.Packages, program []byte) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// removeOthers removes builds of an image that nobody asked for in a day: they are large. Younger ones may be in use.
+// removeOthers removes builds of an image that nobody asked for in a day: they are large. Younger ones may be
+// in use.
 func removeOthers(cache, name, keep string) error {
 	all, err := filepath.Glob(filepath.Join(cache, name+"-*.tar"))
 	if err != nil {

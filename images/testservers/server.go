@@ -12,11 +12,11 @@ import (
 	"david/images/internal/root"
 )
 
-// user is who the server runs as, in the official images too.
+// user runs the server, as in the official images.
 const user = 999
 
-// myCnf is what the official images' own option file comes to: the server's folders, and the user's files after them. Names are
-// not looked up: in a cluster they are not those of clients.
+// myCnf says what the official images' own option file comes to: the server's folders, and the user's files
+// after them. Names are not looked up: in a cluster they are not those of clients.
 const myCnf = `[mysqld]
 datadir=/var/lib/mysql
 socket=/run/mysqld/mysqld.sock
@@ -51,7 +51,8 @@ func applets() []string {
 		"sleep sort stat sync tail tar test touch tr true uname uniq wc which")
 }
 
-// unneeded tells of packages for scripts that the image does not run; the build fails where the server comes to need one.
+// unneeded tells of packages for scripts that the image does not run; the build fails where the server comes
+// to need one.
 func unneeded(name string) bool {
 	for _, prefix := range []string{"debconf", "libc-gconv", "libconfig-", "libdb5.3", "libdbd-", "libdbi-", "libgdbm", "libperl", "libreadline", "libsasl2-modules-db", "mawk", "perl", "readline-common"} {
 		if strings.HasPrefix(name, prefix) {
@@ -61,7 +62,8 @@ func unneeded(name string) bool {
 	return false
 }
 
-// pruned tells of files of the packages that the image does without: their settings, and most of the clients' many programs.
+// pruned tells of files of the packages that the image does without: their settings, and most of the clients'
+// many programs.
 func pruned(name string) bool {
 	if strings.HasPrefix(name, "etc/mysql/") {
 		return true

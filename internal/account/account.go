@@ -1,5 +1,5 @@
-// Package account is the ordinary user that programs which are not david's own run as where david is root: servers,
-// their --version, the load generator, fio. Where david is no root, they run as its own user.
+// Package account is the ordinary user that programs which are not david's own run as where david is root:
+// servers, their --version, the load generator, fio. Where david is no root, they run as its own user.
 //
 //	Find -> Own (what it may write) -> Prepare (a command that runs as it)
 package account
@@ -44,10 +44,10 @@ func Find() (Account, error) {
 	return Account{}, fmt.Errorf("cannot find an ordinary user to run servers as: neither mysql nor nobody exists; make one with useradd --system mysql")
 }
 
-// Name is what the account is called here, else its number.
+// Name gives the account's name on this machine, else its number.
 func (a Account) Name() string { return Name(a.UID) }
 
-// Name is what a user is called here, with its number: "alice (uid 1000)".
+// Name gives a user's name on this machine with its number: "alice (uid 1000)".
 func Name(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

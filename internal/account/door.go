@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Door lets a command that runs as the account into one folder, also where those above it are closed to it, as
-// /root is. The folder is handed over as an open file, and the command's arguments name it by that.
+// Door lets a command that runs as the account into one folder, also where those above it are closed to it,
+// as /root is. The folder is handed over as an open file, and the command's arguments name it by that.
 type Door struct {
 	file  *os.File // nil where the way is open
 	dir   string
@@ -36,9 +36,9 @@ func (a Account) Door(dir string) (*Door, error) {
 	return d, nil
 }
 
-// detached opens a folder as a mount of its own that is nowhere mounted, so that ".." leads nowhere. Where the system
-// does not let david do that (before Linux 5.2, or root without CAP_SYS_ADMIN) it is the folder itself, and what is
-// above it can be seen as far as its modes allow.
+// detached opens a folder as a mount of its own that is nowhere mounted, so that ".." leads nowhere. Where
+// the system does not let david do that (before Linux 5.2, or root without CAP_SYS_ADMIN) it is the folder
+// itself, and what is above it can be seen as far as its modes allow.
 func detached(dir string) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
@@ -50,8 +50,8 @@ func detached(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), dir), nil
 }
 
-// Prepare makes a command run as the account, and names the folder in its arguments by what it sees. Other attributes
-// of its process stay.
+// Prepare makes a command run as the account, and names the folder in its arguments by what it sees. Other
+// attributes of its process stay.
 func (d *Door) Prepare(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -43,8 +43,8 @@ func closed(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestDoor runs a program that the account could not get to: as the account, without root's groups, and without a way
-// to what is above the folder.
+// TestDoor runs a program that the account could not get to: as the account, without root's groups, and
+// without a way to what is above the folder.
 func TestDoor(t *testing.T) {
 	a, dir := found(t), closed(t)
 	d, err := a.Door(dir)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Look runs a program that is only looked at, as the servers' user where david is root: what lies in a folder need
-// not be what it is called. folder holds all it needs, and may lie where that user cannot get to. It sees nothing of
-// david's environment but the paths of programs and libraries.
+// Look runs a program that is only looked at, as the servers' user where david is root: what lies in a folder
+// need not be what it is called. folder holds all it needs, and may lie where that user cannot get to. It
+// sees nothing of david's environment but the paths of programs and libraries.
 func Look(ctx context.Context, folder string, argv []string, run func(*exec.Cmd) ([]byte, error)) (string, error) {
 	a, err := Find()
 	if err != nil {
@@ -43,7 +43,7 @@ func Look(ctx context.Context, folder string, argv []string, run func(*exec.Cmd)
 	return door.Outward(string(output)), err
 }
 
-// environment is what a program that is looked at sees.
+// environment holds no more than a program needs to print its version.
 func environment() []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
 	if path, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {

@@ -1,8 +1,9 @@
-// Package apt reads packages out of Debian's and Ubuntu's archives with the system's own apt, but with a state of its own: the
-// system's package lists, cache and database are neither read nor written, nothing is installed, and no root is needed.
+// Package apt reads packages out of Debian's and Ubuntu's archives with the system's own apt, but with a
+// state of its own: the system's package lists, cache and database are neither read nor written, nothing is
+// installed, and no root is needed.
 //
-// The steps: SystemArchive or DebianRelease (where packages come from), New, Update (the signed lists), Plan (what to fetch,
-// with what it depends on), Download (checked against the lists), then Unpack or Path.
+// The steps: SystemArchive or DebianRelease (where packages come from), New, Update (the signed lists), Plan
+// (what to fetch, with what it depends on), Download (checked against the lists), then Unpack or Path.
 package apt
 
 import (
@@ -32,15 +33,15 @@ type Package struct {
 	File    string `json:"-"`      // the .deb's name
 }
 
-// State is apt's state in a folder of its own. The system's settings (proxies, certificates, passwords of mirrors) stay in
-// force.
+// State is apt's state in a folder of its own. The system's settings (proxies, certificates, passwords of
+// mirrors) stay in force.
 type State struct {
 	dir    string // holds the state
 	config string
 }
 
-// aptConfig clears what would run the system's hooks, apply its pinning or fetch what is not needed, and sets the rest.
-// apt's _apt user cannot read a private folder, so the privileges are not dropped.
+// aptConfig clears what would run the system's hooks, apply its pinning or fetch what is not needed, and sets
+// the rest. apt's _apt user cannot read a private folder, so the privileges are not dropped.
 const aptConfig = `#clear APT::Update;
 #clear APT::Architectures;
 #clear APT::Default-Release;
@@ -69,7 +70,8 @@ Dir::State "%[1]s/state";
 Dir::State::status "%[1]s/status";
 `
 
-// New sets apt up in dir, an absolute path, for the packages of some archives; a state that is there already is gone on with.
+// New sets apt up in dir, an absolute path, for the packages of some archives; a state that is there already
+// is gone on with.
 func New(ctx context.Context, dir string, from ...Archive) (State, error) {
 	a := State{dir: dir, config: filepath.Join(dir, "apt.conf")}
 	arch, err := a.output(ctx, dir, "dpkg", "--print-architecture")
@@ -159,7 +161,7 @@ func parsePlanned(fields []string) (Package, error) {
 	return Package{Name: parts[0], Version: version, SHA256: hash, Bytes: size, File: file}, nil
 }
 
-// Path is where Download puts a package.
+// Path returns where Download puts a package.
 func (a State) Path(p Package) string { return filepath.Join(a.dir, "debs", p.File) }
 
 // Download fetches the packages, reports on the way, and checks each against its hash.
@@ -181,7 +183,8 @@ func (a State) Download(ctx context.Context, packages []Package, log io.Writer) 
 	return nil
 }
 
-// Verify checks a package that was downloaded, now or earlier, against its hash; errors.Is(err, fs.ErrNotExist) where it was not.
+// Verify checks a package that was downloaded, now or earlier, against its hash; errors.Is(err,
+// fs.ErrNotExist) where it was not.
 func (a State) Verify(p Package) error {
 	text, err := os.ReadFile(a.Path(p))
 	if err != nil {
@@ -211,7 +214,8 @@ func (a State) output(ctx context.Context, dir, name string, args ...string) (st
 	return out.String(), err
 }
 
-// command prepares a tool to run in a process group of its own, which ends as a whole with ctx: apt's helpers too.
+// command prepares a tool to run in a process group of its own, which ends as a whole with ctx: apt's helpers
+// too.
 func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -239,8 +243,8 @@ func run(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// complaint is a line that says that a disk is full, else the first line that apt marks as an error (those after it only
-// sum up), else the last line.
+// complaint is a line that says that a disk is full, else the first line that apt marks as an error (those
+// after it only sum up), else the last line.
 func complaint(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(strings.ToLower(line), syscall.ENOSPC.Error()) }); i >= 0 {

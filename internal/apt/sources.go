@@ -110,15 +110,16 @@ func stanzas(text string) []map[string]string {
 	return all
 }
 
-// Archive is where apt gets packages from, and whose signature their lists must bear.
+// Archive says where apt gets packages from, and whose signature their lists must bear.
 type Archive struct {
 	Suites  []string
 	URIs    []string
 	Keyring string
 }
 
-// archiveOf finds the distribution's own mirrors among the system's sources. Entries of others that happen to use the
-// distribution's suite names cannot do harm: what david fetches must be signed with the distribution's own key.
+// archiveOf finds the distribution's own mirrors among the system's sources. Entries of others that happen to
+// use the distribution's suite names cannot do harm: what david fetches must be signed with the
+// distribution's own key.
 func archiveOf(d distribution, sources []source) Archive {
 	a := Archive{Suites: d.Suites, Keyring: d.Keyring}
 	for _, s := range sources {
@@ -134,7 +135,8 @@ func archiveOf(d distribution, sources []source) Archive {
 	return a
 }
 
-// securityOf finds the mirrors of a Debian release's security updates among the system's sources; they may be none.
+// securityOf finds the mirrors of a Debian release's security updates among the system's sources; they may be
+// none.
 func securityOf(d distribution, release string, sources []source) Archive {
 	a := Archive{Suites: []string{release + "-security"}, Keyring: d.Keyring}
 	for _, s := range sources {
@@ -157,7 +159,7 @@ func (a Archive) deb822() string {
 		"\nComponents: main\nSigned-By: " + a.Keyring + "\n"
 }
 
-// distribution is what david knows of a system's packages.
+// distribution tells where a system's packages come from.
 type distribution struct {
 	Name    string
 	Mirrors []string // suites of the system's sources that lie on the distribution's mirrors

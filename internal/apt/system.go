@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// SystemArchive finds out where the system's apt gets packages of its own distribution from: on Debian those of the unstable
-// suite. The error is errors.ErrUnsupported on systems of other kinds and where no mirror or keyring is there.
+// SystemArchive finds out where the system's apt gets packages of its own distribution from: on Debian those
+// of the unstable suite. The error is errors.ErrUnsupported on systems of other kinds and where no mirror or
+// keyring is there.
 func SystemArchive(ctx context.Context) (Archive, error) {
 	d, sources, err := system(ctx)
 	if err != nil {
@@ -20,8 +21,9 @@ func SystemArchive(ctx context.Context) (Archive, error) {
 	return mainArchive(d, sources)
 }
 
-// DebianRelease finds out where a Debian system's apt gets packages from, and names a release's archives there: "sid", or a
-// stable release such as "bookworm" with its updates and security updates. Errors as those of SystemArchive.
+// DebianRelease finds out where a Debian system's apt gets packages from, and names a release's archives
+// there: "sid", or a stable release such as "bookworm" with its updates and security updates. Errors as those
+// of SystemArchive.
 func DebianRelease(ctx context.Context, release string) ([]Archive, error) {
 	d, sources, err := system(ctx)
 	if err != nil {

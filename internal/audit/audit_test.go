@@ -102,7 +102,8 @@ func TestEveryVersionIsJudged(t *testing.T) {
 	}
 }
 
-// TestStudy is what study P2 names: the defaults of MySQL and MariaDB, and its column of Percona's operator.
+// TestStudy audits what study P2 names: the defaults of MySQL and MariaDB, and its column of Percona's
+// operator.
 func TestStudy(t *testing.T) {
 	machine := Machine{Memory: 16 << 30, CPUs: 4, Data: 20 << 30, DataSeen: true}
 	percona := fromFile(t, mycnf.Percona, "8.0.36", "innodb_flush_log_at_trx_commit=0\ninnodb_redo_log_capacity=100M\nsync_binlog=1\n")
@@ -497,8 +498,8 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// The lock's members are seen through every way in which a server takes them, and through none in which it does
-// not.
+// The lock's members are seen through every way in which a server takes them, and through none in which it
+// does not.
 func TestLockByOtherNames(t *testing.T) {
 	for _, c := range []struct {
 		flavour mycnf.Flavour

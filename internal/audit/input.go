@@ -18,10 +18,10 @@ type Input struct {
 	Live    bool // the variables are a running server's
 	// Variables are the effective values by name: what SHOW GLOBAL VARIABLES gives, or see Effective.
 	Variables map[string]string
-	// Set are the settings somebody wrote, by name: in the file, or as far as the server tells where its values
-	// come from. Nil: not seen.
+	// Set are the settings somebody wrote, by name: in the file, or as far as the server tells where its
+	// values come from. Nil: not seen.
 	Set map[string]string
-	// Lines are those of the option file, as the server takes them; nil: there is none, or it was not seen.
+	// Lines of the option file, as the server takes them; nil: there is none, or it was not seen.
 	Lines []mycnf.Line
 	// Lost are the names of variables that were set on the running server and not persisted.
 	Lost []string

@@ -48,7 +48,7 @@ func unknown(in Input) (hits []hit) {
 			continue
 		}
 		h := hit{variable: name, evidence: why, line: "# " + line(name, in.Set[name])}
-		if strings.Contains(why, "ignores it") {
+		if mycnf.Ignored(name, in.Flavour, in.Version) {
 			h.severity, h.reason = Note, "it does nothing"
 		}
 		hits = append(hits, h)
@@ -170,7 +170,7 @@ type deprecation struct {
 	instead string
 }
 
-// deprecations are from the manuals; of MySQL's those that the servers' own warnings name at the start.
+// deprecations, from the manuals; of MySQL's those that the servers' own warnings name at the start.
 func deprecations() []deprecation {
 	v := func(major, minor, patch int) mycnf.Version {
 		return mycnf.Version{Major: major, Minor: minor, Patch: patch}

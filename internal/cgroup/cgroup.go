@@ -2,8 +2,8 @@
 //
 //	Plan (looks, makes nothing) -> Make -> Start (a process begins inside) -> Throttle -> Verify -> Remove
 //
-// A planned Group is plain data: it is kept in a journal before it is made, so that Remove can undo it after its david
-// was killed.
+// A planned Group is plain data: it is kept in a journal before it is made, so that Remove can undo it after
+// its david was killed.
 package cgroup
 
 import (
@@ -30,7 +30,8 @@ var ErrCap = errors.New("the system does not let david cap")
 // period is over what time a quota of CPU is counted, in microseconds: the kernel's own default.
 const period = 100_000
 
-// Device is the block device whose I/O is capped: a loop device of david's own, as the caps on it may hit whoever uses it.
+// Device is the block device whose I/O is capped: a loop device of david's own, as the caps on it may hit
+// whoever uses it.
 type Device struct {
 	Major uint32 `json:"major"`
 	Minor uint32 `json:"minor"`
@@ -45,9 +46,10 @@ type Group struct {
 	Device  Device      `json:"device"`  // zero where I/O is not capped
 	// Root is the folder with the mounts of the v1 controllers, or the mount of the v2 hierarchy.
 	Root string `json:"root"`
-	// Paths are the groups, by controller below its mount; v2 has one, under "". "." is a root group, which is not david's.
+	// Paths are the groups, by controller below its mount; v2 has one, under "". "." is a root group, which
+	// is not david's.
 	Paths map[string]string `json:"paths"`
-	// Home is where david itself is, v1 only.
+	// Home has david's own group in each hierarchy, v1 only.
 	Home map[string]string `json:"home,omitempty"`
 	// Enabled are the folders of v2 in which controllers have to be enabled for the groups below, and which.
 	Enabled []Enabled `json:"enabled,omitempty"`
@@ -88,14 +90,14 @@ func capError(caps result.Caps, err error) error {
 	return fmt.Errorf("%w %s: %w", ErrCap, strings.Join(what, " and "), err)
 }
 
-// quota is how many microseconds of CPU a period has.
+// quota returns the microseconds of CPU in a period.
 func quota(c result.Caps) int64 { return int64(math.Round(c.CPUs * period)) }
 
 // memory is the cap as the kernel takes it: whole pages.
 func memory(c result.Caps) int64 { return c.Memory / int64(os.Getpagesize()) * int64(os.Getpagesize()) }
 
-// Make makes the groups and puts the caps on CPU and memory into force; those on I/O wait for Throttle. Each value is read
-// back. On an error nothing is left.
+// Make makes the groups and puts the caps on CPU and memory into force; those on I/O wait for Throttle. Each
+// value is read back. On an error nothing is left.
 func (g *Group) Make() error {
 	set := g.makeV1
 	if g.Version == 2 {
@@ -136,7 +138,7 @@ func (g *Group) readBack() error {
 	return nil
 }
 
-// values are what the files of the caps on CPU and memory must hold.
+// values returns what the files of the caps on CPU and memory must hold.
 func (g *Group) values() map[string]string {
 	v := map[string]string{}
 	if g.Caps.CPUs > 0 && g.Version == 1 {
@@ -154,8 +156,8 @@ func (g *Group) values() map[string]string {
 	return v
 }
 
-// swap is the file that keeps the group from using swap beyond its memory: v1 counts both together, v2 swap alone. A
-// kernel that does not count swap has none.
+// swap is the file that keeps the group from using swap beyond its memory: v1 counts both together, v2 swap
+// alone. A kernel that does not count swap has none.
 func (g *Group) swap() (path string, ok bool) {
 	if g.Caps.Memory == 0 {
 		return "", false
@@ -165,7 +167,8 @@ func (g *Group) swap() (path string, ok bool) {
 	return path, err == nil
 }
 
-// Remove lifts the caps and removes the groups, once the processes in them have ended; what is not there is no error.
+// Remove lifts the caps and removes the groups, once the processes in them have ended; what is not there is
+// no error.
 func (g *Group) Remove() error {
 	var err error
 	if g.Caps.IO() {

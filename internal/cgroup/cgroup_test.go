@@ -219,7 +219,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// busy keeps the machine busy until the test ends: each CPU has ten loops, in sessions of their own, as the scheduler may share the CPU out by session.
+// busy keeps the machine busy until the test ends: each CPU has ten loops, in sessions of their own, as the
+// scheduler may share the CPU out by session.
 func busy(t *testing.T) {
 	runtime.LockOSThread() // the loops end with the thread that started them
 	for range 10 * runtime.NumCPU() {

@@ -10,8 +10,8 @@ import (
 	"david/internal/host"
 )
 
-// Check says why a group that was read from a journal is none that Plan has planned on this machine for names that
-// begin with owner and end in a number: Remove would touch what is not david's.
+// Check says why a group that was read from a journal is none that Plan has planned on this machine for names
+// that begin with owner and end in a number: Remove would touch what is not david's.
 func (g *Group) Check(owner string) error {
 	members, err := host.Memberships()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start starts a command inside the group, so that nothing it does escapes the caps: v2's clone takes the group
-// (CLONE_INTO_CGROUP, Linux 5.7); with v1 the thread that forks visits the groups and goes home. Where the command shall
-// die with its parent, the caller keeps the thread.
+// Start starts a command inside the group, so that nothing it does escapes the caps: v2's clone takes the
+// group (CLONE_INTO_CGROUP, Linux 5.7); with v1 the thread that forks visits the groups and goes home. Where
+// the command shall die with its parent, the caller keeps the thread.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.Version == 2 {
 		return g.startV2(cmd)
@@ -55,7 +55,7 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// Stat is what the kernel counted in a group. A counter of a cap that is not there is 0.
+// Stat keeps what the kernel counted in a group. A counter of a cap that is not there is 0.
 type Stat struct {
 	CPU       float64 // seconds used
 	Periods   uint64  // of 100 ms in which the group was held back, as its share of CPU was used up

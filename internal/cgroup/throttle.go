@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Throttle puts the caps on I/O into force or lifts them, and makes sure that the kernel did. Without such caps it does
-// nothing.
+// Throttle puts the caps on I/O into force or lifts them, and makes sure that the kernel did. Without such
+// caps it does nothing.
 func (g *Group) Throttle(on bool) error {
 	if !g.Caps.IO() {
 		return nil
@@ -33,7 +33,8 @@ func (g *Group) Throttle(on bool) error {
 	return nil
 }
 
-// lift takes the device's limits away, where they are david's: the number of a device that is gone may be another's by now.
+// lift takes the device's limits away, where they are david's: the number of a device that is gone may be
+// another's by now.
 func (g *Group) lift() error {
 	for _, l := range g.limits() {
 		got, err := l.read(g.Device)
@@ -54,7 +55,7 @@ type limit struct {
 	rate          int64
 }
 
-// limits are those of the caps, for reads and writes each.
+// limits returns the caps' own, for reads and writes each.
 func (g *Group) limits() (list []limit) {
 	for _, c := range []struct {
 		rate   int64

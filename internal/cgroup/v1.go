@@ -27,9 +27,10 @@ func (g *Group) controllersV1() (names []string) {
 	return names
 }
 
-// planV1 tells whether v1 has all controllers the caps need. The groups are made below david's own, whose limits then
-// stay in force. Only I/O is capped in the root group, and the server is put into that one: the kernel writes buffered
-// pages back on its account, so that they escape the caps of any other group, and v1 does not add up what groups below do.
+// planV1 tells whether v1 has all controllers the caps need. The groups are made below david's own, whose
+// limits then stay in force. Only I/O is capped in the root group, and the server is put into that one: the
+// kernel writes buffered pages back on its account, so that they escape the caps of any other group, and v1
+// does not add up what groups below do.
 func (g *Group) planV1(members []host.Membership, name string) (bool, error) {
 	g.Version, g.Paths, g.Home = 1, map[string]string{}, map[string]string{}
 	for _, c := range g.controllersV1() {
@@ -74,8 +75,8 @@ func (g *Group) makeV1() error {
 	return c.Update(g.Paths["memory"], &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &limit, Swap: &limit}})
 }
 
-// join moves one thread of david's into the groups, or home from them. v1 knows threads; what a thread forks begins in
-// its groups.
+// join moves one thread of david's into the groups, or home from them. v1 knows threads; what a thread forks
+// begins in its groups.
 func (g *Group) join(thread int, paths map[string]string) error {
 	var errs error
 	for c, path := range paths {

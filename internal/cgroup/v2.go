@@ -31,8 +31,8 @@ func (g *Group) resources() *cgroup2.Resources {
 	return r
 }
 
-// planV2 plans a group beside david's own: one with processes in it, as david's is, may have no groups with controllers
-// below it.
+// planV2 plans a group beside david's own: one with processes in it, as david's is, may have no groups with
+// controllers below it.
 func (g *Group) planV2(members []host.Membership, name string) error {
 	i := slices.IndexFunc(members, func(m host.Membership) bool { return len(m.Controllers) == 0 })
 	if i < 0 {
@@ -102,8 +102,8 @@ func (g *Group) makeV2() error {
 	return m.Update(&cgroup2.Resources{Memory: &cgroup2.Memory{Max: &limit, Swap: &none}})
 }
 
-// disable turns the controllers off again that were off before. Where somebody else has come to use one it stays on,
-// which harms nobody.
+// disable turns the controllers off again that were off before. Where somebody else has come to use one it
+// stays on, which harms nobody.
 func (g *Group) disable() {
 	for _, e := range slices.Backward(g.Enabled) {
 		for _, c := range e.Controllers {

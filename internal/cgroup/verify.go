@@ -19,8 +19,8 @@ const (
 	mostCPU  = 1.1
 )
 
-// Verify probes for some seconds whether the cap on CPU holds, and returns what a report should say of it and of the
-// cap on memory, which was read back when it was made.
+// Verify probes for some seconds whether the cap on CPU holds, and returns what a report should say of it and
+// of the cap on memory, which was read back when it was made.
 func (g *Group) Verify(ctx context.Context) (notes []string, err error) {
 	if g.Caps.Memory > 0 {
 		notes = append(notes, g.memoryNote())
@@ -56,7 +56,8 @@ func (g *Group) Verify(ctx context.Context) (notes []string, err error) {
 	return notes, capError(g.Caps, fmt.Errorf("processes under a cap of %g CPUs got only %.2f: something else uses the machine, or a limit above david's", g.Caps.CPUs, got))
 }
 
-// prefer gives the group its CPU time before the groups and processes beside it, so that the cap is felt on a busy machine too; ordinary ends that.
+// prefer gives the group its CPU time before the groups and processes beside it, so that the cap is felt on a
+// busy machine too; ordinary ends that.
 func (g *Group) prefer() (ordinary func() error, err error) {
 	before, err := os.ReadFile(g.weight())
 	if err != nil {
@@ -79,9 +80,9 @@ func (g *Group) memoryNote() string {
 	return note
 }
 
-// spin runs one busy loop more than the cap has CPUs, for two seconds, and returns how many CPUs they used, and whether the
-// cap held them back. The quota is used up at the beginning of each 100 ms, so that a second more or less long would be a
-// tenth off.
+// spin runs one busy loop more than the cap has CPUs, for two seconds, and returns how many CPUs they used,
+// and whether the cap held them back. The quota is used up at the beginning of each 100 ms, so that a second
+// more or less long would be a tenth off.
 func (g *Group) spin(ctx context.Context) (cpus float64, held bool, err error) {
 	runtime.LockOSThread() // the loops end with the thread that started them
 	defer runtime.UnlockOSThread()

@@ -12,8 +12,8 @@ import (
 	"david/internal/testserver"
 )
 
-// TestAudit judges real servers with their defaults, for a user who may see all and for one who may see little, and makes
-// sure that nothing but SELECT and SHOW reached them.
+// TestAudit judges real servers with their defaults, for a user who may see all and for one who may see
+// little, and makes sure that nothing but SELECT and SHOW reached them.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {

@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// benchFlags are those of david bench.
+// benchFlags holds the options of david bench.
 type benchFlags struct {
 	loadFlags
 	capFlags
@@ -86,11 +86,11 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	return nil
 }
 
-// sloThreads is how many threads a search for a rate has by default: with too few, transactions wait for a thread while the
+// sloThreads is the default of a search for a rate: with too few, transactions wait for a thread while the
 // server could do more.
 const sloThreads = "32"
 
-// design is that of a bench: so many trials of each load, or a search for a rate.
+// design lays out a bench: so many trials of each load, or a search for a rate.
 func (f benchFlags) design() (result.Design, error) {
 	d := result.Design{Blocks: f.repeat, Steady: f.steady}
 	if f.lightSpeed {

@@ -11,7 +11,7 @@ import (
 	"david/internal/result"
 )
 
-// blockFlags are those of the commands that compare arms in blocks.
+// blockFlags holds the options of the commands that compare arms in blocks.
 type blockFlags struct {
 	loadFlags
 	capFlags
@@ -62,8 +62,8 @@ func (f *blockFlags) settle(given func(name string) bool) error {
 	return nil
 }
 
-// slices says how long slices are and that servers start twice at least; nil where trials are to be measured: with
-// --trials, and with a rate, as a slice is too short to show whether its queue grows.
+// slices says how long slices are and that servers start twice at least; nil where trials are to be measured:
+// with --trials, and with a rate, as a slice is too short to show whether its queue grows.
 func (f *blockFlags) slices() *result.Slices {
 	if f.trials || f.rate != 0 {
 		return nil

@@ -16,12 +16,13 @@ import (
 )
 
 // cellTrial is a valid trial of a phase.
-func cellTrial(phase string, block int, arm string, tps float64) result.Trial {
-	return result.Trial{ID: phase + arm, Arm: arm, Phase: phase, Block: block, TPS: tps, Settled: true, Workload: result.Workload{Name: "oltp_read_write", Threads: 16},
+func cellTrial(phase result.Phase, block int, arm string, tps float64) result.Trial {
+	return result.Trial{ID: string(phase) + arm, Arm: arm, Phase: phase, Block: block, TPS: tps, Settled: true, Workload: result.Workload{Name: "oltp_read_write", Threads: 16},
 		Latency: result.Latency{P95: 1000 / tps}, Histogram: []result.Bucket{{Ms: 1, Count: 9}}, Gates: []result.Gate{{Name: "steal", OK: true, Detail: "0 %"}}}
 }
 
-// cellTuned is a tune whose winner has 2.5 times the control's throughput and 1.25 times its best rival's, in three blocks.
+// cellTuned is a tune whose winner has 2.5 times the control's throughput and 1.25 times its best rival's, in
+// three blocks.
 func cellTuned() report.Data {
 	e := result.Experiment{Schema: result.Schema, ID: "tune-1", Kind: "tune", David: "v9", Created: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Argv: []string{"david", "tune"},
 		Server: result.Server{Path: "/secret/mysqld", Flavour: mycnf.MySQL, Version: "9.7.4"}, Workloads: []result.Workload{{Name: "oltp_read_write", Threads: 16}},

@@ -19,9 +19,11 @@ import (
 	"david/internal/tune"
 )
 
-// TestResultsCells measures the cells of docs/results.md that results/ does not hold yet, and writes the page's table after each:
-// an hour a cell, give or take. An interrupted cell goes on where it stopped, and what is finished can be committed. DAVID_CELL=NAME,... picks cells,
-// DAVID_CELL_BUDGET is that of each tune, DAVID_CELL_TUNED the output folder of the one cell's tune where it was run by hand. It runs bin/david in the user's own $DAVID_HOME.
+// TestResultsCells measures the cells of docs/results.md that results/ does not hold yet, and writes the
+// page's table after each: an hour a cell, give or take. An interrupted cell goes on where it stopped, and
+// what is finished can be committed. DAVID_CELL=NAME,... picks cells, DAVID_CELL_BUDGET is that of each tune,
+// DAVID_CELL_TUNED the output folder of the one cell's tune where it was run by hand. It runs bin/david in
+// the user's own $DAVID_HOME.
 func TestResultsCells(t *testing.T) {
 	for _, c := range pickedCells(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +81,8 @@ func there(dir, file string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// tuned keeps what a tune in the folder work comes to. Its document is written last: without it the tune is run again.
+// tuned keeps what a tune in the folder work comes to. Its document is written last: without it the tune is
+// run again.
 func (c resultCell) tuned(dir, work string) error {
 	budget := os.Getenv("DAVID_CELL_BUDGET")
 	if budget == "" {
@@ -144,8 +147,8 @@ func put(dir, file string, document []byte) error {
 	return os.WriteFile(filepath.Join(dir, file), thin, 0o644)
 }
 
-// binDavid runs bin/david in a folder, so that its version is on record, and returns the document it prints. A failed gate is an exit
-// code, and its document is kept: the table says invalid.
+// binDavid runs bin/david in a folder, so that its version is on record, and returns the document it prints.
+// A failed gate is an exit code, and its document is kept: the table says invalid.
 func binDavid(dir string, args ...string) ([]byte, error) {
 	binary, err := filepath.Abs("../../bin/david")
 	if err != nil {

@@ -82,7 +82,7 @@ func (c resultCell) race() []string {
 	return slices.Concat([]string{"race", "--json", "--against", cellCnf, "--blocks", "12"}, c.load)
 }
 
-// cellDocument is what david prints with --json, as far as it is looked at here.
+// cellDocument holds what david prints with --json, as far as it is looked at here.
 type cellDocument struct {
 	Experiment  result.Experiment  `json:"experiment"`
 	Arms        []result.Arm       `json:"arms"`
@@ -153,7 +153,7 @@ func readCell(dir, file string) (*cellDocument, error) {
 	return &d, nil
 }
 
-// unmeasured is what stands in a cell of the table that nothing is known for.
+// unmeasured stands in a cell of the table that nothing is known for.
 const unmeasured = "–"
 
 // cellRow is a row of the table: a cell's files, read.
@@ -187,7 +187,7 @@ func cnfLines(path string) (n int, err error) {
 	return n, err
 }
 
-// ofArm is what a comparison says of an arm; the zero Arm where it is not in it.
+// ofArm returns what a comparison says of an arm; the zero Arm where it is not in it.
 func ofArm(list []stats.Comparison, name string) stats.Arm {
 	for _, c := range list {
 		for _, a := range c.Arms {
@@ -250,7 +250,8 @@ func (d *cellDocument) rival() string {
 	return ratioOf(ofArm(stats.Compare(result.Design{Control: rival}, arms, trials), d.Finish.Best)) + ", " + rival
 }
 
-// standing is how the my.cnf stands to the baselines: to how many it is non-inferior, and whether it is faster than the best of them.
+// standing says to how many baselines the my.cnf is non-inferior, and whether it is faster than the best of
+// them.
 func (d *cellDocument) standing() []string {
 	if d == nil {
 		return []string{"not raced", unmeasured}
@@ -278,7 +279,7 @@ func (d *cellDocument) standing() []string {
 	return []string{text, fmt.Sprintf("%s (%s %.2f [%.2f, %.2f])", verdict, best.Arm, best.Ratio, best.Interval[0], best.Interval[1])}
 }
 
-// proof is what was proved of what was handed over.
+// proof tells what was proved of what was handed over.
 func (d *cellDocument) proof() string {
 	for _, p := range d.Proofs {
 		if d.Finish == nil || p.Arm != d.Finish.Best {

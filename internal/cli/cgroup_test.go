@@ -24,8 +24,8 @@ func TestMemoryAboveCgroup(t *testing.T) {
 	}
 }
 
-// limitedCgroup makes a cgroup with a memory limit, of whichever version the memory controller is on, and returns the
-// file a process joins it by.
+// limitedCgroup makes a cgroup with a memory limit, of whichever version the memory controller is on, and
+// returns the file a process joins it by.
 func limitedCgroup(t *testing.T, limit int64) (procs string) {
 	t.Helper()
 	for _, c := range []struct{ parent, limit string }{

@@ -26,7 +26,7 @@ func candidate(d report.Data) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// changedLines are what a tune changes of the control's own settings, as a section of its own.
+// changedLines returns what a tune changes of the control's own settings, as a section of its own.
 func changedLines(d report.Data) ([]byte, error) {
 	plan, h, err := planOf(d)
 	if err != nil {

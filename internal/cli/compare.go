@@ -13,7 +13,7 @@ import (
 	"david/internal/stats"
 )
 
-// compareFlags are those of david compare.
+// compareFlags holds the options of david compare.
 type compareFlags struct {
 	blockFlags
 	control      string

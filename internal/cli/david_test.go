@@ -15,10 +15,10 @@ import (
 // small are the flags of a load that ends in seconds.
 var small = []string{"--tables", "2", "--table-size", "2000", "--time", "2s", "--warmup", "1s"}
 
-// quick are those of a tune whose throughputs nobody looks at.
+// quick makes a tune short whose throughputs nobody looks at.
 var quick = []string{"--quick", "--tables", "2", "--table-size", "2000", "--time", "1s", "--warmup", "0s"}
 
-// at is where a david of a test runs: a process of its own, so that tests can do so at the same time.
+// at runs the davids of a test, each a process of its own, so that tests can do so at the same time.
 type at struct {
 	home string   // $DAVID_HOME
 	dir  string   // the folder it runs in; "": the test's

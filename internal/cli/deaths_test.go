@@ -21,7 +21,8 @@ import (
 	"david/internal/testserver"
 )
 
-// liveRun is a david that changes a server, in a process group of its own, whose output the test can stop reading.
+// liveRun is a david that changes a server, in a process group of its own, whose output the test can stop
+// reading.
 type liveRun struct {
 	*exec.Cmd
 	t    *testing.T
@@ -166,7 +167,8 @@ func pendingOf(r *live.Record) []live.Change {
 	return r.Pending()
 }
 
-// The environment variables of TestDeaths: how many regressions and deaths there are on each flavour, and the seed.
+// The environment variables of TestDeaths: how many regressions and deaths there are on each flavour, and the
+// seed.
 const (
 	deathsVariable = "DAVID_DEATHS"
 	seedVariable   = "DAVID_SEED"
@@ -186,8 +188,9 @@ func wanted(t *testing.T, name string, usual int) int {
 	return n
 }
 
-// TestDeaths has steps make the traffic worse at random, and david die at random moments in all ways: each time the server is as
-// before, or the record says what is not, and a rollback mends that. DAVID_DEATHS=50 is fifty of either.
+// TestDeaths has steps make the traffic worse at random, and david die at random moments in all ways: each
+// time the server is as before, or the record says what is not, and a rollback mends that. DAVID_DEATHS=50 is
+// fifty of either.
 func TestDeaths(t *testing.T) {
 	n, seed := wanted(t, deathsVariable, 3), wanted(t, seedVariable, 17)
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
@@ -270,7 +273,7 @@ func (d *dying) die(t *testing.T, random *rand.Rand) {
 	r.mended(d.Server, d.address, d.before, !way.alone)
 }
 
-// way is how a david dies.
+// way tells how a david dies.
 type way struct {
 	name  string
 	alone bool // its watchdog dies with it

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestOutFolderStays removes after a failure what a tune wrote and the folder it made, and nothing that was there or came
-// from others.
+// TestOutFolderStays removes after a failure what a tune wrote and the folder it made, and nothing that was
+// there or came from others.
 func TestOutFolderStays(t *testing.T) {
 	for _, c := range []struct {
 		name           string

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDiskFull runs on a filesystem too small for the data: the error says how much is needed and how much is free.
+// TestDiskFull runs on a filesystem too small for the data: the error says how much is needed and how much is
+// free.
 func TestDiskFull(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small filesystem needs root")

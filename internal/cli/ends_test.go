@@ -14,8 +14,8 @@ import (
 	"david/internal/testserver"
 )
 
-// TestLiveOutlives ends davids in the midst of a step in the ways that once left it in place: each time it is set back first,
-// by david where it can be told, by its watchdog where not.
+// TestLiveOutlives ends davids in the midst of a step in the ways that once left it in place: each time it is
+// set back first, by david where it can be told, by its watchdog where not.
 func TestLiveOutlives(t *testing.T) {
 	s := testserver.Start(t, mycnf.MySQL)
 	dir, address := testHome(t), dsn(s, "david")

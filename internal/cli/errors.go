@@ -33,8 +33,8 @@ func inconclusive(list []stats.Comparison) error {
 	return nil
 }
 
-// tuneInconclusive is an error where a tune says nothing: the winner has no verdict, or there was none to confirm and the control
-// itself, or everybody else, has no valid run. That nothing was faster is an answer.
+// tuneInconclusive is an error where a tune says nothing: the winner has no verdict, or there was none to
+// confirm and the control itself, or everybody else, has no valid run. That nothing was faster is an answer.
 func tuneInconclusive(list []stats.Comparison, trials []result.Trial) error {
 	valid := map[bool]bool{} // by whether it is the control's
 	for _, t := range trials {

@@ -2,6 +2,6 @@
 
 package cli
 
-// exclusive says that this test binary has the machine to itself, and that its trials are held against the limits
-// of every trial.
+// exclusive says that this test binary has the machine to itself, and that its trials are held against the
+// limits of every trial.
 const exclusive = true

@@ -65,7 +65,7 @@ func (a *app) experimentRunCommand() *cobra.Command {
 	return cmd
 }
 
-// runFlags are those of the commands that run a spec.
+// runFlags holds the options of the commands that run a spec.
 type runFlags struct{ dryRun, json, fresh, noVolume bool }
 
 func (f *runFlags) add(fs *pflag.FlagSet) {

@@ -15,7 +15,7 @@ import (
 	"david/internal/server"
 )
 
-// factsDocument is what david facts --json prints.
+// factsDocument holds the output of david facts --json.
 type factsDocument struct {
 	host.Facts
 	Servers []server.Binary `json:"servers"`

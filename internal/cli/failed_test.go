@@ -10,7 +10,8 @@ import (
 	"david/internal/result"
 )
 
-// An experiment that met an error before its first trial failed; one with trials, and one that was interrupted, did not.
+// An experiment that met an error before its first trial failed; one with trials, and one that was
+// interrupted, did not.
 func TestFailedExperiment(t *testing.T) {
 	interrupted, stop := context.WithCancel(context.Background())
 	stop()

@@ -93,7 +93,7 @@ func (p frozenPair) measure(t *testing.T, way string) {
 	t.Logf("%s, %s: %s", p.name, way, f.text())
 }
 
-// recordedPair is what an experiment on record says of its second arm. A difference in durability, which
+// recordedPair returns what an experiment on record says of its second arm. A difference in durability, which
 // forbids a verdict, does not forbid to compare two ways of measuring.
 func recordedPair(dir string) (f frozenFigure, err error) {
 	d, err := loadDir(dir)

@@ -45,11 +45,11 @@ func frozenPairs() []frozenPair {
 	}
 }
 
-// frozenWays are how each pair is measured: trials, and slices of so many seconds. The last is the usual
+// frozenWays lists how each pair is measured: trials, and slices of so many seconds. The last is the usual
 // length.
 func frozenWays() []string { return []string{"trials", "2", "10", "20", "5"} }
 
-// frozenFigure is what a pair came to, one way.
+// frozenFigure holds what a pair came to, one way.
 type frozenFigure struct {
 	Ratio    float64        `json:"ratio"`
 	Interval stats.Interval `json:"interval"`

@@ -13,7 +13,8 @@ import (
 // stranger is a user who is neither root nor the servers' account.
 const stranger = 54321
 
-// TestForeignHome refuses another user's folder, by every command that looks at it; what only tells of david does not.
+// TestForeignHome refuses another user's folder, by every command that looks at it; what only tells of david
+// does not.
 func TestForeignHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make another user's folder")

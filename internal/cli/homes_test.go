@@ -76,7 +76,7 @@ func testHome(t *testing.T) string {
 	return dir
 }
 
-// unreaped is what is left of a home once david has reaped.
+// unreaped lists what is left of a home once david has reaped.
 func unreaped(dir string) []string {
 	if err := sandbox.Reap(dir, func(string) {}); err != nil {
 		return append(leftovers(dir), err.Error())
@@ -110,8 +110,8 @@ func leftovers(dir string) (left []string) {
 	return left
 }
 
-// loops are the loop devices with a file of a home. The kernel takes one off a moment after its mount is gone,
-// which on a busy machine may be a long one.
+// loops are the loop devices with a file of a home. The kernel takes one off a moment after its mount is
+// gone, which on a busy machine may be a long one.
 func loops(dir string) (left []string) {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left = nil

@@ -11,7 +11,8 @@ import (
 // phases are the texts david shows, in the order of a bench whose data is not there yet.
 var phases = []string{"opening the workspace", "preparing the data", "starting a fresh server", "warming up", "measuring", "shutting down"}
 
-// TestInterrupt stops a bench, and then a tune, in every phase with SIGINT: it exits with 130 and nothing is left.
+// TestInterrupt stops a bench, and then a tune, in every phase with SIGINT: it exits with 130 and nothing is
+// left.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, phase := range phases {
@@ -46,7 +47,8 @@ func TestHangup(t *testing.T) {
 // crashing are the flags of a crash test that lasts until it is stopped.
 var crashing = []string{"crash-test", "--server", "mariadb", "--kills", "500", "--threads", "2"}
 
-// TestInterruptCrash stops a crash test before its first kill and between two: it exits with 130 and nothing is left.
+// TestInterruptCrash stops a crash test before its first kill and between two: it exits with 130 and nothing
+// is left.
 func TestInterruptCrash(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []string{"killing the server", "kill 2 of 500"} {

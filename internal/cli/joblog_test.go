@@ -12,7 +12,7 @@ import (
 	"david/internal/testserver"
 )
 
-// documents are those of a client's log.
+// documents reads those of a client's log.
 func documents(t *testing.T, log string) (list []joblog.Document) {
 	t.Helper()
 	var r joblog.Reader

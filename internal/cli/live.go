@@ -76,7 +76,8 @@ func applyOnly(apply bool, barred error) error {
 	return codedError{exitUsage, fmt.Errorf("nothing was changed: %w", barred)}
 }
 
-// applyLive makes the store and the record, and carries the plan out, with david's own load unless that is nil.
+// applyLive makes the store and the record, and carries the plan out, with david's own load unless that is
+// nil.
 func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run live.Run, srv live.Server, own *syntheticLoad) (err error) {
 	unstopped()
 	store, err := a.liveStore(ctx, *doc, srv, own)
@@ -138,7 +139,7 @@ func (a *app) liveStore(ctx context.Context, doc liveDocument, srv live.Server, 
 		loads, sysbench = append(loads, own.Load), own.Target.Sysbench
 	}
 	e := a.lab().NewExperiment(result.KindLive, loads, sysbench)
-	e.Target, e.Host = "remote", facts
+	e.Target, e.Host = result.TargetRemote, facts
 	e.Server = result.Server{Flavour: srv.Flavour, Version: srv.Version, Address: srv.Address}
 	e.Notes = append([]string{"the machine described is the client's", "the changes are in " + live.RecordFile + "; david rollback sets them back"}, doc.Notes...)
 	return result.Create(filepath.Join(a.home, "experiments", e.ID), e)

@@ -12,7 +12,7 @@ import (
 	"david/internal/rules"
 )
 
-// liveFlags are those of david tune for a running server.
+// liveFlags holds the options of david tune for a running server.
 type liveFlags struct {
 	dsn, defaultsFile    string
 	apply, persist, load bool
@@ -64,7 +64,8 @@ func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 	return nil
 }
 
-// told puts what the flags say of the hardware in the place of what was seen. iops are the writes/s, 0 where nobody told.
+// told puts what the flags say of the hardware in the place of what was seen. iops are the writes/s, 0 where
+// nobody told.
 func (f tuneFlags) told(m *audit.Machine) (iops float64, err error) {
 	for _, s := range []struct {
 		flag, text string

@@ -13,7 +13,7 @@ import (
 	"david/internal/rules"
 )
 
-// liveDocument is what david tune --dsn --json prints.
+// liveDocument holds the output of david tune --dsn --json.
 type liveDocument struct {
 	Flavour  mycnf.Flavour `json:"flavour"`
 	Version  string        `json:"version"`
@@ -60,8 +60,8 @@ func (a *app) seeLive(ctx context.Context, f tuneFlags) (known rules.Live, doc l
 	return known, doc, nil
 }
 
-// bar finds out whether david may change the server: a replica or a read-only server it may not, nor one that denies SET GLOBAL.
-// Where it may not the document has the commands that others give.
+// bar finds out whether david may change the server: a replica or a read-only server it may not, nor one that
+// denies SET GLOBAL. Where it may not the document has the commands that others give.
 func bar(ctx context.Context, conn *mysqld.Conn, srv live.Server, doc *liveDocument) (barred, err error) {
 	var names []string
 	for _, step := range doc.Steps {

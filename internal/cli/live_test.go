@@ -19,7 +19,8 @@ func liveArgs(address string, more ...string) []string {
 	return append([]string{"tune", "--dsn", address, "--memory", "4G", "--cpus", "2", "--free-disk", "1G", "--iops", "5000"}, more...)
 }
 
-// TestTuneLive is a plan, carrying it out, and rolling it back, on real servers; those who may not are told before anything changes.
+// TestTuneLive is a plan, carrying it out, and rolling it back, on real servers; those who may not are told
+// before anything changes.
 func TestTuneLive(t *testing.T) {
 	t.Parallel()
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
@@ -138,8 +139,9 @@ func TestLiveEnds(t *testing.T) {
 	})
 }
 
-// TestLiveLoad tunes under david's own load: a step that makes it slower is set back, and whatever ends the run, the load and its
-// schema are gone. MariaDB shows no latency as it is shipped, so that the load's own is judged.
+// TestLiveLoad tunes under david's own load: a step that makes it slower is set back, and whatever ends the
+// run, the load and its schema are gone. MariaDB shows no latency as it is shipped, so that the load's own is
+// judged.
 func TestLiveLoad(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, mycnf.MariaDB, "--innodb-flush-log-at-trx-commit=2")

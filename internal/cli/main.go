@@ -1,4 +1,5 @@
-// Package cli is the command line: flags become values, values become what is printed, errors become exit codes.
+// Package cli is the command line: flags become values, values become what is printed, errors become exit
+// codes.
 package cli
 
 import (

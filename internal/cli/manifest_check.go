@@ -10,7 +10,7 @@ import (
 	"david/internal/manifest/check"
 )
 
-// checkFlags are those of david manifest check.
+// checkFlags holds the options of david manifest check.
 type checkFlags struct {
 	clusterFlags
 	crds     string

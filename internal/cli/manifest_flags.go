@@ -14,7 +14,7 @@ import (
 	"david/internal/mycnf"
 )
 
-// manifestFlags are those of david manifest.
+// manifestFlags holds the options of david manifest.
 type manifestFlags struct {
 	from, cnf           string
 	cpus, memory, size  string

@@ -9,7 +9,7 @@ import (
 	"david/internal/manifest/render"
 )
 
-// nodePrepFlags are those of david manifest node-prep.
+// nodePrepFlags holds the options of david manifest node-prep.
 type nodePrepFlags struct {
 	storage, disks, layout, node, pool string
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The files that a tune hands over; candidate.cnf is of what was not confirmed, experiment a link to the record.
+// The files that a tune hands over; candidate.cnf is of what was not confirmed, experiment a link to the
+// record.
 const (
 	tunedCnf     = "my.cnf"
 	candidateCnf = "candidate.cnf"
@@ -17,14 +18,14 @@ const (
 	recordLink   = "experiment"
 )
 
-// outFolder is where a tune's files go.
+// outFolder takes a tune's files.
 type outFolder struct {
 	path string
 	made bool // by this command: an empty one of the user's stays
 }
 
-// openFolder names the output folder and makes it: one that holds anything is refused, and one that cannot be made is
-// better known before the measurement than after.
+// openFolder names the output folder and makes it: one that holds anything is refused, and one that cannot be
+// made is better known before the measurement than after.
 func openFolder(path string, now time.Time) (outFolder, error) {
 	if path == "" {
 		path = "david-tune-" + now.Format("20060102-150405")
@@ -41,7 +42,8 @@ func openFolder(path string, now time.Time) (outFolder, error) {
 	return outFolder{path: path, made: true}, nil
 }
 
-// clear removes what a tune writes, and the folder where this command made it and nobody put anything into it.
+// clear removes what a tune writes, and the folder where this command made it and nobody put anything into
+// it.
 func (o outFolder) clear() (err error) {
 	for _, name := range []string{tunedCnf, candidateCnf, reportHTML, reportMD, recordLink} {
 		if one := os.Remove(filepath.Join(o.path, name)); !errors.Is(one, fs.ErrNotExist) {

@@ -22,8 +22,9 @@ type cell struct {
 	arm     result.Arm
 }
 
-// TestResultsPredict holds the commit-path prediction against measured cells: it prints them all, and how far off it was.
-// The costs of a transaction are first the cell's own, as explain has them, then those of one thread without caps.
+// TestResultsPredict holds the commit-path prediction against measured cells: it prints them all, and how far
+// off it was. The costs of a transaction are first the cell's own, as explain has them, then those of one
+// thread without caps.
 func TestResultsPredict(t *testing.T) {
 	dir, loads := testHome(t), number("DAVID_LOADS", 3)
 	limits := map[string]result.Limits{"": probed(t, dir)}

@@ -9,7 +9,8 @@ import (
 	"david/internal/price"
 )
 
-// TestPriceExamples runs the examples of docs/price.md: what stands under a command must be in what it prints, but for blanks.
+// TestPriceExamples runs the examples of docs/price.md: what stands under a command must be in what it
+// prints, but for blanks.
 func TestPriceExamples(t *testing.T) {
 	text, err := os.ReadFile("../../docs/price.md")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"david/internal/price"
 )
 
-// volumesFlags are those of david price volumes.
+// volumesFlags holds the options of david price volumes.
 type volumesFlags struct {
 	*priceFlags
 	iops                      float64

@@ -12,7 +12,7 @@ import (
 	"david/internal/result"
 )
 
-// probeFlags are those of david probe.
+// probeFlags holds the options of david probe.
 type probeFlags struct {
 	capFlags
 	dir         string

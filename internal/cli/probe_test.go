@@ -25,8 +25,8 @@ func probed(t *testing.T, dir string, args ...string) (l result.Limits) {
 	return l
 }
 
-// TestProbeCaps sees the caps on CPU and I/O as a server would. It runs before the tests that run side by side,
-// as it compares two speeds.
+// TestProbeCaps sees the caps on CPU and I/O as a server would. It runs before the tests that run side by
+// side, as it compares two speeds.
 func TestProbeCaps(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("cgroups and a volume need root")
@@ -83,7 +83,8 @@ func TestProbeReadOnly(t *testing.T) {
 	}
 }
 
-// TestProbeEnds leaves nothing behind when it is interrupted, nor, once the next david has begun, when it is killed.
+// TestProbeEnds leaves nothing behind when it is interrupted, nor, once the next david has begun, when it is
+// killed.
 func TestProbeEnds(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -14,16 +14,17 @@ import (
 
 // progress shows events: a bar on a terminal, lines elsewhere.
 type progress struct {
-	out   io.Writer
-	bar   *progressbar.ProgressBar
-	room  int       // columns for what is being done
-	phase string    // the last phase printed as a line
-	at    time.Time // when
+	out  io.Writer
+	bar  *progressbar.ProgressBar
+	room int       // columns for what is being done
+	step string    // the last one printed as a line
+	at   time.Time // when
 }
 
 const barSteps = 1000
 
-// A bar's columns, and those for its percentage, its frame and what is left; a line that does not fit cannot be cleared.
+// A bar's columns, and those for its percentage, its frame and what is left; a line that does not fit cannot
+// be cleared.
 const (
 	barColumns   = 12
 	otherColumns = barColumns + 22
@@ -69,12 +70,11 @@ func (p *progress) lines(ev experiment.Event) {
 		fmt.Fprintln(p.out, ev.Line)
 		return
 	}
-	before, _, _ := strings.Cut(ev.Text, " tps")
-	phase := strings.TrimRight(before, "0123456789. ")
-	if phase == p.phase && time.Since(p.at) < 15*time.Second {
+	step := cmp.Or(ev.Step, ev.Text)
+	if step == p.step && time.Since(p.at) < 15*time.Second {
 		return
 	}
-	p.phase, p.at = phase, time.Now()
+	p.step, p.at = step, time.Now()
 	if ev.Left > 0 {
 		fmt.Fprintf(p.out, "%s (%s left)\n", ev.Text, ev.Left.Round(time.Second))
 		return

@@ -15,17 +15,17 @@ import (
 	"david/internal/stats"
 )
 
-// raceFlags are those of david race.
+// raceFlags holds the options of david race.
 type raceFlags struct {
 	blockFlags
 	only, against   string
 	list, asShipped bool
 }
 
-// raceBlocks is how many blocks a race has unless it is told otherwise: enough to tell the fast from the slow.
+// raceBlocks is the default of a race in trials: enough to tell the fast from the slow.
 const raceBlocks = 3
 
-// raceRounds is how many rounds of slices a race has unless told otherwise, in two incarnations.
+// raceRounds is the default of a race in slices, in two incarnations.
 const raceRounds = 12
 
 func (a *app) raceCommand() *cobra.Command {

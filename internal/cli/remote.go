@@ -32,8 +32,8 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	return errors.Join(a.print(store, f.json), err) // measured it was, whatever was left behind
 }
 
-// remoteAddr reads where the server is from --dsn or an option file. What of user and password neither says comes from
-// MYSQL_PWD and from ~/.my.cnf, as with MySQL's own clients.
+// remoteAddr reads where the server is from --dsn or an option file. What of user and password neither says
+// comes from MYSQL_PWD and from ~/.my.cnf, as with MySQL's own clients.
 func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error) {
 	options, _, err := a.clientOptions(defaultsFile)
 	if err != nil {
@@ -50,8 +50,8 @@ func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error)
 	return addr, nil
 }
 
-// clientOptions reads the [client] group of an option file as MySQL's own clients do: --defaults-file, else ~/.my.cnf.
-// ok is false where none is there and none was named.
+// clientOptions reads the [client] group of an option file as MySQL's own clients do: --defaults-file, else
+// ~/.my.cnf. ok is false where none is there and none was named.
 func (a *app) clientOptions(path string) (options map[string]string, ok bool, err error) {
 	named := path != ""
 	if !named {

@@ -25,7 +25,8 @@ func withPassword(home, password string) at {
 	return at{home: home, env: []string{"MYSQL_PWD=" + password}}
 }
 
-// TestRemote is a bench of a server that is not david's: as it is, over TCP with TLS, and nothing is left on it.
+// TestRemote is a bench of a server that is not david's: as it is, over TCP with TLS, and nothing is left on
+// it.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
@@ -85,7 +86,8 @@ func TestRemote(t *testing.T) {
 	})
 }
 
-// TestSchemaLeft: a run drops the schema that one before it left because it was cut short, and leaves one that was to be kept.
+// TestSchemaLeft: a run drops the schema that one before it left because it was cut short, and leaves one
+// that was to be kept.
 func TestSchemaLeft(t *testing.T) {
 	t.Parallel()
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
@@ -110,7 +112,7 @@ func TestSchemaLeft(t *testing.T) {
 	})
 }
 
-// clientGroup is what a user's ~/.my.cnf would say, quoted as MySQL's clients read it.
+// clientGroup writes what a user's ~/.my.cnf would say, quoted as MySQL's clients read it.
 func clientGroup(s *testserver.Server) string {
 	host, port, _ := strings.Cut(s.TCP("david").Address, ":")
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(testserver.Password)

@@ -1,7 +1,7 @@
 //go:build results
 
-// The long measurements behind docs/method.md: `make results` runs them, one after the other, on a machine with nothing
-// else to do. They take about two hours and assert only what the documentation promises.
+// The long measurements behind docs/method.md: `make results` runs them, one after the other, on a machine
+// with nothing else to do. They take about two hours and assert only what the documentation promises.
 package cli
 
 import (
@@ -28,7 +28,7 @@ func number(name string, standard int) int {
 	return standard
 }
 
-// compared is what david compare --json says, as far as it is looked at here.
+// compared holds what david compare --json says, as far as it is looked at here.
 type compared struct {
 	Floor float64 `json:"noise_floor"`
 	Arms  []struct {
@@ -65,8 +65,8 @@ func share(k, n int) string {
 	return fmt.Sprintf("%d of %d (%.1f %%, 95 %% interval %.1f to %.1f %%)", k, n, 100*float64(k)/float64(n), 100*low, 100*high)
 }
 
-// TestResultsAA compares the control with an arm that is the same, on real servers, in slices: every claim is a
-// false one. DAVID_AA is how many for each flavour, a minute each; DAVID_WAY=trials has them in trials.
+// TestResultsAA compares the control with an arm that is the same, on real servers, in slices: every claim is
+// a false one. DAVID_AA is how many for each flavour, a minute each; DAVID_WAY=trials has them in trials.
 func TestResultsAA(t *testing.T) {
 	n, dir := number("DAVID_AA", 20), testHome(t)
 	how := []string{"--time", "2s", "--warmup", "2s", "--blocks", "8"}
@@ -92,8 +92,8 @@ func TestResultsAA(t *testing.T) {
 	t.Logf("false claims: %s; %d more were invalid", share(claims, held), invalid)
 }
 
-// TestResultsPower finds known differences: caps on the CPU 5 % and 10 % lower, and a delay of every group commit. The
-// blocks of one long experiment are taken apart into comparisons of 4, 6, 10 and 20.
+// TestResultsPower finds known differences: caps on the CPU 5 % and 10 % lower, and a delay of every group
+// commit. The blocks of one long experiment are taken apart into comparisons of 4, 6, 10 and 20.
 func TestResultsPower(t *testing.T) {
 	dir, blocks := testHome(t), number("DAVID_BLOCKS", 20)
 	file := filepath.Join(t.TempDir(), "power.yaml")
@@ -150,8 +150,8 @@ blocks: %d
 	}
 }
 
-// TestResultsPool compares a buffer pool of 128 MiB with one of 1 GiB on 2 GiB of data under 2,000 IOPS: the larger one must
-// be found faster every time.
+// TestResultsPool compares a buffer pool of 128 MiB with one of 1 GiB on 2 GiB of data under 2,000 IOPS: the
+// larger one must be found faster every time.
 func TestResultsPool(t *testing.T) {
 	n, dir, faster := number("DAVID_POOL", 20), testHome(t), 0
 	for i := range n {

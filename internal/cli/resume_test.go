@@ -20,8 +20,9 @@ import (
 var compareSmall = []string{"compare", "--trials", "--server", "mariadb", "--tables", "1", "--table-size", "1000", "--time", "1s", "--warmup", "1s",
 	"--threads", "2", "--blocks", "3", "--arm", "control", "--arm", "big=innodb_buffer_pool_size=256M"}
 
-// TestResume kills david -9 at random moments of an experiment; each time the same command finishes it, no trial is
-// missing or there twice, and nothing is left running. DAVID_KILLS=20 makes it as thorough as a release needs.
+// TestResume kills david -9 at random moments of an experiment; each time the same command finishes it, no
+// trial is missing or there twice, and nothing is left running. DAVID_KILLS=20 makes it as thorough as a
+// release needs.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	kills := 2
@@ -98,7 +99,8 @@ func complete(t *testing.T, dir string, moment time.Duration) {
 	}
 }
 
-// TestResumeAfterInterrupt stops david by Ctrl-C while an arm's server is tried: the arm is none the worse for it.
+// TestResumeAfterInterrupt stops david by Ctrl-C while an arm's server is tried: the arm is none the worse
+// for it.
 func TestResumeAfterInterrupt(t *testing.T) {
 	t.Parallel()
 	dir := testHome(t)
@@ -114,7 +116,8 @@ func TestResumeAfterInterrupt(t *testing.T) {
 	complete(t, dir, 0)
 }
 
-// TestResumeRefuses refuses to go on with an experiment that meets another server or asks another question by now.
+// TestResumeRefuses refuses to go on with an experiment that meets another server or asks another question by
+// now.
 func TestResumeRefuses(t *testing.T) {
 	t.Parallel()
 	dir := testHome(t)
@@ -153,7 +156,8 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// refusesBinary begins an experiment with a copy of the server and changes it: one byte behind its end is another binary.
+// refusesBinary begins an experiment with a copy of the server and changes it: one byte behind its end is
+// another binary.
 func refusesBinary(t *testing.T, dir string) {
 	t.Helper()
 	real, err := exec.LookPath("mariadbd")

@@ -13,13 +13,13 @@ import (
 	"david/internal/result"
 )
 
-// rollbackFlags are those of david rollback.
+// rollbackFlags holds the options of david rollback.
 type rollbackFlags struct {
 	dsn, defaultsFile string
 	json              bool
 }
 
-// rollbackDocument is what david rollback --json prints.
+// rollbackDocument holds the output of david rollback --json.
 type rollbackDocument struct {
 	Dir    string      `json:"dir"`
 	Server live.Server `json:"server"`
@@ -79,8 +79,9 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err er
 	return a.printRollback(doc, f.json)
 }
 
-// recordedAddr is how to reach the server: as the flags say, else as it was reached when it was changed. A record has neither
-// user nor password, which are sent to the address on record only where this user's david wrote it, on this machine.
+// recordedAddr tells how to reach the server: as the flags say, else as it was reached when it was changed. A
+// record has neither user nor password, which are sent to the address on record only where this user's david
+// wrote it, on this machine.
 func (a *app) recordedAddr(f rollbackFlags, dir string, r *live.Record) (addr mysqld.Addr, err error) {
 	if f.dsn != "" || f.defaultsFile != "" {
 		return a.remoteAddr(f.dsn, f.defaultsFile)
@@ -106,7 +107,7 @@ func changedHere(dir string) error {
 	if err != nil {
 		return err
 	}
-	if e := store.Experiment(); e.Kind != result.KindLive || e.Target != "remote" {
+	if e := store.Experiment(); e.Kind != result.KindLive || e.Target != result.TargetRemote {
 		return fmt.Errorf("%w: the server was changed from elsewhere (%s)", live.ErrNotVouched, e.Target)
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 	"david/internal/result"
 )
 
-// TestRollbackAddress: the address on a record gets a connection, and so a password, only where the record is the user's own.
+// TestRollbackAddress: the address on a record gets a connection, and so a password, only where the record is
+// the user's own.
 func TestRollbackAddress(t *testing.T) {
 	t.Setenv("MYSQL_PWD", "for another server")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

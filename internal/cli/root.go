@@ -16,7 +16,7 @@ import (
 	"david/internal/result"
 )
 
-// app is what the commands share: where they write, and where david keeps its things.
+// app holds what the commands share: where they write, and where david keeps its things.
 type app struct {
 	out, err io.Writer
 	home     string
@@ -64,9 +64,9 @@ func tellsOfDavid(cmd *cobra.Command) bool {
 	return !cmd.HasParent() || name == "help" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
 }
 
-// begin makes sure of david's folder, that nobody else can have put anything into it, and removes what an earlier david
-// that was killed left behind. Every command begins so; what only tells of david itself (--version, --help, help, completion)
-// looks at no folder.
+// begin makes sure of david's folder, that nobody else can have put anything into it, and removes what an
+// earlier david that was killed left behind. Every command begins so; what only tells of david itself
+// (--version, --help, help, completion) looks at no folder.
 func (a *app) begin() error {
 	abs, err := filepath.Abs(a.home)
 	if err != nil {
@@ -78,12 +78,12 @@ func (a *app) begin() error {
 	return a.lab().Reap()
 }
 
-// lab is what a measurement has to know of this command line.
+// lab tells a measurement what it has to know of this command line.
 func (a *app) lab() lab.Lab {
 	return lab.Lab{Home: a.home, David: a.version, Argv: redacted(a.argv), Beside: a.env(experiment.BesideVariable), Sharing: a.sharing, Log: a.err, On: a.on}
 }
 
-// measuring is that of one that measures, shown by p.
+// measuring returns the lab of a command that measures, shown by p.
 func (a *app) measuring(p *progress) (l lab.Lab, err error) {
 	l = a.lab()
 	l.Show, l.Words = p.show, lab.Words{Kill: report.KillLine, Crash: report.CrashLine, Memory: report.MemoryLine}
@@ -91,7 +91,8 @@ func (a *app) measuring(p *progress) (l lab.Lab, err error) {
 	return l, err
 }
 
-// maxSteal is the share that the user allows on a host that has other guests all the time; 0 where nothing was said.
+// maxSteal is the share that the user allows on a host that has other guests all the time; 0 where nothing
+// was said.
 func (a *app) maxSteal() (float64, error) {
 	text := a.env(lab.StealVariable)
 	if text == "" {
@@ -100,8 +101,8 @@ func (a *app) maxSteal() (float64, error) {
 	return percentage(lab.StealVariable, text)
 }
 
-// noEmptyFlags refuses a flag given without a value, as in --dsn "$UNSET": taken for its default it would measure
-// something else than was asked for.
+// noEmptyFlags refuses a flag given without a value, as in --dsn "$UNSET": taken for its default it would
+// measure something else than was asked for.
 func noEmptyFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {

@@ -62,7 +62,7 @@ func scenarios() []scenario {
 	}
 }
 
-// explained is what david explain --json says, as far as it is looked at here.
+// explained holds what david explain --json says, as far as it is looked at here.
 type explained struct {
 	Findings []struct {
 		Cause string  `json:"cause"`
@@ -82,9 +82,9 @@ func (e explained) line() string {
 	return strings.Join(parts, ", ") + fmt.Sprintf(", unexplained %.0f %%", 100*e.Unexplained)
 }
 
-// TestResultsScenarios makes each physical cause on a real server of each flavour, DAVID_RUNS times (3), and holds what
-// david explain names first against it. DAVID_SCENARIO and DAVID_FLAVOUR choose one; DAVID_TABLE names the file to write the
-// table of docs/explain.md to.
+// TestResultsScenarios makes each physical cause on a real server of each flavour, DAVID_RUNS times (3), and
+// holds what david explain names first against it. DAVID_SCENARIO and DAVID_FLAVOUR choose one; DAVID_TABLE
+// names the file to write the table of docs/explain.md to.
 func TestResultsScenarios(t *testing.T) {
 	dir := testHome(t)
 	var rows []string
@@ -103,8 +103,8 @@ func TestResultsScenarios(t *testing.T) {
 	}
 }
 
-// TestResultsConfirm makes each cause once more, in short trials, and has david explain confirm it, and refute a cause that was
-// not made. DAVID_SCENARIO and DAVID_FLAVOUR (mysql) choose.
+// TestResultsConfirm makes each cause once more, in short trials, and has david explain confirm it, and
+// refute a cause that was not made. DAVID_SCENARIO and DAVID_FLAVOUR (mysql) choose.
 func TestResultsConfirm(t *testing.T) {
 	dir, flavour := testHome(t), mycnf.MySQL
 	if f := os.Getenv("DAVID_FLAVOUR"); f != "" {
@@ -212,8 +212,8 @@ func produce(t *testing.T, dir string, s scenario, flavour mycnf.Flavour) string
 	return fmt.Sprintf("| %s | %s | %s | %d of %d | %s |", s.name, s.made, flavour, right, runs, last)
 }
 
-// command is the bench that makes the scenario, and the flags that tell where its server is, where it is not a sandbox. What
-// else it needs is started.
+// command is the bench that makes the scenario, and the flags that tell where its server is, where it is not
+// a sandbox. What else it needs is started.
 func (s scenario) command(t *testing.T, flavour mycnf.Flavour, time, warmup string) (args, server []string) {
 	args = append([]string{"bench", "--time", time, "--warmup", warmup}, s.args...)
 	args = append(args, s.byOwn[flavour]...)
@@ -230,7 +230,8 @@ func (s scenario) command(t *testing.T, flavour mycnf.Flavour, time, warmup stri
 	return append(append(args, server...), "--keep"), server
 }
 
-// benchAndExplain benches and explains what was measured. A failed gate is no obstacle: that of the client's CPU is meant to fail.
+// benchAndExplain benches and explains what was measured. A failed gate is no obstacle: that of the client's
+// CPU is meant to fail.
 func benchAndExplain(t *testing.T, dir string, args []string) (e explained) {
 	t.Helper()
 	out, errOut, code := david(t, dir, args...)

@@ -13,7 +13,8 @@ import (
 	"david/internal/lab"
 )
 
-// exitsWith is "code N david ARGS...": the command must exit with N. Its output is kept in the files out and err.
+// exitsWith is "code N david ARGS...": the command must exit with N. Its output is kept in the files out and
+// err.
 func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N COMMAND ARGS...")
@@ -45,7 +46,7 @@ func runDavid(ts *testscript.TestScript, args []string) (out, errOut bytes.Buffe
 	return out, errOut, cmd.ProcessState.ExitCode()
 }
 
-// mostTries is how often a command is given whose open loop a busy machine may not keep up with.
+// mostTries has a command whose open loop a busy machine may not keep up with.
 const mostTries = 10
 
 // late tells whether david withheld its verdict because of that, which no limit of a gate can allow: what the

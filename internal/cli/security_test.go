@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestSecurityDoc sees that every test that docs/security.md names is there, but for those it says are still to come.
+// TestSecurityDoc sees that every test that docs/security.md names is there, but for those it says are still
+// to come.
 func TestSecurityDoc(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"david/internal/spec"
 )
 
-// studyFlags are those of david study.
+// studyFlags holds the options of david study.
 type studyFlags struct {
 	runFlags
 	quick bool
@@ -39,8 +39,8 @@ func (a *app) studyCommand() *cobra.Command {
 	return cmd
 }
 
-// study runs a study's experiments one after the other. One that is invalid does not keep the others from being run, and
-// what was published is shown in any case.
+// study runs a study's experiments one after the other. One that is invalid does not keep the others from
+// being run, and what was published is shown in any case.
 func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	facts, err := host.Read(ctx, a.home)
 	if err != nil {
@@ -74,8 +74,8 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	return failed
 }
 
-// interruptedPart is which of a study's experiments to begin with: the first, or the one in which the same command was
-// interrupted; those before it are in the store.
+// interruptedPart says with which of a study's experiments to begin: the first, or the one in which the same
+// command was interrupted; those before it are in the store.
 func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
 	if f.fresh || f.dryRun {
 		return 0, nil

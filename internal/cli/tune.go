@@ -93,7 +93,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	return err
 }
 
-// request is what the flags ask for.
+// request turns the flags into a measurement.
 func (f *tuneFlags) request(ctx context.Context, a *app) (t lab.Tune, err error) {
 	t = lab.Tune{Server: f.server, Budget: f.budget, Base: f.base, Trials: f.trials, NoLight: f.noLight, Fresh: f.fresh, NoVolume: f.noVolume}
 	if t.Load, err = f.workload(); err != nil {

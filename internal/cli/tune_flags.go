@@ -14,7 +14,7 @@ import (
 	"david/internal/tune"
 )
 
-// tuneFlags are those of david tune.
+// tuneFlags holds the options of david tune.
 type tuneFlags struct {
 	loadFlags
 	capFlags
@@ -90,7 +90,7 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 	return loads[0], nil
 }
 
-// wish is what the flags say of the plan.
+// wish gathers what the flags say of the plan.
 func (f *tuneFlags) wish() (w tune.Wish, err error) {
 	w = tune.Wish{RecoveryMs: float64(f.recovery.Milliseconds()), Objective: f.objective, Unlocked: f.unlock, Quick: f.quick,
 		Time: int(f.time / time.Second), Warmup: int(f.warmup / time.Second)}
@@ -128,7 +128,7 @@ func (f *tuneFlags) p95() (float64, error) {
 // defaultWarmup is the longest warm-up of a trial whose length was given.
 const defaultWarmup = 15 * time.Second
 
-// memoryLimit is what the server may use, in bytes.
+// memoryLimit returns what the server may use, in bytes.
 func (f *tuneFlags) memoryLimit(ctx context.Context, a *app) (int64, error) {
 	limit, err := a.lab().Memory(ctx)
 	if err != nil || f.memory == "" {

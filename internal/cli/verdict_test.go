@@ -8,9 +8,10 @@ import (
 	"david/internal/tune"
 )
 
-// TestTuneInconclusive: that nothing was faster is an answer; a winner without a verdict, or a control without a valid run, is none.
+// TestTuneInconclusive: that nothing was faster is an answer; a winner without a verdict, or a control
+// without a valid run, is none.
 func TestTuneInconclusive(t *testing.T) {
-	trial := func(arm, phase string, gates ...result.Gate) result.Trial {
+	trial := func(arm string, phase result.Phase, gates ...result.Gate) result.Trial {
 		return result.Trial{Arm: arm, Phase: phase, TPS: 1, Gates: gates}
 	}
 	raced := []result.Trial{trial(stats.Control, result.Race), trial("moco", result.Race)}

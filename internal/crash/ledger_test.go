@@ -111,8 +111,8 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestKeptMustStay: what survived a kill unacknowledged is lost where the next one takes it, also where nothing
-// was sent in between.
+// TestKeptMustStay: what survived a kill unacknowledged is lost where the next one takes it, also where
+// nothing was sent in between.
 func TestKeptMustStay(t *testing.T) {
 	l := book()
 	kept := append(whole(), rows(ledgerKey{1, 4})...)

@@ -10,8 +10,8 @@ import (
 	"david/internal/result"
 )
 
-// TestChangedBinary holds the server's binary against what it was when the session began, not against a date: where the
-// clock was set back before the experiment began, every file is younger than it.
+// TestChangedBinary holds the server's binary against what it was when the session began, not against a date:
+// where the clock was set back before the experiment began, every file is younger than it.
 func TestChangedBinary(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "mysqld")

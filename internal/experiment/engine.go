@@ -43,8 +43,8 @@ type Session interface {
 	Data() string
 	// Launch starts the load generator, under the arm's cap on it.
 	Launch(cmd *exec.Cmd) error
-	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them is
-	// not measured, and need not crawl. Nothing happens where the arm has none.
+	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them
+	// is not measured, and need not crawl. Nothing happens where the arm has none.
 	Throttle(on bool) error
 	// Freeze stops the server as a whole, or lets it go on. One that is not david's goes on.
 	Freeze(on bool) error
@@ -67,18 +67,18 @@ type Engine struct {
 	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the
 	// server is elsewhere.
 	Device, Data string
-	// Unlocked tells whether the user's own configuration may break the durability lock (david bench): the trial
-	// then names what it ran without. A tune refuses.
+	// Unlocked tells whether the user's own configuration may break the durability lock (david bench): the
+	// trial then names what it ran without. A tune refuses.
 	Unlocked bool
 	// Crew is the clients the load is spread over; nil where this one drives it alone.
 	Crew *workload.Clients
-	// Hidden tells whether the server, and whatever else this machine runs, cannot be seen from here: david is
-	// in a pod.
+	// Hidden tells whether the server, and whatever else this machine runs, cannot be seen from here: david
+	// is in a pod.
 	Hidden bool
 	// MaxSteal is result.Design's, MaxOthers Sharing's.
 	MaxSteal, MaxOthers float64
-	// Memory says what servers that are up together may have, in bytes, and Footprint what an arm's takes at the
-	// most.
+	// Memory says what servers that are up together may have, in bytes, and Footprint what an arm's takes at
+	// the most.
 	Memory    int64
 	Footprint func(result.Arm) int64
 	plan      timePlan
@@ -102,7 +102,7 @@ type trialJob struct {
 	block    int
 	place    int          // in the random order of its block
 	twin     bool         // the control's second run in its block
-	phase    string       // of a tune
+	phase    result.Phase // of a tune
 	steady   bool         // warmed up until the checkpoint age has levelled off
 	others   []result.Arm // an arm whose server is the same as one of theirs is not run
 	load     result.Workload

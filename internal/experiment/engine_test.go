@@ -25,8 +25,8 @@ import (
 
 var small = result.Workload{Name: "oltp_read_write", Tables: 1, TableSize: 1000, Threads: 2, Seconds: 2, Warmup: 1, RandType: "uniform", Database: "sbtest"}
 
-// homesOfAll names the environment variable with the folder of the homes that tests share: what one loads, those
-// after it clone.
+// homesOfAll names the environment variable with the folder of the homes that tests share: what one loads,
+// those after it clone.
 const homesOfAll = "DAVID_TEST_HOMES"
 
 func TestMain(m *testing.M) {

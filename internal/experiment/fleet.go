@@ -173,8 +173,8 @@ func (f *fleet) tried(ctx context.Context, j trialJob) (*result.Trial, error) {
 	return t, f.buried(ctx, name, err)
 }
 
-// keep ends all servers but those of some arms, and tells of which arms but the control's the rows are wrong, and
-// how: nothing that they did may count. That one of them had ended before matters to nobody any more.
+// keep ends all servers but those of some arms, and tells of which arms but the control's the rows are wrong,
+// and how: nothing that they did may count. That one of them had ended before matters to nobody any more.
 func (f *fleet) keep(ctx context.Context, arms []string) (wrong map[string]error, err error) {
 	wrong = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(f.up)) {
@@ -204,8 +204,8 @@ func (f *fleet) thaw(st *standing) error {
 	return st.session.Throttle(true)
 }
 
-// freeze makes a server stand still. Its caps are lifted first: a thread that waits for I/O beneath a cap stops only
-// when it has it.
+// freeze makes a server stand still. Its caps are lifted first: a thread that waits for I/O beneath a cap
+// stops only when it has it.
 func (f *fleet) freeze(st *standing) error {
 	if !st.awake {
 		return nil

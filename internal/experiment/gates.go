@@ -16,13 +16,13 @@ import (
 // What others take of the machine is noise, which the random order of blocks spreads over all arms and which
 // widens their intervals: it has limits only beyond which the load was hardly there.
 const (
-	// Ignored errors are deadlocks and lock timeouts, which small write-heavy tables have by nature; above one
-	// in a hundred the workload measures retries.
+	// Ignored errors are deadlocks and lock timeouts, which small write-heavy tables have by nature; above
+	// one in a hundred the workload measures retries.
 	errorShareMax = 0.01
 	// Steal is CPU time the hypervisor gave to others; Design.MaxSteal takes its place.
 	stealShareMax = 0.40
-	// Of the machine's CPU time, what neither the server nor the client nor david nor the kernel's own threads
-	// used.
+	// Of the machine's CPU time, what neither the server nor the client nor david nor the kernel's own
+	// threads used.
 	othersMax = 0.60
 	// The same of a slice, which is one of many and is weighed by it.
 	othersMaxSlice = 0.95
@@ -31,8 +31,8 @@ const (
 	othersNoted = 0.15
 	// Of the CPUs its threads could use, what the load generator used: at all of them it measures itself.
 	clientBusyMax = 0.90
-	// Of the measured time, what the scheduler held the server or david back for a quota that nobody asked david
-	// for.
+	// Of the measured time, what the scheduler held the server or david back for a quota that nobody asked
+	// david for.
 	throttledMax = 0.01
 	// Between what sysbench and the server counted.
 	disagreeMax = 0.01

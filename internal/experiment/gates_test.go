@@ -58,8 +58,8 @@ func disturb(t *testing.T) *disturbed {
 	return &disturbed{t: t, engine: e, target: target, load: load, arm: rules.Control(s.Binary.Flavour)}
 }
 
-// measuring calls do once, in a goroutine of its own, when the trial's first measured second is seen. The test does not
-// end before do has.
+// measuring calls do once, in a goroutine of its own, when the trial's first measured second is seen. The
+// test does not end before do has.
 func (d *disturbed) measuring(do func()) {
 	d.engine.Report = func(ev Event) {
 		if strings.Contains(ev.Text, "measuring") {
@@ -133,8 +133,8 @@ func background(t *testing.T, args ...string) {
 // The tests below make each gate fail for real. Steal, swapping and a jumping clock cannot be produced
 // without harm to the machine; TestGates has them.
 
-// TestGateOtherProcesses has some compute beside the load. The limit is one that they reach also where other guests
-// of the host take most of the CPU time.
+// TestGateOtherProcesses has some compute beside the load. The limit is one that they reach also where other
+// guests of the host take most of the CPU time.
 func TestGateOtherProcesses(t *testing.T) {
 	d := disturb(t)
 	d.engine.MaxOthers = 0.05
@@ -230,8 +230,8 @@ func TestGateThrottling(t *testing.T) {
 	d.fails(result.GateThrottling)
 }
 
-// quotaGroup makes a group of a twentieth of a CPU, which a server gets on any machine, of whichever version the CPU
-// controller is on.
+// quotaGroup makes a group of a twentieth of a CPU, which a server gets on any machine, of whichever version
+// the CPU controller is on.
 func quotaGroup(t *testing.T) string {
 	for _, c := range []struct{ parent, file, value string }{
 		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "5000"}, {"/sys/fs/cgroup", "cpu.max", "5000 100000"},

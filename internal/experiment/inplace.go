@@ -12,8 +12,8 @@ import (
 	"david/internal/result"
 )
 
-// settleSeconds is how long the load is on before a slice in place: as long before the incumbent's as before
-// those of the arm, so that both are equally warm after standing still.
+// settleSeconds of load precede a slice in place: those of the incumbent as those of the arm, so that both
+// are equally warm after standing still.
 const settleSeconds = 2
 
 // errStays marks a variable that does not take its former value back.

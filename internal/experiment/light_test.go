@@ -94,7 +94,7 @@ func TestLightSpeedInfeasible(t *testing.T) {
 // TestLastQuoted: after a search that found nothing, the ceiling stands beside the control's trial of the
 // race, not beside its last.
 func TestLastQuoted(t *testing.T) {
-	trial := func(id, phase string, valid bool) result.Trial {
+	trial := func(id string, phase result.Phase, valid bool) result.Trial {
 		return result.Trial{ID: id, Arm: stats.Control, Phase: phase, Gates: []result.Gate{{Name: "steal", OK: valid}}}
 	}
 	race := []result.Trial{trial("1", result.Race, true), trial("2", result.Race, false), trial("3", result.Search, true)}

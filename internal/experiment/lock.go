@@ -21,24 +21,25 @@ import (
 )
 
 // lockAddress names an abstract unix socket: the kernel frees it with the process that holds it, it leaves no
-// file, and it is one for all users of a network namespace. Anybody can hold it, so that it is asked whose it is.
+// file, and it is one for all users of a network namespace. Anybody can hold it, so that it is asked whose it
+// is.
 const lockAddress = "@david.measurement"
 
-// lockFile is held as well, in david's folder, where nobody else can: it keeps the user's own measurements apart
-// also where somebody sits on the socket.
+// lockFile is held as well, in david's folder, where nobody else can: it keeps the user's own measurements
+// apart also where somebody sits on the socket.
 const lockFile = "measurement.lock"
 
-// Sharing says how a measurement shares the machine. The zero value shares nothing: it is what everybody gets who
-// asks for a measurement. The tests of what else a measurement does set it, as they look at no throughput; no
-// flag, file or variable of the environment reaches it.
+// Sharing says how a measurement shares the machine. The zero value shares nothing: it is what everybody gets
+// who asks for a measurement. The tests of what else a measurement does set it, as they look at no
+// throughput; no flag, file or variable of the environment reaches it.
 type Sharing struct {
 	Apart  string  // names a lock of its own, so that measurements with other names may run beside it; "": the machine's
 	Others float64 // the share of the CPU time that others may take while a trial counts; 0: the gate's own limits
 }
 
 // Lock makes this process the only one that measures on this machine until release is called. Another david
-// that holds it is named in the error. One of another user's, who may never give it back, is put up with where
-// beside names that user's number, or is unknown and the holder cannot be told.
+// that holds it is named in the error. One of another user's, who may never give it back, is put up with
+// where beside names that user's number, or is unknown and the holder cannot be told.
 func (s Sharing) Lock(dir, what, beside string) (release func(), err error) {
 	return lockAt(s.address(), dir, what, beside)
 }
@@ -112,7 +113,7 @@ func tell(l net.Listener, what string) {
 // mostSaid bounds what a holder is listened to, in bytes.
 const mostSaid = 100
 
-// holder is who holds the lock: a process, by the kernel's word, and what it says of itself.
+// holder names the process that holds the lock, by the kernel's word, and what it says of itself.
 type holder struct {
 	known    bool
 	uid, pid int // pid 0: in another container
@@ -176,8 +177,8 @@ func (h holder) blocks(beside string) error {
 		account.Name(h.uid), h.pid, h.says, spoil, BesideVariable, h.uid)
 }
 
-// BesideVariable names the environment variable with the number of a user whose measurements are put up with, or with
-// Unknown for a holder of the lock whose user cannot be told.
+// BesideVariable names the environment variable with the number of a user whose measurements are put up with,
+// or with Unknown for a holder of the lock whose user cannot be told.
 const (
 	BesideVariable = "DAVID_BESIDE"
 	Unknown        = "unknown"

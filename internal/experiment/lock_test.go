@@ -107,7 +107,8 @@ func TestMachineLock(t *testing.T) {
 	release()
 }
 
-// TestSharing: who shares nothing takes the machine's lock; one apart keeps out its like, and is in nobody's way.
+// TestSharing: who shares nothing takes the machine's lock; one apart keeps out its like, and is in nobody's
+// way.
 func TestSharing(t *testing.T) {
 	if got := (Sharing{}).address(); got != lockAddress {
 		t.Errorf("the machine's lock is %s", got)
@@ -128,8 +129,8 @@ func TestSharing(t *testing.T) {
 	beside()
 }
 
-// TestMachineLockOfAnother has another user hold the lock for ever: told by the kernel's word, with few and plain words of its
-// own, and passed by who asks for it, and for that user.
+// TestMachineLockOfAnother has another user hold the lock for ever: told by the kernel's word, with few and
+// plain words of its own, and passed by who asks for it, and for that user.
 func TestMachineLockOfAnother(t *testing.T) {
 	at, dir := address(t), t.TempDir()
 	cmd := squat(t, at, "loud")
@@ -157,7 +158,8 @@ func TestMachineLockOfAnother(t *testing.T) {
 	release()
 }
 
-// TestMachineLockOfNobody: a holder that takes no calls cannot be told from david's own user, and blocks for no longer.
+// TestMachineLockOfNobody: a holder that takes no calls cannot be told from david's own user, and blocks for
+// no longer.
 func TestMachineLockOfNobody(t *testing.T) {
 	at, dir := address(t), t.TempDir()
 	squat(t, at, "silent")

@@ -263,8 +263,9 @@ func (r *trialRun) surroundings(ev *evidence) error {
 	return nil
 }
 
-// changed says what is no longer as it was when this session began, which made sure that it is the experiment's: the
-// binary's file. The data of every trial is a clone of one data template, which is looked up by what it was made from.
+// changed says what is no longer as it was when this session began, which made sure that it is the
+// experiment's: the binary's file. The data of every trial is a clone of one data template, which is looked
+// up by what it was made from.
 func (e *Engine) changed(s result.Server) string {
 	if s.Path == "" {
 		return ""
@@ -273,8 +274,8 @@ func (e *Engine) changed(s result.Server) string {
 	if err := unix.Stat(s.Path, &st); err != nil {
 		return fmt.Sprintf("the server's binary %s is gone: %v", s.Path, err)
 	}
-	// The time of the inode's change: a package manager gives a new file its old modification time. It is held against
-	// what it was, and not against a date: the clock may have been set.
+	// The time of the inode's change: a package manager gives a new file its old modification time. It is
+	// held against what it was, and not against a date: the clock may have been set.
 	was, seen := e.binaries[s.Path]
 	if !seen {
 		if e.binaries == nil {

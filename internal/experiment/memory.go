@@ -25,7 +25,7 @@ const (
 
 // MemoryProof starts a server of an arm, reads the tables in and has all its connections sort rows of the
 // first one at a time. It says what the server took, and what it would with its whole buffer pool touched;
-// limit is in bytes. A server that is killed for memory fails the proof; any other end of it is an error.
+// limit counts bytes. A server that is killed for memory fails the proof; any other end of it is an error.
 func MemoryProof(ctx context.Context, t Target, arm result.Arm, load result.Workload, limit int64, log string) (m result.MemoryProof, err error) {
 	m.Limit = limit
 	s, err := t.Begin(ctx, arm, load, log)

@@ -10,6 +10,7 @@ import (
 // Event tells one thing worth showing while an experiment runs.
 type Event struct {
 	Text string        // what is being done, in a few words
+	Step string        // the same without the figures of the moment; "" where Text has none
 	Line string        // not empty: a result to keep on the screen
 	Done time.Duration // since the start
 	Left time.Duration // expected; 0 where nobody knows
@@ -67,7 +68,8 @@ func (e *Engine) second(j trialJob, p result.Point) {
 	if p.Warm {
 		phase = "warming up"
 	}
-	e.say(j, fmt.Sprintf("%s, %.0f tps, p95 %.1f ms", phase, p.TPS, p.P95))
+	step := label(j) + ": " + phase
+	e.emit(Event{Step: step, Text: fmt.Sprintf("%s, %.0f tps, p95 %.1f ms", step, p.TPS, p.P95)})
 }
 
 // label names a job as its reader would: the arm, the threads where they vary, the repeat from the second on.

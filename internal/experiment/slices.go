@@ -22,13 +22,13 @@ import (
 const (
 	leastRounds = 4
 	mostRounds  = 24
-	// fewestStarts is how many incarnations there are at least: what a start does is not seen in one.
+	// fewestStarts of each server, as what a start does is not seen in one incarnation.
 	fewestStarts = 2
-	// leastAdded is the time, in seconds, that a session which goes on has an incarnation for, however long those
-	// before were: half of the least that --continue adds.
+	// leastAdded is the time, in seconds, that a session which goes on has an incarnation for, however long
+	// those before were: half of the least that --continue adds.
 	leastAdded = 30
-	// expectedSlice estimates what a slice is first expected to take besides its load, in seconds: connecting,
-	// preparing statements, reading counters, freezing.
+	// expectedSlice estimates what a slice is first expected to take besides its load, in seconds:
+	// connecting, preparing statements, reading counters, freezing.
 	expectedSlice = 1.5
 	// expectedRaise estimates the same of a server's start with its tables read once, in seconds.
 	expectedRaise = 10
@@ -58,17 +58,18 @@ type sliced struct {
 	rounds      int // of an incarnation
 	// share is the time that one wave of the incarnation may take, in seconds.
 	share float64
-	// had counts the rounds each arm has had beside the control: with waves not every round is one of every arm.
+	// had counts the rounds each arm has had beside the control: with waves not every round is one of every
+	// arm.
 	had map[string]int
-	// whole is how many rounds of the wave that is on each arm has had a slice in under every load, and ended
-	// why its server did.
+	// whole counts the rounds of the present wave in which an arm had a slice under every load, and ended
+	// says why its server did.
 	whole map[string]int
 	ended map[string]error
-	// idle is in how many waves running each arm's server ended before one round was over.
+	// idle counts the waves running in which each arm's server ended before one round was over.
 	idle map[string]int
 }
 
-// mostIdle is how often running an arm's server may end before one round is over: then it always will.
+// mostIdle ends of an arm's server before one round is over are enough: it will end so always.
 const mostIdle = 2
 
 // RunSlices measures the arms in rounds: a round has one slice of each arm under each workload, in random
@@ -122,8 +123,8 @@ func (s *sliced) resume() error {
 	return nil
 }
 
-// roundsBeside counts how many rounds each arm has had under so many loads in which the control had its slices too.
-// One in which its server ended is none.
+// roundsBeside counts how many rounds each arm has had under so many loads in which the control had its
+// slices too. One in which its server ended is none.
 func roundsBeside(control string, trials []result.Trial, loads int) map[string]int {
 	type place struct {
 		arm   string
@@ -310,8 +311,8 @@ func (s *sliced) judge(arms []int) error {
 	return nil
 }
 
-// planned returns how many rounds a wave has: as the design says, or what its share of the budget leaves beside
-// bringing the servers up, which took so many seconds.
+// planned returns how many rounds a wave has: as the design says, or what its share of the budget leaves
+// beside bringing the servers up, which took so many seconds.
 func (s *sliced) planned(wave []int, raised float64) int {
 	if s.design.Blocks > 0 {
 		each := (s.design.Blocks + s.design.Slices.Incarnations - 1) / s.design.Slices.Incarnations

@@ -247,8 +247,8 @@ func known(t *testing.T, e *Engine, arms []result.Arm) {
 	}
 }
 
-// TestSlicesControlCrashes: a control whose servers never get warm ends the experiment, however many rounds were
-// asked for.
+// TestSlicesControlCrashes: a control whose servers never get warm ends the experiment, however many rounds
+// were asked for.
 func TestSlicesControlCrashes(t *testing.T) {
 	s, err := result.Create(filepath.Join(t.TempDir(), "x"), result.Experiment{Kind: result.KindCompare, Created: time.Now()})
 	if err != nil {
@@ -271,8 +271,8 @@ func TestSlicesControlCrashes(t *testing.T) {
 	}
 }
 
-// TestSlicesArmCrashes: an arm whose servers never get warm is out after two of them, and the others have their
-// rounds.
+// TestSlicesArmCrashes: an arm whose servers never get warm is out after two of them, and the others have
+// their rounds.
 func TestSlicesArmCrashes(t *testing.T) {
 	e, s := engine(t, "mariadb")
 	slicing(t, e, 3)
@@ -297,8 +297,8 @@ func TestSlicesArmCrashes(t *testing.T) {
 	}
 }
 
-// TestSlicesControlDies kills the control's frozen server while two others are up: no round goes on without it,
-// and those it has no slice in do not count.
+// TestSlicesControlDies kills the control's frozen server while two others are up: no round goes on without
+// it, and those it has no slice in do not count.
 func TestSlicesControlDies(t *testing.T) {
 	e, s := engine(t, "mariadb")
 	slicing(t, e, 4)
@@ -349,8 +349,8 @@ func TestRoundsBeside(t *testing.T) {
 	}
 }
 
-// paused is an experiment of half an hour and five incarnations, between two of them, of which a store has rounds
-// of four slices of 45 s.
+// paused is an experiment of half an hour and five incarnations, between two of them, of which a store has
+// rounds of four slices of 45 s.
 func paused(t *testing.T, incarnations, rounds int) *sliced {
 	t.Helper()
 	design := result.Design{Control: "control", Budget: 1800, Precision: 0.02, Slices: &result.Slices{Seconds: 5, Incarnations: 5}}
@@ -377,8 +377,8 @@ func paused(t *testing.T, incarnations, rounds int) *sliced {
 	return s
 }
 
-// TestPreciseIsEnough: what is known well enough after two incarnations needs no further one, though more were
-// planned.
+// TestPreciseIsEnough: what is known well enough after two incarnations needs no further one, though more
+// were planned.
 func TestPreciseIsEnough(t *testing.T) {
 	for _, c := range []struct {
 		incarnations, rounds int
@@ -390,8 +390,8 @@ func TestPreciseIsEnough(t *testing.T) {
 	}
 }
 
-// TestBudgetBeforeIncarnation: once there are two incarnations, a third one is begun only where the budget has time
-// for it, though more were planned.
+// TestBudgetBeforeIncarnation: once there are two incarnations, a third one is begun only where the budget
+// has time for it, though more were planned.
 func TestBudgetBeforeIncarnation(t *testing.T) {
 	for _, c := range []struct {
 		budget float64
@@ -417,8 +417,8 @@ func TestWavesShareAnIncarnation(t *testing.T) {
 	}
 }
 
-// TestMoreTimeIsUsed: a session with a minute or more has an incarnation, however long those before were, and it
-// keeps to that time.
+// TestMoreTimeIsUsed: a session with a minute or more has an incarnation, however long those before were, and
+// it keeps to that time.
 func TestMoreTimeIsUsed(t *testing.T) {
 	s := paused(t, 5, 10) // of 1800 s
 	s.design.Precision, s.design.Budget = 0, 1860
@@ -438,8 +438,8 @@ func TestMoreTimeIsUsed(t *testing.T) {
 	}
 }
 
-// TestKeepOutlaws: a rival whose rows are wrong when a tune is done with its server is infeasible, and the tune
-// goes on; a control's end it.
+// TestKeepOutlaws: a rival whose rows are wrong when a tune is done with its server is infeasible, and the
+// tune goes on; a control's end it.
 func TestKeepOutlaws(t *testing.T) {
 	e, s := engine(t, "mariadb")
 	e.Report = func(Event) {}

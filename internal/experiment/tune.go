@@ -203,7 +203,7 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 		j.skipNoop = j.base != nil
 		j.others = sameIn(a.Phase, arms)
 	}
-	e.emit(Event{Text: a.Phase + ": " + a.Why})
+	e.emit(Event{Text: string(a.Phase) + ": " + a.Why})
 	began := time.Now()
 	run := e.run
 	if a.Incarnation > 0 {
@@ -246,7 +246,7 @@ func (e *Engine) blameHost(host hostError, h *tune.History) error {
 }
 
 // sameIn returns the arms that one of a race or of a search need not repeat.
-func sameIn(phase string, arms []result.Arm) (list []result.Arm) {
+func sameIn(phase result.Phase, arms []result.Arm) (list []result.Arm) {
 	for _, a := range arms {
 		if (phase == result.Race || phase == result.Search) && a.Phase == phase && !a.Noop && a.Infeasible == "" {
 			list = append(list, a)

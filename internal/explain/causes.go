@@ -31,8 +31,8 @@ func Causes() []Cause {
 const (
 	deviceFull = 0.85
 	cpusFull   = 0.85
-	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue is
-	// taken for full: one that does many at once is never idle well before that.
+	// Without a cap or a probed limit, only a device with operations under way all the time and a long queue
+	// is taken for full: one that does many at once is never idle well before that.
 	busyFull  = 95
 	queueFull = 8
 )

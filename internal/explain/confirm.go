@@ -32,8 +32,8 @@ type Confirm struct {
 	// Unsafe tells whether the change can lose data: for finding out only, never for use.
 	Unsafe bool        `json:"unsafe,omitempty"`
 	Expect Expectation `json:"expect"`
-	// Ratio is the throughput to expect over the trial's, if both the cause and its share are right: 1.25 is a
-	// quarter more.
+	// Ratio is the throughput to expect over the trial's, if both the cause and its share are right: 1.25 is
+	// a quarter more.
 	Ratio float64 `json:"ratio"`
 }
 

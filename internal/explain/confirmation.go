@@ -48,8 +48,8 @@ type RoundTrip struct {
 	Statements        int
 }
 
-// Ping confirms or refutes network round trips on a server of which nothing may be changed: the time of a statement that does
-// nothing times the statements of a transaction is what the round trips of one take.
+// Ping confirms or refutes network round trips on a server of which nothing may be changed: the time of a
+// statement that does nothing times the statements of a transaction is what the round trips of one take.
 func Ping(f Finding, t result.Trial, r RoundTrip) Confirmation {
 	c := Confirmation{Cause: f.Cause, Share: f.Share, Expect: "as long as found", Expected: 1,
 		Question: "do statements that do nothing take as long as the round trips found?"}
@@ -77,8 +77,8 @@ func judgePing(o Outcome) Judgement {
 // telling is the share below which a cause's experiment would move throughput by less than can be seen.
 const telling = 0.1
 
-// Finding picks the one of that cause, or the first where cause is "". One that has next to no share, or none, is supposed to
-// have the first one's: then its experiment can refute it.
+// Finding picks the one of that cause, or the first where cause is "". One that has next to no share, or
+// none, is supposed to have the first one's: then its experiment can refute it.
 func (e Explanation) Finding(in Input, cause Cause) (Finding, error) {
 	if len(e.Findings) == 0 {
 		return Finding{}, fmt.Errorf("trial %s has no finding to confirm", e.Trial)
@@ -98,7 +98,8 @@ func (e Explanation) Finding(in Input, cause Cause) (Finding, error) {
 	return Suppose(in, cause, first.Share), nil
 }
 
-// waived are the gates that the cause itself makes fail: a load generator short of CPU is what its experiment is about.
+// waived are the gates that the cause itself makes fail: a load generator short of CPU is what its experiment
+// is about.
 func waived(c Cause) []result.GateName {
 	if c == ClientCPU {
 		return []result.GateName{result.GateClientCPU}

@@ -33,8 +33,8 @@ type CommitPrediction struct {
 	Bounds  []Bound `json:"bounds"` // in the order latency, CPU, group commit, device
 	// Group says how many transactions share their syncs at that TPS.
 	Group float64 `json:"group"`
-	// SyncUs says how long a transaction's own syncs take on an idle machine, one after the other; PeriodUs how
-	// long until the next group can follow; in microseconds.
+	// SyncUs says how long a transaction's own syncs take on an idle machine, one after the other; PeriodUs
+	// how long until the next group can follow; in microseconds.
 	SyncUs   float64  `json:"sync_us"`
 	PeriodUs float64  `json:"period_us"`
 	Notes    []string `json:"notes,omitempty"` // what was assumed for want of a measurement

@@ -41,7 +41,7 @@ func (t dividedTrial) redoSize() float64 {
 	return t.number("innodb_log_file_size") * max(1, t.number("innodb_log_files_in_group"))
 }
 
-// pageSize is in bytes.
+// pageSize returns bytes.
 func (t dividedTrial) pageSize() float64 {
 	if size := t.number("innodb_page_size"); size > 0 {
 		return size

@@ -11,8 +11,8 @@ import (
 	"david/internal/account"
 )
 
-// Open opens a file of one of the users, which are david's own and root unless others are named: what is no plain file,
-// and a link, is refused. It never waits, as opening a pipe would.
+// Open opens a file of one of the users, which are david's own and root unless others are named: what is no
+// plain file, and a link, is refused. It never waits, as opening a pipe would.
 func Open(path string, flag int, perm os.FileMode, users ...int) (*os.File, error) {
 	if users == nil {
 		users = []int{os.Geteuid(), 0}

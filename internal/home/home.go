@@ -1,5 +1,5 @@
-// Package home tells whether david's own folder can be trusted, and opens files without following links: what lies
-// there has david remove folders, end processes and run programs, so that nobody else may write to it.
+// Package home tells whether david's own folder can be trusted, and opens files without following links: what
+// lies there has david remove folders, end processes and run programs, so that nobody else may write to it.
 package home
 
 import (
@@ -17,13 +17,13 @@ import (
 // ErrForeign marks a folder or a file that somebody else than david's user could have changed.
 var ErrForeign = errors.New("others could have changed it")
 
-// mostLinks is how many links the kernel follows on the way to a file (path_resolution(7)).
+// mostLinks are followed by the kernel on the way to a file (path_resolution(7)).
 const mostLinks = 40
 
-// Trust returns david's folder with the links on the way resolved, or says why it cannot be trusted: it, what david
-// keeps in it, and the links on the way have to belong to david's user, and nobody else may write to it. What is above
-// it has to belong to that user or root, and where david is root nobody else may replace it. A folder that is not there
-// yet is trusted where it can be made safely.
+// Trust returns david's folder with the links on the way resolved, or says why it cannot be trusted: it, what
+// david keeps in it, and the links on the way have to belong to david's user, and nobody else may write to
+// it. What is above it has to belong to that user or root, and where david is root nobody else may replace
+// it. A folder that is not there yet is trusted where it can be made safely.
 func Trust(dir string) (string, error) {
 	real, err := walk(dir)
 	if err == nil {
@@ -43,7 +43,7 @@ func Trust(dir string) (string, error) {
 	return real, nil
 }
 
-// example is where root's folder may be.
+// example names a place for root's folder, to be said in an error.
 func example() string {
 	if os.Geteuid() != 0 {
 		return ""
@@ -94,8 +94,8 @@ func walk(dir string) (string, error) {
 	return at, above(filepath.Dir(at))
 }
 
-// above looks at a folder and those above it: whoever can rename what is in them can put another folder in the place of
-// david's. An ordinary user's may lie in one that all may write to, as the volumes of pods are.
+// above looks at a folder and those above it: whoever can rename what is in them can put another folder in
+// the place of david's. An ordinary user's may lie in one that all may write to, as the volumes of pods are.
 func above(dir string) error {
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -114,7 +114,8 @@ func above(dir string) error {
 	}
 }
 
-// alone makes sure that a folder, where it is there, belongs to david's user, and that nobody else may write to it.
+// alone makes sure that a folder, where it is there, belongs to david's user, and that nobody else may write
+// to it.
 func alone(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +136,8 @@ func alone(path string) error {
 	return nil
 }
 
-// kept makes sure of a folder that david keeps in its own, which may be a link of the user's to another place.
+// kept makes sure of a folder that david keeps in its own, which may be a link of the user's to another
+// place.
 func kept(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

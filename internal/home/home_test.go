@@ -111,8 +111,8 @@ func file(t *testing.T, path, text string) {
 	}
 }
 
-// TestTrustOfUser is about an ordinary user's david: root's folder is not its own, and neither is another user's; one in
-// a folder that all may write to is, as the volumes of pods are no different.
+// TestTrustOfUser is about an ordinary user's david: root's folder is not its own, and neither is another
+// user's; one in a folder that all may write to is, as the volumes of pods are no different.
 func TestTrustOfUser(t *testing.T) {
 	if dir := os.Getenv("DAVID_TEST_TRUST"); dir != "" {
 		if _, err := Trust(dir); err != nil {

@@ -24,8 +24,8 @@ type Unflushed struct {
 // String says it in one line.
 func (u Unflushed) String() string { return u.Where + ": " + u.Why }
 
-// FindUnflushed looks at everything under a folder: the filesystem with its options, loop devices and the files
-// behind them, volumes made of others, and the disks' caches. unseen says what could not be looked at.
+// FindUnflushed looks at everything under a folder: the filesystem with its options, loop devices and the
+// files behind them, volumes made of others, and the disks' caches. unseen says what could not be looked at.
 func FindUnflushed(ctx context.Context, dir string) (found []Unflushed, unseen []string, err error) {
 	folder, err := existing(dir)
 	if err != nil {
@@ -92,8 +92,8 @@ func (w *flushWalk) upper(options []string) {
 	}
 }
 
-// DroppedBy tells what a filesystem of a kind does to flushes under its options (Documentation/filesystems of the
-// kernel; mount(8); zfsprops(7)). Where is left to the caller; kind may be "".
+// DroppedBy tells what a filesystem of a kind does to flushes under its options (Documentation/filesystems of
+// the kernel; mount(8); zfsprops(7)). Where is left to the caller; kind may be "".
 func DroppedBy(kind string, options []string) (found []Unflushed) {
 	for _, o := range options {
 		name, value, _ := strings.Cut(strings.ToLower(strings.TrimSpace(o)), "=")
@@ -237,21 +237,6 @@ func (m factSource) preloaded(pid string) (names []string, err error) {
 func DropsFsync(path string) bool {
 	name := filepath.Base(path)
 	return slices.ContainsFunc([]string{"eatmydata", "libnosync", "nosync.so", "libeat", "libnofsync", "nofsync.so"}, func(part string) bool { return strings.Contains(name, part) })
-}
-
-// PreloadedForAll lists the libraries that make fsync do nothing in whatever david starts: what LD_PRELOAD and
-// /etc/ld.so.preload name.
-func PreloadedForAll(preload string) (names []string) {
-	text, err := os.ReadFile("/etc/ld.so.preload")
-	if err != nil {
-		text = nil // there is none
-	}
-	for _, file := range strings.FieldsFunc(preload+" "+string(text), func(r rune) bool { return strings.ContainsRune(" :\n\t", r) }) {
-		if DropsFsync(file) {
-			names = append(names, file)
-		}
-	}
-	return names
 }
 
 // CommandLine gives a process's arguments, its program first.

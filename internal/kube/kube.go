@@ -6,8 +6,8 @@
 // they could. DryRun has the API server check objects and keep none. What is to stay in a cluster the user
 // applies.
 //
-// What to create is decided elsewhere (internal/manifest, internal/cli): this package is given values and gives
-// values back.
+// What to create is decided elsewhere (internal/manifest, internal/cli): this package is given values and
+// gives values back.
 package kube
 
 import (
@@ -37,8 +37,8 @@ import (
 
 // Cluster talks to a cluster whose API server answered.
 type Cluster struct {
-	// Context is the kubeconfig's name for it, Server the address of its API server, Version what that says it
-	// is ("v1.34.4"), Namespace the context's own ("default" where it has none).
+	// Context is the kubeconfig's name for it, Server the address of its API server, Version what that says
+	// it is ("v1.34.4"), Namespace the context's own ("default" where it has none).
 	Context, Server, Version, Namespace string
 	// Patience says how long a pod may wait for what may still come: a node with room, a volume, an image.
 	Patience time.Duration

@@ -8,8 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// TestClockSetBack measures while the clock is set back by an hour: what the session measured is counted all the same,
-// and the next experiment is told that it is not the latest.
+// TestClockSetBack measures while the clock is set back by an hour: what the session measured is counted all
+// the same, and the next experiment is told that it is not the latest.
 func TestClockSetBack(t *testing.T) {
 	var said strings.Builder
 	l := Lab{Home: t.TempDir(), Log: &said}

@@ -27,12 +27,12 @@ type Confirm struct {
 	Trials bool // each on a fresh server, instead of slices
 }
 
-// Request is that of the trial's own arm and workload, and both with the change: two arms in slices or in trials, or where
-// the load is changed two workloads, in trials.
+// Request asks for the trial's own arm and workload, and both with the change: two arms in slices or in
+// trials, or where the load is changed two workloads, in trials.
 func (c Confirm) Request() (Request, error) {
 	x := c.Change
 	switch {
-	case c.Target != "sandbox":
+	case c.Target != result.TargetSandbox:
 		return Request{}, refuse("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
 	case x.Socket: // the arms of an experiment are reached in the same way
 		return Request{}, refuse("cannot compare TCP with a socket in one experiment: run the same david bench without --tcp, and hold the two against each other with david explain A B")

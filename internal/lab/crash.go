@@ -79,7 +79,7 @@ func (t CrashTest) prove(ctx context.Context, l Lab, b server.Binary, arm result
 		return nil, err
 	}
 	e := l.NewExperiment(result.KindCrash, nil, workload.Sysbench{})
-	e.Target, e.Server, e.Host = "sandbox", b.Record(), o.facts
+	e.Target, e.Server, e.Host = result.TargetSandbox, b.Record(), o.facts
 	e.Notes = append(append(e.Notes, notes...), "data: "+o.workspace.Layout())
 	for _, u := range unlocked {
 		e.Notes = append(e.Notes, "UNLOCKED: "+u)

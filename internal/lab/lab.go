@@ -37,7 +37,7 @@ type Words struct {
 	Memory func(result.MemoryProof) string
 }
 
-// Memory is what this process and its children may use, in bytes.
+// Memory returns what this process and its children may use, in bytes.
 func (l Lab) Memory(ctx context.Context) (int64, error) {
 	f, err := host.Read(ctx, l.Home)
 	if err != nil {

@@ -39,7 +39,7 @@ func machine(f host.Facts) string {
 	return fmt.Sprintf("%s, %.4g CPUs, %s", f.CPU.Model, f.CPU.Usable, host.Size(f.Memory.Total))
 }
 
-// limitsLast is how long measured limits are taken for those of now.
+// limitsLast bounds how old the limits may be that a machine is judged by.
 const limitsLast = 24 * time.Hour
 
 // keptLimits are the limits of a key that were measured within a day. A file that cannot be read is as
@@ -54,7 +54,7 @@ func (l Lab) keptLimits(key string) (result.Limits, bool) {
 	return known, ok && age >= 0 && age < limitsLast
 }
 
-// knownLimits are those kept for where the data of an experiment lies, under the caps of its first arm,
+// knownLimits reads those kept for where the data of an experiment lies, under the caps of its first arm,
 // else without caps; nil where there are none. They are recorded with it: whoever explains it later may
 // not have david's folder.
 func (l Lab) knownLimits(ctx context.Context, layout string, arms []result.Arm) (*result.Limits, error) {

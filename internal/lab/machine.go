@@ -22,7 +22,7 @@ func Rotational(f host.Facts, writeIOPS float64) bool {
 	return false
 }
 
-// cappedCPUs are those the server may use.
+// cappedCPUs returns the CPUs that the server may use.
 func cappedCPUs(usable float64, c result.Caps) float64 {
 	if c.CPUs > 0 {
 		return min(usable, c.CPUs)

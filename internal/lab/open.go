@@ -12,7 +12,7 @@ import (
 	"david/internal/workload"
 )
 
-// tools are what a measurement is made with.
+// tools holds the programs that a measurement runs.
 type tools struct {
 	binary   server.Binary
 	sysbench workload.Sysbench

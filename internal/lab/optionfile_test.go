@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestIncludes reads what an option file includes where it includes it, a folder's .cnf files in the order of their names.
+// TestIncludes reads what an option file includes where it includes it, a folder's .cnf files in the order of
+// their names.
 func TestIncludes(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "conf.d"), 0o700); err != nil {

@@ -9,7 +9,7 @@ import (
 	"david/internal/mysqld"
 )
 
-// pings is how many statements that do nothing are sent to measure the way to a server.
+// pings are sent to measure the way to a server.
 const pings = 300
 
 // Ping measures how long a statement that does nothing takes, over a connection of its own.

@@ -24,7 +24,7 @@ type Probe struct {
 	Child     string        // the command of david that measures CPUs in a process of its own
 }
 
-// Probed is what was found.
+// Probed holds the limits that were found, and how.
 type Probed struct {
 	Limits result.Limits
 	Before bool  // it was measured before

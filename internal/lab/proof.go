@@ -47,7 +47,7 @@ func (r recorded) proof(ctx context.Context, arm result.Arm, load result.Workloa
 	return proof, nil
 }
 
-// crashThreads is how many connections write while the server of a crash proof is killed.
+// crashThreads write while the server of a crash proof is killed.
 const crashThreads = 8
 
 // crashProof kills and checks, and returns the variables of the server that was killed.

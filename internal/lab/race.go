@@ -25,7 +25,7 @@ type Race struct {
 	Seed      uint64
 }
 
-// Lineup is who races. The first baseline is the server's defaults: the control, unless that is the
+// Lineup names who races. The first baseline is the server's defaults: the control, unless that is the
 // user's own file.
 type Lineup struct {
 	Flavour mycnf.Flavour `json:"flavour"`
@@ -74,7 +74,8 @@ func (r Race) Lineup(ctx context.Context, l Lab) (w Lineup, err error) {
 	return w, nil
 }
 
-// Enter makes the request one of who races, each server started as often, of the numbers given, as the budget holds.
+// Enter makes the request one of who races, each server started as often, of the numbers given, as the budget
+// holds.
 func (w Lineup) Enter(r Request) (Request, error) {
 	r.Arms, r.Notes, r.adviser = w.arms(), w.notes(), w.adviser
 	r.Design.SkipNoops = true
@@ -102,7 +103,7 @@ func (w *Lineup) advised(ctx context.Context, l Lab, p rules.Problem) {
 	}
 }
 
-// problem is what the formulas are computed for. Nothing that changes from one session to the next goes
+// problem gathers what the formulas are computed for. Nothing that changes from one session to the next goes
 // into it.
 func (r Race) problem(ctx context.Context, l Lab, b server.Binary) (p rules.Problem, err error) {
 	facts, err := host.Read(ctx, l.Home)
@@ -139,7 +140,7 @@ func roughly(n int64) int64 {
 	return power
 }
 
-// chosen are those named, and the server's defaults unless the control runs with the user's own file;
+// chosen picks those named, and the server's defaults unless the control runs with the user's own file;
 // all of them where none is named.
 func (r Race) chosen(all []rules.Baseline, own bool) ([]rules.Baseline, error) {
 	if r.Only == "" {
@@ -180,7 +181,7 @@ func (w Lineup) arms() []Arm {
 	return arms
 }
 
-// Named is what the arm of a baseline is called.
+// Named gives the arm of a baseline its name and title.
 func (w Lineup) Named(i int) (name, title string) {
 	b := w.Baselines[i]
 	if i == 0 && w.Against == nil {

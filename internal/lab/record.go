@@ -15,7 +15,7 @@ import (
 	"david/internal/workload"
 )
 
-// entry is what goes on record of a measurement.
+// entry holds what goes on record of a measurement.
 type entry struct {
 	kind   result.Kind
 	title  string
@@ -32,7 +32,7 @@ type entry struct {
 	room   int64 // bytes of memory for servers that are up together
 }
 
-// recorded is on record, and can be measured.
+// recorded holds a measurement that is on record, and can be made.
 type recorded struct {
 	prepared
 	store  *result.Store
@@ -44,7 +44,7 @@ type recorded struct {
 func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 	r := recorded{prepared: p, before: p.target.TemplateTime}
 	e := p.NewExperiment(what.kind, what.loads, p.sysbench)
-	e.Title, e.Target, e.Server, e.Host, e.Design = what.title, cmp.Or(what.target, "sandbox"), p.binary.Record(), p.facts, what.design
+	e.Title, e.Target, e.Server, e.Host, e.Design = what.title, cmp.Or(what.target, result.TargetSandbox), p.binary.Record(), p.facts, what.design
 	e.Like = what.like
 	p.allowSteal(&e)
 	e.Notes = append(append(e.Notes, "data: "+p.workspace.Layout()), what.notes...)
@@ -79,8 +79,8 @@ func (l Lab) NewExperiment(kind result.Kind, loads []result.Workload, sysbench w
 	return e
 }
 
-// create begins a store. Records are told apart by their dates, so that a clock that stands before the newest one's is
-// named: what is the latest is then another one.
+// create begins a store. Records are told apart by their dates, so that a clock that stands before the newest
+// one's is named: what is the latest is then another one.
 func (l Lab) create(e result.Experiment) (*result.Store, error) {
 	list, err := result.List(l.Home)
 	if err != nil {

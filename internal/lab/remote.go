@@ -120,7 +120,7 @@ func (r Remote) experiment(ctx context.Context, l Lab, conn *mysqld.Conn, sysben
 		return e, err
 	}
 	e = l.NewExperiment(result.KindBench, r.Loads, sysbench)
-	e.Target, e.Host, e.Design = "remote", facts, r.Design
+	e.Target, e.Host, e.Design = result.TargetRemote, facts, r.Design
 	l.allowSteal(&e)
 	e.Server = result.Server{Flavour: mycnf.FlavourOf(version, comment), Version: version, Comment: comment, Address: r.Addr.Address}
 	e.Notes = append(e.Notes, "the machine described is the client's; the server's is not seen")

@@ -40,7 +40,8 @@ type Arm struct {
 	// More, where not nil, gives further settings, which depend on the server's flavour and the memory it
 	// may use (bytes).
 	More func(flavour mycnf.Flavour, memory int64) ([]string, error)
-	// Settings, where not nil, are all there is, and known to the server: none of the user's, which are checked.
+	// Settings, where not nil, are all there is, and known to the server: none of the user's, which are
+	// checked.
 	Settings []mycnf.Setting
 	Caps     result.Caps
 	// ClientCPUs holds the load generator to so many CPUs; 0 does not.

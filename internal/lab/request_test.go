@@ -77,7 +77,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestUnlocks: a name with dashes unlocks the variable too, so that no rival's safe value stands in its place.
+// TestUnlocks: a name with dashes unlocks the variable too, so that no rival's safe value stands in its
+// place.
 func TestUnlocks(t *testing.T) {
 	asked := Tune{Wish: tune.Wish{Unlocked: []string{"sync-binlog", "innodb_doublewrite"}}}
 	for name, want := range map[string]bool{"sync_binlog": true, "innodb_doublewrite": true, "innodb_flush_method": false} {

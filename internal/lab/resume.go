@@ -25,8 +25,8 @@ func (l Lab) begun(kind result.Kind, title string, fresh bool) (*result.Store, e
 	return old, err
 }
 
-// openStore goes on with the experiment that is to go on, or begins a new one. One whose server, data, machine or question is another one by now is refused: its trials
-// could not be compared.
+// openStore goes on with the experiment that is to go on, or begins a new one. One whose server, data,
+// machine or question is another one by now is refused: its trials could not be compared.
 func (l Lab) openStore(e result.Experiment, fresh bool) (*result.Store, error) {
 	old, err := l.begun(e.Kind, e.Title, fresh)
 	if err != nil {
@@ -60,7 +60,7 @@ func changes(before, after map[string]string) []string {
 	return list
 }
 
-// pins are what must be the same whenever an experiment is gone on with.
+// pins returns what must be the same whenever an experiment is gone on with.
 func pins(e result.Experiment, arms []result.Arm, data []string) map[string]string {
 	return map[string]string{
 		"kernel":        e.Host.Kernel,

@@ -40,7 +40,7 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 	if arms, err = r.complete(ctx, p, arms); err != nil {
 		return nil, err
 	}
-	return r.measured(ctx, p, arms, place{target: p.target, name: "sandbox"})
+	return r.measured(ctx, p, arms, place{target: p.target, name: result.TargetSandbox})
 }
 
 // complete adds the arms that only the prepared data, or a load, can tell.
@@ -58,7 +58,7 @@ func (r *Request) complete(ctx context.Context, p prepared, arms []result.Arm) (
 	return p.addCeiling(ctx, arms, r.Loads)
 }
 
-// place is where the servers of a request run.
+// place tells where the servers of a request run.
 type place struct {
 	target experiment.Target
 	name   string
@@ -90,7 +90,8 @@ func (r Request) measured(ctx context.Context, p prepared, arms []result.Arm, at
 // seed draws one that fits a JSON number.
 func seed() uint64 { return rand.Uint64()>>12 + 1 }
 
-// measure runs what the experiment's design asks for, and returns what its finish says of a search for a rate.
+// measure runs what the experiment's design asks for, and returns what its finish says of a search for a
+// rate.
 func measure(ctx context.Context, e *experiment.Engine, arms []result.Arm, loads []result.Workload) (end result.Finish, err error) {
 	switch d := e.Store.Experiment().Design; {
 	case d.SLO != nil:

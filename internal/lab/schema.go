@@ -11,7 +11,7 @@ import (
 	"david/internal/workload"
 )
 
-// Schema is that of a workload on a server that is not david's.
+// Schema prepares and removes that of a workload on a server that is not david's.
 type Schema struct {
 	Target workload.Target
 	Load   result.Workload

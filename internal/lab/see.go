@@ -14,8 +14,8 @@ import (
 	"david/internal/mysqld"
 )
 
-// SeeServer sees a running server as an audit wants it, as far as its user may, and its machine where that is this one. It
-// only reads. told says that somebody told what the hardware is.
+// SeeServer sees a running server as an audit wants it, as far as its user may, and its machine where that is
+// this one. It only reads. told says that somebody told what the hardware is.
 func (l Lab) SeeServer(ctx context.Context, addr mysqld.Addr, told bool) (in audit.Input, err error) {
 	conn, err := mysqld.Open(ctx, addr)
 	if err != nil {
@@ -49,7 +49,8 @@ func identify(ctx context.Context, conn *mysqld.Conn, in *audit.Input) error {
 	return err
 }
 
-// serverLook asks a server what its user may see. What the user may not see is noted; any other failure is kept in err, and ends it.
+// serverLook asks a server what its user may see. What the user may not see is noted; any other failure is
+// kept in err, and ends it.
 type serverLook struct {
 	ctx  context.Context
 	conn *mysqld.Conn
@@ -85,8 +86,8 @@ func (l *serverLook) status() {
 	}
 }
 
-// origins asks where values come from: MySQL tells in performance_schema, MariaDB in information_schema. Values that the
-// server was told while it ran are lost at its next start.
+// origins asks where values come from: MySQL tells in performance_schema, MariaDB in information_schema.
+// Values that the server was told while it ran are lost at its next start.
 func (l *serverLook) origins() {
 	// what SET PERSIST set is DYNAMIC too, until the next start
 	query, lost := `SELECT i.variable_name, IF(p.variable_name IS NULL, i.variable_source, 'PERSISTED')
@@ -111,8 +112,8 @@ func (l *serverLook) origins() {
 	}
 }
 
-// data asks for the size of tables and indexes. It asks for the files: asking information_schema.TABLES makes MySQL 8 store
-// statistics, which is a write.
+// data asks for the size of tables and indexes. It asks for the files: asking information_schema.TABLES makes
+// MySQL 8 store statistics, which is a write.
 func (l *serverLook) data() {
 	table := "information_schema.INNODB_TABLESPACES"
 	if l.in.Flavour == mycnf.MariaDB || !l.in.Version.AtLeast(8, 0, 0) {
@@ -125,8 +126,9 @@ func (l *serverLook) data() {
 	l.in.Machine.DataSeen = l.allowed("size of the data", err)
 }
 
-// seeMachine sees the hardware where the server is on this machine: it is reached by a socket or a loopback address, and gives
-// this machine's name. A tunnel's end or a container's port looks local too, but gives another name.
+// seeMachine sees the hardware where the server is on this machine: it is reached by a socket or a loopback
+// address, and gives this machine's name. A tunnel's end or a container's port looks local too, but gives
+// another name.
 func (l Lab) seeMachine(ctx context.Context, conn *mysqld.Conn, told bool, in *audit.Input) error {
 	name, err := os.Hostname()
 	if err != nil || !conn.Addr().Local() || !strings.EqualFold(name, in.Variables["hostname"]) {
@@ -162,5 +164,6 @@ func (l Lab) seeMachine(ctx context.Context, conn *mysqld.Conn, told bool, in *a
 	return nil
 }
 
-// spinning tells whether the disk under the data surely rotates: of virtual disks the kernel says so without knowing.
+// spinning tells whether the disk under the data surely rotates: of virtual disks the kernel says so without
+// knowing.
 func spinning(f host.Facts) bool { return f.Virt == "" && Rotational(f, 0) }

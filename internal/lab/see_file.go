@@ -11,8 +11,8 @@ import (
 	"david/internal/server"
 )
 
-// SeeFile sees an option file for that server as an audit wants it, and this machine unless somebody told what the
-// hardware is.
+// SeeFile sees an option file for that server as an audit wants it, and this machine unless somebody told
+// what the hardware is.
 func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, version mycnf.Version, told bool) (in audit.Input, err error) {
 	in.Flavour, in.Version = flavour, version
 	file, err := ReadCnf(path)

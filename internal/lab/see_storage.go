@@ -13,8 +13,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// seeStorage looks at what is under the folders that the server, or the option file, keeps its data in, where they are on this
-// machine.
+// seeStorage looks at what is under the folders that the server, or the option file, keeps its data in, where
+// they are on this machine.
 func seeStorage(ctx context.Context, in *audit.Input) {
 	for _, dir := range dataFolders(in.Variables) {
 		found, unseen, err := host.FindUnflushed(ctx, dir)
@@ -37,7 +37,8 @@ func addUnflushed(m *audit.Machine, u audit.Unflushed) {
 	}
 }
 
-// dataFolders lists the folders of data, redo log, undo log, doublewrite buffer and binary log that are there, each once.
+// dataFolders lists the folders of data, redo log, undo log, doublewrite buffer and binary log that are
+// there, each once.
 func dataFolders(vars map[string]string) (dirs []string) {
 	data := vars["datadir"]
 	for _, name := range []string{"datadir", "innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_doublewrite_dir", "log_bin_basename"} {
@@ -63,8 +64,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// seeProcess looks at a server's process: at libraries that make fsync do nothing, and at options of its command line that no
-// server reports.
+// seeProcess looks at a server's process: at libraries that make fsync do nothing, and at options of its
+// command line that no server reports.
 func seeProcess(pid int, in *audit.Input) {
 	if pid == 0 {
 		return

@@ -8,9 +8,9 @@ import (
 	"david/internal/stats"
 )
 
-// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two, three or five
-// times, the most that the budget holds, as a start by itself moves a result, and that is only seen between
-// starts.
+// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two, three or
+// five times, the most that the budget holds, as a start by itself moves a result, and that is only seen
+// between starts.
 const (
 	SliceTime         = 5 * time.Second
 	LeastIncarnations = 2
@@ -24,7 +24,7 @@ const (
 // SteadyWarmup gives a checkpoint age time to level off: a redo log of several GiB fills in 10 to 20 minutes.
 const SteadyWarmup = 20 * time.Minute
 
-// starts are how often each server may be started in the budget, beginning with the most.
+// starts lists how often each server may be started in the budget, beginning with the most.
 func (r Request) starts() []int {
 	list := []int{mostIncarnations, UsualIncarnations, LeastIncarnations}
 	switch budget := time.Duration(r.Design.Budget * float64(time.Second)); {
@@ -36,8 +36,8 @@ func (r Request) starts() []int {
 	return list
 }
 
-// Spread has each server of an experiment in slices started as often as the budget holds; as seldom as may be where it
-// does not hold that either.
+// Spread has each server of an experiment in slices started as often as the budget holds; as seldom as may be
+// where it does not hold that either.
 func (r *Request) Spread() {
 	if r.Design.Slices == nil || r.Design.Budget == 0 {
 		return
@@ -51,7 +51,7 @@ func (r *Request) Spread() {
 	r.Design.Slices = &s
 }
 
-// leastSliced is what so many incarnations of all arms take at least.
+// leastSliced bounds from below what so many incarnations of all arms take.
 func (r Request) leastSliced(incarnations int) time.Duration {
 	s := *r.Design.Slices
 	s.Incarnations = incarnations

@@ -49,7 +49,7 @@ type Ready struct {
 	start start
 }
 
-// start is what a tune begins with.
+// start holds what a tune begins with.
 type start struct {
 	control  result.Arm
 	began    time.Time
@@ -193,9 +193,9 @@ func (t Tune) plan(p rules.Problem, control result.Arm, rivals []rules.Baseline,
 	return plan, nil
 }
 
-// tuneSlices is what a tune in slices has to know; nil where it is measured in trials: as asked for, with a
-// length of their own, a few of them only, or where what counts is the p99 latency, which takes longer than a
-// slice to be seen.
+// tuneSlices tells a tune in slices what it has to know; nil where it is measured in trials: as asked for,
+// with a length of their own, a few of them only, or where what counts is the p99 latency, which takes longer
+// than a slice to be seen.
 func (p prepared) tuneSlices(ctx context.Context, t Tune, control result.Arm) (*result.TuneSlices, error) {
 	if t.Trials || t.Wish.Quick || t.Wish.Time > 0 || t.Wish.Objective == result.ForP99 || t.Budget.Seconds() < tune.LeastSliced {
 		return nil, nil

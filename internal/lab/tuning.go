@@ -29,7 +29,7 @@ func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job
 	if err != nil {
 		return r, job, err
 	}
-	rivals, translated, err := p.rivals(ctx, t, s.control, problem)
+	rivals, left, err := p.rivals(ctx, t, s.control, problem)
 	if err != nil {
 		return r, job, err
 	}
@@ -41,7 +41,7 @@ func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job
 	if err != nil {
 		return r, job, err
 	}
-	plan.Translated = translated
+	plan.Translated = append(left, translated(rivals, plan.LeftOut)...)
 	notes = slices.Concat(t.Notes, notes)
 	for _, u := range s.unlocked {
 		notes = append(notes, "UNLOCKED: "+u)
@@ -60,8 +60,8 @@ func (p prepared) planned(ctx context.Context, t Tune, s start) (r recorded, job
 		}}, nil
 }
 
-// afterwards is what follows the phases, light speed and a start with the written my.cnf. A tune in slices
-// uses its time up to the end, so that is kept for them.
+// afterwards estimates what follows the phases, light speed and a start with the written my.cnf. A tune in
+// slices uses its time up to the end, so that is kept for them.
 func (t Tune) afterwards() time.Duration {
 	switch {
 	case t.Wish.Slices == nil:
@@ -72,7 +72,7 @@ func (t Tune) afterwards() time.Duration {
 	return 30 * time.Second
 }
 
-// loads are what a tune measures: the short trials, and those of the confirmation.
+// loads lists what a tune measures: the short trials, and those of the confirmation.
 func loads(w result.Workload, plan tune.Plan) []result.Workload {
 	short, steady := w, w
 	short.Seconds, short.Warmup = plan.Short.Seconds, plan.Short.Warmup
@@ -83,7 +83,8 @@ func loads(w result.Workload, plan tune.Plan) []result.Workload {
 	return []result.Workload{short, steady}
 }
 
-// problem is what the rules are computed from: the machine's facts, the caps, and a short look at the disk.
+// problem gathers what the rules are computed from: the machine's facts, the caps, and a short look at the
+// disk.
 func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (problem rules.Problem, err error) {
 	v, err := mycnf.ParseVersion(p.binary.Version)
 	if err != nil {
@@ -108,8 +109,8 @@ func (p prepared) problem(ctx context.Context, t Tune, caps result.Caps) (proble
 	return problem, nil
 }
 
-// rivals are who would race, strongest first, without what would undo an unlocked member of the
-// durability lock; notes say what became of their settings.
+// rivals lists who would race, strongest first, without what would undo an unlocked member of the
+// durability lock; notes say why MySQLTuner is not among them.
 func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	known, err := server.Options(ctx, p.binary)
 	if err != nil {
@@ -119,7 +120,7 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 	for i := range all {
 		strip(p.binary, problem.Version, known, &all[i])
 	}
-	advised, note, err := p.advised(ctx, t, control, problem)
+	advised, notes, err := p.advised(ctx, t, control, problem)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,17 +128,23 @@ func (p prepared) rivals(ctx context.Context, t Tune, control result.Arm, proble
 	for i := range all {
 		all[i].Settings = slices.DeleteFunc(all[i].Settings, func(x mycnf.Setting) bool { return t.unlocks(x.Name) })
 	}
-	list = tune.Rivals(control, rules.Distinct(all))
-	for _, b := range list {
-		notes = append(notes, b.Notes()...)
+	return tune.Rivals(control, rules.Distinct(all)), notes, nil
+}
+
+// translated says what became of the settings of those rivals for which there was time.
+func translated(rivals []rules.Baseline, leftOut []string) (notes []string) {
+	for _, b := range rivals {
+		if !slices.Contains(leftOut, b.Name) {
+			notes = append(notes, b.Notes()...)
+		}
 	}
-	return list, append(note, notes...), nil
+	return notes
 }
 
 // leastForTuner is the budget from which on there is time to ask MySQLTuner.
 const leastForTuner = 15 * time.Minute
 
-// advised is what MySQLTuner advises after the control's load: none where it is not there, where there
+// advised asks MySQLTuner after the control's load: no advice where it is not there, where there
 // is no time, or where an interrupted tune goes on, whose race is on record.
 func (p prepared) advised(ctx context.Context, t Tune, control result.Arm, problem rules.Problem) (list []rules.Baseline, notes []string, err error) {
 	if old, err := p.begun(result.KindTune, "", t.Fresh); err != nil || old != nil {
@@ -178,7 +185,7 @@ func heard(control result.Arm, advice rules.Baseline) (list []rules.Baseline, no
 // leastAdvised is the shortest load, in seconds, that MySQLTuner is asked about.
 const leastAdvised = 10
 
-// causes are those of a trial's time, most costly first.
+// causes names those of a trial's time, most costly first.
 func (r recorded) causes(arm result.Arm, t result.Trial) (list []string) {
 	e := r.store.Experiment()
 	in := explain.Input{Experiment: e.ID, Arm: arm, Server: e.Server, Trial: t, Host: e.Host, Probed: e.Limits}

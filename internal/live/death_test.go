@@ -42,9 +42,9 @@ func (x *target) unheard() {
 	}
 }
 
-// handLost ends the connection that holds the lock while a step is watched: another david could change the
+// sessionLost ends the connection that holds the lock while a step is watched: another david could change the
 // server by now.
-func (x *target) handLost() {
+func (x *target) sessionLost() {
 	run := x.run(func() {
 		time.AfterFunc(2*time.Second, func() {
 			var id string
@@ -287,7 +287,7 @@ func (x *target) hostile() {
 
 // deaths are the tests of this file, those of MySQL alone among them.
 func deaths(f mycnf.Flavour) map[string]func(*target) {
-	tests := map[string]func(*target){"unheard": (*target).unheard, "hand lost": (*target).handLost, "meddled": (*target).meddled, "record lost": (*target).recordLost,
+	tests := map[string]func(*target){"unheard": (*target).unheard, "session lost": (*target).sessionLost, "meddled": (*target).meddled, "record lost": (*target).recordLost,
 		"watched": (*target).watched, "unguarded": (*target).unguarded, "watchdog died": (*target).watchdogDied, "hostile": (*target).hostile}
 	if f == mycnf.MySQL { // where a MariaDB 10.11 cannot grow its pool; and once is enough for what takes half a minute
 		tests["growing"], tests["hung"] = (*target).growing, (*target).hung

@@ -3,7 +3,6 @@ package live_test
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,31 +24,37 @@ type target struct {
 	query atomic.Pointer[string] // what the traffic asks
 }
 
-// TestLive goes through what can happen to a run, on one server of each flavour, which mostly waits.
+// TestLive goes through what can happen to a run. Each test has a server's variables to itself and mostly waits,
+// so there are two servers of each flavour, side by side.
 func TestLive(t *testing.T) {
 	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
-		t.Run(string(f), func(t *testing.T) {
-			t.Parallel()
-			testLive(t, testserver.Start(t, f, "--performance-schema=ON"))
-		})
+		for part, tests := range map[string]map[string]func(*target){"runs": runs(f), "deaths": deaths(f)} {
+			t.Run(string(f)+" "+part, func(t *testing.T) {
+				t.Parallel()
+				s := testserver.Start(t, f, "--performance-schema=ON")
+				s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)", "INSERT INTO shop.item VALUES (1), (2), (3)")
+				for name, test := range tests {
+					t.Run(name, func(t *testing.T) { test(begin(t, s)) })
+				}
+				if part == "deaths" { // the last, as the server is another one afterwards
+					t.Run("restarted", func(t *testing.T) { begin(t, s).restarted() })
+				}
+			})
+		}
 	}
 }
 
-func testLive(t *testing.T, s *testserver.Server) {
-	s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)", "INSERT INTO shop.item VALUES (1), (2), (3)")
+// runs are the tests in which david lives, those of MySQL alone among them.
+func runs(f mycnf.Flavour) map[string]func(*target) {
 	tests := map[string]func(*target){
 		"kept": (*target).kept, "worse": (*target).worse, "stalled": (*target).stalled, "errors": (*target).errors,
 		"interrupted": (*target).interrupted, "changed": (*target).changed, "denied": (*target).denied, "follows": (*target).follows,
 		"recorded only": (*target).recordedOnly, "busy": (*target).busy, "sizes": (*target).sizes,
 	}
-	if s.Flavour == mycnf.MySQL { // MariaDB has no SET PERSIST, and lowers innodb_io_capacity where MySQL clips the other
+	if f == mycnf.MySQL { // MariaDB has no SET PERSIST, and lowers innodb_io_capacity where MySQL clips the other
 		tests["persisted"], tests["clipped"] = (*target).persisted, (*target).clipped
 	}
-	maps.Copy(tests, deaths(s.Flavour))
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { test(begin(t, s)) })
-	}
-	t.Run("restarted", func(t *testing.T) { begin(t, s).restarted() })
+	return tests
 }
 
 const fine = "SELECT id, 1 FROM shop.item WHERE id = 2"
@@ -182,7 +187,7 @@ func (x *target) kept() {
 	}
 }
 
-// sizes are those that take the server a while.
+// sizes take the server a while.
 func (x *target) sizes() {
 	x.ask("") // taking memory can make other statements wait, which is not this test's subject
 	run := x.run(nil)
@@ -218,7 +223,7 @@ func (x *target) persisted() {
 	x.Exec("SET PERSIST innodb_spin_wait_delay = 7")
 	defer x.Exec("RESET PERSIST innodb_spin_wait_delay")
 	run := x.run(nil)
-	run.MaxP95, run.Persist = 50, true
+	run.Watch, run.MaxP95, run.Persist = time.Second, 50, true
 	if out, err := run.Do(x.t.Context()); err != nil {
 		x.t.Fatalf("%+v, %v", out, err)
 	}

@@ -19,10 +19,10 @@ type Sight struct {
 	Notes  []string `json:"notes"`  // in words, what it cannot see and why among it
 }
 
-// eye reads the counters of the user's traffic through the hand. Where that is lost it is not replaced: the
-// loss is to be noticed.
-type eye struct {
-	conn  *hand
+// meter reads the counters of the user's traffic through the session. Where that is lost it is not replaced:
+// the loss is to be noticed.
+type meter struct {
+	conn  *session
 	Sight Sight
 	hides bool  // its own statements are not in performance_schema
 	load  *Load // david's own; nil: none
@@ -39,18 +39,18 @@ const (
 	hideStatement  = "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()"
 )
 
-// openEye finds out what can be seen.
-func openEye(ctx context.Context, h *hand, flavour mycnf.Flavour) (*eye, error) {
+// openMeter finds out what can be seen.
+func openMeter(ctx context.Context, h *session, flavour mycnf.Flavour) (*meter, error) {
 	v, err := variables(ctx, h, "performance_schema")
 	if err != nil {
 		return nil, err
 	}
-	e := &eye{conn: h}
+	e := &meter{conn: h}
 	return e, e.look(ctx, flavour, v["performance_schema"] == "ON")
 }
 
 // look finds out what can be seen.
-func (e *eye) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) error {
+func (e *meter) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) error {
 	if !schemaOn {
 		e.Sight.Notes = []string{"performance_schema is off: neither p95 nor failed statements can be seen; the guard has statements/s, threads running at once and broken connections"}
 		return nil
@@ -88,7 +88,7 @@ func (e *eye) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) er
 
 // loaded tells the guard of david's own load. Where the server shows no latency, the load's is what is
 // judged.
-func (e *eye) loaded(l *Load) {
+func (e *meter) loaded(l *Load) {
 	if e.load = l; l == nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (e *eye) loaded(l *Load) {
 	e.Sight.Notes = append(e.Sight.Notes, note)
 }
 
-func (e *eye) rows(ctx context.Context, query string) ([][]string, error) {
+func (e *meter) rows(ctx context.Context, query string) ([][]string, error) {
 	e.asked++
 	return e.conn.Rows(ctx, query)
 }
@@ -116,7 +116,7 @@ type counterReading struct {
 	load       []Second // of david's own load, since it began
 }
 
-func (e *eye) read(ctx context.Context) (r counterReading, err error) {
+func (e *meter) read(ctx context.Context) (r counterReading, err error) {
 	load, err := e.load.soFar()
 	if err != nil {
 		return r, err

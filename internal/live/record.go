@@ -6,7 +6,7 @@
 //	journal   the file it is in
 //	trust     what is believed of a record that somebody else may have written
 //	target    who the server is, whether it lets its variables be set, setting one
-//	hand      the one connection that changes it, and holds its lock
+//	session   the one connection that changes it, and holds its lock
 //	reading   the counters of the user's traffic: performance_schema where there is one, status counters
 //	judge     two windows of traffic: is the later one worse
 //	run       the steps

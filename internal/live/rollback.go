@@ -46,7 +46,7 @@ func (e ChangedError) Is(target error) bool { return target == ErrChanged }
 // server is another one, or a variable has been changed by somebody else, it changes nothing.
 func Rollback(ctx context.Context, c *mysqld.Conn, r *Record) (u Undone, err error) {
 	u = Undone{Restored: []Change{}, Already: []Change{}}
-	h, err := takeHand(ctx, c)
+	h, err := takeSession(ctx, c)
 	if err != nil {
 		return u, err
 	}
@@ -73,7 +73,7 @@ func settling(err error) bool {
 
 // undo sets changes back, the last one first. With all, one that is somebody else's by now forbids the
 // others; else it is left, and told when the others are back.
-func (u *Undone) undo(ctx context.Context, h *hand, r *Record, pending []Change, all bool) error {
+func (u *Undone) undo(ctx context.Context, h *session, r *Record, pending []Change, all bool) error {
 	is, err := Identify(ctx, h.pool)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (c Change) persistedByOther(ctx context.Context, conn asker) (string, error
 // back sets one change back, and tells whether there was anything to do. Where david did not see the new
 // value the server may be about to take it, as a buffer pool grows in the background: it is given the old one
 // also where it reports that.
-func back(ctx context.Context, h *hand, change Change) (restored bool, err error) {
+func back(ctx context.Context, h *session, change Change) (restored bool, err error) {
 	v, err := variables(ctx, h, change.Name)
 	if err != nil {
 		return false, err

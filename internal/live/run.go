@@ -30,8 +30,8 @@ type Run struct {
 	// reads, or that cannot be written, never comes before setting back.
 	Say func(string)
 
-	hand *hand
-	dog  *watchdog
+	session *session
+	dog     *watchdog
 }
 
 // Outcome tells what a run did.
@@ -69,11 +69,11 @@ var (
 // minutes. Where david dies meanwhile a watchdog does.
 func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	out.Steps = []StepOutcome{}
-	if r.hand, err = openHand(ctx, r.Addr); err != nil {
+	if r.session, err = openSession(ctx, r.Addr); err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, r.hand.close()) }()
-	eye, err := openEye(ctx, r.hand, r.Record.Server.Flavour)
+	defer func() { err = errors.Join(err, r.session.close()) }()
+	meter, err := openMeter(ctx, r.session, r.Record.Server.Flavour)
 	if err != nil {
 		return out, err
 	}
@@ -82,8 +82,8 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 		return out, unchanged(ctx, err)
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	eye.loaded(load)
-	before, err := r.before(ctx, eye, &out)
+	meter.loaded(load)
+	before, err := r.before(ctx, meter, &out)
 	if err != nil {
 		return out, unchanged(ctx, err)
 	}
@@ -92,7 +92,7 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	}
 	defer func() { err = errors.Join(err, r.unguard(err)) }()
 	for _, step := range r.Steps {
-		one, err := r.step(ctx, eye, step, before)
+		one, err := r.step(ctx, meter, step, before)
 		out.Steps = append(out.Steps, one)
 		if err != nil {
 			return out, err
@@ -102,10 +102,10 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 }
 
 // before watches the traffic before the first step.
-func (r *Run) before(ctx context.Context, eye *eye, out *Outcome) (w Window, err error) {
-	out.Sight = eye.Sight
+func (r *Run) before(ctx context.Context, meter *meter, out *Outcome) (w Window, err error) {
+	out.Sight = meter.Sight
 	r.say("watching the traffic for %s, to know what it is like before", r.Watch.Round(time.Second))
-	if w, _, err = r.watch(ctx, eye, nil); err != nil {
+	if w, _, err = r.watch(ctx, meter, nil); err != nil {
 		return w, err
 	}
 	out.Before = &w
@@ -116,9 +116,9 @@ func (r *Run) before(ctx context.Context, eye *eye, out *Outcome) (w Window, err
 	return w, ctx.Err()
 }
 
-// guard starts the watchdog, and from then on the server soon ends a hand that nobody moves.
+// guard starts the watchdog, and from then on the server soon ends a session that nobody moves.
 func (r *Run) guard(ctx context.Context) (err error) {
-	if err := r.hand.mayIdle(ctx, idleAtStep); err != nil {
+	if err := r.session.mayIdle(ctx, idleAtStep); err != nil {
 		return err
 	}
 	r.dog, err = r.startWatchdog(ctx)
@@ -168,10 +168,10 @@ func interrupted(ctx context.Context, err error) error {
 }
 
 // step makes a step's changes, watches the traffic, and keeps them or sets them back.
-func (r *Run) step(ctx context.Context, eye *eye, step rules.LiveStep, before Window) (StepOutcome, error) {
+func (r *Run) step(ctx context.Context, meter *meter, step rules.LiveStep, before Window) (StepOutcome, error) {
 	out := StepOutcome{Name: step.Name}
 	r.say("step %s: %s\n  by hand it is set back with: %s", step.Name, text(step), byHand(planned(step)))
-	cause := r.attempt(ctx, eye, step, before, &out)
+	cause := r.attempt(ctx, meter, step, before, &out)
 	if cause == nil {
 		out.Kept = true
 		r.say("step %s is kept: %s", step.Name, seen(before, *out.Traffic))
@@ -190,11 +190,11 @@ func (r *Run) step(ctx context.Context, eye *eye, step rules.LiveStep, before Wi
 }
 
 // attempt makes a step's changes, watches the traffic, and keeps them. Until it returns nothing is said.
-func (r *Run) attempt(ctx context.Context, eye *eye, step rules.LiveStep, before Window, out *StepOutcome) error {
+func (r *Run) attempt(ctx context.Context, meter *meter, step rules.LiveStep, before Window, out *StepOutcome) error {
 	if err := r.apply(ctx, step); err != nil {
 		return err
 	}
-	now, why, err := r.watch(ctx, eye, &before)
+	now, why, err := r.watch(ctx, meter, &before)
 	out.Traffic = &now
 	switch {
 	case why != "":
@@ -228,7 +228,7 @@ func (r *Run) apply(ctx context.Context, step rules.LiveStep) error {
 
 // change records one change and makes it.
 func (r *Run) change(ctx context.Context, step string, c rules.LiveChange) error {
-	v, err := variables(ctx, r.hand, c.Name)
+	v, err := variables(ctx, r.session, c.Name)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (r *Run) change(ctx context.Context, step string, c rules.LiveChange) error
 func (r *Run) set(ctx context.Context, scope, name, value string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*settle)
 	defer cancel()
-	return set(ctx, r.hand, scope, name, value)
+	return set(ctx, r.session, scope, name, value)
 }
 
 // keep persists the changes of a step where that was asked for, and puts on record that they stay. Where
@@ -259,7 +259,7 @@ func (r *Run) keep(ctx context.Context) error {
 	changes := r.Record.unproven()
 	var lines []recordLine
 	for _, c := range changes {
-		v, err := variables(ctx, r.hand, c.Name)
+		v, err := variables(ctx, r.session, c.Name)
 		if err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (r *Run) persist(ctx context.Context, c Change) error {
 	if !r.Persist {
 		return nil
 	}
-	old, err := persisted(ctx, r.hand, c.Name)
+	old, err := persisted(ctx, r.session, c.Name)
 	if err != nil {
 		return err
 	}
@@ -300,12 +300,12 @@ const reconnectFor = 2 * time.Minute
 func (r *Run) undo(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconnectFor)
 	defer cancel()
-	return setBack(ctx, r.Addr, r.hand, r.Record)
+	return setBack(ctx, r.Addr, r.session, r.Record)
 }
 
-// setBack sets back what was not kept, again and again until it is done or the context ends: through the hand
-// while that holds, then through others.
-func setBack(ctx context.Context, addr mysqld.Addr, h *hand, r *Record) error {
+// setBack sets back what was not kept, again and again until it is done or the context ends: through the
+// session while that holds, then through others.
+func setBack(ctx context.Context, addr mysqld.Addr, h *session, r *Record) error {
 	for len(r.unproven()) > 0 {
 		err := setBackOnce(ctx, addr, h, r)
 		switch {
@@ -320,12 +320,12 @@ func setBack(ctx context.Context, addr mysqld.Addr, h *hand, r *Record) error {
 	return nil
 }
 
-// setBackOnce sets back what can be, also where a value is another's by now, which is left and told. A hand
-// that it opened, or that fails, gives its lock back.
-func setBackOnce(ctx context.Context, addr mysqld.Addr, h *hand, r *Record) (err error) {
+// setBackOnce sets back what can be, also where a value is another's by now, which is left and told. A
+// session that it opened, or that fails, gives its lock back.
+func setBackOnce(ctx context.Context, addr mysqld.Addr, h *session, r *Record) (err error) {
 	opened := h == nil
 	if opened {
-		if h, err = openHand(ctx, addr); err != nil {
+		if h, err = openSession(ctx, addr); err != nil {
 			return err
 		}
 	}

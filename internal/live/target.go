@@ -34,7 +34,7 @@ func Identify(ctx context.Context, c *mysqld.Conn) (Server, error) {
 		Flavour: mycnf.FlavourOf(version, comment), Version: version, Network: a.Network, Address: a.Address, TLS: a.TLS}, nil
 }
 
-// asker is a server's connections, or the one of them that is a hand.
+// asker is a server's connections, or the one of them that is a session.
 type asker interface {
 	Pairs(ctx context.Context, query string) (map[string]string, error)
 }
@@ -98,7 +98,7 @@ func replicaStatus(s Server) string {
 const settle = 10 * time.Second
 
 // set sets a global variable ("GLOBAL", "PERSIST") and returns the value the server then reports.
-func set(ctx context.Context, h *hand, scope, name, value string) (effective string, err error) {
+func set(ctx context.Context, h *session, scope, name, value string) (effective string, err error) {
 	if err := h.Exec(ctx, mycnf.SetStatement(scope, name, value)); err != nil {
 		return "", fmt.Errorf("cannot set %s: %w", name, err)
 	}
@@ -109,7 +109,7 @@ func set(ctx context.Context, h *hand, scope, name, value string) (effective str
 var errSettling = errors.New("still reports")
 
 // await waits until the server reports a value that is right, and returns it.
-func await(ctx context.Context, h *hand, name string, right func(now string) bool) (now string, err error) {
+func await(ctx context.Context, h *session, name string, right func(now string) bool) (now string, err error) {
 	for end := time.Now().Add(settle); ; {
 		v, err := variables(ctx, h, name)
 		if err != nil {

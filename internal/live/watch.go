@@ -15,7 +15,7 @@ const patience = 3
 // watch looks at the traffic for a while, several times. With a window from before it ends as soon as the
 // traffic is worse, and says how, and where too few statements ended for their latency it watches twice as
 // long. A server that was restarted meanwhile is an error.
-func (r *Run) watch(ctx context.Context, e *eye, before *Window) (w Window, why string, err error) {
+func (r *Run) watch(ctx context.Context, e *meter, before *Window) (w Window, why string, err error) {
 	first, err := look(ctx, e)
 	if err != nil {
 		return w, "", err
@@ -60,7 +60,7 @@ func undecided(before, now Window) bool {
 }
 
 // next waits for the time of the next look, and looks.
-func (r *Run) next(ctx context.Context, e *eye, last counterReading, end time.Time) (now counterReading, err error) {
+func (r *Run) next(ctx context.Context, e *meter, last counterReading, end time.Time) (now counterReading, err error) {
 	if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
 		return now, err
 	}
@@ -78,7 +78,7 @@ func (r *Run) next(ctx context.Context, e *eye, last counterReading, end time.Ti
 const lookWithin = 20 * time.Second
 
 // look reads the counters.
-func look(ctx context.Context, e *eye) (counterReading, error) {
+func look(ctx context.Context, e *meter) (counterReading, error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	now, err := e.read(within)

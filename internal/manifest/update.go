@@ -43,8 +43,8 @@ func Unappliable(before, now map[string][]byte) string {
 // pageLine matches a line of a my.cnf with the page size.
 var pageLine = regexp.MustCompile(`(?m)^[^#\n]*\binnodb_page_size\b["']?\s*[=:]\s*["']?(\w+)`)
 
-// PageSize returns the page size in a folder's files, in the words of mycnf.FormatSize; the default where none
-// says it.
+// PageSize returns the page size in a folder's files, in the words of mycnf.FormatSize; the default where
+// none says it.
 func PageSize(files map[string][]byte) string {
 	for _, content := range files {
 		if m := pageLine.FindSubmatch(content); m != nil {

@@ -26,7 +26,7 @@ const (
 	KindFlag    Kind = "flag" // an option without argument and without a variable: skip_log_bin
 )
 
-// Apply is when a new value of a variable takes effect.
+// Apply tells when a new value of a variable takes effect.
 type Apply string
 
 // The ways a variable is applied.
@@ -64,7 +64,7 @@ type Variable struct {
 	Up      uint64 // the server rounds up by less than this, as the buffer pool's chunks do
 	Power   bool   // the server rounds down to a power of two
 	Clipped bool   // the server takes less where the buffer pool, or the limit on open files, is too small for the value
-	// Most is what the server takes at most, in MySQL and in MariaDB; 0: not known.
+	// Most has the largest value that the server takes, in MySQL and in MariaDB; 0: not known.
 	Most [2]uint64
 }
 
@@ -151,7 +151,18 @@ func (x Variable) replacements(f Flavour, v Version) []string {
 
 // missing tells in which way a variable is absent: it comes later, it is gone, or it never was.
 func (x Variable) missing(f Flavour, v Version) string {
-	var last, next Span
+	last, next := x.around(f, v)
+	switch {
+	case next.Flavour != "":
+		return fmt.Sprintf("exists in %s only from %s on", f.title(), next.Since)
+	case last.Flavour != "":
+		return last.end(f)
+	}
+	return "does not exist in " + f.title()
+}
+
+// around gives the last span before a version and the first one after it; the zero Span where there is none.
+func (x Variable) around(f Flavour, v Version) (last, next Span) {
 	for _, s := range x.Spans {
 		if !s.covers(f) {
 			continue
@@ -163,13 +174,20 @@ func (x Variable) missing(f Flavour, v Version) string {
 			next = s
 		}
 	}
-	switch {
-	case next.Flavour != "":
-		return fmt.Sprintf("exists in %s only from %s on", f.title(), next.Since)
-	case last.Flavour != "":
-		return last.end(f)
+	return last, next
+}
+
+// Ignored tells whether the server takes the name of a variable that was removed, warns, and does nothing.
+func Ignored(name string, f Flavour, v Version) bool {
+	entry, ok := catalogue()[Normalise(name)]
+	if !ok {
+		return false
 	}
-	return "does not exist in " + f.title()
+	if _, ok := entry.In(f, v); ok {
+		return false
+	}
+	last, next := entry.around(f, v)
+	return next.Flavour == "" && last.Ignored
 }
 
 // end tells how a span ended.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Included picks from the names of a folder's files those that !includedir reads, in the order in which servers
-// read them: hidden ones too.
+// Included picks from the names of a folder's files those that !includedir reads, in the order in which
+// servers read them: hidden ones too.
 func Included(names []string) (read []string) {
 	for _, name := range names {
 		if strings.HasSuffix(name, ".cnf") {

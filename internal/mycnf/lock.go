@@ -18,8 +18,8 @@ type LockVariable struct {
 	// Status is set for one that SHOW GLOBAL STATUS reports, not SHOW GLOBAL VARIABLES; the caller adds it to
 	// the map.
 	Status bool
-	// Unreported is set for an option that no running server tells of; what it was started with has to be looked
-	// at, see Asked.
+	// Unreported is set for an option that no running server tells of; what it was started with has to be
+	// looked at, see Asked.
 	Unreported bool
 	Lost       string // what can be lost otherwise, in one sentence
 }
@@ -72,8 +72,8 @@ func safeBoth() []LockVariable {
 	}
 }
 
-// flushMethods are those that leave every write on the device: O_DIRECT_NO_FSYNC needs a non-volatile cache,
-// nosync and littlesync leave flushes out.
+// flushMethods lists those that leave every write on the device: O_DIRECT_NO_FSYNC needs a non-volatile
+// cache, nosync and littlesync leave flushes out.
 func flushMethods() []string { return []string{"O_DIRECT", "fsync", "O_DSYNC"} }
 
 func safeMySQL() []LockVariable {

@@ -80,8 +80,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestUnsafeBetweenFlavours: between flavours two safe values are alike, and an unsafe one beside a safe one is not,
-// whichever of the two has it.
+// TestUnsafeBetweenFlavours: between flavours two safe values are alike, and an unsafe one beside a safe one
+// is not, whichever of the two has it.
 func TestUnsafeBetweenFlavours(t *testing.T) {
 	for _, c := range []struct {
 		before, after string

@@ -18,9 +18,9 @@ func Normalise(name string) string {
 // does not know it.
 func WithoutLoose(name string) string { return strings.TrimPrefix(Normalise(name), loosePrefix) }
 
-// Canonical is what a name and a value mean to any server, see Resolve: skip_x and disable_x are x=OFF,
-// enable_x is x=ON, and loose_x is x. A prefix stays before a text, which only the server knows to switch off:
-// skip_log_error is not log_error=OFF. value is "" for a bare flag.
+// Canonical says what a name and a value mean to any server, see Resolve: skip_x and disable_x are x=OFF,
+// enable_x is x=ON, and loose_x is x. A prefix stays before a text, which only the server knows to switch
+// off: skip_log_error is not log_error=OFF. value is "" for a bare flag.
 func Canonical(name, value string) (string, string) {
 	o := resolveSetting("", Version{}, name, value)
 	return o.Name, o.Value

@@ -142,8 +142,8 @@ var passes = sync.OnceValue(func() [][]string {
 // construct_options).
 const hiddenPrefix = "plugin_"
 
-// hides tells whether an option is a plugin's in a flavour, so that plugin_ may stand before it and its maximum
-// is its value. The plugins are those of the two servers whose options are listed.
+// hides tells whether an option is a plugin's in a flavour, so that plugin_ may stand before it and its
+// maximum is its value. The plugins are those of the two servers whose options are listed.
 func hides(f Flavour, name string) bool {
 	at := options()[name].of(f)
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// width is where comment lines of a rendered file end.
+// width of a rendered file's comment lines.
 const width = 120
 
 // groupOrder is the order of the sections in a rendered file; groups that are not named here follow in the

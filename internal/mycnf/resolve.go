@@ -8,11 +8,11 @@ import (
 
 // Option is a name and a value as a server takes them, see Resolve.
 type Option struct {
-	// Name is the variable's, or the option's, as SHOW VARIABLES writes it; what no server knows stays as it was
-	// written, in lower case with underscores.
+	// Name is the variable's, or the option's, as SHOW VARIABLES writes it; what no server knows stays as it
+	// was written, in lower case with underscores.
 	Name string
-	// Value is the one to write with that name, without a prefix. "" is a name alone; of a number or a list of
-	// words it is an empty value.
+	// Value is the one to write with that name, without a prefix. "" is a name alone; of a number or a list
+	// of words it is an empty value.
 	Value string
 	// Reads is the value as SHOW GLOBAL VARIABLES then prints it, as far as david knows.
 	Reads string
@@ -42,10 +42,10 @@ func (o Option) Refused() (why string, refused bool) {
 }
 
 // Resolve follows a line of an option file as a server of the flavour takes it (mysys/my_getopt.cc; MariaDB's
-// my_getopt.c): dashes are underscores; skip_, disable_, enable_, maximum_ and loose_ may stand before a name, in
-// any number, of which the last one counts; plugin_ before that of a plugin's variable says nothing; MariaDB
-// takes names shortened, in any case, and behind a key and a dot. Without a flavour a name means what it
-// means to any server; without a version, to any of its releases. bare tells that there was no "=".
+// my_getopt.c): dashes are underscores; skip_, disable_, enable_, maximum_ and loose_ may stand before a
+// name, in any number, of which the last one counts; plugin_ before that of a plugin's variable says nothing;
+// MariaDB takes names shortened, in any case, and behind a key and a dot. Without a flavour a name means what
+// it means to any server; without a version, to any of its releases. bare tells that there was no "=".
 func Resolve(f Flavour, v Version, name, value string, bare bool) Option {
 	written := strings.ReplaceAll(trim(name), "-", "_")
 	folded := asciiLower(written)
@@ -146,8 +146,9 @@ func (o *Option) autoset(f Flavour, s sought, bare bool) {
 	}
 }
 
-// maximum bounds what sessions may set. Of a plugin's variable, and of an option that is older than variables, it
-// sets the value, as both are kept in one place; of one that sessions do not have it is refused.
+// maximum bounds what sessions may set. Of a plugin's variable, and of an option that is older than
+// variables, it sets the value, as both are kept in one place; of one that sessions do not have it is
+// refused.
 func (o *Option) maximum(f Flavour, s sought, value string, bare bool) {
 	name := s.names[0]
 	at := options()[name].of(f)
@@ -170,8 +171,8 @@ func (o *Option) maximum(f Flavour, s sought, value string, bare bool) {
 	}
 }
 
-// switched sets a variable on or off, as if 0 or 1 had been written. One that takes a text keeps the prefix in
-// its name: only the server knows what that means.
+// switched sets a variable on or off, as if 0 or 1 had been written. One that takes a text keeps the prefix
+// in its name: only the server knows what that means.
 func (o *Option) switched(f Flavour, on bool, prefix string) {
 	digit := "0"
 	if on {
@@ -228,8 +229,8 @@ func (o *Option) judge(t taken) {
 	}
 }
 
-// keyless takes off a key before a dot, as in hot.key_buffer_size: MariaDB does so of every option, MySQL of the
-// key caches' four (check_struct_option).
+// keyless takes off a key before a dot, as in hot.key_buffer_size: MariaDB does so of every option, MySQL of
+// the key caches' four (check_struct_option).
 func keyless(f Flavour, name string) string {
 	if len(name) < 2 {
 		return name
@@ -245,7 +246,7 @@ func keyless(f Flavour, name string) string {
 	return name
 }
 
-// sought is what a name comes to on its way through a server.
+// sought follows a name on its way through a server.
 type sought struct {
 	names   []string // the options that fit: none, one, or several where it is ambiguous
 	prefix  string   // the last that was taken off; "" where there was none

@@ -159,8 +159,8 @@ func TestParseOptionsStrictly(t *testing.T) {
 	}
 }
 
-// FuzzResolve: whatever is written, a name that is known has the value that its own name and value come to, and
-// nothing of an included line is lost on the way.
+// FuzzResolve: whatever is written, a name that is known has the value that its own name and value come to,
+// and nothing of an included line is lost on the way.
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{"innodb_flush_log_at_trx=0", "loose-skip_plugin-innodb_doublewrite=1", "x.y.maximum_sync_binlog=K", "sql_mode=ANSI,4", "\xa0=\xff", "autoset_", "log-bin"} {
 		name, value, given := strings.Cut(s, "=")

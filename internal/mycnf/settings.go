@@ -44,8 +44,8 @@ func asciiLower(s string) string {
 // empty value.
 func (f File) Settings(groups ...string) []Setting { return merge(f.lines("", Version{}, groups)) }
 
-// ClientOptions returns the options of clients in the given sections, by name with underscores: what a server would
-// take for an abbreviation, as host of host_cache_size, is none here. The last one counts.
+// ClientOptions returns the options of clients in the given sections, by name with underscores: what a server
+// would take for an abbreviation, as host of host_cache_size, is none here. The last one counts.
 func (f File) ClientOptions(groups ...string) map[string]string {
 	options := map[string]string{}
 	for _, item := range f.Items {
@@ -56,8 +56,8 @@ func (f File) ClientOptions(groups ...string) map[string]string {
 	return options
 }
 
-// ServerSettings is Settings as a server of the flavour and version takes the file. Lines that it leaves out are
-// none of them.
+// ServerSettings is Settings as a server of the flavour and version takes the file. Lines that it leaves out
+// are none of them.
 func (f File) ServerSettings(flavour Flavour, v Version) []Setting {
 	return merge(f.Lines(flavour, v))
 }
@@ -105,9 +105,9 @@ func namesOf(name string) []string {
 	return []string{name}
 }
 
-// Asked is what settings ask of a server of the flavour, by variable, as SHOW GLOBAL VARIABLES would print it:
-// skip_innodb_doublewrite is innodb_doublewrite=OFF, and sync_binlog=0k is 0. What the server would not start
-// with is as it was written.
+// Asked returns what settings ask of a server of the flavour, by variable, as SHOW GLOBAL VARIABLES would
+// print it: skip_innodb_doublewrite is innodb_doublewrite=OFF, and sync_binlog=0k is 0. What the server would
+// not start with is as it was written.
 func Asked(f Flavour, v Version, settings []Setting) map[string]string {
 	values := map[string]string{}
 	for _, s := range settings {
@@ -136,7 +136,8 @@ func follow(values map[string]string) {
 	}
 }
 
-// resolveSetting is Resolve of what a setting has: "" is a name alone, but for what cannot do without a value.
+// resolveSetting is Resolve of what a setting has: "" is a name alone, but for what cannot do without a
+// value.
 func resolveSetting(f Flavour, v Version, name, value string) Option {
 	o := Resolve(f, v, name, value, value == "")
 	if value == "" && NeedsValue(o.Name) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// taken is what a server makes of a text that was given for a variable.
+// taken tells what a server makes of a text that was given for a variable.
 type taken struct {
 	value    string // what it has afterwards, as SHOW GLOBAL VARIABLES prints it
 	why      string // what is odd about it; "" where nothing is
@@ -77,8 +77,8 @@ func (x Variable) words(f Flavour) []string {
 	return x.Values
 }
 
-// forgiven is what MariaDB has of a value that it would not start with, where loose_ before the name keeps it
-// going: a number is read as 0, a set as empty, a word not at all.
+// forgiven returns what MariaDB has of a value that it would not start with, where loose_ before the name
+// keeps it going: a number is read as 0, a set as empty, a word not at all.
 func (x Variable) forgiven(at form) taken {
 	const why = "the server cannot read it, and goes on with "
 	switch {

@@ -35,7 +35,7 @@ type Setting struct {
 	Reason string `json:"reason,omitempty"` // why this value, in one sentence
 	Source string `json:"source,omitempty"` // manual section, paper or study the rule comes from
 	Effect string `json:"effect,omitempty"` // what was measured: "1.42x of the step before (1 run)"
-	// OfDisk marks a value that a rule derived from what the disk under the server was measured to do: on another
-	// disk its reason does not hold.
+	// OfDisk marks a value that a rule derived from what the disk under the server was measured to do: on
+	// another disk its reason does not hold.
 	OfDisk bool `json:"of_disk,omitempty"`
 }

@@ -14,14 +14,16 @@ import (
 
 const dsnForms = "write it as user:password@tcp(host:3306)/database or mysql://user:password@host:3306/database"
 
-// DefaultSocket is where Debian's and Ubuntu's servers listen, MySQL and MariaDB alike.
+// DefaultSocket of Debian's and Ubuntu's servers, MySQL and MariaDB alike.
 const DefaultSocket = "/var/run/mysqld/mysqld.sock"
 
-// ParseDSN reads where a server is in the form of Go's MySQL driver, user:password@tcp(host:3306)/db?tls=true, or as a
-// URL, mysql://user:password@host:3306/db?ssl-mode=REQUIRED. Parameters are tls (true, false, skip-verify, preferred),
-// ssl-mode, ssl-ca, ssl-cert, ssl-key, and socket in a URL. What is absent comes from where MySQL's clients take it: the user
-// from options, which are those of an option file's [client] section or nil, else from the login; the password from MYSQL_PWD,
-// else from options; 127.0.0.1 and port 3306. No error text holds any part before the last "@".
+// ParseDSN reads where a server is in the form of Go's MySQL driver,
+// user:password@tcp(host:3306)/db?tls=true, or as a URL,
+// mysql://user:password@host:3306/db?ssl-mode=REQUIRED. Parameters are tls (true, false, skip-verify,
+// preferred), ssl-mode, ssl-ca, ssl-cert, ssl-key, and socket in a URL. What is absent comes from where
+// MySQL's clients take it: the user from options, which are those of an option file's [client] section or
+// nil, else from the login; the password from MYSQL_PWD, else from options; 127.0.0.1 and port 3306. No error
+// text holds any part before the last "@".
 func ParseDSN(dsn string, options map[string]string) (Addr, string, error) {
 	var a Addr
 	var db string
@@ -42,8 +44,8 @@ func ParseDSN(dsn string, options map[string]string) (Addr, string, error) {
 	return a, db, nil
 }
 
-// parseDriverDSN reads [user[:password]@][net[(addr)]]/db[?params]. As in the driver the last "@" ends the password, so
-// it may hold any character.
+// parseDriverDSN reads [user[:password]@][net[(addr)]]/db[?params]. As in the driver the last "@" ends the
+// password, so it may hold any character.
 func parseDriverDSN(dsn string) (Addr, string, error) {
 	credentials, rest := cutCredentials(dsn)
 	at, tail, ok := cutAddress(rest)
@@ -71,7 +73,8 @@ func cutCredentials(dsn string) (credentials, rest string) {
 	return dsn[:at], dsn[at+1:]
 }
 
-// cutAddress splits net(addr)/db?params at the slash that ends the address: a socket's path has slashes of its own.
+// cutAddress splits net(addr)/db?params at the slash that ends the address: a socket's path has slashes of
+// its own.
 func cutAddress(s string) (before, after string, found bool) {
 	before, after, found = strings.Cut(s, "/")
 	if !strings.Contains(before, "(") || strings.HasSuffix(before, ")") {
@@ -95,8 +98,8 @@ func parseNetwork(s string) (network, address string, err error) {
 	return "", "", errors.New("the network is neither tcp nor unix")
 }
 
-// parseURL reads what follows mysql://. The user information is cut off before net/url sees the text, since its errors
-// quote it.
+// parseURL reads what follows mysql://. The user information is cut off before net/url sees the text, since
+// its errors quote it.
 func parseURL(rest string) (Addr, string, error) {
 	credentials, rest := cutCredentials(rest)
 	user, password, _ := strings.Cut(credentials, ":")
@@ -168,9 +171,9 @@ func driverMode(word string) (mode string, ok bool) {
 	return "", false
 }
 
-// AddrFromOptions reads where a server is from the options of an option file's [client] section, as MySQL's clients do:
-// localhost means the socket unless protocol=tcp. Options that do not concern the connection are left alone, as the file
-// holds other programs' too; MariaDB's ssl and ssl-verify-server-cert are understood.
+// AddrFromOptions reads where a server is from the options of an option file's [client] section, as MySQL's
+// clients do: localhost means the socket unless protocol=tcp. Options that do not concern the connection are
+// left alone, as the file holds other programs' too; MariaDB's ssl and ssl-verify-server-cert are understood.
 func AddrFromOptions(options map[string]string) (Addr, error) {
 	o := make(map[string]string, len(options))
 	for key, value := range options {

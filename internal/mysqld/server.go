@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Version returns the server's version and its comment: "9.7.4-2" and "(Debian)", "10.11.19-MariaDB-..." and "Debian 12".
+// Version returns the server's version and its comment: "9.7.4-2" and "(Debian)", "10.11.19-MariaDB-..." and
+// "Debian 12".
 func (c *Conn) Version(ctx context.Context) (version, comment string, err error) {
 	err = c.Row(ctx, "SELECT @@version, @@version_comment", nil, &version, &comment)
 	return version, comment, err
@@ -46,8 +47,8 @@ func Counters(status map[string]string) map[string]float64 {
 	return m
 }
 
-// Delta is after minus before for the counters present in both. A gauge (threads_running, ..._pages_free) gives its
-// change, which can be negative.
+// Delta is after minus before for the counters present in both. A gauge (threads_running, ..._pages_free)
+// gives its change, which can be negative.
 func Delta(before, after map[string]float64) map[string]float64 {
 	m := make(map[string]float64, len(after))
 	for name, value := range after {
@@ -58,7 +59,8 @@ func Delta(before, after map[string]float64) map[string]float64 {
 	return m
 }
 
-// Identity is one run of one server: it changes when the server is restarted or another answers at the address.
+// Identity is one run of one server: it changes when the server is restarted or another answers at the
+// address.
 type Identity struct {
 	UUID   string        // server_uuid, or MariaDB's server_uid; empty where it has none
 	Uptime time.Duration // whole seconds
@@ -91,15 +93,16 @@ func (c *Conn) Identity(ctx context.Context) (Identity, error) {
 	return id, nil
 }
 
-// Restarted tells whether the server that answered as after is not the one that answered as before, or was restarted in
-// between. Uptime has whole seconds, and the two clocks may differ a little: two seconds are allowed.
+// Restarted tells whether the server that answered as after is not the one that answered as before, or was
+// restarted in between. Uptime has whole seconds, and the two clocks may differ a little: two seconds are
+// allowed.
 func Restarted(before, after Identity) bool {
 	expected := before.Uptime + after.At.Sub(before.At)
 	return before.UUID != after.UUID || after.Uptime+2*time.Second < expected
 }
 
-// ReadOnly returns which variable keeps the server from being written to, "read_only=ON", or "" where none does. Some
-// users may write all the same; to david such a server is a replica.
+// ReadOnly returns which variable keeps the server from being written to, "read_only=ON", or "" where none
+// does. Some users may write all the same; to david such a server is a replica.
 func (c *Conn) ReadOnly(ctx context.Context) (string, error) {
 	v, err := c.Variables(ctx)
 	if err != nil {
@@ -131,8 +134,9 @@ func needed() []string {
 	return []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "INDEX"}
 }
 
-// CheckPrivileges makes sure the user may create the schema, load it and run a workload in it; ErrPrivilege names what
-// is missing. Privileges held through a role are not seen in the grants: then the server is left to judge.
+// CheckPrivileges makes sure the user may create the schema, load it and run a workload in it; ErrPrivilege
+// names what is missing. Privileges held through a role are not seen in the grants: then the server is left
+// to judge.
 func (c *Conn) CheckPrivileges(ctx context.Context, schema string) error {
 	grants, err := c.Grants(ctx)
 	if err != nil {
@@ -166,8 +170,8 @@ func missingPrivileges(grants []string, schema string) []string {
 	return missing
 }
 
-// covers tells whether a grant's object, *.* or `name`.*, reaches the schema. In a schema's name % and _ are wildcards
-// unless escaped.
+// covers tells whether a grant's object, *.* or `name`.*, reaches the schema. In a schema's name % and _ are
+// wildcards unless escaped.
 func covers(object, schema string) bool {
 	name, ok := strings.CutSuffix(object, ".*")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package mysqltuner runs MySQLTuner, a program that looks at a live server and prints what it would change. What it says is
-// read by package tune.
+// Package mysqltuner runs MySQLTuner, a program that looks at a live server and prints what it would change.
+// What it says is read by package tune.
 package mysqltuner
 
 import (
@@ -28,7 +28,8 @@ const timeout = 3 * time.Minute
 // oldest is the first series that knows innodb_redo_log_capacity.
 const oldest = 2
 
-// Find looks for a program that is new enough, on the PATH first, then at own, which are paths, and for the client programs it looks with.
+// Find looks for a program that is new enough, on the PATH first, then at own, which are paths, and for the
+// client programs it looks with.
 func Find(ctx context.Context, own ...string) (path string, err error) {
 	err = fmt.Errorf("%w: release %d or later is wanted on the PATH, or david server install mysqltuner", ErrAbsent, oldest)
 	for _, path := range append([]string{"mysqltuner", "mysqltuner.pl"}, own...) {
@@ -59,10 +60,10 @@ func client() error {
 	return fmt.Errorf("%w completely: it needs the client programs mysql and mysqladmin, or MariaDB's", ErrAbsent)
 }
 
-// Run has the program look at a server and returns what it printed. memory, in bytes, is what the server may use. It runs as the
-// servers' user where david is root, in a folder of its own in dir, which that user may enter. The password
-// goes into an option file there, and is gone afterwards: a command line can be read by everybody. With such a file
-// the program does not look for the system's own accounts either.
+// Run has the program look at a server and returns what it printed. memory, in bytes, is what the server may
+// use. It runs as the servers' user where david is root, in a folder of its own in dir, which that user may
+// enter. The password goes into an option file there, and is gone afterwards: a command line can be read by
+// everybody. With such a file the program does not look for the system's own accounts either.
 func Run(ctx context.Context, path string, addr mysqld.Addr, memory int64, dir string) (output string, err error) {
 	if addr.Network != "unix" {
 		return "", fmt.Errorf("cannot run mysqltuner on %s: it is given a socket only", addr.Address)

@@ -21,7 +21,8 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// TestFindNewest: one that is too old on the PATH does not hide david's own. Scripts stand in, as no archive has both.
+// TestFindNewest: one that is too old on the PATH does not hide david's own. Scripts stand in, as no archive
+// has both.
 func TestFindNewest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, says string) string {
@@ -43,7 +44,8 @@ func TestFindNewest(t *testing.T) {
 	}
 }
 
-// TestRun has the real program look at a real server of each flavour. RECORD names a folder to keep what it printed in.
+// TestRun has the real program look at a real server of each flavour. RECORD names a folder to keep what it
+// printed in.
 func TestRun(t *testing.T) {
 	path, err := Find(t.Context(), server.Tuners(server.Home(os.Getenv))...)
 	if errors.Is(err, ErrAbsent) {

@@ -1,5 +1,5 @@
-// Package podjob says what david's client looks like in a cluster: a Job of one pod that runs the same david, near the server and without any rights.
-// It makes values; internal/kube creates them.
+// Package podjob says what david's client looks like in a cluster: a Job of one pod that runs the same david,
+// near the server and without any rights. It makes values; internal/kube creates them.
 package podjob
 
 import (
@@ -20,32 +20,37 @@ type Client struct {
 	Image           string
 	Args            []string        // of david; no password among them
 	Env             []corev1.EnvVar // besides what every client has; no password among them
-	// Secret and Key are where the container finds the password; "" for none. The value goes from the cluster to the container, nowhere else.
+	// Secret and Key are where the container finds the password; "" for none. The value goes from the cluster
+	// to the container, nowhere else.
 	Secret, Key string
-	// Node is where it has to run; "" where any will do that does not run a pod labelled like Server, if there is one.
+	// Node has to run it; "" where any will do that does not run a pod labelled like Server, if there is one.
 	Node   string
 	Server map[string]string
-	// CPU and Memory are both request and limit; zero quantities: a small request, a memory limit that stops a runaway, and no CPU limit.
+	// CPU and Memory are both request and limit; zero quantities: a small request, a memory limit that stops
+	// a runaway, and no CPU limit.
 	CPU, Memory resource.Quantity
 	Deadline    time.Duration
 	Grace       time.Duration // to end in when it is stopped; 0: graceDefault
 }
 
 const (
-	// home is where the container may write: david's folder and what tools want as HOME.
+	// home may be written to by the container: david's folder and what tools want as HOME.
 	home = "/var/lib/david"
-	// user is that of david's image. It is named here because a kubelet cannot tell that an image's user is not root by its name.
+	// user runs david's image. It is named here because a kubelet cannot tell that an image's user is
+	// not root by its name.
 	user = 65532
 	// graceDefault is ample to drop a schema.
 	graceDefault = 30 * time.Second
-	// keep is for how long a Job that ended stays if nobody removes it.
+	// keep bounds how long a Job that ended stays if nobody removes it.
 	keep = time.Hour
 )
 
-// PartOf is the label of every client, by which they keep apart from each other and a NetworkPolicy can tell them.
+// PartOf is the label of every client, by which they keep apart from each other and a NetworkPolicy can tell
+// them.
 const PartOf = "david/role"
 
-// Job is the client as a Job: tried once, ended at its deadline, and by its pod's securityContext within the restricted Pod Security Standard.
+// Job is the client as a Job: tried once, ended at its deadline, and by its pod's securityContext within the
+// restricted Pod Security Standard.
 func Job(c Client) *batchv1.Job {
 	labels := map[string]string{"app.kubernetes.io/name": "david", PartOf: "client"}
 	return &batchv1.Job{
@@ -111,8 +116,8 @@ func (c Client) resources() corev1.ResourceRequirements {
 	return r
 }
 
-// affinity keeps the client off the server's node where there is another: they would take CPU time from each other. It is no more than a
-// wish, as a cluster of one node has to be measured too.
+// affinity keeps the client off the server's node where there is another: they would take CPU time from each
+// other. It is no more than a wish, as a cluster of one node has to be measured too.
 func (c Client) affinity() *corev1.Affinity {
 	if c.Node != "" {
 		return On(c.Node)
@@ -138,7 +143,8 @@ func away(weight int32, labels map[string]string) corev1.WeightedPodAffinityTerm
 
 func to[T any](v T) *T { return &v }
 
-// Server is the container of a pod that runs the server: the one with the port named mysql or numbered 3306, else the first; with its port.
+// Server is the container of a pod that runs the server: the one with the port named mysql or numbered 3306,
+// else the first; with its port.
 func Server(pod *corev1.Pod) (corev1.Container, int32, error) {
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {
@@ -153,7 +159,8 @@ func Server(pod *corev1.Pod) (corev1.Container, int32, error) {
 	return pod.Spec.Containers[0], 3306, nil
 }
 
-// RootSecret is where a server's container has the password of root from, by the variables of the official images; ok is false where it does not say.
+// RootSecret tells where a server's container has the password of root from, by the variables of the official
+// images; ok is false where it does not say.
 func RootSecret(c corev1.Container) (secret, key string, ok bool) {
 	for _, e := range c.Env {
 		if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {

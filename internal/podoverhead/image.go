@@ -111,7 +111,8 @@ func (t *Target) copyImage(ctx context.Context, pidFile, to string, uid int) err
 	return nil
 }
 
-// contained makes sure that a process has a root filesystem of its own: it is the image that names the process.
+// contained makes sure that a process has a root filesystem of its own: it is the image that names the
+// process.
 func contained(pid int) error {
 	own, err := os.Stat("/")
 	if err != nil {
@@ -151,8 +152,8 @@ func parts() []string {
 	return []string{"usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 }
 
-// copyRoot copies those parts of a root filesystem, and nothing that is mounted in it. Links are copied as they are, and
-// none is followed out of it, whatever the image does meanwhile.
+// copyRoot copies those parts of a root filesystem, and nothing that is mounted in it. Links are copied as
+// they are, and none is followed out of it, whatever the image does meanwhile.
 func copyRoot(from, to string) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {

@@ -109,8 +109,8 @@ func addresses() (list []string, err error) {
 	return list, nil
 }
 
-// towards finds the address of this machine from which it reaches another one: that one itself where it is its
-// own. Nothing is sent.
+// towards finds the address of this machine from which it reaches another one: that one itself where it is
+// its own. Nothing is sent.
 func towards(other string) (string, error) {
 	c, err := net.Dial("udp", net.JoinHostPort(other, "9"))
 	if err != nil {

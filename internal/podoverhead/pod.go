@@ -46,10 +46,10 @@ const (
 	grace     = 120
 )
 
-// object renders the pod as the API server takes it. Its security is that of the pods david ships, but for what
-// measuring needs: hostPath, so that data and filesystem are the process's, and the node's process IDs, so
-// that both are sampled alike: a server in a PID namespace of its own names its threads by other numbers than
-// /proc does.
+// object renders the pod as the API server takes it. Its security is that of the pods david ships, but for
+// what measuring needs: hostPath, so that data and filesystem are the process's, and the node's process IDs,
+// so that both are sampled alike: a server in a PID namespace of its own names its threads by other numbers
+// than /proc does.
 func (p podSpec) object() *corev1.Pod {
 	yes, no, uid, gid, seconds, most := true, false, int64(p.uid), int64(p.gid), int64(grace), int64(p.lasts.Seconds())
 	pod := &corev1.Pod{

@@ -186,7 +186,8 @@ func TestCopyRoot(t *testing.T) {
 	}
 }
 
-// TestContained: an image that names a process of the machine's for its own does not have the machine's files copied.
+// TestContained: an image that names a process of the machine's for its own does not have the machine's files
+// copied.
 func TestContained(t *testing.T) {
 	if err := contained(os.Getpid()); err == nil || !strings.Contains(err.Error(), "one of this machine's") {
 		t.Errorf("got %v", err)

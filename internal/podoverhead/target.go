@@ -42,8 +42,8 @@ func (t *Target) Close(ctx context.Context) error {
 	return t.Cluster.Remove(ctx, t.Run.ID, t.Namespace)
 }
 
-// podSlack bounds how long a pod may live beyond its load: until it is scheduled, the tables are read, and it has
-// shut down.
+// podSlack bounds how long a pod may live beyond its load: until it is scheduled, the tables are read, and it
+// has shut down.
 const podSlack = 30 * time.Minute
 
 // Begin implements experiment.Target.

@@ -41,7 +41,7 @@ type jobRunner struct {
 func newRunner(r Request) *jobRunner {
 	j := &jobRunner{Request: r, experiment: r.Experiment}
 	e := &j.experiment
-	e.Target, e.Pod, e.Server = "pod", r.Server.facts(r.Cluster.Version), result.Server{Address: r.Server.Address}
+	e.Target, e.Pod, e.Server = result.TargetPod, r.Server.facts(r.Cluster.Version), result.Server{Address: r.Server.Address}
 	return j
 }
 

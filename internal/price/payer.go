@@ -6,6 +6,7 @@ import (
 
 	"david/internal/host"
 	"david/internal/mycnf"
+	"david/internal/result"
 )
 
 // Find returns the machine of that name, which a flag gave.
@@ -20,8 +21,8 @@ func (c Catalogue) Find(flag, name string) (Machine, error) {
 	return Machine{}, fmt.Errorf("%s %s: the catalogue has no such machine%s; see: david price catalogue", flag, name, hint)
 }
 
-// Payer says what the machine costs that an experiment was measured on: what was said of it, its price or its name
-// ("" and 0: nothing), else what the record tells, else the cheapest that could stand for it.
+// Payer says what the machine costs that an experiment was measured on: what was said of it, its price or its
+// name ("" and 0: nothing), else what the record tells, else the cheapest that could stand for it.
 func (c Catalogue) Payer(e Experiment, machine string, usdMonth float64) (Payer, error) {
 	switch {
 	case usdMonth > 0:
@@ -34,7 +35,7 @@ func (c Catalogue) Payer(e Experiment, machine string, usdMonth float64) (Payer,
 		return c.pays(m, "")
 	case e.Like != nil && e.Like.USDMonth > 0:
 		return Payer{Name: e.Like.Name, CPUs: e.Like.CPUs, USDMonth: e.Like.USDMonth, Source: e.Like.Source, Date: e.Like.Date}, nil
-	case e.Target == "remote":
+	case e.Target == result.TargetRemote:
 		return Payer{}, fmt.Errorf("the server of %s was a remote one, and what machine it ran on is not known: give --machine or --usd-month", e.ID)
 	}
 	cpus, memory := e.Needs()

@@ -38,8 +38,8 @@ type Machine struct {
 	CPUs     float64 `yaml:"cpus" json:"cpus"`
 	Memory   Size    `yaml:"memory" json:"memory"` // bytes
 	Price    Price   `yaml:"price" json:"price"`   // a month, without volumes unless IncludedIOPS says otherwise
-	// IOPS and Volume (bytes/s) bound what it sustains on its volumes together; IncludedIOPS is what the volume
-	// in its price gives.
+	// IOPS and Volume (bytes/s) bound what it sustains on its volumes together; IncludedIOPS is what the
+	// volume in its price gives.
 	IOPS         float64   `yaml:"volume_iops" json:"volume_iops,omitempty"`
 	IncludedIOPS float64   `yaml:"included_iops" json:"included_iops,omitempty"`
 	Volume       Bandwidth `yaml:"volume_bandwidth" json:"volume_bandwidth,omitempty"`

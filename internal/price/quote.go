@@ -52,7 +52,8 @@ type Arm struct {
 	TPS      float64        `json:"tps"`
 	TPSRange stats.Interval `json:"tps_interval"` // 95 %; zeros: none
 	Trials   int            `json:"trials"`
-	// USDPer1000 counts US$ a month for each 1,000 transactions/s; Interval follows from that of the throughput.
+	// USDPer1000 counts US$ a month for each 1,000 transactions/s; Interval follows from that of the
+	// throughput.
 	USDPer1000 float64        `json:"usd_per_1000_tps"`
 	Interval   stats.Interval `json:"interval"`
 	Note       string         `json:"note,omitempty"`

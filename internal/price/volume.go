@@ -361,8 +361,8 @@ type Option struct {
 	MiBs       float64 `json:"mib_s,omitempty"` // 0: not known
 	IOPSPerGiB float64 `json:"iops_per_gib"`
 	USDPerIOPS float64 `json:"usd_per_iops"`
-	// WithMachine is USDMonth and the price of the machine they are for; 0 where none was named, or its price is
-	// not in US$.
+	// WithMachine is USDMonth and the price of the machine they are for; 0 where none was named, or its price
+	// is not in US$.
 	WithMachine float64 `json:"usd_month_with_machine,omitempty"`
 	Parts       []Part  `json:"parts"` // they add up to USDMonth
 	// UncertainPrice and UncertainIOPS mark figures that are to be shown with a "?".

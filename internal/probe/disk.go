@@ -25,8 +25,8 @@ type Place struct {
 	Caps   result.Caps   // that Start and Throttle put into force
 	Effort Effort
 	Start  Start
-	// Throttle puts caps on I/O into force, or lifts them: laying out the file is not measured. nil where there
-	// are none.
+	// Throttle puts caps on I/O into force, or lifts them: laying out the file is not measured. nil where
+	// there are none.
 	Throttle func(on bool) error
 	Say      func(string) // told what is being measured; nil for nobody
 }
@@ -177,7 +177,7 @@ func bit(b bool) string {
 	return "0"
 }
 
-// slowest is how long writing the file may take: a disk that gets 1 MiB/s done is slower than any.
+// slowest bounds the writing of the file: a disk that gets 1 MiB/s done is slower than any.
 const slowest = fileBytes >> 20 * time.Second
 
 // layOut writes the file that is read and written at random, before any cap on I/O: reads of blocks never

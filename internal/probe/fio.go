@@ -28,7 +28,7 @@ type shot struct {
 	cpu            float64 // that fio itself used
 }
 
-// grace is how much longer than it was told to fio may take: it starts, and waits for what it wrote last.
+// grace beyond the time that fio was given: it starts, and waits for what it wrote last.
 const grace = time.Minute
 
 // filename is the option that names the file.
@@ -42,8 +42,8 @@ type job struct {
 	takes time.Duration // as it is told to; without a time, as a slow disk takes
 }
 
-// run runs fio and reads what it says. Where david is root fio runs as the servers' user, to whom the file's folder has
-// to belong.
+// run runs fio and reads what it says. Where david is root fio runs as the servers' user, to whom the file's
+// folder has to belong.
 func (j job) run(ctx context.Context, args ...string) (s shot, err error) {
 	fio, err := exec.LookPath("fio")
 	if err != nil {

@@ -48,7 +48,8 @@ func WriteIOPS(ctx context.Context, dir string) (float64, error) {
 }
 
 // Random reads or writes random 16 KiB of a file that exists, with direct I/O at queue depth 8, for so many
-// seconds. The file and its folder are the servers' user's. start starts fio, in a cgroup maybe; nil just starts it.
+// seconds. The file and its folder are the servers' user's. start starts fio, in a cgroup maybe; nil just
+// starts it.
 func Random(ctx context.Context, file string, write bool, seconds int, start Start) (Rate, error) {
 	way := map[bool]string{false: "read", true: "write"}[write]
 	s, err := job{start, file, way, time.Duration(seconds) * time.Second}.run(ctx, "--rw=rand"+way, "--bs=16k", "--iodepth=8", "--ioengine=libaio", "--direct=1",

@@ -90,7 +90,7 @@ func historyAltText(list []attempt) string {
 	s := "Points of throughput by trial, over a step line of the best so far: "
 	var parts []string
 	for _, x := range list[:min(altRuns, len(list))] {
-		part := x.Phase + " " + x.Arm + " " + x.State
+		part := string(x.Phase) + " " + x.Arm + " " + x.State
 		if x.Ratio > 0 {
 			part += fmt.Sprintf(" %s of its incumbent's", times(x.Ratio))
 		}

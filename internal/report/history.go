@@ -13,7 +13,8 @@ import (
 type tuneDocument struct {
 	// Race compares the arms of the race with the control, the fastest first.
 	Race []stats.Comparison `json:"race"`
-	// Tried are the short trials after the race, and the arms that could not be run or need not, in their order.
+	// Tried are the short trials after the race, and the arms that could not be run or need not, in their
+	// order.
 	Tried []attempt `json:"tried"`
 	// Lines say what the winner's lines are worth, those without which it is slowest first; Untried were not
 	// taken out on trial.
@@ -35,12 +36,12 @@ const (
 
 // attempt tells of a trial of screen, search or prune, or an arm of theirs that was not run.
 type attempt struct {
-	Phase string  `json:"phase"`
-	Arm   string  `json:"arm"`
-	Title string  `json:"title"` // what it changed
-	State string  `json:"state"`
-	TPS   float64 `json:"tps"`
-	P95   float64 `json:"p95_ms"`
+	Phase result.Phase `json:"phase"`
+	Arm   string       `json:"arm"`
+	Title string       `json:"title"` // what it changed
+	State string       `json:"state"`
+	TPS   float64      `json:"tps"`
+	P95   float64      `json:"p95_ms"`
 	// Ratio is its throughput over that of the incumbent run beside it; 0 where there is none.
 	Ratio float64 `json:"ratio"`
 	// Level is Ratio times Best, which is what the incumbent had gained over the first one, by such ratios: a
@@ -53,7 +54,8 @@ type attempt struct {
 // lineWorth tells what lines of the winner are worth that were taken out together.
 type lineWorth struct {
 	Lines []string `json:"lines"`
-	// Ratio is the throughput without them over that with them, the mean of Ratios; 0 where it could not be run.
+	// Ratio is the throughput without them over that with them, the mean of Ratios; 0 where it could not be
+	// run.
 	Ratio    float64        `json:"ratio"`
 	Ratios   []float64      `json:"ratios"`   // by pair of short trials
 	Interval stats.Interval `json:"interval"` // 95 %; zero with fewer than two pairs
@@ -90,7 +92,7 @@ type walk struct {
 
 func attempts(d Data) []attempt {
 	w := walk{Data: d, limit: limitP95(d), levels: map[string]float64{}, best: 1, list: []attempt{}}
-	for _, phase := range []string{result.Screen, result.Search, result.Prune} {
+	for _, phase := range []result.Phase{result.Screen, result.Search, result.Prune} {
 		w.phase(phase)
 	}
 	return w.list
@@ -98,7 +100,7 @@ func attempts(d Data) []attempt {
 
 // phase puts arms that were not run where their turn was: before the first trial of an arm that came after
 // them.
-func (w *walk) phase(phase string) {
+func (w *walk) phase(phase result.Phase) {
 	next := 0
 	idle := func(until int) {
 		for ; next < until; next++ {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -10,16 +11,18 @@ import (
 // overheadHeadline tells of every arm, over all workloads.
 func overheadHeadline(d Data, list []stats.Comparison) headline {
 	var parts []string
-	same, judged := 0, 0
+	big, same, judged := "", 0, 0
 	for _, c := range list {
 		for _, a := range c.Arms {
 			if a.Name == c.Control {
 				continue
 			}
-			line := overheadLine(a)
+			head, line := a.Name, overheadLine(a)
 			if len(list) > 1 {
-				line = short(c.Workload) + ": " + line
+				head = short(c.Workload)
+				line = head + ": " + line
 			}
+			big = cmp.Or(big, head)
 			parts = append(parts, line)
 			if a.Tax != nil && a.Tax.Throughput.Verdict != stats.Invalid {
 				judged++
@@ -32,12 +35,11 @@ func overheadHeadline(d Data, list []stats.Comparison) headline {
 	if judged == 0 {
 		return headline{"No verdict", noVerdict(d, contenders(list)), "invalid"}
 	}
-	big, rest, _ := strings.Cut(strings.Join(parts, "; "), ":")
 	tone := "none"
 	if same == len(parts) {
 		tone = "gain"
 	}
-	return headline{big, ":" + rest, tone}
+	return headline{big, strings.TrimPrefix(strings.Join(parts, "; "), big), tone}
 }
 
 // overheadLine says in a sentence what an arm costs.

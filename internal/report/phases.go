@@ -60,7 +60,7 @@ func phaseViews(d Data, h *tuneDocument) []phaseView {
 }
 
 // trialsOf returns the trials of a phase.
-func trialsOf(d Data, phase string) (list []result.Trial) {
+func trialsOf(d Data, phase result.Phase) (list []result.Trial) {
 	for _, t := range d.Trials {
 		if t.Phase == phase {
 			list = append(list, t)
@@ -117,12 +117,7 @@ func raceLines(d Data) []string {
 	if len(left) > 0 {
 		list = append(list, "left out for want of time: "+strings.Join(left, ", "))
 	}
-	for _, l := range d.Experiment.Design.Tune.Translated {
-		if name, _, _ := strings.Cut(l, ": "); !slices.Contains(left, name) {
-			list = append(list, l)
-		}
-	}
-	return list
+	return append(list, d.Experiment.Design.Tune.Translated...)
 }
 
 // historyTable has a row for each trial of screen and search: what it changed, and what that did beside the
@@ -135,7 +130,7 @@ func historyTable(d Data, h *tuneDocument) table {
 		}
 		ratio, what := times(x.Ratio), x.Title
 		if x.State == incumbentRun {
-			ratio, what = "1", x.Phase+": "+x.Title
+			ratio, what = "1", string(x.Phase)+": "+x.Title
 		}
 		if x.Why != "" {
 			what += "; " + because(x)
@@ -167,7 +162,7 @@ func historyShort(d Data, h *tuneDocument) table {
 		if x.State == incumbentRun {
 			ratio = "1"
 		}
-		t = t.add(x.Arm, measured(x.TPS), ratio, measured(x.P95), x.Phase+": "+x.State)
+		t = t.add(x.Arm, measured(x.TPS), ratio, measured(x.P95), string(x.Phase)+": "+x.State)
 	}
 	return t
 }

@@ -16,7 +16,7 @@ func phasesFixture() Data {
 	d := Data{Experiment: fixtureExperiment("tune", w), Cnf: fixtureCnf}
 	d.Experiment.Design = result.Design{Control: "control", Seed: 7, Tune: &result.TunePlan{Objective: "tps", Budget: 2400, Rivals: 2, LeftOut: []string{"random"}, RaceBlocks: 3,
 		Blocks: 3, MostBlocks: 10, Kills: 20, MaxP95: 1.1, RecoveryMs: 60000, Short: result.TuneLoad{Seconds: 20, Warmup: 6}, Steady: result.TuneLoad{Seconds: 40, Warmup: 40}}}
-	arm := func(name, phase, title string) *result.Arm {
+	arm := func(name string, phase result.Phase, title string) *result.Arm {
 		d.Arms = append(d.Arms, result.Arm{Schema: 1, Order: len(d.Arms) + 1, Name: name, Phase: phase, Title: title, Base: "control",
 			Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "4G", Group: "memory"}}})
 		return &d.Arms[len(d.Arms)-1]
@@ -38,12 +38,12 @@ func phasesFixture() Data {
 	best.Diff = []result.Difference{{Name: "innodb_buffer_pool_size", Before: "134217728", After: "4294967296"}, {Name: "performance_schema", Before: "ON", After: "OFF"},
 		{Name: "performance_schema_accounts_size", Before: "-1", After: "0"}}
 	block := 0
-	run := func(phase string, twin bool, name string, tps float64) {
+	run := func(phase result.Phase, twin bool, name string, tps float64) {
 		for _, a := range d.Arms {
 			if a.Name == name {
 				t := fixtureTrial(rng, a, w, block, tps, 4000/tps)
 				t.Phase, t.Twin, t.Settled = phase, twin, true
-				t.ID = result.TrialID(a, w, block, 0, twin, result.Server{}, phase)
+				t.ID = result.TrialID(a, w, block, 0, twin, result.Server{}, string(phase))
 				d.Trials = append(d.Trials, t)
 			}
 		}

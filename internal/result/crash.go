@@ -17,24 +17,24 @@ type CrashTest struct {
 	Seed    uint64 `json:"seed"`    // of the moments of the kills and of what is written
 	// Kills says how many times the server was killed and started again on the data it left.
 	Kills int `json:"kills"`
-	// Acknowledged says how many transactions the server had said to be committed, over all kills; Lost how many
-	// of these were not there after the recovery that followed.
+	// Acknowledged says how many transactions the server had said to be committed, over all kills; Lost how
+	// many of these were not there after the recovery that followed.
 	Acknowledged int64 `json:"acknowledged"`
 	Lost         int64 `json:"lost"`
 	// Damaged says how many things were otherwise wrong, the kinds of Kill.Damage summed up.
 	Damaged    int64      `json:"damaged"`
 	RecoveryMs RecoveryMs `json:"recovery_ms"`
 	LimitMs    float64    `json:"recovery_limit_ms"`
-	// Proved tells whether every acknowledged transaction was there, whole and once, the binary log agreed, and
-	// every recovery kept the limit. Verdict says it in words: "proved", "lost 7 of 1300", ...
+	// Proved tells whether every acknowledged transaction was there, whole and once, the binary log agreed,
+	// and every recovery kept the limit. Verdict says it in words: "proved", "lost 7 of 1300", ...
 	Proved  bool   `json:"proved"`
 	Verdict string `json:"verdict"`
 	// Failed says how the server failed to come back, in its own words; "" where it always did.
 	Failed string `json:"failed,omitempty"`
 	// Log is "" where the binary log was held against the tables, else why it was not.
 	Log string `json:"binary_log_not_compared,omitempty"`
-	// Unlocked are the members of the durability lock that did not hold in this run, as it was asked for, each
-	// with what can be lost.
+	// Unlocked are the members of the durability lock that did not hold in this run, as it was asked for,
+	// each with what can be lost.
 	Unlocked []string `json:"unlocked,omitempty"`
 	Notes    []string `json:"notes"` // what a kill cannot show
 	Rounds   []Kill   `json:"rounds"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestGoOn gives experiments that have ended more time. Until something more is stored they are on disk as they
-// were, so that a session that is killed before that leaves no trace; then they have not ended any more.
+// TestGoOn gives experiments that have ended more time. Until something more is stored they are on disk as
+// they were, so that a session that is killed before that leaves no trace; then they have not ended any more.
 func TestGoOn(t *testing.T) {
 	home := t.TempDir()
 	for _, kind := range []Kind{KindCompare, KindTune} {

@@ -23,6 +23,13 @@ const (
 	KindLive  Kind = "live-tune"
 )
 
+// Where the measured servers ran. Those of podtax ran on a node: "node NAME".
+const (
+	TargetSandbox = "sandbox"
+	TargetRemote  = "remote"
+	TargetPod     = "pod"
+)
+
 // GateName names a gate. Verdicts hang on it, so nothing looks for the words of a gate's detail.
 type GateName string
 

@@ -61,14 +61,14 @@ type SyncLimit struct {
 	P50   Figure `json:"p50_us"`
 	P99   Figure `json:"p99_us"`
 	Mean  Figure `json:"mean_us"`
-	// Cycle is from one write's begin to the next one's, in microseconds.
+	// Cycle from one write's begin to the next one's, in microseconds.
 	Cycle Figure `json:"cycle_us"`
 	// Writes are the device's write operations for each sync, by the kernel's counters; nil where the disk is
 	// not known.
 	Writes *Figure `json:"device_writes,omitempty"`
-	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's threads
-	// that write for it, by the machine's idle time, so of whatever else ran as well; nil where it could not be
-	// told.
+	// KernelCPU are the microseconds of CPU that a sync takes besides the thread's own: of the kernel's
+	// threads that write for it, by the machine's idle time, so of whatever else ran as well; nil where it
+	// could not be told.
 	KernelCPU *Figure `json:"kernel_cpu_us,omitempty"`
 }
 

@@ -8,8 +8,8 @@ type Profile struct {
 	Connections float64 `json:"connections"` // of the load, on average over the looks
 	// States say what the connections were found doing, most often first.
 	States []State `json:"states,omitempty"`
-	// Threads are the server's threads by what they are for, those of connections first; from /proc, so none for
-	// a server on another machine.
+	// Threads are the server's threads by what they are for, those of connections first; from /proc, so none
+	// for a server on another machine.
 	Threads []Threads `json:"threads,omitempty"`
 	// Client are the load generator's threads.
 	Client Threads `json:"client,omitzero"`

@@ -6,20 +6,22 @@ import (
 	"io/fs"
 )
 
+// Phase names a part of a tune; "" outside of one.
+type Phase string
+
 // The phases of a tune, in their order.
 const (
-	Race    = "race"    // what others would configure, against the control
-	Screen  = "screen"  // groups of knobs, each against the best so far
-	Search  = "search"  // the knobs that matter, at once
-	Prune   = "prune"   // lines that make no difference are dropped
-	Confirm = "confirm" // fresh blocks at steady debt: the numbers to quote
-	Prove   = "prove"   // memory, crash, durability lock
+	Race    Phase = "race"    // what others would configure, against the control
+	Screen  Phase = "screen"  // groups of knobs, each against the best so far
+	Search  Phase = "search"  // the knobs that matter, at once
+	Prune   Phase = "prune"   // lines that make no difference are dropped
+	Confirm Phase = "confirm" // fresh blocks at steady debt: the numbers to quote
+	Prove   Phase = "prove"   // memory, crash, durability lock
 )
 
 // QuotedPhase returns the phase of a tune whose trials may be quoted: the confirmation, or where there was
 // none the race; "" outside of a tune.
-func QuotedPhase(trials []Trial) string {
-	quoted := ""
+func QuotedPhase(trials []Trial) (quoted Phase) {
 	for _, t := range trials {
 		switch t.Phase {
 		case Confirm:
@@ -141,8 +143,8 @@ func (m MemoryProof) Judge() MemoryProof {
 // Worth holds what lines of a configuration are worth, by what happened without them.
 type Worth struct {
 	Lines []string `json:"lines"` // removed together
-	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over that
-	// without), of Pairs pairs of trials; 0 where it could not be run.
+	// Ratio is the throughput without them over that with them (of a tune for p99: the p99 with them over
+	// that without), of Pairs pairs of trials; 0 where it could not be run.
 	Ratio   float64   `json:"ratio"`
 	Pairs   int       `json:"pairs"`
 	Ratios  []float64 `json:"ratios,omitempty"` // by pair
@@ -156,8 +158,8 @@ type Searched struct {
 	Trials int     `json:"trials"` // those of the incumbent included
 	Start  float64 `json:"start"`  // what race and screen had found
 	Best   float64 `json:"best"`   // the best point that was tried, as all trials of the search together have it
-	// Enough is after how many trials one was tried that has 95 % of the gain over the control that Best has; 0:
-	// the start has.
+	// Enough is after how many trials one was tried that has 95 % of the gain over the control that Best has;
+	// 0: the start has.
 	Enough int `json:"enough"`
 }
 

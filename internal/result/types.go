@@ -31,7 +31,7 @@ type Experiment struct {
 	David     string     `json:"david"`    // david's own version
 	Sysbench  string     `json:"sysbench"` // "1.0.20"
 	Argv      []string   `json:"argv"`     // with secrets taken out
-	Target    string     `json:"target"`   // "sandbox", "remote", "pod", or "node NAME"
+	Target    string     `json:"target"`   // TargetSandbox, TargetRemote, TargetPod, or "node NAME"
 	Server    Server     `json:"server"`
 	Workloads []Workload `json:"workloads"` // one per thread count
 	Host      host.Facts `json:"host"`
@@ -61,15 +61,16 @@ type PricedMachine struct {
 type Design struct {
 	// Control is the arm the others are compared with; "" where nothing is compared.
 	Control string `json:"control,omitempty"`
-	// Against names the user's own option file, where a race's control runs with it; "" where it runs with the
-	// server's defaults.
+	// Against names the user's own option file, where a race's control runs with it; "" where it runs with
+	// the server's defaults.
 	Against string `json:"against,omitempty"`
 	// Blocks says how many blocks are run; 0: until Precision is reached or Budget used up.
 	Blocks int `json:"blocks,omitempty"`
 	// Precision is the half-width of a ratio's 95 % interval to reach: 0.02 is +-2 %.
 	Precision float64 `json:"precision,omitempty"`
 	Budget    float64 `json:"budget_seconds,omitempty"` // time for all trials, over all sessions
-	// Twin tells whether the control runs twice in every block: the two are an A/A pair, and measure the noise.
+	// Twin tells whether the control runs twice in every block: the two are an A/A pair, and measure the
+	// noise.
 	Twin bool `json:"twin,omitempty"`
 	// SkipNoops leaves out arms of which no effective variable differs from the control's.
 	SkipNoops bool `json:"skip_noops,omitempty"`
@@ -80,8 +81,8 @@ type Design struct {
 	// MaxSteal is the share of the CPU time that other guests of the host may take before a trial is invalid;
 	// 0: the gate's own limit, 40 %.
 	MaxSteal float64 `json:"max_steal,omitempty"`
-	// Margin says how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that is
-	// not asked.
+	// Margin says how far from 1 an arm's ratio may be to be equivalent to the control: 0.03 is 3 %; 0: that
+	// is not asked.
 	Margin float64 `json:"equivalence_margin,omitempty"`
 	// Tune says how a tune spends its budget; nil for anything else.
 	Tune *TunePlan `json:"tune,omitempty"`
@@ -96,10 +97,10 @@ type Design struct {
 // Slices says how an experiment measures servers that stay up, warm, and frozen while another one is loaded.
 type Slices struct {
 	Seconds int `json:"seconds"` // of load in a slice
-	// Rounds says how many rounds an incarnation of the arms has: a round has one slice of each arm, in random
-	// order.
+	// Rounds says how many rounds an incarnation of the arms has: a round has one slice of each arm, in
+	// random order.
 	Rounds int `json:"rounds_per_incarnation"`
-	// Incarnations is how many starts of each arm's server are planned, each on a fresh clone: two at least, and
+	// Incarnations of each arm's server are planned, starts on a fresh clone each: two at least, and
 	// not all of them where Precision is reached or Budget used up before.
 	Incarnations int `json:"incarnations"`
 }
@@ -141,18 +142,20 @@ type Finish struct {
 	Schema      int       `json:"schema"`
 	Ended       time.Time `json:"ended"`
 	WallSeconds float64   `json:"wall_seconds"` // from the start of the first trial's preparation to the end of the last
-	// TemplateSeconds says what the one-time data template took (0 when it was there already); not in WallSeconds.
+	// TemplateSeconds says what the one-time data template took (0 when it was there already); not in
+	// WallSeconds.
 	TemplateSeconds float64 `json:"golden_seconds"`
 	MeasureSeconds  float64 `json:"measure_seconds"` // warming up and measuring
 	Utilisation     float64 `json:"utilisation"`     // MeasureSeconds / WallSeconds
 	Best            string  `json:"best"`            // tune: the arm that is handed over; "control" when nothing was gained; a search for a rate: a sentence
-	// RateSearch says how a search for a rate ended; nil for anything else, and in older records: see SearchEnd.
+	// RateSearch says how a search for a rate ended; nil for anything else, and in older records: see
+	// SearchEnd.
 	RateSearch *RateSearch `json:"rate_search,omitempty"`
-	// Cluster says what the cluster counted of the pod and its node over the trials; nil where it could not be
-	// read.
+	// Cluster says what the cluster counted of the pod and its node over the trials; nil where it could not
+	// be read.
 	Cluster *ClusterCounters `json:"cluster,omitempty"`
-	// Earlier counts the trials that earlier sessions measured, whose time is in no figure here; nil in older records,
-	// where the dates have to tell.
+	// Earlier counts the trials that earlier sessions measured, whose time is in no figure here; nil in older
+	// records, where the dates have to tell.
 	Earlier *int `json:"earlier,omitempty"`
 	// Failed says why the experiment ended before its first trial; "" where it has any.
 	Failed string `json:"failed,omitempty"`
@@ -189,15 +192,16 @@ type Arm struct {
 	Order  int    `json:"order"` // 1, 2, ...: arms in the order in which they were made; PutArm sets it
 	Name   string `json:"name"`  // "control", "memory", "redo", ... ; a file name
 	Title  string `json:"title"` // what a reader sees: "buffer pool sized to the memory"
-	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the control,
-	// and outside of a tune.
-	Phase string `json:"phase,omitempty"`
+	// Phase is the part of a tune that made the arm: Race, Screen, Search, Prune or Confirm; "" for the
+	// control, and outside of a tune.
+	Phase Phase `json:"phase,omitempty"`
 	// Base is the arm this one was built upon and is compared with; empty for the control.
 	Base string `json:"base,omitempty"`
 	// Changes are the settings this arm adds to its base; Settings are all of them, base included.
 	Changes  []mycnf.Setting `json:"changes"`
 	Settings []mycnf.Setting `json:"settings"`
-	// Effective holds every system variable as the live server reported it; Diff what differs from the base's.
+	// Effective holds every system variable as the live server reported it; Diff what differs from the
+	// base's.
 	Effective map[string]string `json:"effective,omitempty"`
 	Diff      []Difference      `json:"diff,omitempty"`
 	// Noop tells whether no effective variable differs from the base's: the arm was not run.
@@ -241,7 +245,7 @@ type Trial struct {
 	Schema int    `json:"schema"`
 	ID     string `json:"id"` // hash of what it measures; names its points and logs
 	Arm    string `json:"arm"`
-	Phase  string `json:"phase,omitempty"` // the part of a tune it belongs to: Race, Screen, Search, Prune or Confirm
+	Phase  Phase  `json:"phase,omitempty"` // the part of a tune it belongs to: Race, Screen, Search, Prune or Confirm
 	Block  int    `json:"block"`           // 1, 2, ...: the repeat
 	Twin   bool   `json:"twin,omitempty"`  // the control's second run in its block: the other half of the A/A pair
 	Place  int    `json:"place,omitempty"` // 1, 2, ...: its place in the random order of its block
@@ -280,8 +284,8 @@ type Trial struct {
 	// Counters are the server's status counters: last minus first, over the measured run.
 	Counters map[string]float64 `json:"counters,omitempty"`
 	Costs    Costs              `json:"per_transaction,omitzero"`
-	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU held
-	// back counted, up to 1; nil where the server is not a process of this machine.
+	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU
+	// held back counted, up to 1; nil where the server is not a process of this machine.
 	ServerThrottled *float64 `json:"server_throttled,omitempty"`
 	// Before and After are what the server owed when the measured run began and ended.
 	Before   Debt     `json:"debt_before,omitzero"`
@@ -297,9 +301,9 @@ type Trial struct {
 	Clients  []Client `json:"clients,omitempty"`
 	Gates    []Gate   `json:"gates"`
 	Overhead Overhead `json:"overhead_seconds"`
-	// EndedEarly says why the measured run ended before Workload.Seconds: it was hopeless; "" where it did not.
-	// Seconds is what it had. Its figures are those of its seconds; what needs the histogram, which is lost, is
-	// 0.
+	// EndedEarly says why the measured run ended before Workload.Seconds: it was hopeless; "" where it did
+	// not. Seconds says how many it had. Its figures are those of its seconds; what needs the histogram,
+	// which is lost, is 0.
 	EndedEarly string `json:"ended_early,omitempty"`
 	// Unsafe names the parts of the durability lock this trial ran without.
 	Unsafe []string `json:"unsafe,omitempty"`

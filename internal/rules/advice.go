@@ -11,7 +11,7 @@ import (
 )
 
 // MySQLTuner returns the baseline that mysqltuner advised after it had looked at the control under its load:
-// output is what the program printed. What it says and gives no value for is among Translated, word for word.
+// output was printed by the program. What it says and gives no value for is among Translated, word for word.
 func MySQLTuner(output string, p Problem) (Baseline, error) {
 	advised, rest, err := Advice(output)
 	if err != nil {

@@ -38,8 +38,8 @@ type Evidence struct {
 	// counted.
 	Busy   float64
 	Others []string
-	// ClientCPU says how many cores the client used; ClientWait the share of the time its threads could have run
-	// that they waited for a CPU, 0 to 1.
+	// ClientCPU says how many cores the client used; ClientWait the share of the time its threads could have
+	// run that they waited for a CPU, 0 to 1.
 	ClientCPU  float64
 	ClientWait float64
 	// Throttled is the time david's own cgroup, which the client is in, was held back by a CPU quota, as a

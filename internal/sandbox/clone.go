@@ -33,8 +33,8 @@ func canReflink(dir string) (bool, error) {
 	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil, nil
 }
 
-// cloneTree copies what is called name from one folder of david's to another, for an account: files by reflink where
-// the filesystem can, else sparsely. Modes are kept. No link leads out of either folder.
+// cloneTree copies what is called name from one folder of david's to another, for an account: files by
+// reflink where the filesystem can, else sparsely. Modes are kept. No link leads out of either folder.
 func cloneTree(from, to, name string, a account.Account) error {
 	source, err := os.OpenRoot(from)
 	if err != nil {

@@ -190,7 +190,7 @@ func SameBinary(pid int, b server.Binary) error {
 	return nil
 }
 
-// Account is who the servers run as: a user and a group of this machine.
+// Account gives the user and the group of this machine that the servers run as.
 func (w *Workspace) Account() (uid, gid int) { return w.owner.UID, w.owner.GID }
 
 // Hand makes a folder of the servers' user in the runtime folder.

@@ -48,8 +48,8 @@ func (p processID) alive() bool {
 	return err == nil && start == p.Start
 }
 
-// ours says why a process that still runs is no server that a david whose runtime folder was run has started: it
-// executes a server, or the loader of one, as the servers' user, with temporary files in that folder.
+// ours says why a process that still runs is no server that a david whose runtime folder was run has started:
+// it executes a server, or the loader of one, as the servers' user, with temporary files in that folder.
 func (p processID) ours(run string) error {
 	now, err := identify(p.PID)
 	switch {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/account"
 	"david/internal/cgroup"
 	"david/internal/result"
@@ -73,8 +75,23 @@ func sleeper(t *testing.T, uid int, args ...string) processID {
 // stranger is neither root nor the servers' user.
 const stranger = 54321
 
-// TestReapPlanted gives david journals that name what is not david's: nothing is removed, ended or unmounted, and
-// david says what it found.
+// foreignMount mounts a filesystem that no david made, with a file in it. It is the test's own, as where the
+// checks are broken it is unmounted.
+func foreignMount(t *testing.T) string {
+	point := filepath.Join(t.TempDir(), "mounted")
+	err := errors.Join(os.Mkdir(point, 0o755), unix.Mount("somebody", point, "tmpfs", 0, "size=64k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(point, unix.MNT_DETACH) })
+	if err := os.WriteFile(filepath.Join(point, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return point
+}
+
+// TestReapPlanted gives david journals that name what is not david's: nothing is removed, ended or unmounted,
+// and david says what it found.
 func TestReapPlanted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root's david could do harm to others")
@@ -92,21 +109,24 @@ func TestReapPlanted(t *testing.T) {
 	if err := errors.Join(os.Mkdir(precious, 0o755), os.WriteFile(filepath.Join(precious, "file"), []byte("kept"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
+	mounted := foreignMount(t)
 	var victim processID
 	for name, c := range map[string]struct {
 		plant func(j *journal, run string)
 		says  string
 	}{
-		"a folder":              {func(j *journal, _ string) { j.Folders = append(j.Folders, precious) }, "makes no folder that is called"},
-		"a folder alone":        {func(j *journal, _ string) { j.Folders = []string{precious} }, "makes no folder that is called"},
-		"a folder by dots":      {func(j *journal, run string) { j.Folders = []string{run + "/../david-1/.."} }, "no place of a folder"},
-		"a relative folder":     {func(j *journal, _ string) { j.Folders = []string{"david-1"} }, "no place of a folder"},
-		"a folder so called":    {func(j *journal, _ string) { j.Folders = []string{lookalike(t, precious)} }, "no folder of david's"},
-		"a link so called":      {func(j *journal, _ string) { j.Folders = []string{linkTo(t, precious)} }, "is no folder"},
-		"another david's":       {func(j *journal, _ string) { j.Folders = []string{anothers(t)} }, "belongs to process"},
-		"a probe's elsewhere":   {func(j *journal, run string) { j.Folders = append(j.Folders, probeLike(t, precious, run)) }, "no folder of david's"},
-		"a mount":               {func(j *journal, _ string) { j.Mounts = []string{"/proc"} }, "mounts nothing on /proc"},
-		"a mount by dots":       {func(j *journal, run string) { j.Mounts = []string{run + "/../../proc"} }, "mounts nothing on"},
+		"a folder":            {func(j *journal, _ string) { j.Folders = append(j.Folders, precious) }, "makes no folder that is called"},
+		"a folder alone":      {func(j *journal, _ string) { j.Folders = []string{precious} }, "makes no folder that is called"},
+		"a folder by dots":    {func(j *journal, run string) { j.Folders = []string{run + "/../david-1/.."} }, "no place of a folder"},
+		"a relative folder":   {func(j *journal, _ string) { j.Folders = []string{"david-1"} }, "no place of a folder"},
+		"a folder so called":  {func(j *journal, _ string) { j.Folders = []string{lookalike(t, precious)} }, "no folder of david's"},
+		"a link so called":    {func(j *journal, _ string) { j.Folders = []string{linkTo(t, precious)} }, "is no folder"},
+		"another david's":     {func(j *journal, _ string) { j.Folders = []string{anothers(t)} }, "belongs to process"},
+		"a probe's elsewhere": {func(j *journal, run string) { j.Folders = append(j.Folders, probeLike(t, precious, run)) }, "no folder of david's"},
+		"a mount":             {func(j *journal, _ string) { j.Mounts = []string{mounted} }, "mounts nothing on " + mounted},
+		"a mount by dots": {func(j *journal, run string) {
+			j.Mounts = []string{run + strings.Repeat("/..", strings.Count(run, "/")) + mounted}
+		}, "mounts nothing on"},
 		"a mount of a name":     {func(j *journal, run string) { j.Mounts = []string{run + "/other"} }, "mounts nothing on"},
 		"a process":             {func(j *journal, _ string) { victim = sleeper(t, stranger); j.Processes = []processID{victim} }, "servers run as"},
 		"root's process":        {func(j *journal, _ string) { victim = sleeper(t, 0); j.Processes = []processID{victim} }, "servers run as"},
@@ -127,7 +147,7 @@ func TestReapPlanted(t *testing.T) {
 			victim = sleeper(t, servers.UID, "--tmpdir=/run/david-1/x")
 			j.Processes = []processID{victim}
 		}, "no server with its temporary files"},
-		"a cgroup": {func(j *journal, _ string) { j.Groups = []*cgroup.Group{groupAt("system.slice", cgroup.Device{})} }, "not called as david calls"},
+		"a cgroup": {func(j *journal, _ string) { j.Groups = []*cgroup.Group{groupAt("somebody.slice", cgroup.Device{})} }, "not called as david calls"},
 		"a disk's caps": {func(j *journal, run string) {
 			j.Groups = []*cgroup.Group{groupAt(filepath.Base(run)+"-1", cgroup.Device{Major: 8})}
 		}, "not that of david's volume"},
@@ -141,6 +161,9 @@ func TestReapPlanted(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
 			look(t)
+			if _, err := os.Stat(filepath.Join(mounted, "file")); err != nil {
+				t.Errorf("the foreign mount is gone: %v", err)
+			}
 			if victim.PID != 0 && !victim.alive() {
 				t.Error("a foreign process was ended")
 			}
@@ -204,7 +227,8 @@ func groupAt(name string, d cgroup.Device) *cgroup.Group {
 	return g
 }
 
-// TestReapLeftovers removes what is david's own in a planted journal's form: the rules let what david makes pass.
+// TestReapLeftovers removes what is david's own in a planted journal's form: the rules let what david makes
+// pass.
 func TestReapLeftovers(t *testing.T) {
 	home, elsewhere := newHome(t), t.TempDir()
 	w, err := OpenIn(home, elsewhere)
@@ -290,8 +314,8 @@ func TestLockIsPrivate(t *testing.T) {
 	}
 }
 
-// TestServerTurnsHostile has what a server can do in its folders done by the servers' user: links in the places of what
-// david's root reads and writes there. Nothing beyond is read or written.
+// TestServerTurnsHostile has what a server can do in its folders done by the servers' user: links in the
+// places of what david's root reads and writes there. Nothing beyond is read or written.
 func TestServerTurnsHostile(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("without root the servers' user is david's own")

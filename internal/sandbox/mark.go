@@ -13,11 +13,12 @@ import (
 	"david/internal/home"
 )
 
-// markFile lies in every folder that a journal names, and says whose it is. The folder belongs to david's user, so
-// that nobody else can have written it: what bears no such mark is no folder of david's, whatever a journal says.
+// markFile lies in every folder that a journal names, and says whose it is. The folder belongs to david's
+// user, so that nobody else can have written it: what bears no such mark is no folder of david's, whatever a
+// journal says.
 const markFile = "david.json"
 
-// mark is what it says.
+// mark holds what the file says.
 type mark struct {
 	Home  string    `json:"home"`
 	Owner processID `json:"owner"`
@@ -35,8 +36,8 @@ func (j *journal) mark(dir string) error {
 	return nil
 }
 
-// marked says why a folder is not one that the journal's david has made for this home; nil too where it is not
-// there, or empty: that david died before it could mark it.
+// marked says why a folder is not one that the journal's david has made for this home; nil too where it is
+// not there, or empty: that david died before it could mark it.
 func (j *journal) marked(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,8 +71,8 @@ func empty(dir string) bool {
 	return err == nil && len(entries) == 0
 }
 
-// removeMarked removes a folder that is the journal's, its mark last. The folder is held open meanwhile: another one
-// that is put in its place is not touched.
+// removeMarked removes a folder that is the journal's, its mark last. The folder is held open meanwhile:
+// another one that is put in its place is not touched.
 func (j *journal) removeMarked(dir string) error {
 	if err := errors.Join(unmountedInside(dir), j.marked(dir)); err != nil {
 		return fmt.Errorf("cannot remove %s: %w", dir, err)

@@ -9,9 +9,9 @@ import (
 	"david/internal/account"
 )
 
-// PrivateFolder makes a runtime folder that nobody else may enter, but the user that load generators run as, and that
-// the next david removes should this one be killed:
-// for what must not be left behind, such as keys, where no workspace is open. remove must be called.
+// PrivateFolder makes a runtime folder that nobody else may enter, but the user that load generators run as,
+// and that the next david removes should this one be killed: for what must not be left behind, such as keys,
+// where no workspace is open. remove must be called.
 func PrivateFolder(home string) (dir string, remove func() error, err error) {
 	w, err := openBare(home)
 	if err != nil {

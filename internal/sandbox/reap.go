@@ -17,9 +17,9 @@ import (
 // mostJournal bounds a journal, in bytes: the longest had some thousand.
 const mostJournal = 1 << 20
 
-// Reap removes what davids that are dead left behind in a folder of david's: processes it can tell by number and start
-// time, mounts and runtime folders. Those of a living david are left alone. It is quick where there is nothing. A
-// journal that names what is not david's is refused as a whole: nothing of it is touched.
+// Reap removes what davids that are dead left behind in a folder of david's: processes it can tell by number
+// and start time, mounts and runtime folders. Those of a living david are left alone. It is quick where there
+// is nothing. A journal that names what is not david's is refused as a whole: nothing of it is touched.
 func Reap(dir string, say func(string)) error {
 	runs := filepath.Join(dir, "run")
 	entries, err := os.ReadDir(runs)
@@ -79,7 +79,7 @@ func readJournal(dir, path string) (*journal, error) {
 	return j, nil
 }
 
-// runName is what a runtime folder is called.
+// runName matches the names of runtime folders.
 var runName = regexp.MustCompile(`^david-[0-9]+$`)
 
 // check says what of a journal's entries is not of the kinds, or not in the places, that david makes.
@@ -106,8 +106,8 @@ func (j *journal) check() error {
 	return nil
 }
 
-// checkFolders looks at the runtime folder, and at the one for a probe's files, which is called after it, and returns
-// the first: "" where none was made.
+// checkFolders looks at the runtime folder, and at the one for a probe's files, which is called after it, and
+// returns the first: "" where none was made.
 func (j *journal) checkFolders() (run string, err error) {
 	for _, dir := range j.Folders {
 		base := filepath.Base(dir)
@@ -129,7 +129,7 @@ func (j *journal) checkFolders() (run string, err error) {
 	return run, nil
 }
 
-// mountName is what the mount points in a runtime folder are called.
+// mountName matches the names of mount points in a runtime folder.
 var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|tmpfs-[0-9]+)$`)
 
 func checkMount(point, run string) error {
@@ -139,8 +139,8 @@ func checkMount(point, run string) error {
 	return nil
 }
 
-// checkGroup looks at cgroups, and at the device whose limits go with them: a loop device that has david's volume, or
-// nothing any more.
+// checkGroup looks at cgroups, and at the device whose limits go with them: a loop device that has david's
+// volume, or nothing any more.
 func (j *journal) checkGroup(g *cgroup.Group, run string) error {
 	if run == "" || g == nil {
 		return errors.New("it has cgroups without a runtime folder")

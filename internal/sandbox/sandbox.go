@@ -3,12 +3,12 @@
 //
 //	Open -> Template (initialise, load, shut down, keep) -> Start (clone, start, wait) -> Stop (shut down, drop) -> Close
 //
-// A sandbox is private: a runtime folder that only david's user and the servers' may enter, a unix socket and no
-// network unless asked, a random password, an ordinary user where david runs as root, and nothing of the system's own
-// configuration or data. That user can write to a server's own data and runtime folder alone; what is above them is
-// david's, so that a server that turned hostile cannot have root follow a link of its making.
-// Everything that outlives a killed david (processes, cgroups, mounts, folders) is in a journal, and Reap
-// removes it.
+// A sandbox is private: a runtime folder that only david's user and the servers' may enter, a unix socket and
+// no network unless asked, a random password, an ordinary user where david runs as root, and nothing of the
+// system's own configuration or data. That user can write to a server's own data and runtime folder alone;
+// what is above them is david's, so that a server that turned hostile cannot have root follow a link of its
+// making. Everything that outlives a killed david (processes, cgroups, mounts, folders) is in a journal, and
+// Reap removes it.
 package sandbox
 
 import (
@@ -54,8 +54,9 @@ type Workspace struct {
 	throttled *Server
 }
 
-// Open removes what dead davids left in dir, david's folder, makes the private runtime folder, and makes the data reachable
-// for the servers' user, on a volume that can clone where that is possible. On an error nothing is left.
+// Open removes what dead davids left in dir, david's folder, makes the private runtime folder, and makes the
+// data reachable for the servers' user, on a volume that can clone where that is possible. On an error
+// nothing is left.
 func Open(ctx context.Context, dir string, o Options) (w *Workspace, err error) {
 	if o.Log == nil {
 		o.Log = io.Discard
@@ -201,8 +202,8 @@ func (w *Workspace) sweep() error {
 	return nil
 }
 
-// keep makes a folder of david's that the servers' user may pass through; one that earlier davids gave away is taken
-// back.
+// keep makes a folder of david's that the servers' user may pass through; one that earlier davids gave away
+// is taken back.
 func keep(dir string) error {
 	if err := mkdirIfMissing(dir); err != nil {
 		return err

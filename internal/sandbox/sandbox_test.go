@@ -20,7 +20,7 @@ import (
 	"david/internal/testserver"
 )
 
-// flavours are those every test of a sandbox runs on.
+// flavours lists those every test of a sandbox runs on.
 var flavours = []string{"mysql", "mariadb"}
 
 // newHome returns a $DAVID_HOME of mode 0700, with a space and characters of patterns in its name, that must
@@ -153,7 +153,7 @@ func count(t testing.TB, c *mysqld.Conn) (n int) {
 	return n
 }
 
-// TestSandbox is what every flavour must do, on a volume and on the plain filesystem.
+// TestSandbox has every flavour do what a sandbox must, on a volume and on the plain filesystem.
 func TestSandbox(t *testing.T) {
 	t.Parallel() // a server that starts or stops mostly waits
 	for _, flavour := range flavours {

@@ -244,8 +244,8 @@ func (w *Workspace) give(path string, content []byte) (err error) {
 	return err
 }
 
-// create makes a file anew that is the servers' user's, in a folder that is, too: a link that lies there is not
-// followed.
+// create makes a file anew that is the servers' user's, in a folder that is, too: a link that lies there is
+// not followed.
 func (w *Workspace) create(path string) (*os.File, error) {
 	f, err := home.Create(path, 0o600)
 	if err == nil && w.owner.Switched {

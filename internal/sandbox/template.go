@@ -92,8 +92,8 @@ type Filling struct {
 	server *Server
 }
 
-// NewTemplate begins a data template: makes room, initialises, and starts a server without durability that has
-// the empty schema. Whoever has filled it calls Done, or where that failed as well.
+// NewTemplate begins a data template: makes room, initialises, and starts a server without durability that
+// has the empty schema. Whoever has filled it calls Done, or where that failed as well.
 func (w *Workspace) NewTemplate(ctx context.Context, k TemplateKey) (*Filling, error) {
 	if err := w.evict(); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (w *Workspace) NewTemplate(ctx context.Context, k TemplateKey) (*Filling, e
 	return f, nil
 }
 
-// Addr is where to fill it.
+// Addr of the server that fills it.
 func (f *Filling) Addr() mysqld.Addr { return f.server.Addr() }
 
 // Done shuts the server down with everything flushed and purged, and keeps what was filled without an error.

@@ -65,7 +65,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(point, "layout"), []byte(layoutVersion), 0o644)
 }
 
-// mustMountVolume is for what only works on a volume.
+// mustMountVolume mounts the volume that a cap on I/O needs; where there can be none, that is an error.
 func (w *Workspace) mustMountVolume(ctx context.Context) error {
 	if !w.owner.Switched {
 		return fmt.Errorf("%w I/O: that needs a volume of its own, and root to mount it", cgroup.ErrCap)

@@ -12,8 +12,8 @@ type Observation struct {
 	Against  Point   // the incumbent of that trial
 	LogRatio float64 // meaningless where Infeasible
 	SE       float64 // standard error of LogRatio: the noise of both trials; positive
-	// Reference numbers the incumbent's trial. Observations with the same number share its noise: half of their
-	// variance.
+	// Reference numbers the incumbent's trial. Observations with the same number share its noise: half of
+	// their variance.
 	Reference  int
 	Infeasible string // why it could not be measured: did not start, killed for memory, timed out; in the server's words
 }

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// explore makes one in so many proposals a random point: the surrogate cannot know what it never looked at.
+	// explore makes one in so many proposals a random point: the surrogate cannot know what it never looked
+	// at.
 	explore = 8
-	// special says how often a random point takes one of the special levels of a knob that has a range as well:
-	// they are few, and often the default.
+	// special says how often a random point takes one of the special levels of a knob that has a range as
+	// well: they are few, and often the default.
 	special = 0.25
 	// enumerable bounds the points of which all are looked at.
 	enumerable = 4096

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// worse sets how far below the incumbent, in logarithms, a point has to be so that its trial may stop: one
-	// that is about as good is worth its full trial, since it teaches the surrogate where the top is flat.
+	// worse sets how far below the incumbent, in logarithms, a point has to be so that its trial may stop:
+	// one that is about as good is worth its full trial, since it teaches the surrogate where the top is
+	// flat.
 	worse = 0.05
 	// risk bounds how often a trial of a point exactly that much worse may be stopped, over all looks at it.
 	risk = 0.05

@@ -56,9 +56,9 @@ type Knob struct {
 	Name   string  `json:"name"`
 	Levels []Level `json:"levels"`
 	Cost   Cost    `json:"cost"`
-	// Effect says what the knob is expected to do over its levels: the standard deviation of ln(throughput), 0.3
-	// where it is known to matter much, 0.03 where little; 0 where nothing is known. It only says where to look
-	// first; observations overrule it.
+	// Effect says what the knob is expected to do over its levels: the standard deviation of ln(throughput),
+	// 0.3 where it is known to matter much, 0.03 where little; 0 where nothing is known. It only says where
+	// to look first; observations overrule it.
 	Effect float64 `json:"effect,omitempty"`
 }
 

@@ -13,9 +13,9 @@ import (
 	"david/internal/mycnf"
 )
 
-// Find returns the server a user wants: "mysql" (Oracle's or Percona's), "mariadb", "auto" (MySQL where there is one, else
-// MariaDB), or a path: of a binary, or of the folder a server was unpacked into. Among several it takes the first that List
-// gives and david supports. home is david's own folder.
+// Find returns the server a user wants: "mysql" (Oracle's or Percona's), "mariadb", "auto" (MySQL where there
+// is one, else MariaDB), or a path: of a binary, or of the folder a server was unpacked into. Among several
+// it takes the first that List gives and david supports. home is david's own folder.
 func Find(ctx context.Context, home, want string) (Binary, error) {
 	switch want {
 	case "", "auto", string(mycnf.MySQL), string(mycnf.MariaDB):
@@ -84,7 +84,8 @@ func findPath(ctx context.Context, path string) (Binary, error) {
 	return identify(ctx, path)
 }
 
-// names are what servers are called. Which flavour hides behind a name, only --version tells: Debian's mysqld may be a link to mariadbd.
+// names lists what servers are called. Which flavour hides behind a name, only --version tells: Debian's
+// mysqld may be a link to mariadbd.
 func names() []string { return []string{"mysqld", "mariadbd"} }
 
 // binaryIn finds the server in a folder into which one was unpacked or installed.
@@ -99,9 +100,10 @@ func binaryIn(root string) (string, error) {
 	return "", fmt.Errorf("cannot find a server in the folder %s: no mysqld or mariadbd in its sbin, bin or libexec; %s", root, HowToGet)
 }
 
-// List returns the servers david finds in its own folder and on this machine, each once however many links lead to it,
-// also those too old for david (see Supported). Oracle's and Percona's come before MariaDB, david's own before the
-// system's, newer before older. What does not answer to --version is no server and left out.
+// List returns the servers david finds in its own folder and on this machine, each once however many links
+// lead to it, also those too old for david (see Supported). Oracle's and Percona's come before MariaDB,
+// david's own before the system's, newer before older. What does not answer to --version is no server and
+// left out.
 func List(ctx context.Context, home string) []Binary {
 	var all []Binary
 	for _, path := range candidates(home) {
@@ -151,7 +153,8 @@ func candidates(home string) []string {
 	return paths
 }
 
-// searched are the folders in which packages and archives of MySQL, Percona Server and MariaDB put their servers.
+// searched are the folders in which packages and archives of MySQL, Percona Server and MariaDB put their
+// servers.
 func searched(home string) []string {
 	var dirs []string
 	add := func(pattern string) {

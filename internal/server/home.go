@@ -2,8 +2,8 @@ package server
 
 import "path/filepath"
 
-// Home is david's own folder, which also holds the servers it installed: $DAVID_HOME, else $XDG_DATA_HOME/david, else
-// ~/.local/share/david.
+// Home is david's own folder, which also holds the servers it installed: $DAVID_HOME, else
+// $XDG_DATA_HOME/david, else ~/.local/share/david.
 func Home(getenv func(string) string) string {
 	if dir := getenv("DAVID_HOME"); dir != "" {
 		return dir

@@ -26,14 +26,15 @@ var (
 	oldestMariaDB = []int{10, 11}
 )
 
-// versionTimeout bounds `--version`, which takes milliseconds; a binary on a cold network filesystem needs a few seconds.
+// versionTimeout bounds `--version`, which takes milliseconds; a binary on a cold network filesystem needs a
+// few seconds.
 const versionTimeout = 15 * time.Second
 
 // HowToGet says what a user without a server can do; it ends the errors about a missing one.
 const HowToGet = "get one with `david server install mysql` or `apt-get install mariadb-server-core`, or name one with --server PATH"
 
-// versionLine is what a server's --version prints: the program (bare or with its path), Ver, the version, the platform,
-// and who built it. Clients print the same, so the program's name counts too.
+// versionLine matches what a server's --version prints: the program (bare or with its path), Ver, the
+// version, the platform, and who built it. Clients print the same, so the program's name counts too.
 var versionLine = regexp.MustCompile(`(?m)^(.*?)\s+Ver (\d+\.\d+\.\d+\S*) for \S+ on \S+(.*)$`)
 
 // parseVersion reads the output of `--version`; ok is false where it is not a server's.
@@ -78,8 +79,8 @@ func identify(ctx context.Context, path string) (Binary, error) {
 	return b, nil
 }
 
-// locate fills in what follows from where the binary lies: in a tree of its own with loader and libraries, in an unpacked
-// archive that needs --basedir, or in the system.
+// locate fills in what follows from where the binary lies: in a tree of its own with loader and libraries, in
+// an unpacked archive that needs --basedir, or in the system.
 func (b *Binary) locate() error {
 	prefix := filepath.Dir(filepath.Dir(b.Path))
 	if root := filepath.Dir(prefix); filepath.Base(prefix) == "usr" && root != "/" {
@@ -91,8 +92,9 @@ func (b *Binary) locate() error {
 	return nil
 }
 
-// useTree makes the binary run with the loader and the libraries below root, as the system's may be too old for it.
-// Both Debian's merged /usr and the older layout with /lib beside it are understood, and Red Hat's lib64.
+// useTree makes the binary run with the loader and the libraries below root, as the system's may be too old
+// for it. Both Debian's merged /usr and the older layout with /lib beside it are understood, and Red Hat's
+// lib64.
 func (b *Binary) useTree(root string) error {
 	b.Basedir = filepath.Join(root, "usr")
 	for _, lib := range []string{"usr/lib/*-linux-gnu", "lib/*-linux-gnu", "usr/lib64", "lib64"} {
@@ -153,7 +155,8 @@ func (b Binary) Supported() error {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// versionNumbers are the numbers of a version in their order, so that 8.10 follows 8.4 and 10.11 precedes 11.4.
+// versionNumbers are the numbers of a version in their order, so that 8.10 follows 8.4 and 10.11 precedes
+// 11.4.
 func versionNumbers(version string) []int {
 	var numbers []int
 	for _, d := range digits.FindAllString(version, -1) {

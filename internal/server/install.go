@@ -30,12 +30,15 @@ type Installation struct {
 	Packages  []apt.Package `json:"packages"` // all that were unpacked
 }
 
-// Install puts a program into david's own folder without touching the system's packages; which is "mysql", or "mysqltuner", whose advice races are run
-// against. The packages come from the distribution's own mirror, as the system's apt is told to reach it, signed by the distribution: from the unstable
-// suite on Debian, whose stable one has no MySQL and an old MySQLTuner, and from the system's own on Ubuntu. An ordinary user can do it.
+// Install puts a program into david's own folder without touching the system's packages; which is "mysql", or
+// "mysqltuner", whose advice races are run against. The packages come from the distribution's own mirror, as
+// the system's apt is told to reach it, signed by the distribution: from the unstable suite on Debian, whose
+// stable one has no MySQL and an old MySQLTuner, and from the system's own on Ubuntu. An ordinary user can do
+// it.
 //
-// Where that version is installed already, nothing but the package lists is fetched. A version that does not run is not
-// kept; earlier ones stay. Progress goes to log, a line at a time. Two installations at once wait for each other.
+// Where that version is installed already, nothing but the package lists is fetched. A version that does not
+// run is not kept; earlier ones stay. Progress goes to log, a line at a time. Two installations at once wait
+// for each other.
 func Install(ctx context.Context, home, which string, log io.Writer) (Binary, error) {
 	what, ok := products()[which]
 	if !ok {
@@ -182,7 +185,8 @@ func folderVersion(version string) string {
 	return version
 }
 
-// unneeded tells of a package that the server's scripts need but mysqld does not; a test starts a server without them.
+// unneeded tells of a package that the server's scripts need but mysqld does not; a test starts a server
+// without them.
 func unneeded(p apt.Package) bool {
 	for _, prefix := range []string{"perl", "libperl", "libgdbm", "libdb5.", "libc-gconv", "libsasl2-modules-db", "debconf"} {
 		if strings.HasPrefix(p.Name, prefix) {
@@ -221,8 +225,8 @@ func (what product) fetch(ctx context.Context, a apt.State, packages []apt.Packa
 	return nil
 }
 
-// adopt moves a tree whose program runs to its final place, with its install.json; one that does not run stays where it is,
-// to be removed.
+// adopt moves a tree whose program runs to its final place, with its install.json; one that does not run
+// stays where it is, to be removed.
 func (what product) adopt(ctx context.Context, tree, final string, i Installation, log io.Writer) (Binary, error) {
 	b, err := what.identify(ctx, tree)
 	if err != nil {

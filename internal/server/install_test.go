@@ -20,8 +20,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// cachedHome keeps the server these tests install in the user's cache folder, so that it is downloaded once and only
-// compared with the archive's lists afterwards.
+// cachedHome keeps the server these tests install in the user's cache folder, so that it is downloaded once
+// and only compared with the archive's lists afterwards.
 func cachedHome(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -233,8 +233,8 @@ func TestInstallsFollowEachOther(t *testing.T) {
 	unlock()
 }
 
-// A server that was fetched but does not run is not kept, and the earlier one stays. No archive carries a broken server,
-// so a script stands in.
+// A server that was fetched but does not run is not kept, and the earlier one stays. No archive carries a
+// broken server, so a script stands in.
 func TestAdopt(t *testing.T) {
 	servers := t.TempDir()
 	final := filepath.Join(servers, "mysql-9.0.0-1")

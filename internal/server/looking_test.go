@@ -12,8 +12,8 @@ import (
 	"david/internal/account"
 )
 
-// TestLookingIsNotRoot: what lies in the folders that are searched runs as the servers' user, also where that user could
-// not get there, and sees nothing of root's environment.
+// TestLookingIsNotRoot: what lies in the folders that are searched runs as the servers' user, also where that
+// user could not get there, and sees nothing of root's environment.
 func TestLookingIsNotRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root runs programs as another user")

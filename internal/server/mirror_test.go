@@ -21,8 +21,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// mirror serves an archive with one package, a server, signed with a key of the test's own. Faults are what it can be
-// told to do wrong, as no real mirror can be made to.
+// mirror serves an archive with one package, a server, signed with a key of the test's own. Faults are what
+// it can be told to do wrong, as no real mirror can be made to.
 type mirror struct {
 	files   map[string][]byte
 	serve   http.HandlerFunc // nil: the files
@@ -158,8 +158,8 @@ func onlyThere(t *testing.T, servers string, want ...string) {
 	}
 }
 
-// TestMirrorFaults: what a mirror serves and the distribution has not signed is not kept, not run, and named; servers
-// that were there stay.
+// TestMirrorFaults: what a mirror serves and the distribution has not signed is not kept, not run, and named;
+// servers that were there stay.
 func TestMirrorFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		mysqld string // "" for one that would be kept

@@ -12,8 +12,8 @@ import (
 	"david/internal/account"
 )
 
-// Options returns the variables a binary knows, with their defaults, as --verbose --help prints them. Names have
-// underscores. No data and no privileges are needed, and it takes some 50 ms.
+// Options returns the variables a binary knows, with their defaults, as --verbose --help prints them. Names
+// have underscores. No data and no privileges are needed, and it takes some 50 ms.
 func Options(ctx context.Context, b Binary) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -32,8 +32,8 @@ func Options(ctx context.Context, b Binary) (map[string]string, error) {
 	return known, nil
 }
 
-// parseOptions reads the table at the end of --verbose --help: a ruler of dashes, then "name   value" lines up to an
-// empty one.
+// parseOptions reads the table at the end of --verbose --help: a ruler of dashes, then "name   value" lines
+// up to an empty one.
 func parseOptions(help []byte) map[string]string {
 	known := map[string]string{}
 	in := false

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Remove deletes a server that david installed, by the name of its folder ("mysql-9.7.4-2"). It waits for an installation
-// that is under way, as long as ctx lasts. The system's servers are never touched.
+// Remove deletes a server that david installed, by the name of its folder ("mysql-9.7.4-2"). It waits for an
+// installation that is under way, as long as ctx lasts. The system's servers are never touched.
 func Remove(ctx context.Context, home, name string) error {
 	servers := serversDir(home)
 	have := installed(servers)

@@ -25,7 +25,8 @@ func tunerPackage(ctx context.Context, a apt.State) (string, error) {
 	return Tuner, err
 }
 
-// Tuners are the paths of the MySQLTuners that david installed, the newest first. Whether one works, who runs it finds out.
+// Tuners are the paths of the MySQLTuners that david installed, the newest first. Whether one works, who runs
+// it finds out.
 func Tuners(home string) (paths []string) {
 	// Glob fails on a malformed pattern only, and this one is well-formed.
 	trees, _ := filepath.Glob(globQuote(serversDir(home)) + "/" + Tuner + "-*")
@@ -40,7 +41,7 @@ func Tuners(home string) (paths []string) {
 
 func tunerIn(tree string) string { return filepath.Join(tree, "usr/bin", Tuner) }
 
-// tunerBanner is how MySQLTuner says which release it is.
+// tunerBanner matches the line in which MySQLTuner names its release.
 var tunerBanner = regexp.MustCompile(`MySQLTuner (\d+\.\d+(?:\.\d+)?)`)
 
 // TunerRelease is the release, as in 2.9.3, of the MySQLTuner that printed something.
@@ -52,7 +53,7 @@ func TunerRelease(output string) (string, error) {
 	return m[1], nil
 }
 
-// TunerHelp is what the MySQLTuner at a path prints with --help: its release is the first it says.
+// TunerHelp returns what the MySQLTuner at a path prints with --help: its release is the first it says.
 func TunerHelp(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()

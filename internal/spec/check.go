@@ -22,8 +22,8 @@ const (
 	maxRate   = 1e7
 )
 
-// Checked fills in the defaults that follow from other keys and refuses what could never run. Its errors begin with the key
-// they are about, as in "arms[1].name".
+// Checked fills in the defaults that follow from other keys and refuses what could never run. Its errors
+// begin with the key they are about, as in "arms[1].name".
 func (s Spec) Checked() (Spec, error) {
 	s = s.filled()
 	checks := []func(Spec) error{checkHead, checkArms, checkControl, checkFlavours, checkLoads, checkLength, checkCaps, checkSettings}

@@ -13,7 +13,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// Parse reads a spec, fills in the defaults and checks it. name is that of the file; errors name it, the line and the key.
+// Parse reads a spec, fills in the defaults and checks it. name is that of the file; errors name it, the line
+// and the key.
 func Parse(r io.Reader, name string) (Spec, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -33,7 +34,7 @@ func Parse(r io.Reader, name string) (Spec, error) {
 	return s, nil
 }
 
-// keyError is what is wrong with the value of a key.
+// keyError says what is wrong with the value of a key.
 type keyError struct {
 	key string // "arms[1].name"
 	err error
@@ -96,8 +97,8 @@ func plain(err error) error {
 	return errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
 }
 
-// walker holds a document against the type it is for, before it is decoded: the library's own errors name neither the key
-// nor what was meant.
+// walker holds a document against the type it is for, before it is decoded: the library's own errors name
+// neither the key nor what was meant.
 type walker struct{ lines map[string]int }
 
 func (w walker) walk(n *yaml.Node, t reflect.Type, key string) error {

@@ -16,12 +16,12 @@ type Planned struct {
 	Seconds  float64 // it will take, see Overhead
 }
 
-// Overhead is how many seconds a trial is expected to take beyond warming up and measuring: cloning the data, starting the
-// server, reading the tables once, shutting down.
+// Overhead of a trial, in seconds beyond warming up and measuring, as expected: cloning the data, starting
+// the server, reading the tables once, shutting down.
 const Overhead = 8.0
 
-// Trials lists what will be run, block by block; the order within a block is drawn when it is run. With a budget it is as
-// many blocks as fit; a precision may be reached sooner, and no-ops may be left out.
+// Trials lists what will be run, block by block; the order within a block is drawn when it is run. With a
+// budget it is as many blocks as fit; a precision may be reached sooner, and no-ops may be left out.
 func (s Spec) Trials() []Planned {
 	var list []Planned
 	for block := 1; block <= s.planned(); block++ {
@@ -45,7 +45,7 @@ func (s Spec) block(n int) []Planned {
 	return list
 }
 
-// BlockSeconds is how long one block takes, in seconds.
+// BlockSeconds estimates the length of one block.
 func (s Spec) BlockSeconds() float64 {
 	return float64(s.blockTrials()) * (float64(s.Time.seconds()+s.Warmup.seconds()) + Overhead)
 }
@@ -59,7 +59,7 @@ func (s Spec) blockTrials() int {
 	return n * (len(s.Arms) + 1)
 }
 
-// planned is how many blocks are run at most.
+// planned returns the most blocks that are run.
 func (s Spec) planned() int {
 	if s.Blocks > 0 {
 		return s.Blocks

@@ -1,9 +1,9 @@
-// Package spec is the declarative description of an experiment: a YAML file naming arms, workloads and how long to run
-// them, and the studies that are shipped with david in that form.
+// Package spec is the declarative description of an experiment: a YAML file naming arms, workloads and how
+// long to run them, and the studies that are shipped with david in that form.
 //
-// Parse reads a file strictly and refuses what could never run; a Spec built from flags starts from Default and is held to
-// the same rules by Checked. Workloads, Design, CapsOf and Settings give what the engine needs; Trials what a dry run shows.
-// spec runs nothing and knows no server.
+// Parse reads a file strictly and refuses what could never run; a Spec built from flags starts from Default
+// and is held to the same rules by Checked. Workloads, Design, CapsOf and Settings give what the engine
+// needs; Trials what a dry run shows. spec runs nothing and knows no server.
 package spec
 
 import (
@@ -31,7 +31,7 @@ type Spec struct {
 
 	Time   Duration `yaml:"time" json:"time"`     // measured time of a trial
 	Warmup Duration `yaml:"warmup" json:"warmup"` // before it, not measured
-	// Blocks is how many blocks are run; 0: until Precision is reached or Budget is used up.
+	// Blocks to run; 0: until Precision is reached or Budget is used up.
 	Blocks    int      `yaml:"blocks" json:"blocks"`
 	Precision Share    `yaml:"precision" json:"precision"`
 	Budget    Duration `yaml:"budget" json:"budget"`
@@ -42,7 +42,8 @@ type Spec struct {
 	Caps      Caps   `yaml:"caps" json:"caps"` // on the server of every arm
 }
 
-// Arm is one configuration: the server's defaults, then the option file, then Set, then the list of the server's flavour.
+// Arm is one configuration: the server's defaults, then the option file, then Set, then the list of the
+// server's flavour.
 type Arm struct {
 	Name   string `yaml:"name" json:"name"`
 	Title  string `yaml:"title" json:"title"`
@@ -76,8 +77,8 @@ type Caps struct {
 // database is the schema of the workloads, sysbench's own default.
 const database = "sbtest"
 
-// Default is a spec without arms and workloads, every other key at its default. Blocks is left to Checked, as it depends on
-// what else is given.
+// Default is a spec without arms and workloads, every other key at its default. Blocks is left to Checked, as
+// it depends on what else is given.
 func Default() Spec {
 	return Spec{Version: Version, Server: "auto", Time: Duration(time.Minute), Warmup: Duration(15 * time.Second)}
 }
@@ -130,7 +131,8 @@ func (s Spec) workload(l Load, threads int) result.Workload {
 		Warmup: s.Warmup.seconds(), RandType: l.RandType, Database: database, Rate: l.Rate}
 }
 
-// Design gives how the trials are laid out. The control always has its twin: without an A/A pair nothing says how much is noise.
+// Design gives how the trials are laid out. The control always has its twin: without an A/A pair nothing says
+// how much is noise.
 func (s Spec) Design() result.Design {
 	return result.Design{Control: s.Control, Blocks: s.Blocks, Precision: float64(s.Precision), Budget: time.Duration(s.Budget).Seconds(),
 		Twin: true, SkipNoops: s.SkipNoops, Steady: s.Steady, Seed: s.Seed}
@@ -170,8 +172,9 @@ func (a Arm) CnfPath(dir string) string {
 	return filepath.Join(dir, a.Cnf)
 }
 
-// Settings gives what an arm sets on a server of the flavour after its option file, each as NAME=VALUE, with relative sizes
-// (see Sets) worked out. memory is what this process may use, in bytes; a cap of the arm that is smaller replaces it.
+// Settings gives what an arm sets on a server of the flavour after its option file, each as NAME=VALUE, with
+// relative sizes (see Sets) worked out. memory is what this process may use, in bytes; a cap of the arm that
+// is smaller replaces it.
 func (s Spec) Settings(a Arm, flavour mycnf.Flavour, memory int64) ([]string, error) {
 	if limit := s.CapsOf(a).Memory; limit > 0 {
 		memory = min(memory, limit)
@@ -194,8 +197,8 @@ func (s Spec) Settings(a Arm, flavour mycnf.Flavour, memory int64) ([]string, er
 	return list, nil
 }
 
-// data estimates the size of the tables, in bytes; 0 where the workloads differ in it. A row with its index entries was
-// measured to take 285 bytes in MySQL 9.7 and 335 in MariaDB 10.11.
+// data estimates the size of the tables, in bytes; 0 where the workloads differ in it. A row with its index
+// entries was measured to take 285 bytes in MySQL 9.7 and 335 in MariaDB 10.11.
 func (s Spec) data(flavour mycnf.Flavour) int64 {
 	row := int64(285)
 	if flavour == mycnf.MariaDB {

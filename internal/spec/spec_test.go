@@ -405,8 +405,8 @@ func settings(t *testing.T, s Spec, a Arm, flavour mycnf.Flavour) []mycnf.Settin
 	return list
 }
 
-// TestStudiesStartOnRealServers starts a server with the settings of every arm: it must take each of them, and none may
-// break the durability lock.
+// TestStudiesStartOnRealServers starts a server with the settings of every arm: it must take each of them,
+// and none may break the durability lock.
 func TestStudiesStartOnRealServers(t *testing.T) {
 	for _, name := range StudyNames() {
 		for i, s := range study(t, name).Scale(Quick()).Specs {

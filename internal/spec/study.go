@@ -22,7 +22,8 @@ var studies embed.FS
 // Sample is an annotated spec that holds every key.
 func Sample() []byte { return bytes.Clone(sample) }
 
-// Schema is the JSON schema (draft 2020-12) of a spec, for editors. It knows the keys and their types; Parse knows more.
+// Schema is the JSON schema (draft 2020-12) of a spec, for editors. It knows the keys and their types; Parse
+// knows more.
 func Schema() []byte { return bytes.Clone(schema) }
 
 // Study is a published study with the experiments that repeat it.
@@ -30,7 +31,7 @@ type Study struct {
 	Name  string `yaml:"-"` // "p1"
 	Title string `yaml:"title"`
 	Specs []Spec `yaml:"-"`
-	// Setup is what the published figures were measured on.
+	// Setup describes what the published figures were measured on.
 	Setup     Setup    `yaml:"setup"`
 	Published []Figure `yaml:"published"`
 	Findings  []string `yaml:"findings"` // what it concluded in words, and what is to be said of that
@@ -52,8 +53,9 @@ type Figure struct {
 	What  string  `yaml:"what"`
 	Value float64 `yaml:"value"`
 	Unit  string  `yaml:"unit"`
-	// Arm is the arm here whose figure stands beside it, and Of which of its figures that is: "tps", "qps", "avg", "p95", "min",
-	// "max" (latencies in ms), or "ratio", its throughput to its control's. Both are "" where nothing here answers to it.
+	// Arm is the arm here whose figure stands beside it, and Of which of its figures that is: "tps", "qps",
+	// "avg", "p95", "min", "max" (latencies in ms), or "ratio", its throughput to its control's. Both are ""
+	// where nothing here answers to it.
 	Arm string `yaml:"arm"`
 	Of  string `yaml:"of"`
 }

@@ -101,9 +101,9 @@ func (l *Load) UnmarshalYAML(n *yaml.Node) error {
 
 // Sets are settings, each NAME=VALUE: in the file a list of them, or a mapping of names to values.
 //
-// The value may be a relative size: "75%" of the memory the server may use, "50% of data" of the tables' estimated size,
-// and "min(12G, 75%)" the smallest of several. They are rounded down to 1 MiB, and are never below 8 MiB, the least that
-// both a redo log and a buffer pool take.
+// The value may be a relative size: "75%" of the memory the server may use, "50% of data" of the tables'
+// estimated size, and "min(12G, 75%)" the smallest of several. They are rounded down to 1 MiB, and are never
+// below 8 MiB, the least that both a redo log and a buffer pool take.
 type Sets []string
 
 // UnmarshalYAML reads the list or the mapping, in the order of the file.
@@ -130,7 +130,7 @@ func (s *Sets) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// measures are what relative sizes are relative to, in bytes; 0 where it is not known.
+// measures holds what relative sizes are relative to, in bytes; 0 where it is not known.
 type measures struct{ memory, data int64 }
 
 // leastSize is the smallest value a relative size is rounded to.

@@ -9,8 +9,8 @@ import (
 	"david/internal/result"
 )
 
-// setBack is a comparison in slices, on a machine whose clock is set back by an hour after a number of rounds; 0 for
-// one whose clock is not.
+// setBack is a comparison in slices, on a machine whose clock is set back by an hour after a number of
+// rounds; 0 for one whose clock is not.
 func setBack(after int) []result.Trial {
 	rng := rand.New(rand.NewPCG(1, 2))
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

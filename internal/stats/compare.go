@@ -102,10 +102,10 @@ type blocks struct {
 	pod     result.Pod
 	margin  float64 // of the test whether an arm is equivalent to the control; 0: nobody asked
 	samples map[string]*armSample
-	// control holds the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as a
-	// run of it too: of two independent runs with the same noise, the mean and the difference are uncorrelated
-	// (their covariance is (v - v)/2 = 0), so using both for the ratio makes it steadier and does not bend the
-	// noise floor, which is made of the differences.
+	// control holds the mean logarithm of the worth of the control's valid runs, by block. Its twin counts as
+	// a run of it too: of two independent runs with the same noise, the mean and the difference are
+	// uncorrelated (their covariance is (v - v)/2 = 0), so using both for the ratio makes it steadier and
+	// does not bend the noise floor, which is made of the differences.
 	control   map[int]float64
 	shrinkage shrinkage // of the arms' noise
 	sliced    bool      // the trials are slices, the blocks their rounds
@@ -258,8 +258,8 @@ func (s *armSample) mean(value func(result.Trial) float64) (float64, Interval) {
 	return math.Exp(mean), around(mean, half)
 }
 
-// mean returns that of a value of a sample's trials; of slices with the interval of their model, as rounds of one
-// incarnation are no independent observations.
+// mean returns that of a value of a sample's trials; of slices with the interval of their model, as rounds of
+// one incarnation are no independent observations.
 func (b blocks) mean(s *armSample, value func(result.Trial) float64) (float64, Interval) {
 	if b.sliced {
 		return s.slicedMean(value)

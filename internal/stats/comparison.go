@@ -16,7 +16,8 @@ type Comparison struct {
 	NoiseFloor NoiseFloor      `json:"noise_floor"`
 	Arms       []Arm           `json:"arms"` // in the order of the experiment's
 	Warnings   []string        `json:"warnings,omitempty"`
-	// Standing tells how the control stands to the others, where it is somebody's own configuration; else nil.
+	// Standing tells how the control stands to the others, where it is somebody's own configuration; else
+	// nil.
 	Standing *Standing `json:"standing,omitempty"`
 }
 

@@ -37,8 +37,8 @@ type Round struct {
 	// Disturbed is the share of the machine's CPU time that others took in the arm's slice and in the
 	// control's, steal included: the mean of both.
 	Disturbed float64
-	// Speeds are the logarithms of the arm's throughput and the control's in the round: dives are looked for in
-	// them, as of a latency or a cost more is worse. nil: Arm and Control are throughput.
+	// Speeds are the logarithms of the arm's throughput and the control's in the round: dives are looked for
+	// in them, as of a latency or a cost more is worse. nil: Arm and Control are throughput.
 	Speeds *[2]float64
 	// Referred tells that the load generator's CPU time per transaction is known of both slices, and what
 	// server and generator used of the CPUs: logarithms.

@@ -26,11 +26,11 @@ const (
 	referenceSpread = 0.014
 	// oneRegime bounds how far the logarithms of what arms use of the CPUs may be apart.
 	oneRegime = 0.1
-	// oneClient bounds the same of the means of their clients' time per transaction: of pairs in turn the host's
-	// part of that is a few per cent.
+	// oneClient bounds the same of the means of their clients' time per transaction: of pairs in turn the
+	// host's part of that is a few per cent.
 	oneClient = 0.05
-	// narrower bounds how much of the variance of the log-ratios may be left, in the odd rounds and in the even
-	// ones.
+	// narrower bounds how much of the variance of the log-ratios may be left, in the odd rounds and in the
+	// even ones.
 	narrower = 0.5
 	// leastReferred sets the fewest rounds that can show it.
 	leastReferred = 6

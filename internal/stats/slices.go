@@ -65,9 +65,9 @@ func seconds(t result.Trial) float64 { return float64(t.Started.UnixMilli()) / 1
 // place tells the slices of an arm apart.
 func place(t result.Trial) [2]int { return [2]int{t.Block, t.Place} }
 
-// times returns when the arm's slices began, in seconds. Where the machine's clock was set back meanwhile, dates go
-// backwards from one slice of a session to the next: from there on all are moved, so that the later one follows the
-// earlier one as that followed the one before it.
+// times returns when the arm's slices began, in seconds. Where the machine's clock was set back meanwhile,
+// dates go backwards from one slice of a session to the next: from there on all are moved, so that the later
+// one follows the earlier one as that followed the one before it.
 func (s *armSample) times() map[[2]int]float64 {
 	at := make(map[[2]int]float64, len(s.valid))
 	var last result.Trial

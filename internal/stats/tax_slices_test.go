@@ -44,8 +44,9 @@ func TestTaxOfSlices(t *testing.T) {
 	}
 }
 
-// TestDivesOfLatencies: in a tenth of the rounds the machine stalls both arms, which shows as high latencies. The
-// ratio of the latencies is to be known as well as if only calm rounds had a say, and better than by all alike.
+// TestDivesOfLatencies: in a tenth of the rounds the machine stalls both arms, which shows as high latencies.
+// The ratio of the latencies is to be known as well as if only calm rounds had a say, and better than by all
+// alike.
 func TestDivesOfLatencies(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var trials []result.Trial
@@ -67,8 +68,8 @@ func TestDivesOfLatencies(t *testing.T) {
 	}
 }
 
-// TestLatencyIntervalsOfSlices: rounds that follow each other are no independent observations of a latency, nor are
-// those of one start. Its interval has to reach as far as the throughput's.
+// TestLatencyIntervalsOfSlices: rounds that follow each other are no independent observations of a latency,
+// nor are those of one start. Its interval has to reach as far as the throughput's.
 func TestLatencyIntervalsOfSlices(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var trials []result.Trial

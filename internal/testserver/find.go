@@ -9,8 +9,8 @@ import (
 	"david/internal/server"
 )
 
-// Find returns a server of the flavour ("mysql", "mariadb"): one david installed for the user, or the system's. The test
-// fails where there is none.
+// Find returns a server of the flavour ("mysql", "mariadb"): one david installed for the user, or the
+// system's. The test fails where there is none.
 func Find(tb testing.TB, flavour string) server.Binary {
 	tb.Helper()
 	b, err := server.Find(context.Background(), server.Home(os.Getenv), flavour)

@@ -24,8 +24,8 @@ import (
 // Password is that of the users Start creates; it holds what careless quoting breaks.
 const Password = `s'Ec r3t#"\x`
 
-// Server is a running server. Its users are root (through the socket, no password), david (all privileges) and limited
-// (SELECT on sbtest only), the latter two from 127.0.0.1 and the socket with Password.
+// Server is a running server. Its users are root (through the socket, no password), david (all privileges)
+// and limited (SELECT on sbtest only), the latter two from 127.0.0.1 and the socket with Password.
 type Server struct {
 	Flavour mycnf.Flavour
 	CA      string // file
@@ -199,7 +199,8 @@ func (s *Server) run(input []byte, options ...string) {
 	}
 }
 
-// initialise makes an empty data folder: a copy of one that is kept in the user's cache, as a server takes seconds of CPU for it.
+// initialise makes an empty data folder: a copy of one that is kept in the user's cache, as a server takes
+// seconds of CPU for it.
 func (s *Server) initialise(data string) {
 	s.tb.Helper()
 	template := s.template()
@@ -223,7 +224,7 @@ func (s *Server) initialise(data string) {
 	copyTree(s.tb, template, data)
 }
 
-// template is where the initialised data of this build of the server is kept.
+// template returns the folder that keeps the initialised data of this build of the server.
 func (s *Server) template() string {
 	s.tb.Helper()
 	cache, err := os.UserCacheDir()
@@ -275,7 +276,8 @@ func (s *Server) bootstrapMariaDB(data string) {
 	s.run(sql, "--bootstrap", "--innodb-buffer-pool-size=32M")
 }
 
-// readScript reads one of the server's own scripts, without the lines for the host's name, as mariadb-install-db does.
+// readScript reads one of the server's own scripts, without the lines for the host's name, as
+// mariadb-install-db does.
 func readScript(tb testing.TB, name string) []byte {
 	tb.Helper()
 	for _, pattern := range []string{"/usr/share/mysql/mysql_%s.sql", "/usr/share/mysql/mariadb_%s.sql", "/usr/share/mariadb/mariadb_%s.sql"} {
@@ -307,7 +309,8 @@ func (s *Server) writeUsers() {
 	}
 }
 
-// privateDir is a folder with a path short enough for a socket. Load generators do not run as root, and have to get to it.
+// privateDir is a folder with a path short enough for a socket. Load generators do not run as root, and have
+// to get to it.
 func privateDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "david-test-")

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Claim takes the first folder below root that nobody has, or else makes one more: there will be as many as there
-// are tests at a time. What a test leaves in it, such as data templates, the next one finds, once free was called.
+// Claim takes the first folder below root that nobody has, or else makes one more: there will be as many as
+// there are tests at a time. What a test leaves in it, such as data templates, the next one finds, once free
+// was called.
 func Claim(root string) (dir string, free func(), err error) {
 	for n := 1; ; n++ {
 		dir := filepath.Join(root, fmt.Sprintf("%03d", n))

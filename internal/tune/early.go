@@ -86,7 +86,7 @@ func perSecond(points []result.Point) (list []float64) {
 // that of the fastest so far. The control, an incumbent and the confirmation have their time, and so has what
 // there is nothing to hold against: the seconds of an earlier session are not at hand, nor is it compared
 // with them. Seconds have no p99, so where that counts all have their time.
-func (st *state) bound(phase string, block int, arm, against string) *Bound {
+func (st *state) bound(phase result.Phase, block int, arm, against string) *Bound {
 	if arm == stats.Control || phase == result.Confirm || st.metric() != stats.ByThroughput {
 		return nil
 	}

@@ -31,7 +31,7 @@ func pairing(t *testing.T, changes ...mycnf.Setting) (p Plan, h History, incumbe
 	return p, h, h.Arms[1], arm
 }
 
-func slice(arm, phase string, block, place int, tps float64) result.Trial {
+func slice(arm string, phase result.Phase, block, place int, tps float64) result.Trial {
 	return result.Trial{ID: fmt.Sprint(arm, block, place), Arm: arm, Phase: phase, Block: block, Place: place, TPS: tps, Transactions: int64(4 * tps), Seconds: 4, Session: 1,
 		Latency: result.Latency{P95: 10, P99: 20}}
 }
@@ -176,8 +176,8 @@ func TestCutPair(t *testing.T) {
 	}
 }
 
-// TestCutConfirmation: a tune that was interrupted in the first round of the last incarnation of its confirmation
-// goes on with the confirmation.
+// TestCutConfirmation: a tune that was interrupted in the first round of the last incarnation of its
+// confirmation goes on with the confirmation.
 func TestCutConfirmation(t *testing.T) {
 	p, rivals := slicedPlan(t, 850, 1)
 	w := &world{log: machine5000, noise: 0.08, rng: rand.New(rand.NewPCG(0, 5)), ended: map[string]int{}}
@@ -195,8 +195,8 @@ func TestCutConfirmation(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsWhatWasMissed: of two pairs, -5 and -2 %, the mean is beyond the margin, and what is known of such
-// lines beforehand does not drop the line.
+// TestPruneKeepsWhatWasMissed: of two pairs, -5 and -2 %, the mean is beyond the margin, and what is known of
+// such lines beforehand does not drop the line.
 func TestPruneKeepsWhatWasMissed(t *testing.T) {
 	p, h, incumbent, _ := pairing(t)
 	h.Arms = h.Arms[:2]

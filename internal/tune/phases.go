@@ -23,13 +23,14 @@ type History struct {
 	Wall    float64
 	// Closed is the last block that an earlier session ran: what is run now is no neighbour of its trials.
 	Closed int
-	// Causes are those of the incumbent's time, most costly first, in explain's words; none where nobody knows.
+	// Causes of the incumbent's time, most costly first, in explain's words; none where nobody
+	// knows.
 	Causes []string
 }
 
 // Action says what a tune does next: a trial (Arm), a proof (Prove), or nothing more (Done).
 type Action struct {
-	Phase string
+	Phase result.Phase
 	Why   string // one line for whoever watches
 	// Arm is to be run, in its place of its block, and is compared with Against; "" for a control.
 	Arm     *result.Arm
@@ -39,7 +40,7 @@ type Action struct {
 	Twin    bool
 	Load    result.TuneLoad
 	Steady  bool
-	// Incarnation is that of the arm's server, of a tune in slices, and Keep the arms whose servers stay up;
+	// Incarnation of the arm's server, in a tune in slices, and Keep the arms whose servers stay up;
 	// 0: a fresh server, and none stays.
 	Incarnation int
 	Keep        []string
@@ -119,9 +120,9 @@ type state struct {
 	Plan
 	h      History
 	arms   map[string]result.Arm
-	trials map[string][]result.Trial // by phase
-	// incumbent is the best so far, rival the best that others would configure, "" where there is none; worth is
-	// what was seen of each group in the screen, in units of the noise.
+	trials map[result.Phase][]result.Trial // by phase
+	// incumbent is the best so far, rival the best that others would configure, "" where there is none; worth
+	// is what was seen of each group in the screen, in units of the noise.
 	incumbent, rival string
 	worth            map[string]float64
 	contender        []string // for the proof, best first
@@ -131,7 +132,7 @@ type state struct {
 
 func newState(p Plan, h History) *state {
 	st := &state{Plan: p, h: h, arms: map[string]result.Arm{}, incumbent: stats.Control, worth: map[string]float64{},
-		trials: map[string][]result.Trial{}}
+		trials: map[result.Phase][]result.Trial{}}
 	for _, a := range h.Arms {
 		st.arms[a.Name] = a
 	}
@@ -139,7 +140,7 @@ func newState(p Plan, h History) *state {
 		st.trials[t.Phase] = append(st.trials[t.Phase], t)
 	}
 	if p.Slices != nil {
-		for _, phase := range []string{result.Screen, result.Search, result.Prune} {
+		for _, phase := range []result.Phase{result.Screen, result.Search, result.Prune} {
 			st.trials[phase] = collapsed(st.withoutCarried(st.trials[phase]))
 		}
 	}
@@ -153,11 +154,11 @@ func usable(t result.Trial) bool {
 }
 
 // trialsOf returns the trials of a phase, in the order in which they ended.
-func (st *state) trialsOf(phase string) []result.Trial { return st.trials[phase] }
+func (st *state) trialsOf(phase result.Phase) []result.Trial { return st.trials[phase] }
 
 // futile returns how many arms of a phase could not be run, or need not: each of them took a start of a
 // server.
-func (st *state) futile(phase string) (n int) {
+func (st *state) futile(phase result.Phase) (n int) {
 	for _, a := range st.h.Arms {
 		if a.Phase == phase && (a.Infeasible != "" || a.Noop) {
 			n++
@@ -168,7 +169,7 @@ func (st *state) futile(phase string) (n int) {
 
 // spent returns what trials and proofs took so far, in seconds. A start in vain counts for half a trial.
 func (st *state) spent() (sum float64) {
-	for _, phase := range []string{result.Race, result.Screen, result.Search, result.Prune} {
+	for _, phase := range []result.Phase{result.Race, result.Screen, result.Search, result.Prune} {
 		sum += float64(st.futile(phase)) * st.Cost / 2
 	}
 	return sum + st.h.Spent()
@@ -246,7 +247,7 @@ func (st *state) noise() float64 {
 func (st *state) metric() stats.Metric { return stats.MetricOf(&st.TunePlan) }
 
 // score returns the logarithm of what an arm's trial in a block of a phase is worth, the twin's not counted.
-func (st *state) score(phase string, block int, arm string) (float64, bool) {
+func (st *state) score(phase result.Phase, block int, arm string) (float64, bool) {
 	for _, t := range slices.Backward(st.trialsOf(phase)) {
 		if t.Block == block && t.Arm == arm && !t.Twin && usable(t) && st.metric().Worth(t) > 0 {
 			return math.Log(st.metric().Worth(t)), true
@@ -256,12 +257,12 @@ func (st *state) score(phase string, block int, arm string) (float64, bool) {
 }
 
 // ran tells whether an arm had its trial in a block, valid or not.
-func (st *state) ran(phase string, block int, arm string, twin bool) bool {
+func (st *state) ran(phase result.Phase, block int, arm string, twin bool) bool {
 	return slices.ContainsFunc(st.trialsOf(phase), func(t result.Trial) bool { return t.Block == block && t.Arm == arm && t.Twin == twin })
 }
 
 // logs returns ln(worth / that of another arm) in the blocks of a phase that have both.
-func (st *state) logs(phase, arm, against string) (list []float64) {
+func (st *state) logs(phase result.Phase, arm, against string) (list []float64) {
 	seen := map[int]bool{}
 	for _, t := range st.trialsOf(phase) {
 		if t.Arm != arm || seen[t.Block] {
@@ -286,7 +287,7 @@ func (st *state) out(arm string) bool {
 // slow tells whether an arm's p95 is above what a winner's may be, or where its p99 is what counts its
 // throughput is below the control's, by the medians of its usable trials of a phase against the control's of
 // the race. What the confirmation's trials say of throughput is in its verdict.
-func (st *state) slow(phase, arm string) bool {
+func (st *state) slow(phase result.Phase, arm string) bool {
 	from := result.Race
 	if phase == result.Confirm {
 		from = phase
@@ -303,12 +304,12 @@ func (st *state) below(tps float64) bool {
 
 func throughput(t result.Trial) float64 { return t.TPS }
 
-func (st *state) p95(phase, arm string) float64 {
+func (st *state) p95(phase result.Phase, arm string) float64 {
 	return st.median(phase, arm, func(t result.Trial) float64 { return t.Latency.P95 })
 }
 
 // median returns that of a figure of an arm's usable trials of a phase; 0 without any.
-func (st *state) median(phase, arm string, figure func(result.Trial) float64) float64 {
+func (st *state) median(phase result.Phase, arm string, figure func(result.Trial) float64) float64 {
 	var list []float64
 	for _, t := range st.trialsOf(phase) {
 		if t.Arm == arm && usable(t) {
@@ -347,7 +348,7 @@ func (st *state) cells(block int, arms []string, twin bool) []raceCell {
 }
 
 // trial returns an action that runs an arm.
-func (st *state) trial(phase string, arm result.Arm, against string, block, place int) Action {
+func (st *state) trial(phase result.Phase, arm result.Arm, against string, block, place int) Action {
 	a := Action{Phase: phase, Arm: &arm, Against: against, Block: block, Place: place, Load: st.Short}
 	if phase == result.Confirm {
 		a.Load, a.Steady = st.Steady, true
@@ -357,7 +358,7 @@ func (st *state) trial(phase string, arm result.Arm, against string, block, plac
 
 // missing returns the first trial of a block of fixed arms that was not run; more is false where there is
 // none.
-func (st *state) missing(phase string, block int, arms []string, twin bool, left int) (Action, bool) {
+func (st *state) missing(phase result.Phase, block int, arms []string, twin bool, left int) (Action, bool) {
 	for place, c := range st.cells(block, arms, twin) {
 		if st.out(c.arm) || st.ran(phase, block, c.arm, c.twin) {
 			continue
@@ -406,8 +407,8 @@ func (st *state) race() (Action, bool) {
 }
 
 // later tells whether a phase after that one has begun.
-func (st *state) later(phase string) bool {
-	order := []string{result.Race, result.Screen, result.Search, result.Prune, result.Confirm}
+func (st *state) later(phase result.Phase) bool {
+	order := []result.Phase{result.Race, result.Screen, result.Search, result.Prune, result.Confirm}
 	at := slices.Index(order, phase)
 	return slices.ContainsFunc(st.h.Trials, func(t result.Trial) bool { return slices.Index(order, t.Phase) > at })
 }
@@ -472,7 +473,7 @@ const perBlock = 8
 
 // open returns the block of a phase that another trial may join: one of this session, whose incumbent's trial
 // is usable, and not full.
-func (st *state) open(phase string) openPairs {
+func (st *state) open(phase result.Phase) openPairs {
 	last := openPairs{}
 	for _, t := range st.trialsOf(phase) {
 		if t.Block != last.block {
@@ -500,7 +501,7 @@ func (st *state) fresh() int {
 }
 
 // pair runs an arm beside the incumbent: in the open block, else the incumbent first.
-func (st *state) pair(phase string, arm result.Arm, why string, left int) Action {
+func (st *state) pair(phase result.Phase, arm result.Arm, why string, left int) Action {
 	if st.Slices != nil {
 		a := st.pairSlice(phase, arm, st.arms[st.incumbent], st.fresh(), 0)
 		a.Why, a.Left = why, left
@@ -524,7 +525,7 @@ func (st *state) pair(phase string, arm result.Arm, why string, left int) Action
 
 // left returns how many trials a phase may still run, an arm's first: 0 where its count or its share of the
 // budget is used up, or a later phase has begun.
-func (st *state) left(phase string, most int, share float64, arm result.Arm) int {
+func (st *state) left(phase result.Phase, most int, share float64, arm result.Arm) int {
 	n := most - len(st.trialsOf(phase)) - st.futile(phase)
 	if st.finished != nil || n <= 0 || st.later(phase) || !st.affordsTrial(share, arm) {
 		return 0

@@ -435,8 +435,8 @@ func TestPlanLengths(t *testing.T) {
 		if p.Short.Seconds != c.seconds || p.Steady.Seconds != c.steady || p.Steady.Warmup != c.warmup || p.Kills != c.kills || p.Rivals != c.rivals {
 			t.Errorf("%d s: trials of %d and %d s after %d, %d kills, %d rivals, want %+v", c.budget, p.Short.Seconds, p.Steady.Seconds, p.Steady.Warmup, p.Kills, p.Rivals, c)
 		}
-		// What is set aside for the confirmation and the proof has them all at their longest, besides a phase of
-		// short trials.
+		// What is set aside for the confirmation and the proof has them all at their longest, besides a phase
+		// of short trials.
 		if whole := p.reserve(p.challengers(), trialCost) + leastRace*p.Cost; whole > p.Budget {
 			t.Errorf("%d s: confirming, proving and the least race take %.0f s", c.budget, whole)
 		}

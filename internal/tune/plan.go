@@ -38,7 +38,8 @@ type Wish struct {
 	Unlocked     []string
 	// Slices has it measured in slices; nil: in trials, each on a fresh server.
 	Slices *result.TuneSlices
-	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its end.
+	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its
+	// end.
 	Quick bool
 }
 
@@ -279,6 +280,6 @@ func alsoKnown(names []string) string {
 }
 
 // arm makes an arm of its base and further settings.
-func (p Plan) arm(name, title, phase string, base result.Arm, changes []mycnf.Setting) result.Arm {
+func (p Plan) arm(name, title string, phase result.Phase, base result.Arm, changes []mycnf.Setting) result.Arm {
 	return result.Arm{Name: name, Title: title, Phase: phase, Base: base.Name, Caps: p.Control.Caps, Changes: changes, Settings: rules.Merge(base.Settings, changes)}
 }

@@ -168,9 +168,9 @@ func (st *state) removed(arm string, tried bool) verdict {
 	return undecided
 }
 
-// tellsOf tells whether a removal was missed in one of several pairs, and is missed on their mean by the margin:
-// what is known of such lines beforehand does not argue that away. Pairs of trials, minutes apart, miss by as much
-// whatever is taken out, so there it does.
+// tellsOf tells whether a removal was missed in one of several pairs, and is missed on their mean by the
+// margin: what is known of such lines beforehand does not argue that away. Pairs of trials, minutes apart,
+// miss by as much whatever is taken out, so there it does.
 func (st *state) tellsOf(arm, base string) bool {
 	logs := st.logs(result.Prune, arm, base)
 	return st.Slices != nil && len(logs) >= prunePairs && slices.Min(logs) < missed && stats.Mean(logs) < math.Log(1-Margin)

@@ -21,7 +21,7 @@ func (st *state) screen() (Action, bool) {
 	var done []string
 	for _, a := range st.h.Arms { // those on record first, in their order: the causes may be others by now
 		if a.Phase == result.Screen {
-			done = append(done, strings.TrimPrefix(a.Name, "screen-"))
+			done = append(done, screenedGroup(a))
 			st.judgeScreen(a)
 		}
 	}
@@ -42,6 +42,11 @@ func (st *state) screen() (Action, bool) {
 	return Action{}, false
 }
 
+// screenName names the arm that screens a group; screenedGroup gives the group again.
+func screenName(group string) string { return "screen-" + group }
+
+func screenedGroup(a result.Arm) string { return strings.TrimPrefix(a.Name, screenName("")) }
+
 // judgeScreen takes an arm of the screen for the incumbent where it was faster, and notes what its group is
 // worth.
 func (st *state) judgeScreen(a result.Arm) {
@@ -50,7 +55,7 @@ func (st *state) judgeScreen(a result.Arm) {
 		return
 	}
 	gain, noise := stats.Mean(logs), st.noise()
-	st.worth[strings.TrimPrefix(a.Name, "screen-")] = math.Abs(gain) / noise
+	st.worth[screenedGroup(a)] = math.Abs(gain) / noise
 	if a.Base == st.incumbent && gain > noise && !st.slow(result.Screen, a.Name) {
 		st.incumbent = a.Name
 	}
@@ -61,7 +66,7 @@ func (st *state) judgeScreen(a result.Arm) {
 func (st *state) proposal(g knobGroup) (result.Arm, bool) {
 	base := st.arms[st.incumbent]
 	wanted := st.changing(base, st.free(st.Problem.Known(g.settings(st.Problem))))
-	name := "screen-" + g.name
+	name := screenName(g.name)
 	if len(wanted) > 0 {
 		return st.arm(name, "with "+listed(wanted), result.Screen, base, wanted), true
 	}
@@ -103,7 +108,7 @@ func (st *state) own(arm result.Arm) (list []mycnf.Setting) {
 }
 
 // reduced returns an arm without some of its settings: what the control has of them is as the control has it.
-func (st *state) reduced(name, phase string, base result.Arm, names []string) result.Arm {
+func (st *state) reduced(name string, phase result.Phase, base result.Arm, names []string) result.Arm {
 	a := result.Arm{Name: name, Title: "without " + strings.Join(names, ", "), Phase: phase, Base: base.Name, Caps: st.Control.Caps, Changes: []mycnf.Setting{}}
 	for _, s := range base.Settings {
 		if !slices.Contains(names, s.Name) {

@@ -122,7 +122,7 @@ func (st *state) weight() func(string) float64 {
 		} else if ok {
 			w = 0.5
 		}
-		if first >= 0 && st.h.Arms[first].Name == "screen-"+name {
+		if first >= 0 && screenedGroup(st.h.Arms[first]) == name {
 			w *= 1.5
 		}
 		return w
@@ -130,7 +130,7 @@ func (st *state) weight() func(string) float64 {
 }
 
 // count returns how many arms of a phase are on record.
-func (st *state) count(phase string) (n int) {
+func (st *state) count(phase result.Phase) (n int) {
 	for _, a := range st.h.Arms {
 		if a.Phase == phase {
 			n++

@@ -21,14 +21,14 @@ import (
 const (
 	sliceSeconds = 4
 	sliceWarmup  = 4
-	// finalSeconds sets the load of a slice of the confirmation; warmingLong the share of an incarnation's time
-	// for warming up in a long tune, and warmingShort in a short one, where a checkpoint age does not level off
-	// either way, and 69 s of it left four rounds (an interval of 16 % to either side).
+	// finalSeconds sets the load of a slice of the confirmation; warmingLong the share of an incarnation's
+	// time for warming up in a long tune, and warmingShort in a short one, where a checkpoint age does not
+	// level off either way, and 69 s of it left four rounds (an interval of 16 % to either side).
 	finalSeconds = 5
 	warmingLong  = 0.45
 	warmingShort = 0.2
-	// sliceCost estimates what a slice takes beside its load, raiseCost what starting a server and reading its
-	// tables in does, before the first were seen.
+	// sliceCost estimates what a slice takes beside its load, raiseCost what starting a server and reading
+	// its tables in does, before the first were seen.
 	sliceCost = 1.5
 	raiseCost = 7
 )
@@ -128,7 +128,7 @@ func (st *state) slicedRace() (Action, bool) {
 	return st.raced(all)
 }
 
-func (st *state) lastBlock(phase string) (last int) {
+func (st *state) lastBlock(phase result.Phase) (last int) {
 	for _, t := range st.trialsOf(phase) {
 		last = max(last, t.Block)
 	}
@@ -337,12 +337,12 @@ func (st *state) unfinished() (Action, bool) {
 }
 
 // Paired tells whether a phase, in slices, is made of pairs: an arm and the incumbent in turn.
-func Paired(phase string) bool {
+func Paired(phase result.Phase) bool {
 	return phase == result.Screen || phase == result.Search || phase == result.Prune
 }
 
 // pairSlice returns the n-th slice of a pair, from 0.
-func (st *state) pairSlice(phase string, arm, incumbent result.Arm, block, n int) Action {
+func (st *state) pairSlice(phase result.Phase, arm, incumbent result.Arm, block, n int) Action {
 	run, against := arm, incumbent.Name
 	if !ofTried(n) {
 		run, against = incumbent, stats.Control
@@ -394,8 +394,8 @@ func (st *state) slicedConfirm() (Action, bool) {
 	return Action{}, false
 }
 
-// confirmations is how many incarnations the confirmation has had. One that an earlier session was interrupted
-// in, before its fewest rounds, counts for none: its servers are gone.
+// confirmations counts the incarnations that the confirmation has had. One that an earlier session was
+// interrupted in, before its fewest rounds, counts for none: its servers are gone.
 func (st *state) confirmations() (n int) {
 	rounds, now := map[int]map[int]bool{}, map[int]bool{}
 	for _, t := range st.trialsOf(result.Confirm) {

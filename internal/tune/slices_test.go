@@ -61,7 +61,7 @@ func TestSlicedTune(t *testing.T) {
 		for _, a := range h.Arms {
 			top = max(top, w.truth(a))
 		}
-		phases := map[string]int{}
+		phases := map[result.Phase]int{}
 		for _, x := range h.Trials {
 			phases[x.Phase]++
 		}

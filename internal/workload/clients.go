@@ -271,8 +271,8 @@ func (w Worker) trial(ctx context.Context, o order) report {
 	return r
 }
 
-// clock tells the server's time from this machine's: at is when it was server there. at has the steady clock's reading,
-// so that nothing changes where this machine's clock is set.
+// clock tells the server's time from this machine's: at is when it was server there. at has the steady
+// clock's reading, so that nothing changes where this machine's clock is set.
 type clock struct{ at, there time.Time }
 
 // readClock asks the server for its time a few times, and believes the answer that came soonest.

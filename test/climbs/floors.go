@@ -10,14 +10,14 @@ import (
 // floors has the floor of each package, by its path below internal: 0 is the highest.
 type floors map[string]int
 
-// columns are where the packages of a line begin and where a description may follow.
+// columns splits a line into its packages and the description that may follow.
 var columns = regexp.MustCompile(` {2,}`)
 
 // names matches what a package may be called; "manifest (+ 4)" stands for those below it as well.
 var names = regexp.MustCompile(`^[a-z]+( \(\+ \d+\))?$`)
 
-// readFloors reads the picture below "## The floors": a line has the name of its floor, or none, then packages, then what
-// they are for. A ruler separates the floors.
+// readFloors reads the picture below "## The floors": a line has the name of its floor, or none, then
+// packages, then what they are for. A ruler separates the floors.
 func readFloors(path string) (floors, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

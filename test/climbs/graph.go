@@ -90,8 +90,8 @@ func (p program) follow(root *ssa.Function, f floors) (calls []call, err error) 
 	return calls, err
 }
 
-// reached is what a function leads to. Which functions a value or an interface may stand for is told by what can be
-// reached alone, so it is asked until no more falls away.
+// reached returns what a function leads to. Which functions a value or an interface may stand for is told by
+// what can be reached alone, so it is asked until no more falls away.
 func (p program) reached(root *ssa.Function) (map[*ssa.Function]bool, *callgraph.Graph) {
 	all := ssautil.AllFunctions(p.ssa)
 	for {
@@ -104,7 +104,7 @@ func (p program) reached(root *ssa.Function) (map[*ssa.Function]bool, *callgraph
 	}
 }
 
-// reach is what a function leads to, itself among it.
+// reach walks one graph from a function, itself among what it returns.
 func reach(root *ssa.Function, graph *callgraph.Graph) map[*ssa.Function]bool {
 	found, todo := map[*ssa.Function]bool{root: true}, []*ssa.Function{root}
 	for len(todo) > 0 {
@@ -165,7 +165,8 @@ func foreign(c *ssa.CallCommon) bool {
 	return f != nil && len(f.Blocks) == 0
 }
 
-// unwrapped is a function itself, or of one that the compiler made, as for the value p.show, what it calls in the end.
+// unwrapped is a function itself, or of one that the compiler made, as for the value p.show, what it calls in
+// the end.
 func unwrapped(f *ssa.Function, graph *callgraph.Graph) (list []*ssa.Function) {
 	seen := map[*ssa.Function]bool{}
 	var look func(*ssa.Function)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestFollow counts callbacks, interfaces and values of methods where they are called, and nothing that is not reached.
+// TestFollow counts callbacks, interfaces and values of methods where they are called, and nothing that is
+// not reached.
 func TestFollow(t *testing.T) {
 	p, err := load("testdata/house", "house/internal/")
 	if err != nil {

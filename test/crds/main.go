@@ -1,11 +1,11 @@
-// Command crds writes the custom resource definitions of the operators that david renders for into a folder, one file each,
-// so that tests can check david's resources against them, offline or on an API server:
+// Command crds writes the custom resource definitions of the operators that david renders for into a folder,
+// one file each, so that tests can check david's resources against them, offline or on an API server:
 //
 //	go run -C test/crds . -out FOLDER
 //
-// They come unchanged from the operators' Go modules, which the go command downloads in the versions of go.mod and holds
-// against go.sum. Some operators have no Go module that could be had: their definitions are taken from the YAML files of the
-// folder in $DAVID_CRDS, and named on stderr where there is none.
+// They come unchanged from the operators' Go modules, which the go command downloads in the versions of
+// go.mod and holds against go.sum. Some operators have no Go module that could be had: their definitions are
+// taken from the YAML files of the folder in $DAVID_CRDS, and named on stderr where there is none.
 package main
 
 import (
@@ -24,7 +24,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is one module, the files in it that hold definitions (patterns of filepath.Match), and the kinds wanted of them.
+// source is one module, the files in it that hold definitions (patterns of filepath.Match), and the kinds
+// wanted of them.
 type source struct {
 	module string
 	files  []string
@@ -92,7 +93,8 @@ func run(out, extra string, notes io.Writer) error {
 	return nil
 }
 
-// write puts one module's definitions into the folder. A kind that is not found is an error: the pinned version has it.
+// write puts one module's definitions into the folder. A kind that is not found is an error: the pinned
+// version has it.
 func (s source) write(out string, written map[string]bool) error {
 	root, err := download(s.module)
 	if err != nil {
@@ -133,7 +135,7 @@ func writeExtra(folder, out string, written map[string]bool) error {
 	return nil
 }
 
-// definition is what is read of a custom resource definition.
+// definition holds what is read of a custom resource definition.
 type definition struct {
 	Kind     string `yaml:"kind"`
 	Metadata struct {
@@ -169,8 +171,8 @@ func writeFile(file, out string, written map[string]bool, wanted func(definition
 	return kinds, nil
 }
 
-// download gives the folder of a module of go.mod, which the go command fetches where it is not in its cache yet. Only the
-// module itself is fetched, not what it requires.
+// download gives the folder of a module of go.mod, which the go command fetches where it is not in its cache
+// yet. Only the module itself is fetched, not what it requires.
 func download(module string) (string, error) {
 	version, err := pinned(module)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// TestFault kills a test process that has a cluster with a pod in it by kill -9. Where its guard lives, the cluster goes by
-// itself; where everything that could be in the way is killed too, `cluster down` leaves nothing. It stands in the first of
-// the files: a machine holds one cluster only, so that another test's would have to go.
+// TestFault kills a test process that has a cluster with a pod in it by kill -9. Where its guard lives, the
+// cluster goes by itself; where everything that could be in the way is killed too, `cluster down` leaves
+// nothing. It stands in the first of the files: a machine holds one cluster only, so that another test's
+// would have to go.
 func TestFault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster takes longer than -short allows")
@@ -119,7 +120,7 @@ func startVictim(t *testing.T, c *cluster) (pid int, f facts) {
 	return 0, f
 }
 
-// TestVictim is what TestFault kills; by itself it is no test.
+// TestVictim is killed by TestFault; by itself it is no test.
 func TestVictim(t *testing.T) {
 	if os.Getenv("DAVID_E2E_VICTIM") == "" {
 		t.Skip("started by TestFault")

@@ -30,8 +30,9 @@ type variant struct {
 	found    []check.Finding
 }
 
-// agreement changes objects that the API server takes, one field at a time, and holds what david finds against what it says: whatever david
-// finds it refuses, and each field that the schemas ask for david misses where it is not there.
+// agreement changes objects that the API server takes, one field at a time, and holds what david finds
+// against what it says: whatever david finds it refuses, and each field that the schemas ask for david misses
+// where it is not there.
 func (a *apiSaying) agreement(t *testing.T) {
 	a.create(t, "v1 ServiceAccount", `{"metadata": {"name": "default"}}`) // no controller makes it here
 	sound := accepted(t)
@@ -69,8 +70,8 @@ func (a *apiSaying) agreement(t *testing.T) {
 	}
 }
 
-// unheld is what the schemas ask for and an API server as it comes cannot be asked about: what is created otherwise, and what a feature gate
-// hides.
+// unheld lists what the schemas ask for and an API server as it comes cannot be asked about: what is created
+// otherwise, and what a feature gate hides.
 func unheld() []string {
 	return []string{"Binding.target", "EphemeralContainer.name", "EphemeralContainer.imagePullPolicy among", "EphemeralContainer.terminationMessagePolicy among",
 		"ConfigMapNodeConfigSource.kubeletConfigKey", "ConfigMapNodeConfigSource.name", "ConfigMapNodeConfigSource.namespace",
@@ -101,7 +102,8 @@ func accepted(t *testing.T) (list []*variant) {
 	return list
 }
 
-// changes are an object's variants: each field removed, empty, of another type, a text that nothing expects, a number out of most ranges.
+// changes are an object's variants: each field removed, empty, of another type, a text that nothing expects,
+// a number out of most ranges.
 func changes(v *variant) (list []*variant) {
 	change := func(path, what string) {
 		text, err := json.Marshal(v.object)
@@ -174,7 +176,8 @@ const otherType = "of another type"
 // index is a list's in a path.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// judge has the API server say what it thinks of each, by a strict dry run; of one of several that differ in the place in a list alone.
+// judge has the API server say what it thinks of each, by a strict dry run; of one of several that differ in
+// the place in a list alone.
 func (a *apiSaying) judge(t *testing.T, variants []*variant) {
 	var wg sync.WaitGroup
 	next := make(chan *variant)

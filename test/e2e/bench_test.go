@@ -26,7 +26,8 @@ type bench struct {
 // small is a load that takes a few seconds.
 var small = []string{"--tables=2", "--table-size=1000", "--threads=2", "--time=4s", "--warmup=1s"}
 
-// TestBenchPod measures a pod: by one client, by two, and in every way in which it can go wrong. What david makes in the cluster is gone after each.
+// TestBenchPod measures a pod: by one client, by two, and in every way in which it can go wrong. What david
+// makes in the cluster is gone after each.
 func TestBenchPod(t *testing.T) {
 	c := need(t)
 	b := bench{cluster: c, ns: c.namespace(t), david: c.david(t), home: t.TempDir(), kubeconfig: c.facts.Kubeconfig}
@@ -138,7 +139,7 @@ func (b bench) nothingLeft(t *testing.T) {
 	}
 }
 
-// document is what david bench --json prints, as far as it is looked at.
+// document holds what david bench --json prints, as far as it is looked at.
 type document struct {
 	Experiment result.Experiment
 	Trials     []result.Trial
@@ -277,8 +278,8 @@ func (b bench) tune(t *testing.T) {
 	b.inStore(t, filepath.Base(done.Dir), "finished")
 }
 
-// tuneInterrupted is stopped while it watches a step: the Job sets it back before it ends, and the record of that comes over. It runs before
-// tune, which may leave nothing to change.
+// tuneInterrupted is stopped while it watches a step: the Job sets it back before it ends, and the record of
+// that comes over. It runs before tune, which may leave nothing to change.
 func (b bench) tuneInterrupted(t *testing.T) {
 	variables := func() string {
 		return b.query(t, b.ns, "db-0", "mariadb", "localhost", "SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%timestamp%' AND Variable_name NOT LIKE 'gtid%'")
@@ -314,7 +315,7 @@ func (b bench) tuneInterrupted(t *testing.T) {
 	}
 }
 
-// refused is what is wrong before anything is created: exit code 2.
+// refused expects what is wrong before anything is created: exit code 2.
 func (b bench) refused(t *testing.T) {
 	b.says(t, 2, []string{"--context=elsewhere"}, "no context elsewhere; it has: ")
 	b.says(t, 2, []string{"--kubeconfig=/nonexistent"}, "/nonexistent")

@@ -22,7 +22,8 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestSecond: beside a running cluster another one is refused, in the same folder or elsewhere, and does it no harm.
+// TestSecond: beside a running cluster another one is refused, in the same folder or elsewhere, and does it
+// no harm.
 func TestSecond(t *testing.T) {
 	c := need(t)
 	for _, dir := range []string{c.dir, "/var/lib/david-e2e-second"} {
@@ -38,7 +39,8 @@ func TestSecond(t *testing.T) {
 	c.kubectl(t, "get", "--raw", "/readyz")
 }
 
-// TestLimits: a pod's limits are the machine's control groups', of whichever version: what is measured under them is under them.
+// TestLimits: a pod's limits are the machine's control groups', of whichever version: what is measured under
+// them is under them.
 func TestLimits(t *testing.T) {
 	c := need(t)
 	ns := c.namespace(t)

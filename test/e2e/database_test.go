@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestDatabase: what `david manifest` renders runs each server, as it was rendered; a pod that is deleted by force comes back
-// with its data, and with all connections busy it stays within its memory.
+// TestDatabase: what `david manifest` renders runs each server, as it was rendered; a pod that is deleted by
+// force comes back with its data, and with all connections busy it stays within its memory.
 func TestDatabase(t *testing.T) {
 	t.Parallel()
 	for _, s := range []struct {
@@ -58,7 +58,8 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// manifest renders a server with a small my.cnf, on a folder of the node, in a namespace named after the test; and applies it.
+// manifest renders a server with a small my.cnf, on a folder of the node, in a namespace named after the
+// test; and applies it.
 func (c *cluster) manifest(t *testing.T, name string, flags ...string) (ns string) {
 	t.Helper()
 	ns = namespaceName(t)
@@ -88,7 +89,8 @@ func (c *cluster) manifest(t *testing.T, name string, flags ...string) (ns strin
 	return ns
 }
 
-// query runs SQL with the client in a server's pod, again until there is an answer; columns are joined by a space.
+// query runs SQL with the client in a server's pod, again until there is an answer; columns are joined by a
+// space.
 func (c *cluster) query(t *testing.T, ns, pod, client, host, sql string) string {
 	t.Helper()
 	var out string

@@ -1,7 +1,9 @@
-// Package e2e tests david in a real cluster (test/e2e/cluster): one for all tests, started by the first that needs it, and taken
-// down at the end, also after a failure or an interruption. Whatever it leaves on the machine is a failure.
+// Package e2e tests david in a real cluster (test/e2e/cluster): one for all tests, started by the first that
+// needs it, and taken down at the end, also after a failure or an interruption. Whatever it leaves on the
+// machine is a failure.
 //
-// A test begins with `c := need(t)`, which skips it where no cluster can run, and works in a namespace of its own, `c.namespace(t)`.
+// A test begins with `c := need(t)`, which skips it where no cluster can run, and works in a namespace of its
+// own, `c.namespace(t)`.
 package e2e
 
 import (

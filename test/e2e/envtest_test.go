@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAPIServer: etcd and an API server alone start as whoever runs the tests and, where that is root, as an ordinary user,
-// too; a strict dry run takes what is right and names what is wrong.
+// TestAPIServer: etcd and an API server alone start as whoever runs the tests and, where that is root, as an
+// ordinary user, too; a strict dry run takes what is right and names what is wrong.
 func TestAPIServer(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -63,8 +63,8 @@ func apiServer(t *testing.T, as *syscall.Credential) {
 	}
 }
 
-// envtestPrograms are the cluster program, the binaries' folder, and a private folder yet to be made; for another user, copies
-// where that user may read them.
+// envtestPrograms are the cluster program, the binaries' folder, and a private folder yet to be made; for
+// another user, copies where that user may read them.
 func envtestPrograms(t *testing.T, as *syscall.Credential) (program, bin, dir string) {
 	t.Helper()
 	work, err := os.MkdirTemp("", "david-envtest-")

@@ -17,8 +17,9 @@ type api struct {
 	crds                             string // the definitions' folder
 }
 
-// TestFlavours has an API server judge, by strict dry runs, what david renders for every operator, against the operators' own definitions
-// with their rules in CEL: david manifest check does it. What has no definition here is skipped (see test/crds).
+// TestFlavours has an API server judge, by strict dry runs, what david renders for every operator, against
+// the operators' own definitions with their rules in CEL: david manifest check does it. What has no
+// definition here is skipped (see test/crds).
 func TestFlavours(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -25,7 +25,7 @@ type cluster struct {
 	life
 }
 
-// life is what is known of the cluster from its start to its end.
+// life keeps what is known of the cluster from its start to its end.
 type life struct {
 	started bool
 	failed  error // why it could not be started
@@ -37,7 +37,7 @@ type life struct {
 	facts   facts
 }
 
-// facts are what the tests use of the cluster's state.json.
+// facts holds what the tests use of the cluster's state.json.
 type facts struct {
 	Dir        string
 	Bin        string
@@ -94,7 +94,7 @@ func (c *cluster) prepare() (err error) {
 	return nil
 }
 
-// lacks is what this machine has not got that a cluster needs; "" where one can run.
+// lacks names what this machine has not got that a cluster needs; "" where one can run.
 func (c *cluster) lacks() string {
 	out, err := exec.Command(c.program, "check").CombinedOutput()
 	if err == nil {
@@ -215,7 +215,8 @@ func (c *cluster) apply(t *testing.T, ns, objects string) {
 
 var notDNS = regexp.MustCompile(`[^a-z0-9]+`)
 
-// namespace makes a namespace named after the test, and removes it afterwards; after a failure it shows what happened in it.
+// namespace makes a namespace named after the test, and removes it afterwards; after a failure it shows what
+// happened in it.
 func (c *cluster) namespace(t *testing.T) string {
 	t.Helper()
 	ns := namespaceName(t)

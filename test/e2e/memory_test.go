@@ -16,8 +16,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// fullLoad keeps as many connections as the rendered my.cnf allows busy with sorts and temporary tables, through the Service,
-// from the host; and checks that the server stays within the pod's limit: no OOM kill, no restart.
+// fullLoad keeps as many connections as the rendered my.cnf allows busy with sorts and temporary tables,
+// through the Service, from the host; and checks that the server stays within the pod's limit: no OOM kill,
+// no restart.
 func (c *cluster) fullLoad(t *testing.T, ns string, connections int) {
 	t.Helper()
 	encoded := c.kubectl(t, "get", "secret", "db-credentials", "--namespace", ns, "-o", `jsonpath={.data.root-password}`)

@@ -26,8 +26,8 @@ type tax struct {
 	mounted     map[string]bool // on the node before: what another david had mounted when the node began
 }
 
-// TestPodtax measures a server as a process and as pods of the node, goes on with that after an interruption, and sweeps what a david that was killed has
-// left in the cluster and on the node.
+// TestPodtax measures a server as a process and as pods of the node, goes on with that after an interruption,
+// and sweeps what a david that was killed has left in the cluster and on the node.
 func TestPodtax(t *testing.T) {
 	c := need(t)
 	x := tax{cluster: c, david: c.david(t), home: t.TempDir(), containerd: c.find(t, "containerd"), mounted: map[string]bool{}}
@@ -72,7 +72,8 @@ func (x tax) run(t *testing.T, image string, args []string, codes ...int) (out, 
 	return o.String(), e.String()
 }
 
-// until runs david until a line of its progress holds the words, ends it with a signal, and returns its exit code.
+// until runs david until a line of its progress holds the words, ends it with a signal, and returns its exit
+// code.
 func (x tax) until(t *testing.T, words string, with os.Signal, image string, args ...string) int {
 	t.Helper()
 	cmd := x.command(image, args...)
@@ -101,7 +102,7 @@ func (x tax) until(t *testing.T, words string, with os.Signal, image string, arg
 	return cmd.ProcessState.ExitCode()
 }
 
-// taxDocument is what david podtax --json prints, as far as it is looked at.
+// taxDocument holds what david podtax --json prints, as far as it is looked at.
 type taxDocument struct {
 	Headline   string
 	Experiment result.Experiment
@@ -184,7 +185,8 @@ func (x tax) arms(t *testing.T, d taxDocument, image string) {
 	}
 }
 
-// killed is a david that is killed while a pod runs: the next one removes the pod, its namespace, its clone and the volume's mount.
+// killed is a david that is killed while a pod runs: the next one removes the pod, its namespace, its clone
+// and the volume's mount.
 func (x tax) killed(t *testing.T, image string) {
 	x.until(t, "guaranteed, 2 threads: reading the tables", syscall.SIGKILL, image, "--qos=guaranteed")
 	if left := x.left(t); !strings.Contains(left, "namespace/david-podtax-") {
@@ -246,7 +248,8 @@ func (x tax) nothingLeft(t *testing.T) {
 	})
 }
 
-// machineMounts are those of the machine, which the node sees as well: other tests' davids come and go there.
+// machineMounts lists those of the machine, which the node sees as well: other tests' davids come and go
+// there.
 func machineMounts(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mounts")

@@ -21,11 +21,11 @@ import (
 
 var update = flag.Bool("update", false, "write the schemas that david holds built-in kinds against anew, from what the API server says")
 
-// servedFile is what david manifest check knows of the built-in kinds.
+// servedFile has what david manifest check knows of the built-in kinds.
 const servedFile = "../../internal/manifest/check/openapi.json.gz"
 
-// TestServed holds the embedded schemas of built-in kinds against the API server they were made from: what it says under /openapi/v3, and
-// what it refuses.
+// TestServed holds the embedded schemas of built-in kinds against the API server they were made from: what it
+// says under /openapi/v3, and what it refuses.
 func TestServed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -75,8 +75,8 @@ func TestServed(t *testing.T) {
 	t.Run("agreement", a.agreement)
 }
 
-// served are an API server's schemas of the kinds that can be created, trimmed to what decoding into the API's types does not find: fields that
-// have to be there, and values out of a list.
+// served are an API server's schemas of the kinds that can be created, trimmed to what decoding into the
+// API's types does not find: fields that have to be there, and values out of a list.
 type served struct {
 	Version string              `json:"version"`
 	Kinds   map[string]string   `json:"kinds"` // names of definitions, by "apiVersion Kind"
@@ -97,7 +97,7 @@ type trimmed struct {
 
 const servedRef = "#/components/schemas/"
 
-// groups are those of the built-in kinds that david decodes.
+// groups lists those of the built-in kinds that david decodes.
 func groups() []string {
 	return []string{"api/v1", "apis/admissionregistration.k8s.io/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2", "apis/batch/v1", "apis/coordination.k8s.io/v1",
 		"apis/discovery.k8s.io/v1", "apis/networking.k8s.io/v1", "apis/node.k8s.io/v1", "apis/policy/v1", "apis/rbac.authorization.k8s.io/v1", "apis/scheduling.k8s.io/v1", "apis/storage.k8s.io/v1"}
@@ -197,7 +197,8 @@ func (a *apiSaying) read(t *testing.T, group string) {
 	}
 }
 
-// trim takes out of a schema what is of use. A word of the language that no schema has had yet is an error: it may say something that counts.
+// trim takes out of a schema what is of use. A word of the language that no schema has had yet is an error:
+// it may say something that counts.
 func trim(schema map[string]any) (s *trimmed, err error) {
 	s = &trimmed{}
 	for word, value := range schema {
@@ -304,7 +305,8 @@ func (s served) lenient(t *testing.T) {
 	}
 }
 
-// demand asks for fields that, absent, are taken for empty objects, which lack something: a Deployment without a spec has no selector.
+// demand asks for fields that, absent, are taken for empty objects, which lack something: a Deployment
+// without a spec has no selector.
 func (s served) demand() {
 	for changed := true; changed; {
 		changed = false

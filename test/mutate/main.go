@@ -16,7 +16,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -43,14 +45,17 @@ func run(args []string, out, errs io.Writer) int {
 		fmt.Fprintf(errs, "mutate: %s: %v\n", file, err)
 		return 1
 	}
-	ran, left := 0, 0
+	ran, left, whole := 0, 0, map[string]error{}
 	for _, m := range list {
 		if !strings.Contains(m.String(), *only) {
 			continue
 		}
 		ran++
 		began := time.Now()
-		verdict, err := m.try()
+		verdict, err := "", m.passes(whole)
+		if err == nil {
+			verdict, err = m.try()
+		}
 		if err != nil {
 			fmt.Fprintf(errs, "mutate: %s: %v\n", m, err)
 			left++
@@ -73,8 +78,8 @@ type mutation struct{ file, old, new, run string }
 
 func (m mutation) String() string { return fmt.Sprintf("%s: %s -> %s", m.file, m.old, m.new) }
 
-// parse reads mutations: four parts on a line with " | " between them, the last one may be left out. A bar in a
-// text has a backslash. A line that is empty or begins with # is none.
+// parse reads mutations: four parts on a line with " | " between them, the last one may be left out. A bar in
+// a text has a backslash. A line that is empty or begins with # is none.
 func parse(text string) (list []mutation, err error) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -95,6 +100,22 @@ func parse(text string) (list []mutation, err error) {
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// passes is an error where the mutation's tests fail without it, too, which says nothing of it. Each tests are
+// run once, or were already and are known to go.
+func (m mutation) passes(whole map[string]error) error {
+	key := filepath.Dir(m.file) + " " + m.run
+	if _, known := whole[key]; !known {
+		cmd := exec.Command("go", "test", "-run", m.run, "./"+filepath.Dir(m.file))
+		cmd.SysProcAttr = apart()
+		if said, err := cmd.CombinedOutput(); err != nil {
+			whole[key] = fmt.Errorf("its tests fail without it: %w: %s", err, said)
+		} else {
+			whole[key] = nil
+		}
+	}
+	return whole[key]
 }
 
 // The verdicts on a mutation.
@@ -125,17 +146,38 @@ func (m mutation) try() (string, error) {
 	if m.run != "" {
 		args = append(args, "-run", m.run)
 	}
-	said, err := exec.Command("go", append(args, "./"+filepath.Dir(m.file))...).CombinedOutput()
+	cmd := exec.Command("go", append(args, "./"+filepath.Dir(m.file))...)
+	cmd.SysProcAttr = apart()
+	said, err := cmd.CombinedOutput()
+	return judge(string(said), err)
+}
+
+// judge tells what go test's end says of a mutation. That go itself failed is no verdict.
+func judge(said string, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return survived, nil
 	case !errors.As(err, &exit):
 		return "", err
-	case strings.Contains(string(said), "[build failed]"):
+	case strings.Contains(said, "[build failed]"):
 		return "", fmt.Errorf("it does not build: %s", said)
+	case !failed.MatchString(said):
+		return "", fmt.Errorf("its tests did not run: %s", said)
 	}
 	return noticed, nil
+}
+
+// failed matches the line with which go test names a package whose tests ran and failed.
+var failed = regexp.MustCompile(`(?m)^FAIL\t\S+\t[0-9.]+s$`)
+
+// apart gives root's tests mounts of their own: a david whose checks are broken may unmount whatever a test
+// names, and did so with /proc.
+func apart() *syscall.SysProcAttr {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 }
 
 // overlaid writes what -overlay takes to put a text in a file's place.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -40,5 +41,24 @@ func TestFits(t *testing.T) {
 		} else if n := strings.Count(string(file), m.old); n != 1 {
 			t.Errorf("%s: %d times in its file", m, n)
 		}
+	}
+}
+
+// TestJudge: only tests that ran and failed notice a mutation.
+func TestJudge(t *testing.T) {
+	exit := exec.Command("false").Run()
+	for said, want := range map[string]string{
+		"--- FAIL: TestX (0.00s)\nFAIL\nFAIL\tdavid/internal/x\t0.012s\nFAIL\n": noticed,
+		"panic: no\nFAIL\tdavid/internal/x\t1.5s\nFAIL\n":                       noticed,
+		"FAIL\tdavid/internal/x [build failed]\nFAIL\n":                         "",
+		"FAIL\tdavid/internal/x [setup failed]\nFAIL\n":                         "",
+		"go: cannot find GOROOT directory: 'go' binary is trimmed\n":            "",
+	} {
+		if verdict, err := judge(said, exit); verdict != want || (err != nil) != (want == "") {
+			t.Errorf("%q: %q, %v, want %q", said, verdict, err, want)
+		}
+	}
+	if verdict, err := judge("ok  \tdavid/internal/x\t0.012s\n", nil); verdict != survived || err != nil {
+		t.Errorf("%q, %v", verdict, err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// slowest is how many of the slowest tests are named.
+// slowest tests are named, at most.
 const slowest = 10
 
 func run(args []string, out, errs io.Writer) int {
@@ -62,11 +62,11 @@ type event struct {
 	Test    string
 	Elapsed float64
 	Output  string
-	// ImportPath is of a package that is built for a test.
+	// ImportPath of a package that is built for a test.
 	ImportPath string
 }
 
-// outcome is what came of a test, or of a package where test is "".
+// outcome tells what came of a test, or of a package where test is "".
 type outcome struct {
 	pkg, test, action string
 	seconds           float64
@@ -75,7 +75,7 @@ type outcome struct {
 
 func (o *outcome) name() string { return strings.TrimPrefix(o.pkg, "david/") + " " + o.test }
 
-// summary is what all records say, in the order of their beginnings.
+// summary gathers what all records say, in the order of their beginnings.
 type summary struct {
 	results map[string]*outcome
 	order   []*outcome
@@ -156,8 +156,8 @@ func (s *summary) failures(out io.Writer) bool {
 }
 
 // unexpected names the tests that were skipped and are on no line of a list, and tells whether there are any.
-// A line is a package, a test and the reason; a test that ends with /* stands for its subtests, and a line that
-// begins with # is a comment.
+// A line is a package, a test and the reason; a test that ends with /* stands for its subtests, and a line
+// that begins with # is a comment.
 func (s *summary) unexpected(out io.Writer, list string) bool {
 	var allowed []string
 	for line := range strings.Lines(list) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// record is what go test -json says of two packages: one passes with a skip and a slow subtest, the other
+// record holds what go test -json says of two packages: one passes with a skip and a slow subtest, the other
 // fails in one test and is cut short in another.
 const record = `{"Action":"start","Package":"david/a"}
 {"Action":"run","Package":"david/a","Test":"TestSlow"}

@@ -1,5 +1,5 @@
-// Package debian makes the roots of images out of Debian's packages. Lists and packages are kept in a folder, so that a second image
-// needs no network.
+// Package debian makes the roots of images out of Debian's packages. Lists and packages are kept in a folder,
+// so that a second image needs no network.
 package debian
 
 import (
@@ -22,7 +22,7 @@ import (
 	"david/images/internal/root"
 )
 
-// fresh is for how long package lists are taken as they are. Security updates come daily at most.
+// fresh bounds how long package lists are taken as they are. Security updates come daily at most.
 const fresh = 24 * time.Hour
 
 // Release is a release of Debian as an image takes packages from it.
@@ -32,7 +32,8 @@ type Release struct {
 	Log  io.Writer // progress, a line at a time
 }
 
-// Cache is the folder for what images are made of and the images themselves: the user's cache folder, david/images.
+// Cache is the folder for what images are made of and the images themselves: the user's cache folder,
+// david/images.
 func Cache() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -42,14 +43,14 @@ func Cache() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// Packages are those an image is made of, downloaded and checked, sorted by name.
+// Packages make up an image: downloaded and checked, sorted by name.
 type Packages struct {
 	List []apt.Package
 	from apt.State
 }
 
-// Fetch resolves names with what they depend on, leaves out what unneeded tells of, and downloads what is not there yet. Two at
-// once in one folder wait for each other.
+// Fetch resolves names with what they depend on, leaves out what unneeded tells of, and downloads what is not
+// there yet. Two at once in one folder wait for each other.
 func (r Release) Fetch(ctx context.Context, names []string, unneeded func(name string) bool) (Packages, error) {
 	p, err := r.fetch(ctx, names, unneeded)
 	if err != nil {
@@ -142,8 +143,8 @@ func lock(ctx context.Context, dir string) (unlock func(), err error) {
 	}
 }
 
-// Root unpacks the packages, without what drop tells of and what no image needs. Scanners find each package in
-// /var/lib/dpkg/status.d, people all of them in /etc/david/packages.
+// Root unpacks the packages, without what drop tells of and what no image needs. Scanners find each package
+// in /var/lib/dpkg/status.d, people all of them in /etc/david/packages.
 func (p Packages) Root(ctx context.Context, drop func(name string) bool) (*root.Root, error) {
 	r := root.New()
 	for _, pkg := range p.List {

@@ -1,5 +1,5 @@
-// Package oci puts layers together to an image and writes it as an OCI archive: an OCI image layout in a tar file, which
-// `ctr images import` takes. The same layers and settings give the same bytes.
+// Package oci puts layers together to an image and writes it as an OCI archive: an OCI image layout in a tar
+// file, which `ctr images import` takes. The same layers and settings give the same bytes.
 package oci
 
 import (
@@ -34,7 +34,8 @@ type Layer struct {
 // epoch is the creation time of all images: a real one would make each build another image.
 func epoch() v1.Time { return v1.Time{Time: time.Unix(0, 0).UTC()} }
 
-// Image puts an image for this machine's architecture together. Layers are gzipped, at the level given (1 is fast, 9 small).
+// Image puts an image for this machine's architecture together. Layers are gzipped, at the level given (1 is
+// fast, 9 small).
 func Image(config v1.Config, level int, layers ...Layer) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	file, err := image.ConfigFile()
@@ -116,8 +117,8 @@ func Archive(w io.Writer, name string, image v1.Image) error {
 	return errors.Join(err, out.tar.Close())
 }
 
-// index is the index.json with the one image in it. containerd takes the name from an annotation of its own; the other is the
-// standard's, a tag only.
+// index is the index.json with the one image in it. containerd takes the name from an annotation of its own;
+// the other is the standard's, a tag only.
 func index(name string, image v1.Image) ([]byte, error) {
 	manifest, err := image.RawManifest()
 	if err != nil {

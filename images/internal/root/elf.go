@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// CheckPrograms makes sure that programs find every library they need, and those theirs: packages are left out on purpose,
-// and a new version of another may come to need one.
+// CheckPrograms makes sure that programs find every library they need, and those theirs: packages are left
+// out on purpose, and a new version of another may come to need one.
 func (r *Root) CheckPrograms(names ...string) error {
 	seen := map[string]bool{}
 	var todo []string

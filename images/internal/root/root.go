@@ -1,6 +1,6 @@
-// Package root holds the files of an image in memory and writes them as a layer. Packages' files are taken from their tar
-// archives as they are, owners included, so that no root is needed, and what is written depends on nothing else: entries are
-// sorted, times are zero, owners have no names.
+// Package root holds the files of an image in memory and writes them as a layer. Packages' files are taken
+// from their tar archives as they are, owners included, so that no root is needed, and what is written
+// depends on nothing else: entries are sorted, times are zero, owners have no names.
 package root
 
 import (
@@ -29,8 +29,9 @@ type entry struct {
 	body   []byte // nil unless a regular file
 }
 
-// New is a tree whose /bin, /sbin, /lib and /lib64 are links into /usr, as in every Debian today. No package brings these links in all
-// releases, so they are made here, and what a package puts into the old places goes to the new ones.
+// New is a tree whose /bin, /sbin, /lib and /lib64 are links into /usr, as in every Debian today. No package
+// brings these links in all releases, so they are made here, and what a package puts into the old places goes
+// to the new ones.
 func New() *Root {
 	r := Empty()
 	for _, dir := range merged() {
@@ -94,7 +95,8 @@ func (r *Root) put(name string, h tar.Header, body []byte) {
 	}
 }
 
-// AddTar adds the files of a package's tar archive, but for those that drop tells of. Two packages must not bring the same file.
+// AddTar adds the files of a package's tar archive, but for those that drop tells of. Two packages must not
+// bring the same file.
 func (r *Root) AddTar(pkg string, archive io.Reader, drop func(name string) bool) error {
 	hard := map[string]string{}
 	files := tar.NewReader(archive)
@@ -146,8 +148,8 @@ func (r *Root) add(pkg, name string, h *tar.Header, body io.Reader) error {
 	return nil
 }
 
-// copyLinked gives hard links files of their own: few packages have any, and an order of entries in which a link comes after
-// its file is then no concern.
+// copyLinked gives hard links files of their own: few packages have any, and an order of entries in which a
+// link comes after its file is then no concern.
 func (r *Root) copyLinked(hard map[string]string) error {
 	for name, target := range hard {
 		e, ok := r.entries[target]

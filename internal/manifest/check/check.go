@@ -74,7 +74,8 @@ func (i Inspection) Sort() {
 	})
 }
 
-// Text prints a line for each finding: severity, place, object and field, why, what to do. path is what was checked.
+// Text prints a line for each finding: severity, place, object and field, why, what to do. path is what was
+// checked.
 func (i Inspection) Text(out io.Writer, path string) error {
 	for _, f := range i.Findings {
 		object := strings.TrimSpace(f.Object + " " + f.Path)

@@ -238,8 +238,8 @@ spec:
 	}
 }
 
-// TestCheckOfHandWritten holds a hand-written stream, such as people have, against the rules: what it finds
-// there is what an expert would.
+// TestCheckOfHandWritten holds a hand-written stream, such as people have, against the rules: it finds what
+// an expert would.
 func TestCheckOfHandWritten(t *testing.T) {
 	text, err := os.ReadFile("testdata/check/by-hand.yaml")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Kustomization reads a kustomization.yaml: the resources it names, and what else it asks for, which david does not
-// apply.
+// Kustomization reads a kustomization.yaml: the resources it names, and what else it asks for, which david
+// does not apply.
 func Kustomization(name string, text []byte) (resources, unseen []string, err error) {
 	var k map[string]any
 	if err := yaml.Unmarshal(text, &k); err != nil {

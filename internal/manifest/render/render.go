@@ -74,7 +74,7 @@ type Request struct {
 	// FromTune is true where Settings are a tune's: without any of them, that found nothing faster than the
 	// server's defaults. Without it, no Settings stand for david's rules.
 	FromTune bool
-	// Measured is what the tune was run on; the zero value where it is not known.
+	// Measured tells what the tune was run on; the zero value where it is not known.
 	Measured Measured
 
 	Recovery time.Duration // from a crash under load, as measured; 0: not known
@@ -89,7 +89,7 @@ type Measured struct {
 	Memory  int64 // bytes
 	Threads int   // client connections busy at once
 	Tables  int
-	// WriteIOPS is what the disk was measured to do: random 16 KiB writes/s; 0: not measured.
+	// WriteIOPS of the disk, random 16 KiB writes/s; 0: not measured.
 	WriteIOPS float64
 }
 

@@ -43,7 +43,8 @@ func (r recipe) args(bin string) []string {
 	return append(args, r.packages...)
 }
 
-// binaries are in the folder given, or found in the cache, or built with Go's ordinary caches; the folder's name says what they were built from.
+// binaries are in the folder given, or found in the cache, or built with Go's ordinary caches; the folder's
+// name says what they were built from.
 func binaries(ctx context.Context, given string, say func(string, ...any)) (string, error) {
 	if given != "" {
 		if _, err := os.Stat(filepath.Join(given, "kube")); err != nil {
@@ -134,7 +135,8 @@ func pauseImage(ctx context.Context, images, bin string) error {
 	return os.WriteFile(filepath.Join(bin, "pause.tar"), image, 0o644)
 }
 
-// sourceFolder is where this program's own source lies: what has to be built is not in its module, so it cannot be embedded.
+// sourceFolder finds this program's own source: what has to be built is not in its module, so it cannot be
+// embedded.
 func sourceFolder(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "david/test/e2e/cluster").Output()
 	if err != nil {
@@ -143,7 +145,8 @@ func sourceFolder(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// cacheKey is a hash of all that goes into the binaries: sources with go.mod and go.sum, the recipes, Go's version.
+// cacheKey is a hash of all that goes into the binaries: sources with go.mod and go.sum, the recipes, Go's
+// version.
 func cacheKey(ctx context.Context, source string) (string, error) {
 	goVersion, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOARCH").Output()
 	if err != nil {

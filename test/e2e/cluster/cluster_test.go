@@ -108,7 +108,8 @@ func TestTracking(t *testing.T) {
 	}
 }
 
-// TestCertificates: what the authority issues is good for a server at its addresses and for clients, and for nobody else.
+// TestCertificates: what the authority issues is good for a server at its addresses and for clients, and for
+// nobody else.
 func TestCertificates(t *testing.T) {
 	dir := t.TempDir()
 	ca, err := newAuthority(dir)

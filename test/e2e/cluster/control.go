@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// writeCertificates makes the authority and a certificate and kubeconfig for everyone who talks to the API server.
+// writeCertificates makes the authority and a certificate and kubeconfig for everyone who talks to the API
+// server.
 func (s *state) writeCertificates() error {
 	ca, err := newAuthority(s.path("pki"))
 	if err != nil {

@@ -25,8 +25,9 @@ func down(dir string, say func(string, ...any)) error {
 	return takeDown(dir, say)
 }
 
-// takeDown needs the lock. Nothing is ended gently: what is in the cluster is thrown away. Each step is tried whatever became
-// of the ones before; the folder, which knows what there was, is removed at last, and only if none failed.
+// takeDown needs the lock. Nothing is ended gently: what is in the cluster is thrown away. Each step is tried
+// whatever became of the ones before; the folder, which knows what there was, is removed at last, and only if
+// none failed.
 func takeDown(dir string, say func(string, ...any)) error {
 	began := time.Now()
 	s, err := loadState(dir)
@@ -70,7 +71,8 @@ func takeDown(dir string, say func(string, ...any)) error {
 	return nil
 }
 
-// removeFolders removes those this cluster made outside its own. One that somebody else uses by now is not empty, and stays.
+// removeFolders removes those this cluster made outside its own. One that somebody else uses by now is not
+// empty, and stays.
 func (s *state) removeFolders() error {
 	if s.Before != nil && !slices.Contains(s.Before.Mounts, "/run/netns") && len(list("/run/netns")) == 0 {
 		// `ip netns` mounts it on itself when it makes the first namespace.
@@ -96,8 +98,8 @@ func (s *state) left() ([]string, error) {
 	return after.since(*s.Before), nil
 }
 
-// unmountBelow removes mounts in a folder, the latest first. The node's own went with its namespace; this is for what was
-// mounted by hand.
+// unmountBelow removes mounts in a folder, the latest first. The node's own went with its namespace; this is
+// for what was mounted by hand.
 func unmountBelow(dir string) error {
 	text, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {

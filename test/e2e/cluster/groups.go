@@ -18,7 +18,8 @@ type hierarchy struct {
 	options []string
 }
 
-// hierarchies are all there are: one with v2, one for each controller or pair of them with v1, both kinds on hybrid systems.
+// hierarchies are all there are: one with v2, one for each controller or pair of them with v1, both kinds on
+// hybrid systems.
 func hierarchies() []hierarchy {
 	text, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -37,8 +38,9 @@ func parseHierarchies(mounts string) (found []hierarchy) {
 	return found
 }
 
-// tracking is the hierarchy in which the cluster's own processes have a group; pods have theirs in all, so also here. With
-// v1 it is that of a controller that does not share out anything: cpu's would take them out of a share somebody put us in.
+// tracking is the hierarchy in which the cluster's own processes have a group; pods have theirs in all, so
+// also here. With v1 it is that of a controller that does not share out anything: cpu's would take them out
+// of a share somebody put us in.
 func tracking(all []hierarchy) (hierarchy, error) {
 	for _, h := range all {
 		if !h.unified && slices.Contains(h.options, "pids") {
@@ -53,13 +55,14 @@ func tracking(all []hierarchy) (hierarchy, error) {
 	return hierarchy{}, targetError{errors.New("no control groups are mounted (neither v2 nor v1 with pids), so kubelet cannot work here")}
 }
 
-// controlGroup is where the cluster's own processes are.
+// controlGroup returns the group of the cluster's own processes.
 func controlGroup() string {
 	h, _ := tracking(hierarchies()) // makeGroups has made sure of it
 	return filepath.Join(h.mount, groupName, "control")
 }
 
-// makeGroups makes what kubelet wants to find: its root in every hierarchy, able to hold groups with all controllers.
+// makeGroups makes what kubelet wants to find: its root in every hierarchy, able to hold groups with all
+// controllers.
 func makeGroups() error {
 	all := hierarchies()
 	if _, err := tracking(all); err != nil {
@@ -80,7 +83,8 @@ func makeGroups() error {
 	return nil
 }
 
-// enable makes the controllers usable below: v2 hands them down where told to; a new cpuset of v1 is empty, and takes no process.
+// enable makes the controllers usable below: v2 hands them down where told to; a new cpuset of v1 is empty,
+// and takes no process.
 func (h hierarchy) enable() error {
 	chain := []string{h.mount, filepath.Join(h.mount, groupName), filepath.Join(h.mount, groupName, nodeName)}
 	switch {

@@ -31,7 +31,8 @@ type system struct {
 	Sysctls    []sysctl `json:"sysctls"`
 }
 
-// snapshot reads the system for a cluster in a folder. What an ordinary user may not see, this program could not have made.
+// snapshot reads the system for a cluster in a folder. What an ordinary user may not see, this program could
+// not have made.
 func snapshot(dir string) (system, error) {
 	s := system{}
 	if os.Geteuid() != 0 {
@@ -60,7 +61,8 @@ func snapshot(dir string) (system, error) {
 	s.Firewall = append(s.Firewall, legacyTables()...)
 	s.Namespaces = list("/run/netns")
 	s.Groups = clusterGroups()
-	// Not /run/containerd: any other containerd on the machine writes to it, and the node cannot, having its own.
+	// Not /run/containerd: any other containerd on the machine writes to it, and the node cannot, having its
+	// own.
 	for _, folder := range []string{"/run/netns", "/var/lib/cni", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"} {
 		s.Folders = append(s.Folders, below(folder)...)
 	}
@@ -68,7 +70,8 @@ func snapshot(dir string) (system, error) {
 	return s, nil
 }
 
-// clusterMounts are the mount points that a node could have made, by where they are or what they show. Others come and go.
+// clusterMounts are the mount points that a node could have made, by where they are or what they show. Others
+// come and go.
 func clusterMounts(mounts, dir string) (found []string) {
 	for line := range strings.Lines(mounts) {
 		f := strings.Fields(line)
@@ -156,7 +159,7 @@ func restoreSysctls(saved []sysctl) error {
 	return nil
 }
 
-// since is what is there now and was not before, a line for each.
+// since lists what is there now and was not before, a line for each.
 func (s system) since(before system) (left []string) {
 	for _, kind := range []struct {
 		name        string
@@ -180,8 +183,8 @@ func (s system) since(before system) (left []string) {
 	return left
 }
 
-// leftovers are what a cluster in a folder left: its processes, the folder, and what differs from before; without a snapshot
-// only what bears the cluster's names can be told from what is somebody else's.
+// leftovers lists what a cluster in a folder left: its processes, the folder, and what differs from before;
+// without a snapshot only what bears the cluster's names can be told from what is somebody else's.
 func leftovers(dir string, before system, compared bool) (left []string, err error) {
 	for _, p := range ours(dir) {
 		left = append(left, p.describe())

@@ -1,6 +1,7 @@
-// Command cluster runs a real Kubernetes cluster of one node as plain processes, for david's tests: etcd, API server,
-// controller manager, scheduler, and, in a network and a mount namespace of their own, containerd, kubelet, kube-proxy and
-// CoreDNS. It is built from Go modules and Debian's packages, needs no registry, and leaves nothing behind.
+// Command cluster runs a real Kubernetes cluster of one node as plain processes, for david's tests: etcd, API
+// server, controller manager, scheduler, and, in a network and a mount namespace of their own, containerd,
+// kubelet, kube-proxy and CoreDNS. It is built from Go modules and Debian's packages, needs no registry, and
+// leaves nothing behind.
 //
 //	cluster build                 build the binaries, or find them in the cache; prints their folder
 //	cluster up                    a cluster with one node (root)

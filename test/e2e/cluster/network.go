@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// ownsNames tells whether what bears the cluster's names on this machine (links, control groups, a network namespace) belongs
-// to the cluster in a folder. The bridge says so in its alias: it is made first and removed last.
+// ownsNames tells whether what bears the cluster's names on this machine (links, control groups, a network
+// namespace) belongs to the cluster in a folder. The bridge says so in its alias: it is made first and
+// removed last.
 func ownsNames(dir string) bool {
 	if owner := namesOwner(); owner != "" {
 		return owner == dir
@@ -31,8 +32,8 @@ func namesOwner() string {
 	return strings.TrimSpace(string(alias))
 }
 
-// chooseAddresses finds a /16 that no route of the machine touches: 10.N.0.0/24 joins host and node, 10.N.1.0/24 are the pods',
-// 10.N.128.0/17 the services'.
+// chooseAddresses finds a /16 that no route of the machine touches: 10.N.0.0/24 joins host and node,
+// 10.N.1.0/24 are the pods', 10.N.128.0/17 the services'.
 func (s *state) chooseAddresses(ctx context.Context) error {
 	routes, err := output(ctx, "ip", "-o", "-4", "route", "show", "table", "all")
 	if err != nil {
@@ -81,8 +82,8 @@ func (s *state) serviceIP() string {
 	return netip.MustParsePrefix(s.Services).Addr().Next().String()
 }
 
-// makeNetwork makes the bridge, the node's namespace and the pair of links between them. The host reaches pods and services
-// through the node; nothing of the host's own firewall or forwarding is touched.
+// makeNetwork makes the bridge, the node's namespace and the pair of links between them. The host reaches
+// pods and services through the node; nothing of the host's own firewall or forwarding is touched.
 func (s *state) makeNetwork(ctx context.Context) error {
 	for _, words := range []string{
 		"link add " + bridgeName + " type bridge",

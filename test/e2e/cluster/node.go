@@ -15,16 +15,17 @@ import (
 	"time"
 )
 
-// private are the folders that containerd, kubelet and the network plugins write to wherever they are told to keep their
-// things. In the node's mount namespace each is a folder of the cluster's, so nothing of it appears on the machine.
+// private are the folders that containerd, kubelet and the network plugins write to wherever they are told to
+// keep their things. In the node's mount namespace each is a folder of the cluster's, so nothing of it
+// appears on the machine.
 var private = [...]string{"/run/containerd", "/run/netns", "/var/lib/cni", "/var/lib/kubelet", "/var/log"}
 
 func (s *state) privatePath(folder string) string {
 	return s.path("node", strings.ReplaceAll(strings.TrimPrefix(folder, "/"), "/", "-"))
 }
 
-// makeFolders makes the private folders, and on the machine those that are missing to mount them on; what was made is
-// recorded first.
+// makeFolders makes the private folders, and on the machine those that are missing to mount them on; what was
+// made is recorded first.
 func (s *state) makeFolders() error {
 	for _, folder := range private {
 		for _, f := range []string{filepath.Dir(folder), folder} {
@@ -51,8 +52,8 @@ func (s *state) makeFolders() error {
 	return nil
 }
 
-// enterNode runs in a new mount namespace, in which the machine's later mounts still appear: it puts the private folders in
-// place and becomes the node's first process.
+// enterNode runs in a new mount namespace, in which the machine's later mounts still appear: it puts the
+// private folders in place and becomes the node's first process.
 func enterNode(dir string, argv []string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("cannot share the node's mounts with its pods: %w", err)
@@ -181,8 +182,8 @@ func (s *state) cniConfig() string {
 `, s.PodCIDR)
 }
 
-// kubeletConfig changes kubelet's defaults only where the machine or the folder demands it: what is measured in the cluster
-// is to be what others have.
+// kubeletConfig changes kubelet's defaults only where the machine or the folder demands it: what is measured
+// in the cluster is to be what others have.
 func (s *state) kubeletConfig() string {
 	text := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -238,7 +239,8 @@ func (s *state) corefile() string {
 `, s.NodeIP, s.path("admin.kubeconfig"))
 }
 
-// waitNode waits until the node is ready, and pods can be made: they need the default account of their namespace.
+// waitNode waits until the node is ready, and pods can be made: they need the default account of their
+// namespace.
 func (s *state) waitNode(ctx context.Context) error {
 	a, err := s.api()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// authority signs the cluster's certificates; they are for days, and its key never leaves the cluster's folder.
+// authority signs the cluster's certificates; they are for days, and its key never leaves the cluster's
+// folder.
 type authority struct {
 	dir  string // where certificates and keys are written
 	cert *x509.Certificate
@@ -25,7 +26,8 @@ type authority struct {
 
 const validity = 30 * 24 * time.Hour
 
-// newAuthority writes ca.crt and ca.key, and the key pair with which service accounts' tokens are signed, sa.key and sa.pub.
+// newAuthority writes ca.crt and ca.key, and the key pair with which service accounts' tokens are signed,
+// sa.key and sa.pub.
 func newAuthority(dir string) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make certificates: %w", err)

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is one by its number and the moment of its start, in clock ticks since boot: numbers are used again.
+// process is one by its number and the moment of its start, in clock ticks since boot: numbers are used
+// again.
 type process struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"`
@@ -49,8 +50,8 @@ func (p process) alive() bool {
 	return ok && start == p.Start && status != 'Z' && status != 'X'
 }
 
-// keepDescriptors lets no process started from here inherit a descriptor that this one was given: a cluster's daemons live
-// for long, and would hold open its caller's pipes, locks and volumes.
+// keepDescriptors lets no process started from here inherit a descriptor that this one was given: a cluster's
+// daemons live for long, and would hold open its caller's pipes, locks and volumes.
 func keepDescriptors() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -64,8 +65,8 @@ func keepDescriptors() error {
 	return nil
 }
 
-// start runs a command in a session of its own, its output in log/NAME.log; with a tracking group, it starts inside. It
-// ends neither with this process nor with the terminal.
+// start runs a command in a session of its own, its output in log/NAME.log; with a tracking group, it starts
+// inside. It ends neither with this process nor with the terminal.
 func (s *state) start(name string, argv ...string) (*exec.Cmd, error) {
 	log, err := os.OpenFile(s.path("log", name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -98,8 +99,8 @@ func output(ctx context.Context, argv ...string) (string, error) {
 	return out.String(), nil
 }
 
-// ours are the processes of the cluster in a folder: those in its control groups, and those of its programs that name the
-// folder in their arguments (an API server without a node has no control group).
+// ours are the processes of the cluster in a folder: those in its control groups, and those of its programs
+// that name the folder in their arguments (an API server without a node has no control group).
 func ours(dir string) []process {
 	var pids []int
 	if ownsNames(dir) {

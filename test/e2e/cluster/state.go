@@ -12,7 +12,8 @@ import (
 
 // The names of what a cluster makes outside its folder: one cluster a machine.
 const (
-	// On a disk: /run is a small file system in memory, often without permission to execute, and databases' data lie here.
+	// On a disk: /run is a small file system in memory, often without permission to execute, and databases'
+	// data lie here.
 	defaultDir = "/var/lib/david-e2e"
 
 	nodeName   = "kn1" // also of its network namespace
@@ -26,8 +27,9 @@ func envtestDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("david-envtest-%d", os.Geteuid()))
 }
 
-// state is what a cluster is, and what it takes to end it. It is written before anything is made, so that whatever is killed
-// at whatever moment, `down` knows what there can be. It lies in the cluster's folder, as state.json.
+// state describes a cluster, and what it takes to end it. It is written before anything is made, so that
+// whatever is killed at whatever moment, `down` knows what there can be. It lies in the cluster's folder, as
+// state.json.
 type state struct {
 	Dir        string   `json:"dir"`
 	Bin        string   `json:"bin"`
@@ -97,8 +99,9 @@ func running(dir string) (*state, error) {
 	return s, err
 }
 
-// lock keeps other `up`s and `down`s away until it is released, at the latest by this process' end: all of root's, as they share
-// names, and others' of the same folder. It is on a folder that is there anyway, so that it leaves no file.
+// lock keeps other `up`s and `down`s away until it is released, at the latest by this process' end: all of
+// root's, as they share names, and others' of the same folder. It is on a folder that is there anyway, so
+// that it leaves no file.
 func lock(dir string) (release func(), err error) {
 	at := filepath.Dir(dir)
 	if os.Geteuid() == 0 {
@@ -115,7 +118,8 @@ func lock(dir string) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// privateFolder checks a folder for a cluster: sockets' paths are limited to 107 bytes, and nothing may be in it.
+// privateFolder checks a folder for a cluster: sockets' paths are limited to 107 bytes, and nothing may be in
+// it.
 func privateFolder(dir string) error {
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" {
 		return usageError{fmt.Errorf("the cluster's folder has to be an absolute, plain path, not %q", dir)}

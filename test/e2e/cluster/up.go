@@ -45,7 +45,8 @@ func envtest(ctx context.Context, o options, say func(string, ...any)) (*state, 
 	})
 }
 
-// bringUp holds for both kinds: one at a time, the state written first, all taken down again where starting failed.
+// bringUp holds for both kinds: one at a time, the state written first, all taken down again where starting
+// failed.
 func (s *state) bringUp(ctx context.Context, o options, say func(string, ...any), start func() error) (*state, error) {
 	began := time.Now()
 	if o.owner != 0 {
@@ -75,8 +76,8 @@ func (s *state) bringUp(ctx context.Context, o options, say func(string, ...any)
 	return s, nil
 }
 
-// claim makes the folder this cluster's, with the lock held. A cluster that is up is left alone, but one whose owner has
-// ended is taken down.
+// claim makes the folder this cluster's, with the lock held. A cluster that is up is left alone, but one
+// whose owner has ended is taken down.
 func (s *state) claim(ctx context.Context, patience time.Duration, say func(string, ...any)) (release func(), err error) {
 	deadline := time.Now().Add(patience)
 	for told := false; ; told = true {
@@ -159,7 +160,8 @@ func dismiss(dir string, say func(string, ...any)) error {
 	return takeDown(dir, say)
 }
 
-// namesFree makes sure that nothing on the machine bears the names this cluster gives: left by one without a folder.
+// namesFree makes sure that nothing on the machine bears the names this cluster gives: left by one without a
+// folder.
 func namesFree() error {
 	for _, path := range []string{"/sys/class/net/" + bridgeName, "/sys/class/net/" + vethName, "/run/netns/" + nodeName} {
 		if _, err := os.Lstat(path); err == nil {

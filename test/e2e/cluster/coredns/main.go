@@ -1,4 +1,5 @@
-// Command coredns is CoreDNS with the few plugins a test cluster needs: no other names than the cluster's own are answered.
+// Command coredns is CoreDNS with the few plugins a test cluster needs: no other names than the cluster's own
+// are answered.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command kube is etcd and all of Kubernetes in one binary, a quarter of the size of seven: the name it is called by, or
-// else its first argument, picks the component.
+// Command kube is etcd and all of Kubernetes in one binary, a quarter of the size of seven: the name it is
+// called by, or else its first argument, picks the component.
 package main
 
 import (

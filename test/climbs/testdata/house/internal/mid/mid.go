@@ -15,8 +15,8 @@ type mine struct{ error }
 
 func (m mine) Error() string { return "mine" }
 
-// Work climbs once by itself, and low climbs twice into it: a callback, and an interface. What is handed to the
-// library is called by whoever hands it, and what an error says does not count.
+// Work climbs once by itself, and low climbs twice into it: a callback, and an interface. What is handed to
+// the library is called by whoever hands it, and what an error says does not count.
 func Work(show func(string)) error {
 	show("work")
 	low.Each([]string{"x"}, func(s string) {})
