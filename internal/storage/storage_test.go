@@ -255,9 +255,10 @@ func randomRequest(rnd *rand.Rand) Request {
 
 // What is chosen gives what was asked for, adds up, survives what it must, and stands in order of price.
 func TestEveryChoice(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(18, 1))
 	providers := []string{"EC2", "Google", "Azure", "DigitalOcean", "E2E"}
-	for range 60 {
+	for range 40 {
 		r := randomRequest(rnd)
 		last := 0.0
 		for _, c := range plan(t, providers[rnd.IntN(len(providers))], r).Choices {
@@ -285,6 +286,7 @@ func TestEveryChoice(t *testing.T) {
 
 // More IOPS, more room and more to survive never cost less.
 func TestMoreNeverCostsLess(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(18, 2))
 	c := catalogue(t, "")
 	cheapest := func(r Request) float64 {
@@ -297,7 +299,7 @@ func TestMoreNeverCostsLess(t *testing.T) {
 		}
 		return p.Choices[0].USDMonth
 	}
-	for range 25 {
+	for range 15 {
 		r := randomRequest(rnd)
 		usd := cheapest(r)
 		more := r
