@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"david/internal/price"
 )
@@ -24,13 +25,19 @@ func (a *app) volumesCommand(shared *priceFlags) *cobra.Command {
 		Args:  exactArgs(0, "no arguments"),
 		RunE:  func(*cobra.Command, []string) error { return a.volumes(f) },
 	}
-	fs := cmd.Flags()
+	f.add(cmd.Flags(), instanceFlag)
+	return cmd
+}
+
+const instanceFlag = "instance"
+
+// add registers what is asked of volumes, with a name for the flag of the machine.
+func (f *volumesFlags) add(fs *pflag.FlagSet, machine string) {
 	fs.Float64Var(&f.iops, "iops", 0, "operations per second the volumes must sustain, as in 20000")
 	fs.StringVar(&f.size, "size", "", "room they must have, as in 1TiB or 900GiB; GB and TB are powers of ten")
 	fs.StringVar(&f.bandwidth, "bandwidth", "", "bytes per second they must sustain, as in 300MiB/s (default: not asked)")
-	fs.StringVar(&f.instance, "instance", "", "NAME of the catalogue's machine they are for: its provider's volumes only, and no more than it lets through")
+	fs.StringVar(&f.instance, machine, "", "NAME of the catalogue's machine they are for: its provider's volumes only, and no more than it lets through")
 	fs.StringVar(&f.provider, "provider", "", "volumes of this provider only, as in EC2")
-	return cmd
 }
 
 // wish reads what is asked of the volumes.
@@ -58,25 +65,32 @@ func (f volumesFlags) wish() (w price.Wish, err error) {
 	return w, nil
 }
 
-func (a *app) volumes(f volumesFlags) error {
-	c, err := prices(f.catalogue)
-	if err != nil {
-		return err
+// asked reads all of them: what may be bought, what is asked of it, and the machine it is for, which the flag
+// of that name gave; nil: none is.
+func (f volumesFlags) asked(machine string) (c price.Catalogue, w price.Wish, m *price.Machine, err error) {
+	if c, err = prices(f.catalogue); err != nil {
+		return c, w, m, err
 	}
-	w, err := f.wish()
-	if err != nil {
-		return err
+	if w, err = f.wish(); err != nil {
+		return c, w, m, err
 	}
-	var m *price.Machine
 	if f.instance != "" {
-		found, err := c.Find("--instance", f.instance)
+		found, err := c.Find("--"+machine, f.instance)
 		if err != nil {
-			return codedError{exitUsage, err}
+			return c, w, m, codedError{exitUsage, err}
 		}
 		m = &found
 	}
 	if c, err = c.OnlyOf(f.provider); err != nil {
-		return codedError{exitUsage, err}
+		return c, w, m, codedError{exitUsage, err}
+	}
+	return c, w, m, nil
+}
+
+func (a *app) volumes(f volumesFlags) error {
+	c, w, m, err := f.asked(instanceFlag)
+	if err != nil {
+		return err
 	}
 	doc, err := c.VolumesFor(w, m)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// number writes a count, rounded down, with commas: "20,000".
-func number(x float64) string {
+// Number writes a count, rounded down, with commas: "20,000".
+func Number(x float64) string {
 	digits := strconv.FormatFloat(float64(int64(x)), 'f', -1, 64)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
@@ -15,8 +15,8 @@ func number(x float64) string {
 	return digits
 }
 
-// gib writes a size in GiB.
-func gib(x float64) string {
+// GiB writes a size in GiB.
+func GiB(x float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0") + " GiB"
 }
 

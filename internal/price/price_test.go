@@ -1,7 +1,9 @@
 package price
 
 import (
+	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -426,5 +428,39 @@ func TestCheapest(t *testing.T) {
 	}
 	if _, ok := own(t).Cheapest(4000, 1); ok {
 		t.Error("there is no such machine")
+	}
+}
+
+// TestSet buys a given number of volumes, the cheaper way.
+func TestSet(t *testing.T) {
+	c := own(t)
+	for _, x := range []struct {
+		volume    string
+		n         int
+		iops, gib float64
+		usd, each float64
+	}{
+		{"ebs-gp3", 8, 20_000, 1024, 81.92, 3000},  // 3,000 come with each
+		{"ebs-gp3", 4, 20_000, 1024, 121.92, 5000}, // 81.92 + 4 x 2,000 x .005
+		{"ebs-io1", 1, 20_000, 400, 1350, 20_000},  // all are bought
+		{"e2e-volume", 5, 20_000, 1024, 40, 5000},  // 5 x 8
+		{"gcp-pd-ssd", 2, 6000, 100, 34, 3000},     // 6,000 / 30 = 200 GiB x .17
+	} {
+		v := c.Volumes[slices.IndexFunc(c.Volumes, func(v Volume) bool { return v.Name == x.volume })]
+		o, err := c.Set(v, x.n, wish(x.iops, x.gib), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, o.Name+", US$", o.USDMonth, x.usd)
+		near(t, o.Name+", each", o.EachIOPS, x.each)
+		near(t, o.Name+", volumes", float64(o.Volumes), float64(x.n))
+	}
+	gp3 := c.Volumes[slices.IndexFunc(c.Volumes, func(v Volume) bool { return v.Name == "ebs-gp3" })]
+	if _, err := c.Set(gp3, 1, wish(20_000, 100), nil); err == nil || !strings.Contains(err.Error(), "at most 16,000 IOPS a volume") {
+		t.Errorf("%v", err)
+	}
+	hetzner := c.Volumes[slices.IndexFunc(c.Volumes, func(v Volume) bool { return v.Name == "hetzner-volume" })]
+	if _, err := c.Set(hetzner, 1, wish(100, 100), nil); !errors.Is(err, ErrNoRate) {
+		t.Errorf("%v", err)
 	}
 }

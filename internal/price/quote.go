@@ -150,7 +150,7 @@ func (e Experiment) compared() (list []stats.Comparison, notes []string) {
 	if s := e.Design.SLO; s != nil {
 		rate := e.Finish.SearchEnd().TPS
 		trials = slices.DeleteFunc(slices.Clone(trials), func(t result.Trial) bool { return t.Workload.Rate != rate || rate == 0 })
-		notes = append(notes, fmt.Sprintf("at %s transactions/s, the highest rate found that keeps p%g at or below %g ms", number(rate), s.Percentile, s.Ms))
+		notes = append(notes, fmt.Sprintf("at %s transactions/s, the highest rate found that keeps p%g at or below %g ms", Number(rate), s.Percentile, s.Ms))
 		if rate == 0 {
 			notes = []string{"no rate was found that keeps the goal"}
 		}
@@ -181,7 +181,7 @@ func priceArm(a stats.Arm, w result.Workload, usd float64) Arm {
 func workload(w result.Workload) string {
 	s := fmt.Sprintf("%s, %s", w.Name, count(w.Threads, "thread"))
 	if w.Rate > 0 {
-		s += fmt.Sprintf(", %s/s offered", number(w.Rate))
+		s += fmt.Sprintf(", %s/s offered", Number(w.Rate))
 	}
 	return s
 }
@@ -288,7 +288,7 @@ func (c Catalogue) unlock(q *Quote, e Experiment, list []stats.Comparison) {
 func (s scale) assumption() string {
 	bound := "the measured volume's IOPS are not known, so volumes bound nothing"
 	if s.iops > 0 {
-		bound = fmt.Sprintf("no more than to the volume's IOPS (measured with %s) where the catalogue knows them", number(s.iops))
+		bound = fmt.Sprintf("no more than to the volume's IOPS (measured with %s) where the catalogue knows them", Number(s.iops))
 	}
 	return fmt.Sprintf("estimate: untuned throughput is taken to grow in proportion to vCPUs (measured with %.4g), %s; that is optimistic for the untuned machine, so its "+
 		"price and the value unlocked are lower bounds; a vCPU is taken for a vCPU, whoever's", s.cpus, bound)
@@ -299,7 +299,7 @@ func (c Catalogue) value(kind string, base scale, tps float64, ratio stats.Inter
 	managed := kind != "machine"
 	m, ok := c.reaching(base, tps, managed)
 	if !ok {
-		return Value{Kind: kind, Why: fmt.Sprintf("no %s of the catalogue is predicted to reach %s transactions/s untuned", kind, number(tps))}
+		return Value{Kind: kind, Why: fmt.Sprintf("no %s of the catalogue is predicted to reach %s transactions/s untuned", kind, Number(tps))}
 	}
 	usd, _ := c.USD(m.Price) // it was chosen by it
 	v := Value{Kind: kind, Name: m.Name, USDMonth: usd, Predicted: base.on(m), Unlocked: usd - paid, Uncertain: m.Doubt("price")}

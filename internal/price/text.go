@@ -35,7 +35,7 @@ func (d Volumes) Text(out io.Writer) error {
 			total = Money(o.WithMachine, o.UncertainPrice)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1f\t%.1f\t%.5f\t%s\n", o.Name, Money(o.USDMonth, o.UncertainPrice), total, figure(o.IOPS, o.UncertainIOPS), o.GiB, o.IOPSPerGiB,
-			o.USDPerIOPS, bill(o.Parts))
+			o.USDPerIOPS, Bill(o.Parts))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -64,8 +64,8 @@ func entryNotes(options []Option) []string {
 	return notes
 }
 
-// bill writes the positions: "4 x volume of 238.4 GiB at US$8".
-func bill(parts []Part) string {
+// Bill writes the positions: "4 x volume of 238.4 GiB at US$8".
+func Bill(parts []Part) string {
 	var list []string
 	for _, p := range parts {
 		list = append(list, fmt.Sprintf("%.6g x %s at US$%.4g", p.Count, p.What, p.USDEach))

@@ -175,7 +175,7 @@ func (v Volume) disk(w Wish) (bought, error) {
 		}
 	}
 	if best == nil {
-		return bought{}, fmt.Errorf("at most %s IOPS and %s a volume", number(most.IOPS), gib(most.Size.GiB()))
+		return bought{}, fmt.Errorf("at most %s IOPS and %s a volume", Number(most.IOPS), GiB(most.Size.GiB()))
 	}
 	return bought{gib: best.Size.GiB(), iops: best.IOPS, cost: best.Price.Amount, disk: best}, nil
 }
@@ -185,7 +185,7 @@ func (v Volume) disk(w Wish) (bought, error) {
 func (v Volume) size(w Wish, provision bool) (b bought, err error) {
 	need := math.Ceil(w.IOPS)
 	if v.MaxIOPS > 0 && need > v.MaxIOPS {
-		return b, fmt.Errorf("at most %s IOPS a volume", number(v.MaxIOPS))
+		return b, fmt.Errorf("at most %s IOPS a volume", Number(v.MaxIOPS))
 	}
 	b.gib = max(math.Ceil(w.Size.GiB()), math.Ceil(v.MinSize.GiB()), 1)
 	switch {
@@ -199,12 +199,12 @@ func (v Volume) size(w Wish, provision bool) (b bought, err error) {
 		}
 		b.extra = max(0, need-v.free(b.gib))
 	case v.IOPSPerGiB == 0:
-		return b, fmt.Errorf("%s IOPS a volume come with it", number(v.BaseIOPS))
+		return b, fmt.Errorf("%s IOPS a volume come with it", Number(v.BaseIOPS))
 	default:
 		b.gib = max(b.gib, math.Ceil((need-v.BaseIOPS)/v.IOPSPerGiB))
 	}
 	if v.MaxSize > 0 && b.gib > v.MaxSize.GiB() {
-		return b, fmt.Errorf("at most %s a volume", gib(v.MaxSize.GiB()))
+		return b, fmt.Errorf("at most %s a volume", GiB(v.MaxSize.GiB()))
 	}
 	b.iops = v.free(b.gib) + b.extra
 	return b, nil
@@ -262,8 +262,8 @@ func (v Volume) iopsCost(iops, extra float64) (cost float64) {
 	return cost
 }
 
-// mostVolumes bounds the volumes of a stripe: more than that, few machines can be given.
-const mostVolumes = 16
+// MostVolumes bounds the volumes of a stripe: more than that, few machines can be given.
+const MostVolumes = 16
 
 // layout meets a wish with one kind of volume.
 type layout struct {
@@ -277,23 +277,22 @@ type layout struct {
 // of use: one without purchases where it is cheaper than one volume, one with them where one volume cannot be
 // sold enough.
 func (v Volume) layouts(w Wish) (list []layout) {
-	sold := len(v.Extra) > 0 || v.BandwidthPrice.Currency != ""
 	plain := v.layout(1, w, false)
 	if v.hasOwn() {
 		list = append(list, plain)
 	}
 	more := plain
-	if sold && plain.err != nil {
+	if v.sold() && plain.err != nil {
 		more = v.layout(1, w, true)
 		list = append(list, more)
 	}
-	if v.Stripe != nil && !*v.Stripe {
+	if v.Managed() {
 		return list
 	}
 	if stripe := v.cheapestStripe(w); v.hasOwn() && (plain.err != nil || stripe.err == nil && stripe.cost() < plain.cost()-cent) {
 		list = append(list, stripe)
 	}
-	if sold && more.err != nil {
+	if v.sold() && more.err != nil {
 		list = append(list, v.shortestStripe(w))
 	}
 	return list
@@ -318,10 +317,10 @@ func (v Volume) layout(n int, w Wish, provision bool) layout {
 	return layout{name, n, b, err}
 }
 
-// cheapestStripe returns that of 2 to mostVolumes volumes with what comes with them, of the fewest among
+// cheapestStripe returns that of 2 to MostVolumes volumes with what comes with them, of the fewest among
 // equals.
 func (v Volume) cheapestStripe(w Wish) (best layout) {
-	for n := 2; n <= mostVolumes; n++ {
+	for n := 2; n <= MostVolumes; n++ {
 		l := v.layout(n, w, false)
 		if n == 2 || best.err != nil || l.err == nil && l.cost() < best.cost()-cent {
 			best = l
@@ -332,7 +331,7 @@ func (v Volume) cheapestStripe(w Wish) (best layout) {
 
 // shortestStripe returns the one of the fewest volumes with IOPS bought: each one less to fail.
 func (v Volume) shortestStripe(w Wish) (l layout) {
-	for n := 2; n <= mostVolumes; n++ {
+	for n := 2; n <= MostVolumes; n++ {
 		if l = v.layout(n, w, true); l.err == nil {
 			return l
 		}
@@ -343,7 +342,7 @@ func (v Volume) shortestStripe(w Wish) (l layout) {
 // tried adds to an error how many volumes it is about.
 func (l layout) tried() layout {
 	if l.err != nil {
-		l.err = fmt.Errorf("%w, and no more than %d volumes are tried", l.err, mostVolumes)
+		l.err = fmt.Errorf("%w, and no more than %d volumes are tried", l.err, MostVolumes)
 	}
 	return l
 }
@@ -359,6 +358,9 @@ type Option struct {
 	IOPS       float64 `json:"iops"` // of all volumes together, as the machine lets through
 	GiB        float64 `json:"gib"`
 	MiBs       float64 `json:"mib_s,omitempty"` // 0: not known
+	Volumes    int     `json:"volumes"`
+	EachIOPS   float64 `json:"each_iops"` // of one volume, as it is sold
+	EachGiB    float64 `json:"each_gib"`
 	IOPSPerGiB float64 `json:"iops_per_gib"`
 	USDPerIOPS float64 `json:"usd_per_iops"`
 	// WithMachine is USDMonth and the price of the machine they are for; 0 where none was named, or its price
@@ -422,10 +424,11 @@ func (c Catalogue) option(v Volume, l layout, w Wish, m *Machine) (Option, error
 	}
 	rate, ok := c.USD(Price{Amount: 1, Currency: v.currency()})
 	if !ok {
-		return Option{}, fmt.Errorf("it is priced in %s, and the catalogue states no exchange rate", v.currency())
+		return Option{}, fmt.Errorf("it is priced in %s, and %w", v.currency(), ErrNoRate)
 	}
 	n := float64(l.n)
 	o := Option{Name: v.Name + ", " + l.name, Volume: v.Name, Layout: l.name, IOPS: n * l.one.iops, GiB: n * l.one.gib, MiBs: n * l.one.bandwidth.MiB(),
+		Volumes: l.n, EachIOPS: l.one.iops, EachGiB: l.one.gib,
 		Note: note(v), Source: v.Source, Date: v.Date, UncertainPrice: v.doubts("price", "iops_price", "bandwidth_price", "sizes"),
 		UncertainIOPS: v.doubts("base_iops", "iops_per_gib", "min_iops", "max_iops", "max_iops_per_gib")}
 	if l.one.disk != nil && l.one.disk.Uncertain {
@@ -468,7 +471,7 @@ func (m *Machine) bound(o *Option, w Wish) error {
 	}
 	if m.IOPS > 0 {
 		if w.IOPS > m.IOPS {
-			return fmt.Errorf("%s sustains %s IOPS on its volumes", m.Name, number(m.IOPS))
+			return fmt.Errorf("%s sustains %s IOPS on its volumes", m.Name, Number(m.IOPS))
 		}
 		o.IOPS = min(o.IOPS, m.IOPS)
 		o.UncertainIOPS = o.UncertainIOPS || m.Doubt("volume_iops")
@@ -489,11 +492,11 @@ func (v Volume) parts(l layout, rate float64) []Part {
 		return Part{what, count, rate * cost / count, rate * cost}
 	}
 	if b.disk != nil {
-		return []Part{position("volume of "+gib(b.gib), n, n*b.cost)}
+		return []Part{position("volume of "+GiB(b.gib), n, n*b.cost)}
 	}
-	parts := []Part{position(fmt.Sprintf("GiB in %s of %s", count(l.n, "volume"), gib(b.gib)), n*b.gib, n*b.gib*v.perGiB())}
+	parts := []Part{position(fmt.Sprintf("GiB in %s of %s", count(l.n, "volume"), GiB(b.gib)), n*b.gib, n*b.gib*v.perGiB())}
 	if b.extra > 0 {
-		parts = append(parts, position(fmt.Sprintf("IOPS above %s a volume", number(b.iops-b.extra)), n*b.extra, n*v.iopsCost(b.iops, b.extra)))
+		parts = append(parts, position(fmt.Sprintf("IOPS above %s a volume", Number(b.iops-b.extra)), n*b.extra, n*v.iopsCost(b.iops, b.extra)))
 	}
 	if b.moreMiB > 0 {
 		more := b.moreMiB.in(v.BandwidthPrice.Per)
