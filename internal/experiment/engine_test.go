@@ -317,7 +317,7 @@ func TestGates(t *testing.T) {
 		"row counts":           func(_ *result.Trial, e *evidence) { e.rowsErr = errors.New("sbtest1 holds 9 rows") },
 		"disk space":           func(_ *result.Trial, e *evidence) { e.diskFree = 3<<30 - 1 },
 		"clients": func(t *result.Trial, _ *evidence) {
-			t.Clients = []result.Client{{Name: "lead"}, {Name: "hand", LateMs: 1001}}
+			t.Clients = []result.Client{{Name: "lead"}, {Name: "worker", LateMs: 1001}}
 		},
 		"durability":   func(_ *result.Trial, e *evidence) { e.differ = []string{"sync_binlog"} },
 		"steady state": func(t *result.Trial, e *evidence) { t.Points, e.steady = drifting(), true },
@@ -340,8 +340,13 @@ func TestGates(t *testing.T) {
 			t.Errorf("failed %q, want %q", failed, want)
 		}
 	}
-	// What was asked for or allowed, and what cannot be seen, fails nothing.
 	trial, ev := good()
+	ev.serverThrottled = 0.011 // by a quota that nobody asked for, which the client does not have
+	if ok := slices.ContainsFunc(gates(trial, ev), func(g result.Gate) bool { return g.Name == result.GateThrottling && !g.OK }); !ok {
+		t.Error("a server that was held back is taken")
+	}
+	// What was asked for or allowed, and what cannot be seen, fails nothing.
+	trial, ev = good()
 	ev.steal, ev.stealMax, trial.Points = 0.7, 0.7, drifting()
 	ev.serverThrottled, ev.asked, ev.others, ev.clientCPU, ev.diskSize, ev.commits = 0.9, true, math.NaN(), math.NaN(), 0, [2]float64{}
 	for _, g := range gates(trial, ev) {
