@@ -93,13 +93,19 @@ func (p posterior) below(x float64) (sum float64) {
 	return sum
 }
 
-// quantile finds the value that the mean is below with that probability.
+// exact bounds the error of a quantile, a logarithm: a thousandth of a per cent.
+const exact = 1e-5
+
+// quantile finds the value that the mean is below with that probability. All components have the same degrees of
+// freedom, so one quantile of t tells between what values it lies.
 func (p posterior) quantile(q float64) float64 {
+	standard := distuv.StudentsT{Sigma: 1, Nu: p.t[0].Nu}.Quantile(q)
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, t := range p.t {
-		lo, hi = min(lo, t.Quantile(q)), max(hi, t.Quantile(q))
+		x := t.Mu + t.Sigma*standard
+		lo, hi = min(lo, x), max(hi, x)
 	}
-	for range 60 {
+	for hi-lo > exact {
 		if mid := (lo + hi) / 2; p.below(mid) < q {
 			lo = mid
 		} else {
@@ -138,7 +144,18 @@ func infer(y []float64, rounds []Round, starts grid) posterior {
 		}
 	}
 	p.weight = normalised(logs)
-	return p
+	return p.likely()
+}
+
+// likely leaves out the components that no quantile would miss.
+func (p posterior) likely() (q posterior) {
+	const least = 1e-7
+	for i, w := range p.weight {
+		if w >= least {
+			q.weight, q.t = append(q.weight, w), append(q.t, p.t[i])
+		}
+	}
+	return q
 }
 
 func normalised(logs []float64) []float64 {
