@@ -12,7 +12,7 @@ import (
 
 // auditFlags are the flags of david audit.
 type auditFlags struct {
-	dsn, defaultsFile      string
+	serverFlags
 	cnf, flavour, version  string
 	memory, dataSize, fail string
 	cpus                   float64
@@ -34,8 +34,8 @@ func (a *app) auditCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.dsn, "dsn", "", "a running server: user@tcp(host:3306)/, user@unix(/path/socket)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
-	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a running server")
+	f.serverFlags.add(fs, "a running server: user@tcp(host:3306)/, user@unix(/path/socket)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file",
+		"an option file whose [client] group names a running server")
 	fs.StringVar(&f.cnf, "cnf", "", "an option file to judge instead of a server, with what it includes")
 	fs.StringVar(&f.flavour, "flavour", "", "of the server the file is for: mysql, percona, mariadb (mysql)")
 	fs.StringVar(&f.version, "server-version", "", "of the server the file is for; of a series (8.0) the last release (MySQL 9.7, MariaDB 10.11)")
@@ -73,7 +73,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 // auditInput sees what is to be judged.
 func (a *app) auditInput(ctx context.Context, f auditFlags) (doc audit.Document, in audit.Input, err error) {
 	if f.cnf == "" {
-		addr, err := a.remoteAddr(f.dsn, f.defaultsFile)
+		addr, err := a.remoteAddr(f.serverFlags)
 		if err != nil {
 			return doc, in, err
 		}

@@ -15,13 +15,14 @@ import (
 type benchFlags struct {
 	loadFlags
 	capFlags
-	pod                            podFlags
-	server, cnf, dsn, defaultsFile string
-	slo                            string
-	sets                           []string
-	repeat                         int
-	json, force, keep, tcp, fresh  bool
-	steady, lightSpeed             bool
+	serverFlags
+	pod                           podFlags
+	server, cnf                   string
+	slo                           string
+	sets                          []string
+	repeat                        int
+	json, force, keep, tcp, fresh bool
+	steady, lightSpeed            bool
 	// How david's own Jobs in a cluster are told what to do.
 	relay bool   // the record goes to the log
 	group string // names the clients that belong together
@@ -33,8 +34,8 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary: the sandbox to measure")
 	fs.StringVar(&f.cnf, "cnf", "", "a my.cnf for the sandbox")
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
-	fs.StringVar(&f.dsn, "dsn", "", "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file")
-	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
+	f.serverFlags.add(fs, "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file",
+		"an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
 	f.pod.add(fs)
 	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")
 	fs.StringVar(&f.group, "crew", "", "the name of the clients that belong together")

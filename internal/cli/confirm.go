@@ -39,7 +39,7 @@ func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding,
 
 // pinged measures the way to a remote server.
 func (a *app) pinged(ctx context.Context, c choice, found explain.Finding, f explainFlags) (explain.Confirmation, error) {
-	addr, err := a.remoteAddr(f.dsn, f.defaultsFile)
+	addr, err := a.remoteAddr(f.serverFlags)
 	if err != nil {
 		return explain.Confirmation{}, err
 	}

@@ -31,8 +31,8 @@ first does not.`,
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.StringVar(&f.confirm, "confirm", "", `run the confirming experiment of the first finding, or of --confirm=CAUSE: "confirmed" or "refuted"`)
 	fs.Lookup("confirm").NoOptDefVal = firstFinding
-	fs.StringVar(&f.dsn, "dsn", "", "with --confirm, of a remote server's network round trips: where it is, as in david bench")
-	fs.StringVar(&f.defaultsFile, "defaults-file", "", "with --confirm: an option file whose [client] group names the remote server")
+	f.serverFlags.add(fs, "with --confirm, of a remote server's network round trips: where it is, as in david bench",
+		"with --confirm: an option file whose [client] group names the remote server")
 	fs.IntVar(&f.blocks, "blocks", 0, "with --confirm: how many rounds of slices both have, at least 3, or with --trials blocks, at least 2 (default 12, or 5 blocks; with fewer than 4 hardly anything is decided)")
 	fs.BoolVar(&f.trials, "trials", false, "with --confirm: "+trialsHelp)
 	return cmd
@@ -40,12 +40,11 @@ first does not.`,
 
 // explainFlags are those of david explain.
 type explainFlags struct {
-	json    bool
-	confirm string // a cause; "" runs nothing
-	blocks  int    // 0: as many as is usual
-	trials  bool   // each on a fresh server, instead of slices
-	// of a remote server
-	dsn, defaultsFile string
+	json        bool
+	confirm     string // a cause; "" runs nothing
+	blocks      int    // 0: as many as is usual
+	trials      bool   // each on a fresh server, instead of slices
+	serverFlags        // of a remote server
 }
 
 // least is the fewest rounds or blocks that say anything.

@@ -33,7 +33,7 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	}
 	doc.LivePlan = rules.PlanLive(known)
 	doc.Notes = append(doc.Notes, "nothing of this was measured: these are david's sizing rules; david tune measures them on a sandbox")
-	addr, err := a.remoteAddr(f.live.dsn, f.live.defaultsFile)
+	addr, err := a.remoteAddr(f.live.serverFlags)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	if err := f.live.persistable(known); err != nil {
 		return err
 	}
-	run := live.Run{Addr: addr, Steps: doc.Steps, Watch: f.live.watch, MaxP95: limit, Persist: f.live.persist}
+	run := live.Run{Addr: conn.Addr(), Steps: doc.Steps, Watch: f.live.watch, MaxP95: limit, Persist: f.live.persist}
 	if !f.live.load {
 		return a.applyLive(ctx, f, &doc, run, srv, nil)
 	}

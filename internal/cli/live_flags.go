@@ -14,7 +14,7 @@ import (
 
 // liveFlags holds the options of david tune for a running server.
 type liveFlags struct {
-	dsn, defaultsFile    string
+	serverFlags
 	apply, persist, load bool
 	watch                time.Duration
 	freeDisk             string
@@ -22,8 +22,8 @@ type liveFlags struct {
 }
 
 func (f *liveFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.dsn, "dsn", "", "tune a running server instead of a sandbox: user@tcp(host:3306)/ or user@unix(/path/socket)/; nothing is changed without --apply (docs/live.md)")
-	fs.StringVar(&f.defaultsFile, "defaults-file", "", "running server: an option file whose [client] group names it")
+	f.serverFlags.add(fs, "tune a running server instead of a sandbox: user@tcp(host:3306)/ or user@unix(/path/socket)/; nothing is changed without --apply (docs/live.md)",
+		"running server: an option file whose [client] group names it")
 	fs.BoolVar(&f.apply, "apply", false, "running server: change its dynamic variables, step by step, and set back what makes its traffic worse")
 	fs.BoolVar(&f.persist, "persist", false, "running server: SET PERSIST what was kept, so that it outlives a restart")
 	fs.BoolVar(&f.load, "load", false, "running server: put david's own load on it while it is changed, in a schema that is dropped again: --workload, --threads, --tables, --table-size")
@@ -38,7 +38,7 @@ func (f *liveFlags) asked() bool { return f.dsn != "" || f.defaultsFile != "" ||
 func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 	ours := []string{"apply", "persist", "load", "watch", "free-disk"}
 	load := []string{"workload", "threads", "tables", "table-size", "rand-type", "rate", "warmup"}
-	both := append([]string{"dsn", "defaults-file", "memory", "cpus", "iops", "max-p95", "json", "pod", "relay"}, podOnly()...)
+	both := append([]string{"dsn", "defaults-file", "statement-deadline", "memory", "cpus", "iops", "max-p95", "json", "pod", "relay"}, podOnly()...)
 	fs.Visit(func(flag *pflag.Flag) {
 		mine := slices.Contains(ours, flag.Name)
 		switch {

@@ -30,7 +30,7 @@ type liveDocument struct {
 
 // seeLive sees the server as david audit does, and its hardware as far as it is here or told by flags.
 func (a *app) seeLive(ctx context.Context, f tuneFlags) (known rules.Live, doc liveDocument, err error) {
-	addr, err := a.remoteAddr(f.live.dsn, f.live.defaultsFile)
+	addr, err := a.remoteAddr(f.live.serverFlags)
 	if err != nil {
 		return known, doc, err
 	}

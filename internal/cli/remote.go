@@ -5,6 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"david/internal/lab"
 	"david/internal/mysqld"
@@ -17,7 +20,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	addr, err := a.remoteAddr(f.dsn, f.defaultsFile)
+	addr, err := a.remoteAddr(f.serverFlags)
 	if err != nil {
 		return err
 	}
@@ -32,21 +35,40 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	return errors.Join(a.print(store, f.json), err) // measured it was, whatever was left behind
 }
 
-// remoteAddr reads where the server is from --dsn or an option file. What of user and password neither says
-// comes from MYSQL_PWD and from ~/.my.cnf, as with MySQL's own clients.
-func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error) {
-	options, _, err := a.clientOptions(defaultsFile)
+// serverFlags say where a running server is that is not david's, and how long it may take.
+type serverFlags struct {
+	dsn, defaultsFile string
+	statement         time.Duration
+}
+
+// statementDeadline is long enough to count the rows of a large table.
+const statementDeadline = 5 * time.Minute
+
+func (f *serverFlags) add(fs *pflag.FlagSet, dsn, defaultsFile string) {
+	fs.StringVar(&f.dsn, "dsn", "", dsn)
+	fs.StringVar(&f.defaultsFile, "defaults-file", "", defaultsFile)
+	fs.DurationVar(&f.statement, "statement-deadline", statementDeadline, "how long the server may take for one statement of david's own")
+}
+
+// remoteAddr reads where the server is from --dsn or an option file. What of user and password neither says comes from
+// MYSQL_PWD and from ~/.my.cnf, as with MySQL's own clients.
+func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
+	if f.statement <= 0 {
+		return addr, usage("--statement-deadline %s: give a time above 0, as 5m", f.statement)
+	}
+	options, _, err := a.clientOptions(f.defaultsFile)
 	if err != nil {
 		return addr, err
 	}
-	if dsn == "" {
+	if f.dsn == "" {
 		addr, err = mysqld.AddrFromOptions(options)
 	} else {
-		addr, _, err = mysqld.ParseDSN(dsn, options)
+		addr, _, err = mysqld.ParseDSN(f.dsn, options)
 	}
 	if err != nil {
 		return addr, codedError{exitUsage, err}
 	}
+	addr.Deadline = f.statement
 	return addr, nil
 }
 

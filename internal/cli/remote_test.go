@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,8 +87,32 @@ func TestRemote(t *testing.T) {
 	})
 }
 
-// TestSchemaLeft: a run drops the schema that one before it left because it was cut short, and leaves one
-// that was to be kept.
+// TestSilentServer is one that lets david in and says nothing more: what it may take is a flag.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	address := "u@tcp(" + testserver.Listen(t, func(conn net.Conn) {
+		testserver.WritePacket(conn, 0, testserver.Greeting("mysql_native_password", make([]byte, 20), 0))
+		testserver.ReadPacket(conn)
+		testserver.WritePacket(conn, 2, []byte{0, 0, 0, 2, 0, 0, 0})
+		for {
+			command, _, err := testserver.ReadPacket(conn)
+			if err != nil {
+				return
+			}
+			if command[0] == 14 { // COM_PING
+				testserver.WritePacket(conn, 1, []byte{0, 0, 0, 2, 0, 0, 0})
+			}
+		}
+	}) + ")/"
+	for deadline, want := range map[string]int{"100ms": exitTarget, "0s": exitUsage, "-1s": exitUsage} {
+		_, errOut, code := david(t, testHome(t), "audit", "--dsn", address, "--statement-deadline", deadline)
+		if code != want || !strings.Contains(errOut, "--statement-deadline") {
+			t.Errorf("%s: exit code %d, want %d: %s", deadline, code, want, errOut)
+		}
+	}
+}
+
+// TestSchemaLeft: a run drops the schema that one before it left because it was cut short, and leaves one that was to be kept.
 func TestSchemaLeft(t *testing.T) {
 	t.Parallel()
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {

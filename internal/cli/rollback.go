@@ -15,8 +15,8 @@ import (
 
 // rollbackFlags holds the options of david rollback.
 type rollbackFlags struct {
-	dsn, defaultsFile string
-	json              bool
+	serverFlags
+	json bool
 }
 
 // rollbackDocument holds the output of david rollback --json.
@@ -37,8 +37,8 @@ func (a *app) rollbackCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.rollback(cmd.Context(), f, args[0]) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.dsn, "dsn", "", "how to reach the server (the address on record, with the user and password of MYSQL_PWD and ~/.my.cnf)")
-	fs.StringVar(&f.defaultsFile, "defaults-file", "", "an option file whose [client] group says how to reach it")
+	f.serverFlags.add(fs, "how to reach the server (the address on record, with the user and password of MYSQL_PWD and ~/.my.cnf)",
+		"an option file whose [client] group says how to reach it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }
@@ -84,7 +84,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err er
 // wrote it, on this machine.
 func (a *app) recordedAddr(f rollbackFlags, dir string, r *live.Record) (addr mysqld.Addr, err error) {
 	if f.dsn != "" || f.defaultsFile != "" {
-		return a.remoteAddr(f.dsn, f.defaultsFile)
+		return a.remoteAddr(f.serverFlags)
 	}
 	err = r.Vouched(a.home, os.Geteuid())
 	if err == nil {
@@ -96,7 +96,8 @@ func (a *app) recordedAddr(f rollbackFlags, dir string, r *live.Record) (addr my
 	if err != nil {
 		return addr, err
 	}
-	addr, err = a.remoteAddr(fmt.Sprintf("%s(%s)/", r.Server.Network, r.Server.Address), "")
+	f.dsn = fmt.Sprintf("%s(%s)/", r.Server.Network, r.Server.Address)
+	addr, err = a.remoteAddr(f.serverFlags)
 	addr.TLS = r.Server.TLS
 	return addr, err
 }

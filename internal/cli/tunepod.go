@@ -19,7 +19,7 @@ import (
 
 // checkPod refuses what does not go with a pod.
 func (f *tuneFlags) checkPod(fs *pflag.FlagSet) error {
-	if err := f.pod.check(fs, benchFlags{dsn: f.live.dsn, defaultsFile: f.live.defaultsFile}); err != nil {
+	if err := f.pod.check(fs, benchFlags{serverFlags: f.live.serverFlags}); err != nil {
 		return err
 	}
 	switch {

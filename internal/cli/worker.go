@@ -10,7 +10,7 @@ import (
 // benchWorkerCommand follows another client: `david bench --clients N` starts it in a cluster. It goes by the
 // name that images of other versions of david know.
 func (a *app) benchWorkerCommand() *cobra.Command {
-	var dsn, defaultsFile string
+	var f serverFlags
 	var w workload.Worker
 	cmd := &cobra.Command{
 		Use:    "bench-hand",
@@ -21,7 +21,7 @@ func (a *app) benchWorkerCommand() *cobra.Command {
 			if w.Number < 1 || w.Number >= w.Clients || w.ID == "" {
 				return usage("bench-hand: give --crew, and a --number from 1 to below --clients")
 			}
-			addr, err := a.remoteAddr(dsn, defaultsFile)
+			addr, err := a.remoteAddr(f)
 			if err != nil {
 				return err
 			}
@@ -32,8 +32,7 @@ func (a *app) benchWorkerCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&dsn, "dsn", "", "the server, as of david bench")
-	fs.StringVar(&defaultsFile, "defaults-file", "", "an option file that names it")
+	f.add(fs, "the server, as of david bench", "an option file that names it")
 	fs.StringVar(&w.ID, "crew", "", "the name of the clients that belong together")
 	fs.StringVar(&w.Database, "schema", database, "the workload's schema")
 	fs.IntVar(&w.Number, "number", 0, "which of the clients this one is; the first is 0")

@@ -178,6 +178,9 @@ func (r *crashRun) round(ctx context.Context, n int) error {
 	return nil
 }
 
+// ledgerBytes is the most that reading the ledger back may take: some ten million transactions.
+const ledgerBytes = 4 << 30
+
 // inspect fills in what is there after a recovery.
 func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, error) {
 	log, err := r.server.Log()
@@ -185,7 +188,9 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 		return k, err
 	}
 	k.ServerMs = ms(recovery(log))
-	pool, err := mysqld.Open(ctx, r.server.Addr())
+	addr := r.server.Addr()
+	addr.Answer = ledgerBytes
+	pool, err := mysqld.Open(ctx, addr)
 	if err != nil {
 		return k, err
 	}

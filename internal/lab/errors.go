@@ -49,7 +49,8 @@ func FaultOf(err error) Fault {
 	case errors.Is(err, experiment.ErrLock), errors.Is(err, experiment.ErrDisturbed):
 		return Invalid
 	case DidNotStart(err), errors.Is(err, mysqld.ErrUnreachable), errors.Is(err, mysqld.ErrAccess), errors.Is(err, mysqld.ErrPrivilege),
-		errors.Is(err, mysqld.ErrReadOnly), errors.Is(err, mysqld.ErrTLS), errors.Is(err, experiment.ErrEnded):
+		errors.Is(err, mysqld.ErrReadOnly), errors.Is(err, mysqld.ErrTLS), errors.Is(err, mysqld.ErrDowngrade), errors.Is(err, mysqld.ErrProtocol),
+		errors.Is(err, mysqld.ErrDeadline), errors.Is(err, experiment.ErrEnded):
 		return Target
 	}
 	return Unknown

@@ -51,7 +51,7 @@ func (r Remote) Run(ctx context.Context, l Lab) (store *result.Store, err error)
 	if err := Writable(ctx, conn, r.Loads[0].Database); err != nil {
 		return nil, err
 	}
-	schema := Schema{Target: workload.Target{Addr: r.Addr, Sysbench: sysbench, Dir: private}, Load: r.Loads[0], Force: r.Force, Keep: r.Keep}
+	schema := Schema{Target: workload.Target{Addr: conn.Addr(), Sysbench: sysbench, Dir: private}, Load: r.Loads[0], Force: r.Force, Keep: r.Keep}
 	drop, err := schema.Prepare(ctx, conn, l.text)
 	if drop {
 		defer func() { err = errors.Join(err, schema.Drop(ctx)) }()
@@ -59,7 +59,7 @@ func (r Remote) Run(ctx context.Context, l Lab) (store *result.Store, err error)
 	if err != nil {
 		return nil, err
 	}
-	clients, release, err := podrun.Join(ctx, r.Addr, r.Loads[0].Database, r.Group, r.Clients, l.text)
+	clients, release, err := podrun.Join(ctx, conn.Addr(), r.Loads[0].Database, r.Group, r.Clients, l.text)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (r Remote) recorded(ctx context.Context, l Lab, conn *mysqld.Conn, at workl
 	if err != nil {
 		return nil, err
 	}
-	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: r.Addr, Dir: at.Dir, Process: process}, Sysbench: at.Sysbench, Server: e.Server,
+	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: conn.Addr(), Dir: at.Dir, Process: process}, Sysbench: at.Sysbench, Server: e.Server,
 		Report: l.Show, Unlocked: true, Crew: clients, Hidden: r.Relay != nil, MaxSteal: e.Design.MaxSteal, MaxOthers: l.Sharing.Others}
 	if r.Relay == nil {
 		return r.measured(ctx, engine, "remote")

@@ -343,7 +343,7 @@ func passing(err error) bool {
 	if errors.Is(err, mysqld.ErrPrivilege) || errors.Is(err, mysqld.ErrAccess) {
 		return false
 	}
-	return errors.Is(err, mysqld.ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, errSettling) || mysqld.Number(err) != 0
+	return errors.Is(err, mysqld.ErrUnreachable) || errors.Is(err, mysqld.ErrDeadline) || errors.Is(err, ErrBusy) || errors.Is(err, errSettling) || mysqld.Number(err) != 0
 }
 
 // byHand returns the SQL that sets changes back.

@@ -39,6 +39,7 @@ const watchdogLog = "watchdog.log"
 type leash struct {
 	Network, Address, User, Password string
 	TLS                              mysqld.TLS
+	Deadline                         time.Duration
 	Dir                              string // of the record
 }
 
@@ -71,7 +72,7 @@ func (r *Run) startWatchdog(ctx context.Context) (w *watchdog, err error) {
 
 func (r *Run) leash(dir string) leash {
 	a := r.Addr
-	return leash{a.Network, a.Address, a.User, string(a.Password), a.TLS, dir}
+	return leash{a.Network, a.Address, a.User, string(a.Password), a.TLS, a.Deadline, dir}
 }
 
 func (w *watchdog) start(ctx context.Context, l leash) error {
@@ -172,7 +173,7 @@ func StandWatch(in io.Reader, out, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("cannot read what to watch: %w", err)
 	}
-	addr := mysqld.Addr{Network: l.Network, Address: l.Address, User: l.User, Password: mysqld.Secret(l.Password), TLS: l.TLS}
+	addr := mysqld.Addr{Network: l.Network, Address: l.Address, User: l.User, Password: mysqld.Secret(l.Password), TLS: l.TLS, Deadline: l.Deadline}
 	r, err := reach(addr, l.Dir)
 	if err != nil {
 		return err

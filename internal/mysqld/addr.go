@@ -5,6 +5,7 @@ package mysqld
 import (
 	"fmt"
 	"net"
+	"time"
 )
 
 // Addr says how to reach a server. The password is kept out of String, %v and JSON.
@@ -14,6 +15,8 @@ type Addr struct {
 	User     string
 	Password Secret
 	TLS      TLS
+	Deadline time.Duration // longest that a statement may take; 0 for an hour
+	Answer   int64         // most bytes of memory that an answer may take; 0 for 64 MiB
 }
 
 // TLS says how a TCP connection is protected, in the words of MySQL's clients.

@@ -1,18 +1,20 @@
 package mysqld
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 )
 
-// dialTimeout bounds one attempt to connect; statements are bounded by their context.
+// dialTimeout bounds one attempt to connect and log in.
 const dialTimeout = 10 * time.Second
+
+// longest is the deadline of a statement where the address names none.
+const longest = time.Hour
 
 // Conn is a small pool of connections to one server. It is safe for concurrent use.
 type Conn struct {
@@ -20,53 +22,58 @@ type Conn struct {
 	db   *sql.DB
 }
 
-// Open connects and makes sure the server answers. Its errors are ErrUnreachable, ErrAccess or ErrTLS where the cause
-// is known.
+// Open connects and makes sure the server answers. Its errors are ErrUnreachable, ErrAccess, ErrTLS, ErrDowngrade or ErrProtocol
+// where the cause is known. A server that offered TLS where TLS was preferred is not believed later that it has none: Addr then
+// says REQUIRED.
 func Open(ctx context.Context, a Addr) (*Conn, error) {
-	config, fallback, err := tlsConfig(a)
+	d, err := newDialer(a)
 	if err != nil {
 		return nil, err
 	}
-	return connect(ctx, a, config, fallback)
-}
-
-func connect(ctx context.Context, a Addr, t *tls.Config, fallback bool) (*Conn, error) {
-	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User, c.Passwd = a.Network, a.Address, a.User, string(a.Password)
-	c.Timeout = dialTimeout
-	c.TLS, c.AllowFallbackToPlaintext = t, fallback
-	c.Logger = silent{}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect to %s: %w", a, err)
-	}
-	db := sql.OpenDB(connector)
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout) // the driver's own ends with the dialling: a hung server still accepts
-	defer cancel()
+	db := sql.OpenDB(connector{d})
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("cannot connect to %s: %w", a, classify(err))
 	}
+	if d.seen.Load() && d.fallback {
+		a.TLS.Mode = "REQUIRED"
+	}
 	return &Conn{addr: a, db: db}, nil
 }
-
-// silent is the driver's logger: it would write to stderr by itself what Open returns as an error anyway.
-type silent struct{}
-
-func (silent) Print(...any) {}
 
 // Close closes all connections.
 func (c *Conn) Close() error { return c.db.Close() }
 
-// Addr says where the server is.
+// Addr says where the server is, and how connections to it are protected.
 func (c *Conn) Addr() Addr { return c.addr }
 
 // Exec runs one statement; args replace its question marks.
 func (c *Conn) Exec(ctx context.Context, statement string, args ...any) error {
-	if _, err := c.db.ExecContext(ctx, statement, args...); err != nil {
-		return fmt.Errorf("cannot run %s on %s: %w", verb(statement), c.addr, classify(err))
+	return c.addr.exec(ctx, c.db, statement, args...)
+}
+
+func (a Addr) exec(ctx context.Context, q querier, statement string, args ...any) error {
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	if _, err := q.ExecContext(ctx, statement, args...); err != nil {
+		return fmt.Errorf("cannot run %s on %s: %w", verb(statement), a, why(ctx, err))
 	}
 	return nil
+}
+
+// within gives a statement its deadline.
+func (a Addr) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := cmp.Or(a.Deadline, longest)
+	return context.WithTimeoutCause(ctx, limit, classified{ErrDeadline, fmt.Errorf("no answer within %s", limit),
+		"see what the server is busy with; --statement-deadline allows more"})
+}
+
+// why is the reason for a statement's failure: its deadline, or what the driver says.
+func why(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrDeadline) {
+		return cause
+	}
+	return classify(err)
 }
 
 // verb is the beginning of a statement, CREATE USER: what an error may quote, since the rest can hold a password.
@@ -77,8 +84,10 @@ func verb(statement string) string {
 
 // Row runs a query and scans its one row; sql.ErrNoRows where there is none.
 func (c *Conn) Row(ctx context.Context, query string, args []any, dest ...any) error {
+	ctx, cancel := c.addr.within(ctx)
+	defer cancel()
 	if err := c.db.QueryRowContext(ctx, query, args...).Scan(dest...); err != nil {
-		return fmt.Errorf("cannot run %s on %s: %w", query, c.addr, classify(err))
+		return fmt.Errorf("cannot run %s on %s: %w", query, c.addr, why(ctx, err))
 	}
 	return nil
 }
@@ -91,30 +100,48 @@ func (c *Conn) rows(ctx context.Context, query string) ([][]string, error) {
 // querier is the pool, or one connection of it.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
 func (a Addr) rows(ctx context.Context, q querier, query string) (all [][]string, err error) {
+	ctx, cancel := a.within(ctx)
+	defer cancel()
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("cannot run %q on %s: %w", query, a, classify(err))
+		return nil, fmt.Errorf("cannot run %q on %s: %w", query, a, why(ctx, err))
 	}
 	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, err)
-	}
-	for rows.Next() {
-		row, err := texts(rows, len(columns))
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, err)
-		}
-		all = append(all, row)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, classify(err))
+	if all, err = a.read(rows); err != nil {
+		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, why(ctx, err))
 	}
 	return all, nil
 }
+
+// read reads all rows, as long as they take no more memory than an answer may.
+func (a Addr) read(rows *sql.Rows) (all [][]string, err error) {
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	left := cmp.Or(a.Answer, answerBytes)
+	for rows.Next() {
+		row, err := texts(rows, len(columns))
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range row {
+			left -= int64(len(text)) + textBytes
+		}
+		if left -= rowBytes; left < 0 {
+			return nil, hostile("an answer of more than %d MiB", cmp.Or(a.Answer, answerBytes)>>20)
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
+}
+
+// What a row, and a text of one, take beside the text.
+const rowBytes, textBytes = 24, 16
 
 // texts reads a row of so many columns; NULL, as a few variables are, becomes "".
 func texts(rows *sql.Rows, columns int) ([]string, error) {

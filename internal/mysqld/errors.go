@@ -20,6 +20,9 @@ var (
 	ErrPrivilege   = errors.New("missing privilege")
 	ErrReadOnly    = errors.New("server is read-only")
 	ErrTLS         = errors.New("TLS failed")
+	ErrDowngrade   = errors.New("downgrade refused") // the password would be told
+	ErrProtocol    = errors.New("no MySQL server's answer")
+	ErrDeadline    = errors.New("statement takes too long")
 )
 
 // classified is a cause with its kind and a hint. It is both: errors.Is finds the kind, errors.As the driver's error.
@@ -85,7 +88,7 @@ func isTLS(err error) bool {
 	var record tls.RecordHeaderError
 	var verification *tls.CertificateVerificationError
 	var alert tls.AlertError
-	return errors.Is(err, mysql.ErrNoTLS) || errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) ||
+	return errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) ||
 		errors.As(err, &record) || errors.As(err, &verification) || errors.As(err, &alert)
 }
 

@@ -31,10 +31,7 @@ func (s *Single) Rows(ctx context.Context, query string) ([][]string, error) {
 
 // Exec runs one statement.
 func (s *Single) Exec(ctx context.Context, statement string) error {
-	if _, err := s.conn.ExecContext(ctx, statement); err != nil {
-		return fmt.Errorf("cannot run %s on %s: %w", verb(statement), s.addr, classify(err))
-	}
-	return nil
+	return s.addr.exec(ctx, s.conn, statement)
 }
 
 // Pairs runs a query of two columns, a name and a value, and returns the values by lower-case name.

@@ -37,8 +37,7 @@ func tlsConfig(a Addr) (config *tls.Config, fallback bool, err error) {
 	case "VERIFY_CA": // Go checks chain and name together, so the chain alone is checked by hand
 		config.InsecureSkipVerify = true
 		config.VerifyConnection = func(s tls.ConnectionState) error {
-			_, err := verifiedChain(s, config.RootCAs)
-			return err
+			return verified(s, config.RootCAs)
 		}
 	}
 	return config, false, nil
@@ -68,42 +67,37 @@ func roots(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func verifiedChain(s tls.ConnectionState, pool *x509.CertPool) ([]*x509.Certificate, error) {
+func verified(s tls.ConnectionState, pool *x509.CertPool) error {
 	if len(s.PeerCertificates) == 0 {
-		return nil, errors.New("the server sent no certificate")
+		return errors.New("the server sent no certificate")
 	}
 	intermediates := x509.NewCertPool()
 	for _, c := range s.PeerCertificates[1:] {
 		intermediates.AddCert(c)
 	}
-	chains, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: intermediates})
-	if err != nil {
-		return nil, err
-	}
-	return chains[0], nil
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: intermediates})
+	return err
 }
 
-// PeerChain connects once as TLS.Mode says and returns the certificates a client that insists on checking must trust: the verified chain for
-// the VERIFY modes, else what the server sent. It is empty where the connection is not encrypted.
-func PeerChain(ctx context.Context, a Addr) ([]*x509.Certificate, error) {
+func newDialer(a Addr) (*dialer, error) {
 	config, fallback, err := tlsConfig(a)
-	if err != nil || config == nil {
-		return nil, err
-	}
-	var chain []*x509.Certificate
-	inner := config.VerifyConnection
-	config.VerifyConnection = func(s tls.ConnectionState) (err error) {
-		chain = s.PeerCertificates
-		if inner != nil {
-			chain, err = verifiedChain(s, config.RootCAs)
-		} else if len(s.VerifiedChains) > 0 {
-			chain = s.VerifiedChains[0]
-		}
-		return err
-	}
-	c, err := connect(ctx, a, config, fallback)
+	return &dialer{addr: a, tls: config, fallback: fallback}, err
+}
+
+// Certificate connects and logs in once as the address says, and returns the certificate that the server has shown and that was
+// checked as TLS.Mode says. It is nil where the connection is not encrypted.
+func Certificate(ctx context.Context, a Addr) (*x509.Certificate, error) {
+	d, err := newDialer(a)
 	if err != nil {
 		return nil, err
 	}
-	return chain, c.Close()
+	s, err := d.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to %s: %w", a, classify(err))
+	}
+	defer s.Close()
+	if conn, ok := s.Conn.(*tls.Conn); ok {
+		return conn.ConnectionState().PeerCertificates[0], nil
+	}
+	return nil, nil
 }

@@ -52,6 +52,6 @@ func Work(ctx context.Context, addr mysqld.Addr, home string, w workload.Worker)
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	w.Target.Addr, w.Target.Dir = addr, private
+	w.Target.Addr, w.Target.Dir = w.Conn.Addr(), private
 	return w.Work(ctx)
 }

@@ -15,7 +15,7 @@ import (
 
 // unprivileged has sysbench run as the servers' user where david is root: it reads what a server sends, and that may be
 // anybody's. The keys become that user's.
-func unprivileged(cmd *exec.Cmd, keys keyFolder) error {
+func unprivileged(cmd *exec.Cmd, keys way) error {
 	a, err := account.Find()
 	if err != nil || !a.Switched {
 		return err

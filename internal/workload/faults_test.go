@@ -200,7 +200,7 @@ func testFullKeys(t *testing.T, s *testserver.Server) {
 	if _, err := workload.Run(context.Background(), tgt, small("oltp_read_write"), nil); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
-	if left, err := filepath.Glob(filepath.Join(tgt.Dir, "david-tls-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(tgt.Dir, "david-keys-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 }

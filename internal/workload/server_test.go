@@ -463,7 +463,7 @@ func testTLS(t *testing.T, s *testserver.Server) {
 		if trial, err := workload.Run(context.Background(), tgt, w, nil); err != nil || trial.TPS == 0 {
 			t.Errorf("%+v: %v", tls, err)
 		}
-		if left, err := filepath.Glob(filepath.Join(tgt.Dir, "david-tls-*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(tgt.Dir, "david-keys-*")); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %q, %v", left, err)
 		}
 	}

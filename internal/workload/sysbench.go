@@ -49,7 +49,7 @@ type Target struct {
 	Addr     mysqld.Addr
 	Sysbench Sysbench
 	Log      string // file that gets every line sysbench prints, appended; "" for none
-	// Dir says where a run over TLS makes its private folder for the keys, removed afterwards; "" for the
+	// Dir says where a run over TCP makes its private folder for sysbench's keys, removed afterwards; "" for the
 	// system's temporary folder. Nothing is written for other runs.
 	Dir string
 	// Quiet says how long sysbench may print nothing, and Grace how long it may go on after its time is up,
@@ -73,18 +73,11 @@ func psMode(w result.Workload) string {
 	return "auto"
 }
 
-// dataArgs returns the options that say where the server is and what the tables are. The password travels in
-// the environment, see environment.
+// dataArgs returns the options that say whose the tables are and what they are. The password travels in the environment, see
+// environment; the way to the server is added when it is known, see findWay.
 func dataArgs(a mysqld.Addr, w result.Workload) []string {
-	args := []string{find(w.Name).script, "--db-driver=mysql", "--mysql-user=" + a.User, "--mysql-db=" + w.Database}
-	if a.Network == "unix" {
-		args = append(args, "--mysql-socket="+a.Address)
-	} else {
-		host, port := hostPort(a.Address)
-		args = append(args, "--mysql-host="+host, "--mysql-port="+port)
-	}
-	return append(args,
-		fmt.Sprintf("--tables=%d", w.Tables), fmt.Sprintf("--table-size=%d", w.TableSize), "--rand-type="+w.RandType)
+	return []string{find(w.Name).script, "--db-driver=mysql", "--mysql-user=" + a.User, "--mysql-db=" + w.Database,
+		fmt.Sprintf("--tables=%d", w.Tables), fmt.Sprintf("--table-size=%d", w.TableSize), "--rand-type=" + w.RandType}
 }
 
 // hostPort splits a TCP address for the client library, to which localhost means the default socket.

@@ -2,128 +2,130 @@ package workload
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/sha1"
 	"crypto/x509"
-	"encoding/pem"
+	"debug/elf"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
+	"strings"
 
 	"david/internal/mysqld"
 )
 
-// sysbench 1.0.20 has no options for keys: with --mysql-ssl=on it wants cacert.pem, client-cert.pem and
-// client-key.pem in its working directory, and the client library then insists on a server certificate that
-// cacert.pem vouches for.
+// sysbench logs in by its client library, which by itself tells the password to whoever asks for it, drops TLS where a server says
+// that it has none, and cannot be told otherwise by sysbench's options. But MariaDB's takes "key=value;..." for a host's name, and
+// there one can say which methods may be used, which certificate the server must show, and which RSA key is the server's.
 
-// keyFolder is such a directory; the zero value is a run without TLS.
-type keyFolder struct{ path string }
+// methods are all that sysbench may log in by. None tells the password, but caching_sha2_password, which may do so over TLS or to
+// an RSA key; the library looks for a method's name anywhere in this text.
+const methods = "mysql_native_password:caching_sha2_password:client_ed25519"
 
-func (k keyFolder) folder() string {
-	if k.path == "" {
+// way is how sysbench gets to a server: its options, and the private folder with the files they name, "" for none.
+type way struct {
+	path    string
+	options []string
+}
+
+func (w way) folder() string {
+	if w.path == "" {
 		return "/"
 	}
-	return k.path
+	return w.path
 }
 
-func (k keyFolder) args() []string {
-	if k.path == "" {
+func (w way) remove() error {
+	if w.path == "" {
 		return nil
 	}
-	return []string{"--mysql-ssl=on"}
+	return os.RemoveAll(w.path)
 }
 
-func (k keyFolder) remove() error {
-	if k.path == "" {
-		return nil
+// findWay connects once by itself, which checks what sysbench cannot, and over TCP has sysbench keep to what was seen: the very
+// certificate, or that the account needs no TLS. What never leaves the machine needs no care.
+func (t Target) findWay(ctx context.Context) (w way, err error) {
+	if t.Addr.Network == "unix" {
+		return way{options: []string{"--mysql-socket=" + t.Addr.Address}}, nil
 	}
-	return os.RemoveAll(k.path)
-}
-
-// prepareTLS connects once as the address says, which also checks the server's name where that is wanted
-// (sysbench cannot), and where that connection is encrypted makes the folder with the keys for sysbench to do
-// the same.
-func (t Target) prepareTLS(ctx context.Context) (k keyFolder, err error) {
-	if t.Addr.Network == "unix" { // which never leaves the machine
-		return k, nil
+	deaf := t.Sysbench.obeys()
+	if deaf != nil && !t.Addr.Local() {
+		return w, deaf
 	}
-	chain, err := mysqld.PeerChain(ctx, t.Addr)
-	if err != nil || len(chain) == 0 {
-		return k, err
-	}
-	if k.path, err = os.MkdirTemp(t.Dir, "david-tls-"); err != nil {
-		return k, fmt.Errorf("cannot make a folder for the TLS keys: %w", err)
-	}
-	if err := k.fill(t.Addr.TLS, chain); err != nil {
-		return k, errors.Join(fmt.Errorf("cannot write the TLS keys: %w", err), k.remove())
-	}
-	return k, nil
-}
-
-func (k keyFolder) fill(t mysqld.TLS, chain []*x509.Certificate) error {
-	ca, err := trusted(t.CA, chain)
+	certificate, err := mysqld.Certificate(ctx, t.Addr)
 	if err != nil {
-		return err
+		return w, err
 	}
-	cert, key, err := clientPair(t)
+	if deaf != nil { // to this machine, or into a tunnel: nobody sits in between
+		host, port := hostPort(t.Addr.Address)
+		return way{options: []string{"--mysql-host=" + host, "--mysql-port=" + port}}, nil
+	}
+	if w.path, err = os.MkdirTemp(t.Dir, "david-keys-"); err != nil {
+		return w, fmt.Errorf("cannot make a folder for sysbench's keys: %w", err)
+	}
+	if err := w.fill(t.Addr, certificate); err != nil {
+		return w, errors.Join(err, w.remove())
+	}
+	return w, nil
+}
+
+// obeys makes sure that sysbench's client library is MariaDB's. MySQL's cannot be told to keep to a certificate, and tells the
+// password to whoever has any.
+func (s Sysbench) obeys() error {
+	f, err := elf.Open(s.Path)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot see which client library %s has: %w", s.Path, err)
 	}
-	for name, content := range map[string][]byte{"cacert.pem": ca, "client-cert.pem": cert, "client-key.pem": key} {
-		if err := os.WriteFile(filepath.Join(k.path, name), content, 0o600); err != nil {
-			return err
-		}
+	defer f.Close()
+	libraries, err := f.ImportedLibraries()
+	if err != nil {
+		return fmt.Errorf("cannot see which client library %s has: %w", s.Path, err)
+	}
+	if !slices.ContainsFunc(libraries, func(l string) bool { return strings.HasPrefix(l, "libmariadb.") }) {
+		return fmt.Errorf("%w: %s has MySQL's client library, which may tell the password to whoever sits in between; use a sysbench with "+
+			"MariaDB's (Debian's), or the server's socket, be it by ssh -L SOCKET:/var/run/mysqld/mysqld.sock", mysqld.ErrDowngrade, s.Path)
 	}
 	return nil
 }
 
-// trusted returns the user's CA, or where none was given the certificates the server has just shown: without
-// a CA, REQUIRED means encryption with whoever answers.
-func trusted(file string, chain []*x509.Certificate) ([]byte, error) {
-	if file != "" {
-		return os.ReadFile(file)
+// fill writes the files and the options. The RSA key is none, so that no password is told to the key of whoever answers: the
+// library asks for the server's where it is given no file, and gives up where the file is no key.
+func (w *way) fill(a mysqld.Addr, certificate *x509.Certificate) error {
+	files := map[string]string{"rsa-key": "none: the password is not for whoever answers\n"}
+	host, port := hostPort(a.Address)
+	keys := []string{"host", host, "restricted-auth", methods, "server-public-key", filepath.Join(w.path, "rsa-key")}
+	if certificate != nil {
+		// SHA-1 is all that the library took before 3.4; finding another certificate with the same takes 2^160 tries
+		keys = append(keys, "ssl-fp", fmt.Sprintf("%X", sha1.Sum(certificate.Raw)))
+		if a.TLS.Cert != "" {
+			for name, file := range map[string]string{"ssl-cert": a.TLS.Cert, "ssl-key": a.TLS.Key} {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					return fmt.Errorf("cannot read %s: %w", name, err)
+				}
+				files[name], keys = string(text), append(keys, name, filepath.Join(w.path, name))
+			}
+		}
 	}
-	var out []byte
-	for _, c := range chain {
-		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(w.path, name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("cannot write sysbench's keys: %w", err)
+		}
 	}
-	return out, nil
+	text, err := connection(keys)
+	w.options = []string{"--mysql-host=" + text, "--mysql-port=" + port}
+	return err
 }
 
-// clientPair returns the user's certificate and key, or a throwaway pair, since sysbench needs one. A server
-// with a CA refuses a client certificate that its CA did not sign, though it needs none; so the throwaway one
-// has a P-224 key, which TLS 1.3 has no signature for: the client library loads it, finds it useless and
-// sends none.
-func clientPair(t mysqld.TLS) (cert, key []byte, err error) {
-	if t.Cert == "" {
-		return throwaway()
+// connection writes keys and values as MariaDB's client library reads them: key={value};... sysbench splits it at commas.
+func connection(keys []string) (string, error) {
+	var text strings.Builder
+	for i := 0; i < len(keys); i += 2 {
+		if strings.ContainsAny(keys[i+1], "{},;") {
+			return "", fmt.Errorf("cannot tell sysbench %s %q: it must not hold any of { } , ;", keys[i], keys[i+1])
+		}
+		fmt.Fprintf(&text, "%s={%s};", keys[i], keys[i+1])
 	}
-	if cert, err = os.ReadFile(t.Cert); err != nil {
-		return nil, nil, err
-	}
-	key, err = os.ReadFile(t.Key)
-	return cert, key, err
-}
-
-func throwaway() (cert, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(48 * time.Hour)}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		return nil, nil, err
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return nil, nil, err
-	}
-	cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
-	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
+	return text.String(), nil
 }
