@@ -47,6 +47,7 @@ func (a *app) remoteAddr(dsn, defaultsFile string) (addr mysqld.Addr, err error)
 	if err != nil {
 		return addr, codedError{exitUsage, err}
 	}
+	a.hide(string(addr.Password))
 	return addr, nil
 }
 
