@@ -68,3 +68,18 @@ func TestPageIsNotChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsStayRows sets a table with ends of lines in its cells.
+func TestRowsStayRows(t *testing.T) {
+	t.Parallel()
+	tab := pairs("a table", []string{"one\nforged", "1\r\n"}, []string{"two\u2028forged", "2"})
+	var text, md bytes.Buffer
+	tab.text(&text)
+	tab.markdown(&md)
+	if n := bytes.Count(text.Bytes(), []byte("\n")); n != 3 {
+		t.Errorf("%d lines of text:\n%s", n, text.Bytes())
+	}
+	if n := strings.Count(strings.TrimSpace(md.String()), "\n"); n != 3 {
+		t.Errorf("%d ends of lines in Markdown:\n%s", n, md.Bytes())
+	}
+}
