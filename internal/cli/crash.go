@@ -112,9 +112,9 @@ func (a *app) crashStore(arg string) (*result.Store, error) {
 	if err != nil {
 		return nil, codedError{exitUsage, err}
 	}
-	store, err := result.Open(dir)
+	store, err := a.openRecord(dir)
 	if err != nil {
-		return nil, codedError{exitUsage, err}
+		return nil, err
 	}
 	if store.Experiment().Kind != result.KindCrash {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"david/internal/input"
 	"david/internal/lab"
 	"david/internal/report"
 )
@@ -55,6 +56,9 @@ func writeReports(out string, d report.Data) error {
 	return writeFile(filepath.Join(out, reportMD), func(w io.Writer) error { return report.Markdown(w, d) })
 }
 
+// longestBase bounds a user's own option file, in bytes.
+const longestBase = 1 << 20
+
 // uponBase writes the user's own file, word for word, and after it what is changed of it: servers take the last line of a variable. Its mode stays,
 // as it may hold a password.
 func uponBase(cnf, base string, d report.Data) error {
@@ -62,7 +66,7 @@ func uponBase(cnf, base string, d report.Data) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the option file: %w", err)
 	}
-	text, err := os.ReadFile(base)
+	text, err := input.Read(base, longestBase)
 	if err != nil {
 		return fmt.Errorf("cannot read the option file: %w", err)
 	}

@@ -1,10 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"os"
 
+	"david/internal/input"
 	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -49,20 +50,31 @@ func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
 	return nil
 }
 
+// longestSpec and longestCatalogue bound files in YAML, in bytes.
+const (
+	longestSpec      = 256 << 10
+	longestCatalogue = 256 << 10
+)
+
 func readSpec(path string) (spec.Spec, error) {
-	if err := lab.Regular("spec", path); err != nil {
-		return spec.Spec{}, codedError{exitUsage, err}
-	}
-	f, err := os.Open(path)
+	text, err := readDocument(path, longestSpec)
 	if err != nil {
 		return spec.Spec{}, usage("cannot read the spec: %w", err)
 	}
-	defer f.Close()
-	s, err := spec.Parse(f, path)
+	s, err := spec.Parse(bytes.NewReader(text), path)
 	if err != nil {
 		return s, codedError{exitUsage, err}
 	}
 	return s, nil
+}
+
+// readDocument reads a file of YAML or JSON.
+func readDocument(path string, most int64) ([]byte, error) {
+	text, err := input.Read(path, most)
+	if err != nil {
+		return nil, err
+	}
+	return text, input.Document(path, text)
 }
 
 // openCnfs reads the arms' option files, so that a wrong one is met before anything is run.

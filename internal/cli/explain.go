@@ -133,9 +133,9 @@ func (a *app) pick(arg string) (c choice, err error) {
 		return c, err
 	}
 	c.target = data.Experiment.Target
-	c.Input, c.which, err = explain.Record{Experiment: data.Experiment, Arms: data.Arms, Trials: data.Trials, Finish: data.Finish}.Pick(name)
+	c.Input, c.which, err = explain.Record{Experiment: data.Experiment, Arms: data.Arms, Trials: data.Trials, Finish: data.Finish, Full: data.Full}.Pick(name)
 	if err != nil {
-		return c, codedError{exitUsage, err}
+		return c, codedError{exitUsage, a.inRoom(err)}
 	}
 	return c, nil
 }

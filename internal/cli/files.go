@@ -8,12 +8,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"david/internal/input"
+	"david/internal/plain"
 )
 
-// writeFile puts what is written into a file, as a whole or not at all.
+// writeFile puts what is written into a file, as a whole or not at all, with the control characters in it made visible: much
+// of it are others' words.
 func writeFile(path string, write func(io.Writer) error) error {
 	var content bytes.Buffer
-	if err := write(&content); err != nil {
+	w := plain.NewWriter(&content)
+	if err := errors.Join(write(w), w.Flush()); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return replaceFile(path, content.Bytes(), 0o644)
@@ -22,8 +27,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 // replaceFile puts a file in place at once, with its mode from the beginning. What has the content already is
 // left alone.
 func replaceFile(path string, content []byte, mode fs.FileMode) (err error) {
-	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+	if info, err := os.Lstat(path); err == nil && info.Mode() == mode && info.Size() == int64(len(content)) {
+		if old, err := input.Read(path, info.Size()); err == nil && bytes.Equal(old, content) {
 			return nil
 		}
 	}

@@ -18,33 +18,70 @@ func (a *app) load(arg string) (report.Data, error) {
 	if err != nil {
 		return report.Data{}, codedError{exitUsage, err}
 	}
-	return loadDir(dir)
+	return a.loadDir(dir)
 }
 
-func loadDir(dir string) (report.Data, error) {
-	store, err := result.Open(dir)
+// memoryVariable names how much memory david may take to read a record, 64 MiB where it says nothing.
+const memoryVariable = "DAVID_MEMORY"
+
+// programRoom is how much of the memory, in bytes, is not a record's arms and trials.
+const programRoom = 44 << 20
+
+// usualMemory is how much memory is enough for a command that only reads, in bytes.
+const usualMemory = 64 << 20
+
+// memory is how many bytes david may take to read.
+func (a *app) memory() (int64, error) {
+	text := a.env(memoryVariable)
+	if text == "" {
+		return usualMemory, nil
+	}
+	n, err := mycnf.ParseSize(text)
+	if err != nil || n < usualMemory {
+		return 0, usage("%s=%s: give a size of 64M or more, as 256M", memoryVariable, text)
+	}
+	return n, nil
+}
+
+// openRecord opens the store of an experiment to read it.
+func (a *app) openRecord(dir string) (*result.Store, error) {
+	memory, err := a.memory()
 	if err != nil {
-		return report.Data{}, codedError{exitUsage, err}
+		return nil, err
+	}
+	store, err := result.OpenWithin(dir, memory-programRoom)
+	if err != nil {
+		return nil, codedError{exitUsage, err}
+	}
+	return store, nil
+}
+
+func (a *app) loadDir(dir string) (report.Data, error) {
+	store, err := a.openRecord(dir)
+	if err != nil {
+		return report.Data{}, err
 	}
 	if store.Experiment().Kind == result.KindLive {
 		return report.Data{}, usage("%s changed a running server and measured nothing: its changes are in %s, and david rollback sets them back", dir, live.RecordFile)
 	}
-	return load(store)
+	d, err := load(store)
+	return d, a.inRoom(err)
+}
+
+// inRoom says how a record gets more memory, where that is what it wants.
+func (a *app) inRoom(err error) error {
+	if errors.Is(err, result.ErrRoom) {
+		return usage("%w: with %s=256M, or more, it has more than 64M", err, memoryVariable)
+	}
+	return err
 }
 
 func load(store *result.Store) (d report.Data, err error) {
-	d.Experiment = store.Experiment()
+	d.Experiment, d.Full = store.Experiment(), store.Full
 	if d.Arms, err = store.Arms(); err != nil {
 		return d, err
 	}
-	trials, err := store.Trials()
-	if err != nil {
-		return d, err
-	}
-	if d.Trials, err = store.WithPoints(trials); err != nil {
-		return d, err
-	}
-	if d.Replaced, err = store.Replaced(); err != nil {
+	if d.Trials, d.Replaced, err = store.Figures(); err != nil {
 		return d, err
 	}
 	if f, ended, err := store.Finished(); err != nil {
@@ -107,7 +144,7 @@ func likePrice(d *report.Data) error {
 func (a *app) loadPart(arg string) (report.Data, string, error) {
 	whole, err := result.Resolve(a.home, arg)
 	if err == nil {
-		data, err := loadDir(whole)
+		data, err := a.loadDir(whole)
 		return data, "", err
 	}
 	parent, name := filepath.Split(strings.TrimRight(arg, "/"))
@@ -115,6 +152,6 @@ func (a *app) loadPart(arg string) (report.Data, string, error) {
 	if parent == "" || inner != nil {
 		return report.Data{}, "", codedError{exitUsage, err}
 	}
-	data, err := loadDir(dir)
+	data, err := a.loadDir(dir)
 	return data, name, err
 }

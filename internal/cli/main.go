@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"syscall"
 
 	"david/internal/lab"
 	"david/internal/live"
+	"david/internal/plain"
 	"david/internal/podrun"
 	"david/internal/server"
 )
@@ -33,11 +35,32 @@ func (a *app) process() int {
 	ctx, gone := untilSignal(context.Background())
 	a.out, a.err, a.argv = reader{os.Stdout, gone}, reader{os.Stderr, gone}, os.Args[1:]
 	a.home, a.env = server.Home(os.Getenv), os.Getenv
+	a.thrifty()
 	return a.execute(ctx)
+}
+
+// thrifty has the garbage collector keep the memory within what is enough for reading; who measures has as much as there is.
+func (a *app) thrifty() {
+	const beside = 24 << 20 // the program itself, which the collector does not count
+	if memory, err := a.memory(); err == nil && a.env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memory - beside)
+	}
 }
 
 // execute runs one command line and returns its exit code.
 func (a *app) execute(ctx context.Context) int {
+	out, failed := plain.NewWriter(a.out), plain.NewWriter(a.err)
+	a.out, a.err = out, failed
+	a.hideSecrets()
+	code := a.command(ctx)
+	if err := errors.Join(out.Flush(), failed.Flush()); err != nil && code == exitDone {
+		return exitFailed
+	}
+	return code
+}
+
+// command runs the command, and says what came in its way.
+func (a *app) command(ctx context.Context) int {
 	root := a.root()
 	root.SetArgs(a.argv)
 	err := root.ExecuteContext(ctx)

@@ -3,13 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"david/internal/lab"
 	"david/internal/manifest/check"
 )
 
@@ -24,10 +25,7 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 		return []string{path}, nil, nil
 	}
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
-		if err := lab.Regular("kustomization", filepath.Join(path, name)); err != nil {
-			return nil, nil, codedError{exitUsage, err}
-		}
-		text, err := os.ReadFile(filepath.Join(path, name))
+		text, err := readDocument(filepath.Join(path, name), largest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -36,7 +34,7 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 		}
 		return kustomized(path, name, text)
 	}
-	entries, err := os.ReadDir(path)
+	entries, err := entriesOf(path)
 	if err != nil {
 		return nil, nil, usage("cannot read the manifests: %w", err)
 	}
@@ -46,6 +44,25 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 		}
 	}
 	return files, nil, nil
+}
+
+// entriesOf lists a folder, in the order of the names.
+func entriesOf(path string) ([]fs.DirEntry, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // it is only read
+	const most = 10_000
+	entries, err := dir.ReadDir(most + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(entries) > most {
+		return nil, fmt.Errorf("%s holds more than the %d files that david looks at", path, most)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
 }
 
 // kustomized lists the files that a kustomization names.

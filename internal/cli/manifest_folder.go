@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"david/internal/input"
 	"david/internal/manifest"
 	"david/internal/manifest/render"
 )
@@ -17,7 +18,7 @@ import (
 // ownFolder refuses an output folder that holds what david did not render, unless it may be written into all
 // the same.
 func ownFolder(out string, force bool) error {
-	entries, err := os.ReadDir(out)
+	entries, err := entriesOf(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Stat(filepath.Dir(filepath.Clean(out))); err != nil {
@@ -46,7 +47,7 @@ func ownFolder(out string, force bool) error {
 // ownDatabase refuses the folder of a database of another name, whose objects would be replaced.
 func ownDatabase(out, name string) error {
 	path := filepath.Join(out, render.KustomizationFile)
-	content, err := os.ReadFile(path)
+	content, err := readDocument(path, largest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -67,7 +68,7 @@ func earlier(out string) (before map[string][]byte, err error) {
 	if _, err := os.Stat(filepath.Join(out, render.KustomizationFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(out)
+	entries, err := entriesOf(out)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the folder: %w", err)
 	}
@@ -76,11 +77,11 @@ func earlier(out string) (before map[string][]byte, err error) {
 		if !e.Type().IsRegular() {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(out, e.Name()))
+		content, err := rendered(filepath.Join(out, e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the folder: %w", err)
 		}
-		if render.Rendered(content) {
+		if content != nil {
 			before[e.Name()] = content
 		}
 	}
@@ -109,8 +110,20 @@ func isRendered(path string, e fs.DirEntry) (bool, error) {
 	if !e.Type().IsRegular() {
 		return false, nil
 	}
-	content, err := os.ReadFile(path)
-	return render.Rendered(content), err
+	content, err := rendered(path)
+	return content != nil, err
+}
+
+// rendered reads a file of david's; nil is any other.
+func rendered(path string) ([]byte, error) {
+	content, err := input.Read(path, largest)
+	if errors.Is(err, input.ErrLong) {
+		return nil, nil
+	}
+	if err != nil || !render.Rendered(content) {
+		return nil, err
+	}
+	return content, input.Document(path, content)
 }
 
 // passwordOf gives the request a password where its flavour wants one and it names no Secret: that of the
@@ -122,7 +135,7 @@ func passwordOf(req *render.Request, out string, force bool) error {
 		return nil
 	}
 	path := filepath.Join(out, render.SecretFile)
-	content, err := os.ReadFile(path)
+	content, err := readDocument(path, largest)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(out, render.KustomizationFile)); err == nil && !force {
 			return usage("--out %s was rendered before and has no %s: with a new password a running database would let nobody in; put the file back, or name the Secret in the cluster with --secret, or --force makes a new password", out, render.SecretFile)

@@ -4,17 +4,17 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"david/internal/host"
+	"david/internal/input"
 	"david/internal/manifest/check"
 	"david/internal/manifest/stream"
 )
 
-// largest is the most that is read of a file of manifests, in bytes.
-const largest = 64 << 20
+// largest is the most that is read of manifests, all files together, in bytes.
+const largest = 4 << 20
 
 // readManifests reads a folder, a file, or standard input. A folder with a kustomization.yaml is what that
 // names.
@@ -31,35 +31,29 @@ func readManifests(ctx context.Context, path string, in io.Reader) (docs []strea
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	bytes, values := 0, 0
 	for _, file := range files {
-		more, wrong, err := readDocuments(ctx, path, file)
+		text, err := input.Read(file, largest)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, nil, usage("cannot read the manifests: %w", err)
 		}
+		bytes, values = bytes+len(text), values+input.Values(text)
+		if bytes > largest || values > input.MostValues {
+			return nil, nil, nil, usage("%s holds more than the %s, or the %d values, that david reads of manifests: check it in parts", path, host.Size(largest), input.MostValues)
+		}
+		more, wrong := check.Read(nameIn(path, file), text)
 		docs, found = append(docs, more...), append(found, wrong...)
 	}
 	return resources(docs), found, unseen, nil
 }
 
-// readDocuments reads one file of a folder, under its name there.
-func readDocuments(ctx context.Context, root, file string) ([]stream.Document, []check.Finding, error) {
-	text, err := interruptible(ctx, file, func() ([]byte, error) {
-		f, err := os.Open(file) // of a named pipe waits for its writer
-		if err != nil {
-			return nil, usage("cannot read the manifests: %w", err)
-		}
-		defer f.Close()
-		return readLimited(f, file)
-	})
-	if err != nil {
-		return nil, nil, err
-	}
+// nameIn is the name of a file within a folder.
+func nameIn(root, file string) string {
 	name, err := filepath.Rel(root, file)
 	if err != nil || name == "." {
-		name = filepath.Base(file)
+		return filepath.Base(file)
 	}
-	docs, found := check.Read(name, text)
-	return docs, found, nil
+	return name
 }
 
 // interruptible reads what may never come, a pipe's text for one, until ctx ends. The read that is left
@@ -83,12 +77,12 @@ func interruptible(ctx context.Context, name string, read func() ([]byte, error)
 }
 
 func readLimited(in io.Reader, name string) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(in, largest+1))
-	switch {
-	case err != nil:
-		return nil, usage("cannot read %s: %w", name, err)
-	case len(text) > largest:
-		return nil, usage("%s is larger than %s: these are no manifests", name, host.Size(largest))
+	text, err := input.All(in, name, largest)
+	if err == nil {
+		err = input.Document(name, text)
+	}
+	if err != nil {
+		return nil, codedError{exitUsage, err}
 	}
 	return text, nil
 }

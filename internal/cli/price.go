@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"david/internal/lab"
 	"david/internal/price"
 	"david/internal/report"
 )
@@ -56,15 +56,11 @@ func prices(file string) (price.Catalogue, error) {
 	if err != nil || file == "" {
 		return c, err
 	}
-	if err := lab.Regular("catalogue", file); err != nil {
-		return c, codedError{exitUsage, err}
-	}
-	r, err := os.Open(file)
+	text, err := readDocument(file, longestCatalogue)
 	if err != nil {
-		return c, usage("cannot open the catalogue: %w", err)
+		return c, usage("cannot read the catalogue: %w", err)
 	}
-	defer r.Close() // it is only read
-	own, err := price.Parse(r, file)
+	own, err := price.Parse(bytes.NewReader(text), file)
 	if err != nil {
 		return c, codedError{exitUsage, err}
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"david/internal/experiment"
+	"david/internal/plain"
 )
 
 // progress shows events: a bar on a terminal, lines elsewhere.
@@ -32,12 +33,16 @@ const (
 
 func newProgress(out io.Writer) *progress {
 	p := &progress{out: out}
+	own := out // where the bar's own cursor moves go
+	if w, ok := out.(*plain.Writer); ok {
+		own = w.Own()
+	}
 	if f, ok := out.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
 		p.room = 64
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
 			p.room = max(12, min(p.room, columns-otherColumns))
 		}
-		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(barColumns),
+		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(own), progressbar.OptionSetWidth(barColumns),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish())
 	}
 	return p
@@ -56,6 +61,7 @@ func (p *progress) show(ev experiment.Event) {
 		fmt.Fprintln(p.out, ev.Line)
 		return
 	}
+	ev.Text = plain.Line(ev.Text)
 	if total := ev.Done + ev.Left; ev.Left > 0 {
 		p.bar.Describe(fmt.Sprintf("%-*.*s %s left", p.room, p.room, ev.Text, ev.Left.Round(time.Second)))
 		p.bar.Set(int(barSteps * ev.Done / total))

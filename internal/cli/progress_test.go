@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/experiment"
+	"david/internal/plain"
 )
 
 // openTerminal opens one, and collects what is written to it. Close waits for the last of it.
@@ -75,5 +78,26 @@ func TestProbeTakesItsBarOff(t *testing.T) {
 	shown := shownLines(seen.String())
 	if code != exitInterrupted || len(shown) < 2 || !strings.HasPrefix(shown[len(shown)-2], "david: interrupted") || shown[len(shown)-1] != "" {
 		t.Errorf("exit code %d, the terminal shows %q", code, shown)
+	}
+}
+
+// TestProgressOfOthers shows events with texts of a hostile server on a terminal: the bar still moves the cursor, and they do
+// not.
+func TestProgressOfOthers(t *testing.T) {
+	tty, seen, closed := openTerminal(t)
+	p := newProgress(plain.NewWriter(reader{tty, func() {}}))
+	if p.bar == nil {
+		t.Fatal("there is no bar on a terminal")
+	}
+	p.show(experiment.Event{Text: "8.0\x1b[2J\rforged", Done: time.Second, Left: time.Second})
+	p.show(experiment.Event{Line: "a server said \x1b]0;title\a\u009b31m"})
+	p.end()
+	closed()
+	text := seen.String()
+	if strings.ContainsAny(text, "\x1b\a\u009b") || !strings.Contains(text, `8.0\u001b[2J\u000dforged`) || !strings.Contains(text, `a server said \u001b]0;title\u0007\u009b31m`) {
+		t.Errorf("the terminal saw %q", text)
+	}
+	if !strings.Contains(text, "\r") || !strings.Contains(text, "% |") {
+		t.Errorf("there is no bar: %q", text)
 	}
 }

@@ -69,6 +69,7 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 		return addr, codedError{exitUsage, err}
 	}
 	addr.Deadline = f.statement
+	a.hide(string(addr.Password))
 	return addr, nil
 }
 

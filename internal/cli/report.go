@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/plain"
 	"david/internal/report"
 	"david/internal/result"
 	"david/internal/stats"
@@ -32,7 +33,7 @@ func (a *app) reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return render(a.out, data)
+			return a.inRoom(render(a.out, data))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "html", "html, md, json or text")
@@ -70,7 +71,7 @@ func (a *app) listCommand() *cobra.Command {
 			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 			fmt.Fprintln(w, "EXPERIMENT\tSERVER\tTRIALS\tSTATE")
 			for _, s := range found {
-				fmt.Fprintf(w, "%s\t%s %s\t%d\t%s\n", s.ID, s.Server.Flavour, s.Server.Version, s.Trials, state(s))
+				fmt.Fprintf(w, "%s\t%s %s\t%d\t%s\n", plain.Line(s.ID), plain.Line(string(s.Server.Flavour)), plain.Line(s.Server.Version), s.Trials, plain.Line(state(s)))
 			}
 			return w.Flush()
 		},

@@ -3,7 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,9 +39,11 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := noEmptyFlags(cmd); err != nil {
-				return err
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			for _, err := range []error{noEmptyFlags(cmd), inBounds(cmd), noDSN(cmd, args)} {
+				if err != nil {
+					return err
+				}
 			}
 			if tellsOfDavid(cmd) {
 				return nil
@@ -85,6 +89,9 @@ func (a *app) lab() lab.Lab {
 
 // measuring returns the lab of a command that measures, shown by p.
 func (a *app) measuring(p *progress) (l lab.Lab, err error) {
+	if a.env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(math.MaxInt64)
+	}
 	l = a.lab()
 	l.Show, l.Words = p.show, lab.Words{Kill: report.KillLine, Crash: report.CrashLine, Memory: report.MemoryLine}
 	l.MaxSteal, err = a.maxSteal()

@@ -110,7 +110,7 @@ func TestPairOnRecord(t *testing.T) {
 	if got, err := s.Trials(); err != nil || len(got) != 4 {
 		t.Errorf("%d of 4 slices are on record, %v", len(got), err)
 	}
-	if n, err := s.Replaced(); err != nil || n != 0 {
+	if _, n, err := s.Figures(); err != nil || n != 0 {
 		t.Errorf("%d are said to be replaced, %v", n, err)
 	}
 }

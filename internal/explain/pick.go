@@ -15,6 +15,8 @@ type Record struct {
 	Arms       []result.Arm
 	Trials     []result.Trial
 	Finish     *result.Finish // nil: not finished
+	// Full gives a trial with its counters, profile and samples; nil where Trials have them.
+	Full func(result.Trial) (result.Trial, error)
 }
 
 // Pick finds the trial that a name means: the median of an arm's, or the one trial of that ID; "" means the winner's, or the
@@ -28,6 +30,11 @@ func (d Record) Pick(name string) (in Input, which string, err error) {
 		return in, "", err
 	}
 	t, of := median(trials)
+	if d.Full != nil {
+		if t, err = d.Full(t); err != nil {
+			return in, "", err
+		}
+	}
 	if err := explainable(d.Experiment.ID, t); err != nil {
 		return in, "", err
 	}

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +32,8 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"david/internal/input"
 )
 
 // Cluster talks to a cluster whose API server answered.
@@ -124,6 +125,9 @@ func (c *Cluster) name() string {
 func (c *Cluster) load(kubeconfig, contextName string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
+	if err := readable(rules); err != nil {
+		return nil, err
+	}
 	files := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
 	raw, err := files.RawConfig()
 	switch {
@@ -140,6 +144,9 @@ func (c *Cluster) load(kubeconfig, contextName string) (*rest.Config, error) {
 	if err := known(raw, c.Context); err != nil {
 		return nil, err
 	}
+	if err := readableNamed(raw, c.Context); err != nil {
+		return nil, err
+	}
 	if c.Namespace, _, err = files.Namespace(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -150,6 +157,46 @@ func (c *Cluster) load(kubeconfig, contextName string) (*rest.Config, error) {
 	return config, nil
 }
 
+// The most that is read of a kubeconfig, and of a file that it names, in bytes.
+const (
+	longestConfig = 1 << 20
+	longestNamed  = 256 << 10
+)
+
+// readable makes sure of the files before client-go reads them, which would wait for a pipe, and read a device without end.
+func readable(rules *clientcmd.ClientConfigLoadingRules) error {
+	for _, path := range rules.GetLoadingPrecedence() {
+		text, err := input.Read(path, longestConfig)
+		if err == nil {
+			err = input.Document(path, text)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: cannot read the kubeconfig: %w", ErrConfig, err)
+		}
+	}
+	return nil
+}
+
+// readableNamed makes sure of the files that a context names.
+func readableNamed(raw clientcmdapi.Config, name string) error {
+	var paths []string
+	if c := raw.Clusters[raw.Contexts[name].Cluster]; c != nil {
+		paths = append(paths, c.CertificateAuthority)
+	}
+	if u := raw.AuthInfos[raw.Contexts[name].AuthInfo]; u != nil {
+		paths = append(paths, u.ClientCertificate, u.ClientKey, u.TokenFile)
+	}
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		if _, err := input.Read(path, longestNamed); err != nil {
+			return fmt.Errorf("%w: context %s: %w", ErrConfig, name, err)
+		}
+	}
+	return nil
+}
+
 // inside returns the configuration of a pod in a cluster.
 func (c *Cluster) inside(rules *clientcmd.ClientConfigLoadingRules) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
@@ -157,7 +204,7 @@ func (c *Cluster) inside(rules *clientcmd.ClientConfigLoadingRules) (*rest.Confi
 		return nil, fmt.Errorf("%w: no kubeconfig: none of %s names a cluster; give --kubeconfig FILE", ErrConfig, strings.Join(rules.Precedence, ", "))
 	}
 	c.Namespace = "default"
-	if text, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
+	if text, err := input.Read("/var/run/secrets/kubernetes.io/serviceaccount/namespace", 4096); err == nil {
 		c.Namespace = strings.TrimSpace(string(text))
 	}
 	return config, nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,5 +136,34 @@ func TestExplain(t *testing.T) {
 	}
 	if err := explain(&apierrors.StatusError{ErrStatus: metav1.Status{Message: "quota"}}, "x", "get", "y"); errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "quota") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestOpenReadsFilesOnly refuses what is endless before client-go reads it, also where a kubeconfig names it.
+func TestOpenReadsFilesOnly(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	naming := func(cluster, user string) string {
+		path := filepath.Join(t.TempDir(), "config")
+		text := "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'" + cluster + "}}]\nusers: [{name: u, user: {" + user + "}}]\n" +
+			"contexts: [{name: one, context: {cluster: c, user: u}}]\ncurrent-context: one\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for want, path := range map[string]string{
+		"is no regular file but a device":     "/dev/zero",
+		"is no regular file but a pipe":       pipe,
+		"/dev/zero is no regular file":        naming(", certificate-authority: /dev/zero", "token: t"),
+		"/pipe is no regular file but a pipe": naming("", "tokenFile: "+pipe),
+		"/dev/urandom is no regular file":     naming("", "client-certificate: /dev/urandom, client-key: /dev/urandom"),
+	} {
+		if _, err := Open(t.Context(), path, ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }

@@ -1,26 +1,38 @@
 package lab
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
+	"david/internal/host"
+	"david/internal/input"
 	"david/internal/mycnf"
 )
 
-// ReadCnf reads an option file with what it includes.
-func ReadCnf(path string) (mycnf.File, error) {
-	if err := Regular("option file", path); err != nil {
-		return mycnf.File{}, InputError{err}
-	}
-	return ReadOptions(path)
-}
+// What is read of an option file at most, with all that it includes. Those of servers have some KB, and servers have some
+// 700 options.
+const (
+	mostOptionFiles = 200
+	mostOptionBytes = 1 << 20
+	mostOptions     = 10_000
+	maxDepth        = 10 // how deep servers follow includes (my_default.c)
+)
 
-// ReadOptions is ReadCnf of anything that can be read, a shell's <(command) too.
-func ReadOptions(path string) (mycnf.File, error) {
-	file, err := parseFile(path)
+// ReadCnf reads an option file with what it includes.
+func ReadCnf(path string) (mycnf.File, error) { return readOptions(path, input.Read) }
+
+// ReadOptions is ReadCnf of what may also be a shell's <(command).
+func ReadOptions(path string) (mycnf.File, error) { return readOptions(path, input.ReadGiven) }
+
+func readOptions(path string, read func(string, int64) ([]byte, error)) (mycnf.File, error) {
+	r := optionReader{left: mostOptionBytes}
+	file, err := r.file(path, read)
 	if err == nil {
-		file, err = expand(file, 0)
+		file, err = r.expand(file, 0)
 	}
 	if err != nil {
 		return file, InputError{err}
@@ -28,34 +40,39 @@ func ReadOptions(path string) (mycnf.File, error) {
 	return file, nil
 }
 
-// Regular refuses what is there and is no regular file: a named pipe would be waited for, and a device
-// read, without end. What is not there is left to those who open it.
-func Regular(what, path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("cannot read the %s: %s is no regular file", what, path)
-	}
-	return nil
+// optionReader reads an option file, and counts what that takes.
+type optionReader struct {
+	files, options int
+	left           int64 // bytes
 }
 
-// parseFile reads one file. Servers leave out one that everybody may write, with a warning that few see.
-func parseFile(path string) (mycnf.File, error) {
-	f, err := os.Open(path)
+// file reads one file. Servers leave out one that everybody may write, with a warning that few see.
+func (r *optionReader) file(path string, read func(string, int64) ([]byte, error)) (f mycnf.File, err error) {
+	if r.files++; r.files > mostOptionFiles {
+		return f, fmt.Errorf("cannot read the option file: with what it includes it is more than the %d files that david reads", mostOptionFiles)
+	}
+	text, err := read(path, mostOptionBytes)
 	if err != nil {
-		return mycnf.File{}, fmt.Errorf("cannot read the option file: %w", err)
+		return f, fmt.Errorf("cannot read the option file: %w", err)
 	}
-	defer f.Close()
+	if r.left -= int64(len(text)); r.left < 0 {
+		return f, fmt.Errorf("cannot read the option file: with what it includes it is longer than the %s that david reads", host.Size(mostOptionBytes))
+	}
 	const byAll = 0o002
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&byAll != 0 {
-		return mycnf.File{}, fmt.Errorf("cannot judge %s: everybody may write it, so servers ignore it; chmod o-w %s", path, path)
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&byAll != 0 {
+		return f, fmt.Errorf("cannot judge %s: everybody may write it, so servers ignore it; chmod o-w %s", path, path)
 	}
-	return mycnf.Parse(f, path)
+	if f, err = mycnf.Parse(bytes.NewReader(text), path); err != nil {
+		return f, err
+	}
+	if r.options += len(f.Items); r.options > mostOptions {
+		return f, fmt.Errorf("cannot read the option file: with what it includes it has more than the %d options that david reads", mostOptions)
+	}
+	return f, nil
 }
-
-// maxDepth is how deep servers follow includes (my_default.c).
-const maxDepth = 10
 
 // expand replaces include directives by what they name, in the order in which the servers read it.
-func expand(f mycnf.File, depth int) (mycnf.File, error) {
+func (r *optionReader) expand(f mycnf.File, depth int) (mycnf.File, error) {
 	out := mycnf.File{Name: f.Name}
 	for _, item := range f.Items {
 		if item.Include == "" {
@@ -65,48 +82,45 @@ func expand(f mycnf.File, depth int) (mycnf.File, error) {
 		if depth == maxDepth {
 			return mycnf.File{}, fmt.Errorf("cannot include %s at %s: more than %d files deep", item.Include, item.Where(), maxDepth)
 		}
-		files, err := included(item)
-		if err != nil {
-			return mycnf.File{}, fmt.Errorf("cannot include %s at %s: %w", item.Include, item.Where(), err)
-		}
-		for _, inner := range files {
-			if inner, err = expand(inner, depth+1); err != nil {
+		paths, err := included(item)
+		for _, path := range paths {
+			var inner mycnf.File
+			if inner, err = r.file(path, input.Read); err != nil {
+				break
+			}
+			if inner, err = r.expand(inner, depth+1); err != nil {
 				return mycnf.File{}, err
 			}
 			out.Items = append(out.Items, inner.Items...)
+		}
+		if err != nil {
+			return mycnf.File{}, fmt.Errorf("cannot include %s at %s: %w", item.Include, item.Where(), err)
 		}
 	}
 	return out, nil
 }
 
-// included reads what a !include or !includedir names; of a folder the .cnf files, in the order of their
-// names, as the servers do.
-func included(directive mycnf.Item) ([]mycnf.File, error) {
-	paths := []string{directive.Include}
-	if directive.IncludeDir {
-		entries, err := os.ReadDir(directive.Include)
-		if err != nil {
-			return nil, err
-		}
-		var names []string
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		paths = nil
-		for _, name := range mycnf.Included(names) {
-			paths = append(paths, filepath.Join(directive.Include, name))
-		}
+// included names the files that a !include or !includedir names; of a folder the .cnf files, in the order of their
+// names, as the servers read them.
+func included(directive mycnf.Item) (paths []string, err error) {
+	if !directive.IncludeDir {
+		return []string{directive.Include}, nil
 	}
-	var files []mycnf.File
-	for _, path := range paths {
-		if err := Regular("option file", path); err != nil {
-			return nil, err
-		}
-		f, err := parseFile(path)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
+	dir, err := os.Open(directive.Include)
+	if err != nil {
+		return nil, err
 	}
-	return files, nil
+	defer dir.Close() // it is only read
+	const most = 10_000
+	names, err := dir.Readdirnames(most + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(names) > most {
+		return nil, fmt.Errorf("the folder holds more than the %d files that david looks at", most)
+	}
+	for _, name := range mycnf.Included(names) {
+		paths = append(paths, filepath.Join(directive.Include, name))
+	}
+	return paths, nil
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,41 @@ func TestIncludes(t *testing.T) {
 	for name, want := range map[string]string{"gone.cnf": "cannot include " + dir + "/nowhere.cnf at", "loop.cnf": "more than 10 files deep"} {
 		if _, err := ReadCnf(filepath.Join(dir, name)); err == nil || !strings.Contains(err.Error(), want) || FaultOf(err) != Input {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOptionFilesAreBounded reads no more than an option file can have, whatever it includes.
+func TestOptionFilesAreBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fan := put("fan.cnf", "[mysqld]\n")
+	for i := range 8 { // 8^8 files
+		fan = put(fmt.Sprintf("fan%d.cnf", i), strings.Repeat("!include "+fan+"\n", 8))
+	}
+	long := put("long.cnf", "")
+	if err := os.Truncate(long, 190<<20); err != nil {
+		t.Fatal(err)
+	}
+	half := put("half.cnf", strings.Repeat("# a comment\n", 50_000))
+	for want, path := range map[string]string{
+		"more than the 200 files":                   fan,
+		"longer than the 1 MiB that":                long,
+		"includes it is longer than the 1 MiB that": put("twice.cnf", strings.Repeat("!include "+half+"\n", 2)),
+		"more than 10000 options":                   put("many.cnf", "[mysqld]\n"+strings.Repeat("a\n", 20_000)),
+		"more than the 10000 options":               put("some.cnf", strings.Repeat("!include "+put("a.cnf", "[mysqld]\n"+strings.Repeat("a\n", 6000))+"\n", 2)),
+		"/dev/zero is no regular file":              put("device.cnf", "!include /dev/zero\n"),
+		"is no regular file but a device":           "/dev/zero",
+	} {
+		if _, err := ReadOptions(path); err == nil || !strings.Contains(err.Error(), want) || FaultOf(err) != Input {
+			t.Errorf("%s: %v", want, err)
 		}
 	}
 }

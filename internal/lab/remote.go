@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"david/internal/experiment"
 	"david/internal/host"
+	"david/internal/input"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/podrun"
@@ -137,8 +137,8 @@ func LocalProcess(ctx context.Context, conn *mysqld.Conn) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	text, err := os.ReadFile(vars["pid_file"])
-	if err != nil { // a tunnel's end, or not david's to read
+	text, err := input.Read(vars["pid_file"], 64)
+	if err != nil { // a tunnel's end, not david's to read, or what a hostile server names
 		return 0, nil
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))

@@ -140,8 +140,8 @@ func TestRenderedValuesReachARealServer(t *testing.T) {
 func TestParseErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"port=1\n":                   `cannot read my.cnf:1: option "port" stands before any section such as [mysqld]`,
-		"[mysqld]\n\n[client\n":      `cannot read my.cnf:3: section "[client" lacks its closing bracket`,
-		"!includes /etc\n":           `cannot read my.cnf:1: unknown directive "!includes": there are !include and !includedir`,
+		"[mysqld]\n\n[client\n":      `cannot read my.cnf:3: a section lacks its closing bracket`,
+		"!includes /etc\n":           `cannot read my.cnf:1: unknown directive: there are !include and !includedir`,
 		"!include\n":                 `cannot read my.cnf:1: !include names no path`,
 		"[client]\n=secret\n":        `cannot read my.cnf:2: a value without a name before "="`,
 		"[mysqld]\na=\x00\n":         `cannot read my.cnf:2: it holds a NUL byte: this is no my.cnf`,

@@ -35,6 +35,9 @@ func (i Item) Where() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
 // rest for a line of its own.
 const maxLine = 4092
 
+// maxItems bounds what a file takes in memory.
+const maxItems = 10_000
+
 // Parse reads a my.cnf as the servers do: sections in brackets; name=value or a bare name; comments from # or
 // ; at the start of a line, and from # anywhere outside quotes; one pair of quotes around a value taken off;
 // the escapes \b \t \n \r \s \" \' \\ resolved. A backslash at the end of a line does not continue it:
@@ -58,6 +61,9 @@ func Parse(r io.Reader, name string) (File, error) {
 		}
 		if err != nil {
 			return File{}, fmt.Errorf("cannot read %s:%d: %w", name, n, err)
+		}
+		if len(f.Items) == maxItems {
+			return File{}, fmt.Errorf("cannot read %s:%d: more than %d options, and servers have some 700", name, n, maxItems)
 		}
 		if item.Name != "" || item.Include != "" {
 			item.File, item.Line = name, n
@@ -108,7 +114,7 @@ func parseLine(line string, group *section) (Item, error) {
 	case '[':
 		end := strings.IndexByte(text, ']')
 		if end < 0 {
-			return Item{}, fmt.Errorf("section %q lacks its closing bracket", firstWord(text))
+			return Item{}, errors.New("a section lacks its closing bracket")
 		}
 		*group = section{name: trim("x" + text[1:end])[1:], begun: true} // servers keep blanks before the name
 		return Item{}, nil
@@ -135,7 +141,7 @@ func parseDirective(text string) (Item, error) {
 		}
 		return Item{}, fmt.Errorf("%s names no path", d.word)
 	}
-	return Item{}, fmt.Errorf("unknown directive %q: there are !include and !includedir", firstWord(text))
+	return Item{}, errors.New("unknown directive: there are !include and !includedir")
 }
 
 func parseOption(text, group string) (Item, error) {

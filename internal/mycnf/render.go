@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"david/internal/plain"
 )
 
 // width of a rendered file's comment lines.
@@ -23,7 +25,7 @@ func groupOrder() []string {
 // Render writes a my.cnf: the head as comment lines, then [mysqld] with the settings sorted by group and
 // name, each under its reason, source and measured effect. The same settings always give the same bytes, and
 // Parse gives the same names and values back. A name that no server can have, a variable set twice, or a
-// value with a NUL byte is an error.
+// value with a control character that cannot be quoted is an error.
 func Render(w io.Writer, head []string, settings []Setting) error {
 	var out bytes.Buffer
 	for _, line := range head {
@@ -103,7 +105,7 @@ func sorted(settings []Setting) []Setting {
 }
 
 func groupTitle(group string) string {
-	if group = strings.Join(strings.Fields(group), " "); group == "" {
+	if group = plain.Text(strings.Join(strings.Fields(group), " ")); group == "" {
 		return "further settings"
 	}
 	return group
@@ -114,8 +116,8 @@ func check(s Setting) error {
 	if !validName(s.Name) {
 		return fmt.Errorf("cannot render my.cnf: %q is no variable's name", s.Name)
 	}
-	if strings.IndexByte(s.Value, 0) >= 0 {
-		return fmt.Errorf("cannot render my.cnf: the value of %s holds a NUL byte", s.Name)
+	if strings.ContainsFunc(s.Value, func(r rune) bool { return isControl(r) && !strings.ContainsRune("\b\t\n\r", r) }) {
+		return fmt.Errorf("cannot render my.cnf: the value of %s holds a control character", s.Name)
 	}
 	if len(s.Name)+2*len(s.Value)+3 > maxLine {
 		return fmt.Errorf("cannot render my.cnf: the value of %s is longer than servers read (%d bytes a line)", s.Name, maxLine)
@@ -146,7 +148,7 @@ func quote(value string) string {
 
 // comment writes text as comment lines no longer than the width, the first one with a label.
 func comment(out *bytes.Buffer, label, text string) {
-	words := strings.Fields(text)
+	words := strings.Fields(plain.Text(text))
 	if len(words) == 0 {
 		return
 	}

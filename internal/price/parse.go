@@ -44,7 +44,13 @@ func Parse(r io.Reader, name string) (Catalogue, error) {
 func parse(text []byte) (c Catalogue, err error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
+		if strings.Contains(err.Error(), "unknown anchor") { // which the library quotes
+			return c, errors.New("it refers to an anchor that is not there")
+		}
 		return c, plain(err)
+	}
+	if !meant(doc) {
+		return c, lineError{1, errors.New("it is no catalogue: want a mapping with machines, volumes or rates; see: david price catalogue")}
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -57,6 +63,19 @@ func parse(text []byte) (c Catalogue, err error) {
 		return c, errors.New("it holds more than one document")
 	}
 	return c, c.check(linesOf(doc))
+}
+
+// meant tells a document that was meant to be a catalogue from any other, of which nothing may stand in an error.
+func meant(doc yaml.Node) bool {
+	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return len(doc.Content) == 0 || doc.Content[0].Tag == "!!null"
+	}
+	for i, key := range doc.Content[0].Content {
+		if i%2 == 0 && slices.Contains([]string{"machines", "volumes", "rates"}, key.Value) {
+			return true
+		}
+	}
+	return len(doc.Content[0].Content) == 0
 }
 
 // plain returns an error of the YAML library with its line, without the names of Go's types.

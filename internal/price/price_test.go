@@ -464,3 +464,14 @@ func TestSet(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A file that is no catalogue may be a secret: nothing of it stands in an error.
+func TestNothingOfForeignFilesInErrors(t *testing.T) {
+	for name, text := range map[string]string{
+		"passwords": "root:$6$hunter2:19000:0:99999:7:::\n", "a mapping": "hunter2: hunter2\n", "a list": "[hunter2]\n", "an anchor": "*hunter2\n",
+	} {
+		if _, err := Parse(strings.NewReader(text), "x"); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

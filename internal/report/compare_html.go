@@ -35,7 +35,7 @@ func chartsSection(d Data, list []stats.Comparison, title, hollow, promise strin
 		}
 		labels := trialLabels(d)
 		for i, t := range d.Trials {
-			if len(t.Samples) > 0 {
+			if t.Sampling.Samples > 0 || len(t.Samples) > 0 {
 				p.Sampled = append(p.Sampled, sampledRun{i, labels[i]})
 			}
 		}

@@ -99,7 +99,7 @@ func HTML(w io.Writer, d Data) error {
 	if err := t.ExecuteTemplate(&b, "page", p); err != nil {
 		return fmt.Errorf("cannot make the page of experiment %s: %w", d.Experiment.ID, err)
 	}
-	return flush(w, &b)
+	return d.fill(w, b.Bytes())
 }
 
 func (r Report) page() (page, error) {

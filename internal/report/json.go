@@ -18,7 +18,7 @@ type document struct {
 	Headline   string            `json:"headline"`
 	Experiment result.Experiment `json:"experiment"`
 	Arms       []armDocument     `json:"arms"`
-	Trials     []result.Trial    `json:"trials"`
+	Trials     []result.Trial    `json:"trials"` // see fill
 	Finish     *result.Finish    `json:"finish"` // null: running or interrupted
 	// Replaced counts the trials that were set aside, as their blocks were cut short and run again.
 	Replaced int       `json:"trials_set_aside,omitempty"`
@@ -61,21 +61,55 @@ type armDocument struct {
 	Rate     float64 `json:"rate,omitempty"`
 }
 
+// hole is where the trials go. No text can hold it, as quotes in texts are escaped, and nothing else of that name is a list.
+const hole = `"trials":[]`
+
 // JSON writes exactly one JSON document, on one line.
 func JSON(w io.Writer, d Data) error {
 	b, err := Build(d).encode()
 	if err != nil {
 		return err
 	}
-	return flush(w, bytes.NewBuffer(append(b, '\n')))
+	if err := d.fill(w, b); err != nil {
+		return err
+	}
+	return flush(w, bytes.NewBufferString("\n"))
 }
 
-// encode makes the document. encoding/json escapes <, > and &, so that it can stand in HTML as it is.
+// fill writes a text with the trials in the place of its hole, one after the other, as all of them take much room.
+func (d Data) fill(w io.Writer, text []byte) error {
+	before, after, _ := bytes.Cut(text, []byte(hole))
+	if err := flush(w, bytes.NewBuffer(append(before[:len(before):len(before)], hole[:len(hole)-1]...))); err != nil {
+		return err
+	}
+	for i, t := range d.Trials {
+		var err error
+		if d.Full != nil {
+			if t, err = d.Full(t); err != nil {
+				return err
+			}
+		}
+		b, err := json.Marshal(t)
+		if err != nil {
+			return fmt.Errorf("cannot encode trial %s: %w", t.ID, err)
+		}
+		if i > 0 {
+			b = append([]byte{','}, b...)
+		}
+		if err := flush(w, bytes.NewBuffer(b)); err != nil {
+			return err
+		}
+	}
+	return flush(w, bytes.NewBuffer(append([]byte{']'}, after...)))
+}
+
+// encode makes the document, with a hole for the trials. encoding/json escapes <, > and &, so that it can stand in HTML as
+// it is.
 func (r Report) encode() ([]byte, error) {
 	d := r.data
 	doc := document{
 		Schema: result.Schema, Headline: r.Headline.String(), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
-		Arms: []armDocument{}, Trials: append([]result.Trial{}, d.Trials...), Comparisons: []stats.Comparison{},
+		Arms: []armDocument{}, Trials: []result.Trial{}, Comparisons: []stats.Comparison{},
 		UnsafeBaselines: r.unsafeBaselines, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, LightSpeed: r.light,
 	}
 	for _, a := range d.Arms {

@@ -22,6 +22,9 @@ type Data struct {
 	Experiment result.Experiment
 	Arms       []result.Arm
 	Trials     []result.Trial // with their points
+	// Full gives a trial with its counters, profile and samples, one at a time, as they take much room; nil where
+	// Trials have them.
+	Full func(result.Trial) (result.Trial, error)
 	// Replaced counts the trials that were set aside, as their blocks were cut short and run again.
 	Replaced int
 	Finish   *result.Finish // nil where the experiment is running or was interrupted

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"david/internal/plain"
 )
 
 // table holds what every form of the report shows alike. Its first column names the row.
@@ -50,8 +52,11 @@ func (t table) transpose() table {
 func (t table) text(b *bytes.Buffer) {
 	width := make([]int, len(t.Cols))
 	lines := append([][]string{t.heads()}, t.Rows...)
-	for _, line := range lines {
+	for n, line := range lines {
+		lines[n] = make([]string, len(line))
 		for i, cell := range line {
+			cell = plain.Line(cell)
+			lines[n][i] = cell
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
 	}
@@ -105,8 +110,8 @@ func writeRow(b *bytes.Buffer, cells []string) {
 	b.WriteString("\n")
 }
 
-// escape keeps text from being read as Markdown or as HTML.
+// escape keeps text from being read as Markdown or as HTML, or ending its line.
 func escape(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", "\\*", "_", "\\_", "`", "\\`",
-		"[", "\\[", "]", "\\]", "\n", " ").Replace(s)
+	return plain.Line(strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", ">", "&gt;", "&", "&amp;", "*", "\\*", "_", "\\_", "`", "\\`",
+		"[", "\\[", "]", "\\]", "\n", " ").Replace(s))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"david/internal/mycnf"
+	"david/internal/plain"
 	"david/internal/result"
 )
 
@@ -23,8 +24,8 @@ func Text(w io.Writer, d Data) error {
 	}
 	b.say(r.Headline.String())
 	b.paragraphs(r.Light)
-	fmt.Fprintf(&b, "\n%s\n", d.Experiment.ID)
-	fmt.Fprintf(&b, "%s (%s), sysbench %s\n", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)
+	fmt.Fprintf(&b, "\n%s\n", plain.Line(d.Experiment.ID))
+	fmt.Fprintln(&b, plain.Line(fmt.Sprintf("%s (%s), sysbench %s", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)))
 	for _, w := range describe(d.Experiment.Workloads) {
 		b.say(w)
 	}

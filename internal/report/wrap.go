@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"david/internal/plain"
 )
 
 // columns sets how wide a terminal is taken to be; a tune's output fits the narrow ones too.
@@ -22,7 +24,7 @@ type terminal struct {
 // say writes a sentence, on as many lines as the terminal needs unless it is to stay plain.
 func (b *terminal) say(s string) {
 	if b.plain {
-		b.WriteString(s + "\n")
+		b.WriteString(plain.Line(s) + "\n")
 		return
 	}
 	b.paragraph(s)

@@ -130,20 +130,26 @@ func FuzzParseTrials(f *testing.F) {
 	f.Add([]byte("{\"schema\":1,\x00\n"))
 	f.Add([]byte("\n\n{}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		end := whole(b)
-		if end > 0 && b[end-1] != '\n' {
-			t.Fatalf("whole ends within a line: %d", end)
+		parse := func(b []byte) (trials int, end int64, err error) {
+			end, _, err = eachLine(bytes.NewReader(b), func(_ int, _ int64, line []byte) error {
+				trials++
+				return decodeLine("dir", line, new(Trial))
+			})
+			return trials, end, err
 		}
-		trials, err := parseTrials("dir", b)
+		trials, end, err := parse(b)
+		if end > 0 && b[end-1] != '\n' {
+			t.Fatalf("it ends within a line: %d", end)
+		}
 		if err != nil {
 			return
 		}
-		if lines := bytes.Count(b[:end], []byte("\n")); len(trials) != lines {
-			t.Errorf("%d trials of %d lines", len(trials), lines)
+		if lines := bytes.Count(b[:end], []byte("\n")); trials != lines {
+			t.Errorf("%d trials of %d lines", trials, lines)
 		}
-		again, err := parseTrials("dir", append(bytes.Clone(b[:end]), line...))
-		if err != nil || len(again) != len(trials)+1 {
-			t.Errorf("after one more: %d trials, then %d, %v", len(trials), len(again), err)
+		again, _, err := parse(append(bytes.Clone(b[:end]), line...))
+		if err != nil || again != trials+1 {
+			t.Errorf("after one more: %d trials, then %d, %v", trials, again, err)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -80,15 +79,26 @@ func summary(dir string) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	b, err := os.ReadFile(s.path(trialsFile))
+	trials := 0
+	torn, err := s.lines(func(int, int64, []byte) error { trials++; return nil })
 	if err != nil {
-		return Summary{}, fmt.Errorf("cannot read the trials: %w", err)
+		return Summary{}, err
 	}
-	e, end := s.experiment, whole(b)
+	e := s.experiment
+	server := e.Server
+	for _, text := range []*string{(*string)(&server.Flavour), &server.Version, &server.Comment, &server.Path, &server.SHA256, &server.Address, (*string)(&e.Kind), &finish.Best} {
+		*text = shortened(*text)
+	}
 	return Summary{
-		Dir: dir, ID: filepath.Base(dir), Kind: e.Kind, Created: e.Created, Server: e.Server,
-		Trials: bytes.Count(b[:end], []byte("\n")), Torn: end < len(b), Finished: finished, Failed: finish.Failed != "", Best: finish.Best,
+		Dir: dir, ID: filepath.Base(dir), Kind: e.Kind, Created: e.Created, Server: server,
+		Trials: trials, Torn: torn, Finished: finished, Failed: finish.Failed != "", Best: finish.Best,
 	}, nil
+}
+
+// shortened keeps a list of hostile experiments from filling the memory; what david writes is shorter.
+func shortened(text string) string {
+	const longest = 4096
+	return strings.Clone(text[:min(len(text), longest)])
 }
 
 // Unfinished returns the newest experiment under $DAVID_HOME that the same command began, unless it came to
@@ -142,7 +152,10 @@ func resolveLatest(home string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(list) == 0 || list[0].Err != "" {
+	if len(list) > 0 && list[0].Err != "" { // those that can be read come first
+		return "", fmt.Errorf("cannot find the latest experiment: none of %d can be read; %s: %s", len(list), list[0].ID, list[0].Err)
+	}
+	if len(list) == 0 {
 		return "", fmt.Errorf("cannot find the latest experiment: there is none under %s: run `david tune` or `david bench` first",
 			filepath.Join(home, "experiments"))
 	}

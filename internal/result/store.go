@@ -8,8 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
+
+	"david/internal/input"
+	"david/internal/mycnf"
 )
 
 // The files of a store. Names that begin with a dot are unfinished writes of a process that died; nobody
@@ -33,6 +37,8 @@ type Store struct {
 	told       func(any) error
 	own        map[string]bool // the trials that this process has stored
 	more       bool            // it has more time, and nothing of that is on disk yet
+	room       room
+	places     map[string]int64 // where in trials.jsonl the line of each trial is, after Figures
 }
 
 // Watch has every Arm, Trial (with its points and samples) and Finish told as soon as it is stored. What told
@@ -242,23 +248,59 @@ func place(arms []Arm, name string) int {
 
 // Arms returns the arms in the order in which they were first stored.
 func (s *Store) Arms() ([]Arm, error) {
-	entries, err := os.ReadDir(s.path(armsDir))
+	names, err := s.folder(armsDir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the arms of %s: %w", s.dir, err)
 	}
+	slices.Sort(names)
 	var arms []Arm
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") || !strings.HasSuffix(entry.Name(), ".json") {
+	known := map[string]string{} // one copy of each text: arms have most of their variables in common
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".json") {
 			continue
 		}
 		var a Arm
-		if err := readJSON(s.dir, s.path(armsDir, entry.Name()), &a); err != nil {
+		if err := readJSON(s.dir, s.path(armsDir, name), &a); err != nil {
+			return nil, err
+		}
+		if err := s.room.take(s.dir, a.intern(known)); err != nil {
 			return nil, err
 		}
 		arms = append(arms, a)
 	}
 	sort.SliceStable(arms, func(i, j int) bool { return arms[i].Order < arms[j].Order })
 	return arms, nil
+}
+
+// intern has the arm share the texts of its variables with others, and returns about how many bytes it adds in memory.
+func (a *Arm) intern(known map[string]string) int {
+	added := 1000 + len(a.Title)
+	one := func(text string) string {
+		same, ok := known[text]
+		if !ok {
+			added += 64 + len(text)
+			known[text], same = text, text
+		}
+		return same
+	}
+	for _, list := range [][]mycnf.Setting{a.Changes, a.Settings} {
+		for _, v := range list {
+			added += 128 + len(v.Name) + len(v.Value) + len(v.Reason) + len(v.Source) + len(v.Effect)
+		}
+	}
+	for _, d := range a.Diff {
+		added += 64 + len(d.Name) + len(d.Before) + len(d.After)
+	}
+	if a.Effective == nil {
+		return added
+	}
+	shared := make(map[string]string, len(a.Effective))
+	for name, value := range a.Effective {
+		shared[one(name)] = one(value)
+		added += 48
+	}
+	a.Effective = shared
+	return added
 }
 
 // Finish writes finish.json; f's schema is set.
@@ -295,11 +337,14 @@ func (s *Store) path(elem ...string) string {
 // readJSON reads one file of the store in dir. The schema is checked first, as a newer format may differ in
 // anything else.
 func readJSON(dir, path string, v any) error {
-	b, err := os.ReadFile(path)
+	b, err := input.Read(path, longestFile)
 	if err != nil {
 		return fmt.Errorf("cannot read the store: %w", err)
 	}
-	if err := decode(dir, b, v); err != nil {
+	if err = input.Document("it", b); err == nil {
+		err = decode(dir, b, v)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", path, err)
 	}
 	return nil

@@ -117,7 +117,7 @@ func TestTrialMeasuredAgainReplacesTheEarlierOne(t *testing.T) {
 	if err != nil || len(trials) != 2 || trials[0].ID != "b" || trials[1].TPS != 600 {
 		t.Errorf("%+v, %v", trials, err)
 	}
-	if n, err := s.Replaced(); n != 1 || err != nil {
+	if _, n, err := s.Figures(); n != 1 || err != nil {
 		t.Errorf("%d replaced, %v", n, err)
 	}
 }
@@ -185,7 +185,7 @@ func TestOtherSchemasAreRefused(t *testing.T) {
 		proofsFile:       func(s *Store) error { _, err := s.Proofs(); return err },
 		trialsFile:       func(s *Store) error { _, err := s.Trials(); return err },
 		"arms/x.json":    func(s *Store) error { _, err := s.Arms(); return err },
-		"points/x.jsonl": func(s *Store) error { _, err := getLines[Point](s.dir, s.pointsPath("x")); return err },
+		"points/x.jsonl": func(s *Store) error { _, err := s.points("x"); return err },
 	} {
 		s := newStore(t)
 		for content, want := range map[string]string{

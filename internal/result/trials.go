@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"strconv"
+	"slices"
 	"syscall"
 )
 
@@ -72,83 +70,30 @@ func (s *Store) cutTorn(f *os.File) error {
 	if err != nil || info.Size() == s.end {
 		return err
 	}
-	b, err := io.ReadAll(f)
+	end, torn, err := eachLine(f, func(int, int64, []byte) error { return nil })
 	if err != nil {
 		return err
 	}
-	s.end = int64(whole(b))
-	if s.end == info.Size() {
+	s.end = end
+	if !torn {
 		return nil
 	}
 	return f.Truncate(s.end)
 }
 
-// whole returns how many bytes at the beginning of b are whole lines. What follows is a torn line: one
-// without its end, or, as some filesystems leave it after a power cut, one whose pages did not all reach the
-// disk and read as zeros.
-func whole(b []byte) int {
-	end := bytes.LastIndexByte(b, '\n') + 1
-	if end == 0 {
-		return 0
-	}
-	begin := bytes.LastIndexByte(b[:end-1], '\n') + 1
-	if bytes.IndexByte(b[begin:end], 0) >= 0 {
-		return begin
-	}
-	return end
-}
-
 // Trials returns the trials in the order in which they ended, without their points. A torn last line is left
 // out; a broken line elsewhere is an error that names it.
-func (s *Store) Trials() ([]Trial, error) {
-	trials, err := s.lines()
-	return latest(trials), err
-}
-
-// Replaced returns how many trials were replaced by a later one of the same ID: those of blocks that were cut
-// short, and run again whole.
-func (s *Store) Replaced() (int, error) {
-	trials, err := s.lines()
-	return len(trials) - len(latest(trials)), err
-}
-
-// lines returns every trial that was stored, those replaced included.
-func (s *Store) lines() ([]Trial, error) {
-	b, err := os.ReadFile(s.path(trialsFile))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the trials: %w", err)
-	}
-	trials, err := parseTrials(s.dir, b)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", s.path(trialsFile), err)
-	}
-	return trials, nil
-}
-
-func parseTrials(dir string, b []byte) ([]Trial, error) {
-	var trials []Trial
-	b = b[:whole(b)]
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
+func (s *Store) Trials() (trials []Trial, err error) {
+	_, err = s.lines(func(_ int, _ int64, line []byte) error {
 		var t Trial
-		if err := decodeLine(dir, line, &t); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
+		err := decodeLine(s.dir, line, &t)
 		trials = append(trials, t)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return trials, nil
-}
-
-// current says how every line of this schema begins, as written by AppendTrial; other lines are looked at
-// twice.
-var current = []byte(`{"schema":` + strconv.Itoa(Schema) + `,`)
-
-func decodeLine(dir string, line []byte, v any) error {
-	if bytes.HasPrefix(line, current) {
-		return json.Unmarshal(line, v)
-	}
-	return decode(dir, line, v)
+	return latest(trials), nil
 }
 
 // latest keeps the last of several trials of one ID, in its place.
@@ -192,45 +137,15 @@ func putLines[T any](path, id string, values []T) error {
 
 // WithPoints returns the trials with their one-second points and samples attached; trials itself stays as it
 // is.
-func (s *Store) WithPoints(trials []Trial) ([]Trial, error) {
-	full := make([]Trial, len(trials))
+func (s *Store) WithPoints(trials []Trial) (full []Trial, err error) {
+	full = slices.Clone(trials)
 	for i, t := range trials {
-		if !fileName.MatchString(t.ID) {
-			return nil, fmt.Errorf("%q is no trial's ID", t.ID)
+		if full[i].Points, err = s.points(t.ID); err != nil {
+			return nil, err
 		}
-		points, err := getLines[Point](s.dir, s.pointsPath(t.ID))
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the points of trial %s: %w", t.ID, err)
+		if full[i].Samples, err = s.samples(t.ID); err != nil {
+			return nil, err
 		}
-		samples, err := getLines[Sample](s.dir, s.samplesPath(t.ID))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // trials of an earlier david have none
-			return nil, fmt.Errorf("cannot read the samples of trial %s: %w", t.ID, err)
-		}
-		t.Points, t.Samples = points, samples
-		full[i] = t
 	}
 	return full, nil
-}
-
-// getLines reads what putLines wrote.
-func getLines[T any](dir, path string) ([]T, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	head, rest, _ := bytes.Cut(b, []byte("\n"))
-	if err := decodeLine(dir, head, new(pointsHead)); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(rest) == 0 {
-		return nil, nil
-	}
-	values := make([]T, bytes.Count(rest, []byte("\n")))
-	dec := json.NewDecoder(bytes.NewReader(rest))
-	for i := range values {
-		if err := dec.Decode(&values[i]); err != nil {
-			return nil, fmt.Errorf("line %d: %w", i+2, err)
-		}
-	}
-	return values, nil
 }

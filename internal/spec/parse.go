@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -72,10 +74,13 @@ func parent(key string) string { return key[:max(0, strings.LastIndexAny(key, ".
 func decode(text []byte, v any) (map[string]int, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, plain(err)
+		return nil, notYAML(err)
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
 		return nil, errors.New("it is empty; see: david experiment sample")
+	}
+	if !meant(doc.Content[0], keysOf(reflect.TypeOf(v).Elem())) {
+		return nil, errors.New("want a mapping of a spec's keys, which this is not; see: david experiment sample")
 	}
 	w := walker{lines: map[string]int{}}
 	if err := w.walk(doc.Content[0], reflect.TypeOf(v).Elem(), ""); err != nil {
@@ -90,6 +95,38 @@ func decode(text []byte, v any) (map[string]int, error) {
 		return w.lines, errors.New("it holds more than one document: make each a file of its own")
 	}
 	return w.lines, nil
+}
+
+// meant tells a document that was meant to be a spec from any other, of which nothing may stand in an error: it may be
+// secret. It has half of its keys in common with a spec.
+func meant(n *yaml.Node, keys []string) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	known := 0
+	for i := 0; i < len(n.Content); i += 2 {
+		if slices.Contains(keys, n.Content[i].Value) {
+			known++
+		}
+	}
+	return 4*known >= len(n.Content)
+}
+
+// notYAML is plain without the one text of the file that the library quotes of what is no YAML.
+func notYAML(err error) error {
+	if strings.Contains(err.Error(), "unknown anchor") {
+		return errors.New("it refers to an anchor that is not there")
+	}
+	return plain(err)
+}
+
+// quoted is a text of the file in an error, not all of a long one.
+func quoted(text string) string {
+	const longest = 64
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	return strconv.Quote(text)
 }
 
 // plain is an error of the YAML library in one line.
@@ -131,7 +168,7 @@ func scalarError(n *yaml.Node, t reflect.Type, err error) error {
 	if n.Kind != yaml.ScalarNode {
 		return fmt.Errorf("want %s, not a list or a mapping", want)
 	}
-	return fmt.Errorf("%q is not %s", n.Value, want)
+	return fmt.Errorf("%s is not %s", quoted(n.Value), want)
 }
 
 func (w walker) mapping(n *yaml.Node, t reflect.Type, key string) error {

@@ -472,3 +472,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A file that is no spec may be a secret: nothing of it stands in an error.
+func TestNothingOfForeignFilesInErrors(t *testing.T) {
+	for name, text := range map[string]string{
+		"passwords": "root:$6$hunter2:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n",
+		"a key":     "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n-----END OPENSSH PRIVATE KEY-----\n",
+		"a mapping": "hunter2: hunter2\n", "a list": "[hunter2]\n", "an anchor": "*hunter2\n", "a tag": "!hunter2 x\n",
+		"another's": "version: hunter2\nhunter2: {hunter2: hunter2}\nservices: hunter2\n", "no UTF-8": "hunter2\xff\n",
+		"JSON": `{"token": "hunter2"}`, "a tab": "hunter2:\n\t\thunter2\n",
+	} {
+		if _, err := Parse(strings.NewReader(text), "x"); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
