@@ -1,12 +1,9 @@
 package mycnf_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -100,7 +97,7 @@ func newDifferential(t *testing.T, flavour mycnf.Flavour) *differential {
 // harmless leaves out what changes the help itself, or is computed from the machine.
 func harmless(name string) bool {
 	for _, part := range []string{"help", "verbose", "version", "getopt", "open_files_limit", "table_open_cache", "table_definition_cache", "max_connections",
-		"console", "gdb", "validate", "cost_thr", "_now", "session_track", "server_id", "table_cache", "mysqlx", "delay_key", "writer_threads", "heuristic", "builtin", "preserve_commit", "lwm", "skip_name", "recover", "group_commit", "daemonize", "performance_schema", "ngram", "debug", "wsrep", "ndb", "upgrade", "initialize", "bootstrap", "flashback", "feedback", "plugin", "large", "ssl", "lower_case", "port", "back_log", "host_cache", "thread_cache"} {
+		"console", "gdb", "validate", "cost_thr", "_now", "session_track", "server_id", "table_cache", "mysqlx", "delay_key", "writer_threads", "heuristic", "builtin", "preserve_commit", "lwm", "skip_name", "recover", "group_commit", "daemonize", "performance_schema", "ngram", "debug", "wsrep", "ndb", "upgrade", "initialize", "bootstrap", "flashback", "feedback", "plugin", "large", "ssl", "lower_case", "port", "back_log", "host_cache", "thread_cache", "optimizer_trace"} {
 		if strings.Contains(name, part) {
 			return false
 		}
@@ -115,62 +112,11 @@ func (d *differential) ask(text string) (values map[string]string, complaints st
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	argv := append(slices.Clone(d.binary.Launch), "--defaults-file="+path)
-	if d.binary.Basedir != "" {
-		argv = append(argv, "--basedir="+d.binary.Basedir)
-	}
-	cmd := exec.CommandContext(context.Background(), argv[0], append(argv[1:], "--verbose", "--help")...)
-	cmd.Dir = d.dir
-	var out, complained bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complained
-	err := cmd.Run()
+	h := testserver.AskHelp(context.Background(), d.binary, d.dir, "--defaults-file="+path)
 	if d.switches == nil {
-		d.switches = switchesOf(out.String())
+		d.switches = h.Switches
 	}
-	return table(out.Bytes()), complained.String(), err == nil && !d.complains(complained.String())
-}
-
-// complains tells whether a server that shows its help would not start. MariaDB calls errors also what loose_
-// forgives.
-func (d *differential) complains(text string) bool {
-	if d.flavour == mycnf.MariaDB {
-		return strings.Contains(text, "Parsing options for plugin")
-	}
-	return strings.Contains(text, "[ERROR]")
-}
-
-// switchesOf lists what the help shows as a switch.
-func switchesOf(help string) (names []string) {
-	for line := range strings.Lines(help) {
-		if words := strings.Fields(line); len(words) == 2 && (words[1] == "TRUE" || words[1] == "FALSE") {
-			names = append(names, mycnf.Normalise(words[0]))
-		}
-	}
-	return names
-}
-
-// table reads the values that the help ends with.
-func table(help []byte) map[string]string {
-	values := map[string]string{}
-	in := false
-	lines := bufio.NewScanner(bytes.NewReader(help))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		switch {
-		case strings.HasPrefix(name, "--------"):
-			in = true
-		case in && name == "":
-			return values
-		case in:
-			value = strings.TrimSpace(value)
-			if at := slices.Index([]string{"FALSE", "TRUE", "(No default value)"}, value); at >= 0 {
-				value = []string{"OFF", "ON", ""}[at]
-			}
-			values[mycnf.Normalise(name)] = value
-		}
-	}
-	return values
+	return h.Values, h.Complaints, h.Taken
 }
 
 // try holds david's reading of a file against the server's.
