@@ -122,7 +122,7 @@ func onlyOptions(c corev1.Container) bool {
 }
 
 // arguments reads the settings in a server's command line. They win over all files.
-func arguments(p pod) (files []optionFile) {
+func arguments(p pod, flavour mycnf.Flavour, v mycnf.Version) (files []optionFile) {
 	for _, part := range []struct {
 		path string
 		list []string
@@ -142,9 +142,11 @@ func arguments(p pod) (files []optionFile) {
 				if next := after(part.list[i+1:], one[j+1:]); !given && !strings.ContainsAny(next, "-&|;") {
 					value = next // a flag takes none, and what follows it is then none of its own
 				}
-				name, value = mycnf.Canonical(name, strings.Trim(value, `"'`))
-				f.settings = append(f.settings, mycnf.Setting{Name: name, Value: value})
-				f.lines[mycnf.WithoutLoose(name)] = p.doc.LineAt(fmt.Sprintf("%s[%d]", part.path, i))
+				o := mycnf.Resolve(flavour, v, name, strings.Trim(value, `"'`), !given && value == "")
+				if !o.Ignored {
+					f.settings = append(f.settings, mycnf.Setting{Name: o.Name, Value: o.Value})
+				}
+				f.lines[mycnf.WithoutLoose(o.Name)] = p.doc.LineAt(fmt.Sprintf("%s[%d]", part.path, i))
 			}
 		}
 		if len(f.settings) > 0 {
