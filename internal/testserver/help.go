@@ -22,11 +22,12 @@ type Help struct {
 
 // AskHelp gives a server options, --defaults-file=PATH or --no-defaults first, and reads the values it would have.
 func AskHelp(ctx context.Context, b server.Binary, dir string, options ...string) Help {
-	argv := append(slices.Clone(b.Launch), options...)
+	argv := append(slices.Clone(b.Launch), options[0])
 	if b.Basedir != "" {
 		argv = append(argv, "--basedir="+b.Basedir)
 	}
-	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:], "--verbose", "--help")...)
+	argv = append(append(argv, "--verbose", "--help"), options[1:]...) // the last may take the next for its value
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
 	var out, complained bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complained

@@ -116,6 +116,8 @@ func TestCheckReadsAsTheServer(t *testing.T) {
 		"an argument with a key":            {args("mariadb:10.11", "--x.innodb-flush-method=nosync"), true},
 		"an argument that skips":            {args("mysql:9.7", "--skip-innodb-doublewrite"), true},
 		"an argument after one":             {args("mysql:9.7", "--sync-binlog, '0'"), true},
+		"an argument that takes an option":  {args("mysql:9.7", "--sync-binlog, --max-connections=9"), true},
+		"an argument that is taken":         {args("mysql:9.7", "--sync-binlog=0, --max-connections, --sync-binlog=1"), true},
 		"an argument that is safe":          {args("mysql:9.7", "--sync-binlog=1"), false},
 		"an argument over a file":           {strings.Replace(config("mysql:9.7", "data", `"[mysqld]\nsync_binlog=0\n"`), "image: mysql:9.7", "image: mysql:9.7\n          args: [--sync-binlog=1]", 1), false},
 		"a shortened argument of MariaDB's": {args("mariadb:10.11", "--innodb-flush-log-at-trx=2"), true},
