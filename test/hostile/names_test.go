@@ -12,7 +12,7 @@ func hostileNames() []string {
 	return []string{
 		"..", ".", "../x", "../../x", "/", "/etc", "/etc/passwd", "{dir}/../x", "x/../../y", "x/y", "./x", "x/", "//", "a//b", "~", "~root/x", "$HOME", "$(id)", "`id`", "a b", " a", "a ", "a;id", "a|id", "a&", "a>b", "a<b", "a*", "a?", "[a]",
 		"-", "--", "-x", "--help", "--version", "-rf", "--out=/etc", "=", "a=b", "a,b", "a:b", "a@b", "a#b", "a%b", "%2e%2e", "%s%n", "a\\b", "..\\x", "C:\\x", "con", "nul", "a'b", "a\"b", "a`b", "'; DROP TABLE x; --", "<b>", "{{.}}", "${x}",
-		"A", "UPPER", "ünïcode", "ＦＵＬＬ", "😀", "‮gnp", "a\u200bb", "a\u2028b", "a\ufeffb", strings.Repeat("a", 64), strings.Repeat("a", 65), strings.Repeat("a", 256), strings.Repeat("a", 4096), strings.Repeat("a", 70000),
+		"A", "UPPER", "ünïcode", "ＦＵＬＬ", "😀", "\u202egnp", "a\u200bb", "a\u2028b", "a\ufeffb", strings.Repeat("a", 64), strings.Repeat("a", 65), strings.Repeat("a", 256), strings.Repeat("a", 4096), strings.Repeat("a", 70000),
 		strings.Repeat("../", 100) + "etc", strings.Repeat("a/", 2000), "0", "-0", "1e9", "null", "true", "~", "!!str x", "&a", "*a", "a: b", "- a", "# a", "latest", "control", "kube-system", "default", "a..b", "a.b", ".hidden", "-a", "a-", "a_", "_a",
 	}
 }

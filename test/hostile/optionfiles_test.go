@@ -179,10 +179,11 @@ func checked(class string, f optionFile, flavour mycnf.Flavour, stack string, op
 	files["stack.yaml"] = stack
 	return hostile{class: class, name: f.name + "/" + string(flavour), files: files, args: []string{"manifest", "check", "{dir}/stack.yaml", "--json"},
 		lock: func(d *david, s seen) string {
-			h := d.asks(flavour, fmt.Sprint(options), options...)
+			key, asked := fmt.Sprintf("%q", options), options
 			if options == nil {
-				h = d.asksFile(flavour, s.key(), filepath.Join(s.dir, "my.cnf"))
+				key, asked = s.key(), []string{"--defaults-file=" + filepath.Join(s.dir, "my.cnf")}
 			}
+			h := d.asks(flavour, key, asked...)
 			names := d.unsafe(flavour, h)
 			if !h.Taken || len(names) == 0 || s.code == 2 {
 				return ""
