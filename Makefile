@@ -27,7 +27,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells lint mutations climbs bench fuzz clean
+.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,10 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 
 mutations: ## break lines of the statistics, gates, lock, ledger and undo, and see that the tests notice: half an hour
 	go run ./test/mutate
+
+hostile: ## more than 2,000 hostile option files, flags, records, names, specs and manifests, held against servers of both flavours: a quarter of an hour
+	@scripts/setup test
+	DAVID_HOSTILE=all go test -count=1 -run '^TestHostile$$' -v -timeout 2h ./test/hostile
 
 climbs: ## follow tune and compare from their flags to their reports: the calls that go up a floor, and the lengths of functions
 	go run ./test/climbs

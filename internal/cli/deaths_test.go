@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -109,14 +110,14 @@ func (r *liveRun) watchdog() int {
 	return pid
 }
 
-// over waits for david's end and for its watchdog's.
+// over waits for david's end and for its watchdog's, also where david died before it put that on record.
 func (r *liveRun) over() (code int) {
 	r.t.Helper()
 	r.Wait()
-	pid := r.watchdog()
-	for end := time.Now().Add(2 * time.Minute); pid > 0 && running(pid); time.Sleep(50 * time.Millisecond) {
+	process := func(left string) bool { return strings.HasPrefix(left, "process ") }
+	for end := time.Now().Add(2 * time.Minute); slices.ContainsFunc(leftovers(r.dir), process); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			r.t.Fatalf("the watchdog, process %d, does not end", pid)
+			r.t.Fatalf("the watchdog does not end: %v", leftovers(r.dir))
 		}
 	}
 	return r.ProcessState.ExitCode()

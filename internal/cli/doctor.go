@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/host"
 	"david/internal/server"
 	"david/internal/workload"
 )
@@ -32,6 +33,9 @@ func (a *app) doctorCommand() *cobra.Command {
 			for _, c := range a.checks(cmd.Context()) {
 				fmt.Fprintln(a.out, c)
 				missing = missing || c.required && c.found == ""
+			}
+			for _, line := range flushing(cmd.Context(), a.home, a.env("LD_PRELOAD")) {
+				fmt.Fprintln(a.out, line)
 			}
 			if missing {
 				return errors.New("david cannot measure before what is missing is installed")
@@ -63,6 +67,29 @@ func (a *app) checks(ctx context.Context) []need {
 			why: "where the filesystem has no reflink, a fresh copy of the data takes seconds instead of milliseconds without it"})
 	}
 	return checks
+}
+
+// flushing says what under david's folder, or in whatever is started here, leaves out flushes: what is measured there is
+// faster than what keeps its word.
+func flushing(ctx context.Context, folder, preload string) (lines []string) {
+	const what = "flushes"
+	found, unseen, err := host.FindUnflushed(ctx, folder)
+	if err != nil {
+		unseen = append(unseen, err.Error())
+	}
+	for _, u := range found {
+		lines = append(lines, fmt.Sprintf("warning  %-9s %s", what, u))
+	}
+	for _, name := range host.PreloadedForAll(preload) {
+		lines = append(lines, fmt.Sprintf("warning  %-9s %s is loaded into every program: fsync does nothing", what, name))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, fmt.Sprintf("ok       %-9s nothing that is known to leave them out is under %s", what, folder))
+	}
+	for _, u := range unseen {
+		lines = append(lines, fmt.Sprintf("not seen %-9s %s", what, u))
+	}
+	return lines
 }
 
 func foundSysbench(ctx context.Context) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"david/internal/mycnf"
+	"david/internal/mysqld"
 	"david/internal/testserver"
 )
 
@@ -197,7 +198,12 @@ func TestLiveLoad(t *testing.T) {
 // globals are the server's variables, without those that move by themselves.
 func globals(t *testing.T, s *testserver.Server) map[string]string {
 	t.Helper()
-	v, err := s.Open().Variables(t.Context())
+	c, err := mysqld.Open(t.Context(), s.Root()) // closed at once: fifty deaths would run out of connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	v, err := c.Variables(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

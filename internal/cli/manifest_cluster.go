@@ -35,33 +35,33 @@ func (a *app) askCluster(ctx context.Context, f checkFlags, docs []stream.Docume
 	// The API server has the definitions of what it took, and has evaluated their rules.
 	result.Unseen = slices.DeleteFunc(result.Unseen, check.SchemaUnseen)
 	for _, used := range check.Classes(docs) {
-		finding, err := lookAtClass(ctx, cluster, used)
+		found, err := lookAtClass(ctx, cluster, used)
 		if err != nil {
 			return err
 		}
-		if finding != nil {
-			result.Findings = append(result.Findings, *finding)
-		}
+		result.Findings = append(result.Findings, found...)
 		result.Unseen = slices.DeleteFunc(result.Unseen, func(text string) bool { return text == used.Unseen() })
 	}
 	return nil
 }
 
-// lookAtClass judges a storage class of the cluster; nil where there is nothing to find.
-func lookAtClass(ctx context.Context, cluster *kube.Cluster, used check.ClassUse) (*check.Finding, error) {
+// lookAtClass judges a storage class of the cluster.
+func lookAtClass(ctx context.Context, cluster *kube.Cluster, used check.ClassUse) ([]check.Finding, error) {
 	class, err := cluster.StorageClass(ctx, used.Class)
 	f := check.Finding{Rule: "storage-class", Object: used.Doc.Object(), File: used.Doc.File, Line: used.Doc.Line, Path: used.Path}
 	switch {
 	case errors.Is(err, kube.ErrNotFound):
 		f.Severity, f.Why = check.SeverityError, fmt.Sprintf("the cluster has no StorageClass %s, and the stream makes none: the claim stays pending for ever", used.Class)
 		f.Do = "name one of the cluster's (kubectl get storageclass), or make it"
-		return &f, nil
+		return []check.Finding{f}, nil
 	case err != nil:
 		return nil, codedError{clusterCode(err), err}
-	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
+	}
+	found := used.Flushes(class)
+	if class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion {
 		f.Severity, f.Why = check.SeverityWarning, fmt.Sprintf("StorageClass %s of the cluster does not allow expansion: a full volume has to be copied to a larger one, with the server down", used.Class)
 		f.Do = "set allowVolumeExpansion: true where the driver can"
-		return &f, nil
+		found = append(found, f)
 	}
-	return nil, nil
+	return found, nil
 }

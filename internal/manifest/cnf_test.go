@@ -293,6 +293,41 @@ func TestMeasuredPoolTooLarge(t *testing.T) {
 	}
 }
 
+// TestUnknownNames: what no server knows is not rendered, nor what this release does not have; what a plugin may have, or
+// a server ignores, is.
+func TestUnknownNames(t *testing.T) {
+	for _, server := range []struct {
+		flavour mycnf.Flavour
+		version mycnf.Version
+		left    string // out, as the release has no such option
+	}{{mycnf.MySQL, mycnf.Version{Major: 9, Minor: 7, Patch: 4}, "debug_no_sync,binlog_optimize_thread_scheduling"}, {mycnf.MariaDB, mycnf.Version{Major: 10, Minor: 11, Patch: 19}, "admin_port,activate_all_roles_on_login"}} {
+		req := operated(render.StatefulSet, "")
+		req.Server, req.Version, req.FromTune = server.flavour, server.version, false
+		lines := func(name string) ([]mycnf.Setting, error) {
+			req.Settings = []mycnf.Setting{{Name: name, Value: "0", Reason: "given", Source: "my.cnf"}}
+			return render.Lines(req)
+		}
+		there := func(lines []mycnf.Setting, name string) bool {
+			return slices.ContainsFunc(lines, func(s mycnf.Setting) bool { return s.Name == name })
+		}
+		for _, name := range []string{"no_such_thing", "sync_binlogs", "innodb_turbo", "@@global_x", "syncbinlog"} {
+			if got, err := lines(name); !errors.Is(err, render.ErrBad) || !strings.Contains(err.Error(), "loose_"+name) {
+				t.Errorf("%s, %s: %v %v", server.flavour, name, got, err)
+			}
+		}
+		for _, name := range []string{"loose_no_such_thing", "component.variable", "validate_password_length", "max_connect_errors"} {
+			if got, err := lines(name); err != nil || !there(got, name) {
+				t.Errorf("%s, %s: %v %v", server.flavour, name, got, err)
+			}
+		}
+		for _, name := range strings.Split(server.left, ",") {
+			if got, err := lines(name); err != nil || there(got, name) {
+				t.Errorf("%s, %s: %v %v", server.flavour, name, got, err)
+			}
+		}
+	}
+}
+
 // TestDoubtfulLines: a server that nobody could write to is refused or said to be one, and so are tables that
 // would not fit into the pod.
 func TestDoubtfulLines(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"david/internal/mycnf"
@@ -123,17 +124,18 @@ func (w *writer) option() {
 		name = w.pick(w.d.names...)
 	}
 	text := w.dressed(name)
-	if (strings.Contains(strings.ToLower(text), "maximum") || strings.Contains(strings.ToLower(text), "autoset")) && !strings.Contains(strings.Join(lock(w.d.flavour), " "), name) {
-		return // whether there is one for sessions only the server knows
-	}
 	if w.IntN(10) > 0 {
 		text += w.equals() + w.value(name)
 	}
 	file, err := mycnf.Parse(strings.NewReader("[mysqld]\n"+text), "one")
 	if err == nil && len(file.Items) == 1 {
 		item := file.Items[0]
-		if _, refused := mycnf.Resolve(w.d.flavour, w.d.version, item.Name, item.Value, item.Bare).Refused(); refused && (!w.wild || w.IntN(3) > 0) {
+		o := mycnf.Resolve(w.d.flavour, w.d.version, item.Name, item.Value, item.Bare)
+		if _, refused := o.Refused(); refused && (!w.wild || w.IntN(3) > 0) {
 			return
+		}
+		if prefixed := strings.ToLower(item.Name); (strings.Contains(prefixed, "maximum") || strings.Contains(prefixed, "autoset")) && !slices.Contains(lock(w.d.flavour), strings.TrimPrefix(o.Name, "maximum_")) {
+			return // whether there is one for sessions, or an automatic value, only the server knows
 		}
 	} else if !w.wild {
 		return

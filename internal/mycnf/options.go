@@ -148,7 +148,7 @@ func hides(f Flavour, name string) bool {
 	at := options()[name].of(f)
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
-	case at == formRemoved:
+	case at == formRemoved, f != MariaDB && name == "innodb_native_foreign_keys": // the server's own (sql/sys_vars.cc)
 		return false
 	case ofInnoDB(name, at) || at == formPlugin || begins("myisam_"):
 		return true

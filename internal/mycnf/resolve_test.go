@@ -49,6 +49,9 @@ func TestResolve(t *testing.T) {
 		{"skip_disable_log_bin=0", "log_bin=ON", "log_bin=ON"},
 		{"loose_tx_isolation=SERIALIZABLE", "-", "-"},
 		{"autoset_sync_binlog", "", ""},
+		{"max_statement_time=K", "", ""},
+		{"slave_max_statement_time=1.5", "", "slave_max_statement_time=1.5"},
+		{"plugin_innodb_native_foreign_keys=1", "", "innodb_native_foreign_keys=1"},
 		{"\xa0sync_binlog=\xa00\xa0", "sync_binlog=0", "sync_binlog=0"},
 	} {
 		for flavour, want := range map[Flavour]string{MySQL: c.mysql, MariaDB: c.mariadb} {
@@ -101,6 +104,7 @@ func TestLastLineCounts(t *testing.T) {
 		"skip_log_bin\nlog_bin=x":                           "log_bin=x",
 		"log_bin=x\nskip_log_bin\nlog_bin=y":                "log_bin=y",
 		"log_slave_updates=0\nloose_log_slave_update=1":     "log_slave_updates=1",
+		"transaction_isolation=3\ntx_isolation=1":           "transaction_isolation=3tx_isolation=1",
 	} {
 		got := ""
 		for _, s := range parse(t, "[mysqld]\n"+text).ServerSettings(MariaDB, Version{10, 11, 19}) {

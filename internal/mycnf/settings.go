@@ -71,8 +71,8 @@ func merge(lines []Line) []Setting {
 		}
 		one := Setting{Name: l.Option.Name, Value: l.Option.Value, Group: catalogue()[l.Option.Name].Group}
 		about := subject(one.Name)
-		if l.Absent {
-			about = l.Item.Name
+		if l.Absent { // tx_isolation may be no option, and transaction_isolation stands under that name
+			about = "no option: " + l.Item.Name
 		}
 		i, seen := at[about]
 		if !seen {

@@ -88,8 +88,10 @@ func (j job) wait(ctx context.Context, cmd *exec.Cmd, door *account.Door) (shot,
 		return shot{}, fmt.Errorf("cannot start fio: %w", err)
 	}
 	if err := cmd.Wait(); err != nil {
-		why := door.Outward(strings.TrimSpace(said.String()))
-		return shot{}, errors.Join(context.Cause(ctx), fmt.Errorf("cannot probe %s with fio: %w: %s", j.file, err, why))
+		if why := door.Outward(strings.TrimSpace(said.String())); why != "" {
+			err = fmt.Errorf("%w: %s", err, why)
+		}
+		return shot{}, errors.Join(context.Cause(ctx), fmt.Errorf("cannot probe %s with fio: %w", j.file, err))
 	}
 	s, err := parseShot(out.Bytes(), j.way)
 	s.cpu = float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Microseconds())

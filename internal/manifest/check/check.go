@@ -127,6 +127,7 @@ func Inspect(docs []stream.Document, known Known) (Inspection, error) {
 	}
 	c.duplicates()
 	c.servers()
+	c.flushes()
 	c.budgets()
 	if c.broken != nil {
 		return Inspection{}, fmt.Errorf("cannot read david's schemas of built-in kinds: %w", c.broken)

@@ -122,30 +122,29 @@ func onlyOptions(c corev1.Container) bool {
 }
 
 // arguments reads the settings in a server's command line. They win over all files.
-func arguments(p pod) (files []optionFile) {
+func arguments(p pod, flavour mycnf.Flavour, v mycnf.Version) (files []optionFile) {
 	for _, part := range []struct {
 		path string
 		list []string
 	}{{p.in("command"), p.server().Command}, {p.in("args"), p.server().Args}} {
 		f := optionFile{doc: p.doc, path: part.path, lines: map[string]int{}}
-		for i, text := range part.list {
-			one := []string{text}
-			if daemon.MatchString(text) { // a shell's script
-				one = strings.Fields(text)
+		words := wordsOf(part.list)
+		for len(words) > 0 {
+			at := words[0].at
+			name, isOption := strings.CutPrefix(words[0].text, "--")
+			words = words[1:]
+			if !isOption || name == "" {
+				continue
 			}
-			for j, word := range one {
-				name, isOption := strings.CutPrefix(word, "--")
-				if !isOption || name == "" {
-					continue
-				}
-				name, value, given := strings.Cut(name, "=")
-				if next := after(part.list[i+1:], one[j+1:]); !given && !strings.ContainsAny(next, "-&|;") {
-					value = next // a flag takes none, and what follows it is then none of its own
-				}
-				name, value = mycnf.Canonical(name, strings.Trim(value, `"'`))
-				f.settings = append(f.settings, mycnf.Setting{Name: name, Value: value})
-				f.lines[mycnf.WithoutLoose(name)] = p.doc.LineAt(fmt.Sprintf("%s[%d]", part.path, i))
+			name, value, given := strings.Cut(name, "=")
+			if !given && len(words) > 0 && takesNext(flavour, v, name, words[0].text) {
+				value, words = words[0].text, words[1:]
 			}
+			o := mycnf.Resolve(flavour, v, name, strings.Trim(value, `"'`), !given && value == "")
+			if !o.Ignored {
+				f.settings = append(f.settings, mycnf.Setting{Name: o.Name, Value: o.Value})
+			}
+			f.lines[mycnf.WithoutLoose(o.Name)] = p.doc.LineAt(fmt.Sprintf("%s[%d]", part.path, at))
 		}
 		if len(f.settings) > 0 {
 			files = append(files, f)
@@ -154,15 +153,35 @@ func arguments(p pod) (files []optionFile) {
 	return files
 }
 
-// after finds the word that follows one: in the same text, or in the next.
-func after(texts, words []string) string {
-	if len(words) > 0 {
-		return words[0]
+// word is one of a command line, and the element of the list that it stands in.
+type word struct {
+	text string
+	at   int
+}
+
+// wordsOf splits a shell's script; anything else is one word.
+func wordsOf(list []string) (words []word) {
+	for i, text := range list {
+		parts := []string{text}
+		if daemon.MatchString(text) {
+			parts = strings.Fields(text)
+		}
+		for _, part := range parts {
+			words = append(words, word{part, i})
+		}
 	}
-	if len(texts) > 0 {
-		return texts[0]
+	return words
+}
+
+// takesNext tells whether an option that stands alone has the next word for its value: one that cannot do without takes
+// whatever comes, another option too; of others only what is none.
+func takesNext(f mycnf.Flavour, v mycnf.Version, name, next string) bool {
+	if strings.ContainsAny(next, "&|;") {
+		return false
 	}
-	return ""
+	o := mycnf.Resolve(f, v, name, "", true)
+	_, refused := o.Refused()
+	return refused && !o.Absent || !strings.ContainsRune(next, '-')
 }
 
 // dataFolders lists where servers' images keep their data.

@@ -56,14 +56,9 @@ func (c *checker) dedicated(s server) {
 
 // durability finds lines that give up what the durability lock holds.
 func (c *checker) durability(s server) {
-	for _, member := range mycnf.Lock(s.flavour) {
-		value, from, ok := s.setting(member.Name)
-		if !ok || len(member.Safe) == 0 || member.Status {
-			continue
-		}
-		safe := slices.ContainsFunc(member.Safe, func(want string) bool { return mycnf.MatchValues(member.Name, want, value) == mycnf.Same })
-		if !safe {
-			c.reportSetting(SeverityError, "durability", from, member.Name, fmt.Sprintf("%s=%s: lost is %s", member.Name, value, member.Lost), "set it to "+strings.Join(member.Safe, " or "))
+	for _, v := range mycnf.CheckLock(s.flavour, s.asked()) {
+		if v.Got != "" { // what nobody sets is the server's own
+			c.reportSetting(SeverityError, "durability", s.setter(v.Name), v.Name, fmt.Sprintf("%s=%s: lost is %s", v.Name, v.Got, v.Lost), "set it to "+v.Want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -54,6 +55,25 @@ func (s server) setting(name string) (value string, from optionFile, ok bool) {
 		}
 	}
 	return value, from, ok
+}
+
+// asked is what all files and arguments ask of the server, as it reads them.
+func (s server) asked() map[string]string {
+	var all []mycnf.Setting
+	for _, f := range s.cnfs {
+		all = append(all, f.settings...)
+	}
+	return mycnf.Asked(s.flavour, s.version, all)
+}
+
+// setter finds the last file that sets a variable, by whatever name.
+func (s server) setter(name string) (from optionFile) {
+	for _, f := range s.cnfs {
+		if _, sets := mycnf.Asked(s.flavour, s.version, f.settings)[name]; sets {
+			from = f
+		}
+	}
+	return from
 }
 
 // lines lists all settings, with the names that the memory rule knows.
@@ -220,7 +240,7 @@ func (c *checker) podServer(p pod) (server, bool) {
 	}
 	p.container = at
 	s := server{doc: p.doc, flavour: f, version: v, replicas: p.replicas, replicated: c.replicates(p), resources: p.in("resources"), pod: &p,
-		memory: container.Resources.Limits.Memory().Value(), cnfs: append(c.mounted(p), arguments(p)...)}
+		memory: container.Resources.Limits.Memory().Value(), cnfs: append(c.mounted(p), arguments(p, f, v)...)}
 	if own := p.own(); own != nil && s.memory == 0 {
 		s.memory, s.resources = own.Limits.Memory().Value(), p.at("resources")
 	}
@@ -267,17 +287,23 @@ func (c *checker) mounted(p pod) (files []optionFile) {
 
 // configFiles lists the option files of a ConfigMap that a mount shows the server.
 func (c *checker) configFiles(p pod, config stream.Document, items []corev1.KeyToPath, mount corev1.VolumeMount) (files []optionFile) {
-	data, _ := config.Value["data"].(map[string]any)
 	f, v, _ := serverImage(p.server().Image)
-	for _, key := range sortedKeys(data) {
-		shown, ok := shownAt(key, items, mount)
-		ext, text := path.Ext(shown), stream.Text(data[key])
-		switch {
-		case !ok:
-		case ext != ".cnf" && slices.Contains(includedFolders(), path.Dir(shown)):
-			c.unread(p, config, key, shown, text)
-		case ext == ".cnf" || ext == ".ini":
-			files = append(files, c.parsed(config, stream.Step("data", key), text, f, v))
+	for _, field := range []string{"data", "binaryData"} {
+		data, _ := config.Value[field].(map[string]any)
+		for _, key := range sortedKeys(data) {
+			shown, ok := shownAt(key, items, mount)
+			ext, text := path.Ext(shown), stream.Text(data[key])
+			if field == "binaryData" {
+				plain, err := base64.StdEncoding.DecodeString(text)
+				text, ok = string(plain), ok && err == nil // else the API server refuses it
+			}
+			switch {
+			case !ok:
+			case ext != ".cnf" && slices.Contains(includedFolders(), path.Dir(shown)):
+				c.unread(p, config, stream.Step(field, key), shown, text)
+			case ext == ".cnf" || ext == ".ini":
+				files = append(files, c.parsed(config, stream.Step(field, key), text, f, v))
+			}
 		}
 	}
 	return files
@@ -307,7 +333,7 @@ func (c *checker) parsed(d stream.Document, path, text string, f mycnf.Flavour, 
 		c.report(SeverityError, "my-cnf", d, path, err.Error(), "correct it: the server does not start with it")
 		return optionFile{doc: d, path: path}
 	}
-	o := optionFile{doc: d, path: path, settings: file.Settings(mycnf.ServerGroups(f, v)...), lines: map[string]int{}}
+	o := optionFile{doc: d, path: path, settings: settingsOf(file, f, v), lines: map[string]int{}}
 	for _, item := range file.Items {
 		line := 0
 		if d.Literal(path) {
@@ -317,6 +343,14 @@ func (c *checker) parsed(d stream.Document, path, text string, f mycnf.Flavour, 
 		c.misplaced(o, item, line)
 	}
 	return o
+}
+
+// settingsOf lists what a file sets, as its server takes it; for any server where the image does not tell which it is.
+func settingsOf(file mycnf.File, f mycnf.Flavour, v mycnf.Version) []mycnf.Setting {
+	if f == "" {
+		return file.Settings(mycnf.ServerGroups(f, v)...)
+	}
+	return file.ServerSettings(f, v)
 }
 
 func sortedKeys(m map[string]any) (keys []string) {

@@ -109,6 +109,9 @@ func on(s mycnf.Setting) bool {
 // themselves is left out, and not looked at.
 func (req Request) acceptable(lines []mycnf.Setting) error {
 	for _, s := range lines {
+		if d, absent := req.absent(s); absent && d.Unknown {
+			return Bad("%s: no server that david knows has a variable of this name, and one without it does not start; correct it, or write loose_%s, which a server without it ignores", s.Name, s.Name)
+		}
 		n, err := mycnf.ParseSize(s.Value)
 		switch mycnf.WithoutLoose(s.Name) {
 		case "super_read_only": // MySQL manual, super_read_only: it binds administrators too, and the image's entry point makes root's accounts with SQL
@@ -130,6 +133,16 @@ func (req Request) acceptable(lines []mycnf.Setting) error {
 		}
 	}
 	return nil
+}
+
+// absent tells whether the server does not start with a line for its name; what a plugin may have is not known.
+func (req Request) absent(s mycnf.Setting) (mycnf.Doubt, bool) {
+	o := mycnf.Resolve(req.Server, req.Version, s.Name, s.Value, s.Value == "")
+	at := slices.IndexFunc(o.Doubts, func(d mycnf.Doubt) bool { return d.Refused })
+	if !o.Absent || at < 0 || o.Doubts[at].Unknown && mycnf.AnyServers(o.Name) {
+		return mycnf.Doubt{}, false
+	}
+	return o.Doubts[at], true
 }
 
 // doubtful says of lines what they do in a pod, where that may not be meant.
@@ -207,7 +220,8 @@ func (d *derived) take(s mycnf.Setting) {
 	redo := name == "innodb_redo_log_capacity" || name == "innodb_log_file_size" || name == "innodb_log_files_in_group"
 	_, has := mycnf.Lookup(name, d.req.Server, d.req.Version)
 	known := mycnf.Known(name)
-	if !known && name == s.Name {
+	_, absent := d.req.absent(s)
+	if !known && name == s.Name && !absent {
 		d.note("%s is not known to david: a server that does not know it either will not start", s.Name)
 	}
 	switch {
@@ -219,6 +233,8 @@ func (d *derived) take(s mycnf.Setting) {
 			why = "was " + why
 		}
 		d.note("%s=%s is left out: it %s", s.Name, s.Value, why)
+	case absent:
+		d.note("%s=%s is left out: %s %s has no such option", s.Name, s.Value, d.req.Server.Product(), d.req.Version)
 	case by == "" || d.same(by):
 		d.lines = append(d.lines, d.keep(s, by))
 	default:

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestTuneFaults has the programs of a tune killed: what measures the disk, what fills the tables, what loads a server. The
+// last line says so, and nothing is left; testHome looks for processes and mounts.
+func TestTuneFaults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after, program string
+	}{
+		"fio":                 {"opening the workspace", "fio"},
+		"sysbench that fills": {"preparing the data once", "sysbench"},
+		"sysbench that loads": {"measuring the disk", "sysbench"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := filepath.Join(t.TempDir(), "out")
+			cmd, seen := spawn(t, testHome(t), append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, quick...)...)
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			if !seen.waitFor(c.after, 3*time.Minute) || !killChild(cmd.Process.Pid, c.program, ended) {
+				t.Errorf("david ran no %s:\n%s", c.program, seen)
+			}
+			<-ended
+			text := seen.String()
+			last := text[strings.LastIndexByte(strings.TrimSpace(text), '\n')+1:]
+			if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.HasPrefix(last, "david: ") || !strings.HasSuffix(last, "signal: killed\n") {
+				t.Errorf("exit code %d\n%s", code, seen)
+			}
+			if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %v", out, err)
+			}
+		})
+	}
+}
+
+// killChild kills the first process of that program that a david has; false where david ends without one.
+func killChild(parent int, program string, ended chan error) bool {
+	for {
+		for _, pid := range children(parent) {
+			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) == program {
+				time.Sleep(200 * time.Millisecond)
+				return syscall.Kill(pid, syscall.SIGKILL) == nil
+			}
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// children are the processes that a process started.
+func children(parent int) (pids []int) {
+	paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	for _, path := range paths {
+		text, _ := os.ReadFile(path)
+		for _, field := range strings.Fields(string(text)) {
+			var pid int
+			if _, err := fmt.Sscan(field, &pid); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}

@@ -1,0 +1,29 @@
+package hostile
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// bounds tells whether david bounds what it reads of pipes and devices, and makes control characters visible that it prints:
+// cases of these are held to it.
+const bounds = false
+
+// later are the cases that hold once that is so.
+func later() (list []hostile) {
+	if !bounds {
+		return nil
+	}
+	pipe := func(dir string) error { return unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600) }
+	for path, name := range map[string]string{"{dir}/pipe": "a pipe", "/dev/zero": "zeros", "/dev/random": "noise", "/proc/kmsg": "the kernel's log", "{dir}": "a folder", "/dev/tty": "a terminal"} {
+		for what, args := range map[string][]string{
+			"audit": {"audit", "--cnf", path}, "spec": {"experiment", "run", path, "--dry-run"}, "manifest": {"manifest", "--cnf", path, "--cpus", "1", "--memory", "1Gi", "--size", "10Gi", "--storage", "zfs", "--stdout"},
+			"defaults": {"audit", "--defaults-file", path}, "catalogue": {"price", "catalogue", "--catalogue", path}, "crds": {"manifest", "check", path, "--crds", path},
+			"rollback": {"rollback", path}, "show": {"show", path}, "crash-test": {"crash-test", "--server", "mysql", "--cnf", path},
+		} {
+			list = append(list, hostile{class: "file that is none", name: what + " of " + name, args: args, prepare: pipe})
+		}
+	}
+	return list
+}
