@@ -28,7 +28,7 @@ func (a *app) kernelCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.kernelPlanCommand(), a.kernelApplyCommand(), a.kernelRollbackCommand())
+	cmd.AddCommand(a.kernelPlanCommand(), a.kernelApplyCommand(), a.kernelRollbackCommand(), a.kernelMeasureCommand())
 	return cmd
 }
 

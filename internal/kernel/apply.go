@@ -136,7 +136,7 @@ func (m Machine) Apply(ctx context.Context, home string, steps []Change, persist
 	if err := m.Hindered(steps); err != nil {
 		return nil, err
 	}
-	r, err := create(home, m.boot())
+	r, err := create(home, m.Boot())
 	if err != nil {
 		return nil, err
 	}
@@ -167,15 +167,33 @@ func (m Machine) change(r *Record, c Change) error {
 	if err := r.save(); err != nil {
 		return err
 	}
-	err = m.set(s, c.Disk, c.After)
-	if err == nil {
-		return nil
+	undone, err := m.Make(c)
+	r.Changes[len(r.Changes)-1].Undone = undone
+	if undone {
+		return errors.Join(err, r.save())
+	}
+	return err
+}
+
+// Make makes a change that the caller has on record. One that did not take is undone, if that can be done.
+func (m Machine) Make(c Change) (undone bool, err error) {
+	s, err := c.setting()
+	if err != nil {
+		return false, err
+	}
+	if err = m.set(s, c.Disk, c.After); err == nil {
+		return false, nil
 	}
 	if back := m.set(s, c.Disk, c.Before); back != nil {
-		return errors.Join(err, fmt.Errorf("cannot undo it: %w; try: david kernel rollback %d", back, r.N))
+		return false, errors.Join(err, fmt.Errorf("cannot undo it: %w", back))
 	}
-	r.Changes[len(r.Changes)-1].Undone = true
-	return errors.Join(fmt.Errorf("it is %s as before: %w", c.Before, err), r.save())
+	return true, fmt.Errorf("%s is %s as before: %w", c.Name, c.Before, err)
+}
+
+// Check says why a change is none that david makes: a record may come from anybody.
+func (c Change) Check() error {
+	_, err := c.setting()
+	return err
 }
 
 // Lasting says how what david changed, and sysctl.d cannot keep, survives a reboot: a sentence for each.

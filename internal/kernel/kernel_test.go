@@ -345,7 +345,7 @@ func TestNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := m.Apply(context.Background(), t.TempDir(), steps, false)
-	if !errors.Is(err, ErrNotTaken) || !strings.Contains(err.Error(), "it is "+before+" as before") || len(r.Pending()) != 0 {
+	if !errors.Is(err, ErrNotTaken) || !strings.Contains(err.Error(), "disk.read_ahead_kb is "+before+" as before") || len(r.Pending()) != 0 {
 		t.Errorf("%v", err)
 	}
 	if now := values(t, m)["disk.read_ahead_kb"]; now != before {

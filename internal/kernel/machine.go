@@ -125,5 +125,5 @@ func (m Machine) hindrance(s Setting) string {
 	return ""
 }
 
-// boot tells one start of the machine from another.
-func (m Machine) boot() string { return m.text("proc/sys/kernel/random/boot_id") }
+// Boot tells one start of the machine from another.
+func (m Machine) Boot() string { return m.text("proc/sys/kernel/random/boot_id") }

@@ -57,7 +57,7 @@ func (m Machine) undo(r *Record, c *Change, u *Undone) error {
 // name by then.
 func (m Machine) lost(r *Record, c Change) bool {
 	s, err := c.setting()
-	return m.boot() != r.Boot && (err != nil || !r.lasts(s))
+	return m.Boot() != r.Boot && (err != nil || !r.lasts(s))
 }
 
 // lasts tells whether a setting is in the record's file.

@@ -151,7 +151,7 @@ func die(text string) {
 		fmt.Println(err)
 		os.Exit(0)
 	}
-	r, err := create(d.Home, d.Machine.boot())
+	r, err := create(d.Home, d.Machine.Boot())
 	if err == nil {
 		r.Changes = append(r.Changes, d.Steps[0])
 		err = r.save()
