@@ -46,22 +46,46 @@ func (a *app) kernelApply(ctx context.Context, f kernelApplyFlags, args []string
 	if err != nil {
 		return err
 	}
-	steps, err := m.Steps(args)
+	steps, err := m.Steps(args, f.persist)
 	if err != nil {
 		return kernelError(err)
 	}
 	doc := kernelChanges{Changes: steps}
 	if f.apply && len(steps) > 0 {
-		if doc, err = a.kernelChange(ctx, m, steps, f.persist); err != nil {
-			return err
-		}
-	} else if err := m.Hindered(steps); err != nil {
-		doc.Notes = append(doc.Notes, err.Error())
+		doc, err = a.kernelChange(ctx, m, steps, f.persist)
+	} else {
+		doc.Notes, err = kernelPreview(m, steps, f.persist)
+	}
+	if err != nil {
+		return err
 	}
 	if f.json {
 		return a.printJSON(doc)
 	}
 	return a.printKernelChanges(doc)
+}
+
+// kernelPreview tells of changes that are not made yet how far they can matter, what they risk, and what is
+// in the way.
+func kernelPreview(m kernel.Machine, steps []kernel.Change, persist bool) (notes []string, err error) {
+	rows, err := m.Plan()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range steps {
+		for _, r := range rows {
+			if r.Name == c.Name {
+				notes = append(notes, fmt.Sprintf("%s matters: %s, %s; risk: %s", r.Name, r.Effect, r.Because, r.Risk))
+			}
+		}
+	}
+	if persist && len(steps) > 0 {
+		notes = append(notes, "a file of david's own in /etc/sysctl.d keeps what is a sysctl")
+	}
+	if err := m.Hindered(steps); err != nil {
+		notes = append(notes, err.Error())
+	}
+	return notes, nil
 }
 
 // kernelChange makes the changes while nobody measures.
@@ -72,6 +96,9 @@ func (a *app) kernelChange(ctx context.Context, m kernel.Machine, steps []kernel
 	}
 	defer release()
 	r, err := m.Apply(ctx, a.home, steps, persist)
+	if err != nil && ctx.Err() != nil {
+		err = codedError{exitInterrupted, err}
+	}
 	if err != nil && r != nil && len(r.Pending()) > 0 {
 		return doc, fmt.Errorf("%w; %d of %d settings are changed, david kernel rollback %d sets them back", err, len(r.Pending()), len(steps), r.N)
 	}
@@ -79,7 +106,9 @@ func (a *app) kernelChange(ctx context.Context, m kernel.Machine, steps []kernel
 		return doc, kernelError(err)
 	}
 	doc = kernelChanges{Applied: true, Changes: r.Changes, Record: r.Dir(), Notes: r.Lasting()}
-	if r.Persist {
+	if !r.Persist {
+		doc.Notes = append(doc.Notes, "a reboot undoes it; --persist makes sysctls last")
+	} else {
 		for _, what := range m.Overridden(r) {
 			doc.Notes = append(doc.Notes, "after a reboot "+what+", which is read later than david's file")
 		}

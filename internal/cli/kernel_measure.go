@@ -65,7 +65,7 @@ func (a *app) kernelMeasure(ctx context.Context, f blockFlags, args []string) er
 
 // kernelArm is the control under kernel settings that david can set here.
 func kernelArm(m kernel.Machine, text string) (arm lab.Arm, err error) {
-	steps, err := m.Steps(strings.Split(text, ","))
+	steps, err := m.Steps(strings.Split(text, ","), false)
 	if err == nil {
 		err = m.Hindered(steps)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestKernelMeasureKilled: a david that is killed while an arm has its kernel settings has the next david command set them
-// back.
+// TestKernelMeasureKilled: a david that is killed while an arm has its kernel settings has the next david
+// command set them back.
 func TestKernelMeasureKilled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the kernel's settings")

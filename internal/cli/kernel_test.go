@@ -27,7 +27,8 @@ func TestKernelDoc(t *testing.T) {
 	}
 }
 
-// TestKernelOfUser: an ordinary user gets the whole plan, sees what apply would do and what it needs, and changes nothing.
+// TestKernelOfUser: an ordinary user gets the whole plan, sees what apply would do and what it needs, and
+// changes nothing.
 func TestKernelOfUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run david as another user")

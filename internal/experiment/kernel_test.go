@@ -12,8 +12,8 @@ import (
 	"david/internal/rules"
 )
 
-// TestKernelArm: an arm's kernel settings hold while it is loaded, and not while the control is; it is no no-op, though
-// no variable of its server differs; afterwards the machine is as before.
+// TestKernelArm: an arm's kernel settings hold while it is loaded, and not while the control is; it is no
+// no-op, though no variable of its server differs; afterwards the machine is as before.
 func TestKernelArm(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the kernel's settings")

@@ -17,7 +17,8 @@ type Change struct {
 	Undone bool   `json:"undone,omitempty"`
 }
 
-// setting returns a change's row of the table, where all of it is what david does: a change may come from anybody.
+// setting returns a change's row of the table, where all of it is what david does: a change may come from
+// anybody.
 func (c Change) setting() (Setting, error) {
 	s, err := find(c.Name)
 	if err != nil {
@@ -37,9 +38,10 @@ func (c Change) setting() (Setting, error) {
 // ErrInput marks what was asked for as what cannot be done.
 var ErrInput = errors.New("nothing was changed")
 
-// Steps reads what is asked for, each as NAME=VALUE, or as NAME for today's advice; nothing asks for all that is advised.
-// What has its value already is left out.
-func (m Machine) Steps(asked []string) ([]Change, error) {
+// Steps reads what is asked for, each as NAME=VALUE, or as NAME for today's advice; nothing asks for all that
+// is advised. What has its value already is left out, unless same asks for it, as that may still have to
+// last.
+func (m Machine) Steps(asked []string, same bool) ([]Change, error) {
 	if len(asked) == 0 {
 		rows, err := m.Plan()
 		if err != nil {
@@ -61,7 +63,7 @@ func (m Machine) Steps(asked []string) ([]Change, error) {
 		if seen[c.Name] {
 			return nil, fmt.Errorf("%w: %s is given twice", ErrInput, c.Name)
 		}
-		if seen[c.Name] = true; c.Before != c.After {
+		if seen[c.Name] = true; same || c.Before != c.After {
 			steps = append(steps, c)
 		}
 	}
@@ -95,7 +97,8 @@ func (m Machine) step(text string) (Change, error) {
 	return c, m.sound(c)
 }
 
-// sound says why a change is not made: values out of bounds, one that could not be set back, and what the machine forbids.
+// sound says why a change is not made: values out of bounds, one that could not be set back, and what the
+// machine forbids.
 func (m Machine) sound(c Change) error {
 	s, err := find(c.Name)
 	if err != nil {
@@ -130,13 +133,17 @@ func (m Machine) Hindered(steps []Change) error {
 	return nil
 }
 
-// Apply makes changes, in their order. Each is on record before it is made, and read back after it; one that did not
-// take is undone, and ends it: those before it stay, on record. With persist those that are sysctls survive a reboot.
+// Apply makes changes, in their order. Each is on record before it is made, and read back after it; one that
+// did not take is undone, and ends it: those before it stay, on record. With persist those that are sysctls
+// survive a reboot.
 func (m Machine) Apply(ctx context.Context, home string, steps []Change, persist bool) (*Record, error) {
 	if err := m.Hindered(steps); err != nil {
 		return nil, err
 	}
 	r, err := create(home, m.Boot())
+	if err == nil && persist {
+		err = m.canPersist(r)
+	}
 	if err != nil {
 		return nil, err
 	}

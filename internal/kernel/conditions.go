@@ -52,8 +52,8 @@ func dirty(name, path string) func(Machine) (Effect, string) {
 	}
 }
 
-// dirtyBytes keeps a ratio from being set where that drops what took its place, which setting it back does not
-// bring back.
+// dirtyBytes keeps a ratio from being set where that drops what took its place, which setting it back does
+// not bring back.
 func dirtyBytes(name, path string) func(Machine, string) error {
 	return func(m Machine, _ string) error {
 		if n := m.number(path); n != 0 {
@@ -95,8 +95,8 @@ func used(taken, what string) func(Machine, string) error {
 	}
 }
 
-// drops counts the packets that were dropped since the machine started for a queue that was full: the second column,
-// in hexadecimal, a line a CPU.
+// drops counts the packets that were dropped since the machine started for a queue that was full: the second
+// column, in hexadecimal, a line a CPU.
 func (m Machine) drops() (sum uint64) {
 	for line := range strings.Lines(m.text("proc/net/softnet_stat")) {
 		if fields := strings.Fields(line); len(fields) > 1 {

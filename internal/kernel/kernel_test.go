@@ -69,7 +69,7 @@ func values(t *testing.T, m Machine) map[string]string {
 
 func apply(t *testing.T, m Machine, home string, persist bool, asked ...string) *Record {
 	t.Helper()
-	steps, err := m.Steps(asked)
+	steps, err := m.Steps(asked, persist)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func apply(t *testing.T, m Machine, home string, persist bool, asked ...string) 
 	return r
 }
 
-// TestTable: every row has what a reader needs, and the studies' values and the kernel's own are ones that david could set
-// back.
+// TestTable: every row has what a reader needs, and the studies' values and the kernel's own are ones that
+// david could set back.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
@@ -194,19 +194,19 @@ func TestSteps(t *testing.T) {
 		"net.ipv4.ip_local_port_range=80 65000": "two ports", "transparent_hugepage=sometimes": "always, madvise, never", "disk.scheduler=kyber": "the kernel offers none, mq-deadline, bfq for sda",
 		"fs.aio-max-nr=40000": "give 60000 or more", "net.ipv4.tcp_fin_timeout=30": "could not be set back",
 	} {
-		if steps, err := m.Steps([]string{asked}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) {
+		if steps, err := m.Steps([]string{asked}, false); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, %v; want %q", asked, steps, err, says)
 		}
 	}
-	if _, err := m.Steps([]string{"vm.swappiness=1", "vm.swappiness=2"}); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, err := m.Steps([]string{"vm.swappiness=1", "vm.swappiness=2"}, false); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Error(err)
 	}
-	steps, err := m.Steps([]string{"net.ipv4.ip_local_port_range=10000-65000", "net.core.somaxconn=4096", "disk.read_ahead_kb=64"})
+	steps, err := m.Steps([]string{"net.ipv4.ip_local_port_range=10000-65000", "net.core.somaxconn=4096", "disk.read_ahead_kb=64"}, false)
 	want := []Change{{Name: "net.ipv4.ip_local_port_range", Before: "32768 60999", After: "10000 65000"}, {Name: "disk.read_ahead_kb", Disk: "sda", Before: "128", After: "64"}}
 	if err != nil || !slices.Equal(steps, want) {
 		t.Errorf("%+v, %v", steps, err)
 	}
-	if steps, err := m.Steps(nil); err != nil || len(steps) != 1 || steps[0].Name != "vm.swappiness" || steps[0].After != "10" {
+	if steps, err := m.Steps(nil, false); err != nil || len(steps) != 1 || steps[0].Name != "vm.swappiness" || steps[0].After != "10" {
 		t.Errorf("all that is advised: %+v, %v", steps, err)
 	}
 }
@@ -249,6 +249,44 @@ func TestApply(t *testing.T) {
 	}
 	if second := apply(t, m, home, false, "vm.swappiness=5"); second.N != 2 || second.Dir() != filepath.Join(home, "kernel", "2") {
 		t.Errorf("the next record is %s", second.Dir())
+	}
+}
+
+// TestPersist: what has its value already can be made to last, what is no sysctl needs no file, and where
+// none can be written nothing is changed.
+func TestPersist(t *testing.T) {
+	t.Parallel()
+	m, home := fake(t), t.TempDir()
+	apply(t, m, home, true, "transparent_hugepage=never")
+	if left, err := filepath.Glob(filepath.Join(m.Root, sysctlDir, "*david*")); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	r := apply(t, m, home, true, "vm.swappiness=60")
+	text, err := os.ReadFile(filepath.Join(m.Root, sysctlDir, r.sysctlFile()))
+	if err != nil || !strings.Contains(string(text), "vm.swappiness = 60\n") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if u, err := m.Rollback(r); err != nil || len(u.Already) != 1 || u.Removed == "" || values(t, m)["vm.swappiness"] != "60" {
+		t.Errorf("%+v, %v", u, err)
+	}
+	refused := func(says string) {
+		t.Helper()
+		steps, err := m.Steps([]string{"vm.swappiness=1"}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Apply(context.Background(), home, steps, true); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) || values(t, m)["vm.swappiness"] != "60" {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+	put(t, filepath.Join(m.Root, sysctlDir, "90-david-0003.conf"), "")
+	refused("is there already")
+	if err := os.RemoveAll(filepath.Join(m.Root, sysctlDir)); err != nil {
+		t.Fatal(err)
+	}
+	refused("this system has no ")
+	if r, err := Open(home, "latest"); err != nil || r.N != 2 {
+		t.Errorf("the latest record is one that changed nothing: %+v, %v", r, err)
 	}
 }
 
@@ -340,7 +378,7 @@ func TestNotTaken(t *testing.T) {
 	m := Machine{Root: "/", Disk: filepath.Base(device)}
 	before := values(t, m)["disk.read_ahead_kb"]
 	t.Cleanup(func() { put(t, "/sys/block/"+m.Disk+"/queue/read_ahead_kb", before) })
-	steps, err := m.Steps([]string{"disk.read_ahead_kb=129"})
+	steps, err := m.Steps([]string{"disk.read_ahead_kb=129"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

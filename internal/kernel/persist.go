@@ -25,19 +25,37 @@ func (r *Record) sysctlText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by david; what takes it back: david kernel rollback %d\n", r.N)
 	for _, c := range r.Changes {
-		if s, err := c.setting(); err == nil && s.sysctl() {
+		if c.sysctl() {
 			fmt.Fprintf(&b, "%s = %s\n", c.Name, c.After)
 		}
 	}
 	return b.String()
 }
 
+// canPersist says why a record could have no file, before anything is changed.
+func (m Machine) canPersist(r *Record) error {
+	path := filepath.Join(m.Root, sysctlDir, r.sysctlFile())
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%w: this system has no %s: leave --persist out", ErrInput, filepath.Dir(path))
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%w: %s is there already, of another folder of david's: roll that back, or leave --persist out", ErrInput, path)
+	}
+	return nil
+}
+
+// sysctl tells whether a file in /etc/sysctl.d can keep it.
+func (c Change) sysctl() bool {
+	s, err := c.setting()
+	return err == nil && s.sysctl()
+}
+
 // persist has the sysctls of a record survive a reboot.
 func (m Machine) persist(r *Record) error {
-	path := filepath.Join(m.Root, sysctlDir, r.sysctlFile())
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("cannot make the changes last: %s is there already, of another folder of david's; they are in force until the next reboot", path)
+	if !slices.ContainsFunc(r.Changes, Change.sysctl) {
+		return nil
 	}
+	path := filepath.Join(m.Root, sysctlDir, r.sysctlFile())
 	r.Persist = true
 	if err := r.save(); err != nil {
 		return err
@@ -53,8 +71,8 @@ func (m Machine) persist(r *Record) error {
 	return nil
 }
 
-// persisted finds the record's file, where it is still david's own: all of it, or what a david that was killed had
-// written.
+// persisted finds the record's file, where it is still david's own: all of it, or what a david that was
+// killed had written.
 func (m Machine) persisted(r *Record) (path string, there bool, err error) {
 	if !r.Persist {
 		return "", false, nil
@@ -89,8 +107,8 @@ func (m Machine) forget(r *Record) (removed string, err error) {
 	return removed, r.save()
 }
 
-// Overridden lists the files that say otherwise than a record's, and are read after it: what they set counts after a
-// reboot.
+// Overridden lists the files that say otherwise than a record's, and are read after it: what they set counts
+// after a reboot.
 func (m Machine) Overridden(r *Record) []string {
 	later := []string{filepath.Join(m.Root, "etc/sysctl.conf")}
 	for _, dir := range []string{sysctlDir, "run/sysctl.d", "usr/lib/sysctl.d"} {

@@ -25,8 +25,8 @@ const recordFile = "changes.json"
 // mostRecord bounds a record that is read, in bytes; those of david have a few thousand.
 const mostRecord = 1 << 16
 
-// Record holds what one apply changed. It is rewritten as a whole, so that a david that is killed leaves the old one or
-// the new one. It is not safe for concurrent use.
+// Record holds what one apply changed. It is rewritten as a whole, so that a david that is killed leaves the
+// old one or the new one. It is not safe for concurrent use.
 type Record struct {
 	Schema  int       `json:"schema"`
 	N       int       `json:"n"`
@@ -41,7 +41,8 @@ type Record struct {
 // Dir returns the record's folder.
 func (r *Record) Dir() string { return r.dir }
 
-// create begins a record, the next one. The clock does not decide which is the latest.
+// create begins a record, the next one; it is there with its first change. The clock does not decide which is
+// the latest.
 func create(dir, boot string) (*Record, error) {
 	records := filepath.Join(dir, Folder)
 	if err := os.MkdirAll(records, 0o700); err != nil {
@@ -59,7 +60,7 @@ func create(dir, boot string) (*Record, error) {
 	if err := errors.Join(syncDir(dir), syncDir(records)); err != nil {
 		return nil, fmt.Errorf("cannot begin the record of changes: %w", err)
 	}
-	return r, r.save()
+	return r, nil
 }
 
 // latest is the highest number of a folder that has a file; 0 where there is none.
@@ -121,8 +122,8 @@ func syncDir(dir string) error {
 // ErrNoRecord says that there is no record of changes.
 var ErrNoRecord = errors.New("david changed no kernel setting from there")
 
-// Open reads a record of david's folder: its number, its folder, or "latest". What it names is held against the table,
-// and nobody else can have written it.
+// Open reads a record of david's folder: its number, its folder, or "latest". What it names is held against
+// the table, and nobody else can have written it.
 func Open(dir, which string) (*Record, error) {
 	records := filepath.Join(dir, Folder)
 	path, err := resolve(records, which)

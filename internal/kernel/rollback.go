@@ -13,11 +13,12 @@ type Undone struct {
 	Removed  string   `json:"removed,omitempty"` // the file in /etc/sysctl.d
 }
 
-// ErrChanged says that a setting, or david's file in /etc/sysctl.d, is neither what david made it nor what it was before.
+// ErrChanged says that a setting, or david's file in /etc/sysctl.d, is neither what david made it nor what it
+// was before.
 var ErrChanged = errors.New("somebody else changed it since")
 
-// Rollback sets back all that a record has and that is not set back yet, the last change first. Where somebody else
-// changed one of them it changes nothing.
+// Rollback sets back all that a record has and that is not set back yet, the last change first. Where
+// somebody else changed one of them it changes nothing.
 func (m Machine) Rollback(r *Record) (Undone, error) {
 	u := Undone{Restored: []Change{}, Already: []Change{}}
 	if err := m.unchanged(r); err != nil {
@@ -53,18 +54,14 @@ func (m Machine) undo(r *Record, c *Change, u *Undone) error {
 	return r.save()
 }
 
-// lost tells whether a reboot undid a change: whatever the setting is now is not david's. A disk may even have another's
-// name by then.
+// lost tells whether a reboot undid a change: whatever the setting is now is not david's. A disk may even
+// have another's name by then.
 func (m Machine) lost(r *Record, c Change) bool {
-	s, err := c.setting()
-	return m.Boot() != r.Boot && (err != nil || !r.lasts(s))
+	return m.Boot() != r.Boot && !(r.Persist && c.sysctl())
 }
 
-// lasts tells whether a setting is in the record's file.
-func (r *Record) lasts(s Setting) bool { return r.Persist && s.sysctl() }
-
-// Restore sets a change back where its setting has the value that david gave it, and tells whether it did. What has
-// another value, or is not there any more, is left.
+// Restore sets a change back where its setting has the value that david gave it, and tells whether it did.
+// What has another value, or is not there any more, is left.
 func (m Machine) Restore(c Change) (bool, error) {
 	s, err := c.setting()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package kernel knows the kernel settings that published studies change for a database: what they are here, whether
-// they can matter here, and what is advised today. It changes them where it is told to, and sets them back.
+// Package kernel knows the kernel settings that published studies change for a database: what they are here,
+// whether they can matter here, and what is advised today. It changes them where it is told to, and sets them
+// back.
 //
 //	table     a row for each setting: the studies' values, david's bounds, the advice, its reason and source
 //	machine   this machine's values, read and written below a root folder
@@ -20,7 +21,8 @@ import (
 	"strings"
 )
 
-// Setting is a row of the table: a setting of the kernel, what studies made of it, and what is thought of that today.
+// Setting is a row of the table: a setting of the kernel, what studies made of it, and what is thought of
+// that today.
 type Setting struct {
 	Name    string // as sysctl(8) has it; where it is no sysctl, david's name for it
 	P1, P4  string // the values of the published studies; "" where they give none
@@ -54,7 +56,8 @@ func find(name string) (Setting, error) {
 	return all[i], nil
 }
 
-// bounds say which values david sets, and sets back: numbers from least to most, two ports in that range, or words.
+// bounds say which values david sets, and sets back: numbers from least to most, two ports in that range, or
+// words.
 type bounds struct {
 	least, most uint64
 	ports       bool

@@ -2,9 +2,9 @@ package kernel
 
 import "math"
 
-// Table lists the settings of the published studies P1 and P4, and what belongs to them: huge pages, NUMA balancing, the
-// data's disk. Within its bounds each value is one that some kernel has by default, or some study set, so that what
-// david changed can be set back.
+// Table lists the settings of the published studies P1 and P4, and what belongs to them: huge pages, NUMA
+// balancing, the data's disk. Within its bounds each value is one that some kernel has by default, or some
+// study set, so that what david changed can be set back.
 func Table() []Setting {
 	var all []Setting
 	for _, part := range [][]Setting{memory(), files(), sockets(), tcp(), disks()} {

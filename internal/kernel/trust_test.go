@@ -18,8 +18,8 @@ import (
 	"david/internal/home"
 )
 
-// TestHostileRecord: whatever a record says, nothing but the table's settings within its bounds is written, and only a
-// record that nobody else can have written is read at all.
+// TestHostileRecord: whatever a record says, nothing but the table's settings within its bounds is written,
+// and only a record that nobody else can have written is read at all.
 func TestHostileRecord(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
@@ -184,7 +184,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
 	before := values(t, m)
-	steps, err := m.Steps([]string{"vm.swappiness=1"})
+	steps, err := m.Steps([]string{"vm.swappiness=1"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKilledSometime: the same at random moments of an apply that changes this machine's own settings, and lasts.
+// TestKilledSometime: the same at random moments of an apply that changes this machine's own settings, and
+// lasts.
 func TestKilledSometime(t *testing.T) {
 	asRoot(t)
 	m := Machine{Root: t.TempDir()} // the machine's, with an /etc of its own
@@ -210,7 +211,7 @@ func TestKilledSometime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	steps, err := m.Steps([]string{"vm.swappiness=37", "vm.vfs_cache_pressure=101", "net.ipv4.tcp_fin_timeout=59", "net.ipv4.tcp_keepalive_probes=8"})
+	steps, err := m.Steps([]string{"vm.swappiness=37", "vm.vfs_cache_pressure=101", "net.ipv4.tcp_fin_timeout=59", "net.ipv4.tcp_keepalive_probes=8"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

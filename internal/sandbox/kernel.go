@@ -9,8 +9,9 @@ import (
 	"david/internal/result"
 )
 
-// SetKernel gives kernel settings other values, for one arm, until ResetKernel. Those of another arm are set back first.
-// What each was is in the journal before it is changed, so that the next david sets it back where this one is killed.
+// SetKernel gives kernel settings other values, for one arm, until ResetKernel. Those of another arm are set
+// back first. What each was is in the journal before it is changed, so that the next david sets it back where
+// this one is killed.
 func (w *Workspace) SetKernel(settings []result.KernelSetting) error {
 	if err := w.ResetKernel(); err != nil {
 		return err
@@ -26,7 +27,7 @@ func (w *Workspace) SetKernel(settings []result.KernelSetting) error {
 // set changes one setting.
 func (j *journal) set(s result.KernelSetting) error {
 	m := kernel.Machine{Root: "/", Disk: s.Disk}
-	steps, err := m.Steps([]string{s.Name + "=" + s.Value})
+	steps, err := m.Steps([]string{s.Name + "=" + s.Value}, false)
 	if err != nil || len(steps) == 0 {
 		return err
 	}
@@ -40,8 +41,8 @@ func (j *journal) set(s result.KernelSetting) error {
 	return err
 }
 
-// ResetKernel sets back what SetKernel set. That somebody else changed one of the settings meanwhile is an error: the
-// arm did not run with it.
+// ResetKernel sets back what SetKernel set. That somebody else changed one of the settings meanwhile is an
+// error: the arm did not run with it.
 func (w *Workspace) ResetKernel() error {
 	var foreign error
 	for _, c := range slices.Backward(slices.Clone(w.journal.Kernel)) {
@@ -67,7 +68,8 @@ func (j *journal) kernelBack(c kernel.Change) error {
 	return j.update(func() { j.Kernel = slices.DeleteFunc(j.Kernel, func(o kernel.Change) bool { return o == c }) })
 }
 
-// restoreKernel sets back what a david that is dead had set; what somebody else changed since, or a reboot undid, is left.
+// restoreKernel sets back what a david that is dead had set; what somebody else changed since, or a reboot
+// undid, is left.
 func (j *journal) restoreKernel() error {
 	m := kernel.Machine{Root: "/"}
 	if len(j.Kernel) == 0 || j.Boot != m.Boot() {

@@ -22,8 +22,8 @@ func now(t *testing.T) string {
 	return strings.TrimSpace(string(b))
 }
 
-// TestKernelSettings: an arm's settings hold until the next arm's, or none; what somebody else changed meanwhile is an
-// error, and is left; a david that is killed has the next one set back what it had set.
+// TestKernelSettings: an arm's settings hold until the next arm's, or none; what somebody else changed
+// meanwhile is an error, and is left; a david that is killed has the next one set back what it had set.
 func TestKernelSettings(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the kernel's settings")
