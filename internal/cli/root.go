@@ -33,7 +33,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "david",
 		Short:         "Find, prove and explain the fastest safe way to run MySQL on this hardware",
-		Long:          "david measures MySQL, Percona Server and MariaDB on throwaway servers with real load, tunes them without giving up\ndurability, and shows its evidence. It changes nothing on the system; a running server only where told to (tune --dsn --apply), and it can be set back.",
+		Long:          "david measures MySQL, Percona Server and MariaDB on throwaway servers with real load, tunes them without giving up\ndurability, and shows its evidence. It changes nothing on the system; a running server or kernel settings only where told to (--apply),\nand they can be set back.",
 		Version:       a.version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -58,7 +58,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
-		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.watchdogCommand(), a.manifestCommand(), a.podOverheadCommand(), a.storageCommand())
+		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(), a.manifestCommand(), a.podOverheadCommand(), a.storageCommand())
 	return root
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,7 +196,7 @@ func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l 
 	if j.base != nil {
 		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod
+		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod && slices.Equal(j.arm.Kernel, j.base.Kernel)
 	}
 	for _, other := range j.others {
 		if other.Effective != nil && alike(other, *j.arm) {

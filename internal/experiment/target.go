@@ -89,11 +89,14 @@ func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	if err != nil {
 		return nil, err
 	}
-	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP || t.Host != "", Host: t.Host, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
-	if err != nil {
+	if err := t.Workspace.SetKernel(arm.Kernel); err != nil { // some count when a server starts
 		return nil, err
 	}
-	session := &sandboxSession{workspace: t.Workspace, server: s, cost: result.Overhead{Reset: timing.Clone.Seconds(), Start: timing.Start.Seconds()}}
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP || t.Host != "", Host: t.Host, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
+	if err != nil {
+		return nil, errors.Join(err, t.Workspace.ResetKernel())
+	}
+	session := &sandboxSession{workspace: t.Workspace, server: s, kernel: arm.Kernel, cost: result.Overhead{Reset: timing.Clone.Seconds(), Start: timing.Start.Seconds()}}
 	if arm.ClientCPUs > 0 {
 		if session.client, err = t.Workspace.Hold(arm.ClientCPUs); err != nil {
 			return nil, errors.Join(err, session.End(context.WithoutCancel(ctx)))
@@ -106,6 +109,7 @@ type sandboxSession struct {
 	workspace *sandbox.Workspace
 	server    *sandbox.Server
 	client    *cgroup.Group // nil where the load generator is not held
+	kernel    []result.KernelSetting
 	cost      result.Overhead
 }
 
@@ -115,9 +119,16 @@ func (s *sandboxSession) Alive() error           { return s.server.Alive() }
 func (s *sandboxSession) PID() int               { return s.server.PID() }
 func (s *sandboxSession) Data() string           { return s.server.Data() }
 func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) }
-func (s *sandboxSession) Freeze(on bool) error   { return s.server.Freeze(on) }
 func (s *sandboxSession) Calm() error            { return s.workspace.Calm() }
 func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
+
+// Freeze has the arm's kernel settings hold while its server does not stand still.
+func (s *sandboxSession) Freeze(on bool) error {
+	if on {
+		return errors.Join(s.server.Freeze(true), s.workspace.ResetKernel())
+	}
+	return errors.Join(s.workspace.SetKernel(s.kernel), s.server.Freeze(false))
+}
 
 func (s *sandboxSession) Launch(cmd *exec.Cmd) error {
 	if s.client != nil {
@@ -129,7 +140,7 @@ func (s *sandboxSession) Launch(cmd *exec.Cmd) error {
 func (s *sandboxSession) End(ctx context.Context) error {
 	took, err := s.server.Stop(ctx)
 	s.cost.Stop = took.Seconds()
-	return errors.Join(err, s.workspace.Release(s.client))
+	return errors.Join(err, s.workspace.ResetKernel(), s.workspace.Release(s.client))
 }
 
 // Remote stands for a server that is not david's: it is measured as it is, and nothing of it is changed.

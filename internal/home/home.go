@@ -29,7 +29,7 @@ func Trust(dir string) (string, error) {
 	if err == nil {
 		err = alone(real)
 	}
-	for _, name := range []string{"run", "servers", "experiments", "probes", "images"} {
+	for _, name := range []string{"run", "servers", "experiments", "probes", "images", "kernel"} {
 		if err == nil {
 			err = kept(filepath.Join(real, name))
 		}
@@ -114,8 +114,15 @@ func above(dir string) error {
 	}
 }
 
-// alone makes sure that a folder, where it is there, belongs to david's user, and that nobody else may write
-// to it.
+// Own makes sure that a folder belongs to david's user, and that nobody else may write to it.
+func Own(dir string) error {
+	if info, err := os.Lstat(dir); err != nil || info.Mode()&fs.ModeSymlink != 0 {
+		return errors.Join(foreign(dir, "is no folder of david's own"), err)
+	}
+	return alone(dir)
+}
+
+// alone makes sure that a folder, where it is there, belongs to david's user, and that nobody else may write to it.
 func alone(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -62,14 +62,14 @@ func (m factSource) disk(name string) (Disk, error) {
 	}
 	d := Disk{
 		Name: name, Model: get("device/model"), Size: number("size") * sector, Rotational: get("queue/rotational") == "1",
-		Scheduler: selected(get("queue/scheduler")), WriteCache: get("queue/write_cache"),
+		Scheduler: Selected(get("queue/scheduler")), WriteCache: get("queue/write_cache"),
 		ReadAhead: number("queue/read_ahead_kb") * 1024, BlockSize: int(number("queue/physical_block_size")),
 	}
 	return d, errors.Join(errs...)
 }
 
-// selected gives the word in brackets of "none [mq-deadline] kyber"; text without brackets is given back.
-func selected(text string) string {
+// Selected gives the word in brackets of "none [mq-deadline] kyber"; text without brackets is given back.
+func Selected(text string) string {
 	_, rest, found := strings.Cut(text, "[")
 	word, _, closed := strings.Cut(rest, "]")
 	if !found || !closed {

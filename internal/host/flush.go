@@ -239,6 +239,21 @@ func DropsFsync(path string) bool {
 	return slices.ContainsFunc([]string{"eatmydata", "libnosync", "nosync.so", "libeat", "libnofsync", "nofsync.so"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
+// PreloadedForAll lists the libraries that make fsync do nothing in whatever david starts: what LD_PRELOAD and
+// /etc/ld.so.preload name.
+func PreloadedForAll(preload string) (names []string) {
+	text, err := os.ReadFile("/etc/ld.so.preload")
+	if err != nil {
+		text = nil // there is none
+	}
+	for _, file := range strings.FieldsFunc(preload+" "+string(text), func(r rune) bool { return strings.ContainsRune(" :\n\t", r) }) {
+		if DropsFsync(file) {
+			names = append(names, file)
+		}
+	}
+	return names
+}
+
 // CommandLine gives a process's arguments, its program first.
 func CommandLine(pid int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -198,6 +198,9 @@ func TestPreloaded(t *testing.T) {
 	if names, err := Preloaded(os.Getpid()); err != nil || len(names) > 0 {
 		t.Error("this process flushes:", names, err)
 	}
+	if got := PreloadedForAll("/lib/libjemalloc.so libeatmydata.so:/x/libnosync.so"); len(got) < 2 || got[0] != "libeatmydata.so" {
+		t.Error(got)
+	}
 	if line, err := CommandLine(os.Getpid()); err != nil || len(line) == 0 || line[0] != os.Args[0] {
 		t.Error(line, err)
 	}

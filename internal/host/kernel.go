@@ -38,7 +38,7 @@ func (m factSource) readKernel(f *Facts) {
 		text, err := m.text(path)
 		switch {
 		case err == nil:
-			f.Kernels[name] = selected(text)
+			f.Kernels[name] = Selected(text)
 		case !errors.Is(err, fs.ErrNotExist):
 			f.note(name, err)
 		}

@@ -79,7 +79,7 @@ func FuzzParsers(f *testing.F) {
 				}
 			}
 		}
-		selected(s)
+		Selected(s)
 		prettyName(s)
 	})
 }

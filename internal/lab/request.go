@@ -48,6 +48,7 @@ type Arm struct {
 	ClientCPUs float64
 	Ceiling    bool // unsafe on purpose: for finding out only
 	Pod        result.Pod
+	Kernel     []result.KernelSetting // that hold while its server starts and is loaded
 }
 
 // Trials say how long trials are, and how many blocks of them there are, where slices were asked for and

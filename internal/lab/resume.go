@@ -92,12 +92,13 @@ func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) st
 		Name     string
 		Settings [][2]string
 		Caps     result.Caps
-		Pod      result.Pod `json:",omitzero"`
+		Pod      result.Pod             `json:",omitzero"`
+		Kernel   []result.KernelSetting `json:",omitempty"`
 	}
 	var list []asked
 	asking, _ := result.WithoutCeilings(arms, nil)
 	for _, arm := range asking {
-		one := asked{Name: arm.Name, Caps: arm.Caps, Pod: arm.Pod}
+		one := asked{Name: arm.Name, Caps: arm.Caps, Pod: arm.Pod, Kernel: arm.Kernel}
 		for _, s := range arm.Settings {
 			one.Settings = append(one.Settings, [2]string{s.Name, s.Value})
 		}

@@ -220,8 +220,17 @@ type Arm struct {
 	// Ceiling tells whether the arm is unsafe on purpose: an upper bound for the arm it is based upon (see
 	// tune.Ceiling). It is compared with nothing else, has no verdict and never wins.
 	Ceiling bool `json:"ceiling,omitempty"`
+	// Kernel are settings of the machine's kernel that hold while this arm's server starts and is loaded.
+	Kernel []KernelSetting `json:"kernel,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
+}
+
+// KernelSetting names a setting of the kernel with an arm's value.
+type KernelSetting struct {
+	Name  string `json:"name"` // as of david kernel plan
+	Disk  string `json:"disk,omitempty"`
+	Value string `json:"value"`
 }
 
 // Pod says how an arm's server runs in a cluster.

@@ -10,6 +10,7 @@ import (
 
 	"david/internal/cgroup"
 	"david/internal/home"
+	"david/internal/kernel"
 )
 
 // journal keeps the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry
@@ -24,6 +25,8 @@ type journal struct {
 	Groups    []*cgroup.Group `json:"groups"`
 	Mounts    []string        `json:"mounts"`
 	Folders   []string        `json:"folders"`
+	Kernel    []kernel.Change `json:"kernel,omitempty"` // settings that hold for one arm
+	Boot      string          `json:"boot,omitempty"`   // of the machine, when they were set
 }
 
 func newJournal(dir string) (*journal, error) {
@@ -98,7 +101,7 @@ func (j *journal) ungroup(g *cgroup.Group) error {
 	})
 }
 
-// undo ends the processes, removes their cgroups, unmounts, removes the folders, and the journal last.
+// undo ends the processes, sets kernel settings back, removes their cgroups, unmounts, removes the folders, and the journal last.
 func (j *journal) undo() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -106,6 +109,9 @@ func (j *journal) undo() error {
 		if err := p.kill(); err != nil {
 			return err
 		}
+	}
+	if err := j.restoreKernel(); err != nil {
+		return err
 	}
 	for _, g := range j.Groups { // before the mounts: unmounting writes, and need not crawl
 		if err := g.Remove(); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"david/internal/account"
 	"david/internal/cgroup"
+	"david/internal/kernel"
 	"david/internal/result"
 	"david/internal/server"
 	"david/internal/testserver"
@@ -147,6 +148,12 @@ func TestReapPlanted(t *testing.T) {
 			victim = sleeper(t, servers.UID, "--tmpdir=/run/david-1/x")
 			j.Processes = []processID{victim}
 		}, "no server with its temporary files"},
+		"another setting": {func(j *journal, _ string) {
+			j.Kernel = []kernel.Change{{Name: "kernel.core_pattern", Before: "|/bin/sh", After: "core"}}
+		}, "no kernel setting that david knows"},
+		"a setting's value": {func(j *journal, _ string) {
+			j.Kernel = []kernel.Change{{Name: "vm.swappiness", Before: "9999", After: "60"}}
+		}, "not within david's bounds"},
 		"a cgroup": {func(j *journal, _ string) { j.Groups = []*cgroup.Group{groupAt("somebody.slice", cgroup.Device{})} }, "not called as david calls"},
 		"a disk's caps": {func(j *journal, run string) {
 			j.Groups = []*cgroup.Group{groupAt(filepath.Base(run)+"-1", cgroup.Device{Major: 8})}

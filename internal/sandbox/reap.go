@@ -98,6 +98,9 @@ func (j *journal) check() error {
 			return err
 		}
 	}
+	if err := j.checkKernel(); err != nil {
+		return err
+	}
 	for _, g := range j.Groups {
 		if err := j.checkGroup(g, run); err != nil {
 			return err

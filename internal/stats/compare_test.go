@@ -201,6 +201,10 @@ func TestArmWarnings(t *testing.T) {
 	if !reflect.DeepEqual(a.Warnings, want) {
 		t.Errorf("%q, want %q", a.Warnings, want)
 	}
+	arms[1].Kernel = []result.KernelSetting{{Name: "vm.swappiness", Value: "1"}} // which is what differs
+	if a := only(t, arms, trials...).Arms[1]; !reflect.DeepEqual(a.Warnings, want[:3]) {
+		t.Errorf("%q, want %q", a.Warnings, want[:3])
+	}
 	arms[1].Caps.CPUs = 1.9
 	if a := only(t, arms, trials...).Arms[1]; len(a.Warnings) != 3 {
 		t.Errorf("arms that differ in their caps are not the same: %q", a.Warnings)

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/kernel"
+	"david/internal/lab"
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+func (a *app) kernelMeasureCommand() *cobra.Command {
+	var f blockFlags
+	cmd := &cobra.Command{
+		Use:   "measure NAME=VALUE[,NAME=VALUE ...] ...",
+		Short: "Measure what kernel settings do to throughput: each an arm of a comparison with this machine as it is",
+		Long: "Measure what kernel settings do to throughput. Each argument is an arm: its settings hold while its server starts and is loaded, and are\n" +
+			"set back while others are; the control is this machine as it is. Settings and bounds are those of david kernel plan. A david that is\n" +
+			"killed has the next david command set them back. Verdicts and rounds are those of david compare.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("continue") {
+				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
+			}
+			if err := f.settle(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return a.kernelMeasure(cmd.Context(), f, args)
+		},
+	}
+	f.add(cmd.Flags(), 60*time.Second, 15*time.Second, 0)
+	return cmd
+}
+
+func (a *app) kernelMeasure(ctx context.Context, f blockFlags, args []string) error {
+	if len(args) == 0 {
+		return usage("david kernel measure takes settings, as vm.swappiness=1; david kernel plan lists them")
+	}
+	q, err := f.request(result.KindCompare, stats.Control)
+	if err != nil {
+		return err
+	}
+	m, err := a.kernelMachine(ctx, "")
+	if err != nil {
+		return err
+	}
+	q.Arms = []lab.Arm{{Name: stats.Control}}
+	for _, text := range args {
+		arm, err := kernelArm(m, text)
+		if err != nil {
+			return kernelError(err)
+		}
+		q.Arms = append(q.Arms, arm)
+	}
+	q.Spread()
+	if err := q.Check(); err != nil {
+		return err
+	}
+	return a.measure(ctx, q, f.json)
+}
+
+// kernelArm is the control under kernel settings that david can set here.
+func kernelArm(m kernel.Machine, text string) (arm lab.Arm, err error) {
+	steps, err := m.Steps(strings.Split(text, ","), false)
+	if err == nil {
+		err = m.Hindered(steps)
+	}
+	if err != nil {
+		return arm, err
+	}
+	if len(steps) == 0 {
+		return arm, fmt.Errorf("%w: %s is so already: there is nothing to measure", kernel.ErrInput, text)
+	}
+	var names []string
+	for _, c := range steps {
+		arm.Kernel = append(arm.Kernel, result.KernelSetting{Name: c.Name, Disk: c.Disk, Value: c.After})
+		names = append(names, c.Name+"-"+strings.ReplaceAll(c.After, " ", "-"))
+		arm.Title += fmt.Sprintf(", %s=%s (was %s)", c.Name, c.After, c.Before)
+	}
+	arm.Name, arm.Title = strings.Join(names, "_"), "kernel: "+strings.TrimPrefix(arm.Title, ", ")
+	return arm, nil
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/experiment"
+	"david/internal/kernel"
+)
+
+func (a *app) kernelRollbackCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rollback [DIR|latest]",
+		Short: "Set back what david kernel apply changed, the last change first",
+		Long: "Set back what a david kernel apply changed. DIR is its folder or its number (latest). Where somebody else changed one of the settings\n" +
+			"since, nothing is set back, and which it was is said. It goes on where it was interrupted.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%s takes one folder or number, or latest; see: %s -h", cmd.CommandPath(), cmd.CommandPath())
+			}
+			return a.kernelRollback(cmd.Context(), append(args, "latest")[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) kernelRollback(ctx context.Context, which string, asJSON bool) error {
+	m, err := a.kernelMachine(ctx, "")
+	if err != nil {
+		return err
+	}
+	release, err := a.sharing.Lock(a.home, "david kernel rollback", a.env(experiment.BesideVariable))
+	if err != nil {
+		return err
+	}
+	defer release()
+	r, err := kernel.Open(a.home, which)
+	if err != nil {
+		return codedError{exitUsage, err}
+	}
+	u, err := m.Rollback(r)
+	if err != nil {
+		return kernelError(errors.Join(err, undoneSoFar(u)))
+	}
+	if asJSON {
+		return a.printJSON(u)
+	}
+	for _, c := range u.Restored {
+		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Name, c.After, c.Before)
+	}
+	for _, c := range u.Already {
+		fmt.Fprintf(a.out, "%s: is not david's %s any more, and is left\n", c.Name, c.After)
+	}
+	if u.Removed != "" {
+		fmt.Fprintf(a.out, "%s is removed\n", u.Removed)
+	}
+	if len(u.Restored)+len(u.Already) == 0 {
+		fmt.Fprintf(a.out, "nothing is left to do: all that %s has on record is set back\n", r.Dir())
+	}
+	return nil
+}
+
+// undoneSoFar tells of a rollback that ended early how far it came.
+func undoneSoFar(u kernel.Undone) error {
+	if n := len(u.Restored) + len(u.Already); n > 0 {
+		return fmt.Errorf("%d are set back; the same command goes on", n)
+	}
+	return nil
+}

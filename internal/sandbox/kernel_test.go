@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"david/internal/kernel"
+	"david/internal/result"
+)
+
+// interval is a setting of the machine's that nobody here depends on.
+const interval = "/proc/sys/net/ipv4/tcp_keepalive_intvl"
+
+func now(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(interval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// TestKernelSettings: an arm's settings hold until the next arm's, or none; what somebody else changed
+// meanwhile is an error, and is left; a david that is killed has the next one set back what it had set.
+func TestKernelSettings(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the kernel's settings")
+	}
+	before := now(t)
+	t.Cleanup(func() {
+		if err := os.WriteFile(interval, []byte(before), 0); err != nil {
+			t.Error(err)
+		}
+	})
+	home := newHome(t)
+	w, err := openBare(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	set := func(value string) error {
+		return w.SetKernel([]result.KernelSetting{{Name: "net.ipv4.tcp_keepalive_intvl", Value: value}})
+	}
+	is := func(want string) {
+		t.Helper()
+		if got := now(t); got != want {
+			t.Errorf("it is %s, not %s", got, want)
+		}
+	}
+	for _, value := range []string{"74", "73"} {
+		if err := set(value); err != nil {
+			t.Fatal(err)
+		}
+		is(value)
+	}
+	if err := w.SetKernel(nil); err != nil {
+		t.Error(err)
+	}
+	is(before)
+	if err := set("0"); !errors.Is(err, kernel.ErrInput) {
+		t.Error(err)
+	}
+	if err := errors.Join(set("74"), os.WriteFile(interval, []byte("71"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ResetKernel(); !errors.Is(err, kernel.ErrChanged) {
+		t.Errorf("somebody else changed it: %v", err)
+	}
+	is("71")
+	if err := set("74"); err != nil {
+		t.Fatal(err)
+	}
+	bury(t, w.journal)
+	if err := errors.Join(w.journal.mark(w.run), w.journal.write()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reap(home, func(string) {}); err != nil {
+		t.Error(err)
+	}
+	is("71")
+}
