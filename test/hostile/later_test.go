@@ -16,7 +16,7 @@ func later() (list []hostile) {
 		return nil
 	}
 	pipe := func(dir string) error { return unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600) }
-	for path, name := range map[string]string{"{dir}/pipe": "a pipe", "/dev/zero": "zeros", "/dev/random": "noise", "/proc/kmsg": "the kernel's log", "{dir}": "a folder", "/dev/tty": "a terminal"} {
+	for path, name := range map[string]string{"{dir}/pipe": "a pipe", "/dev/zero": "zeros", "/dev/random": "noise", "{dir}": "a folder", "/dev/tty": "a terminal"} {
 		for what, args := range map[string][]string{
 			"audit": {"audit", "--cnf", path}, "spec": {"experiment", "run", path, "--dry-run"}, "manifest": {"manifest", "--cnf", path, "--cpus", "1", "--memory", "1Gi", "--size", "10Gi", "--storage", "zfs", "--stdout"},
 			"defaults": {"audit", "--defaults-file", path}, "catalogue": {"price", "catalogue", "--catalogue", path}, "crds": {"manifest", "check", path, "--crds", path},
