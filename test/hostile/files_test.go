@@ -6,15 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bounds tells whether david bounds what it reads of pipes and devices, and makes control characters visible that it prints:
-// cases of these are held to it.
-const bounds = false
-
-// later are the cases that hold once that is so.
-func later() (list []hostile) {
-	if !bounds {
-		return nil
-	}
+// noFiles are given in the place of a file, and are none.
+func noFiles() (list []hostile) {
 	pipe := func(dir string) error { return unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600) }
 	for path, name := range map[string]string{"{dir}/pipe": "a pipe", "/dev/zero": "zeros", "/dev/random": "noise", "{dir}": "a folder", "/dev/tty": "a terminal"} {
 		for what, args := range map[string][]string{
