@@ -141,8 +141,8 @@ func (l Layout) btrfs() Recipe {
 	}, Note: "nodatacow: with copies on write 3,750 instead of 18,324 writes/s were measured; it has no checksums of the data, so not for mirrors"}
 }
 
-// ceph asks a cluster that cephadm runs. With fewer replicas than min_size the pool stops. After a reboot rbdmap.service
-// maps the image and mounts it: noauto, as there is no device before.
+// ceph asks a cluster that cephadm runs. With fewer replicas than min_size the pool stops. After a reboot
+// rbdmap.service maps the image and mounts it: noauto, as there is no device before.
 func (l Layout) ceph(replicas int, gib float64) Recipe {
 	var list []string
 	for i := range l.N {

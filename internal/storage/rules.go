@@ -87,15 +87,15 @@ func oneLess(n int) (reads, writes float64) {
 	return share, share
 }
 
-// raidzWrites is what RAIDZ1 of four disks of 500 IOPS wrote of their sum: 1,318 of 2,000 (fio, 16 KiB, a single run in
-// an emulated guest). Its 660 reads are the sum divided by the three disks that a record's data lie on: 667.
+// raidzWrites is what RAIDZ1 of four disks of 500 IOPS wrote of their sum: 1,318 of 2,000 (fio, 16 KiB, a single
+// run in an emulated guest). Its 660 reads are the sum divided by the three disks that a record's data lie on: 667.
 const raidzWrites = 0.66
 
 // widest is the largest number of disks that OpenZFS recommends for a RAIDZ.
 const widest = 9
 
-// raidz takes what was measured to other numbers of disks: reads by the disks that a record's data lie on, as each of
-// them has to be read; writes by the sectors that a record takes, as all of them have to be written.
+// raidz takes what was measured to other numbers of disks: reads by the disks that a record's data lie on, as each
+// of them has to be read; writes by the sectors that a record takes, as all of them have to be written.
 func raidz(kind Kind, title string, parity int) Rule {
 	r := Rule{Kind: kind, Title: title, Least: parity + 2, Step: 1, Most: widest, Survives: parity, Reads: "n / d, where the data of a record lie on d = n - 1 disks, at most 4",
 		Writes: "n x 0.66 x 6 / sectors that a record takes", Usable: "n x 4 / sectors that a record of 4 takes: 6 of three or more disks",
