@@ -92,7 +92,7 @@ func printKernelPlan(out io.Writer, rows []kernel.Row, verbose bool) error {
 	}
 	fmt.Fprintf(out, "%d of %d kernel settings can matter to a database here; %d should have another value\n", matter, len(rows), len(set))
 	for _, r := range set {
-		fmt.Fprintf(out, "  %s: %s -> %s: %s\n", r.Name, r.Now, r.Value, r.Reason)
+		fmt.Fprintf(out, "  %s: %s -> %s: %s\n", r.Title(), r.Now, r.Value, r.Reason)
 	}
 	if len(set) > 0 {
 		fmt.Fprintln(out, "next: david kernel apply (shows what it would do), then with --apply")
@@ -101,7 +101,7 @@ func printKernelPlan(out io.Writer, rows []kernel.Row, verbose bool) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "setting\tnow\tP1\tP4\tmatters\tadvice")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, dash(r.Now), dash(r.P1), dash(r.P4), r.Effect, strings.TrimSpace(string(r.Advice)+" "+r.Value))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Title(), dash(r.Now), dash(r.P1), dash(r.P4), r.Effect, strings.TrimSpace(string(r.Advice)+" "+r.Value))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -111,7 +111,7 @@ func printKernelPlan(out io.Writer, rows []kernel.Row, verbose bool) error {
 		return nil
 	}
 	for _, r := range rows {
-		fmt.Fprintf(out, "\n%s\n  matters: %s, %s\n  %s: %s\n  risk: %s\n  source: %s\n", r.Name, r.Effect, r.Because, r.Advice, r.Reason, r.Risk, r.Source)
+		fmt.Fprintf(out, "\n%s\n  matters: %s, %s\n  %s: %s\n  risk: %s\n  source: %s\n", r.Title(), r.Effect, r.Because, r.Advice, r.Reason, r.Risk, r.Source)
 		if r.Hindrance != "" {
 			fmt.Fprintf(out, "  to set it: %s\n", r.Hindrance)
 		}

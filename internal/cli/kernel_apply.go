@@ -29,7 +29,7 @@ func (a *app) kernelApplyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply [NAME[=VALUE] ...]",
 		Short: "Set kernel settings: shows what it would do; with --apply it does it, and david kernel rollback sets it back",
-		Long: "Set kernel settings of the table that david kernel plan shows, within david's bounds: all that it advises, or those that are named, to\n" +
+		Long: "Set kernel settings of the table that david kernel plan shows, within david's bounds: all that it advises (of the disk only with --dir), or those that are named, to\n" +
 			"today's advice or to a value. What each was is on record before it is changed. Without --apply nothing is changed (docs/kernel.md).",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.kernelApply(cmd.Context(), f, args) },
 	}
@@ -46,7 +46,7 @@ func (a *app) kernelApply(ctx context.Context, f kernelApplyFlags, args []string
 	if err != nil {
 		return err
 	}
-	steps, err := m.Steps(args, f.persist)
+	steps, left, err := f.steps(m, args)
 	if err != nil {
 		return kernelError(err)
 	}
@@ -59,10 +59,20 @@ func (a *app) kernelApply(ctx context.Context, f kernelApplyFlags, args []string
 	if err != nil {
 		return err
 	}
+	doc.Notes = append(doc.Notes, left...)
 	if f.json {
 		return a.printJSON(doc)
 	}
 	return a.printKernelChanges(doc)
+}
+
+// steps are those that are named, else all that is advised, with what is left out of that.
+func (f kernelApplyFlags) steps(m kernel.Machine, named []string) (steps []kernel.Change, left []string, err error) {
+	if len(named) == 0 {
+		return m.Advised(f.dir != "")
+	}
+	steps, err = m.Steps(named, f.persist)
+	return steps, nil, err
 }
 
 // kernelPreview tells of changes that are not made yet how far they can matter, what they risk, and what is
@@ -75,7 +85,7 @@ func kernelPreview(m kernel.Machine, steps []kernel.Change, persist bool) (notes
 	for _, c := range steps {
 		for _, r := range rows {
 			if r.Name == c.Name {
-				notes = append(notes, fmt.Sprintf("%s matters: %s, %s; risk: %s", r.Name, r.Effect, r.Because, r.Risk))
+				notes = append(notes, fmt.Sprintf("%s matters: %s, %s; risk: %s", r.Title(), r.Effect, r.Because, r.Risk))
 			}
 		}
 	}
@@ -117,19 +127,22 @@ func (a *app) kernelChange(ctx context.Context, m kernel.Machine, steps []kernel
 }
 
 func (a *app) printKernelChanges(d kernelChanges) error {
-	if len(d.Changes) == 0 {
+	if len(d.Changes) == 0 && len(d.Notes) == 0 {
 		fmt.Fprintln(a.out, "nothing to do: each setting has its value already")
 		return nil
 	}
 	for _, c := range d.Changes {
-		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Name, c.Before, c.After)
+		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Title(), c.Before, c.After)
 	}
 	for _, note := range d.Notes {
 		fmt.Fprintln(a.out, note)
 	}
-	if d.Applied {
+	switch {
+	case d.Applied:
 		fmt.Fprintf(a.out, "set back by: david kernel rollback %s\n", d.Record)
-	} else {
+	case len(d.Changes) == 0:
+		fmt.Fprintln(a.out, "nothing else is advised")
+	default:
 		fmt.Fprintln(a.out, "nothing was changed: --apply changes it")
 	}
 	return nil

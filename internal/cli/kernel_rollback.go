@@ -50,17 +50,22 @@ func (a *app) kernelRollback(ctx context.Context, which string, asJSON bool) err
 	if asJSON {
 		return a.printJSON(u)
 	}
+	return a.printKernelUndone(u, r.Dir())
+}
+
+// printKernelUndone tells what was set back of a record.
+func (a *app) printKernelUndone(u kernel.Undone, record string) error {
 	for _, c := range u.Restored {
-		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Name, c.After, c.Before)
+		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Title(), c.After, c.Before)
 	}
 	for _, c := range u.Already {
-		fmt.Fprintf(a.out, "%s: is not david's %s any more, and is left\n", c.Name, c.After)
+		fmt.Fprintf(a.out, "%s: is not david's %s any more, and is left\n", c.Title(), c.After)
 	}
 	if u.Removed != "" {
 		fmt.Fprintf(a.out, "%s is removed\n", u.Removed)
 	}
 	if len(u.Restored)+len(u.Already) == 0 {
-		fmt.Fprintf(a.out, "nothing is left to do: all that %s has on record is set back\n", r.Dir())
+		fmt.Fprintf(a.out, "nothing is left to do: all that %s has on record is set back\n", record)
 	}
 	return nil
 }

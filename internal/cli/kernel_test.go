@@ -27,6 +27,30 @@ func TestKernelDoc(t *testing.T) {
 	}
 }
 
+// TestKernelNamesDisk: whoever changes a disk's setting reads which disk it is, before and after.
+func TestKernelNamesDisk(t *testing.T) {
+	var out strings.Builder
+	if err := printKernelPlan(&out, []kernel.Row{{Name: "disk.scheduler", Disk: "sda", Now: "bfq", Advice: kernel.Set, Value: "none"}}, true); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{out: &out}
+	if err := a.printKernelChanges(kernelChanges{Changes: []kernel.Change{{Name: "disk.scheduler", Disk: "sda", Before: "bfq", After: "none"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.printKernelUndone(kernel.Undone{Restored: []kernel.Change{{Name: "disk.read_ahead_kb", Disk: "sdb", Before: "1", After: "2"}}}, "x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  disk.scheduler of sda: bfq -> none: ", "\ndisk.scheduler of sda  bfq ", "\ndisk.scheduler of sda\n", "\ndisk.scheduler of sda: bfq -> none\n", "\ndisk.read_ahead_kb of sdb: 2 -> 1\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	if err := a.printKernelChanges(kernelChanges{Notes: []string{"disk.scheduler of sda is left out"}}); err != nil || out.String() != "disk.scheduler of sda is left out\nnothing else is advised\n" {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
 // TestKernelOfUser: an ordinary user gets the whole plan, sees what apply would do and what it needs, and
 // changes nothing.
 func TestKernelOfUser(t *testing.T) {

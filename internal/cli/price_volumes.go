@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"math"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,11 +35,29 @@ const instanceFlag = "instance"
 
 // add registers what is asked of volumes, with a name for the flag of the machine.
 func (f *volumesFlags) add(fs *pflag.FlagSet, machine string) {
-	fs.Float64Var(&f.iops, "iops", 0, "operations per second the volumes must sustain, as in 20000")
+	fs.Var((*operations)(&f.iops), "iops", "operations per second the volumes must sustain, as in 20000")
 	fs.StringVar(&f.size, "size", "", "room they must have, as in 1TiB or 900GiB; GB and TB are powers of ten")
 	fs.StringVar(&f.bandwidth, "bandwidth", "", "bytes per second they must sustain, as in 300MiB/s (default: not asked)")
 	fs.StringVar(&f.instance, machine, "", "NAME of the catalogue's machine they are for: its provider's volumes only, and no more than it lets through")
 	fs.StringVar(&f.provider, "provider", "", "volumes of this provider only, as in EC2")
+}
+
+// operations is a flag's number of operations per second.
+type operations float64
+
+func (o *operations) String() string { return strconv.FormatFloat(float64(*o), 'f', -1, 64) }
+
+// Type is a number's, so that it is held against the bounds of numbers.
+func (*operations) Type() string { return "float64" }
+
+// Set takes any number: which ones make sense, wish says.
+func (o *operations) Set(text string) error {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errors.New("give operations per second in digits, as in 20000")
+	}
+	*o = operations(x)
+	return nil
 }
 
 // wish reads what is asked of the volumes.

@@ -17,6 +17,9 @@ type Change struct {
 	Undone bool   `json:"undone,omitempty"`
 }
 
+// Title names the setting, and the disk whose it is.
+func (c Change) Title() string { return title(c.Name, c.Disk) }
+
 // setting returns a change's row of the table, where all of it is what david does: a change may come from
 // anybody.
 func (c Change) setting() (Setting, error) {
@@ -38,21 +41,33 @@ func (c Change) setting() (Setting, error) {
 // ErrInput marks what was asked for as what cannot be done.
 var ErrInput = errors.New("nothing was changed")
 
-// Steps reads what is asked for, each as NAME=VALUE, or as NAME for today's advice; nothing asks for all that
-// is advised. What has its value already is left out, unless same asks for it, as that may still have to
-// last.
-func (m Machine) Steps(asked []string, same bool) ([]Change, error) {
-	if len(asked) == 0 {
-		rows, err := m.Plan()
-		if err != nil {
-			return nil, err
+// Advised lists all that is advised, and says of what it leaves out why: what could not be done, and without
+// disks what is advised of the disk, as the machine's may be another than the database's.
+func (m Machine) Advised(disks bool) (steps []Change, left []string, err error) {
+	rows, err := m.Plan()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range rows {
+		if r.Advice != Set {
+			continue
 		}
-		for _, r := range rows {
-			if r.Advice == Set {
-				asked = append(asked, r.Name)
-			}
+		c := Change{Name: r.Name, Disk: r.Disk, Before: r.Now, After: r.Value}
+		switch err := m.sound(c); {
+		case r.Disk != "" && !disks:
+			left = append(left, fmt.Sprintf("%s is left out: the database's data may lie on another disk; --dir DATA names theirs", c.Title()))
+		case err != nil:
+			left = append(left, fmt.Sprintf("%s is left out: %v", c.Title(), err))
+		default:
+			steps = append(steps, c)
 		}
 	}
+	return steps, left, nil
+}
+
+// Steps reads what is asked for, each as NAME=VALUE, or as NAME for today's advice. What has its value already
+// is left out, unless same asks for it, as that may still have to last.
+func (m Machine) Steps(asked []string, same bool) ([]Change, error) {
 	var steps []Change
 	seen := map[string]bool{}
 	for _, text := range asked {
@@ -168,7 +183,7 @@ func (m Machine) change(r *Record, c Change) error {
 		return err
 	}
 	if now, err := m.read(s, c.Disk); err != nil || now != c.Before {
-		return errors.Join(fmt.Errorf("%s was %s a moment ago and is %q now: somebody else changes it", c.Name, c.Before, now), err)
+		return errors.Join(fmt.Errorf("%s was %s a moment ago and is %q now: somebody else changes it", c.Title(), c.Before, now), err)
 	}
 	r.Changes = append(r.Changes, c)
 	if err := r.save(); err != nil {
@@ -194,7 +209,7 @@ func (m Machine) Make(c Change) (undone bool, err error) {
 	if back := m.set(s, c.Disk, c.Before); back != nil {
 		return false, errors.Join(err, fmt.Errorf("cannot undo it: %w", back))
 	}
-	return true, fmt.Errorf("%s is %s as before: %w", c.Name, c.Before, err)
+	return true, fmt.Errorf("%s is %s as before: %w", c.Title(), c.Before, err)
 }
 
 // Check says why a change is none that david makes: a record may come from anybody.
@@ -209,7 +224,7 @@ func (r *Record) Lasting() []string {
 	for _, c := range r.Changes {
 		if s, err := c.setting(); err == nil && s.lasting != "" && !c.Undone {
 			how := strings.NewReplacer("VALUE", c.After, "DISK", c.Disk).Replace(s.lasting)
-			list = append(list, fmt.Sprintf("%s does not survive a reboot by itself; what keeps it: %s", c.Name, how))
+			list = append(list, fmt.Sprintf("%s does not survive a reboot by itself; what keeps it: %s", c.Title(), how))
 		}
 	}
 	return list

@@ -20,8 +20,11 @@ const (
 	Absent Effect = "absent" // this kernel has no such setting, or hides it
 )
 
-// pastCache is why the page cache's settings are not a database's.
-const pastCache = "data files are written with O_DIRECT, past the page cache (innodb_flush_method), and logs are flushed at each commit"
+// throughCache is where the page cache's settings are a database's all the same.
+const throughCache = "MySQL 8.0 and 5.7 default to fsync, which goes through the page cache: set innodb_flush_method=O_DIRECT first"
+
+// pastCache is why they are not.
+const pastCache = "with O_DIRECT, the default of MySQL 8.4+ and MariaDB 10.6+, the data files never wait in the page cache, and the logs are flushed at each commit; " + throughCache
 
 func some(why string) func(Machine) (Effect, string) {
 	return func(Machine) (Effect, string) { return Some, why }
@@ -129,6 +132,27 @@ func stacked(disk string) bool {
 	return slices.ContainsFunc([]string{"loop", "dm-", "md", "drbd", "zram", "nbd"}, func(p string) bool { return strings.HasPrefix(disk, p) })
 }
 
+// under names what a block device hands I/O on to, down to the disks.
+func (m Machine) under(disk string) string {
+	var names []string
+	for todo := []string{disk}; len(todo) > 0; todo = todo[1:] {
+		list, err := os.ReadDir(filepath.Join(m.Root, "sys/block", todo[0], "slaves"))
+		if err != nil {
+			list = nil // a partition, or a kernel that hides it
+		}
+		for _, e := range list {
+			todo = append(todo, e.Name())
+		}
+		if len(list) == 0 && todo[0] != disk && !slices.Contains(names, todo[0]) {
+			names = append(names, todo[0])
+		}
+	}
+	if len(names) == 0 {
+		return "other devices"
+	}
+	return strings.Join(names, ", ")
+}
+
 // schedulers lists what the kernel offers for the data's disk.
 func (m Machine) schedulers(disk string) []string {
 	return strings.FieldsFunc(m.text(fmt.Sprintf("sys/block/%s/queue/scheduler", disk)), func(r rune) bool { return strings.ContainsRune("[] \n", r) })
@@ -138,7 +162,7 @@ func (m Machine) schedulers(disk string) []string {
 func scheduler(m Machine) (Effect, string) {
 	switch {
 	case stacked(m.Disk):
-		return None, m.Disk + " lies on other devices, whose schedulers count"
+		return None, fmt.Sprintf("%s lies on %s, whose schedulers count; look at: lsblk -s /dev/%[1]s", m.Disk, m.under(m.Disk))
 	case len(m.schedulers(m.Disk)) < 2:
 		return None, "the kernel offers nothing else for " + m.Disk
 	case m.virtual():
@@ -200,14 +224,26 @@ func instead(bad, good string) func(Machine, string) string {
 	}
 }
 
-// scarce wants a limit where more than half of it is taken.
-func scarce(taken, value string) func(Machine, string) string {
-	return func(m Machine, now string) string {
-		most, err := strconv.ParseUint(now, 10, 64)
-		if err != nil || m.number(taken) <= most/2 {
+// scarce tells of a limit that more than half of it is taken.
+func scarce(now, taken uint64) bool { return taken > now/2 }
+
+// raised wants least for a limit that is too low, doubled until it is twice what is taken, and so above what the
+// limit is; nothing where that would be above most. A limit is low where it is below least or scarce.
+func raised(low func(now, taken uint64) bool, file string, least, most uint64) func(Machine, string) string {
+	return func(m Machine, text string) string {
+		taken := m.number(file)
+		now, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || !low(now, taken) {
 			return ""
 		}
-		return value
+		value := least
+		for value/2 < taken {
+			if value > most/2 {
+				return ""
+			}
+			value *= 2
+		}
+		return strconv.FormatUint(value, 10)
 	}
 }
 

@@ -116,32 +116,40 @@ func TestPlan(t *testing.T) {
 		because string
 		value   string // that is advised; "" to leave it
 	}{
-		"vm.swappiness":                            {effect: Some, value: "10"},
-		"vm.swappiness no swap":                    {change: func(m *Machine) { m.Swap = 0 }, effect: None, because: "no swap"},
-		"vm.swappiness cgroup v1":                  {files: map[string]string{"sys/fs/cgroup/memory/memory.swappiness": "60"}, effect: Little, because: "of its own", value: "10"},
-		"vm.swappiness low":                        {files: map[string]string{"proc/sys/vm/swappiness": "1"}, effect: Some},
-		"vm.dirty_ratio":                           {effect: Little, because: "O_DIRECT"},
-		"vm.dirty_ratio bytes":                     {files: map[string]string{"proc/sys/vm/dirty_bytes": "1000000"}, effect: None, because: "vm.dirty_bytes is set"},
-		"transparent_hugepage":                     {effect: Some},
-		"transparent_hugepage always":              {files: map[string]string{"sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never"}, effect: Some, value: "madvise"},
-		"kernel.numa_balancing":                    {files: map[string]string{"sys/devices/system/node/node0/x": ""}, effect: None, because: "one NUMA node"},
-		"kernel.numa_balancing two":                {files: map[string]string{"sys/devices/system/node/node0/x": "", "sys/devices/system/node/node1/x": ""}, effect: Some, because: "2 NUMA", value: "0"},
-		"fs.file-max":                              {effect: Little},
-		"fs.file-max small":                        {files: map[string]string{"proc/sys/fs/file-max": "9000", "proc/sys/fs/file-nr": "8000\t0\t9000"}, effect: Some, because: "8000 of 9000", value: "65536"},
-		"fs.aio-max-nr":                            {files: map[string]string{"proc/sys/fs/aio-nr": "2305"}, effect: Little, because: "2305 of 65536"},
-		"fs.aio-max-nr scarce":                     {files: map[string]string{"proc/sys/fs/aio-nr": "60000"}, effect: Some, value: "1048576"},
-		"net.core.somaxconn":                       {effect: Some, because: "unix sockets too"},
-		"net.core.somaxconn old":                   {files: map[string]string{"proc/sys/net/core/somaxconn": "128"}, effect: Some, value: "4096"},
-		"net.core.netdev_max_backlog":              {files: map[string]string{"proc/net/softnet_stat": "0000ffff 00000000 0\n"}, effect: Little, because: "no packet"},
-		"net.core.netdev_max_backlog drops":        {files: map[string]string{"proc/net/softnet_stat": "0000ffff 00000010 0\n0000ffff 00000001 0\n"}, effect: Some, because: "17 packets", value: "4000"},
-		"net.ipv4.tcp_max_syn_backlog":             {files: map[string]string{"proc/sys/net/ipv4/tcp_syncookies": "1"}, effect: None, because: "SYN cookies"},
-		"net.ipv4.tcp_max_syn_backlog off":         {files: map[string]string{"proc/sys/net/ipv4/tcp_syncookies": "0"}, effect: Little},
-		"disk.scheduler":                           {effect: Some},
-		"disk.scheduler virtual":                   {change: func(m *Machine) { m.Virt = "docker in virtual machine" }, effect: Little, because: "virtual disk"},
-		"disk.scheduler bfq":                       {files: map[string]string{"sys/block/sda/queue/scheduler": "none mq-deadline [bfq]"}, effect: Some, value: "none"},
-		"disk.scheduler rotating":                  {files: map[string]string{"sys/block/sda/queue/scheduler": "none mq-deadline [bfq]", "sys/block/sda/queue/rotational": "1"}, effect: Some, value: "mq-deadline"},
-		"disk.scheduler none but":                  {files: map[string]string{"sys/block/sda/queue/scheduler": "[none]"}, effect: None, because: "nothing else"},
-		"disk.scheduler stacked":                   {files: map[string]string{"sys/block/dm-0/queue/scheduler": "[none] mq-deadline"}, change: func(m *Machine) { m.Disk = "dm-0" }, effect: None, because: "other devices"},
+		"vm.swappiness":                     {effect: Some, value: "10"},
+		"vm.swappiness no swap":             {change: func(m *Machine) { m.Swap = 0 }, effect: None, because: "no swap"},
+		"vm.swappiness cgroup v1":           {files: map[string]string{"sys/fs/cgroup/memory/memory.swappiness": "60"}, effect: Little, because: "of its own", value: "10"},
+		"vm.swappiness low":                 {files: map[string]string{"proc/sys/vm/swappiness": "1"}, effect: Some},
+		"vm.dirty_ratio":                    {effect: Little, because: "MySQL 8.0 and 5.7 default to fsync, which goes through the page cache: set innodb_flush_method=O_DIRECT first"},
+		"disk.read_ahead_kb":                {effect: Little, because: "set innodb_flush_method=O_DIRECT first"},
+		"vm.dirty_ratio bytes":              {files: map[string]string{"proc/sys/vm/dirty_bytes": "1000000"}, effect: None, because: "vm.dirty_bytes is set"},
+		"transparent_hugepage":              {effect: Some},
+		"transparent_hugepage always":       {files: map[string]string{"sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never"}, effect: Some, value: "madvise"},
+		"kernel.numa_balancing":             {files: map[string]string{"sys/devices/system/node/node0/x": ""}, effect: None, because: "one NUMA node"},
+		"kernel.numa_balancing two":         {files: map[string]string{"sys/devices/system/node/node0/x": "", "sys/devices/system/node/node1/x": ""}, effect: Some, because: "2 NUMA", value: "0"},
+		"fs.file-max":                       {effect: Little},
+		"fs.file-max small":                 {files: map[string]string{"proc/sys/fs/file-max": "9000", "proc/sys/fs/file-nr": "8000\t0\t9000"}, effect: Some, because: "8000 of 9000", value: "65536"},
+		"fs.aio-max-nr":                     {files: map[string]string{"proc/sys/fs/aio-nr": "2305"}, effect: Little, because: "2305 of 65536"},
+		"fs.aio-max-nr scarce":              {files: map[string]string{"proc/sys/fs/aio-nr": "60000"}, effect: Some, value: "1048576"},
+		"fs.aio-max-nr more than that":      {files: map[string]string{"proc/sys/fs/aio-nr": "600000"}, effect: Some, value: "2097152"},
+		"fs.aio-max-nr as advised before":   {files: map[string]string{"proc/sys/fs/aio-nr": "530000", "proc/sys/fs/aio-max-nr": "1048576"}, effect: Some, value: "2097152"},
+		"fs.aio-max-nr higher":              {files: map[string]string{"proc/sys/fs/aio-nr": "1600000", "proc/sys/fs/aio-max-nr": "3000000"}, effect: Some, value: "4194304"},
+		"fs.aio-max-nr beyond":              {files: map[string]string{"proc/sys/fs/aio-nr": "9000000", "proc/sys/fs/aio-max-nr": "16777216"}, effect: Some, because: "9000000 of 16777216"},
+		"fs.file-max taken":                 {files: map[string]string{"proc/sys/fs/file-max": "61000", "proc/sys/fs/file-nr": "60000\t0\t61000"}, effect: Some, value: "131072"},
+		"net.core.somaxconn":                {effect: Some, because: "unix sockets too"},
+		"net.core.somaxconn old":            {files: map[string]string{"proc/sys/net/core/somaxconn": "128"}, effect: Some, value: "4096"},
+		"net.core.netdev_max_backlog":       {files: map[string]string{"proc/net/softnet_stat": "0000ffff 00000000 0\n"}, effect: Little, because: "no packet"},
+		"net.core.netdev_max_backlog drops": {files: map[string]string{"proc/net/softnet_stat": "0000ffff 00000010 0\n0000ffff 00000001 0\n"}, effect: Some, because: "17 packets", value: "4000"},
+		"net.ipv4.tcp_max_syn_backlog":      {files: map[string]string{"proc/sys/net/ipv4/tcp_syncookies": "1"}, effect: None, because: "SYN cookies"},
+		"net.ipv4.tcp_max_syn_backlog off":  {files: map[string]string{"proc/sys/net/ipv4/tcp_syncookies": "0"}, effect: Little},
+		"disk.scheduler":                    {effect: Some},
+		"disk.scheduler virtual":            {change: func(m *Machine) { m.Virt = "docker in virtual machine" }, effect: Little, because: "virtual disk"},
+		"disk.scheduler bfq":                {files: map[string]string{"sys/block/sda/queue/scheduler": "none mq-deadline [bfq]"}, effect: Some, value: "none"},
+		"disk.scheduler rotating":           {files: map[string]string{"sys/block/sda/queue/scheduler": "none mq-deadline [bfq]", "sys/block/sda/queue/rotational": "1"}, effect: Some, value: "mq-deadline"},
+		"disk.scheduler none but":           {files: map[string]string{"sys/block/sda/queue/scheduler": "[none]"}, effect: None, because: "nothing else"},
+		"disk.scheduler stacked":            {files: map[string]string{"sys/block/dm-0/queue/scheduler": "[none] mq-deadline"}, change: func(m *Machine) { m.Disk = "dm-0" }, effect: None, because: "dm-0 lies on other devices, whose schedulers count; look at: lsblk -s /dev/dm-0"},
+		"disk.scheduler stacked twice": {files: map[string]string{"sys/block/dm-0/queue/scheduler": "[none] mq-deadline", "sys/block/dm-0/slaves/md127/x": "", "sys/block/md127/slaves/sda1/x": "", "sys/block/md127/slaves/sdb1/x": ""},
+			change: func(m *Machine) { m.Disk = "dm-0" }, effect: None, because: "dm-0 lies on sda1, sdb1, whose schedulers count"},
 		"disk.read_ahead_kb unknown disk":          {change: func(m *Machine) { m.Disk = "" }, effect: Absent, because: "not known"},
 		"net.ipv4.tcp_slow_start_after_idle":       {effect: Little},
 		"kernel.numa_balancing without this":       {change: func(m *Machine) { remove(t, m, "kernel.numa_balancing") }, effect: Absent, because: "no such setting"},
@@ -206,8 +214,41 @@ func TestSteps(t *testing.T) {
 	if err != nil || !slices.Equal(steps, want) {
 		t.Errorf("%+v, %v", steps, err)
 	}
-	if steps, err := m.Steps(nil, false); err != nil || len(steps) != 1 || steps[0].Name != "vm.swappiness" || steps[0].After != "10" {
-		t.Errorf("all that is advised: %+v, %v", steps, err)
+}
+
+// TestAdvised: what cannot be done keeps nothing else from being done; a disk's settings want the disk named.
+func TestAdvised(t *testing.T) {
+	t.Parallel()
+	m := fake(t)
+	for path, text := range map[string]string{"proc/sys/net/core/somaxconn": "64", "proc/sys/fs/aio-nr": "60000", "sys/block/sda/queue/scheduler": "none mq-deadline [bfq]"} {
+		put(t, filepath.Join(m.Root, path), text+"\n")
+	}
+	for disks, want := range map[bool][]string{
+		false: {"vm.swappiness=10 fs.aio-max-nr=1048576", "net.core.somaxconn is left out: net.core.somaxconn could not be set back", "disk.scheduler of sda is left out: the database's data may lie on another disk; --dir"},
+		true:  {"vm.swappiness=10 fs.aio-max-nr=1048576 disk.scheduler of sda=none", "net.core.somaxconn is left out: net.core.somaxconn could not be set back"},
+	} {
+		steps, left, err := m.Advised(disks)
+		if err != nil || len(left) != len(want)-1 {
+			t.Fatalf("%+v, %q, %v", steps, left, err)
+		}
+		var all []string
+		for _, c := range steps {
+			all = append(all, c.Title()+"="+c.After)
+		}
+		if got := strings.Join(all, " "); got != want[0] {
+			t.Errorf("%s, want %s", got, want[0])
+		}
+		for i, text := range left {
+			if !strings.HasPrefix(text, want[i+1]) {
+				t.Errorf("%s, want %s", text, want[i+1])
+			}
+		}
+		if _, err := m.Apply(context.Background(), t.TempDir(), steps, false); err != nil {
+			t.Error(err)
+		}
+		put(t, filepath.Join(m.Root, "proc/sys/vm/swappiness"), "60\n")
+		put(t, filepath.Join(m.Root, "proc/sys/fs/aio-max-nr"), "65536\n")
+		put(t, filepath.Join(m.Root, "sys/block/sda/queue/scheduler"), "none mq-deadline [bfq]\n")
 	}
 }
 
@@ -383,7 +424,7 @@ func TestNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := m.Apply(context.Background(), t.TempDir(), steps, false)
-	if !errors.Is(err, ErrNotTaken) || !strings.Contains(err.Error(), "disk.read_ahead_kb is "+before+" as before") || len(r.Pending()) != 0 {
+	if !errors.Is(err, ErrNotTaken) || !strings.Contains(err.Error(), "disk.read_ahead_kb of "+m.Disk+" is "+before+" as before") || len(r.Pending()) != 0 {
 		t.Errorf("%v", err)
 	}
 	if now := values(t, m)["disk.read_ahead_kb"]; now != before {

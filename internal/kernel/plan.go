@@ -22,6 +22,16 @@ type Row struct {
 	Hindrance string `json:"hindrance,omitempty"`
 }
 
+// Title names the setting, and the disk whose it is.
+func (r Row) Title() string { return title(r.Name, r.Disk) }
+
+func title(name, disk string) string {
+	if disk == "" {
+		return name
+	}
+	return name + " of " + disk
+}
+
 // Advice says what to do with a setting.
 type Advice string
 

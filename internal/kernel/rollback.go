@@ -93,7 +93,7 @@ func (m Machine) unchanged(r *Record) error {
 			return err
 		}
 		if now != c.After && now != c.Before {
-			list = append(list, fmt.Sprintf("%s was %s, david set %s, it is %s now", c.Name, c.Before, c.After, now))
+			list = append(list, fmt.Sprintf("%s was %s, david set %s, it is %s now", c.Title(), c.Before, c.After, now))
 		}
 	}
 	if len(list) > 0 {

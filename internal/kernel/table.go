@@ -28,17 +28,17 @@ func memory() []Setting {
 	}, {
 		Name: "vm.dirty_ratio", path: "proc/sys/vm/dirty_ratio", P1: "15", values: bounds{least: 1, most: 90},
 		matters: dirty("vm.dirty_bytes", "proc/sys/vm/dirty_bytes"), bars: dirtyBytes("vm.dirty_bytes", "proc/sys/vm/dirty_bytes"),
-		Reason: "with O_DIRECT the data files never wait in the page cache, and the logs are flushed at each commit",
+		Reason: pastCache,
 		Risk:   "low values make backups and imports wait for the disk; setting it drops vm.dirty_bytes", Source: vm,
 	}, {
 		Name: "vm.dirty_background_ratio", path: "proc/sys/vm/dirty_background_ratio", P1: "5", values: bounds{least: 0, most: 80},
 		matters: dirty("vm.dirty_background_bytes", "proc/sys/vm/dirty_background_bytes"), bars: dirtyBytes("vm.dirty_background_bytes", "proc/sys/vm/dirty_background_bytes"),
-		Reason: "with O_DIRECT the data files never wait in the page cache, and the logs are flushed at each commit",
+		Reason: pastCache,
 		Risk:   "low values write the same page more often; setting it drops vm.dirty_background_bytes", Source: vm,
 	}, {
 		Name: "vm.dirty_expire_centisecs", path: "proc/sys/vm/dirty_expire_centisecs", P1: "500", values: bounds{least: 100, most: 360000},
 		matters: little(pastCache),
-		Reason:  "what a server has to have on disk it flushes itself; the age of other pages is nobody's latency",
+		Reason:  "what a server has to have on disk it flushes itself; the age of other pages is nobody's latency; " + throughCache,
 		Risk:    "low values write temporary files that would have been deleted first", Source: vm,
 	}, {
 		Name: "transparent_hugepage", path: "sys/kernel/mm/transparent_hugepage/enabled", values: bounds{words: []string{"always", "madvise", "never"}},
@@ -54,16 +54,20 @@ func memory() []Setting {
 	}}
 }
 
+// fewFiles tells of a limit of file handles that it is lower than study P1's.
+func fewFiles(now, _ uint64) bool { return now < 65536 }
+
 func files() []Setting {
+	const mostAIO = 1 << 24
 	const doc = "Linux, admin-guide/sysctl/fs.rst"
 	return []Setting{{
 		Name: "fs.file-max", path: "proc/sys/fs/file-max", P1: "65536", values: bounds{least: 8192, most: math.MaxInt64},
-		matters: inUse("file handles", "proc/sys/fs/file-nr", "proc/sys/fs/file-max"), want: below(65536), bars: used("proc/sys/fs/file-nr", "file handles"),
+		matters: inUse("file handles", "proc/sys/fs/file-nr", "proc/sys/fs/file-max"), want: raised(fewFiles, "proc/sys/fs/file-nr", 65536, math.MaxInt64), bars: used("proc/sys/fs/file-nr", "file handles"),
 		Reason: "the kernel sizes it by the memory, and study P1's value is less than that today; a server's own limit is open_files_limit",
 		Risk:   "lowered, every program of the machine fails to open files once it is reached", Source: doc,
 	}, {
-		Name: "fs.aio-max-nr", path: "proc/sys/fs/aio-max-nr", P1: "1048576", values: bounds{least: 4096, most: 1 << 24},
-		matters: inUse("asynchronous requests", "proc/sys/fs/aio-nr", "proc/sys/fs/aio-max-nr"), want: scarce("proc/sys/fs/aio-nr", "1048576"), bars: used("proc/sys/fs/aio-nr", "asynchronous requests"),
+		Name: "fs.aio-max-nr", path: "proc/sys/fs/aio-max-nr", P1: "1048576", values: bounds{least: 4096, most: mostAIO},
+		matters: inUse("asynchronous requests", "proc/sys/fs/aio-nr", "proc/sys/fs/aio-max-nr"), want: raised(scarce, "proc/sys/fs/aio-nr", 1<<20, mostAIO), bars: used("proc/sys/fs/aio-nr", "asynchronous requests"),
 		Reason: "a server takes some thousand when it starts, and without them starts without native I/O or not at all; it is a limit, and no server is faster for a higher one",
 		Risk:   "each request that is taken pins kernel memory", Source: doc + "; MySQL manual, innodb_use_native_aio",
 	}}
@@ -121,7 +125,7 @@ func tcp() []Setting {
 		Name: "net.ipv4.tcp_tw_reuse", path: "proc/sys/net/ipv4/tcp_tw_reuse", P1: "1", values: bounds{least: 0, most: 2},
 		matters: little("it is for whoever opens connections: a server opens none, and 2, for loopback, is the default since Linux 4.19"),
 		Reason:  "the kernel's documentation advises against changing it without an expert; a pool of connections does not need it",
-		Risk:    "behind address translation a new connection can be taken for an old one", Source: doc,
+		Risk:    "little: it is for outgoing connections, and works only where both sides have TCP timestamps", Source: doc,
 	}, {
 		Name: "net.ipv4.ip_local_port_range", path: "proc/sys/net/ipv4/ip_local_port_range", P1: "10000 65000", values: bounds{least: 1024, most: 65535, ports: true},
 		matters: little("it is for whoever opens connections: the default has 28,232 to one address at a time, or 470 new ones a second"),
@@ -144,8 +148,8 @@ func disks() []Setting {
 		lasting: `a udev rule: ACTION=="add|change", KERNEL=="DISK", ATTR{queue/scheduler}="VALUE"`,
 	}, {
 		Name: "disk.read_ahead_kb", path: "sys/block/%s/queue/read_ahead_kb", values: bounds{least: 0, most: 65536},
-		matters: little("the kernel reads nothing ahead for O_DIRECT; InnoDB does so itself (innodb_read_ahead_threshold)"),
-		Reason:  "it is for files that are read through the page cache from end to end, as backups and binary logs are",
+		matters: little("the kernel reads nothing ahead for O_DIRECT; InnoDB does so itself (innodb_read_ahead_threshold); " + throughCache),
+		Reason:  "it is for files that are read through the page cache from end to end, as backups and binary logs are; " + throughCache,
 		Risk:    "high values read what nobody asked for from a disk with few IOPS", Source: "Linux, ABI/stable/sysfs-block",
 		lasting: `a udev rule: ACTION=="add|change", KERNEL=="DISK", ATTR{queue/read_ahead_kb}="VALUE"`,
 	}}

@@ -1,6 +1,7 @@
 package price
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -61,6 +62,8 @@ func ParsePrice(text string) (Price, error) {
 	return p, nil
 }
 
+var errNoUnit = errors.New("has no unit: write it behind the number")
+
 // quantity reads a number, a blank and a unit. A number that is negative or none at all is refused.
 func quantity(text string) (x float64, unit string, err error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), " ")
@@ -71,7 +74,7 @@ func quantity(text string) (x float64, unit string, err error) {
 	case x < 0 || math.Signbit(x):
 		return 0, "", fmt.Errorf("%q is negative", text)
 	case unit == "":
-		return 0, "", fmt.Errorf("%q has no unit: write the number, a blank and the unit", text)
+		return 0, "", fmt.Errorf("%q %w", text, errNoUnit)
 	}
 	return x, strings.TrimSpace(unit), nil
 }
@@ -84,7 +87,7 @@ func in(units map[string]float64, text string) (float64, error) {
 	}
 	scale, ok := units[unit]
 	if !ok {
-		return 0, fmt.Errorf("unknown unit in %q: want %s", text, strings.Join(sorted(units), ", "))
+		return 0, fmt.Errorf("unknown unit %q: want %s", unit, strings.Join(sorted(units), ", "))
 	}
 	if x == 0 || math.IsInf(x*scale, 0) {
 		return 0, fmt.Errorf("%q is no amount", text)
@@ -109,8 +112,17 @@ func (s Size) GiB() float64 { return float64(s) / (1 << 30) }
 
 // ParseSize reads a size with its unit; the blank before the unit may be left out.
 func ParseSize(text string) (Size, error) {
-	x, err := in(sizeUnits(), spaced(text))
+	x, err := typed(sizeUnits(), text, "1TiB")
 	return Size(x), err
+}
+
+// typed reads a quantity as users type it, without a blank; example is one.
+func typed(units map[string]float64, text, example string) (float64, error) {
+	x, err := in(units, spaced(text))
+	if errors.Is(err, errNoUnit) {
+		err = fmt.Errorf("%w, as in %s", err, example)
+	}
+	return x, err
 }
 
 // Bandwidth counts bytes/s, written "125 MiB/s".
@@ -127,7 +139,7 @@ func spaced(text string) string {
 
 // ParseBandwidth reads a bandwidth with its unit; the blank before the unit may be left out.
 func ParseBandwidth(text string) (Bandwidth, error) {
-	x, err := in(bandwidthUnits(), spaced(text))
+	x, err := typed(bandwidthUnits(), text, "300MiB/s")
 	return Bandwidth(x), err
 }
 

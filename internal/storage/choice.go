@@ -72,7 +72,22 @@ func (r Request) choice(rule Rule, v price.Volume, o price.Option) Choice {
 	if o.Note != "" {
 		c.Notes = []string{o.Volume + ": " + o.Note}
 	}
+	c.Notes = append(c.Notes, rule.limits(n)...)
 	return c
+}
+
+// fewVolumes is how many any machine takes, or nearly.
+const fewVolumes = 8
+
+// limits says what of n volumes, or nodes, the figures do not show.
+func (r Rule) limits(n int) []string {
+	switch {
+	case r.Kind == Ceph3 && n < fiveMonitors:
+		return []string{"Ceph of three or four nodes: two lost leave no majority of its monitors, and the pool stops, though a copy is left; --survive 2 takes five nodes or more"}
+	case !r.isCeph() && n > fewVolumes:
+		return []string{"more than 8 volumes: see how many volumes the machine takes: DigitalOcean attaches 15, small Azure machines 4 to 8"}
+	}
+	return nil
 }
 
 // rates mixes reads and writes by the time that each takes.
@@ -108,10 +123,25 @@ func (r Rule) danger(n int) string {
 	case r.Survives == 1:
 		what += ", but the next one takes them until it is replaced"
 	}
-	if full := 100 * r.fill * float64(n) / float64(n-1); r.isCeph() && full > 90 {
-		what += fmt.Sprintf("; it heals with a new node only: what is on %d would fill the others to %.0f %%, and Ceph stops at 90 %%", n, full)
+	if r.isCeph() {
+		what += r.healing(n)
 	}
 	return what
+}
+
+// backfillFull is how full a disk may be, in %, for Ceph to copy to it what was on a lost one.
+const backfillFull = 90
+
+// healing says where n nodes of a pool cannot make up for a lost one among themselves.
+func (r Rule) healing(n int) string {
+	full := 100 * r.fill * float64(n) / float64(n-1)
+	switch {
+	case r.copies(n) >= float64(n):
+		return "; it heals with a new node only: each that is left has its copy already"
+	case full > backfillFull:
+		return fmt.Sprintf("; it heals with a new node only: what is on %d would fill the others to %.0f %%, and Ceph copies nothing to a disk above %d %%", n, full, backfillFull)
+	}
+	return ""
 }
 
 // throughNetwork bounds a pool's IOPS by the network.

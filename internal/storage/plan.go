@@ -143,7 +143,7 @@ func (r Request) choose(c price.Catalogue, rule Rule, v price.Volume) (Choice, e
 	var best price.Option
 	var failed error
 	found := 0
-	for n := rule.Least; n <= rule.Most; n += rule.Step {
+	for n := rule.least(r.Survive); n <= rule.Most; n += rule.Step {
 		o, err := r.buy(c, rule, v, n)
 		switch {
 		case err != nil:
