@@ -23,8 +23,8 @@ type Conn struct {
 }
 
 // Open connects and makes sure the server answers. Its errors are ErrUnreachable, ErrAccess, ErrTLS, ErrDowngrade or ErrProtocol
-// where the cause is known. A server that offered TLS where TLS was preferred is not believed later that it has none: Addr then
-// says REQUIRED.
+// where the cause is known. A server that offered TLS where TLS was preferred is not believed later that it has none: Addr has
+// TLS.Seen then.
 func Open(ctx context.Context, a Addr) (*Conn, error) {
 	d, err := newDialer(a)
 	if err != nil {
@@ -35,9 +35,7 @@ func Open(ctx context.Context, a Addr) (*Conn, error) {
 		db.Close()
 		return nil, fmt.Errorf("cannot connect to %s: %w", a, classify(err))
 	}
-	if d.seen.Load() && d.fallback {
-		a.TLS.Mode = "REQUIRED"
-	}
+	a.TLS.Seen = d.seen.Load()
 	return &Conn{addr: a, db: db}, nil
 }
 

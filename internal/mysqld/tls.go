@@ -81,7 +81,9 @@ func verified(s tls.ConnectionState, pool *x509.CertPool) error {
 
 func newDialer(a Addr) (*dialer, error) {
 	config, fallback, err := tlsConfig(a)
-	return &dialer{addr: a, tls: config, fallback: fallback}, err
+	d := &dialer{addr: a, tls: config, fallback: fallback}
+	d.seen.Store(a.TLS.Seen)
+	return d, err
 }
 
 // Certificate connects and logs in once as the address says, and returns the certificate that the server has shown and that was

@@ -50,7 +50,7 @@ func (t Target) findWay(ctx context.Context) (w way, err error) {
 		return way{options: []string{"--mysql-socket=" + t.Addr.Address}}, nil
 	}
 	deaf := t.Sysbench.obeys()
-	if deaf != nil && !t.Addr.Local() {
+	if deaf != nil && (!t.Addr.Local() || t.Addr.TLS.Asked()) { // what was asked for cannot be kept, a tunnel's end being local too
 		return w, deaf
 	}
 	certificate, err := mysqld.Certificate(ctx, t.Addr)
