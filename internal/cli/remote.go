@@ -50,8 +50,8 @@ func (f *serverFlags) add(fs *pflag.FlagSet, dsn, defaultsFile string) {
 	fs.DurationVar(&f.statement, "statement-deadline", statementDeadline, "how long the server may take for one statement of david's own")
 }
 
-// remoteAddr reads where the server is from --dsn or an option file. What of user and password neither says comes from
-// MYSQL_PWD and from ~/.my.cnf, as with MySQL's own clients.
+// remoteAddr reads where the server is from --dsn or an option file. What of user, password and TLS the DSN does not say
+// comes from MYSQL_PWD and from the option file, as with MySQL's own clients.
 func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 	if f.statement <= 0 {
 		return addr, usage("--statement-deadline %s: give a time above 0, as 5m", f.statement)
@@ -73,8 +73,8 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 	return addr, nil
 }
 
-// clientOptions reads the [client] group of an option file as MySQL's own clients do: --defaults-file, else
-// ~/.my.cnf. ok is false where none is there and none was named.
+// clientOptions reads the groups of an option file that MySQL's and MariaDB's own clients read (mysql --help,
+// mariadb --help): --defaults-file, else ~/.my.cnf. ok is false where none is there and none was named.
 func (a *app) clientOptions(path string) (options map[string]string, ok bool, err error) {
 	named := path != ""
 	if !named {
@@ -87,5 +87,5 @@ func (a *app) clientOptions(path string) (options map[string]string, ok bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	return file.ClientOptions("client", "mysql"), true, nil
+	return file.ClientOptions("client", "mysql", "client-server", "client-mariadb", "mariadb-client"), true, nil
 }

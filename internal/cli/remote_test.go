@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"david/internal/lab"
+	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/testserver"
 	"david/internal/workload"
@@ -135,6 +136,29 @@ func TestSchemaLeft(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTLSOfOptionFile has somebody answer in a server's place, with a certificate of their own, where a DSN says nothing
+// of TLS and the option file with the password does, in the words and groups of any client.
+func TestTLSOfOptionFile(t *testing.T) {
+	t.Parallel()
+	s := testserver.Start(t, mycnf.MySQL)
+	for _, lines := range []string{
+		"[client]\nssl-mode=VERIFY_IDENTITY", "[client]\nloose-ssl_mode=VERIFY_CA", "[client-mariadb]\nssl-verify-server-cert",
+		"[client-server]\nloose_ssl-verify-server-cert=1", "[mariadb-client]\nssl-ca=" + s.CA,
+	} {
+		liar, addr := s.Between(testserver.Lie{TLS: true, Method: "caching_sha2_password", Forgot: true})
+		home := t.TempDir()
+		text := clientGroup(s) + lines + "\n"
+		if err := os.WriteFile(filepath.Join(home, ".my.cnf"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run := at{home: testHome(t), env: []string{"HOME=" + home, "MYSQL_PWD="}}
+		out, errOut, code := run.david(t, "audit", "--dsn", "david@tcp("+addr.Address+")/")
+		if code == exitDone || !strings.Contains(errOut, "TLS") || liar.Lied() == 0 || liar.Told() {
+			t.Errorf("%q: exit code %d, asked %d times, told %v\n%s%s", lines, code, liar.Lied(), liar.Told(), out, errOut)
+		}
+	}
 }
 
 // clientGroup writes what a user's ~/.my.cnf would say, quoted as MySQL's clients read it.

@@ -215,7 +215,7 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 // compareLog reads the binary logs that the server has closed since the last time: it begins a new one at
 // every start.
 func (r *crashRun) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[ledgerKey]bool) (onlyLogged, unlogged int64, err error) {
-	list, err := conn.Rows(ctx, "SHOW BINARY LOGS")
+	list, err := conn.Rows(ctx, 1, "SHOW BINARY LOGS")
 	if err != nil {
 		return 0, 0, err
 	}

@@ -169,7 +169,7 @@ func (w *writers) until(ctx context.Context, s *sandbox.Server, after time.Durat
 
 // read returns what the tables hold.
 func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts []account, err error) {
-	texts, err := conn.Rows(ctx, "SELECT writer, seq, amount, payload FROM "+database+".entry")
+	texts, err := conn.Rows(ctx, 4, "SELECT writer, seq, amount, payload FROM "+database+".entry")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,7 +180,7 @@ func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts 
 		}
 		rows = append(rows, ledgerRow{int(n[0]), n[1], n[2], t[3]})
 	}
-	if texts, err = conn.Rows(ctx, "SELECT writer, transactions, balance FROM "+database+".account"); err != nil {
+	if texts, err = conn.Rows(ctx, 3, "SELECT writer, transactions, balance FROM "+database+".account"); err != nil {
 		return nil, nil, err
 	}
 	for _, t := range texts {

@@ -107,7 +107,7 @@ func sortAll(ctx context.Context, conn *mysqld.Conn, load result.Workload, n int
 // sorts has one connection sort until the time is over.
 func sorts(ctx context.Context, c *mysqld.Single, query string) (err error) {
 	for end := time.Now().Add(busyTime); err == nil && time.Now().Before(end); {
-		_, err = c.Rows(ctx, query)
+		_, err = c.Rows(ctx, 0, query)
 	}
 	return err
 }

@@ -47,6 +47,8 @@ const (
 	// A document has at most so many lines, and so many bytes: more is no record.
 	maxParts = 1 << 14
 	maxBytes = 256 << 20
+	// maxAhead is how far beyond the next document a line's may be: more than a record has, and little to keep.
+	maxAhead = 1 << 14
 )
 
 // Writer writes documents. It is not safe for concurrent use.
@@ -84,24 +86,27 @@ func (w *Writer) Write(d Document) error {
 	return nil
 }
 
+const sumBytes = 6
+
 // sum finds what was cut or mixed up, not what was forged, and so is short.
 func sum(b []byte) string {
 	s := sha256.Sum256(b)
-	return hex.EncodeToString(s[:6])
+	return hex.EncodeToString(s[:sumBytes])
 }
 
 // Reader puts documents together. The zero value is ready to use.
 type Reader struct {
 	next  int
 	parts map[int]*pieces
+	held  int // bytes in them
 	ended bool
 }
 
 // pieces gather the lines of one document.
 type pieces struct {
-	sum  string
-	data []string
-	left int
+	sum   string
+	count int            // of its lines
+	data  map[int]string // those that have come
 }
 
 // ErrBroken says that a line of a record cannot be read.
@@ -126,35 +131,51 @@ func (r *Reader) Line(line string) ([]Document, error) {
 	if l.number < r.next {
 		return nil, nil
 	}
+	if err := r.keep(l); err != nil {
+		return nil, err
+	}
+	return r.complete()
+}
+
+// keep puts a line to its document. It takes no more memory than lines that have come.
+func (r *Reader) keep(l piece) error {
+	if l.number-r.next > maxAhead {
+		return fmt.Errorf("%w: document %d after %d", ErrBroken, l.number, r.next)
+	}
 	if r.parts == nil {
 		r.parts = map[int]*pieces{}
 	}
 	have := r.parts[l.number]
 	if have == nil {
-		have = &pieces{sum: l.sum, data: make([]string, l.parts), left: l.parts}
+		have = &pieces{sum: l.sum, count: l.parts, data: map[int]string{}}
 		r.parts[l.number] = have
 	}
-	if have.sum != l.sum || len(have.data) != l.parts {
-		return nil, fmt.Errorf("%w: two documents of number %d", ErrBroken, l.number)
+	if have.sum != l.sum || have.count != l.parts {
+		return fmt.Errorf("%w: two documents of number %d", ErrBroken, l.number)
 	}
 	if have.data[l.part] == "" {
 		have.data[l.part] = l.data
-		have.left--
+		r.held += len(l.data)
 	}
-	return r.complete()
+	if r.held > maxBytes {
+		return fmt.Errorf("%w: more than %d MiB wait for document %d", ErrBroken, maxBytes>>20, r.next)
+	}
+	return nil
 }
 
 // complete hands out what is complete from the next on.
 func (r *Reader) complete() (list []Document, err error) {
 	for {
 		p := r.parts[r.next]
-		if p == nil || p.left > 0 {
+		if p == nil || len(p.data) < p.count {
 			return list, nil
 		}
-		d, err := p.document()
+		text := p.text()
+		d, err := document(text, p.sum)
 		if err != nil {
 			return list, err
 		}
+		r.held -= len(text)
 		delete(r.parts, r.next)
 		r.next++
 		r.ended = r.ended || d.End
@@ -178,19 +199,28 @@ func parse(line string) (p piece, err error) {
 			return p, fmt.Errorf("%w: %.80q", ErrBroken, line)
 		}
 	}
-	if p.number < 0 || p.part < 0 || p.part >= p.parts || p.parts > maxParts {
+	if p.number < 0 || p.part < 0 || p.part >= p.parts || p.parts > maxParts || len(fields[3]) > 2*sumBytes {
 		return p, fmt.Errorf("%w: %.80q", ErrBroken, line)
 	}
-	p.sum, p.data = fields[3], fields[4]
+	p.sum, p.data = strings.Clone(fields[3]), strings.Clone(fields[4]) // without the rest of the line
 	return p, nil
 }
 
-func (p *pieces) document() (d Document, err error) {
-	packed, err := base64.StdEncoding.DecodeString(strings.Join(p.data, ""))
+// text is what the lines hold, in order.
+func (p *pieces) text() string {
+	var b strings.Builder
+	for i := range p.count {
+		b.WriteString(p.data[i])
+	}
+	return b.String()
+}
+
+func document(data, want string) (d Document, err error) {
+	packed, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
-	if sum(packed) != p.sum {
+	if sum(packed) != want {
 		return d, fmt.Errorf("%w: its checksum is wrong", ErrBroken)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(packed))

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -102,6 +104,31 @@ func TestBrokenRelay(t *testing.T) {
 	}
 	if _, err := r.Line(mark + "0 1 2 ab bb"); !errors.Is(err, ErrBroken) {
 		t.Errorf("two documents of one number: %v", err)
+	}
+}
+
+// TestRelayTakesWhatComes has lines that announce far more than they bring.
+func TestRelayTakesWhatComes(t *testing.T) {
+	var r Reader
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for number := range 1000 {
+		if _, err := r.Line(fmt.Sprintf("%s%d %d %d aa bb", mark, number+1, maxParts-1, maxParts)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 16 {
+		t.Errorf("1000 lines of a few bytes took %d MiB", took)
+	}
+	for _, number := range []int{maxAhead + 1, math.MaxInt} {
+		if _, err := r.Line(fmt.Sprintf("%s%d 0 1 aa bb", mark, number)); !errors.Is(err, ErrBroken) {
+			t.Errorf("document %d: %v", number, err)
+		}
+	}
+	r.held = maxBytes
+	if _, err := r.Line(mark + "1 0 16384 aa bb"); !errors.Is(err, ErrBroken) {
+		t.Errorf("more than fits: %v", err)
 	}
 }
 

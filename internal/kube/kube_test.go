@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"david/internal/input"
 )
 
 // kubeconfig returns a file with the contexts one and two, and no current one unless named.
@@ -136,6 +138,33 @@ func TestExplain(t *testing.T) {
 	}
 	if err := explain(&apierrors.StatusError{ErrStatus: metav1.Status{Message: "quota"}}, "x", "get", "y"); errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "quota") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLogIsBounded reads logs that a pod writes on and on.
+func TestLogIsBounded(t *testing.T) {
+	size := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			w.Write([]byte(`{"gitVersion":"v1.34.4"}`))
+			return
+		}
+		for sent := 0; sent < size; sent += 1 << 20 {
+			w.Write(make([]byte, 1<<20))
+		}
+	}))
+	defer s.Close()
+	c, err := Open(t.Context(), kubeconfig(t, s.URL, "one"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	size = 1 << 20
+	if text, err := c.Logs(t.Context(), "db", "pod", LogOptions{}); err != nil || len(text) != size {
+		t.Errorf("%d bytes of %d, %v", len(text), size, err)
+	}
+	size = logBytes + 1<<20
+	if text, err := c.Logs(t.Context(), "db", "pod", LogOptions{}); !errors.Is(err, input.ErrLong) || text != "" {
+		t.Errorf("a longer one: %d bytes, %v", len(text), err)
 	}
 }
 

@@ -27,7 +27,7 @@ func Ping(ctx context.Context, addr mysqld.Addr) (r explain.RoundTrip, err error
 	took := make([]time.Duration, pings)
 	for i := range took {
 		began := time.Now()
-		if _, err := one.Rows(ctx, "SELECT 1"); err != nil {
+		if _, err := one.Rows(ctx, 1, "SELECT 1"); err != nil {
 			return r, err
 		}
 		took[i] = time.Since(began)

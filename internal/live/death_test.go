@@ -151,7 +151,7 @@ func (x *target) watched() {
 	x.Exec("SET GLOBAL innodb_io_capacity_max = 25000", "SET GLOBAL innodb_spin_wait_delay = 11")
 	locker, err := x.Open().Single(x.t.Context())
 	if err == nil {
-		_, err = locker.Rows(x.t.Context(), "SELECT GET_LOCK('david live tune', 0)")
+		_, err = locker.Rows(x.t.Context(), 0, "SELECT GET_LOCK('david live tune', 0)")
 	}
 	if err != nil {
 		x.t.Fatal(err)
@@ -169,7 +169,7 @@ func (x *target) watched() {
 	if now := x.value("innodb_spin_wait_delay"); now != "11" {
 		x.t.Errorf("it was set back to %s by a watchdog that did not have the lock", now)
 	}
-	if _, err := locker.Rows(x.t.Context(), "SELECT RELEASE_LOCK('david live tune')"); err != nil {
+	if _, err := locker.Rows(x.t.Context(), 0, "SELECT RELEASE_LOCK('david live tune')"); err != nil {
 		x.t.Fatal(err)
 	}
 	if err := <-ended; err != nil || out.String() != "ready\n" || !strings.Contains(log.String(), "left to be set back: 0") {

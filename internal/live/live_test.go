@@ -286,12 +286,12 @@ func (x *target) stalled() {
 	}
 	defer locker.Close()
 	run := x.run(func() {
-		if _, err := locker.Rows(context.Background(), "LOCK TABLES shop.item WRITE"); err != nil {
+		if _, err := locker.Rows(context.Background(), 0, "LOCK TABLES shop.item WRITE"); err != nil {
 			x.t.Error(err)
 		}
 	})
 	out, err := run.Do(x.t.Context())
-	if _, err := locker.Rows(context.Background(), "UNLOCK TABLES"); err != nil {
+	if _, err := locker.Rows(context.Background(), 0, "UNLOCK TABLES"); err != nil {
 		x.t.Error(err)
 	}
 	if !errors.Is(err, live.ErrWorse) || !strings.Contains(err.Error(), "stall") {

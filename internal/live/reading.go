@@ -55,13 +55,13 @@ func (e *meter) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) 
 		e.Sight.Notes = []string{"performance_schema is off: neither p95 nor failed statements can be seen; the guard has statements/s, threads running at once and broken connections"}
 		return nil
 	}
-	if _, err := e.rows(ctx, hideStatement); err == nil {
+	if _, err := e.rows(ctx, 0, hideStatement); err == nil {
 		e.hides = true
 	} else if mysqld.Number(err) == 0 {
 		return err
 	}
 	sees := func(query string) (bool, error) {
-		_, err := e.rows(ctx, query)
+		_, err := e.rows(ctx, 4, query)
 		if err != nil && mysqld.Number(err) == 0 {
 			return false, err
 		}
@@ -99,9 +99,9 @@ func (e *meter) loaded(l *Load) {
 	e.Sight.Notes = append(e.Sight.Notes, note)
 }
 
-func (e *meter) rows(ctx context.Context, query string) ([][]string, error) {
+func (e *meter) rows(ctx context.Context, columns int, query string) ([][]string, error) {
 	e.asked++
-	return e.conn.Rows(ctx, query)
+	return e.conn.Rows(ctx, columns, query)
 }
 
 // counterReading describes the counters at one moment.
@@ -121,7 +121,7 @@ func (e *meter) read(ctx context.Context) (r counterReading, err error) {
 	if err != nil {
 		return r, err
 	}
-	rows, err := e.rows(ctx, statusQuery)
+	rows, err := e.rows(ctx, 2, statusQuery)
 	if err != nil {
 		return r, err
 	}
@@ -132,7 +132,7 @@ func (e *meter) read(ctx context.Context) (r counterReading, err error) {
 	r = counterReading{at: time.Now(), load: load, uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - e.asked,
 		errors: status["Aborted_clients"] + status["Connection_errors_internal"] + status["Connection_errors_max_connections"] + status["Innodb_deadlocks"]}
 	if e.Sight.Mean {
-		if rows, err = e.rows(ctx, summaryQuery); err != nil {
+		if rows, err = e.rows(ctx, 4, summaryQuery); err != nil {
 			return r, err
 		}
 		if err := r.summary(rows); err != nil {
@@ -140,7 +140,7 @@ func (e *meter) read(ctx context.Context) (r counterReading, err error) {
 		}
 	}
 	if e.Sight.P95 {
-		if rows, err = e.rows(ctx, histogramQuery); err != nil {
+		if rows, err = e.rows(ctx, 4, histogramQuery); err != nil {
 			return r, err
 		}
 		r.histogram = histogram(rows)

@@ -82,7 +82,7 @@ func (s *session) mayIdle(ctx context.Context, seconds int) error {
 func (s *session) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s.Rows(ctx, "SELECT RELEASE_LOCK('"+lockName+"')") // fails where the connection is lost
+	s.Rows(ctx, 1, "SELECT RELEASE_LOCK('"+lockName+"')") // fails where the connection is lost
 	err := s.Single.Close()
 	if s.ours {
 		err = errors.Join(err, s.pool.Close())

@@ -44,13 +44,14 @@ func asciiLower(s string) string {
 // empty value.
 func (f File) Settings(groups ...string) []Setting { return merge(f.lines("", Version{}, groups)) }
 
-// ClientOptions returns the options of clients in the given sections, by name with underscores: what a server
-// would take for an abbreviation, as host of host_cache_size, is none here. The last one counts.
+// ClientOptions returns the options of clients in the given sections, by name with underscores and without
+// loose_: what a server would take for an abbreviation, as host of host_cache_size, is none here. The last one
+// counts.
 func (f File) ClientOptions(groups ...string) map[string]string {
 	options := map[string]string{}
 	for _, item := range f.Items {
 		if item.Include == "" && inGroup(item.Group, groups) {
-			options[Normalise(item.Name)] = item.Value
+			options[WithoutLoose(item.Name)] = item.Value
 		}
 	}
 	return options

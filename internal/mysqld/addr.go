@@ -25,6 +25,12 @@ type TLS struct {
 	CA   string // file names
 	Cert string
 	Key  string
+	Seen bool `json:",omitempty"` // the server has offered it: it is not believed later that it has none
+}
+
+// Asked tells whether somebody insists on TLS, which PREFERRED does not, whatever the server has.
+func (t TLS) Asked() bool {
+	return t.Mode == "REQUIRED" || t.Mode == "VERIFY_CA" || t.Mode == "VERIFY_IDENTITY"
 }
 
 // Secret is a password. It prints as "***" wherever fmt or encoding/json meet it.

@@ -23,8 +23,8 @@ type Conn struct {
 }
 
 // Open connects and makes sure the server answers. Its errors are ErrUnreachable, ErrAccess, ErrTLS, ErrDowngrade or ErrProtocol
-// where the cause is known. A server that offered TLS where TLS was preferred is not believed later that it has none: Addr then
-// says REQUIRED.
+// where the cause is known. A server that offered TLS where TLS was preferred is not believed later that it has none: Addr has
+// TLS.Seen then.
 func Open(ctx context.Context, a Addr) (*Conn, error) {
 	d, err := newDialer(a)
 	if err != nil {
@@ -35,9 +35,7 @@ func Open(ctx context.Context, a Addr) (*Conn, error) {
 		db.Close()
 		return nil, fmt.Errorf("cannot connect to %s: %w", a, classify(err))
 	}
-	if d.seen.Load() && d.fallback {
-		a.TLS.Mode = "REQUIRED"
-	}
+	a.TLS.Seen = d.seen.Load()
 	return &Conn{addr: a, db: db}, nil
 }
 
@@ -93,8 +91,8 @@ func (c *Conn) Row(ctx context.Context, query string, args []any, dest ...any) e
 }
 
 // rows runs a query on any connection of the pool, see Single.Rows.
-func (c *Conn) rows(ctx context.Context, query string) ([][]string, error) {
-	return c.addr.rows(ctx, c.db, query)
+func (c *Conn) rows(ctx context.Context, columns int, query string) ([][]string, error) {
+	return c.addr.rows(ctx, c.db, columns, query)
 }
 
 // querier is the pool, or one connection of it.
@@ -103,7 +101,7 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func (a Addr) rows(ctx context.Context, q querier, query string) (all [][]string, err error) {
+func (a Addr) rows(ctx context.Context, q querier, columns int, query string) (all [][]string, err error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	rows, err := q.QueryContext(ctx, query)
@@ -111,17 +109,22 @@ func (a Addr) rows(ctx context.Context, q querier, query string) (all [][]string
 		return nil, fmt.Errorf("cannot run %q on %s: %w", query, a, why(ctx, err))
 	}
 	defer rows.Close()
-	if all, err = a.read(rows); err != nil {
-		return nil, fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, why(ctx, err))
+	if all, err = a.read(rows, columns); err != nil {
+		err = fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, why(ctx, err))
+		cancel() // or Close would wait for the end of an answer that nobody wants, and that may have none
+		return nil, err
 	}
 	return all, nil
 }
 
-// read reads all rows, as long as they take no more memory than an answer may.
-func (a Addr) read(rows *sql.Rows) (all [][]string, err error) {
+// read reads all rows, as long as they have the columns wanted and take no more memory than an answer may.
+func (a Addr) read(rows *sql.Rows, wanted int) (all [][]string, err error) {
 	columns, err := rows.Columns()
 	if err != nil {
 		return nil, err
+	}
+	if len(columns) < wanted {
+		return nil, hostile("%d columns of %d", len(columns), wanted)
 	}
 	left := cmp.Or(a.Answer, answerBytes)
 	for rows.Next() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -22,8 +23,9 @@ const DefaultSocket = "/var/run/mysqld/mysqld.sock"
 // mysql://user:password@host:3306/db?ssl-mode=REQUIRED. Parameters are tls (true, false, skip-verify,
 // preferred), ssl-mode, ssl-ca, ssl-cert, ssl-key, and socket in a URL. What is absent comes from where
 // MySQL's clients take it: the user from options, which are those of an option file's [client] section or
-// nil, else from the login; the password from MYSQL_PWD, else from options; 127.0.0.1 and port 3306. No error
-// text holds any part before the last "@".
+// nil, else from the login; the password from MYSQL_PWD, else from options; each of the four of TLS from
+// options, for a password must not go a less protected way than its file asks for; 127.0.0.1 and port 3306.
+// No error text holds any part before the last "@".
 func ParseDSN(dsn string, options map[string]string) (Addr, string, error) {
 	var a Addr
 	var db string
@@ -36,12 +38,24 @@ func ParseDSN(dsn string, options map[string]string) (Addr, string, error) {
 	if err != nil {
 		return Addr{}, "", fmt.Errorf("cannot read the DSN: %w; %s", err, dsnForms)
 	}
-	a.User = cmp.Or(a.User, options["user"])
+	o := named(options)
+	a.User, a.TLS = cmp.Or(a.User, o["user"]), a.TLS.before(o)
 	if err := complete(&a); err != nil {
 		return Addr{}, "", fmt.Errorf("cannot read the DSN: %w", err)
 	}
-	a.Password = cmp.Or(a.Password, Secret(options["password"]))
+	a.Password = cmp.Or(a.Password, Secret(o["password"]))
 	return a, db, nil
+}
+
+// before gives what t says, and of the options the rest.
+func (t TLS) before(options map[string]string) TLS {
+	o := maps.Clone(options)
+	for name, value := range map[string]string{"ssl-mode": t.Mode, "ssl-ca": t.CA, "ssl-cert": t.Cert, "ssl-key": t.Key} {
+		if value != "" {
+			o[name] = value
+		}
+	}
+	return tlsFromOptions(o)
 }
 
 // parseDriverDSN reads [user[:password]@][net[(addr)]]/db[?params]. As in the driver the last "@" ends the
@@ -175,10 +189,7 @@ func driverMode(word string) (mode string, ok bool) {
 // clients do: localhost means the socket unless protocol=tcp. Options that do not concern the connection are
 // left alone, as the file holds other programs' too; MariaDB's ssl and ssl-verify-server-cert are understood.
 func AddrFromOptions(options map[string]string) (Addr, error) {
-	o := make(map[string]string, len(options))
-	for key, value := range options {
-		o[strings.ReplaceAll(strings.ToLower(key), "_", "-")] = value
-	}
+	o := named(options)
 	a := Addr{User: o["user"], Password: Secret(o["password"]), TLS: tlsFromOptions(o)}
 	switch protocol := strings.ToLower(o["protocol"]); {
 	case protocol == "socket", protocol == "" && (o["host"] == "" || o["host"] == "localhost"):
@@ -192,6 +203,15 @@ func AddrFromOptions(options map[string]string) (Addr, error) {
 		return Addr{}, fmt.Errorf("cannot use the option file: %w", err)
 	}
 	return a, nil
+}
+
+// named gives options the names that the manuals have, with dashes.
+func named(options map[string]string) map[string]string {
+	o := make(map[string]string, len(options))
+	for key, value := range options {
+		o[strings.ReplaceAll(strings.ToLower(key), "_", "-")] = value
+	}
+	return o
 }
 
 func tlsFromOptions(o map[string]string) TLS {

@@ -51,6 +51,32 @@ func TestParseDSNWithOptions(t *testing.T) {
 	}
 }
 
+// TestParseDSNWithTLSOfOptions is a DSN beside a ~/.my.cnf that says how its password may travel.
+func TestParseDSNWithTLSOfOptions(t *testing.T) {
+	strict := map[string]string{"ssl_mode": "verify_identity", "ssl-ca": "/ca", "ssl_cert": "/cert", "ssl_key": "/key"}
+	for _, c := range []struct {
+		dsn     string
+		options map[string]string
+		want    TLS
+	}{
+		{"u@tcp(h)/", strict, TLS{Mode: "VERIFY_IDENTITY", CA: "/ca", Cert: "/cert", Key: "/key"}},
+		{"mysql://u@h/", map[string]string{"ssl_ca": "/ca"}, TLS{Mode: "VERIFY_CA", CA: "/ca"}},
+		{"u@tcp(h)/", map[string]string{"ssl_verify_server_cert": ""}, TLS{Mode: "VERIFY_IDENTITY"}},
+		{"mysql://u@h/?ssl-mode=REQUIRED", strict, TLS{Mode: "REQUIRED", CA: "/ca", Cert: "/cert", Key: "/key"}},
+		{"u@tcp(h)/?tls=preferred", map[string]string{"ssl_mode": "REQUIRED"}, TLS{Mode: "PREFERRED"}},
+		{"u@tcp(h)/?ssl-ca=/own", strict, TLS{Mode: "VERIFY_IDENTITY", CA: "/own", Cert: "/cert", Key: "/key"}},
+		{"u@tcp(h)/?ssl-ca=/own", nil, TLS{Mode: "VERIFY_CA", CA: "/own"}},
+		{"u@tcp(h)/", nil, TLS{}},
+	} {
+		if a, _, err := ParseDSN(c.dsn, c.options); err != nil || a.TLS != c.want {
+			t.Errorf("%s with %v: got %+v, want %+v, %v", c.dsn, c.options, a.TLS, c.want, err)
+		}
+	}
+	if _, _, err := ParseDSN("u@tcp(h)/", map[string]string{"ssl_mode": "always"}); err == nil {
+		t.Error("an ssl-mode of the options that does not exist was passed over")
+	}
+}
+
 func TestParseDSNRefusesWithoutThePassword(t *testing.T) {
 	for _, dsn := range []string{
 		"u:s3cret", "u:s3cret@", "u:s3cret@tcp(h", "u:s3cret@udp(h)/x", "u:s3cret@tcp(h:99999)/x", "u:s3cret@tcp(h)/x?tls=maybe",

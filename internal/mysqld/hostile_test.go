@@ -153,7 +153,7 @@ func testHarmless(t *testing.T, c *mysqld.Conn) {
 		t.Fatal(err)
 	}
 	defer single.Close()
-	if _, err := single.Rows(ctx, "SELECT 1"); err == nil {
+	if _, err := single.Rows(ctx, 1, "SELECT 1"); err == nil {
 		t.Error("no error of Rows")
 	}
 }
@@ -207,6 +207,43 @@ func testNoise(t *testing.T) {
 	}
 }
 
+// TestTooFewColumns has a server answer with well-formed rows that have fewer columns than were asked for.
+func TestTooFewColumns(t *testing.T) {
+	t.Parallel()
+	c, err := mysqld.Open(t.Context(), fake(t, func(w io.Writer) {
+		b := one()
+		testserver.WritePacket(&b, 3, []byte("\x01a"))
+		testserver.WritePacket(&b, 4, []byte{0xfe, 0, 0, 2, 0})
+		w.Write(b.Bytes())
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	single, err := c.Single(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer single.Close()
+	if rows, err := single.Rows(t.Context(), 1, "SELECT 1"); err != nil || len(rows) != 1 || rows[0][0] != "a" {
+		t.Fatalf("one column: %q, %v", rows, err)
+	}
+	other, err := c.Single(t.Context()) // as such an answer is the end of a connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	_, pairs := c.Pairs(t.Context(), "SHOW GLOBAL STATUS")
+	_, identity := c.Identity(t.Context())
+	_, one := single.Pairs(t.Context(), "SHOW GLOBAL STATUS")
+	_, four := other.Rows(t.Context(), 4, "SELECT 1, 2, 3, 4")
+	for name, err := range map[string]error{"Pairs": pairs, "Identity": identity, "Pairs of one": one, "Rows": four} {
+		if !errors.Is(err, mysqld.ErrProtocol) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 // TestStatementDeadline has real servers take their time.
 func TestStatementDeadline(t *testing.T) {
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
@@ -223,7 +260,7 @@ func TestStatementDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer single.Close()
-		_, rows := single.Rows(t.Context(), "SELECT SLEEP(10)")
+		_, rows := single.Rows(t.Context(), 1, "SELECT SLEEP(10)")
 		_, pairs := c.Pairs(t.Context(), "SELECT SLEEP(10), 1")
 		for what, err := range map[string]error{
 			"Exec": c.Exec(t.Context(), "DO SLEEP(10)"), "Row": c.Row(t.Context(), "SELECT SLEEP(10)", nil, &n), "Rows": rows, "Pairs": pairs,
@@ -250,8 +287,15 @@ func TestEndlessIsInterruptible(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-begun; cancel() }()
-		if _, err := c.Pairs(ctx, "SELECT 1"); !errors.Is(err, context.Canceled) {
+		single, err := c.Single(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := single.Rows(ctx, 0, "SELECT 1"); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v", name, err)
+		}
+		if err := single.Close(); err != nil {
+			t.Error(err)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)

@@ -157,8 +157,13 @@ func TestDowngrade(t *testing.T) {
 		if err := c.Exec(t.Context(), "DO 1"); !errors.Is(err, mysqld.ErrTLS) || !strings.Contains(err.Error(), "offered TLS before") {
 			t.Errorf("got %v", err)
 		}
-		if mode := c.Addr().TLS.Mode; mode != "REQUIRED" {
-			t.Errorf("the address says ssl-mode=%s once TLS was seen", mode)
+		if tls := c.Addr().TLS; !tls.Seen || tls.Asked() {
+			t.Errorf("the address says %+v once TLS was seen, which nobody asked for", tls)
+		}
+		liar, addr := s.Between(testserver.Lie{Strip: true})
+		addr.TLS = c.Addr().TLS // as the record of a live tune keeps it
+		if _, err := mysqld.Open(context.Background(), addr); !errors.Is(err, mysqld.ErrTLS) || liar.Told() {
+			t.Errorf("by an address that was seen to have TLS: got %v", err)
 		}
 		testCertificates(t, s)
 	})

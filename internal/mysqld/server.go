@@ -29,7 +29,7 @@ func (c *Conn) Status(ctx context.Context) (map[string]string, error) {
 
 // Pairs returns the answer to a query of two columns: the second by the first, in lower case.
 func (c *Conn) Pairs(ctx context.Context, query string) (map[string]string, error) {
-	rows, err := c.rows(ctx, query)
+	rows, err := c.rows(ctx, 2, query)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +70,11 @@ type Identity struct {
 // Identity asks the server who it is and since when it runs.
 func (c *Conn) Identity(ctx context.Context) (Identity, error) {
 	at := time.Now()
-	uptime, err := c.rows(ctx, "SHOW GLOBAL STATUS LIKE 'Uptime'")
+	uptime, err := c.rows(ctx, 2, "SHOW GLOBAL STATUS LIKE 'Uptime'")
 	if err != nil {
 		return Identity{}, err
 	}
-	uuid, err := c.rows(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid')")
+	uuid, err := c.rows(ctx, 2, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid')")
 	if err != nil {
 		return Identity{}, err
 	}
@@ -118,7 +118,7 @@ func (c *Conn) ReadOnly(ctx context.Context) (string, error) {
 
 // Grants returns the grants of the user david connects as, as the server prints them.
 func (c *Conn) Grants(ctx context.Context) ([]string, error) {
-	rows, err := c.rows(ctx, "SHOW GRANTS")
+	rows, err := c.rows(ctx, 1, "SHOW GRANTS")
 	if err != nil {
 		return nil, err
 	}

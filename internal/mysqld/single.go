@@ -24,9 +24,10 @@ func (c *Conn) Single(ctx context.Context) (*Single, error) {
 	return &Single{c.addr, conn}, nil
 }
 
-// Rows runs a query and returns its rows as text; NULL becomes "".
-func (s *Single) Rows(ctx context.Context, query string) ([][]string, error) {
-	return s.addr.rows(ctx, s.conn, query)
+// Rows runs a query and returns its rows as text, each of so many columns at least; NULL becomes "". An answer
+// with fewer is ErrProtocol: a statement without an answer, or whose answer nobody reads, has 0.
+func (s *Single) Rows(ctx context.Context, columns int, query string) ([][]string, error) {
+	return s.addr.rows(ctx, s.conn, columns, query)
 }
 
 // Exec runs one statement.
@@ -36,7 +37,7 @@ func (s *Single) Exec(ctx context.Context, statement string) error {
 
 // Pairs runs a query of two columns, a name and a value, and returns the values by lower-case name.
 func (s *Single) Pairs(ctx context.Context, query string) (map[string]string, error) {
-	rows, err := s.Rows(ctx, query)
+	rows, err := s.Rows(ctx, 2, query)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +52,7 @@ func (s *Single) Close() error {
 	return nil
 }
 
+// byName takes rows of two columns at least.
 func byName(rows [][]string) map[string]string {
 	m := make(map[string]string, len(rows))
 	for _, r := range rows {

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
+
+	"david/internal/input"
 )
 
 // tlsConfig is the Go configuration for a TLS mode; nil for none. fallback says that plaintext will do where the server
@@ -22,7 +23,7 @@ func tlsConfig(a Addr) (config *tls.Config, fallback bool, err error) {
 		return nil, false, err
 	}
 	if a.TLS.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(a.TLS.Cert, a.TLS.Key)
+		pair, err := keyPair(a.TLS)
 		if err != nil {
 			return nil, false, fmt.Errorf("cannot load ssl-cert %s with ssl-key %s: %w", a.TLS.Cert, a.TLS.Key, err)
 		}
@@ -43,6 +44,21 @@ func tlsConfig(a Addr) (config *tls.Config, fallback bool, err error) {
 	return config, false, nil
 }
 
+// pemBytes is room enough for a file of certificates or keys: the system's bundle of all authorities has a fifth.
+const pemBytes = 1 << 20
+
+func keyPair(t TLS) (tls.Certificate, error) {
+	cert, err := input.Read(t.Cert, pemBytes)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := input.Read(t.Key, pemBytes)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
 func hostOf(a Addr) string {
 	host, _, err := net.SplitHostPort(a.Address)
 	if err != nil { // a socket
@@ -56,7 +72,7 @@ func roots(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(file)
+	pem, err := input.Read(file, pemBytes)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read ssl-ca: %w", err)
 	}
@@ -81,7 +97,9 @@ func verified(s tls.ConnectionState, pool *x509.CertPool) error {
 
 func newDialer(a Addr) (*dialer, error) {
 	config, fallback, err := tlsConfig(a)
-	return &dialer{addr: a, tls: config, fallback: fallback}, err
+	d := &dialer{addr: a, tls: config, fallback: fallback}
+	d.seen.Store(a.TLS.Seen)
+	return d, err
 }
 
 // Certificate connects and logs in once as the address says, and returns the certificate that the server has shown and that was

@@ -24,7 +24,7 @@ func single(t *testing.T, c *mysqld.Conn) func(statement string) error {
 	}
 	t.Cleanup(func() { one.Close() })
 	run := func(statement string) error {
-		_, err := one.Rows(context.Background(), statement)
+		_, err := one.Rows(context.Background(), 0, statement)
 		return err
 	}
 	if err := run("USE sbtest"); err != nil {

@@ -102,11 +102,11 @@ func newProfiler(ctx context.Context, o Options, sampler threadOfConnection) (*p
 
 // prepare finds out what the server can be asked and what the kernel tells.
 func (p *profiler) prepare(ctx context.Context, o Options) error {
-	rows, err := p.conn.Rows(ctx, "SELECT @@performance_schema, @@thread_handling, @@log_bin_basename")
+	rows, err := p.conn.Rows(ctx, 3, "SELECT @@performance_schema, @@thread_handling, @@log_bin_basename")
 	if err := p.tolerate("the server's setup", err); err != nil {
 		return err
 	}
-	if len(rows) == 1 && len(rows[0]) == 3 {
+	if len(rows) == 1 {
 		p.server = setup{rows[0][0] == "1", rows[0][1] == "one-thread-per-connection", rows[0][2]}
 	}
 	if !p.server.performanceSchema {
@@ -128,7 +128,7 @@ func (p *profiler) choose(ctx context.Context, o Options) error {
 		if l.joined && !p.tellsThreads(o.Flavour) {
 			continue
 		}
-		_, err := p.conn.Rows(ctx, l.query)
+		_, err := p.conn.Rows(ctx, l.columns, l.query)
 		if err == nil {
 			p.list = l
 			return nil
@@ -261,11 +261,11 @@ func (p *profiler) summary(ctx context.Context) (s summary, err error) {
 	if !p.server.performanceSchema {
 		return s, nil
 	}
-	waits, err := p.conn.Rows(ctx, waitsQuery)
+	waits, err := p.conn.Rows(ctx, 3, waitsQuery)
 	if err := p.tolerate("waits", err); err != nil {
 		return s, err
 	}
-	statements, err := p.conn.Rows(ctx, statementsQuery(p.schema))
+	statements, err := p.conn.Rows(ctx, 6, statementsQuery(p.schema))
 	if err := p.tolerate("statements", err); err != nil {
 		return s, err
 	}
@@ -280,7 +280,7 @@ func (p *profiler) poll(ctx context.Context) error {
 	if p.tasks != nil {
 		doing = p.tasks.poll(now)
 	}
-	rows, err := p.conn.Rows(ctx, p.list.query)
+	rows, err := p.conn.Rows(ctx, p.list.columns, p.list.query)
 	p.spent.wall += time.Since(now)
 	p.spent.statements++
 	if err != nil {

@@ -16,21 +16,22 @@ type loadSession struct {
 
 // listing describes a way to ask for the process list.
 type listing struct {
-	query  string
-	joined bool // whether it tells the threads
-	schema string
+	query   string
+	columns int  // that an answer has at least
+	joined  bool // whether it tells the threads
+	schema  string
 }
 
 // listings returns the ways to ask for the connections that use a schema, the best first. david's own
 // connections use none.
 func listings(flavour mycnf.Flavour, schema string) []listing {
-	best := listing{joined: true, query: "SELECT THREAD_OS_ID, PROCESSLIST_COMMAND, PROCESSLIST_STATE, LEFT(PROCESSLIST_INFO, 32)" +
+	best := listing{joined: true, columns: 4, query: "SELECT THREAD_OS_ID, PROCESSLIST_COMMAND, PROCESSLIST_STATE, LEFT(PROCESSLIST_INFO, 32)" +
 		" FROM performance_schema.threads WHERE PROCESSLIST_DB = " + literal(schema) + " AND PROCESSLIST_COMMAND <> 'Daemon'"}
 	if flavour == mycnf.MariaDB {
 		best.query = "SELECT TID, COMMAND, STATE, LEFT(INFO, 32)" +
 			" FROM information_schema.PROCESSLIST WHERE DB = " + literal(schema) + " AND COMMAND <> 'Daemon'"
 	}
-	return []listing{best, {query: "SHOW PROCESSLIST", schema: schema}}
+	return []listing{best, {query: "SHOW PROCESSLIST", columns: 8, schema: schema}}
 }
 
 // literal quotes a name whatever the server's sql_mode makes of quotes and backslashes.

@@ -121,4 +121,11 @@ func TestOtherClientLibrary(t *testing.T) {
 	if _, err := workload.Run(t.Context(), tgt, small("oltp_point_select"), nil); !errors.Is(err, mysqld.ErrDowngrade) || !strings.Contains(err.Error(), "ssh -L") {
 		t.Errorf("got %v", err)
 	}
+	for _, tls := range []mysqld.TLS{{Mode: "REQUIRED"}, {Mode: "VERIFY_CA"}, {Mode: "VERIFY_IDENTITY"}, {Mode: "PREFERRED"}, {Seen: true}} {
+		tgt.Addr.Address, tgt.Addr.TLS = "127.0.0.1:1", tls // which may be a tunnel's end
+		_, err := workload.Run(t.Context(), tgt, small("oltp_point_select"), nil)
+		if errors.Is(err, mysqld.ErrDowngrade) != tls.Asked() || err == nil {
+			t.Errorf("to this machine, with %+v: got %v", tls, err)
+		}
+	}
 }

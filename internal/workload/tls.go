@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"david/internal/input"
 	"david/internal/mysqld"
 )
 
@@ -50,14 +51,14 @@ func (t Target) findWay(ctx context.Context) (w way, err error) {
 		return way{options: []string{"--mysql-socket=" + t.Addr.Address}}, nil
 	}
 	deaf := t.Sysbench.obeys()
-	if deaf != nil && !t.Addr.Local() {
+	if deaf != nil && (!t.Addr.Local() || t.Addr.TLS.Asked()) { // it cannot keep to what was asked
 		return w, deaf
 	}
 	certificate, err := mysqld.Certificate(ctx, t.Addr)
 	if err != nil {
 		return w, err
 	}
-	if deaf != nil { // to this machine, or into a tunnel: nobody sits in between
+	if deaf != nil { // to this machine, or into a tunnel, and nobody asked for more
 		host, port := hostPort(t.Addr.Address)
 		return way{options: []string{"--mysql-host=" + host, "--mysql-port=" + port}}, nil
 	}
@@ -100,7 +101,7 @@ func (w *way) fill(a mysqld.Addr, certificate *x509.Certificate) error {
 		keys = append(keys, "ssl-fp", fmt.Sprintf("%X", sha1.Sum(certificate.Raw)))
 		if a.TLS.Cert != "" {
 			for name, file := range map[string]string{"ssl-cert": a.TLS.Cert, "ssl-key": a.TLS.Key} {
-				text, err := os.ReadFile(file)
+				text, err := input.Read(file, 1<<20)
 				if err != nil {
 					return fmt.Errorf("cannot read %s: %w", name, err)
 				}
