@@ -223,11 +223,14 @@ func (w *Workspace) options(s *Server, o StartOptions) (argv []string, err error
 	return argv, nil
 }
 
+// mostOptions bounds an option file, in bytes.
+const mostOptions = 1 << 20
+
 // readable copies an option file to where the server's user can read it.
 func (w *Workspace) readable(s *Server, file string) (string, error) {
-	content, err := os.ReadFile(file)
+	content, err := home.Read(file, mostOptions)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot read the option file: %w", err)
 	}
 	copied := filepath.Join(s.dir, "my.cnf")
 	return copied, w.give(copied, content)
