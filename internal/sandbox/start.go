@@ -374,6 +374,15 @@ func (s *Server) Addr() mysqld.Addr { return s.addr }
 // Data returns the folder its data lies in.
 func (s *Server) Data() string { return s.data }
 
+// ReadData reads a plain file of the server's that lies in its data folder itself, of at most so many bytes: the name may be a
+// server's word, and so may what lies there.
+func (s *Server) ReadData(name string, most int64) ([]byte, error) {
+	if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
+		return nil, fmt.Errorf("%q is no name of a file in the server's data folder", name)
+	}
+	return home.Read(filepath.Join(s.data, name), most, s.w.owner.UID)
+}
+
 // PID returns the server's process.
 func (s *Server) PID() int { return s.child.cmd.Process.Pid }
 
