@@ -202,6 +202,10 @@ func ruleCases() map[string]ruleCase {
 		"flushes-left-out": my("9.7.4", "", "").with(func(in *Input) {
 			in.Machine.StorageSeen, in.Machine.Unflushed = true, []Unflushed{{Evidence: "mount /data (ext4, /dev/sdb1): nobarrier", Sure: true}}
 		}),
+		"preloaded": my("9.7.4", "", "# ld_preload=libeatmydata.so").with(func(in *Input) {
+			in.Preloaded = []mycnf.Setting{{Name: "ld_preload", Value: "libeatmydata.so"}}
+		}).started(),
+		"init-file":                maria("init-fil=/etc/mysql/init.sql", ""),
 		"option-misread":           maria("innodb_file_per_tab=1", "# innodb_file_per_tab=1").started(),
 		"no-binlog":                my("9.7.4", "skip-log-bin", "log_bin=binlog").started(),
 		"binlog-expires-early":     my("9.7.4", "binlog_expire_logs_seconds=3600", "binlog_expire_logs_seconds=2592000"),

@@ -28,9 +28,11 @@ type Input struct {
 	// Status are the server's counters since its start; nil: not seen.
 	Status map[string]string
 	// Known are all the names this very server takes, from the binary; nil: not seen.
-	Known   []string
-	Machine Machine
-	Unseen  []string // what the caller could not see, and why
+	Known []string
+	// Preloaded are the lines by which the option file has mysqld_safe load a library that makes fsync do nothing.
+	Preloaded []mycnf.Setting
+	Machine   Machine
+	Unseen    []string // what the caller could not see, and why
 }
 
 // Machine describes the hardware under the server. Sizes are in bytes, 0 where they are not seen.

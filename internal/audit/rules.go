@@ -74,6 +74,18 @@ func dangerRules() []Rule {
 			Source: "mount(8), zfsprops(7), Linux Documentation/block/writeback_cache_control.rst",
 		},
 		{
+			Name: "preloaded", Severity: Danger, find: preloaded,
+			When:   "mysqld_safe is to load a library under the server (malloc-lib, ld-preload) that makes fsync do nothing (libeatmydata)",
+			Reason: "nothing that the server flushes is on the disk: the settings of the durability lock hold nothing at a power failure",
+			Source: "MySQL and MariaDB manuals, mysqld_safe",
+		},
+		{
+			Name: "init-file", Severity: Note, find: initFile,
+			When:   "the option file sets init_file",
+			Reason: "what it runs is not seen: it can switch durability off after the start; david audit --dsn sees what a running server has",
+			Source: "MySQL and MariaDB manuals, init_file",
+		},
+		{
 			Name: "no-binlog", Severity: Danger, Variables: []string{"log_bin"}, find: noBinlog,
 			When:   "log_bin is OFF",
 			Reason: "without the binary log nothing brings back what was written after the last backup, and there can be no replica",
@@ -116,6 +128,20 @@ func flushesLeftOut(in Input) (hits []hit) {
 		hits = append(hits, h)
 	}
 	return hits
+}
+
+func preloaded(in Input) (hits []hit) {
+	for _, s := range in.Preloaded {
+		hits = append(hits, hit{variable: s.Name, evidence: "mysqld_safe is to load " + s.Value, line: "# " + line(s.Name, s.Value)})
+	}
+	return hits
+}
+
+func initFile(in Input) []hit {
+	if file := in.Set["init_file"]; !in.Live && file != "" {
+		return []hit{{variable: "init_file", evidence: in.says("init_file")}}
+	}
+	return nil
 }
 
 func noBinlog(in Input) []hit {

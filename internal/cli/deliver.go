@@ -29,7 +29,11 @@ func deliver(ctx context.Context, out, base string, tuned lab.Tuned) error {
 		return err
 	}
 	if base != "" {
-		if err := uponBase(cnf, base, data); err != nil {
+		changed, err := changedLines(data)
+		if err != nil {
+			return err
+		}
+		if err := uponBase(cnf, base, changed); err != nil {
 			return err
 		}
 	}
@@ -61,7 +65,7 @@ const longestBase = 1 << 20
 
 // uponBase writes the user's own file, word for word, and after it what is changed of it: servers take the last line of a variable. Its mode stays,
 // as it may hold a password.
-func uponBase(cnf, base string, d report.Data) error {
+func uponBase(cnf, base string, changed []byte) error {
 	info, err := os.Stat(base)
 	if err != nil {
 		return fmt.Errorf("cannot read the option file: %w", err)
@@ -70,15 +74,5 @@ func uponBase(cnf, base string, d report.Data) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the option file: %w", err)
 	}
-	changed, err := changedLines(d)
-	if err != nil {
-		return err
-	}
-	if err := os.Chmod(cnf, info.Mode().Perm()); err != nil {
-		return fmt.Errorf("cannot protect %s: %w", cnf, err)
-	}
-	if err := os.WriteFile(cnf, slices.Concat(bytes.TrimRight(text, "\n"), []byte("\n\n"), changed), info.Mode().Perm()); err != nil {
-		return fmt.Errorf("cannot write %s: %w", cnf, err)
-	}
-	return nil
+	return replaceFile(cnf, slices.Concat(bytes.TrimRight(text, "\n"), []byte("\n\n"), changed), info.Mode().Perm())
 }

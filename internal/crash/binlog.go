@@ -5,9 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"strconv"
+
+	"david/internal/sandbox"
 )
 
 // The parts of a binary log's file that are read here, alike in MySQL and MariaDB (MySQL internals manual,
@@ -56,15 +57,18 @@ func number(digits []byte) int {
 	return n
 }
 
+// mostLog bounds a binary log, in bytes; a round writes for some seconds.
+const mostLog = 512 << 20
+
 // addLogged adds the transactions of a binary log's file.
-func addLogged(all map[ledgerKey]bool, path string) error {
-	b, err := os.ReadFile(path)
+func addLogged(all map[ledgerKey]bool, s *sandbox.Server, name string) error {
+	b, err := s.ReadData(name, mostLog)
 	if err != nil {
 		return fmt.Errorf("cannot read the binary log: %w", err)
 	}
 	found, ok := logged(b)
 	if !ok {
-		return fmt.Errorf("cannot read the binary log %s: it begins otherwise than one that is not encrypted", path)
+		return fmt.Errorf("cannot read the binary log %q: it begins otherwise than one that is not encrypted", name)
 	}
 	maps.Copy(all, found)
 	return nil

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -225,7 +224,7 @@ func (r *crashRun) compareLog(ctx context.Context, conn *mysqld.Single, fresh ma
 			continue
 		}
 		r.read[l[0]] = true
-		if err := addLogged(all, filepath.Join(r.server.Data(), l[0])); err != nil {
+		if err := addLogged(all, r.server, l[0]); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -43,6 +43,20 @@ func Trust(dir string) (string, error) {
 	return real, nil
 }
 
+// Safe makes sure that nobody but david's user can put anything into a folder, by its whole path. Where david is root
+// nobody else may put another in its place either: what is above it, and the links on the way, have to be as for
+// david's own folder. One that is not there yet is safe where it can be made so.
+func Safe(dir string) error {
+	if os.Geteuid() != 0 {
+		return alone(dir)
+	}
+	real, err := walk(dir)
+	if err != nil {
+		return err
+	}
+	return alone(real)
+}
+
 // example names a place for root's folder, to be said in an error.
 func example() string {
 	if os.Geteuid() != 0 {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"david/internal/mycnf"
 )
 
 // TestIncludes reads what an option file includes where it includes it, a folder's .cnf files in the order of
@@ -71,5 +73,19 @@ func TestOptionFilesAreBounded(t *testing.T) {
 		if _, err := ReadOptions(path); err == nil || !strings.Contains(err.Error(), want) || FaultOf(err) != Input {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+// TestPreloadedBySafe names what mysqld_safe is to load under a server and leaves out fsync; other libraries and
+// other programs' lines are not named.
+func TestPreloadedBySafe(t *testing.T) {
+	file, err := mycnf.Parse(strings.NewReader("[mysqld_safe]\nmalloc-lib=/usr/lib/libjemalloc.so\nLD-Preload='/usr/lib/a.so:/usr/lib/libeatmydata.so'\n"+
+		"[MARIADBD-safe]\nmalloc_lib=libnosync.so\n[client]\nld-preload=libeatmydata.so\n"), "my.cnf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := preloaded(file)
+	if len(got) != 2 || got[0].Value != "/usr/lib/a.so:/usr/lib/libeatmydata.so" || got[1].Value != "libnosync.so" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"david/internal/audit"
@@ -20,7 +21,7 @@ func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, ve
 		return in, err
 	}
 	settings := file.ServerSettings(in.Flavour, in.Version)
-	in.Lines = file.Lines(in.Flavour, in.Version)
+	in.Lines, in.Preloaded = file.Lines(in.Flavour, in.Version), preloaded(file)
 	in.Variables, in.Set = audit.Effective(in.Flavour, in.Version, settings)
 	if in.Known, err = l.knownNames(ctx, in); err != nil {
 		return in, err
@@ -69,4 +70,20 @@ func (l Lab) knownNames(ctx context.Context, in audit.Input) ([]string, error) {
 		return names, nil
 	}
 	return nil, nil
+}
+
+// preloaded lists the lines of an option file by which mysqld_safe loads a library under the server that makes fsync do
+// nothing.
+func preloaded(file mycnf.File) (lines []mycnf.Setting) {
+	for _, item := range file.Items {
+		name, group := mycnf.WithoutLoose(item.Name), mycnf.Normalise(item.Group)
+		if !slices.Contains([]string{"mysqld_safe", "safe_mysqld", "mariadb_safe", "mariadbd_safe"}, group) || name != "malloc_lib" && name != "ld_preload" {
+			continue
+		}
+		libraries := strings.FieldsFunc(item.Value, func(r rune) bool { return r == ':' || r == ' ' })
+		if slices.ContainsFunc(libraries, host.DropsFsync) {
+			lines = append(lines, mycnf.Setting{Name: name, Value: item.Value})
+		}
+	}
+	return lines
 }

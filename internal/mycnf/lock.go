@@ -49,6 +49,11 @@ func Lock(f Flavour) []LockVariable {
 	return slices.Concat(safeBoth(), safeMySQL(), equalBoth(), equalMySQL())
 }
 
+// Locked tells whether a variable has to have a safe value in a flavour.
+func Locked(f Flavour, name string) bool {
+	return slices.ContainsFunc(Lock(f), func(l LockVariable) bool { return l.Name == name && len(l.Safe) > 0 })
+}
+
 // inLock tells whether a variable is a member.
 func inLock(f Flavour, name string) bool {
 	return slices.ContainsFunc(Lock(f), func(l LockVariable) bool { return l.Name == name })

@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 
+	"david/internal/input"
 	"david/internal/server"
 )
 
@@ -29,6 +31,9 @@ func mariadbSystem(b server.Binary) ([]byte, error) {
 	return sql, nil
 }
 
+// mostScript bounds one of the server's own scripts, in bytes.
+const mostScript = 16 << 20
+
 // mariadbScript reads one of the server's own scripts, from where distributions and MariaDB's own packages
 // put them; their prefix became mariadb_ in 11.0.
 func mariadbScript(b server.Binary, name string) ([]byte, error) {
@@ -38,9 +43,9 @@ func mariadbScript(b server.Binary, name string) ([]byte, error) {
 	}
 	for _, dir := range []string{"share/mysql", "share/mariadb", "share"} {
 		for _, maker := range []string{"mariadb_", "mysql_"} {
-			text, err := os.ReadFile(filepath.Join(prefix, dir, maker+name+".sql"))
-			if err == nil {
-				return text, nil
+			text, err := input.Read(filepath.Join(prefix, dir, maker+name+".sql"), mostScript)
+			if err == nil || !errors.Is(err, fs.ErrNotExist) {
+				return text, err
 			}
 		}
 	}

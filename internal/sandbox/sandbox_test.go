@@ -325,6 +325,22 @@ func testOptionFile(t *testing.T, w *Workspace, g Template) {
 	}
 }
 
+// TestReadableFollowsNoLink: an option file that somebody put a link or a pipe in the place of is not read.
+func TestReadableFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	file, link, pipe := filepath.Join(dir, "my.cnf"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.WriteFile(file, []byte("[mysqld]\n"), 0o600), os.Symlink(file, link), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w := &Workspace{}
+	s := &Server{dir: t.TempDir()}
+	for path, says := range map[string]string{file: "", link: "too many levels of symbolic links", pipe: "is no plain file"} {
+		if _, err := w.readable(s, path); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, want %q", path, err, says)
+		}
+	}
+}
+
 // TestPageSize makes a data template of another page size.
 func TestPageSize(t *testing.T) {
 	t.Parallel()

@@ -223,11 +223,14 @@ func (w *Workspace) options(s *Server, o StartOptions) (argv []string, err error
 	return argv, nil
 }
 
+// mostOptions bounds an option file, in bytes.
+const mostOptions = 1 << 20
+
 // readable copies an option file to where the server's user can read it.
 func (w *Workspace) readable(s *Server, file string) (string, error) {
-	content, err := os.ReadFile(file)
+	content, err := home.Read(file, mostOptions)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot read the option file: %w", err)
 	}
 	copied := filepath.Join(s.dir, "my.cnf")
 	return copied, w.give(copied, content)
@@ -370,6 +373,15 @@ func (s *Server) Addr() mysqld.Addr { return s.addr }
 
 // Data returns the folder its data lies in.
 func (s *Server) Data() string { return s.data }
+
+// ReadData reads a plain file of the server's that lies in its data folder itself, of at most so many bytes: the name may be a
+// server's word, and so may what lies there.
+func (s *Server) ReadData(name string, most int64) ([]byte, error) {
+	if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
+		return nil, fmt.Errorf("%q is no name of a file in the server's data folder", name)
+	}
+	return home.Read(filepath.Join(s.data, name), most, s.w.owner.UID)
+}
 
 // PID returns the server's process.
 func (s *Server) PID() int { return s.child.cmd.Process.Pid }

@@ -44,7 +44,7 @@ func (w *Workspace) Validate(ctx context.Context, binary server.Binary, settings
 		return err
 	}
 	// MariaDB ends well also where InnoDB could not read its settings.
-	said, err := os.ReadFile(filepath.Join(dir, "out"))
+	said, err := w.readLog(filepath.Join(dir, "out"))
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,14 @@ import (
 // patience bounds a process: quiet is how long it may print nothing, total how long it may take.
 type patience struct{ quiet, total time.Duration }
 
-// lastGasp passes between SIGTERM and SIGKILL.
-const lastGasp = 2 * time.Second
+const (
+	// lastGasp passes between SIGTERM and SIGKILL.
+	lastGasp = 2 * time.Second
+	// lastWords passes between SIGKILL and the end of reading: what has left the process's group keeps the pipe open.
+	lastWords = 3 * time.Second
+	// longestLine bounds what is kept of a line, in bytes.
+	longestLine = 64 << 10
+)
 
 // errEnough lets onLine say that nothing more is wanted of the process: it is stopped, which is no
 // failure.
@@ -46,7 +52,7 @@ func supervise(ctx context.Context, cmd *exec.Cmd, p patience, start func(*exec.
 		return fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
 	onStart(cmd.Process.Pid)
-	stopped, err := watch(ctx, cmd.Process, readLines(r), p, onLine)
+	stopped, err := watch(ctx, group{cmd.Process.Pid, r}, readLines(r), p, onLine)
 	if status := <-exited; !stopped {
 		return status
 	}
@@ -65,19 +71,25 @@ func launch(cmd *exec.Cmd, start func(*exec.Cmd) error, started, exited chan<- e
 	}
 }
 
+// group is a process, with the processes it started, and the pipe they print to.
+type group struct {
+	pid  int // of the process and of its group
+	pipe *os.File
+}
+
 // readLines sends every line and closes the channel at the end of the output. A torn last line is sent as
-// well.
+// well, and one that is too long in pieces.
 func readLines(r io.Reader) <-chan string {
 	lines := make(chan string, 64)
 	go func() {
 		defer close(lines)
-		in := bufio.NewReader(r)
+		in := bufio.NewReaderSize(r, longestLine)
 		for {
-			line, err := in.ReadString('\n')
-			if line != "" {
-				lines <- line
+			line, err := in.ReadSlice('\n')
+			if len(line) > 0 {
+				lines <- string(line)
 			}
-			if err != nil { // the end: the process is gone, its exit status says why
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // the end: the process is gone, its exit status says why
 				return
 			}
 		}
@@ -87,7 +99,7 @@ func readLines(r io.Reader) <-chan string {
 
 // watch passes lines on until the output ends, and returns whether the process was stopped before, and why if
 // that is a failure.
-func watch(ctx context.Context, process *os.Process, lines <-chan string, p patience, onLine func(string) error) (stopped bool, err error) {
+func watch(ctx context.Context, g group, lines <-chan string, p patience, onLine func(string) error) (stopped bool, err error) {
 	quiet, total := time.NewTimer(p.quiet), time.NewTimer(p.total)
 	defer quiet.Stop()
 	defer total.Stop()
@@ -108,28 +120,32 @@ func watch(ctx context.Context, process *os.Process, lines <-chan string, p pati
 			reason = fmt.Errorf("it had not ended after %s and was stopped; the server may hang", p.total)
 		}
 		if errors.Is(reason, errEnough) {
-			return true, stop(process, lines, onLine)
+			return true, g.stop(lines, onLine)
 		}
 		if reason != nil {
-			return true, errors.Join(reason, stop(process, lines, onLine))
+			return true, errors.Join(reason, g.stop(lines, onLine))
 		}
 	}
 }
 
-// passOn leaves a torn line out.
+// passOn leaves a torn line out, and refuses one that is too long.
 func passOn(line string, onLine func(string) error) error {
 	whole, ok := strings.CutSuffix(line, "\n")
+	if !ok && len(line) >= longestLine {
+		return fmt.Errorf("it printed a line longer than %d KiB and was stopped", longestLine>>10)
+	}
 	if !ok {
 		return nil
 	}
 	return onLine(whole)
 }
 
-// stop ends the process and drains what it still prints.
-func stop(process *os.Process, lines <-chan string, onLine func(string) error) error {
-	err := signal(process, syscall.SIGTERM)
-	kill := time.NewTimer(lastGasp)
+// stop ends the processes and drains what they still print.
+func (g group) stop(lines <-chan string, onLine func(string) error) error {
+	err := g.signal(syscall.SIGTERM)
+	kill, leave := time.NewTimer(lastGasp), time.NewTimer(lastGasp+lastWords)
 	defer kill.Stop()
+	defer leave.Stop()
 	for {
 		select {
 		case line, more := <-lines:
@@ -140,14 +156,16 @@ func stop(process *os.Process, lines <-chan string, onLine func(string) error) e
 				continue
 			}
 		case <-kill.C:
-			err = errors.Join(err, signal(process, syscall.SIGKILL))
+			err = errors.Join(err, g.signal(syscall.SIGKILL))
+		case <-leave.C:
+			err = errors.Join(err, g.pipe.SetReadDeadline(time.Now())) // which ends lines
 		}
 	}
 }
 
-func signal(process *os.Process, s syscall.Signal) error {
-	if err := process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("cannot stop process %d: %w", process.Pid, err)
+func (g group) signal(s syscall.Signal) error {
+	if err := syscall.Kill(-g.pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("cannot stop process %d: %w", g.pid, err)
 	}
 	return nil
 }

@@ -3,8 +3,12 @@ package workload
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -72,5 +76,78 @@ func TestSuperviseSaysWhatCannotStart(t *testing.T) {
 	err := supervise(context.Background(), exec.Command("/nonexistent/sysbench"), patience{time.Minute, time.Minute}, (*exec.Cmd).Start, ignore, nil)
 	if err == nil || !strings.Contains(err.Error(), "cannot start /nonexistent/sysbench") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSuperviseEndsTheGroup: what the process started ends with it, and what has left its group is not waited for.
+func TestSuperviseEndsTheGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		left   bool // the child goes on, as it has a session of its own
+	}{
+		"a deaf child":  {`sh -c 'trap "" TERM; echo $$; while :; do sleep 1; done' & wait`, false},
+		"one that left": {`setsid sh -c 'trap "" TERM; echo $$; exec sleep 1000' & wait`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			child := 0
+			err := supervise(context.Background(), exec.Command("sh", "-c", c.script), patience{time.Minute, time.Minute}, (*exec.Cmd).Start, ignore, func(line string) (err error) {
+				if child, err = strconv.Atoi(line); err != nil {
+					return err
+				}
+				return errEnough
+			})
+			if err != nil || child == 0 {
+				t.Fatalf("child %d, %v", child, err)
+			}
+			if c.left {
+				if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			for end := time.Now().Add(10 * time.Second); syscall.Kill(child, 0) == nil && !zombie(child); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("child %d lives", child)
+				}
+			}
+		})
+	}
+}
+
+// zombie tells whether a process has ended that nobody has waited for.
+func zombie(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && strings.Contains(string(text), ") Z ")
+}
+
+// TestSuperviseBoundsLines: a line without an end is no reason to take memory without one.
+func TestSuperviseBoundsLines(t *testing.T) {
+	longest := 0
+	err := supervise(context.Background(), exec.Command("sh", "-c", "echo one; exec tr '\\0' x < /dev/zero"), patience{time.Minute, time.Minute}, (*exec.Cmd).Start, ignore, func(line string) error {
+		longest = max(longest, len(line))
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "a line longer than 64 KiB") || longest != len("one") {
+		t.Errorf("%d bytes, %v", longest, err)
+	}
+}
+
+// TestLogIsBounded: what is kept of a run's output has an end, which is beyond what sysbench prints in that time.
+func TestLogIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	log, err := openLog(path, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Repeat("x", longestLine)
+	for err == nil {
+		err = log.line(line)
+	}
+	if info, statErr := os.Stat(path); statErr != nil || info.Size() > 17<<20 || info.Size() < 15<<20 || !strings.Contains(err.Error(), "more than 16 MiB") {
+		t.Errorf("%v, %v, %v", info, statErr, err)
+	}
+	if err := log.Close(); err != nil {
+		t.Error(err)
 	}
 }

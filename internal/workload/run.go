@@ -118,7 +118,7 @@ func orMinute(d time.Duration) time.Duration {
 
 // execute runs sysbench with the arguments, writes what it prints to the log and hands it to onLine.
 func (t Target) execute(ctx context.Context, args []string, limit patience, onLine func(string) error) (err error) {
-	log, err := openLog(t.Log)
+	log, err := openLog(t.Log, limit.total)
 	if err != nil {
 		return err
 	}
@@ -158,22 +158,37 @@ func (t Target) started(pid int) {
 	}
 }
 
-// runLog keeps what sysbench prints in a file. Lines are written at once, so they outlive david, and synced
-// at the end only: a sync each second would disturb the disk being measured.
-type runLog struct{ file *os.File }
+// The most that a run may print, in bytes: sysbench prints a short line a second, and one for each thread that fails.
+const (
+	mostOutput    = 16 << 20
+	mostPerSecond = 4 << 10
+)
 
-func openLog(path string) (runLog, error) {
-	if path == "" {
-		return runLog{}, nil
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o644)
-	if err != nil {
-		return runLog{}, fmt.Errorf("cannot keep sysbench's output: %w", err)
-	}
-	return runLog{f}, nil
+// runLog keeps what sysbench prints in a file, if any. Lines are written at once, so they outlive david, and synced
+// at the end only: a sync each second would disturb the disk being measured.
+type runLog struct {
+	file       *os.File
+	most, left int64 // bytes
 }
 
-func (l runLog) line(text string) error {
+// openLog opens the log of a run that takes so long at most.
+func openLog(path string, total time.Duration) (*runLog, error) {
+	l := &runLog{most: mostOutput + mostPerSecond*int64(total/time.Second)}
+	l.left = l.most
+	if path == "" {
+		return l, nil
+	}
+	var err error
+	if l.file, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o644); err != nil {
+		return nil, fmt.Errorf("cannot keep sysbench's output: %w", err)
+	}
+	return l, nil
+}
+
+func (l *runLog) line(text string) error {
+	if l.left -= int64(len(text)) + 1; l.left < 0 {
+		return fmt.Errorf("sysbench printed more than %d MiB and was stopped", l.most>>20)
+	}
 	if l.file == nil {
 		return nil
 	}
@@ -184,7 +199,7 @@ func (l runLog) line(text string) error {
 }
 
 // Close syncs and closes the file.
-func (l runLog) Close() error {
+func (l *runLog) Close() error {
 	if l.file == nil {
 		return nil
 	}

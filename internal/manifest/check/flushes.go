@@ -27,8 +27,8 @@ func (c *checker) flushes() {
 			c.volumeOptions(d, SeverityWarning, "", "parameters", "")
 		case "PersistentVolume":
 			c.persistentVolume(d, severityOf(used[stream.Text(d.Get("spec.storageClassName"))]))
-		case "ConfigMap":
-			c.scripts(d)
+		case "ConfigMap", "Secret":
+			c.texts(d)
 		}
 		if p, ok := podOf(d); ok {
 			c.podFlushes(p)
@@ -161,6 +161,7 @@ func (c *checker) podFlushes(p pod) {
 			if why := switchedOff(commandLines(container)); why != "" {
 				c.report(severityOf(isServer), "flushes-left-out", p.doc, where+".command", why, "take the command out")
 			}
+			c.statements(p.doc, where+".command", commandLines(container))
 			for j, e := range container.Env {
 				if strings.HasPrefix(e.Name, "LD_PRELOAD") && slices.ContainsFunc(strings.FieldsFunc(e.Value, func(r rune) bool { return r == ':' || r == ' ' }), host.DropsFsync) {
 					c.report(severityOf(isServer), "flushes-left-out", p.doc, fmt.Sprintf("%s.env[%d]", where, j), e.Value+" makes fsync do nothing in whatever the container runs", "take the variable out")
@@ -183,16 +184,6 @@ func (c *checker) dataVolumes(p pod) {
 		}
 		if v.CSI != nil {
 			c.volumeOptions(p.doc, SeverityError, "", at+".csi.volumeAttributes", "")
-		}
-	}
-}
-
-// scripts looks at the texts of a ConfigMap, which somebody may run.
-func (c *checker) scripts(d stream.Document) {
-	data, _ := d.Value["data"].(map[string]any)
-	for _, key := range sortedKeys(data) {
-		if why := switchedOff(stream.Text(data[key])); why != "" {
-			c.report(SeverityWarning, "flushes-left-out", d, stream.Step("data", key), why, "take the command out")
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (c *checker) servers() {
 		if !ok {
 			continue
 		}
-		for _, rule := range []func(server){c.memory, c.dedicated, c.durability, c.settings, c.pageSize, c.unreplicated, c.storageClass} {
+		for _, rule := range []func(server){c.memory, c.dedicated, c.durability, c.initFile, c.settings, c.pageSize, c.unreplicated, c.storageClass} {
 			rule(s)
 		}
 		if s.pod == nil {
