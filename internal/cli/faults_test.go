@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// filling is so many rows that filling a table takes longer than killing it does.
+const filling = "100000"
+
 // TestTuneFaults has the programs of a tune killed: what measures the disk, what fills the tables, what loads a server. The
 // last line says so, and nothing is left; testHome looks for processes and mounts.
 func TestTuneFaults(t *testing.T) {
@@ -26,7 +29,7 @@ func TestTuneFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "out")
-			cmd, seen := spawn(t, testHome(t), append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, quick...)...)
+			cmd, seen := spawn(t, testHome(t), append(append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, quick...), "--table-size", filling)...)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			if !seen.waitFor(c.after, 3*time.Minute) || !killChild(cmd.Process.Pid, c.program, ended) {
@@ -50,8 +53,9 @@ func killChild(parent int, program string, ended chan error) bool {
 	for {
 		for _, pid := range children(parent) {
 			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) == program {
-				time.Sleep(200 * time.Millisecond)
-				return syscall.Kill(pid, syscall.SIGKILL) == nil
+				if syscall.Kill(pid, syscall.SIGKILL) == nil {
+					return true
+				}
 			}
 		}
 		select {
