@@ -151,8 +151,8 @@ func (r recipe) archive(ctx context.Context, cache string, log io.Writer) (strin
 	return path, removeOthers(cache, r.name, path)
 }
 
-// key names all that goes into the image: packages, its program, and this program, which is how they are put
-// together.
+// key returns a hash that changes with what the image is made from: its packages, the program in it, and this
+// program, which builds it.
 func (r recipe) key(packages debian.Packages, program []byte) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

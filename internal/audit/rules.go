@@ -75,14 +75,14 @@ func dangerRules() []Rule {
 		},
 		{
 			Name: "preloaded", Severity: Danger, find: preloaded,
-			When:   "mysqld_safe is to load a library under the server (malloc-lib, ld-preload) that makes fsync do nothing (libeatmydata)",
+			When:   "malloc-lib or ld-preload of [mysqld_safe] names a library that makes fsync do nothing (libeatmydata)",
 			Reason: "nothing that the server flushes is on the disk: the settings of the durability lock hold nothing at a power failure",
 			Source: "MySQL and MariaDB manuals, mysqld_safe",
 		},
 		{
 			Name: "init-file", Severity: Note, find: initFile,
 			When:   "the option file sets init_file",
-			Reason: "what it runs is not seen: it can switch durability off after the start; david audit --dsn sees what a running server has",
+			Reason: "its statements are not read and may switch durability off; david audit --dsn asks the running server",
 			Source: "MySQL and MariaDB manuals, init_file",
 		},
 		{

@@ -34,7 +34,7 @@ func (a *app) auditCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	f.serverFlags.add(fs, "a running server: user@tcp(host:3306)/, user@unix(/path/socket)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file",
+	f.serverFlags.add(fs, "a running server: user@tcp(host:3306)/, user@unix(/path/socket)/ or mysql://user@host:3306/; "+passwordElsewhere,
 		"an option file whose [client] group names a running server")
 	fs.StringVar(&f.cnf, "cnf", "", "an option file to judge instead of a server, with what it includes")
 	fs.StringVar(&f.flavour, "flavour", "", "of the server the file is for: mysql, percona, mariadb (mysql)")

@@ -34,7 +34,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary: the sandbox to measure")
 	fs.StringVar(&f.cnf, "cnf", "", "a my.cnf for the sandbox")
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
-	f.serverFlags.add(fs, "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; the password is better in MYSQL_PWD or --defaults-file",
+	f.serverFlags.add(fs, "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; "+passwordElsewhere,
 		"an option file whose [client] group names a remote server, as MySQL's clients read it (~/.my.cnf)")
 	f.pod.add(fs)
 	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")

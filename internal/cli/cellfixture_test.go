@@ -17,8 +17,12 @@ import (
 
 // cellTrial is a valid trial of a phase.
 func cellTrial(phase result.Phase, block int, arm string, tps float64) result.Trial {
-	return result.Trial{ID: string(phase) + arm, Arm: arm, Phase: phase, Block: block, TPS: tps, Settled: true, Workload: result.Workload{Name: "oltp_read_write", Threads: 16},
-		Latency: result.Latency{P95: 1000 / tps}, Histogram: []result.Bucket{{Ms: 1, Count: 9}}, Gates: []result.Gate{{Name: "steal", OK: true, Detail: "0 %"}}}
+	return result.Trial{
+		ID: string(phase) + arm, Arm: arm, Phase: phase, Block: block,
+		Workload: result.Workload{Name: "oltp_read_write", Threads: 16}, Settled: true, TPS: tps,
+		Latency: result.Latency{P95: 1000 / tps}, Histogram: []result.Bucket{{Ms: 1, Count: 9}},
+		Gates: []result.Gate{{Name: "steal", OK: true, Detail: "0 %"}},
+	}
 }
 
 // cellTuned is a tune whose winner has 2.5 times the control's throughput and 1.25 times its best rival's, in

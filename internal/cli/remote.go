@@ -35,6 +35,9 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	return errors.Join(a.print(store, f.json), err) // measured it was, whatever was left behind
 }
 
+// passwordElsewhere tells where a password belongs: what stands on a command line is in the list of processes.
+const passwordElsewhere = "give the password in MYSQL_PWD or --defaults-file"
+
 // serverFlags say where a running server is that is not david's, and how long it may take.
 type serverFlags struct {
 	dsn, defaultsFile string
