@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -87,8 +86,8 @@ func kustomized(path, name string, text []byte) (files, unseen []string, err err
 }
 
 // readDefinitions reads custom resource definitions.
-func readDefinitions(ctx context.Context, path string) (check.Schemas, error) {
-	docs, found, _, err := readManifests(ctx, path, nil)
+func readDefinitions(path string) (check.Schemas, error) {
+	docs, found, _, err := manifestsIn(path)
 	if err != nil {
 		return nil, err
 	}
