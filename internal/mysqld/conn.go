@@ -61,7 +61,8 @@ func (a Addr) exec(ctx context.Context, q querier, statement string, args ...any
 
 // within gives a statement its deadline.
 func (a Addr) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit, hint := cmp.Or(a.Deadline, longest), "see what the server is busy with"
+	limit := cmp.Or(a.Deadline, longest)
+	hint := "see what the server is busy with"
 	if a.Longer != "" {
 		hint += "; " + a.Longer
 	}
