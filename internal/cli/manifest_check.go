@@ -34,6 +34,9 @@ func (a *app) manifestCheckCommand() *cobra.Command {
 			if cmd.Flags().Changed("recovery") && f.recovery <= 0 {
 				return usage("--recovery %s: give how long recovery from a crash took, as in 30s", f.recovery)
 			}
+			if f.crds == "-" {
+				return usage("--crds -: standard input is for the manifests; give a folder or a file")
+			}
 			return a.manifestCheck(cmd.Context(), f, args[0], cmd.InOrStdin())
 		},
 	}
@@ -56,7 +59,7 @@ func (a *app) manifestCheck(ctx context.Context, f checkFlags, path string, in i
 	}
 	known := check.Known{Recovery: f.recovery}
 	if f.crds != "" {
-		if known.Schemas, err = readDefinitions(ctx, f.crds); err != nil {
+		if known.Schemas, err = readDefinitions(f.crds); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,11 @@ func readManifests(ctx context.Context, path string, in io.Reader) (docs []strea
 		docs, found = check.Read("-", text)
 		return resources(docs), found, nil, nil
 	}
+	return manifestsIn(path)
+}
+
+// manifestsIn is readManifests of a folder or a file.
+func manifestsIn(path string) (docs []stream.Document, found []check.Finding, unseen []string, err error) {
 	files, unseen, err := manifestFiles(path)
 	if err != nil {
 		return nil, nil, nil, err

@@ -58,7 +58,7 @@ func (f *podFlags) check(fs *pflag.FlagSet, b benchFlags) error {
 		}
 	}
 	switch {
-	case f.asked() && (b.dsn != "" || b.defaultsFile != ""):
+	case f.asked() && b.named():
 		return usage("--pod finds the server by itself: leave out --dsn and --defaults-file")
 	case f.clients < 1:
 		return usage("--clients %d: at least 1", f.clients)
@@ -73,6 +73,9 @@ func (f *podFlags) check(fs *pflag.FlagSet, b benchFlags) error {
 	}
 	if !f.asked() {
 		return nil
+	}
+	if err := b.checkDeadline(); err != nil {
+		return err
 	}
 	if _, _, err := f.name(); err != nil {
 		return err

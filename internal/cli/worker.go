@@ -25,10 +25,12 @@ func (a *app) benchWorkerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.generous()
 			p := newProgress(a.err)
 			defer p.end()
 			w.Say = p.text
-			return podrun.Work(cmd.Context(), addr, a.home, w)
+			err = podrun.Work(cmd.Context(), addr, a.home, w)
+			return endedEarly(cmd.Context(), "the first client says what was measured", err)
 		},
 	}
 	fs := cmd.Flags()

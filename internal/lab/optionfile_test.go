@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,48 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
+// TestOptionFileForAll refuses a file that everybody may write, by what it reads: also where another takes
+// its place meanwhile.
+func TestOptionFileForAll(t *testing.T) {
+	t.Parallel()
+	dir, modes := t.TempDir(), map[string]os.FileMode{"ours": 0o644, "theirs": 0o646}
+	path := filepath.Join(dir, "my.cnf")
+	put := func(name string) error {
+		from := filepath.Join(dir, name)
+		return errors.Join(os.WriteFile(from, []byte("[mysqld]\ninit_file="+name+"\n"), 0o600), os.Chmod(from, modes[name]), os.Rename(from, path))
+	}
+	if err := put("theirs"); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), "everybody may write it") }
+	if _, err := ReadCnf(path); !refused(err) {
+		t.Errorf("%v", err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for done := false; err == nil && !done; {
+			select {
+			case <-stop:
+				done = true
+			default:
+				err = errors.Join(put("theirs"), put("ours"))
+			}
+		}
+		stopped <- err
+	}()
+	for range 5000 {
+		if f, err := ReadCnf(path); err != nil && !refused(err) || err == nil && f.Settings("mysqld")[0].Value != "ours" {
+			t.Errorf("%+v, %v", f, err)
+			break
+		}
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOptionFilesAreBounded reads no more than an option file can have, whatever it includes.
 func TestOptionFilesAreBounded(t *testing.T) {
 	t.Parallel()
@@ -76,8 +119,8 @@ func TestOptionFilesAreBounded(t *testing.T) {
 	}
 }
 
-// TestPreloadedBySafe names what mysqld_safe is to load under a server and leaves out fsync; other libraries and
-// other programs' lines are not named.
+// TestPreloadedBySafe names what mysqld_safe is to load under a server and leaves out fsync; other libraries
+// and other programs' lines are not named.
 func TestPreloadedBySafe(t *testing.T) {
 	file, err := mycnf.Parse(strings.NewReader("[mysqld_safe]\nmalloc-lib=/usr/lib/libjemalloc.so\nLD-Preload='/usr/lib/a.so:/usr/lib/libeatmydata.so'\n"+
 		"[MARIADBD-safe]\nmalloc_lib=libnosync.so\n[client]\nld-preload=libeatmydata.so\n"), "my.cnf")
