@@ -118,11 +118,11 @@ func Make(ctx context.Context, home string, q Request, p Plan) (r *Record, err e
 	began := time.Now()
 	record := p.Record
 	r = &record
-	if _, err := os.Lstat(r.Dir); err == nil {
-		return nil, refuse("%s is there already: remove it, or name another folder with --dir", r.Dir)
-	}
 	if err := create(home, r); err != nil {
 		return nil, err
+	}
+	if !r.gone() {
+		return nil, errors.Join(refuse("%s is there already: remove it, or name another folder with --dir", r.Dir), r.forget())
 	}
 	conn, err := mysqld.Open(ctx, q.Leader)
 	if err == nil {
