@@ -44,7 +44,11 @@ func (a *app) followerCloneCommand() *cobra.Command {
 			"(--create-account), or one of yours is used (--account). Without --apply nothing is changed (docs/follower.md).",
 		Args: exactArgs(1, "a name for the follower"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return followerError(a.followerClone(cmd.Context(), f, args[0]))
+			err := followerError(a.followerClone(cmd.Context(), f, args[0]))
+			if err != nil && cmd.Context().Err() != nil { // what was made is removed, or the error says what is not
+				return codedError{exitInterrupted, err}
+			}
+			return err
 		},
 	}
 	fs := cmd.Flags()

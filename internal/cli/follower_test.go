@@ -254,7 +254,13 @@ func (l *leading) secretless() {
 			l.t.Errorf("%s holds a password, or cannot be read: %v", file, err)
 		}
 	}
+	if len(l.followers()) != 1 {
+		l.t.Errorf("servers: %v", l.followers())
+	}
 	for _, pid := range l.followers() {
+		if info, err := os.Stat("/proc/" + pid); err != nil || info.Sys().(*syscall.Stat_t).Uid == 0 {
+			l.t.Errorf("the follower runs as root: %v", err)
+		}
 		for _, of := range []string{"cmdline", "environ"} {
 			if text, err := os.ReadFile(filepath.Join("/proc", pid, of)); err == nil && (bytes.Contains(text, []byte(password)) || bytes.Contains(text, []byte(testserver.Password))) {
 				l.t.Errorf("the %s of process %s holds a password", of, pid)

@@ -79,7 +79,7 @@ func copyTree(ctx context.Context, from, to string, o Options) error {
 
 // cloning is a copy under way.
 type cloning struct {
-	ctx  context.Context
+	ctx      context.Context
 	from, to *os.Root
 	Options
 }
