@@ -175,6 +175,7 @@ func TestFollowerKilled(t *testing.T) {
 	t.Parallel()
 	l := newLeading(t, mycnf.MariaDB, "--log-bin=changes", "--server-id=1")
 	l.Exec("GRANT ALL ON *.* TO david@'%' WITH GRANT OPTION")
+	l.fill(10000)
 	for _, both := range []bool{false, true} {
 		l.killed(both)
 		if both && !l.stopped() {
@@ -200,10 +201,24 @@ func TestFollowerKilled(t *testing.T) {
 	l.clean()
 }
 
+// fill has the leader stand still for longer: what is cloned meanwhile has so many files more.
+func (l *leading) fill(files int) {
+	l.t.Helper()
+	dir := l.data() + "/junk"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+	for i := range files {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o644); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
 // killed begins to clone, and kills david by kill -9 once the leader stands still, with its guard or without.
 func (l *leading) killed(both bool) {
 	l.t.Helper()
-	cmd := exec.Command(os.Args[0], l.args("clone", "k", "--dir", l.dir, "--copy", "--max-pause", "20s", "--create-account", "--apply")...)
+	cmd := exec.Command(os.Args[0], l.args("clone", "k", "--dir", l.dir, "--copy", "--max-pause", "2m", "--create-account", "--apply")...)
 	cmd.Env = append(os.Environ(), asDavid+"=1", "DAVID_HOME="+l.in.home, "MYSQL_PWD="+testserver.Password)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

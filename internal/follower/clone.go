@@ -217,19 +217,12 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 	if err := r.save(); err != nil {
 		return err
 	}
-	h, err := hold.Begin(ctx, q.Guard, *r.Held, q.MaxPause)
-	if err != nil {
-		return err
-	}
-	until, cancel := context.WithTimeout(ctx, q.MaxPause)
-	err = p.Place.take(until, r)
-	cancel()
-	still, ended := h.End()
+	err = hold.Promptly(func() error { return r.still(ctx, q, p.Place) })
 	r.Held = nil
-	if errors.Is(ended, hold.ErrExpired) || errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, hold.ErrExpired), errors.Is(err, context.DeadlineExceeded):
 		return refuse("cannot take %d files within --max-pause %s, after which the leader went on: allow more, or have fewer tables", p.Place.Files, q.MaxPause)
-	}
-	if err := errors.Join(err, ended); err != nil {
+	case err != nil:
 		return err
 	}
 	if r.Way == Subvolume {
@@ -237,8 +230,22 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 			return err
 		}
 	}
-	r.Times.Held, r.Times.Data = still.Seconds(), time.Since(began).Seconds()
+	r.Times.Data = time.Since(began).Seconds()
 	return errors.Join(r.save(), flush(r.data()))
+}
+
+// still takes the data while the leader's process is stopped.
+func (r *Record) still(ctx context.Context, q Request, p Place) error {
+	h, err := hold.Begin(ctx, q.Guard, *r.Held, q.MaxPause)
+	if err != nil {
+		return err
+	}
+	until, cancel := context.WithTimeout(ctx, q.MaxPause)
+	defer cancel()
+	err = p.take(until, r)
+	held, ended := h.End()
+	r.Times.Held = held.Seconds()
+	return errors.Join(err, ended)
 }
 
 // take takes the data, which stand still.

@@ -116,7 +116,7 @@ func (h *Hold) start() error {
 	if err != nil {
 		return err
 	}
-	if err := h.cmd.Start(); err != nil {
+	if err := Promptly(h.cmd.Start); err != nil { // the guard is as prompt
 		return err
 	}
 	go h.listen(out)

@@ -42,7 +42,7 @@ func holder(what string) {
 		t = Target{}
 		t.Process, _ = process.Identify(pid)
 	}
-	if _, err := Begin(context.Background(), []string{guardChild}, t, 3*time.Second); err != nil {
+	if _, err := Begin(context.Background(), []string{guardChild}, t, time.Minute); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
@@ -85,7 +85,7 @@ func (x *ticker) size() int64 {
 func (x *ticker) writes(want bool) {
 	x.t.Helper()
 	before := x.size()
-	patience := 5 * time.Second
+	patience := 20 * time.Second
 	if !want {
 		patience = 150 * time.Millisecond
 	}
@@ -104,7 +104,7 @@ func (x *ticker) writes(want bool) {
 
 func TestHold(t *testing.T) {
 	x := newTicker(t, t.TempDir())
-	h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, 3*time.Second)
+	h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,6 @@ func TestExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.writes(false)
 	x.writes(true)
 	if _, err := h.End(); !errors.Is(err, ErrExpired) {
 		t.Error(err)
@@ -215,10 +214,10 @@ func TestFreeze(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.writes(false)
 		return h
 	}
-	h := freeze(10 * time.Second)
+	h := freeze(time.Minute)
+	x.writes(false)
 	if _, err := Begin(t.Context(), []string{guardChild}, Target{Filesystem: point}, time.Second); err == nil || !strings.Contains(err.Error(), "frozen already") {
 		t.Error(err)
 	}
@@ -235,6 +234,7 @@ func TestFreeze(t *testing.T) {
 	}
 
 	h = freeze(time.Minute)
+	x.writes(false)
 	h.cmd.Process.Kill()
 	x.writes(true)
 	if _, err := h.End(); !errors.Is(err, errSilent) {
