@@ -95,7 +95,7 @@ func TestFollowerLeaders(t *testing.T) {
 	l.does(exitDone, "nothing was changed: --apply does it", l.args("clone", "a", "--dir", l.dir, "--copy")...)
 	l.does(exitUsage, "--create-account makes one", l.args("clone", "a", "--dir", l.dir, "--copy", "--apply")...)
 	l.Exec("CREATE DATABASE app", "CREATE TABLE app.t (id INT) ENGINE=MyISAM")
-	l.does(exitUsage, "do not survive a crash: app.t (MyISAM)", l.args("clone", "a", "--dir", l.dir, "--copy")...)
+	l.does(exitUsage, "do not survive a crash, or are encrypted: app.t (MyISAM)", l.args("clone", "a", "--dir", l.dir, "--copy")...)
 	l.Exec("ALTER TABLE app.t ENGINE=InnoDB")
 	if err := os.Symlink("/tmp", l.data()+"/elsewhere"); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,11 @@ type Leader struct {
 	TLS       bool // it has it
 
 	version mycnf.Version
+	old     bool // it has oldPlugin
 }
+
+// oldPlugin is a method of authentication that MySQL 8.4 has where an option of the same name says so.
+const oldPlugin = "mysql_native_password"
 
 // mariaDB tells which of the two families a server belongs to.
 func mariaDB(f mycnf.Flavour) bool { return f == mycnf.MariaDB }
@@ -53,7 +57,7 @@ func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 	case !seen:
 		return l, refuse("cannot see whether %s follows another server: GRANT REPLICATION CLIENT, or MariaDB's REPLICA MONITOR, ON *.* to the user", c.Addr())
 	}
-	for _, check := range []func() error{l.logs, l.listens, l.durable, l.whole} {
+	for _, check := range []func() error{l.logs, l.listens, l.durable, l.whole, l.readable} {
 		if err := check(); err != nil {
 			return l, err
 		}
@@ -61,6 +65,11 @@ func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 	if err := tables(ctx, c); err != nil {
 		return l, err
 	}
+	plugins, err := c.Pairs(ctx, "SELECT PLUGIN_NAME, PLUGIN_STATUS FROM information_schema.PLUGINS WHERE PLUGIN_NAME = '"+oldPlugin+"'")
+	if err != nil {
+		return l, err
+	}
+	l.old = plugins[oldPlugin] == "ACTIVE"
 	return l, l.find()
 }
 
@@ -135,6 +144,17 @@ func (l *Leader) whole() error {
 	return nil
 }
 
+// readable refuses data that only a keyring opens: the follower has none.
+func (l *Leader) readable() error {
+	for _, name := range []string{"default_table_encryption", "binlog_encryption", "innodb_redo_log_encrypt", "innodb_undo_log_encrypt",
+		"innodb_encrypt_tables", "innodb_encrypt_log", "encrypt_binlog", "aria_encrypt_tables"} {
+		if value := l.Variables[name]; value != "" && !off(value) {
+			return refuse("cannot clone a server whose data are encrypted (%s=%s): its keyring is not the follower's", name, value)
+		}
+	}
+	return nil
+}
+
 // within returns a place as it is seen from the data directory, "" for that itself.
 func (l *Leader) within(name string) (rel string, ok bool) {
 	value := l.Variables[name]
@@ -154,10 +174,10 @@ func (l *Leader) within(name string) (rel string, ok bool) {
 	return rel, true
 }
 
-// tables makes sure that every table survives a crash, as what is cloned is what a crash would leave.
+// tables makes sure that every table survives a crash, as what is cloned is what a crash would leave, and can be read.
 func tables(ctx context.Context, c *mysqld.Conn) error {
 	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND "+
-		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE', 'ROCKSDB') LIMIT 3")
+		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE', 'ROCKSDB') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
 	if err != nil {
 		return err
 	}
@@ -166,7 +186,7 @@ func tables(ctx context.Context, c *mysqld.Conn) error {
 		names = append(names, r["name"]+" ("+r["engine"]+")")
 	}
 	if len(names) > 0 {
-		return refuse("cannot clone tables that do not survive a crash: %s; ALTER TABLE ... ENGINE=InnoDB", strings.Join(names, ", "))
+		return refuse("cannot clone tables that do not survive a crash, or are encrypted: %s; ALTER TABLE ... ENGINE=InnoDB", strings.Join(names, ", "))
 	}
 	return nil
 }

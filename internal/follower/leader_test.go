@@ -46,13 +46,39 @@ func TestLeaders(t *testing.T) {
 		"redo beside":          {mycnf.MySQL, "9.7.4", map[string]string{"innodb_log_group_home_dir": "../redo"}, "innodb_log_group_home_dir=../redo"},
 		"a neighbour's name":   {mycnf.MySQL, "9.7.4", map[string]string{"relay_log_basename": "/data2/relay"}, "relay_log_basename=/data2/relay"},
 		"tablespace elsewhere": {mycnf.MySQL, "9.7.4", map[string]string{"innodb_data_file_path": "/big/ibdata1:1G"}, "innodb_data_file_path"},
+		"encrypted":            {mycnf.MariaDB, "10.11.19-MariaDB", map[string]string{"innodb_encrypt_tables": "FORCE"}, "encrypted (innodb_encrypt_tables=FORCE)"},
 		"an address to break":  {mycnf.MySQL, "9.7.4", map[string]string{"bind_address": "x' OR '"}, "bind_address"},
 	} {
 		l := leaderWith(c.flavour, c.version, c.set)
-		err := errors.Join(l.logs(), l.listens(), l.durable(), l.whole())
+		err := errors.Join(l.logs(), l.listens(), l.durable(), l.whole(), l.readable())
 		if c.says == "" && (err != nil || l.Port != 3306 || !l.TLS) || c.says != "" && (!errors.Is(err, ErrInput) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
+	}
+}
+
+// TestPlace makes no follower in another's folder, which goes with that, nor in the leader's data.
+func TestPlace(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "david-a", "data")
+	if err := errors.Join(os.MkdirAll(data, 0o755), os.WriteFile(filepath.Join(dir, "david-a", markFile), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	l := leaderWith(mycnf.MySQL, "9.7.4", nil)
+	l.Datadir = data
+	if p, err := survey(l, "", true); err != nil || p.In != dir || p.Way != Copy {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for in, says := range map[string]string{filepath.Join(dir, "david-a"): "it is another's folder", data: "take it for a schema", filepath.Join(dir, "none"): "that is there"} {
+		if _, err := survey(l, in, true); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", in, err, says)
+		}
+	}
+	if err := os.Symlink(dir, filepath.Join(data, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := survey(l, "", true); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "leads out of") {
+		t.Error(err)
 	}
 }
 

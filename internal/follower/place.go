@@ -30,6 +30,9 @@ func survey(l Leader, in string, copying bool) (p Place, err error) {
 	p = Place{From: l.Datadir, In: in}
 	if p.In == "" {
 		p.In = filepath.Dir(l.Datadir)
+		if followersOwn(p.In) { // the leader was a follower once
+			p.In = filepath.Dir(p.In)
+		}
 	}
 	if p.In, err = filepath.Abs(p.In); err != nil {
 		return p, err
@@ -64,10 +67,19 @@ func (p Place) safe() error {
 	if err := home.Safe(p.In); err != nil {
 		return refuse("cannot make a follower in %s: %w; name a folder of your own on the same filesystem with --dir", p.In, err)
 	}
+	if followersOwn(p.In) {
+		return refuse("cannot make a follower in %s: it is another's folder, and goes with that; name the one above it with --dir", p.In)
+	}
 	if rel, err := filepath.Rel(p.From, p.In); err == nil && filepath.IsLocal(rel) {
 		return refuse("cannot make a follower in %s, inside the leader's data directory: the leader would take it for a schema; name another folder with --dir", p.In)
 	}
 	return nil
+}
+
+// followersOwn tells whether a folder is that of a follower.
+func followersOwn(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, markFile))
+	return err == nil
 }
 
 // count walks the data directory: what leads out of it would not be cloned.

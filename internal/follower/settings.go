@@ -79,6 +79,9 @@ func (r *Record) settings(p Plan) (all []mycnf.Setting) {
 		}
 		add("other", "secure_file_priv", "NULL", forOwn)
 		add("other", "mysqlx", "OFF", forOwn)
+		if p.Leader.old && p.Leader.version.AtLeast(8, 4, 0) {
+			add("other", oldPlugin, "ON", "accounts of the leader's may need it")
+		}
 		add("replication", "persisted_globals_load", "OFF", "what SET PERSIST wrote for the leader came with the data")
 		add("replication", "super_read_only", "ON", forQuiet)
 	}
