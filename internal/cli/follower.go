@@ -53,7 +53,8 @@ func (a *app) followerCommand() *cobra.Command {
 	return cmd
 }
 
-// holdGuardCommand lets go what david holds. It cleans nothing up at its start, as other commands do: that david is at work.
+// holdGuardCommand lets go what david holds. It cleans nothing up at its start, as other commands do: that
+// david is at work.
 func (a *app) holdGuardCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               holdGuard,

@@ -136,7 +136,8 @@ func (a *app) cloneRequest(f cloneFlags, name string) (q follower.Request, err e
 	return q, err
 }
 
-// replicationAccount reads an account from an option file: what stands on a command line is in the list of processes.
+// replicationAccount reads an account from an option file: what stands on a command line is in the list of
+// processes.
 func (a *app) replicationAccount(path string) (*follower.Account, error) {
 	file, err := lab.ReadOptions(path)
 	if err != nil {

@@ -117,7 +117,8 @@ func (l *leading) data() string {
 	return filepath.Clean(dir)
 }
 
-// clean makes sure that nothing is left of followers: the leader runs, and no folder, record, server or account is there.
+// clean makes sure that nothing is left of followers: the leader runs, and no folder, record, server or
+// account is there.
 func (l *leading) clean() {
 	l.t.Helper()
 	l.runs()
@@ -169,8 +170,8 @@ func (l *leading) runs() {
 	}
 }
 
-// TestFollowerKilled kills david, and david with its guard, while the leader stands still: it goes on, and the next david removes
-// what was half-made.
+// TestFollowerKilled kills david, and david with its guard, while the leader stands still: it goes on, and
+// the next david removes what was half-made.
 func TestFollowerKilled(t *testing.T) {
 	t.Parallel()
 	l := newLeading(t, mycnf.MariaDB, "--log-bin=changes", "--server-id=1")
@@ -251,7 +252,8 @@ func (l *leading) killed(both bool) {
 	<-ended
 }
 
-// secretless makes sure that the password of the follower's account is where the follower keeps it, and nowhere else of david's.
+// secretless makes sure that the password of the follower's account is where the follower keeps it, and
+// nowhere else of david's.
 func (l *leading) secretless() {
 	l.t.Helper()
 	info, err := os.ReadFile(filepath.Join(l.dir, "david-k", "data", "master.info"))

@@ -42,8 +42,8 @@ type Options struct {
 	Shared bool                             // ErrNotShared instead of a copy of a file's blocks
 }
 
-// Tree copies a folder to one that is not there yet: plain files and folders with their modes; sockets, pipes and links are left
-// out. No link leads out of either folder.
+// Tree copies a folder to one that is not there yet: plain files and folders with their modes; sockets, pipes
+// and links are left out. No link leads out of either folder.
 func Tree(ctx context.Context, from, to string, o Options) error {
 	if err := copyTree(ctx, from, to, o); err != nil {
 		return fmt.Errorf("cannot clone the data: %w", err)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTree copies files and folders with their modes, leaves out links and what is to be skipped, and stops when it is no longer
-// wanted.
+// TestTree copies files and folders with their modes, leaves out links and what is to be skipped, and stops
+// when it is no longer wanted.
 func TestTree(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from")
@@ -55,7 +55,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestShared tells of a file whose blocks cannot be shared, where the filesystem cannot, and else shares them.
+// TestShared tells of a file whose blocks cannot be shared, where the filesystem cannot, and else shares
+// them.
 func TestShared(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from")

@@ -44,7 +44,8 @@ func isSubvolume(dir string) bool {
 	return unix.Statfs(dir, &fs) == nil && fs.Type == unix.BTRFS_SUPER_MAGIC && unix.Stat(dir, &st) == nil && st.Ino == btrfsRootInode
 }
 
-// fsid names the btrfs that a folder lies on: its subvolumes have device numbers of their own. It is empty where it is none.
+// fsid names the btrfs that a folder lies on: its subvolumes have device numbers of their own. It is empty
+// where it is none.
 func fsid(dir string) string {
 	var info infoArgs
 	if err := onFolder(dir, btrfsInfo, unsafe.Pointer(&info)); err != nil {
@@ -68,7 +69,8 @@ func snapshot(from, to string) error {
 	return nil
 }
 
-// destroy removes a subvolume and what is in it. Where the user may not, what is in it is removed, and then it.
+// destroy removes a subvolume and what is in it. Where the user may not, what is in it is removed, and then
+// it.
 func destroy(dir string) error {
 	var args destroyArgs
 	copy(args.Name[:len(args.Name)-1], filepath.Base(dir))

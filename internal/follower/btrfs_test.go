@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestSubvolume takes a snapshot of a real subvolume, which is of one moment, has no identity of the leader's, and is removed.
+// TestSubvolume takes a snapshot of a real subvolume, which is of one moment, has no identity of the
+// leader's, and is removed.
 func TestSubvolume(t *testing.T) {
 	point := mountBtrfs(t)
 	data := filepath.Join(point, "data")

@@ -1,11 +1,12 @@
-// Package follower makes a server that follows another from a clone of its data, without copying them through the network:
+// Package follower makes a server that follows another from a clone of its data, without copying them through
+// the network:
 //
 //	Look (is it a leader, which process) -> survey (how its data can be taken) -> take (the process held, blocks shared)
 //	  -> start (recover as from a crash, own identity) -> attach (replication from where the data end) -> catch up -> verify
 //
-// The data are taken while the leader's process is stopped (package hold), for some hundredths of a second, and so are what a
-// kill -9 of it would have left. All that is made is on record in david's home before it is made; what a david that died has
-// half-made, Reap undoes.
+// The data are taken while the leader's process is stopped (package hold), for some hundredths of a second,
+// and so are what a kill -9 of it would have left. All that is made is on record in david's home before it is
+// made; what a david that died has half-made, Reap undoes.
 package follower
 
 import (
@@ -138,8 +139,8 @@ func Make(ctx context.Context, home string, q Request, p Plan) (r *Record, err e
 	return r, r.Close()
 }
 
-// Start starts the server of a follower that is there, as after a reboot, and waits until a following one has caught up. One that
-// runs is left as it is, and only waited for.
+// Start starts the server of a follower that is there, as after a reboot, and waits until a following one has
+// caught up. One that runs is left as it is, and only waited for.
 func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Duration) error {
 	if r.State != Following && r.State != Promoted {
 		return refuse("cannot start the follower %s: it is %s", r.Name, r.State)
@@ -265,7 +266,8 @@ func identity(path string) bool {
 	return path == "auto.cnf" || !strings.Contains(path, "/") && (filepath.Ext(path) == ".pid" || filepath.Ext(path) == ".lock")
 }
 
-// own removes the leader's identity from a snapshot, and gives it to the server's user where that is another than the leader's.
+// own removes the leader's identity from a snapshot, and gives it to the server's user where that is another
+// than the leader's.
 func (r *Record) own() error {
 	root, err := os.OpenRoot(r.data())
 	if err != nil {

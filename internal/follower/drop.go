@@ -14,8 +14,8 @@ import (
 // ErrAccountLeft says that the account of a follower that is gone is still on its leader.
 var ErrAccountLeft = errors.New("its account is left on the leader")
 
-// Drop ends a follower's server, and removes its data, its account on the leader, and its record. It goes on where an earlier one
-// was cut short.
+// Drop ends a follower's server, and removes its data, its account on the leader, and its record. It goes on
+// where an earlier one was cut short.
 func (r *Record) Drop(ctx context.Context, leader mysqld.Addr) error { return r.drop(ctx, leader) }
 
 func (r *Record) drop(ctx context.Context, leader mysqld.Addr) error {
@@ -77,8 +77,8 @@ func (r *Record) expel(ctx context.Context, leader mysqld.Addr) error {
 	return r.save()
 }
 
-// Reap undoes what davids that are dead have half-made, and finishes what they have half-dropped. Accounts on a leader stay, as
-// nobody says how to reach it; their records stay, too, until they are dropped.
+// Reap undoes what davids that are dead have half-made, and finishes what they have half-dropped. Accounts on
+// a leader stay, as nobody says how to reach it; their records stay, too, until they are dropped.
 func Reap(home string, say func(string)) error {
 	entries, err := os.ReadDir(filepath.Join(home, Folder))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"david/internal/follower"
 )
 
-// TestResultsFollowers makes, compares, promotes and drops 50 followers of each flavour under load: no row differs, and nothing is
-// left.
+// TestResultsFollowers makes, compares, promotes and drops 50 followers of each flavour under load: no row
+// differs, and nothing is left.
 func TestResultsFollowers(t *testing.T) {
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		t.Run(flavour, func(t *testing.T) {

@@ -161,7 +161,8 @@ func (x *scene) own(r *follower.Record) mysqld.Addr {
 	return a
 }
 
-// nothingLeft makes sure that a follower left nothing: neither a folder, nor a record, nor an account, nor a server.
+// nothingLeft makes sure that a follower left nothing: neither a folder, nor a record, nor an account, nor a
+// server.
 func (x *scene) nothingLeft() {
 	x.t.Helper()
 	for _, dir := range []string{x.dir, filepath.Join(x.home, follower.Folder)} {
@@ -184,8 +185,8 @@ func (x *scene) nothingLeft() {
 	}
 }
 
-// TestFollower clones each flavour under load, on xfs: caught up, no row differs, a row that differs is seen, promoted it takes
-// writes, dropped nothing is left.
+// TestFollower clones each flavour under load, on xfs: caught up, no row differs, a row that differs is seen,
+// promoted it takes writes, dropped nothing is left.
 func TestFollower(t *testing.T) {
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		t.Run(flavour, func(t *testing.T) {
@@ -245,7 +246,8 @@ func (x *scene) differs(r *follower.Record, own *mysqld.Conn) {
 	set("REPEAT('x', 150)")
 }
 
-// promotes makes the follower a server of its own: it has all that the leader had, and takes writes, which the leader has not.
+// promotes makes the follower a server of its own: it has all that the leader had, and takes writes, which
+// the leader has not.
 func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 	x.t.Helper()
 	x.exec(x.conn, "INSERT INTO app.t2 VALUES (1000, 1, 'last')")
@@ -283,7 +285,8 @@ func (x *scene) count(c *mysqld.Conn, of string) (n int) {
 	return n
 }
 
-// purged is a follower whose server was down while the leader purged what it needs, and then one whose data are gone.
+// purged is a follower whose server was down while the leader purged what it needs, and then one whose data
+// are gone.
 func (x *scene) purged() {
 	x.t.Helper()
 	r := x.clone("two")

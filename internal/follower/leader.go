@@ -113,7 +113,8 @@ func (l *Leader) listens() (err error) {
 	return nil
 }
 
-// durable refuses a server whose log of changes can be behind its binary log: a clone would miss what it says it has.
+// durable refuses a server whose log of changes can be behind its binary log: a clone would miss what it says
+// it has.
 func (l *Leader) durable() error {
 	if v := l.Variables["innodb_flush_log_at_trx_commit"]; v == "0" {
 		return refuse("cannot clone a server with innodb_flush_log_at_trx_commit=0: the clone could miss transactions that its binary log has; set it to 1 (or 2) first")
@@ -174,7 +175,8 @@ func (l *Leader) within(name string) (rel string, ok bool) {
 	return rel, true
 }
 
-// tables makes sure that every table survives a crash, as what is cloned is what a crash would leave, and can be read.
+// tables makes sure that every table survives a crash, as what is cloned is what a crash would leave, and can
+// be read.
 func tables(ctx context.Context, c *mysqld.Conn) error {
 	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND "+
 		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE', 'ROCKSDB') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
@@ -257,7 +259,8 @@ func (l *Leader) same() error {
 	return nil
 }
 
-// launch returns the command of a server's process up to its own options: the program, or a loader with the program.
+// launch returns the command of a server's process up to its own options: the program, or a loader with the
+// program.
 func launch(pid int) ([]string, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {

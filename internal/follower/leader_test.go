@@ -143,8 +143,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestAccountLeft keeps the record of a half-made follower whose account is left, says so once, and leaves alone what a living
-// david works on.
+// TestAccountLeft keeps the record of a half-made follower whose account is left, says so once, and leaves
+// alone what a living david works on.
 func TestAccountLeft(t *testing.T) {
 	home := t.TempDir()
 	r := &Record{Name: "a", State: Making, Dir: filepath.Join(t.TempDir(), folderOf("a")), UID: os.Geteuid(), Account: "'david_a'@'127.0.0.1'", Leader: "somewhere"}

@@ -25,7 +25,8 @@ type Place struct {
 	Type  string
 }
 
-// survey looks at the data and decides how they are taken. in is "" for the folder that the data directory lies in.
+// survey looks at the data and decides how they are taken. in is "" for the folder that the data directory
+// lies in.
 func survey(l Leader, in string, copying bool) (p Place, err error) {
 	p = Place{From: l.Datadir, In: in}
 	if p.In == "" {
@@ -55,7 +56,8 @@ func survey(l Leader, in string, copying bool) (p Place, err error) {
 	return p, p.choose()
 }
 
-// safe makes sure that the folder is there, that the server's user gets through it, and that nobody else can put another in its place.
+// safe makes sure that the folder is there, that the server's user gets through it, and that nobody else can
+// put another in its place.
 func (p Place) safe() error {
 	info, err := os.Stat(p.In)
 	if err == nil && !info.IsDir() {

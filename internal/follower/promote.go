@@ -10,9 +10,10 @@ import (
 	"david/internal/mysqld"
 )
 
-// Promote makes a follower a server of its own that takes writes: what it has received is applied, it follows nobody any more,
-// and the account that was made for it is dropped, on both. The leader need not answer: its account is left then, and the error is
-// ErrAccountLeft. It is the caller's to see that nobody writes to the leader any more.
+// Promote makes a follower a server of its own that takes writes: what it has received is applied, it follows
+// nobody any more, and the account that was made for it is dropped, on both. The leader need not answer: its
+// account is left then, and the error is ErrAccountLeft. It is the caller's to see that nobody writes to the
+// leader any more.
 func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) error {
 	if r.State != Following {
 		return refuse("cannot promote the follower %s: it is %s", r.Name, r.State)

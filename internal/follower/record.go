@@ -30,7 +30,8 @@ const (
 // State says how far a follower is.
 type State string
 
-// The states of a follower. What is found Making or Dropping, by a david that can take its lock, is half-made: it is undone.
+// The states of a follower. What is found Making or Dropping, by a david that can take its lock, is
+// half-made: it is undone.
 const (
 	Making    State = "making"
 	Following State = "following"
@@ -88,7 +89,8 @@ type Times struct {
 // name matches what a follower may be called: it is part of a folder's and an account's name.
 var name = regexp.MustCompile(`^[a-z][a-z0-9-]{0,23}$`)
 
-// ErrInput marks what the user has to mend: a name, a leader that cannot be followed, a filesystem that cannot clone.
+// ErrInput marks what the user has to mend: a name, a leader that cannot be followed, a filesystem that
+// cannot clone.
 var ErrInput = errors.New("cannot be done so")
 
 // refuse is an error of the user's, in its own words.

@@ -116,7 +116,8 @@ func (p pair) begin(from string) []string {
 	return nil
 }
 
-// admit makes an account for the follower alone, of a random password that nobody but the follower keeps. It is on record first.
+// admit makes an account for the follower alone, of a random password that nobody but the follower keeps. It
+// is on record first.
 func (r *Record) admit(ctx context.Context, l Leader, leader *mysqld.Conn) (*Account, error) {
 	a := &Account{User: accountOf(r.Name), Password: mysqld.Secret(rand.Text())}
 	r.Account = "'" + a.User + "'@'" + l.Address + "'"
@@ -137,7 +138,8 @@ func (r *Record) admit(ctx context.Context, l Leader, leader *mysqld.Conn) (*Acc
 // accountOf names the account of a follower.
 func accountOf(name string) string { return "david_" + strings.ReplaceAll(name, "-", "_") }
 
-// source is the statement that says whom to follow. Of what it holds, errors and logs quote the first two words at most.
+// source is the statement that says whom to follow. Of what it holds, errors and logs quote the first two
+// words at most.
 func (l Leader) source(maria bool, a Account) string {
 	say := "CHANGE REPLICATION SOURCE TO SOURCE_HOST='%[1]s', SOURCE_PORT=%[2]d, SOURCE_USER='%[3]s', SOURCE_PASSWORD='%[4]s', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=5, %[5]s"
 	secure := "SOURCE_SSL=1"
@@ -195,8 +197,8 @@ func (p pair) reach(ctx context.Context, goal string) error {
 	}
 }
 
-// status is what a follower says of its replication, by names without "replica", "slave", "source" and "master"; nil where it
-// follows nobody.
+// status is what a follower says of its replication, by names without "replica", "slave", "source" and
+// "master"; nil where it follows nobody.
 func (p pair) replication(ctx context.Context) (map[string]string, error) {
 	rows, err := p.follower.Records(ctx, p.status)
 	if err != nil || len(rows) == 0 {
@@ -210,14 +212,15 @@ func (p pair) replication(ctx context.Context) (map[string]string, error) {
 	return status, nil
 }
 
-// purged tells whether a leader said that it has not got any more what a replica asks for: ER_MASTER_FATAL_ERROR_READING_BINLOG,
-// which newer MySQLs number otherwise, has other reasons, too.
+// purged tells whether a leader said that it has not got any more what a replica asks for:
+// ER_MASTER_FATAL_ERROR_READING_BINLOG, which newer MySQLs number otherwise, has other reasons, too.
 func purged(status map[string]string) bool {
 	number, text := status["last_io_errno"], status["last_io_error"]
 	return (number == "1236" || number == "13114") && (strings.Contains(text, "purged") || strings.Contains(text, "ould not find"))
 }
 
-// healthy says why a follower does not go on; a leader that does not answer is asked again by the follower itself.
+// healthy says why a follower does not go on; a leader that does not answer is asked again by the follower
+// itself.
 func (p pair) healthy(ctx context.Context) error {
 	s, err := p.replication(ctx)
 	switch {

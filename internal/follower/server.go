@@ -95,8 +95,8 @@ func (r *Record) command() []string {
 	return append(append([]string{}, r.Launch...), "--defaults-file="+r.cnf())
 }
 
-// start starts the follower's server and waits until it has recovered and answers. idle keeps it from taking up a replication
-// that came with the data.
+// start starts the follower's server and waits until it has recovered and answers. idle keeps it from taking
+// up a replication that came with the data.
 func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mysqld.Conn, error) {
 	if _, err := os.Stat(r.data()); err != nil {
 		return nil, fmt.Errorf("cannot start the follower %s: its data are gone: %w", r.Name, err)

@@ -17,7 +17,8 @@ const (
 	forQuiet = "a follower takes its changes from the leader alone"
 )
 
-// taken are the variables that the follower takes from the leader, each where the leader has it, with the reason.
+// taken are the variables that the follower takes from the leader, each where the leader has it, with the
+// reason.
 func taken() map[string]string {
 	m := map[string]string{}
 	for reason, names := range map[string]string{

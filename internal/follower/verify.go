@@ -23,12 +23,14 @@ var ErrDifferent = errors.New("rows differ")
 // attempts to have a follower stand exactly where the leader was looked at.
 const attempts = 3
 
-// lockPatience is how long the leader may take to be looked at, in seconds: others wait for what waits for a lock.
+// lockPatience is how long the leader may take to be looked at, in seconds: others wait for what waits for a
+// lock.
 const lockPatience = 5
 
-// Verify compares the checksums of all tables but the servers' own, as both servers have them at the same GTIDs: the leader in a
-// snapshot of its transactions, the follower stopped there. The leader's rows are read once; nothing waits for that, but old
-// versions of them are kept meanwhile. MEMORY tables are left out: no clone has their rows.
+// Verify compares the checksums of all tables but the servers' own, as both servers have them at the same
+// GTIDs: the leader in a snapshot of its transactions, the follower stopped there. The leader's rows are read
+// once; nothing waits for that, but old versions of them are kept meanwhile. MEMORY tables are left out: no
+// clone has their rows.
 func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err error) {
 	p, err := r.reachBoth(ctx, leader)
 	if err != nil {
@@ -94,8 +96,8 @@ func (p pair) resume() error {
 	return errors.Join(p.follower.Exec(ctx, p.stop), p.follower.Exec(ctx, p.start))
 }
 
-// look begins a snapshot of the leader's transactions, and returns the GTIDs it has. MySQL takes no two such things at once, so
-// that writers are held off for a moment; MariaDB tells of its snapshot.
+// look begins a snapshot of the leader's transactions, and returns the GTIDs it has. MySQL takes no two such
+// things at once, so that writers are held off for a moment; MariaDB tells of its snapshot.
 func (p pair) look(ctx context.Context, s *mysqld.Single) (string, error) {
 	if err := s.Exec(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"); err != nil {
 		return "", err

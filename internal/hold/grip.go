@@ -82,7 +82,8 @@ func (p *stopping) free() error {
 
 func (p *stopping) close() error { return p.handle.Release() }
 
-// hold stops the process, and waits until each of its threads is: one that waits for a disk stops when it has what it waits for.
+// hold stops the process, and waits until each of its threads is: one that waits for a disk stops when it has
+// what it waits for.
 func (p *stopping) hold(ctx context.Context) error {
 	if err := p.handle.Signal(unix.SIGSTOP); err != nil {
 		return err
@@ -132,7 +133,8 @@ func taskState(dir string) (string, error) {
 	return fields[0], nil
 }
 
-// The requests of ioctl(2) that freeze and thaw a filesystem: _IOWR('X', 119, int) and _IOWR('X', 120, int) of linux/fs.h.
+// The requests of ioctl(2) that freeze and thaw a filesystem: _IOWR('X', 119, int) and _IOWR('X', 120, int)
+// of linux/fs.h.
 const (
 	fiFreeze = 0xc0045877
 	fiThaw   = 0xc0045878
@@ -155,7 +157,8 @@ func openFilesystem(point string) (*freezing, error) {
 	return &freezing{dir, make(chan error, 1)}, nil
 }
 
-// hold freezes. Writers wait from the beginning, and the kernel cannot be told to give up while it writes what was dirty.
+// hold freezes. Writers wait from the beginning, and the kernel cannot be told to give up while it writes
+// what was dirty.
 func (f *freezing) hold(context.Context) error {
 	err := unix.IoctlSetInt(int(f.dir.Fd()), fiFreeze, 0)
 	f.done <- err

@@ -1,15 +1,17 @@
-// Package hold keeps a server's process, or a filesystem, still for a bounded time, and lets it go again whatever happens to david:
+// Package hold keeps a server's process, or a filesystem, still for a bounded time, and lets it go again
+// whatever happens to david:
 //
 //	Begin (a guard starts, holds, says so) -> what needs stillness -> End (the guard lets go, and says whether it had to before)
 //
-// The guard is a process in a session of its own. It lets go when it is told to, when david dies, and at its deadline, whichever
-// is first. Where the guard dies, david lets go. Where both die the next david does, by Release: what is held must be on record
-// before Begin.
+// The guard is a process in a session of its own. It lets go when it is told to, when david dies, and at its
+// deadline, whichever is first. Where the guard dies, david lets go. Where both die the next david does, by
+// Release: what is held must be on record before Begin.
 //
-// A process that is stopped (SIGSTOP) starts no write any more, so its files, taken one after the other meanwhile, are as a
-// kill -9 would leave them: whatever it was told to be written is there, and of what was under way any part may be. That is what
-// databases recover from. A filesystem that is frozen (FIFREEZE) cannot share blocks between files meanwhile, as that is a write
-// to it: freezing is for snapshots that are taken below the filesystem.
+// A process that is stopped (SIGSTOP) starts no write any more, so its files, taken one after the other
+// meanwhile, are as a kill -9 would leave them: whatever it was told to be written is there, and of what was
+// under way any part may be. That is what databases recover from. A filesystem that is frozen (FIFREEZE)
+// cannot share blocks between files meanwhile, as that is a write to it: freezing is for snapshots that are
+// taken below the filesystem.
 package hold
 
 import (
@@ -42,7 +44,8 @@ func (t Target) String() string {
 	return fmt.Sprintf("process %d", t.Process.PID)
 }
 
-// ErrExpired says that what was held was let go at the deadline, so that what was done meanwhile is not of one moment.
+// ErrExpired says that what was held was let go at the deadline, so that what was done meanwhile is not of
+// one moment.
 var ErrExpired = errors.New("it took longer than it may be held")
 
 // leash is what the guard reads first.
@@ -75,8 +78,8 @@ type Hold struct {
 	err    error // of letting go in the guard's place; valid after gone
 }
 
-// Begin starts this very program once more, with argv, as the guard, and returns when the target is held, at most so long from
-// now on.
+// Begin starts this very program once more, with argv, as the guard, and returns when the target is held, at
+// most so long from now on.
 func Begin(ctx context.Context, argv []string, t Target, most time.Duration) (*Hold, error) {
 	h := &Hold{target: t, most: most, cmd: exec.Command("/proc/self/exe", argv...), words: make(chan string, 4), gone: make(chan struct{})}
 	if err := h.start(); err != nil {
@@ -123,7 +126,8 @@ func (h *Hold) start() error {
 	return nil
 }
 
-// listen hands on what the guard says. Where it ends without having let go, that is done in its place at once.
+// listen hands on what the guard says. Where it ends without having let go, that is done in its place at
+// once.
 func (h *Hold) listen(out io.Reader) {
 	defer close(h.gone)
 	defer close(h.words)
@@ -168,8 +172,9 @@ func (h *Hold) expect(ctx context.Context, word string) error {
 	}
 }
 
-// End lets go. It returns how long the target was held at most; ErrExpired where it was let go before. When it returns the target
-// is free and the guard gone, also with an error. It may be called more than once, and tells the first time.
+// End lets go. It returns how long the target was held at most; ErrExpired where it was let go before. When
+// it returns the target is free and the guard gone, also with an error. It may be called more than once, and
+// tells the first time.
 func (h *Hold) End() (held time.Duration, err error) {
 	h.once.Do(func() { held, err = h.end() })
 	return held, err
@@ -225,7 +230,8 @@ func Guard(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// guard holds the target until it is told, or the time is up, which runs from before the first of it is still.
+// guard holds the target until it is told, or the time is up, which runs from before the first of it is
+// still.
 func (l leash) guard(told <-chan struct{}, out io.Writer) error {
 	began := time.Now()
 	late := time.After(l.Most)

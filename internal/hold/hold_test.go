@@ -166,7 +166,8 @@ func TestBothKilled(t *testing.T) {
 	}
 }
 
-// TestStoppedByOthers leaves a process stopped that somebody else has stopped, and holds none that is another by now.
+// TestStoppedByOthers leaves a process stopped that somebody else has stopped, and holds none that is another
+// by now.
 func TestStoppedByOthers(t *testing.T) {
 	x := newTicker(t, t.TempDir())
 	if err := syscall.Kill(x.PID, syscall.SIGSTOP); err != nil {

@@ -1,4 +1,5 @@
-// Package process names processes beyond the reuse of their numbers, so that what is done to one later is done to the very one.
+// Package process names processes beyond the reuse of their numbers, so that what is done to one later is
+// done to the very one.
 package process
 
 import (
