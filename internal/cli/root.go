@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"david/internal/experiment"
+	"david/internal/follower"
 	"david/internal/home"
 	"david/internal/lab"
 	"david/internal/report"
@@ -56,7 +57,8 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
-		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(), a.manifestCommand(), a.podOverheadCommand(), a.storageCommand())
+		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(), a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(),
+		a.followerCommand(), a.holdGuardCommand())
 	return root
 }
 
@@ -77,7 +79,10 @@ func (a *app) begin() error {
 	if a.home, err = home.Trust(abs); err != nil {
 		return codedError{exitUsage, err}
 	}
-	return a.lab().Reap()
+	if err := a.lab().Reap(); err != nil {
+		return err
+	}
+	return follower.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) })
 }
 
 // lab tells a measurement what it has to know of this command line.

@@ -104,46 +104,65 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func (a Addr) rows(ctx context.Context, q querier, columns int, query string) (all [][]string, err error) {
+// Records runs a query and returns its rows as values by the lower-case names of their columns; NULL becomes "".
+func (c *Conn) Records(ctx context.Context, query string) ([]map[string]string, error) {
+	names, rows, err := c.addr.table(ctx, c.db, 1, query)
+	records := make([]map[string]string, len(rows))
+	for i, row := range rows {
+		records[i] = make(map[string]string, len(row))
+		for j, value := range row {
+			records[i][strings.ToLower(names[j])] = value
+		}
+	}
+	return records, err
+}
+
+func (a Addr) rows(ctx context.Context, q querier, columns int, query string) ([][]string, error) {
+	_, all, err := a.table(ctx, q, columns, query)
+	return all, err
+}
+
+// table returns the names of the columns beside the rows.
+func (a Addr) table(ctx context.Context, q querier, columns int, query string) (names []string, all [][]string, err error) {
 	ctx, cancel := a.within(ctx)
 	defer cancel()
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("cannot run %q on %s: %w", query, a, why(ctx, err))
+		return nil, nil, fmt.Errorf("cannot run %q on %s: %w", query, a, why(ctx, err))
 	}
 	defer rows.Close()
-	if all, err = a.read(rows, columns); err != nil {
+	if names, all, err = a.read(rows, columns); err != nil {
 		err = fmt.Errorf("cannot read the answer to %q from %s: %w", query, a, why(ctx, err))
 		cancel() // or Close would wait for the end of an answer that nobody wants, and that may have none
-		return nil, err
+		return nil, nil, err
 	}
-	return all, nil
+	return names, all, nil
 }
 
 // read reads all rows, as long as they have the columns wanted and take no more memory than an answer may.
-func (a Addr) read(rows *sql.Rows, wanted int) (all [][]string, err error) {
-	columns, err := rows.Columns()
+func (a Addr) read(rows *sql.Rows, wanted int) (columns []string, all [][]string, err error) {
+	columns, err = rows.Columns()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(columns) < wanted {
-		return nil, hostile("%d columns of %d", len(columns), wanted)
+		return nil, nil, hostile("%d columns of %d", len(columns), wanted)
 	}
 	left := cmp.Or(a.Answer, answerBytes)
 	for rows.Next() {
 		row, err := texts(rows, len(columns))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, text := range row {
 			left -= int64(len(text)) + textBytes
 		}
 		if left -= rowBytes; left < 0 {
-			return nil, hostile("an answer of more than %d MiB", cmp.Or(a.Answer, answerBytes)>>20)
+			return nil, nil, hostile("an answer of more than %d MiB", cmp.Or(a.Answer, answerBytes)>>20)
 		}
 		all = append(all, row)
 	}
-	return all, rows.Err()
+	return columns, all, rows.Err()
 }
 
 // What a row, and a text of one, take beside the text.

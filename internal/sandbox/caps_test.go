@@ -15,6 +15,7 @@ import (
 
 	"david/internal/cgroup"
 	"david/internal/mycnf"
+	"david/internal/process"
 	"david/internal/result"
 	"david/internal/testserver"
 )
@@ -323,7 +324,7 @@ func TestReapCaps(t *testing.T) {
 	if err := Reap(home, func(s string) { t.Log(s) }); err != nil {
 		t.Error(err)
 	}
-	if _, err := startTime(pid); err == nil {
+	if _, err := process.StartTime(pid); err == nil {
 		t.Error("the server is still there")
 	}
 	if left := capsLeft(t, filepath.Base(run), d); len(left) > 0 {

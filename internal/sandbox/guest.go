@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"david/internal/mysqld"
+	"david/internal/process"
 	"david/internal/server"
 )
 
@@ -27,7 +28,7 @@ type Guest struct {
 	Port     string // that it listens on
 
 	server  *Server
-	process processID // zero until Await has found it
+	process process.ID // zero until Await has found it
 }
 
 // Folder describes one that a guest has to see.
@@ -105,7 +106,7 @@ func (g *Guest) Await(ctx context.Context, address string, ended func() error) e
 	if err != nil {
 		return err
 	}
-	p, err := identify(pid)
+	p, err := process.Identify(pid)
 	if err == nil { // it is the server that wrote the file, and names whom it likes
 		err = servesIn(pid, g.server.dir)
 	}
@@ -146,7 +147,7 @@ func (g *Guest) PID() int { return g.process.PID }
 // Alive is nil while the server runs, else a *StartError that says what the server did and why it ended, as
 // why tells.
 func (g *Guest) Alive(why func() error) error {
-	if g.process.alive() {
+	if g.process.Alive() {
 		return nil
 	}
 	cause := why()
@@ -162,7 +163,7 @@ func (g *Guest) Kill() error {
 	if g.process.PID == 0 {
 		return nil
 	}
-	return g.process.kill()
+	return g.process.Kill()
 }
 
 // Release ends the server's process where it still runs, keeps its log, and drops its folders.

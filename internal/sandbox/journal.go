@@ -11,6 +11,7 @@ import (
 	"david/internal/cgroup"
 	"david/internal/home"
 	"david/internal/kernel"
+	"david/internal/process"
 )
 
 // journal keeps the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry
@@ -20,8 +21,8 @@ type journal struct {
 	home string
 	path string
 
-	Owner     processID       `json:"owner"`
-	Processes []processID     `json:"processes"`
+	Owner     process.ID      `json:"owner"`
+	Processes []process.ID    `json:"processes"`
 	Groups    []*cgroup.Group `json:"groups"`
 	Mounts    []string        `json:"mounts"`
 	Folders   []string        `json:"folders"`
@@ -30,7 +31,7 @@ type journal struct {
 }
 
 func newJournal(dir string) (*journal, error) {
-	start, err := startTime(os.Getpid())
+	start, err := process.StartTime(os.Getpid())
 	if err != nil {
 		return nil, fmt.Errorf("cannot read when david started: %w", err)
 	}
@@ -38,7 +39,7 @@ func newJournal(dir string) (*journal, error) {
 	if err := os.MkdirAll(runs, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder for journals: %w", err)
 	}
-	j := &journal{home: dir, Owner: processID{PID: os.Getpid(), Start: start}}
+	j := &journal{home: dir, Owner: process.ID{PID: os.Getpid(), Start: start}}
 	j.path = filepath.Join(runs, j.name())
 	return j, j.write()
 }
@@ -78,7 +79,7 @@ func (j *journal) unmounted(path string) error {
 }
 
 func (j *journal) started(pid int) error {
-	p, err := identify(pid)
+	p, err := process.Identify(pid)
 	if err != nil { // it ended already
 		return nil
 	}
@@ -87,7 +88,7 @@ func (j *journal) started(pid int) error {
 
 func (j *journal) ended(pid int) error {
 	return j.update(func() {
-		j.Processes = slices.DeleteFunc(j.Processes, func(p processID) bool { return p.PID == pid })
+		j.Processes = slices.DeleteFunc(j.Processes, func(p process.ID) bool { return p.PID == pid })
 	})
 }
 
@@ -107,7 +108,7 @@ func (j *journal) undo() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range j.Processes {
-		if err := p.kill(); err != nil {
+		if err := p.Kill(); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"david/internal/account"
 	"david/internal/cgroup"
 	"david/internal/kernel"
+	"david/internal/process"
 	"david/internal/result"
 	"david/internal/server"
 	"david/internal/testserver"
@@ -51,7 +52,7 @@ func planted(t *testing.T, home string, change func(*journal, string)) *journal 
 }
 
 // sleeper is somebody's process, of that user.
-func sleeper(t *testing.T, uid int, args ...string) processID {
+func sleeper(t *testing.T, uid int, args ...string) process.ID {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", "read never"}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
@@ -66,7 +67,7 @@ func sleeper(t *testing.T, uid int, args ...string) processID {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.Close(); cmd.Process.Kill(); cmd.Wait() })
-	p, err := identify(cmd.Process.Pid)
+	p, err := process.Identify(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestReapPlanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	mounted := foreignMount(t)
-	var victim processID
+	var victim process.ID
 	for name, c := range map[string]struct {
 		plant func(j *journal, run string)
 		says  string
@@ -129,24 +130,24 @@ func TestReapPlanted(t *testing.T) {
 			j.Mounts = []string{run + strings.Repeat("/..", strings.Count(run, "/")) + mounted}
 		}, "mounts nothing on"},
 		"a mount of a name":     {func(j *journal, run string) { j.Mounts = []string{run + "/other"} }, "mounts nothing on"},
-		"a process":             {func(j *journal, _ string) { victim = sleeper(t, stranger); j.Processes = []processID{victim} }, "servers run as"},
-		"root's process":        {func(j *journal, _ string) { victim = sleeper(t, 0); j.Processes = []processID{victim} }, "servers run as"},
-		"the account's process": {func(j *journal, _ string) { victim = sleeper(t, servers.UID); j.Processes = []processID{victim} }, "no server with its temporary files"},
+		"a process":             {func(j *journal, _ string) { victim = sleeper(t, stranger); j.Processes = []process.ID{victim} }, "servers run as"},
+		"root's process":        {func(j *journal, _ string) { victim = sleeper(t, 0); j.Processes = []process.ID{victim} }, "servers run as"},
+		"the account's process": {func(j *journal, _ string) { victim = sleeper(t, servers.UID); j.Processes = []process.ID{victim} }, "no server with its temporary files"},
 		"another program": {func(j *journal, run string) {
 			victim = sleeper(t, servers.UID, "--tmpdir="+run+"/x")
 			other := victim
 			other.Exe = "/usr/sbin/mysqld"
-			j.Processes = []processID{other}
+			j.Processes = []process.ID{other}
 		}, "executes"},
 		"other cgroups": {func(j *journal, run string) {
 			victim = sleeper(t, servers.UID, "--tmpdir="+run+"/x")
 			other := victim
 			other.Cgroup = "0::/elsewhere\n"
-			j.Processes = []processID{other}
+			j.Processes = []process.ID{other}
 		}, "other cgroups"},
 		"a server of another's": {func(j *journal, _ string) {
 			victim = sleeper(t, servers.UID, "--tmpdir=/run/david-1/x")
-			j.Processes = []processID{victim}
+			j.Processes = []process.ID{victim}
 		}, "no server with its temporary files"},
 		"another setting": {func(j *journal, _ string) {
 			j.Kernel = []kernel.Change{{Name: "kernel.core_pattern", Before: "|/bin/sh", After: "core"}}
@@ -160,7 +161,7 @@ func TestReapPlanted(t *testing.T) {
 		}, "not that of david's volume"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			victim = processID{}
+			victim = process.ID{}
 			home := t.TempDir()
 			j := planted(t, home, c.plant)
 			err := Reap(home, func(said string) { t.Errorf("said %q", said) })
@@ -171,7 +172,7 @@ func TestReapPlanted(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(mounted, "file")); err != nil {
 				t.Errorf("the foreign mount is gone: %v", err)
 			}
-			if victim.PID != 0 && !victim.alive() {
+			if victim.PID != 0 && !victim.Alive() {
 				t.Error("a foreign process was ended")
 			}
 			if _, err := os.Stat(j.path); err != nil {
@@ -249,7 +250,7 @@ func TestReapLeftovers(t *testing.T) {
 	}
 	bury(t, w.journal)
 	server := sleeper(t, w.owner.UID, "--tmpdir="+w.run+"/x")
-	w.journal.Processes = []processID{server}
+	w.journal.Processes = []process.ID{server}
 	if err := errors.Join(w.journal.mark(w.run), w.journal.mark(w.data), w.journal.write()); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +263,7 @@ func TestReapLeftovers(t *testing.T) {
 			t.Errorf("%s is left: %v", dir, err)
 		}
 	}
-	if server.alive() {
+	if server.Alive() {
 		t.Error("its server is left")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/home"
+	"david/internal/process"
 )
 
 // markFile lies in every folder that a journal names, and says whose it is. The folder belongs to david's
@@ -20,8 +21,8 @@ const markFile = "david.json"
 
 // mark holds what the file says.
 type mark struct {
-	Home  string    `json:"home"`
-	Owner processID `json:"owner"`
+	Home  string     `json:"home"`
+	Owner process.ID `json:"owner"`
 }
 
 // mark writes a folder's mark.

@@ -45,7 +45,7 @@ func reapOne(dir, path string, say func(string)) error {
 	if err != nil {
 		return err
 	}
-	if j.Owner.alive() {
+	if j.Owner.Alive() {
 		return nil
 	}
 	if err := j.check(); err != nil {
@@ -94,7 +94,7 @@ func (j *journal) check() error {
 		}
 	}
 	for _, p := range j.Processes {
-		if err := p.ours(run); err != nil {
+		if err := ours(p, run); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"david/internal/account"
 	"david/internal/cgroup"
+	"david/internal/clone"
 	"david/internal/home"
 )
 
@@ -153,7 +154,7 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 	if err := keep(own); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
-	clones, err := canReflink(own)
+	clones, err := clone.Shares(own)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/process"
 	"david/internal/server"
 	"david/internal/testserver"
 )
@@ -206,7 +207,7 @@ func testClones(t *testing.T, w *Workspace, g Template) {
 	if b, err := os.ReadFile(log); err != nil || len(b) == 0 {
 		t.Errorf("no log was kept: %v", err)
 	}
-	if _, err := startTime(pid); err == nil {
+	if _, err := process.StartTime(pid); err == nil {
 		t.Error("the process is still there")
 	}
 	if left, _ := os.ReadDir(filepath.Join(w.data, "clones")); len(left) != 1 {
@@ -433,7 +434,7 @@ func TestReap(t *testing.T) {
 			if err := Reap(home, func(s string) { t.Error("a living david was reaped: " + s) }); err != nil {
 				t.Error(err)
 			}
-			if _, err := startTime(pid); err != nil {
+			if _, err := process.StartTime(pid); err != nil {
 				t.Errorf("the server of a living david is gone: %v", err)
 			}
 			cmd.Process.Signal(syscall.SIGKILL)
@@ -445,7 +446,7 @@ func TestReap(t *testing.T) {
 			if !strings.Contains(said, strconv.Itoa(cmd.Process.Pid)) {
 				t.Errorf("said %q", said)
 			}
-			if _, err := startTime(pid); err == nil {
+			if _, err := process.StartTime(pid); err == nil {
 				t.Error("the server is still there")
 			}
 			if _, err := os.Stat(run); !os.IsNotExist(err) {
@@ -511,33 +512,16 @@ func TestReapRecycled(t *testing.T) {
 		t.Fatal(err)
 	}
 	bury(t, j)
-	j.Processes = []processID{{PID: sleeper.Process.Pid, Start: 1}}
+	j.Processes = []process.ID{{PID: sleeper.Process.Pid, Start: 1}}
 	if err := j.write(); err != nil {
 		t.Fatal(err)
 	}
 	if err := Reap(home, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := startTime(sleeper.Process.Pid); err != nil {
+	if _, err := process.StartTime(sleeper.Process.Pid); err != nil {
 		t.Errorf("a stranger's process was ended: %v", err)
 	}
-}
-
-func TestParseStartTime(t *testing.T) {
-	const stat = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 987654 1000 2 18446744073709551615\n"
-	if n, err := parseStartTime(stat); err != nil || n != 987654 {
-		t.Errorf("%d, %v", n, err)
-	}
-	for _, bad := range []string{"", ")", "1 (x) S 1", "1 (x) Z 1 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 987654"} {
-		if _, err := parseStartTime(bad); err == nil {
-			t.Errorf("%q was read", bad)
-		}
-	}
-}
-
-func FuzzParseStartTime(f *testing.F) {
-	f.Add("42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 987654 1000")
-	f.Fuzz(func(t *testing.T, s string) { parseStartTime(s) })
 }
 
 func TestErrorLines(t *testing.T) {

@@ -99,7 +99,7 @@ func (w *Workspace) clone(g Template, to string, tmpfs int64) error {
 	if err := room(g); err != nil {
 		return err
 	}
-	if err := cloneTree(g.dir, to, "data", w.owner); err != nil {
+	if err := w.cloneTree(filepath.Join(g.dir, "data"), filepath.Join(to, "data")); err != nil {
 		return err
 	}
 	return syncfs(w.data) // what dropping the last clone and making this one left to write must not fall into the trial

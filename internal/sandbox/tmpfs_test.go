@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"david/internal/mycnf"
+	"david/internal/process"
 	"david/internal/testserver"
 )
 
@@ -99,7 +100,7 @@ func TestReapTmpfs(t *testing.T) {
 	if err := Reap(home, func(string) {}); err != nil {
 		t.Error(err)
 	}
-	if _, err := startTime(pid); err == nil {
+	if _, err := process.StartTime(pid); err == nil {
 		t.Error("the server is still there")
 	}
 	if left := mounted(t, run); len(left) > 0 {

@@ -119,6 +119,9 @@ func (s *Server) Kill() {
 	<-s.exited
 }
 
+// Options replaces those that the next Restart starts it with.
+func (s *Server) Options(options ...string) { s.options = options }
+
 // Restart starts the server, again after a Kill, and waits until it answers.
 func (s *Server) Restart() {
 	s.tb.Helper()

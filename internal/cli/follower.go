@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"david/internal/follower"
+	"david/internal/hold"
+	"david/internal/mysqld"
+)
+
+// holdGuard is the command that david starts of itself while a leader stands still.
+const holdGuard = "hold-guard"
+
+// catchUp is how long a follower may take to catch up, where nothing else is said.
+const catchUp = 10 * time.Minute
+
+// followerFlags are those of what is done to a follower that is there.
+type followerFlags struct {
+	serverFlags
+	apply, promoted, json bool
+}
+
+func (f *followerFlags) add(fs *pflag.FlagSet, apply string) {
+	f.serverFlags.add(fs, leaderDSN, leaderFile)
+	if apply != "" {
+		fs.BoolVar(&f.apply, "apply", false, apply)
+	}
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+}
+
+const (
+	leaderDSN  = "the leader: user@unix(/path/socket)/ or user@tcp(127.0.0.1:3306)/; its account is used on the follower, too"
+	leaderFile = "an option file whose [client] group names the leader"
+)
+
+func (a *app) followerCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "follower",
+		Short: "Replicas made from a clone of the leader's data (xfs or btrfs): made, listed, compared, promoted, dropped",
+		Args:  onlyCommands,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.followerCloneCommand(), a.followerListCommand(), a.followerStartCommand(), a.followerVerifyCommand(), a.followerPromoteCommand(), a.followerDropCommand())
+	return cmd
+}
+
+// holdGuardCommand lets go what david holds. It cleans nothing up at its start, as other commands do: that
+// david is at work.
+func (a *app) holdGuardCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               holdGuard,
+		Short:             "Let a leader go on whatever happens to david: what david follower clone starts of itself",
+		Hidden:            true,
+		Args:              exactArgs(0, "nothing"),
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
+			return hold.Guard(cmd.InOrStdin(), a.out)
+		},
+	}
+}
+
+func (a *app) followerListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the followers that david has made here",
+		Args:  exactArgs(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			all, err := follower.List(a.home)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(append([]*follower.Record{}, all...))
+			}
+			if len(all) == 0 {
+				fmt.Fprintln(a.err, "no followers; make one with: david follower clone NAME --dsn ...")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tSTATE\tSERVER\tPORT\tLEADER\tFOLDER")
+			for _, r := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s %s\t%d\t%s\t%s\n", r.Name, r.Status(), r.Flavour.Product(), r.Version, r.Port, r.Leader, r.Dir)
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) followerStartCommand() *cobra.Command {
+	var f followerFlags
+	patience := catchUp
+	cmd := &cobra.Command{
+		Use:   "start NAME",
+		Short: "Start a follower's server, as after a reboot, and wait until it has caught up",
+		Args:  exactArgs(1, "the name of a follower"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withFollower(f, args[0], func(r *follower.Record, leader mysqld.Addr) error {
+				if err := r.Start(cmd.Context(), leader, patience); err != nil {
+					return err
+				}
+				fmt.Fprintf(a.out, "%s runs on port %d\n", r.Name, r.Port)
+				return nil
+			})
+		},
+	}
+	f.serverFlags.add(cmd.Flags(), leaderDSN, leaderFile)
+	cmd.Flags().DurationVar(&patience, "catch-up", catchUp, "how long the follower may take to catch up")
+	return cmd
+}
+
+func (a *app) followerVerifyCommand() *cobra.Command {
+	var f followerFlags
+	cmd := &cobra.Command{
+		Use:   "verify NAME",
+		Short: "Compare the rows of all tables of leader and follower, as both have them at the same GTIDs",
+		Args:  exactArgs(1, "the name of a follower"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withFollower(f, args[0], func(r *follower.Record, leader mysqld.Addr) error {
+				v, err := r.Verify(cmd.Context(), leader)
+				return a.printVerdict(v, err, f.json)
+			})
+		},
+	}
+	f.add(cmd.Flags(), "")
+	return cmd
+}
+
+// withFollower takes a follower's record while something is done.
+func (a *app) withFollower(f followerFlags, name string, do func(*follower.Record, mysqld.Addr) error) error {
+	leader, err := a.remoteAddr(f.serverFlags)
+	if err != nil {
+		return err
+	}
+	r, err := follower.Open(a.home, name)
+	if err != nil {
+		return followerError(err)
+	}
+	return followerError(errors.Join(do(r, leader), r.Close()))
+}
+
+func (a *app) printVerdict(v follower.Verdict, err error, asJSON bool) error {
+	if v.Tables == 0 && err != nil {
+		return err
+	}
+	if asJSON {
+		return errors.Join(err, a.printJSON(v))
+	}
+	if err == nil {
+		fmt.Fprintf(a.out, "no row differs: %d tables have the same checksums on both at %s\n", v.Tables, v.At)
+	}
+	return err
+}
+
+func (a *app) followerPromoteCommand() *cobra.Command {
+	var f followerFlags
+	cmd := &cobra.Command{
+		Use:   "promote NAME",
+		Short: "Make a follower a server of its own that takes writes; shows what it would do, with --apply does it",
+		Long: "Have a follower apply what it has received, follow nobody any more and take writes; the account that was made for it is dropped. The leader need not\n" +
+			"answer: see to it that nobody writes to it any more, or the two differ from here on. There is no way back but to drop it and clone again (docs/follower.md).",
+		Args: exactArgs(1, "the name of a follower"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withFollower(f, args[0], func(r *follower.Record, leader mysqld.Addr) error {
+				return a.promote(cmd.Context(), f, r, leader)
+			})
+		},
+	}
+	f.add(cmd.Flags(), "promote it")
+	return cmd
+}
+
+func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, leader mysqld.Addr) error {
+	if !f.apply {
+		fmt.Fprintf(a.out, "%s on port %d would apply what it has received, follow %s no more, and take writes%s\nnothing was changed: --apply does it\n", r.Name, r.Port, r.Leader, eventsOf(r))
+		return nil
+	}
+	err := r.Promote(ctx, leader)
+	if err != nil && !errors.Is(err, follower.ErrAccountLeft) {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintf(a.err, "david: %s is promoted, but %v\n", r.Name, err)
+	}
+	if f.json {
+		return a.printJSON(r)
+	}
+	fmt.Fprintf(a.out, "%s takes writes on port %d and socket %s\n", r.Name, r.Port, r.Socket())
+	return nil
+}
+
+// eventsOf tells of events, which run on one server only.
+func eventsOf(r *follower.Record) string {
+	if r.Events == "ON" {
+		return "; its events would run, as the leader's do"
+	}
+	return ""
+}
+
+func (a *app) followerDropCommand() *cobra.Command {
+	var f followerFlags
+	cmd := &cobra.Command{
+		Use:   "drop NAME",
+		Short: "End a follower's server, remove its data, and its account on the leader; shows what it would do, with --apply does it",
+		Args:  exactArgs(1, "the name of a follower"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withFollower(f, args[0], func(r *follower.Record, leader mysqld.Addr) error {
+				return a.drop(cmd.Context(), f, r, leader)
+			})
+		},
+	}
+	f.add(cmd.Flags(), "drop it")
+	cmd.Flags().BoolVar(&f.promoted, "promoted", false, "drop it also where it was promoted: its data are nowhere else")
+	return cmd
+}
+
+func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, leader mysqld.Addr) error {
+	if r.State == follower.Promoted && !f.promoted {
+		return usage("%s was promoted: what was written to it since is nowhere else; --promoted drops it all the same", r.Name)
+	}
+	what := fmt.Sprintf("the server on port %d, the folder %s", r.Port, r.Dir)
+	if r.Account != "" {
+		what += ", the account " + r.Account + " on " + r.Leader
+	}
+	if !f.apply {
+		fmt.Fprintf(a.out, "would be removed: %s\nnothing was changed: --apply does it\n", what)
+		return nil
+	}
+	if err := r.Drop(ctx, leader); err != nil {
+		return err
+	}
+	if f.json {
+		return a.printJSON(r)
+	}
+	fmt.Fprintf(a.out, "removed: %s\n", what)
+	return nil
+}
+
+// followerError gives what is the user's to mend its exit code.
+func followerError(err error) error {
+	switch {
+	case errors.Is(err, follower.ErrInput), errors.Is(err, follower.ErrBusy):
+		return codedError{exitUsage, err}
+	case errors.Is(err, follower.ErrDifferent), errors.Is(err, follower.ErrBehind), errors.Is(err, follower.ErrDiverged):
+		return codedError{exitInvalid, err}
+	}
+	return err
+}

@@ -1,0 +1,301 @@
+// Package follower makes a server that follows another from a clone of its data, without copying them through
+// the network:
+//
+//	Look (is it a leader, which process) -> survey (how its data can be taken) -> take (the process held, blocks shared)
+//	  -> start (recover as from a crash, own identity) -> attach (replication from where the data end) -> catch up -> verify
+//
+// The data are taken while the leader's process is stopped (package hold), for some hundredths of a second,
+// and so are what a kill -9 of it would have left. All that is made is on record in david's home before it is
+// made; what a david that died has half-made, Reap undoes.
+package follower
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/account"
+	"david/internal/clone"
+	"david/internal/hold"
+	"david/internal/mysqld"
+)
+
+// Request says what follower is wanted, of which leader.
+type Request struct {
+	Name     string
+	Leader   mysqld.Addr // its account is used on the follower, too, which has the same ones
+	Dir      string      // where the follower's folder is made; "" beside the leader's data
+	Port     int         // 0 for a free one
+	Pool     int64       // bytes of the buffer pool; 0 for the leader's, a quarter of what is free at most
+	Copy     bool        // copy the blocks
+	MaxPause time.Duration
+	CatchUp  time.Duration // how long it may take to catch up
+	Account  *Account      // for replication; nil to make one
+	Guard    []string      // the arguments that have this program be a guard
+	Say      func(string)
+}
+
+// Account is one of the leader's that replicas use.
+type Account struct {
+	User     string
+	Password mysqld.Secret
+}
+
+// Plan is what would be done.
+type Plan struct {
+	Leader Leader
+	Place  Place
+	Record Record
+	Pool   int64
+}
+
+// Prepare looks at the leader and its data, and decides. It changes nothing.
+func Prepare(ctx context.Context, q Request) (p Plan, err error) {
+	if !name.MatchString(q.Name) {
+		return p, refuse("cannot call a follower %q: give it lower-case letters, digits and dashes, a letter first, 24 at most", q.Name)
+	}
+	conn, err := mysqld.Open(ctx, q.Leader)
+	if err != nil {
+		return p, err
+	}
+	defer conn.Close()
+	if p.Leader, err = Look(ctx, conn); err != nil {
+		return p, err
+	}
+	if p.Place, err = survey(p.Leader, q.Dir, q.Copy); err != nil {
+		return p, err
+	}
+	l := p.Leader
+	r := Record{Name: q.Name, State: Making, Made: time.Now(), Flavour: l.Flavour, Version: l.Version, Leader: conn.Addr().String(), UUID: l.UUID,
+		Way: p.Place.Way, Dir: filepath.Join(p.Place.In, folderOf(q.Name)), UID: l.UID, GID: l.GID, Launch: l.Launch, Events: l.Variables["event_scheduler"]}
+	if r.UID == 0 { // a follower of a server that runs as root does not
+		a, err := account.Find()
+		if err != nil {
+			return p, err
+		}
+		r.UID, r.GID = a.UID, a.GID
+	}
+	if os.Geteuid() != 0 && os.Geteuid() != r.UID {
+		return p, refuse("cannot clone data of %s as %s: run david as root or as that user", account.Name(r.UID), account.Name(os.Geteuid()))
+	}
+	if len(r.Socket()) > 107 {
+		return p, refuse("cannot make a follower in %s: the path of its socket would be longer than 107 bytes; name a folder with a shorter one with --dir", p.Place.In)
+	}
+	if r.Port, err = port(q.Port); err != nil {
+		return p, err
+	}
+	if r.ID, err = serverID(l.Variables["server_id"]); err != nil {
+		return p, err
+	}
+	p.Pool, err = pool(q.Pool, l.Variables["innodb_buffer_pool_size"])
+	p.Record = r
+	return p, err
+}
+
+// serverID is a number that no other server of the leader's is likely to have.
+func serverID(leader string) (uint32, error) {
+	var b [4]byte
+	for {
+		if _, err := rand.Read(b[:]); err != nil {
+			return 0, err
+		}
+		if id := binary.LittleEndian.Uint32(b[:]) >> 1; id > 1000 && fmt.Sprint(id) != leader {
+			return id, nil
+		}
+	}
+}
+
+// Make carries a plan out. On an error nothing of it is left, or the error says what is.
+func Make(ctx context.Context, home string, q Request, p Plan) (r *Record, err error) {
+	began := time.Now()
+	record := p.Record
+	r = &record
+	if err := create(home, r); err != nil {
+		return nil, err
+	}
+	if !r.gone() {
+		return nil, errors.Join(refuse("%s is there already: remove it, or name another folder with --dir", r.Dir), r.forget())
+	}
+	conn, err := mysqld.Open(ctx, q.Leader)
+	if err == nil {
+		err = errors.Join(r.make(ctx, q, p, conn), conn.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.unmake(q.Leader))
+	}
+	r.State, r.Times.All = Following, time.Since(began).Seconds()
+	if err := r.save(); err != nil {
+		return nil, errors.Join(err, r.unmake(q.Leader))
+	}
+	return r, r.Close()
+}
+
+// Start starts the server of a follower that is there, as after a reboot, and waits until a following one has
+// caught up. One that runs is left as it is, and only waited for.
+func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Duration) error {
+	if r.State != Following && r.State != Promoted {
+		return refuse("cannot start the follower %s: it is %s", r.Name, r.State)
+	}
+	running, err := r.processes()
+	if err != nil {
+		return err
+	}
+	if len(running) == 0 {
+		own, err := r.start(ctx, leader, false)
+		if err != nil {
+			return err
+		}
+		own.Close()
+	}
+	if r.State == Promoted {
+		return nil
+	}
+	p, err := r.reachBoth(ctx, leader)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return p.catchUp(ctx, patience)
+}
+
+// unmake removes what was made so far, also where the user does not want to wait any more.
+func (r *Record) unmake(leader mysqld.Addr) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := r.drop(ctx, leader); err != nil {
+		return fmt.Errorf("cannot remove what was made of the follower %s: %w", r.Name, errors.Join(err, r.Close()))
+	}
+	return nil
+}
+
+func (r *Record) make(ctx context.Context, q Request, p Plan, leader *mysqld.Conn) error {
+	if err := r.collect(ctx, q, p); err != nil {
+		return err
+	}
+	q.Say(fmt.Sprintf("the data are cloned: the leader stood still for %.3f s", r.Times.Held))
+	if err := r.configure(p); err != nil {
+		return err
+	}
+	began := time.Now()
+	follower, err := r.start(ctx, q.Leader, true)
+	if err != nil {
+		return err
+	}
+	defer follower.Close()
+	r.Times.Start = time.Since(began).Seconds()
+	q.Say(fmt.Sprintf("the follower's server is up after %.1f s", r.Times.Start))
+	began = time.Now()
+	pair := r.pair(leader, follower)
+	if err := r.replicate(ctx, q, p.Leader, pair); err != nil {
+		return err
+	}
+	if err := pair.catchUp(ctx, q.CatchUp); err != nil {
+		return err
+	}
+	r.Times.CatchUp = time.Since(began).Seconds()
+	return nil
+}
+
+// collect makes the follower's folder and takes the data into it.
+func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
+	if err := r.folder(); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := flush(p.Place.From); err != nil { // so that little is left to be written while the leader stands still
+		return err
+	}
+	r.Held = &hold.Target{Process: p.Leader.Process}
+	if err := r.save(); err != nil {
+		return err
+	}
+	err = hold.Promptly(func() error { return r.still(ctx, q, p.Place) })
+	r.Held = nil
+	switch {
+	case errors.Is(err, hold.ErrExpired), errors.Is(err, context.DeadlineExceeded):
+		return refuse("cannot take %d files within --max-pause %s, after which the leader went on: allow more, or have fewer tables", p.Place.Files, q.MaxPause)
+	case err != nil:
+		return err
+	}
+	if r.Way == Subvolume {
+		if err := r.own(); err != nil {
+			return err
+		}
+	}
+	r.Times.Data = time.Since(began).Seconds()
+	return errors.Join(r.save(), flush(r.data()))
+}
+
+// still takes the data while the leader's process is stopped.
+func (r *Record) still(ctx context.Context, q Request, p Place) error {
+	h, err := hold.Begin(ctx, q.Guard, *r.Held, q.MaxPause)
+	if err != nil {
+		return err
+	}
+	until, cancel := context.WithTimeout(ctx, q.MaxPause)
+	defer cancel()
+	err = p.take(until, r)
+	held, ended := h.End()
+	r.Times.Held = held.Seconds()
+	return errors.Join(err, ended)
+}
+
+// take takes the data, which stand still.
+func (p Place) take(ctx context.Context, r *Record) error {
+	if p.Way == Subvolume {
+		return snapshot(p.From, r.data())
+	}
+	o := clone.Options{Skip: identity, Shared: p.Way == Reflink}
+	if os.Geteuid() == 0 {
+		o.Own = func(fs.FileInfo) (uid, gid int) { return r.UID, r.GID }
+	}
+	return clone.Tree(ctx, p.From, r.data(), o)
+}
+
+// identity tells what is the leader's own, and no follower may have: its UUID, its process's number.
+func identity(path string) bool {
+	return path == "auto.cnf" || !strings.Contains(path, "/") && (filepath.Ext(path) == ".pid" || filepath.Ext(path) == ".lock")
+}
+
+// own removes the leader's identity from a snapshot, and gives it to the server's user where that is another
+// than the leader's.
+func (r *Record) own() error {
+	root, err := os.OpenRoot(r.data())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case identity(path):
+			return root.Remove(path)
+		case os.Geteuid() == 0:
+			return root.Lchown(path, r.UID, r.GID)
+		}
+		return nil
+	})
+}
+
+// flush brings what was written on a folder's filesystem to the disk.
+func flush(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("cannot write %s to the disk: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package follower
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"david/internal/mysqld"
+)
+
+// ErrAccountLeft says that the account of a follower that is gone is still on its leader.
+var ErrAccountLeft = errors.New("its account is left on the leader")
+
+// Drop ends a follower's server, and removes its data, its account on the leader, and its record. It goes on
+// where an earlier one was cut short.
+func (r *Record) Drop(ctx context.Context, leader mysqld.Addr) error { return r.drop(ctx, leader) }
+
+func (r *Record) drop(ctx context.Context, leader mysqld.Addr) error {
+	r.State = Dropping
+	if err := r.save(); err != nil {
+		return err
+	}
+	if err := r.clear(); err != nil {
+		return err
+	}
+	if err := r.expel(ctx, leader); err != nil {
+		return err
+	}
+	return r.forget()
+}
+
+// clear undoes what is on this machine: it lets go what is held, ends the server, and removes the data.
+func (r *Record) clear() error {
+	if r.Held != nil {
+		if err := r.Held.Release(); err != nil {
+			return err
+		}
+	}
+	if err := r.stop(true); err != nil {
+		return err
+	}
+	ours, err := r.marked()
+	if err != nil || !ours {
+		return err
+	}
+	if isSubvolume(r.data()) {
+		if err := destroy(r.data()); err != nil {
+			return fmt.Errorf("cannot remove the snapshot %s: %w", r.data(), err)
+		}
+	}
+	if err := os.RemoveAll(r.Dir); err != nil {
+		return fmt.Errorf("cannot remove the follower's data: %w", err)
+	}
+	return nil
+}
+
+// expel drops the account that was made on the leader.
+func (r *Record) expel(ctx context.Context, leader mysqld.Addr) error {
+	if r.Account == "" {
+		return nil
+	}
+	left := func(err error) error {
+		return fmt.Errorf("%w: DROP USER %s there, or david follower drop %s once more when it answers (%w)", ErrAccountLeft, r.Account, r.Name, err)
+	}
+	conn, err := mysqld.Open(ctx, leader)
+	if err != nil {
+		return left(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(ctx, "DROP USER IF EXISTS "+r.Account); err != nil {
+		return left(err)
+	}
+	r.Account = ""
+	return r.save()
+}
+
+// Reap undoes what davids that are dead have half-made, and finishes what they have half-dropped. Accounts on
+// a leader stay, as nobody says how to reach it; their records stay, too, until they are dropped.
+func Reap(home string, say func(string)) error {
+	entries, err := os.ReadDir(filepath.Join(home, Folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look for half-made followers: %w", err)
+	}
+	for _, e := range entries {
+		if err := reap(&Record{dir: filepath.Join(home, Folder, e.Name())}, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reap(r *Record, say func(string)) error {
+	err := r.take()
+	if errors.Is(err, ErrBusy) || errors.Is(err, fs.ErrNotExist) { // its david lives, or it is gone
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look at the follower %s: %w", filepath.Base(r.dir), err)
+	}
+	defer r.Close()
+	switch err := r.read(); {
+	case errors.Is(err, fs.ErrNotExist): // nothing was made yet
+		return r.forget()
+	case err != nil:
+		return err
+	case r.State != Making && r.State != Dropping:
+		return nil
+	case r.State == Dropping && r.Account != "" && r.gone(): // said once
+		return nil
+	}
+	r.State = Dropping
+	if err := r.save(); err != nil {
+		return err
+	}
+	if err := r.clear(); err != nil {
+		return fmt.Errorf("cannot remove the half-made follower %s: %w", r.Name, err)
+	}
+	if r.Account != "" {
+		say(fmt.Sprintf("removed the half-made follower %s; its account %s is left on %s: david follower drop %s drops it", r.Name, r.Account, r.Leader, r.Name))
+		return nil
+	}
+	say("removed the half-made follower " + r.Name)
+	return r.forget()
+}
+
+// gone tells whether nothing of it is left on this machine.
+func (r *Record) gone() bool {
+	_, err := os.Lstat(r.Dir)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Status says how a follower is, in a few words.
+func (r *Record) Status() string {
+	all, err := r.processes()
+	switch {
+	case err != nil:
+		return err.Error()
+	case r.gone():
+		return string(r.State) + ", its data are gone"
+	case len(all) == 0:
+		return string(r.State) + ", its server does not run"
+	}
+	return string(r.State)
+}

@@ -1,0 +1,329 @@
+package follower_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"david/internal/follower"
+	"david/internal/hold"
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/sandbox"
+	"david/internal/testserver"
+)
+
+// guardChild has the test binary be the guard.
+const guardChild = "hold-guard"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == guardChild {
+		if err := hold.Guard(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// scene is a leader under load, on a filesystem that shares blocks.
+type scene struct {
+	t      *testing.T
+	home   string
+	dir    string // where followers are made
+	leader mysqld.Addr
+	conn   *mysqld.Conn
+	writes atomic.Int64
+}
+
+// newScene starts a leader of the flavour with some rows.
+func newScene(t *testing.T, flavour string) *scene {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a filesystem")
+	}
+	x := &scene{t: t, home: t.TempDir()}
+	w, err := sandbox.Open(t.Context(), x.home, sandbox.Options{Need: 1 << 30, Volume: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	filling, err := w.NewTemplate(t.Context(), sandbox.TemplateKey{Binary: testserver.Find(t, flavour), PageSize: 16 << 10, Database: "app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := filling.Done(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := []mycnf.Setting{{Name: "log_bin", Value: "changes"}, {Name: "innodb_buffer_pool_size", Value: "64M"}}
+	if flavour == "mysql" {
+		settings = append(settings, mycnf.Setting{Name: "gtid_mode", Value: "ON"}, mycnf.Setting{Name: "enforce_gtid_consistency", Value: "ON"})
+	}
+	s, _, err := w.Start(t.Context(), data, sandbox.StartOptions{Settings: settings, TCP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	x.leader, x.dir = s.Addr(), filepath.Join(w.Dir(), "f")
+	if err := os.Mkdir(x.dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	x.conn = x.open(x.leader)
+	for i := range 3 {
+		x.exec(x.conn, fmt.Sprintf("CREATE TABLE app.t%d (id INT PRIMARY KEY, n INT, s VARCHAR(200))", i))
+	}
+	for i := range 200 {
+		x.exec(x.conn, fmt.Sprintf("INSERT INTO app.t%d VALUES (%d, 0, REPEAT('x', 150))", i%3, i))
+	}
+	return x
+}
+
+func (x *scene) open(a mysqld.Addr) *mysqld.Conn {
+	x.t.Helper()
+	c, err := mysqld.Open(x.t.Context(), a)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (x *scene) exec(c *mysqld.Conn, statements ...string) {
+	x.t.Helper()
+	for _, s := range statements {
+		if err := c.Exec(x.t.Context(), s); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+}
+
+// load writes until it is ended, each transaction into two tables.
+func (x *scene) load() (end func()) {
+	ctx, cancel := context.WithCancel(x.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 1; ctx.Err() == nil; i++ {
+			err := x.conn.Exec(ctx, fmt.Sprintf("UPDATE app.t0, app.t1 SET t0.n = %d, t1.n = %d WHERE t0.id = %d AND t1.id = %d", i, -i, i%60*3, i%60*3+1))
+			if err != nil && ctx.Err() == nil {
+				x.t.Error(err)
+			}
+			x.writes.Add(1)
+			time.Sleep(2 * time.Millisecond)
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func (x *scene) request(name string) follower.Request {
+	return follower.Request{Name: name, Leader: x.leader, Dir: x.dir, Pool: 64 << 20, MaxPause: 5 * time.Second, CatchUp: time.Minute, Guard: []string{guardChild},
+		Say: func(text string) { x.t.Log(text) }}
+}
+
+// clone makes a follower, and opens its record.
+func (x *scene) clone(name string) *follower.Record {
+	x.t.Helper()
+	q := x.request(name)
+	plan, err := follower.Prepare(x.t.Context(), q)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if _, err := follower.Make(x.t.Context(), x.home, q, plan); err != nil {
+		x.t.Fatal(err)
+	}
+	r, err := follower.Open(x.home, name)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// own is how a follower is reached: as david does, with the leader's account.
+func (x *scene) own(r *follower.Record) mysqld.Addr {
+	a := x.leader
+	a.Network, a.Address = "unix", r.Socket()
+	return a
+}
+
+// nothingLeft makes sure that a follower left nothing: neither a folder, nor a record, nor an account, nor a
+// server.
+func (x *scene) nothingLeft() {
+	x.t.Helper()
+	for _, dir := range []string{x.dir, filepath.Join(x.home, follower.Folder)} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			x.t.Errorf("left in %s: %v, %v", dir, left, err)
+		}
+	}
+	var accounts int
+	if err := x.conn.Row(x.t.Context(), "SELECT COUNT(*) FROM mysql.user WHERE User LIKE 'david\\_%'", nil, &accounts); err != nil || accounts > 0 {
+		x.t.Errorf("%d accounts left, %v", accounts, err)
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for _, p := range processes {
+		if text, err := os.ReadFile(p); err == nil && strings.Contains(string(text), x.dir) {
+			x.t.Errorf("left: %s %q", p, text)
+		}
+	}
+}
+
+// TestFollower clones each flavour under load, on xfs: caught up, no row differs, a row that differs is seen,
+// promoted it takes writes, dropped nothing is left.
+func TestFollower(t *testing.T) {
+	for _, flavour := range []string{"mysql", "mariadb"} {
+		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
+			x := newScene(t, flavour)
+			end := x.load()
+			defer end()
+			r := x.clone("one")
+			before := x.writes.Load()
+			v, err := r.Verify(t.Context(), x.leader)
+			if err != nil || v.Tables != 3 {
+				t.Errorf("%+v, %v", v, err)
+			}
+			if r.Times.Held <= 0 || r.Times.Held > 5 || r.Way != follower.Reflink {
+				t.Errorf("%+v", r)
+			}
+			own := x.open(x.own(r))
+			x.differs(r, own)
+			end()
+			if after := x.writes.Load(); after <= before {
+				t.Errorf("nothing was written while it was compared: %d, %d", before, after)
+			}
+			x.promotes(r, own)
+			if err := r.Drop(t.Context(), x.leader); err != nil {
+				t.Error(err)
+			}
+			x.nothingLeft()
+			x.purged()
+			x.nothingLeft()
+		})
+	}
+}
+
+// differs changes a row behind the replication's back, and sees that it is told.
+func (x *scene) differs(r *follower.Record, own *mysqld.Conn) {
+	x.t.Helper()
+	single, err := own.Single(x.t.Context())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer single.Close()
+	set := func(text string) {
+		statements := []string{"SET SESSION sql_log_bin = 0", "UPDATE app.t2 SET s = " + text + " WHERE id = 2"}
+		if r.Flavour == mycnf.MySQL {
+			statements = append([]string{"SET GLOBAL super_read_only = OFF"}, append(statements, "SET GLOBAL super_read_only = ON")...)
+		}
+		for _, s := range statements {
+			if err := single.Exec(x.t.Context(), s); err != nil {
+				x.t.Fatal(err)
+			}
+		}
+	}
+	set("'y'")
+	if v, err := r.Verify(x.t.Context(), x.leader); !errors.Is(err, follower.ErrDifferent) || len(v.Different) != 1 || v.Different[0] != "app.t2" {
+		x.t.Errorf("%+v, %v", v, err)
+	}
+	set("REPEAT('x', 150)")
+}
+
+// promotes makes the follower a server of its own: it has all that the leader had, and takes writes, which
+// the leader has not.
+func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
+	x.t.Helper()
+	x.exec(x.conn, "INSERT INTO app.t2 VALUES (1000, 1, 'last')")
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if n := x.count(own, "app.t2 WHERE id = 1000"); n == 1 {
+			break
+		}
+	}
+	if err := own.Exec(x.t.Context(), "CREATE TABLE app.early (id INT PRIMARY KEY)"); r.Flavour == mycnf.MySQL && err == nil { // MariaDB lets who has SUPER
+		x.t.Error("a follower takes writes")
+	}
+	if err := r.Promote(x.t.Context(), x.leader); err != nil {
+		x.t.Fatal(err)
+	}
+	if err := r.Promote(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) {
+		x.t.Errorf("promoted twice: %v", err)
+	}
+	x.exec(own, "INSERT INTO app.t2 VALUES (1001, 1, 'own')")
+	if a, b := x.count(own, "app.t2 WHERE id >= 1000"), x.count(x.conn, "app.t2 WHERE id >= 1000"); a != 2 || b != 1 {
+		x.t.Errorf("%d rows here, %d on the leader", a, b)
+	}
+	if n := x.count(own, "mysql.user WHERE User LIKE 'david\\_%'") + x.count(x.conn, "mysql.user WHERE User LIKE 'david\\_%'"); n != 0 {
+		x.t.Errorf("%d accounts left", n)
+	}
+	if why, err := own.ReadOnly(x.t.Context()); why != "" || err != nil {
+		x.t.Errorf("%s, %v", why, err)
+	}
+}
+
+func (x *scene) count(c *mysqld.Conn, of string) (n int) {
+	x.t.Helper()
+	if err := c.Row(x.t.Context(), "SELECT COUNT(*) FROM "+of, nil, &n); err != nil {
+		x.t.Fatal(err)
+	}
+	return n
+}
+
+// purged is a follower whose server was down while the leader purged what it needs, and then one whose data
+// are gone.
+func (x *scene) purged() {
+	x.t.Helper()
+	r := x.clone("two")
+	kill(x.t, r)
+	if status := r.Status(); status != "following, its server does not run" {
+		x.t.Error(status)
+	}
+	x.exec(x.conn, "INSERT INTO app.t2 VALUES (2000, 1, 'missed')", "FLUSH BINARY LOGS")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // the leader keeps what it still sends to a replica that died
+		logs, err := x.conn.Records(x.t.Context(), "SHOW BINARY LOGS")
+		if err != nil || time.Now().After(end) {
+			x.t.Fatalf("%v, %v", logs, err)
+		}
+		if len(logs) == 1 {
+			break
+		}
+		x.exec(x.conn, "PURGE BINARY LOGS TO '"+logs[len(logs)-1]["log_name"]+"'")
+	}
+	x.exec(x.conn, "INSERT INTO app.t2 VALUES (2001, 1, 'after')")
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); !errors.Is(err, follower.ErrPurged) {
+		x.t.Errorf("a leader that purged: %v", err)
+	}
+	kill(x.t, r)
+	if err := os.RemoveAll(filepath.Join(r.Dir, "data")); err != nil {
+		x.t.Fatal(err)
+	}
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err == nil || !strings.Contains(err.Error(), "its data are gone") {
+		x.t.Errorf("a snapshot that disappeared: %v", err)
+	}
+	if err := r.Drop(x.t.Context(), x.leader); err != nil {
+		x.t.Error(err)
+	}
+}
+
+func kill(t *testing.T, r *follower.Record) {
+	t.Helper()
+	if err := r.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}

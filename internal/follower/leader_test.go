@@ -1,0 +1,176 @@
+package follower
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"david/internal/live"
+	"david/internal/mycnf"
+)
+
+// leaderWith is a leader whose variables are those of one that can be followed, but for some.
+func leaderWith(flavour mycnf.Flavour, version string, changed map[string]string) Leader {
+	v := map[string]string{"log_bin": "ON", "gtid_mode": "ON", "enforce_gtid_consistency": "ON", "port": "3306", "bind_address": "*", "have_ssl": "YES",
+		"innodb_flush_log_at_trx_commit": "1", "log_bin_basename": "/data/binlog", "innodb_data_home_dir": "", "innodb_undo_directory": "./", "innodb_data_file_path": "ibdata1:12M:autoextend",
+		"relay_log_basename": "/data/relay", "innodb_log_group_home_dir": "./redo", "skip_networking": "OFF", "sql_mode": "", "time_zone": "SYSTEM"}
+	for name, value := range changed {
+		v[name] = value
+	}
+	l := Leader{Server: live.Server{Flavour: flavour, Version: version, Datadir: "/data"}, Variables: v}
+	l.version, _ = mycnf.ParseVersion(version)
+	return l
+}
+
+// TestLeaders refuses what cannot be followed, or cloned as a whole, and says what to do.
+func TestLeaders(t *testing.T) {
+	for name, c := range map[string]struct {
+		flavour mycnf.Flavour
+		version string
+		set     map[string]string
+		says    string // "" where it is taken
+	}{
+		"MySQL":                {mycnf.MySQL, "9.7.4", nil, ""},
+		"MariaDB has no modes": {mycnf.MariaDB, "10.11.19-MariaDB", map[string]string{"gtid_mode": ""}, ""},
+		"an own address":       {mycnf.MySQL, "8.4.0", map[string]string{"bind_address": "10.0.0.5"}, ""},
+		"no log":               {mycnf.MariaDB, "10.11.19-MariaDB", map[string]string{"log_bin": "OFF"}, "set log_bin"},
+		"no GTIDs":             {mycnf.MySQL, "9.7.4", map[string]string{"gtid_mode": "OFF_PERMISSIVE"}, "without GTIDs (gtid_mode=OFF_PERMISSIVE, enforce_gtid_consistency=ON): set both ON"},
+		"old":                  {mycnf.MySQL, "8.0.22", nil, "MySQL from 8.0.23 on"},
+		"a cluster":            {mycnf.MariaDB, "10.11.19-MariaDB", map[string]string{"wsrep_on": "ON"}, "a member of a cluster (wsrep_on=ON)"},
+		"no port":              {mycnf.MySQL, "9.7.4", map[string]string{"skip_networking": "ON"}, "skip_networking"},
+		"not durable":          {mycnf.MySQL, "9.7.4", map[string]string{"innodb_flush_log_at_trx_commit": "0"}, "set it to 1 (or 2) first"},
+		"logs elsewhere":       {mycnf.MySQL, "9.7.4", map[string]string{"log_bin_basename": "/var/log/mysql/bin"}, "split: log_bin_basename=/var/log/mysql/bin, and datadir=/data"},
+		"undo elsewhere":       {mycnf.MySQL, "9.7.4", map[string]string{"innodb_undo_directory": "/undo"}, "innodb_undo_directory=/undo"},
+		"redo beside":          {mycnf.MySQL, "9.7.4", map[string]string{"innodb_log_group_home_dir": "../redo"}, "innodb_log_group_home_dir=../redo"},
+		"a neighbour's name":   {mycnf.MySQL, "9.7.4", map[string]string{"relay_log_basename": "/data2/relay"}, "relay_log_basename=/data2/relay"},
+		"tablespace elsewhere": {mycnf.MySQL, "9.7.4", map[string]string{"innodb_data_file_path": "/big/ibdata1:1G"}, "innodb_data_file_path"},
+		"encrypted":            {mycnf.MariaDB, "10.11.19-MariaDB", map[string]string{"innodb_encrypt_tables": "FORCE"}, "encrypted (innodb_encrypt_tables=FORCE)"},
+		"an address to break":  {mycnf.MySQL, "9.7.4", map[string]string{"bind_address": "x' OR '"}, "bind_address"},
+	} {
+		l := leaderWith(c.flavour, c.version, c.set)
+		err := errors.Join(l.logs(), l.listens(), l.durable(), l.whole(), l.readable())
+		if c.says == "" && (err != nil || l.Port != 3306 || !l.TLS) || c.says != "" && (!errors.Is(err, ErrInput) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+}
+
+// TestPlace makes no follower in another's folder, which goes with that, nor in the leader's data.
+func TestPlace(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "david-a", "data")
+	if err := errors.Join(os.MkdirAll(data, 0o755), os.WriteFile(filepath.Join(dir, "david-a", markFile), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	l := leaderWith(mycnf.MySQL, "9.7.4", nil)
+	l.Datadir = data
+	if p, err := survey(l, "", true); err != nil || p.In != dir || p.Way != Copy {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for in, says := range map[string]string{filepath.Join(dir, "david-a"): "it is another's folder", data: "take it for a schema", filepath.Join(dir, "none"): "that is there"} {
+		if _, err := survey(l, in, true); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", in, err, says)
+		}
+	}
+	if err := os.Symlink(dir, filepath.Join(data, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := survey(l, "", true); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "leads out of") {
+		t.Error(err)
+	}
+}
+
+// TestSettings takes what the data and statements need from the leader, and nothing of its identity.
+func TestSettings(t *testing.T) {
+	for _, c := range []struct {
+		flavour        mycnf.Flavour
+		version        string
+		has, hasNot, l string
+	}{
+		{mycnf.MySQL, "9.7.4", "super_read_only=ON persisted_globals_load=OFF log_replica_updates=ON gtid_mode=ON", "log_slave_updates", "/f/david-a/data/redo"},
+		{mycnf.MySQL, "8.0.23", "log_slave_updates=ON", "log_replica_updates", ""},
+		{mycnf.MariaDB, "10.11.19-MariaDB", "read_only=ON log_slave_updates=ON", "super_read_only persisted_globals_load mysqlx", ""},
+	} {
+		l := leaderWith(c.flavour, c.version, map[string]string{"server_id": "1", "report_host": "leader", "server_uuid": "x", "event_scheduler": "ON"})
+		r := Record{Name: "a", Dir: "/f/david-a", Flavour: c.flavour, Version: c.version, Port: 4000, ID: 77}
+		got := map[string]string{}
+		for _, s := range r.settings(Plan{Leader: l, Pool: 1 << 27}) {
+			got[s.Name] = s.Value
+		}
+		for want := range strings.FieldsSeq(c.has + " server_id=77 port=4000 event_scheduler=OFF log_bin=binlog sql_mode= innodb_buffer_pool_size=134217728") {
+			if name, value, _ := strings.Cut(want, "="); got[name] != value {
+				t.Errorf("%s: %s is %q, want %q", c.version, name, got[name], value)
+			}
+		}
+		for name := range strings.FieldsSeq(c.hasNot + " server_uuid report_host") {
+			if value, ok := got[name]; ok {
+				t.Errorf("%s: %s=%s", c.version, name, value)
+			}
+		}
+		if c.l != "" && got["innodb_log_group_home_dir"] != c.l {
+			t.Errorf("redo in %q", got["innodb_log_group_home_dir"])
+		}
+	}
+}
+
+// TestMark removes no folder but the follower's own.
+func TestMark(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	r := &Record{Name: "a", State: Making, Dir: filepath.Join(dir, folderOf("a")), UID: os.Geteuid(), GID: os.Getegid()}
+	if err := errors.Join(create(home, r), os.Mkdir(r.Dir, 0o700), os.WriteFile(filepath.Join(r.Dir, "precious"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reap(home, func(string) {}); err == nil || !strings.Contains(err.Error(), "cannot take "+r.Dir+" for the folder of the follower a") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(r.Dir, "precious")); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(r.Dir); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	if err := Reap(home, func(s string) { said += s }); err != nil || !strings.Contains(said, "removed the half-made follower a") {
+		t.Errorf("%q, %v", said, err)
+	}
+	if all, err := List(home); len(all) > 0 || err != nil {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestAccountLeft keeps the record of a half-made follower whose account is left, says so once, and leaves
+// alone what a living david works on.
+func TestAccountLeft(t *testing.T) {
+	home := t.TempDir()
+	r := &Record{Name: "a", State: Making, Dir: filepath.Join(t.TempDir(), folderOf("a")), UID: os.Geteuid(), Account: "'david_a'@'127.0.0.1'", Leader: "somewhere"}
+	if err := create(home, r); err != nil {
+		t.Fatal(err)
+	}
+	reaped := func() (said string) {
+		t.Helper()
+		if err := Reap(home, func(s string) { said += s }); err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	if said := reaped(); said != "" {
+		t.Errorf("its david lives: %q", said)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said := reaped(); !strings.Contains(said, "its account 'david_a'@'127.0.0.1' is left on somewhere: david follower drop a") {
+		t.Errorf("%q", said)
+	}
+	if said := reaped(); said != "" {
+		t.Errorf("said twice: %q", said)
+	}
+	if all, err := List(home); err != nil || len(all) != 1 || all[0].Status() != "dropping, its data are gone" {
+		t.Errorf("%v, %v", all, err)
+	}
+}

@@ -1,0 +1,111 @@
+package follower
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"david/internal/home"
+	"david/internal/mysqld"
+)
+
+// Promote makes a follower a server of its own that takes writes: what it has received is applied, it follows
+// nobody any more, and the account that was made for it is dropped, on both. The leader need not answer: its
+// account is left then, and the error is ErrAccountLeft. It is the caller's to see that nobody writes to the
+// leader any more.
+func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) error {
+	if r.State != Following {
+		return refuse("cannot promote the follower %s: it is %s", r.Name, r.State)
+	}
+	own, err := mysqld.Open(ctx, r.addr(leader))
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	p := r.pair(nil, own)
+	if err := p.applied(ctx); err != nil {
+		return err
+	}
+	if err := r.writable(); err != nil {
+		return err
+	}
+	statements := []string{p.stop, p.reset}
+	if !p.maria {
+		statements = append(statements, "SET GLOBAL super_read_only = OFF")
+	}
+	statements = append(statements, "SET GLOBAL read_only = OFF")
+	if r.Account != "" {
+		statements = append(statements, "DROP USER IF EXISTS "+r.Account)
+	}
+	if on(r.Events) {
+		statements = append(statements, "SET GLOBAL event_scheduler = ON")
+	}
+	for _, s := range statements {
+		if err := own.Exec(ctx, s); err != nil {
+			return fmt.Errorf("cannot promote the follower %s, the same command goes on: %w", r.Name, err)
+		}
+	}
+	r.State = Promoted
+	if err := r.save(); err != nil {
+		return err
+	}
+	return r.expel(ctx, leader)
+}
+
+// applied waits until all that the follower has received of its leader is applied.
+func (p pair) applied(ctx context.Context) error {
+	s, err := p.replication(ctx)
+	if err != nil || s == nil { // it follows nobody: an earlier promotion got so far
+		return err
+	}
+	stop := p.stop + " IO_THREAD"
+	if err := p.follower.Exec(ctx, stop); err != nil {
+		return err
+	}
+	if s, err = p.replication(ctx); err != nil {
+		return err
+	}
+	received := s["retrieved_gtid_set"]
+	if p.maria {
+		received = s["gtid_io_pos"]
+	}
+	received = strings.ReplaceAll(received, "\n", "")
+	if received == "" || !sets.MatchString(received) {
+		return nil
+	}
+	for {
+		var left string
+		if err := p.follower.Row(ctx, fmt.Sprintf(p.wait, received, 1), nil, &left); err != nil {
+			return err
+		}
+		if left == "0" {
+			return nil
+		}
+		if s, err := p.replication(ctx); err != nil || s["sql_running"] == "No" {
+			return fmt.Errorf("cannot apply what the follower has received: %s (%w)", s["last_sql_error"], err)
+		}
+	}
+}
+
+// writable takes out of the follower's my.cnf what keeps writes off.
+func (r *Record) writable() error {
+	text, err := home.Read(r.cnf(), 1<<20)
+	if err != nil {
+		return fmt.Errorf("cannot read the follower's my.cnf: %w", err)
+	}
+	change := map[string]string{"read_only=ON": "read_only=OFF", "super_read_only=ON": "super_read_only=OFF"}
+	if on(r.Events) {
+		change["event_scheduler=OFF"] = "event_scheduler=ON"
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		if to, ok := change[line]; ok {
+			lines[i] = to
+		}
+	}
+	if err := home.Write(r.cnf()+".tmp", []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		return fmt.Errorf("cannot write the follower's my.cnf: %w", err)
+	}
+	return os.Rename(r.cnf()+".tmp", r.cnf())
+}

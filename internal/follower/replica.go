@@ -1,0 +1,239 @@
+package follower
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+)
+
+// The errors of a follower that cannot go on.
+var (
+	ErrPurged   = errors.New("the leader has purged binary logs that the follower needs: drop it and clone again")
+	ErrDiverged = errors.New("the follower has transactions that the leader has not")
+	ErrBehind   = errors.New("the follower has not caught up")
+)
+
+// words are how a flavour says the same things.
+type words struct {
+	start, stop, reset, status string
+	position                   string // what a server has, GTIDs
+	wait                       string // for GTIDs, some seconds
+	until                      string // of a start, GTIDs
+	skip                       string // the option that starts without replication
+}
+
+func (r *Record) words() words { return wordsOf(r.Flavour, r.Version) }
+
+func wordsOf(f mycnf.Flavour, version string) words {
+	if mariaDB(f) {
+		return words{"START SLAVE", "STOP SLAVE", "RESET SLAVE ALL", "SHOW SLAVE STATUS", "@@GLOBAL.gtid_binlog_pos",
+			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE UNTIL master_gtid_pos = '%s'", "skip-slave-start"}
+	}
+	w := words{"START REPLICA", "STOP REPLICA", "RESET REPLICA ALL", "SHOW REPLICA STATUS", "@@GLOBAL.gtid_executed",
+		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'", "skip-replica-start"}
+	if v, err := mycnf.ParseVersion(version); err == nil && !v.AtLeast(8, 0, 26) {
+		w.skip = "skip-slave-start"
+	}
+	return w
+}
+
+// pair is a leader and its follower.
+type pair struct {
+	leader, follower *mysqld.Conn
+	words
+	maria bool
+}
+
+func (r *Record) pair(leader, follower *mysqld.Conn) pair {
+	return pair{leader, follower, r.words(), mariaDB(r.Flavour)}
+}
+
+// sets are GTIDs in the forms of both flavours, on one line: what a server says becomes part of a statement.
+var sets = regexp.MustCompile(`^[0-9A-Za-z_:, -]*$`)
+
+// at returns the GTIDs that a server has, on one line.
+func (p pair) at(ctx context.Context, c *mysqld.Conn) (gtids string, err error) {
+	err = c.Row(ctx, "SELECT "+p.position, nil, &gtids)
+	gtids = strings.ReplaceAll(gtids, "\n", "")
+	if err == nil && !sets.MatchString(gtids) {
+		err = fmt.Errorf("cannot read what %s says of its GTIDs: %w", c.Addr(), mysqld.ErrProtocol)
+	}
+	return gtids, err
+}
+
+// replicate makes the account where that was asked for, and has the follower follow from where its data end.
+func (r *Record) replicate(ctx context.Context, q Request, l Leader, p pair) error {
+	from, err := p.end(ctx)
+	if err != nil {
+		return err
+	}
+	account := q.Account
+	if account == nil {
+		if account, err = r.admit(ctx, l, p.leader); err != nil {
+			return err
+		}
+	}
+	for _, statement := range append(p.begin(from), l.source(p.maria, *account), p.start) {
+		if err := p.follower.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end returns the GTIDs of the data, and makes sure that the leader has them and what follows.
+func (p pair) end(ctx context.Context) (string, error) {
+	end, err := p.at(ctx, p.follower)
+	if err != nil || p.maria { // a MariaDB says so itself when it is asked to go on from there
+		return end, err
+	}
+	var known, kept string
+	query := "SELECT GTID_SUBSET('" + end + "', @@GLOBAL.gtid_executed), GTID_SUBSET(@@GLOBAL.gtid_purged, '" + end + "')"
+	if err := p.leader.Row(ctx, query, nil, &known, &kept); err != nil {
+		return "", err
+	}
+	switch {
+	case known != "1":
+		return "", ErrDiverged
+	case kept != "1":
+		return "", ErrPurged
+	}
+	return end, nil
+}
+
+// begin says from where a follower goes on: MySQL knows it from its own binary log.
+func (p pair) begin(from string) []string {
+	if p.maria {
+		return []string{mycnf.SetStatement("GLOBAL", "gtid_slave_pos", from)}
+	}
+	return nil
+}
+
+// admit makes an account for the follower alone, of a random password that nobody but the follower keeps. It
+// is on record first.
+func (r *Record) admit(ctx context.Context, l Leader, leader *mysqld.Conn) (*Account, error) {
+	a := &Account{User: accountOf(r.Name), Password: mysqld.Secret(rand.Text())}
+	r.Account = "'" + a.User + "'@'" + l.Address + "'"
+	if err := r.save(); err != nil {
+		return nil, err
+	}
+	create := "CREATE USER " + r.Account + " IDENTIFIED BY '" + string(a.Password) + "'"
+	if l.TLS {
+		create += " REQUIRE SSL"
+	}
+	if err := leader.Exec(ctx, create); err != nil {
+		r.Account = "" // it may be there already, and is another's then
+		return nil, errors.Join(fmt.Errorf("cannot make the follower's account: %w", err), r.save())
+	}
+	return a, leader.Exec(ctx, "GRANT REPLICATION SLAVE ON *.* TO "+r.Account)
+}
+
+// accountOf names the account of a follower.
+func accountOf(name string) string { return "david_" + strings.ReplaceAll(name, "-", "_") }
+
+// source is the statement that says whom to follow. Of what it holds, errors and logs quote the first two
+// words at most.
+func (l Leader) source(maria bool, a Account) string {
+	say := "CHANGE REPLICATION SOURCE TO SOURCE_HOST='%[1]s', SOURCE_PORT=%[2]d, SOURCE_USER='%[3]s', SOURCE_PASSWORD='%[4]s', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=5, %[5]s"
+	secure := "SOURCE_SSL=1"
+	switch {
+	case maria:
+		say = "CHANGE MASTER TO MASTER_HOST='%[1]s', MASTER_PORT=%[2]d, MASTER_USER='%[3]s', MASTER_PASSWORD='%[4]s', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=5, %[5]s"
+		secure = fmt.Sprintf("MASTER_SSL=%d, MASTER_SSL_VERIFY_SERVER_CERT=0", map[bool]int{true: 1}[l.TLS])
+	case !l.TLS: // on this machine alone: the key that it would ask for is the leader's
+		secure = "GET_SOURCE_PUBLIC_KEY=1"
+	}
+	quote := strings.NewReplacer(`\`, `\\`, "'", "''").Replace
+	return fmt.Sprintf(say, l.Address, l.Port, quote(a.User), quote(string(a.Password)), secure)
+}
+
+// catchUp waits until the follower has what the leader had less than a second ago.
+func (p pair) catchUp(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w within %s: see whether it ever can under this load; --catch-up allows more", ErrBehind, patience))
+	defer cancel()
+	for {
+		goal, err := p.at(ctx, p.leader)
+		if err != nil {
+			return cause(ctx, err)
+		}
+		began := time.Now()
+		if err := p.reach(ctx, goal); err != nil {
+			return cause(ctx, err)
+		}
+		if time.Since(began) < time.Second {
+			return nil
+		}
+	}
+}
+
+// cause is why a context ended, else the error.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// reach waits until the follower has these GTIDs.
+func (p pair) reach(ctx context.Context, goal string) error {
+	for {
+		var left string
+		if err := p.follower.Row(ctx, fmt.Sprintf(p.wait, goal, 1), nil, &left); err != nil {
+			return err
+		}
+		if left == "0" {
+			return nil
+		}
+		if err := p.healthy(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// status is what a follower says of its replication, by names without "replica", "slave", "source" and
+// "master"; nil where it follows nobody.
+func (p pair) replication(ctx context.Context) (map[string]string, error) {
+	rows, err := p.follower.Records(ctx, p.status)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	status := map[string]string{}
+	plain := strings.NewReplacer("replica_", "", "slave_", "", "source_", "", "master_", "", "_source", "", "_master", "")
+	for name, value := range rows[0] {
+		status[plain.Replace(name)] = value
+	}
+	return status, nil
+}
+
+// purged tells whether a leader said that it has not got any more what a replica asks for:
+// ER_MASTER_FATAL_ERROR_READING_BINLOG, which newer MySQLs number otherwise, has other reasons, too.
+func purged(status map[string]string) bool {
+	number, text := status["last_io_errno"], status["last_io_error"]
+	return (number == "1236" || number == "13114") && (strings.Contains(text, "purged") || strings.Contains(text, "ould not find"))
+}
+
+// healthy says why a follower does not go on; a leader that does not answer is asked again by the follower
+// itself.
+func (p pair) healthy(ctx context.Context) error {
+	s, err := p.replication(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s == nil:
+		return errors.New("the follower follows nobody any more")
+	case purged(s):
+		return fmt.Errorf("%w (%s)", ErrPurged, s["last_io_error"])
+	case s["sql_running"] == "No" && s["last_sql_error"] != "":
+		return fmt.Errorf("the follower stopped: %s", s["last_sql_error"])
+	case s["io_running"] == "No" && s["last_io_error"] != "":
+		return fmt.Errorf("the follower cannot read from the leader: %s", s["last_io_error"])
+	}
+	return nil
+}

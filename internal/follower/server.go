@@ -1,0 +1,255 @@
+package follower
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"david/internal/home"
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/process"
+)
+
+// markFile lies in a follower's folder and says whose it is, so that nothing else is removed in its place.
+const markFile = "david.json"
+
+// How long a server may take to recover and answer, and to shut down.
+const (
+	startPatience = 30 * time.Minute
+	stopPatience  = 2 * time.Minute
+)
+
+// folder makes the follower's folder: its user may write into data and run, what is above them stays david's.
+func (r *Record) folder() error {
+	err := os.Mkdir(r.Dir, 0o711)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.Dir, markFile), r.mark(), 0o600)
+	}
+	for _, dir := range []string{r.run(), filepath.Join(r.run(), "tmp"), filepath.Join(r.run(), "files")} {
+		if err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
+		if err == nil {
+			err = r.give(dir)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make the follower's folder: %w", err)
+	}
+	return nil
+}
+
+func (r *Record) mark() []byte {
+	return fmt.Appendf(nil, "{\"follower\": %q, \"made\": %d}\n", r.Name, r.Made.UnixNano())
+}
+
+// marked tells whether the folder is this follower's; false too where there is none.
+func (r *Record) marked() (bool, error) {
+	b, err := os.ReadFile(filepath.Join(r.Dir, markFile))
+	if errors.Is(err, os.ErrNotExist) {
+		if _, gone := os.Lstat(r.Dir); errors.Is(gone, os.ErrNotExist) {
+			return false, nil
+		}
+	}
+	if err == nil && !bytes.Equal(b, r.mark()) {
+		err = errors.New("it is another's")
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot take %s for the folder of the follower %s: %w", r.Dir, r.Name, err)
+	}
+	return true, nil
+}
+
+// give gives a file to the server's user.
+func (r *Record) give(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Lchown(path, r.UID, r.GID)
+}
+
+// configure writes the follower's my.cnf.
+func (r *Record) configure(p Plan) error {
+	var text bytes.Buffer
+	head := []string{"The follower " + r.Name + " of " + r.Leader + ", made by david. It starts its server by itself; by hand: " + strings.Join(r.command(), " ")}
+	if err := mycnf.Render(&text, head, r.settings(p)); err != nil {
+		return err
+	}
+	return home.Write(r.cnf(), text.Bytes(), 0o644)
+}
+
+func (r *Record) command() []string {
+	return append(append([]string{}, r.Launch...), "--defaults-file="+r.cnf())
+}
+
+// start starts the follower's server and waits until it has recovered and answers. idle keeps it from taking
+// up a replication that came with the data.
+func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mysqld.Conn, error) {
+	if _, err := os.Stat(r.data()); err != nil {
+		return nil, fmt.Errorf("cannot start the follower %s: its data are gone: %w", r.Name, err)
+	}
+	argv := r.command()
+	if idle {
+		argv = append(argv, "--"+r.words().skip)
+	}
+	out, err := home.Create(r.log(), 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	if err := r.give(r.log()); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.run(), out, out
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + r.run(), "LC_ALL=C"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(r.UID), Gid: uint32(r.GID)}
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start the follower's server: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // it outlives david; should it end before, that is said
+	conn, err := r.await(ctx, r.addr(leader), ended)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the follower's server: %w%s", err, r.said())
+	}
+	return conn, nil
+}
+
+// addr is how the follower is reached: by the kind of way, and with the account, by which the leader is.
+func (r *Record) addr(leader mysqld.Addr) mysqld.Addr {
+	a := leader
+	a.Network, a.Address = "unix", r.Socket()
+	if leader.Network == "tcp" {
+		a.Network, a.Address = "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(r.Port))
+		if a.TLS.Mode == "VERIFY_IDENTITY" { // the certificate is the leader's, and its name need not be 127.0.0.1
+			a.TLS.Mode = "VERIFY_CA"
+		}
+	}
+	return a
+}
+
+func (r *Record) await(ctx context.Context, a mysqld.Addr, ended <-chan error) (*mysqld.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("it did not answer within %s", startPatience))
+	defer cancel()
+	for {
+		conn, err := mysqld.Open(ctx, a)
+		if err == nil || errors.Is(err, mysqld.ErrAccess) {
+			return conn, err
+		}
+		select {
+		case err := <-ended:
+			return nil, errors.Join(errors.New("it ended"), err)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(30 * time.Millisecond):
+		}
+	}
+}
+
+// said quotes the first error of the server's log.
+func (r *Record) said() string {
+	f, err := home.Open(r.log(), os.O_RDONLY, 0, r.UID)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, said, found := strings.Cut(line, "[ERROR]"); found {
+			return "; it says: " + strings.TrimSpace(said)
+		}
+	}
+	return ""
+}
+
+// processes are the servers that run with the follower's my.cnf, whoever started them.
+func (r *Record) processes() (found []process.ID, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	option := []byte("--defaults-file=" + r.cnf())
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		args, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil {
+			continue // it has ended
+		}
+		for arg := range bytes.SplitSeq(args, []byte{0}) {
+			if uid, err := process.UserOf(pid); bytes.Equal(arg, option) && err == nil && uid == r.UID {
+				if id, err := process.Identify(pid); err == nil {
+					found = append(found, id)
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// stop ends the follower's servers: in good order, or at once where their data are dropped anyway.
+func (r *Record) stop(dropped bool) error {
+	all, err := r.processes()
+	for _, p := range all {
+		if !dropped {
+			if e := syscall.Kill(p.PID, syscall.SIGTERM); e == nil && p.Ends(stopPatience) {
+				continue
+			}
+		}
+		err = errors.Join(err, p.Kill())
+	}
+	return err
+}
+
+// port returns the one that was asked for, or a free one.
+func port(asked int) (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(asked)))
+	if err != nil {
+		return 0, refuse("cannot use port %d for the follower: %w", asked, err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// pool returns the size of the buffer pool, in bytes.
+func pool(asked int64, leader string) (int64, error) {
+	const least = 32 << 20
+	if asked != 0 {
+		return asked, nil
+	}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, err
+	}
+	info, err := proc.Meminfo()
+	if err != nil {
+		return 0, err
+	}
+	size, err := strconv.ParseInt(leader, 10, 64)
+	if err != nil || info.MemAvailableBytes == nil {
+		return least, nil
+	}
+	return max(least, min(size, int64(*info.MemAvailableBytes)/4>>20<<20)), nil
+}

@@ -1,0 +1,195 @@
+package follower
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"david/internal/mysqld"
+)
+
+// Verdict says what a comparison of rows found.
+type Verdict struct {
+	Tables    int      `json:"tables"`
+	Different []string `json:"different,omitempty"`
+	At        string   `json:"at"` // the GTIDs that both had
+}
+
+// ErrDifferent says that leader and follower differ in rows.
+var ErrDifferent = errors.New("rows differ")
+
+// attempts to have a follower stand exactly where the leader was looked at.
+const attempts = 3
+
+// lockPatience is how long the leader may take to be looked at, in seconds: others wait for what waits for a
+// lock.
+const lockPatience = 5
+
+// Verify compares the checksums of all tables but the servers' own, as both servers have them at the same
+// GTIDs: the leader in a snapshot of its transactions, the follower stopped there. The leader's rows are read
+// once; nothing waits for that, but old versions of them are kept meanwhile. MEMORY tables are left out: no
+// clone has their rows.
+func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err error) {
+	p, err := r.reachBoth(ctx, leader)
+	if err != nil {
+		return v, err
+	}
+	defer p.close()
+	return p.verify(ctx)
+}
+
+// reachBoth connects to a leader and its follower.
+func (r *Record) reachBoth(ctx context.Context, leader mysqld.Addr) (pair, error) {
+	of, err := mysqld.Open(ctx, leader)
+	if err != nil {
+		return pair{}, err
+	}
+	own, err := mysqld.Open(ctx, r.addr(leader))
+	if err != nil {
+		return pair{}, errors.Join(err, of.Close())
+	}
+	return r.pair(of, own), nil
+}
+
+func (p pair) close() error { return errors.Join(p.leader.Close(), p.follower.Close()) }
+
+func (p pair) verify(ctx context.Context) (v Verdict, err error) {
+	session, err := p.leader.Single(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer session.Close()
+	defer func() { err = errors.Join(err, p.resume()) }()
+	for range attempts {
+		if err := p.follower.Exec(ctx, p.stop); err != nil {
+			return v, err
+		}
+		if v.At, err = p.look(ctx, session); err != nil {
+			return v, err
+		}
+		if err := p.follower.Exec(ctx, fmt.Sprintf(p.until, v.At)); err != nil {
+			return v, err
+		}
+		if err := p.reach(ctx, v.At); err != nil {
+			return v, err
+		}
+		if err := p.follower.Exec(ctx, p.stop); err != nil {
+			return v, err
+		}
+		exact, err := p.stands(ctx, v.At)
+		if err != nil || exact {
+			return p.compare(ctx, session, v, err)
+		}
+		if err := session.Exec(ctx, "ROLLBACK"); err != nil {
+			return v, err
+		}
+	}
+	return v, fmt.Errorf("cannot compare the rows: the follower does not stop where it is told to (%s)", v.At)
+}
+
+// resume has the follower go on, also where the comparison was given up.
+func (p pair) resume() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	return errors.Join(p.follower.Exec(ctx, p.stop), p.follower.Exec(ctx, p.start))
+}
+
+// look begins a snapshot of the leader's transactions, and returns the GTIDs it has. MySQL takes no two such
+// things at once, so that writers are held off for a moment; MariaDB tells of its snapshot.
+func (p pair) look(ctx context.Context, s *mysqld.Single) (string, error) {
+	if err := s.Exec(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"); err != nil {
+		return "", err
+	}
+	const begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+	if p.maria {
+		if err := s.Exec(ctx, begin); err != nil {
+			return "", err
+		}
+		at, err := s.Pairs(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'")
+		if err != nil {
+			return "", err
+		}
+		return one(ctx, s, fmt.Sprintf("SELECT BINLOG_GTID_POS('%s', %s)", at["binlog_snapshot_file"], at["binlog_snapshot_position"]))
+	}
+	if err := s.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", lockPatience)); err != nil {
+		return "", err
+	}
+	if err := s.Exec(ctx, "FLUSH TABLES WITH READ LOCK"); err != nil {
+		return "", fmt.Errorf("cannot have a moment without writers within %d s: %w", lockPatience, err)
+	}
+	err := s.Exec(ctx, begin)
+	var at string
+	if err == nil {
+		at, err = one(ctx, s, "SELECT "+p.position)
+	}
+	return at, errors.Join(err, s.Exec(ctx, "UNLOCK TABLES"))
+}
+
+// one returns the only value that a query has.
+func one(ctx context.Context, s *mysqld.Single, query string) (string, error) {
+	rows, err := s.Rows(ctx, 1, query)
+	if err != nil {
+		return "", err
+	}
+	if len(rows) != 1 || !sets.MatchString(strings.ReplaceAll(rows[0][0], "\n", "")) {
+		return "", mysqld.ErrProtocol
+	}
+	return strings.ReplaceAll(rows[0][0], "\n", ""), nil
+}
+
+// stands tells whether the follower has these GTIDs and no other.
+func (p pair) stands(ctx context.Context, at string) (bool, error) {
+	if p.maria {
+		var now string
+		err := p.follower.Row(ctx, "SELECT @@GLOBAL.gtid_slave_pos", nil, &now)
+		return sameSet(now, at), err
+	}
+	var same string
+	err := p.follower.Row(ctx, "SELECT GTID_SUBSET(@@GLOBAL.gtid_executed, '"+at+"')", nil, &same)
+	return same == "1", err
+}
+
+// sameSet compares MariaDB's positions: the last GTID of each domain, in any order.
+func sameSet(a, b string) bool {
+	split := func(s string) []string { f := strings.Split(s, ","); slices.Sort(f); return f }
+	return slices.Equal(split(a), split(b))
+}
+
+func (p pair) compare(ctx context.Context, leader *mysqld.Single, v Verdict, err error) (Verdict, error) {
+	if err != nil {
+		return v, err
+	}
+	names, err := leader.Rows(ctx, 2, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ("+
+		systemSchemas+") AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') ORDER BY 1, 2")
+	if err != nil {
+		return v, err
+	}
+	follower, err := p.follower.Single(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer follower.Close()
+	for _, n := range names {
+		query := "CHECKSUM TABLE " + identifier(n[0]) + "." + identifier(n[1])
+		theirs, err := leader.Rows(ctx, 2, query)
+		if err != nil {
+			return v, err
+		}
+		own, err := follower.Rows(ctx, 2, query)
+		if err != nil {
+			return v, err
+		}
+		v.Tables++
+		if len(theirs) != 1 || len(own) != 1 || theirs[0][1] != own[0][1] || theirs[0][1] == "" {
+			v.Different = append(v.Different, n[0]+"."+n[1])
+		}
+	}
+	if len(v.Different) > 0 {
+		return v, fmt.Errorf("%w in %d of %d tables, %s among them: drop the follower", ErrDifferent, len(v.Different), v.Tables, v.Different[0])
+	}
+	return v, nil
+}
+
+func identifier(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
