@@ -49,6 +49,7 @@ type Arm struct {
 	Ceiling    bool // unsafe on purpose: for finding out only
 	Pod        result.Pod
 	Kernel     []result.KernelSetting // that hold while its server starts and is loaded
+	Path       result.Path            // that the load takes to the server of all arms, see netpath
 }
 
 // Trials say how long trials are, and how many blocks of them there are, where slices were asked for and

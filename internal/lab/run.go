@@ -40,6 +40,9 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 	if arms, err = r.complete(ctx, p, arms); err != nil {
 		return nil, err
 	}
+	if r.overNetwork() {
+		return r.networked(ctx, p, arms)
+	}
 	return r.measured(ctx, p, arms, place{target: p.target, name: result.TargetSandbox})
 }
 

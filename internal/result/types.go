@@ -224,6 +224,17 @@ type Arm struct {
 	Kernel []KernelSetting `json:"kernel,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
+	// Path is the network path that the load takes to the server, which all arms that have one share; zero:
+	// as the experiment's target has it.
+	Path Path `json:"path,omitzero"`
+}
+
+// Path is a way that a load takes to its server.
+type Path struct {
+	Kind string `json:"kind"`           // as of david network measure: host, vxlan, ...
+	MTU  int    `json:"mtu,omitempty"`  // of the wire between the nodes, in bytes; 0: 1,500
+	Rate int64  `json:"rate,omitempty"` // that the wire is held to, in bits/s; 0: to none
+	TLS  bool   `json:"tls,omitempty"`
 }
 
 // KernelSetting names a setting of the kernel with an arm's value.

@@ -146,10 +146,19 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 }
 
 func (t Target) start(cmd *exec.Cmd) error {
-	if t.Start != nil {
-		return t.Start(cmd)
+	return t.inside(func() error {
+		if t.Start != nil {
+			return t.Start(cmd)
+		}
+		return cmd.Start()
+	})
+}
+
+func (t Target) inside(fn func() error) error {
+	if t.Inside != nil {
+		return t.Inside(fn)
 	}
-	return cmd.Start()
+	return fn()
 }
 
 func (t Target) started(pid int) {
