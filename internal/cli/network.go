@@ -26,8 +26,12 @@ func (a *app) networkCommand() *cobra.Command {
 // networkFlags holds the options of david network measure.
 type networkFlags struct {
 	blockFlags
-	paths []string
+	paths  []string
+	probes int
 }
+
+// mostProbes of a path, of some seconds each, are enough for a median.
+const mostProbes = 100
 
 // usualPaths are measured unless told otherwise, the control first.
 var usualPaths = []string{netpath.Host, netpath.Routed, netpath.Bridge, netpath.Vxlan, netpath.Macvlan, netpath.Loopback, netpath.Unix}
@@ -56,12 +60,16 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
 	hide(fs, "tcp", "trials")
 	fs.StringSliceVar(&f.paths, "path", usualPaths, "KIND[:mtu=BYTES][:rate=BITS][:tls], as in vxlan:mtu=9000 or host:rate=1g; repeatable")
+	fs.IntVar(&f.probes, "probes", 3, "times that each path is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
 	return cmd
 }
 
 func (a *app) networkMeasure(ctx context.Context, f networkFlags) error {
 	if f.tcp || f.trials || f.rate != 0 {
 		return usage("david network measure has no --tcp, --trials and --rate: all paths lead to one server, in slices")
+	}
+	if f.probes < 0 || f.probes > mostProbes {
+		return usage("--probes %d: from 0 to %d", f.probes, mostProbes)
 	}
 	arms, err := pathArms(f.paths)
 	if err != nil {
@@ -71,7 +79,7 @@ func (a *app) networkMeasure(ctx context.Context, f networkFlags) error {
 	if err != nil {
 		return err
 	}
-	q.Arms = arms
+	q.Arms, q.Probes = arms, f.probes
 	q.Spread()
 	if err := q.Check(); err != nil {
 		return err

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"slices"
 
@@ -30,6 +31,35 @@ func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
+	if err := r.probePaths(ctx, p, network, arms); err != nil {
+		return nil, err
+	}
 	p.share = int64(len(arms))
 	return r.measured(ctx, p, arms, place{target: &experiment.Networked{Sandboxed: p.target, Net: network}, name: result.TargetSandbox})
+}
+
+// probePaths measures each path alone, several times in random order, and has the arms say what was seen.
+// Without the programs for it there is a note instead.
+func (r *Request) probePaths(ctx context.Context, p prepared, n *netpath.Net, arms []result.Arm) error {
+	seen := make([][]*result.PathProbe, len(arms))
+	for range r.Probes {
+		for _, i := range rand.Perm(len(arms)) {
+			p.say("measuring the path %s alone", arms[i].Name)
+			probe, err := n.Probe(ctx, arms[i].Path)
+			if errors.Is(err, netpath.ErrNoTool) {
+				r.note("no path was measured alone: " + err.Error())
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if probe != nil {
+				seen[i] = append(seen[i], probe)
+			}
+		}
+	}
+	for i := range arms {
+		arms[i].PathProbe = netpath.Median(seen[i])
+	}
+	return nil
 }

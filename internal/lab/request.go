@@ -26,6 +26,7 @@ type Request struct {
 	TCP          bool
 	NoVolume     bool
 	Instead      Trials
+	Probes       int      // times that each path of a network is measured alone
 	LightSpeed   bool     // the only arm is measured with its ceiling beside it
 	adviser      *adviser // where MySQLTuner is to be asked
 	Notes        []string

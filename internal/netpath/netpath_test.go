@@ -174,3 +174,44 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// TestProbe: a wire that is held to a rate is seen to have it, a path through more hops takes longer, and
+// nothing of the programs is left.
+func TestProbe(t *testing.T) {
+	asRoot(t)
+	n, paths := built(t, "host:rate=100m", Vxlan, Loopback, Unix)
+	probes := map[string]*result.PathProbe{}
+	for _, p := range paths {
+		probe, err := n.Probe(context.Background(), p)
+		if errors.Is(err, ErrNoTool) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %+v", Name(p), probe)
+		probes[p.Kind] = probe
+	}
+	if probes[Unix] != nil {
+		t.Errorf("a socket has %+v", probes[Unix])
+	}
+	if rate := probes[Host].Rate; !(rate > 50e6 && rate < 120e6) {
+		t.Errorf("%.0f bits/s over a wire of 100 Mbit/s", rate)
+	}
+	if l := probes[Loopback]; !(l.RTT50 > 0 && l.RTT50 < probes[Vxlan].RTT50 && l.RTT99 >= l.RTT50 && l.RTTCPU > 0) {
+		t.Errorf("loopback %+v, vxlan %+v", l, probes[Vxlan])
+	}
+}
+
+func TestMedian(t *testing.T) {
+	if Median(nil) != nil {
+		t.Error("nothing has a median")
+	}
+	got := Median([]*result.PathProbe{{RTT50: 3, Rate: 10}, {RTT50: 1, Rate: 30}, {RTT50: 2, Rate: 20}})
+	if got.Runs != 3 || got.RTT50 != 2 || got.Rate != 20 {
+		t.Errorf("%+v", got)
+	}
+	if got := Median([]*result.PathProbe{{RTT50: 3}, {RTT50: 1}}); got.RTT50 != 2 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -127,6 +127,7 @@ func (r *Report) ofArms() {
 		if taxed {
 			v.Overhead, v.Overheads = overheadTable(c), overheadLines(d, c)
 		}
+		v.Paths, v.PathLines = pathTable(d, c)
 		r.add(comparedSection(v, len(r.comparisons) > 1))
 	}
 	r.add(chartsSection(d, r.comparisons, "Arms against the control", "", ""),
@@ -306,6 +307,12 @@ func (v comparedView) text(b *terminal, several bool) {
 		b.paragraphs(v.Overheads)
 		b.WriteString("\n")
 	}
+	if len(v.Paths.Rows) > 0 {
+		b.fit(v.Paths)
+		b.WriteString("\n")
+		b.paragraphs(v.PathLines)
+		b.WriteString("\n")
+	}
 	b.fit(v.Costs.transpose())
 	b.WriteString("\n")
 	b.paragraphs(v.Remarks)
@@ -325,6 +332,10 @@ func (v comparedView) markdown(b *bytes.Buffer) {
 	}
 	if len(v.Overhead.Rows) > 0 {
 		v.Overhead.markdown(b)
+	}
+	if len(v.Paths.Rows) > 0 {
+		v.Paths.markdown(b)
+		items(b, v.PathLines)
 	}
 	v.Costs.markdown(b)
 	items(b, v.Remarks)
