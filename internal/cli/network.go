@@ -19,7 +19,7 @@ func (a *app) networkCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.networkMeasureCommand())
+	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand())
 	return cmd
 }
 

@@ -164,6 +164,7 @@ func (b builder) routed() error {
 		b.number(b.net.Client, b.name, clientHost, partBits), b.number(b.net.Server, b.name, serverHost, partBits),
 		b.route(cn, serverHost, wireServerNode), b.route(sn, clientHost, wireClientNode),
 		b.route(b.net.Client, serverHost, clientGateway), b.route(b.net.Server, clientHost, serverGateway),
+		b.route(b.net.Client, wireClientNode, clientGateway), b.route(b.net.Server, wireServerNode, serverGateway), // where nodes translate, or complain
 	} {
 		if err != nil {
 			return err

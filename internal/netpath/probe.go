@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"david/internal/account"
 	"david/internal/result"
@@ -60,8 +61,8 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 // bandwidth measures one TCP stream to the server, as the answers of a database go the other way and a veth
 // is the same in both.
 func (n *Net) bandwidth(ctx context.Context, way Way, probe *result.PathProbe) error {
-	out, _, err := n.pairOf(ctx, way, iperfPort, []string{"iperf3", "-s", "-p", iperfPort},
-		[]string{"iperf3", "-J", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", way.Address.String()})
+	out, _, err := n.pairOf(ctx, way, iperfPort, []string{"iperf3", "-4", "-s", "-p", iperfPort},
+		[]string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", way.Address.String()})
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client [
 		return nil, 0, err
 	}
 	defer func() { s.stop() }()
-	if err := n.listens(ctx, way, port, s); err != nil {
+	if err := n.listens(ctx, port, s); err != nil {
 		return nil, 0, err
 	}
 	before, err := interrupts()
@@ -141,37 +142,43 @@ func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client [
 	s.stop()
 	after, err := interrupts()
 	if err == nil && c.err != nil {
-		err = fmt.Errorf("%w: %s: %w: %s", ErrTool, client[0], c.err, lastLine(c.out.Bytes()))
+		err = fmt.Errorf("%w: %s: %w: %s", ErrTool, client[0], c.err, said(c.out.Bytes()))
 	}
 	return c.out.Bytes(), c.cpu() + s.cpu() + after - before, err
 }
 
-// listens waits until the program's server takes connections by the path.
-func (n *Net) listens(ctx context.Context, way Way, port string, s *tool) (err error) {
-	for range 40 {
-		dial, cancel := context.WithTimeout(ctx, time.Second)
-		conn, failed := way.From.Dial(dial, "tcp", net.JoinHostPort(way.Address.String(), port))
-		cancel()
-		if failed == nil {
-			return conn.Close()
+// listens waits until the program's server does. It is not connected to: iperf3 would take that for its client.
+func (n *Net) listens(ctx context.Context, port string, s *tool) error {
+	for {
+		var list []*netlink.Socket
+		err := n.Server.Do(func() (err error) {
+			list, err = netlink.SocketDiagTCP(unix.AF_INET)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot see whether %s listens: %w", s.name, err)
 		}
-		err = failed
+		if slices.ContainsFunc(list, func(k *netlink.Socket) bool {
+			return k.State == netlink.TCP_LISTEN && strconv.Itoa(int(k.ID.SourcePort)) == port
+		}) {
+			return nil
+		}
 		select {
 		case <-s.done:
-			return fmt.Errorf("%w: %s ended: %s", ErrTool, s.name, lastLine(s.out.Bytes()))
+			return fmt.Errorf("%w: %s ended: %s", ErrTool, s.name, said(s.out.Bytes()))
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(25 * time.Millisecond):
-		}
-		if !errors.Is(err, syscall.ECONNREFUSED) {
-			break
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%w: %s does not answer at port %s: %w; does a firewall keep it off?", ErrTool, s.name, port, err)
 }
 
-func lastLine(out []byte) string {
+// said is what a program says of its failure: a line with the word, else its last one.
+func said(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "error") }); i >= 0 {
+		return strings.TrimSpace(lines[i])
+	}
 	return lines[len(lines)-1]
 }
 
