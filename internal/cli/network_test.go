@@ -80,7 +80,7 @@ func TestNetworkMeasure(t *testing.T) {
 	t.Parallel()
 	here := at{home: sharedHome(t), dir: t.TempDir()}
 	args := append([]string{"network", "measure", "--path", "host,vxlan:mtu=9000", "--server", "mariadb", "--probes", "1", "--blocks", "3"}, small...)
-	args = append(args, "--time", "1s", "--warmup", "0s")
+	args = append(args, "--time", "1s", "--warmup", "0s", "--table-size", "500")
 	out, errOut, code := here.david(t, args...)
 	if code != exitDone && code != exitInvalid {
 		t.Fatalf("%d\n%s\n%s", code, out, errOut)

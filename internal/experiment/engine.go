@@ -52,6 +52,9 @@ type Session interface {
 	Calm() error
 	// End shuts the server down and drops its data, where the target made them.
 	End(ctx context.Context) error
+	// Interrupted names what of the path to the server was down at some time since it was asked last; nothing
+	// where the path is not david's.
+	Interrupted() []string
 	// Cost returns what bringing it up, and after End shutting it down, took.
 	Cost() result.Overhead
 }

@@ -128,6 +128,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	if err != nil {
 		return t, ev, err
 	}
+	r.session.Interrupted() // while it warmed up
 	eye.Mark()
 	if r.Crew != nil {
 		t, err = r.Crew.Run(ctx, target, shown)
@@ -156,6 +157,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	if r.session.PID() == 0 && (r.session.Addr().Local() || r.Hidden) {
 		ev.others = math.NaN() // the server itself may be the stranger
 	}
+	ev.interrupted = r.session.Interrupted()
 	ev.sameServer = !mysqld.Restarted(before, after)
 	ev.asked = r.job.arm.Caps.CPUs > 0
 	return t, ev, nil

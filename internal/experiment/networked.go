@@ -23,7 +23,7 @@ type Networked struct {
 
 // Begin implements Target: the first session brings the server up, and the last takes it down.
 func (t *Networked) Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error) {
-	s := &pathSession{target: t, way: t.Net.Way(arm.Path)}
+	s := &pathSession{target: t, path: arm.Path, way: t.Net.Way(arm.Path)}
 	if t.users == 0 {
 		t.Sandboxed.Inside = t.Net.Server.Do
 		up, err := t.Sandboxed.Begin(ctx, arm, load, logPath)
@@ -34,7 +34,7 @@ func (t *Networked) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	}
 	t.users++
 	s.Session = t.server
-	if err := errors.Join(s.Freeze(false), s.reach(ctx, arm.Path)); err != nil {
+	if err := errors.Join(s.Freeze(false), s.reach(ctx)); err != nil {
 		return nil, errors.Join(err, s.End(context.WithoutCancel(ctx)))
 	}
 	return s, nil
@@ -44,6 +44,7 @@ func (t *Networked) Begin(ctx context.Context, arm result.Arm, load result.Workl
 type pathSession struct {
 	Session
 	target *Networked
+	path   result.Path
 	way    netpath.Way
 	addr   mysqld.Addr // as the load finds it
 	first  bool        // what bringing it up took is this session's
@@ -52,7 +53,8 @@ type pathSession struct {
 // reach finds out where the load finds the server, and connects once, from where the client will be. That is
 // by TLS where the server has it, also where the load is to have none: the server then knows the password,
 // which it would ask a client for that is not encrypted.
-func (s *pathSession) reach(ctx context.Context, p result.Path) error {
+func (s *pathSession) reach(ctx context.Context) error {
+	p := s.path
 	s.addr = s.Session.Addr()
 	if !s.way.Address.IsValid() {
 		return nil
@@ -80,6 +82,8 @@ func (s *pathSession) Load() workload.Target {
 	t.Addr, t.Inside = s.addr, s.way.From.Do
 	return t
 }
+
+func (s *pathSession) Interrupted() []string { return s.target.Net.Interrupted(s.path) }
 
 func (s *pathSession) Cost() result.Overhead {
 	if s.first {

@@ -121,6 +121,8 @@ func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) 
 func (s *sandboxSession) Calm() error            { return s.workspace.Calm() }
 func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
 
+func (s *sandboxSession) Interrupted() []string { return nil }
+
 // Freeze has the arm's kernel settings hold while its server does not stand still.
 func (s *sandboxSession) Freeze(on bool) error {
 	if on {
@@ -165,6 +167,7 @@ func (s remoteSession) Load() workload.Target {
 	return workload.Target{Addr: s.remote.Address, Dir: s.remote.Dir}
 }
 func (s remoteSession) Throttle(bool) error       { return nil }
+func (s remoteSession) Interrupted() []string     { return nil }
 func (s remoteSession) Freeze(bool) error         { return nil }
 func (s remoteSession) Calm() error               { return nil }
 func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }

@@ -17,12 +17,15 @@ type Net struct {
 	Client, Server *Namespace
 	nodes          []*Namespace
 	ways           map[result.Path]Way
+	watch          *watch
 }
 
 // Way says how a path is gone: from where, and to which of the server's addresses.
 type Way struct {
 	From    *Namespace
 	Address netip.Addr // of the server; invalid for its unix socket
+	link    string     // in the client's and the server's namespace
+	nodes   []*Namespace
 }
 
 // mostPaths are told apart by a byte of their addresses.
@@ -48,13 +51,15 @@ func Build(paths []result.Path) (n *Net, err error) {
 		return n, err
 	}
 	for i, p := range paths {
+		before := len(n.nodes)
 		way, err := n.build(p, byte(i+1))
 		if err != nil {
 			return n, fmt.Errorf("cannot build the path %s: %w", Name(p), err)
 		}
+		way.nodes = n.nodes[before:]
 		n.ways[p] = way
 	}
-	return n, nil
+	return n, n.watched()
 }
 
 // Way returns how one of the paths is gone.
@@ -62,6 +67,9 @@ func (n *Net) Way(p result.Path) Way { return n.ways[p] }
 
 // Close takes the network down, once no process is in it.
 func (n *Net) Close() (err error) {
+	if n.watch != nil {
+		close(n.watch.done)
+	}
 	for _, ns := range append(n.nodes, n.Client, n.Server) {
 		if ns != nil {
 			err = errors.Join(err, ns.Close())
@@ -72,7 +80,7 @@ func (n *Net) Close() (err error) {
 
 func (n *Net) build(p result.Path, id byte) (Way, error) {
 	b := builder{net: n, path: p, id: id, name: fmt.Sprintf("path%d", id)}
-	way := Way{From: n.Client, Address: b.address(serverHost)}
+	way := Way{From: n.Client, Address: b.address(serverHost), link: b.name}
 	switch p.Kind {
 	case Unix:
 		return Way{From: n.Server}, nil

@@ -189,6 +189,7 @@ func (s *session) Alive() error {
 func (s *session) PID() int              { return s.guest.PID() }
 func (s *session) Data() string          { return s.guest.Data() }
 func (s *session) Throttle(bool) error   { return nil }
+func (s *session) Interrupted() []string { return nil }
 func (s *session) Freeze(on bool) error  { return s.guest.Freeze(on, s.Alive) }
 func (s *session) Calm() error           { return s.target.Plain.Workspace.Calm() }
 func (s *session) Cost() result.Overhead { return s.cost }
