@@ -118,6 +118,8 @@ func (r *Report) ofArms() {
 		r.Headline = standingHeadline(safe, r.comparisons)
 	case taxed:
 		r.Headline = overheadHeadline(safe, r.comparisons)
+	case d.armNamed(design.Control).Path != (result.Path{}):
+		r.Headline = pathHeadline(safe, r.comparisons)
 	default:
 		r.Headline = compareHeadline(safe, r.comparisons)
 	}

@@ -4,18 +4,38 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"david/internal/netmodel"
 	"david/internal/result"
 	"david/internal/stats"
 )
 
+// pathHeadline tells of every path, over all workloads: none of them is a gain to be taken.
+func pathHeadline(d Data, list []stats.Comparison) headline {
+	var parts []string
+	for _, c := range contenders(list) {
+		if c.Ratio == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%s %s (%s)", c.Name, ratio(c.Arm), c.Verdict)
+		if len(list) > 1 {
+			part += " with " + short(c.on)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return headline{"No verdict", noVerdict(d, contenders(list)), "invalid"}
+	}
+	return headline{"Paths against " + d.Experiment.Design.Control, ": " + strings.Join(parts, ", "), "none"}
+}
+
 // pathTable has a row for each arm of a comparison of network paths: what was measured of the path alone, and
 // of the database over it, beside what the first predicts of the second. Sentences say what it rests on. Both
 // are empty where the arms are no paths.
 func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 	t = table{"The paths: " + short(c.Workload), []column{left("path"), right("Gbit/s"), right("retransmits/s"), right("round trip p50, us"), right("p99, us"),
-		right("CPU, us"), right("softirq of a transaction, us"), right("tps"), right("predicted"), right("off, %"), left("bound by")}, nil}
+		right("CPU, us"), right("softirq of a transaction, us"), right("tps"), right("ratio"), right("predicted"), right("off, %"), left("bound by")}, nil}
 	control, ok := pathControl(d, c)
 	if !ok {
 		return table{}, nil
@@ -26,13 +46,17 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 		if arm.Path == (result.Path{}) || a.Trials == 0 {
 			continue
 		}
-		row := []string{a.Name, none, none, none, none, none, cost(a.Costs.SoftIRQ), brief(a.TPS), none, none, none}
+		row := []string{a.Name, none, none, none, none, none, cost(a.Costs.SoftIRQ), brief(a.TPS), none, none, none, none}
+		if a.Ratio > 0 {
+			row[8] = fixed(a.Ratio, 3)
+		}
 		if p := arm.PathProbe; p != nil {
 			copy(row[1:], []string{fixed(p.Rate/1e9, 2), round(p.Retransmits), brief(p.RTT50), brief(p.RTT99), brief(p.RTTCPU)})
-			if got := netmodel.Predict(control, modelled(p)); got.TPS > 0 && a.Name != c.Control && arm.Path.TLS == d.armNamed(c.Control).Path.TLS {
-				off := 100 * (got.TPS/a.TPS - 1)
+			if got := netmodel.Predict(control, modelled(p)); got.TPS > 0 && a.Ratio > 0 && a.Name != c.Control && arm.Path.TLS == d.armNamed(c.Control).Path.TLS {
+				promised := got.TPS / control.TPS // of one round: the throughputs themselves are of many
+				off := 100 * (promised/a.Ratio - 1)
 				worst, n = math.Max(worst, math.Abs(off)), n+1
-				copy(row[8:], []string{brief(got.TPS), fmt.Sprintf("%+.1f", off), string(got.Bound)})
+				copy(row[9:], []string{fixed(promised, 3), fmt.Sprintf("%+.1f", off), string(got.Bound)})
 			}
 		}
 		t = t.add(row...)
@@ -61,6 +85,9 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 	for _, a := range c.Arms {
 		if a.Name == c.Control {
 			m.TPS = a.TPS
+			if a.Costs.Network != nil {
+				m.Bytes = *a.Costs.Network
+			}
 			for _, part := range []*float64{a.Costs.ServerCPU, a.Costs.ClientCPU, a.Costs.SoftIRQ} {
 				if part != nil {
 					m.CPU += *part
@@ -68,26 +95,24 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 			}
 		}
 	}
-	m.RoundTrips, m.Bytes = asked(d, c)
+	m.RoundTrips = asked(d, c)
 	return m, true
 }
 
-// asked returns the round trips and the bytes, both ways, of one of the control's transactions: a query is a
-// round trip, and the server counts the bytes.
-func asked(d Data, c stats.Comparison) (roundTrips, bytes float64) {
-	transactions := 0.0
+// asked returns the round trips of one of the control's transactions: a query is one.
+func asked(d Data, c stats.Comparison) float64 {
+	transactions, queries := 0.0, 0.0
 	for _, t := range d.Trials {
 		if ok, _ := t.Valid(); !ok || t.Arm != c.Control || t.Workload.Threads != c.Workload.Threads {
 			continue
 		}
 		transactions += float64(t.Transactions)
-		roundTrips += float64(t.Queries)
-		bytes += t.Counters["bytes_sent"] + t.Counters["bytes_received"]
+		queries += float64(t.Queries)
 	}
 	if transactions == 0 {
-		return 0, 0
+		return 0
 	}
-	return roundTrips / transactions, bytes / transactions
+	return queries / transactions
 }
 
 // armNamed returns an arm of the record; the zero one where there is none of that name.

@@ -388,7 +388,10 @@ type Costs struct {
 	ClientCPU *float64 `json:"client_cpu_us,omitempty"`
 	// SoftIRQ is the CPU time of the whole machine that the kernel spent on interrupts, packets among them, in
 	// microseconds; nil in older records.
-	SoftIRQ   *float64 `json:"softirq_cpu_us,omitempty"`
+	SoftIRQ *float64 `json:"softirq_cpu_us,omitempty"`
+	// Network are the bytes that the server counted both ways, those of david's own looking included; nil in older
+	// records.
+	Network   *float64 `json:"network_bytes,omitempty"`
 	Switches  *float64 `json:"context_switches,omitempty"` // of the whole machine
 	ReadKB    *float64 `json:"read_kb,omitempty"`          // from the data's device, KiB
 	WrittenKB *float64 `json:"written_kb,omitempty"`

@@ -76,10 +76,19 @@ func Costs(r Record, transactions int64) result.Costs {
 	return result.Costs{
 		ServerCPU: per(u.serverCPU, n/1e6), ClientCPU: per(u.clientCPU, n*u.clientShare/1e6), SoftIRQ: per(u.softIRQ, n/1e6), Switches: per(u.switches, n),
 		ReadKB: per(u.readKB, n), WrittenKB: per(u.writtenKB, n),
+		Network:   per(sum(known(u.counters, "bytes_received"), known(u.counters, "bytes_sent")), n),
 		Fsyncs:    per(known(u.counters, "innodb_data_fsyncs"), n),
 		RedoBytes: per(redo(u.counters), n),
 		HitRate:   hitRate(u.counters),
 	}
+}
+
+// sum adds what is known; nil where one of them is not.
+func sum(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return pointer(*a + *b)
 }
 
 func per(v *float64, n float64) *float64 {
