@@ -17,6 +17,7 @@ type Net struct {
 	Client, Server *Namespace
 	nodes          []*Namespace
 	ways           map[result.Path]Way
+	forwarders     []*forwarder
 	watch          *watch
 }
 
@@ -70,6 +71,9 @@ func (n *Net) Close() (err error) {
 	if n.watch != nil {
 		close(n.watch.done)
 	}
+	for _, f := range n.forwarders {
+		err = errors.Join(err, f.close())
+	}
 	for _, ns := range append(n.nodes, n.Client, n.Server) {
 		if ns != nil {
 			err = errors.Join(err, ns.Close())
@@ -96,6 +100,8 @@ func (n *Net) build(p result.Path, id byte) (Way, error) {
 		return way, b.vxlan()
 	case Macvlan:
 		return way, b.macvlan()
+	case UDP:
+		return way, b.userspace()
 	}
 	return way, fmt.Errorf("%w: %s", ErrInput, p.Kind)
 }

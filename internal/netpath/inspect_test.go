@@ -1,6 +1,7 @@
 package netpath
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func server(id int) netip.Addr { return builder{id: byte(id)}.address(serverHost
 // TestInspectClean: of paths as they should be nothing is found, and the links are those that carried what was
 // sent.
 func TestInspectClean(t *testing.T) {
-	kinds := []string{Host, Routed, Bridge, Vxlan, Macvlan, "host:rate=1g"}
+	kinds := []string{Host, Routed, Bridge, Vxlan, Macvlan, UDP, "host:rate=1g"}
 	i := inspecting(t, kinds...)
 	for n, kind := range kinds {
 		s := i.look(server(n+1), nil)
@@ -99,7 +100,7 @@ func TestInspectClean(t *testing.T) {
 		if len(s.Findings) > 0 || !s.Verified || first.Name != fmt.Sprintf("path%d", n+1) || s.MTU.Carried != first.MTU || s.TCP == nil || s.TLS == "" || s.Congestion == "" {
 			t.Errorf("%s: %+v", kind, s)
 		}
-		if mtu := map[bool]int{true: 1450, false: 1500}[kind == Vxlan]; first.MTU != mtu {
+		if mtu := map[string]int{Vxlan: 1450, UDP: 1472}[kind]; first.MTU != cmp.Or(mtu, 1500) {
 			t.Errorf("%s has an MTU of %d", kind, first.MTU)
 		}
 		if rate := map[bool]int64{true: 1e9}[kind == "host:rate=1g"]; first.Rate != rate {

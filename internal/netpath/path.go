@@ -14,23 +14,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"david/internal/result"
 )
 
 // The kinds of paths.
 const (
-	Host     = "host"     // client and server in their nodes' own namespaces, the nodes joined by a wire
-	Routed   = "routed"   // pods of two nodes that route for them: Calico without encapsulation, kube-router, host-gw
-	Bridge   = "bridge"   // pods on a bridge each, the wire a port of both
-	Vxlan    = "vxlan"    // pods on a bridge each, joined by VXLAN over the wire: Flannel, Weave, Cilium
-	Macvlan  = "macvlan"  // pods with a macvlan of their node's end of the wire: Multus
-	Loopback = "loopback" // client and server in one namespace, by 127.0.0.1
-	Unix     = "unix"     // the server's socket
+	Host     = "host"          // client and server in their nodes' own namespaces, the nodes joined by a wire
+	Routed   = "routed"        // pods of two nodes that route for them: Calico without encapsulation, kube-router, host-gw
+	Bridge   = "bridge"        // pods on a bridge each, the wire a port of both
+	Vxlan    = "vxlan"         // pods on a bridge each, joined by VXLAN over the wire: Flannel, Weave, Cilium
+	Macvlan  = "macvlan"       // pods with a macvlan of their node's end of the wire: Multus
+	UDP      = "userspace-udp" // pods whose nodes pass packets to a program, which sends them by UDP: Flannel's udp, OpenVPN
+	Loopback = "loopback"      // client and server in one namespace, by 127.0.0.1
+	Unix     = "unix"          // the server's socket
 )
 
 // Kinds lists the paths that david can build.
-var kinds = []string{Host, Routed, Bridge, Vxlan, Macvlan, Loopback, Unix}
+var kinds = []string{Host, Routed, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix}
 
 // lacking are ways between pods that david would build where it could, and what it takes.
 var lacking = map[string]string{
@@ -46,11 +48,12 @@ const (
 	vxlanOverhead = 14 + 20 + 8 + 8
 	leastMTU      = 576   // that an IPv4 host must take (RFC 1122)
 	mostMTU       = 65521 // of a wire such that what a macvlan or bridge adds fits into 16 bits
+	mostDelay     = time.Second
 	leastRate     = 1_000_000
 	mostRate      = 400_000_000_000
 )
 
-// Parse reads KIND[:mtu=BYTES][:rate=BITS][:tls]: vxlan:mtu=9000, host:rate=1g:tls.
+// Parse reads KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls]: vxlan:mtu=9000, host:rate=1g:tls.
 func Parse(text string) (p result.Path, err error) {
 	parts := strings.Split(text, ":")
 	p.Kind = parts[0]
@@ -85,12 +88,18 @@ func option(p *result.Path, text string) (err error) {
 		if p.Rate, err = rate(value); err != nil || p.Rate < leastRate || p.Rate > mostRate {
 			return fmt.Errorf("%q is no rate from 1m to 400g, in bits a second", value)
 		}
+	case "delay":
+		d, err := time.ParseDuration(value)
+		if err != nil || p.Kind != UDP || d < time.Microsecond || d > mostDelay {
+			return fmt.Errorf("%q is no delay from 1us to %s, of %s", value, mostDelay, UDP)
+		}
+		p.Delay = d.Microseconds()
 	case "tls":
 		if p.TLS = true; value != "" {
 			return fmt.Errorf("tls takes no value")
 		}
 	default:
-		return fmt.Errorf("%q is none of mtu=BYTES, rate=BITS (1g), tls", text)
+		return fmt.Errorf("%q is none of mtu=BYTES, rate=BITS (1g), delay=TIME (1ms), tls", text)
 	}
 	return nil
 }
@@ -118,6 +127,9 @@ func Name(p result.Path) string {
 	if p.Rate > 0 {
 		name += "-" + strings.ReplaceAll(RateText(p.Rate), " ", "")
 	}
+	if p.Delay > 0 {
+		name += fmt.Sprintf("-%dus", p.Delay)
+	}
 	if p.TLS {
 		name += "-tls"
 	}
@@ -140,6 +152,7 @@ func Title(p result.Path) string {
 		Bridge:   "pods on bridges that the wire joins",
 		Vxlan:    fmt.Sprintf("pods on bridges joined by VXLAN over the wire, inner MTU %d", podMTU(p)),
 		Macvlan:  "pods with a macvlan of the wire's end",
+		UDP:      "pods whose nodes have a program send their packets by UDP",
 		Loopback: "127.0.0.1 within one namespace",
 		Unix:     "the server's unix socket",
 	}[p.Kind]
@@ -149,14 +162,14 @@ func Title(p result.Path) string {
 	if p.Rate > 0 {
 		text += ", held to " + RateText(p.Rate) + "/s"
 	}
+	if p.Delay > 0 {
+		text += fmt.Sprintf(", each packet held back for %s", time.Duration(p.Delay)*time.Microsecond)
+	}
 	if p.TLS {
 		text += ", TLS"
 	}
 	return text
 }
-
-// NeedsRoot tells whether it takes root to build the path.
-func NeedsRoot(p result.Path) bool { return wired(p) }
 
 func wired(p result.Path) bool { return p.Kind != Loopback && p.Kind != Unix }
 
@@ -169,8 +182,11 @@ func mtu(p result.Path) int {
 }
 
 func podMTU(p result.Path) int {
-	if p.Kind == Vxlan {
+	switch p.Kind {
+	case Vxlan:
 		return mtu(p) - vxlanOverhead
+	case UDP:
+		return mtu(p) - udpOverhead
 	}
 	return mtu(p)
 }

@@ -125,7 +125,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client [
 	if err := n.listens(ctx, port, s); err != nil {
 		return nil, 0, err
 	}
-	before, err := interrupts()
+	before, err := handling()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -140,7 +140,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client [
 		return nil, 0, context.Cause(ctx)
 	}
 	s.stop()
-	after, err := interrupts()
+	after, err := handling()
 	if err == nil && c.err != nil {
 		err = fmt.Errorf("%w: %s: %w: %s", ErrTool, client[0], c.err, said(c.out.Bytes()))
 	}
@@ -182,14 +182,19 @@ func said(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// interrupts reads the CPU time that handling interrupts has taken on this machine.
-func interrupts() (time.Duration, error) {
+// handling reads the CPU time that handling interrupts has taken on this machine, and david itself, which
+// forwards the packets of one kind of path.
+func handling() (time.Duration, error) {
+	var own unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
+		return 0, err
+	}
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, err
 	}
 	stat, err := proc.Stat()
-	return time.Duration((stat.CPUTotal.IRQ + stat.CPUTotal.SoftIRQ) * float64(time.Second)), err
+	return time.Duration((stat.CPUTotal.IRQ+stat.CPUTotal.SoftIRQ)*float64(time.Second)) + time.Duration(own.Utime.Nano()+own.Stime.Nano()), err
 }
 
 // tool is a measuring program that runs; it dies with david.
