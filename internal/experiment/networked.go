@@ -79,7 +79,7 @@ func (s *pathSession) reach(ctx context.Context) error {
 
 func (s *pathSession) Load() workload.Target {
 	t := s.Session.Load()
-	t.Addr, t.Inside = s.addr, s.way.From.Do
+	t.Addr, t.Inside, t.Compressed = s.addr, s.way.From.Do, s.path.Compressed
 	return t
 }
 

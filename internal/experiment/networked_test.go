@@ -27,7 +27,7 @@ func TestNetworked(t *testing.T) {
 	if err := e.Store.Amend(x); err != nil {
 		t.Fatal(err)
 	}
-	paths := []result.Path{{Kind: netpath.Host}, {Kind: netpath.Bridge}, {Kind: netpath.Loopback, TLS: true}}
+	paths := []result.Path{{Kind: netpath.Host}, {Kind: netpath.Bridge}, {Kind: netpath.Loopback, TLS: true}, {Kind: netpath.Host, Compressed: true}}
 	network, err := netpath.Build(paths)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestNetworked(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, trials := stored(t, e)
-	bad := 0
+	bad, sent := 0, map[string]float64{}
 	for _, tr := range trials {
 		if ok, failed := tr.Valid(); !ok {
 			bad++
@@ -63,9 +63,15 @@ func TestNetworked(t *testing.T) {
 				t.Errorf("%s: %v", tr.Arm, failed)
 			}
 		}
+		if tr.Costs.Network != nil {
+			sent[tr.Arm] = *tr.Costs.Network
+		}
 		if tr.TPS <= 0 {
 			t.Errorf("%s had %.0f transactions/s", tr.Arm, tr.TPS)
 		}
+	}
+	if !(sent["host-compressed"] < 0.8*sent["control"]) {
+		t.Errorf("bytes of a transaction: %v", sent)
 	}
 	if flaps != 1 || bad != 1 || len(trials) != 3*len(arms) {
 		t.Errorf("%d flaps, %d slices do not count of %d", flaps, bad, len(trials))

@@ -53,7 +53,7 @@ const (
 	mostRate      = 400_000_000_000
 )
 
-// Parse reads KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls]: vxlan:mtu=9000, host:rate=1g:tls.
+// Parse reads KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls][:compressed]: vxlan:mtu=9000, host:rate=1g:tls.
 func Parse(text string) (p result.Path, err error) {
 	parts := strings.Split(text, ":")
 	p.Kind = parts[0]
@@ -78,7 +78,10 @@ func Parse(text string) (p result.Path, err error) {
 }
 
 func option(p *result.Path, text string) (err error) {
-	name, value, _ := strings.Cut(text, "=")
+	name, value, given := strings.Cut(text, "=")
+	if given && (name == "tls" || name == "compressed") {
+		return fmt.Errorf("%s takes no value", name)
+	}
 	switch name {
 	case "mtu":
 		if p.MTU, err = strconv.Atoi(value); err != nil || p.MTU < leastMTU || p.MTU > mostMTU {
@@ -95,11 +98,11 @@ func option(p *result.Path, text string) (err error) {
 		}
 		p.Delay = d.Microseconds()
 	case "tls":
-		if p.TLS = true; value != "" {
-			return fmt.Errorf("tls takes no value")
-		}
+		p.TLS = true
+	case "compressed":
+		p.Compressed = true
 	default:
-		return fmt.Errorf("%q is none of mtu=BYTES, rate=BITS (1g), delay=TIME (1ms), tls", text)
+		return fmt.Errorf("%q is none of mtu=BYTES, rate=BITS (1g), delay=TIME (1ms), tls, compressed", text)
 	}
 	return nil
 }
@@ -132,6 +135,9 @@ func Name(p result.Path) string {
 	}
 	if p.TLS {
 		name += "-tls"
+	}
+	if p.Compressed {
+		name += "-compressed"
 	}
 	return name
 }
@@ -167,6 +173,9 @@ func Title(p result.Path) string {
 	}
 	if p.TLS {
 		text += ", TLS"
+	}
+	if p.Compressed {
+		text += ", compressed"
 	}
 	return text
 }

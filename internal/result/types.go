@@ -237,6 +237,8 @@ type Path struct {
 	MTU  int    `json:"mtu,omitempty"`  // of the wire between the nodes, in bytes; 0: 1,500
 	Rate int64  `json:"rate,omitempty"` // that the wire is held to, in bits/s; 0: to none
 	TLS  bool   `json:"tls,omitempty"`
+	// Compressed tells whether client and server compress what they send.
+	Compressed bool `json:"compressed,omitempty"`
 	// Delay is how long each packet is held back, microseconds, to stand in for a distance.
 	Delay int64 `json:"delay_us,omitempty"`
 }

@@ -128,6 +128,9 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 		return err
 	}
 	defer func() { err = errors.Join(err, way.remove()) }()
+	if t.Compressed {
+		way.options = append(way.options, "--mysql-compression=on")
+	}
 	cmd := exec.Command(t.Sysbench.Path, append(args, way.options...)...)
 	cmd.Dir = way.folder() // not the user's: sysbench would prefer a script lying there to its own
 	cmd.Env = environment(t.Addr)
