@@ -17,11 +17,16 @@ func (r Request) overNetwork() bool {
 	return slices.ContainsFunc(r.Arms, func(a Arm) bool { return a.Path != (result.Path{}) })
 }
 
+// allowed refuses paths to who cannot build them.
+func (r Request) allowed() error {
+	if r.overNetwork() && os.Geteuid() != 0 {
+		return refuse("network paths are built as network namespaces, which takes root; what loopback costs against the socket, david bench and david bench --tcp tell anybody")
+	}
+	return nil
+}
+
 // networked builds the arms' paths, and measures one server by way of them.
 func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (store *result.Store, err error) {
-	if os.Geteuid() != 0 {
-		return nil, refuse("network paths are built as network namespaces, which takes root; david compare --tcp and david compare, as anybody, measure loopback and the socket")
-	}
 	var paths []result.Path
 	for _, arm := range arms {
 		paths = append(paths, arm.Path)

@@ -10,6 +10,9 @@ import (
 
 // Run measures, or goes on with what the same command began and was interrupted in, and returns the record.
 func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error) {
+	if err := r.allowed(); err != nil {
+		return nil, err
+	}
 	found, err := l.find(ctx, r.Server)
 	if err != nil {
 		return nil, err

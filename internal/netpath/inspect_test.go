@@ -109,6 +109,24 @@ func TestInspectClean(t *testing.T) {
 	}
 }
 
+// TestInspectHere: nothing is found of the way to this machine itself, by the loopback address or another.
+func TestInspectHere(t *testing.T) {
+	asRoot(t)
+	n, _ := built(t, Host)
+	for _, to := range []netip.Addr{netip.MustParseAddr("127.0.0.1"), server(1)} {
+		err := n.Server.Do(func() error {
+			s, err := Inspect(context.Background(), Visit{Address: netip.AddrPortFrom(to, 3306)})
+			if len(s.Findings) > 0 || err == nil && (s.Links[0].Name != "lo" || s.MTU.Carried != 65535) {
+				t.Errorf("%s: %+v", to, s)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // rounds is how often each fault is planted: DAVID_PLANTS, else few.
 func rounds(t *testing.T) int {
 	text := os.Getenv("DAVID_PLANTS")

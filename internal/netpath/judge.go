@@ -90,7 +90,7 @@ func (s *Seen) judgeNetworks(l *looker, v Visit) {
 	if len(v.Others) > 0 {
 		s.find(SecondNetwork, "the name has other addresses: %s", join(v.Others))
 	}
-	if v.Address.Addr().IsLoopback() {
+	if s.Links[0].Name == "lo" { // this machine's own address
 		return
 	}
 	used := s.rate()

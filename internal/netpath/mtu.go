@@ -21,6 +21,7 @@ type MTU struct {
 const (
 	// smallest that any IPv4 link carries (RFC 791).
 	smallestMTU = 68
+	mostPacket  = 65535
 	ipHeader    = 20
 	// firstWait is how long the first answer may take; later ones some times as long as that did.
 	firstWait = time.Second
@@ -31,6 +32,7 @@ const (
 
 // probeMTU finds the largest packet that reaches an address, of those that leave here.
 func probeMTU(to netip.Addr, most int) (m MTU) {
+	most = min(most, mostPacket) // the loopback interface has one more
 	m.Sent = most
 	p, err := newPinger(to)
 	if err != nil {
@@ -43,24 +45,31 @@ func probeMTU(to netip.Addr, most int) (m MTU) {
 		m.Why = "pings are not answered"
 		return m
 	}
-	if err := p.wait(leastWait + waits*time.Since(began)); err != nil {
-		m.Why = err.Error()
-		return m
-	}
-	low, high := smallestMTU, most+1 // the first is carried, the second is not
-	for low < high-1 {
-		middle := (low + high) / 2
-		if high == most+1 {
-			middle = most
+	for wait := leastWait + waits*time.Since(began); ; wait *= waits {
+		p.patience = wait
+		m.Carried = p.search(most)
+		p.patience = firstWait
+		if m.Carried == most || wait > firstWait || !p.carries(m.Carried+1) { // it was not just slow
+			m.Told = p.told
+			return m
 		}
-		if p.carries(middle) {
+	}
+}
+
+// search finds the largest packet that is carried.
+func (p *pinger) search(most int) int {
+	if p.carries(most) {
+		return most
+	}
+	low, high := smallestMTU, most // the first is carried, the second is not
+	for low < high-1 {
+		if middle := (low + high) / 2; p.carries(middle) {
 			low = middle
 		} else {
 			high = middle
 		}
 	}
-	m.Carried, m.Told = low, p.told
-	return m
+	return low
 }
 
 // pinger sends pings that may not be fragmented, of any size that the first link takes.
@@ -70,13 +79,15 @@ type pinger struct {
 	id   uint16
 	seq  uint16
 	told bool // a packet was said to be too large
+	// patience is how long an answer is waited for.
+	patience time.Duration
 }
 
 func newPinger(to netip.Addr) (*pinger, error) {
 	if !to.Is4() {
 		return nil, errors.New("david probes the MTU of IPv4 only")
 	}
-	p := &pinger{id: uint16(unix.Getpid())}
+	p := &pinger{id: uint16(unix.Getpid()), patience: firstWait}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
 	if err != nil {
 		p.raw = true
@@ -89,7 +100,6 @@ func newPinger(to netip.Addr) (*pinger, error) {
 	err = errors.Join(
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE),
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1),
-		p.wait(firstWait),
 		unix.Connect(fd, &unix.SockaddrInet4{Addr: to.As4()}))
 	if err != nil {
 		unix.Close(fd)
@@ -98,14 +108,12 @@ func newPinger(to netip.Addr) (*pinger, error) {
 	return p, nil
 }
 
-// wait sets how long an answer is waited for.
-func (p *pinger) wait(d time.Duration) error {
-	t := unix.NsecToTimeval(d.Nanoseconds())
-	return unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &t)
-}
-
 // carries tells whether a packet of that size is answered.
 func (p *pinger) carries(size int) bool {
+	t := unix.NsecToTimeval(p.patience.Nanoseconds())
+	if err := unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &t); err != nil {
+		return false
+	}
 	for range pingTries {
 		p.seq++
 		err := unix.Send(p.fd, p.request(size-ipHeader), 0)
