@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -34,16 +33,15 @@ type Target interface {
 // Session handles a server that is up for one trial.
 type Session interface {
 	Addr() mysqld.Addr
-	// Dir returns a private folder for the keys of a client; "" where none are needed.
-	Dir() string
+	// Load says how a load generator is started, under the arm's cap on it, and where it finds the server. What
+	// it is and where its log goes is the caller's.
+	Load() workload.Target
 	// Alive returns nil while the server runs, else why it ended.
 	Alive() error
 	// PID returns the server's process; 0 where it is not one of this machine.
 	PID() int
 	// Data returns the folder its data lies in; "" where it is elsewhere.
 	Data() string
-	// Launch starts the load generator, under the arm's cap on it.
-	Launch(cmd *exec.Cmd) error
 	// Throttle puts the arm's caps on I/O into force, or lifts them: reading the tables in and dropping them
 	// is not measured, and need not crawl. Nothing happens where the arm has none.
 	Throttle(on bool) error
@@ -54,6 +52,9 @@ type Session interface {
 	Calm() error
 	// End shuts the server down and drops its data, where the target made them.
 	End(ctx context.Context) error
+	// Interrupted names what of the path to the server was down at some time since it was asked last; nothing
+	// where the path is not david's.
+	Interrupted() []string
 	// Cost returns what bringing it up, and after End shutting it down, took.
 	Cost() result.Overhead
 }
@@ -196,7 +197,7 @@ func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l 
 	if j.base != nil {
 		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod && slices.Equal(j.arm.Kernel, j.base.Kernel)
+		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod && j.arm.Path == j.base.Path && slices.Equal(j.arm.Kernel, j.base.Kernel)
 	}
 	for _, other := range j.others {
 		if other.Effective != nil && alike(other, *j.arm) {

@@ -48,16 +48,18 @@ const (
 // evidence holds what was seen of a trial beside its own figures.
 type evidence struct {
 	sameServer bool
-	sameBinary string // "" where it is, else what changed
-	steal      float64
-	stealMax   float64
-	others     float64  // share of the machine's CPU time used by other processes; NaN where it could not be read
-	othersMax  float64  // 0: the gate's own limit
-	who        []string // these processes
-	clientCPU  float64  // cores the load generator used; NaN where it could not be read
-	clientCPUs float64  // cores its threads could have used
-	throttled  float64  // share of the time a quota held david and the client back
-	asked      bool     // a CPU cap on the server was asked for
+	// interrupted names what of the path to the server was down meanwhile.
+	interrupted []string
+	sameBinary  string // "" where it is, else what changed
+	steal       float64
+	stealMax    float64
+	others      float64  // share of the machine's CPU time used by other processes; NaN where it could not be read
+	othersMax   float64  // 0: the gate's own limit
+	who         []string // these processes
+	clientCPU   float64  // cores the load generator used; NaN where it could not be read
+	clientCPUs  float64  // cores its threads could have used
+	throttled   float64  // share of the time a quota held david and the client back
+	asked       bool     // a CPU cap on the server was asked for
 	// serverThrottled is the same of the server.
 	serverThrottled float64
 	swapped         int64 // bytes
@@ -104,6 +106,9 @@ func gates(t result.Trial, ev evidence) []result.Gate {
 	}
 	if t.Workload.Rate > 0 {
 		list = append(list, queueGate(t))
+	}
+	if len(ev.interrupted) > 0 {
+		list = append(list, gate(result.GatePath, false, "the path to the server was interrupted: %s", strings.Join(ev.interrupted, ", ")))
 	}
 	return list
 }

@@ -20,7 +20,8 @@ func Loaded(ctx context.Context, t Target, sysbench workload.Sysbench, arm resul
 	if err := s.Throttle(true); err != nil {
 		return err
 	}
-	target := workload.Target{Addr: s.Addr(), Sysbench: sysbench, Dir: s.Dir(), Log: logs + "/sysbench.log", Start: s.Launch}
+	target := s.Load()
+	target.Sysbench, target.Log = sysbench, logs+"/sysbench.log"
 	if _, err := workload.Run(ctx, target, load, nil); err != nil {
 		return alive(ctx, s, err)
 	}

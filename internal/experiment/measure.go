@@ -107,8 +107,8 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	if err != nil {
 		return t, ev, err
 	}
-	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"),
-		Start: r.session.Launch, Started: eye.Follow}
+	target := r.target()
+	target.Started = eye.Follow
 	stopped := false
 	defer func() {
 		if !stopped { // the trial failed before: why, is told already
@@ -128,6 +128,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	if err != nil {
 		return t, ev, err
 	}
+	r.session.Interrupted() // while it warmed up
 	eye.Mark()
 	if r.Crew != nil {
 		t, err = r.Crew.Run(ctx, target, shown)
@@ -156,6 +157,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	if r.session.PID() == 0 && (r.session.Addr().Local() || r.Hidden) {
 		ev.others = math.NaN() // the server itself may be the stranger
 	}
+	ev.interrupted = r.session.Interrupted()
 	ev.sameServer = !mysqld.Restarted(before, after)
 	ev.asked = r.job.arm.Caps.CPUs > 0
 	return t, ev, nil
@@ -163,7 +165,6 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 
 // warmedUp puts the load on a server that stays up until it has settled, and measures nothing.
 func (r *trialRun) warmedUp(ctx context.Context) (points []result.Point, seconds float64, settled bool, err error) {
-	target := workload.Target{Addr: r.session.Addr(), Sysbench: r.Sysbench, Dir: r.session.Dir(), Log: r.Store.LogPath(r.id, "sysbench"), Start: r.session.Launch}
 	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device()})
 	if err != nil {
 		return nil, 0, false, err
@@ -174,7 +175,14 @@ func (r *trialRun) warmedUp(ctx context.Context) (points []result.Point, seconds
 			err = stopErr
 		}
 	}()
-	return workload.Warm(ctx, target, r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
+	return workload.Warm(ctx, r.target(), r.job.load, r.settled(eye), func(p result.Point) { r.second(r.job, p) })
+}
+
+// target is the server as the load generator finds it.
+func (r *trialRun) target() workload.Target {
+	t := r.session.Load()
+	t.Sysbench, t.Log = r.Sysbench, r.Store.LogPath(r.id, "sysbench")
+	return t
 }
 
 // device returns the block device under the data; "" where they lie in memory.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"time"
 
@@ -28,9 +27,10 @@ type Sandboxed struct {
 	Others    map[string]server.Binary // of arms that have a server of their own, by path
 	Sysbench  workload.Sysbench
 	TCP       bool
-	Host      string                // where not "", servers listen on this address, for clients from anywhere
-	Data      []string              // the data templates the experiment began with, by their ID; nil where others may come
-	Loading   func(done, total int) // told how many tables of a template are loaded; may be nil
+	Host      string                         // where not "", servers listen on this address, for clients from anywhere
+	Inside    func(start func() error) error // where not nil, starts servers in a network namespace, as of sandbox.StartOptions
+	Data      []string                       // the data templates the experiment began with, by their ID; nil where others may come
+	Loading   func(done, total int)          // told how many tables of a template are loaded; may be nil
 	// TemplateTime sums up what making data templates has taken so far.
 	TemplateTime time.Duration
 }
@@ -92,7 +92,7 @@ func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	if err := t.Workspace.SetKernel(arm.Kernel); err != nil { // some count when a server starts
 		return nil, err
 	}
-	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP || t.Host != "", Host: t.Host, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP || t.Host != "", Host: t.Host, Inside: t.Inside, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
 	if err != nil {
 		return nil, errors.Join(err, t.Workspace.ResetKernel())
 	}
@@ -114,13 +114,14 @@ type sandboxSession struct {
 }
 
 func (s *sandboxSession) Addr() mysqld.Addr      { return s.server.Addr() }
-func (s *sandboxSession) Dir() string            { return s.workspace.Private() }
 func (s *sandboxSession) Alive() error           { return s.server.Alive() }
 func (s *sandboxSession) PID() int               { return s.server.PID() }
 func (s *sandboxSession) Data() string           { return s.server.Data() }
 func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) }
 func (s *sandboxSession) Calm() error            { return s.workspace.Calm() }
 func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
+
+func (s *sandboxSession) Interrupted() []string { return nil }
 
 // Freeze has the arm's kernel settings hold while its server does not stand still.
 func (s *sandboxSession) Freeze(on bool) error {
@@ -130,11 +131,12 @@ func (s *sandboxSession) Freeze(on bool) error {
 	return errors.Join(s.workspace.SetKernel(s.kernel), s.server.Freeze(false))
 }
 
-func (s *sandboxSession) Launch(cmd *exec.Cmd) error {
+func (s *sandboxSession) Load() workload.Target {
+	t := workload.Target{Addr: s.server.Addr(), Dir: s.workspace.Private()}
 	if s.client != nil {
-		return s.client.Start(cmd)
+		t.Start = s.client.Start
 	}
-	return cmd.Start()
+	return t
 }
 
 func (s *sandboxSession) End(ctx context.Context) error {
@@ -157,14 +159,16 @@ func (r Remote) Begin(ctx context.Context, _ result.Arm, _ result.Workload, _ st
 
 type remoteSession struct{ remote Remote }
 
-func (s remoteSession) Addr() mysqld.Addr          { return s.remote.Address }
-func (s remoteSession) Dir() string                { return s.remote.Dir }
-func (s remoteSession) Alive() error               { return nil }
-func (s remoteSession) PID() int                   { return s.remote.Process }
-func (s remoteSession) Data() string               { return "" }
-func (s remoteSession) Launch(cmd *exec.Cmd) error { return cmd.Start() }
-func (s remoteSession) Throttle(bool) error        { return nil }
-func (s remoteSession) Freeze(bool) error          { return nil }
-func (s remoteSession) Calm() error                { return nil }
-func (s remoteSession) Cost() result.Overhead      { return result.Overhead{} }
-func (s remoteSession) End(context.Context) error  { return nil }
+func (s remoteSession) Addr() mysqld.Addr { return s.remote.Address }
+func (s remoteSession) Alive() error      { return nil }
+func (s remoteSession) PID() int          { return s.remote.Process }
+func (s remoteSession) Data() string      { return "" }
+func (s remoteSession) Load() workload.Target {
+	return workload.Target{Addr: s.remote.Address, Dir: s.remote.Dir}
+}
+func (s remoteSession) Throttle(bool) error       { return nil }
+func (s remoteSession) Interrupted() []string     { return nil }
+func (s remoteSession) Freeze(bool) error         { return nil }
+func (s remoteSession) Calm() error               { return nil }
+func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
+func (s remoteSession) End(context.Context) error { return nil }

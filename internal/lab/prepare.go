@@ -17,6 +17,7 @@ type prepared struct {
 	ids   []string         // what tells the data templates from others
 	bytes map[string]int64 // of an arm's copy, by the arm's name
 	began time.Time        // when all was ready
+	share int64            // of how many arms have one server together; 0: each has its own
 }
 
 // prepare makes the data of all arms ready, showing how far it is.
@@ -77,13 +78,13 @@ func (p prepared) besideEachOther(ctx context.Context, r *Request, arms []result
 	return room, nil
 }
 
-// footprint is the memory, in bytes, that an arm's server takes at the most while it is loaded.
+// footprint is the memory, in bytes, that an arm's server, or its part of one, takes at the most while it is loaded.
 func (p prepared) footprint(arm result.Arm, loads []result.Workload) int64 {
 	threads := 0
 	for _, w := range loads {
 		threads = max(threads, w.Threads)
 	}
-	return rules.Footprint(arm, p.bytes[arm.Name], threads)
+	return rules.Footprint(arm, p.bytes[arm.Name], threads) / max(1, p.share)
 }
 
 // bytesWanted estimates the disk space of a workload's data, in bytes: a row and its index entries take

@@ -26,6 +26,7 @@ type Request struct {
 	TCP          bool
 	NoVolume     bool
 	Instead      Trials
+	Probes       int      // times that each path of a network is measured alone
 	LightSpeed   bool     // the only arm is measured with its ceiling beside it
 	adviser      *adviser // where MySQLTuner is to be asked
 	Notes        []string
@@ -49,6 +50,7 @@ type Arm struct {
 	Ceiling    bool // unsafe on purpose: for finding out only
 	Pod        result.Pod
 	Kernel     []result.KernelSetting // that hold while its server starts and is loaded
+	Path       result.Path            // that the load takes to the server of all arms, see netpath
 }
 
 // Trials say how long trials are, and how many blocks of them there are, where slices were asked for and

@@ -10,6 +10,9 @@ import (
 
 // Run measures, or goes on with what the same command began and was interrupted in, and returns the record.
 func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error) {
+	if err := r.allowed(); err != nil {
+		return nil, err
+	}
 	found, err := l.find(ctx, r.Server)
 	if err != nil {
 		return nil, err
@@ -39,6 +42,9 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 	p.target.Data = p.ids
 	if arms, err = r.complete(ctx, p, arms); err != nil {
 		return nil, err
+	}
+	if r.overNetwork() {
+		return r.networked(ctx, p, arms)
 	}
 	return r.measured(ctx, p, arms, place{target: p.target, name: result.TargetSandbox})
 }

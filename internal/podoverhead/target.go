@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"david/internal/mysqld"
 	"david/internal/result"
 	"david/internal/sandbox"
+	"david/internal/workload"
 )
 
 // Target runs the arms that are pods in a cluster, and leaves the others to Plain. It implements
@@ -168,7 +168,9 @@ func limited(arm result.Arm, cpus float64, memory int64) error {
 
 func (s *session) Addr() mysqld.Addr { return s.guest.Addr() }
 
-func (s *session) Dir() string { return s.target.Plain.Workspace.Private() }
+func (s *session) Load() workload.Target {
+	return workload.Target{Addr: s.Addr(), Dir: s.target.Plain.Workspace.Private()}
+}
 
 func (s *session) Alive() error {
 	return s.guest.Alive(func() error {
@@ -184,13 +186,13 @@ func (s *session) Alive() error {
 	})
 }
 
-func (s *session) PID() int                   { return s.guest.PID() }
-func (s *session) Data() string               { return s.guest.Data() }
-func (s *session) Launch(cmd *exec.Cmd) error { return cmd.Start() }
-func (s *session) Throttle(bool) error        { return nil }
-func (s *session) Freeze(on bool) error       { return s.guest.Freeze(on, s.Alive) }
-func (s *session) Calm() error                { return s.target.Plain.Workspace.Calm() }
-func (s *session) Cost() result.Overhead      { return s.cost }
+func (s *session) PID() int              { return s.guest.PID() }
+func (s *session) Data() string          { return s.guest.Data() }
+func (s *session) Throttle(bool) error   { return nil }
+func (s *session) Interrupted() []string { return nil }
+func (s *session) Freeze(on bool) error  { return s.guest.Freeze(on, s.Alive) }
+func (s *session) Calm() error           { return s.target.Plain.Workspace.Calm() }
+func (s *session) Cost() result.Overhead { return s.cost }
 
 // End ends the server, removes its pod, and drops its clone.
 func (s *session) End(ctx context.Context) error {

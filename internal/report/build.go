@@ -118,6 +118,8 @@ func (r *Report) ofArms() {
 		r.Headline = standingHeadline(safe, r.comparisons)
 	case taxed:
 		r.Headline = overheadHeadline(safe, r.comparisons)
+	case d.armNamed(design.Control).Path != (result.Path{}):
+		r.Headline = pathHeadline(safe, r.comparisons)
 	default:
 		r.Headline = compareHeadline(safe, r.comparisons)
 	}
@@ -127,6 +129,7 @@ func (r *Report) ofArms() {
 		if taxed {
 			v.Overhead, v.Overheads = overheadTable(c), overheadLines(d, c)
 		}
+		v.Paths, v.PathLines = pathTable(d, c)
 		r.add(comparedSection(v, len(r.comparisons) > 1))
 	}
 	r.add(chartsSection(d, r.comparisons, "Arms against the control", "", ""),
@@ -306,6 +309,12 @@ func (v comparedView) text(b *terminal, several bool) {
 		b.paragraphs(v.Overheads)
 		b.WriteString("\n")
 	}
+	if len(v.Paths.Rows) > 0 {
+		b.fit(v.Paths)
+		b.WriteString("\n")
+		b.paragraphs(v.PathLines)
+		b.WriteString("\n")
+	}
 	b.fit(v.Costs.transpose())
 	b.WriteString("\n")
 	b.paragraphs(v.Remarks)
@@ -325,6 +334,10 @@ func (v comparedView) markdown(b *bytes.Buffer) {
 	}
 	if len(v.Overhead.Rows) > 0 {
 		v.Overhead.markdown(b)
+	}
+	if len(v.Paths.Rows) > 0 {
+		v.Paths.markdown(b)
+		items(b, v.PathLines)
 	}
 	v.Costs.markdown(b)
 	items(b, v.Remarks)

@@ -70,6 +70,8 @@ type comparedView struct {
 	// Overhead and Taxes are what Kubernetes costs, as a table and in sentences.
 	Overhead  table
 	Overheads []string
+	Paths     table // of a network
+	PathLines []string
 	Remarks   []string
 }
 

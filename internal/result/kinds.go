@@ -54,6 +54,7 @@ const (
 	GateSteady       GateName = "steady state"
 	GateClients      GateName = "clients"
 	GateQueue        GateName = "queue"
+	GatePath         GateName = "network path" // a link of it went down; not listed where none did
 )
 
 // WarningKind names what a warning is about.

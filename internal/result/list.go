@@ -180,6 +180,9 @@ func TrialID(a Arm, w Workload, block, place int, twin bool, s Server, data stri
 	if len(a.Kernel) > 0 {
 		key = append(key, a.Kernel)
 	}
+	if a.Path != (Path{}) {
+		key = append(key, a.Path)
+	}
 	b, err := json.Marshal(key)
 	if err != nil {
 		panic(err) // strings and finite numbers only: cannot fail

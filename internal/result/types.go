@@ -224,6 +224,34 @@ type Arm struct {
 	Kernel []KernelSetting `json:"kernel,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
+	// Path is the network path that the load takes to the server, which all arms that have one share; zero:
+	// as the experiment's target has it.
+	Path Path `json:"path,omitzero"`
+	// PathProbe is what was measured of its path alone; nil where it has none, or nothing was.
+	PathProbe *PathProbe `json:"path_probe,omitempty"`
+}
+
+// Path is a way that a load takes to its server.
+type Path struct {
+	Kind string `json:"kind"`           // as of david network measure: host, vxlan, ...
+	MTU  int    `json:"mtu,omitempty"`  // of the wire between the nodes, in bytes; 0: 1,500
+	Rate int64  `json:"rate,omitempty"` // that the wire is held to, in bits/s; 0: to none
+	TLS  bool   `json:"tls,omitempty"`
+	// Compressed tells whether client and server compress what they send.
+	Compressed bool `json:"compressed,omitempty"`
+	// Delay is how long each packet is held back, microseconds, to stand in for a distance.
+	Delay int64 `json:"delay_us,omitempty"`
+}
+
+// PathProbe holds what iperf3 and sockperf measured of a path before a server was loaded over it: the medians
+// of some runs.
+type PathProbe struct {
+	Runs        int     `json:"runs"`
+	Rate        float64 `json:"bits_per_second"`   // of one TCP stream
+	Retransmits float64 `json:"retransmits_per_s"` // TCP segments
+	RTT50       float64 `json:"rtt_p50_us"`        // of a request of 100 bytes and its answer over TCP, microseconds
+	RTT99       float64 `json:"rtt_p99_us"`
+	RTTCPU      float64 `json:"rtt_cpu_us"` // CPU time that a round trip takes of both ends and of the kernel's interrupts
 }
 
 // KernelSetting names a setting of the kernel with an arm's value.
@@ -362,6 +390,12 @@ type Sample struct {
 type Costs struct {
 	ServerCPU *float64 `json:"server_cpu_us,omitempty"` // microseconds
 	ClientCPU *float64 `json:"client_cpu_us,omitempty"`
+	// SoftIRQ is the CPU time of the whole machine that the kernel spent on interrupts, packets among them, in
+	// microseconds; nil in older records.
+	SoftIRQ *float64 `json:"softirq_cpu_us,omitempty"`
+	// Network are the bytes that the server counted both ways, those of david's own looking included; nil in older
+	// records.
+	Network   *float64 `json:"network_bytes,omitempty"`
 	Switches  *float64 `json:"context_switches,omitempty"` // of the whole machine
 	ReadKB    *float64 `json:"read_kb,omitempty"`          // from the data's device, KiB
 	WrittenKB *float64 `json:"written_kb,omitempty"`

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,11 +60,7 @@ func (w *Workspace) invite(g Template, clone string, o StartOptions) (*Guest, er
 	if err != nil {
 		return nil, err
 	}
-	_, port, err := net.SplitHostPort(s.addr.Address)
-	if err != nil {
-		return nil, errors.Join(err, s.release())
-	}
-	guest := &Guest{Folders: []Folder{{s.dir, s.dir}, {w.behind(s.data), s.data}}, UID: w.owner.UID, GID: w.owner.GID, Port: port, server: s}
+	guest := &Guest{Folders: []Folder{{s.dir, s.dir}, {w.behind(s.data), s.data}}, UID: w.owner.UID, GID: w.owner.GID, Port: s.port, server: s}
 	options, err := w.options(s, o)
 	if err == nil {
 		guest.Args = append(options, s.isolation()...)

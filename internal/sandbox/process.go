@@ -48,8 +48,9 @@ type child struct {
 
 // spawn starts a command as the servers' user, in a process group of its own, so that a Ctrl-C at the
 // terminal meets david alone. The kernel ends it when david dies, even by kill -9: the signal is tied to the
-// thread that forked, so that thread is kept until the process has ended. With a group, it starts inside.
-func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
+// thread that forked, so that thread is kept until the process has ended. With a group, it starts in that; a
+// function inside, where not nil, starts it in a network namespace.
+func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group, inside func(start func() error) error) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.Credential()}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -58,6 +59,10 @@ func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
 		start := cmd.Start
 		if g != nil {
 			start = func() error { return g.Start(cmd) }
+		}
+		if inside != nil {
+			outer := start
+			start = func() error { return inside(outer) }
 		}
 		err := start()
 		started <- err

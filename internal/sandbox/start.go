@@ -37,12 +37,15 @@ const (
 // StartOptions say how a server is started.
 type StartOptions struct {
 	Settings     []mycnf.Setting
-	DefaultsFile string      // an option file the server reads instead of Settings
-	TCP          bool        // also listen on 127.0.0.1, on a free port; Addr is then that one
-	Host         string      // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
-	LogPath      string      // where the server's error log is copied when it stops
-	Caps         result.Caps // put on the server; those on I/O wait for Throttle
-	Tmpfs        int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
+	DefaultsFile string // an option file the server reads instead of Settings
+	TCP          bool   // also listen on 127.0.0.1, on a free port; Addr is then that one
+	Host         string // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
+	// Inside, where not nil, starts the server in a network namespace, by calling start there: it listens on
+	// all of its addresses, at Port, and Addr stays its socket, which can be reached from everywhere.
+	Inside  func(start func() error) error
+	LogPath string      // where the server's error log is copied when it stops
+	Caps    result.Caps // put on the server; those on I/O wait for Throttle
+	Tmpfs   int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
 }
 
 // Timing holds what a start took.
@@ -58,6 +61,8 @@ type Server struct {
 	pageSize int
 	addr     mysqld.Addr
 	host     string // StartOptions.Host
+	port     string // that it listens on; "" for its socket alone
+	inside   func(start func() error) error
 	argv     []string
 	dir      string // runtime: socket, pid file, log, temporary files
 	data     string
@@ -147,17 +152,20 @@ func (w *Workspace) newServer(k TemplateKey, data string, o StartOptions) (*Serv
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a runtime folder: %w", err)
 	}
-	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host}
+	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host, inside: o.Inside}
 	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
 		if err := errors.Join(mkdirIfMissing(path), w.owner.Own(path)); err != nil {
 			return nil, err
 		}
 	}
 	s.addr = mysqld.Addr{Network: "unix", Address: filepath.Join(dir, "sock"), User: "david", Password: mysqld.Secret(rand.Text())}
-	if o.TCP {
+	if o.Inside != nil {
+		s.host, s.port = everywhere, insidePort
+	} else if o.TCP {
 		if s.addr.Network, s.addr.Address, err = freePort(o.Host); err != nil {
 			return nil, err
 		}
+		s.port = s.addr.Address[strings.LastIndexByte(s.addr.Address, ':')+1:]
 	}
 	return s, nil
 }
@@ -278,11 +286,10 @@ func (s *Server) isolation() []string {
 	} else {
 		args = append(args, "--secure-file-priv=NULL", "--mysqlx=OFF")
 	}
-	if s.addr.Network == "unix" {
+	if s.port == "" {
 		return append(args, "--skip-networking")
 	}
-	port := s.addr.Address[strings.LastIndexByte(s.addr.Address, ':')+1:]
-	args = append(args, "--skip-networking=0", "--port="+port)
+	args = append(args, "--skip-networking=0", "--port="+s.port)
 	if s.host == "" {
 		return append(args, "--bind-address=127.0.0.1")
 	}
@@ -291,6 +298,9 @@ func (s *Server) isolation() []string {
 
 // everywhere names the host of a server that listens on all addresses.
 const everywhere = "*"
+
+// insidePort is free in a network namespace that has the server alone.
+const insidePort = "3306"
 
 // run starts the process and waits until it answers, at most so long. The file that holds the password is
 // gone when it does.
@@ -307,7 +317,7 @@ func (s *Server) run(ctx context.Context, patience time.Duration) error {
 	cmd := exec.Command(s.argv[0], s.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C", "DAVID_HOME=" + s.w.home}
-	if s.child, err = s.w.spawn(cmd, s.group); err != nil {
+	if s.child, err = s.w.spawn(cmd, s.group, s.inside); err != nil {
 		return err
 	}
 	return s.await(ctx, patience, s.ended)
@@ -370,6 +380,9 @@ func (s *Server) await(ctx context.Context, patience time.Duration, ended func()
 
 // Addr returns where the server listens, with the password of this start.
 func (s *Server) Addr() mysqld.Addr { return s.addr }
+
+// Port returns the TCP port that it listens on; "" where there is none.
+func (s *Server) Port() string { return s.port }
 
 // Data returns the folder its data lies in.
 func (s *Server) Data() string { return s.data }

@@ -282,7 +282,7 @@ func (w *Workspace) runToEnd(ctx context.Context, binary string, argv []string, 
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, bytes.NewReader(stdin), out, out
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LC_ALL=C", "DAVID_HOME=" + w.home}
-	c, err := w.spawn(cmd, nil)
+	c, err := w.spawn(cmd, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -423,7 +423,7 @@ func (b blocks) pairWarnings(r Arm, a result.Arm) []string {
 	if r.Pairs >= 2 && r.Pairs < fewPairs {
 		list = append(list, count(r.Pairs, "pair")+": the interval is wide")
 	}
-	if len(a.Diff) == 0 && a.Caps == b.caps && a.Pod == b.pod && len(a.Kernel) == 0 {
+	if len(a.Diff) == 0 && a.Caps == b.caps && a.Pod == b.pod && len(a.Kernel) == 0 && a.Path == (result.Path{}) {
 		list = append(list, "no effective variable differs from "+b.name+"'s: this compares it with itself")
 	}
 	return list
@@ -520,7 +520,7 @@ func meanCosts(trials []result.Trial) result.Costs {
 }
 
 func costs(c *result.Costs) []**float64 {
-	return []**float64{&c.ServerCPU, &c.ClientCPU, &c.Switches, &c.ReadKB, &c.WrittenKB, &c.Fsyncs, &c.RedoBytes, &c.HitRate}
+	return []**float64{&c.ServerCPU, &c.ClientCPU, &c.SoftIRQ, &c.Network, &c.Switches, &c.ReadKB, &c.WrittenKB, &c.Fsyncs, &c.RedoBytes, &c.HitRate}
 }
 
 // count writes a number of things: "1 pair", "3 pairs".

@@ -34,6 +34,7 @@ type Server struct {
 	port    int
 	launch  []string // the command up to the server's own options, with --no-defaults and the data folder
 	options []string
+	inside  func(start func() error) error
 	cmd     *exec.Cmd
 	exited  chan struct{}
 }
@@ -48,7 +49,13 @@ func Each(t *testing.T, test func(*testing.T, *Server), options ...string) {
 // Start initialises and starts a server and stops it when the test ends.
 func Start(tb testing.TB, flavour mycnf.Flavour, options ...string) *Server {
 	tb.Helper()
-	s := &Server{Flavour: flavour, tb: tb, dir: privateDir(tb), port: freePort(tb), options: options}
+	return StartInside(tb, flavour, func(start func() error) error { return start() }, options...)
+}
+
+// StartInside starts a server by way of inside, which calls start in another network namespace.
+func StartInside(tb testing.TB, flavour mycnf.Flavour, inside func(start func() error) error, options ...string) *Server {
+	tb.Helper()
+	s := &Server{Flavour: flavour, tb: tb, dir: privateDir(tb), port: freePort(tb), options: options, inside: inside}
 	s.CA = filepath.Join(s.dir, "ca.pem")
 	writeKeys(tb, s.dir)
 	data := filepath.Join(s.dir, "data")
@@ -138,7 +145,7 @@ func (s *Server) Restart() {
 		runtime.LockOSThread() // the parent-death signal follows the thread
 		defer runtime.UnlockOSThread()
 		defer close(exited)
-		err := cmd.Start()
+		err := s.inside(cmd.Start)
 		started <- err
 		if err == nil {
 			cmd.Wait()

@@ -128,6 +128,9 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 		return err
 	}
 	defer func() { err = errors.Join(err, way.remove()) }()
+	if t.Compressed {
+		way.options = append(way.options, "--mysql-compression=on")
+	}
 	cmd := exec.Command(t.Sysbench.Path, append(args, way.options...)...)
 	cmd.Dir = way.folder() // not the user's: sysbench would prefer a script lying there to its own
 	cmd.Env = environment(t.Addr)
@@ -146,10 +149,19 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 }
 
 func (t Target) start(cmd *exec.Cmd) error {
-	if t.Start != nil {
-		return t.Start(cmd)
+	return t.inside(func() error {
+		if t.Start != nil {
+			return t.Start(cmd)
+		}
+		return cmd.Start()
+	})
+}
+
+func (t Target) inside(fn func() error) error {
+	if t.Inside != nil {
+		return t.Inside(fn)
 	}
-	return cmd.Start()
+	return fn()
 }
 
 func (t Target) started(pid int) {

@@ -57,6 +57,10 @@ type Target struct {
 	Quiet, Grace time.Duration
 	// Start starts the process; nil where it is started as it is.
 	Start func(*exec.Cmd) error
+	// Compressed has what is sent compressed, by the protocol of client and server.
+	Compressed bool
+	// Inside calls fn where the client is, in another network namespace than david; nil where that is david's own.
+	Inside func(fn func() error) error
 	// Started, which may be nil, is called with the pid of every sysbench as soon as it runs.
 	Started func(pid int)
 }

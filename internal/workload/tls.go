@@ -54,7 +54,11 @@ func (t Target) findWay(ctx context.Context) (w way, err error) {
 	if deaf != nil && (!t.Addr.Local() || t.Addr.TLS.Asked()) { // it cannot keep to what was asked
 		return w, deaf
 	}
-	certificate, err := mysqld.Certificate(ctx, t.Addr)
+	var certificate *x509.Certificate
+	err = t.inside(func() (err error) {
+		certificate, err = mysqld.Certificate(ctx, t.Addr)
+		return err
+	})
 	if err != nil {
 		return w, err
 	}

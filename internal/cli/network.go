@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/lab"
+	"david/internal/netpath"
+	"david/internal/result"
+)
+
+func (a *app) networkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "network",
+		Short: "Network paths to a server: what a path consists of, what it costs",
+		Args:  onlyCommands,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand())
+	return cmd
+}
+
+// networkFlags holds the options of david network measure.
+type networkFlags struct {
+	blockFlags
+	paths  []string
+	probes int
+}
+
+// mostProbes of a path, of some seconds each, are enough for a median.
+const mostProbes = 100
+
+// usualPaths are measured unless told otherwise, the control first.
+var usualPaths = []string{netpath.Host, netpath.Routed, netpath.Bridge, netpath.Vxlan, netpath.Macvlan, netpath.UDP, netpath.Loopback, netpath.Unix}
+
+func (a *app) networkMeasureCommand() *cobra.Command {
+	var f networkFlags
+	cmd := &cobra.Command{
+		Use:   "measure",
+		Short: "Measure what network paths do to throughput: one server, reached by each of them in turn",
+		Long: "Measure what network paths do to throughput. Each path is an arm; the first is the control. Client, nodes and server are network\n" +
+			"namespaces of this machine, joined by veth pairs, so that a path costs what its handling costs, and no wire or network card is\n" +
+			"measured. One server is reached by every path in turn, in slices, in rounds of random order. It takes root. Nothing is made in\n" +
+			"the machine's own namespace, and the kernel takes the paths down when david ends.",
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("continue") {
+				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
+			}
+			if err := f.settle(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return a.networkMeasure(cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
+	unlisted(fs, "tcp", "trials")
+	fs.StringSliceVar(&f.paths, "path", usualPaths, "KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls][:compressed], as in vxlan:mtu=9000 or host:rate=1g; repeatable")
+	fs.IntVar(&f.probes, "probes", 3, "times that each path is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
+	return cmd
+}
+
+func (a *app) networkMeasure(ctx context.Context, f networkFlags) error {
+	if f.tcp || f.trials || f.rate != 0 {
+		return usage("david network measure has no --tcp, --trials and --rate: all paths lead to one server, in slices")
+	}
+	if f.probes < 0 || f.probes > mostProbes {
+		return usage("--probes %d: from 0 to %d", f.probes, mostProbes)
+	}
+	arms, err := pathArms(f.paths)
+	if err != nil {
+		return err
+	}
+	q, err := f.request(result.KindCompare, arms[0].Name)
+	if err != nil {
+		return err
+	}
+	q.Arms, q.Probes = arms, f.probes
+	q.Spread()
+	if err := q.Check(); err != nil {
+		return err
+	}
+	return a.measure(ctx, q, f.json)
+}
+
+// pathArms reads --path.
+func pathArms(texts []string) (arms []lab.Arm, err error) {
+	if len(texts) < 2 {
+		return nil, usage("--path %s: name two or more paths, the one that the others are compared with first", strings.Join(texts, ","))
+	}
+	for _, text := range texts {
+		p, err := netpath.Parse(text)
+		if err != nil {
+			return nil, usage("--path: %w", err)
+		}
+		arms = append(arms, lab.Arm{Name: netpath.Name(p), Title: netpath.Title(p), Path: p})
+	}
+	return arms, nil
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/netpath"
+	"david/internal/report"
+	"david/internal/result"
+	"david/internal/testserver"
+)
+
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces take root")
+	}
+}
+
+// TestNetworkPaths: from another namespace, a server is looked at over a VXLAN, with and without a login, and
+// over a path that large packets are lost on.
+func TestNetworkPaths(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	network, err := netpath.Build([]result.Path{{Kind: netpath.Host}, {Kind: netpath.Vxlan}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { network.Close() })
+	s := testserver.StartInside(t, mycnf.MariaDB, network.Server.Do, "--bind-address=0.0.0.0", "--skip-name-resolve")
+	s.Exec("CREATE USER 'anywhere'@'%' IDENTIFIED BY 'x'")
+	_, port, err := net.SplitHostPort(s.TCP("anywhere").Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := at{home: t.TempDir(), dir: t.TempDir(), env: []string{"MYSQL_PWD=x"}}
+	inside := func(args ...string) (out []byte, code int) {
+		cmd := here.command(append([]string{"network", "paths"}, args...)...)
+		var text strings.Builder
+		cmd.Stdout, cmd.Stderr = &text, &text
+		if err := network.Client.Do(cmd.Start); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait() // its code says it
+		return []byte(text.String()), cmd.ProcessState.ExitCode()
+	}
+	address := net.JoinHostPort(network.Way(result.Path{Kind: netpath.Vxlan}).Address.String(), port)
+	out, code := inside("--dsn", "anywhere@tcp("+address+")/", "--json")
+	var seen netpath.Seen
+	if err := json.Unmarshal(out, &seen); err != nil || code != exitDone || !seen.Verified || len(seen.Findings) != 0 || seen.Links[0].MTU != 1450 {
+		t.Errorf("%d, %v, %s", code, err, out)
+	}
+	out, code = inside(address, "--interface", "eth7", "--mtu", "1500")
+	for _, want := range []string{"interface: the way is by path2, and not by eth7", "mtu: path2 has an MTU of 1450 bytes, and not of 1500", "no: --dsn has data sent"} {
+		if code != exitDone || !strings.Contains(string(out), want) {
+			t.Errorf("%d, without %q:\n%s", code, want, out)
+		}
+	}
+	for _, bad := range [][]string{{"198.18.1.193:1"}, {"--dsn", "anywhere@tcp(198.18.99.1:3306)/"}} {
+		if out, code := inside(bad...); code != exitTarget {
+			t.Errorf("%v: %d, %s", bad, code, out)
+		}
+	}
+}
+
+// TestNetworkMeasure: paths are arms on one server, each measured alone besides, and nothing is left in the
+// machine's own namespace.
+func TestNetworkMeasure(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	here := at{home: sharedHome(t), dir: t.TempDir()}
+	args := append([]string{"network", "measure", "--path", "host,vxlan:mtu=9000", "--server", "mariadb", "--probes", "1", "--blocks", "3"}, small...)
+	args = append(args, "--time", "1s", "--warmup", "0s", "--table-size", "500")
+	out, errOut, code := here.david(t, args...)
+	if code != exitDone && code != exitInvalid {
+		t.Fatalf("%d\n%s\n%s", code, out, errOut)
+	}
+	list, err := result.List(here.home)
+	if err != nil || len(list) == 0 {
+		t.Fatal(err, list)
+	}
+	store, err := result.Open(list[0].Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arms, err := store.Arms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := store.Trials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(arms) != 2 || arms[1].Path != (result.Path{Kind: netpath.Vxlan, MTU: 9000}) || len(trials) != 6 {
+		t.Fatalf("%d trials, %+v", len(trials), arms)
+	}
+	for _, tr := range trials {
+		if tr.TPS <= 0 {
+			t.Errorf("%+v", tr)
+		}
+	}
+	if _, err := exec.LookPath("sockperf"); err == nil && (arms[0].PathProbe == nil || arms[0].PathProbe.RTT50 <= 0) {
+		t.Errorf("%+v", arms[0].PathProbe)
+	}
+	data, err := load(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := report.Text(&text, data); err != nil || !strings.Contains(text.String(), "round trip p50") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// TestNetworkMeasureKilled: a david that is killed while it measures paths leaves no namespace behind once the
+// next one has looked.
+func TestNetworkMeasureKilled(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	here := at{home: sharedHome(t), dir: t.TempDir()}
+	cmd, seen := here.spawn(t, append([]string{"network", "measure", "--path", "host,routed", "--server", "mariadb", "--probes", "0", "--blocks", "3"}, small...)...)
+	if !seen.waitFor("measuring,", 2*time.Minute) {
+		t.Fatal(seen)
+	}
+	time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+	below := spacesBelow(t, cmd.Process.Pid)
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait() // it was killed
+	if len(below) == 0 {
+		t.Error("the server was in no namespace of its own")
+	}
+	if _, errOut, code := here.david(t, "list"); code != exitDone {
+		t.Errorf("%d, %s", code, errOut)
+	}
+	for space := range below {
+		for end := time.Now().Add(5 * time.Second); len(within(t, space)) > 0; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("processes %v are still in %s", within(t, space), space)
+			}
+		}
+	}
+}
+
+// spacesBelow returns the network namespaces of a process's children that are not this test's.
+func spacesBelow(t *testing.T, pid int) map[string]bool {
+	t.Helper()
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spaces := map[string]bool{}
+	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range children {
+		list, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for _, child := range strings.Fields(string(list)) {
+			if space, err := os.Readlink("/proc/" + child + "/ns/net"); err == nil && space != own {
+				spaces[space] = true
+			}
+		}
+	}
+	return spaces
+}
+
+// within returns the processes in a network namespace.
+func within(t *testing.T, space string) (list []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range all {
+		if at, err := os.Readlink(link); err == nil && at == space {
+			list = append(list, link)
+		}
+	}
+	return list
+}
+
+// TestNetworkRefused: what is no path is refused before anything is looked for.
+func TestNetworkRefused(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	for _, args := range [][]string{
+		{"--path", "host"}, {"--path", "host,pigeon"}, {"--path", "host,wireguard"}, {"--path", "host,host"}, {"--path", "host,unix:tls"}, {"--tcp"}, {"--trials"}, {"--probes", "-1"},
+	} {
+		if out, errOut, code := david(t, home, append([]string{"network", "measure"}, args...)...); code != exitUsage {
+			t.Errorf("%v: %d, %s%s", args, code, out, errOut)
+		}
+	}
+	for _, args := range [][]string{{}, {"host:3306", "--dsn", "x@tcp(host)/"}, {"--dsn", "x@unix(/run/sock)/"}, {"host:3306", "--mtu", "-1"}, {"127.0.0.1:port"}} {
+		if out, errOut, code := david(t, home, append([]string{"network", "paths"}, args...)...); code != exitUsage {
+			t.Errorf("%v: %d, %s%s", args, code, out, errOut)
+		}
+	}
+}

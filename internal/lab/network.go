@@ -1,0 +1,70 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+
+	"david/internal/experiment"
+	"david/internal/netpath"
+	"david/internal/result"
+)
+
+// overNetwork tells whether the arms are paths to one server.
+func (r Request) overNetwork() bool {
+	return slices.ContainsFunc(r.Arms, func(a Arm) bool { return a.Path != (result.Path{}) })
+}
+
+// allowed refuses paths to who cannot build them.
+func (r Request) allowed() error {
+	if r.overNetwork() && os.Geteuid() != 0 {
+		return refuse("network paths are built as network namespaces, which takes root; what loopback costs against the socket, david bench and david bench --tcp tell anybody")
+	}
+	return nil
+}
+
+// networked builds the arms' paths, and measures one server by way of them.
+func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (store *result.Store, err error) {
+	var paths []result.Path
+	for _, arm := range arms {
+		paths = append(paths, arm.Path)
+	}
+	network, err := netpath.Build(paths)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, network.Close()) }()
+	if err := r.probePaths(ctx, p, network, arms); err != nil {
+		return nil, err
+	}
+	p.share = int64(len(arms))
+	return r.measured(ctx, p, arms, place{target: &experiment.Networked{Sandboxed: p.target, Net: network}, name: result.TargetSandbox})
+}
+
+// probePaths measures each path alone, several times in random order, and has the arms say what was seen.
+// Without the programs for it there is a note instead.
+func (r *Request) probePaths(ctx context.Context, p prepared, n *netpath.Net, arms []result.Arm) error {
+	seen := make([][]*result.PathProbe, len(arms))
+	for range r.Probes {
+		for _, i := range rand.Perm(len(arms)) {
+			p.say("measuring the path %s alone", arms[i].Name)
+			probe, err := n.Probe(ctx, arms[i].Path)
+			if errors.Is(err, netpath.ErrNoTool) {
+				r.note("no path was measured alone: " + err.Error())
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if probe != nil {
+				seen[i] = append(seen[i], probe)
+			}
+		}
+	}
+	for i := range arms {
+		arms[i].PathProbe = netpath.Median(seen[i])
+	}
+	return nil
+}

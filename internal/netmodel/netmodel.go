@@ -1,0 +1,109 @@
+// Package netmodel predicts what another network path does to a closed load, from what the load took over one
+// path and what both paths were measured to be without it:
+//
+//	tps, CPU of a transaction, its round trips and bytes -> Control -> Predict(another path) -> tps, what binds it
+//
+// A transaction of k round trips waits k times for the path, and has the machine's CPUs handle k round trips.
+// With few clients the first adds up; with many the second does, as they queue for the CPUs. Both follow from
+// mean value analysis of a closed network with one station, the CPUs, and a delay: M. Reiser, S. Lavenberg,
+// "Mean-value analysis of closed multichain queuing networks", JACM 27 (1980); several CPUs by the
+// approximation of A. Seidmann, "A comparison of models of automated manufacturing systems" (1987).
+package netmodel
+
+import "math"
+
+// Control is what a load took over the path that others are predicted from. Times are in microseconds.
+type Control struct {
+	Threads    int     // clients, each waits for an answer before it asks again
+	TPS        float64 // transactions/s
+	CPU        float64 // of a transaction: client, server and the kernel's handling of packets
+	CPUs       float64 // that all of them share
+	RoundTrips float64 // of a transaction, counted
+	Bytes      float64 // of a transaction, both ways, counted
+	Path       Path
+}
+
+// Path is what a path was measured to be, without the load.
+type Path struct {
+	RTT    float64 // of a small request and its answer, microseconds
+	RTTCPU float64 // CPU time that it takes, microseconds
+	Rate   float64 // bits/s of one stream
+}
+
+// Bound names what a load waits for the most.
+type Bound string
+
+// The bounds.
+const (
+	RoundTrips Bound = "round trips" // and the server's time between them
+	CPU        Bound = "CPU"
+	Bandwidth  Bound = "bandwidth"
+)
+
+// Prediction is what a path is expected to give.
+type Prediction struct {
+	TPS   float64
+	Bound Bound
+}
+
+const (
+	second = 1e6 // microseconds
+	// busy is the share of the CPUs from which on more clients hardly get more done.
+	busy = 0.85
+)
+
+// Predict returns what the load will do over another path. The zero Prediction is that of a control which
+// says too little.
+func Predict(c Control, p Path) Prediction {
+	if !(c.TPS > 0 && c.CPU > 0 && c.CPUs > 0 && c.Threads > 0 && c.Path.RTT > 0 && p.RTT > 0) {
+		return Prediction{}
+	}
+	delay := fit(c)
+	cpu := math.Max(c.CPU+c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU), 0.1*c.CPU)
+	delay += c.RoundTrips*((p.RTT-p.RTTCPU)-(c.Path.RTT-c.Path.RTTCPU)) + transfer(c.Bytes, p) - transfer(c.Bytes, c.Path)
+	got := Prediction{throughput(c.Threads, c.CPUs, cpu, delay), RoundTrips}
+	if got.TPS*cpu > busy*c.CPUs*second {
+		got.Bound = CPU
+	}
+	if most := p.Rate / (8 * c.Bytes); c.Bytes > 0 && p.Rate > 0 && most < got.TPS {
+		got = Prediction{most, Bandwidth}
+	}
+	return got
+}
+
+// transfer is how long a transaction's bytes take on a path, in microseconds.
+func transfer(bytes float64, p Path) float64 {
+	if p.Rate <= 0 {
+		return 0
+	}
+	return 8 * bytes / p.Rate * second
+}
+
+// fit finds the delay, in microseconds, with which the control's throughput is what it was. It is negative
+// where client and server work at the same time.
+func fit(c Control) float64 {
+	low, high := -c.CPU, float64(c.Threads)*second/c.TPS
+	for range 60 {
+		middle := (low + high) / 2
+		if throughput(c.Threads, c.CPUs, c.CPU, middle) > c.TPS {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return (low + high) / 2
+}
+
+// throughput returns the transactions/s of so many clients, each of which needs cpu microseconds of one of the
+// CPUs and waits for delay besides.
+func throughput(clients int, cpus, cpu, delay float64) float64 {
+	queued := cpu / cpus
+	delay = math.Max(delay+cpu*(cpus-1)/cpus, -0.9*queued)
+	waiting, rate := 0.0, 0.0
+	for n := 1; n <= clients; n++ {
+		took := queued * (1 + waiting)
+		rate = float64(n) / (delay + took)
+		waiting = rate * took
+	}
+	return rate * second
+}

@@ -1,0 +1,64 @@
+package netmodel
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// control is a load of 20 round trips on 2 CPUs that has 200 transactions/s of one client: 5 ms each, of which
+// 20 times 50 us are the path's.
+var control = Control{Threads: 1, TPS: 200, CPU: 3000, CPUs: 2, RoundTrips: 20, Bytes: 40_000, Path: Path{RTT: 50, RTTCPU: 40, Rate: 10e9}}
+
+// TestPredict holds predictions against figures computed by hand.
+func TestPredict(t *testing.T) {
+	for name, c := range map[string]struct {
+		threads int
+		tps     float64
+		path    Path
+		want    float64
+		bound   Bound
+	}{
+		"the same path":       {1, 200, control.Path, 200, RoundTrips},
+		"the same, saturated": {64, 600, control.Path, 600, CPU},
+		// 20 x 50 us more: 6 ms
+		"twice the round trip": {1, 200, Path{RTT: 100, RTTCPU: 40, Rate: 10e9}, 1e6 / 6000, RoundTrips},
+		// 20 x 10 ms more
+		"another city": {1, 200, Path{RTT: 10_050, RTTCPU: 40, Rate: 10e9}, 1e6 / 205_000, RoundTrips},
+		// 40 kB at 10 Mbit/s take 32 ms, and at 10 Gbit/s 32 us: 36.968 ms
+		"a thin line": {1, 200, Path{RTT: 50, RTTCPU: 40, Rate: 10e6}, 1e6 / 36_968, RoundTrips},
+		// it takes no more than 10e6 / 8 / 40e3
+		"a thin line, many clients": {64, 600, Path{RTT: 50, RTTCPU: 40, Rate: 10e6}, 31.25, Bandwidth},
+		// round trips take 20 x 40 us more of the CPU: 2 CPUs give 2e6 / 3800, and a little less with 64 clients
+		"a costly path, many clients": {64, 660, Path{RTT: 90, RTTCPU: 80, Rate: 10e9}, 524, CPU},
+	} {
+		load := control
+		load.Threads, load.TPS = c.threads, c.tps
+		got := Predict(load, c.path)
+		if math.Abs(got.TPS/c.want-1) > 0.01 || got.Bound != c.bound {
+			t.Errorf("%s: %+v, want %.1f, %s", name, got, c.want, c.bound)
+		}
+	}
+	if got := Predict(Control{}, control.Path); got != (Prediction{}) {
+		t.Errorf("%+v of nothing", got)
+	}
+}
+
+// TestThroughput: no client waits for another where there is one, and many cannot pass the CPUs.
+func TestThroughput(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		cpus, cpu, delay := float64(1+r.IntN(8)), 100+5000*r.Float64(), 20_000*r.Float64()
+		if one := throughput(1, cpus, cpu, delay); math.Abs(one*(cpu+delay)/second-1) > 1e-9 {
+			t.Fatalf("%v of %v and %v", one, cpu, delay)
+		}
+		last := 0.0
+		for _, n := range []int{1, 2, 8, 64, 1024} {
+			x := throughput(n, cpus, cpu, delay)
+			if x < last*0.999999 || x > cpus*second/cpu*1.000001 || x > float64(n)*second/(cpu+delay)*1.000001 {
+				t.Fatalf("%v with %d clients on %v CPUs, %v and %v", x, n, cpus, cpu, delay)
+			}
+			last = x
+		}
+	}
+}

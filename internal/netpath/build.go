@@ -1,0 +1,327 @@
+package netpath
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"david/internal/result"
+)
+
+// Net is the network of a comparison: a client's and a server's namespace, and for each path the nodes in
+// between.
+type Net struct {
+	Client, Server *Namespace
+	nodes          []*Namespace
+	ways           map[result.Path]Way
+	forwarders     []*forwarder
+	watch          *watch
+}
+
+// Way says how a path is gone: from where, and to which of the server's addresses.
+type Way struct {
+	From    *Namespace
+	Address netip.Addr // of the server; invalid for its unix socket
+	link    string     // in the client's and the server's namespace
+	nodes   []*Namespace
+}
+
+// mostPaths are told apart by a byte of their addresses.
+const mostPaths = 250
+
+// Build builds paths. All of them lead to one server's namespace, each to an address of its own out of
+// 198.18.0.0/16, which is set aside for measuring networks (RFC 2544).
+func Build(paths []result.Path) (n *Net, err error) {
+	n = &Net{ways: map[result.Path]Way{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+			n = nil
+		}
+	}()
+	if len(paths) > mostPaths {
+		return n, fmt.Errorf("%w: more than %d paths", ErrInput, mostPaths)
+	}
+	if n.Client, err = newNamespace(); err != nil {
+		return n, err
+	}
+	if n.Server, err = newNamespace(); err != nil {
+		return n, err
+	}
+	for i, p := range paths {
+		before := len(n.nodes)
+		way, err := n.build(p, byte(i+1))
+		if err != nil {
+			return n, fmt.Errorf("cannot build the path %s: %w", Name(p), err)
+		}
+		way.nodes = n.nodes[before:]
+		n.ways[p] = way
+	}
+	return n, n.watched()
+}
+
+// Way returns how one of the paths is gone.
+func (n *Net) Way(p result.Path) Way { return n.ways[p] }
+
+// Close takes the network down, once no process is in it.
+func (n *Net) Close() (err error) {
+	if n.watch != nil {
+		close(n.watch.done)
+	}
+	for _, f := range n.forwarders {
+		err = errors.Join(err, f.close())
+	}
+	for _, ns := range append(n.nodes, n.Client, n.Server) {
+		if ns != nil {
+			err = errors.Join(err, ns.Close())
+		}
+	}
+	return err
+}
+
+func (n *Net) build(p result.Path, id byte) (Way, error) {
+	b := builder{net: n, path: p, id: id, name: fmt.Sprintf("path%d", id)}
+	way := Way{From: n.Client, Address: b.address(serverHost), link: b.name}
+	switch p.Kind {
+	case Unix:
+		return Way{From: n.Server}, nil
+	case Loopback:
+		return Way{From: n.Server, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+	case Host:
+		return way, b.host()
+	case Routed:
+		return way, b.routed()
+	case Bridge:
+		return way, b.bridged()
+	case Vxlan:
+		return way, b.vxlan()
+	case Macvlan:
+		return way, b.macvlan()
+	case UDP:
+		return way, b.userspace()
+	}
+	return way, fmt.Errorf("%w: %s", ErrInput, p.Kind)
+}
+
+// The hosts of a path's /24: the ends, and the nodes in three parts of it where they route.
+const (
+	clientHost     = 1   // 0-63: the client's pods
+	clientGateway  = 62  //
+	wireClientNode = 129 // 128-191: the wire
+	wireServerNode = 130 //
+	serverHost     = 193 // 192-255: the server's pods
+	serverGateway  = 254 //
+	wholeBits      = 24
+	partBits       = 26
+)
+
+// builder builds one path.
+type builder struct {
+	net  *Net
+	path result.Path
+	id   byte
+	name string // of its interface in the client's and the server's namespace
+}
+
+func (b builder) address(host byte) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, b.id, host}) }
+
+// host joins both ends by the wire.
+func (b builder) host() error {
+	c, s := b.net.Client, b.net.Server
+	return errors.Join(
+		pair(c, s, b.name, b.name, mtu(b.path)),
+		b.number(c, b.name, clientHost, wholeBits), b.number(s, b.name, serverHost, wholeBits),
+		b.limit(c, b.name), b.limit(s, b.name))
+}
+
+// nodes makes two of them and the wire between, called wire on both, and unless it is to have none, a pod's
+// link to each, called pod there.
+func (b builder) nodes(pods bool) (client, server *Namespace, err error) {
+	if client, err = newNamespace(); err != nil {
+		return nil, nil, err
+	}
+	b.net.nodes = append(b.net.nodes, client)
+	if server, err = newNamespace(); err != nil {
+		return nil, nil, err
+	}
+	b.net.nodes = append(b.net.nodes, server)
+	err = errors.Join(pair(client, server, wire, wire, mtu(b.path)), b.limit(client, wire), b.limit(server, wire))
+	if pods {
+		err = errors.Join(err, pair(b.net.Client, client, b.name, pod, podMTU(b.path)), pair(b.net.Server, server, b.name, pod, podMTU(b.path)))
+	}
+	return client, server, err
+}
+
+const (
+	wire    = "wire"
+	pod     = "pod"
+	bridge  = "bridge"
+	vxlan   = "vxlan"
+	vxlanID = 1
+	// vxlanPort is IANA's.
+	vxlanPort = 4789
+)
+
+// routed has the nodes route between their pods.
+func (b builder) routed() error {
+	cn, sn, err := b.nodes(true)
+	if err != nil {
+		return err
+	}
+	for _, err := range []error{
+		cn.set("ipv4/ip_forward", "1"), sn.set("ipv4/ip_forward", "1"),
+		b.number(cn, wire, wireClientNode, partBits), b.number(sn, wire, wireServerNode, partBits),
+		b.number(cn, pod, clientGateway, partBits), b.number(sn, pod, serverGateway, partBits),
+		b.number(b.net.Client, b.name, clientHost, partBits), b.number(b.net.Server, b.name, serverHost, partBits),
+		b.route(cn, serverHost, wireServerNode), b.route(sn, clientHost, wireClientNode),
+		b.route(b.net.Client, serverHost, clientGateway), b.route(b.net.Server, clientHost, serverGateway),
+		b.route(b.net.Client, wireClientNode, clientGateway), b.route(b.net.Server, wireServerNode, serverGateway), // where nodes translate, or complain
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bridged has the wire and the pod's link as ports of a bridge on each node.
+func (b builder) bridged() error {
+	cn, sn, err := b.nodes(true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(switched(cn, pod, wire), switched(sn, pod, wire), b.ends())
+}
+
+// vxlan has a VXLAN to the other node and the pod's link as ports of a bridge on each node.
+func (b builder) vxlan() error {
+	cn, sn, err := b.nodes(true)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(b.number(cn, wire, wireClientNode, partBits), b.number(sn, wire, wireServerNode, partBits),
+		b.tunnel(cn, wireClientNode, wireServerNode), b.tunnel(sn, wireServerNode, wireClientNode))
+	if err != nil {
+		return err
+	}
+	return errors.Join(switched(cn, pod, vxlan), switched(sn, pod, vxlan), b.ends())
+}
+
+// macvlan gives each pod a macvlan of its node's end of the wire.
+func (b builder) macvlan() error {
+	cn, sn, err := b.nodes(false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.lend(cn, b.net.Client), b.lend(sn, b.net.Server), b.ends())
+}
+
+// ends gives both pods their addresses where they are in one network.
+func (b builder) ends() error {
+	return errors.Join(b.number(b.net.Client, b.name, clientHost, wholeBits), b.number(b.net.Server, b.name, serverHost, wholeBits))
+}
+
+// pair joins two namespaces by a veth pair, which is up.
+func pair(a, b *Namespace, nameA, nameB string, mtu int) error {
+	link := netlink.NewVeth(netlink.LinkAttrs{Name: nameA, MTU: mtu, TxQLen: -1})
+	link.PeerName, link.PeerNamespace, link.PeerMTU = nameB, netlink.NsFd(b.fd), uint32(mtu)
+	if err := a.links.LinkAdd(link); err != nil {
+		return fmt.Errorf("cannot make a veth pair: %w", err)
+	}
+	return errors.Join(a.up(nameA), b.up(nameB))
+}
+
+// switched makes two links ports of a bridge.
+func switched(n *Namespace, ports ...string) error {
+	first, err := n.links.LinkByName(ports[0])
+	if err != nil {
+		return err
+	}
+	br := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge, MTU: first.Attrs().MTU, TxQLen: -1}}
+	if err := n.links.LinkAdd(br); err != nil {
+		return fmt.Errorf("cannot make a bridge: %w", err)
+	}
+	for _, name := range ports {
+		port, err := n.links.LinkByName(name)
+		if err == nil {
+			err = n.links.LinkSetMaster(port, br)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot make %s a port of a bridge: %w", name, err)
+		}
+	}
+	return n.up(bridge)
+}
+
+// tunnel makes a VXLAN over the wire.
+func (b builder) tunnel(n *Namespace, from, to byte) error {
+	under, err := n.links.LinkByName(wire)
+	if err != nil {
+		return err
+	}
+	link := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: vxlan, MTU: podMTU(b.path), TxQLen: -1}, VxlanId: vxlanID, VtepDevIndex: under.Attrs().Index,
+		SrcAddr: b.address(from).AsSlice(), Group: b.address(to).AsSlice(), Port: vxlanPort, Learning: true}
+	if err := n.links.LinkAdd(link); err != nil {
+		return fmt.Errorf("cannot make a vxlan: %w", err)
+	}
+	return n.up(vxlan)
+}
+
+// lend makes a macvlan of the wire's end, and moves it to a pod.
+func (b builder) lend(node, pod *Namespace) error {
+	under, err := node.links.LinkByName(wire)
+	if err != nil {
+		return err
+	}
+	link := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: b.name, ParentIndex: under.Attrs().Index, Namespace: netlink.NsFd(pod.fd), TxQLen: -1},
+		Mode: netlink.MACVLAN_MODE_BRIDGE}
+	if err := node.links.LinkAdd(link); err != nil {
+		return fmt.Errorf("cannot make a macvlan: %w", err)
+	}
+	return pod.up(b.name)
+}
+
+// number gives an interface an address.
+func (b builder) number(n *Namespace, name string, host byte, bits int) error {
+	link, err := n.links.LinkByName(name)
+	if err == nil {
+		err = n.links.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: b.address(host).AsSlice(), Mask: net.CIDRMask(bits, 32)}})
+	}
+	if err != nil {
+		return fmt.Errorf("cannot give %s an address: %w", name, err)
+	}
+	return nil
+}
+
+// route has a namespace reach the part of the network that a host is in by way of a gateway.
+func (b builder) route(n *Namespace, to, gateway byte) error {
+	part := &net.IPNet{IP: b.address(to).AsSlice(), Mask: net.CIDRMask(partBits, 32)}
+	part.IP = part.IP.Mask(part.Mask)
+	if err := n.links.RouteAdd(&netlink.Route{Dst: part, Gw: b.address(gateway).AsSlice()}); err != nil {
+		return fmt.Errorf("cannot add a route to %s: %w", part, err)
+	}
+	return nil
+}
+
+// limit holds what leaves by an interface to the path's rate. The bucket takes a millisecond's worth, and two
+// full segments at least.
+func (b builder) limit(n *Namespace, name string) error {
+	if b.path.Rate == 0 {
+		return nil
+	}
+	link, err := n.links.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	bytes := uint64(b.path.Rate) / 8
+	burst := max(bytes/1000, 2*64<<10)
+	q := &netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate: bytes, Buffer: netlink.Xmittime(bytes, uint32(burst)), Limit: uint32(burst + bytes/100)}
+	if err := n.links.QdiscAdd(q); err != nil {
+		return fmt.Errorf("cannot hold %s to a rate: %w", name, err)
+	}
+	return nil
+}

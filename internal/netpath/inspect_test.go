@@ -1,0 +1,277 @@
+package netpath
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/testserver"
+)
+
+// inspected is a real server that several paths lead to.
+type inspected struct {
+	*testing.T
+	net  *Net
+	port string
+}
+
+// inspecting builds paths to a MariaDB.
+func inspecting(t *testing.T, texts ...string) inspected {
+	t.Helper()
+	asRoot(t)
+	n, _ := built(t, texts...)
+	s := testserver.StartInside(t, mycnf.MariaDB, n.Server.Do, "--bind-address=0.0.0.0", "--skip-name-resolve", "--max-allowed-packet=16M")
+	s.Exec("CREATE USER 'anywhere'@'%' IDENTIFIED BY 'x'")
+	address := s.TCP("anywhere").Address
+	return inspected{t, n, address[strings.LastIndexByte(address, ':')+1:]}
+}
+
+// look logs in from the client's namespace, and inspects the way to an address.
+func (i inspected) look(to netip.Addr, expect func(*Visit)) (s Seen) {
+	i.Helper()
+	ctx := context.Background()
+	port, err := strconv.ParseUint(i.port, 10, 16)
+	if err != nil {
+		i.Fatal(err)
+	}
+	v := Visit{Address: netip.AddrPortFrom(to, uint16(port))}
+	err = i.net.Client.Do(func() error {
+		if expect != nil {
+			expect(&v)
+		}
+		if v.Unheard {
+			s, err = Inspect(ctx, v)
+			return err
+		}
+		conn, err := mysqld.Open(ctx, mysqld.Addr{Network: "tcp", Address: v.Address.String(), User: "anywhere", Password: "x"})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		one, err := conn.Single(ctx)
+		if err != nil {
+			return err
+		}
+		defer one.Close()
+		if err := v.Ask(ctx, one); err != nil {
+			return err
+		}
+		s, err = Inspect(ctx, v)
+		return err
+	})
+	if err != nil {
+		i.Fatal(err)
+	}
+	return s
+}
+
+// named tells whether something was found of a kind.
+func (s Seen) named(what string) bool {
+	return slices.ContainsFunc(s.Findings, func(f Finding) bool { return f.What == what })
+}
+
+// server returns the server's address of the path with a number, from 1.
+func server(id int) netip.Addr { return builder{id: byte(id)}.address(serverHost) }
+
+// TestInspectClean: of paths as they should be nothing is found, and the links are those that carried what was
+// sent.
+func TestInspectClean(t *testing.T) {
+	kinds := []string{Host, Routed, Bridge, Vxlan, Macvlan, UDP, "host:rate=1g"}
+	i := inspecting(t, kinds...)
+	for n, kind := range kinds {
+		s := i.look(server(n+1), nil)
+		first := s.Links[0]
+		if len(s.Findings) > 0 || !s.Verified || first.Name != fmt.Sprintf("path%d", n+1) || s.MTU.Carried != first.MTU || s.TCP == nil || s.TLS == "" || s.Congestion == "" {
+			t.Errorf("%s: %+v", kind, s)
+		}
+		if mtu := map[string]int{Vxlan: 1450, UDP: 1472}[kind]; first.MTU != cmp.Or(mtu, 1500) {
+			t.Errorf("%s has an MTU of %d", kind, first.MTU)
+		}
+		if rate := map[bool]int64{true: 1e9}[kind == "host:rate=1g"]; first.Rate != rate {
+			t.Errorf("%s: %d bits/s", kind, first.Rate)
+		}
+	}
+}
+
+// TestInspectHere: nothing is found of the way to this machine itself, by the loopback address or another.
+func TestInspectHere(t *testing.T) {
+	asRoot(t)
+	n, _ := built(t, Host)
+	for _, to := range []netip.Addr{netip.MustParseAddr("127.0.0.1"), server(1)} {
+		err := n.Server.Do(func() error {
+			s, err := Inspect(context.Background(), Visit{Address: netip.AddrPortFrom(to, 3306)})
+			if len(s.Findings) > 0 || err == nil && (s.Links[0].Name != "lo" || s.MTU.Carried != 65535) {
+				t.Errorf("%s: %+v", to, s)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rounds is how often each fault is planted: DAVID_PLANTS, else few.
+func rounds(t *testing.T) int {
+	text := os.Getenv("DAVID_PLANTS")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestInspectPlanted: a fault that is planted is named each time, by its kind.
+func TestInspectPlanted(t *testing.T) {
+	i := inspecting(t, "host:rate=1g", Host, Routed, Bridge, "host:rate=10g")
+	const slow, plain, routed, bridged, fast = 1, 2, 3, 4, 5
+	n := i.net
+	routers, bridges := n.nodes[:2], n.nodes[2:4]
+	r := rand.New(rand.NewPCG(7, uint64(os.Getpid())))
+	for name, plant := range map[string]func() (to int, what string, expect func(*Visit), undo func() error){
+		"a wire's smaller MTU, which routers tell of": func() (int, string, func(*Visit), func() error) {
+			mtu := 576 + r.IntN(900)
+			one, other := changedMTU(t, routers[0], wire, mtu), changedMTU(t, routers[1], wire, mtu)
+			return routed, WrongMTU, nil, func() error { return errors.Join(one(), other(), routesForgotten(n)) }
+		},
+		"a router's end that drops without a word": func() (int, string, func(*Visit), func() error) {
+			node, mtu := routers[r.IntN(2)], 576+r.IntN(900)
+			undo := changedMTU(t, node, wire, mtu)
+			return routed, WrongMTU, notHeard, func() error { return errors.Join(undo(), routesForgotten(n)) }
+		},
+		"a bridge port that drops without a word": func() (int, string, func(*Visit), func() error) {
+			node, mtu := bridges[r.IntN(2)], 576+r.IntN(900)
+			return bridged, WrongMTU, notHeard, changedMTU(t, node, wire, mtu)
+		},
+		"not the MTU that is expected": func() (int, string, func(*Visit), func() error) {
+			return plain, WrongMTU, func(v *Visit) { v.MTU = 9000 }, nil
+		},
+		"NAT on the way": func() (int, string, func(*Visit), func() error) {
+			return routed, NAT, nil, masqueraded(t, routers[r.IntN(2)])
+		},
+		"NAT here": func() (int, string, func(*Visit), func() error) {
+			return routed, NAT, nil, masqueraded(t, n.Client)
+		},
+		"the slower of two networks": func() (int, string, func(*Visit), func() error) {
+			return slow, SecondNetwork, nil, nil
+		},
+		"two routes": func() (int, string, func(*Visit), func() error) {
+			return plain, SecondNetwork, nil, routedBy(t, n.Client, server(plain), 16+r.IntN(8), fmt.Sprintf("path%d", bridged))
+		},
+		"another interface than is expected": func() (int, string, func(*Visit), func() error) {
+			return plain, WrongInterface, func(v *Visit) { v.Interface = "path4" }, nil
+		},
+		"a route by another interface": func() (int, string, func(*Visit), func() error) {
+			return plain, WrongInterface, func(v *Visit) { v.Interface = "path2" }, routedBy(t, n.Client, server(plain), 32, fmt.Sprintf("path%d", fast))
+		},
+		"answers by another interface": func() (int, string, func(*Visit), func() error) {
+			return plain, Asymmetric, nil, routedBy(t, n.Server, builder{id: plain}.address(clientHost), 32, fmt.Sprintf("path%d", fast))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i.T = t
+			for range rounds(t) {
+				to, what, expect, undo := plant()
+				s := i.look(server(to), expect)
+				if !s.named(what) {
+					t.Errorf("%s is not named: %+v", what, s)
+				}
+				if undo != nil {
+					if err := undo(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+	i.T = t
+	if s := i.look(server(plain), nil); len(s.Findings) > 0 { // all was undone
+		t.Errorf("%+v", s)
+	}
+}
+
+// notHeard is of a way on which a login, whose certificate is large, does not come through.
+func notHeard(v *Visit) { v.Unheard = true }
+
+// routesForgotten has both ends forget the smaller MTUs that they were told.
+func routesForgotten(n *Net) error {
+	return errors.Join(n.Client.set("ipv4/route/flush", "1"), n.Server.set("ipv4/route/flush", "1"))
+}
+
+// changedMTU gives a link another MTU.
+func changedMTU(t *testing.T, n *Namespace, name string, mtu int) (undo func() error) {
+	t.Helper()
+	link, err := n.links.LinkByName(name)
+	if err == nil {
+		err = n.links.LinkSetMTU(link, mtu)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error { return n.links.LinkSetMTU(link, link.Attrs().MTU) }
+}
+
+// routedBy adds a route to the network of so many bits that an address is in, by way of a link.
+func routedBy(t *testing.T, n *Namespace, to netip.Addr, bits int, name string) (undo func() error) {
+	t.Helper()
+	link, err := n.links.LinkByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := netip.PrefixFrom(to, bits).Masked()
+	_, dst, err := net.ParseCIDR(prefix.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Scope: netlink.SCOPE_LINK}
+	if err := n.links.RouteAdd(route); err != nil {
+		t.Fatal(err)
+	}
+	return func() error { return n.links.RouteDel(route) }
+}
+
+// masqueraded gives what leaves a namespace for a server's port another source.
+func masqueraded(t *testing.T, n *Namespace) (undo func() error) {
+	t.Helper()
+	var table *nftables.Table
+	change := func(do func(c *nftables.Conn)) error {
+		c, err := nftables.New(nftables.WithNetNSFd(int(n.fd)))
+		if err != nil {
+			return err
+		}
+		do(c)
+		return c.Flush()
+	}
+	err := change(func(c *nftables.Conn) {
+		table = c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "planted"})
+		chain := c.AddChain(&nftables.Chain{Name: "out", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
+			&expr.Masq{FullyRandom: true},
+		}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error { return change(func(c *nftables.Conn) { c.DelTable(table) }) }
+}

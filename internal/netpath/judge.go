@@ -1,0 +1,185 @@
+package netpath
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// judge says what of the way is not as it should be.
+func (s *Seen) judge(l *looker, v Visit, flow *netlink.ConntrackFlow) {
+	s.judgeInterface(v)
+	s.judgeMTU(v)
+	s.judgeNAT(v, flow)
+	s.judgeNetworks(l, v)
+	if c := s.Conntrack; c != nil && c.Count*10 > c.Max*9 {
+		s.find(FullTable, "the table of connections has %d of at most %d entries: new connections are about to be dropped (net.netfilter.nf_conntrack_max)", c.Count, c.Max)
+	}
+}
+
+func (s *Seen) judgeInterface(v Visit) {
+	if v.Interface != "" && !slices.ContainsFunc(s.Links, func(k Link) bool { return k.Name == v.Interface }) {
+		var names []string
+		for _, k := range s.Links {
+			names = append(names, k.Name)
+		}
+		s.find(WrongInterface, "the way is by %s, and not by %s", strings.Join(names, " over "), v.Interface)
+	}
+}
+
+func (s *Seen) judgeMTU(v Visit) {
+	first := s.Links[0]
+	if v.MTU > 0 && first.MTU != v.MTU {
+		s.find(WrongMTU, "%s has an MTU of %d bytes, and not of %d", first.Name, first.MTU, v.MTU)
+	}
+	if m := s.MTU; m.Carried > 0 && m.Carried < m.Sent {
+		why := "and nothing says so to who sends larger ones: connections will stall"
+		if m.Told {
+			why = "larger ones are sent again as smaller"
+		}
+		s.find(WrongMTU, "%s sends packets of up to %d bytes, and only those of up to %d arrive; %s", first.Name, m.Sent, m.Carried, why)
+	}
+	for i, k := range s.Links[1:] {
+		above := s.Links[i]
+		overhead := 0
+		if above.Tunnel != nil {
+			overhead = above.Tunnel.Overhead
+		}
+		if above.MTU+overhead > k.MTU {
+			s.find(WrongMTU, "%s has an MTU of %d bytes, with %d of its own, and %s below carries %d", above.Name, above.MTU, overhead, k.Name, k.MTU)
+		}
+	}
+	if t := s.TCP; t != nil && s.MTU.Carried == 0 && t.SendMSS > 0 && int(t.SendMSS)+100 < first.MTU && first.MTU < 60_000 {
+		s.find(WrongMTU, "%s has an MTU of %d bytes, and the connection's segments have %d: the server's end, or something on the way, takes no more", first.Name, first.MTU, t.SendMSS)
+	}
+}
+
+// judgeNAT holds both ends of the connection as this end knows them against what the server and the table of
+// connections say.
+func (s *Seen) judgeNAT(v Visit, flow *netlink.ConntrackFlow) {
+	if flow != nil {
+		if r := flow.Reverse; !r.SrcIP.Equal(flow.Forward.DstIP) || r.SrcPort != flow.Forward.DstPort {
+			s.find(NAT, "this machine translates %s to %s: a service's address, or a rule", v.Address, net.JoinHostPort(r.SrcIP.String(), strconv.Itoa(int(r.SrcPort))))
+		}
+		if r := flow.Reverse; !r.DstIP.Equal(flow.Forward.SrcIP) || r.DstPort != flow.Forward.SrcPort {
+			s.find(NAT, "this machine gives its packets the source %s, for %s", net.JoinHostPort(r.DstIP.String(), strconv.Itoa(int(r.DstPort))), flow.Forward.SrcIP)
+		}
+	}
+	if v.Port != "" && v.Port != strconv.Itoa(int(v.Address.Port())) {
+		s.find(NAT, "the server listens at port %s, and %s was asked for: a service's port, a proxy or a tunnel is in between", v.Port, v.Address)
+	}
+	host, port, err := net.SplitHostPort(v.SeenAs)
+	if err != nil || s.TCP == nil {
+		return
+	}
+	own := netip.AddrPortFrom(s.TCP.source, s.TCP.port)
+	ip, err := netip.ParseAddr(host)
+	if err == nil && ip.Unmap() != own.Addr() || port != strconv.Itoa(int(own.Port())) {
+		s.find(NAT, "this end is %s, and the server sees %s: the address is translated on the way, or a proxy or a tunnel is in between", own, v.SeenAs)
+	}
+}
+
+// judgeNetworks finds other networks that the server could be reached by, and those that are faster than the
+// one that is used.
+func (s *Seen) judgeNetworks(l *looker, v Visit) {
+	if len(v.Others) > 0 {
+		s.find(SecondNetwork, "the name has other addresses: %s", join(v.Others))
+	}
+	if s.Links[0].Name == "lo" { // this machine's own address
+		return
+	}
+	used := s.rate()
+	links, err := l.links.LinkList()
+	if err != nil {
+		return
+	}
+	covers := l.covering(v.Address.Addr())
+	for _, link := range links {
+		a := link.Attrs()
+		if a.Flags&net.FlagUp == 0 || a.Flags&net.FlagLoopback != 0 || slices.ContainsFunc(s.Links, func(k Link) bool { return k.index == a.Index }) {
+			continue
+		}
+		rate := l.rate(link)
+		switch {
+		case covers[a.Index]:
+			s.find(SecondNetwork, "a route by %s leads to %s as well as the one that is taken, by %s", a.Name, v.Address.Addr(), s.Links[0].Name)
+		case used > 0 && rate > used && l.numbered(link):
+			s.find(SecondNetwork, "%s carries %s/s, and %s, which is up, %s/s: is the traffic on the wrong network?", s.lowest().Name, RateText(used), a.Name, RateText(rate))
+		}
+	}
+}
+
+func join(list []netip.Addr) string {
+	var texts []string
+	for _, a := range list {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (s *Seen) lowest() Link { return s.Links[len(s.Links)-1] }
+
+// rate returns the least of the links' that are known; 0 where none is.
+func (s *Seen) rate() (least int64) {
+	for _, k := range s.Links {
+		if k.Rate > 0 && (least == 0 || k.Rate < least) {
+			least = k.Rate
+		}
+	}
+	return least
+}
+
+// covering returns the links that routes to an address name which are no default routes.
+func (l *looker) covering(to netip.Addr) map[int]bool {
+	all := map[int]bool{}
+	routes, err := l.links.RouteList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return all
+	}
+	for _, r := range routes {
+		if r.Dst == nil || !r.Dst.Contains(to.AsSlice()) {
+			continue
+		}
+		if ones, _ := r.Dst.Mask.Size(); ones == 0 {
+			continue
+		}
+		all[r.LinkIndex] = true
+		for _, hop := range r.MultiPath {
+			all[hop.LinkIndex] = true
+		}
+	}
+	return all
+}
+
+// numbered tells whether a link has an address that others may use.
+func (l *looker) numbered(link netlink.Link) bool {
+	list, err := l.links.AddrList(link, unix.AF_UNSPEC)
+	return err == nil && slices.ContainsFunc(list, func(a netlink.Addr) bool { return a.IP.IsGlobalUnicast() })
+}
+
+// plugins by the links that they make.
+var plugins = []struct{ prefix, name string }{
+	{"cali", "Calico"}, {"vxlan.calico", "Calico (VXLAN)"}, {"tunl0", "IP in IP"}, {"flannel", "Flannel"}, {"cilium", "Cilium"}, {"lxc", "Cilium"}, {"weave", "Weave"},
+	{"kube-bridge", "kube-router"}, {"dummy-kube", "kube-router"}, {"kube-ipvs", "kube-proxy"}, {"docker", "Docker"}, {"cni", "a CNI bridge"}, {"virbr", "libvirt"},
+}
+
+// cluster finds out whether this machine is a node, and how services are translated on it.
+func (s *Seen) cluster(l *looker) {
+	links, err := l.links.LinkList()
+	if err != nil {
+		return
+	}
+	for _, link := range links {
+		for _, p := range plugins {
+			if strings.HasPrefix(link.Attrs().Name, p.prefix) && !slices.Contains(s.Plugins, p.name) {
+				s.Plugins = append(s.Plugins, p.name)
+			}
+		}
+	}
+	s.KubeProxy = kubeProxy(slices.Contains(s.Plugins, "kube-proxy"))
+}

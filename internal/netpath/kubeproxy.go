@@ -1,0 +1,34 @@
+package netpath
+
+import "github.com/google/nftables"
+
+// kubeProxy returns the mode of kube-proxy; "" where none is seen here. Its own links are those of IPVS; the
+// other modes are told by their tables and chains. Rules of the old iptables (legacy) are not seen.
+func kubeProxy(ipvs bool) string {
+	if ipvs {
+		return "ipvs"
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return ""
+	}
+	tables, err := c.ListTables()
+	if err != nil {
+		return ""
+	}
+	for _, t := range tables {
+		if t.Name == "kube-proxy" {
+			return "nftables"
+		}
+	}
+	chains, err := c.ListChains()
+	if err != nil {
+		return ""
+	}
+	for _, chain := range chains {
+		if chain.Name == "KUBE-SERVICES" {
+			return "iptables"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,219 @@
+package netpath
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"david/internal/result"
+)
+
+// asRoot skips a test that takes root.
+func asRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces take root")
+	}
+}
+
+// built builds paths, and takes them down when the test ends.
+func built(t *testing.T, texts ...string) (*Net, []result.Path) {
+	t.Helper()
+	var paths []result.Path
+	for _, text := range texts {
+		p, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, p)
+	}
+	n, err := Build(paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n, paths
+}
+
+// listening listens in the server's namespace, accepts, and answers each connection with a byte.
+func listening(t *testing.T, n *Namespace) (port string) {
+	t.Helper()
+	var l net.Listener
+	err := n.Do(func() (err error) {
+		l, err = net.Listen("tcp4", ":0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte{1})
+			c.Close()
+		}
+	}()
+	_, port, err = net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// TestBuild: every path leads to the server, by an interface of its own, and the machine's own namespace has
+// no link that it had not before.
+func TestBuild(t *testing.T) {
+	asRoot(t)
+	before := links(t)
+	n, paths := built(t, Host, Routed, Bridge, Vxlan, "vxlan:mtu=9000", Macvlan, "host:rate=1g", UDP, "userspace-udp:delay=1ms", Loopback)
+	port := listening(t, n.Server)
+	seen := map[netip.Addr]bool{}
+	for _, p := range paths {
+		way := n.Way(p)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		c, err := way.From.Dial(ctx, "tcp", net.JoinHostPort(way.Address.String(), port))
+		cancel()
+		if err != nil {
+			t.Errorf("%s: %v", Name(p), err)
+			continue
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Errorf("%s: %v", Name(p), err)
+		}
+		from, _, _ := net.SplitHostPort(c.LocalAddr().String())
+		c.Close()
+		if own := netip.MustParseAddr(from); seen[own] || (p.Kind != Loopback && own.As4()[2] != way.Address.As4()[2]) {
+			t.Errorf("%s: from %s to %s", Name(p), own, way.Address)
+		} else {
+			seen[own] = true
+		}
+	}
+	if after := links(t); after != before {
+		t.Errorf("%d links, %d before", after, before)
+	}
+}
+
+func links(t *testing.T) int {
+	t.Helper()
+	list, err := netlink.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// namespaces counts the network namespaces that processes are in, or hold open.
+func namespaces(t *testing.T) int {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, pattern := range []string{"/proc/[0-9]*/ns/net", "/proc/self/fd/*"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if to, err := os.Readlink(name); err == nil && len(to) > 4 && to[:4] == "net:" {
+				seen[to] = true
+			}
+		}
+	}
+	return len(seen)
+}
+
+// TestClose: a network that is taken down leaves no namespace open.
+func TestClose(t *testing.T) {
+	asRoot(t)
+	before := namespaces(t)
+	n, err := Build([]result.Path{{Kind: Vxlan}, {Kind: Macvlan}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if during := namespaces(t); during != before+6 {
+		t.Errorf("%d namespaces, %d before", during, before)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := namespaces(t); after != before {
+		t.Errorf("%d namespaces, %d before", after, before)
+	}
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]result.Path{
+		"host":                     {Kind: Host},
+		"vxlan:mtu=9000":           {Kind: Vxlan, MTU: 9000},
+		"routed:rate=1g:tls":       {Kind: Routed, Rate: 1e9, TLS: true},
+		"host:rate=2.5g":           {Kind: Host, Rate: 25e8},
+		"macvlan:mtu=1500:rate=1m": {Kind: Macvlan, MTU: 1500, Rate: 1e6},
+		"loopback:tls":             {Kind: Loopback, TLS: true},
+		"host:compressed":          {Kind: Host, Compressed: true},
+		"userspace-udp:delay=1ms":  {Kind: UDP, Delay: 1000},
+	} {
+		if got, err := Parse(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "carrier-pigeon", "ipip", "wireguard", "host:mtu=1", "host:mtu=70000", "host:mtu=x", "host:rate=", "host:rate=0", "host:rate=-1g",
+		"host:rate=1e300g", "host:rate=NaNg", "host:loss=1", "unix:tls", "unix:mtu=1500", "loopback:rate=1g", "host:tls=1", "host:compressed=0", "host:delay=1ms", "userspace-udp:delay=2s", "userspace-udp:delay=1"} {
+		if got, err := Parse(text); !errors.Is(err, ErrInput) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
+// TestProbe: a wire that is held to a rate is seen to have it, a path through more hops takes longer, and
+// nothing of the programs is left.
+func TestProbe(t *testing.T) {
+	asRoot(t)
+	n, paths := built(t, "host:rate=100m", "userspace-udp:delay=2ms", Unix)
+	probes := map[string]*result.PathProbe{}
+	for _, p := range paths {
+		probe, err := n.Probe(context.Background(), p)
+		if errors.Is(err, ErrNoTool) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %+v", Name(p), probe)
+		probes[p.Kind] = probe
+	}
+	if probes[Unix] != nil {
+		t.Errorf("a socket has %+v", probes[Unix])
+	}
+	if rate := probes[Host].Rate; !(rate > 50e6 && rate < 120e6) {
+		t.Errorf("%.0f bits/s over a wire of 100 Mbit/s", rate)
+	}
+	if h := probes[Host]; !(h.RTT50 > 0 && probes[UDP].RTT50 > 4000 && h.RTT50 < 2000 && h.RTT99 >= h.RTT50 && h.RTTCPU > 0) {
+		t.Errorf("host %+v, 4 ms away %+v", h, probes[UDP])
+	}
+}
+
+func TestMedian(t *testing.T) {
+	if Median(nil) != nil {
+		t.Error("nothing has a median")
+	}
+	got := Median([]*result.PathProbe{{RTT50: 3, Rate: 10}, {RTT50: 1, Rate: 30}, {RTT50: 2, Rate: 20}})
+	if got.Runs != 3 || got.RTT50 != 2 || got.Rate != 20 {
+		t.Errorf("%+v", got)
+	}
+	if got := Median([]*result.PathProbe{{RTT50: 3}, {RTT50: 1}}); got.RTT50 != 2 {
+		t.Errorf("%+v", got)
+	}
+}

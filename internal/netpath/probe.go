@@ -1,0 +1,275 @@
+package netpath
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"david/internal/account"
+	"david/internal/result"
+)
+
+// ErrNoTool marks a program that is not there.
+var ErrNoTool = errors.New("is missing")
+
+// ErrTool marks a program that could not measure a path.
+var ErrTool = errors.New("the path could not be measured")
+
+const (
+	// probeSeconds is how long each of the two programs measures a path at a time.
+	probeSeconds = 1
+	// probeLimit bounds one of their runs: sockperf needs half a second besides, a path that drops packets more.
+	probeLimit = 15 * time.Second
+	// pingBytes are the size of a ping-pong's messages: about that of a query, and of the answer of one row.
+	pingBytes = 100
+	iperfPort = "5201"
+	sockPort  = "11111"
+)
+
+// Probe measures a path with iperf3 and sockperf, each once; Median sums several up. It is nil for the unix
+// socket, which neither program goes by.
+func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, error) {
+	way := n.Way(p)
+	if !way.Address.IsValid() {
+		return nil, nil
+	}
+	probe := &result.PathProbe{Runs: 1}
+	err := n.bandwidth(ctx, way, probe)
+	if err == nil {
+		err = n.roundTrip(ctx, way, probe)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("path %s: %w", Name(p), err)
+	}
+	return probe, nil
+}
+
+// bandwidth measures one TCP stream to the server, as the answers of a database go the other way and a veth
+// is the same in both.
+func (n *Net) bandwidth(ctx context.Context, way Way, probe *result.PathProbe) error {
+	out, _, err := n.pairOf(ctx, way, iperfPort, []string{"iperf3", "-4", "-s", "-p", iperfPort},
+		[]string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", way.Address.String()})
+	if err != nil {
+		return err
+	}
+	var doc struct {
+		Error string
+		End   struct {
+			Sent struct {
+				Retransmits float64
+			} `json:"sum_sent"`
+			Received struct {
+				Rate float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		}
+	}
+	if err := json.Unmarshal(out, &doc); err != nil || doc.Error != "" || !(doc.End.Received.Rate > 0) {
+		return fmt.Errorf("%w: iperf3: %s", ErrTool, doc.Error)
+	}
+	probe.Rate, probe.Retransmits = doc.End.Received.Rate, doc.End.Sent.Retransmits
+	return nil
+}
+
+// roundTrip measures how long an answer to a small request takes, over TCP, and the CPU time that it takes of
+// both ends and of the kernel.
+func (n *Net) roundTrip(ctx context.Context, way Way, probe *result.PathProbe) error {
+	server := []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}
+	client := []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", way.Address.String(), "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(pingBytes)}
+	out, cpu, err := n.pairOf(ctx, way, sockPort, server, client)
+	if err != nil {
+		return err
+	}
+	sent, err1 := figure(out, `Total Run.*SentMessages=(\d+)`)
+	half, err2 := figure(out, `percentile 50\.000 = *([\d.]+)`)
+	most, err3 := figure(out, `percentile 99\.000 = *([\d.]+)`)
+	if err := errors.Join(err1, err2, err3); err != nil || sent == 0 {
+		return fmt.Errorf("%w: sockperf: %w", ErrTool, err)
+	}
+	probe.RTT50, probe.RTT99, probe.RTTCPU = half, most, float64(cpu.Microseconds())/sent
+	return nil
+}
+
+// figure finds a number in what a program printed.
+func figure(out []byte, pattern string) (float64, error) {
+	m := regexp.MustCompile(pattern).FindSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("nothing printed is like %s", pattern)
+	}
+	return strconv.ParseFloat(string(m[1]), 64)
+}
+
+// pairOf runs a server of a measuring program where the paths lead to, and its client where the path begins.
+// It returns what the client printed, and the CPU time that both and the handling of interrupts took.
+func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client []string) (out []byte, cpu time.Duration, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", client[0], probeLimit))
+	defer cancel()
+	s, err := n.Server.start(server)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { s.stop() }()
+	if err := n.listens(ctx, port, s); err != nil {
+		return nil, 0, err
+	}
+	before, err := handling()
+	if err != nil {
+		return nil, 0, err
+	}
+	c, err := way.From.start(client)
+	if err != nil {
+		return nil, 0, err
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		c.stop()
+		return nil, 0, context.Cause(ctx)
+	}
+	s.stop()
+	after, err := handling()
+	if err == nil && c.err != nil {
+		err = fmt.Errorf("%w: %s: %w: %s", ErrTool, client[0], c.err, said(c.out.Bytes()))
+	}
+	return c.out.Bytes(), c.cpu() + s.cpu() + after - before, err
+}
+
+// listens waits until the program's server does. It is not connected to: iperf3 would take that for its client.
+func (n *Net) listens(ctx context.Context, port string, s *tool) error {
+	for {
+		var list []*netlink.Socket
+		err := n.Server.Do(func() (err error) {
+			list, err = netlink.SocketDiagTCP(unix.AF_INET)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot see whether %s listens: %w", s.name, err)
+		}
+		if slices.ContainsFunc(list, func(k *netlink.Socket) bool {
+			return k.State == netlink.TCP_LISTEN && strconv.Itoa(int(k.ID.SourcePort)) == port
+		}) {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("%w: %s ended: %s", ErrTool, s.name, said(s.out.Bytes()))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// said is what a program says of its failure: a line with the word, else its last one.
+func said(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "error") }); i >= 0 {
+		return strings.TrimSpace(lines[i])
+	}
+	return lines[len(lines)-1]
+}
+
+// handling reads the CPU time that handling interrupts has taken on this machine, and david itself, which
+// forwards the packets of one kind of path.
+func handling() (time.Duration, error) {
+	var own unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
+		return 0, err
+	}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, err
+	}
+	stat, err := proc.Stat()
+	return time.Duration((stat.CPUTotal.IRQ+stat.CPUTotal.SoftIRQ)*float64(time.Second)) + time.Duration(own.Utime.Nano()+own.Stime.Nano()), err
+}
+
+// tool is a measuring program that runs; it dies with david.
+type tool struct {
+	name string
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	done chan struct{} // closed when it has ended
+	err  error         // how; valid after done
+}
+
+// start starts a program in the namespace, as an ordinary user.
+func (n *Namespace) start(argv []string) (*tool, error) {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s %w: apt-get install %s", argv[0], ErrNoTool, argv[0])
+	}
+	who, err := account.Find()
+	if err != nil {
+		return nil, err
+	}
+	t := &tool{name: argv[0], cmd: exec.Command(path, argv[1:]...), done: make(chan struct{})}
+	t.cmd.Dir, t.cmd.Stdout, t.cmd.Stderr, t.cmd.Env = "/", &t.out, &t.out, []string{"LC_ALL=C"}
+	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: who.Credential()}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the signal is tied to the thread that forks
+		defer runtime.UnlockOSThread()
+		err := n.Do(t.cmd.Start)
+		started <- err
+		if err == nil {
+			t.err = t.cmd.Wait()
+			close(t.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", argv[0], err)
+	}
+	return t, nil
+}
+
+// stop ends the program and waits for its end.
+func (t *tool) stop() {
+	select {
+	case <-t.done:
+	default:
+		_ = syscall.Kill(-t.cmd.Process.Pid, syscall.SIGKILL) // where it ended meanwhile there is nothing to do
+		<-t.done
+	}
+}
+
+// cpu is what it used, once it has ended.
+func (t *tool) cpu() time.Duration {
+	return t.cmd.ProcessState.UserTime() + t.cmd.ProcessState.SystemTime()
+}
+
+// Median sums up several probes of a path; nil for none.
+func Median(list []*result.PathProbe) *result.PathProbe {
+	if len(list) == 0 {
+		return nil
+	}
+	middle := func(of func(*result.PathProbe) float64) float64 {
+		var values []float64
+		for _, p := range list {
+			values = append(values, of(p))
+		}
+		slices.Sort(values)
+		return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	}
+	return &result.PathProbe{
+		Runs:        len(list),
+		Rate:        middle(func(p *result.PathProbe) float64 { return p.Rate }),
+		Retransmits: middle(func(p *result.PathProbe) float64 { return p.Retransmits }),
+		RTT50:       middle(func(p *result.PathProbe) float64 { return p.RTT50 }),
+		RTT99:       middle(func(p *result.PathProbe) float64 { return p.RTT99 }),
+		RTTCPU:      middle(func(p *result.PathProbe) float64 { return p.RTTCPU }),
+	}
+}

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"david/internal/netmodel"
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// pathHeadline tells of every path, over all workloads: none of them is a gain to be taken.
+func pathHeadline(d Data, list []stats.Comparison) headline {
+	var parts []string
+	for _, c := range contenders(list) {
+		if c.Ratio == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%s %s (%s)", c.Name, ratio(c.Arm), c.Verdict)
+		if len(list) > 1 {
+			part += " with " + short(c.on)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return headline{"No verdict", noVerdict(d, contenders(list)), "invalid"}
+	}
+	return headline{"Paths against " + d.Experiment.Design.Control, ": " + strings.Join(parts, ", "), "none"}
+}
+
+// pathTable has a row for each arm of a comparison of network paths: what was measured of the path alone, and
+// of the database over it, beside what the first predicts of the second. Sentences say what it rests on. Both
+// are empty where the arms are no paths.
+func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
+	t = table{"The paths: " + short(c.Workload), []column{left("path"), right("Gbit/s"), right("retransmits/s"), right("round trip p50, us"), right("p99, us"),
+		right("CPU, us"), right("softirq of a transaction, us"), right("tps"), right("ratio"), right("predicted"), right("off, %"), left("bound by")}, nil}
+	control, ok := pathControl(d, c)
+	if !ok {
+		return table{}, nil
+	}
+	worst, n := 0.0, 0
+	for _, a := range c.Arms {
+		arm := d.armNamed(a.Name)
+		if arm.Path == (result.Path{}) || a.Trials == 0 {
+			continue
+		}
+		row := []string{a.Name, none, none, none, none, none, cost(a.Costs.SoftIRQ), brief(a.TPS), none, none, none, none}
+		if a.Ratio > 0 {
+			row[8] = fixed(a.Ratio, 3)
+		}
+		if p := arm.PathProbe; p != nil {
+			copy(row[1:], []string{fixed(p.Rate/1e9, 2), round(p.Retransmits), brief(p.RTT50), brief(p.RTT99), brief(p.RTTCPU)})
+			if got := netmodel.Predict(control, modelled(p)); got.TPS > 0 && a.Ratio > 0 && a.Name != c.Control && talksAs(arm.Path, d.armNamed(c.Control).Path) {
+				promised := got.TPS / control.TPS // of one round: the throughputs themselves are of many
+				off := 100 * (promised/a.Ratio - 1)
+				worst, n = math.Max(worst, math.Abs(off)), n+1
+				copy(row[9:], []string{fixed(promised, 3), fmt.Sprintf("%+.1f", off), string(got.Bound)})
+			}
+		}
+		t = t.add(row...)
+	}
+	if n > 0 {
+		lines = append(lines, fmt.Sprintf("a transaction takes %.4g round trips and %.3g KiB both ways (counted); with %s's %s transactions/s and each path's round trip that predicts the others, at most %.1f %% off",
+			control.RoundTrips, control.Bytes/1024, c.Control, brief(control.TPS), worst))
+	}
+	return t, lines
+}
+
+// talksAs tells whether what is sent over two paths is the same.
+func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
+
+func modelled(p *result.PathProbe) netmodel.Path {
+	return netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate}
+}
+
+// pathControl returns what the load took over the control's path; false where the arms are no paths.
+func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
+	arm := d.armNamed(c.Control)
+	if arm.Path == (result.Path{}) {
+		return m, false
+	}
+	m = netmodel.Control{Threads: c.Workload.Threads, CPUs: d.Experiment.Host.CPU.Usable}
+	if arm.PathProbe != nil {
+		m.Path = modelled(arm.PathProbe)
+	}
+	for _, a := range c.Arms {
+		if a.Name == c.Control {
+			m.TPS = a.TPS
+			if a.Costs.Network != nil {
+				m.Bytes = *a.Costs.Network
+			}
+			for _, part := range []*float64{a.Costs.ServerCPU, a.Costs.ClientCPU, a.Costs.SoftIRQ} {
+				if part != nil {
+					m.CPU += *part
+				}
+			}
+		}
+	}
+	m.RoundTrips = asked(d, c)
+	return m, true
+}
+
+// asked returns the round trips of one of the control's transactions: a query is one.
+func asked(d Data, c stats.Comparison) float64 {
+	transactions, queries := 0.0, 0.0
+	for _, t := range d.Trials {
+		if ok, _ := t.Valid(); !ok || t.Arm != c.Control || t.Workload.Threads != c.Workload.Threads {
+			continue
+		}
+		transactions += float64(t.Transactions)
+		queries += float64(t.Queries)
+	}
+	if transactions == 0 {
+		return 0
+	}
+	return queries / transactions
+}
+
+// armNamed returns an arm of the record; the zero one where there is none of that name.
+func (d Data) armNamed(name string) result.Arm {
+	i := slices.IndexFunc(d.Arms, func(a result.Arm) bool { return a.Name == name })
+	if i < 0 {
+		return result.Arm{}
+	}
+	return d.Arms[i]
+}

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"david/internal/result"
+)
+
+// TestPaths: a comparison of network paths tells what each is alone, what it costs, and how far that was
+// predicted; a path that could not be measured alone has no prediction, nor has one with another TLS.
+func TestPaths(t *testing.T) {
+	d := compareFixture()
+	d.Experiment.Host.CPU.Usable = 2
+	host := result.PathProbe{Runs: 3, Rate: 10e9, RTT50: 20, RTT99: 60, RTTCPU: 20}
+	far := host
+	far.RTT50, far.RTTCPU = 500, 40
+	for i := range d.Arms {
+		d.Arms[i].Path = result.Path{Kind: "unix"}
+	}
+	d.Arms[0].Path, d.Arms[0].PathProbe = result.Path{Kind: "host"}, &host
+	d.Arms[2].Path, d.Arms[2].PathProbe = result.Path{Kind: "vxlan"}, &far
+	for i := range d.Trials {
+		d.Trials[i].Costs.Network, d.Trials[i].Costs.SoftIRQ = some(40_000), some(310)
+		d.Trials[i].Queries = 20 * d.Trials[i].Transactions
+	}
+	c := comparisons(d)[0]
+	table, lines := pathTable(d, c)
+	rows := map[string][]string{}
+	for _, row := range table.Rows {
+		rows[row[0]] = row
+	}
+	// 4 threads at 513 tps take 7.8 ms; 20 round trips of 480 us more make 17.4 ms: 0.45 of it
+	if row := rows["memory"]; len(row) < 12 || row[3] != "500" || !strings.HasPrefix(row[9], "0.4") || row[11] != "round trips" {
+		t.Errorf("%v", row)
+	}
+	if row := rows["flush"]; len(row) < 12 || row[1] != none || row[9] != none || row[7] == none {
+		t.Errorf("%v", row)
+	}
+	if row := rows["control"]; len(row) < 12 || row[6] != "310" || row[9] != none {
+		t.Errorf("%v", row)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "20 round trips and 39.1 KiB") {
+		t.Errorf("%v", lines)
+	}
+	if head := Build(d).Headline.String(); !strings.HasPrefix(head, "Paths against control: memory 1.5") {
+		t.Error(head)
+	}
+	d.Arms[2].Path.TLS = true
+	if table, lines := pathTable(d, c); len(lines) != 0 || len(table.Rows) != 3 {
+		t.Errorf("%v, %v", table, lines)
+	}
+	if table, lines := pathTable(compareFixture(), c); len(table.Rows) != 0 || len(lines) != 0 {
+		t.Errorf("%v, %v of no paths", table, lines)
+	}
+}
