@@ -11,6 +11,8 @@ import (
 	"david/internal/mycnf"
 	"david/internal/plan"
 	"david/internal/price"
+	"david/internal/report"
+	"david/internal/stats"
 )
 
 // planFlags are those of david plan.
@@ -27,6 +29,8 @@ type planFlags struct {
 	reads, consistent, masters bool
 	change, kubernetes         bool
 	why, sensitivity, json     bool
+	markdown                   bool
+	from, arm, out             string
 	figures                    map[string]*string
 	given                      func(string) bool
 }
@@ -50,6 +54,8 @@ func (a *app) planCommand() *cobra.Command {
 
 func (f *planFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.file, "requirements", "", "FILE (YAML) with these flags as keys, as in \"data: 200GiB\"; the command line's win")
+	fs.StringVar(&f.from, "from", "", "DIR, the record of an experiment, its name, an --out folder of david tune, or latest: what a transaction takes is measured there (default: as david measured sysbench)")
+	fs.StringVar(&f.arm, "arm", "", "NAME of its arm (default: what the tune handed over, else the fastest that is safe)")
 	fs.StringVar(&f.data, "data", "", "size of the data today, as in 200GiB")
 	fs.Float64Var(&f.tps, "tps", 0, "transactions per second at the busiest")
 	fs.Float64Var(&f.qps, "qps", 0, "queries per second instead: --queries of them are a transaction")
@@ -75,6 +81,8 @@ func (f *planFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.why, "why", false, "print the chain of rules behind each verdict")
 	fs.BoolVar(&f.sensitivity, "sensitivity", true, "ask what each assumption does to the decision")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.BoolVar(&f.markdown, "markdown", false, "print Markdown, for a ticket")
+	fs.StringVar(&f.out, "out", "", "FILE to write the report to, as one HTML page; must not exist")
 	for _, x := range plan.Figures() {
 		f.figures[x.Name] = fs.String(x.Name, "", x.What+figureDefault(x))
 	}
@@ -99,9 +107,16 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
+	control, err := a.measured(f, &r)
+	if err != nil {
+		return err
+	}
 	p, err := plan.New(c, r)
 	if err != nil {
 		return codedError{exitUsage, err}
+	}
+	if control != nil {
+		p.Value = p.Unlock(c, p.Asked.Untuned(*control))
 	}
 	if f.sensitivity {
 		p.Turns = p.Tornado(c)
@@ -116,6 +131,37 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 		p.Why(a.out)
 	}
 	return nil
+}
+
+// measured puts what an experiment measured into the request, and returns what its control took; nil where there is
+// nothing to compare with.
+func (a *app) measured(f *planFlags, r *plan.Request) (*plan.Measured, error) {
+	if f.from == "" {
+		return nil, nil
+	}
+	data, err := a.load(f.from)
+	if err != nil {
+		return nil, err
+	}
+	quoted, best := report.Quoted(data), ""
+	if data.Finish != nil {
+		best = data.Finish.Best
+	}
+	m, err := plan.Measure(data.Experiment, quoted.Arms, quoted.Trials, f.arm, best)
+	if err != nil {
+		return nil, codedError{exitInvalid, err}
+	}
+	if !f.given("flavour") {
+		r.Flavour = ""
+	}
+	if *r, err = r.From(m); err != nil {
+		return nil, codedError{exitUsage, err}
+	}
+	control, err := plan.Measure(data.Experiment, quoted.Arms, quoted.Trials, stats.Control, "")
+	if err != nil || m.Arm == stats.Control { // an experiment without a control has nothing to say of its worth
+		return nil, nil
+	}
+	return &control, nil
 }
 
 // request reads the flags.

@@ -44,6 +44,7 @@ func Figures() []Figure {
 		{"cpu-in-memory", Number, 1912, false, "the same with all data in the buffer pool", "measured by david: winner of rw-iops5000 (docs/results.md)", "2026-11-22"},
 		{"reads-per-transaction", Number, 23.1, false, "pages read by a transaction at measured-pool; none with all data in the pool, a line between (uniform keys)", cell, day},
 		{"writes-per-transaction", Number, 23.9, false, "pages written by a transaction, doublewrite and logs included", cell, day},
+		{"writes-in-memory", Number, 23.9, false, "the same with all data in the pool", "taken as with a part of them: what was measured in memory (2.4 to 4 pages) had put writes off", day},
 		{"measured-pool", Share, 0.163, false, "buffer pool of the measured server as a share of its data: 384 MiB of 2.3 GiB", cell, day},
 		{"measured-queries", Number, 20, false, "queries of the measured transaction", "sysbench oltp_read_write; study P1: 2,244.84 of 112.24", "2025"},
 		{"measured-writes", Share, 0.2, false, "share of its queries that write", "sysbench oltp_read_write: 4 of 20", "2025"},
@@ -133,7 +134,7 @@ func (r Request) checkFigures() error {
 
 // check holds a value against what the figure may be.
 func (f Figure) check(x float64) error {
-	mayBeNone := slices.Contains([]string{"growth", "reads-per-transaction", "writes-per-transaction", "measured-writes", "running", "admin-hours", "respond", "by-hand"}, f.Name) || f.Unit == USD
+	mayBeNone := slices.Contains([]string{"growth", "reads-per-transaction", "writes-per-transaction", "writes-in-memory", "measured-writes", "running", "admin-hours", "respond", "by-hand"}, f.Name) || f.Unit == USD
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
 		return fmt.Errorf("--%s %v is no number", f.Name, x)

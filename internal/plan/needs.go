@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"david/internal/price"
 )
@@ -52,13 +53,18 @@ func (r Request) need(t topology, memory float64) (need, error) {
 	n.pool = min(1, r.figure("pool-of-memory")*memory/float64(n.room))
 	cold := 0.0
 	switch {
+	case r.FixedPool:
+		n.pool, cold = min(n.pool, measured), 1
 	case n.pool < 1 && measured >= 1:
 		return n, errors.New("it was measured with all data in the buffer pool, and these are larger: what is read then is not known; measure with a smaller pool, or give --reads-per-transaction and --measured-pool")
 	case n.pool < 1:
 		cold = (1 - n.pool) / (1 - measured)
 	}
-	if n.pool < measured {
+	if n.pool < measured && !r.FixedPool {
 		n.extrapolated = fmt.Sprintf("the pool would hold %.1f %% of the data, and %.1f %% was measured", 100*n.pool, 100*measured)
+	}
+	if far := r.beyond(); far != "" {
+		n.extrapolated = strings.TrimPrefix(n.extrapolated+"; "+far, "; ")
 	}
 	warm := min(r.figure("cpu-in-memory"), r.figure("cpu-per-transaction"))
 	cpu := warm + (r.figure("cpu-per-transaction")-warm)*cold
@@ -74,7 +80,8 @@ func (r Request) need(t topology, memory float64) (need, error) {
 		n.cores /= podCost
 	}
 	n.reads = tps * r.figure("reads-per-transaction") * cold * carried / fill
-	n.writes = tps * r.figure("writes-per-transaction") * writes / fill
+	dry := min(r.figure("writes-in-memory"), r.figure("writes-per-transaction"))
+	n.writes = tps * (dry + (r.figure("writes-per-transaction")-dry)*cold) * writes / fill
 	n.network = 8 * tps * (r.figure("network-per-transaction")*carried + float64(t.copies-1)*r.copied(t)*writes) / fill
 	return n, nil
 }

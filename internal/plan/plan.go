@@ -28,7 +28,9 @@ type Plan struct {
 	// Nearest says what would have to give, cheapest first, where nothing meets everything.
 	Nearest []Giving `json:"nearest,omitempty"`
 	Third   *Third   `json:"a_third,omitempty"`
-	Value   *Value   `json:"value_unlocked,omitempty"`
+	// Span is the decision at both ends of what an experiment measured; nil where it has no interval.
+	Span  *Span  `json:"interval,omitempty"`
+	Value *Value `json:"value_unlocked,omitempty"`
 	// Turns says what each assumption does to the decision, the strongest first.
 	Turns     []Turn   `json:"tornado,omitempty"`
 	Notes     []string `json:"notes"`
@@ -101,6 +103,9 @@ func New(c price.Catalogue, r Request) (Plan, error) {
 	}
 	if len(p.fitting()) == 0 {
 		p.Nearest = r.nearest(c)
+	}
+	if p.Span, err = p.span(c); err != nil {
+		return p, err
 	}
 	p.Third = p.third()
 	p.Stale = p.staleness()

@@ -55,8 +55,11 @@ type Request struct {
 	// Figures holds what was given or measured, by name; Sources what measured ones are from.
 	Figures map[string]float64 `json:"figures,omitempty"`
 	Sources map[string]string  `json:"figure_sources,omitempty"`
-	Today   time.Time          `json:"today"`
-	values  map[string]float64 // all figures: see filled
+	// Measured is the experiment that figures are from; nil: none. FixedPool: the buffer pool stays as it was measured.
+	Measured  *Measured          `json:"measured,omitempty"`
+	FixedPool bool               `json:"fixed_pool,omitempty"`
+	Today     time.Time          `json:"today"`
+	values    map[string]float64 // all figures: see filled
 }
 
 func (r Request) withDefaults() Request {

@@ -49,14 +49,26 @@ func (p Plan) Text(out io.Writer) error {
 			return err
 		}
 	}
+	p.sizing(out)
 	if err := p.tornado(out); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
+	if v := p.Value; v != nil {
+		fmt.Fprintln(out, v)
+	}
 	for _, n := range p.Notes {
 		fmt.Fprintln(out, n)
 	}
 	return nil
+}
+
+// String tells what being tuned is worth.
+func (v *Value) String() string {
+	if v.Saved < 0 {
+		return fmt.Sprintf("value unlocked: none: untuned it would be %s at US$%s a month", v.Untuned, Money(v.USDMonth))
+	}
+	return fmt.Sprintf("value unlocked (estimate): with the control's needs it would be %s at US$%s a month: US$%s a month more, %s over the years", v.Untuned, Money(v.USDMonth), Money(v.Saved), Money(v.Years))
 }
 
 // Head returns the five lines that decide.
@@ -73,6 +85,20 @@ func (p Plan) Head() []string {
 		"turned over by: " + p.turned(),
 		"next: " + d.next(),
 	}
+}
+
+// String says what the bill is over the interval of what was measured.
+func (s *Span) String() string {
+	if s == nil {
+		return ", of too few runs for an interval"
+	}
+	text := fmt.Sprintf("; over its 95 %% interval US$%s to %s a month", s.Low.money(), s.High.money())
+	for _, e := range []End{s.Low, s.High} {
+		if !e.same {
+			text += ", there for " + e.Decision
+		}
+	}
+	return text
 }
 
 func (p Plan) stale() string {
@@ -97,7 +123,7 @@ func (p Plan) near() (list []string) {
 func (p Plan) sure(d Choice) string {
 	text := "published prices and limits added up; needs of a transaction "
 	if p.Asked.Sources["cpu-per-transaction"] != "" {
-		text += "measured by you"
+		text += "measured by you (" + p.Asked.Sources["cpu-per-transaction"] + ")" + p.Span.String()
 	} else {
 		text += "are david's own, not yours"
 	}
@@ -264,6 +290,19 @@ func (c Choice) printCosts(out io.Writer) {
 		}
 		fmt.Fprintf(out, "  %s: %s (%s; %s, %s)\n", cost.What, cost.Says, by, cost.Source, cost.Date)
 	}
+}
+
+// sizing prints what the busiest server of the decision carries, with the interval of what was measured.
+func (p Plan) sizing(out io.Writer) {
+	if p.Span == nil {
+		return
+	}
+	lo, hi := p.Span.LowLoad, p.Span.HighLoad
+	d, _ := p.Decision()
+	l := d.Load
+	fmt.Fprintln(out, "\nthe busiest server carries [95 % of what was measured]:")
+	fmt.Fprintf(out, "  cores %.2f [%.2f, %.2f] of %g; IOPS %.0f [%.0f, %.0f] of %s; network %.3f Gbit/s; room %s of %s; the pool holds %.0f %%\n", l.Cores, lo.Cores, hi.Cores, l.OfCores, l.IOPS, lo.IOPS, hi.IOPS,
+		orUnknown(l.OfIOPS), l.Network/1e9, price.GiB(l.Room.GiB()), price.GiB(l.OfRoom.GiB()), 100*l.Pool)
 }
 
 // tornado prints what each assumption does, the strongest first, as bars.

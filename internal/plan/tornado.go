@@ -97,15 +97,23 @@ func (r Request) turn(c price.Catalogue, k knob, d Choice) Turn {
 
 // end decides anew with another value.
 func (r Request) end(c price.Catalogue, k knob, x float64, d Choice) End {
-	e := End{Value: x, Decision: "nothing meets everything"}
-	p, err := k.set(r, x).decide(c)
-	if err != nil {
-		return e
+	e := End{Decision: nothing}
+	if p, err := k.set(r, x).decide(c); err == nil {
+		e = p.end(d)
 	}
-	if best, ok := p.Decision(); ok {
-		e.Decision, e.USDMonth, e.same = best.Title+" at "+best.Provider, best.Bill.USDMonth, best.Kind == d.Kind && best.Provider == d.Provider
-	}
+	e.Value = x
 	return e
+}
+
+const nothing = "nothing meets everything"
+
+// end tells a plan's decision beside another one.
+func (p Plan) end(d Choice) End {
+	best, ok := p.Decision()
+	if !ok {
+		return End{Decision: nothing}
+	}
+	return End{Decision: best.Title + " at " + best.Provider, USDMonth: best.Bill.USDMonth, same: best.Kind == d.Kind && best.Provider == d.Provider}
 }
 
 // turning looks for the value nearest to the assumed one from which on the decision is another, to half a percent.
