@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -99,6 +100,12 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 	if err := fillFlags(fs, f.file); err != nil {
 		return err
 	}
+	if f.json && f.markdown {
+		return usage("--json and --markdown: give one")
+	}
+	if err := newFile(f.out); err != nil {
+		return err
+	}
 	c, err := prices(f.catalogue)
 	if err != nil {
 		return err
@@ -121,8 +128,16 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 	if f.sensitivity {
 		p.Turns = p.Tornado(c)
 	}
-	if f.json {
+	if f.out != "" {
+		if err := writeFile(f.out, func(w io.Writer) error { return report.PlanHTML(w, p) }); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.json:
 		return a.printJSON(p)
+	case f.markdown:
+		return report.PlanMarkdown(a.out, p)
 	}
 	if err := p.Text(a.out); err != nil {
 		return err

@@ -137,8 +137,8 @@ func Money(usd float64) string {
 	return text
 }
 
-// marked writes US$ with a "?" where they rest on uncertain prices.
-func marked(usd float64, uncertain bool) string {
+// Marked writes US$ with a "?" where they rest on uncertain prices.
+func Marked(usd float64, uncertain bool) string {
 	if uncertain {
 		return Money(usd) + "?"
 	}

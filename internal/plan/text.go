@@ -79,7 +79,7 @@ func (p Plan) Head() []string {
 	}
 	b := d.Bill
 	return []string{
-		fmt.Sprintf("decision: %s: US$%s a month, %s over %g years%s", d.Name(), marked(b.USDMonth, b.Uncertain), marked(b.USDYears, b.Uncertain), b.Years, p.stale()),
+		fmt.Sprintf("decision: %s: US$%s a month, %s over %g years%s", d.Name(), Marked(b.USDMonth, b.Uncertain), Marked(b.USDYears, b.Uncertain), b.Years, p.stale()),
 		"how sure: " + p.sure(d),
 		"it cannot survive: " + d.weakness(),
 		"turned over by: " + p.turned(),
@@ -92,7 +92,7 @@ func (s *Span) String() string {
 	if s == nil {
 		return ", of too few runs for an interval"
 	}
-	text := fmt.Sprintf("; over its 95 %% interval US$%s to %s a month", s.Low.money(), s.High.money())
+	text := fmt.Sprintf("; over its 95 %% interval US$%s to %s a month", s.Low.Money(), s.High.Money())
 	for _, e := range []End{s.Low, s.High} {
 		if !e.same {
 			text += ", there for " + e.Decision
@@ -115,7 +115,7 @@ func (p Plan) near() (list []string) {
 	}
 	if len(list) == 0 && len(p.Choices) > 0 {
 		c := slices.MinFunc(p.Choices, func(a, b Choice) int { return len(a.Broken) - len(b.Broken) })
-		list = []string{fmt.Sprintf("giving up one requirement is not enough; nearest: %s, which fails %s", c.Name(), broken(c))}
+		list = []string{fmt.Sprintf("giving up one requirement is not enough; nearest: %s, which fails %s", c.Name(), c.Fails())}
 	}
 	return list
 }
@@ -164,15 +164,15 @@ func (p Plan) turned() string {
 	}
 	switch {
 	case best.TurnsAt > 0:
-		return fmt.Sprintf("--%s %s instead of %s: then %s", best.Name, best.write(best.TurnsAt), best.write(best.At), best.To)
+		return fmt.Sprintf("--%s %s instead of %s: then %s", best.Name, best.Write(best.TurnsAt), best.Write(best.At), best.To)
 	case len(p.Turns) == 0:
 		return "not asked (--sensitivity)"
 	}
 	return "no assumption alone, between half and twice of it"
 }
 
-// write writes a value of the assumption with its unit.
-func (t Turn) write(x float64) string {
+// Write writes a value of the assumption with its unit.
+func (t Turn) Write(x float64) string {
 	switch t.Unit {
 	case Size:
 		return price.GiB(x / (1 << 30))
@@ -189,8 +189,8 @@ func (c Choice) next() string {
 	return "the commands below; then david bench there, and david plan --from what it measured"
 }
 
-// cheapestOfEach keeps the first choice of each architecture, of those that fit or of the others.
-func (p Plan) cheapestOfEach(fits bool) (list []Choice) {
+// CheapestOfEach keeps the first choice of each architecture, of those that fit or of the others.
+func (p Plan) CheapestOfEach(fits bool) (list []Choice) {
 	seen := map[Kind]bool{}
 	for _, c := range p.Choices {
 		if !seen[c.Kind] && c.Fits() == fits {
@@ -202,7 +202,7 @@ func (p Plan) cheapestOfEach(fits bool) (list []Choice) {
 }
 
 func (p Plan) table(out io.Writer) error {
-	fit := p.cheapestOfEach(true)
+	fit := p.CheapestOfEach(true)
 	if len(fit) == 0 {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (p Plan) table(out io.Writer) error {
 	fmt.Fprintln(w, "ARCHITECTURE\tUS$/MONTH\tOVER THE YEARS\tPER 1,000 TPS\tPER IOPS\tPER GB\tSERVERS\tMACHINE LOST: RPO\tRTO")
 	for _, c := range fit {
 		o := c.Outcomes[0]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%.4f\t%.4f\t%s\t%s\t%s\n", c.Name(), marked(c.Bill.USDMonth, c.Bill.Uncertain), marked(c.Bill.USDYears, c.Bill.Uncertain), c.Bill.Per1000, c.Bill.PerIOPS, c.Bill.PerGB,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%.4f\t%.4f\t%s\t%s\t%s\n", c.Name(), Marked(c.Bill.USDMonth, c.Bill.Uncertain), Marked(c.Bill.USDYears, c.Bill.Uncertain), c.Bill.Per1000, c.Bill.PerIOPS, c.Bill.PerGB,
 			c.servers(), o.Data, o.Wait)
 	}
 	return w.Flush()
@@ -226,26 +226,42 @@ func (c Choice) servers() string {
 
 // refused prints what does not meet everything, with what it fails.
 func (p Plan) refused(out io.Writer) {
-	list := p.cheapestOfEach(false)
+	list := p.CheapestOfEach(false)
 	if len(list) > 0 {
 		fmt.Fprintln(out, "\nnot these:")
 	}
 	for _, c := range list {
 		at := ""
 		if c.Priced {
-			at = fmt.Sprintf(" (US$%s)", marked(c.Bill.USDMonth, c.Bill.Uncertain))
+			at = fmt.Sprintf(" (US$%s)", Marked(c.Bill.USDMonth, c.Bill.Uncertain))
 		}
-		fmt.Fprintf(out, "  %s%s: %s\n", c.Title, at, broken(c))
+		fmt.Fprintf(out, "  %s%s: %s\n", c.Title, at, c.Fails())
 	}
 }
 
-// broken says which requirements a choice fails, and by which rule.
-func broken(c Choice) string {
+// Fails says which requirements a choice fails, and by which rule.
+func (c Choice) Fails() string {
 	var list []string
 	for _, v := range c.Broken {
 		list = append(list, fmt.Sprintf("%s [%s]: %s", v.For, v.Rule, v.Says))
 	}
 	return strings.Join(list, "; ")
+}
+
+// Failed names the requirements that a choice fails, each with the rules by which it does.
+func (c Choice) Failed() string {
+	var asked []string
+	rules := map[string][]string{}
+	for _, v := range c.Broken {
+		if rules[v.For] == nil {
+			asked = append(asked, v.For)
+		}
+		rules[v.For] = append(rules[v.For], v.Rule)
+	}
+	for i, name := range asked {
+		asked[i] = name + " (" + strings.Join(rules[name], ", ") + ")"
+	}
+	return strings.Join(asked, "; ")
 }
 
 // details prints the bill of a choice, what failures take of it, what it costs in throughput, and how it is made.
@@ -258,9 +274,9 @@ func (c Choice) details(out io.Writer) error {
 		if l.USDOnce > 0 {
 			each += " once"
 		}
-		fmt.Fprintf(w, "%.6g\t%s\t%s\t%s\t%s %s\n", l.Count, l.What, each, marked(l.USDMonth, l.Uncertain), l.Source, l.Date)
+		fmt.Fprintf(w, "%.6g\t%s\t%s\t%s\t%s %s\n", l.Count, l.What, each, Marked(l.USDMonth, l.Uncertain), l.Source, l.Date)
 	}
-	fmt.Fprintf(w, "\ttotal\t\t%s\t\n", marked(c.Bill.USDMonth, c.Bill.Uncertain))
+	fmt.Fprintf(w, "\ttotal\t\t%s\t\n", Marked(c.Bill.USDMonth, c.Bill.Uncertain))
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -317,14 +333,15 @@ func (p Plan) tornado(out io.Writer) error {
 	for _, t := range p.Turns {
 		turns := "-"
 		if t.TurnsAt > 0 {
-			turns = fmt.Sprintf("%s: %s", t.write(t.TurnsAt), t.To)
+			turns = fmt.Sprintf("%s: %s", t.Write(t.TurnsAt), t.To)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.write(t.At), t.Half.money(), t.Full.money(), bar(t.Swing(), most), turns)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.Write(t.At), t.Half.Money(), t.Full.Money(), bar(t.Swing(), most), turns)
 	}
 	return w.Flush()
 }
 
-func (e End) money() string {
+// Money writes the bill of a month at an end.
+func (e End) Money() string {
 	if e.USDMonth == 0 {
 		return "nothing fits"
 	}
@@ -340,8 +357,7 @@ func bar(x, most float64) string {
 
 // Why prints the chain of rules of each architecture: which held, which did not, and what each rests on.
 func (p Plan) Why(out io.Writer) {
-	used := map[string]bool{}
-	for _, c := range slices.Concat(p.cheapestOfEach(true), p.cheapestOfEach(false)) {
+	for _, c := range p.Each() {
 		verdict := "fails"
 		if c.Fits() {
 			verdict = "fits"
@@ -356,14 +372,32 @@ func (p Plan) Why(out io.Writer) {
 				asked = "-"
 			}
 			fmt.Fprintf(out, "  %s  %s  [%s] %s\n", mark, asked, v.Rule, v.Says)
-			used[v.Rule] = true
 		}
-		used["manager"] = used["manager"] || c.Manager
 	}
 	fmt.Fprintln(out, "\nthe rules:")
-	for _, x := range Rules() {
-		if used[x.Name] || x.remark {
-			fmt.Fprintf(out, "  [%s] %s (%s, %s)\n", x.Name, x.Says, x.Source, x.Date)
+	for _, x := range p.Applied() {
+		fmt.Fprintf(out, "  [%s] %s (%s, %s)\n", x.Name, x.Says, x.Source, x.Date)
+	}
+}
+
+// Each lists the cheapest of each architecture, those that fit first.
+func (p Plan) Each() []Choice {
+	return slices.Concat(p.CheapestOfEach(true), p.CheapestOfEach(false))
+}
+
+// Applied lists the rules that judged any of Each, and the remarks that are to be known with them.
+func (p Plan) Applied() (list []Rule) {
+	used := map[string]bool{}
+	for _, c := range p.Each() {
+		used["manager"] = used["manager"] || c.Manager
+		for _, v := range c.Verdicts {
+			used[v.Rule] = true
 		}
 	}
+	for _, x := range Rules() {
+		if used[x.Name] || x.remark {
+			list = append(list, x)
+		}
+	}
+	return list
 }

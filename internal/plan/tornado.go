@@ -51,7 +51,7 @@ func (r Request) knobs() []knob {
 	}
 	for _, f := range Figures() {
 		_, given := r.Figures[f.Name]
-		if f.Given && !given || r.figure(f.Name) == 0 {
+		if f.Given && !given || r.figure(f.Name) == 0 || f.Name == "measured-queries" || f.Name == "measured-writes" { // the last two say what was measured
 			continue
 		}
 		k := knob{f.Name, r.figure(f.Name), f.Unit, 0, func(r Request, x float64) Request { return r.with(f.Name, x) }}
