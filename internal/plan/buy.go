@@ -296,6 +296,8 @@ func (r Request) fitsMachine(m price.Machine, n need, memory float64) error {
 		return fmt.Errorf("%.1f cores are needed to use %.0f %% of them, and %s has %g", n.cores, 100*r.figure("fill"), m.Name, m.CPUs)
 	case float64(m.Memory) < memory:
 		return fmt.Errorf("%s of memory are needed, and %s has %s", price.GiB(memory/(1<<30)), m.Name, price.GiB(m.Memory.GiB()))
+	case m.IOPS > 0 && math.Ceil(n.iops()) > m.IOPS:
+		return fmt.Errorf("%s IOPS are needed to use %.0f %% of them, and %s lets %s through", price.Number(math.Ceil(n.iops())), 100*r.figure("fill"), m.Name, price.Number(m.IOPS))
 	case m.Network > 0 && n.network > float64(m.Network):
 		return fmt.Errorf("%.2f Gbit/s are needed, and %s has %.2f", n.network/1e9, m.Name, float64(m.Network)/1e9)
 	case m.Shared && r.P99 > 0:

@@ -324,7 +324,7 @@ func TestMoreNeverCostsLess(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20, 1))
 	c := catalogue(t)
 	decided := 0
-	for range 10 {
+	for range 8 {
 		r := random(rng)
 		before, err := New(c, r)
 		if err != nil {
@@ -444,9 +444,38 @@ func TestDocTables(t *testing.T) {
 	for _, x := range Costs() {
 		rows = append(rows, x.Row())
 	}
+	for _, x := range Ratios() {
+		rows = append(rows, x.Row())
+	}
+	for _, x := range FileStore() {
+		rows = append(rows, x.Row())
+	}
 	for _, row := range rows {
 		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/plan.md has no row\n%s", row)
+		}
+	}
+}
+
+// TestDensities holds write IOPS per GB against hand-made ones, and study P4's.
+func TestDensities(t *testing.T) {
+	list, err := ask(gib, 1).own().Densities(catalogue(t), 1024*gib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tib := 1024 * gib / 1e9
+	for name, want := range map[string][2]float64{ // per GB, and most of them per GB used
+		"ebs-gp3":                           {3000 / tib, 16000 / tib / 0.7},
+		"ebs-gp2":                           {3 * 1024 / tib, 3 * 1024 / tib / 0.7},
+		"gcp-pd-ssd":                        {30 * 1024 / tib, 30 * 1024 / tib / 0.7},
+		"own, RAID 10 of a server":          {80000 / 7680.0, 80000 / 7680.0 / 0.7},
+		"own, Ceph of 5 nodes, 3 replicas":  {200000 / 19200.0, 200000 / 19200.0 / 0.7}, // 3 disks of a node: 32 cores
+		"study P4: EBS general purpose SSD": {3, 0},
+		"study P4: Ceph, all flash":         {30, 0},
+	} {
+		i := slices.IndexFunc(list, func(d Density) bool { return d.Name == name })
+		if i < 0 || math.Abs(list[i].PerGB-want[0]) > 1e-9 || math.Abs(list[i].MostUsed-want[1]) > 1e-9 {
+			t.Errorf("%s: %d, %+v, want %v", name, i, list[max(i, 0)], want)
 		}
 	}
 }
