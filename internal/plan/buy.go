@@ -83,7 +83,7 @@ func (r Request) buy(at *shop, a Architecture, provider string) (best set, err e
 	found := false
 	var failed error
 	for _, shards := range shardCounts(a) {
-		for copies := a.Copies; copies <= r.mostCopies(a); copies++ {
+		for copies := a.Copies; copies <= r.mostCopies(a); copies += a.step() {
 			t := topology{shards, copies, r.readers(copies), a.Kind == DRBD}
 			s, err := r.buyTopology(at, a, provider, t)
 			switch {
@@ -109,6 +109,14 @@ func shardCounts(a Architecture) []int {
 		return []int{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}
 	}
 	return []int{1}
+}
+
+// step keeps groups odd: an even one survives no more than one less.
+func (a Architecture) step() int {
+	if a.Kind == Group || a.Kind == Galera {
+		return 2
+	}
+	return 1
 }
 
 // mostServers bounds the copies for reads: a group has at most nine members. What shards has more shards instead.

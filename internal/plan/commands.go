@@ -18,7 +18,7 @@ func (r Request) commands(a Architecture, x Choice) []string {
 		list = append(list, "# on all: gtid_mode=ON, enforce_gtid_consistency=ON, sync_binlog=1, innodb_flush_log_at_trx_commit=1; on the replica: super_read_only=ON, relay_log_recovery=ON",
 			"mysql -e \"CHANGE REPLICATION SOURCE TO SOURCE_HOST='PRIMARY', SOURCE_AUTO_POSITION=1, SOURCE_SSL=1; START REPLICA\"")
 	case Group:
-		list = append(list, "mysqlsh -- dba create-cluster db --consistency="+r.groupConsistency()+" --exitStateAction=OFFLINE_MODE   # then cluster.addInstance() twice",
+		list = append(list, "mysqlsh USER@HOST1 -- dba create-cluster db --consistency="+r.groupConsistency()+" --exitStateAction=OFFLINE_MODE   # then cluster.addInstance() twice",
 			"# group_replication_unreachable_majority_timeout=30, so that a member without a majority ends its waiting commits; MySQL Router in front")
 	case Galera:
 		list = append(list, r.galera()...)
@@ -66,21 +66,36 @@ func (r Request) groupConsistency() string {
 }
 
 func (r Request) galera() []string {
-	list := []string{"# on all: innodb_flush_log_at_trx_commit=1, sync_binlog=1 where it has a binary log; wsrep_provider_options='gcs.fc_limit=100; pc.recovery=true'; every table with a primary key"}
+	list := []string{"# on all: innodb_flush_log_at_trx_commit=1, sync_binlog=1 where it has a binary log; every table with a primary key; alarm on wsrep_flow_control_paused"}
 	if r.ConsistentReads {
 		list = append(list, "# wsrep_sync_wait=1 for sessions that must read what was acknowledged elsewhere")
 	}
 	return list
 }
 
-// manifest is the command that renders the objects; the operator's flavour where the copies need one.
-func (r Request) manifest(a Architecture, x Choice) string {
-	flavor := map[Kind]string{Galera: "percona-pxc", Group: "oracle", Semisync: "moco", Async: "percona-ps"}[a.Kind]
-	if r.Flavour == mycnf.MariaDB && flavor != "" {
-		flavor = "mariadb-operator"
+// operated is an operator's flavour of david manifest, with what it asks for: an odd number of copies up to a most.
+type operated struct {
+	flags string
+	most  int
+}
+
+// operators lists which flavour renders an architecture; none renders the others. TestManifestCommands runs them.
+func operators(f mycnf.Flavour) map[Kind]operated {
+	if f == mycnf.MariaDB {
+		return map[Kind]operated{Galera: {"--flavor mariadb-operator --ha galera", 9}, Semisync: {"--flavor mariadb-operator --ha semi-sync", 9}}
 	}
-	if flavor != "" {
-		flavor = " --flavor " + flavor
+	return map[Kind]operated{Galera: {"--flavor percona-pxc", 5}, Group: {"--flavor oracle", 9}, Semisync: {"--flavor moco --image IMAGE", 9}}
+}
+
+// manifest is the command that renders the objects; a remark where there is none.
+func (r Request) manifest(a Architecture, x Choice) string {
+	flavor := ""
+	if a.Kind != Single && a.Kind != Ceph && a.Kind != Local {
+		o, ok := operators(r.Flavour)[a.Kind]
+		if !ok || x.Copies%2 == 0 || x.Copies > o.most {
+			return "# david manifest has no flavour that renders this: run the servers outside of the cluster, or take another architecture"
+		}
+		flavor = fmt.Sprintf(" %s --replicas %d", o.flags, x.Copies)
 	}
 	storage := map[string]string{"EC2": "ebs-gp3", "Google": "gce-hyperdisk", "Azure": "azure-premium-v2"}[x.Provider]
 	if storage == "" {

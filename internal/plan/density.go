@@ -65,6 +65,9 @@ func (r Request) Densities(c price.Catalogue, size price.Size) ([]Density, error
 		d := density("measured: "+m.Experiment+", arm "+m.Arm, m.TPS*pages, m.TPS*pages, m.DataBytes/1e9, 1, false, m.String(), "")
 		d.Note = "written by its load, not what its disk can do (david probe)"
 		list = append(list, d)
+		if m.DiskWrites > 0 {
+			list = append(list, density("measured: its disk, as probed", m.DiskWrites, m.DiskWrites, m.DataBytes/1e9, 1, false, "experiment "+m.Experiment, ""))
+		}
 	}
 	return append(list, studyDensities()...), nil
 }

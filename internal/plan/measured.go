@@ -23,6 +23,8 @@ type Measured struct {
 	Flavour    mycnf.Flavour `json:"flavour"`
 	DataBytes  float64       `json:"data_bytes"`
 	HitRate    *float64      `json:"buffer_pool_hit_rate,omitempty"`
+	// DiskWrites are the random 16 KiB writes/s that its disk was probed to sustain; 0: not probed.
+	DiskWrites float64 `json:"disk_writes,omitempty"`
 	// Cold is the arm of the same experiment that tells what is read with a smaller pool; "" where this one does, or none.
 	Cold string `json:"cold_arm,omitempty"`
 	// Borrowed tells that writes were put off while it was measured, so that more will come.
@@ -99,6 +101,7 @@ func measureArm(e result.Experiment, arms []result.Arm, trials []result.Trial, n
 		return m, fmt.Errorf("how many queries of %s write is not known: give the figures of a transaction by hand (--cpu-per-transaction, --reads-per-transaction, --writes-per-transaction)", w.Name)
 	}
 	m.Figures["measured-queries"], m.Figures["measured-writes"] = queries, min(1, writes/queries)
+	m.DiskWrites = probedWrites(e.Limits)
 	m.HitRate = last(runs, func(t result.Trial) *float64 { return t.Costs.HitRate })
 	if err := m.costs(runs); err != nil {
 		return m, err
@@ -108,6 +111,19 @@ func measureArm(e result.Experiment, arms []result.Arm, trials []result.Trial, n
 		m.Figures["measured-pool"] = min(1, pool/m.DataBytes)
 	}
 	return m, nil
+}
+
+// probedWrites returns the most random writes of pages that a probe found.
+func probedWrites(l *result.Limits) (most float64) {
+	if l == nil {
+		return 0
+	}
+	for _, io := range l.IO {
+		if io.Way == result.RandomWrite && io.Bytes == page {
+			most = max(most, io.IOPS.Value)
+		}
+	}
+	return most
 }
 
 // costs reads what the runs took of CPU and disk.

@@ -33,9 +33,10 @@ func tried() (e result.Experiment, arms []result.Arm, trials []result.Trial) {
 
 func TestMeasure(t *testing.T) {
 	e, arms, trials := tried()
+	e.Limits = &result.Limits{IO: []result.IOLimit{{Way: result.RandomWrite, Bytes: 16384, IOPS: result.Figure{Value: 9000}}, {Way: result.RandomWrite, Bytes: 4096, IOPS: result.Figure{Value: 20000}}}}
 	m, err := Measure(e, arms, trials, "", "winner")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || m.DiskWrites != 9000 {
+		t.Fatal(m.DiskWrites, err)
 	}
 	want := map[string]float64{"cpu-in-memory": 1900, "cpu-per-transaction": 4200, "reads-per-transaction": 27.5, "writes-per-transaction": 30, "writes-in-memory": 3, "measured-queries": 20, "measured-writes": 0.2,
 		"measured-pool": 134217728.0 / (1e7 * BytesPerRow)}

@@ -16,6 +16,8 @@ type Outcome struct {
 	Unknown bool    `json:"rto_unknown,omitempty"`
 	Rule    string  `json:"rule"`
 	lost    data
+	// behind is how old a backup may be, in seconds.
+	behind float64
 }
 
 // wantsManager tells whether somebody who is called would be too late, or is not there.
@@ -30,24 +32,28 @@ func (r Request) outcomes(a Architecture, x Choice) (list []Outcome) {
 	for _, f := range Failures() {
 		for _, rule := range losses() {
 			if rule.loss != nil && rule.loss.of == f && rule.holds(a.Kind) {
-				list = append(list, r.outcome(a, rule, x.Manager))
+				list = append(list, r.outcome(a, rule, x))
 			}
 		}
 	}
 	return list
 }
 
-func (r Request) outcome(a Architecture, rule Rule, manager bool) Outcome {
+func (r Request) outcome(a Architecture, rule Rule, x Choice) Outcome {
 	l, name := *rule.loss, rule.Name
 	switch {
 	case a.replicated() && !r.placed(l.of):
 		l, name = loss{of: l.of, data: backup, human: true, restore: true}, "not-placed"
 	case l.of == Region && r.stretched() && l.data == lag:
-		l = r.stretchedLoss(a, manager)
-	case manager && l.manager != nil:
+		l = r.stretchedLoss(a, x.Manager)
+	case x.Manager && l.manager != nil:
 		l = *l.manager
 	}
-	o := Outcome{Failure: rule.loss.of, Human: l.human, Unknown: l.unknown, Rule: name, lost: l.data, Data: r.dataWords(l.data)}
+	behind := r.figure("backup-every")
+	if x.Provider == "RDS" && l.of != Region {
+		behind = min(behind, rdsBehind)
+	}
+	o := Outcome{Failure: rule.loss.of, Human: l.human, Unknown: l.unknown, Rule: name, lost: l.data, behind: behind, Data: dataWords(l.data, behind)}
 	o.Seconds = l.wait
 	if l.human {
 		o.Seconds += r.figure("respond")
@@ -97,12 +103,15 @@ func (r Request) stretchedLoss(a Architecture, manager bool) loss {
 // restoring returns the seconds until a backup is back, at the 125 MiB/s that a gp3 volume comes with.
 func (r Request) restoring() float64 { return float64(r.room()) / (125 << 20) }
 
-func (r Request) dataWords(d data) string {
+// rdsBehind is how far RDS's transaction logs are behind at most, in seconds.
+const rdsBehind = 300
+
+func dataWords(d data, behind float64) string {
 	switch d {
 	case lag:
 		return "the replica's lag, not bounded"
 	case backup:
-		return "what came since the last backup, up to " + span(r.figure("backup-every"))
+		return "what came since the last backup, up to " + span(behind)
 	}
 	return "0 s"
 }
@@ -165,7 +174,7 @@ func (r Request) judgeLoss(o Outcome) (list []Verdict) {
 	if r.RPO != nil {
 		rpo = *r.RPO
 	}
-	met := o.lost == none || r.RPO != nil && (o.lost == lag && rpo > 0 || o.lost == backup && rpo >= r.figure("backup-every"))
+	met := o.lost == none || r.RPO != nil && (o.lost == lag && rpo > 0 || o.lost == backup && rpo >= o.behind)
 	if r.RPO == nil { // to survive means that not all is lost: a copy will do, a backup is none
 		met = o.lost != backup
 	}

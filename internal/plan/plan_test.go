@@ -164,6 +164,9 @@ func TestWhatFits(t *testing.T) {
 		{"DRBD fences first", zone, DRBD, "drbd-machine --rto 60 s, drbd-zone --rto 60 s"},
 		{"a standby takes two minutes", ask(500*gib, 50, "RDS").goals(0, 120, Zone), ManagedHA, ""},
 		{"not one", ask(500*gib, 50, "RDS").goals(0, 60, Zone), ManagedHA, "managed-ha-machine --rto 60 s, managed-ha-disk --rto 60 s, managed-ha-zone --rto 60 s"},
+		{"RDS keeps logs of all but five minutes", ask(500*gib, 50, "RDS").goals(300, 86400, Disk), Managed, "managed-machine --rto 24 h"},
+		{"backups do not", ask(500*gib, 50, "CloudSQL").goals(300, 86400, Disk), Managed, "managed-machine --rto 24 h, single-disk --rpo 5 min"},
+		{"a mirror survives a disk, not the machine", ask(100*gib, 50, Own).own().goals(0, 86400, Disk), Local, "local-machine --rpo 0 s"},
 		{"nobody says how long a managed machine takes", ask(500*gib, 50, "RDS").goals(0, 86400, Machine), Managed, "managed-machine --rto 24 h"},
 		{"DigitalOcean has no zones that david knows", ask(100*gib, 50, "DigitalOcean").goals(0, 60, Zone), Group, "zones --survive zone, price-unknown the bill"},
 		{"commits over regions", region, Group, ""},
@@ -213,6 +216,7 @@ func TestContradictions(t *testing.T) {
 		"--writes 1.5":                      base(func(r *Request) { r.Writes = 1.5 }),
 		"--fill 0: give more than 0":        base(func(r *Request) { *r = r.figures("fill", 0) }),
 		"--fill 2: at most 1":               base(func(r *Request) { *r = r.figures("fill", 2) }),
+		"--p99, --budget":                   base(func(r *Request) { r.Budget = math.Inf(1) }),
 		"--survive flood":                   base(func(r *Request) { r.Survive = "flood" }),
 		"--server-price is not known":       base(func(r *Request) { r.On = []string{Own}; *r = r.own(); delete(r.Figures, "server-price") }),
 		"--unit-price is not known": base(func(r *Request) {

@@ -101,14 +101,14 @@ func (r Request) checkNumbers() error {
 	switch {
 	case !(r.Data > 0) || r.Data > 1<<60:
 		return errors.New("--data: give the size of the data today, as in 200GiB, 1 EiB at most")
-	case !(r.TPS > 0) || math.IsInf(r.TPS, 0):
+	case !(r.TPS > 0) || r.TPS > 1e10:
 		return fmt.Errorf("--tps %v: give transactions/s at the busiest, more than 0", r.TPS)
-	case !(r.Queries >= 1) || math.IsInf(r.Queries, 0):
+	case !(r.Queries >= 1) || r.Queries > 1e10:
 		return fmt.Errorf("--queries %v: give the queries of a transaction, 1 or more", r.Queries)
 	case !(r.Writes >= 0 && r.Writes <= 1):
 		return fmt.Errorf("--writes %v: give the share of the queries that write, 0 to 1", r.Writes)
-	case !(r.P99 >= 0) || !(r.Budget >= 0) || !(r.RTT >= 0) || !(r.People >= 0):
-		return errors.New("--p99, --budget, --region-rtt and --people are not negative")
+	case !sane(r.P99, r.Budget, r.RTT, r.People):
+		return errors.New("--p99, --budget, --region-rtt and --people are numbers, and not negative")
 	case r.RPO != nil && !(*r.RPO >= 0), r.RTO != nil && !(*r.RTO >= 0):
 		return errors.New("--rpo and --rto are not negative")
 	case r.Survive != "" && !slices.Contains(Failures(), r.Survive):
@@ -117,6 +117,11 @@ func (r Request) checkNumbers() error {
 		return fmt.Errorf("--commitment %s: want on-demand, reserved or spot", r.Commitment)
 	}
 	return nil
+}
+
+// sane tells whether all of them are 0 or more, and not endless.
+func sane(numbers ...float64) bool {
+	return !slices.ContainsFunc(numbers, func(x float64) bool { return !(x >= 0) || math.IsInf(x, 0) })
 }
 
 func (r Request) checkProviders(c price.Catalogue) error {

@@ -58,10 +58,11 @@ func losses() []Rule {
 	}
 	return []Rule{
 		lost("local-machine", []Kind{Local}, &loss{of: Machine, data: backup, human: true, restore: true}, "the disks are in the machine: what is not in a backup is gone with it", "study P4: no fault-tolerant storage", "2016"),
-		lost("local-disk", []Kind{Local}, &loss{of: Disk, data: backup, human: true, restore: true}, "on one disk or a stripe; own hardware is planned as RAID 10, which survives one disk, but not the machine", "md(4)", looked),
+		lost("local-disk", []Kind{Local}, &loss{of: Disk}, "own disks are planned as RAID 10: one that is lost costs nothing, the other of its pair all", "md(4)", looked),
 		lost("single-machine", []Kind{Single}, &loss{of: Machine, human: true},
 			"the volume outlives the machine: attached to another one it has every acknowledged commit, as the log is flushed at commit; nobody publishes how long that takes, so it is --respond and --by-hand", "Amazon EBS User Guide: volumes persist independently of an instance; study P4: a failed leader's volume is attached elsewhere", looked),
 		lost("single-disk", []Kind{Single, Managed}, &loss{of: Disk, data: backup, human: true, restore: true}, "a volume that is gone comes back from a backup: EBS gp3 promises 99.8 to 99.9 % a year", "Amazon EBS User Guide, durability", looked),
+		lost("managed-backup", []Kind{Managed, ManagedHA}, nil, "RDS keeps transaction logs besides backups: what came in the last 5 minutes is lost at most, within the region. Of other managed databases nothing is taken for granted: --backup-every", "Amazon RDS User Guide, Restoring a DB instance to a specified time", looked),
 		lost("single-zone", []Kind{Local, Single, Ceph, Managed}, &loss{of: Zone, data: backup, human: true, restore: true}, "machine and volume are in one zone, or one site", "Amazon EBS User Guide: a volume belongs to one zone", looked),
 		lost("ceph-machine", []Kind{Ceph}, &loss{of: Machine, human: true, wait: 12}, "the image is mapped on the spare server: 11.7 s measured in all, 10.5 of them to shut the old client out (rbd lock rm, blocklist), once somebody acts",
 			"tried with Ceph 16.2 and rbd-fuse on one machine, a single run", looked),

@@ -130,6 +130,9 @@ func (p Plan) sure(d Choice) string {
 	if d.Load.Extrapolated != "" {
 		text += "; EXTRAPOLATED: " + d.Load.Extrapolated
 	}
+	if p.Asked.P99 > 0 {
+		text += "; p99 is not predicted: david bench --slo on such a machine finds what keeps it"
+	}
 	if d.Load.UncertainIOPS {
 		text += "; the IOPS of its volumes are uncertain (?)"
 	}
@@ -394,6 +397,7 @@ func (p Plan) Applied() (list []Rule) {
 			used[v.Rule] = true
 		}
 	}
+	used["managed-backup"] = used["managed-machine"] || used["managed-ha-machine"]
 	for _, x := range Rules() {
 		if used[x.Name] || x.remark {
 			list = append(list, x)
