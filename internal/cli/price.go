@@ -108,6 +108,14 @@ func quote(c price.Catalogue, data report.Data, f priceFlags) (price.Quote, erro
 
 // writePage writes the report with its prices to a file that is not there yet.
 func writePage(out string, data report.Data) error {
+	if err := newFile(out); err != nil || out == "" {
+		return err
+	}
+	return writeFile(out, func(w io.Writer) error { return report.HTML(w, data) })
+}
+
+// newFile refuses a file to write that is there already, or whose folder is not; "" is none.
+func newFile(out string) error {
 	if out == "" {
 		return nil
 	}
@@ -117,5 +125,5 @@ func writePage(out string, data report.Data) error {
 	if _, err := os.Stat(filepath.Dir(out)); err != nil {
 		return usage("--out %s: %w", out, err)
 	}
-	return writeFile(out, func(w io.Writer) error { return report.HTML(w, data) })
+	return nil
 }

@@ -189,7 +189,7 @@ func once(seen map[string]bool, name string) error {
 
 func (m Machine) check() error {
 	err := firstError(named(m.Name, m.Provider), known(m.Uncertain, reflect.TypeOf(m)), priced(m.Price, ""), positive("cpus", m.CPUs),
-		positive("memory", float64(m.Memory)), notNegative("volume_iops", m.IOPS), notNegative("included_iops", m.IncludedIOPS), dated(m.Source, m.Date))
+		positive("memory", float64(m.Memory)), notNegative("volume_iops", m.IOPS), notNegative("included_iops", m.IncludedIOPS), notNegative("zones", float64(m.Zones)), dated(m.Source, m.Date))
 	return errorOf(err, "machine", m.Name)
 }
 

@@ -42,12 +42,14 @@ type Machine struct {
 	// volume in its price gives.
 	IOPS         float64   `yaml:"volume_iops" json:"volume_iops,omitempty"`
 	IncludedIOPS float64   `yaml:"included_iops" json:"included_iops,omitempty"`
+	IncludedSize Size      `yaml:"included_size" json:"included_size,omitempty"` // bytes of that volume
 	Volume       Bandwidth `yaml:"volume_bandwidth" json:"volume_bandwidth,omitempty"`
 	Network      Bits      `yaml:"network" json:"network,omitempty"` // bits/s
 	// LocalDisk tells whether data may lie on disks of the machine, which the limits on volumes do not bound.
 	LocalDisk bool     `yaml:"local_disk" json:"local_disk,omitempty"`
 	Shared    bool     `yaml:"shared" json:"shared,omitempty"`   // its CPUs are shared with others
 	Managed   bool     `yaml:"managed" json:"managed,omitempty"` // a database as a service
+	Zones     int      `yaml:"zones" json:"zones,omitempty"`     // that a managed database runs in at once, standbys in the price; 0: one
 	Uncertain []string `yaml:"uncertain" json:"uncertain,omitempty"`
 	Note      string   `yaml:"note" json:"note,omitempty"`
 	Source    string   `yaml:"source" json:"source"`

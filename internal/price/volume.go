@@ -32,6 +32,7 @@ type Volume struct {
 	MinSize        Size      `yaml:"min_size" json:"min_size,omitempty"` // bytes
 	MaxSize        Size      `yaml:"max_size" json:"max_size,omitempty"`
 	Stripe         *bool     `yaml:"stripe" json:"stripe,omitempty"` // false: a database has one, and no stripe
+	Zones          int       `yaml:"zones" json:"zones,omitempty"`   // of the managed databases it is for; 0: one
 	Burst          string    `yaml:"burst" json:"burst,omitempty"`   // its rule, in words: bursts are not counted
 	Uncertain      []string  `yaml:"uncertain" json:"uncertain,omitempty"`
 	Note           string    `yaml:"note" json:"note,omitempty"`

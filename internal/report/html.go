@@ -139,6 +139,9 @@ func policy(style string, scripts ...string) string {
 	for _, s := range scripts {
 		allowed = append(allowed, hash(s))
 	}
+	if len(allowed) == 0 {
+		allowed = []string{"'none'"}
+	}
 	return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src " + hash(style) +
 		"; script-src " + strings.Join(allowed, " ")
 }

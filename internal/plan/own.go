@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"david/internal/price"
+)
+
+// hardware is one's own server, as figures describe it.
+type hardware struct {
+	price, cores, memory, disks, disk, iops, network float64
+}
+
+func (r Request) hardware() (h hardware, err error) {
+	for name, to := range map[string]*float64{"server-price": &h.price, "server-cpus": &h.cores, "server-memory": &h.memory, "server-disks": &h.disks, "server-disk": &h.disk, "server-iops": &h.iops} {
+		x, missing := r.known(name)
+		if missing != nil && (err == nil || missing.Error() < err.Error()) { // the first by name, whatever the map's order
+			err = missing
+		}
+		*to = x
+	}
+	h.network = 1e9 * r.figure("server-network")
+	return h, err
+}
+
+// buyOwn plans one's own servers: each with its disks as RAID 10, or on a Ceph pool.
+func (r Request) buyOwn(a Architecture, t topology) (set, error) {
+	h, err := r.hardware()
+	if err != nil {
+		return set{}, err
+	}
+	n, err := r.need(t, h.memory)
+	if err != nil {
+		return set{}, err
+	}
+	switch {
+	case n.cores > h.cores:
+		return set{}, fmt.Errorf("%.1f cores are needed to use %.0f %% of them, and --server-cpus is %g", n.cores, 100*r.figure("fill"), h.cores)
+	case n.network > h.network:
+		return set{}, fmt.Errorf("%.2f Gbit/s are needed, and --server-network is %g", n.network/1e9, h.network/1e9)
+	case a.Kind == Ceph:
+		return r.buyCeph(h, n)
+	}
+	load := r.loadOf(n)
+	load.OfCores, load.OfNetwork = h.cores, h.network
+	load.OfIOPS, load.OfRoom, err = h.mirror(n, r.figure("fill"))
+	if err != nil {
+		return set{}, err
+	}
+	servers := float64(r.servers(t) + a.Small)
+	if r.wantsManager(a) {
+		servers += 3
+	}
+	lines, err := r.ownLines("server", servers)
+	return set{t.shards, t.copies, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS)}, err
+}
+
+// mirror tells what a server's disks give as RAID 10 (writes go to two): the IOPS of this mix, and the room.
+func (h hardware) mirror(n need, fill float64) (iops float64, room price.Size, err error) {
+	if h.disks < 2 || math.Mod(h.disks, 2) != 0 {
+		return 0, 0, fmt.Errorf("--server-disks %g: RAID 10 takes an even number of disks", h.disks)
+	}
+	room = price.Size(h.disks * h.disk / 2)
+	cost := (n.reads + 2*n.writes) / max(1, n.iops())
+	iops = h.disks * h.iops / max(1, cost)
+	switch {
+	case float64(n.room)/fill > float64(room):
+		return 0, 0, fmt.Errorf("%s are needed to use %.0f %% of them, and a server's RAID 10 has %s", price.GiB(float64(n.room)/fill/(1<<30)), 100*fill, price.GiB(room.GiB()))
+	case n.iops() > iops:
+		return 0, 0, fmt.Errorf("%s IOPS are needed, and a server's RAID 10 gives %s of this mix", price.Number(n.iops()), price.Number(iops))
+	}
+	return iops, room, nil
+}
+
+// The ratios of a Ceph pool. Five nodes are the fewest that make up for a lost one within backfillfull (docs/storage.md).
+const (
+	replicas     = 3
+	fewestNodes  = 5
+	coresPerDisk = 10 // study P4: one NVMe for 10 physical cores; more NVMe per core is counterproductive
+)
+
+// buyCeph plans a pool with three replicas, and two servers for the database: one runs, one is the spare.
+func (r Request) buyCeph(h hardware, n need) (set, error) {
+	disks := math.Floor(min(h.disks, h.cores/coresPerDisk))
+	if disks < 1 {
+		return set{}, fmt.Errorf("a Ceph node takes %d cores for an NVMe disk (study P4), and --server-cpus is %g", coresPerDisk, h.cores)
+	}
+	if n.iops()*page*8 > h.network {
+		return set{}, fmt.Errorf("%.2f Gbit/s of pages are needed, and --server-network is %g", n.iops()*page*8/1e9, h.network/1e9)
+	}
+	fill := r.figure("fill")
+	byRoom := replicas * float64(n.room) / fill / (disks * h.disk)
+	byIOPS := (n.reads + replicas*n.writes) / (disks * h.iops)
+	nodes := max(fewestNodes, math.Ceil(byRoom), math.Ceil(byIOPS))
+	if nodes > 1000 {
+		return set{}, errors.New("more than 1,000 nodes")
+	}
+	load := r.loadOf(n)
+	load.OfCores, load.OfNetwork = h.cores, h.network
+	load.OfRoom = price.Size(nodes * disks * h.disk / replicas)
+	load.OfIOPS = nodes * disks * h.iops / ((n.reads + replicas*n.writes) / max(1, n.iops()))
+	lines, err := r.ownLines("Ceph node, its monitor among them", nodes)
+	if err != nil {
+		return set{}, err
+	}
+	database, err := r.ownLines("database server (one is the spare)", 2)
+	volumes := fmt.Sprintf("RBD on %g nodes, %g OSDs each", nodes, disks)
+	return set{1, 1, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS)}, err
+}
+
+// ownLines bills n servers: bought once, and what they take each month.
+func (r Request) ownLines(what string, n float64) ([]Line, error) {
+	usd, err := r.known("server-price")
+	if err != nil {
+		return nil, err
+	}
+	years := r.figure("years")
+	lines := []Line{once(what, n, usd, years, "--server-price", "")}
+	parts := []string{"server-watts", "kwh-price", "cooling", "server-units", "unit-price", "admin-hours", "hour-price"}
+	if !slices.ContainsFunc(parts, func(p string) bool { _, ok := r.Figures[p]; return ok }) {
+		f := figureNamed("running")
+		l := monthly(what+": power, cooling, people", n, usd*r.figure("running")/36, f.Source, f.Date, true)
+		l.USDYears = toCents(n * usd * r.figure("running") * years / 3)
+		return append(lines, l), nil
+	}
+	x := map[string]float64{}
+	for _, p := range parts {
+		if x[p], err = r.known(p); err != nil {
+			return nil, err
+		}
+	}
+	kwh := x["server-watts"] / 1000 * price.HoursPerMonth
+	return append(lines,
+		monthly(what+": power, kWh", n*kwh, x["kwh-price"], "given", "", false),
+		monthly(what+": cooling, kWh", n*kwh*max(0, x["cooling"]-1), x["kwh-price"], "given", "", false),
+		monthly(what+": space, units", n*x["server-units"], x["unit-price"], "given", "", false),
+		monthly(what+": people, hours", n*x["admin-hours"], x["hour-price"], "given", "", false)), nil
+}
