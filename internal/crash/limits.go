@@ -22,6 +22,12 @@ func Limits(vars map[string]string) []string {
 	return list
 }
 
+// PowerLimits returns what every reader of a test that cuts the power must know of it.
+func PowerLimits(map[string]string) []string {
+	return []string{"the disk may keep, lose or tear (512 B, 4 KiB) each write after the last flush it had completed, whatever their order; one that damages what it " +
+		"had flushed, or other blocks than those being written, no cut shows (docs/crash.md)"}
+}
+
 // hidden tells whether a value is unsafe in a way that only a power failure shows.
 func hidden(name, value string) bool {
 	switch name {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/account"
+	"david/internal/blocklog"
 )
 
 // processID names a process beyond the reuse of its number: by its start time in clock ticks since boot,
@@ -49,7 +50,8 @@ func (p processID) alive() bool {
 }
 
 // ours says why a process that still runs is no server that a david whose runtime folder was run has started:
-// it executes a server, or the loader of one, as the servers' user, with temporary files in that folder.
+// it executes a server, or the loader of one, as the servers' user, with temporary files in that folder; or
+// it is a david that serves a block device there.
 func (p processID) ours(run string) error {
 	now, err := identify(p.PID)
 	switch {
@@ -60,7 +62,21 @@ func (p processID) ours(run string) error {
 	case now.Cgroup != p.Cgroup:
 		return fmt.Errorf("process %d (%s) is in other cgroups", p.PID, now.Exe)
 	}
+	if recordsIn(p.PID, run) {
+		return nil
+	}
 	return servesIn(p.PID, run)
+}
+
+// recordsIn tells whether a process is one of david's user that serves a block device in a folder.
+func recordsIn(pid int, run string) bool {
+	uid, err := userOf(pid)
+	if err != nil || uid != os.Geteuid() {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args := bytes.Split(b, []byte{0})
+	return err == nil && len(args) > 2 && string(args[1]) == blocklog.Command && filepath.Dir(string(args[2])) == run
 }
 
 // servesIn says why a process is no server of the servers' user with its temporary files below a folder.

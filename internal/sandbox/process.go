@@ -50,7 +50,12 @@ type child struct {
 // terminal meets david alone. The kernel ends it when david dies, even by kill -9: the signal is tied to the
 // thread that forked, so that thread is kept until the process has ended. With a group, it starts inside.
 func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.Credential()}
+	return w.spawnAs(cmd, w.owner.Credential(), g)
+}
+
+// spawnAs is spawn as any user; nil for david's own.
+func (w *Workspace) spawnAs(cmd *exec.Cmd, user *syscall.Credential, g *cgroup.Group) (*child, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: user}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
