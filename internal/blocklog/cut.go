@@ -15,10 +15,28 @@ const (
 	bigSector = 4096
 )
 
-// Cut says when the power is cut, and what becomes of the writes that were not flushed by then.
+// Cache is what a device does to writes until they are durable.
+type Cache string
+
+// The caches there are.
+const (
+	Volatile  Cache = "volatile"  // it loses what was not flushed
+	Protected Cache = "protected" // or there is none: a write that is done is durable; what is on its way is at risk
+	Lying     Cache = "lying"     // it loses what was flushed, too: the last writes
+)
+
+// Caches lists them.
+func Caches() []string { return []string{string(Volatile), string(Protected), string(Lying)} }
+
+// lies says how many of the last writes a device may lose that acknowledges flushes and does nothing: those
+// before them it has had time to write.
+const lies = 1024
+
+// Cut says when the power is cut, and what becomes of the writes that are at risk then.
 type Cut struct {
-	At    int // so many records had happened
-	Risk  int // the first record that is not durable for sure
+	At    int   // so many records had happened
+	Risk  int   // the first record that is not durable for sure
+	Safe  int64 // nor are those from there on that were not done at this moment
 	Keep  float64
 	Tear  float64 // chances of each write at risk; else it is lost
 	Grain int64   // in bytes: what is torn is kept in whole units of this
@@ -30,24 +48,18 @@ type Fate struct {
 	AtRisk, Lost, Torn int
 }
 
-// Lying says how many of the last writes a device may lose that acknowledges flushes and does nothing: those
-// before them it has had time to write.
-const Lying = 1024
-
 // Cuts chooses n cuts between two moments (lengths of the log), in the order of time. Half are just before a
 // flush, at each of them where there are no more than that; of the others half are at random, and half where
-// the more bytes are at risk the likelier: pages on their way to their files are rare and large. A device
-// that is lying ignores flushes.
-func (l *Log) Cuts(n int, from, to int64, lying bool, random *rand.Rand) []Cut {
-	first, _ := slices.BinarySearchFunc(l.Records, from, func(r Record, at int64) int { return cmp.Compare(r.End, at) })
-	end, _ := slices.BinarySearchFunc(l.Records, to, func(r Record, at int64) int { return cmp.Compare(r.End, at+1) })
+// the more bytes are at risk the likelier: pages on their way to their files are rare and large.
+func (l *Log) Cuts(n int, from, to int64, cache Cache, random *rand.Rand) []Cut {
+	first, end := l.until(from), l.until(to)
 	if end <= first {
 		return nil
 	}
 	moments := l.flushes(first, end)
 	random.Shuffle(len(moments), func(i, k int) { moments[i], moments[k] = moments[k], moments[i] })
 	moments = moments[:min(len(moments), (n+1)/2)]
-	heavy := l.weights(first, end)
+	heavy := l.weights(first, end, cache)
 	for len(moments) < n {
 		moments = append(moments, first+1+random.IntN(end-first))
 		if len(moments) < n && heavy[len(heavy)-1] > 0 {
@@ -58,37 +70,55 @@ func (l *Log) Cuts(n int, from, to int64, lying bool, random *rand.Rand) []Cut {
 	slices.Sort(moments)
 	cuts := make([]Cut, 0, n)
 	for _, at := range moments {
-		cuts = append(cuts, l.cut(at, lying, random))
+		cuts = append(cuts, l.cut(at, cache, random))
 	}
 	return cuts
 }
 
-// flushes lists the flushes that have something to flush.
+// until counts the records until a moment.
+func (l *Log) until(moment int64) int {
+	n, _ := slices.BinarySearchFunc(l.Records, moment+1, func(r Record, at int64) int { return cmp.Compare(r.End, at) })
+	return n
+}
+
+// flushes lists the flushes that come after a write.
 func (l *Log) flushes(first, end int) (list []int) {
-	for i := max(first, 1); i < end; i++ {
-		if l.Records[i].Flush() && !l.Records[i-1].Flush() {
-			list = append(list, i)
+	written := false
+	for i := first; i < end; i++ {
+		switch r := l.Records[i]; {
+		case r.Write():
+			written = true
+		case r.Flush() && written:
+			list, written = append(list, i), false
 		}
 	}
 	return list
 }
 
-// weights sums up, record by record, how many bytes are at risk after each.
-func (l *Log) weights(first, end int) []int64 {
-	sums, sum, risk := make([]int64, 0, end-first), int64(0), int64(0)
-	for _, r := range l.Records[first:end] {
-		if risk += r.length; r.Flush() {
-			risk = 0
+// weights sums up, record by record, how many bytes are at risk after each: nearly so, as those are counted
+// too that are done out of their turn.
+func (l *Log) weights(first, end int, cache Cache) []int64 {
+	written := make([]int64, 1, len(l.Records)+1) // before each record
+	for _, r := range l.Records {
+		length := int64(0)
+		if r.Write() {
+			length = r.length
 		}
-		sum += risk
+		written = append(written, written[len(written)-1]+length)
+	}
+	sums, sum := make([]int64, 0, end-first), int64(0)
+	for at := first + 1; at <= end; at++ {
+		risk, _ := l.atRisk(at, cache)
+		sum += written[at] - written[risk]
 		sums = append(sums, sum)
 	}
 	return sums
 }
 
 // cut draws what becomes of the writes at risk: in one cut of eight all of them are lost.
-func (l *Log) cut(at int, lying bool, random *rand.Rand) Cut {
-	c := Cut{At: at, Risk: l.atRisk(at, lying), Grain: sector, Seed: random.Uint64()}
+func (l *Log) cut(at int, cache Cache, random *rand.Rand) Cut {
+	c := Cut{At: at, Grain: sector, Seed: random.Uint64()}
+	c.Risk, c.Safe = l.atRisk(at, cache)
 	if random.IntN(2) == 0 {
 		c.Grain = bigSector
 	}
@@ -99,18 +129,27 @@ func (l *Log) cut(at int, lying bool, random *rand.Rand) Cut {
 	return c
 }
 
-// atRisk returns the first record that is not durable when at of them have happened.
-func (l *Log) atRisk(at int, lying bool) int {
-	i, writes := at, 0
-	for ; i > 0; i-- {
-		if !lying && l.Records[i-1].Flush() || writes == Lying {
-			break
-		}
-		if !l.Records[i-1].Flush() {
-			writes++
-		}
+// atRisk returns the first record that is not durable for sure when at of them have happened, and the moment
+// at which those after it had to be done to be durable.
+func (l *Log) atRisk(at int, cache Cache) (first int, safe int64) {
+	if at == 0 {
+		return 0, 0
 	}
-	return i
+	switch cache {
+	case Lying:
+		for writes := 0; at > 0 && writes < lies; at-- {
+			if l.Records[at-1].Write() {
+				writes++
+			}
+		}
+		return at, 0
+	case Protected:
+		safe = l.Records[at-1].End
+	default:
+		safe = l.safe[at-1]
+	}
+	first, _ = slices.BinarySearch(l.latest[:at], safe+1)
+	return first, safe
 }
 
 // Replay brings the image of a device, as it was before anything was recorded, through the records.
@@ -150,12 +189,16 @@ func (r *Replay) Close() error { return r.image.Close() }
 func (l *Log) Apply(image io.WriterAt, c Cut) (f Fate, err error) {
 	random := rand.New(rand.NewPCG(c.Seed, uint64(c.At)))
 	for _, r := range l.Records[c.Risk:c.At] {
-		if r.Flush() {
+		if !r.Write() {
 			continue
 		}
-		f.AtRisk++
-		switch drawn := random.Float64(); {
-		case drawn < c.Keep:
+		drawn := 0.0
+		if r.done > c.Safe {
+			f.AtRisk++
+			drawn = random.Float64()
+		}
+		switch {
+		case r.done <= c.Safe, drawn < c.Keep:
 			err = l.apply(image, r, r.offset, r.end())
 		case drawn < c.Keep+c.Tear:
 			f.Torn++

@@ -21,24 +21,35 @@ func recorded(t testing.TB, random *rand.Rand, records int) string {
 	}
 	defer f.Close()
 	r := recorder{file: f}
+	var open []int64 // the moments of writes that are not done
 	for n := range records {
-		kind, from := byte(write), random.Int64N(deviceBytes/sector)*sector
+		from := random.Int64N(deviceBytes/sector) * sector
 		b := bytes.Repeat([]byte{byte(n%255 + 1)}, int(min(deviceBytes-from, (1+random.Int64N(32))*sector)))
-		switch random.IntN(5) {
-		case 0:
-			kind, from, b = flush, 0, nil
-		case 1:
-			kind = zero
-		}
-		data, length := b, int64(len(b))
-		if kind == zero {
-			data = nil
-		}
-		if err := r.record(kind, from, length, data, func() error { return nil }); err != nil {
-			t.Fatal(err)
+		kind := []byte{write, write, write, zero, flush, done, done, done}[random.IntN(8)]
+		switch {
+		case kind == done && len(open) > 0: // in any order
+			i := random.IntN(len(open))
+			add(t, &r, done, open[i], 0, nil)
+			open = slices.Delete(open, i, i+1)
+		case kind == flush, kind == done:
+			add(t, &r, flush, r.now(), 0, nil)
+		case kind == zero:
+			open = append(open, add(t, &r, zero, from, int64(len(b)), nil))
+		default:
+			open = append(open, add(t, &r, write, from, int64(len(b)), b))
 		}
 	}
 	return path
+}
+
+// add records something of a device that does nothing, and returns the moment.
+func add(t testing.TB, r *recorder, kind byte, offset, length int64, data []byte) int64 {
+	t.Helper()
+	at, err := r.record(kind, offset, length, data, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 func openLog(t testing.TB, path string) *Log {
@@ -66,8 +77,9 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := openLog(t, path).Records
-		if !slices.Equal(got, all[:len(got)]) || len(got) < 6 && all[len(got)].End <= int64(n) {
-			t.Errorf("of %d bytes: %d records", n, len(got))
+		same := func(a, b Record) bool { return a.kind == b.kind && a.offset == b.offset && a.End == b.End }
+		if !slices.EqualFunc(got, all[:len(got)], same) || len(got) < 6 && all[len(got)].End <= int64(n) {
+			t.Fatalf("of %d bytes: %d records", n, len(got))
 		}
 	}
 	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 100), 0o600); err != nil {
@@ -103,37 +115,83 @@ func image(t *testing.T, l *Log, c Cut) ([]byte, Fate) {
 	return b, fate
 }
 
-// TestCut: whatever a cut leaves, each sector is as the last flush left it or as a later write would have it,
-// and the first flush before it is the bound.
+// atRisk tells, from the records alone and one by one, whether a write may be lost at a cut.
+func atRisk(records []Record, i, at int, cache Cache) bool {
+	ended := func(before int64) bool { // it was done at a moment
+		return slices.ContainsFunc(records, func(r Record) bool { return r.kind == done && r.offset == records[i].End && r.End <= before })
+	}
+	switch cache {
+	case Protected:
+		return !ended(records[at-1].End)
+	case Volatile:
+		return !slices.ContainsFunc(records[:at], func(r Record) bool { return r.Flush() && ended(r.offset) })
+	}
+	return true
+}
+
+// TestCut: whatever a cut leaves, each sector is as one of the writes left it that may have been the last:
+// those at risk, and the last that was not.
 func TestCut(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 2))
-	l := openLog(t, recorded(t, random, 400))
-	cuts := l.Cuts(200, l.Records[50].End, l.Records[399].End, false, random)
-	if len(cuts) != 200 || !slices.IsSortedFunc(cuts, func(a, b Cut) int { return a.At - b.At }) {
-		t.Fatalf("%d cuts, or not in order", len(cuts))
-	}
-	var sum Fate
-	for _, c := range cuts {
-		if c.At < 51 || c.At > 400 || c.Risk > 0 && !l.Records[c.Risk-1].Flush() || slices.ContainsFunc(l.Records[c.Risk:c.At], Record.Flush) {
-			t.Fatalf("%+v is at no moment of the load, or its bound at no flush", c)
-		}
-		durable, _ := image(t, l, Cut{At: c.Risk, Risk: c.Risk})
-		got, fate := image(t, l, c)
-		sum = Fate{sum.AtRisk + fate.AtRisk, sum.Lost + fate.Lost, sum.Torn + fate.Torn}
-		for at := 0; at < deviceBytes; at += sector {
-			may := [][]byte{durable[at : at+sector]}
-			for _, r := range l.Records[c.Risk:c.At] {
-				if r.offset <= int64(at) && r.end() > int64(at) {
-					may = append(may, content(t, l, r))
+	for _, cache := range []Cache{Volatile, Protected} {
+		t.Run(string(cache), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(2, 2))
+			l := openLog(t, recorded(t, random, 240))
+			cuts := l.Cuts(40, l.Records[50].End, l.Records[239].End, cache, random)
+			if len(cuts) != 40 || !slices.IsSortedFunc(cuts, func(a, b Cut) int { return a.At - b.At }) {
+				t.Fatalf("%d cuts, or not in order", len(cuts))
+			}
+			var sum Fate
+			for _, c := range cuts {
+				if c.At < 51 || c.At > 240 {
+					t.Fatalf("%+v is at no moment of the load", c)
 				}
+				fate := checkCut(t, l, c, cache)
+				sum = Fate{sum.AtRisk + fate.AtRisk, sum.Lost + fate.Lost, sum.Torn + fate.Torn}
 			}
-			if !slices.ContainsFunc(may, func(b []byte) bool { return bytes.Equal(b, got[at:at+sector]) }) {
-				t.Fatalf("%+v: the sector at %d is none that was written", c, at)
+			if sum.AtRisk == 0 || sum.Lost == 0 || sum.Torn == 0 || sum.Lost+sum.Torn >= sum.AtRisk {
+				t.Errorf("%+v: want writes lost, torn and kept", sum)
 			}
+		})
+	}
+}
+
+// checkCut holds a cut's image against the records, sector by sector.
+func checkCut(t *testing.T, l *Log, c Cut, cache Cache) Fate {
+	t.Helper()
+	got, fate := image(t, l, c)
+	risky := 0
+	may := make([][][]byte, deviceBytes/sector)
+	for i := range may {
+		may[i] = [][]byte{make([]byte, sector)}
+	}
+	for i, r := range l.Records[:c.At] {
+		if !r.Write() {
+			continue
+		}
+		risk := atRisk(l.Records, i, c.At, cache)
+		count(&risky, risk)
+		for at := r.offset / sector; at < r.end()/sector; at++ {
+			if !risk {
+				may[at] = nil
+			}
+			may[at] = append(may[at], content(t, l, r))
 		}
 	}
-	if sum.AtRisk == 0 || sum.Lost == 0 || sum.Torn == 0 || sum.Lost+sum.Torn >= sum.AtRisk {
-		t.Errorf("%+v: want writes lost, torn and kept", sum)
+	for i := range may {
+		if !slices.ContainsFunc(may[i], func(b []byte) bool { return bytes.Equal(b, got[i*sector:(i+1)*sector]) }) {
+			t.Fatalf("%+v: the sector at %d is none that was written", c, i*sector)
+		}
+	}
+	if fate.AtRisk != risky {
+		t.Errorf("%+v: %d writes at risk, want %d", c, fate.AtRisk, risky)
+	}
+	return fate
+}
+
+func count(n *int, is bool) {
+	if is {
+		*n++
 	}
 }
 
@@ -157,12 +215,8 @@ func TestFates(t *testing.T) {
 	}
 	r := recorder{file: f}
 	page := bytes.Repeat([]byte{7}, 16<<10)
-	for _, kind := range []byte{flush, write} {
-		data := map[byte][]byte{write: page}[kind]
-		if err := r.record(kind, 16<<10, int64(len(data)), data, func() error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
+	add(t, &r, flush, 0, 0, nil)
+	add(t, &r, write, 16<<10, int64(len(page)), page)
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -189,19 +243,14 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestLying: a disk that ignores flushes loses what was flushed, as far back as it may; a real one does not.
+// TestLying: a disk that ignores flushes may lose what was flushed, but no more than its last writes.
 func TestLying(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
-	l := openLog(t, recorded(t, random, 2000))
-	for _, c := range l.Cuts(20, 0, l.Records[1999].End, true, random) {
-		writes := 0
-		for _, r := range l.Records[c.Risk:c.At] {
-			if !r.Flush() {
-				writes++
-			}
-		}
-		if writes != Lying && c.Risk > 0 {
-			t.Errorf("%+v: %d writes at risk, want %d", c, writes, Lying)
+	l := openLog(t, recorded(t, random, 3000))
+	for _, c := range l.Cuts(20, 0, l.Records[2999].End, Lying, random) {
+		_, fate := image(t, l, c)
+		if writes := fate.AtRisk; writes != lies && c.Risk > 0 {
+			t.Errorf("%+v: %d writes at risk, want %d", c, writes, lies)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -91,11 +92,27 @@ func (n *fileNode) Write(_ context.Context, _ fs.FileHandle, data []byte, off in
 	if off < 0 || off+int64(len(data)) > n.size {
 		return 0, syscall.ENOSPC
 	}
-	err := n.recorder.record(write, off, int64(len(data)), data, func() error {
+	return uint32(len(data)), n.change(write, off, int64(len(data)), data, func() error {
 		_, err := n.image.WriteAt(data, off)
 		return err
 	})
-	return uint32(len(data)), failed(err)
+}
+
+// How long the device takes for a write and a flush at least, as disks do: others come meanwhile.
+const (
+	writeTime = 100 * time.Microsecond
+	flushTime = 500 * time.Microsecond
+)
+
+// change records a write and, when it has had its time, that it is done.
+func (n *fileNode) change(kind byte, off, length int64, data []byte, do func() error) syscall.Errno {
+	at, err := n.recorder.record(kind, off, length, data, do)
+	if err != nil {
+		return failed(err)
+	}
+	time.Sleep(writeTime)
+	_, err = n.recorder.record(done, at, 0, nil, func() error { return nil })
+	return failed(err)
 }
 
 // Allocate makes zeros of a part, which is how a loop device discards and zeroes.
@@ -103,14 +120,18 @@ func (n *fileNode) Allocate(_ context.Context, _ fs.FileHandle, off, size uint64
 	if mode&(unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_ZERO_RANGE) == 0 || off+size > uint64(n.size) {
 		return syscall.EOPNOTSUPP
 	}
-	return failed(n.recorder.record(zero, int64(off), int64(size), nil, func() error {
+	return n.change(zero, int64(off), int64(size), nil, func() error {
 		return unix.Fallocate(int(n.image.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(off), int64(size))
-	}))
+	})
 }
 
-// Fsync is what a loop device makes of a flush. Nothing need be durable here: who cuts the power is david.
+// Fsync is what a loop device makes of a flush: what was done when it came is durable when it has had its
+// time. Nothing need be durable here: who cuts the power is david.
 func (n *fileNode) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
-	return failed(n.recorder.record(flush, 0, 0, nil, func() error { return nil }))
+	at := n.recorder.now()
+	time.Sleep(flushTime)
+	_, err := n.recorder.record(flush, at, 0, nil, func() error { return nil })
+	return failed(err)
 }
 
 // failed turns an error into what the kernel is told.

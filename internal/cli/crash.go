@@ -31,15 +31,16 @@ type crashFlags struct {
 
 // cutFlags are those of cuts of the power.
 type cutFlags struct {
-	cuts           int
-	filesystem     string
-	load           time.Duration
-	schema, ignore bool
+	cuts       int
+	filesystem string
+	load       time.Duration
+	cache      string
+	schema     bool
 }
 
 // cutNames are the flags that say how the power is cut.
 func cutNames() []string {
-	return []string{"cuts", "filesystem", "load", "schema-changes", "ignore-flushes"}
+	return []string{"cuts", "filesystem", "load", "schema-changes", "disk-cache"}
 }
 
 func (a *app) crashCommand() *cobra.Command {
@@ -81,7 +82,8 @@ func (f *cutFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.filesystem, "filesystem", "xfs", "with --power: of the disk: "+strings.Join(lab.Filesystems(), ", "))
 	fs.DurationVar(&f.load, "load", 10*time.Second, "with --power: how long the server is under load; the cuts fall into that time")
 	fs.BoolVar(&f.schema, "schema-changes", true, "with --power: tables are made, altered, renamed, emptied and dropped meanwhile")
-	fs.BoolVar(&f.ignore, "ignore-flushes", false, "with --power: a disk that acknowledges flushes and does nothing; no configuration survives that")
+	fs.StringVar(&f.cache, "disk-cache", "volatile", "with --power: what the disk loses: volatile (what was not flushed), protected (what is on its way: it has no cache that\n"+
+		"forgets), lying (flushed writes, too: it ignores flushes)")
 }
 
 // apart refuses flags of the one way beside those of the other.
@@ -123,6 +125,8 @@ func (f *crashFlags) check() error {
 		return usage("--load %s: give 1s to %s", f.cut.load, mostLoad)
 	case !slices.Contains(lab.Filesystems(), f.cut.filesystem):
 		return usage("--filesystem %s: give one of %s", f.cut.filesystem, strings.Join(lab.Filesystems(), ", "))
+	case !slices.Contains(lab.DiskCaches(), f.cut.cache):
+		return usage("--disk-cache %s: give one of %s", f.cut.cache, strings.Join(lab.DiskCaches(), ", "))
 	}
 	return nil
 }
@@ -132,7 +136,7 @@ func (f *crashFlags) powered() *lab.Power {
 	if !f.power {
 		return nil
 	}
-	return &lab.Power{Filesystem: f.cut.filesystem, Load: f.cut.load, Schema: f.cut.schema, Lying: f.cut.ignore}
+	return &lab.Power{Filesystem: f.cut.filesystem, Load: f.cut.load, Schema: f.cut.schema, Cache: f.cut.cache}
 }
 
 // crashTest runs the test and prints what it found.

@@ -24,10 +24,10 @@ const diskBytes = 16 << 30
 //	a disk that is recorded -> load -> images of what cuts leave -> mount -> Start (recovery, timed) -> check
 type Power struct {
 	Test
-	Filesystem string        // of sandbox.Filesystems
-	Load       time.Duration // of the server, while its disk is recorded
-	Schema     bool          // it is changed meanwhile: tables are made, altered, renamed, emptied, dropped
-	Lying      bool          // the disk ignores flushes
+	Filesystem string         // of sandbox.Filesystems
+	Load       time.Duration  // of the server, while its disk is recorded
+	Schema     bool           // it is changed meanwhile: tables are made, altered, renamed, emptied, dropped
+	Cache      blocklog.Cache // of the disk
 }
 
 // powerRun carries a test that runs.
@@ -56,7 +56,7 @@ func (p Power) Run(ctx context.Context) (c result.CrashTest, err error) {
 	r := &powerRun{Power: p, disk: disk, ledger: newLedger(p.Seed, p.Threads), random: rand.New(rand.NewPCG(p.Seed, uint64(p.Threads)))}
 	r.ledger.schema = &schema{logsOnly: !p.Schema}
 	r.result = result.CrashTest{Server: p.Binary.Record(), Threads: p.Threads, Seed: p.Seed, LimitMs: ms(p.Limit),
-		Power: &result.Power{Filesystem: p.Filesystem, Lying: p.Lying}}
+		Power: &result.Power{Filesystem: p.Filesystem, Cache: string(p.Cache)}}
 	if err := r.record(ctx); err != nil {
 		return c, err
 	}
@@ -128,12 +128,12 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		case one.End <= r.first || one.End > r.last:
 		case one.Flush():
 			r.result.Power.Flushes++
-		default:
+		case one.Write():
 			r.result.Power.Writes++
 		}
 	}
 	_, r.result.Power.SchemaSteps = r.ledger.schema.until(r.last)
-	for n, cut := range log.Cuts(r.Kills, r.first, r.last, r.Lying, r.random) {
+	for n, cut := range log.Cuts(r.Kills, r.first, r.last, r.Cache, r.random) {
 		k, err := r.cut(ctx, cut, log.Records[:cut.At])
 		if err != nil {
 			return c, fmt.Errorf("cut %d: %w", n+1, err)

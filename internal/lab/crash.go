@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"david/internal/blocklog"
 	"david/internal/crash"
 	"david/internal/experiment"
 	"david/internal/mycnf"
@@ -36,7 +37,7 @@ type Power struct {
 	Filesystem string
 	Load       time.Duration // of the server, recorded
 	Schema     bool          // it is changed meanwhile
-	Lying      bool          // the disk ignores flushes
+	Cache      string        // of the disk: one of DiskCaches
 }
 
 // Run kills and checks a throwaway server, and returns the record.
@@ -58,6 +59,9 @@ func (t CrashTest) Run(ctx context.Context, l Lab) (*result.Store, error) {
 
 // Filesystems lists those a disk can have whose power is cut.
 func Filesystems() []string { return sandbox.Filesystems() }
+
+// DiskCaches lists what such a disk can do to writes until they are durable.
+func DiskCaches() []string { return blocklog.Caches() }
 
 // possible says why the power cannot be cut here, or not under such caps.
 func (t CrashTest) possible() error {
@@ -161,7 +165,7 @@ func (t CrashTest) killAndCheck(ctx context.Context, o opened, store *result.Sto
 		c, err = test.Run(ctx)
 	} else {
 		limits = crash.PowerLimits
-		c, err = crash.Power{Test: test, Filesystem: t.Power.Filesystem, Load: t.Power.Load, Schema: t.Power.Schema, Lying: t.Power.Lying}.Run(ctx)
+		c, err = crash.Power{Test: test, Filesystem: t.Power.Filesystem, Load: t.Power.Load, Schema: t.Power.Schema, Cache: blocklog.Cache(t.Power.Cache)}.Run(ctx)
 	}
 	c.Unlocked, c.Notes = unlocked, append(slices.Clone(store.Experiment().Notes), limits(arm.Effective)...)
 	return c, err

@@ -53,10 +53,10 @@ func event(c result.CrashTest) string {
 
 // diskLine tells of the disk whose power was cut.
 func diskLine(p result.Power) string {
-	s := fmt.Sprintf("the disk (%s) was told %s and to flush %s; over all cuts %d writes that were not flushed were lost and %d torn",
-		p.Filesystem, plural(p.Writes, "write"), plural(p.Flushes, "time"), p.Lost, p.Torn)
+	s := fmt.Sprintf("the disk (%s, %s cache) was told %s and to flush %s; over all cuts %d writes at risk were lost and %d torn",
+		p.Filesystem, p.Cache, plural(p.Writes, "write"), plural(p.Flushes, "time"), p.Lost, p.Torn)
 	s += fmt.Sprintf("; changes of the schema and rotations of the binary log that were acknowledged meanwhile: %d", p.SchemaSteps)
-	if p.Lying {
+	if p.Cache == "lying" {
 		s += "; the disk IGNORED FLUSHES, as was asked for"
 	}
 	return s

@@ -46,15 +46,16 @@ type CrashTest struct {
 // Power tells of the disk whose power was cut, and sums its cuts up.
 type Power struct {
 	Filesystem string `json:"filesystem"`
-	// Lying tells whether the disk acknowledged flushes and did nothing: then losses are expected.
-	Lying        bool  `json:"ignores_flushes,omitempty"`
-	Writes       int   `json:"writes"` // to the disk under load
-	Flushes      int   `json:"flushes"`
-	SchemaSteps  int64 `json:"schema_changes"` // acknowledged under load, rotations of the binary log among them
-	Lost         int   `json:"writes_lost"`    // over all cuts
-	Torn         int   `json:"writes_torn"`
-	Repaired     int   `json:"pages_repaired"` // by the server, from its doublewrite buffer
-	DidNotReturn int   `json:"did_not_come_back"`
+	// Cache is what the disk does to writes until they are durable: volatile, protected, or lying; of a lying
+	// one losses are expected.
+	Cache        string `json:"disk_cache"`
+	Writes       int    `json:"writes"` // to the disk under load
+	Flushes      int    `json:"flushes"`
+	SchemaSteps  int64  `json:"schema_changes"` // acknowledged under load, rotations of the binary log among them
+	Lost         int    `json:"writes_lost"`    // over all cuts
+	Torn         int    `json:"writes_torn"`
+	Repaired     int    `json:"pages_repaired"` // by the server, from its doublewrite buffer
+	DidNotReturn int    `json:"did_not_come_back"`
 }
 
 // Cut describes a cut of the power, and what became of the writes that were not flushed.
