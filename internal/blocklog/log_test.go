@@ -21,8 +21,10 @@ func recorded(t testing.TB, random *rand.Rand, records int) string {
 	}
 	defer f.Close()
 	r := recorder{file: f}
-	var open []int64 // the moments of writes that are not done
+	var open []int64                    // the moments of writes that are not done
+	came := make([]int64, 5, 5+records) // the moments when flushes may have come that are recorded when they have had their time
 	for n := range records {
+		came = append(came, r.now())
 		from := random.Int64N(deviceBytes/sector) * sector
 		b := bytes.Repeat([]byte{byte(n%255 + 1)}, int(min(deviceBytes-from, (1+random.Int64N(32))*sector)))
 		kind := []byte{write, write, write, zero, flush, done, done, done}[random.IntN(8)]
@@ -32,7 +34,7 @@ func recorded(t testing.TB, random *rand.Rand, records int) string {
 			add(t, &r, done, open[i], 0, nil)
 			open = slices.Delete(open, i, i+1)
 		case kind == flush, kind == done:
-			add(t, &r, flush, r.now(), 0, nil)
+			add(t, &r, flush, came[len(came)-1-random.IntN(5)], 0, nil)
 		case kind == zero:
 			open = append(open, add(t, &r, zero, from, int64(len(b)), nil))
 		default:

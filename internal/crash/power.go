@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"david/internal/blocklog"
@@ -167,7 +168,7 @@ func (r *powerRun) cut(ctx context.Context, cut blocklog.Cut, before []blocklog.
 	s, took, err := r.disk.Start(ctx, m, sandbox.StartOptions{Settings: telling(r.Binary.Flavour, r.Settings), LogPath: r.LogPath, Caps: r.Caps})
 	var dead *sandbox.StartError
 	if errors.As(err, &dead) && ctx.Err() == nil {
-		k.Cut.Failed = dead.Line()
+		k.Cut.Failed = strings.TrimRight(dead.Line(), ": ")
 		return k, nil
 	}
 	if err != nil {
@@ -218,7 +219,13 @@ func (r *powerRun) inspect(ctx context.Context, s *sandbox.Server, past *ledger,
 	return k, nil
 }
 
-// repaired counts the pages that a server says it has restored from its doublewrite buffer.
-func repaired(log []byte) int {
-	return bytes.Count(log, []byte("from the doublewrite buffer"))
+// repaired counts the pages that a server says it has restored from its doublewrite buffer: both flavours say
+// "Recovered page [page id: space=0, page number=7] ... from the doublewrite buffer".
+func repaired(log []byte) (n int) {
+	for line := range bytes.Lines(log) {
+		if bytes.Contains(line, []byte("Recovered page ")) && bytes.Contains(line, []byte("from the doublewrite buffer")) {
+			n++
+		}
+	}
+	return n
 }

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,12 @@ func TestSchema(t *testing.T) {
 		120: {"renamed_1(id,extra): 4"},
 		999: {"renamed_2(id,extra): 4; renamed_3(id,extra): 4"}, // the first was dropped
 	} {
+		_, acked := s.until(moment)
+		for n := range acked {
+			if before := s.states[n]; !slices.Contains(allowed, before) && s.wrong(moment, before) == "" {
+				t.Errorf("at %d what was there before the last acknowledged change is taken: %q", moment, before)
+			}
+		}
 		for _, there := range allowed {
 			if wrong := s.wrong(moment, there); wrong != "" {
 				t.Errorf("at %d: %s", moment, wrong)

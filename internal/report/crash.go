@@ -35,7 +35,7 @@ func Crash(w io.Writer, c result.CrashTest) error {
 func CrashLine(c result.CrashTest) string {
 	s := fmt.Sprintf("%s: %s, %s acknowledged, %d lost", c.Verdict, plural(c.Kills, event(c)), plural(int(c.Acknowledged), "transaction"), c.Lost)
 	if c.Power != nil {
-		s += fmt.Sprintf("; %s repaired, recovery p50 %.0f ms, at most %.0f ms", plural(c.Power.Repaired, "torn page"), c.RecoveryMs.Median, c.RecoveryMs.Max)
+		s += fmt.Sprintf("; %s restored from the doublewrite buffer, recovery p50 %.0f ms, at most %.0f ms", plural(c.Power.Repaired, "page"), c.RecoveryMs.Median, c.RecoveryMs.Max)
 	}
 	if len(c.Unlocked) > 0 {
 		s += "; UNLOCKED: " + strings.Join(c.Unlocked, "; ")
@@ -77,7 +77,7 @@ func cutLine(n, of int, k result.Kill) string {
 	if k.Cut.Schema != "" {
 		s += " (" + k.Cut.Schema + ")"
 	}
-	return s + fmt.Sprintf("; recovered in %.0f ms, %s repaired", k.RecoveryMs, plural(k.Cut.Repaired, "page"))
+	return s + fmt.Sprintf("; recovered in %.0f ms, %s restored", k.RecoveryMs, plural(k.Cut.Repaired, "page"))
 }
 
 // KillLine tells of one kill, or one cut of the power, in one line.

@@ -54,7 +54,7 @@ type Power struct {
 	SchemaSteps  int64  `json:"schema_changes"` // acknowledged under load, rotations of the binary log among them
 	Lost         int    `json:"writes_lost"`    // over all cuts
 	Torn         int    `json:"writes_torn"`
-	Repaired     int    `json:"pages_repaired"` // by the server, from its doublewrite buffer
+	Repaired     int    `json:"pages_restored"` // by the server, from its doublewrite buffer: torn ones, and those not written yet
 	DidNotReturn int    `json:"did_not_come_back"`
 }
 
@@ -65,7 +65,7 @@ type Cut struct {
 	Lost     int    `json:"writes_lost"`
 	Torn     int    `json:"writes_torn"`
 	Grain    int64  `json:"torn_in_units_of"` // bytes
-	Repaired int    `json:"pages_repaired"`
+	Repaired int    `json:"pages_restored"`
 	Failed   string `json:"failed,omitempty"` // why the filesystem or the server did not come back
 	Schema   string `json:"schema,omitempty"` // what is wrong with it
 }

@@ -258,3 +258,34 @@ func TestReapDisk(t *testing.T) {
 		t.Errorf("%s has the volume still, %v", loop, err)
 	}
 }
+
+// TestRecordsIn: what answers for a device is known by its user, its command and its folder.
+func TestRecordsIn(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, blocklog.Command), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cat, err := exec.LookPath("cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want bool
+	}{
+		"one":           {[]string{"david", blocklog.Command, "/run/david-1/device-1"}, true},
+		"another's":     {[]string{"david", blocklog.Command, "/run/david-2/device-1"}, false},
+		"another thing": {[]string{"david", "./" + blocklog.Command, "/run/david-1/device-1"}, false},
+		"without":       {[]string{"david", blocklog.Command}, false},
+	} {
+		cmd := &exec.Cmd{Path: cat, Args: c.args, Dir: dir} // which waits for somebody to write to the pipe
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if got := recordsIn(cmd.Process.Pid, "/run/david-1"); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+}
