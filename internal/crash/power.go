@@ -176,7 +176,20 @@ func (r *powerRun) cut(ctx context.Context, cut blocklog.Cut, before []blocklog.
 	}
 	defer func() { err = errors.Join(err, end(ctx, s)) }()
 	k.RecoveryMs = ms(took)
-	return r.inspect(ctx, s, past, moment, k)
+	seen, err := r.inspect(ctx, s, past, moment, k)
+	if err != nil && ctx.Err() == nil {
+		return cannotRead(k, err), nil
+	}
+	return seen, err
+}
+
+// cannotRead makes a server that came back and does not tell what it has, as a table or a log of it is
+// damaged, a failure of the cut.
+func cannotRead(k result.Kill, err error) result.Kill {
+	cut := *k.Cut
+	cut.Failed = "it came back, and cannot be read: " + err.Error()
+	k.Cut = &cut
+	return k
 }
 
 // telling has a server say which pages it repairs.

@@ -1,9 +1,12 @@
 package crash
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"david/internal/result"
 )
 
 // schemaOf writes down the changes of n tables, each sent at 10, 30, ... and acknowledged 10 later.
@@ -68,5 +71,14 @@ func TestLedgerAt(t *testing.T) {
 	k, _ := past.check([]ledgerRow{written(1, ledgerKey{1, 1}), written(1, ledgerKey{1, 3})}, []account{{1, 0, 0}, {2, 0, 0}})
 	if k.Lost != 1 || k.Damage.Uncommitted != 1 {
 		t.Errorf("%+v: want the second lost, and the third never committed by then", k)
+	}
+}
+
+// TestCannotRead: a server that came back with a damaged table is a failure of the cut, not of the test.
+func TestCannotRead(t *testing.T) {
+	k := cannotRead(result.Kill{Acknowledged: 7, RecoveryMs: 300, Cut: &result.Cut{Torn: 2}}, errors.New("table entry is corrupted"))
+	c := result.CrashTest{LimitMs: 1000, Power: &result.Power{}, Rounds: []result.Kill{k}}.Judge()
+	if c.Proved || c.Power.DidNotReturn != 1 || c.Power.Torn != 2 || !strings.Contains(c.Verdict, "table entry is corrupted") {
+		t.Errorf("%+v", c)
 	}
 }
