@@ -27,7 +27,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells lint mutations hostile climbs bench fuzz clean
+.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,10 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks
 	go test -count=1 -tags results -run TestResultsCells -v -timeout 0 ./internal/cli
+
+power: ## a thousand power cuts of each flavour, and each way of losing data by one: the table of docs/crash.md, some hours, as root; DAVID_CUTS=N
+	@scripts/setup test
+	go test -count=1 -tags results -run TestResultsPower -v -timeout 0 ./internal/crash
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }

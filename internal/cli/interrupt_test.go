@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"david/internal/sandbox"
 )
 
 // phases are the texts david shows, in the order of a bench whose data is not there yet.
@@ -75,6 +77,36 @@ func TestKill9Crash(t *testing.T) {
 	for _, left := range leftovers(dir) {
 		t.Error("left behind: ", left)
 	}
+}
+
+// TestKill9Power kills david while the server's disk is recorded, and interrupts it between two cuts.
+func TestKill9Power(t *testing.T) {
+	t.Parallel()
+	if err := sandbox.NoDisk("xfs"); err != nil {
+		t.Skip(err)
+	}
+	args := []string{"crash-test", "--power", "--server", "mariadb", "--cuts", "500", "--threads", "2", "--load"}
+	t.Run("recording", func(t *testing.T) {
+		t.Parallel()
+		dir := testHome(t)
+		cmd, seen := spawn(t, dir, append(args, "5m")...)
+		if !seen.waitFor("recording the server's disk", 3*time.Minute) {
+			t.Errorf("david never recorded:\n%s", seen)
+		}
+		time.Sleep(time.Second) // into the load
+		cmd.Process.Signal(syscall.SIGKILL)
+		cmd.Wait()
+		if out, errOut, code := david(t, dir, "list"); code != exitDone {
+			t.Fatalf("david list: exit code %d\n%s%s", code, out, errOut)
+		}
+		for _, left := range leftovers(dir) {
+			t.Error("left behind: ", left)
+		}
+	})
+	t.Run("between cuts", func(t *testing.T) {
+		t.Parallel()
+		interrupt(t, testHome(t), "cut 2 of 500", append(args, "1s"))
+	})
 }
 
 func interrupt(t *testing.T, dir, phase string, args []string) {

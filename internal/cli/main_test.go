@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"david/internal/blocklog"
 	"david/internal/experiment"
 	"david/internal/server"
 )
@@ -18,7 +19,7 @@ import (
 const asDavid = "DAVID_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
-	children := []string{probeChild, watchdogChild, holdGuard} // which david starts of itself
+	children := []string{probeChild, watchdogChild, holdGuard, blocklog.Command} // which david starts of itself
 	if os.Getenv(asDavid) != "" || len(os.Args) > 1 && slices.Contains(children, os.Args[1]) {
 		os.Exit(tested())
 	}

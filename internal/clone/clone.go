@@ -127,6 +127,18 @@ func (c cloning) file(path string, info fs.FileInfo) (err error) {
 	return c.sparse(in, out, info.Size())
 }
 
+// File copies a file to one that is empty: by sharing its blocks where the filesystem can, else sparsely.
+func File(ctx context.Context, in, out *os.File) error {
+	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+		return nil
+	}
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	return cloning{ctx: ctx}.sparse(in, out, info.Size())
+}
+
 // sparse copies a file's data and leaves its holes.
 func (c cloning) sparse(in, out *os.File, size int64) error {
 	for at := int64(0); at < size; {

@@ -3,7 +3,9 @@ package crash
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"regexp"
 	"strconv"
@@ -57,17 +59,25 @@ func number(digits []byte) int {
 	return n
 }
 
+// blank tells a file whose beginning was never written, as a power cut may leave it.
+func blank(log []byte) bool {
+	return len(bytes.TrimLeft(log[:min(len(log), headerBytes)], "\x00")) == 0
+}
+
 // mostLog bounds a binary log, in bytes; a round writes for some seconds.
 const mostLog = 512 << 20
 
 // addLogged adds the transactions of a binary log's file.
 func addLogged(all map[ledgerKey]bool, s *sandbox.Server, name string) error {
 	b, err := s.ReadData(name, mostLog)
+	if errors.Is(err, fs.ErrNotExist) { // as a power cut may leave it
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("cannot read the binary log: %w", err)
 	}
 	found, ok := logged(b)
-	if !ok {
+	if !ok && !blank(b) {
 		return fmt.Errorf("cannot read the binary log %q: it begins otherwise than one that is not encrypted", name)
 	}
 	maps.Copy(all, found)

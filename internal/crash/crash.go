@@ -6,7 +6,8 @@
 //	load -> SIGKILL -> Restart (recovery, timed) -> check -> load ...
 //
 // A kill takes the process and its memory. What the process had handed to the kernel is still written, so a
-// kill cannot show what a power failure would lose (docs/crash.md).
+// kill cannot show what a power failure would lose. Power does (docs/crash.md): the disk under the server is
+// recorded, cut off at moments that are chosen afterwards, and each of its states is recovered and checked.
 package crash
 
 import (
@@ -66,8 +67,7 @@ type crashRun struct {
 // Run kills and checks, and returns the record with its verdict. A server that does not come back, or not in
 // time, ends the test and is part of the verdict; an error says that nothing can be concluded.
 func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
-	key := sandbox.TemplateKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
-	empty, err := t.emptyLedger(ctx, key)
+	empty, err := t.emptyLedger(ctx, t.key())
 	if err != nil {
 		return c, err
 	}
@@ -93,6 +93,11 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		}
 	}
 	return r.result.Judge(), nil
+}
+
+// key names the data template of an empty ledger.
+func (t Test) key() sandbox.TemplateKey {
+	return sandbox.TemplateKey{Binary: t.Binary, PageSize: mycnf.PageSize(t.Settings), Tables: 1, Rows: t.Threads, Fill: "crash ledger 1", Database: database}
 }
 
 // emptyLedger is the data template of a ledger in which nothing is written yet.

@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"david/internal/result"
 )
@@ -53,12 +54,40 @@ type writerPage struct {
 	// gone are those not there after an earlier recovery, for good: lost, and counted then, or never
 	// acknowledged.
 	gone map[int64]bool
+	trail
+}
+
+// trail keeps when things were sent and acknowledged: of a test whose server is not killed but whose disk is
+// cut off, at moments that are chosen later.
+type trail struct {
+	now             func() (int64, error) // the moment; nil where none is kept
+	sentAt, ackedAt []int64               // of the first, the second, ...
+}
+
+// mark adds the moment to a list.
+func (t *trail) mark(list *[]int64) error {
+	if t.now == nil {
+		return nil
+	}
+	at, err := t.now()
+	*list = append(*list, at)
+	return err
+}
+
+// until counts what was sent and acknowledged at a moment.
+func (t *trail) until(moment int64) (sent, acked int64) {
+	count := func(list []int64) int64 {
+		n, _ := slices.BinarySearch(list, moment+1)
+		return int64(n)
+	}
+	return count(t.sentAt), count(t.ackedAt)
 }
 
 // ledger keeps what david wrote down of all writers, whose numbers are 1, 2, ...
 type ledger struct {
-	seed  uint64
-	pages []writerPage
+	seed   uint64
+	pages  []writerPage
+	schema *schema // changes of the schema that go beside; nil for none
 }
 
 func newLedger(seed uint64, writers int) *ledger {
@@ -67,6 +96,31 @@ func newLedger(seed uint64, writers int) *ledger {
 		l.pages[i].gone = map[int64]bool{}
 	}
 	return l
+}
+
+// connections says how many write: one for each page, and one that changes the schema.
+func (l *ledger) connections() int {
+	if l.schema != nil {
+		return len(l.pages) + 1
+	}
+	return len(l.pages)
+}
+
+// keep has the moments of everything kept.
+func (l *ledger) keep(now func() (int64, error)) {
+	for i := range l.pages {
+		l.pages[i].now = now
+	}
+	l.schema.now = now
+}
+
+// at returns the ledger as it was at a moment.
+func (l *ledger) at(moment int64) *ledger {
+	past := newLedger(l.seed, len(l.pages))
+	for i := range l.pages {
+		past.pages[i].sent, past.pages[i].acked = l.pages[i].until(moment)
+	}
+	return past
 }
 
 // begin begins a round. Whatever check found there must stay there from now on.

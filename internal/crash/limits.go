@@ -22,6 +22,19 @@ func Limits(vars map[string]string) []string {
 	return list
 }
 
+// PowerLimits returns what every reader of a test that cuts the power must know of it, and of this very
+// server. MySQL has innodb_doublewrite_files since the rewrite of the doublewrite buffer in 8.0.20, which
+// leaves its flush out with O_DIRECT (is_fsync_required in storage/innobase/buf/buf0dblwr.cc).
+func PowerLimits(vars map[string]string) []string {
+	list := []string{"the disk keeps, loses or tears (512 B, 4 KiB) each write at risk, whatever their order; one that damages what it had made durable, or other blocks than " +
+		"those being written, no cut shows (docs/crash.md)"}
+	if _, ok := vars["innodb_doublewrite_files"]; ok && strings.HasPrefix(strings.ToUpper(vars["innodb_flush_method"]), "O_DIRECT") {
+		list = append(list, fmt.Sprintf("innodb_flush_method=%s: MySQL does not flush its doublewrite buffer then, so that a disk with a volatile cache can tear a page and its copy; "+
+			"a disk whose cache is protected (--disk-cache protected), or innodb_flush_method=fsync, keeps the copy (docs/crash.md)", vars["innodb_flush_method"]))
+	}
+	return list
+}
+
 // hidden tells whether a value is unsafe in a way that only a power failure shows.
 func hidden(name, value string) bool {
 	switch name {

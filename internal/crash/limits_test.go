@@ -20,3 +20,18 @@ func TestLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestPowerLimits: who runs a MySQL that does not flush its doublewrite buffer is told.
+func TestPowerLimits(t *testing.T) {
+	for want, vars := range map[int]map[string]string{
+		1: {"innodb_flush_method": "O_DIRECT"}, // MariaDB, which flushes it
+		2: {"innodb_flush_method": "O_DIRECT", "innodb_doublewrite_files": "2"},
+	} {
+		if got := PowerLimits(vars); len(got) != want {
+			t.Errorf("%v: %q", vars, got)
+		}
+	}
+	if got := PowerLimits(map[string]string{"innodb_flush_method": "fsync", "innodb_doublewrite_files": "2"}); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}

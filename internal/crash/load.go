@@ -54,10 +54,16 @@ func write(ctx context.Context, conn *mysqld.Single, seed uint64, writer int, p 
 			}
 		}
 		p.sent++
+		if err := p.mark(&p.sentAt); err != nil {
+			return err
+		}
 		if err := conn.Exec(ctx, "COMMIT"); err != nil {
 			return err
 		}
 		p.acked = p.sent
+		if err := p.mark(&p.ackedAt); err != nil {
+			return err
+		}
 		acked()
 	}
 }
@@ -70,7 +76,7 @@ type writers struct {
 	ended chan error    // how each of them ended
 }
 
-// connect opens a connection for each page, all of them before the first one writes.
+// connect opens n connections, all of them before the first one writes.
 func connect(ctx context.Context, addr mysqld.Addr, n int) (*writers, error) {
 	conn, err := mysqld.Open(ctx, addr)
 	if err != nil {
@@ -97,6 +103,10 @@ func (w *writers) close() error {
 
 func (w *writers) start(ctx context.Context, l *ledger) {
 	for i, one := range w.each {
+		if i == len(l.pages) {
+			go func() { w.ended <- l.schema.change(ctx, one) }()
+			continue
+		}
 		go func() {
 			w.ended <- write(ctx, one, l.seed, i+1, &l.pages[i], func() {
 				select {
@@ -123,7 +133,7 @@ func (w *writers) wait() error {
 // acknowledged. It returns how long the server had been under load, once all that its connections still hold
 // has been read.
 func killUnderLoad(ctx context.Context, s *sandbox.Server, l *ledger, after time.Duration) (took time.Duration, err error) {
-	w, err := connect(ctx, s.Addr(), len(l.pages))
+	w, err := connect(ctx, s.Addr(), l.connections())
 	if err != nil {
 		return 0, err
 	}

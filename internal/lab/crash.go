@@ -7,11 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"david/internal/blocklog"
 	"david/internal/crash"
 	"david/internal/experiment"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/rules"
+	"david/internal/sandbox"
 	"david/internal/server"
 	"david/internal/workload"
 )
@@ -27,10 +29,22 @@ type CrashTest struct {
 	Recovery       time.Duration
 	Seed           uint64 // 0: drawn
 	NoVolume       bool
+	Power          *Power // the power of the disk is cut so often instead; nil: the server is killed
+}
+
+// Power says how a disk's power is cut.
+type Power struct {
+	Filesystem string
+	Load       time.Duration // of the server, recorded
+	Schema     bool          // it is changed meanwhile
+	Cache      string        // of the disk: one of DiskCaches
 }
 
 // Run kills and checks a throwaway server, and returns the record.
 func (t CrashTest) Run(ctx context.Context, l Lab) (*result.Store, error) {
+	if err := t.possible(); err != nil {
+		return nil, err
+	}
 	binary, err := l.findServer(ctx, t.Server)
 	if err != nil {
 		return nil, err
@@ -41,6 +55,23 @@ func (t CrashTest) Run(ctx context.Context, l Lab) (*result.Store, error) {
 	}
 	store, err := t.prove(ctx, l, binary, arm, unlocked)
 	return store, blame(err, t.Cnf != "" || len(t.Sets) > 0)
+}
+
+// Filesystems lists those a disk can have whose power is cut.
+func Filesystems() []string { return sandbox.Filesystems() }
+
+// DiskCaches lists what such a disk can do to writes until they are durable.
+func DiskCaches() []string { return blocklog.Caches() }
+
+// possible says why the power cannot be cut here, or not under such caps.
+func (t CrashTest) possible() error {
+	if t.Power == nil {
+		return nil
+	}
+	if t.Caps.IO() {
+		return refuse("--power has a disk of its own, which takes no cap on I/O: leave --iops and --bandwidth out")
+	}
+	return sandbox.NoDisk(t.Power.Filesystem)
 }
 
 // arm is the configuration to be proved, and what of the durability lock it was asked to do without.
@@ -67,9 +98,18 @@ func (t CrashTest) arm(ctx context.Context, l Lab, b server.Binary) (arm result.
 // seconds of small transactions leave in tables and binary log, at some thousands a second.
 func crashBytes(kills int) int64 { return 1<<30 + int64(kills)*16<<20 }
 
+// bytes is the disk space of the test. Cuts take no more for being many: what is recorded, some hundred MiB a
+// second at most, and three copies of the server's data, which share what they can.
+func (t CrashTest) bytes() int64 {
+	if t.Power == nil {
+		return crashBytes(t.Kills)
+	}
+	return 2<<30 + int64(t.Power.Load.Seconds())*100<<20
+}
+
 // prove runs the test, and returns its store.
 func (t CrashTest) prove(ctx context.Context, l Lab, b server.Binary, arm result.Arm, unlocked []string) (store *result.Store, err error) {
-	o, err := l.open(ctx, tools{binary: b}, opening{kind: result.KindCrash, need: crashBytes(t.Kills), volume: arm.Caps.IO(), noVolume: t.NoVolume})
+	o, err := l.open(ctx, tools{binary: b}, opening{kind: result.KindCrash, need: t.bytes(), volume: arm.Caps.IO(), noVolume: t.NoVolume})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +147,7 @@ func (t CrashTest) killAndCheck(ctx context.Context, o opened, store *result.Sto
 	}
 	var unlocked []string
 	o.say("preparing a server with an empty ledger")
-	c, err = crash.Test{
+	test := crash.Test{
 		Workspace: o.workspace, Binary: o.binary, Settings: arm.Settings, Caps: arm.Caps, Threads: t.Threads, Kills: t.Kills, Limit: t.Recovery,
 		Seed: t.Seed, LogPath: store.LogPath(string(result.KindCrash), "server"),
 		Live: func(vars map[string]string) error {
@@ -115,13 +155,28 @@ func (t CrashTest) killAndCheck(ctx context.Context, o opened, store *result.Sto
 			if unlocked, err = Lifted(o.binary.Flavour, vars, t.Unlock); err != nil {
 				return err
 			}
-			o.say("killing the server %s", times(t.Kills))
+			o.say("%s", t.doing())
 			return experiment.Refused(arm.Settings, vars)
 		},
 		Report: func(n int, k result.Kill) { o.line(o.Words.Kill(n, t.Kills, k)) },
-	}.Run(ctx)
-	c.Unlocked, c.Notes = unlocked, append(slices.Clone(store.Experiment().Notes), crash.Limits(arm.Effective)...)
+	}
+	limits := crash.Limits
+	if t.Power == nil {
+		c, err = test.Run(ctx)
+	} else {
+		limits = crash.PowerLimits
+		c, err = crash.Power{Test: test, Filesystem: t.Power.Filesystem, Load: t.Power.Load, Schema: t.Power.Schema, Cache: blocklog.Cache(t.Power.Cache)}.Run(ctx)
+	}
+	c.Unlocked, c.Notes = unlocked, append(slices.Clone(store.Experiment().Notes), limits(arm.Effective)...)
 	return c, err
+}
+
+// doing says what becomes of the server.
+func (t CrashTest) doing() string {
+	if t.Power != nil {
+		return fmt.Sprintf("recording the server's disk for %s", t.Power.Load)
+	}
+	return "killing the server " + times(t.Kills)
 }
 
 func times(n int) string {

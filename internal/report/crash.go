@@ -16,10 +16,13 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	r := c.RecoveryMs
 	b.paragraph(fmt.Sprintf("recovery, from the start of the process until it answers: median %.0f ms of %d, at most %.0f ms (limit %.0f ms)%s",
 		r.Median, len(r.Each), r.Max, c.LimitMs, serversOwn(c.Rounds)))
+	if c.Power != nil {
+		b.paragraph(diskLine(*c.Power))
+	}
 	if c.Log != "" {
 		b.paragraph("the binary log was not held against the tables: " + c.Log)
 	} else {
-		b.paragraph("the binary log was held against the tables after every kill, transaction by transaction")
+		b.paragraph("the binary log was held against the tables after every " + event(c) + ", transaction by transaction")
 	}
 	b.WriteString("\n")
 	for _, n := range c.Notes {
@@ -30,15 +33,58 @@ func Crash(w io.Writer, c result.CrashTest) error {
 
 // CrashLine returns the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.
 func CrashLine(c result.CrashTest) string {
-	s := fmt.Sprintf("%s: %s, %s acknowledged, %d lost", c.Verdict, plural(c.Kills, "kill"), plural(int(c.Acknowledged), "transaction"), c.Lost)
+	s := fmt.Sprintf("%s: %s, %s acknowledged, %d lost", c.Verdict, plural(c.Kills, event(c)), plural(int(c.Acknowledged), "transaction"), c.Lost)
+	if c.Power != nil {
+		s += fmt.Sprintf("; %s restored from the doublewrite buffer, recovery p50 %.0f ms, at most %.0f ms", plural(c.Power.Repaired, "page"), c.RecoveryMs.Median, c.RecoveryMs.Max)
+	}
 	if len(c.Unlocked) > 0 {
 		s += "; UNLOCKED: " + strings.Join(c.Unlocked, "; ")
 	}
 	return s
 }
 
-// KillLine tells of one kill in one line.
+// event is what is done to the server.
+func event(c result.CrashTest) string {
+	if c.Power != nil {
+		return "power cut"
+	}
+	return "kill"
+}
+
+// diskLine tells of the disk whose power was cut.
+func diskLine(p result.Power) string {
+	s := fmt.Sprintf("the disk (%s, %s cache) was told %s and to flush %s; over all cuts %d writes at risk were lost and %d torn",
+		p.Filesystem, p.Cache, plural(p.Writes, "write"), plural(p.Flushes, "time"), p.Lost, p.Torn)
+	s += fmt.Sprintf("; changes of the schema and rotations of the binary log that were acknowledged meanwhile: %d", p.SchemaSteps)
+	if p.Cache == "lying" {
+		s += "; the disk IGNORED FLUSHES, as was asked for"
+	}
+	return s
+}
+
+// cutLine tells of one cut in one line.
+func cutLine(n, of int, k result.Kill) string {
+	when := "at random"
+	if k.Cut.AtFlush {
+		when = "at a flush"
+	}
+	s := fmt.Sprintf("cut %d of %d %s, %s at risk, %d lost, %d torn (%d B): ", n, of, when, plural(k.Cut.AtRisk, "write"), k.Cut.Lost, k.Cut.Torn, k.Cut.Grain)
+	if k.Cut.Failed != "" {
+		return s + fmt.Sprintf("%d acknowledged; did not come back: %s", k.Acknowledged, k.Cut.Failed)
+	}
+	s += fmt.Sprintf("%d acknowledged, %d lost", k.Acknowledged, k.Lost)
+	s = strings.Join(append([]string{s}, k.Damage.Words()...), ", ")
+	if k.Cut.Schema != "" {
+		s += " (" + k.Cut.Schema + ")"
+	}
+	return s + fmt.Sprintf("; recovered in %.0f ms, %s restored", k.RecoveryMs, plural(k.Cut.Repaired, "page"))
+}
+
+// KillLine tells of one kill, or one cut of the power, in one line.
 func KillLine(n, of int, k result.Kill) string {
+	if k.Cut != nil {
+		return cutLine(n, of, k)
+	}
 	s := fmt.Sprintf("kill %d of %d after %.1f s: %d acknowledged, %d lost", n, of, k.AfterMs/1000, k.Acknowledged, k.Lost)
 	return strings.Join(append([]string{s}, k.Damage.Words()...), ", ") + fmt.Sprintf("; recovered in %.0f ms", k.RecoveryMs)
 }

@@ -32,3 +32,28 @@ func TestKillLine(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestPowerText: what decides stands in the first lines: cuts, losses, pages repaired, the time of recovery.
+func TestPowerText(t *testing.T) {
+	cut := result.Cut{AtFlush: true, AtRisk: 1, Torn: 1, Grain: 512, Repaired: 3}
+	failed := result.Cut{AtRisk: 9, Lost: 4, Torn: 2, Grain: 4096, Failed: "page 7 is corrupt"}
+	c := result.CrashTest{Threads: 4, LimitMs: 60000, Power: &result.Power{Filesystem: "ext4", Cache: "lying", Writes: 12345, Flushes: 678},
+		Rounds: []result.Kill{{Acknowledged: 1200, RecoveryMs: 900, Cut: &cut}, {Acknowledged: 100, Cut: &failed}}}.Judge()
+	var b strings.Builder
+	if err := Crash(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{"the server did not come back from 1 of 2 cuts: page 7 is corrupt: 2 power cuts, 1,300 transactions acknowledged, 0 lost; 3 pages restored from the doublewrite buffer, recovery p50 900 ms, at most 900 ms",
+		"the disk (ext4, lying cache) was told 12,345 writes and to flush 678 times; over all cuts 4 writes at risk were lost and 3 torn", "IGNORED FLUSHES", "after every power cut"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	if got := KillLine(1, 2, c.Rounds[0]); got != "cut 1 of 2 at a flush, 1 write at risk, 0 lost, 1 torn (512 B): 1200 acknowledged, 0 lost; recovered in 900 ms, 3 pages restored" {
+		t.Error(got)
+	}
+	if got := KillLine(2, 2, c.Rounds[1]); got != "cut 2 of 2 at random, 9 writes at risk, 4 lost, 2 torn (4096 B): 100 acknowledged; did not come back: page 7 is corrupt" {
+		t.Error(got)
+	}
+}

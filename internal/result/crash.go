@@ -37,7 +37,37 @@ type CrashTest struct {
 	// each with what can be lost.
 	Unlocked []string `json:"unlocked,omitempty"`
 	Notes    []string `json:"notes"` // what a kill cannot show
-	Rounds   []Kill   `json:"rounds"`
+	// Power is of a test that cuts the power of the server's disk instead of killing the server: Kills counts
+	// the cuts, and each of Rounds is one, on its own. Nil for kills.
+	Power  *Power `json:"power,omitempty"`
+	Rounds []Kill `json:"rounds"`
+}
+
+// Power tells of the disk whose power was cut, and sums its cuts up.
+type Power struct {
+	Filesystem string `json:"filesystem"`
+	// Cache is what the disk does to writes until they are durable: volatile, protected, or lying; of a lying
+	// one losses are expected.
+	Cache        string `json:"disk_cache"`
+	Writes       int    `json:"writes"` // to the disk under load
+	Flushes      int    `json:"flushes"`
+	SchemaSteps  int64  `json:"schema_changes"` // acknowledged under load, rotations of the binary log among them
+	Lost         int    `json:"writes_lost"`    // over all cuts
+	Torn         int    `json:"writes_torn"`
+	Repaired     int    `json:"pages_restored"` // by the server, from its doublewrite buffer: torn ones, and those not written yet
+	DidNotReturn int    `json:"did_not_come_back"`
+}
+
+// Cut describes a cut of the power, and what became of the writes that were not flushed.
+type Cut struct {
+	AtFlush  bool   `json:"at_flush"` // just before a flush; else at a random moment
+	AtRisk   int    `json:"writes_at_risk"`
+	Lost     int    `json:"writes_lost"`
+	Torn     int    `json:"writes_torn"`
+	Grain    int64  `json:"torn_in_units_of"` // bytes
+	Repaired int    `json:"pages_restored"`
+	Failed   string `json:"failed,omitempty"` // why the filesystem or the server did not come back
+	Schema   string `json:"schema,omitempty"` // what is wrong with it
 }
 
 // RecoveryMs are times in ms from the start of the server's process until it answered.
@@ -61,6 +91,7 @@ type Kill struct {
 	// ServerMs says what the server's log says of it, in ms, from the beginning of InnoDB's recovery to being
 	// ready; 0 where it does not tell.
 	ServerMs float64 `json:"server_recovery_ms,omitempty"`
+	Cut      *Cut    `json:"cut,omitempty"` // nil for a kill
 }
 
 // Damage counts what may not be after a recovery, besides losses.
@@ -72,28 +103,35 @@ type Damage struct {
 	Half        int64 `json:"half,omitempty"`        // accounts that disagree with their rows: half a transaction
 	OnlyLogged  int64 `json:"only_logged,omitempty"` // transactions in the binary log and not in the tables: replicas have them
 	Unlogged    int64 `json:"unlogged,omitempty"`    // transactions in the tables and not in the binary log: replicas never get them
+	Schema      int64 `json:"schema,omitempty"`      // 1 where tables are not as acknowledged changes of the schema left them
 }
 
 // Sum returns the count of all kinds.
 func (d Damage) Sum() int64 {
-	return d.Twice + d.Altered + d.Uncommitted + d.Returned + d.Half + d.OnlyLogged + d.Unlogged
+	return d.Twice + d.Altered + d.Uncommitted + d.Returned + d.Half + d.OnlyLogged + d.Unlogged + d.Schema
 }
 
 // plus returns the damage of two recoveries.
 func (d Damage) plus(e Damage) Damage {
 	return Damage{d.Twice + e.Twice, d.Altered + e.Altered, d.Uncommitted + e.Uncommitted, d.Returned + e.Returned, d.Half + e.Half,
-		d.OnlyLogged + e.OnlyLogged, d.Unlogged + e.Unlogged}
+		d.OnlyLogged + e.OnlyLogged, d.Unlogged + e.Unlogged, d.Schema + e.Schema}
 }
 
 // Judge sums the rounds up and gives the verdict.
 func (c CrashTest) Judge() CrashTest {
 	c.Schema, c.Kills, c.Acknowledged, c.Lost = Schema, len(c.Rounds), 0, 0
 	c.RecoveryMs = RecoveryMs{Each: []float64{}}
+	if c.Power != nil {
+		p := *c.Power
+		p.Lost, p.Torn, p.Repaired, p.DidNotReturn = 0, 0, 0, 0
+		c.Power = &p
+	}
 	var damage Damage
 	for _, r := range c.Rounds {
 		c.Acknowledged += r.Acknowledged
 		c.Lost += r.Lost
 		damage = damage.plus(r.Damage)
+		c.Power.add(r.Cut)
 		if r.RecoveryMs > 0 { // the last one has none where the server did not come back
 			c.RecoveryMs.Each = append(c.RecoveryMs.Each, r.RecoveryMs)
 		}
@@ -107,6 +145,27 @@ func (c CrashTest) Judge() CrashTest {
 	return c
 }
 
+// firstFailure says why the server did not come back from the first cut after which it did not.
+func (c CrashTest) firstFailure() string {
+	for _, r := range c.Rounds {
+		if r.Cut != nil && r.Cut.Failed != "" {
+			return r.Cut.Failed
+		}
+	}
+	return ""
+}
+
+// add sums a cut up.
+func (p *Power) add(c *Cut) {
+	if c == nil {
+		return
+	}
+	p.Lost, p.Torn, p.Repaired = p.Lost+c.Lost, p.Torn+c.Torn, p.Repaired+c.Repaired
+	if c.Failed != "" {
+		p.DidNotReturn++
+	}
+}
+
 // proved is the verdict on a test that found nothing.
 const proved = "proved"
 
@@ -117,6 +176,9 @@ func (c CrashTest) verdict(d Damage) string {
 	}
 	if c.Failed != "" {
 		bad = append(bad, "the server did not come back: "+c.Failed)
+	}
+	if c.Power != nil && c.Power.DidNotReturn > 0 {
+		bad = append(bad, fmt.Sprintf("the server did not come back from %d of %d cuts: %s", c.Power.DidNotReturn, c.Kills, c.firstFailure()))
 	}
 	bad = append(bad, d.Words()...)
 	if c.RecoveryMs.Max > c.LimitMs {
@@ -144,6 +206,7 @@ func (d Damage) Words() (list []string) {
 		{d.Returned, "rows came back that were gone after an earlier recovery"},
 		{d.OnlyLogged, "transactions are in the binary log only (replicas have them, this server does not)"},
 		{d.Unlogged, "transactions are not in the binary log (replicas never get them)"},
+		{d.Schema, "times the tables were not as acknowledged changes of the schema left them"},
 	} {
 		if kind.n > 0 {
 			list = append(list, fmt.Sprintf("%d %s", kind.n, kind.what))

@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"david/internal/account"
+	"david/internal/blocklog"
 	"david/internal/process"
 )
 
 // ours says why a process that still runs is no server that a david whose runtime folder was run has started:
-// it executes a server, or the loader of one, as the servers' user, with temporary files in that folder.
+// it executes a server, or the loader of one, as the servers' user, with temporary files in that folder; or
+// it is a david that serves a block device there.
 func ours(p process.ID, run string) error {
 	now, err := process.Identify(p.PID)
 	switch {
@@ -23,7 +25,21 @@ func ours(p process.ID, run string) error {
 	case now.Cgroup != p.Cgroup:
 		return fmt.Errorf("process %d (%s) is in other cgroups", p.PID, now.Exe)
 	}
+	if recordsIn(p.PID, run) {
+		return nil
+	}
 	return servesIn(p.PID, run)
+}
+
+// recordsIn tells whether a process is one of david's user that serves a block device in a folder.
+func recordsIn(pid int, run string) bool {
+	uid, err := process.UserOf(pid)
+	if err != nil || uid != os.Geteuid() {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args := bytes.Split(b, []byte{0})
+	return err == nil && len(args) > 2 && string(args[1]) == blocklog.Command && filepath.Dir(string(args[2])) == run
 }
 
 // servesIn says why a process is no server of the servers' user with its temporary files below a folder.

@@ -51,7 +51,12 @@ type child struct {
 // thread that forked, so that thread is kept until the process has ended. With a group, it starts in that; a
 // function inside, where not nil, starts it in a network namespace.
 func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group, inside func(start func() error) error) (*child, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.Credential()}
+	return w.spawnAs(cmd, w.owner.Credential(), g, inside)
+}
+
+// spawnAs is spawn as any user; nil for david's own.
+func (w *Workspace) spawnAs(cmd *exec.Cmd, user *syscall.Credential, g *cgroup.Group, inside func(start func() error) error) (*child, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: user}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {

@@ -133,7 +133,7 @@ func (j *journal) checkFolders() (run string, err error) {
 }
 
 // mountName matches the names of mount points in a runtime folder.
-var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|tmpfs-[0-9]+)$`)
+var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|(tmpfs|device|disk)-[0-9]+)$`)
 
 func checkMount(point, run string) error {
 	if run == "" || filepath.Dir(point) != run || !mountName.MatchString(filepath.Base(point)) {

@@ -46,6 +46,7 @@ type StartOptions struct {
 	LogPath string      // where the server's error log is copied when it stops
 	Caps    result.Caps // put on the server; those on I/O wait for Throttle
 	Tmpfs   int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
+	kept    bool        // the data are somebody else's to drop
 }
 
 // Timing holds what a start took.
@@ -152,7 +153,7 @@ func (w *Workspace) newServer(k TemplateKey, data string, o StartOptions) (*Serv
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a runtime folder: %w", err)
 	}
-	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host, inside: o.Inside}
+	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host, inside: o.Inside, keepData: o.kept}
 	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
 		if err := errors.Join(mkdirIfMissing(path), w.owner.Own(path)); err != nil {
 			return nil, err

@@ -26,6 +26,9 @@ const layoutVersion = "1"
 // volumeFile names the file in david's folder that the volume lies in.
 const volumeFile = "volume.xfs"
 
+// volumeFlags mount the volume: what is removed gives its space back, and a copy of it may be mounted as well.
+const volumeFlags = "discard,nouuid"
+
 // spare says what is left free on the filesystem under the volume, in bytes.
 const spare = 1 << 30
 
@@ -56,7 +59,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 	if err := w.makeVolume(ctx, mkfs, file); err != nil {
 		return err
 	}
-	if err := w.mountLoop(file, point); err != nil {
+	if err := mountLoop(file, point, "xfs", volumeFlags, 0); err != nil {
 		return errors.Join(err, os.RemoveAll(file))
 	}
 	if err := w.useVolume(point); err != nil {
@@ -79,7 +82,7 @@ func (w *Workspace) mustMountVolume(ctx context.Context) error {
 
 // attach mounts an existing volume and makes sure that it can be used.
 func (w *Workspace) attach(file, point string) error {
-	if err := w.mountLoop(file, point); err != nil {
+	if err := mountLoop(file, point, "xfs", volumeFlags, 0); err != nil {
 		return err
 	}
 	version, err := os.ReadFile(filepath.Join(point, "layout"))
@@ -145,7 +148,8 @@ func fullError(dir string, need, free int64) error {
 }
 
 // mountLoop mounts a file through a loop device that goes away with its mount (or, before that, with david).
-func (w *Workspace) mountLoop(file, point string) error {
+// sector is the size of the device's blocks in bytes; 0 leaves that to the kernel.
+func mountLoop(file, point, fs, flags string, sector uint32) error {
 	if err := detached(file); err != nil {
 		return err
 	}
@@ -154,12 +158,12 @@ func (w *Workspace) mountLoop(file, point string) error {
 		return err
 	}
 	defer backing.Close()
-	loop, err := attachLoop(backing)
+	loop, err := attachLoop(backing, sector)
 	if err != nil {
 		return fmt.Errorf("cannot attach a loop device: %w", err)
 	}
 	defer loop.Close()
-	if err := unix.Mount(loop.Name(), point, "xfs", unix.MS_NODEV|unix.MS_NOSUID, "discard,nouuid"); err != nil {
+	if err := unix.Mount(loop.Name(), point, fs, unix.MS_NODEV|unix.MS_NOSUID, flags); err != nil {
 		return fmt.Errorf("cannot mount %s: %w", file, err)
 	}
 	return nil
@@ -194,7 +198,7 @@ func loopOf(file string) (string, error) {
 }
 
 // attachLoop attaches a file to a free loop device with direct I/O, so that pages are not cached twice.
-func attachLoop(backing *os.File) (*os.File, error) {
+func attachLoop(backing *os.File, sector uint32) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -209,7 +213,7 @@ func attachLoop(backing *os.File) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		config := unix.LoopConfig{Fd: uint32(backing.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO}}
+		config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: sector, Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO}}
 		err = unix.IoctlLoopConfigure(int(loop.Fd()), &config)
 		if err == nil {
 			return loop, nil

@@ -1,0 +1,92 @@
+package crash
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"david/internal/blocklog"
+	"david/internal/mycnf"
+	"david/internal/result"
+	"david/internal/rules"
+	"david/internal/sandbox"
+	"david/internal/testserver"
+)
+
+// TestMain serves block devices, as david does when it starts itself for that.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 5 && os.Args[1] == blocklog.Command {
+		if err := blocklog.Serve(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// openPower opens a workspace, and returns what makes a test that cuts the power of a server of a flavour
+// there.
+func openPower(t *testing.T) func(flavour string) Power {
+	t.Helper()
+	if err := sandbox.NoDisk("xfs"); err != nil {
+		t.Skip(err)
+	}
+	w, err := sandbox.Open(t.Context(), filepath.Join(t.TempDir(), "home"), sandbox.Options{Need: 400 << 20, Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(flavour string) Power {
+		b := testserver.Find(t, flavour)
+		return Power{Filesystem: "xfs", Cache: blocklog.Volatile, Load: time.Second, Test: Test{Workspace: w, Binary: b, Settings: rules.Control(b.Flavour).Settings,
+			Threads: 4, Kills: 6, Limit: 2 * time.Minute, Seed: 1, Report: func(n int, k result.Kill) { t.Logf("cut %d: %+v %+v", n, k, *k.Cut) }}}
+	}
+}
+
+// run runs a test with further settings, as VAR=VALUE.
+func (p Power) run(t *testing.T, sets ...string) result.CrashTest {
+	t.Helper()
+	p.Settings = p.Settings[:len(p.Settings):len(p.Settings)]
+	for _, set := range sets {
+		name, value, _ := strings.Cut(set, "=")
+		p.Settings = append(p.Settings, mycnf.Setting{Name: name, Value: value})
+	}
+	c, err := p.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %+v", c.Verdict, *c.Power)
+	return c
+}
+
+// TestPower cuts the power of the disk under a real server: with the durability lock on nothing is lost, and
+// without it, or with a disk that lies, losses are found that no kill shows.
+func TestPower(t *testing.T) {
+	test := openPower(t)("mariadb")
+	t.Run("locked", func(t *testing.T) {
+		c := test.run(t)
+		if !c.Proved || c.Kills != 6 || c.Lost != 0 || c.Acknowledged == 0 || c.Log != "" || len(c.RecoveryMs.Each) != 6 || c.Power.Writes == 0 || c.Power.Flushes == 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+	test.Kills = 4
+	t.Run("redo not flushed", func(t *testing.T) {
+		if c := test.run(t, "innodb_flush_log_at_trx_commit=2"); c.Proved || c.Lost == 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+	t.Run("flushes ignored", func(t *testing.T) {
+		test.Cache = blocklog.Lying
+		if c := test.run(t); c.Proved || c.Lost+c.Damaged+int64(c.Power.DidNotReturn) == 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
