@@ -25,6 +25,8 @@ func (f auditFlags) check() error {
 		return usage("say what to judge: --dsn or --defaults-file for a running server, --cnf for an option file")
 	case given > 1:
 		return usage("--cnf is for a file: leave out --dsn and --defaults-file")
+	case f.cnf != "" && f.statement != statementDeadline:
+		return usage("--%s is for a running server: leave it out with --cnf", deadlineFlag)
 	case f.cnf == "" && f.flavour+f.version != "":
 		return usage("--flavour and --server-version are for --cnf: a running server says what it is")
 	case !slices.Contains([]string{"", string(mycnf.MySQL), string(mycnf.Percona), string(mycnf.MariaDB)}, f.flavour):

@@ -84,6 +84,9 @@ func (f benchFlags) check(cmd *cobra.Command, remote bool) error {
 	if !remote && (f.force || f.keep) {
 		return usage("--force and --keep are for a remote server (--dsn, --defaults-file or --pod)")
 	}
+	if !remote && changed(deadlineFlag) {
+		return usage("--%s is for a remote server (--dsn, --defaults-file or --pod)", deadlineFlag)
+	}
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	if e.Host, err = host.Read(ctx, a.home); err != nil { // until the client tells its own
 		return err
 	}
-	r.Args, r.Experiment = podArgs(f), e
+	r.Args, r.Every, r.Experiment = podArgs(f), f.deadlineArgs(), e
 	store, err := podrun.Bench(ctx, r)
 	if err != nil {
 		return lab.Failed(ctx, store, f.pod.waited(err))

@@ -87,4 +87,10 @@ func TestPodArgs(t *testing.T) {
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
+	for deadline, want := range map[time.Duration]string{statementDeadline: "", 20 * time.Second: "--statement-deadline=20s"} {
+		f.statement = deadline
+		if got := strings.Join(f.deadlineArgs(), " "); got != want {
+			t.Errorf("%s: %q, want %q", deadline, got, want)
+		}
+	}
 }

@@ -36,9 +36,10 @@ func (f *liveFlags) asked() bool { return f.dsn != "" || f.defaultsFile != "" ||
 
 // check refuses what does not go together.
 func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
-	ours := []string{"apply", "persist", "load", "watch", "free-disk"}
+	planned := []string{"free-disk", deadlineFlag} // what a plan takes too
+	ours := append([]string{"apply", "persist", "load", "watch"}, planned...)
 	load := []string{"workload", "threads", "tables", "table-size", "rand-type", "rate", "warmup"}
-	both := append([]string{"dsn", "defaults-file", "statement-deadline", "memory", "cpus", "iops", "max-p95", "json", "pod", "relay"}, podOnly()...)
+	both := append([]string{"dsn", "defaults-file", "memory", "cpus", "iops", "max-p95", "json", "pod", "relay"}, podOnly()...)
 	fs.Visit(func(flag *pflag.Flag) {
 		mine := slices.Contains(ours, flag.Name)
 		switch {
@@ -51,7 +52,7 @@ func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 			}
 		case f.asked() && !mine && !slices.Contains(both, flag.Name):
 			err = usage("--%s is for a sandbox: a running server (--dsn) is tuned under its own traffic", flag.Name)
-		case mine && !f.apply && flag.Name != "free-disk":
+		case mine && !f.apply && !slices.Contains(planned, flag.Name):
 			err = usage("--%s goes with --apply: without it nothing is changed", flag.Name)
 		}
 	})

@@ -74,6 +74,9 @@ func (f *podFlags) check(fs *pflag.FlagSet, b benchFlags) error {
 	if !f.asked() {
 		return nil
 	}
+	if err := b.checkDeadline(); err != nil {
+		return err
+	}
 	if _, _, err := f.name(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -44,20 +45,39 @@ type serverFlags struct {
 	statement         time.Duration
 }
 
+// deadlineFlag names the time that a server has for a statement.
+const deadlineFlag = "statement-deadline"
+
 // statementDeadline is long enough to count the rows of a large table.
 const statementDeadline = 5 * time.Minute
 
 func (f *serverFlags) add(fs *pflag.FlagSet, dsn, defaultsFile string) {
 	fs.StringVar(&f.dsn, "dsn", "", dsn)
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", defaultsFile)
-	fs.DurationVar(&f.statement, "statement-deadline", statementDeadline, "how long the server may take for one statement of david's own")
+	fs.DurationVar(&f.statement, deadlineFlag, statementDeadline, "how long the server may take for one statement of david's own")
+}
+
+// checkDeadline refuses no time at all.
+func (f serverFlags) checkDeadline() error {
+	if f.statement <= 0 {
+		return usage("--%s %s: give a time above 0, as 5m", deadlineFlag, f.statement)
+	}
+	return nil
+}
+
+// deadlineArgs have another david give the server as much time, where that is not the usual.
+func (f serverFlags) deadlineArgs() []string {
+	if f.statement == statementDeadline {
+		return nil
+	}
+	return []string{fmt.Sprintf("--%s=%s", deadlineFlag, f.statement)}
 }
 
 // remoteAddr reads where the server is from --dsn or an option file. What of user, password and TLS the DSN does not say
 // comes from MYSQL_PWD and from the option file, as with MySQL's own clients.
 func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
-	if f.statement <= 0 {
-		return addr, usage("--statement-deadline %s: give a time above 0, as 5m", f.statement)
+	if err := f.checkDeadline(); err != nil {
+		return addr, err
 	}
 	options, _, err := a.clientOptions(f.defaultsFile)
 	if err != nil {
@@ -71,7 +91,7 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 	if err != nil {
 		return addr, codedError{exitUsage, err}
 	}
-	addr.Deadline = f.statement
+	addr.Deadline, addr.Longer = f.statement, "--"+deadlineFlag+" allows more"
 	a.hide(string(addr.Password))
 	return addr, nil
 }

@@ -59,7 +59,7 @@ func (a *app) tunePod(ctx context.Context, f tuneFlags) (err error) {
 	if e.Host, err = host.Read(ctx, a.home); err != nil {
 		return err
 	}
-	r.Args, r.Experiment = f.podArgs(r.Server.Container), e
+	r.Args, r.Every, r.Experiment = f.podArgs(r.Server.Container), f.live.deadlineArgs(), e
 	tuned, ran := podrun.Tune(ctx, r)
 	p.end()
 	return errors.Join(a.showTune(tuned, f.json), f.pod.waited(ran))

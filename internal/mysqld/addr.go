@@ -16,6 +16,7 @@ type Addr struct {
 	Password Secret
 	TLS      TLS
 	Deadline time.Duration // longest that a statement may take; 0 for an hour
+	Longer   string        // how its user allows more than Deadline, for errors; "" where nobody can
 	Answer   int64         // most bytes of memory that an answer may take; 0 for 64 MiB
 }
 

@@ -62,8 +62,11 @@ func (a Addr) exec(ctx context.Context, q querier, statement string, args ...any
 // within gives a statement its deadline.
 func (a Addr) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := cmp.Or(a.Deadline, longest)
-	return context.WithTimeoutCause(ctx, limit, classified{ErrDeadline, fmt.Errorf("no answer within %s", limit),
-		"see what the server is busy with; --statement-deadline allows more"})
+	hint := "see what the server is busy with"
+	if a.Longer != "" {
+		hint += "; " + a.Longer
+	}
+	return context.WithTimeoutCause(ctx, limit, classified{ErrDeadline, fmt.Errorf("no answer within %s", limit), hint})
 }
 
 // why is the reason for a statement's failure: its deadline, or what the driver says.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -248,7 +249,7 @@ func TestTooFewColumns(t *testing.T) {
 func TestStatementDeadline(t *testing.T) {
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
 		addr := s.TCP("david")
-		addr.Deadline = 100 * time.Millisecond
+		addr.Deadline, addr.Longer = 100*time.Millisecond, "be patient"
 		c, err := mysqld.Open(t.Context(), addr)
 		if err != nil {
 			t.Fatal(err)
@@ -265,7 +266,7 @@ func TestStatementDeadline(t *testing.T) {
 		for what, err := range map[string]error{
 			"Exec": c.Exec(t.Context(), "DO SLEEP(10)"), "Row": c.Row(t.Context(), "SELECT SLEEP(10)", nil, &n), "Rows": rows, "Pairs": pairs,
 		} {
-			if !errors.Is(err, mysqld.ErrDeadline) {
+			if !errors.Is(err, mysqld.ErrDeadline) || !strings.HasSuffix(err.Error(), "; be patient") {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}

@@ -32,6 +32,7 @@ type Request struct {
 	Server  Server
 	Clients Clients
 	Args    []string // of the first client's david: its command with its flags; the server's address is added
+	Every   []string // further flags of every client's
 	// Experiment has what is known before the clients run. Where it runs, the pod and the server are added.
 	Experiment result.Experiment
 	Home       string            // of david, where the record goes
@@ -144,7 +145,7 @@ func (r Request) args(id string, i int) []string {
 	case r.Clients.Count > 1:
 		args = slices.Concat(args, []string{count, group})
 	}
-	return slices.Concat(args, []string{"--dsn=" + r.Clients.User + "@tcp(" + r.Server.Address + ")/"})
+	return slices.Concat(args, r.Every, []string{"--dsn=" + r.Clients.User + "@tcp(" + r.Server.Address + ")/"})
 }
 
 // job describes the i-th client's Job.

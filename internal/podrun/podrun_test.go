@@ -23,8 +23,8 @@ import (
 // TestArgs: each client is told the server; of several, the first is told how many there are, the others whom
 // to follow.
 func TestArgs(t *testing.T) {
-	r := Request{Args: []string{"bench", "--relay"}, Server: Server{Address: "10.0.0.1:3306"}, Clients: Clients{Count: 1, User: "root"}}
-	const id, name, dsn = "bench-20260102-030405.678", "david-bench-20260102-030405-678", " --dsn=root@tcp(10.0.0.1:3306)/"
+	r := Request{Args: []string{"bench", "--relay"}, Every: []string{"--statement-deadline=20s"}, Server: Server{Address: "10.0.0.1:3306"}, Clients: Clients{Count: 1, User: "root"}}
+	const id, name, dsn = "bench-20260102-030405.678", "david-bench-20260102-030405-678", " --statement-deadline=20s --dsn=root@tcp(10.0.0.1:3306)/"
 	for _, c := range []struct {
 		count, i  int
 		job, want string
