@@ -42,25 +42,34 @@ func Read(path string, most int64, users ...int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() // it is only read
+	return all(f, most)
+}
+
+// all reads a file of at most so many bytes.
+func all(f *os.File, most int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("%s is longer than %d bytes", path, most)
+		err = fmt.Errorf("%s is longer than %d bytes", f.Name(), most)
 	}
 	return b, err
 }
 
 // ReadOwn reads a file that nobody but david's user can have written.
 func ReadOwn(path string, most int64) ([]byte, error) {
-	b, err := Read(path, most, os.Geteuid())
+	f, err := Open(path, os.O_RDONLY, 0, os.Geteuid())
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Lstat(path)
-	if err == nil && info.Mode().Perm()&0o022 != 0 {
-		err = foreign(path, "can be written to by others (mode %#o)", info.Mode().Perm())
+	defer f.Close() // it is only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return nil, foreign(path, "can be written to by others (mode %#o)", mode)
+	}
+	return all(f, most)
 }
 
 // Create makes a file anew for writing, whatever lay in its place: a link there is removed, not followed.

@@ -2,6 +2,7 @@ package home
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -158,6 +159,48 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := Read(dir+"/file", 3); err == nil || !strings.Contains(err.Error(), "longer than 3 bytes") {
 		t.Errorf("a longer file: %v", err)
+	}
+}
+
+// TestReadOwn judges the very file that it reads, also where another is put in its place meanwhile.
+func TestReadOwn(t *testing.T) {
+	dir := t.TempDir()
+	names := map[string]fs.FileMode{"ours": 0o644, "theirs": 0o666}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	t.Cleanup(func() {
+		close(stop)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	put := func(name string) error {
+		from := filepath.Join(dir, name)
+		return errors.Join(os.WriteFile(from, []byte(name), 0o600), os.Chmod(from, names[name]), os.Rename(from, dir+"/file"))
+	}
+	if err := put("ours"); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		var err error
+		for err == nil {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+				err = errors.Join(put("theirs"), put("ours"))
+			}
+		}
+		stopped <- err
+	}()
+	for range 5_000 {
+		b, err := ReadOwn(dir+"/file", 100)
+		if err == nil && string(b) != "ours" {
+			t.Fatalf("it read %q", b)
+		}
+		if err != nil && !strings.Contains(err.Error(), "can be written to by others (mode 0666)") {
+			t.Fatal(err)
+		}
 	}
 }
 
