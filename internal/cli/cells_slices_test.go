@@ -19,12 +19,8 @@ func slicedCells() []resultCell {
 	return append(resultCells()[:5:5], loadCell("rw", "iops5000", "", 4))
 }
 
-// slicedRow is a row of the table of cells in slices; nil where a cell was not measured so.
-func slicedRow(dir, name string) ([]string, error) {
-	d, err := readCell(dir, cellSlices)
-	if err != nil || d == nil {
-		return nil, err
-	}
+// slicedRow is a cell's row of the table of cells in slices.
+func (d *cellDocument) slicedRow(name string) []string {
 	rival := ""
 	for _, a := range d.Arms {
 		if a.Name != stats.Control && a.Name != "winner" {
@@ -45,25 +41,21 @@ func slicedRow(dir, name string) ([]string, error) {
 	}
 	e := d.Experiment
 	return []string{"`" + name + "`", ratioOf(winner) + ", " + string(winner.Verdict), half, beside,
-		fmt.Sprintf("%d, %d, %d", winner.Pairs, winner.Incarnations, winner.Sessions), e.Created.UTC().Format("2006-01-02") + ", " + e.David}, nil
+		fmt.Sprintf("%d, %d, %d", winner.Pairs, winner.Incarnations, winner.Sessions), e.Created.UTC().Format("2006-01-02") + ", " + e.David}
 }
 
 // slicedTable is the table of what lies under dir, and the commands behind each row.
 func slicedTable(dir string) (string, error) {
 	var rows, commands strings.Builder
 	for _, c := range slicedCells() {
-		row, err := slicedRow(filepath.Join(dir, c.name), c.name)
-		if err != nil {
-			return "", err
-		}
-		if row == nil {
-			continue
-		}
-		fmt.Fprintf(&rows, "| %s |\n", strings.Join(row, " | "))
 		d, err := readCell(filepath.Join(dir, c.name), cellSlices)
 		if err != nil {
 			return "", err
 		}
+		if d == nil {
+			continue
+		}
+		fmt.Fprintf(&rows, "| %s |\n", strings.Join(d.slicedRow(c.name), " | "))
 		fmt.Fprintf(&commands, "- `%s`: `%s`\n", c.name, strings.Join(d.Experiment.Argv, " "))
 	}
 	if rows.Len() == 0 {

@@ -308,12 +308,6 @@ func (d *cellDocument) search() string {
 	return fmt.Sprintf("%d of %d", d.Searched.Enough, d.Searched.Trials)
 }
 
-// The table stands between these lines of docs/results.md.
-const (
-	tableBegin = "<!-- made by make results from results/: begin -->\n"
-	tableEnd   = "<!-- made by make results from results/: end -->\n"
-)
-
 // cellTable is the table of what lies under dir, and the commands behind each row.
 func cellTable(dir string) (string, error) {
 	var rows, commands strings.Builder
@@ -362,39 +356,13 @@ func (c resultCell) commands(to *strings.Builder, dir string) error {
 	return nil
 }
 
-// withTable is the page with another table.
-func withTable(page, table string) (string, error) {
-	before, rest, found := strings.Cut(page, tableBegin)
-	_, after, ended := strings.Cut(rest, tableEnd)
-	if !found || !ended {
-		return "", fmt.Errorf("cannot find the lines %q and %q in docs/results.md", strings.TrimSpace(tableBegin), strings.TrimSpace(tableEnd))
-	}
-	return before + tableBegin + "\n" + table + "\n" + tableEnd + after, nil
-}
-
 // TestCellTable holds the table of docs/results.md against results/. DAVID_UPDATE=1 writes it again.
 func TestCellTable(t *testing.T) {
-	page, err := os.ReadFile(resultsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
 	table, err := cellTable(resultsDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := withTable(string(page), table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want == string(page) {
-		return
-	}
-	if os.Getenv("DAVID_UPDATE") == "" {
-		t.Fatalf("docs/results.md is not what results/ says; DAVID_UPDATE=1 go test -run TestCellTable writes it again:\n%s", table)
-	}
-	if err := os.WriteFile(resultsPage, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	holdTable(t, resultsPage, "<!-- cells in trials: made from results/ -->\n", table)
 }
 
 // TestCells: every cell has a name of its own, and those to be measured first are in front.
