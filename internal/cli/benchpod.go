@@ -27,6 +27,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	if design.MaxSteal, err = a.maxSteal(); err != nil { // what it means, the client notes
 		return err
 	}
+	a.generous()
 	p := newProgress(a.err)
 	defer p.end()
 	if f.pod.deadline == 0 {

@@ -26,6 +26,7 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 		if load, err = f.syntheticWorkload(); err != nil {
 			return err
 		}
+		a.generous()
 	}
 	known, doc, err := a.seeLive(ctx, f)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime/debug"
 	"syscall"
@@ -39,11 +40,21 @@ func (a *app) process() int {
 	return a.execute(ctx)
 }
 
-// thrifty has the garbage collector keep the memory within what is enough for reading; who measures has as much as there is.
+// thrifty has the garbage collector keep the memory within what is enough for reading.
 func (a *app) thrifty() {
 	const beside = 24 << 20 // the program itself, which the collector does not count
-	if memory, err := a.memory(); err == nil && a.env("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memory - beside)
+	if memory, err := a.memory(); err == nil {
+		a.limit(memory - beside)
+	}
+}
+
+// generous gives david as much memory as there is: who measures must not be busy with collecting garbage.
+func (a *app) generous() { a.limit(math.MaxInt64) }
+
+// limit says how many bytes the garbage collector keeps to, unless the user has said so.
+func (a *app) limit(bytes int64) {
+	if a.env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(bytes)
 	}
 }
 

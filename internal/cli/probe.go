@@ -49,6 +49,7 @@ func (a *app) probe(ctx context.Context, f probeFlags) error {
 	if err != nil {
 		return err
 	}
+	a.generous()
 	p := newProgress(a.err)
 	defer p.end()
 	l := a.lab()

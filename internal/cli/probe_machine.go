@@ -22,6 +22,7 @@ func (a *app) probeMachineCommand() *cobra.Command {
 			if err != nil || rounds < 1 {
 				return usage("%s %s: give a number of rounds above 0", probeChild, args[0])
 			}
+			a.generous()
 			m, err := probe.Machine(cmd.Context(), rounds)
 			if err != nil {
 				return err

@@ -3,9 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,9 +87,7 @@ func (a *app) lab() lab.Lab {
 
 // measuring returns the lab of a command that measures, shown by p.
 func (a *app) measuring(p *progress) (l lab.Lab, err error) {
-	if a.env("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(math.MaxInt64)
-	}
+	a.generous()
 	l = a.lab()
 	l.Show, l.Words = p.show, lab.Words{Kill: report.KillLine, Crash: report.CrashLine, Memory: report.MemoryLine}
 	l.MaxSteal, err = a.maxSteal()

@@ -46,6 +46,7 @@ func (a *app) tunePod(ctx context.Context, f tuneFlags) (err error) {
 		}
 		loads, load = []result.Workload{own}, &own
 	}
+	a.generous()
 	p := newProgress(a.err)
 	defer p.end()
 	if f.pod.deadline == 0 {

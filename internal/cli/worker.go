@@ -25,6 +25,7 @@ func (a *app) benchWorkerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.generous()
 			p := newProgress(a.err)
 			defer p.end()
 			w.Say = p.text
