@@ -44,15 +44,15 @@ func tlsConfig(a Addr) (config *tls.Config, fallback bool, err error) {
 	return config, false, nil
 }
 
-// pemBytes is room enough for a file of certificates or keys: the system's bundle of all authorities has a fifth.
-const pemBytes = 1 << 20
+// PEMBytes is room enough for a file of certificates or keys: the system's bundle of all authorities has a fifth.
+const PEMBytes = 1 << 20
 
 func keyPair(t TLS) (tls.Certificate, error) {
-	cert, err := input.Read(t.Cert, pemBytes)
+	cert, err := input.Read(t.Cert, PEMBytes)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := input.Read(t.Key, pemBytes)
+	key, err := input.Read(t.Key, PEMBytes)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -72,7 +72,7 @@ func roots(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	pem, err := input.Read(file, pemBytes)
+	pem, err := input.Read(file, PEMBytes)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read ssl-ca: %w", err)
 	}

@@ -100,12 +100,12 @@ func (w *way) fill(a mysqld.Addr, certificate *x509.Certificate) error {
 		// SHA-1 is all that the library took before 3.4; finding another certificate with the same takes 2^160 tries
 		keys = append(keys, "ssl-fp", fmt.Sprintf("%X", sha1.Sum(certificate.Raw)))
 		if a.TLS.Cert != "" {
-			for name, file := range map[string]string{"ssl-cert": a.TLS.Cert, "ssl-key": a.TLS.Key} {
-				text, err := input.Read(file, 1<<20)
+			for _, own := range []struct{ name, file string }{{"ssl-cert", a.TLS.Cert}, {"ssl-key", a.TLS.Key}} {
+				text, err := input.Read(own.file, mysqld.PEMBytes)
 				if err != nil {
-					return fmt.Errorf("cannot read %s: %w", name, err)
+					return fmt.Errorf("cannot read %s: %w", own.name, err)
 				}
-				files[name], keys = string(text), append(keys, name, filepath.Join(w.path, name))
+				files[own.name], keys = string(text), append(keys, own.name, filepath.Join(w.path, own.name))
 			}
 		}
 	}
