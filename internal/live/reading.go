@@ -40,33 +40,33 @@ const (
 )
 
 // openMeter finds out what can be seen.
-func openMeter(ctx context.Context, h *session, flavour mycnf.Flavour) (*meter, error) {
-	v, err := variables(ctx, h, "performance_schema")
+func openMeter(ctx context.Context, s *session, flavour mycnf.Flavour) (*meter, error) {
+	v, err := variables(ctx, s, "performance_schema")
 	if err != nil {
 		return nil, err
 	}
-	e := &meter{conn: h}
-	return e, e.look(ctx, flavour, v["performance_schema"] == "ON")
+	m := &meter{conn: s}
+	return m, m.look(ctx, flavour, v["performance_schema"] == "ON")
 }
 
 // look finds out what can be seen.
-func (e *meter) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) error {
+func (m *meter) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) error {
 	if !schemaOn {
-		e.Sight.Notes = []string{"performance_schema is off: neither p95 nor failed statements can be seen; the guard has statements/s, threads running at once and broken connections"}
+		m.Sight.Notes = []string{"performance_schema is off: neither p95 nor failed statements can be seen; the guard has statements/s, threads running at once and broken connections"}
 		return nil
 	}
-	if _, err := e.rows(ctx, 0, hideStatement); err == nil {
-		e.hides = true
+	if _, err := m.rows(ctx, 0, hideStatement); err == nil {
+		m.hides = true
 	} else if mysqld.Number(err) == 0 {
 		return err
 	}
 	sees := func(query string) (bool, error) {
-		_, err := e.rows(ctx, 4, query)
+		_, err := m.rows(ctx, 4, query)
 		if err != nil && mysqld.Number(err) == 0 {
 			return false, err
 		}
 		if err != nil {
-			e.Sight.Notes = append(e.Sight.Notes, err.Error())
+			m.Sight.Notes = append(m.Sight.Notes, err.Error())
 		}
 		return err == nil, nil
 	}
@@ -74,34 +74,34 @@ func (e *meter) look(ctx context.Context, flavour mycnf.Flavour, schemaOn bool) 
 	if err != nil {
 		return err
 	}
-	e.Sight.Mean, e.Sight.Errors = summary, summary
+	m.Sight.Mean, m.Sight.Errors = summary, summary
 	if flavour == mycnf.MariaDB {
-		e.Sight.Notes = append(e.Sight.Notes, "MariaDB keeps no histogram of all statements: p95 cannot be seen, the mean latency stands in for it")
+		m.Sight.Notes = append(m.Sight.Notes, "MariaDB keeps no histogram of all statements: p95 cannot be seen, the mean latency stands in for it")
 		return nil
 	}
-	if e.Sight.P95, err = sees(histogramQuery); err != nil || !e.Sight.P95 {
+	if m.Sight.P95, err = sees(histogramQuery); err != nil || !m.Sight.P95 {
 		return err
 	}
-	e.Sight.Notes = append(e.Sight.Notes, "p95 of all statements of the server, from performance_schema's histogram; failed statements")
+	m.Sight.Notes = append(m.Sight.Notes, "p95 of all statements of the server, from performance_schema's histogram; failed statements")
 	return nil
 }
 
 // loaded tells the guard of david's own load. Where the server shows no latency, the load's is what is
 // judged.
-func (e *meter) loaded(l *Load) {
-	if e.load = l; l == nil {
+func (m *meter) loaded(l *Load) {
+	if m.load = l; l == nil {
 		return
 	}
 	note := "david's own load is part of the traffic that is judged"
-	if !e.Sight.P95 && !e.Sight.Mean {
+	if !m.Sight.P95 && !m.Sight.Mean {
 		note = "p95 is that of the transactions of david's own load, from sysbench's report of each second: the latency of the users' own statements is not seen"
 	}
-	e.Sight.Notes = append(e.Sight.Notes, note)
+	m.Sight.Notes = append(m.Sight.Notes, note)
 }
 
-func (e *meter) rows(ctx context.Context, columns int, query string) ([][]string, error) {
-	e.asked++
-	return e.conn.Rows(ctx, columns, query)
+func (m *meter) rows(ctx context.Context, columns int, query string) ([][]string, error) {
+	m.asked++
+	return m.conn.Rows(ctx, columns, query)
 }
 
 // counterReading describes the counters at one moment.
@@ -116,12 +116,12 @@ type counterReading struct {
 	load       []Second // of david's own load, since it began
 }
 
-func (e *meter) read(ctx context.Context) (r counterReading, err error) {
-	load, err := e.load.soFar()
+func (m *meter) read(ctx context.Context) (r counterReading, err error) {
+	load, err := m.load.soFar()
 	if err != nil {
 		return r, err
 	}
-	rows, err := e.rows(ctx, 2, statusQuery)
+	rows, err := m.rows(ctx, 2, statusQuery)
 	if err != nil {
 		return r, err
 	}
@@ -129,18 +129,18 @@ func (e *meter) read(ctx context.Context) (r counterReading, err error) {
 	for _, row := range rows {
 		status[row[0]] = number(row[1])
 	}
-	r = counterReading{at: time.Now(), load: load, uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - e.asked,
+	r = counterReading{at: time.Now(), load: load, uptime: status["Uptime"], running: max(0, status["Threads_running"]-1), statements: status["Questions"] - m.asked,
 		errors: status["Aborted_clients"] + status["Connection_errors_internal"] + status["Connection_errors_max_connections"] + status["Innodb_deadlocks"]}
-	if e.Sight.Mean {
-		if rows, err = e.rows(ctx, 4, summaryQuery); err != nil {
+	if m.Sight.Mean {
+		if rows, err = m.rows(ctx, 4, summaryQuery); err != nil {
 			return r, err
 		}
 		if err := r.summary(rows); err != nil {
 			return r, err
 		}
 	}
-	if e.Sight.P95 {
-		if rows, err = e.rows(ctx, 4, histogramQuery); err != nil {
+	if m.Sight.P95 {
+		if rows, err = m.rows(ctx, 4, histogramQuery); err != nil {
 			return r, err
 		}
 		r.histogram = histogram(rows)

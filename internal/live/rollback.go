@@ -46,16 +46,16 @@ func (e ChangedError) Is(target error) bool { return target == ErrChanged }
 // server is another one, or a variable has been changed by somebody else, it changes nothing.
 func Rollback(ctx context.Context, c *mysqld.Conn, r *Record) (u Undone, err error) {
 	u = Undone{Restored: []Change{}, Already: []Change{}}
-	h, err := takeSession(ctx, c)
+	s, err := takeSession(ctx, c)
 	if err != nil {
 		return u, err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
+	defer func() { err = errors.Join(err, s.close()) }()
 	if err := r.again(); err != nil { // a watchdog may have gone on with it
 		return u, err
 	}
 	for end := time.Now().Add(settleBack); ; {
-		err := u.undo(ctx, h, r, r.Pending(), true)
+		err := u.undo(ctx, s, r, r.Pending(), true)
 		if !settling(err) || time.Now().After(end) || pause(ctx, time.Second) != nil {
 			return u, err
 		}
@@ -73,15 +73,15 @@ func settling(err error) bool {
 
 // undo sets changes back, the last one first. With all, one that is somebody else's by now forbids the
 // others; else it is left, and told when the others are back.
-func (u *Undone) undo(ctx context.Context, h *session, r *Record, pending []Change, all bool) error {
-	is, err := Identify(ctx, h.pool)
+func (u *Undone) undo(ctx context.Context, s *session, r *Record, pending []Change, all bool) error {
+	is, err := Identify(ctx, s.pool)
 	if err != nil {
 		return err
 	}
 	if !r.Server.is(is) {
-		return fmt.Errorf("%w: %s is %s on %s, the record is of %s on %s", ErrOther, h.pool.Addr(), is.UUID, is.Hostname, r.Server.UUID, r.Server.Hostname)
+		return fmt.Errorf("%w: %s is %s on %s, the record is of %s on %s", ErrOther, s.pool.Addr(), is.UUID, is.Hostname, r.Server.UUID, r.Server.Hostname)
 	}
-	foreign, err := compare(ctx, h, pending, is.restarted(r.Server))
+	foreign, err := compare(ctx, s, pending, is.restarted(r.Server))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (u *Undone) undo(ctx context.Context, h *session, r *Record, pending []Chan
 		if foreign.has(change) {
 			continue
 		}
-		restored, err := back(ctx, h, change)
+		restored, err := back(ctx, s, change)
 		if err != nil {
 			return errors.Join(err, untold)
 		}
@@ -189,8 +189,8 @@ func (c Change) persistedByOther(ctx context.Context, conn asker) (string, error
 // back sets one change back, and tells whether there was anything to do. Where david did not see the new
 // value the server may be about to take it, as a buffer pool grows in the background: it is given the old one
 // also where it reports that.
-func back(ctx context.Context, h *session, change Change) (restored bool, err error) {
-	v, err := variables(ctx, h, change.Name)
+func back(ctx context.Context, s *session, change Change) (restored bool, err error) {
+	v, err := variables(ctx, s, change.Name)
 	if err != nil {
 		return false, err
 	}
@@ -200,11 +200,11 @@ func back(ctx context.Context, h *session, change Change) (restored bool, err er
 		return false, nil
 	}
 	for _, statement := range change.backStatements() {
-		if err := h.Exec(ctx, statement); err != nil {
+		if err := s.Exec(ctx, statement); err != nil {
 			return false, fmt.Errorf("cannot set %s back to %s: %w", change.Name, change.Before, err)
 		}
 	}
-	_, err = await(ctx, h, change.Name, func(now string) bool { return now == change.Before })
+	_, err = await(ctx, s, change.Name, func(now string) bool { return now == change.Before })
 	return restored, err
 }
 

@@ -305,14 +305,14 @@ func (r *Run) undo(ctx context.Context) error {
 
 // setBack sets back what was not kept, again and again until it is done or the context ends: through the
 // session while that holds, then through others.
-func setBack(ctx context.Context, addr mysqld.Addr, h *session, r *Record) error {
+func setBack(ctx context.Context, addr mysqld.Addr, s *session, r *Record) error {
 	for len(r.unproven()) > 0 {
-		err := setBackOnce(ctx, addr, h, r)
+		err := setBackOnce(ctx, addr, s, r)
 		switch {
 		case len(r.unproven()) == 0:
 			return err
-		case h != nil: // it may be lost
-			h = nil
+		case s != nil: // it may be lost
+			s = nil
 		case !passing(err) || pause(ctx, time.Second) != nil:
 			return fmt.Errorf("%w: %w; by hand: %s", ErrNotUndone, err, byHand(r.unproven()))
 		}
@@ -322,17 +322,17 @@ func setBack(ctx context.Context, addr mysqld.Addr, h *session, r *Record) error
 
 // setBackOnce sets back what can be, also where a value is another's by now, which is left and told. A
 // session that it opened, or that fails, gives its lock back.
-func setBackOnce(ctx context.Context, addr mysqld.Addr, h *session, r *Record) (err error) {
-	opened := h == nil
+func setBackOnce(ctx context.Context, addr mysqld.Addr, s *session, r *Record) (err error) {
+	opened := s == nil
 	if opened {
-		if h, err = openSession(ctx, addr); err != nil {
+		if s, err = openSession(ctx, addr); err != nil {
 			return err
 		}
 	}
 	var u Undone
-	err = u.undo(ctx, h, r, r.unproven(), false)
+	err = u.undo(ctx, s, r, r.unproven(), false)
 	if opened || len(r.unproven()) > 0 {
-		err = errors.Join(err, h.close())
+		err = errors.Join(err, s.close())
 	}
 	return err
 }

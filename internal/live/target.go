@@ -98,20 +98,20 @@ func replicaStatus(s Server) string {
 const settle = 10 * time.Second
 
 // set sets a global variable ("GLOBAL", "PERSIST") and returns the value the server then reports.
-func set(ctx context.Context, h *session, scope, name, value string) (effective string, err error) {
-	if err := h.Exec(ctx, mycnf.SetStatement(scope, name, value)); err != nil {
+func set(ctx context.Context, s *session, scope, name, value string) (effective string, err error) {
+	if err := s.Exec(ctx, mycnf.SetStatement(scope, name, value)); err != nil {
 		return "", fmt.Errorf("cannot set %s: %w", name, err)
 	}
-	return await(ctx, h, name, func(now string) bool { return mycnf.MatchValues(name, value, now) != mycnf.Different })
+	return await(ctx, s, name, func(now string) bool { return mycnf.MatchValues(name, value, now) != mycnf.Different })
 }
 
 // errSettling says that a server has taken a value and does not report it yet.
 var errSettling = errors.New("still reports")
 
 // await waits until the server reports a value that is right, and returns it.
-func await(ctx context.Context, h *session, name string, right func(now string) bool) (now string, err error) {
+func await(ctx context.Context, s *session, name string, right func(now string) bool) (now string, err error) {
 	for end := time.Now().Add(settle); ; {
-		v, err := variables(ctx, h, name)
+		v, err := variables(ctx, s, name)
 		if err != nil {
 			return "", err
 		}
@@ -119,7 +119,7 @@ func await(ctx context.Context, h *session, name string, right func(now string) 
 			return now, nil
 		}
 		if time.Now().After(end) {
-			return now, fmt.Errorf("cannot set %s on %s: after %s it %w %s", name, h.pool.Addr(), settle, errSettling, now)
+			return now, fmt.Errorf("cannot set %s on %s: after %s it %w %s", name, s.pool.Addr(), settle, errSettling, now)
 		}
 		if err := pause(ctx, time.Second); err != nil {
 			return "", err

@@ -15,14 +15,14 @@ const patience = 3
 // watch looks at the traffic for a while, several times. With a window from before it ends as soon as the
 // traffic is worse, and says how, and where too few statements ended for their latency it watches twice as
 // long. A server that was restarted meanwhile is an error.
-func (r *Run) watch(ctx context.Context, e *meter, before *Window) (w Window, why string, err error) {
-	first, err := look(ctx, e)
+func (r *Run) watch(ctx context.Context, m *meter, before *Window) (w Window, why string, err error) {
+	first, err := look(ctx, m)
 	if err != nil {
 		return w, "", err
 	}
 	half, last, running, bad, longer := first, first, []float64{}, 0, false
 	for end := first.at.Add(r.Watch); ; {
-		now, err := r.next(ctx, e, last, end)
+		now, err := r.next(ctx, m, last, end)
 		if err != nil {
 			return w, "", err
 		}
@@ -60,11 +60,11 @@ func undecided(before, now Window) bool {
 }
 
 // next waits for the time of the next look, and looks.
-func (r *Run) next(ctx context.Context, e *meter, last counterReading, end time.Time) (now counterReading, err error) {
+func (r *Run) next(ctx context.Context, m *meter, last counterReading, end time.Time) (now counterReading, err error) {
 	if err := pause(ctx, min(r.every(), max(0, time.Until(end)))); err != nil {
 		return now, err
 	}
-	if now, err = look(ctx, e); err != nil {
+	if now, err = look(ctx, m); err != nil {
 		return now, err
 	}
 	if now.uptime < last.uptime {
@@ -78,10 +78,10 @@ func (r *Run) next(ctx context.Context, e *meter, last counterReading, end time.
 const lookWithin = 20 * time.Second
 
 // look reads the counters.
-func look(ctx context.Context, e *meter) (counterReading, error) {
+func look(ctx context.Context, m *meter) (counterReading, error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	now, err := e.read(within)
+	now, err := m.read(within)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return now, fmt.Errorf("the server does not answer within %s: %w", lookWithin, err)
 	}
