@@ -57,7 +57,7 @@ const (
 )
 
 func readSpec(path string) (spec.Spec, error) {
-	text, err := readDocument(path, longestSpec)
+	text, err := input.ReadDocument(path, longestSpec)
 	if err != nil {
 		return spec.Spec{}, usage("cannot read the spec: %w", err)
 	}
@@ -66,15 +66,6 @@ func readSpec(path string) (spec.Spec, error) {
 		return s, codedError{exitUsage, err}
 	}
 	return s, nil
-}
-
-// readDocument reads a file of YAML or JSON.
-func readDocument(path string, most int64) ([]byte, error) {
-	text, err := input.Read(path, most)
-	if err != nil {
-		return nil, err
-	}
-	return text, input.Document(path, text)
 }
 
 // openCnfs reads the arms' option files, so that a wrong one is met before anything is run.

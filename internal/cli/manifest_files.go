@@ -2,14 +2,13 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"david/internal/input"
 	"david/internal/manifest/check"
 )
 
@@ -24,7 +23,7 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 		return []string{path}, nil, nil
 	}
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
-		text, err := readDocument(filepath.Join(path, name), largest)
+		text, err := input.ReadDocument(filepath.Join(path, name), largest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -33,7 +32,7 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 		}
 		return kustomized(path, name, text)
 	}
-	entries, err := entriesOf(path)
+	entries, err := input.Folder(path)
 	if err != nil {
 		return nil, nil, usage("cannot read the manifests: %w", err)
 	}
@@ -43,25 +42,6 @@ func manifestFiles(path string) (files, unseen []string, err error) {
 		}
 	}
 	return files, nil, nil
-}
-
-// entriesOf lists a folder, in the order of the names.
-func entriesOf(path string) ([]fs.DirEntry, error) {
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close() // it is only read
-	const most = 10_000
-	entries, err := dir.ReadDir(most + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if len(entries) > most {
-		return nil, fmt.Errorf("%s holds more than the %d files that david looks at", path, most)
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, nil
 }
 
 // kustomized lists the files that a kustomization names.

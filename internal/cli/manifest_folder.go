@@ -18,7 +18,7 @@ import (
 // ownFolder refuses an output folder that holds what david did not render, unless it may be written into all
 // the same.
 func ownFolder(out string, force bool) error {
-	entries, err := entriesOf(out)
+	entries, err := input.Folder(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Stat(filepath.Dir(filepath.Clean(out))); err != nil {
@@ -47,7 +47,7 @@ func ownFolder(out string, force bool) error {
 // ownDatabase refuses the folder of a database of another name, whose objects would be replaced.
 func ownDatabase(out, name string) error {
 	path := filepath.Join(out, render.KustomizationFile)
-	content, err := readDocument(path, largest)
+	content, err := input.ReadDocument(path, largest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -68,7 +68,7 @@ func earlier(out string) (before map[string][]byte, err error) {
 	if _, err := os.Stat(filepath.Join(out, render.KustomizationFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	entries, err := entriesOf(out)
+	entries, err := input.Folder(out)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the folder: %w", err)
 	}
@@ -135,7 +135,7 @@ func passwordOf(req *render.Request, out string, force bool) error {
 		return nil
 	}
 	path := filepath.Join(out, render.SecretFile)
-	content, err := readDocument(path, largest)
+	content, err := input.ReadDocument(path, largest)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(out, render.KustomizationFile)); err == nil && !force {
 			return usage("--out %s was rendered before and has no %s: with a new password a running database would let nobody in; put the file back, or name the Secret in the cluster with --secret, or --force makes a new password", out, render.SecretFile)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"david/internal/input"
 	"david/internal/manifest/render"
 )
 
@@ -26,7 +27,7 @@ func writeManifests(out string, files map[string][]byte) error {
 			return err
 		}
 	}
-	entries, err := os.ReadDir(out)
+	entries, err := input.Folder(out)
 	if err != nil {
 		return fmt.Errorf("cannot read the folder: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/input"
 	"david/internal/price"
 	"david/internal/report"
 )
@@ -56,7 +57,7 @@ func prices(file string) (price.Catalogue, error) {
 	if err != nil || file == "" {
 		return c, err
 	}
-	text, err := readDocument(file, longestCatalogue)
+	text, err := input.ReadDocument(file, longestCatalogue)
 	if err != nil {
 		return c, usage("cannot read the catalogue: %w", err)
 	}

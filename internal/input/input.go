@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,18 +27,24 @@ var (
 const patience = 10 * time.Second
 
 // Open opens a regular file to be read, and says how long it is, in bytes. It does not wait, as opening a pipe would.
-func Open(path string) (*os.File, int64, error) { return open(path, 0) }
+func Open(path string) (*os.File, int64, error) {
+	f, info, err := open(path, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
 
-// open is Open of files of further kinds.
-func open(path string, also fs.FileMode) (*os.File, int64, error) {
+// open is Open of files of a further kind too, and says more of them.
+func open(path string, also fs.FileMode) (*os.File, fs.FileInfo, error) {
 	if info, err := os.Stat(path); err == nil { // first, as some devices act when they are opened
 		if err := regular(path, info, also); err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil {
@@ -46,9 +54,9 @@ func open(path string, also fs.FileMode) (*os.File, int64, error) {
 		err = f.SetReadDeadline(time.Now().Add(patience))
 	}
 	if err != nil && !errors.Is(err, os.ErrNoDeadline) { // files that never keep one waiting
-		return nil, 0, errors.Join(err, f.Close())
+		return nil, nil, errors.Join(err, f.Close())
 	}
-	return f, info.Size(), nil
+	return f, info, nil
 }
 
 // regular refuses what is no regular file, nor of a kind that is welcome too.
@@ -73,36 +81,58 @@ func regular(path string, info fs.FileInfo, also fs.FileMode) error {
 
 // Read reads a regular file of at most so many bytes.
 func Read(path string, most int64) ([]byte, error) {
-	f, size, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // it is only read
-	if size > most {
-		return nil, long(path, most)
-	}
-	return All(f, path, most)
+	text, _, err := ReadMode(path, most, 0)
+	return text, err
 }
 
-// ReadGiven is Read of a file that somebody named on the command line, where that may also be a shell's <(command): a
-// pipe is read until it ends, for ten seconds at most.
-func ReadGiven(path string, most int64) ([]byte, error) {
-	f, size, err := open(path, fs.ModeNamedPipe)
+// ReadMode is Read that says which mode the file had that it read. It may be of a further kind too, where also names one:
+// fs.ModeNamedPipe, a shell's <(command), which is read until it ends, for ten seconds at most.
+func ReadMode(path string, most int64, also fs.FileMode) (text []byte, mode fs.FileMode, err error) {
+	f, info, err := open(path, also)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close() // it is only read
+	if info.Size() > most {
+		return nil, 0, long(path, most)
+	}
+	if text, err = All(f, path, most); err != nil {
+		return nil, 0, err
+	}
+	if len(text) == 0 && !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s %w but a pipe into which nobody writes", path, ErrKind)
+	}
+	return text, info.Mode(), nil
+}
+
+// ReadDocument reads a file of YAML or JSON of at most so many bytes, and of MostValues.
+func ReadDocument(path string, most int64) ([]byte, error) {
+	text, err := Read(path, most)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // it is only read
-	if size > most {
-		return nil, long(path, most)
+	return text, Document(path, text)
+}
+
+// mostEntries is how many files a folder may have that is listed.
+const mostEntries = 10_000
+
+// Folder lists a folder in the order of the names. One with more than 10,000 files is refused.
+func Folder(path string) ([]fs.DirEntry, error) {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0) // a pipe would keep it waiting
+	if err != nil {
+		return nil, err
 	}
-	b, err := All(f, path, most)
-	if err != nil || len(b) > 0 {
-		return b, err
+	defer dir.Close() // it is only read
+	entries, err := dir.ReadDir(mostEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		return b, nil
+	if len(entries) > mostEntries {
+		return nil, fmt.Errorf("%s holds more than the %d files that david looks at", path, mostEntries)
 	}
-	return nil, fmt.Errorf("%s %w but a pipe into which nobody writes", path, ErrKind)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
 }
 
 // All reads what r has, where that is no more than so many bytes. name stands in errors.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,18 +59,25 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadGiven(t *testing.T) {
+func TestReadPipe(t *testing.T) {
 	t.Parallel()
-	if b, err := ReadGiven(put(t, 10), 2048); err != nil || len(b) != 10 {
+	read := func(path string, most int64) ([]byte, error) {
+		text, mode, err := ReadMode(path, most, fs.ModeNamedPipe)
+		if err == nil && mode != 0o600 && mode != fs.ModeNamedPipe|0o600 {
+			t.Errorf("%s: mode %s", path, mode)
+		}
+		return text, err
+	}
+	if b, err := read(put(t, 10), 2048); err != nil || len(b) != 10 {
 		t.Errorf("a file: %d bytes, %v", len(b), err)
 	}
-	if b, err := ReadGiven(put(t, 0), 2048); err != nil || len(b) != 0 {
+	if b, err := read(put(t, 0), 2048); err != nil || len(b) != 0 {
 		t.Errorf("an empty file: %d bytes, %v", len(b), err)
 	}
-	if _, err := ReadGiven(pipe(t), 2048); !errors.Is(err, ErrKind) {
+	if _, err := read(pipe(t), 2048); !errors.Is(err, ErrKind) {
 		t.Errorf("a pipe without a writer: %v", err)
 	}
-	if _, err := ReadGiven("/dev/zero", 2048); !errors.Is(err, ErrKind) {
+	if _, err := read("/dev/zero", 2048); !errors.Is(err, ErrKind) {
 		t.Errorf("a device: %v", err)
 	}
 	for _, c := range []struct {
@@ -77,24 +85,55 @@ func TestReadGiven(t *testing.T) {
 		want          int
 		err           error
 	}{{"one that ends", "sleep 0.1; printf 0123456789", 10, nil}, {"an endless one", "cat /dev/zero", 0, ErrLong}} {
-		read, write, err := os.Pipe()
+		from, to, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer read.Close()
+		defer from.Close()
 		writer := exec.Command("sh", "-c", c.command)
-		writer.Stdout = write
-		if err := errors.Join(writer.Start(), write.Close()); err != nil {
+		writer.Stdout = to
+		if err := errors.Join(writer.Start(), to.Close()); err != nil {
 			t.Fatal(err)
 		}
 		// As a shell's <(command) is.
-		if b, err := ReadGiven(fmt.Sprintf("/dev/fd/%d", read.Fd()), 1<<16); len(b) != c.want || !errors.Is(err, c.err) {
+		if b, err := read(fmt.Sprintf("/dev/fd/%d", from.Fd()), 1<<16); len(b) != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %d bytes, %v", c.name, len(b), err)
 		}
-		if err := read.Close(); err != nil { // which ends the writer
+		if err := from.Close(); err != nil { // which ends the writer
 			t.Error(err)
 		}
 		_ = writer.Wait() // by SIGPIPE
+	}
+}
+
+// TestFolder lists a folder in order, and neither waits for a pipe nor reads a folder without end.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"b", "a", "c"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := Folder(dir)
+	if err != nil || len(list) != 3 || list[0].Name() != "a" || list[2].Name() != "c" {
+		t.Errorf("%v, %v", list, err)
+	}
+	for _, path := range []string{pipe(t), put(t, 1)} {
+		if _, err := Folder(path); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := Folder("/nowhere/at/all"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("none: %v", err)
+	}
+	for i := range mostEntries {
+		if err := os.Symlink("x", filepath.Join(dir, fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Folder(dir); err == nil || !strings.Contains(err.Error(), "more than the 10000 files") {
+		t.Errorf("too many: %v", err)
 	}
 }
 

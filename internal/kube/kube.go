@@ -166,10 +166,7 @@ const (
 // readable makes sure of the files before client-go reads them, which would wait for a pipe, and read a device without end.
 func readable(rules *clientcmd.ClientConfigLoadingRules) error {
 	for _, path := range rules.GetLoadingPrecedence() {
-		text, err := input.Read(path, longestConfig)
-		if err == nil {
-			err = input.Document(path, text)
-		}
+		_, err := input.ReadDocument(path, longestConfig)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: cannot read the kubeconfig: %w", ErrConfig, err)
 		}

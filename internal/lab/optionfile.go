@@ -2,10 +2,8 @@ package lab
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"david/internal/host"
@@ -23,14 +21,15 @@ const (
 )
 
 // ReadCnf reads an option file with what it includes.
-func ReadCnf(path string) (mycnf.File, error) { return readOptions(path, input.Read) }
+func ReadCnf(path string) (mycnf.File, error) { return readOptions(path, 0) }
 
 // ReadOptions is ReadCnf of what may also be a shell's <(command).
-func ReadOptions(path string) (mycnf.File, error) { return readOptions(path, input.ReadGiven) }
+func ReadOptions(path string) (mycnf.File, error) { return readOptions(path, fs.ModeNamedPipe) }
 
-func readOptions(path string, read func(string, int64) ([]byte, error)) (mycnf.File, error) {
+// readOptions reads an option file that may be of a further kind.
+func readOptions(path string, also fs.FileMode) (mycnf.File, error) {
 	r := optionReader{left: mostOptionBytes}
-	file, err := r.file(path, read)
+	file, err := r.file(path, also)
 	if err == nil {
 		file, err = r.expand(file, 0)
 	}
@@ -47,11 +46,11 @@ type optionReader struct {
 }
 
 // file reads one file. Servers leave out one that everybody may write, with a warning that few see.
-func (r *optionReader) file(path string, read func(string, int64) ([]byte, error)) (f mycnf.File, err error) {
+func (r *optionReader) file(path string, also fs.FileMode) (f mycnf.File, err error) {
 	if r.files++; r.files > mostOptionFiles {
 		return f, fmt.Errorf("cannot read the option file: with what it includes it is more than the %d files that david reads", mostOptionFiles)
 	}
-	text, err := read(path, mostOptionBytes)
+	text, mode, err := input.ReadMode(path, mostOptionBytes, also)
 	if err != nil {
 		return f, fmt.Errorf("cannot read the option file: %w", err)
 	}
@@ -59,7 +58,7 @@ func (r *optionReader) file(path string, read func(string, int64) ([]byte, error
 		return f, fmt.Errorf("cannot read the option file: with what it includes it is longer than the %s that david reads", host.Size(mostOptionBytes))
 	}
 	const byAll = 0o002
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&byAll != 0 {
+	if mode.IsRegular() && mode&byAll != 0 {
 		return f, fmt.Errorf("cannot judge %s: everybody may write it, so servers ignore it; chmod o-w %s", path, path)
 	}
 	if f, err = mycnf.Parse(bytes.NewReader(text), path); err != nil {
@@ -85,7 +84,7 @@ func (r *optionReader) expand(f mycnf.File, depth int) (mycnf.File, error) {
 		paths, err := included(item)
 		for _, path := range paths {
 			var inner mycnf.File
-			if inner, err = r.file(path, input.Read); err != nil {
+			if inner, err = r.file(path, 0); err != nil {
 				break
 			}
 			if inner, err = r.expand(inner, depth+1); err != nil {
@@ -106,18 +105,13 @@ func included(directive mycnf.Item) (paths []string, err error) {
 	if !directive.IncludeDir {
 		return []string{directive.Include}, nil
 	}
-	dir, err := os.Open(directive.Include)
+	files, err := input.Folder(directive.Include)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close() // it is only read
-	const most = 10_000
-	names, err := dir.Readdirnames(most + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if len(names) > most {
-		return nil, fmt.Errorf("the folder holds more than the %d files that david looks at", most)
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name())
 	}
 	for _, name := range mycnf.Included(names) {
 		paths = append(paths, filepath.Join(directive.Include, name))

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,47 @@ func TestIncludes(t *testing.T) {
 		if _, err := ReadCnf(filepath.Join(dir, name)); err == nil || !strings.Contains(err.Error(), want) || FaultOf(err) != Input {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestOptionFileForAll refuses a file that everybody may write, by what it reads: also where another takes its place meanwhile.
+func TestOptionFileForAll(t *testing.T) {
+	t.Parallel()
+	dir, modes := t.TempDir(), map[string]os.FileMode{"ours": 0o644, "theirs": 0o646}
+	path := filepath.Join(dir, "my.cnf")
+	put := func(name string) error {
+		from := filepath.Join(dir, name)
+		return errors.Join(os.WriteFile(from, []byte("[mysqld]\ninit_file="+name+"\n"), 0o600), os.Chmod(from, modes[name]), os.Rename(from, path))
+	}
+	if err := put("theirs"); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), "everybody may write it") }
+	if _, err := ReadCnf(path); !refused(err) {
+		t.Errorf("%v", err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for done := false; err == nil && !done; {
+			select {
+			case <-stop:
+				done = true
+			default:
+				err = errors.Join(put("theirs"), put("ours"))
+			}
+		}
+		stopped <- err
+	}()
+	for range 5000 {
+		if f, err := ReadCnf(path); err != nil && !refused(err) || err == nil && f.Settings("mysqld")[0].Value != "ours" {
+			t.Errorf("%+v, %v", f, err)
+			break
+		}
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strconv"
 
 	"david/internal/input"
@@ -18,7 +17,6 @@ import (
 const (
 	longestFile = 1 << 20 // bytes of any of its JSON files
 	longestLine = 1 << 20 // bytes of a trial, and of a second of it
-	mostArms    = 10_000
 )
 
 // ErrRoom marks a record that takes more memory than its reader gives it.
@@ -125,23 +123,6 @@ func decodeLine(dir string, line []byte, v any) error {
 
 // current says how every line of this schema begins, as written by AppendTrial; other lines are looked at twice.
 func current() []byte { return []byte(`{"schema":` + strconv.Itoa(Schema) + `,`) }
-
-// folder lists the names in a folder of the store.
-func (s *Store) folder(name string) ([]string, error) {
-	d, err := os.Open(s.path(name))
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close() // it is only read
-	names, err := d.Readdirnames(mostArms + 1)
-	if len(names) > mostArms {
-		return nil, fmt.Errorf("%s holds more than the %d files that david reads", d.Name(), mostArms)
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return names, err
-}
 
 // Figures returns the trials as Trials does, with their one-second points, and without what takes most room and only
 // Full gives: counters, the profile, samples. replaced is how many were replaced by a later one of the same ID: those of

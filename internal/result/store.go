@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"sort"
 	"strings"
 
@@ -248,14 +247,14 @@ func place(arms []Arm, name string) int {
 
 // Arms returns the arms in the order in which they were first stored.
 func (s *Store) Arms() ([]Arm, error) {
-	names, err := s.folder(armsDir)
+	files, err := input.Folder(s.path(armsDir))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the arms of %s: %w", s.dir, err)
 	}
-	slices.Sort(names)
 	var arms []Arm
 	known := map[string]string{} // one copy of each text: arms have most of their variables in common
-	for _, name := range names {
+	for _, file := range files {
+		name := file.Name()
 		if strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".json") {
 			continue
 		}
@@ -337,14 +336,11 @@ func (s *Store) path(elem ...string) string {
 // readJSON reads one file of the store in dir. The schema is checked first, as a newer format may differ in
 // anything else.
 func readJSON(dir, path string, v any) error {
-	b, err := input.Read(path, longestFile)
+	b, err := input.ReadDocument(path, longestFile)
 	if err != nil {
 		return fmt.Errorf("cannot read the store: %w", err)
 	}
-	if err = input.Document("it", b); err == nil {
-		err = decode(dir, b, v)
-	}
-	if err != nil {
+	if err := decode(dir, b, v); err != nil {
 		return fmt.Errorf("cannot read %s: %w", path, err)
 	}
 	return nil
