@@ -57,7 +57,10 @@ func lookAtClass(ctx context.Context, cluster *kube.Cluster, used check.ClassUse
 	case err != nil:
 		return nil, codedError{clusterCode(err), err}
 	}
-	found := used.Flushes(class)
+	found, err := used.Flushes(class)
+	if err != nil {
+		return nil, err
+	}
 	if class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion {
 		f.Severity, f.Why = check.SeverityWarning, fmt.Sprintf("StorageClass %s of the cluster does not allow expansion: a full volume has to be copied to a larger one, with the server down", used.Class)
 		f.Do = "set allowVolumeExpansion: true where the driver can"

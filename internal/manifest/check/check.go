@@ -116,7 +116,7 @@ type Known struct {
 // Inspect checks the objects of a stream: against the schemas of their kinds, and against david's rules for
 // servers. Findings of reading the stream are the caller's, see Documents.
 func Inspect(docs []stream.Document, known Known) (Inspection, error) {
-	c := checker{Known: known, docs: docs, unseen: map[string]bool{}}
+	c := checker{Known: known, docs: docs, unseen: map[string]bool{}, used: map[string]bool{}}
 	var err error
 	if c.kinds, err = builtInKinds(); err != nil {
 		return Inspection{}, fmt.Errorf("cannot load the built-in kinds: %w", err)
@@ -153,6 +153,7 @@ type checker struct {
 	docs    []stream.Document
 	found   []Finding
 	unseen  map[string]bool
+	used    map[string]bool // classes of the servers' volumes
 }
 
 // report adds a finding about a field of an object.

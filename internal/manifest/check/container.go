@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"david/internal/manifest/stream"
 	"david/internal/mycnf"
 )
 
@@ -218,7 +217,7 @@ var replicating = regexp.MustCompile(`(?i)\b(?:change\s+(?:master|replication\s+
 var replicatingVariable = regexp.MustCompile(`^(?:MYSQL|MARIADB)_(?:REPLICATION|GALERA|MASTER|PRIMARY)_\w+$|^CLUSTER_JOIN$`)
 
 // replicates tells whether something in a pod makes its server replicate: a script of it, of another
-// container as in Kubernetes' tutorial "Run a Replicated Stateful Application", or in a ConfigMap; or
+// container as in Kubernetes' tutorial "Run a Replicated Stateful Application", or in a ConfigMap or a Secret; or
 // variables.
 func (c *checker) replicates(p pod) bool {
 	for _, container := range slices.Concat(p.spec.Containers, p.spec.InitContainers) {
@@ -227,13 +226,9 @@ func (c *checker) replicates(p pod) bool {
 		}
 	}
 	for _, v := range p.spec.Volumes {
-		if v.ConfigMap == nil {
-			continue
-		}
-		config, _ := c.find("ConfigMap", p.doc.Namespace(), v.ConfigMap.Name)
-		data, _ := config.Value["data"].(map[string]any)
-		for _, text := range data {
-			if replicating.MatchString(stream.Text(text)) {
+		found, _ := c.shown(p.doc.Namespace(), v, corev1.VolumeMount{})
+		for _, e := range found {
+			if replicating.MatchString(e.text) {
 				return true
 			}
 		}

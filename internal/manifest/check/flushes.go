@@ -18,15 +18,14 @@ import (
 // flushes finds what lies under databases and leaves out their flushes: options and parameters of volumes, folders of a
 // node that are memory, and what the pods' own commands switch off.
 func (c *checker) flushes() {
-	used := c.usedClasses()
 	for _, d := range c.docs {
 		switch d.Kind() {
 		case "StorageClass":
-			c.volumeOptions(d, severityOf(used[d.Name()]), "mountOptions", "parameters", "")
+			c.volumeOptions(d, severityOf(c.used[d.Name()]), "mountOptions", "parameters")
 		case "VolumeAttributesClass":
-			c.volumeOptions(d, SeverityWarning, "", "parameters", "")
+			c.volumeOptions(d, SeverityWarning, "", "parameters")
 		case "PersistentVolume":
-			c.persistentVolume(d, severityOf(used[stream.Text(d.Get("spec.storageClassName"))]))
+			c.persistentVolume(d, severityOf(c.used[stream.Text(d.Get("spec.storageClassName"))]))
 		case "ConfigMap", "Secret":
 			c.texts(d)
 		}
@@ -37,22 +36,25 @@ func (c *checker) flushes() {
 }
 
 // Flushes finds what of a storage class that a cluster has leaves out flushes of the server that uses it.
-func (u ClassUse) Flushes(class *storagev1.StorageClass) (found []Finding) {
+func (u ClassUse) Flushes(class *storagev1.StorageClass) (found []Finding, err error) {
 	own := class.DeepCopy()
 	own.APIVersion, own.Kind = "storage.k8s.io/v1", "StorageClass" // which a client leaves out
 	text, err := json.Marshal(own)
-	docs, _ := stream.Documents(u.Class, text)
-	if err != nil || len(docs) != 1 {
-		return nil
+	if err != nil {
+		return nil, fmt.Errorf("cannot judge StorageClass %s of the cluster: %w", u.Class, err)
+	}
+	docs, problems := stream.Documents(u.Class, text)
+	if len(docs) != 1 || len(problems) > 0 {
+		return nil, fmt.Errorf("cannot judge StorageClass %s of the cluster: it does not read as one object: %v", u.Class, problems)
 	}
 	c := checker{}
-	c.volumeOptions(docs[0], SeverityError, "mountOptions", "parameters", "")
+	c.volumeOptions(docs[0], SeverityError, "mountOptions", "parameters")
 	for _, f := range c.found {
 		f.Object, f.File, f.Line, f.Path = u.Doc.Object(), u.Doc.File, u.Doc.Line, u.Path
 		f.Why = fmt.Sprintf("StorageClass %s of the cluster: %s", u.Class, f.Why)
 		found = append(found, f)
 	}
-	return found
+	return found, nil
 }
 
 // severityOf is an error where a server of the stream has its data there; else it is a warning to whoever will.
@@ -63,25 +65,14 @@ func severityOf(used bool) Severity {
 	return SeverityWarning
 }
 
-// usedClasses names the storage classes of the servers' volumes.
-func (c *checker) usedClasses() map[string]bool {
-	used := map[string]bool{}
-	for _, d := range c.docs {
-		if s, ok := (&checker{docs: c.docs, unseen: map[string]bool{}}).server(d); ok && s.class != "" {
-			used[s.class] = true
-		}
-	}
-	return used
-}
-
-// volumeOptions looks at the mount options, the parameters and the filesystem of volumes, at their paths.
-func (c *checker) volumeOptions(d stream.Document, s Severity, options, parameters, kind string) {
+// volumeOptions looks at the mount options and the parameters of volumes, at their paths.
+func (c *checker) volumeOptions(d stream.Document, s Severity, options, parameters string) {
 	var list []string
 	if options != "" {
 		reread(d.Get(options), &list)
 	}
 	for i, o := range list {
-		c.dropped(d, s, fmt.Sprintf("%s[%d]", options, i), kind, splitOptions(o))
+		c.dropped(d, s, fmt.Sprintf("%s[%d]", options, i), "", splitOptions(o))
 	}
 	values, _ := d.Get(parameters).(map[string]any)
 	for _, key := range sortedKeys(values) {
@@ -125,7 +116,7 @@ func (c *checker) dropped(d stream.Document, s Severity, at, kind string, option
 
 // persistentVolume looks at a volume that was made by hand.
 func (c *checker) persistentVolume(d stream.Document, s Severity) {
-	c.volumeOptions(d, s, "spec.mountOptions", "spec.csi.volumeAttributes", "")
+	c.volumeOptions(d, s, "spec.mountOptions", "spec.csi.volumeAttributes")
 	c.dropped(d, s, "metadata.annotations", "", splitOptions(stream.Text(d.Get(`metadata.annotations["volume.beta.kubernetes.io/mount-options"]`))))
 	for _, at := range []string{"spec.csi.fsType", "spec.local.fsType"} {
 		c.dropped(d, s, at, strings.ToLower(stream.Text(d.Get(at))), nil)
@@ -183,34 +174,55 @@ func (c *checker) dataVolumes(p pod) {
 			c.memoryFolder(p.doc, SeverityError, at+".hostPath.path", v.HostPath.Path)
 		}
 		if v.CSI != nil {
-			c.volumeOptions(p.doc, SeverityError, "", at+".csi.volumeAttributes", "")
+			c.volumeOptions(p.doc, SeverityError, "", at+".csi.volumeAttributes")
 		}
 	}
 }
 
 // switchedOff tells what of flushing a command, or a script, switches off on its node; "" where it leaves all as it was.
 func switchedOff(text string) string {
-	for _, command := range []struct {
+	text = strings.ReplaceAll(text, "\\\n", " ") // a line that goes on
+	for _, call := range slices.Concat(lineCall.FindAllString(text, -1), listCall.FindAllString(text, -1)) {
+		if dropped := host.DroppedBy("", callWords(call)); len(dropped) > 0 {
+			return fmt.Sprintf("%.80q: %s", call, dropped[0].Why)
+		}
+	}
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n:=;&|()\"'[],", r) }) {
+		if host.DropsFsync(word) {
+			return fmt.Sprintf("%.80q: it makes fsync do nothing in whatever runs under it", word)
+		}
+	}
+	for _, set := range []struct {
 		pattern *regexp.Regexp
 		why     string
 	}{
-		{zfsOff, "it sets a ZFS property by which fsync returns before the data are on the disk, or commits bypass the log device"},
-		{mountOff, "it mounts a filesystem so that no flush reaches the device"},
 		{cacheOff, "it tells the kernel that a disk has no volatile cache: no flush is sent"},
 		{moduleOff, "it has ZFS send no flush to the disks of any pool"},
-		{preloadOff, "it runs a server under a library that makes fsync do nothing"},
 	} {
-		if found := command.pattern.FindString(text); found != "" {
-			return fmt.Sprintf("%.80q: %s", found, command.why)
+		if found := set.pattern.FindString(text); found != "" {
+			return fmt.Sprintf("%.80q: %s", found, set.why)
 		}
 	}
 	return ""
 }
 
+// callWords splits the options out of a call of mount, zfs or zpool.
+func callWords(call string) []string {
+	words := strings.FieldsFunc(call, func(r rune) bool { return strings.ContainsRune(" \t\n,\"'[]", r) })
+	for i, w := range words {
+		words[i] = strings.TrimPrefix(w, "-o")
+		if _, options, long := strings.Cut(w, "="); long && strings.HasPrefix(w, "--") {
+			words[i] = options
+		}
+	}
+	return words
+}
+
 var (
-	zfsOff     = regexp.MustCompile(`(?i)\b(?:zfs|zpool)[\s,"'\]\[]+[^#;&|\n]*\b(?:sync=disabled|logbias=throughput)|\b(?:zfs|zpool)\n(?:[^\n]*\n){1,12}?(?:sync=disabled|logbias=throughput)`)
-	mountOff   = regexp.MustCompile(`(?i)\bmount\b[^#;&|]*\b(?:nobarrier|barriers?=(?:0|none|off)|fsync_mode=nobarrier|volatile)\b`)
-	cacheOff   = regexp.MustCompile(`(?i)write.?through[^\n]*/queue/write_cache`)
-	moduleOff  = regexp.MustCompile(`(?i)\bz(?:fs|il)_nocacheflush\s*=\s*1|\b1\b[^\n]*/z(?:fs|il)_nocacheflush`)
-	preloadOff = regexp.MustCompile(`\beatmydata\b|LD_PRELOAD=\S*(?:libeatmydata|nosync\.so|nofsync\.so)`)
+	// What sets how a filesystem flushes, in a line of a shell, and as a list of words, each in its line.
+	lineCall = regexp.MustCompile(`(?i)\b(?:zfs|zpool|mount)\b[^#;&|\n]*`)
+	listCall = regexp.MustCompile(`(?i)\b(?:zfs|zpool|mount)(?:\n[^\n]{0,80}){1,12}`)
+
+	cacheOff  = regexp.MustCompile(`(?i)write.?through[^\n]{0,200}/queue/write_cache`)
+	moduleOff = regexp.MustCompile(`(?i)\bz(?:fs|il)_nocacheflush\s{0,20}=\s{0,20}1|\b1\b[^\n]{0,200}/z(?:fs|il)_nocacheflush`)
 )

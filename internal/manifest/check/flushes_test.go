@@ -65,6 +65,12 @@ func TestFlushesLeftOut(t *testing.T) {
 		"a property set by a shell":    {initially(`[sh, -c, "chroot /host zfs set -u sync=disabled pool/mysql"]`), SeverityError},
 		"a property of a new dataset":  {initially(`["zfs", "create", "-o", "recordsize=16k", "-o", "sync=disabled", "pool/mysql"]`), SeverityError},
 		"a log that is passed by":      {initially(`[sh, -c, "zfs set logbias=throughput pool/mysql"]`), SeverityError},
+		"a property in one word":       {initially(`[sh, -c, "zfs create -osync=disabled pool/mysql"]`), SeverityError},
+		"one of many properties":       {initially(`[sh, -c, "zfs create -o recordsize=16k -o compression=lz4 -o atime=off -o xattr=sa -o primarycache=metadata -o redundant_metadata=most -o mountpoint=/var/lib/mysql -o acltype=posixacl -o quota=1T -o sync=disabled p/m"]`), SeverityError},
+		"a line that goes on":          {initially(`[sh, -c, "mount \\\n  -o noatime,nobarrier /dev/sdb /data"]`), SeverityError},
+		"a long option":                {initially(`[mount, "--options=noatime,barrier=0", /dev/sdb, /data]`), SeverityError},
+		"a mount, and another line":    {initially(`[sh, -c, "mount /dev/sdb /data\necho nobarrier is not meant, nor volatile"]`), ""},
+		"a library for all":            {initially(`[sh, -c, "echo /usr/lib/libnosync.so >> /host/etc/ld.so.preload"]`), SeverityError},
 		"a property read":              {initially(`[sh, -c, "zfs get sync pool/mysql; echo not sync=disabled"]`), ""},
 		"a remount":                    {initially(`[sh, -c, "mount -o remount,nobarrier /data"]`), SeverityError},
 		"a sound remount":              {initially(`[sh, -c, "mount -o remount,noatime /data"]`), ""},
@@ -94,10 +100,18 @@ func TestFlushesLeftOut(t *testing.T) {
 
 // TestCheckReadsAsTheServer: a line counts as the pod's own server reads it, wherever it stands.
 func TestCheckReadsAsTheServer(t *testing.T) {
-	config := func(image, field, text string) string {
-		return strings.Replace(strings.Replace(database("      volumes: [{name: cnf, configMap: {name: cnf}}]"), "mysql:8.4", image, 1), "volumeMounts: [", "volumeMounts: [{name: cnf, mountPath: /etc/mysql/conf.d}, ", 1) +
-			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cnf, namespace: d}\n" + field + ": {my.cnf: " + text + "}\n"
+	shown := func(image, volume, kind, data string) string {
+		return strings.Replace(strings.Replace(database("      volumes: [{name: cnf, "+volume+"}]"), "mysql:8.4", image, 1), "volumeMounts: [", "volumeMounts: [{name: cnf, mountPath: /etc/mysql/conf.d}, ", 1) +
+			"---\napiVersion: v1\nkind: " + kind + "\nmetadata: {name: cnf, namespace: d}\n" + data + "\n"
 	}
+	config := func(image, field, text string) string {
+		return shown(image, "configMap: {name: cnf}", "ConfigMap", field+": {my.cnf: "+text+"}")
+	}
+	secret := func(data string) string { return shown("mysql:9.7", "secret: {secretName: cnf}", "Secret", data) }
+	projected := func(sources, kind, data string) string {
+		return shown("mysql:9.7", "projected: {sources: ["+sources+"]}", kind, data)
+	}
+	const unsafe, safe = "W215c3FsZF0Kc3luY19iaW5sb2c9MAo=", "W215c3FsZF0Kc3luY19iaW5sb2c9MQo=" // sync_binlog=0, sync_binlog=1
 	args := func(image, list string) string {
 		return strings.Replace(database(""), "image: mysql:8.4", "image: "+image+"\n          args: ["+list+"]", 1)
 	}
@@ -112,6 +126,14 @@ func TestCheckReadsAsTheServer(t *testing.T) {
 		"the same to another server":        {config("mysql:8.0", "data", `"[mysqld]\ninnodb_doublewrite=0\n"`), true},
 		"bytes":                             {config("mysql:9.7", "binaryData", "W215c3FsZF0KoHN5bmNfYmlubG9nPTAK"), true}, // a blank of latin1 before sync_binlog=0
 		"bytes that are safe":               {config("mysql:9.7", "binaryData", "W215c3FsZF0Kc3luY19iaW5sb2c9MQo="), false},
+		"a Secret":                          {secret("data: {my.cnf: " + unsafe + "}"), true},
+		"a Secret that is safe":             {secret("data: {my.cnf: " + safe + "}"), false},
+		"a Secret line by line":             {secret("stringData:\n  my.cnf: |\n    [mysqld]\n    sync_binlog=0\n"), true},
+		"a Secret's text over its data":     {secret("data: {my.cnf: " + unsafe + "}\nstringData: {my.cnf: \"[mysqld]\\nsync_binlog=1\\n\"}"), false},
+		"a Secret's data under its text":    {secret("data: {my.cnf: " + safe + "}\nstringData: {my.cnf: \"[mysqld]\\nsync_binlog=0\\n\"}"), true},
+		"a projected ConfigMap":             {projected("{configMap: {name: cnf}}", "ConfigMap", `data: {my.cnf: "[mysqld]\nsync_binlog=0\n"}`), true},
+		"a projected Secret":                {projected("{serviceAccountToken: {path: t}}, {secret: {name: cnf, items: [{key: a, path: z.cnf}]}}", "Secret", "data: {a: "+unsafe+", my.cnf: "+safe+"}"), true},
+		"what a projection leaves out":      {projected("{secret: {name: cnf, items: [{key: a, path: z.cnf}]}}", "Secret", "data: {my.cnf: "+unsafe+", a: "+safe+"}"), false},
 		"a skip":                            {config("mysql:9.7", "data", `"[mysqld]\nskip-innodb-doublewrite\n"`), true},
 		"an argument with a key":            {args("mariadb:10.11", "--x.innodb-flush-method=nosync"), true},
 		"an argument that skips":            {args("mysql:9.7", "--skip-innodb-doublewrite"), true},
@@ -145,13 +167,33 @@ func TestFlushesOfAClustersClass(t *testing.T) {
 		t.Fatal(problems, uses)
 	}
 	class := &storagev1.StorageClass{MountOptions: []string{"noatime"}, Parameters: map[string]string{"recordsize": "16k"}}
-	if found := uses[0].Flushes(class); len(found) > 0 {
-		t.Errorf("%+v", found)
+	if found, err := uses[0].Flushes(class); err != nil || len(found) > 0 {
+		t.Errorf("%+v, %v", found, err)
 	}
 	class.MountOptions = append(class.MountOptions, "nobarrier")
 	class.Parameters["sync"] = "disabled"
-	found := uses[0].Flushes(class)
-	if len(found) != 2 || found[0].Line == 0 || !strings.HasPrefix(found[0].Why, "StorageClass fast of the cluster: nobarrier") || found[1].File != "db.yaml" {
-		t.Errorf("%+v", found)
+	found, err := uses[0].Flushes(class)
+	if err != nil || len(found) != 2 || found[0].Line == 0 || !strings.HasPrefix(found[0].Why, "StorageClass fast of the cluster: nobarrier") || found[1].File != "db.yaml" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestUnseenOptionFiles: what the server's option files may stand in, and the stream does not hold, is named; Secrets with keys are
+// not.
+func TestUnseenOptionFiles(t *testing.T) {
+	for volume, want := range map[string]bool{
+		"mountPath: /etc/mysql/conf.d}; secret: {secretName: x}":                                      true,
+		"mountPath: /etc/mysql/conf.d}; projected: {sources: [{secret: {name: x}}]}":                  true,
+		"mountPath: /etc/my.cnf, subPath: a}; secret: {secretName: x}":                                true,
+		"mountPath: /x}; projected: {sources: [{secret: {name: x, items: [{key: a, path: a.cnf}]}}]}": true,
+		"mountPath: /etc/tls}; secret: {secretName: x}":                                               false,
+		"mountPath: /etc/mysql/conf.d}; emptyDir: {}":                                                 false,
+	} {
+		mount, source, _ := strings.Cut(volume, "; ")
+		text := strings.Replace(database("      volumes: [{name: v, "+source+"}]"), "volumeMounts: [", "volumeMounts: [{name: v, "+mount+", ", 1)
+		got := strings.Contains(strings.Join(inspected(t, text, Known{}).Unseen, "\n"), "the my.cnf of StatefulSet d/db: Secret x is not in the stream")
+		if got != want {
+			t.Errorf("%s: %v: %v", volume, got, inspected(t, text, Known{}).Unseen)
+		}
 	}
 }

@@ -18,10 +18,9 @@ func (c *checker) clearSecrets(d stream.Document) {
 	case "Secret", "CustomResourceDefinition":
 		return
 	case "ConfigMap":
-		data, _ := d.Value["data"].(map[string]any)
-		for _, key := range sortedKeys(data) {
-			if hasPassword(key, stream.Text(data[key])) {
-				c.report(SeverityError, "clear-secret", d, stream.Step("data", key), "a password stands in a ConfigMap, which everybody who may list objects reads", "move it to a Secret, and refer to that")
+		for _, e := range entries(d) {
+			if hasPassword(e.key, e.text) {
+				c.report(SeverityError, "clear-secret", d, e.path, "a password stands in a ConfigMap, which everybody who may list objects reads", "move it to a Secret, and refer to that")
 			}
 		}
 		return

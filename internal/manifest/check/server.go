@@ -1,10 +1,8 @@
 package check
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -124,6 +122,9 @@ func (c *checker) servers() {
 		s, ok := c.server(d)
 		if !ok {
 			continue
+		}
+		if s.class != "" {
+			c.used[s.class] = true
 		}
 		for _, rule := range []func(server){c.memory, c.dedicated, c.durability, c.initFile, c.settings, c.pageSize, c.unreplicated, c.storageClass} {
 			rule(s)
@@ -266,78 +267,18 @@ func (c *checker) claimed(s *server) {
 	}
 }
 
-// mounted lists the option files that the server's container mounts from ConfigMaps of the stream, in the
-// order the server reads a folder.
-func (c *checker) mounted(p pod) (files []optionFile) {
-	for _, mount := range p.server().VolumeMounts {
-		i := slices.IndexFunc(p.spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if i < 0 || p.spec.Volumes[i].ConfigMap == nil {
-			continue
-		}
-		name := p.spec.Volumes[i].ConfigMap.Name
-		config, ok := c.find("ConfigMap", p.doc.Namespace(), name)
-		if !ok {
-			c.unseen[fmt.Sprintf("the my.cnf of %s: ConfigMap %s is not in the stream", p.doc.Object(), name)] = true
-			continue
-		}
-		files = append(files, c.configFiles(p, config, p.spec.Volumes[i].ConfigMap.Items, mount)...)
-	}
-	return files
-}
-
-// configFiles lists the option files of a ConfigMap that a mount shows the server.
-func (c *checker) configFiles(p pod, config stream.Document, items []corev1.KeyToPath, mount corev1.VolumeMount) (files []optionFile) {
-	f, v, _ := serverImage(p.server().Image)
-	for _, field := range []string{"data", "binaryData"} {
-		data, _ := config.Value[field].(map[string]any)
-		for _, key := range sortedKeys(data) {
-			shown, ok := shownAt(key, items, mount)
-			ext, text := path.Ext(shown), stream.Text(data[key])
-			if field == "binaryData" {
-				plain, err := base64.StdEncoding.DecodeString(text)
-				text, ok = string(plain), ok && err == nil // else the API server refuses it
-			}
-			switch {
-			case !ok:
-			case ext != ".cnf" && slices.Contains(includedFolders(), path.Dir(shown)):
-				c.unread(p, config, stream.Step(field, key), shown, text)
-			case ext == ".cnf" || ext == ".ini":
-				files = append(files, c.parsed(config, stream.Step(field, key), text, f, v))
-			}
-		}
-	}
-	return files
-}
-
-// shownAt finds the path at which a mount shows a key of a ConfigMap; ok is false where it shows others only.
-func shownAt(key string, items []corev1.KeyToPath, mount corev1.VolumeMount) (shown string, ok bool) {
-	name := key
-	if len(items) > 0 {
-		i := slices.IndexFunc(items, func(item corev1.KeyToPath) bool { return item.Key == key })
-		if i < 0 {
-			return "", false
-		}
-		name = items[i].Path
-	}
-	if mount.SubPath == "" {
-		return path.Join(mount.MountPath, name), true
-	}
-	below, inside := strings.CutPrefix(path.Clean(name), path.Clean(mount.SubPath))
-	return path.Join(mount.MountPath, below), inside && (below == "" || below[0] == '/')
-}
-
 // parsed reads the text of an option file.
-func (c *checker) parsed(d stream.Document, path, text string, f mycnf.Flavour, v mycnf.Version) optionFile {
-	file, err := mycnf.Parse(strings.NewReader(text), path)
+func (c *checker) parsed(e entry, f mycnf.Flavour, v mycnf.Version) optionFile {
+	file, err := mycnf.Parse(strings.NewReader(e.text), e.path)
 	if err != nil {
-		c.report(SeverityError, "my-cnf", d, path, err.Error(), "correct it: the server does not start with it")
-		return optionFile{doc: d, path: path}
+		c.report(SeverityError, "my-cnf", e.doc, e.path, err.Error(), "correct it: the server does not start with it")
+		return optionFile{doc: e.doc, path: e.path}
 	}
-	o := optionFile{doc: d, path: path, settings: settingsOf(file, f, v), lines: map[string]int{}}
+	o := optionFile{doc: e.doc, path: e.path, settings: settingsOf(file, f, v), lines: map[string]int{}}
 	for _, item := range file.Items {
 		line := 0
-		if d.Literal(path) {
-			line = d.LineAt(path) + item.Line
+		if e.doc.Literal(e.path) && !e.coded {
+			line = e.doc.LineAt(e.path) + item.Line
 			o.lines[mycnf.WithoutLoose(item.Name)] = line
 		}
 		c.misplaced(o, item, line)
@@ -375,7 +316,7 @@ func (c *checker) operated(d stream.Document, view operator.View) server {
 	switch {
 	case view.Cnf != "":
 		if text := stream.Text(d.Get(view.Cnf)); text != "" {
-			s.cnfs = []optionFile{c.parsed(d, view.Cnf, text, s.flavour, s.version)}
+			s.cnfs = []optionFile{c.parsed(entry{doc: d, path: view.Cnf, text: text}, s.flavour, s.version)}
 		}
 	case d.Kind() == "MySQLCluster":
 		name := stream.Text(d.Get("spec.mysqlConfigMapName"))

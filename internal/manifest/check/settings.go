@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"david/internal/manifest/stream"
 	"david/internal/mycnf"
 )
 
@@ -52,9 +51,9 @@ func includedFolders() []string {
 // unread reports an option file that the server does not read: of a folder that is included it reads what
 // ends in .cnf (MySQL manual, Using Option Files, !includedir). A file that the command line names is read
 // whatever it is called.
-func (c *checker) unread(p pod, config stream.Document, at, shown, text string) {
-	if !optionGroup.MatchString(text) || strings.Contains(commandLines(p.server()), "--defaults-") {
+func (c *checker) unread(p pod, e entry, shown string) {
+	if !optionGroup.MatchString(e.text) || strings.Contains(commandLines(p.server()), "--defaults-") {
 		return
 	}
-	c.report(SeverityWarning, "my-cnf", config, at, fmt.Sprintf("it is mounted as %s, and the server reads files there that end in .cnf: nothing in it counts", shown), "call it "+strings.TrimSuffix(path.Base(shown), path.Ext(shown))+".cnf")
+	c.report(SeverityWarning, "my-cnf", e.doc, e.path, fmt.Sprintf("it is mounted as %s, and the server reads files there that end in .cnf: nothing in it counts", shown), "call it "+strings.TrimSuffix(path.Base(shown), path.Ext(shown))+".cnf")
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strings"
@@ -20,23 +19,11 @@ func (c *checker) initFile(s server) {
 
 // texts looks at what stands in a ConfigMap or a Secret, which somebody may run: as a script, or as SQL when a database is made.
 func (c *checker) texts(d stream.Document) {
-	for _, field := range []string{"data", "stringData", "binaryData"} {
-		values, _ := d.Value[field].(map[string]any)
-		for _, key := range sortedKeys(values) {
-			text := stream.Text(values[key])
-			if field == "binaryData" || field == "data" && d.Kind() == "Secret" {
-				plain, err := base64.StdEncoding.DecodeString(text)
-				if err != nil {
-					continue // the API server refuses it
-				}
-				text = string(plain)
-			}
-			at := stream.Step(field, key)
-			if why := switchedOff(text); why != "" {
-				c.report(SeverityWarning, "flushes-left-out", d, at, why, "take the command out")
-			}
-			c.statements(d, at, text)
+	for _, e := range entries(d) {
+		if why := switchedOff(e.text); why != "" {
+			c.report(SeverityWarning, "flushes-left-out", d, e.path, why, "take the command out")
 		}
+		c.statements(d, e.path, e.text)
 	}
 }
 
