@@ -5,10 +5,10 @@ package hostile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -21,10 +21,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unicode"
 
 	"david/internal/cli"
 	"david/internal/mycnf"
+	"david/internal/plain"
 	"david/internal/server"
 	"david/internal/testserver"
 )
@@ -104,7 +104,7 @@ func cases(number uint64) []hostile {
 // the text of DAVID_HOSTILE otherwise.
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	number, err := strconv.ParseUint(cmpOr(os.Getenv(seed), "1"), 10, 64)
+	number, err := strconv.ParseUint(cmp.Or(os.Getenv(seed), "1"), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,13 +150,6 @@ func TestHostile(t *testing.T) {
 	if os.Getenv(all) == "all" && (d.unlocked < total/20 || d.refused < total/3 || d.refused == total) {
 		t.Error("these cases are no fair mixture")
 	}
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func unique(t *testing.T, list []hostile) {
@@ -335,8 +328,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var _ io.Writer = (*bounded)(nil)
-
 // mostMemory bounds what a case may take, in KiB: what an idle david takes as this test binary, and 64 MiB.
 const mostMemory = (64 + 64) << 10
 
@@ -360,7 +351,7 @@ func (s seen) unsound() string {
 		return fmt.Sprintf("it took %d MiB", s.memory>>10)
 	case s.secret != "" && strings.Contains(s.out+s.err, s.secret):
 		return "it printed a secret"
-	case strings.IndexFunc(s.out+s.err, disguised) >= 0:
+	case plain.Text(s.out) != s.out || plain.Text(s.err) != s.err:
 		return "it printed control characters"
 	}
 	return ""
@@ -371,11 +362,6 @@ func (s seen) busy() bool { return strings.Contains(s.err, "another measurement 
 
 // taken tells whether david took what it was given.
 func (s seen) taken() bool { return s.code == 0 || s.busy() }
-
-// disguised tells what a terminal does not show as it is.
-func disguised(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
-}
 
 // inventory lists what is in the root but for cases' own folders, and in a home: where david may not leave anything new.
 func inventory(root, home string) string {

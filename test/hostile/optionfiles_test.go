@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"david/internal/mycnf"
+	"david/internal/plain"
 )
 
 // optionFile is a my.cnf with what it includes.
@@ -225,7 +226,7 @@ func viaArguments(f optionFile) (list []hostile) {
 	for line := range strings.Lines(f.text) {
 		line = strings.TrimSpace(strings.ReplaceAll(line, "\ufeff", ""))
 		name, _, _ := strings.Cut(line, "=")
-		if line != "" && !strings.ContainsAny(line[:1], "[#;!-") && !strings.ContainsAny(name, " \"'#\x00") && utf8.ValidString(line) && strings.IndexFunc(line, disguised) < 0 {
+		if line != "" && !strings.ContainsAny(line[:1], "[#;!-") && !strings.ContainsAny(name, " \"'#\x00") && plain.Text(line) == line {
 			args = append(args, "--"+line)
 		}
 	}

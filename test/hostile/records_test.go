@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -17,24 +18,27 @@ const (
 	experiment   = `{"schema":1,"id":"x","kind":"live","target":"remote","created":"2026-01-01T00:00:00Z"}`
 )
 
-// records are records of changes to a running server as somebody else may have made them: david refuses them, or it asks
-// the server that it was told of and no other.
+// records are records of changes to a running server as somebody else may have made them: david refuses them (2), or asks the
+// server that it was told of, which is not there (4), and no other.
 func records(number uint64) (list []hostile) {
-	add := func(name, text, experiment string) {
-		args := []string{"rollback", "{dir}/x"}
-		if len(list)%2 == 0 {
-			args = append(args, "--dsn", "u:hunter2@unix({dir}/none)/")
-		}
-		list = append(list, hostile{class: "record for rollback", name: name, secret: "hunter2", args: args,
-			files: map[string]string{"x/experiment.json": experiment, "x/changes.jsonl": text}, lock: neverTaken})
+	add := func(name, text, experiment string, codes ...int) {
+		list = append(list, hostile{class: "record for rollback", name: name, secret: "hunter2", args: []string{"rollback", "{dir}/x", "--dsn", "u:hunter2@unix({dir}/none)/"},
+			files: map[string]string{"x/experiment.json": experiment, "x/changes.jsonl": text}, codes: codes})
 	}
+	sound := recordHead + "\n" + recordChange + "\n"
+	add("sound", sound, experiment, 4)
+	add("sound, to the address on record", sound, experiment, 2)
+	list[1].args = []string{"rollback", "{dir}/x"}
 	for i, name := range append(hostileNames(), variables()...) {
-		add(fmt.Sprintf("name %03d", i), recordHead+"\n"+strings.Replace(recordChange, `"innodb_spin_wait_delay"`, quoted(name), 1)+"\n", experiment)
+		add(fmt.Sprintf("name %03d", i), strings.Replace(sound, `"innodb_spin_wait_delay"`, quoted(name), 1), experiment, 2)
 	}
 	for i, value := range hostileValues() {
-		key := []string{`"before":"6"`, `"after":"2"`}[i%2]
-		field, _, _ := strings.Cut(key, ":")
-		add(fmt.Sprintf("value %03d", i), recordHead+"\n"+strings.Replace(recordChange, key, field+":"+quoted(value), 1)+"\n", experiment)
+		field, code := []string{`"before":"6"`, `"after":"2"`}[i%2], 2
+		if slices.Contains(delays(), value) {
+			code = 4
+		}
+		key, _, _ := strings.Cut(field, ":")
+		add(fmt.Sprintf("value %03d", i), strings.Replace(sound, field, key+":"+quoted(value), 1), experiment, code)
 	}
 	for i := range generatedRecords {
 		w := writer{rand.New(rand.NewPCG(number, 1<<41+uint64(i)))}
@@ -45,10 +49,14 @@ func records(number uint64) (list []hostile) {
 		} else {
 			text = w.mutated(text)
 		}
-		add(fmt.Sprintf("mutation %03d", i), text, e)
+		add(fmt.Sprintf("mutation %03d", i), text, e, 0, 2, 4)
+		list[len(list)-1].lock = nothingDone
 	}
 	return list
 }
+
+// delays are those of the hostile values that are one of innodb_spin_wait_delay, however they look.
+func delays() []string { return []string{"0", "00"} }
 
 // variables are those that no record may touch.
 func variables() []string {
@@ -85,9 +93,8 @@ func (w writer) mutated(text string) string {
 	return text
 }
 
-// neverTaken says so where a record led to anything but a refusal, or to the server that the flag names, which is not
-// there.
-func neverTaken(_ *david, s seen) string {
+// nothingDone says so where david ended well with a record that has something to set back: no server is there to do so.
+func nothingDone(_ *david, s seen) string {
 	if s.code == 0 && !strings.Contains(s.out, "nothing is left to do") {
 		return "it was carried out"
 	}
