@@ -65,8 +65,8 @@ func (m Machine) Advised(disks bool) (steps []Change, left []string, err error) 
 	return steps, left, nil
 }
 
-// Steps reads what is asked for, each as NAME=VALUE, or as NAME for today's advice. What has its value already
-// is left out, unless same asks for it, as that may still have to last.
+// Steps reads what is asked for, each as NAME=VALUE, or as NAME for today's advice. What has its value
+// already is left out, unless same asks for it, as that may still have to last.
 func (m Machine) Steps(asked []string, same bool) ([]Change, error) {
 	var steps []Change
 	seen := map[string]bool{}

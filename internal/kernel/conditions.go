@@ -227,8 +227,8 @@ func instead(bad, good string) func(Machine, string) string {
 // scarce tells of a limit that more than half of it is taken.
 func scarce(now, taken uint64) bool { return taken > now/2 }
 
-// raised wants least for a limit that is too low, doubled until it is twice what is taken, and so above what the
-// limit is; nothing where that would be above most. A limit is low where it is below least or scarce.
+// raised wants least for a limit that is too low, doubled until it is twice what is taken, and so above what
+// the limit is; nothing where that would be above most. A limit is low where it is below least or scarce.
 func raised(low func(now, taken uint64) bool, file string, least, most uint64) func(Machine, string) string {
 	return func(m Machine, text string) string {
 		taken := m.number(file)
@@ -247,13 +247,13 @@ func raised(low func(now, taken uint64) bool, file string, least, most uint64) f
 	}
 }
 
-// whereDropped wants a longer queue where packets were dropped.
-func whereDropped(value string) func(Machine, string) string {
+// whereDropped wants a queue that is not below least where packets were dropped.
+func whereDropped(least uint64) func(Machine, string) string {
+	longer := below(least)
 	return func(m Machine, now string) string {
-		n, err := strconv.ParseUint(now, 10, 64)
-		if long, _ := strconv.ParseUint(value, 10, 64); err != nil || n >= long || m.drops() == 0 {
+		if m.drops() == 0 {
 			return ""
 		}
-		return value
+		return longer(m, now)
 	}
 }

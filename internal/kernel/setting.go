@@ -2,13 +2,14 @@
 // whether they can matter here, and what is advised today. It changes them where it is told to, and sets them
 // back.
 //
-//	table     a row for each setting: the studies' values, david's bounds, the advice, its reason and source
-//	machine   this machine's values, read and written below a root folder
-//	plan      the table held against the machine
-//	apply     the inverse on record, the value written, read back
-//	record    what was changed, in david's home
-//	rollback  what is on record, set back
-//	persist   a file of david's own in /etc/sysctl.d
+//	table       a row for each setting: the studies' values, david's bounds, the advice, its reason and source
+//	conditions  when a setting matters on a machine, and what is advised then
+//	machine     this machine's values, read and written below a root folder
+//	plan        the table held against the machine
+//	apply       the inverse on record, the value written, read back
+//	record      what was changed, in david's home
+//	rollback    what is on record, set back
+//	persist     a file of david's own in /etc/sysctl.d
 //
 // No path is ever taken from a user or a record: both name a row of the table.
 package kernel

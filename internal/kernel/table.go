@@ -82,7 +82,7 @@ func sockets() []Setting {
 		Risk:   "a longer queue hides a server that does not keep up; a server sees it when it starts", Source: doc + "; MySQL worklog 9704 (back_log)",
 	}, {
 		Name: "net.core.netdev_max_backlog", path: "proc/sys/net/core/netdev_max_backlog", P1: "4000", P4: "10000", values: bounds{least: 100, most: 1000000},
-		matters: dropped, want: whereDropped("4000"),
+		matters: dropped, want: whereDropped(4000),
 		Reason: "it holds packets that arrive faster than a CPU takes them, and matters once some were dropped for it (/proc/net/softnet_stat, column 2)",
 		Risk:   "a longer queue makes latency of what would be loss", Source: doc,
 	}, {

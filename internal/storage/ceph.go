@@ -9,7 +9,8 @@ import (
 // leastNode is the memory of a node with one OSD: 4 GiB that an OSD aims at, and as much for the rest.
 const leastNode = 8 << 30
 
-// nodes lists the machines that may be a node of a pool: ones like the database's, else all of the volumes' provider.
+// nodes lists the machines that may be a node of a pool: ones like the database's, else all of the volumes'
+// provider.
 func (r Request) nodes(c price.Catalogue, provider string) []price.Machine {
 	if r.Machine != nil {
 		return []price.Machine{*r.Machine}
@@ -23,7 +24,8 @@ func (r Request) nodes(c price.Catalogue, provider string) []price.Machine {
 	return list
 }
 
-// buyNodes buys n nodes with a volume each, of the machine that makes them cheapest. Its name is the option's.
+// buyNodes buys n nodes with a volume each, of the machine that makes them cheapest. Its name is the
+// option's.
 func (r Request) buyNodes(c price.Catalogue, v price.Volume, n int, w price.Wish) (price.Option, error) {
 	part := price.Wish{IOPS: w.IOPS / float64(n), Size: price.Size(float64(w.Size) / float64(n)), Bandwidth: price.Bandwidth(float64(w.Bandwidth) / float64(n))}
 	var best price.Option

@@ -6,7 +6,7 @@ import (
 	"david/internal/price"
 )
 
-// Rates holds operations of 16 KiB a second: when all are reads, when all are writes, and at the share asked for.
+// Rates holds operations of 16 KiB a second: all reads, all writes, and at the share asked for.
 type Rates struct {
 	Reads  float64 `json:"reads"`
 	Writes float64 `json:"writes"`
@@ -21,7 +21,7 @@ type Choice struct {
 	Provider string `json:"provider"`
 	Volumes  int    `json:"volumes"`
 	Node     string `json:"node,omitempty"` // the machine that each volume of a Ceph pool has
-	// USDMonth is for volumes and nodes, WithMachine with the database's machine; 0 where its price is not known.
+	// USDMonth is for volumes and nodes, WithMachine with the database's machine; 0: its price is not known.
 	USDMonth    float64      `json:"usd_month"`
 	WithMachine float64      `json:"usd_month_with_machine,omitempty"`
 	Parts       []price.Part `json:"parts"` // they add up to USDMonth

@@ -28,8 +28,8 @@ func (l Layout) String() string {
 	return l.Kind.prefix() + strconv.Itoa(l.N)
 }
 
-// ParseLayouts reads a list of short names with commas between them, as in one,stripe4,raid10x4,raidz4. Each may stand
-// there once. An error names the one that is wrong, and what it could be.
+// ParseLayouts reads a list of short names with commas between them, as in one,stripe4,raid10x4,raidz4. Each
+// may stand there once. An error names the one that is wrong, and what it could be.
 func ParseLayouts(text string) ([]Layout, error) {
 	var list []Layout
 	for name := range strings.SplitSeq(text, ",") {
@@ -75,7 +75,8 @@ func (l Layout) check(r Rule) error {
 	return nil
 }
 
-// ParseVolume reads what one volume may do, as in 5000iops: whole operations a second, reads and writes together.
+// ParseVolume reads what one volume may do, as in 5000iops: whole operations a second, reads and writes
+// together.
 func ParseVolume(text string) (iops float64, err error) {
 	number, ok := strings.CutSuffix(text, "iops")
 	if !ok {

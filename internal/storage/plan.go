@@ -138,7 +138,8 @@ func (p *Plan) sort() {
 	})
 }
 
-// choose finds the number of volumes of a kind that meets the request for the least money; of equals the smallest.
+// choose finds the number of volumes of a kind that meets the request for the least money, or of equals the
+// smallest.
 func (r Request) choose(c price.Catalogue, rule Rule, v price.Volume) (Choice, error) {
 	var best price.Option
 	var failed error
@@ -187,8 +188,8 @@ func (r Request) beyond(rule Rule) error {
 	return nil
 }
 
-// networkPages returns how many pages a second the network of the database's machine lets through, which is all that it
-// sees of a pool.
+// networkPages returns how many pages a second the network of the database's machine lets through, which is
+// all that it sees of a pool.
 func (r Request) networkPages() float64 {
 	if r.Machine == nil || r.Machine.Network == 0 {
 		return math.Inf(1)

@@ -35,8 +35,8 @@ func (l Layout) rule() (Rule, bool) {
 	return Rule{}, false
 }
 
-// Recipe holds the commands that make a layout with one tool. DISK1, NODE1 and MOUNTPOINT stand for what only the user
-// knows.
+// Recipe holds the commands that make a layout with one tool. DISK1, NODE1 and MOUNTPOINT stand for what only
+// the user knows.
 type Recipe struct {
 	Tool     string   `json:"tool"`
 	Commands []string `json:"commands"`
@@ -132,7 +132,8 @@ func (l Layout) zpool(disks string) Recipe {
 	}}
 }
 
-// btrfs goes without copies on write, which cost four fifths of the writes measured; with them go the checksums.
+// btrfs goes without copies on write, which cost four fifths of the writes measured; with them go the
+// checksums.
 func (l Layout) btrfs() Recipe {
 	return Recipe{Tool: "btrfs", Commands: []string{
 		"mkfs.btrfs --data raid0 --metadata raid1 " + l.disks(),

@@ -1,14 +1,13 @@
 // Package storage plans what a database's data lie on. It is pure: catalogues and wishes in, layouts out.
 //
 //	rules   what n equal volumes give together: reads, writes, room, and what is left when one is lost (Rules)
-//	plan    the layouts that give so many IOPS on so much room, cheapest first, with what they cannot survive (New)
+//	plan    the layouts that give so many IOPS and so much room, cheapest first, and what they survive (New)
 //	make    the commands that make one (Layout.Recipes)
 //
 // Prices and limits of volumes are those of package price.
 package storage
 
 import (
-	"fmt"
 	"math"
 
 	"david/internal/price"
@@ -17,7 +16,7 @@ import (
 // Kind names a way to put volumes together.
 type Kind string
 
-// The kinds, as they stand in JSON and in --layout.
+// The kinds, as they stand in JSON.
 const (
 	One    Kind = "one"
 	Stripe Kind = "stripe"
@@ -28,7 +27,7 @@ const (
 	Ceph3  Kind = "ceph3"
 )
 
-// Rule says what n equal volumes give, each figure as a multiple of what one of them gives. IOPS are of 16 KiB.
+// Rule says what n equal volumes give, as multiples of what one of them gives. IOPS are of 16 KiB.
 type Rule struct {
 	Kind  Kind
 	Title string
@@ -48,7 +47,8 @@ type Rule struct {
 	guessed func(n int) bool                    // IOPS that follow from no measurement
 }
 
-// fullest is how far a Ceph pool is planned to be filled: study P4 met its goal at 14 % and fell below it at 87 %.
+// fullest is how far a Ceph pool is planned to be filled: study P4 met its goal at 14 % and failed it at 87
+// %.
 const fullest = 0.7
 
 // Rules lists what david knows of layouts, simplest first.
@@ -77,8 +77,8 @@ func shared(by float64) func(int) float64 { return func(n int) float64 { return 
 
 func nothing(int) (reads, writes float64) { return 0, 0 }
 
-// half is left of a mirror's reads: what goes to all pairs evenly waits for the one that has lost half. Each pair writes
-// as fast as before.
+// half is left of a mirror's reads: what goes to all pairs evenly waits for the one that has lost half. Each
+// pair writes as fast as before.
 func half(int) (reads, writes float64) { return 0.5, 1 }
 
 // oneLess is left where the others take over evenly.
@@ -87,15 +87,16 @@ func oneLess(n int) (reads, writes float64) {
 	return share, share
 }
 
-// raidzWrites is what RAIDZ1 of four disks of 500 IOPS wrote of their sum: 1,318 of 2,000 (fio, 16 KiB, a single
-// run in an emulated guest). Its 660 reads are the sum divided by the three disks that a record's data lie on: 667.
+// raidzWrites is what RAIDZ1 of four disks of 500 IOPS wrote of their sum: 1,318 of 2,000 (fio, 16 KiB, a
+// single run in an emulated guest). Its 660 reads are the sum divided by the three disks that a record's data
+// lie on: 667.
 const raidzWrites = 0.66
 
 // widest is the largest number of disks that OpenZFS recommends for a RAIDZ.
 const widest = 9
 
-// raidz takes what was measured to other numbers of disks: reads by the disks that a record's data lie on, as each
-// of them has to be read; writes by the sectors that a record takes, as all of them have to be written.
+// raidz takes what was measured to other numbers of disks: reads by the disks that a record's data lie on, as
+// each of them has to be read; writes by the sectors that a record takes, as all of them have to be written.
 func raidz(kind Kind, title string, parity int) Rule {
 	r := Rule{Kind: kind, Title: title, Least: parity + 2, Step: 1, Most: widest, Survives: parity, Reads: "n / d, where the data of a record lie on d = n - 1 disks, at most 4",
 		Writes: "n x 0.66 x 6 / sectors that a record takes", Usable: "n x 4 / sectors that a record of 4 takes: 6 of three or more disks",
@@ -117,8 +118,8 @@ func raidz(kind Kind, title string, parity int) Rule {
 // sectors counts those of 4 KiB (ashift=12) in a record of 16 KiB.
 const sectors = 4
 
-// recordSectors counts those that a record takes on n disks: each row of it has its parity, and the whole is rounded up
-// to a multiple of parity + 1.
+// recordSectors counts those that a record takes on n disks: each row of it has its parity, and the whole is
+// rounded up to a multiple of parity + 1.
 func recordSectors(n, parity int) float64 {
 	rows := math.Ceil(sectors / float64(n-parity))
 	unit := float64(parity + 1)
@@ -153,7 +154,7 @@ func (r Rule) least(survive int) int {
 // usable returns the room of n volumes, as a multiple of one's.
 func (r Rule) usable(n int) float64 { return float64(n) / r.copies(n) * r.fill }
 
-// cost returns the operations on volumes that one operation on the layout takes, where a share of them are writes.
+// cost returns the operations on volumes that one operation on the layout takes, where so many are writes.
 func (r Rule) cost(n int, writeShare float64) float64 {
 	return (1-writeShare)*float64(n)/r.reads(n) + writeShare*float64(n)/r.writes(n)
 }
@@ -161,16 +162,4 @@ func (r Rule) cost(n int, writeShare float64) float64 {
 // byteCost is the same of bytes.
 func (r Rule) byteCost(n int, writeShare float64) float64 {
 	return 1 - writeShare + writeShare*r.copies(n)
-}
-
-// Row writes the rule as docs/storage.md has it.
-func (r Rule) Row() string {
-	volumes := fmt.Sprintf("%d to %d", r.Least, r.Most)
-	switch {
-	case r.Most == r.Least:
-		volumes = fmt.Sprint(r.Least)
-	case r.Step == 2:
-		volumes += ", even"
-	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s |", r.Title, volumes, r.Reads, r.Writes, r.Usable, r.Survives, r.Source)
 }

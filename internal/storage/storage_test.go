@@ -80,7 +80,7 @@ func TestLayouts(t *testing.T) {
 		// A pair reads with both and writes as one; 1 / (.5/40,000 + .5/20,000).
 		{RAID10, 20_000, 900, 8, 64, 40_000, 20_000, 26_667, 953.67, 1, 20_000, 20_000, "the other of its pair"},
 		{RAID10, 6000, 200, 2, 16, 10_000, 5000, 6667, 238.42, 1, 5000, 5000, "the next one"},
-		// 4 x 5,000 / 3 and x .66; a record of 4 sectors takes 6: 4 x 238.42 x 4/6; three of four disks are left.
+		// 4 x 5,000 / 3 and x .66; a record of 4 sectors takes 6: 4 x 238.42 x 4/6; three of four are left.
 		{RAIDZ1, 8500, 600, 4, 32, 6667, 13_200, 8859, 635.78, 1, 5000, 9900, "fewer IOPS than asked for"},
 		// A record's data lie on 2 of 4 disks; it takes 9 sectors where RAIDZ1's takes 6: .66 x 6/9 = .44.
 		{RAIDZ2, 9000, 400, 4, 32, 10_000, 8800, 9362, 423.86, 2, 7500, 6600, "no data"},
@@ -223,8 +223,8 @@ func TestMachineBinds(t *testing.T) {
 	}
 }
 
-// 10,000 pages of 16 KiB are 156.25 MiB/s, and 125 come with a gp3: 100 x .08 + 7,000 x .005 + 31.25 x .04. Asked for less
-// bandwidth than that, it gives as many pages as go through: 125 MiB/s are 8,000.
+// 10,000 pages of 16 KiB are 156.25 MiB/s, and 125 come with a gp3: 100 x .08 + 7,000 x .005 + 31.25 x .04.
+// Asked for less bandwidth than that, it gives as many pages as go through: 125 MiB/s are 8,000.
 func TestBandwidth(t *testing.T) {
 	r := ask(10_000, 100)
 	near(t, "US$", plan(t, "EC2", r).of(t, One, "ebs-gp3").USDMonth, 44.25)

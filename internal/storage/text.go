@@ -61,8 +61,8 @@ func (c Choice) elsewhere(other Choice) string {
 	return ", at " + other.Provider
 }
 
-// Text prints what is cheapest, how sure that is, what it rests on, what it cannot survive and what to do next; then
-// the cheapest of each layout, and how each is made.
+// Text prints what is cheapest, how sure that is, what it rests on, what it cannot survive and what to do
+// next; then the cheapest of each layout, and how each is made.
 func (p Plan) Text(out io.Writer) error {
 	for _, line := range p.head() {
 		fmt.Fprintln(out, line)
@@ -162,8 +162,8 @@ func (p Plan) weakness(c Choice) string {
 	return text
 }
 
-// rate writes operations a second, with a "?" where they follow from no measurement. What is bought is rounded, so that
-// a little less than a whole number is that number.
+// rate writes operations a second, with a "?" where they follow from no measurement. What is bought is
+// rounded, so that a little less than a whole number is that number.
 func (c Choice) rate(x float64) string {
 	text := price.Number(x + 1e-6)
 	if c.UncertainIOPS {
