@@ -101,7 +101,8 @@ func (j *journal) ungroup(g *cgroup.Group) error {
 	})
 }
 
-// undo ends the processes, sets kernel settings back, removes their cgroups, unmounts, removes the folders, and the journal last.
+// undo undoes all of it, each where nothing stands in its way any more. The journal goes last: a david that
+// dies before leaves the rest to the next.
 func (j *journal) undo() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

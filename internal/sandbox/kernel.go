@@ -48,13 +48,13 @@ func (w *Workspace) ResetKernel() error {
 	for _, c := range slices.Backward(slices.Clone(w.journal.Kernel)) {
 		restored, err := (kernel.Machine{Root: "/"}).Restore(c)
 		if err != nil {
-			return err // the journal still has it
+			return errors.Join(foreign, err) // the journal still has it
 		}
 		if !restored {
 			foreign = errors.Join(foreign, fmt.Errorf("%w: %s, while it was measured with %s", kernel.ErrChanged, c.Name, c.After))
 		}
 		if err := w.journal.kernelBack(c); err != nil {
-			return err
+			return errors.Join(foreign, err)
 		}
 	}
 	return foreign

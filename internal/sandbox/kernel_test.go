@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,9 +66,12 @@ func TestKernelSettings(t *testing.T) {
 	if err := errors.Join(set("74"), os.WriteFile(interval, []byte("71"), 0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ResetKernel(); !errors.Is(err, kernel.ErrChanged) {
-		t.Errorf("somebody else changed it: %v", err)
+	undoable := kernel.Change{Name: "kernel.panic", Before: "0", After: "1"}
+	w.journal.Kernel = slices.Insert(w.journal.Kernel, 0, undoable)
+	if err := w.ResetKernel(); !errors.Is(err, kernel.ErrChanged) || !strings.Contains(err.Error(), undoable.Name) {
+		t.Errorf("somebody else changed it, and another cannot be set back: %v", err)
 	}
+	w.journal.Kernel = nil
 	is("71")
 	if err := set("74"); err != nil {
 		t.Fatal(err)
