@@ -19,7 +19,9 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 			return codedError{exitUsage, err}
 		}
 	}
-	defer func() { err = endedEarly(ctx, err) }()
+	defer func() {
+		err = endedEarly(ctx, "the trials that came back are kept, and the same command begins a new experiment", err)
+	}()
 	design, err := f.design()
 	if err != nil {
 		return err
@@ -51,13 +53,13 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 	return a.print(store, f.json)
 }
 
-// endedEarly says of an interrupted bench of a pod what became of it: unlike a sandbox's it is not gone on
-// with.
-func endedEarly(ctx context.Context, err error) error {
+// endedEarly says of an interrupted bench of a server that is not david's what became of it: unlike a
+// sandbox's it is not gone on with.
+func endedEarly(ctx context.Context, became string, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	return codedError{exitInterrupted, fmt.Errorf("interrupted; the trials that came back are kept, and the same command begins a new experiment (%w)", err)}
+	return codedError{exitInterrupted, fmt.Errorf("interrupted; %s (%w)", became, err)}
 }
 
 // podArgs gives the david in the client's container the same flags, but for where the server is.

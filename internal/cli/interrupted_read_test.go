@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,15 +41,29 @@ func TestManifestCheckIsInterruptible(t *testing.T) {
 func TestInterruptedPodBench(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	cause := errors.New("cause")
-	if err := endedEarly(ctx, cause); err != cause {
+	if err := endedEarly(ctx, "it begins anew", cause); err != cause {
 		t.Errorf("not interrupted: %v", err)
 	}
 	stop()
-	err := endedEarly(ctx, cause)
-	if exitCode(err) != exitInterrupted || !errors.Is(err, cause) || !strings.Contains(err.Error(), "begins a new experiment") {
+	err := endedEarly(ctx, "it begins anew", cause)
+	if exitCode(err) != exitInterrupted || !errors.Is(err, cause) || !strings.Contains(err.Error(), "interrupted; it begins anew (") {
 		t.Errorf("interrupted: %v", err)
 	}
-	if err := endedEarly(ctx, nil); err != nil {
+	if err := endedEarly(ctx, "it begins anew", nil); err != nil {
 		t.Errorf("done: %v", err)
+	}
+}
+
+// TestRemoteInterrupted: what measures a server that is not david's, in a pod too, promises nothing of sandboxes.
+func TestRemoteInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for command, want := range map[string]string{"bench": "begins a new experiment", "bench --relay": "are in this log", "bench-hand --crew c --number 1 --clients 2": "the first client says"} {
+		var errOut strings.Builder
+		a := &app{out: io.Discard, err: &errOut, home: testHome(t), env: func(string) string { return "" }, argv: append(strings.Fields(command), "--dsn", "u@tcp(127.0.0.1:1)/")}
+		if code := a.execute(ctx); code != exitInterrupted || !strings.Contains(errOut.String(), "david: interrupted; ") || !strings.Contains(errOut.String(), want) || strings.Contains(errOut.String(), "sandbox") {
+			t.Errorf("%s: exit code %d, %s", command, code, &errOut)
+		}
 	}
 }

@@ -16,7 +16,12 @@ import (
 )
 
 // benchRemote measures a server that is not david's, as it is.
-func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Workload) error {
+func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Workload) (err error) {
+	became := "the finished trials are kept, and the same command begins a new experiment"
+	if f.relay {
+		became = "the finished trials are in this log"
+	}
+	defer func() { err = endedEarly(ctx, became, err) }()
 	design, err := f.design()
 	if err != nil {
 		return err

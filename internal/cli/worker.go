@@ -29,7 +29,8 @@ func (a *app) benchWorkerCommand() *cobra.Command {
 			p := newProgress(a.err)
 			defer p.end()
 			w.Say = p.text
-			return podrun.Work(cmd.Context(), addr, a.home, w)
+			err = podrun.Work(cmd.Context(), addr, a.home, w)
+			return endedEarly(cmd.Context(), "the first client says what was measured", err)
 		},
 	}
 	fs := cmd.Flags()

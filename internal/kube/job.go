@@ -61,14 +61,11 @@ func (c *Cluster) JobDone(ctx context.Context, namespace, job string, began time
 
 // jobDone tells whether a Job has ended, with an error where it ended badly.
 func (c *Cluster) jobDone(ctx context.Context, namespace, name string) (bool, error) {
-	job, err := c.batch.Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+	conditions, err := c.jobConditions(ctx, namespace, name)
 	if err != nil {
-		return false, explain(err, fmt.Sprintf("cannot look at job %s/%s", namespace, name), "get", "jobs.batch")
+		return false, err
 	}
-	for _, condition := range job.Status.Conditions {
-		if condition.Status != corev1.ConditionTrue {
-			continue
-		}
+	for _, condition := range conditions {
 		switch condition.Type {
 		case batchv1.JobComplete:
 			return true, nil
@@ -77,6 +74,39 @@ func (c *Cluster) jobDone(ctx context.Context, namespace, name string) (bool, er
 		}
 	}
 	return false, nil
+}
+
+// jobNotices is how long a cluster may take to tell of a Job that it failed, after its pod has ended.
+const jobNotices = 10 * time.Second
+
+// JobFailed waits until a Job whose client has ended says why it failed, which its pod does not know: past
+// its deadline a Job ends its pod as anybody would. The error is a *Failure, or nil where the Job does not
+// fail within ten seconds.
+func (c *Cluster) JobFailed(ctx context.Context, namespace, name string) error {
+	for began := time.Now(); time.Since(began) < jobNotices; {
+		conditions, err := c.jobConditions(ctx, namespace, name)
+		if err != nil {
+			return err
+		}
+		for _, condition := range conditions {
+			if condition.Type == batchv1.JobFailed || condition.Type == batchv1.JobFailureTarget { // it comes first
+				return c.jobFailure(ctx, namespace, name, condition)
+			}
+		}
+		if err := pause(ctx, pollEvery); err != nil {
+			return fmt.Errorf("waiting for job %s/%s to fail: %w", namespace, name, err)
+		}
+	}
+	return nil
+}
+
+// jobConditions lists what holds of a Job.
+func (c *Cluster) jobConditions(ctx context.Context, namespace, name string) ([]batchv1.JobCondition, error) {
+	job, err := c.batch.Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, explain(err, fmt.Sprintf("cannot look at job %s/%s", namespace, name), "get", "jobs.batch")
+	}
+	return slices.DeleteFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Status != corev1.ConditionTrue }), nil
 }
 
 // jobFailure says why a Job failed: by its pod, which knows more, unless it is the Job's own deadline.
@@ -96,6 +126,11 @@ func (c *Cluster) jobFailure(ctx context.Context, namespace, name string, condit
 
 // jobStuck returns the failure of a Job whose pod does not get on, or that has none.
 func (c *Cluster) jobStuck(ctx context.Context, namespace, job string, pod *corev1.Pod, began time.Time) error {
+	if pod != nil && pod.Status.Phase == corev1.PodFailed {
+		if err := c.JobFailed(ctx, namespace, job); err != nil {
+			return err
+		}
+	}
 	if pod != nil {
 		return c.stuck(ctx, pod, began)
 	}

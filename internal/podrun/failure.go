@@ -25,6 +25,8 @@ const (
 	clientUsage      = 2
 	clientInvalid    = 3
 	clientLostServer = 4
+
+	clientInterrupted = 130
 )
 
 // exitCode tells david's exit code by the container's; one of another program counts as a target that failed.
@@ -61,6 +63,20 @@ func (j *jobRunner) blame(ctx context.Context, err error) error {
 		return err
 	}
 	return &ClientError{exitCode(failure.Exit), fmt.Errorf("the client in the cluster (%s): %s", failure.Object, j.complaint)}
+}
+
+// stopped finds why a client ended that sent its whole record. Nobody here interrupted it, so where it says
+// that it was, the cluster knows why: its Job was past its deadline, for one.
+func (j *jobRunner) stopped(ctx context.Context) error {
+	var client *ClientError
+	if ctx.Err() != nil || !errors.As(j.failed, &client) || client.Code != clientInterrupted {
+		return j.failed
+	}
+	why := j.Cluster.JobFailed(ctx, j.Server.Pod.Namespace, j.jobs[0])
+	if why == nil {
+		return j.failed
+	}
+	return fmt.Errorf("%w; the client in the cluster: %v", why, j.failed)
 }
 
 // A kubelet tells of a container that ended a second or two later than the container's clients notice it.

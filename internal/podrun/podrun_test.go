@@ -165,8 +165,29 @@ func runner(t *testing.T) *jobRunner {
 // unreachable is a cluster that has gone since it was opened.
 func unreachable(t *testing.T) *kube.Cluster {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"gitVersion":"v1.34.4"}`) }))
-	defer s.Close()
+	c, s := open(t, func(string) string { return "" })
+	s.Close()
+	return c
+}
+
+// opened is a cluster that gives these answers.
+func opened(t *testing.T, answer func(path string) string) *kube.Cluster {
+	t.Helper()
+	c, s := open(t, answer)
+	t.Cleanup(s.Close)
+	return c
+}
+
+func open(t *testing.T, answer func(path string) string) (*kube.Cluster, *httptest.Server) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/version" {
+			io.WriteString(w, `{"gitVersion":"v1.34.4"}`)
+			return
+		}
+		io.WriteString(w, answer(r.URL.Path))
+	}))
 	path := filepath.Join(t.TempDir(), "config")
 	text := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + s.URL + `"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -174,9 +195,10 @@ func unreachable(t *testing.T) *kube.Cluster {
 	}
 	c, err := kube.Open(t.Context(), path, "")
 	if err != nil {
+		s.Close()
 		t.Fatal(err)
 	}
-	return c
+	return c, s
 }
 
 // TestRefuses what a client may not send: a file elsewhere than in the experiment's folder.
@@ -198,5 +220,25 @@ func TestRefuses(t *testing.T) {
 	err := j.document(t.Context(), joblog.Document{End: true, Failed: "set back", Code: clientInvalid})
 	if err != nil || !errors.As(j.failed, &failed) || failed.Code != clientInvalid {
 		t.Errorf("%v, %v", err, j.failed)
+	}
+}
+
+// TestStopped: a client that was interrupted, and not by the user, was so for a reason that the cluster
+// knows; one that failed of itself has its own.
+func TestStopped(t *testing.T) {
+	for code, want := range map[int]string{clientInterrupted: "job db/david-1: DeadlineExceeded: it took too long; the client in the cluster: set back", clientInvalid: "set back"} {
+		j := &jobRunner{failed: &ClientError{code, errors.New("set back")}, jobs: []string{"david-1"}}
+		j.Server.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "db"}}
+		j.Cluster = opened(t, func(path string) string {
+			if !strings.HasSuffix(path, "/namespaces/db/jobs/david-1") {
+				return `{"items":[]}`
+			}
+			return `{"status":{"conditions":[{"type":"FailureTarget","status":"True","reason":"DeadlineExceeded","message":"it took too long"}]}}`
+		})
+		var client *ClientError
+		err := j.stopped(t.Context())
+		if err == nil || err.Error() != want || errors.As(err, &client) != (code == clientInvalid) || errors.Is(err, kube.ErrFailed) != (code == clientInterrupted) {
+			t.Errorf("%d: %v, want %s", code, err, want)
+		}
 	}
 }

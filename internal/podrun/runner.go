@@ -71,7 +71,7 @@ func (j *jobRunner) run(ctx context.Context) (err error) {
 		return j.blame(ctx, err)
 	}
 	j.countAfter(ctx)
-	return j.failed
+	return j.stopped(ctx)
 }
 
 // lastWords follows the log of a client that is interrupted until it has ended, where what it does then has

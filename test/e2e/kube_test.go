@@ -135,7 +135,10 @@ func removeRun(t *testing.T, c *cluster, k *kube.Cluster, ns string) {
 func crashLog(t *testing.T, c *cluster, k *kube.Cluster, ns string) {
 	k.Patience = time.Minute
 	run := kube.NewRun("crash-1", time.Hour)
-	if err := k.Create(t.Context(), run, pod(ns, "crashes", c.image(t, "mariadb"), "sh", "-c", "echo cannot open the data; exit 7")); err != nil {
+	crashes := pod(ns, "crashes", c.image(t, "mariadb"), "sh", "-c", "echo cannot open the data; exit 7")
+	// Without a probe it is ready for the moment that it runs.
+	crashes.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"false"}}}}
+	if err := k.Create(t.Context(), run, crashes); err != nil {
 		t.Fatal(err)
 	}
 	_, err := k.WaitPod(t.Context(), ns, "crashes")
