@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestGenerous: what measures, or loads, has as much memory as there is, whoever drives the load; the rest keeps to its limit, and
-// everybody to that of the user.
+// TestGenerous: what measures, or loads, has as much memory as there is, whoever drives the load; the rest
+// keeps to its limit, and everybody to that of the user.
 func TestGenerous(t *testing.T) { // not parallel: the limit is that of the process
 	usual := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(usual) })

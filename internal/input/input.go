@@ -1,5 +1,5 @@
-// Package input reads files that were given or found, whoever made them: regular files only, no more of them than the
-// caller has room for, and without waiting for what may never come.
+// Package input reads files that were given or found, whoever made them: regular files only, no more of them
+// than the caller has room for, and without waiting for what may never come.
 package input
 
 import (
@@ -26,7 +26,8 @@ var (
 // patience is how long a pipe may be silent, and a file that only seems to be one, as some of the kernel's.
 const patience = 10 * time.Second
 
-// Open opens a regular file to be read, and says how long it is, in bytes. It does not wait, as opening a pipe would.
+// Open opens a regular file to be read, and says how long it is, in bytes. It does not wait, as opening a
+// pipe would.
 func Open(path string) (*os.File, int64, error) {
 	f, info, err := open(path, 0)
 	if err != nil {
@@ -85,8 +86,9 @@ func Read(path string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadMode is Read that says which mode the file had that it read. It may be of a further kind too, where also names one:
-// fs.ModeNamedPipe, a shell's <(command), which is read until it ends, for ten seconds at most.
+// ReadMode is Read that says which mode the file had that it read. It may be of a further kind too, where
+// also names one: fs.ModeNamedPipe, a shell's <(command), which is read until it ends, for ten seconds at
+// most.
 func ReadMode(path string, most int64, also fs.FileMode) (text []byte, mode fs.FileMode, err error) {
 	f, info, err := open(path, also)
 	if err != nil {
@@ -161,8 +163,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// MostValues is how many values documents of YAML or JSON may have: decoded, each takes some hundred bytes of memory,
-// whatever it takes in the file.
+// MostValues is how many values documents of YAML or JSON may have: decoded, each takes some hundred bytes of
+// memory, whatever it takes in the file.
 const MostValues = 60_000
 
 // Values is about how many values a text of YAML or JSON has, and no more are in it than twice as many.

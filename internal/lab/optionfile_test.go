@@ -42,7 +42,8 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
-// TestOptionFileForAll refuses a file that everybody may write, by what it reads: also where another takes its place meanwhile.
+// TestOptionFileForAll refuses a file that everybody may write, by what it reads: also where another takes
+// its place meanwhile.
 func TestOptionFileForAll(t *testing.T) {
 	t.Parallel()
 	dir, modes := t.TempDir(), map[string]os.FileMode{"ours": 0o644, "theirs": 0o646}
@@ -118,8 +119,8 @@ func TestOptionFilesAreBounded(t *testing.T) {
 	}
 }
 
-// TestPreloadedBySafe names what mysqld_safe is to load under a server and leaves out fsync; other libraries and
-// other programs' lines are not named.
+// TestPreloadedBySafe names what mysqld_safe is to load under a server and leaves out fsync; other libraries
+// and other programs' lines are not named.
 func TestPreloadedBySafe(t *testing.T) {
 	file, err := mycnf.Parse(strings.NewReader("[mysqld_safe]\nmalloc-lib=/usr/lib/libjemalloc.so\nLD-Preload='/usr/lib/a.so:/usr/lib/libeatmydata.so'\n"+
 		"[MARIADBD-safe]\nmalloc_lib=libnosync.so\n[client]\nld-preload=libeatmydata.so\n"), "my.cnf")

@@ -11,7 +11,8 @@ import (
 	"david/internal/mysqld"
 )
 
-// TestFill tells sysbench the same in the same order every time, and reads keys as long as david's own connections do.
+// TestFill tells sysbench the same in the same order every time, and reads keys as long as david's own
+// connections do.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,8 +18,8 @@ const (
 	experiment   = `{"schema":1,"id":"x","kind":"live","target":"remote","created":"2026-01-01T00:00:00Z"}`
 )
 
-// records are records of changes to a running server as somebody else may have made them: david refuses them (2), or asks the
-// server that it was told of, which is not there (4), and no other.
+// records are records of changes to a running server as somebody else may have made them: david refuses them
+// (2), or asks the server that it was told of, which is not there (4), and no other.
 func records(number uint64) (list []hostile) {
 	add := func(name, text, experiment string, codes ...int) {
 		list = append(list, hostile{class: "record for rollback", name: name, secret: "hunter2", args: []string{"rollback", "{dir}/x", "--dsn", "u:hunter2@unix({dir}/none)/"},
@@ -93,7 +93,8 @@ func (w writer) mutated(text string) string {
 	return text
 }
 
-// nothingDone says so where david ended well with a record that has something to set back: no server is there to do so.
+// nothingDone says so where david ended well with a record that has something to set back: no server is there
+// to do so.
 func nothingDone(_ *david, s seen) string {
 	if s.code == 0 && !strings.Contains(s.out, "nothing is left to do") {
 		return "it was carried out"

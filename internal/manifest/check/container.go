@@ -172,8 +172,8 @@ func wordsOf(list []string) (words []word) {
 	return words
 }
 
-// takesNext tells whether an option that stands alone has the next word for its value: one that cannot do without takes
-// whatever comes, another option too; of others only what is none.
+// takesNext tells whether an option that stands alone has the next word for its value: one that cannot do
+// without takes whatever comes, another option too; of others only what is none.
 func takesNext(f mycnf.Flavour, v mycnf.Version, name, next string) bool {
 	if strings.ContainsAny(next, "&|;") {
 		return false
@@ -217,8 +217,8 @@ var replicating = regexp.MustCompile(`(?i)\b(?:change\s+(?:master|replication\s+
 var replicatingVariable = regexp.MustCompile(`^(?:MYSQL|MARIADB)_(?:REPLICATION|GALERA|MASTER|PRIMARY)_\w+$|^CLUSTER_JOIN$`)
 
 // replicates tells whether something in a pod makes its server replicate: a script of it, of another
-// container as in Kubernetes' tutorial "Run a Replicated Stateful Application", or in a ConfigMap or a Secret; or
-// variables.
+// container as in Kubernetes' tutorial "Run a Replicated Stateful Application", or in a ConfigMap or a
+// Secret; or variables.
 func (c *checker) replicates(p pod) bool {
 	for _, container := range slices.Concat(p.spec.Containers, p.spec.InitContainers) {
 		if replicating.MatchString(commandLines(container)) || slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return replicatingVariable.MatchString(e.Name) }) {

@@ -21,7 +21,8 @@ type entry struct {
 	coded bool // it stands there in base64
 }
 
-// entries lists the texts of a ConfigMap or a Secret. What a Secret has as stringData replaces what it has as data.
+// entries lists the texts of a ConfigMap or a Secret. What a Secret has as stringData replaces what it has as
+// data.
 func entries(d stream.Document) (list []entry) {
 	for _, field := range []string{"binaryData", "data", "stringData"} {
 		values, _ := d.Value[field].(map[string]any)
@@ -93,8 +94,8 @@ func (c *checker) shown(namespace string, v corev1.Volume, mount corev1.VolumeMo
 	return found, missing
 }
 
-// mounted lists the option files that the server's container mounts from ConfigMaps and Secrets of the stream, in the order in
-// which the server reads a folder.
+// mounted lists the option files that the server's container mounts from ConfigMaps and Secrets of the
+// stream, in the order in which the server reads a folder.
 func (c *checker) mounted(p pod) (files []optionFile) {
 	f, v, _ := serverImage(p.server().Image)
 	for _, mount := range p.server().VolumeMounts {

@@ -29,8 +29,8 @@ spec:
 `
 }
 
-// TestFlushesLeftOut: what is under a database, or is done to it, and leaves out flushes is named; what only looks so is
-// not.
+// TestFlushesLeftOut: what is under a database, or is done to it, and leaves out flushes is named; what only
+// looks so is not.
 func TestFlushesLeftOut(t *testing.T) {
 	const class = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: x\nallowVolumeExpansion: true\n"
 	const volume = "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec:\n  storageClassName: fast\n  capacity: {storage: 10Gi}\n  accessModes: [ReadWriteOnce]\n  "
@@ -159,7 +159,8 @@ func TestCheckReadsAsTheServer(t *testing.T) {
 	}
 }
 
-// TestFlushesOfAClustersClass: a class that only the cluster has is judged as one of the stream, at the claim that names it.
+// TestFlushesOfAClustersClass: a class that only the cluster has is judged as one of the stream, at the claim
+// that names it.
 func TestFlushesOfAClustersClass(t *testing.T) {
 	docs, problems := Read("db.yaml", []byte(database("")))
 	uses := Classes(docs)
@@ -178,8 +179,8 @@ func TestFlushesOfAClustersClass(t *testing.T) {
 	}
 }
 
-// TestUnseenOptionFiles: what the server's option files may stand in, and the stream does not hold, is named; Secrets with keys are
-// not.
+// TestUnseenOptionFiles: what the server's option files may stand in, and the stream does not hold, is named;
+// Secrets with keys are not.
 func TestUnseenOptionFiles(t *testing.T) {
 	for volume, want := range map[string]bool{
 		"mountPath: /etc/mysql/conf.d}; secret: {secretName: x}":                                      true,
