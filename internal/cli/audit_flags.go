@@ -11,19 +11,10 @@ import (
 
 // check refuses flags that do not go together.
 func (f auditFlags) check() error {
-	given := 0
-	for _, s := range []string{f.dsn, f.defaultsFile, f.cnf} {
-		if s != "" {
-			given++
-		}
-	}
-	if f.dsn != "" && f.defaultsFile != "" {
-		given--
-	}
 	switch {
-	case given == 0:
+	case !f.named() && f.cnf == "":
 		return usage("say what to judge: --dsn or --defaults-file for a running server, --cnf for an option file")
-	case given > 1:
+	case f.named() && f.cnf != "":
 		return usage("--cnf is for a file: leave out --dsn and --defaults-file")
 	case f.cnf != "" && f.statement != statementDeadline:
 		return usage("--%s is for a running server: leave it out with --cnf", deadlineFlag)

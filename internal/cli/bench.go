@@ -16,7 +16,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure a server: on a throwaway one with a configuration, or on a remote one as it is",
 		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			remote := f.dsn != "" || f.defaultsFile != "" || f.pod.asked()
+			remote := f.named() || f.pod.asked()
 			if err := f.check(cmd, remote); err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	f.pod.add(fs)
 	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")
 	fs.StringVar(&f.group, "crew", "", "the name of the clients that belong together")
-	hide(fs, "relay", "crew")
+	unlisted(fs, "relay", "crew")
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)

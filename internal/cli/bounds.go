@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"david/internal/host"
 	"david/internal/mycnf"
@@ -42,9 +43,12 @@ func tooMuch(f *pflag.Flag) (most string, ok bool) {
 		limit = mostRepeats
 	case "cpus", "client-cpus":
 		limit = mostCPUs
-	case "memory", "size", "data-size", "free-disk", "bandwidth", "client-memory":
+	case "memory", "size", "data-size", "free-disk", "bandwidth":
 		n, err := mycnf.ParseSize(text)
 		return host.Size(mostBytes), err == nil && n > mostBytes
+	case "client-memory": // as Kubernetes writes sizes
+		q, err := resource.ParseQuantity(text)
+		return host.Size(mostBytes), err == nil && q.CmpInt64(mostBytes) > 0
 	case "seed", "rate": // any; and what sysbench takes (workload.Validate)
 		return "", false
 	}

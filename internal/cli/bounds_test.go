@@ -19,7 +19,7 @@ func TestNumbersAreBounded(t *testing.T) {
 		"float64": {"NaN", "Inf", "-Inf", "1e308", "-1e308"}, "duration": {"2562047h"},
 	}
 	texts := map[string][]string{"cpus": {"NaN", "Inf", "1e308"}, "client-cpus": {"NaN", "Inf"}, "iops": {"NaN", "Inf", "1e308"},
-		"memory": {"8191P"}, "size": {"8191P"}, "data-size": {"8191P"}, "free-disk": {"8191P"}, "bandwidth": {"8191P"}}
+		"memory": {"8191P"}, "size": {"8191P"}, "data-size": {"8191P"}, "free-disk": {"8191P"}, "bandwidth": {"8191P"}, "client-memory": {"8191P", "8191Pi", "7E"}}
 	seen := 0
 	var each func(cmd *cobra.Command)
 	each = func(cmd *cobra.Command) {

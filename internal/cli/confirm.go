@@ -11,7 +11,7 @@ import (
 
 // confirmation runs what shows whether a finding is right.
 func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding, f explainFlags) (explain.Confirmation, error) {
-	if c.target == result.TargetRemote && found.Cause == explain.Network && (f.dsn != "" || f.defaultsFile != "") {
+	if c.target == result.TargetRemote && found.Cause == explain.Network && f.named() {
 		return a.pinged(ctx, c, found, f)
 	}
 	q, err := lab.Confirm{Of: c.Input, Target: c.target, Change: found.Confirm, Blocks: f.blocks, Trials: f.trials}.Request()

@@ -113,8 +113,8 @@ func pluralise(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// hide keeps flags out of the help.
-func hide(fs *pflag.FlagSet, names ...string) {
+// unlisted keeps flags out of the help.
+func unlisted(fs *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		fs.Lookup(name).Hidden = true
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func printKernelPlan(out io.Writer, rows []kernel.Row, verbose bool) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "setting\tnow\tP1\tP4\tmatters\tadvice")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Title(), dash(r.Now), dash(r.P1), dash(r.P4), r.Effect, strings.TrimSpace(string(r.Advice)+" "+r.Value))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Title(), cmp.Or(r.Now, "-"), cmp.Or(r.P1, "-"), cmp.Or(r.P4, "-"), r.Effect, strings.TrimSpace(string(r.Advice)+" "+r.Value))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -117,14 +118,6 @@ func printKernelPlan(out io.Writer, rows []kernel.Row, verbose bool) error {
 		}
 	}
 	return nil
-}
-
-// dash stands for what is not there.
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // kernelError gives what is the user's to mend its exit code.

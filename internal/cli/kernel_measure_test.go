@@ -3,7 +3,6 @@ package cli
 import (
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -30,15 +29,15 @@ func TestKernelMeasureKilled(t *testing.T) {
 	})
 	here := at{home: sharedHome(t), dir: t.TempDir()}
 	cmd, seen := here.spawn(t, append([]string{"kernel", "measure", "net.ipv4.tcp_keepalive_time=" + value, "--server", "mariadb", "--blocks", "3"}, small...)...)
-	for end := time.Now().Add(2 * time.Minute); read() != value; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) || cmd.ProcessState != nil {
-			t.Fatalf("it was never set:\n%s", seen)
-		}
+	set := true
+	for end := time.Now().Add(2 * time.Minute); set && read() != value; time.Sleep(5 * time.Millisecond) {
+		set = time.Now().Before(end) && running(cmd.Process.Pid)
 	}
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+	err := cmd.Process.Kill() // an error where it has been waited for
+	cmd.Wait()                // it was killed
+	if !set || err != nil {
+		t.Fatalf("it was never set: %v\n%s", err, seen)
 	}
-	cmd.Wait() // it was killed
 	if now := read(); now != value {
 		t.Errorf("it is %s although nobody could set it back", now)
 	}

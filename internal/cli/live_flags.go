@@ -32,7 +32,7 @@ func (f *liveFlags) add(fs *pflag.FlagSet) {
 }
 
 // asked tells whether a running server is meant.
-func (f *liveFlags) asked() bool { return f.dsn != "" || f.defaultsFile != "" || f.pod }
+func (f *liveFlags) asked() bool { return f.named() || f.pod }
 
 // check refuses what does not go together.
 func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {

@@ -70,8 +70,8 @@ func (a *app) loadDir(dir string) (report.Data, error) {
 
 // inRoom says how a record gets more memory, where that is what it wants.
 func (a *app) inRoom(err error) error {
-	if errors.Is(err, result.ErrRoom) {
-		return usage("%w: with %s=256M, or more, it has more than 64M", err, memoryVariable)
+	if memory, known := a.memory(); known == nil && errors.Is(err, result.ErrRoom) {
+		return usage("%w: %s=%dM, or more, allows more than the %dM that it has", err, memoryVariable, 4*memory>>20, memory>>20)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,6 +67,17 @@ func TestMemory(t *testing.T) {
 		run(t, exitDone, "list")
 	})
 	t.Run("standard input", func(t *testing.T) { run(t, exitUsage, "manifest", "check", "-") })
+}
+
+// TestMoreMemory: where a record takes more than it was given, david names more than that.
+func TestMoreMemory(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{"": "DAVID_MEMORY=256M, or more, allows more than the 64M", "512M": "DAVID_MEMORY=2048M, or more, allows more than the 512M"} {
+		a := &app{env: func(string) string { return given }}
+		if err := a.inRoom(result.ErrRoom); exitCode(err) != exitUsage || !errors.Is(err, result.ErrRoom) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
 }
 
 // bigStore makes a record of 45 minutes of slices, with all that is sampled beside them.

@@ -58,7 +58,7 @@ func (f *podFlags) check(fs *pflag.FlagSet, b benchFlags) error {
 		}
 	}
 	switch {
-	case f.asked() && (b.dsn != "" || b.defaultsFile != ""):
+	case f.asked() && b.named():
 		return usage("--pod finds the server by itself: leave out --dsn and --defaults-file")
 	case f.clients < 1:
 		return usage("--clients %d: at least 1", f.clients)

@@ -62,6 +62,9 @@ func (f *serverFlags) add(fs *pflag.FlagSet, dsn, defaultsFile string) {
 	fs.DurationVar(&f.statement, deadlineFlag, statementDeadline, "how long the server may take for one statement of david's own")
 }
 
+// named tells whether a server is named.
+func (f serverFlags) named() bool { return f.dsn != "" || f.defaultsFile != "" }
+
 // checkDeadline refuses no time at all.
 func (f serverFlags) checkDeadline() error {
 	if f.statement <= 0 {

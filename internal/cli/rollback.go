@@ -61,7 +61,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err er
 		return err
 	}
 	conn, err := mysqld.Open(ctx, addr)
-	if errors.Is(err, mysqld.ErrAccess) && f.dsn == "" && f.defaultsFile == "" {
+	if errors.Is(err, mysqld.ErrAccess) && !f.named() {
 		return fmt.Errorf("%w; the record has no user: name it with --dsn", err)
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err er
 // record has neither user nor password, which are sent to the address on record only where this user's david
 // wrote it, on this machine.
 func (a *app) recordedAddr(f rollbackFlags, dir string, r *live.Record) (addr mysqld.Addr, err error) {
-	if f.dsn != "" || f.defaultsFile != "" {
+	if f.named() {
 		return a.remoteAddr(f.serverFlags)
 	}
 	err = r.Vouched(a.home, os.Geteuid())
