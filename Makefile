@@ -9,7 +9,7 @@ CLUSTER := david/test/e2e
 # The packages whose tests mount filesystems. A cluster's node that starts meanwhile would keep them mounted.
 MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash probe manifest/render)
 
-# The tests whose outcome depends on how fast this machine is.
+# The tests whose outcome depends on how fast this machine is: they are not run beside the cluster.
 CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients)$$
 
 # Where each run of tests leaves its record, for the summary.
@@ -54,12 +54,10 @@ test: ## set-up, lint and all tests, on real servers and in a real cluster; what
 	go run ./test/e2e/cluster build
 	@rm -rf $(RECORDS) && mkdir -p $(RECORDS)
 	@# Those of a cluster mostly wait for containers that start and stop; what computes runs beside them, a step behind.
-	@# A few tests have the machine to themselves. More at a time than there are CPUs: a server that starts or stops
-	@# mostly waits.
+	@# More at a time than there are CPUs: a server that starts or stops mostly waits.
 	@failed=; \
 	$(MAKE) --no-print-directory -k -j3 --output-sync=target clustered packages lint crds images-test || failed="$$failed lint, clustered, packages, crds or images-test,"; \
-	$(MAKE) --no-print-directory calm || failed="$$failed calm,"; \
-	$(MAKE) --no-print-directory mounting || failed="$$failed mounting,"; \
+	$(MAKE) --no-print-directory -k -j2 --output-sync=target calm mounting || failed="$$failed calm or mounting,"; \
 	go run ./test/summary $(if $(STRICT),-skips test/skips.txt) $(RECORDS)/*.json || failed="$$failed tests,"; \
 	test -z "$$failed" || { echo "make test: failed:$${failed%,}" >&2; exit 1; }
 
@@ -77,7 +75,7 @@ packages: # the tests of the packages that mount nothing
 crds: # the tests of the definitions of operators
 	$(call gotest,crds,-C test/crds) -count=1 ./...
 
-calm: # the tests that need the machine to themselves
+calm: # the tests that want half of the machine
 	$(call gotest,calm) -count=1 -timeout 30m -p 1 -parallel 4 -run '$(CALM)' ./internal/cli ./internal/experiment ./internal/live ./internal/workload
 
 mounting: # the tests of the packages that mount filesystems, but for those of calm

@@ -138,15 +138,22 @@ func (s *Sampler) Ages() []float64 {
 	return append([]float64(nil), s.ages...)
 }
 
-// Stop takes a last reading, ends the sampling and gives the record. Where the server went away or ctx ended
-// first, it gives an error, with what had been seen until then.
+// farewell bounds the last readings, which take milliseconds of a server that answers: one that is stopped, or waits for its
+// disk, would hold david for as long as a statement may take.
+const farewell = 30 * time.Second
+
+// Stop takes a last reading, ends the sampling and gives the record. Where the server went away, does not answer for
+// half a minute, or ctx ended first, it gives an error, with what had been seen until then.
 func (s *Sampler) Stop(ctx context.Context) (Record, error) {
 	s.once.Do(func() { close(s.stop) })
+	ctx, cancel := context.WithTimeoutCause(ctx, farewell, fmt.Errorf("the server gives no answer for %s", farewell))
+	defer cancel()
 	select {
 	case <-s.done:
 	case <-ctx.Done():
 		s.cancel()
 		<-s.done
+		s.err = errors.Join(context.Cause(ctx), s.err)
 	}
 	s.cancel()
 	if err := errors.Join(s.halt(), s.release()); s.err == nil {

@@ -217,15 +217,20 @@ func TestServerGoesAway(t *testing.T) {
 	})
 }
 
+// TestServerHangs: a server that is stopped holds nobody for longer than its caller wants, or half a minute.
 func TestServerHangs(t *testing.T) {
+	t.Parallel()
 	server := testserver.Start(t, mycnf.MySQL)
-	s := start(t, optionsFor(t, server))
+	s, patient := start(t, optionsFor(t, server)), start(t, optionsFor(t, server))
 	server.Signal(syscall.SIGSTOP)
 	defer server.Signal(syscall.SIGCONT)
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := s.Stop(ctx); err == nil {
 		t.Error("a hung server goes unnoticed")
+	}
+	if _, err := patient.Stop(context.Background()); err == nil || !strings.Contains(err.Error(), "no answer for 30s") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 //
 //	y = delta + session(s) + incarnation(i) + host(t) + noise(r)
 //
-// with normal terms: host is an Ornstein-Uhlenbeck process, whose correlation over dt is exp(-dt/memory),
-// noise is independent with variance v(r). Given the shares of the terms in the variance, delta has a t
-// distribution (generalised least squares with the prior 1/variance, Box and Tiao, Bayesian Inference in
-// Statistical Analysis, 1973, chapter 2). What the shares are is not known: they are averaged over a grid,
-// each point weighed by its restricted likelihood and by what is known beforehand. An interval is one of
-// quantiles of that mixture. docs/method.md has how often it misses the truth.
+// with normal terms, and where others.go finds that it helps a coefficient times the round's imbalance: host is an
+// Ornstein-Uhlenbeck process, whose correlation over dt is exp(-dt/memory), noise is independent with variance v(r). Given the
+// shares of the terms in the variance, delta has a t distribution (generalised least squares with the prior 1/variance, Box and
+// Tiao, Bayesian Inference in Statistical Analysis, 1973, chapter 2). What the shares are is not known: they are averaged over a
+// grid, each point weighed by its restricted likelihood and by what is known beforehand. An interval is one of quantiles of
+// that mixture. docs/method.md has how often it misses the truth.
 
 // memory sets how long the host remembers its speed, in seconds: 220 trials in a cluster had 8.1 % with a
 // memory of about 60 s, and 3.7 % of their own.
@@ -37,6 +37,8 @@ type Round struct {
 	// Disturbed is the share of the machine's CPU time that others took in the arm's slice and in the
 	// control's, steal included: the mean of both.
 	Disturbed float64
+	// Imbalance is how much more of it they took in the arm's slice than in the control's.
+	Imbalance float64
 	// Speeds are the logarithms of the arm's throughput and the control's in the round: dives are looked for
 	// in them, as of a latency or a cost more is worse. nil: Arm and Control are throughput.
 	Speeds *[2]float64
@@ -67,6 +69,15 @@ func sessions() grid {
 func dives() grid { return grid{value: []float64{0, 10, 50, 250}, prior: []float64{1, 1, 1, 1}} }
 func none() grid  { return grid{value: []float64{0}, prior: []float64{1}} }
 
+// chance returns how likely a value is beforehand.
+func (g grid) chance(i int) float64 {
+	sum := 0.0
+	for _, p := range g.prior {
+		sum += p
+	}
+	return g.prior[i] / sum
+}
+
 // bounded returns the grid for rounds of that variance, within its bounds.
 func (g grid) bounded(variance float64) grid {
 	if g.most == nil || variance == 0 {
@@ -81,8 +92,9 @@ func (g grid) bounded(variance float64) grid {
 
 // posterior tells what is known of a mean: a mixture of t distributions.
 type posterior struct {
-	weight []float64
-	t      []distuv.StudentsT
+	weight   []float64
+	t        []distuv.StudentsT
+	evidence float64 // the logarithm of the data's probability, but for a constant of the data
 }
 
 // below returns the probability that the mean is below x.
@@ -115,41 +127,52 @@ func (p posterior) quantile(q float64) float64 {
 	return (lo + hi) / 2
 }
 
-// infer finds what rounds say of the mean of their values. Two rounds are needed.
-func infer(y []float64, rounds []Round, starts grid) posterior {
+// infer finds what rounds say of the mean of their values. Two rounds are needed. z, which may be nil, are imbalances to be
+// seen in the values and in how much they scatter.
+func infer(y []float64, rounds []Round, starts grid, z []float64) posterior {
 	x := disturbances(rounds)
-	kappa := dives()
+	calm, coefficient := undisturbed(rounds, x), none()
+	if z != nil {
+		calm, coefficient = undisturbed(cleared(rounds, z), x), coefficients()
+		for i := range x {
+			x[i] += square(perShare * z[i])
+		}
+	}
+	kappa, psi := dives(), sessions()
 	if slices.Max(x) == 0 {
 		kappa = none()
 	}
-	psi := sessions()
 	if !slices.ContainsFunc(rounds, func(r Round) bool { return r.Session != rounds[0].Session }) {
 		psi = none()
 	}
-	starts = starts.bounded(within(undisturbed(rounds, x), 0, 1))
+	starts = starts.bounded(within(calm, 0, 1))
 	var p posterior
 	var logs []float64
 	for i, k := range kappa.value {
 		for j, rho := range hosts().value {
 			for l, phi := range starts.value {
 				for m, s := range psi.value {
-					t, likelihood, ok := fitted(y, covariance(rounds, x, k, rho, phi, s))
-					if !ok {
-						continue
+					for n, c := range coefficient.value {
+						t, likelihood, ok := fitted(y, covariance(rounds, shares{dives: k, host: rho, start: phi, session: s, coefficient: c}, x, z))
+						if !ok {
+							continue
+						}
+						p.t = append(p.t, t)
+						prior := kappa.chance(i) * hosts().chance(j) * starts.chance(l) * psi.chance(m) * coefficient.chance(n)
+						logs = append(logs, likelihood+math.Log(prior))
 					}
-					p.t = append(p.t, t)
-					logs = append(logs, likelihood+math.Log(kappa.prior[i]*hosts().prior[j]*starts.prior[l]*psi.prior[m]))
 				}
 			}
 		}
 	}
-	p.weight = normalised(logs)
+	p.weight, p.evidence = normalised(logs)
 	return p.likely()
 }
 
 // likely leaves out the components that no quantile would miss.
-func (p posterior) likely() (q posterior) {
+func (p posterior) likely() posterior {
 	const least = 1e-7
+	q := posterior{evidence: p.evidence}
 	for i, w := range p.weight {
 		if w >= least {
 			q.weight, q.t = append(q.weight, w), append(q.t, p.t[i])
@@ -158,9 +181,10 @@ func (p posterior) likely() (q posterior) {
 	return q
 }
 
-func normalised(logs []float64) []float64 {
+// normalised returns weights from their logarithms, and the logarithm of their sum.
+func normalised(logs []float64) (w []float64, total float64) {
 	top, sum := slices.Max(logs), 0.0
-	w := make([]float64, len(logs))
+	w = make([]float64, len(logs))
 	for i, l := range logs {
 		w[i] = math.Exp(l - top)
 		sum += w[i]
@@ -168,23 +192,29 @@ func normalised(logs []float64) []float64 {
 	for i := range w {
 		w[i] /= sum
 	}
-	return w
+	return w, top + math.Log(sum)
 }
 
-// covariance returns that of the rounds, but for a factor.
-func covariance(rounds []Round, x []float64, kappa, rho, phi, psi float64) *mat.SymDense {
+// shares are those of the model's terms in the variance of a round, one point of the grids.
+type shares struct{ dives, host, start, session, coefficient float64 }
+
+// covariance returns that of the rounds, but for a factor. x says by how much each was disturbed.
+func covariance(rounds []Round, s shares, x, z []float64) *mat.SymDense {
 	c := mat.NewSymDense(len(rounds), nil)
 	for i, a := range rounds {
 		for j := i; j < len(rounds); j++ {
 			b, v := rounds[j], 0.0
 			if i == j {
-				v = (1 - rho) * (1 + kappa*x[i])
+				v = (1 - s.host) * (1 + s.dives*x[i])
 			}
 			if a.Session == b.Session {
-				v += psi + rho*math.Exp(-math.Abs(a.At-b.At)/memory)
+				v += s.session + s.host*math.Exp(-math.Abs(a.At-b.At)/memory)
 				if a.Incarnation == b.Incarnation {
-					v += phi
+					v += s.start
 				}
+			}
+			if z != nil {
+				v += s.coefficient * z[i] * z[j]
 			}
 			c.SetSym(i, j, v)
 		}
@@ -268,17 +298,21 @@ func dive(rounds []Round, value func(Round) float64) []float64 {
 	for i, r := range rounds {
 		values[i] = value(r)
 	}
-	middle := median(values)
-	apart := make([]float64, len(values))
-	for i, v := range values {
-		apart[i] = math.Abs(v - middle)
-	}
-	const normal = 1.4826 // of the median absolute deviation
-	level := middle - deep*normal*median(apart)
+	level := median(values) - deep*apart(values)
 	for i, v := range values {
 		values[i] = max(0, level-v)
 	}
 	return values
+}
+
+// apart returns a robust standard deviation.
+func apart(values []float64) float64 {
+	const normal = 1.4826 // of the median absolute deviation
+	middle, off := median(values), make([]float64, len(values))
+	for i, v := range values {
+		off[i] = math.Abs(v - middle)
+	}
+	return normal * median(off)
 }
 
 func median(xs []float64) float64 {
@@ -305,17 +339,23 @@ type Estimate struct {
 func FromRounds(rounds []Round) Estimate { return fromRounds(rounds, incarnations()) }
 
 func fromRounds(rounds []Round, starts grid) Estimate {
-	y := make([]float64, len(rounds))
-	for i, r := range rounds {
-		y[i] = r.Arm - r.Control
-	}
+	y := logs(rounds)
 	switch n := len(y); {
 	case n == 0:
 		return Estimate{P: 1, Odds: 0.5}
 	case n < LeastPairs:
 		return Estimate{Ratio: math.Exp(Mean(y)), P: 1, Odds: 0.5, Rounds: n}
 	}
-	return infer(y, rounds, starts).estimate(len(y))
+	return infer(y, rounds, starts, nil).estimate(len(y))
+}
+
+// logs returns the logarithms of the rounds' ratios.
+func logs(rounds []Round) []float64 {
+	y := make([]float64, len(rounds))
+	for i, r := range rounds {
+		y[i] = r.Arm - r.Control
+	}
+	return y
 }
 
 // estimate sums up a posterior of so many rounds.

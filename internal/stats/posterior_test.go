@@ -24,6 +24,9 @@ type hostNoise struct {
 	tails          bool    // own is a t with 4 degrees of freedom
 	noisy          bool    // the arm's own is five times the control's
 	dives          float64 // share of rounds in which both arms dive to a third, and scatter five times as much
+	bursts         float64 // share of slices in which others take up to 40 % of the CPUs, seen to a hundredth
+	leaves         float64 // what the arm leaves to others and the control does not, all the time
+	hurtA, hurtC   float64 // by how much that lowers the logarithm of the arm's and the control's throughput, for the whole of them
 }
 
 // rounds returns those of an arm with that logarithm of its ratio to the control: so many rounds in each of
@@ -53,8 +56,13 @@ func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int)
 			if h.noisy {
 				times = 5
 			}
-			arm := func() { r.Arm = truth + a + down + h.feelsA*host + times*e(); next(6) }
-			control := func() { r.Control = c + down + h.feelsC*host + e(); next(6) }
+			armTaken, controlTaken := h.taken(rng), h.taken(rng)
+			r.Disturbed, r.Imbalance = (armTaken+controlTaken)/2, armTaken-controlTaken+h.leaves
+			if h.bursts > 0 {
+				r.Imbalance += 0.01 * rng.NormFloat64()
+			}
+			arm := func() { r.Arm = truth + a + down + h.feelsA*host + times*e() - h.hurtA*armTaken; next(6) }
+			control := func() { r.Control = c + down + h.feelsC*host + e() - h.hurtC*controlTaken; next(6) }
 			if rng.IntN(2) == 0 {
 				arm()
 				control()
@@ -66,6 +74,14 @@ func (h hostNoise) rounds(rng *rand.Rand, truth float64, incarnations, each int)
 		}
 	}
 	return list
+}
+
+// taken returns what others take of the CPUs in a slice.
+func (h hostNoise) taken(rng *rand.Rand) float64 {
+	if h.bursts == 0 || rng.Float64() >= h.bursts {
+		return 0
+	}
+	return 0.4 * rng.Float64()
 }
 
 // student4 returns a t deviate of 4 degrees of freedom with a variance of 1.
@@ -102,6 +118,11 @@ func sliceRows() []sliceRow {
 	rough := hostNoise{host: 0.08, feelsA: 1, feelsC: 1, own: 0.09, start: 0.016} // as confirmations of tunes were on a crowded host
 	tails.tails = true
 	dives.dives = 0.2
+	bursts := hostNoise{host: 0.03, feelsA: 1, feelsC: 1, own: 0.03, start: 0.01, bursts: 0.3, hurtA: 1.5, hurtC: 1.5}
+	unlike, unfelt, leaves := bursts, bursts, bursts
+	leaves.leaves = 0.02
+	unlike.hurtA, unlike.hurtC = 2.5, 0.5
+	unfelt.hurtA, unfelt.hurtC = 0, 0
 	return []sliceRow{
 		{name: "both arms feel the host alike", noise: alike, incarnations: 2, each: 8, floor: 0.5},
 		{name: "both arms feel the host alike", noise: alike, incarnations: 3, each: 15, floor: 0.8},
@@ -113,6 +134,11 @@ func sliceRows() []sliceRow {
 		{name: "both dive to a third in a fifth of the rounds", noise: dives, incarnations: 3, each: 15},
 		{name: "an arm whose slices are five times as noisy as the control's", noise: noisy, incarnations: 2, each: 8},
 		{name: "an arm whose slices are five times as noisy as the control's", noise: noisy, incarnations: 3, each: 15},
+		{name: "others take up to 40 % of the CPUs in a third of the slices", noise: bursts, incarnations: 2, each: 5},
+		{name: "others take up to 40 % of the CPUs in a third of the slices", noise: bursts, incarnations: 2, each: 8},
+		{name: "the same, and the arm feels it five times as much as the control", noise: unlike, incarnations: 2, each: 8},
+		{name: "the same, and neither feels it", noise: unfelt, incarnations: 2, each: 8},
+		{name: "the same as of both, and the arm leaves others 2 % more all the time, which it does not feel", noise: leaves, incarnations: 2, each: 8},
 	}
 }
 
@@ -122,7 +148,9 @@ func (r *sliceRow) run(seed uint64, experiments int) {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	r.found = map[float64]int{}
 	for range experiments {
-		e := FromRounds(r.noise.rounds(rng, 0, r.incarnations, r.each))
+		rounds := r.noise.rounds(rng, 0, r.incarnations, r.each)
+		e := FromRounds(rounds)
+		e, _ = e.referred(rounds)
 		at := func(ratio float64) Verdict { return e.times(ratio).Verdict }
 		r.claims += btoi(at(1) == Faster || at(1) == Slower)
 		r.same += btoi(at(1) == Equivalent)

@@ -36,17 +36,55 @@ const (
 	leastReferred = 6
 )
 
-// Reference says how a ratio was adjusted for the host's speed, beside the ratio as it was measured.
+// Reference says how a ratio was adjusted, beside the ratio as it was measured.
 type Reference struct {
+	By       By       `json:"by"`
 	Ratio    float64  `json:"ratio_as_measured"`
 	Interval Interval `json:"interval_as_measured"`
 	// Left is the standard deviation of the adjusted log-ratios over that of those measured.
 	Left float64 `json:"scatter_left"`
 }
 
+// By names what a ratio is adjusted by.
+type By string
+
+// The references.
+const (
+	ByClient By = "client_cpu" // the load generator's CPU time per transaction
+	ByOthers By = "others"     // the share of the CPUs that others took
+)
+
+func (r Reference) what() string {
+	if r.By == ByOthers {
+		return "what others took"
+	}
+	return "the host's speed"
+}
+
 func (r Reference) String() string {
-	return fmt.Sprintf("as measured %.3g [%.3g, %.3g]; adjusted for the host's speed in each slice by the load generator's CPU time per transaction, which leaves %.0f %% of the scatter",
-		r.Ratio, r.Interval[0], r.Interval[1], 100*r.Left)
+	how := "by the load generator's CPU time per transaction"
+	if r.By == ByOthers {
+		how = "of the CPUs"
+	}
+	return fmt.Sprintf("as measured %.3g [%.3g, %.3g]; adjusted for %s in each slice %s, which leaves %.0f %% of the scatter",
+		r.Ratio, r.Interval[0], r.Interval[1], r.what(), how, 100*r.Left)
+}
+
+// referred adjusts an estimate from rounds by the first reference that helps; nil where none does.
+func (e Estimate) referred(rounds []Round) (Estimate, *Reference) {
+	if e.posterior == nil {
+		return e, nil
+	}
+	raw := Reference{Ratio: e.Ratio, Interval: e.Interval}
+	if adjusted, left, ok := adjust(rounds); ok {
+		raw.By, raw.Left = ByClient, left
+		return fromReferred(adjusted), &raw
+	}
+	if f, left, ok := balanced(rounds, e); ok {
+		raw.By, raw.Left = ByOthers, left
+		return f, &raw
+	}
+	return e, nil
 }
 
 // client returns the logarithm of the load generator's CPU time per transaction, in microseconds, and used

@@ -47,7 +47,7 @@ func (b blocks) rounds(s *armSample, value func(result.Trial) float64) (list []R
 		}
 		t, _ := s.slice(block)
 		other, _ := b.samples[b.name].slice(block)
-		r := Round{At: at[place(t)], Session: t.Session, Incarnation: t.Incarnation, Arm: own, Control: control, Disturbed: (taken(t) + taken(other)) / 2}
+		r := Round{At: at[place(t)], Session: t.Session, Incarnation: t.Incarnation, Arm: own, Control: control, Disturbed: (taken(t) + taken(other)) / 2, Imbalance: taken(t) - taken(other)}
 		if t.TPS > 0 && other.TPS > 0 {
 			r.Speeds = &[2]float64{math.Log(t.TPS), math.Log(other.TPS)}
 		}
@@ -103,9 +103,8 @@ func taken(t result.Trial) float64 {
 func (b blocks) infer(r *Arm, s *armSample) {
 	rounds := b.rounds(s, b.metric.Worth)
 	e := FromRounds(rounds)
-	if adjusted, left, ok := adjust(rounds); ok && b.metric == ByThroughput && b.margin == 0 { // between transports clients differ
-		r.Reference = &Reference{Ratio: e.Ratio, Interval: e.Interval, Left: left}
-		e = fromReferred(adjusted)
+	if b.metric == ByThroughput && b.margin == 0 { // between transports clients differ
+		e, r.Reference = e.referred(rounds)
 	}
 	r.Ratio, r.Interval, r.P, r.Odds = e.Ratio, e.Interval, e.P, e.Odds
 	r.log = logMean{mean: math.Log(e.Ratio), posterior: e.posterior}
@@ -116,7 +115,7 @@ func (b blocks) infer(r *Arm, s *armSample) {
 	r.Sessions, r.Incarnations = len(sessions), len(incarnations)
 	r.Method = fmt.Sprintf("slices: %s, %s, %s", count(len(rounds), "round"), count(r.Incarnations, "incarnation"), count(r.Sessions, "session"))
 	if r.Reference != nil {
-		r.Method += ", adjusted for the host's speed"
+		r.Method += ", adjusted for " + r.Reference.what()
 	}
 }
 

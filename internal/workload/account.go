@@ -13,12 +13,17 @@ import (
 	"david/internal/mysqld"
 )
 
-// unprivileged has sysbench run as the servers' user where david is root: it reads what a server sends, and that may be
+// unprivileged has sysbench run as an ordinary user where david is root: it reads what a server sends, and that may be
 // anybody's. The keys become that user's.
-func unprivileged(cmd *exec.Cmd, keys way) error {
+func (t Target) unprivileged(cmd *exec.Cmd, keys way) error {
 	a, err := account.Find()
 	if err != nil || !a.Switched {
 		return err
+	}
+	if t.solitary() {
+		if a, err = a.Solitary(); err != nil {
+			return err
+		}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.Credential()}
 	if keys.path == "" {
@@ -31,6 +36,12 @@ func unprivileged(cmd *exec.Cmd, keys way) error {
 	return errors.Join(err, a.Own(keys.path))
 }
 
+// solitary says whether sysbench runs as a user of its own: its environment holds a password, which others of its user could
+// read. Without one, servers may let in by who connects; and a closed folder lets in no stranger to its socket.
+func (t Target) solitary() bool {
+	return t.Addr.Password != "" && (t.Addr.Network != "unix" || account.Traversable(filepath.Dir(t.Addr.Address)))
+}
+
 // asWhom adds to why sysbench was not let in that it is not root, where that may be the cause: by a socket, servers know
 // who connects, and a folder may be closed to others.
 func (t Target) asWhom(err error) error {
@@ -41,5 +52,13 @@ func (t Target) asWhom(err error) error {
 	if lost != nil || !a.Switched {
 		return err
 	}
-	return fmt.Errorf("%w; sysbench runs as %s, not as root: give an account with a password, and a socket that this user can get to", err, a.Name())
+	return fmt.Errorf("%w; sysbench runs as %s, not as root: give an account with a password, and a socket that this user can get to", err, t.user(a))
+}
+
+// user names who sysbench runs as.
+func (t Target) user(a account.Account) string {
+	if t.solitary() {
+		return "a user of its own"
+	}
+	return a.Name()
 }

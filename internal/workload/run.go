@@ -131,7 +131,7 @@ func (t Target) execute(ctx context.Context, args []string, limit patience, onLi
 	cmd := exec.Command(t.Sysbench.Path, append(args, way.options...)...)
 	cmd.Dir = way.folder() // not the user's: sysbench would prefer a script lying there to its own
 	cmd.Env = environment(t.Addr)
-	if err := unprivileged(cmd, way); err != nil {
+	if err := t.unprivileged(cmd, way); err != nil {
 		return err
 	}
 	if err := log.line("# " + strings.Join(cmd.Args, " ")); err != nil {

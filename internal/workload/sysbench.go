@@ -108,7 +108,7 @@ func runArgs(a mysqld.Addr, w result.Workload, seconds int) []string {
 
 // environment returns all sysbench gets to see of david's environment, and the password: the client library
 // reads MYSQL_PWD where no password is given. Root can read a process's environment, and whoever runs as its
-// user: where david is root that is mysql or nobody, see docs/security.md. Anyone can read its arguments.
+// user: where david is root that is nobody else, see solitary. Anyone can read its arguments.
 func environment(a mysqld.Addr) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C"}
 	if path, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {
