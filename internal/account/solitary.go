@@ -15,7 +15,7 @@ import (
 const firstUnused, lastUnused = 1879048192, 2147483646
 
 // Solitary returns an account that nobody else has, for one process that holds a secret: only root reads its memory and its
-// environment. The account itself where it is david's own, or where this user namespace has no such ids, as in a container.
+// environment. It keeps the group, by which it gets into folders that are closed to others. The account itself where it is david's own, or where this user namespace has no such ids, as in a container.
 func (a Account) Solitary() (Account, error) {
 	if !a.Switched || !mapped(lastUnused) {
 		return a, nil
@@ -30,7 +30,7 @@ func (a Account) Solitary() (Account, error) {
 			return a, err
 		}
 		if !taken {
-			return Account{id, id, true}, nil
+			return Account{id, a.GID, true}, nil
 		}
 	}
 	return a, fmt.Errorf("cannot find a user id that nobody has, of %d to %d: all that were tried are taken", firstUnused, lastUnused)

@@ -19,7 +19,7 @@ func TestSolitary(t *testing.T) {
 		t.Skip("needs root, and the machine's own user ids")
 	}
 	a, err := Account{UID: 1000, GID: 1000, Switched: true}.Solitary()
-	if err != nil || a.UID < firstUnused || a.UID > lastUnused || a.GID != a.UID || !a.Switched {
+	if err != nil || a.UID < firstUnused || a.UID > lastUnused || a.GID != 1000 || !a.Switched {
 		t.Fatalf("got %v, %v", a, err)
 	}
 	if u, err := user.LookupId(strconv.Itoa(a.UID)); err == nil {
