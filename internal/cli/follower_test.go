@@ -176,7 +176,8 @@ func TestFollowerKilled(t *testing.T) {
 	t.Parallel()
 	l := newLeading(t, mycnf.MariaDB, "--log-bin=changes", "--server-id=1")
 	l.Exec("GRANT ALL ON *.* TO david@'%' WITH GRANT OPTION")
-	l.fill(10000)
+	l.fill(5000)
+	l.interrupted()
 	for _, both := range []bool{false, true} {
 		l.killed(both)
 		if both && !l.stopped() {
@@ -216,40 +217,58 @@ func (l *leading) fill(files int) {
 	}
 }
 
-// killed begins to clone, and kills david by kill -9 once the leader stands still, with its guard or without.
-func (l *leading) killed(both bool) {
+// held is a david that clones, while the leader stands still.
+func (l *leading) held() (cmd *exec.Cmd, ended <-chan error) {
 	l.t.Helper()
-	cmd := exec.Command(os.Args[0], l.args("clone", "k", "--dir", l.dir, "--copy", "--max-pause", "2m", "--create-account", "--apply")...)
+	cmd = exec.Command(os.Args[0], l.args("clone", "k", "--dir", l.dir, "--copy", "--max-pause", "2m", "--create-account", "--apply")...)
 	cmd.Env = append(os.Environ(), asDavid+"=1", "DAVID_HOME="+l.in.home, "MYSQL_PWD="+testserver.Password)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	end := make(chan error, 1)
+	go func() { end <- cmd.Wait() }()
 	for !l.stopped() {
 		select {
-		case err := <-ended:
+		case err := <-end:
 			l.t.Fatalf("it ended before the leader stood still: %v\n%s", err, &out)
 		default:
 		}
 	}
+	return cmd, end
+}
+
+// killed kills a david that clones by kill -9 while the leader stands still, with its guard or without.
+func (l *leading) killed(both bool) {
+	l.t.Helper()
+	cmd, ended := l.held()
 	victims := []int{cmd.Process.Pid}
 	if both {
 		victims = append(children(cmd.Process.Pid), victims...)
 	}
-	for _, pid := range victims { // david is stopped first, or it would act for its guard
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
-			l.t.Fatal(err)
-		}
-	}
-	for _, pid := range victims {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			l.t.Fatal(err)
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // stopped first, or david would act for its guard
+		for _, pid := range victims {
+			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+				l.t.Fatal(err)
+			}
 		}
 	}
 	<-ended
+}
+
+// interrupted is a Ctrl-C while the leader stands still: nothing is left, without another david.
+func (l *leading) interrupted() {
+	l.t.Helper()
+	cmd, ended := l.held()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		l.t.Fatal(err)
+	}
+	<-ended
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		l.t.Errorf("exit code %d", code)
+	}
+	l.clean()
 }
 
 // secretless makes sure that the password of the follower's account is where the follower keeps it, and

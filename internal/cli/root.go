@@ -80,10 +80,11 @@ func (a *app) begin() error {
 	if a.home, err = home.Trust(abs); err != nil {
 		return codedError{exitUsage, err}
 	}
-	if err := a.lab().Reap(); err != nil {
+	// A leader that stands still comes first.
+	if err := follower.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) }); err != nil {
 		return err
 	}
-	return follower.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) })
+	return a.lab().Reap()
 }
 
 // lab tells a measurement what it has to know of this command line.

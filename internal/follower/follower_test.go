@@ -124,14 +124,14 @@ func (x *scene) load() (end func()) {
 				x.t.Error(err)
 			}
 			x.writes.Add(1)
-			time.Sleep(2 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 	}()
 	return func() { cancel(); <-done }
 }
 
 func (x *scene) request(name string) follower.Request {
-	return follower.Request{Name: name, Leader: x.leader, Dir: x.dir, Pool: 64 << 20, MaxPause: 5 * time.Second, CatchUp: time.Minute, Guard: []string{guardChild},
+	return follower.Request{Name: name, Leader: x.leader, Dir: x.dir, Pool: 64 << 20, MaxPause: 5 * time.Second, CatchUp: 10 * time.Minute, Guard: []string{guardChild},
 		Say: func(text string) { x.t.Log(text) }}
 }
 
@@ -306,14 +306,14 @@ func (x *scene) purged() {
 		x.exec(x.conn, "PURGE BINARY LOGS TO '"+logs[len(logs)-1]["log_name"]+"'")
 	}
 	x.exec(x.conn, "INSERT INTO app.t2 VALUES (2001, 1, 'after')")
-	if err := r.Start(x.t.Context(), x.leader, time.Minute); !errors.Is(err, follower.ErrPurged) {
+	if err := r.Start(x.t.Context(), x.leader, 10*time.Minute); !errors.Is(err, follower.ErrPurged) {
 		x.t.Errorf("a leader that purged: %v", err)
 	}
 	kill(x.t, r)
 	if err := os.RemoveAll(filepath.Join(r.Dir, "data")); err != nil {
 		x.t.Fatal(err)
 	}
-	if err := r.Start(x.t.Context(), x.leader, time.Minute); err == nil || !strings.Contains(err.Error(), "its data are gone") {
+	if err := r.Start(x.t.Context(), x.leader, 10*time.Minute); err == nil || !strings.Contains(err.Error(), "its data are gone") {
 		x.t.Errorf("a snapshot that disappeared: %v", err)
 	}
 	if err := r.Drop(x.t.Context(), x.leader); err != nil {
