@@ -107,27 +107,9 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 	if err := newFile(f.out); err != nil {
 		return err
 	}
-	c, err := prices(f.catalogue)
+	p, err := a.planned(f)
 	if err != nil {
 		return err
-	}
-	r, err := f.request()
-	if err != nil {
-		return err
-	}
-	control, err := a.measured(f, &r)
-	if err != nil {
-		return err
-	}
-	p, err := plan.New(c, r)
-	if err != nil {
-		return codedError{exitUsage, err}
-	}
-	if control != nil {
-		p.Value = p.Unlock(c, p.Asked.Untuned(*control))
-	}
-	if f.sensitivity {
-		p.Turns = p.Tornado(c)
 	}
 	if f.out != "" {
 		if err := writeFile(f.out, func(w io.Writer) error { return report.PlanHTML(w, p) }); err != nil {
@@ -147,6 +129,32 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 		p.Why(a.out)
 	}
 	return nil
+}
+
+// planned makes the plan that the flags ask for.
+func (a *app) planned(f *planFlags) (p plan.Plan, err error) {
+	c, err := prices(f.catalogue)
+	if err != nil {
+		return p, err
+	}
+	r, err := f.request()
+	if err != nil {
+		return p, err
+	}
+	control, err := a.measured(f, &r)
+	if err != nil {
+		return p, err
+	}
+	if p, err = plan.New(c, r); err != nil {
+		return p, codedError{exitUsage, err}
+	}
+	if control != nil {
+		p.Value = p.Unlock(c, p.Asked.Untuned(*control))
+	}
+	if f.sensitivity {
+		p.Turns = p.Tornado(c)
+	}
+	return p, nil
 }
 
 // measured puts what an experiment measured into the request, and returns what its control took; nil where there is

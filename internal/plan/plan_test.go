@@ -77,6 +77,7 @@ func TestBillsByHand(t *testing.T) {
 	sharded.ChangeApplication = true
 	power := []any{"server-watts", 400, "kwh-price", 0.15, "cooling", 1.5, "server-units", 1, "unit-price", 20, "admin-hours", 2, "hour-price", 60}
 	ceph := ask(40e12, 500, Own).goals(0, 1800, Disk).figures("server-price", 12000, "server-cpus", 40, "server-memory", 256*gib, "server-disks", 4, "server-disk", 7.68e12, "server-iops", 40000, "server-network", 25)
+	slow := ask(40e12, 500, Own).goals(0, 1800, Disk).figures("server-price", 12000, "server-cpus", 40, "server-memory", 256*gib, "server-disks", 4, "server-disk", 7.68e12, "server-iops", 1000, "server-network", 25)
 	for _, c := range []struct {
 		name         string
 		ask          Request
@@ -99,6 +100,7 @@ func TestBillsByHand(t *testing.T) {
 		{"3 x 113.46 = 340.38; 3 x 288 x .08 = 69.12", ask(200*gib, 100, "Google").goals(0, 60, Machine), Group, 409.5, 14742},
 		{"3 x 238.272 = 714.82; 69.12; 2 x 100 x 1,710 x 2,628,000 = 899 GB x .02 = 17.98", ask(200*gib, 100, "EC2").goals(0, 30, Zone), Group, 801.92, 28869.12},
 		{"801.92 + a manager at 3 x 59.568 = 178.70", ask(200*gib, 100, "EC2").goals(0, 30, Zone), Semisync, 980.62, 35302.32},
+		{"3 x 59.568 = 178.70; 432 x .08 = 34.56; 225 GB x .02 between zones, and to the other region", ask(100*gib, 50, "EC2").goals(60, 3600, Region).figures("region-traffic", 0.02), Async, 222.26, 8001.36},
 		{".6 x 714.816 = 428.89; 69.12; 17.98", reserved, Group, 515.99, 18575.64},
 		{"2 x 48; 2 x 143 x .10 x 2^30 / 10^9 = 30.71; 3 x 48", ask(100*gib, 50, "DigitalOcean").goals(60, 60, Machine), Async, 270.71, 9745.56},
 		{".192 x 730 = 140.16; 144 x .08 = 11.52", ask(100*gib, 50, "Azure"), Single, 151.68, 5460.48},
@@ -106,6 +108,7 @@ func TestBillsByHand(t *testing.T) {
 		{"27,000 / 36 = 750; twice that for power, cooling, people", ask(2048*gib, 1000, Own).own(), Group, 2250, 81000},
 		{"750; 876 kWh x .15 = 131.40; 438 x .15 = 65.70; 3 x 20; 6 x 60", ask(2048*gib, 1000, Own).own().figures(power...), Group, 1367.1, 49215.6},
 		{"3 x 40 TB / .7 / 30.72 TB = 5.6: 6 nodes and 2 servers at 12,000, x 3 / 36", ceph, Ceph, 8000, 288000},
+		{"19,612 reads/s and 3 x 17,071 writes/s on 4 x 1,000 a node: 18 of them and 2 servers", slow, Ceph, 20000, 720000},
 		{"2 x .6528 x 730 = 953.09; 2 x .4 x 476.544 = 381.24; 4 x 288 x .08 = 92.16", reads, Async, 1426.49, 51353.64},
 	} {
 		p, err := New(catalogue(t), c.ask)
@@ -481,6 +484,34 @@ func TestDensities(t *testing.T) {
 		if i < 0 || math.Abs(list[i].PerGB-want[0]) > 1e-9 || math.Abs(list[i].MostUsed-want[1]) > 1e-9 {
 			t.Errorf("%s: %d, %+v, want %v", name, i, list[max(i, 0)], want)
 		}
+	}
+}
+
+// Copies that nobody asked to have elsewhere are gone with their zone, or region.
+func TestNotPlaced(t *testing.T) {
+	for survive, want := range map[Failure]string{Machine: "not-placed not-placed", Zone: "group-zone not-placed", Region: "group-zone region-copy"} {
+		p, err := New(catalogue(t), ask(100*gib, 50, "EC2").goals(60, 3600, survive).figures("region-traffic", 0.02))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := choiceOf(t, p, Group).Outcomes
+		if got := o[2].Rule + " " + o[3].Rule; got != want || (o[2].lost == backup) != (survive == Machine) {
+			t.Errorf("--survive %s: %s, want %s: %+v", survive, got, want, o[2:])
+		}
+	}
+}
+
+// Of equal bills the one that loses nothing is decided for, before the one that is simpler.
+func TestEqualBills(t *testing.T) {
+	r := ask(200*gib, 400, "EC2").goals(300, 3600, Machine)
+	r.ReadScaling = true
+	p, err := New(catalogue(t), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := p.Decision()
+	if a := choiceOf(t, p, Async); d.Kind != Group || a.Bill.USDMonth != d.Bill.USDMonth {
+		t.Errorf("%s at US$%.2f, asynchronous replication %.2f", d.Name(), d.Bill.USDMonth, a.Bill.USDMonth)
 	}
 }
 

@@ -106,7 +106,10 @@ func lost(name string, kinds []Kind, l *loss, says, source, date string) Rule {
 	return Rule{Name: name, Kinds: kinds, Says: says, Source: source, Date: date, loss: l}
 }
 
-func conditions() []Rule {
+func conditions() []Rule { return slices.Concat(abilities(), places(), remarks()) }
+
+// abilities is what an architecture cannot do, wherever it is.
+func abilities() []Rule {
 	return []Rule{
 		condition("reads-one-server", "one server serves the reads: there is no other, or its standby serves none", "study P4; Amazon RDS User Guide: the standby cannot serve reads", looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
@@ -134,6 +137,12 @@ func conditions() []Rule {
 			func(r Request, a Architecture, _ string) (string, bool) {
 				return "--flavour " + string(r.Flavour), slices.Contains(a.Not, r.Flavour)
 			}),
+	}
+}
+
+// places is what cannot be had at a provider, or over regions.
+func places() []Rule {
+	return []Rule{
 		condition("zones", "david knows zones of EC2, RDS, Google, Cloud SQL and Azure; own hardware is planned for one site", "the providers' documentation", looked,
 			func(r Request, a Architecture, provider string) (string, bool) {
 				return "--survive " + string(r.Survive), r.reaches(Zone) && a.replicated() && !zonesKnown(provider)
@@ -160,6 +169,12 @@ func conditions() []Rule {
 			func(r Request, a Architecture, provider string) (string, bool) {
 				return "--people 0", r.People == 0 && provider == Own
 			}),
+	}
+}
+
+// remarks are to be known, or follow from the bill.
+func remarks() []Rule {
+	return []Rule{
 		remark("spot", "a provider takes spot machines back within minutes: only copies for reads, beyond those that RPO counts on, are bought so", "Amazon EC2 User Guide, Spot interruptions", looked),
 		remark("drop-table", "no architecture survives a DROP TABLE or a wrong UPDATE: copies repeat it. Backups with binary logs do, to --backup-every", reasons, looked),
 		only(Galera, remark("galera-limits", "Galera: the slowest node slows all (flow control); hot rows and large transactions fail at certification; Jepsen saw committed writes lost with 12.1.2", "Galera Cluster documentation; Jepsen, 2026-03, as quoted", looked)),

@@ -43,7 +43,7 @@ func TestPlanForms(t *testing.T) {
 		}
 		text := strings.NewReplacer("\\[", "[", "\\]", "]", "\\_", "_", "&#39;", "'").Replace(b.String())
 		for _, want := range []string{"Group Replication (InnoDB Cluster)", "801.92", "28,869.12", "--rto 60 s", "managed-ha-machine", "between zones, GB", "semisync-machine", "AFTER_SYNC", "MySQL High Availability at GitHub",
-			"old prices", "turns over at", "cpu-per-transaction", "not measured", "mysqlsh -- dba create-cluster"} {
+			"old prices", "turns over at", "cpu-per-transaction", "not measured", "-- dba create-cluster db"} {
 			if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
 				t.Errorf("%s: no %q", name, want)
 			}
