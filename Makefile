@@ -20,7 +20,7 @@ gotest = @mkdir -p $(RECORDS) && $(NICE) go tool gotestsum --format standard-qui
 packages crds images-test: NICE := nice -n 10
 
 # What only computes, and of the command line what starts no server.
-PURE := $(addprefix david/internal/,audit explain mycnf plan price report result rules search stats storage tune) david/internal/manifest/... david/test/summary david/test/mutate david/test/climbs
+PURE := $(addprefix david/internal/,audit explain mycnf netmodel plan price report result rules search stats storage tune) david/internal/manifest/... david/test/summary david/test/mutate david/test/climbs
 PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestPriceExamples|TestStorage|TestCatalogueInDocs)
 
 # A static binary, and no C compiler needed.
