@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +42,7 @@ type moveDocument struct {
 func (a *app) storageMoveCommand() *cobra.Command {
 	var f moveFlags
 	cmd := &cobra.Command{
-		Use:   "move --to DIR --dsn DSN [--datadir DIR]",
+		Use:   "move --datadir DIR --to DIR",
 		Short: "Move a running server's data to another folder: copied while it serves, one short stop, checksums, proof; shows what it would do, --apply does it",
 		Long: "Move a running server's data to another folder or volume. Copied while the server serves, in passes; one stop for the last pass, the checksums of every file,\n" +
 			"the switch (a symbolic link takes the old folder's name) and the start. The old place stays until --forget; --back goes back, with what was written since.\n" +
@@ -57,7 +60,7 @@ func (a *app) storageMoveCommand() *cobra.Command {
 }
 
 func (f *moveFlags) add(fs *pflag.FlagSet) {
-	f.serverFlags.add(fs, "the server: user@unix(/path/socket)/ or user@tcp(127.0.0.1:3306)/", "an option file whose [client] group names the server")
+	f.serverFlags.add(fs, "the server: user@unix(/path/socket)/ or user@tcp(127.0.0.1:3306)/ (the one that works in --datadir, or of the move on record)", "an option file whose [client] group names the server")
 	fs.StringVar(&f.datadir, "datadir", "", "the data folder, by the path that the server knows (the server's datadir)")
 	fs.StringVar(&f.to, "to", "", "the new folder, which is made; what is above it must be there")
 	fs.StringVar(&f.stop, "stop", "", "command that stops the server; words are split at spaces, no shell (systemctl stop UNIT, of the server's unit)")
@@ -95,6 +98,9 @@ func (f moveFlags) check() error {
 
 // storageMove shows what it would do, or does it.
 func (a *app) storageMove(ctx context.Context, f moveFlags) error {
+	if err := a.findServer(&f); err != nil {
+		return err
+	}
 	addr, err := a.remoteAddr(f.serverFlags)
 	if err != nil {
 		return err
@@ -107,7 +113,7 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 	}
 	say := func(line string) { fmt.Fprintln(a.err, line) }
 	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
-		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Say: say}
+		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Guard: []string{guardChild}, Say: say}
 	if f.apply {
 		release, err := a.sharing.Lock(a.home, "david storage move", a.env(experiment.BesideVariable))
 		if err != nil {
@@ -129,6 +135,32 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 	unstopped()
 	r, out, err := move.Apply(ctx, q, p)
 	return a.moved(f, doc, r, out, err)
+}
+
+// findServer names the server that nobody named: that of the data folder, or of the move that is on record.
+func (a *app) findServer(f *moveFlags) error {
+	if f.dsn != "" || f.defaultsFile != "" {
+		return nil
+	}
+	if f.datadir != "" {
+		socket, err := move.Socket(f.datadir)
+		if err != nil {
+			return err
+		}
+		if socket != "" {
+			f.dsn = "unix(" + socket + ")/"
+			return nil
+		}
+	}
+	r, err := move.Find(a.home, f.datadir)
+	if errors.Is(err, move.ErrNoRecord) && !f.back && !f.forget {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.dsn = r.Network + "(" + r.Address + ")/"
+	return nil
 }
 
 // refusal is the error of a move that cannot be done.
@@ -261,10 +293,30 @@ func moveError(ctx context.Context, err error) error {
 		return codedError{exitInterrupted, err}
 	case errors.Is(err, move.ErrMismatch):
 		return codedError{exitInvalid, err}
-	case errors.Is(err, move.ErrInput), errors.Is(err, move.ErrNeeds), errors.Is(err, move.ErrNoRecord):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, move.ErrInput), errors.Is(err, move.ErrNeeds), errors.Is(err, move.ErrNoRecord):
 		return codedError{exitUsage, err}
 	case errors.Is(err, move.ErrStop), errors.Is(err, move.ErrStart):
 		return codedError{exitTarget, err}
 	}
 	return err
+}
+
+// guardChild is the command that david starts of itself while a server is away.
+const guardChild = "storage-guard"
+
+// guardCommand waits for the death of the david that started it. It cleans nothing up at its start, as other
+// commands do: that david is at work.
+func (a *app) guardCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               guardChild,
+		Short:             "Start a server whose data are being moved where david died: what that starts of itself",
+		Hidden:            true,
+		Args:              exactArgs(0, "nothing"),
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Caught, not ignored: the server that it starts would inherit that.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
+			return move.StandGuard(cmd.InOrStdin(), a.err)
+		},
+	}
 }

@@ -35,6 +35,15 @@ func TestFaults(t *testing.T) {
 			q.Stop = []string{"/bin/false"}
 			return ctx
 		}, ErrStop},
+		{"somebody who starts it again at once", func(q *Request, ctx context.Context) context.Context {
+			script := filepath.Join(t.TempDir(), "stop")
+			text := "#!/bin/sh\npid=$(cat " + filepath.Join(filepath.Dir(q.Datadir), "pid") + ")\n" + q.Stop[0] + "\nwhile kill -0 $pid; do sleep 0.05; done\n" + q.Start[0] + "\nuntil test -S " + q.Addr.Address + "; do sleep 0.05; done\n"
+			if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			q.Stop, q.StopWithin = []string{script}, 5*time.Second
+			return ctx
+		}, ErrStop},
 		{"a stop that is not there", func(q *Request, ctx context.Context) context.Context {
 			q.Stop = []string{"/nonexistent/stop"}
 			return ctx

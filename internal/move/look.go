@@ -69,9 +69,7 @@ func Look(ctx context.Context, q Request) (p Plan, err error) {
 	if err := p.size(ctx); err != nil {
 		return p, err
 	}
-	if err := p.room(); err != nil {
-		return p, err
-	}
+	p.room()
 	stays, refused := locate(v, p.Route, p.From.Path)
 	p.Elsewhere, p.Refused = append(p.Elsewhere, stays...), append(p.Refused, refused...)
 	p.system = systemFile(v, p.Route.Link)
@@ -229,7 +227,7 @@ func speed(ctx context.Context, root *os.Root, f file) float64 {
 const growth = 0.1
 
 // room holds the target's filesystem against what is to come.
-func (p *Plan) room() error {
+func (p *Plan) room() {
 	need := int64(float64(p.Allocated) * (1 + growth))
 	if used, err := usedBy(p.Route.New); err == nil { // a part of it is there
 		need -= used
@@ -257,7 +255,6 @@ func (p *Plan) room() error {
 	if p.Route.Was == "" && p.From.Mount == p.Route.Link {
 		p.Refused = append(p.Refused, fmt.Sprintf("%s is a whole filesystem, which cannot be renamed while it is mounted: mount it elsewhere, with a symbolic link in its place, or mount the new volume there after a copy", p.Route.Link))
 	}
-	return nil
 }
 
 // usedBy is the room that a folder takes, in bytes.

@@ -10,6 +10,7 @@
 //	daemon     the server is stopped, kept from starting, started
 //	run        the steps: passes, stop, last pass, check, switch, start, proof
 //	back       the way back, with what was written since; forgetting the place that is not in use
+//	guard      a process that starts the server where david dies while it is away
 //	proof      CHECKSUM TABLE before and after
 //	record     what was done so far, on disk before it is done
 //
@@ -50,5 +51,7 @@ type Request struct {
 	StopWithin, StartWithin time.Duration
 	// ProofWithin bounds the time for CHECKSUM TABLE, before the stop and after it each; 0 for none.
 	ProofWithin time.Duration
-	Say         func(string) `json:"-"`
+	// Guard are the arguments that have this very program call StandGuard; none for no guard.
+	Guard []string
+	Say   func(string) `json:"-"`
 }

@@ -190,7 +190,39 @@ func TestMove(t *testing.T) {
 		if _, err := Find(q.Home, q.Datadir); !errors.Is(err, ErrNoRecord) {
 			t.Errorf("a move that was forgotten is still there: %v", err)
 		}
+		if s.Flavour == mycnf.MariaDB { // whose server starts in half a second
+			further(t, q)
+		}
 	})
+}
+
+// further moves data whose folder is a link already: the folder that it leads to keeps its name.
+func further(t *testing.T, q Request) {
+	t.Helper()
+	first, err := os.Readlink(q.Datadir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.To = filepath.Join(t.TempDir(), "third")
+	if socket, err := Socket(q.Datadir); err != nil || socket != q.Addr.Address {
+		t.Errorf("the server's socket: %s, %v", socket, err)
+	}
+	r, _ := apply(t, q)
+	if to, err := os.Readlink(q.Datadir); err != nil || to != q.To || r.Route.Old != first {
+		t.Errorf("%s, %v: %+v", to, err, r.Route)
+	}
+	if _, err := Return(t.Context(), q, r); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(q.Datadir); err != nil || to != first {
+		t.Errorf("%s, %v", to, err)
+	}
+	if removed, err := Forget(t.Context(), q, r); err != nil || removed != q.To {
+		t.Errorf("%s: %v", removed, err)
+	}
+	if _, err := os.Stat(filepath.Join(first, "ibdata1")); err != nil {
+		t.Error(err)
+	}
 }
 
 // sums holds the place that is not in use against the sums of the stop.

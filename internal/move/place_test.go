@@ -139,6 +139,35 @@ func linked1(real string) ([]Elsewhere, []string) {
 	return linked([]file{{name: "db/a", link: "b"}, {name: "db", link: "../elsewhere"}, {name: "db/c", link: "/elsewhere/c"}}, real)
 }
 
+// TestRoom holds filesystems against the data.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := Plan{Route: Route{Link: "/srv/a", New: dir + "/b"}, Allocated: 1000, From: host.Filesystem{Mount: "/"}, To: host.Filesystem{Path: dir, Mount: "/", Type: "ext4", Free: 1200}}
+	for want, change := range map[string]func(*Plan){
+		"":                     func(*Plan) {},
+		"1.074 KiB free":       func(p *Plan) { p.To.Free, p.Allocated = 1100, 1001 },
+		"where both copies":    func(p *Plan) { p.To.Free = 10 },
+		"a tenth to grow":      func(p *Plan) { p.To.Free, p.To.Mount = 1050, "/new" },
+		"is a tmpfs":           func(p *Plan) { p.To.Type = "tmpfs" },
+		"mounted read-only":    func(p *Plan) { p.To.Options = []string{"ro"} },
+		"is a whole filesyste": func(p *Plan) { p.To.Mount = p.Route.New },
+		"cannot be renamed":    func(p *Plan) { p.From.Mount = p.Route.Link },
+	} {
+		p := good
+		change(&p)
+		p.room()
+		if said := strings.Join(p.Refused, "; "); want == "" && said != "" || !strings.Contains(said, want) {
+			t.Errorf("%q, want %q", said, want)
+		}
+	}
+	linked := good
+	linked.Route.Was, linked.From.Mount = "/mnt/a", linked.Route.Link
+	if linked.room(); len(linked.Refused) > 0 {
+		t.Errorf("a link to a whole filesystem: %v", linked.Refused)
+	}
+}
+
 // TestUnitOf reads /proc/PID/cgroup of both hierarchies.
 func TestUnitOf(t *testing.T) {
 	t.Parallel()

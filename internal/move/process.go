@@ -203,3 +203,40 @@ func unseen(pid int, folder string) string {
 	}
 	return ""
 }
+
+// Socket returns the unix socket at which the server of a data folder takes clients; "" where none is seen.
+func Socket(folder string) (string, error) {
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w: name the data folder of a server on this machine", ErrInput, err)
+	}
+	server, ok, err := serverOf(real)
+	if err != nil || !ok {
+		return "", err
+	}
+	fds, err := os.ReadDir(proc(server.pid, "fd"))
+	if err != nil {
+		return "", err
+	}
+	held := map[string]bool{}
+	for _, fd := range fds {
+		to, err := os.Readlink(proc(server.pid, "fd/"+fd.Name()))
+		if number, ok := strings.CutPrefix(to, "socket:["); err == nil && ok {
+			held[strings.TrimSuffix(number, "]")] = true
+		}
+	}
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return "", err
+	}
+	sockets, err := fs.NetUNIX()
+	if err != nil {
+		return "", err
+	}
+	for _, s := range sockets.Rows { // that of MySQL's X protocol takes other clients
+		if held[strconv.FormatUint(s.Inode, 10)] && s.Flags.String() == "listen" && filepath.IsAbs(s.Path) && filepath.Base(s.Path) != "mysqlx.sock" {
+			return s.Path, nil
+		}
+	}
+	return "", nil
+}

@@ -60,10 +60,13 @@ type Record struct {
 	Route  Route `json:"route"`
 	Phase  Phase `json:"phase"`
 	// System is the file that a server locks, in the folder; "" where it has none there.
-	System string   `json:"system_file,omitempty"`
-	Server string   `json:"server"` // server_uuid, or MariaDB's server_uid
-	Stop   []string `json:"stop"`
-	Start  []string `json:"start"`
+	System string `json:"system_file,omitempty"`
+	Server string `json:"server"` // server_uuid, or MariaDB's server_uid
+	// Network and Address say where it was reached.
+	Network string   `json:"network"`
+	Address string   `json:"address"`
+	Stop    []string `json:"stop"`
+	Start   []string `json:"start"`
 	// Pages is what the variables of calm were, while david has them at 0; nil else.
 	Pages map[string]string `json:"dirty_pages,omitempty"`
 	Steps []Step            `json:"steps"`

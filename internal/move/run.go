@@ -71,7 +71,7 @@ func (p Plan) begin(q Request) (*Record, error) {
 				return nil, fmt.Errorf("%w: the filesystem of %s cannot exchange two names in one step: %w", ErrInput, p.Route.Link, err)
 			}
 		}
-		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Stop: p.stop, Start: p.start}
+		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start}
 		if err := create(q.Home, r); err != nil {
 			return nil, err
 		}
@@ -227,6 +227,11 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 	if err := j.r.note(j.away, "the server is stopped: %s", strings.Join(j.d.stop, " ")); err != nil {
 		return err
 	}
+	g, err := j.station()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.dismiss()) }()
 	began := time.Now()
 	defer func() { out.Away = time.Since(began).Seconds() }()
 	if err := j.d.halt(j.from); err != nil {
