@@ -120,6 +120,9 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 			return err
 		}
 		defer release()
+		if err := a.wake(ctx, f, q); err != nil {
+			return err
+		}
 	}
 	if f.back || f.forget {
 		return a.moveBack(ctx, f, q)
@@ -161,6 +164,24 @@ func (a *app) findServer(f *moveFlags) error {
 	}
 	f.dsn = r.Network + "(" + r.Address + ")/"
 	return nil
+}
+
+// wake starts the server of a move that was interrupted while it was away.
+func (a *app) wake(ctx context.Context, f moveFlags, q move.Request) error {
+	if f.back { // which can do without, where it does not start
+		return nil
+	}
+	r, err := move.FindServer(a.home, q.Addr)
+	if f.datadir != "" {
+		r, err = move.Find(a.home, f.datadir)
+	}
+	if errors.Is(err, move.ErrNoRecord) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return move.Wake(ctx, q, r)
 }
 
 // refusal is the error of a move that cannot be done.
@@ -289,8 +310,8 @@ func moveError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
-		return codedError{exitInterrupted, err}
+	case ctx.Err() != nil && !errors.Is(err, move.ErrStop) && !errors.Is(err, move.ErrStart):
+		return codedError{exitInterrupted, fmt.Errorf("interrupted; the server runs where it ran, what is copied is kept, and the same command goes on (%w)", err)}
 	case errors.Is(err, move.ErrMismatch):
 		return codedError{exitInvalid, err}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, move.ErrInput), errors.Is(err, move.ErrNeeds), errors.Is(err, move.ErrNoRecord):

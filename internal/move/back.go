@@ -4,20 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 )
-
-// Find returns the last move from a folder, or from any, that can be gone back from, or forgotten.
-func Find(home, datadir string) (*Record, error) {
-	if datadir == "" {
-		return find(home, "")
-	}
-	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(datadir)))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInput, err)
-	}
-	return find(home, filepath.Join(parent, filepath.Base(filepath.Clean(datadir))))
-}
 
 // Idle returns the place that is not in use.
 func (r *Record) Idle() (string, error) {
@@ -39,6 +26,13 @@ func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) 
 	case r.Phase == Back:
 		return out, fmt.Errorf("%w: the server is back in %s already; --forget removes %s", ErrInput, r.Route.Link, r.Route.New)
 	case in == newSide:
+		up, err := j.runs(ctx)
+		if err != nil {
+			return out, err
+		}
+		if !up {
+			return j.limp(ctx)
+		}
 		return j.travel(ctx, nil)
 	case r.Phase == Leaving || r.Phase == Returning:
 		return j.arrived(ctx)

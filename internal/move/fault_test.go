@@ -10,15 +10,13 @@ import (
 	"time"
 
 	"david/internal/mycnf"
-	"david/internal/testserver"
 )
 
 // TestFaults has things go wrong at a real server: it runs where it ran, with all that was acknowledged, and the
 // next command goes on.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	s := testserver.Start(t, mycnf.MariaDB)
-	furnish(s)
+	s := start(t, mycnf.MariaDB)
 	q := request(t, s)
 	q.ProofWithin = 0
 	l := clients(t, q.Addr, 2)
@@ -99,11 +97,33 @@ func TestFaults(t *testing.T) {
 			l.check()
 		})
 	}
+	t.Run("a server that starts on the new place, and dies", func(t *testing.T) { broken(t, q, l) })
+}
+
+// broken moves a server that then does not start any more on the new place once it has written there: david goes
+// back when it is told to, with what was written.
+func broken(t *testing.T, q Request, l *ledger) {
 	r, _ := apply(t, q)
 	l.check()
-	if in, err := r.Route.at(); err != nil || in != newSide {
-		t.Errorf("side %d: %v", in, err)
+	bad, script := q, filepath.Join(t.TempDir(), "start")
+	text := "#!/bin/sh\ntest -L " + q.Datadir + " && exit 1\nexec " + q.Start[0] + "\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
 	}
+	bad.Start = []string{script}
+	if err := q.daemon(r).halt(q.To); err != nil {
+		t.Fatal(err)
+	}
+	if err := Wake(t.Context(), bad, r); !errors.Is(err, ErrStart) {
+		t.Errorf("it starts: %v", err)
+	}
+	if _, err := Return(t.Context(), bad, r); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := r.Route.at(); err != nil || in != oldSide || r.Phase != Back {
+		t.Errorf("side %d, %v, phase %s", in, err, r.Phase)
+	}
+	l.check()
 }
 
 // stage is the phase on record; "" where there is none yet.
@@ -136,8 +156,7 @@ func spoil(ctx context.Context, q Request) {
 // TestOnlyCopied makes the copy where the rest needs root, and gives it up again: the server is not touched.
 func TestOnlyCopied(t *testing.T) {
 	t.Parallel()
-	s := testserver.Start(t, mycnf.MariaDB)
-	furnish(s)
+	s := start(t, mycnf.MariaDB)
 	q := request(t, s)
 	conn := s.Open()
 	before, err := conn.Identity(t.Context())
@@ -179,7 +198,7 @@ func TestOnlyCopied(t *testing.T) {
 // TestRefused asks for what cannot be done: it is said, with what to do, and nothing is made.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	s := testserver.Start(t, mycnf.MariaDB)
+	s := start(t, mycnf.MariaDB)
 	q := request(t, s)
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {

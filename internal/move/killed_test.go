@@ -125,6 +125,15 @@ func (k *killed) once(t *testing.T, random *rand.Rand) {
 	time.Sleep(after)
 	cmd.Process.Kill()
 	cmd.Wait()
+	if random.IntN(3) == 0 { // by david, else by an administrator who knows nothing of it
+		r, err := Find(k.q.Home, k.q.Datadir)
+		if err == nil {
+			err = Wake(t.Context(), k.q, r)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
 	phase, in := k.up(t)
 	t.Logf("killed: phase %s, the data in use are on side %d", phase, in)
 	k.l.check()

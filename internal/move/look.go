@@ -96,7 +96,7 @@ func (p *Plan) paths(q Request, datadir string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
-	if p.record, err = find(q.Home, link); err != nil && !errors.Is(err, ErrNoRecord) {
+	if p.record, err = find(q.Home, from(link)); err != nil && !errors.Is(err, ErrNoRecord) {
 		return err
 	}
 	if p.record != nil {

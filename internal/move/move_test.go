@@ -23,7 +23,8 @@ type ledger struct {
 	t     *testing.T
 	addr  mysqld.Addr
 	acked []atomic.Int64
-	seen  []int64 // of acked, at the last check
+	seen  []int64      // of acked, at the last check
+	gap   atomic.Int64 // longest time between two acknowledgements of a client, in nanoseconds
 	end   chan struct{}
 	group sync.WaitGroup
 }
@@ -57,6 +58,7 @@ func (l *ledger) ended() bool {
 }
 
 func (l *ledger) write(client int) {
+	last := time.Now()
 	for next := 1; !l.ended(); {
 		conn, err := mysqld.Open(context.Background(), l.addr)
 		if err != nil {
@@ -66,6 +68,8 @@ func (l *ledger) write(client int) {
 			err = conn.Exec(context.Background(), fmt.Sprintf("INSERT INTO shop.entry VALUES (%d, %d, LPAD('%d', 200, 'x'))", client, next, next))
 			if next++; err == nil {
 				l.acked[client].Add(1)
+				l.gap.Store(max(l.gap.Load(), int64(time.Since(last))))
+				last = time.Now()
 			}
 		}
 		conn.Close()
@@ -97,6 +101,15 @@ func (l *ledger) check() {
 	}
 }
 
+// start starts a furnished server with a small redo log, as all of it is read again and again.
+func start(t *testing.T, f mycnf.Flavour, options ...string) *testserver.Server {
+	t.Helper()
+	redo := map[mycnf.Flavour]string{mycnf.MySQL: "--innodb-redo-log-capacity=16M", mycnf.MariaDB: "--innodb-log-file-size=8M"}
+	s := testserver.Start(t, f, append(options, redo[f])...)
+	furnish(s)
+	return s
+}
+
 // furnish makes a table that clients write to and one that nobody does.
 func furnish(s *testserver.Server) {
 	s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.entry (client INT, seq INT, text VARCHAR(255), PRIMARY KEY (client, seq))",
@@ -109,8 +122,7 @@ func each(t *testing.T, test func(t *testing.T, s *testserver.Server, binlog str
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			binlog := filepath.Join(t.TempDir(), "binlog")
-			s := testserver.Start(t, f, "--log-bin="+binlog, "--server-id=1")
-			furnish(s)
+			s := start(t, f, "--log-bin="+binlog, "--server-id=1")
 			test(t, s, binlog)
 		})
 	}

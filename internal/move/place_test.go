@@ -266,13 +266,13 @@ func TestRecordOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, r := good(t)
-			if _, err := find(home, "/srv/a"); err != nil {
+			if _, err := find(home, from("/srv/a")); err != nil {
 				t.Fatal(err)
 			}
 			if err := spoil(r); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := find(home, ""); err == nil || errors.Is(err, ErrNoRecord) {
+			if _, err := Find(home, ""); err == nil || errors.Is(err, ErrNoRecord) {
 				t.Errorf("it was read: %v", err)
 			}
 		})

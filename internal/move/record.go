@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"david/internal/home"
+	"david/internal/mysqld"
 )
 
 // Folder is where records lie in david's home: moves/1/move.json, moves/2/move.json, ...
@@ -151,9 +152,8 @@ func (r *Record) write(name string, content []byte) error {
 // ErrNoRecord says that there is no move to go on with.
 var ErrNoRecord = errors.New("david has moved nothing from there")
 
-// find returns the last record that is pending and of a folder that the server knows by this path; of any
-// where the path is "".
-func find(dir, link string) (*Record, error) {
+// find returns the last record that is pending and wanted.
+func find(dir string, wanted func(*Record) bool) (*Record, error) {
 	records := filepath.Join(dir, Folder)
 	list, err := numbers(records)
 	if err != nil {
@@ -167,11 +167,33 @@ func find(dir, link string) (*Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot use the record of a move in %s: %w", filepath.Join(records, strconv.Itoa(n)), err)
 		}
-		if r.Pending() && (link == "" || r.Route.Link == link) {
+		if r.Pending() && wanted(r) {
 			return r, nil
 		}
 	}
 	return nil, ErrNoRecord
+}
+
+// from wants the records of a folder, by the path that the server knows.
+func from(link string) func(*Record) bool {
+	return func(r *Record) bool { return r.Route.Link == link }
+}
+
+// Find returns the last move from a folder, or from any, that can be gone on with, gone back from or forgotten.
+func Find(home, datadir string) (*Record, error) {
+	if datadir == "" {
+		return find(home, func(*Record) bool { return true })
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(datadir)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return find(home, from(filepath.Join(parent, filepath.Base(filepath.Clean(datadir)))))
+}
+
+// FindServer returns the last such move of the server at an address.
+func FindServer(home string, addr mysqld.Addr) (*Record, error) {
+	return find(home, func(r *Record) bool { return r.Network == addr.Network && r.Address == addr.Address })
 }
 
 // read reads a record that nobody but david's user can have written.

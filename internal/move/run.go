@@ -101,17 +101,11 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 	if err := j.running(ctx, j.from); err != nil {
 		return out, err
 	}
-	if err := seal(j.to); err != nil {
-		return out, err
-	}
-	c, err := newCopier(j.from, j.to, min(runtime.NumCPU(), 4))
+	c, err := j.open()
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	if err := j.r.note(j.going, "passes from %s to %s", j.from, j.to); err != nil {
-		return out, err
-	}
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err != nil {
 		return out, err
@@ -131,6 +125,40 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 		return out, errors.Join(err, j.quiet())
 	}
 	return out, j.ended(ctx, &out, before)
+}
+
+// open opens both places, and keeps everybody else out of the one whose data are not whole from here on.
+func (j *journey) open() (*copier, error) {
+	if err := seal(j.to); err != nil {
+		return nil, err
+	}
+	if err := j.r.note(j.going, "passes from %s to %s", j.from, j.to); err != nil {
+		return nil, err
+	}
+	return newCopier(j.from, j.to, min(runtime.NumCPU(), 4))
+}
+
+// limp is travel with a server that does not run, as it may not even start: nothing is left to be copied while it
+// serves.
+func (j *journey) limp(ctx context.Context) (out Outcome, err error) {
+	c, err := j.open()
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	j.q.Say("the server does not run: all is compared, and copied where it differs")
+	release, err := claim(j.from, j.r.System)
+	if err != nil {
+		return out, err
+	}
+	turned, err := j.still(ctx, c, &out)
+	if !turned {
+		return out, errors.Join(err, release())
+	}
+	if err := errors.Join(err, j.land(c, &out, release)); err != nil {
+		return out, err
+	}
+	return out, j.ended(ctx, &out, seen{})
 }
 
 // quiet sets back what calm set where the server still runs.
@@ -316,7 +344,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 		}
 		return errors.Join(err, release())
 	}
-	if touched := c.touched(); touched != nil {
+	if touched := errors.Join(c.touched(), j.starting()); touched != nil {
 		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it, or go back with --back", err, touched, j.d.log), release())
 	}
 	j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
@@ -326,11 +354,29 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	return j.again(err)
 }
 
+// starting is an error where the server is still busy in the place that it was to start on.
+func (j *journey) starting() error {
+	left, err := writers(j.r.Route.folder(j.target, j.target))
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%s is at work there", names(left))
+	}
+	return err
+}
+
+// runs tells whether the server answers, or works in its place without answering yet.
+func (j *journey) runs(ctx context.Context) (bool, error) {
+	if conn, err := mysqld.Open(ctx, j.q.Addr); err == nil {
+		return true, conn.Close()
+	}
+	left, err := writers(j.from)
+	return len(left) > 0, err
+}
+
 // running makes sure that the server runs, as a david that was killed may have left it stopped.
 func (j *journey) running(ctx context.Context, folder string) error {
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err == nil {
-		return errors.Join(uncalm(ctx, conn, j.r), conn.Close())
+		return errors.Join(j.known(ctx, conn), conn.Close())
 	}
 	if left, err := writers(folder); err != nil || len(left) > 0 {
 		return err
@@ -338,6 +384,29 @@ func (j *journey) running(ctx context.Context, folder string) error {
 	j.q.Say("the server does not run, and is started: " + strings.Join(j.d.start, " "))
 	j.r.Pages = nil
 	return errors.Join(j.d.raise(folder), j.r.save())
+}
+
+// known makes sure that it is the record's server that answers, and sets back what an earlier david left.
+func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
+	who, err := conn.Identity(ctx)
+	if err == nil && who.UUID != j.r.Server {
+		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s", ErrInput, conn.Addr(), j.r.Route.Link)
+	}
+	if err != nil {
+		return err
+	}
+	return uncalm(ctx, conn, j.r)
+}
+
+// Wake starts the server where a david that was killed has left it stopped, on the place that it was to run on
+// at that moment. It does nothing where the server answers.
+func Wake(ctx context.Context, q Request, r *Record) error {
+	in, err := r.Route.at()
+	if err != nil {
+		return err
+	}
+	j := &journey{q: q, r: r, d: q.daemon(r)}
+	return j.running(ctx, r.Route.folder(in, in))
 }
 
 // arrived ends a journey whose switch was made before david was killed.
