@@ -43,8 +43,8 @@ func (a *app) storageMoveCommand() *cobra.Command {
 	var f moveFlags
 	cmd := &cobra.Command{
 		Use:   "move --datadir DIR --to DIR",
-		Short: "Move a running server's data to another folder: copied while it serves, one short stop, checksums, proof; shows what it would do, --apply does it",
-		Long: "Move a running server's data to another folder or volume. Copied while the server serves, in passes; one stop for the last pass, the checksums of every file,\n" +
+		Short: "Move a running server's data to another folder: copied while it serves, one short stop, every byte compared, proof; shows what it would do, --apply does it",
+		Long: "Move a running server's data to another folder or volume. Copied while the server serves, in passes; one stop for the last pass, the comparison of every byte,\n" +
 			"the switch (a symbolic link takes the old folder's name) and the start. The old place stays until --forget; --back goes back, with what was written since.\n" +
 			"A move that was interrupted goes on with the same command. Without --apply nothing is changed (docs/storage.md).",
 		Args: exactArgs(0, "no arguments"),
@@ -258,7 +258,7 @@ func printMovePlan(out io.Writer, p move.Plan) {
 	fmt.Fprintf(out, "%s: %s in %d files would go to %s (%s on %s, %s free)\n", p.Route.Link, host.Size(p.Bytes), p.Files, p.Route.New, p.To.Type, p.To.Mount, host.Size(p.To.Free))
 	if p.Rate > 0 {
 		fmt.Fprintf(out, "while it serves: about %s to copy, at the %s/s at which the data can be read; the target may be slower\n", seconds(float64(p.Bytes)/p.Rate), host.Size(int64(p.Rate)))
-		fmt.Fprintf(out, "away: its own stop and start, and the time to read twice what is written to until then: %s at most, where that is all of it; --max-stop bounds it\n", seconds(2*float64(p.Bytes)/p.Rate))
+		fmt.Fprintf(out, "away: its own stop and start, and the time to read what is written to until then, on both sides: %s at most, where that is all of it; --max-stop bounds it\n", seconds(2*float64(p.Bytes)/p.Rate))
 	}
 	fmt.Fprintf(out, "the old place stays as %s until --forget; --back goes back\n", p.Route.Old)
 	for _, e := range p.Elsewhere {
@@ -292,8 +292,8 @@ func printMoved(w io.Writer, d moveDocument) {
 		fmt.Fprintln(w, "moved")
 	}
 	if o.Away > 0 {
-		fmt.Fprintf(w, "the server was away for %.1f s: stop %.1f, last pass %.1f (%s written), checksums %.1f, start %.1f\n", o.Away, o.Stop, o.Last.Seconds, host.Size(o.Last.Written), o.Check, o.Start)
-		fmt.Fprintf(w, "%d files, %s: the same on both sides by SHA-256 as of the stop (%s/files.sha256)\n", o.Files, host.Size(o.Bytes), d.Record)
+		fmt.Fprintf(w, "the server was away for %.1f s: stop %.1f, last pass %.1f (%s written), the rest of the comparison %.1f, start %.1f\n", o.Away, o.Stop, o.Last.Seconds, host.Size(o.Last.Written), o.Check, o.Start)
+		fmt.Fprintf(w, "%d files, %s: each byte compared, and the same on both sides; their SHA-256 as of the stop: %s/files.sha256\n", o.Files, host.Size(o.Bytes), d.Record)
 	}
 	if p := o.Proof; p != nil {
 		fmt.Fprintf(w, "CHECKSUM TABLE: %d tables as before the stop, %d were written to meanwhile, for %d there was no time or checksum\n", p.Same, len(p.Written), p.Left)

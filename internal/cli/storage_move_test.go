@@ -46,7 +46,7 @@ func TestStorageMove(t *testing.T) {
 		t.Errorf("something was made: %v", err)
 	}
 	says(run(exitUsage, "--to", s.Data()+"/new"), "lies in the data folder")
-	says(run(exitDone, "--to", to, "--apply"), "moved\n", "the server was away for", "the same on both sides by SHA-256", "CHECKSUM TABLE: 1 tables as before the stop", "not in use: "+s.Data()+".david-old")
+	says(run(exitDone, "--to", to, "--apply"), "moved\n", "the server was away for", "each byte compared, and the same on both sides", "CHECKSUM TABLE: 1 tables as before the stop", "not in use: "+s.Data()+".david-old")
 	if real, err := filepath.EvalSymlinks(s.Data()); err != nil || real != to {
 		t.Errorf("%s: %v", real, err)
 	}

@@ -208,6 +208,9 @@ func TestRefused(t *testing.T) {
 	if err := os.Symlink(q.Datadir, link); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("/nonexistent/data", filepath.Join(full, "nowhere")); err != nil {
+		t.Fatal(err)
+	}
 	shared, err := os.MkdirTemp("/dev/shm", "david-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -224,6 +227,7 @@ func TestRefused(t *testing.T) {
 		{"the old place", q.Datadir, q.Datadir + oldSuffix, "name another"},
 		{"no folder above it", q.Datadir, "/nonexistent/data", "is no folder in which"},
 		{"a file", q.Datadir, filepath.Join(full, "x"), "not a directory"},
+		{"a link to nowhere", q.Datadir, filepath.Join(full, "nowhere"), "leads nowhere"},
 		{"memory", q.Datadir, filepath.Join(shared, "data"), "is a tmpfs"},
 		{"another folder of data", full, full + "2", "the server's data lie in"},
 		{"no folder of data", "/nonexistent", full + "2", "name the data folder"},

@@ -143,6 +143,9 @@ func (p *Plan) fresh(real string, reuse bool) error {
 	if info, err := os.Lstat(filepath.Dir(to)); err != nil || !info.IsDir() {
 		return fmt.Errorf("%w: %s is no folder in which david could make %s", ErrInput, filepath.Dir(to), filepath.Base(to))
 	}
+	if info, err := os.Lstat(to); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%w: %s is a link that leads nowhere: name a folder", ErrInput, to)
+	}
 	entries, err := os.ReadDir(to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

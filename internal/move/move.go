@@ -1,13 +1,16 @@
 // Package move takes the data of a running server to another folder: copied while it serves, in passes that
-// copy only what differs, then one stop for the last pass, the checksums of all files, the switch, the start.
+// copy only what differs, then one stop for the last pass, the comparison of every byte, the switch, the start.
 //
 //	look       what is to be moved, where to, and all that speaks against it; changes nothing
 //	place      paths: the folder that the server knows, the old and the new one, the switch between them
 //	locations  what of the server's data lies elsewhere, by its variables
 //	process    who has a folder's files open; the unit, the user, what the server may see
 //	tree       what a folder holds
-//	pass       one pass of the copy; the check of both sides
+//	pass       one pass of the copy; the comparison of both sides
+//	attributes SELinux's labels, access lists
+//	sums       SHA-256 of every file, of the place that the server has left
 //	daemon     the server is stopped, kept from starting, started
+//	calm       the server writes its dirty pages before its stop
 //	run        the steps: passes, stop, last pass, check, switch, start, proof
 //	back       the way back, with what was written since; forgetting the place that is not in use
 //	guard      a process that starts the server where david dies while it is away

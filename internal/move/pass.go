@@ -3,7 +3,6 @@ package move
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -43,9 +42,11 @@ type copier struct {
 type sight struct {
 	from, to version
 	old      bool // its last change was old enough
-	sum      [sha256.Size]byte
-	checked  bool // the copy was read again, and has that sum
+	checked  bool // each byte of the copy was compared after it was written last
 }
+
+// span is a part of a file.
+type span struct{ at, long int64 }
 
 // Pass tells what a pass did.
 type Pass struct {
@@ -88,7 +89,7 @@ func (c *copier) pass(ctx context.Context, serving bool) (p Pass, err error) {
 	plain := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !f.mode.IsRegular() })
 	slices.SortFunc(plain, func(a, b file) int { return int(min(max(b.stat.Size-a.stat.Size, -1), 1)) }) // the longest first, for the workers' sake
 	err = c.each(ctx, plain, func(ctx context.Context, f file) error {
-		one, err := c.copy(ctx, f.name)
+		one, err := c.copy(ctx, f.name, serving)
 		if serving && errors.Is(err, errVanished) {
 			return nil
 		}
@@ -232,8 +233,9 @@ func dress(from, to *os.File, f file) error {
 // errVanished marks a file that is gone, or something else by now.
 var errVanished = errors.New("it is gone")
 
-// copy makes one file the same, unless it is known not to have been written to.
-func (c *copier) copy(ctx context.Context, name string) (p Pass, err error) {
+// copy makes one file the same, unless it is known not to have been written to. Where the server does not run,
+// what was written is read again and compared.
+func (c *copier) copy(ctx context.Context, name string, serving bool) (p Pass, err error) {
 	from, err := open(c.from, name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, fmt.Errorf("%s: %w", name, errVanished)
@@ -246,7 +248,7 @@ func (c *copier) copy(ctx context.Context, name string) (p Pass, err error) {
 	if err != nil {
 		return p, err
 	}
-	s := sight{from: f.version(), old: time.Since(time.Unix(f.stat.Ctim.Unix())) > settled}
+	s := sight{from: f.version(), old: time.Since(time.Unix(f.stat.Ctim.Unix())) > settled, checked: !serving}
 	to, err := open(c.to, name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return p, fmt.Errorf("cannot write the copy: %w", err)
@@ -255,12 +257,17 @@ func (c *copier) copy(ctx context.Context, name string) (p Pass, err error) {
 	if c.unwritten(name, s.from, to) {
 		return p, nil
 	}
-	p.Files = 1
-	if p.Read, p.Written, s.sum, err = c.same(ctx, from, to, f.allocated() < f.stat.Size); err != nil {
+	written, err := c.same(ctx, from, to, f, &p)
+	if err == nil {
+		err = errors.Join(dress(from, to, f), to.Sync())
+	}
+	if err != nil {
 		return p, fmt.Errorf("cannot copy %s: %w", name, err)
 	}
-	if err := errors.Join(dress(from, to, f), to.Sync()); err != nil {
-		return p, fmt.Errorf("cannot copy %s: %w", name, err)
+	if !serving {
+		if err := c.equal(ctx, from, to, written); err != nil {
+			return p, err
+		}
 	}
 	return p, c.remember(name, s, to)
 }
@@ -323,52 +330,51 @@ func open(root *os.Root, name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// same makes one file the same as another, writing only what differs, and returns the sum of what was read.
-// Where the source is sparse (page compression), so is the copy.
-func (c *copier) same(ctx context.Context, from, to *os.File, sparse bool) (read, written int64, sum [sha256.Size]byte, err error) {
-	hash := sha256.New()
+// same makes one file the same as another, writing only what differs, and returns what it wrote. Where the source
+// is sparse (page compression), so is the copy.
+func (c *copier) same(ctx context.Context, from, to *os.File, f file, p *Pass) (written []span, err error) {
 	a, b := make([]byte, chunk), make([]byte, chunk)
-	for n := chunk; n == chunk; read += int64(n) {
+	p.Files = 1
+	for n := chunk; n == chunk; p.Read += int64(n) {
 		if err := c.limit.WaitN(ctx, chunk); err != nil {
-			return read, written, sum, errors.Join(err, context.Cause(ctx))
+			return written, errors.Join(err, context.Cause(ctx))
 		}
-		if n, err = from.ReadAt(a, read); err != nil && err != io.EOF {
-			return read, written, sum, err
+		if n, err = from.ReadAt(a, p.Read); err != nil && err != io.EOF {
+			return written, err
 		}
-		hash.Write(a[:n])
-		m, err := to.ReadAt(b[:n], read)
+		m, err := to.ReadAt(b[:n], p.Read)
 		if err != nil && err != io.EOF {
-			return read, written, sum, err
+			return written, err
 		}
-		w, err := differing(to, a[:n], b[:m], read)
-		if written += w; err != nil {
-			return read, written, sum, err
+		for _, d := range differing(a[:n], b[:m]) {
+			if _, err := to.WriteAt(a[d.at:d.at+d.long], p.Read+d.at); err != nil {
+				return written, err
+			}
+			written, p.Written = append(written, span{p.Read + d.at, d.long}), p.Written+d.long
 		}
-		if sparse && w > 0 {
-			if err := punch(to, a[:n], read); err != nil {
-				return read, written, sum, err
+		if f.allocated() < f.stat.Size {
+			if err := punch(to, a[:n], p.Read); err != nil {
+				return written, err
 			}
 		}
 	}
-	return read, written, [sha256.Size]byte(hash.Sum(nil)), to.Truncate(read)
+	return written, to.Truncate(p.Read)
 }
 
-// differing writes the pieces of a that b does not have, neighbours in one go.
-func differing(to *os.File, a, b []byte, at int64) (written int64, err error) {
+// differing returns the pieces of a that b does not have, neighbours as one.
+func differing(a, b []byte) (list []span) {
 	for i := 0; i < len(a); i += piece {
-		begin := i
-		for i < len(a) && !equal(a, b, i) {
-			i += piece
-		}
-		if i == begin {
+		end := min(i+piece, len(a))
+		if end <= len(b) && bytes.Equal(a[i:end], b[i:end]) {
 			continue
 		}
-		n, err := to.WriteAt(a[begin:min(i, len(a))], at+int64(begin))
-		if written += int64(n); err != nil {
-			return written, err
+		if n := len(list); n > 0 && list[n-1].at+list[n-1].long == int64(i) {
+			list[n-1].long += int64(end - i)
+			continue
 		}
+		list = append(list, span{int64(i), int64(end - i)})
 	}
-	return written, nil
+	return list
 }
 
 // hole is the smallest that is made: a filesystem's block.
@@ -396,21 +402,9 @@ func punch(to *os.File, a []byte, at int64) error {
 	return nil
 }
 
-// equal compares a piece.
-func equal(a, b []byte, at int) bool {
-	end := min(at+piece, len(a))
-	return end <= len(b) && bytes.Equal(a[at:end], b[at:end])
-}
-
-// Sum is a file's SHA-256, as of the moment at which the server had stopped, and of its copy as read again.
-type Sum struct {
-	Name string
-	SHA  [sha256.Size]byte
-}
-
-// check reads every copy again that was written to since it was last read, and makes sure that both trees hold
-// the same. The sums of the source are those of what was copied.
-func (c *copier) check(ctx context.Context) (sums []Sum, bytes int64, err error) {
+// check makes sure that both trees hold the same, once no server runs: names, kinds, sizes, modes, owners, and
+// each byte, as far as it was not compared since it was written last.
+func (c *copier) check(ctx context.Context) (plain []file, bytes int64, err error) {
 	from, err := list(c.from, false)
 	if err != nil {
 		return nil, 0, err
@@ -422,14 +416,11 @@ func (c *copier) check(ctx context.Context) (sums []Sum, bytes int64, err error)
 	if err := alike(from, to); err != nil {
 		return nil, 0, err
 	}
-	plain := slices.DeleteFunc(from, func(f file) bool { return !f.mode.IsRegular() })
-	if err := c.each(ctx, plain, func(ctx context.Context, f file) error { return c.again(ctx, f.name) }); err != nil {
-		return nil, 0, err
-	}
+	plain = slices.DeleteFunc(from, func(f file) bool { return !f.mode.IsRegular() })
 	for _, f := range plain {
-		sums, bytes = append(sums, Sum{f.name, c.seen[f.name].sum}), bytes+f.stat.Size
+		bytes += f.stat.Size
 	}
-	return sums, bytes, nil
+	return plain, bytes, c.each(ctx, plain, func(ctx context.Context, f file) error { return c.again(ctx, f.name) })
 }
 
 // alike makes sure that two trees have the same names, each with the same kind, size, mode, owner and link.
@@ -452,7 +443,7 @@ func alike(from, to []file) error {
 	return nil
 }
 
-// again reads a copy, and holds it against the sum of what was copied.
+// again compares a file with its copy, unless neither was written to since that was done.
 func (c *copier) again(ctx context.Context, name string) error {
 	c.mu.Lock()
 	s := c.seen[name]
@@ -466,12 +457,13 @@ func (c *copier) again(ctx context.Context, name string) error {
 	if err != nil || s.checked && s.to == v {
 		return err
 	}
-	hash := sha256.New()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{hash}, readerOf{ctx, to}, make([]byte, chunk)); err != nil {
-		return fmt.Errorf("cannot read the copy again: %w", err)
+	from, err := open(c.from, name, os.O_RDONLY)
+	if err != nil {
+		return err
 	}
-	if [sha256.Size]byte(hash.Sum(nil)) != s.sum {
-		return fmt.Errorf("%w: %s has another SHA-256 than what was copied: something else writes there, or the disk does not keep what is written", ErrMismatch, filepath.Join(c.to.Name(), name))
+	defer from.Close()
+	if err := c.equal(ctx, from, to, []span{{0, max(v.size, s.from.size)}}); err != nil {
+		return err
 	}
 	s.checked, s.to = true, v
 	c.mu.Lock()
@@ -480,21 +472,33 @@ func (c *copier) again(ctx context.Context, name string) error {
 	return nil
 }
 
-// readerOf reads until its context ends.
-type readerOf struct {
-	ctx context.Context
-	f   *os.File
-}
-
-func (r readerOf) Read(b []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
+// equal compares parts of a file with those of its copy.
+func (c *copier) equal(ctx context.Context, from, to *os.File, parts []span) error {
+	a, b := make([]byte, chunk), make([]byte, chunk)
+	for _, p := range parts {
+		for at := p.at; at < p.at+p.long; at += chunk {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			long := min(chunk, p.at+p.long-at)
+			n, err := from.ReadAt(a[:long], at)
+			if err != nil && err != io.EOF {
+				return err
+			}
+			m, err := to.ReadAt(b[:long], at)
+			if err != nil && err != io.EOF {
+				return err
+			}
+			if !bytes.Equal(a[:n], b[:m]) {
+				return fmt.Errorf("%w: %s is not what was written there: something else writes there, or the disk does not keep what is written", ErrMismatch, to.Name())
+			}
+		}
 	}
-	return r.f.Read(b)
+	return nil
 }
 
-// checkSettled reads again, while the server still runs, the copies of files that nobody writes to any more:
-// from the disk where that is possible, and once, so that it need not be done while the server is away.
+// checkSettled compares, while the server still runs, the copies of files that nobody writes to any more: as they
+// are on the disk where that is possible, and once, so that it need not be done while the server is away.
 func (c *copier) checkSettled(ctx context.Context) error {
 	var files []file
 	for name, s := range c.seen {
@@ -507,8 +511,23 @@ func (c *copier) checkSettled(ctx context.Context) error {
 			unix.Fadvise(int(to.Fd()), 0, 0, unix.FADV_DONTNEED) // advice: whether it is taken changes nothing else
 			to.Close()
 		}
-		return c.again(ctx, f.name)
+		err := c.again(ctx, f.name)
+		if err != nil && c.changed(f.name) { // after all: the next pass sees to it
+			return nil
+		}
+		return err
 	})
+}
+
+// changed tells whether a file was written to since it was copied, or is gone.
+func (c *copier) changed(name string) bool {
+	from, err := open(c.from, name, os.O_RDONLY)
+	if err != nil {
+		return true
+	}
+	defer from.Close()
+	f, err := now(from, name)
+	return err == nil && f.version() != c.seen[name].from
 }
 
 // touched tells whether anybody wrote to the copy since it was checked.

@@ -21,7 +21,7 @@ type Outcome struct {
 	Passes []Pass  `json:"passes"` // while the server ran
 	Last   Pass    `json:"last"`   // while it was away
 	Files  int     `json:"files"`
-	Bytes  int64   `json:"bytes"` // that were the same on both sides, by their sums
+	Bytes  int64   `json:"bytes"` // that were compared, and are the same on both sides
 	Away   float64 `json:"away"`  // from the stop command until the server answered again
 	Stop   float64 `json:"stop"`
 	Check  float64 `json:"check"`
@@ -38,6 +38,7 @@ type journey struct {
 	target     side
 	going      Phase // while the server runs
 	away, done Phase
+	files      []file // that were the same on both sides
 }
 
 // Apply carries a plan out, or goes on with one that was interrupted. Where it fails before the switch the
@@ -124,7 +125,7 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 	if err != nil {
 		return out, errors.Join(err, j.quiet())
 	}
-	return out, j.ended(ctx, &out, before)
+	return out, j.ended(ctx, c, &out, before)
 }
 
 // open opens both places, and keeps everybody else out of the one whose data are not whole from here on.
@@ -158,7 +159,7 @@ func (j *journey) limp(ctx context.Context) (out Outcome, err error) {
 	if err := errors.Join(err, j.land(c, &out, release)); err != nil {
 		return out, err
 	}
-	return out, j.ended(ctx, &out, seen{})
+	return out, j.ended(ctx, c, &out, seen{})
 }
 
 // quiet sets back what calm set where the server still runs.
@@ -293,12 +294,11 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 		return false, err
 	}
 	began := time.Now()
-	sums, bytes, err := c.check(ctx)
-	if err != nil {
+	if j.files, out.Bytes, err = c.check(ctx); err != nil {
 		return false, err
 	}
-	out.Files, out.Bytes, out.Check = len(sums), bytes, time.Since(began).Seconds()
-	if err := errors.Join(j.keep(sums), c.finish()); err != nil {
+	out.Files, out.Check = len(j.files), time.Since(began).Seconds()
+	if err := c.finish(); err != nil {
 		return false, err
 	}
 	left, err := writers(j.from)
@@ -320,15 +320,6 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 	err = j.r.Route.turn(j.target)
 	in, unknown := j.r.Route.at()
 	return unknown == nil && in == j.target, errors.Join(err, unknown)
-}
-
-// keep writes the sums of all files as of the stop, as sha256sum --check reads them.
-func (j *journey) keep(sums []Sum) error {
-	var text strings.Builder
-	for _, s := range sums {
-		fmt.Fprintf(&text, "%x  %s\n", s.SHA, s.Name)
-	}
-	return j.r.write(sumsFile, []byte(text.String()))
 }
 
 // land starts the server on the new place. Where it does not start, and has not touched anything there, it is
@@ -414,11 +405,11 @@ func (j *journey) arrived(ctx context.Context) (out Outcome, err error) {
 	if err := j.running(ctx, j.r.Route.folder(j.target, j.target)); err != nil {
 		return out, err
 	}
-	return out, j.ended(ctx, &out, seen{})
+	return out, j.ended(ctx, nil, &out, seen{})
 }
 
 // ended puts the end of a journey on record.
-func (j *journey) ended(ctx context.Context, out *Outcome, before seen) error {
+func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before seen) error {
 	if j.target == oldSide {
 		if err := j.r.Route.tidy(); err != nil {
 			return err
@@ -427,6 +418,15 @@ func (j *journey) ended(ctx context.Context, out *Outcome, before seen) error {
 	j.r.Pages, j.r.Last = nil, out
 	if err := j.r.note(j.done, "the server runs on %s", j.r.Route.folder(j.target, j.target)); err != nil {
 		return err
+	}
+	if c != nil {
+		text, err := c.sums(ctx, j.files)
+		if err == nil {
+			err = j.r.write(sumsFile, []byte(text))
+		}
+		if err != nil {
+			return fmt.Errorf("it is done, and the sums of the place that the server has left cannot be kept: %w", err)
+		}
 	}
 	if len(before.sums) == 0 {
 		return nil
