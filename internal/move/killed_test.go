@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"david/internal/mycnf"
 	"david/internal/testserver"
 )
 
@@ -60,8 +61,10 @@ const killsVariable = "DAVID_KILLS"
 // DAVID_KILLS=25 are 50 kills, DAVID_SEED other moments.
 func TestMoveKilled(t *testing.T) {
 	t.Parallel()
-	n, seed := wanted(t, killsVariable, 3), wanted(t, "DAVID_SEED", 17)
+	seed := wanted(t, "DAVID_SEED", 17)
 	each(t, func(t *testing.T, s *testserver.Server, _ string) {
+		usual := map[mycnf.Flavour]int{mycnf.MySQL: 2, mycnf.MariaDB: 3}
+		n := wanted(t, killsVariable, usual[s.Flavour])
 		q := request(t, s)
 		q.ProofWithin = 0
 		l := clients(t, q.Addr, 2)
@@ -181,7 +184,7 @@ func (k *killed) up(t *testing.T) (Phase, side) {
 	folder := r.Route.folder(in, in)
 	d := k.q.daemon(r)
 	quiet := 0
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if d.answers(t.Context(), folder) == nil {
 			return r.Phase, in
 		}
@@ -189,7 +192,7 @@ func (k *killed) up(t *testing.T) (Phase, side) {
 		if quiet++; err != nil || len(left) > 0 {
 			quiet = 0
 		}
-		if quiet > 0 && quiet%50 == 20 { // what david's own start command has begun would have files open by now
+		if quiet > 0 && quiet%20 == 5 { // what david's own start command has begun would have files open by now
 			if err := exec.Command(k.q.Start[0]).Run(); err != nil {
 				t.Fatal(err)
 			}

@@ -288,8 +288,12 @@ func (j *journey) again(why error) error {
 	return errors.Join(why, j.r.note(j.going, "nothing was switched, and the server was started where it was"))
 }
 
+// hurried is how many files are worked on at a time while clients wait: a volume gives more to several readers.
+const hurried = 4
+
 // still does what is to be done while no server runs: the last pass, the check, the switch.
 func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bool, err error) {
+	c.workers = max(c.workers, hurried)
 	if out.Last, err = c.pass(ctx, false); err != nil {
 		return false, err
 	}
