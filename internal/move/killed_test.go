@@ -123,9 +123,10 @@ func (k *killed) once(t *testing.T, random *rand.Rand) {
 	after := time.Duration(random.Int64N(int64(k.whole)))
 	if random.IntN(3) > 0 {
 		k.await(t, cmd.Process.Pid, before)
-		after = time.Duration(random.Int64N(int64(k.away)))
+		after = time.Duration(random.Int64N(int64(k.away) * 3 / 4)) // what follows the start is short
 	}
 	time.Sleep(after)
+	alive := exists(cmd.Process.Pid)
 	cmd.Process.Kill()
 	cmd.Wait()
 	if random.IntN(3) == 0 { // by david, else by an administrator who knows nothing of it
@@ -138,7 +139,7 @@ func (k *killed) once(t *testing.T, random *rand.Rand) {
 		}
 	}
 	phase, in := k.up(t)
-	t.Logf("killed: phase %s, the data in use are on side %d", phase, in)
+	t.Logf("killed: phase %s, the data in use are on side %d; david still ran: %t", phase, in, alive)
 	k.l.check()
 }
 

@@ -216,7 +216,7 @@ func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out
 		return s, nil
 	}
 	if last := out.Passes[len(out.Passes)-1]; last.Seconds > j.q.MostStop.Seconds() {
-		return s, fmt.Errorf("%w: the last pass took %.0f s, and the server would be away for about as long, more than --max-stop %s: allow more, or move when less is written", ErrNeeds, last.Seconds, j.q.MostStop)
+		return s, fmt.Errorf("%w: the last pass took %.0f s, and the server would be away for as long, and for its own stop and start: more than --max-stop %s; allow more, or move when less is written", ErrNeeds, last.Seconds, j.q.MostStop)
 	}
 	return s, nil
 }
