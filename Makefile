@@ -7,7 +7,7 @@ FUZZTIME ?= 5s
 CLUSTER := david/test/e2e
 
 # The packages whose tests mount filesystems. A cluster's node that starts meanwhile would keep them mounted.
-MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash probe manifest/render)
+MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash move probe manifest/render)
 
 # The tests whose outcome depends on how fast this machine is: they are not run beside the cluster.
 CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients)$$
@@ -97,8 +97,9 @@ images-test: ## the tests of the images
 
 results: build ## the long measurements behind docs/method.md, four hours, and docs/results.md, an hour a cell, on a machine with nothing else to do
 	@scripts/setup test
-	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./internal/cli ./internal/probe ./internal/tune ./internal/follower
+	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./internal/cli ./internal/probe ./internal/tune ./internal/follower ./internal/move
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
+	DAVID_KILLS=25 go test -count=1 -run 'TestMoveKilled$$' -v -timeout 2h ./internal/move
 	@$(MAKE) --no-print-directory cells
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks

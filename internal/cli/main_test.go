@@ -19,7 +19,7 @@ import (
 const asDavid = "DAVID_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
-	children := []string{probeChild, watchdogChild, holdGuard, blocklog.Command} // which david starts of itself
+	children := []string{probeChild, watchdogChild, holdGuard, guardChild, blocklog.Command} // which david starts of itself
 	if os.Getenv(asDavid) != "" || len(os.Args) > 1 && slices.Contains(children, os.Args[1]) {
 		os.Exit(tested())
 	}

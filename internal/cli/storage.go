@@ -20,11 +20,11 @@ const likeFlag = "like"
 func (a *app) storageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "storage",
-		Short: "What lies under the data: layouts of volumes",
+		Short: "What lies under the data: layouts of volumes; moving a running server's data",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.storagePlanCommand())
+	cmd.AddCommand(a.storagePlanCommand(), a.storageMoveCommand())
 	return cmd
 }
 

@@ -135,12 +135,7 @@ func (s *Server) Restart() {
 	s.Kill()
 	started := make(chan error)
 	s.exited = make(chan struct{})
-	s.cmd = s.command(append([]string{
-		"--socket=" + filepath.Join(s.dir, "sock"), fmt.Sprintf("--port=%d", s.port), "--bind-address=127.0.0.1",
-		"--pid-file=" + filepath.Join(s.dir, "pid"), "--log-error=" + filepath.Join(s.dir, "error.log"),
-		"--ssl-ca=" + s.CA, "--ssl-cert=" + filepath.Join(s.dir, "server.pem"), "--ssl-key=" + filepath.Join(s.dir, "server-key.pem"),
-		"--init-file=" + filepath.Join(s.dir, "users.sql"), "--innodb-buffer-pool-size=64M", "--secure-file-priv=" + s.dir,
-	}, s.options...)...)
+	s.cmd = s.command(s.serving()...)
 	go func(cmd *exec.Cmd, exited chan struct{}) {
 		runtime.LockOSThread() // the parent-death signal follows the thread
 		defer runtime.UnlockOSThread()
@@ -155,6 +150,16 @@ func (s *Server) Restart() {
 		s.tb.Fatal(err)
 	}
 	s.wait()
+}
+
+// serving are the options of a server that serves.
+func (s *Server) serving() []string {
+	return append([]string{
+		"--socket=" + filepath.Join(s.dir, "sock"), fmt.Sprintf("--port=%d", s.port), "--bind-address=127.0.0.1",
+		"--pid-file=" + filepath.Join(s.dir, "pid"), "--log-error=" + filepath.Join(s.dir, "error.log"),
+		"--ssl-ca=" + s.CA, "--ssl-cert=" + filepath.Join(s.dir, "server.pem"), "--ssl-key=" + filepath.Join(s.dir, "server-key.pem"),
+		"--init-file=" + filepath.Join(s.dir, "users.sql"), "--innodb-buffer-pool-size=64M", "--secure-file-priv=" + s.dir,
+	}, s.options...)
 }
 
 func (s *Server) wait() {

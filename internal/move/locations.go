@@ -1,0 +1,101 @@
+package move
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Elsewhere is something of the server's that does not lie in its folder: it stays where it is.
+type Elsewhere struct {
+	Name string `json:"name"` // the variable, or the link in the folder
+	Path string `json:"path"`
+}
+
+// pathVariables hold files and folders that a server writes to. Of a list ("innodb_directories") each entry
+// counts.
+func pathVariables() []string {
+	return []string{"aria_log_dir_path", "general_log_file", "innodb_data_home_dir", "innodb_directories", "innodb_doublewrite_dir", "innodb_log_group_home_dir",
+		"innodb_temp_tablespaces_dir", "innodb_tmpdir", "innodb_undo_directory", "log_bin_basename", "log_bin_index", "log_error", "pid_file", "relay_log_basename",
+		"relay_log_index", "replica_load_tmpdir", "rocksdb_datadir", "rocksdb_wal_dir", "slave_load_tmpdir", "slow_query_log_file", "socket", "tmpdir"}
+}
+
+// locate sorts where a server's files lie: what is elsewhere stays there. refused are those that would mean
+// another place after the move: names that lead out of the folder by "..", and those that call a folder that
+// is a link already by its real name.
+func locate(v map[string]string, r Route, real string) (stays []Elsewhere, refused []string) {
+	for _, name := range pathVariables() {
+		for _, value := range filepath.SplitList(strings.ReplaceAll(v[name], ";", ":")) {
+			if value == "" || name == "log_error" && value == "stderr" {
+				continue
+			}
+			where, why := r.placed(value, filepath.Clean(v["datadir"]), real)
+			switch {
+			case why != "":
+				refused = append(refused, fmt.Sprintf("%s=%s %s", name, value, why))
+			case where != "":
+				stays = append(stays, Elsewhere{name, where})
+			}
+		}
+	}
+	return stays, refused
+}
+
+// placed says where a value leads: "" for the folder itself. why says that the move would change that.
+// datadir is the folder as the server spells it, real as it is without links.
+func (r Route) placed(value, datadir, real string) (where, why string) {
+	path := filepath.Clean(value)
+	if !filepath.IsAbs(path) {
+		if path = filepath.Join(datadir, path); !within(path, datadir) {
+			return "", "is relative and leads out of the data folder, so that it would mean another place after the move: give the server its absolute path first"
+		}
+	}
+	if within(path, datadir) || within(path, r.Link) {
+		return "", ""
+	}
+	to, err := resolved(path)
+	switch {
+	case err != nil || !within(to, real):
+		return path, ""
+	case r.Was == "": // whatever leads there goes by the folder's own name
+		return "", ""
+	}
+	return "", fmt.Sprintf("names the old place itself and not %s, so that it would stay there: give it as a path in %s first", r.Link, r.Link)
+}
+
+// systemFile is the first file of the InnoDB system tablespace, relative to the folder; "" where it lies
+// elsewhere. A server locks it.
+func systemFile(v map[string]string, link string) string {
+	first, _, _ := strings.Cut(v["innodb_data_file_path"], ";")
+	name, _, _ := strings.Cut(first, ":")
+	path := filepath.Join(v["innodb_data_home_dir"], cmp.Or(name, "ibdata1"))
+	if filepath.IsAbs(path) && within(path, link) {
+		path = strings.TrimPrefix(path, link+"/")
+	}
+	if !filepath.IsLocal(path) {
+		return ""
+	}
+	return path
+}
+
+// linked are the links in a folder: what they lead to stays where it is. refused are those that would lead
+// elsewhere after the move.
+func linked(files []file, real string) (stays []Elsewhere, refused []string) {
+	for _, f := range files {
+		if f.link == "" {
+			continue
+		}
+		path := f.link
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(real, filepath.Dir(f.name), path)
+			if !within(path, real) {
+				refused = append(refused, fmt.Sprintf("the link %s leads out of the data folder by a relative path (%s): make it absolute first", f.name, f.link))
+			}
+			continue
+		}
+		stays = append(stays, Elsewhere{f.name, path})
+	}
+	return slices.Clip(stays), refused
+}

@@ -1,0 +1,545 @@
+package move
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
+)
+
+// chunk is what is read at a time, piece what is compared and written at least: InnoDB's page.
+const (
+	chunk = 1 << 20
+	piece = 16 << 10
+)
+
+// settled is how old a file's last change must be for its times to tell that it was not written to since:
+// several changes within a tick of the filesystem's clock leave the same time.
+const settled = 2 * time.Second
+
+// copier makes one folder the same as another, in passes. It remembers of each file what it saw, so that a
+// pass reads only what may have been written to. It is not safe for concurrent use.
+type copier struct {
+	from, to *os.Root
+	workers  int
+	limit    *rate.Limiter // of what is read, in bytes
+	seen     map[string]sight
+	mu       sync.Mutex // of seen, while a pass runs
+}
+
+// sight is what is known of a file.
+type sight struct {
+	from, to version
+	old      bool // its last change was old enough
+	checked  bool // each byte of the copy was compared after it was written last
+}
+
+// span is a part of a file.
+type span struct{ at, long int64 }
+
+// Pass tells what a pass did.
+type Pass struct {
+	Files   int     `json:"files"` // that were read
+	Read    int64   `json:"read"`  // bytes, of the source
+	Written int64   `json:"written"`
+	Seconds float64 `json:"seconds"`
+}
+
+// newCopier opens both folders, which no path can lead out of from then on.
+func newCopier(from, to string, workers int) (*copier, error) {
+	a, err := os.OpenRoot(from)
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.OpenRoot(to)
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return &copier{from: a, to: b, workers: workers, limit: rate.NewLimiter(rate.Inf, chunk), seen: map[string]sight{}}, nil
+}
+
+func (c *copier) close() error { return errors.Join(c.from.Close(), c.to.Close()) }
+
+// pass copies what differs. While the server runs the copy may be of no moment at all; once it has stopped it
+// is the same as the source, and on disk.
+func (c *copier) pass(ctx context.Context, serving bool) (p Pass, err error) {
+	began := time.Now()
+	defer func() { p.Seconds = time.Since(began).Seconds() }()
+	files, err := list(c.from, serving)
+	if err != nil {
+		return p, err
+	}
+	if err := c.clear(files); err != nil {
+		return p, err
+	}
+	if err := c.frame(files); err != nil {
+		return p, err
+	}
+	plain := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !f.mode.IsRegular() })
+	slices.SortFunc(plain, func(a, b file) int { return int(min(max(b.stat.Size-a.stat.Size, -1), 1)) }) // the longest first, for the workers' sake
+	err = c.each(ctx, plain, func(ctx context.Context, f file) error {
+		one, err := c.copy(ctx, f.name, serving)
+		if serving && errors.Is(err, errVanished) {
+			return nil
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		p.Files, p.Read, p.Written = p.Files+one.Files, p.Read+one.Read, p.Written+one.Written
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	return p, c.folders(files, serving)
+}
+
+// each works on files, several at a time, until one fails.
+func (c *copier) each(ctx context.Context, files []file, work func(context.Context, file) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan file)
+	var group sync.WaitGroup
+	for range c.workers {
+		group.Go(func() {
+			for f := range next {
+				if err := work(ctx, f); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, f := range files {
+		select {
+		case next <- f:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(next)
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// clear removes from the copy what the source does not have, or has as something else.
+func (c *copier) clear(files []file) error {
+	wanted := byName(files)
+	there, err := list(c.to, false)
+	if err != nil {
+		return err
+	}
+	for _, f := range slices.Backward(there) {
+		w, ok := wanted[f.name]
+		if ok && w.mode.Type() == f.mode.Type() && w.link == f.link {
+			continue
+		}
+		delete(c.seen, f.name)
+		if err := c.to.RemoveAll(f.name); err != nil {
+			return fmt.Errorf("cannot remove what is left over of an earlier pass: %w", err)
+		}
+	}
+	return nil
+}
+
+// frame makes folders and links. A folder has its owner and its mode at the end of a pass.
+func (c *copier) frame(files []file) error {
+	for _, f := range files {
+		var err error
+		switch {
+		case f.name == ".":
+		case f.mode.IsDir():
+			err = c.to.Mkdir(f.name, 0o700)
+		case f.mode&fs.ModeSymlink != 0:
+			if err = c.to.Symlink(f.link, f.name); err == nil {
+				err = c.to.Lchown(f.name, int(f.stat.Uid), int(f.stat.Gid))
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("cannot copy %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// folders gives folders what they have besides files, and syncs them; the top is given its owner last of all,
+// by finish.
+func (c *copier) folders(files []file, serving bool) error {
+	for _, f := range slices.Backward(files) {
+		if !f.mode.IsDir() || f.name == "." {
+			continue
+		}
+		err := c.folder(f)
+		if serving && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot copy the folder %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// finish gives the copy's top what the source's has: from then on the server may use it.
+func (c *copier) finish() error {
+	f, err := look(c.from, ".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.folder(f), syncFolder(filepath.Dir(c.to.Name())))
+}
+
+// folder dresses one folder of the copy, and syncs it.
+func (c *copier) folder(f file) error {
+	from, err := c.from.Open(f.name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := c.to.Open(f.name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dress(from, to, f), to.Sync(), to.Close())
+}
+
+// dress gives an open file or folder of the copy the owner, the mode and the attributes of the source's.
+func dress(from, to *os.File, f file) error {
+	var now unix.Stat_t
+	if err := unix.Fstat(int(to.Fd()), &now); err != nil {
+		return err
+	}
+	if now.Uid != f.stat.Uid || now.Gid != f.stat.Gid {
+		if err := to.Chown(int(f.stat.Uid), int(f.stat.Gid)); err != nil {
+			return err
+		}
+	}
+	if err := unix.Fchmod(int(to.Fd()), f.stat.Mode&0o7777); err != nil {
+		return err
+	}
+	return copyAttributes(from, to)
+}
+
+// errVanished marks a file that is gone, or something else by now.
+var errVanished = errors.New("it is gone")
+
+// copy makes one file the same, unless it is known not to have been written to. Where the server does not run,
+// what was written is read again and compared.
+func (c *copier) copy(ctx context.Context, name string, serving bool) (p Pass, err error) {
+	from, err := open(c.from, name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, fmt.Errorf("%s: %w", name, errVanished)
+	}
+	if err != nil {
+		return p, err
+	}
+	defer from.Close()
+	f, err := now(from, name)
+	if err != nil {
+		return p, err
+	}
+	s := sight{from: f.version(), old: time.Since(time.Unix(f.stat.Ctim.Unix())) > settled, checked: !serving}
+	to, err := open(c.to, name, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return p, fmt.Errorf("cannot write the copy: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if c.unwritten(name, s.from, to) {
+		return p, nil
+	}
+	written, err := c.same(ctx, from, to, f, &p)
+	if err == nil {
+		err = errors.Join(dress(from, to, f), to.Sync())
+	}
+	if err != nil {
+		return p, fmt.Errorf("cannot copy %s: %w", name, err)
+	}
+	if !serving {
+		if err := c.equal(ctx, from, to, written); err != nil {
+			return p, err
+		}
+	}
+	return p, c.remember(name, s, to)
+}
+
+// now describes an open file, once what was written to it in memory shows in its times.
+func now(f *os.File, name string) (file, error) {
+	if err := f.Sync(); err != nil && !errors.Is(err, unix.EROFS) {
+		return file{}, fmt.Errorf("cannot sync %s: %w", f.Name(), err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return file{}, err
+	}
+	return file{name: name, mode: info.Mode(), stat: *info.Sys().(*syscall.Stat_t)}, nil
+}
+
+// unwritten tells whether neither a file nor its copy was written to since they were last the same.
+func (c *copier) unwritten(name string, from version, to *os.File) bool {
+	c.mu.Lock()
+	s, ok := c.seen[name]
+	c.mu.Unlock()
+	v, err := versionOf(to)
+	return ok && s.old && s.from == from && err == nil && s.to == v
+}
+
+// remember keeps what is known of a file whose copy was just written.
+func (c *copier) remember(name string, s sight, to *os.File) error {
+	var err error
+	if s.to, err = versionOf(to); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.seen[name] = s
+	c.mu.Unlock()
+	return nil
+}
+
+func versionOf(f *os.File) (version, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return version{}, err
+	}
+	return file{stat: *info.Sys().(*syscall.Stat_t)}.version(), nil
+}
+
+// open opens a plain file of a tree, without waiting for what is none.
+func open(root *os.Root, name string, flag int) (*os.File, error) {
+	f, err := root.OpenFile(name, flag|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no plain file any more: %w", name, errVanished)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// same makes one file the same as another, writing only what differs, and returns what it wrote. Where the source
+// is sparse (page compression), so is the copy.
+func (c *copier) same(ctx context.Context, from, to *os.File, f file, p *Pass) (written []span, err error) {
+	a, b := make([]byte, chunk), make([]byte, chunk)
+	p.Files = 1
+	for n := chunk; n == chunk; p.Read += int64(n) {
+		if err := c.limit.WaitN(ctx, chunk); err != nil {
+			return written, errors.Join(err, context.Cause(ctx))
+		}
+		if n, err = from.ReadAt(a, p.Read); err != nil && err != io.EOF {
+			return written, err
+		}
+		m, err := to.ReadAt(b[:n], p.Read)
+		if err != nil && err != io.EOF {
+			return written, err
+		}
+		for _, d := range differing(a[:n], b[:m]) {
+			if _, err := to.WriteAt(a[d.at:d.at+d.long], p.Read+d.at); err != nil {
+				return written, err
+			}
+			written, p.Written = append(written, span{p.Read + d.at, d.long}), p.Written+d.long
+		}
+		if f.allocated() < f.stat.Size {
+			if err := punch(to, a[:n], p.Read); err != nil {
+				return written, err
+			}
+		}
+	}
+	return written, to.Truncate(p.Read)
+}
+
+// differing returns the pieces of a that b does not have, neighbours as one.
+func differing(a, b []byte) (list []span) {
+	for i := 0; i < len(a); i += piece {
+		end := min(i+piece, len(a))
+		if end <= len(b) && bytes.Equal(a[i:end], b[i:end]) {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].at+list[n-1].long == int64(i) {
+			list[n-1].long += int64(end - i)
+			continue
+		}
+		list = append(list, span{int64(i), int64(end - i)})
+	}
+	return list
+}
+
+// hole is the smallest that is made: a filesystem's block.
+const hole = 4 << 10
+
+// punch frees the room of what is zero. A filesystem that cannot keeps the zeros.
+func punch(to *os.File, a []byte, at int64) error {
+	zero := make([]byte, hole)
+	for i := 0; i+hole <= len(a); i += hole {
+		begin := i
+		for i+hole <= len(a) && bytes.Equal(a[i:i+hole], zero) {
+			i += hole
+		}
+		if i == begin {
+			continue
+		}
+		err := unix.Fallocate(int(to.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at+int64(begin), int64(i-begin))
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check makes sure that both trees hold the same, once no server runs: names, kinds, sizes, modes, owners, and
+// each byte, as far as it was not compared since it was written last.
+func (c *copier) check(ctx context.Context) (plain []file, bytes int64, err error) {
+	from, err := list(c.from, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	to, err := list(c.to, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := alike(from, to); err != nil {
+		return nil, 0, err
+	}
+	plain = slices.DeleteFunc(from, func(f file) bool { return !f.mode.IsRegular() })
+	for _, f := range plain {
+		bytes += f.stat.Size
+	}
+	return plain, bytes, c.each(ctx, plain, func(ctx context.Context, f file) error { return c.again(ctx, f.name) })
+}
+
+// alike makes sure that two trees have the same names, each with the same kind, size, mode, owner and link.
+// The top of the copy gets its owner later.
+func alike(from, to []file) error {
+	if len(from) != len(to) {
+		return fmt.Errorf("%w: %d files and folders, %d in the copy", ErrMismatch, len(from), len(to))
+	}
+	there := byName(to)
+	for _, f := range from {
+		t, ok := there[f.name]
+		same := ok && t.mode.Type() == f.mode.Type() && t.link == f.link && (f.mode.IsDir() || t.stat.Size == f.stat.Size)
+		if f.name != "." && f.mode.Type() != fs.ModeSymlink {
+			same = same && t.mode == f.mode && t.stat.Uid == f.stat.Uid && t.stat.Gid == f.stat.Gid
+		}
+		if !same {
+			return fmt.Errorf("%w: %s has another size, kind, mode or owner", ErrMismatch, f.name)
+		}
+	}
+	return nil
+}
+
+// again compares a file with its copy, unless neither was written to since that was done.
+func (c *copier) again(ctx context.Context, name string) error {
+	c.mu.Lock()
+	s := c.seen[name]
+	c.mu.Unlock()
+	to, err := open(c.to, name, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	v, err := versionOf(to)
+	if err != nil || s.checked && s.to == v {
+		return err
+	}
+	from, err := open(c.from, name, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err := c.equal(ctx, from, to, []span{{0, max(v.size, s.from.size)}}); err != nil {
+		return err
+	}
+	s.checked, s.to = true, v
+	c.mu.Lock()
+	c.seen[name] = s
+	c.mu.Unlock()
+	return nil
+}
+
+// equal compares parts of a file with those of its copy.
+func (c *copier) equal(ctx context.Context, from, to *os.File, parts []span) error {
+	a, b := make([]byte, chunk), make([]byte, chunk)
+	for _, p := range parts {
+		for at := p.at; at < p.at+p.long; at += chunk {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			long := min(chunk, p.at+p.long-at)
+			n, err := from.ReadAt(a[:long], at)
+			if err != nil && err != io.EOF {
+				return err
+			}
+			m, err := to.ReadAt(b[:long], at)
+			if err != nil && err != io.EOF {
+				return err
+			}
+			if !bytes.Equal(a[:n], b[:m]) {
+				return fmt.Errorf("%w: %s is not what was written there: something else writes there, or the disk does not keep what is written", ErrMismatch, to.Name())
+			}
+		}
+	}
+	return nil
+}
+
+// checkSettled compares, while the server still runs, the copies of files that nobody writes to any more: as they
+// are on the disk where that is possible, and once, so that it need not be done while the server is away.
+func (c *copier) checkSettled(ctx context.Context) error {
+	var files []file
+	for name, s := range c.seen {
+		if s.old && !s.checked {
+			files = append(files, file{name: name})
+		}
+	}
+	return c.each(ctx, files, func(ctx context.Context, f file) error {
+		if to, err := open(c.to, f.name, os.O_RDONLY); err == nil {
+			unix.Fadvise(int(to.Fd()), 0, 0, unix.FADV_DONTNEED) // advice: whether it is taken changes nothing else
+			to.Close()
+		}
+		err := c.again(ctx, f.name)
+		if err != nil && c.changed(f.name) { // after all: the next pass sees to it
+			return nil
+		}
+		return err
+	})
+}
+
+// changed tells whether a file was written to since it was copied, or is gone.
+func (c *copier) changed(name string) bool {
+	from, err := open(c.from, name, os.O_RDONLY)
+	if err != nil {
+		return true
+	}
+	defer from.Close()
+	f, err := now(from, name)
+	return err == nil && f.version() != c.seen[name].from
+}
+
+// touched tells whether anybody wrote to the copy since it was checked.
+func (c *copier) touched() error {
+	files, err := list(c.to, false)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.mode.IsRegular() && c.seen[f.name].to != f.version() {
+			return fmt.Errorf("%s was written to", filepath.Join(c.to.Name(), f.name))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package move
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func twoFolders(t *testing.T) (from, to string, c *copier) {
+	t.Helper()
+	from, to = t.TempDir(), t.TempDir()
+	c, err := newCopier(from, to, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.close() })
+	return from, to, c
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, content, 0o640)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return b
+}
+
+// TestPasses changes a folder in all ways between passes, and holds the copy against it with diff.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	from, to, c := twoFolders(t)
+	big := random(3<<20 + 777)
+	write(t, from+"/db/big.ibd", big)
+	write(t, from+"/db/small.ibd", random(10))
+	write(t, from+"/empty", nil)
+	write(t, from+"/gone/file", random(5000))
+	write(t, from+"/kind", random(50))
+	link := func(to, name string) {
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("/elsewhere/table", from+"/db/linked")
+	l, err := listen(from + "/mysql.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	write(t, to+"/left/over", random(50))
+	first := passed(t, c, from, to)
+	if first.Written != first.Read || first.Files != 5 {
+		t.Errorf("first pass: %+v", first)
+	}
+	copy(big[2<<20+5:], "changed")
+	write(t, from+"/db/big.ibd", big)
+	write(t, from+"/db/small.ibd", random(5))
+	write(t, from+"/new/file", random(5000))
+	if err := errors.Join(os.RemoveAll(from+"/gone"), os.Remove(from+"/kind"), os.Mkdir(from+"/kind", 0o711), os.Remove(from+"/db/linked"), os.Chmod(from+"/empty", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	link("/elsewhere/other", from+"/db/linked")
+	if second := passed(t, c, from, to); second.Written != piece+5+5000 {
+		t.Errorf("second pass: %+v", second)
+	}
+	write(t, from+"/db/big.ibd", big[:1<<20])
+	if third := passed(t, c, from, to); third.Written != 0 {
+		t.Errorf("a file that became shorter: %+v", third)
+	}
+	time.Sleep(settled)
+	passed(t, c, from, to)
+	if last := passed(t, c, from, to); last.Files != 0 {
+		t.Errorf("what nobody wrote to was read again: %+v", last)
+	}
+}
+
+// passed runs a pass and the check, and compares with the system's own programs.
+func passed(t *testing.T, c *copier, from, to string) Pass {
+	t.Helper()
+	p, err := c.pass(t.Context(), false)
+	if err == nil {
+		_, _, err = c.check(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := `cd "$0" && find . -not -type s -printf '%P %y %m %U %G %l\n' | sort; find . -type f -exec sha256sum {} + | sort`
+	var texts []string
+	for _, dir := range []string{from, to} {
+		out, err := exec.Command("sh", "-c", script, dir).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(out), "\n") // the top's mode comes with finish
+		texts = append(texts, rest)
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("the copy differs:\n%s\n%s", texts[0], texts[1])
+	}
+	return p
+}
+
+// TestCheckFinds changes a copy behind david's back.
+func TestCheckFinds(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(to string) error{
+		"a byte":           func(to string) error { return os.WriteFile(to+"/f", []byte("othertext"), 0o640) },
+		"a file more":      func(to string) error { return os.WriteFile(to+"/g", nil, 0o640) },
+		"a file less":      func(to string) error { return os.Remove(to + "/f") },
+		"a mode":           func(to string) error { return os.Chmod(to+"/f", 0o666) },
+		"a link in place":  func(to string) error { return errors.Join(os.Remove(to+"/f"), os.Symlink("/etc/passwd", to+"/f")) },
+		"a longer file":    func(to string) error { return os.WriteFile(to+"/f", []byte("a longer text"), 0o640) },
+		"a folder's owner": func(to string) error { return os.Chmod(to+"/d", 0o777) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to, c := twoFolders(t)
+			write(t, from+"/f", []byte("some text"))
+			write(t, from+"/d/e", nil)
+			if _, err := c.pass(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(to); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := c.check(t.Context()); !errors.Is(err, ErrMismatch) {
+				t.Errorf("not found: %v", err)
+			}
+		})
+	}
+}
+
+// TestCopyStaysInside puts links where files and folders were, as a server that was taken over could: nothing
+// outside is read or written.
+func TestCopyStaysInside(t *testing.T) {
+	t.Parallel()
+	from, to, c := twoFolders(t)
+	outside := t.TempDir()
+	write(t, outside+"/secret", []byte("secret"))
+	write(t, outside+"/d/secret", []byte("secret"))
+	for _, err := range []error{os.Symlink(outside+"/secret", from+"/secret"), os.Symlink(outside+"/d", from+"/d"), os.Mkdir(to+"/d", 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"secret", "d/secret"} {
+		if _, err := c.copy(t.Context(), name, false); err == nil {
+			t.Errorf("%s was copied", name)
+		}
+		if text, err := os.ReadFile(filepath.Join(to, name)); err == nil && len(text) > 0 {
+			t.Errorf("%s holds %s", name, text)
+		}
+	}
+	write(t, from+"/target", []byte("overwritten"))
+	if err := os.Symlink(outside+"/secret", to+"/target"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.copy(t.Context(), "target", false); err == nil {
+		t.Error("it was written through a link")
+	}
+	if text, err := os.ReadFile(outside + "/secret"); err != nil || string(text) != "secret" {
+		t.Errorf("%s: %v", text, err)
+	}
+	if err := syscall.Mkfifo(from+"/pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.pass(t.Context(), false); !errors.Is(err, errSpecial) {
+		t.Errorf("a pipe among the data: %v", err)
+	}
+}
+
+// TestCopyKeeps holds what a file has beside its content: owner, attributes, holes.
+func TestCopyKeeps(t *testing.T) {
+	t.Parallel()
+	from, to, c := twoFolders(t)
+	page := random(piece)
+	sparse := make([]byte, 64*piece)
+	copy(sparse[8*piece:], page[:piece/2]) // a compressed page: its second half is a hole
+	write(t, from+"/sparse", nil)
+	f, err := os.OpenFile(from+"/sparse", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(page[:piece/2], 8*piece); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Truncate(int64(len(sparse))), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	labelled := unix.Setxattr(from+"/sparse", "user.david", []byte("label"), 0) == nil
+	if os.Geteuid() == 0 {
+		if err := os.Chown(from+"/sparse", 12345, 12346); err != nil {
+			t.Fatal(err)
+		}
+	}
+	passed(t, c, from, to)
+	var a, b unix.Stat_t
+	if err := errors.Join(unix.Stat(from+"/sparse", &a), unix.Stat(to+"/sparse", &b)); err != nil {
+		t.Fatal(err)
+	}
+	if b.Blocks > a.Blocks || a.Uid != b.Uid || a.Gid != b.Gid {
+		t.Errorf("%d blocks of %d, owner %d of %d", b.Blocks, a.Blocks, b.Uid, a.Uid)
+	}
+	value := make([]byte, 100)
+	if n, err := unix.Getxattr(to+"/sparse", "user.david", value); labelled && (err != nil || string(value[:n]) != "label") {
+		t.Errorf("the attribute is not copied: %v", err)
+	}
+}
+
+// TestFullTarget copies to a filesystem that has no room: the error says so.
+func TestFullTarget(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount a small filesystem")
+	}
+	t.Parallel()
+	from, to := t.TempDir(), t.TempDir()
+	if err := unix.Mount("tmpfs", to, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(to, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	write(t, from+"/f", random(2<<20))
+	c, err := newCopier(from, to, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if _, err := c.pass(t.Context(), true); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	p := Plan{Route: Route{Link: from, New: to + "/data"}, Allocated: 2 << 20}
+	if p.To, err = under(to); err != nil {
+		t.Fatal(err)
+	}
+	if p.room(); !strings.Contains(fmt.Sprint(p.Refused), "1 MiB free") && !strings.Contains(fmt.Sprint(p.Refused), "0 B free") {
+		t.Errorf("%v", p.Refused)
+	}
+}

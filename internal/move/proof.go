@@ -1,0 +1,99 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"david/internal/mysqld"
+)
+
+// Proof tells what CHECKSUM TABLE said before the stop and after it.
+type Proof struct {
+	Same    int      `json:"same"`    // tables whose checksum is the same on the new place
+	Written []string `json:"written"` // those that differ and were written to meanwhile: they prove nothing
+	Differ  []string `json:"differ"`  // those that differ though no write was seen
+	Left    int      `json:"left"`    // tables for which there was no time, or that have no checksum
+}
+
+// table is what was seen of one.
+type table struct {
+	sum     string
+	updated string // as of the checksum
+}
+
+// tables lists base tables by "`schema`.`table`", the smallest first, with the time of their last change.
+func tables(ctx context.Context, c *mysqld.Single) (names []string, updated map[string]string, err error) {
+	c.Exec(ctx, "SET SESSION information_schema_stats_expiry = 0") // MySQL 8 and later keep times for a day; others do not know it
+	rows, err := c.Rows(ctx, 3, "SELECT TABLE_SCHEMA, TABLE_NAME, UPDATE_TIME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'"+
+		" AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') ORDER BY DATA_LENGTH")
+	if err != nil {
+		return nil, nil, err
+	}
+	updated = map[string]string{}
+	for _, row := range rows {
+		name := quoted(row[0]) + "." + quoted(row[1])
+		names, updated[name] = append(names, name), row[2]
+	}
+	return names, updated, nil
+}
+
+func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// checksums asks for the checksums of as many tables as there is time for.
+func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (seen map[string]table, all int, err error) {
+	c, err := conn.Single(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	names, updated, err := tables(ctx, c)
+	if err != nil {
+		return nil, 0, err
+	}
+	seen = map[string]table{}
+	for end := time.Now().Add(within); len(seen) < len(names) && time.Now().Before(end); {
+		name := names[len(seen)]
+		rows, err := c.Rows(ctx, 2, "CHECKSUM TABLE "+name)
+		if err != nil {
+			return seen, len(names), err
+		}
+		if len(rows) != 1 {
+			return seen, len(names), fmt.Errorf("%d checksums of the table %s", len(rows), name)
+		}
+		seen[name] = table{rows[0][1], updated[name]}
+	}
+	return seen, len(names), nil
+}
+
+// lastChanges returns the times of the last changes of all tables.
+func lastChanges(ctx context.Context, conn *mysqld.Conn) (updated map[string]string, err error) {
+	c, err := conn.Single(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, updated, err = tables(ctx, c)
+	return updated, errors.Join(err, c.Close())
+}
+
+// compare holds the checksums of after the start against those of before the stop. last are the times of the
+// last changes right before the stop; after the start a table has one only if it was written to since.
+func compare(before, after map[string]table, last map[string]string, all int) Proof {
+	p := Proof{Written: []string{}, Differ: []string{}}
+	for name, b := range before {
+		a, ok := after[name]
+		switch {
+		case !ok || a.sum == "" || b.sum == "":
+		case a.sum == b.sum:
+			p.Same++
+		case b.updated != last[name] || a.updated != "":
+			p.Written = append(p.Written, name)
+		default:
+			p.Differ = append(p.Differ, name)
+		}
+	}
+	p.Left = max(all-p.Same-len(p.Written)-len(p.Differ), 0)
+	return p
+}

@@ -1,0 +1,458 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"david/internal/host"
+	"david/internal/mysqld"
+)
+
+// Outcome tells what a move, or a way back, did. Times are in seconds.
+type Outcome struct {
+	Passes []Pass  `json:"passes"` // while the server ran
+	Last   Pass    `json:"last"`   // while it was away
+	Files  int     `json:"files"`
+	Bytes  int64   `json:"bytes"` // that were compared, and are the same on both sides
+	Away   float64 `json:"away"`  // from the stop command until the server answered again
+	Stop   float64 `json:"stop"`
+	Check  float64 `json:"check"`
+	Start  float64 `json:"start"`
+	Proof  *Proof  `json:"proof,omitempty"`
+}
+
+// journey is a move or a way back: what is in use, what is to be in use, and what is put on record on the way.
+type journey struct {
+	q          Request
+	r          *Record
+	d          daemon
+	from, to   string // folders
+	target     side
+	going      Phase // while the server runs
+	away, done Phase
+	files      []file // that were the same on both sides
+}
+
+// Apply carries a plan out, or goes on with one that was interrupted. Where it fails before the switch the
+// server runs where it ran. ErrNeeds says that only the copy could be made.
+func Apply(ctx context.Context, q Request, p Plan) (r *Record, out Outcome, err error) {
+	if len(p.Refused) > 0 {
+		return nil, out, fmt.Errorf("%w: %s", ErrInput, strings.Join(p.Refused, "; "))
+	}
+	if r, err = p.begin(q); err != nil {
+		return r, out, err
+	}
+	in, err := r.Route.at()
+	if err != nil {
+		return r, out, err
+	}
+	j := &journey{q: q, r: r, d: q.daemon(r), from: r.Route.folder(oldSide, in), to: r.Route.New, target: newSide, going: Copying, away: Stopping, done: Moved}
+	if in == newSide {
+		out, err = j.arrived(ctx)
+		return r, out, err
+	}
+	out, err = j.travel(ctx, p.Needs)
+	return r, out, err
+}
+
+// begin begins a record, or takes up the one there is, and makes the new folder.
+func (p Plan) begin(q Request) (*Record, error) {
+	r := p.record
+	if r == nil {
+		if len(p.Needs) == 0 && p.Route.Was == "" {
+			if err := tryExchange(filepath.Dir(p.Route.Link)); err != nil {
+				return nil, fmt.Errorf("%w: the filesystem of %s cannot exchange two names in one step: %w", ErrInput, p.Route.Link, err)
+			}
+		}
+		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start}
+		if err := create(q.Home, r); err != nil {
+			return nil, err
+		}
+		if err := r.note(Copying, "the copy of %s to %s begins", p.Route.Link, p.Route.New); err != nil {
+			return r, err
+		}
+	}
+	return r, os.MkdirAll(r.Route.New, 0o700)
+}
+
+func (q Request) daemon(r *Record) daemon {
+	d := daemon{addr: q.Addr, stop: r.Stop, start: r.Start, server: r.Server, log: filepath.Join(r.dir, logFile), stopWithin: q.StopWithin, startWithin: q.StartWithin}
+	if len(q.Stop) > 0 {
+		d.stop, d.start = q.Stop, q.Start
+	}
+	return d
+}
+
+// most are the passes while the server runs; the next is worth its while where it is shorter by a quarter.
+const (
+	mostPasses = 10
+	shorter    = 0.75
+)
+
+// travel copies while the server serves, then stops it, and has it use the copy.
+func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err error) {
+	if err := j.running(ctx, j.from); err != nil {
+		return out, err
+	}
+	c, err := j.open()
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	conn, err := mysqld.Open(ctx, j.q.Addr)
+	if err != nil {
+		return out, err
+	}
+	defer conn.Close()
+	before, err := j.serving(ctx, conn, c, &out, len(needs) > 0)
+	if err == nil && len(needs) > 0 {
+		err = fmt.Errorf("%w: the copy is made, and the rest needs more: %s", ErrNeeds, strings.Join(needs, "; "))
+	}
+	if err == nil {
+		before.last, err = lastChanges(ctx, conn)
+	}
+	if err == nil {
+		err = j.cross(ctx, c, &out)
+	}
+	if err != nil {
+		return out, errors.Join(err, j.quiet())
+	}
+	return out, j.ended(ctx, c, &out, before)
+}
+
+// open opens both places, and keeps everybody else out of the one whose data are not whole from here on.
+func (j *journey) open() (*copier, error) {
+	if err := seal(j.to); err != nil {
+		return nil, err
+	}
+	if err := j.r.note(j.going, "passes from %s to %s", j.from, j.to); err != nil {
+		return nil, err
+	}
+	return newCopier(j.from, j.to, min(runtime.NumCPU(), 4))
+}
+
+// limp is travel with a server that does not run, as it may not even start: nothing is left to be copied while it
+// serves.
+func (j *journey) limp(ctx context.Context) (out Outcome, err error) {
+	c, err := j.open()
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	j.q.Say("the server does not run: all is compared, and copied where it differs")
+	release, err := claim(j.from, j.r.System)
+	if err != nil {
+		return out, err
+	}
+	turned, err := j.still(ctx, c, &out)
+	if !turned {
+		return out, errors.Join(err, release())
+	}
+	if err := errors.Join(err, j.land(c, &out, release)); err != nil {
+		return out, err
+	}
+	return out, j.ended(ctx, c, &out, seen{})
+}
+
+// quiet sets back what calm set where the server still runs.
+func (j *journey) quiet() error {
+	if j.r.Pages == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := mysqld.Open(ctx, j.q.Addr)
+	if err != nil {
+		return fmt.Errorf("%s is still 0, and is set back by the next david storage move or a restart: %w", dirtyPages, err)
+	}
+	defer conn.Close()
+	return uncalm(ctx, conn, j.r)
+}
+
+// seal keeps everybody but david out of a folder whose data are not whole.
+func seal(folder string) error {
+	if err := os.Chmod(folder, 0o700); err != nil {
+		return err
+	}
+	return os.Chown(folder, os.Geteuid(), os.Getegid())
+}
+
+// seen is what CHECKSUM TABLE and the times of changes said before the stop.
+type seen struct {
+	sums map[string]table
+	last map[string]string
+}
+
+// serving copies in passes until one is short, and has the server write what its shutdown would have to.
+func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out *Outcome, only bool) (s seen, err error) {
+	c.limit.SetLimit(j.q.pace())
+	defer c.limit.SetLimit(rate.Inf)
+	for len(out.Passes) < mostPasses {
+		p, err := c.pass(ctx, true)
+		if err != nil {
+			return s, err
+		}
+		out.Passes = append(out.Passes, p)
+		j.q.Say(fmt.Sprintf("pass %d, while the server runs: %s read, %s written in %.1f s", len(out.Passes), host.Size(p.Read), host.Size(p.Written), p.Seconds))
+		n := len(out.Passes)
+		if only || n > 2 && p.Seconds > shorter*out.Passes[n-2].Seconds {
+			break
+		}
+		if n == 1 {
+			if s, err = j.prepared(ctx, conn, c); err != nil {
+				return s, err
+			}
+		}
+	}
+	if only {
+		return s, nil
+	}
+	if last := out.Passes[len(out.Passes)-1]; last.Seconds > j.q.MostStop.Seconds() {
+		return s, fmt.Errorf("%w: the last pass took %.0f s, and the server would be away for as long, and for its own stop and start: more than --max-stop %s; allow more, or move when less is written", ErrNeeds, last.Seconds, j.q.MostStop)
+	}
+	return s, nil
+}
+
+// pace is the limit of what is read while the server runs.
+func (q Request) pace() rate.Limit {
+	if q.Rate == 0 {
+		return rate.Inf
+	}
+	return rate.Limit(q.Rate)
+}
+
+// prepared does what takes long after the first pass: files that nobody writes to are read again, tables are
+// summed up, dirty pages are written.
+func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn, c *copier) (s seen, err error) {
+	if err := c.checkSettled(ctx); err != nil {
+		return s, err
+	}
+	if j.q.ProofWithin > 0 {
+		all := 0
+		if s.sums, all, err = checksums(ctx, conn, j.q.ProofWithin); err != nil {
+			return s, err
+		}
+		j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables", len(s.sums), all))
+	}
+	err = calm(ctx, conn, j.r)
+	if errors.Is(err, mysqld.ErrPrivilege) {
+		j.q.Say(fmt.Sprintf("the user may not set %s: the server writes its dirty pages when it stops, which may take longer", dirtyPages))
+		j.r.Pages = nil
+		return s, j.r.save()
+	}
+	return s, err
+}
+
+// cross is the time without the server. Until the switch whatever fails has it run where it ran.
+func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error) {
+	if err := j.r.note(j.away, "the server is stopped: %s", strings.Join(j.d.stop, " ")); err != nil {
+		return err
+	}
+	g, err := j.station()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.dismiss()) }()
+	began := time.Now()
+	defer func() { out.Away = time.Since(began).Seconds() }()
+	if err := j.d.halt(j.from); err != nil {
+		return errors.Join(fmt.Errorf("%w; nothing was switched, its data are in %s. Should it stop later, start it with: %s", err, j.from, strings.Join(j.d.start, " ")),
+			j.r.note(j.going, "the server did not stop"))
+	}
+	out.Stop = time.Since(began).Seconds()
+	release, err := claim(j.from, j.r.System)
+	if err != nil {
+		return j.again(err)
+	}
+	turned, err := j.still(ctx, c, out)
+	if !turned {
+		return j.again(errors.Join(err, release()))
+	}
+	return errors.Join(err, j.land(c, out, release))
+}
+
+// again starts the server where it was.
+func (j *journey) again(why error) error {
+	j.q.Say("nothing is switched: the server is started where it was")
+	if err := j.d.raise(j.from); err != nil {
+		return errors.Join(why, err)
+	}
+	return errors.Join(why, j.r.note(j.going, "nothing was switched, and the server was started where it was"))
+}
+
+// hurried is how many files are worked on at a time while clients wait: a volume gives more to several readers.
+const hurried = 4
+
+// still does what is to be done while no server runs: the last pass, the check, the switch.
+func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bool, err error) {
+	c.workers = max(c.workers, hurried)
+	if out.Last, err = c.pass(ctx, false); err != nil {
+		return false, err
+	}
+	began := time.Now()
+	if j.files, out.Bytes, err = c.check(ctx); err != nil {
+		return false, err
+	}
+	out.Files, out.Check = len(j.files), time.Since(began).Seconds()
+	if err := c.finish(); err != nil {
+		return false, err
+	}
+	left, err := writers(j.from)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("somebody started meanwhile: %s", names(left))
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && j.target == newSide {
+		err = j.r.Route.prepare()
+	}
+	if err == nil {
+		err = j.r.note(j.away, "both sides are the same, and %s is switched", j.r.Route.Link)
+	}
+	if err != nil {
+		return false, err
+	}
+	err = j.r.Route.turn(j.target)
+	in, unknown := j.r.Route.at()
+	return unknown == nil && in == j.target, errors.Join(err, unknown)
+}
+
+// land starts the server on the new place. Where it does not start, and has not touched anything there, it is
+// started where it was. Until then nobody else can start there.
+func (j *journey) land(c *copier, out *Outcome, release func() error) error {
+	began := time.Now()
+	err := j.d.raise(j.r.Route.folder(j.target, j.target))
+	out.Start = time.Since(began).Seconds()
+	if err == nil {
+		left, err := writers(j.r.Route.folder(1-j.target, j.target))
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("somebody works in the place that is no longer in use, end it: %s", names(left))
+		}
+		return errors.Join(err, release())
+	}
+	if touched := errors.Join(c.touched(), j.starting()); touched != nil {
+		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it, or go back with --back", err, touched, j.d.log), release())
+	}
+	j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
+	if back := errors.Join(release(), j.r.Route.turn(1-j.target)); back != nil {
+		return errors.Join(err, back)
+	}
+	return j.again(err)
+}
+
+// starting is an error where the server is still busy in the place that it was to start on.
+func (j *journey) starting() error {
+	left, err := writers(j.r.Route.folder(j.target, j.target))
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%s is at work there", names(left))
+	}
+	return err
+}
+
+// runs tells whether the server answers, or works in its place without answering yet.
+func (j *journey) runs(ctx context.Context) (bool, error) {
+	if conn, err := mysqld.Open(ctx, j.q.Addr); err == nil {
+		return true, conn.Close()
+	}
+	left, err := writers(j.from)
+	return len(left) > 0, err
+}
+
+// running makes sure that the server runs, as a david that was killed may have left it stopped.
+func (j *journey) running(ctx context.Context, folder string) error {
+	conn, err := mysqld.Open(ctx, j.q.Addr)
+	if err == nil {
+		return errors.Join(j.known(ctx, conn), conn.Close())
+	}
+	if left, err := writers(folder); err != nil || len(left) > 0 {
+		return err
+	}
+	j.q.Say("the server does not run, and is started: " + strings.Join(j.d.start, " "))
+	j.r.Pages = nil
+	return errors.Join(j.d.raise(folder), j.r.save())
+}
+
+// known makes sure that it is the record's server that answers, and sets back what an earlier david left.
+func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
+	who, err := conn.Identity(ctx)
+	if err == nil && who.UUID != j.r.Server {
+		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s", ErrInput, conn.Addr(), j.r.Route.Link)
+	}
+	if err != nil {
+		return err
+	}
+	return uncalm(ctx, conn, j.r)
+}
+
+// Wake starts the server where a david that was killed has left it stopped, on the place that it was to run on
+// at that moment. It does nothing where the server answers.
+func Wake(ctx context.Context, q Request, r *Record) error {
+	in, err := r.Route.at()
+	if err != nil {
+		return err
+	}
+	j := &journey{q: q, r: r, d: q.daemon(r)}
+	return j.running(ctx, r.Route.folder(in, in))
+}
+
+// arrived ends a journey whose switch was made before david was killed.
+func (j *journey) arrived(ctx context.Context) (out Outcome, err error) {
+	if err := j.running(ctx, j.r.Route.folder(j.target, j.target)); err != nil {
+		return out, err
+	}
+	return out, j.ended(ctx, nil, &out, seen{})
+}
+
+// ended puts the end of a journey on record.
+func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before seen) error {
+	if j.target == oldSide {
+		if err := j.r.Route.tidy(); err != nil {
+			return err
+		}
+	}
+	j.r.Pages, j.r.Last = nil, out
+	if err := j.r.note(j.done, "the server runs on %s", j.r.Route.folder(j.target, j.target)); err != nil {
+		return err
+	}
+	if c != nil {
+		text, err := c.sums(ctx, j.files)
+		if err == nil {
+			err = j.r.write(sumsFile, []byte(text))
+		}
+		if err != nil {
+			return fmt.Errorf("it is done, and the sums of the place that the server has left cannot be kept: %w", err)
+		}
+	}
+	if len(before.sums) == 0 {
+		return nil
+	}
+	return j.proved(ctx, out, before)
+}
+
+// proved asks the server on the new place for the checksums that it gave on the old one.
+func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
+	conn, err := mysqld.Open(ctx, j.q.Addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	after, all, err := checksums(ctx, conn, j.q.ProofWithin)
+	if err != nil {
+		return fmt.Errorf("it is moved, and cannot be proved by CHECKSUM TABLE: %w", err)
+	}
+	proof := compare(before.sums, after, before.last, all)
+	out.Proof = &proof
+	if err := j.r.save(); err != nil || len(proof.Differ) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: CHECKSUM TABLE of %s says something else than before the stop, and no write was seen; a write in the last moment looks the same", ErrMismatch, strings.Join(proof.Differ, ", "))
+}
