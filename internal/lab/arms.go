@@ -90,7 +90,7 @@ func (a Arm) resolve(ctx context.Context, l Lab, b server.Binary) ([]mycnf.Setti
 // upon is an arm that begins as another one and adds its own settings, under the caps of all or its own.
 func (a Arm) upon(arm result.Arm, settings []mycnf.Setting, caps result.Caps) result.Arm {
 	arm.Name, arm.Server, arm.Caps = a.Name, result.Server{}, merged(caps, a.Caps)
-	arm.ClientCPUs, arm.Ceiling, arm.Pod, arm.Kernel = a.ClientCPUs, a.Ceiling, a.Pod, a.Kernel
+	arm.ClientCPUs, arm.Ceiling, arm.Pod, arm.Kernel, arm.Layout = a.ClientCPUs, a.Ceiling, a.Pod, a.Kernel, a.Layout
 	if arm.Pod.QoS == podoverhead.BestEffort {
 		arm.Caps = result.Caps{}
 	}

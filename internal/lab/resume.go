@@ -94,11 +94,12 @@ func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) st
 		Caps     result.Caps
 		Pod      result.Pod             `json:",omitzero"`
 		Kernel   []result.KernelSetting `json:",omitempty"`
+		Layout   *result.Layout         `json:",omitempty"`
 	}
 	var list []asked
 	asking, _ := result.WithoutCeilings(arms, nil)
 	for _, arm := range asking {
-		one := asked{Name: arm.Name, Caps: arm.Caps, Pod: arm.Pod, Kernel: arm.Kernel}
+		one := asked{Name: arm.Name, Caps: arm.Caps, Pod: arm.Pod, Kernel: arm.Kernel, Layout: arm.Layout.Asked()}
 		for _, s := range arm.Settings {
 			one.Settings = append(one.Settings, [2]string{s.Name, s.Value})
 		}

@@ -224,6 +224,8 @@ type Arm struct {
 	Kernel []KernelSetting `json:"kernel,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
+	// Layout is what its data lie on, where that is not where everybody's do.
+	Layout *Layout `json:"layout,omitempty"`
 }
 
 // KernelSetting names a setting of the kernel with an arm's value.

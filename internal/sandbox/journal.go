@@ -124,6 +124,11 @@ func (j *journal) undo() error {
 		}
 	}
 	for _, f := range slices.Backward(j.Folders) {
+		if filepath.Dir(f) == filepath.Join(j.home, layoutsDir) {
+			if err := dropVolumes(f); err != nil {
+				return err
+			}
+		}
 		if err := j.removeMarked(f); err != nil {
 			return err
 		}

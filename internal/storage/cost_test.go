@@ -1,0 +1,41 @@
+package storage
+
+import (
+	"strings"
+	"testing"
+
+	"david/internal/price"
+)
+
+// TestBargain: what several volumes cost, and one that gives the same, as study P1 counts them.
+func TestBargain(t *testing.T) {
+	each := Each{5000, 200 << 30}
+	for n, want := range map[int]string{
+		4: "what US$32.00 of 4 volumes gives (e2e-volume), US$32.00? of one would (e2e-volume-large)",
+		1: "US$8.00 of one volume (e2e-volume)",
+	} {
+		if got := each.Bargain(catalogue(t, ""), n); got != want {
+			t.Errorf("%d: %s\nwant %s", n, got, want)
+		}
+	}
+	if o, err := each.Cheapest(catalogue(t, "EC2"), 3); err != nil || o.Volumes != 3 || o.EachIOPS < 5000 || o.EachGiB < 200 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for text, e := range map[string]Each{
+		"not priced: no volume of the catalogue is priced that gives 4,000,000,000 IOPS on 1 GiB": {4e9, 1 << 30},
+		"no one volume of the catalogue does":                                                     {5000, 200 << 30},
+	} {
+		c := catalogue(t, "")
+		if e.IOPS == 5000 { // only the small one is known
+			c.Volumes = nil
+			for _, v := range catalogue(t, "").Volumes {
+				if v.Name == "e2e-volume" {
+					c.Volumes = []price.Volume{v}
+				}
+			}
+		}
+		if got := e.Bargain(c, 4); !strings.Contains(got, text) {
+			t.Errorf("%s\nwant %s", got, text)
+		}
+	}
+}
