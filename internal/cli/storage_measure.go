@@ -29,6 +29,8 @@ type storageMeasureFlags struct {
 	sets                        []string
 	fioTime                     time.Duration
 	fioRounds                   int
+	disks                       []string
+	capped                      bool // --volume was given
 	provider, size, catalogue   string
 }
 
@@ -69,6 +71,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringSliceVar(&f.mount, "mount", nil, "mount options of one volume, each an arm: relatime, strictatime, lazytime, discard")
 	fs.StringSliceVar(&f.scheduler, "scheduler", nil, "I/O schedulers of one volume, each an arm: none, mq-deadline, kyber, bfq")
 	fs.StringSliceVar(&f.readAhead, "read-ahead", nil, "read-ahead of one volume in KiB, each an arm: 0 to 65536")
+	fs.StringSliceVar(&f.disks, "disks", nil, "whole, empty disks that layouts are built on instead of files, one after the other as each needs them: every byte of them is read before")
 	fs.StringVar(&f.cnf, "cnf", "", "option file that the server of every layout runs with")
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the server of every layout; repeatable")
 	fs.DurationVar(&f.fioTime, "fio-time", 2*time.Second, "time of each of fio's five loads on a layout")
@@ -86,6 +89,7 @@ func (f *storageMeasureFlags) settleLayouts(given func(name string) bool) error 
 			return usage("--%s: not with layouts; give %s in its place", name, instead)
 		}
 	}
+	f.capped = given("volume") || len(f.disks) == 0
 	options := len(f.mount)+len(f.scheduler)+len(f.readAhead) > 0 || given("fs")
 	if options && !given("layout") {
 		f.layout = string(storage.One)
@@ -104,6 +108,10 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 	if err != nil {
 		return err
 	}
+	arms, left, err := onDisks(arms, f.disks)
+	if err != nil {
+		return err
+	}
 	c, err := prices(f.catalogue)
 	if err != nil {
 		return err
@@ -119,6 +127,7 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 	if err != nil {
 		return err
 	}
+	q.Notes = append(q.Notes, left...)
 	q.Arms, q.Fio, q.Title = arms, lab.Fio{Rounds: f.fioRounds, Each: f.fioTime}, "layouts of volumes"
 	q.Spread()
 	if len(q.Arms) > 1 {
@@ -177,10 +186,33 @@ func (f storageMeasureFlags) arms() (arms []lab.Arm, err error) {
 		return nil, err
 	}
 	for _, l := range layouts {
-		arms = append(arms, lab.Arm{Name: l.Name, Title: fmt.Sprintf("%s of %.0f operations/s", l.Text(), iops), Cnf: f.cnf, Sets: append(fastSettings(), f.sets...),
-			Caps: result.Caps{IOPS: int64(iops)}, Layout: &l})
+		arm := lab.Arm{Name: l.Name, Title: l.Text(), Cnf: f.cnf, Sets: append(fastSettings(), f.sets...), Layout: &l}
+		if f.capped {
+			arm.Title += fmt.Sprintf(", each of %.0f operations/s", iops)
+			arm.Caps.IOPS = int64(iops)
+		}
+		arms = append(arms, arm)
 	}
 	return arms, nil
+}
+
+// onDisks gives each layout its disks, in their order; what there are too few for is left out, and said.
+func onDisks(arms []lab.Arm, disks []string) (served []lab.Arm, left []string, err error) {
+	if len(disks) == 0 {
+		return arms, nil, nil
+	}
+	for _, arm := range arms {
+		if n := arm.Layout.Volumes; n > len(disks) {
+			left = append(left, fmt.Sprintf("%s: unavailable here: it needs %s of its own, and %d of --disks are left", arm.Name, pluralise(n, "disk"), len(disks)))
+			continue
+		}
+		arm.Layout.Disks, disks = disks[:arm.Layout.Volumes], disks[arm.Layout.Volumes:]
+		served = append(served, arm)
+	}
+	if len(served) == 0 {
+		return nil, nil, usage("too few disks: %s", strings.Join(left, "; "))
+	}
+	return served, left, nil
 }
 
 // layouts are all that are to be built, with room for so many bytes on each.
@@ -310,6 +342,9 @@ func (f storageMeasureFlags) prices(c price.Catalogue, arms []lab.Arm) (p report
 		return p, usage("--volume %w", err)
 	}
 	each := storage.Each{IOPS: iops, Size: size}
+	if !f.capped {
+		return report.Prices{Bargain: "cost: not priced: the disks are what they are; what volumes cost: david storage plan"}, nil
+	}
 	p.Month = map[string]string{}
 	most := 1
 	for _, arm := range arms {

@@ -39,6 +39,9 @@ func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built
 	if !slices.ContainsFunc(arms, hasLayout) {
 		return arms, nil
 	}
+	if err := o.checkDisks(ctx, arms); err != nil {
+		return nil, err
+	}
 	var missing error
 	for _, arm := range arms {
 		if arm.Layout == nil {
@@ -59,6 +62,18 @@ func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built
 		built = append(built, arm)
 	}
 	return built, r.without(built, missing)
+}
+
+// checkDisks makes sure of all real disks before anything is written to one.
+func (o opened) checkDisks(ctx context.Context, arms []result.Arm) error {
+	var disks []string
+	need := int64(0)
+	for _, arm := range arms {
+		if arm.Layout != nil && len(arm.Layout.Disks) > 0 {
+			disks, need = append(disks, arm.Layout.Disks...), max(need, arm.Layout.Bytes)
+		}
+	}
+	return sandbox.CheckDisks(ctx, disks, need, o.text)
 }
 
 // without has the request do with the arms that are left.

@@ -211,10 +211,23 @@ func howSure(d Data, rows []LayoutRow) string {
 
 func measuredOn(d Data, rows []LayoutRow) string {
 	text := fmt.Sprintf("measured: files behind loop devices on %s stand in for volumes, each capped (%s)", diskOf(d), rows[0].Caps)
+	if disks := disksOf(d); len(disks) > 0 {
+		text = "measured: the disks " + strings.Join(disks, ", ")
+	}
 	if len(d.Experiment.Workloads) > 0 {
 		text += "; " + serverName(d.Experiment.Server) + ", " + short(d.Experiment.Workloads[0])
 	}
 	return text
+}
+
+// disksOf are the real disks of all layouts.
+func disksOf(d Data) (list []string) {
+	for _, a := range d.Arms {
+		if a.Layout != nil {
+			list = append(list, a.Layout.Disks...)
+		}
+	}
+	return list
 }
 
 func diskOf(d Data) string {

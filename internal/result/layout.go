@@ -18,6 +18,8 @@ type Layout struct {
 	Scheduler   string `json:"scheduler,omitempty"`
 	ReadAheadKB string `json:"read_ahead_kb,omitempty"`
 	Bytes       int64  `json:"volume_bytes"` // of each volume
+	// Disks are the real ones that are asked for; none: files behind loop devices stand in for volumes.
+	Disks []string `json:"disks,omitempty"`
 	// Devices are the block devices that it was built of: "loop3". Each session has its own.
 	Devices []string `json:"devices,omitempty"`
 	// Fio is what fio got out of it, beside the other layouts of its experiment.

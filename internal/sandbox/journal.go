@@ -25,6 +25,7 @@ type journal struct {
 	Groups    []*cgroup.Group `json:"groups"`
 	Mounts    []string        `json:"mounts"`
 	Folders   []string        `json:"folders"`
+	Disks     []disk          `json:"disks,omitempty"`  // real ones, that layouts are built on
 	Kernel    []kernel.Change `json:"kernel,omitempty"` // settings that hold for one arm
 	Boot      string          `json:"boot,omitempty"`   // of the machine, when they were set
 }
@@ -120,6 +121,11 @@ func (j *journal) undo() error {
 	}
 	for _, m := range slices.Backward(j.Mounts) {
 		if err := unmount(m); err != nil {
+			return err
+		}
+	}
+	for _, d := range j.Disks {
+		if err := j.empty(d, filepath.Base(j.Folders[0])); err != nil {
 			return err
 		}
 	}

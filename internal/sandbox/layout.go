@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,55 +56,75 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 	if err := w.lacks(l); err != nil {
 		return l, fmt.Errorf("%s: %w: %w", l.Name, ErrUnavailable, err)
 	}
-	w.granted += int64(l.Volumes) * l.Bytes // sparse files take room as they fill
-	if err := roomIn(w.need+w.granted, w.home); err != nil {
-		return l, fmt.Errorf("no room for the volumes of %s: %w", l.Name, err)
-	}
-	files, err := w.volumes(l)
+	devices, id, release, err := w.volumesOf(l)
+	defer release() // those that are mounted stay
 	if err != nil {
 		return l, fmt.Errorf("cannot make the volumes of %s: %w", l.Name, err)
 	}
-	var loops []*os.File
-	defer func() {
-		for _, loop := range loops { // those that are mounted stay
-			loop.Close()
-		}
-	}()
 	p := place{dir: filepath.Join(w.run, fmt.Sprintf("layout-%d", len(w.places)))}
 	l.Devices = nil
-	for _, file := range files {
-		loop, err := attachFile(file)
-		if err != nil {
-			return l, fmt.Errorf("cannot attach the volumes of %s: %w", l.Name, err)
-		}
-		loops, l.Devices = append(loops, loop), append(l.Devices, filepath.Base(loop.Name()))
-		device, err := numberOf(loop)
+	for _, path := range devices {
+		device, err := numberOf(path)
 		if err != nil {
 			return l, err
 		}
-		p.devices = append(p.devices, device)
+		p.devices, p.disks = append(p.devices, device), append(p.disks, filepath.Base(path))
 	}
-	if err := w.format(ctx, l, p.dir); err != nil {
+	if err := w.format(ctx, l, id, devices, p.dir); err != nil {
 		return l, fmt.Errorf("cannot build %s: %w", l.Name, err)
 	}
 	if w.places == nil {
 		w.places = map[string]place{}
 	}
-	p.disks = l.Devices
-	w.places[l.Name] = p
+	l.Devices, w.places[l.Name] = p.disks, p
 	return l, nil
+}
+
+// volumesOf returns a layout's devices: its disks, with the UUID that the filesystem on them is to have, or loop
+// devices of files, which go when release is called unless they are mounted.
+func (w *Workspace) volumesOf(l result.Layout) (devices []string, id string, release func(), err error) {
+	if len(l.Disks) > 0 {
+		devices, id, err = w.takeDisks(l)
+		return devices, id, func() {}, err
+	}
+	w.granted += int64(l.Volumes) * l.Bytes // sparse files take room as they fill
+	if err := roomIn(w.need+w.granted, w.home); err != nil {
+		return nil, "", func() {}, err
+	}
+	var loops []*os.File
+	release = func() {
+		for _, loop := range loops {
+			loop.Close()
+		}
+	}
+	files, err := w.volumes(l)
+	for _, file := range files {
+		loop, err := attachFile(file)
+		if err != nil {
+			return nil, "", release, err
+		}
+		loops, devices = append(loops, loop), append(devices, loop.Name())
+	}
+	return devices, newUUID(), release, err
+}
+
+// layoutFolder makes the folder for files of layouts, which is the workspace's alone.
+func (w *Workspace) layoutFolder() (string, error) {
+	dir := filepath.Join(w.home, layoutsDir, filepath.Base(w.run))
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		return dir, err
+	}
+	if err := w.journal.folder(dir); err != nil {
+		return "", err
+	}
+	return dir, errors.Join(os.MkdirAll(dir, 0o700), w.journal.mark(dir))
 }
 
 // volumes makes the files of a layout.
 func (w *Workspace) volumes(l result.Layout) (files []string, err error) {
-	dir := filepath.Join(w.home, layoutsDir, filepath.Base(w.run))
-	if _, err := os.Lstat(dir); os.IsNotExist(err) {
-		if err := w.journal.folder(dir); err != nil {
-			return nil, err
-		}
-		if err := errors.Join(os.MkdirAll(dir, 0o700), w.journal.mark(dir)); err != nil {
-			return nil, err
-		}
+	dir, err := w.layoutFolder()
+	if err != nil {
+		return nil, err
 	}
 	for i := range l.Volumes {
 		file := filepath.Join(dir, fmt.Sprintf("%s-%d", l.Name, i+1))
@@ -127,24 +149,19 @@ func attachFile(file string) (*os.File, error) {
 	return attachLoop(backing)
 }
 
-// numberOf returns the number of a device that is open.
-func numberOf(f *os.File) (cgroup.Device, error) {
+// numberOf returns the number of a device.
+func numberOf(path string) (cgroup.Device, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	if err := unix.Stat(path, &st); err != nil {
 		return cgroup.Device{}, err
 	}
 	return cgroup.Device{Major: unix.Major(st.Rdev), Minor: unix.Minor(st.Rdev)}, nil
 }
 
-// format makes the filesystem on the layout's devices, and mounts it where servers' clones are to lie.
-func (w *Workspace) format(ctx context.Context, l result.Layout, point string) error {
-	var devices []string
-	for _, d := range l.Devices {
-		devices = append(devices, "/dev/"+d)
-	}
-	argv := append(mkfs(l), devices...)
-	if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", argv[0], err, strings.TrimSpace(string(out)))
+// format makes the filesystem with a UUID on the layout's devices, and mounts it where servers' clones are to lie.
+func (w *Workspace) format(ctx context.Context, l result.Layout, id string, devices []string, point string) error {
+	if err := runTool(ctx, mkfs(l, id, devices)); err != nil {
+		return err
 	}
 	if err := os.Mkdir(point, 0o755); err != nil {
 		return fmt.Errorf("cannot make a mount point: %w", err)
@@ -162,16 +179,30 @@ func (w *Workspace) format(ctx context.Context, l result.Layout, point string) e
 	return errors.Join(keep(point), keep(filepath.Join(point, "clones")))
 }
 
-// mkfs is the command that makes the filesystem, but for the devices. What it would leave to be done later, as
-// ext4 its tables of inodes, would be a load beside the one that is measured.
-func mkfs(l result.Layout) []string {
+// runTool runs a program that ends with david: one that went on would keep devices that nobody knows of.
+func runTool(ctx context.Context, argv []string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the signal is tied to the thread that forks
+	defer runtime.UnlockOSThread()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", argv[0], err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// mkfs is the command that makes the filesystem on the first l.Bytes of each device. What it would leave to be
+// done later, as ext4 its tables of inodes, would be a load beside the one that is measured.
+func mkfs(l result.Layout, id string, devices []string) []string {
+	size := fmt.Sprint(l.Bytes)
 	switch l.Filesystem {
 	case "ext4":
-		return []string{"mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"}
+		argv := append([]string{"mkfs.ext4", "-q", "-F", "-U", id, "-E", "lazy_itable_init=0,lazy_journal_init=0"}, devices...)
+		return append(argv, fmt.Sprintf("%dk", l.Bytes>>10))
 	case "btrfs":
-		return []string{"mkfs.btrfs", "-q", "-f", "-d", btrfsProfile(l), "-m", "raid1"}
+		return append([]string{"mkfs.btrfs", "-q", "-f", "-U", id, "-b", size, "-d", btrfsProfile(l), "-m", "raid1"}, devices...)
 	}
-	return []string{"mkfs.xfs", "-q", "-f"}
+	return append([]string{"mkfs.xfs", "-q", "-f", "-m", "uuid=" + id, "-d", "size=" + size}, devices...)
 }
 
 // btrfsProfile is how btrfs lays data over its devices.
@@ -210,7 +241,7 @@ func (w *Workspace) lacks(l result.Layout) error {
 	if !kernelHas(l.Filesystem, l.Filesystem) {
 		return fmt.Errorf("the kernel has no %s", l.Filesystem)
 	}
-	if program := mkfs(l)[0]; !installed(program) {
+	if program := "mkfs." + l.Filesystem; !installed(program) {
 		packages := map[string]string{"mkfs.xfs": "xfsprogs", "mkfs.ext4": "e2fsprogs", "mkfs.btrfs": "btrfs-progs"}
 		return fmt.Errorf("%s is missing: apt-get install %s", program, packages[program])
 	}

@@ -94,6 +94,11 @@ func (j *journal) check() error {
 			return err
 		}
 	}
+	for _, d := range j.Disks {
+		if err := j.checkDisk(d, run); err != nil {
+			return err
+		}
+	}
 	for _, p := range j.Processes {
 		if err := p.ours(run); err != nil {
 			return err
@@ -153,11 +158,19 @@ func (j *journal) checkGroup(g *cgroup.Group, run string) error {
 		return err
 	}
 	for _, d := range append(slices.Clone(g.Beside), g.Device) {
-		if d != (cgroup.Device{}) && !j.loop(d, filepath.Base(run)) {
+		if d != (cgroup.Device{}) && !j.loop(d, filepath.Base(run)) && !j.disk(d) {
 			return fmt.Errorf("the device %s is not that of david's volume", d)
 		}
 	}
 	return nil
+}
+
+// disk tells whether a device is one of the disks that the journal's david built on, or none any more.
+func (j *journal) disk(d cgroup.Device) bool {
+	number := text(fmt.Sprintf("/sys/dev/block/%s", d), "uevent")
+	return len(j.Disks) > 0 && (number == "" || slices.ContainsFunc(j.Disks, func(o disk) bool {
+		return strings.Contains("\n"+number+"\n", "\nDEVNAME="+filepath.Base(o.Path)+"\n")
+	}))
 }
 
 // loop tells whether a device is a loop device of david's, or of nobody.
