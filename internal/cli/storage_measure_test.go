@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"david/internal/lab"
 	"david/internal/report"
 	"david/internal/result"
 )
@@ -50,7 +51,7 @@ func TestStorageMeasureFlags(t *testing.T) {
 // TestStorageMeasureArms: what differs from one volume differs in one thing.
 func TestStorageMeasureArms(t *testing.T) {
 	f := storageMeasureFlags{layout: "one,stripe4,raid10x4,raidz4", volume: "300iops", with: "btrfs,md", fs: "ext4,xfs", mount: []string{"discard", "relatime"},
-		scheduler: []string{"bfq"}, readAhead: []string{"0"}}
+		scheduler: []string{"bfq"}, readAhead: []string{"0"}, capped: true}
 	f.loadFlags = loadFlags{workload: "oltp_read_write", tables: 1, tableSize: 1000, threads: "2", time: time.Second, randType: "uniform"}
 	arms, err := f.arms()
 	if err != nil {
@@ -77,6 +78,26 @@ raid10x4-md raid104 md xfs noatime
 raidz4 raidz14 zfs zfs noatime`
 	if all := strings.Join(got, "\n"); all != want {
 		t.Errorf("%s\nwant\n%s", all, want)
+	}
+}
+
+// TestOnDisks gives layouts their disks in order, and says what there are too few for.
+func TestOnDisks(t *testing.T) {
+	arms := func() (list []lab.Arm) {
+		for _, l := range []result.Layout{{Name: "one", Volumes: 1}, {Name: "stripe4", Volumes: 4}, {Name: "stripe2", Volumes: 2}} {
+			list = append(list, lab.Arm{Name: l.Name, Layout: &l})
+		}
+		return list
+	}
+	served, left, err := onDisks(arms(), []string{"/dev/a", "/dev/b", "/dev/c", "/dev/d"})
+	if err != nil || len(served) != 2 || fmt.Sprint(served[0].Layout.Disks, served[1].Layout.Disks) != "[/dev/a] [/dev/b /dev/c]" {
+		t.Errorf("%+v, %v", served, err)
+	}
+	if want := "[stripe4: unavailable here: it needs 4 disks of its own, and 3 of --disks are left]"; fmt.Sprint(left) != want {
+		t.Errorf("%v, want %s", left, want)
+	}
+	if _, _, err := onDisks(arms()[1:2], []string{"/dev/a"}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "too few disks: stripe4") {
+		t.Error(err)
 	}
 }
 
@@ -163,7 +184,7 @@ func TestStorageMeasureKilled(t *testing.T) {
 			}
 			folders = append(folders, append(journal.Folders, journal.Mounts...)...)
 		}
-		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 		cmd.Wait() // it was killed

@@ -73,10 +73,26 @@ func layoutRows(d Data, p Prices) (rows []LayoutRow) {
 		row := LayoutRow{Name: a.Name, Title: a.Layout.Text(), Volumes: a.Layout.Volumes, Caps: caps(a.Caps), Devices: a.Layout.Devices, Fio: fioRows(a.Layout, first), USDMonth: p.Month[a.Name]}
 		if figures := compared.Of(a.Name); figures.Name != "" {
 			row.Database = &figures
+		} else if compared.Control == "" {
+			row.Database = alone(a.Name, d.Trials)
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// alone tells of the only layout's server, with which nothing is compared; nil where no trial counts.
+func alone(arm string, trials []result.Trial) *stats.Arm {
+	var tps, p95 []float64
+	for _, t := range trials {
+		if ok, _ := t.Valid(); ok && t.Arm == arm {
+			tps, p95 = append(tps, t.TPS), append(p95, t.Latency.P95)
+		}
+	}
+	if len(tps) == 0 {
+		return nil
+	}
+	return &stats.Arm{Name: arm, Trials: len(tps), TPS: stats.GeoMean(tps), P95: stats.GeoMean(p95)}
 }
 
 func fioRows(l, first *result.Layout) (rows []FioRow) {
@@ -148,10 +164,22 @@ func (f FioRow) ratio() string {
 // layoutSays are the lines that decide: what was found, what it costs, how sure that is, what was measured, what
 // next.
 func layoutSays(d Data, rows []LayoutRow, p Prices) []string {
-	best := slices.MaxFunc(rows, func(a, b LayoutRow) int {
-		return cmp.Or(cmp.Compare(a.gain(), b.gain()), cmp.Compare(a.writes().Ratio, b.writes().Ratio))
-	})
+	best := rows[0]
+	for _, r := range rows[1:] {
+		if r.pays() && cmp.Or(cmp.Compare(r.gain(), best.gain()), cmp.Compare(r.writes().Ratio, best.writes().Ratio)) > 0 {
+			best = r
+		}
+	}
 	return []string{found(best, rows[0]), p.Bargain, howSure(d, rows), measuredOn(d, rows), "next: " + next(d, best, rows[0])}
+}
+
+// pays tells whether a layout gives more than the first, beyond doubt: the database's throughput, or fio's reads
+// or writes where that was not compared.
+func (r LayoutRow) pays() bool {
+	if r.Database != nil && r.Database.Verdict != "" && r.Database.Verdict != stats.Invalid {
+		return r.Database.Verdict == stats.Faster
+	}
+	return r.writes().Interval[0] > 1 || r.reads().Interval[0] > 1
 }
 
 // gain is what a layout is chosen by: the database's throughput; 0 where that was not compared.
@@ -164,7 +192,7 @@ func (r LayoutRow) gain() float64 {
 
 func found(best, first LayoutRow) string {
 	if best.Name == first.Name {
-		return fmt.Sprintf("found: nothing gives more than %s: %s", first.Name, first.absolute())
+		return fmt.Sprintf("found: nothing is surely faster than %s: %s", first.Name, first.absolute())
 	}
 	text := fmt.Sprintf("found: %s gives", best.Name)
 	if a := best.Database; a != nil && a.Ratio > 0 {
@@ -239,10 +267,10 @@ func diskOf(d Data) string {
 
 func next(d Data, best, first LayoutRow) string {
 	switch {
-	case best.Database == nil || best.Database.Ratio == 0:
-		return "compare it with another layout (--layout one,stripe4)"
+	case len(d.Arms) < 2 || best.Database == nil:
+		return "hold it against another layout (--layout one,stripe4)"
 	case best.Name == first.Name:
-		return "stay with " + first.Name + ", or see what else could hold it up: david explain " + d.Experiment.ID
+		return "leave it at " + first.Name + ", which is the simplest; what else holds it up: david explain " + d.Experiment.ID
 	}
 	return "the commands that make it, and what it cannot survive: david storage plan"
 }

@@ -148,8 +148,8 @@ func zeros(ctx context.Context, f *os.File, path string, size int64, say func(st
 		if !bytes.Equal(block[:n], none[:n]) {
 			return fmt.Errorf("%s: %w: not all of its bytes are zero, within %d MiB; where nothing on it is needed, empty it yourself: blkdiscard -z %[1]s", path, ErrDisk, at>>20+4)
 		}
+		_ = unix.Fadvise(int(f.Fd()), at, int64(n), unix.FADV_DONTNEED) // the page cache is others'
 		at += int64(n)
-		_ = unix.Fadvise(int(f.Fd()), 0, at, unix.FADV_DONTNEED) // the page cache is others'
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func numberOf(path string) (cgroup.Device, error) {
 
 // format makes the filesystem with a UUID on the layout's devices, and mounts it where servers' clones are to lie.
 func (w *Workspace) format(ctx context.Context, l result.Layout, id string, devices []string, point string) error {
-	if err := runTool(ctx, mkfs(l, id, devices)); err != nil {
+	if err := makeFilesystem(ctx, mkfs(l, id, devices)); err != nil {
 		return err
 	}
 	if err := os.Mkdir(point, 0o755); err != nil {
@@ -178,6 +178,27 @@ func (w *Workspace) format(ctx context.Context, l result.Layout, id string, devi
 	}
 	return errors.Join(keep(point), keep(filepath.Join(point, "clones")))
 }
+
+// makeFilesystem runs mkfs. That of btrfs looks at every loop device which is mounted anywhere, and fails while the
+// file of somebody's lies on a FUSE filesystem that has died: that is waited for.
+func makeFilesystem(ctx context.Context, argv []string) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, mkfsTimeout, fmt.Errorf("%s did not end within %s", argv[0], mkfsTimeout))
+	defer cancel()
+	for {
+		err = runTool(ctx, argv)
+		if err == nil || !strings.Contains(err.Error(), "Transport endpoint is not connected") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// mkfsTimeout bounds the making of a filesystem: one of a few GiB takes seconds.
+const mkfsTimeout = time.Minute
 
 // runTool runs a program that ends with david: one that went on would keep devices that nobody knows of.
 func runTool(ctx context.Context, argv []string) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/host"
 	"david/internal/result"
 )
 
@@ -88,6 +89,9 @@ func TestBuild(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	tuned := layoutOf("one-tuned", "one", "", "xfs", "noatime", 1)
+	tuned.Scheduler, tuned.ReadAheadKB = "mq-deadline", "64"
+	testTuned(t, w, tuned)
 	l := layoutOf("raidz4", "raidz1", "zfs", "zfs", "noatime", 4)
 	if _, err := w.Build(t.Context(), l); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("what david does not build: %v", err)
@@ -102,5 +106,25 @@ func TestBuild(t *testing.T) {
 	}
 	if left := traces(t, home, w.run); len(left) > 0 {
 		t.Errorf("left: %s", strings.Join(left, "\n"))
+	}
+}
+
+// testTuned: the kernel's settings of a layout's devices hold when they are asked for, and no longer.
+func testTuned(t *testing.T, w *Workspace, l result.Layout) {
+	t.Helper()
+	built, err := w.Build(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func() string {
+		queue := filepath.Join("/sys/block", built.Devices[0], "queue")
+		return host.Selected(text(queue, "scheduler")) + " " + text(queue, "read_ahead_kb")
+	}
+	before := is()
+	if err := w.SetKernel(w.Tuned(&built)); err != nil || is() != "mq-deadline 64" {
+		t.Errorf("the device has %s, %v", is(), err)
+	}
+	if err := w.ResetKernel(); err != nil || is() != before {
+		t.Errorf("the device has %s, had %s, %v", is(), before, err)
 	}
 }
