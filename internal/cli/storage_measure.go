@@ -121,6 +121,7 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 		return err
 	}
 	if os.Geteuid() != 0 {
+		a.expected(f.layout)
 		return usage("loop devices, mounts and caps need root: run it by sudo; without root: what the rules say of layouts (david storage plan), and what a layout that is mounted gives (david probe --dir)")
 	}
 	q, err := f.request(result.KindCompare, arms[0].Name)
@@ -140,6 +141,17 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 		return err
 	}
 	return a.printLayouts(store, costs, f.json)
+}
+
+// expected says what the rules make of the layouts, where nothing can be measured.
+func (a *app) expected(layouts string) {
+	list, err := storage.ParseLayouts(layouts)
+	if err != nil {
+		return // it was read before
+	}
+	for _, l := range list {
+		fmt.Fprintln(a.out, "not measured, by the rules: "+l.Expected())
+	}
 }
 
 // printLayouts shows what was found, and says by its error where a gate failed.

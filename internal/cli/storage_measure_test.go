@@ -101,6 +101,28 @@ func TestOnDisks(t *testing.T) {
 	}
 }
 
+// TestStorageMeasureOfUser: without root nothing is built; the rules are told, and what it needs.
+func TestStorageMeasureOfUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run david as another user")
+	}
+	home := t.TempDir()
+	if err := errors.Join(os.Chown(home, stranger, stranger), os.Chmod(filepath.Dir(home), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := at{home: home, dir: "/"}.command("storage", "measure")
+	cmd.Path, cmd.SysProcAttr = "/proc/self/exe", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"not measured, by the rules: stripe4: 4x the reads, 4x the writes", "loop devices, mounts and caps need root"} {
+		if !strings.Contains(string(out), want) || cmd.ProcessState.ExitCode() != exitUsage {
+			t.Errorf("exit code %d, %s, without %q", cmd.ProcessState.ExitCode(), out, want)
+		}
+	}
+}
+
 // measureSmall measures two layouts in seconds, of data that a pool of 8 MiB does not hold.
 var measureSmall = []string{"storage", "measure", "--layout", "one,stripe4,raidz4", "--volume", "300iops", "--server", "mariadb", "--workload", "oltp_read_only",
 	"--tables", "1", "--table-size", "60000", "--threads", "8", "--time", "1s", "--warmup", "0s", "--blocks", "3", "--set", "innodb_buffer_pool_size=8M",

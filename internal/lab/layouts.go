@@ -61,8 +61,14 @@ func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built
 		arm.Layout = &l
 		built = append(built, arm)
 	}
+	if arms[0].Caps.IO() {
+		r.note(apartNote)
+	}
 	return built, r.without(built, missing)
 }
+
+// apartNote says what caps on volumes are not.
+const apartNote = "a volume's cap counts reads and writes apart: together they can reach twice of it, where a cloud volume's limit is on their sum; no cap imitates a cloud's latency"
 
 // checkDisks makes sure of all real disks before anything is written to one.
 func (o opened) checkDisks(ctx context.Context, arms []result.Arm) error {

@@ -60,6 +60,19 @@ func (e Each) Bargain(c price.Catalogue, n int) string {
 	return gives + fmt.Sprintf("US$%s of one would (%s)", price.Money(one.USDMonth, one.UncertainPrice), one.Volume)
 }
 
+// Expected says what the rules make of a layout, beside one of its volumes: "stripe4: 4x the reads, 4x the writes".
+func (l Layout) Expected() string {
+	r, ok := l.rule()
+	if !ok {
+		return l.String() + ": no rule"
+	}
+	text := fmt.Sprintf("%s: %.3gx the reads, %.3gx the writes of one volume", l, r.reads(l.N), r.writes(l.N))
+	if r.guessed(l.N) {
+		text += ", by no measurement"
+	}
+	return text
+}
+
 // provider finds whose volume it is.
 func provider(c price.Catalogue, volume string) string {
 	for _, v := range c.Volumes {
