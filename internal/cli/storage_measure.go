@@ -170,10 +170,13 @@ func (a *app) printLayouts(store *result.Store, costs report.Prices, asJSON bool
 	return verdictOf(data)
 }
 
-// fastSettings are what the server of every layout begins with: a pool that holds a part of the data, and no
-// page cache that would hold the rest.
-func fastSettings() []string {
-	return []string{"innodb_buffer_pool_size=128M", "innodb_flush_method=O_DIRECT"}
+// settings are those of every layout's server. Without an option file they begin with a pool that holds a part of
+// the data, and no page cache that would hold the rest.
+func (f storageMeasureFlags) settings() []string {
+	if f.cnf != "" {
+		return f.sets
+	}
+	return append([]string{"innodb_buffer_pool_size=128M", "innodb_flush_method=O_DIRECT"}, f.sets...)
 }
 
 // arms are the layouts, and one volume with each of the other options.
@@ -198,7 +201,7 @@ func (f storageMeasureFlags) arms() (arms []lab.Arm, err error) {
 		return nil, err
 	}
 	for _, l := range layouts {
-		arm := lab.Arm{Name: l.Name, Title: l.Text(), Cnf: f.cnf, Sets: append(fastSettings(), f.sets...), Layout: &l}
+		arm := lab.Arm{Name: l.Name, Title: l.Text(), Cnf: f.cnf, Sets: f.settings(), Layout: &l}
 		if f.capped {
 			arm.Title += fmt.Sprintf(", each of %.0f operations/s", iops)
 			arm.Caps.IOPS = int64(iops)

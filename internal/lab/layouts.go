@@ -39,32 +39,36 @@ func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built
 	if !slices.ContainsFunc(arms, hasLayout) {
 		return arms, nil
 	}
-	if err := o.checkDisks(ctx, arms); err != nil {
-		return nil, err
-	}
 	var missing error
 	for _, arm := range arms {
-		if arm.Layout == nil {
-			built = append(built, arm)
-			continue
-		}
-		o.say("building %s: %s", arm.Layout.Name, arm.Layout.Text())
-		l, err := o.workspace.Build(ctx, *arm.Layout)
-		if errors.Is(err, sandbox.ErrUnavailable) {
+		if err := o.workspace.Lacks(arm.Layout); err != nil {
 			missing = errors.Join(missing, err)
 			r.note(err.Error())
 			continue
 		}
+		built = append(built, arm)
+	}
+	if err := r.without(built, missing); err != nil {
+		return nil, err
+	}
+	if err := o.checkDisks(ctx, built); err != nil {
+		return nil, err
+	}
+	for i := range built {
+		if built[i].Layout == nil {
+			continue
+		}
+		o.say("building %s: %s", built[i].Name, built[i].Layout.Text())
+		l, err := o.workspace.Build(ctx, *built[i].Layout)
 		if err != nil {
 			return nil, err
 		}
-		arm.Layout = &l
-		built = append(built, arm)
+		built[i].Layout = &l
 	}
 	if arms[0].Caps.IO() {
 		r.note(apartNote)
 	}
-	return built, r.without(built, missing)
+	return built, nil
 }
 
 // apartNote says what caps on volumes are not.
@@ -91,6 +95,7 @@ func (r *Request) without(arms []result.Arm, missing error) error {
 		r.Design.Control = arms[0].Name
 	}
 	if len(arms) == 1 { // measured all the same, with nothing to stand beside
+		*r = r.apart()
 		r.Design = result.Design{Blocks: 1, Seed: r.Design.Seed}
 	}
 	return nil

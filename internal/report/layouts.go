@@ -131,7 +131,8 @@ func (r LayoutRow) syncs() FioRow  { return r.fio(result.RandomWrite, innodbPage
 
 // layoutTable has a row for each layout.
 func layoutTable(rows []LayoutRow) table {
-	t := table{"Layouts", []column{left("layout"), right("volumes"), right("reads/s"), right("to first [95 %]"), right("writes/s"), right("to first [95 %]"), right("with fsync"),
+	to := right("to " + rows[0].Name + " [95 %]")
+	t := table{"Layouts", []column{left("layout"), right("volumes"), right("reads/s"), to, right("writes/s"), to, right("with fsync"),
 		right("tps [95 %]"), right("ratio [95 %]"), right("p95, ms"), right("US$/month")}, nil}
 	for _, r := range rows {
 		tps, ratio, p95 := none, none, none

@@ -53,8 +53,8 @@ func (w *Workspace) place(layout string) (place, error) {
 // returns the layout with its devices. ErrUnavailable says what this machine lacks for it. What was built is
 // gone when the workspace is closed, or by the next david should this one be killed.
 func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, error) {
-	if err := w.lacks(l); err != nil {
-		return l, fmt.Errorf("%s: %w: %w", l.Name, ErrUnavailable, err)
+	if err := w.Lacks(&l); err != nil {
+		return l, err
 	}
 	devices, id, release, err := w.volumesOf(l)
 	defer release() // those that are mounted stay
@@ -251,7 +251,17 @@ func mountOptions(text string) (flags uintptr, data []string) {
 	return flags, data
 }
 
-// lacks says what this machine has not and the layout needs.
+// Lacks says what this machine has not and a layout needs, as ErrUnavailable; nil where it can be built, or is nil.
+func (w *Workspace) Lacks(l *result.Layout) error {
+	if l == nil {
+		return nil
+	}
+	if err := w.lacks(*l); err != nil {
+		return fmt.Errorf("%s: %w: %w", l.Name, ErrUnavailable, err)
+	}
+	return nil
+}
+
 func (w *Workspace) lacks(l result.Layout) error {
 	if os.Geteuid() != 0 || !w.owner.Switched {
 		return errors.New("it needs root, for loop devices and mounts")
