@@ -70,7 +70,10 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 		}
 		p.devices, p.disks = append(p.devices, device), append(p.disks, filepath.Base(path))
 	}
-	if err := w.format(ctx, l, id, devices, p.dir); err != nil {
+	if devices, err = w.assemble(ctx, l, devices); err == nil {
+		err = w.format(ctx, l, id, devices, p.dir)
+	}
+	if err != nil {
 		return l, fmt.Errorf("cannot build %s: %w", l.Name, err)
 	}
 	if w.places == nil {
@@ -216,6 +219,9 @@ func runTool(ctx context.Context, argv []string) error {
 // done later, as ext4 its tables of inodes, would be a load beside the one that is measured.
 func mkfs(l result.Layout, id string, devices []string) []string {
 	size := fmt.Sprint(l.Bytes)
+	if l.Tool == "md" || l.Tool == "lvm" { // which have made one device of all
+		return append([]string{"mkfs.xfs", "-q", "-f", "-m", "uuid=" + id}, devices...)
+	}
 	switch l.Filesystem {
 	case "ext4":
 		argv := append([]string{"mkfs.ext4", "-q", "-F", "-U", id, "-E", "lazy_itable_init=0,lazy_journal_init=0"}, devices...)
@@ -266,7 +272,7 @@ func (w *Workspace) lacks(l result.Layout) error {
 	if os.Geteuid() != 0 || !w.owner.Switched {
 		return errors.New("it needs root, for loop devices and mounts")
 	}
-	if err := lacksTool(l.Tool); err != nil {
+	if err := lacksTool(l.Tool, len(l.Disks) > 0); err != nil {
 		return err
 	}
 	if !kernelHas(l.Filesystem, l.Filesystem) {
@@ -280,26 +286,31 @@ func (w *Workspace) lacks(l result.Layout) error {
 }
 
 // lacksTool says why nothing can be put together by a tool here.
-func lacksTool(tool string) error {
-	switch tool {
-	case "md":
-		if !kernelHas("", "raid0") {
-			return errors.New("the kernel has no md")
-		}
-	case "lvm":
-		if !kernelHas("", "dm-mod") {
-			return errors.New("the kernel has no device mapper, which LVM needs")
-		}
-	case "zfs":
-		if !kernelHas("zfs", "zfs") {
-			return errors.New("the kernel has no ZFS")
-		}
-	case "ceph":
+func lacksTool(tool string, real bool) error {
+	switch {
+	case tool == "md" && !isThere("/proc/mdstat") && !kernelHas("", "raid0"):
+		return errors.New("the kernel has no md")
+	case tool == "lvm" && !isThere("/dev/mapper/control") && !kernelHas("", "dm-mod"):
+		return errors.New("the kernel has no device mapper, which LVM needs")
+	case tool == "md" && !installed("mdadm"):
+		return errors.New("mdadm is missing: apt-get install mdadm")
+	case tool == "lvm" && !installed("lvcreate"):
+		return errors.New("lvcreate is missing: apt-get install lvm2")
+	case (tool == "md" || tool == "lvm") && real:
+		return errors.New("on real disks david builds with btrfs alone; the commands: david storage plan")
+	case tool == "zfs" && !kernelHas("zfs", "zfs"):
+		return errors.New("the kernel has no ZFS")
+	case tool == "zfs":
+		return errors.New("david builds nothing with ZFS yet; the commands: david storage plan; of a pool that is there: david probe --dir")
+	case tool == "ceph":
 		return errors.New("it needs a Ceph cluster, which david does not make; of one that is mounted: david probe --dir")
-	default:
-		return nil
 	}
-	return fmt.Errorf("david builds nothing with %s yet; the commands that do: david storage plan", tool)
+	return nil
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func installed(program string) bool {
@@ -326,8 +337,12 @@ func kernelHas(filesystem, module string) bool {
 	return false
 }
 
-// dropVolumes waits until no loop device has a file of a folder any more, once nothing of it is mounted.
+// dropVolumes takes apart what is built on the files of a folder, once nothing of it is mounted, and waits until no
+// loop device has one any more.
 func dropVolumes(dir string) error {
+	if err := dismantle(dir); err != nil {
+		return err
+	}
 	files, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*"))
 	if err != nil {
 		return err
