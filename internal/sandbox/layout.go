@@ -272,7 +272,7 @@ func (w *Workspace) lacks(l result.Layout) error {
 	if os.Geteuid() != 0 || !w.owner.Switched {
 		return errors.New("it needs root, for loop devices and mounts")
 	}
-	if err := lacksTool(l.Tool, len(l.Disks) > 0); err != nil {
+	if err := lacksTool(l); err != nil {
 		return err
 	}
 	if !kernelHas(l.Filesystem, l.Filesystem) {
@@ -286,7 +286,8 @@ func (w *Workspace) lacks(l result.Layout) error {
 }
 
 // lacksTool says why nothing can be put together by a tool here.
-func lacksTool(tool string, real bool) error {
+func lacksTool(l result.Layout) error {
+	tool, real := l.Tool, len(l.Disks) > 0
 	switch {
 	case tool == "md" && !isThere("/proc/mdstat") && !kernelHas("", "raid0"):
 		return errors.New("the kernel has no md")
@@ -298,6 +299,8 @@ func lacksTool(tool string, real bool) error {
 		return errors.New("lvcreate is missing: apt-get install lvm2")
 	case (tool == "md" || tool == "lvm") && real:
 		return errors.New("on real disks david builds with btrfs alone; the commands: david storage plan")
+	case tool == "lvm" && l.Kind != "stripe":
+		return errors.New("with LVM david builds stripes alone; mirrors: --with md")
 	case tool == "zfs" && !kernelHas("zfs", "zfs"):
 		return errors.New("the kernel has no ZFS")
 	case tool == "zfs":

@@ -22,7 +22,7 @@ func (w *Workspace) assemble(ctx context.Context, l result.Layout, devices []str
 	case "md":
 		commands = [][]string{mdadm(l, name, devices)}
 	case "lvm":
-		commands = lvm(l, name, devices)
+		commands = lvm(name, devices)
 	default:
 		return devices, nil
 	}
@@ -50,25 +50,19 @@ func mdadm(l result.Layout, name string, devices []string) []string {
 	return append(argv, devices...)
 }
 
-// lvm makes a group of the devices with one volume of all of it. It looks at nothing but them, and keeps nothing in
+// lvm makes a group of the devices with one stripe over all of it. It looks at nothing but them, and keeps nothing in
 // the system's folders.
-func lvm(l result.Layout, name string, devices []string) [][]string {
+func lvm(name string, devices []string) [][]string {
 	var ours []string
 	for _, d := range devices {
 		ours = append(ours, fmt.Sprintf("%q", "a|^"+d+"$|"))
 	}
 	config := fmt.Sprintf("--config=devices { use_devicesfile=0 filter=[%s, \"r|.*|\"] } backup { backup=0 archive=0 } activation { monitoring=0 udev_sync=0 udev_rules=0 }", strings.Join(ours, ", "))
-	how := []string{"--type", "striped", "--stripes", fmt.Sprint(len(devices)), "--stripesize", "64k"}
-	switch {
-	case l.Kind == "raid10" && len(devices) == 2:
-		how = []string{"--type", "raid1", "--mirrors", "1", "--nosync"}
-	case l.Kind == "raid10":
-		how = []string{"--type", "raid10", "--mirrors", "1", "--stripes", fmt.Sprint(len(devices) / 2), "--stripesize", "64k", "--nosync"}
-	}
 	return [][]string{
 		append([]string{"pvcreate", "--quiet", "--yes", config}, devices...),
 		append([]string{"vgcreate", "--quiet", "--yes", config, name}, devices...),
-		slices.Concat([]string{"lvcreate", "--quiet", "--yes", config, "--wipesignatures", "n", "--extents", "100%FREE", "--name", "data"}, how, []string{name}),
+		{"lvcreate", "--quiet", "--yes", config, "--wipesignatures", "n", "--extents", "100%FREE", "--name", "data", "--type", "striped",
+			"--stripes", fmt.Sprint(len(devices)), "--stripesize", "64k", name},
 	}
 }
 
