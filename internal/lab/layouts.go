@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +82,10 @@ func (o opened) checkDisks(ctx context.Context, arms []result.Arm) error {
 			disks, need = append(disks, arm.Layout.Disks...), max(need, arm.Layout.Bytes)
 		}
 	}
-	return sandbox.CheckDisks(ctx, disks, need, o.text)
+	if len(disks) > 0 {
+		o.say("reading all of %s, to see that nothing is on them", strings.Join(disks, ", "))
+	}
+	return sandbox.CheckDisks(ctx, disks, need)
 }
 
 // without has the request do with the arms that are left.
@@ -153,24 +155,34 @@ func (p prepared) drive(ctx context.Context, each time.Duration, file probe.File
 	if err := p.workspace.SetKernel(p.workspace.Tuned(arm.Layout)); err != nil {
 		return err
 	}
-	err := p.workspace.Capped(arm.Layout.Name, arm.Caps, func(start func(*exec.Cmd) error, throttle func(bool) error) (err error) {
-		if err := throttle(true); err != nil {
+	g, err := p.workspace.Under(arm.Layout.Name, arm.Caps)
+	if err == nil {
+		err = errors.Join(loaded(ctx, each, file, arm, g), p.workspace.Release(g))
+	}
+	return errors.Join(err, p.workspace.ResetKernel())
+}
+
+// loaded puts every load on a file, in the groups of its layout; nil for none.
+func loaded(ctx context.Context, each time.Duration, file probe.File, arm result.Arm, g *cgroup.Group) (err error) {
+	var start probe.Start
+	if g != nil {
+		start = g.Start
+		if err := g.Throttle(true); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, throttle(false)) }()
-		for i, l := range probe.Loads() {
-			rate, err := file.Drive(ctx, l, each, start)
-			if err != nil {
-				return err
-			}
-			if most := mostThrough(arm.Caps.IOPS, each) * float64(arm.Layout.Volumes); most > 0 && rate.IOPS > most {
-				return fmt.Errorf("%w I/O: on %s, of %d volumes of %d operations/s, fio got %.0f of %s", cgroup.ErrCap, arm.Layout.Name, arm.Layout.Volumes, arm.Caps.IOPS, rate.IOPS, l)
-			}
-			arm.Layout.Fio[i].IOPS = append(arm.Layout.Fio[i].IOPS, rate.IOPS)
+		defer func() { err = errors.Join(err, g.Throttle(false)) }()
+	}
+	for i, l := range probe.Loads() {
+		rate, err := file.Drive(ctx, l, each, start)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	return errors.Join(err, p.workspace.ResetKernel())
+		if most := mostThrough(arm.Caps.IOPS, each) * float64(arm.Layout.Volumes); most > 0 && rate.IOPS > most {
+			return fmt.Errorf("%w I/O: on %s, of %d volumes of %d operations/s, fio got %.0f of %s", cgroup.ErrCap, arm.Layout.Name, arm.Layout.Volumes, arm.Caps.IOPS, rate.IOPS, l)
+		}
+		arm.Layout.Fio[i].IOPS = append(arm.Layout.Fio[i].IOPS, rate.IOPS)
+	}
+	return nil
 }
 
 // mostThrough is what may go through a cap of so many operations a second, a second: the kernel counts in

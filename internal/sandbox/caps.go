@@ -43,6 +43,16 @@ func (w *Workspace) Hold(cpus float64) (*cgroup.Group, error) {
 	return w.group(result.Caps{CPUs: cpus}, place{})
 }
 
+// Under makes groups with caps, those on I/O on a layout's devices, for Group.Start and Throttle; nil without caps.
+// Release removes them.
+func (w *Workspace) Under(layout string, caps result.Caps) (*cgroup.Group, error) {
+	at, err := w.place(layout)
+	if err != nil {
+		return nil, err
+	}
+	return w.group(caps, at)
+}
+
 // Release removes the groups that Hold made, once the load generator has ended.
 func (w *Workspace) Release(g *cgroup.Group) error { return w.ungroup(g) }
 
@@ -138,8 +148,7 @@ func (w *Workspace) VerifyCaps(ctx context.Context, caps result.Caps) (notes []s
 }
 
 // Capped has start put commands under the caps, while do runs; throttle puts those on I/O into force, or
-// lifts them. What was started must have ended when do returns. Without caps, start just starts. The caps on
-// I/O are those of a layout's devices, "": of the data's own.
+// lifts them. What was started must have ended when do returns. Without caps, start just starts.
 func (w *Workspace) Capped(layout string, caps result.Caps, do func(start func(*exec.Cmd) error, throttle func(on bool) error) error) error {
 	at, err := w.place(layout)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -84,9 +83,8 @@ func exclusive(real string, how int) (*os.File, error) {
 }
 
 // CheckDisks makes sure that disks are whole, in nobody's use, named once, have so many bytes, and that each of
-// all their bytes is zero: data need no signature that a tool knows. That takes as long as reading them does; say
-// is told how far it is.
-func CheckDisks(ctx context.Context, paths []string, need int64, say func(string)) error {
+// all their bytes is zero: data need no signature that a tool knows. That takes as long as reading them does.
+func CheckDisks(ctx context.Context, paths []string, need int64) error {
 	seen := map[string]string{}
 	for _, path := range paths {
 		real, err := realDisk(path)
@@ -99,14 +97,14 @@ func CheckDisks(ctx context.Context, paths []string, need int64, say func(string
 		seen[real] = path
 	}
 	for _, path := range paths {
-		if err := checkDisk(ctx, path, need, say); err != nil {
+		if err := checkDisk(ctx, path, need); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkDisk(ctx context.Context, path string, need int64, say func(string)) error {
+func checkDisk(ctx context.Context, path string, need int64) error {
 	real, err := realDisk(path)
 	if err != nil {
 		return err
@@ -126,20 +124,15 @@ func checkDisk(ctx context.Context, path string, need int64, say func(string)) e
 	case size < need:
 		return fmt.Errorf("%s: %w: it has %d MiB, and %d are needed", path, ErrDisk, size>>20, need>>20)
 	}
-	return zeros(ctx, f, path, size, say)
+	return zeros(ctx, f, path, size)
 }
 
 // zeros reads a disk from its first byte to its last.
-func zeros(ctx context.Context, f *os.File, path string, size int64, say func(string)) error {
+func zeros(ctx context.Context, f *os.File, path string, size int64) error {
 	block, none := make([]byte, 4<<20), make([]byte, 4<<20)
-	shown := time.Time{}
 	for at := int64(0); at < size; {
 		if err := ctx.Err(); err != nil {
 			return err
-		}
-		if time.Since(shown) > 5*time.Second {
-			say(fmt.Sprintf("reading all of %s, to see that nothing is on it: %d of %d MiB", path, at>>20, size>>20))
-			shown = time.Now()
 		}
 		n, err := f.Read(block)
 		if err != nil {

@@ -49,7 +49,7 @@ func scribble(t *testing.T, dev string, at int64, b byte) {
 func TestCheckDisks(t *testing.T) {
 	needRoot(t)
 	a, b := emptyDisk(t, "a", 64<<20), emptyDisk(t, "b", 64<<20)
-	check := func(need int64, paths ...string) error { return CheckDisks(t.Context(), paths, need, func(string) {}) }
+	check := func(need int64, paths ...string) error { return CheckDisks(t.Context(), paths, need) }
 	if err := check(64<<20, a, b); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestDisksAreEmptyAgain(t *testing.T) {
 	disks := []string{emptyDisk(t, "a", 320<<20), emptyDisk(t, "b", 320<<20), emptyDisk(t, "c", 320<<20), emptyDisk(t, "d", 320<<20)}
 	one, ext := layoutOf("one", "one", "", "xfs", "noatime", 1), layoutOf("one-ext4", "one", "", "ext4", "noatime", 1)
 	stripe := layoutOf("stripe2", "stripe", "btrfs", "btrfs", "noatime,nodatacow", 2)
-	empty := func(disks ...string) error { return CheckDisks(t.Context(), disks, 320<<20, func(string) {}) }
+	empty := func(disks ...string) error { return CheckDisks(t.Context(), disks, 320<<20) }
 	for _, killed := range []bool{false, true} {
 		w, err := openBare(home)
 		if err != nil {
