@@ -44,6 +44,8 @@ type Group struct {
 	Caps    result.Caps `json:"caps"`
 	Version int         `json:"version"` // of the hierarchies it is in: 1 or 2
 	Device  Device      `json:"device"`  // zero where I/O is not capped
+	// Beside are the other devices of a layout, each under the caps for itself.
+	Beside []Device `json:"beside,omitempty"`
 	// Root is the folder with the mounts of the v1 controllers, or the mount of the v2 hierarchy.
 	Root string `json:"root"`
 	// Paths are the groups, by controller below its mount; v2 has one, under "". "." is a root group, which
@@ -61,13 +63,17 @@ type Enabled struct {
 	Controllers []string `json:"controllers"`
 }
 
-// Plan finds out how the caps can be put on a server here, in groups called name. It makes nothing.
-func Plan(name string, caps result.Caps, d Device) (*Group, error) {
+// Plan finds out how the caps can be put on a server here, in groups called name, those on I/O on each of some
+// devices for itself. It makes nothing.
+func Plan(name string, caps result.Caps, on ...Device) (*Group, error) {
 	members, err := host.Memberships()
 	if err != nil {
 		return nil, capError(caps, fmt.Errorf("cannot see its cgroups: %w", err))
 	}
-	g := &Group{Caps: caps, Device: d}
+	g := &Group{Caps: caps}
+	if len(on) > 0 {
+		g.Device, g.Beside = on[0], on[1:]
+	}
 	v1, err1 := g.planV1(members, name)
 	if v1 {
 		return g, nil

@@ -112,6 +112,23 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitsOfSeveral: each device of a layout is under the caps by itself.
+func TestLimitsOfSeveral(t *testing.T) {
+	for version, want := range map[int][]string{
+		1: {"blkio.throttle.read_iops_device 7:3 1000", "blkio.throttle.write_iops_device 7:3 1000", "blkio.throttle.read_iops_device 7:9 1000", "blkio.throttle.write_iops_device 7:9 1000"},
+		2: {"io.max 7:3 riops=1000", "io.max 7:3 wiops=1000", "io.max 7:9 riops=1000", "io.max 7:9 wiops=1000"},
+	} {
+		g := &Group{Caps: result.Caps{IOPS: 1000}, Version: version, Device: Device{7, 3}, Beside: []Device{{7, 9}}, Root: "/r", Paths: map[string]string{"": "g", "blkio": "."}}
+		var got []string
+		for _, l := range g.limits() {
+			got = append(got, filepath.Base(l.path)+" "+l.on)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("v%d: %q", version, got)
+		}
+	}
+}
+
 func TestParseLimit(t *testing.T) {
 	const v1 = "8:0 5\n7:3 1000\n"
 	const v2 = "8:0 rbps=1 wbps=max riops=max wiops=max\n7:3 rbps=max wbps=2097152 riops=1000 wiops=max\n"

@@ -47,6 +47,11 @@ func (a *app) print(store *result.Store, asJSON bool) error {
 	if err := render(a.out, data); err != nil {
 		return err
 	}
+	return verdictOf(data)
+}
+
+// verdictOf says by its error when a gate failed.
+func verdictOf(data report.Data) error {
 	if data.Experiment.Design.Control != "" && data.Experiment.Kind != result.KindBench {
 		quoted := report.Quoted(data)
 		if len(quoted.Trials) == 0 {

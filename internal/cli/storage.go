@@ -24,7 +24,7 @@ func (a *app) storageCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.storagePlanCommand(), a.storageMoveCommand())
+	cmd.AddCommand(a.storagePlanCommand(), a.storageMeasureCommand(), a.storageMoveCommand())
 	return cmd
 }
 

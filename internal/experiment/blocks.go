@@ -114,7 +114,7 @@ func (b *blocks) merge() {
 
 func alike(a, b result.Arm) bool {
 	return len(mycnf.Diff(a.Effective, b.Effective)) == 0 && a.Caps == b.Caps && a.Server == b.Server && a.ClientCPUs == b.ClientCPUs &&
-		a.Ceiling == b.Ceiling && a.Tmpfs == b.Tmpfs && a.Pod == b.Pod && a.Path == b.Path && slices.Equal(a.Kernel, b.Kernel)
+		a.Ceiling == b.Ceiling && a.Tmpfs == b.Tmpfs && a.Pod == b.Pod && a.Path == b.Path && slices.Equal(a.Kernel, b.Kernel) && a.Layout.Named() == b.Layout.Named()
 }
 
 func (b *blocks) index(name string) int {

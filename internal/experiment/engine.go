@@ -69,6 +69,8 @@ type Engine struct {
 	// Device is the block device under the data, as in /proc/diskstats, and Data a folder on it; "" where the
 	// server is elsewhere.
 	Device, Data string
+	// Devices are those under the data of arms that have a layout of their own, by the arm's name.
+	Devices map[string][]string
 	// Unlocked tells whether the user's own configuration may break the durability lock (david bench): the
 	// trial then names what it ran without. A tune refuses.
 	Unlocked bool
@@ -197,7 +199,8 @@ func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l 
 	if j.base != nil {
 		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod && j.arm.Path == j.base.Path && slices.Equal(j.arm.Kernel, j.base.Kernel)
+		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod && j.arm.Path == j.base.Path &&
+			slices.Equal(j.arm.Kernel, j.base.Kernel) && j.arm.Layout.Named() == j.base.Layout.Named()
 	}
 	for _, other := range j.others {
 		if other.Effective != nil && alike(other, *j.arm) {

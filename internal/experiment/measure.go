@@ -103,7 +103,7 @@ type trialRun struct {
 
 // watched warms up and measures while the sampler looks on.
 func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
-	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device(), Schema: r.job.load.Database})
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Devices: r.devices(), Schema: r.job.load.Database})
 	if err != nil {
 		return t, ev, err
 	}
@@ -165,7 +165,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 
 // warmedUp puts the load on a server that stays up until it has settled, and measures nothing.
 func (r *trialRun) warmedUp(ctx context.Context) (points []result.Point, seconds float64, settled bool, err error) {
-	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Device: r.device()})
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Devices: r.devices()})
 	if err != nil {
 		return nil, 0, false, err
 	}
@@ -185,12 +185,15 @@ func (r *trialRun) target() workload.Target {
 	return t
 }
 
-// device returns the block device under the data; "" where they lie in memory.
-func (r *trialRun) device() string {
-	if r.job.arm.Tmpfs > 0 {
-		return ""
+// devices returns the block devices under the data; none where they lie in memory, or are not known.
+func (r *trialRun) devices() []string {
+	switch {
+	case r.job.arm.Layout != nil:
+		return r.Devices[r.job.arm.Name]
+	case r.job.arm.Tmpfs > 0 || r.Device == "":
+		return nil
 	}
-	return r.Device
+	return []string{r.Device}
 }
 
 // note adds to a trial what the sampler saw.

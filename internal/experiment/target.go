@@ -89,14 +89,15 @@ func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workl
 	if err != nil {
 		return nil, err
 	}
-	if err := t.Workspace.SetKernel(arm.Kernel); err != nil { // some count when a server starts
+	settings := slices.Concat(arm.Kernel, t.Workspace.Tuned(arm.Layout))
+	if err := t.Workspace.SetKernel(settings); err != nil { // some count when a server starts
 		return nil, err
 	}
-	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP || t.Host != "", Host: t.Host, Inside: t.Inside, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs})
+	s, timing, err := t.Workspace.Start(ctx, g, sandbox.StartOptions{Settings: arm.Settings, TCP: t.TCP || t.Host != "", Host: t.Host, Inside: t.Inside, LogPath: logPath, Caps: arm.Caps, Tmpfs: arm.Tmpfs, Layout: arm.Layout.Named()})
 	if err != nil {
 		return nil, errors.Join(err, t.Workspace.ResetKernel())
 	}
-	session := &sandboxSession{workspace: t.Workspace, server: s, kernel: arm.Kernel, cost: result.Overhead{Reset: timing.Clone.Seconds(), Start: timing.Start.Seconds()}}
+	session := &sandboxSession{workspace: t.Workspace, server: s, kernel: settings, cost: result.Overhead{Reset: timing.Clone.Seconds(), Start: timing.Start.Seconds()}}
 	if arm.ClientCPUs > 0 {
 		if session.client, err = t.Workspace.Hold(arm.ClientCPUs); err != nil {
 			return nil, errors.Join(err, session.End(context.WithoutCancel(ctx)))
@@ -118,7 +119,7 @@ func (s *sandboxSession) Alive() error           { return s.server.Alive() }
 func (s *sandboxSession) PID() int               { return s.server.PID() }
 func (s *sandboxSession) Data() string           { return s.server.Data() }
 func (s *sandboxSession) Throttle(on bool) error { return s.server.Throttle(on) }
-func (s *sandboxSession) Calm() error            { return s.workspace.Calm() }
+func (s *sandboxSession) Calm() error            { return s.server.Calm() }
 func (s *sandboxSession) Cost() result.Overhead  { return s.cost }
 
 func (s *sandboxSession) Interrupted() []string { return nil }

@@ -90,7 +90,7 @@ func (a Arm) resolve(ctx context.Context, l Lab, b server.Binary) ([]mycnf.Setti
 // upon is an arm that begins as another one and adds its own settings, under the caps of all or its own.
 func (a Arm) upon(arm result.Arm, settings []mycnf.Setting, caps result.Caps) result.Arm {
 	arm.Name, arm.Server, arm.Caps = a.Name, result.Server{}, merged(caps, a.Caps)
-	arm.ClientCPUs, arm.Ceiling, arm.Pod, arm.Kernel, arm.Path = a.ClientCPUs, a.Ceiling, a.Pod, a.Kernel, a.Path
+	arm.ClientCPUs, arm.Ceiling, arm.Pod, arm.Kernel, arm.Path, arm.Layout = a.ClientCPUs, a.Ceiling, a.Pod, a.Kernel, a.Path, a.Layout
 	if arm.Pod.QoS == podoverhead.BestEffort {
 		arm.Caps = result.Caps{}
 	}

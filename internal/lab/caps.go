@@ -33,16 +33,16 @@ func (l Lab) CheckCaps(ctx context.Context, arms []result.Arm, noVolume bool) er
 	return nil
 }
 
-// capsIO tells whether the I/O of any arm is capped.
+// capsIO tells whether the I/O of any arm is capped where everybody's data lie.
 func capsIO(arms []result.Arm) bool {
-	return slices.ContainsFunc(arms, func(arm result.Arm) bool { return arm.Caps.IO() })
+	return slices.ContainsFunc(arms, func(arm result.Arm) bool { return arm.Caps.IO() && arm.Layout == nil })
 }
 
 // verify probes whether the arms' caps hold, and returns what a reader must know of them.
 func (o opened) verify(ctx context.Context, arms []result.Arm) (notes []string, err error) {
 	var seen []result.Caps
 	for _, arm := range arms {
-		if slices.Contains(seen, arm.Caps) {
+		if slices.Contains(seen, arm.Caps) || arm.Layout != nil { // whose devices fio drives
 			continue
 		}
 		seen = append(seen, arm.Caps)

@@ -44,7 +44,7 @@ func FaultOf(err error) Fault {
 		return Input
 	case errors.As(err, &target):
 		return Target
-	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, cgroup.ErrCap), errors.Is(err, sandbox.ErrNoDisk):
+	case errors.Is(err, experiment.ErrRefused), errors.Is(err, sandbox.ErrDiskFull), errors.Is(err, sandbox.ErrDisk), errors.Is(err, cgroup.ErrCap), errors.Is(err, sandbox.ErrNoDisk):
 		return Input
 	case errors.Is(err, experiment.ErrLock), errors.Is(err, experiment.ErrDisturbed):
 		return Invalid

@@ -81,12 +81,12 @@ func (p Probe) measure(ctx context.Context, l Lab, limits *result.Limits) (noDis
 		limits.Seconds = time.Since(limits.Measured).Seconds()
 		err = errors.Join(err, w.Close())
 	}()
-	err = w.Capped(p.Caps, func(start func(*exec.Cmd) error, throttle func(bool) error) (err error) {
+	err = w.Capped("", p.Caps, func(start func(*exec.Cmd) error, throttle func(bool) error) (err error) {
 		l.say("measuring the CPUs and the kernel")
 		if limits.Machine, err = p.machine(ctx, start); err != nil || noDisk != nil {
 			return err
 		}
-		dir, err := w.Scratch()
+		dir, err := w.Scratch("")
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"david/internal/experiment"
@@ -47,7 +48,7 @@ func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 	e.Title, e.Target, e.Server, e.Host, e.Design = what.title, cmp.Or(what.target, result.TargetSandbox), p.binary.Record(), p.facts, what.design
 	e.Like = what.like
 	p.allowSteal(&e)
-	e.Notes = append(append(e.Notes, "data: "+p.workspace.Layout()), what.notes...)
+	e.Notes = append(append(e.Notes, dataNote(p.workspace.Layout(), what.arms)), what.notes...)
 	e.Design.Pinned = pins(e, what.arms, p.ids)
 	maps.Copy(e.Design.Pinned, what.pinned)
 	if what.asked != nil {
@@ -64,6 +65,14 @@ func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 	r.engine = &experiment.Engine{Store: r.store, Target: p.target, Sysbench: p.sysbench, Server: e.Server, Report: p.Show,
 		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, MaxOthers: p.Sharing.Others, Memory: what.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, what.loads) }}
 	return r, nil
+}
+
+// dataNote says where the data lie.
+func dataNote(layout string, arms []result.Arm) string {
+	if slices.ContainsFunc(arms, hasLayout) {
+		return "data: prepared on " + layout + ", and copied onto an arm's layout whenever its server starts"
+	}
+	return "data: " + layout
 }
 
 // NewExperiment begins the record of what this command measures.

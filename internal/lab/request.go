@@ -30,6 +30,7 @@ type Request struct {
 	LightSpeed   bool     // the only arm is measured with its ceiling beside it
 	adviser      *adviser // where MySQLTuner is to be asked
 	Notes        []string
+	Fio          Fio // on the arms' layouts, before their servers run
 }
 
 // Arm is an arm as it was asked for.
@@ -51,6 +52,7 @@ type Arm struct {
 	Pod        result.Pod
 	Kernel     []result.KernelSetting // that hold while its server starts and is loaded
 	Path       result.Path            // that the load takes to the server of all arms, see netpath
+	Layout     *result.Layout         // its data lie on; nil: where everybody's do
 }
 
 // Trials say how long trials are, and how many blocks of them there are, where slices were asked for and

@@ -95,11 +95,12 @@ func fingerprint(arms []result.Arm, loads []result.Workload, d result.Design) st
 		Pod      result.Pod             `json:",omitzero"`
 		Kernel   []result.KernelSetting `json:",omitempty"`
 		Path     result.Path            `json:",omitzero"`
+		Layout   *result.Layout         `json:",omitempty"`
 	}
 	var list []asked
 	asking, _ := result.WithoutCeilings(arms, nil)
 	for _, arm := range asking {
-		one := asked{Name: arm.Name, Caps: arm.Caps, Pod: arm.Pod, Kernel: arm.Kernel, Path: arm.Path}
+		one := asked{Name: arm.Name, Caps: arm.Caps, Pod: arm.Pod, Kernel: arm.Kernel, Path: arm.Path, Layout: arm.Layout.Asked()}
 		for _, s := range arm.Settings {
 			one.Settings = append(one.Settings, [2]string{s.Name, s.Value})
 		}

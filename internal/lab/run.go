@@ -34,6 +34,9 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 		return nil, err
 	}
 	r.note(notes...)
+	if arms, err = o.build(ctx, &r, arms); err != nil {
+		return nil, err
+	}
 	o.target.TCP = r.TCP
 	p, err := o.prepare(ctx, arms, r.Loads)
 	if err != nil {
@@ -85,7 +88,10 @@ func (r Request) measured(ctx context.Context, p prepared, arms []result.Arm, at
 	if err != nil {
 		return nil, err
 	}
-	rec.engine.Target, rec.engine.Unlocked = at.target, true
+	rec.engine.Target, rec.engine.Unlocked, rec.engine.Devices = at.target, true, devices(arms)
+	if err := p.driven(ctx, r.Fio, rec, arms); err != nil {
+		return nil, rec.failed(ctx, err)
+	}
 	end, err := measure(ctx, rec.engine, arms, r.Loads)
 	if err != nil {
 		return nil, rec.failed(ctx, r.blame(err))

@@ -132,7 +132,7 @@ func (r *Report) ofArms() {
 		v.Paths, v.PathLines = pathTable(d, c)
 		r.add(comparedSection(v, len(r.comparisons) > 1))
 	}
-	r.add(chartsSection(d, r.comparisons, "Arms against the control", "", ""),
+	r.add(layoutSection(d), chartsSection(d, r.comparisons, "Arms against the control", "", ""),
 		unsafeBaselineSection(unsafeBaselineLines(r.unsafeBaselines)), armsSection(d),
 		Section{text: func(b *terminal) { b.fit(gateTable(d.Trials)); b.WriteString("\n") }})
 	r.finish(blockTable(d), runsOfArms(d), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })

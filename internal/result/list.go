@@ -162,7 +162,7 @@ func resolveLatest(home string) (string, error) {
 	return list[0].Dir, nil
 }
 
-// TrialID names a trial by what it measures: the arm, what it sets, of the kernel too, its caps, the workload, the block, its place
+// TrialID names a trial by what it measures: the arm, what it sets, of the kernel too, its caps, the layout of its data, the workload, the block, its place
 // there where an arm has several (else 0), which half of an A/A pair it is, the server's binary and version, and
 // the data (whatever tells two data templates apart, such as the page size). Equal measurements have equal IDs on
 // every machine; reasons and titles do not count, nor does the order of the settings.
@@ -182,6 +182,9 @@ func TrialID(a Arm, w Workload, block, place int, twin bool, s Server, data stri
 	}
 	if a.Path != (Path{}) {
 		key = append(key, a.Path)
+	}
+	if a.Layout != nil {
+		key = append(key, a.Layout.Asked())
 	}
 	b, err := json.Marshal(key)
 	if err != nil {

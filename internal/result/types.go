@@ -224,6 +224,8 @@ type Arm struct {
 	Kernel []KernelSetting `json:"kernel,omitempty"`
 	// Tmpfs is the size, in bytes, of the tmpfs that holds its data; 0: they lie where everybody's do.
 	Tmpfs int64 `json:"tmpfs_bytes,omitempty"`
+	// Layout is what its data lie on, where that is not where everybody's do.
+	Layout *Layout `json:"layout,omitempty"`
 	// Path is the network path that the load takes to the server, which all arms that have one share; zero:
 	// as the experiment's target has it.
 	Path Path `json:"path,omitzero"`

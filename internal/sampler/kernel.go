@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -56,13 +57,13 @@ func (p *processStat) same(q *processStat) bool {
 
 // kernel reads /proc and the cgroups.
 type kernel struct {
-	proc   procfs.FS
-	block  blockdevice.FS
-	server int
-	device string
-	own    []string // folders of david's own cgroups
-	group  []string // and of the server's
-	notes  map[string]error
+	proc    procfs.FS
+	block   blockdevice.FS
+	server  int
+	devices []string
+	own     []string // folders of david's own cgroups
+	group   []string // and of the server's
+	notes   map[string]error
 }
 
 func newKernel(o Options) (*kernel, error) {
@@ -70,7 +71,7 @@ func newKernel(o Options) (*kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot sample: %w; is /proc mounted?", err)
 	}
-	k := &kernel{proc: proc, server: o.ServerPID, device: o.Device, notes: map[string]error{}}
+	k := &kernel{proc: proc, server: o.ServerPID, devices: o.Devices, notes: map[string]error{}}
 	k.block, err = blockdevice.NewDefaultFS()
 	k.note("disk", err)
 	k.own, err = host.CPUGroups(os.Getpid())
@@ -149,18 +150,40 @@ func (k *kernel) readPressure(r *snapshot) {
 }
 
 func (k *kernel) readDisk(r *snapshot) {
-	if k.device == "" {
+	if len(k.devices) == 0 {
 		return
 	}
 	all, err := k.block.ProcDiskstats()
 	k.note("/proc/diskstats", err)
-	for _, d := range all {
-		if d.DeviceName == k.device {
-			r.disk = &d
+	var sum *blockdevice.Diskstats
+	for _, name := range k.devices {
+		i := slices.IndexFunc(all, func(d blockdevice.Diskstats) bool { return d.DeviceName == name })
+		if i < 0 {
+			k.note("/proc/diskstats", fmt.Errorf("it has no device %s", name))
 			return
 		}
+		sum = addDisk(sum, all[i])
 	}
-	k.note("/proc/diskstats", fmt.Errorf("it has no device %s", k.device))
+	sum.IOsTotalTicks /= uint64(len(k.devices)) // busy is a share, of one disk
+	r.disk = sum
+}
+
+// addDisk adds a disk's counters to those of others; nil for none yet.
+func addDisk(sum *blockdevice.Diskstats, d blockdevice.Diskstats) *blockdevice.Diskstats {
+	if sum == nil {
+		return &d
+	}
+	for _, c := range []struct {
+		to   *uint64
+		more uint64
+	}{
+		{&sum.ReadIOs, d.ReadIOs}, {&sum.ReadMerges, d.ReadMerges}, {&sum.ReadSectors, d.ReadSectors}, {&sum.ReadTicks, d.ReadTicks},
+		{&sum.WriteIOs, d.WriteIOs}, {&sum.WriteMerges, d.WriteMerges}, {&sum.WriteSectors, d.WriteSectors}, {&sum.WriteTicks, d.WriteTicks},
+		{&sum.IOsTotalTicks, d.IOsTotalTicks}, {&sum.WeightedIOTicks, d.WeightedIOTicks}, {&sum.FlushRequestsCompleted, d.FlushRequestsCompleted},
+	} {
+		*c.to += c.more
+	}
+	return sum
 }
 
 func (k *kernel) readVM(r *snapshot) {

@@ -171,14 +171,20 @@ func TestDiskOfTheData(t *testing.T) {
 	if err != nil || name == "" {
 		t.Skipf("this machine's temporary folder is not on a block device: %+v, %v", data, err)
 	}
-	k, err := newKernel(Options{Device: name})
+	k, err := newKernel(Options{Devices: []string{name}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := k.read(0, false); r.disk == nil {
-		t.Errorf("/proc/diskstats has no %s: %v", name, k.notes)
+	r := k.read(0, false)
+	if r.disk == nil {
+		t.Fatalf("/proc/diskstats has no %s: %v", name, k.notes)
 	}
-	k.device = "nosuchdisk"
+	one := r.disk.WriteSectors
+	k.devices = []string{name, name}
+	if r := k.read(0, false); r.disk == nil || r.disk.WriteSectors < 2*one {
+		t.Errorf("two disks are not their sum: %+v, of %d each", r.disk, one)
+	}
+	k.devices = []string{name, "nosuchdisk"}
 	if r := k.read(0, false); r.disk != nil || k.notes["/proc/diskstats"] == nil {
 		t.Errorf("a disk that is not there: %+v", r.disk)
 	}

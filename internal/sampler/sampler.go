@@ -36,8 +36,9 @@ type Options struct {
 	Flavour mycnf.Flavour
 	// ServerPID is the server's process, 0 for a server on another machine.
 	ServerPID int
-	// Device is the data's block device as /proc/diskstats names it; "" where it is not known.
-	Device string
+	// Devices are the data's block devices as /proc/diskstats names them; none where they are not known. What
+	// is said of the disk is their sum.
+	Devices []string
 	// Schema is the load's, by which its connections are known: those that use it. "" for no profile of them.
 	Schema string
 }

@@ -44,7 +44,11 @@ func optionsFor(tb testing.TB, s *testserver.Server) Options {
 	if err != nil || data.Disk == "" {
 		tb.Logf("no values of a disk: %+v, %v", data, err)
 	}
-	return Options{Conn: c, Flavour: s.Flavour, ServerPID: pidOf(tb, c), Device: data.Disk}
+	o := Options{Conn: c, Flavour: s.Flavour, ServerPID: pidOf(tb, c)}
+	if data.Disk != "" {
+		o.Devices = []string{data.Disk}
+	}
+	return o
 }
 
 func start(tb testing.TB, o Options) *Sampler {

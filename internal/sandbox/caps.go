@@ -16,16 +16,16 @@ import (
 	"david/internal/result"
 )
 
-// group makes the cgroups of one server, or of a probe; nil where there are no caps.
-func (w *Workspace) group(caps result.Caps) (*cgroup.Group, error) {
+// group makes the cgroups of one server, or of a probe, in a place; nil where there are no caps.
+func (w *Workspace) group(caps result.Caps, at place) (*cgroup.Group, error) {
 	if caps == (result.Caps{}) {
 		return nil, nil
 	}
-	if caps.IO() && w.device == (cgroup.Device{}) {
+	if caps.IO() && len(at.devices) == 0 {
 		return nil, fmt.Errorf("%w I/O: the data does not lie on a volume of david's own, and a cap on another device would hit everybody who uses it", cgroup.ErrCap)
 	}
 	w.groups++
-	g, err := cgroup.Plan(fmt.Sprintf("%s-%d", filepath.Base(w.run), w.groups), caps, w.device)
+	g, err := cgroup.Plan(fmt.Sprintf("%s-%d", filepath.Base(w.run), w.groups), caps, at.devices...)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,17 @@ func (w *Workspace) group(caps result.Caps) (*cgroup.Group, error) {
 
 // Hold makes groups that hold a load generator to so many CPUs, for Group.Start. Release removes them.
 func (w *Workspace) Hold(cpus float64) (*cgroup.Group, error) {
-	return w.group(result.Caps{CPUs: cpus})
+	return w.group(result.Caps{CPUs: cpus}, place{})
+}
+
+// Under makes groups with caps, those on I/O on a layout's devices, for Group.Start and Throttle; nil without caps.
+// Release removes them.
+func (w *Workspace) Under(layout string, caps result.Caps) (*cgroup.Group, error) {
+	at, err := w.place(layout)
+	if err != nil {
+		return nil, err
+	}
+	return w.group(caps, at)
 }
 
 // Release removes the groups that Hold made, once the load generator has ended.
@@ -121,7 +131,11 @@ const (
 // VerifyCaps makes groups with the caps, probes for a few seconds whether they hold, and returns what a
 // report must say of them. One that the system does not grant, or that does not hold, is a cgroup.ErrCap.
 func (w *Workspace) VerifyCaps(ctx context.Context, caps result.Caps) (notes []string, err error) {
-	g, err := w.group(caps)
+	at, err := w.place("")
+	if err != nil {
+		return nil, err
+	}
+	g, err := w.group(caps, at)
 	if g == nil || err != nil {
 		return nil, err
 	}
@@ -135,8 +149,12 @@ func (w *Workspace) VerifyCaps(ctx context.Context, caps result.Caps) (notes []s
 
 // Capped has start put commands under the caps, while do runs; throttle puts those on I/O into force, or
 // lifts them. What was started must have ended when do returns. Without caps, start just starts.
-func (w *Workspace) Capped(caps result.Caps, do func(start func(*exec.Cmd) error, throttle func(on bool) error) error) error {
-	g, err := w.group(caps)
+func (w *Workspace) Capped(layout string, caps result.Caps, do func(start func(*exec.Cmd) error, throttle func(on bool) error) error) error {
+	at, err := w.place(layout)
+	if err != nil {
+		return err
+	}
+	g, err := w.group(caps, at)
 	if err != nil {
 		return err
 	}
@@ -146,10 +164,14 @@ func (w *Workspace) Capped(caps result.Caps, do func(start func(*exec.Cmd) error
 	return errors.Join(do(g.Start, g.Throttle), w.ungroup(g))
 }
 
-// Scratch makes a folder among the data for something that lasts as long as the workspace; the next one
-// removes what is left. It is the servers' user's, as whom fio runs.
-func (w *Workspace) Scratch() (string, error) {
-	dir, err := os.MkdirTemp(w.data, "probe-")
+// Scratch makes a folder among the data, or on a layout, for something that lasts as long as the workspace; the
+// next one removes what is left. It is the servers' user's, as whom fio runs.
+func (w *Workspace) Scratch(layout string) (string, error) {
+	at, err := w.place(layout)
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(at.dir, "probe-")
 	if err == nil {
 		err = w.owner.Own(dir)
 	}
@@ -161,7 +183,7 @@ func (w *Workspace) Scratch() (string, error) {
 
 // verifyIO reads and writes on the volume, under the caps.
 func (w *Workspace) verifyIO(ctx context.Context, g *cgroup.Group) (notes []string, err error) {
-	dir, err := w.Scratch()
+	dir, err := w.Scratch("")
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,16 @@ func needRoot(t *testing.T) {
 	}
 }
 
+// own is the place of a workspace's own data.
+func own(t *testing.T, w *Workspace) place {
+	t.Helper()
+	p, err := w.place("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // capsLeft lists what is left of a workspace's caps: groups, and limits of its device.
 func capsLeft(t *testing.T, name string, d cgroup.Device) (left []string) {
 	t.Helper()
@@ -222,7 +232,7 @@ func TestIOCap(t *testing.T) {
 		t.Fatalf("%q, %v", notes, err)
 	}
 	t.Log(notes)
-	g, err := w.group(caps)
+	g, err := w.group(caps, own(t, w))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,8 @@ type Folder struct {
 // cloning took. Of the options, Settings, Host and LogPath count. Release gives everything back.
 func (w *Workspace) Invite(g Template, o StartOptions) (*Guest, time.Duration, error) {
 	began := time.Now()
-	o.TCP, o.DefaultsFile, o.Tmpfs = true, "", 0
-	clone, err := w.cloneFolder(o)
+	o.TCP, o.DefaultsFile, o.Tmpfs, o.Layout = true, "", 0, ""
+	clone, err := w.cloneFolder(o, place{dir: w.data})
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot make a folder for the clone: %w", err)
 	}
@@ -53,7 +53,7 @@ func (w *Workspace) Invite(g Template, o StartOptions) (*Guest, time.Duration, e
 }
 
 func (w *Workspace) invite(g Template, clone string, o StartOptions) (*Guest, error) {
-	if err := w.clone(g, clone, 0); err != nil {
+	if err := w.clone(g, clone, o, place{dir: w.data}); err != nil {
 		return nil, err
 	}
 	s, err := w.newServer(g.key, filepath.Join(clone, "data"), o)

@@ -26,6 +26,7 @@ type journal struct {
 	Groups    []*cgroup.Group `json:"groups"`
 	Mounts    []string        `json:"mounts"`
 	Folders   []string        `json:"folders"`
+	Disks     []disk          `json:"disks,omitempty"`  // real ones, that layouts are built on
 	Kernel    []kernel.Change `json:"kernel,omitempty"` // settings that hold for one arm
 	Boot      string          `json:"boot,omitempty"`   // of the machine, when they were set
 }
@@ -125,7 +126,17 @@ func (j *journal) undo() error {
 			return err
 		}
 	}
+	for _, d := range j.Disks {
+		if err := j.empty(d, filepath.Base(j.Folders[0])); err != nil {
+			return err
+		}
+	}
 	for _, f := range slices.Backward(j.Folders) {
+		if filepath.Dir(f) == filepath.Join(j.home, layoutsDir) {
+			if err := dropVolumes(f); err != nil {
+				return err
+			}
+		}
 		if err := j.removeMarked(f); err != nil {
 			return err
 		}

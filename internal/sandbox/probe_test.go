@@ -16,11 +16,11 @@ import (
 func TestBurstEmpties(t *testing.T) {
 	needRoot(t)
 	w := open(t, newHome(t), Options{Volume: true})
-	dir, err := w.Scratch()
+	dir, err := w.Scratch("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := w.group(result.Caps{IOPS: 2000})
+	g, err := w.group(result.Caps{IOPS: 2000}, own(t, w))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestOpenIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran := false
-	err = w.Capped(result.Caps{}, func(start func(*exec.Cmd) error, throttle func(bool) error) error {
+	err = w.Capped("", result.Caps{}, func(start func(*exec.Cmd) error, throttle func(bool) error) error {
 		cmd := exec.Command("true")
 		ran = throttle(true) == nil && start(cmd) == nil && cmd.Wait() == nil
 		return nil

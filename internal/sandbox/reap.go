@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"david/internal/cgroup"
@@ -93,6 +94,11 @@ func (j *journal) check() error {
 			return err
 		}
 	}
+	for _, d := range j.Disks {
+		if err := j.checkDisk(d, run); err != nil {
+			return err
+		}
+	}
 	for _, p := range j.Processes {
 		if err := ours(p, run); err != nil {
 			return err
@@ -109,8 +115,8 @@ func (j *journal) check() error {
 	return nil
 }
 
-// checkFolders looks at the runtime folder, and at the one for a probe's files, which is called after it, and
-// returns the first: "" where none was made.
+// checkFolders looks at the runtime folder, and at those for a probe's files and for layouts' volumes, which are
+// called after it, and returns the first: "" where none was made.
 func (j *journal) checkFolders() (run string, err error) {
 	for _, dir := range j.Folders {
 		base := filepath.Base(dir)
@@ -119,7 +125,7 @@ func (j *journal) checkFolders() (run string, err error) {
 			return "", fmt.Errorf("%q is no place of a folder", dir)
 		case run == "" && runName.MatchString(base):
 			run = dir
-		case run == "" || base != ".david-"+filepath.Base(run):
+		case run == "" || base != ".david-"+filepath.Base(run) && dir != filepath.Join(j.home, layoutsDir, filepath.Base(run)):
 			return "", fmt.Errorf("david makes no folder that is called %s", dir)
 		}
 		if above, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
@@ -133,7 +139,7 @@ func (j *journal) checkFolders() (run string, err error) {
 }
 
 // mountName matches the names of mount points in a runtime folder.
-var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|(tmpfs|device|disk)-[0-9]+)$`)
+var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|(tmpfs|device|disk|layout)-[0-9]+)$`)
 
 func checkMount(point, run string) error {
 	if run == "" || filepath.Dir(point) != run || !mountName.MatchString(filepath.Base(point)) {
@@ -142,8 +148,8 @@ func checkMount(point, run string) error {
 	return nil
 }
 
-// checkGroup looks at cgroups, and at the device whose limits go with them: a loop device that has david's
-// volume, or nothing any more.
+// checkGroup looks at cgroups, and at the devices whose limits go with them: loop devices that have david's
+// volume, or one of the layouts that it built, or nothing any more.
 func (j *journal) checkGroup(g *cgroup.Group, run string) error {
 	if run == "" || g == nil {
 		return errors.New("it has cgroups without a runtime folder")
@@ -151,13 +157,27 @@ func (j *journal) checkGroup(g *cgroup.Group, run string) error {
 	if err := g.Check(filepath.Base(run)); err != nil {
 		return err
 	}
-	if g.Device == (cgroup.Device{}) {
-		return nil
-	}
-	const loopMajor = 7 // Documentation/admin-guide/devices.txt
-	backing, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/loop/backing_file", g.Device))
-	if file := strings.TrimSuffix(string(backing), "\n"); g.Device.Major != loopMajor || err == nil && file != filepath.Join(j.home, volumeFile) {
-		return fmt.Errorf("the device %s is not that of david's volume", g.Device)
+	for _, d := range append(slices.Clone(g.Beside), g.Device) {
+		if d != (cgroup.Device{}) && !j.loop(d, filepath.Base(run)) && !j.disk(d) {
+			return fmt.Errorf("the device %s is not that of david's volume", d)
+		}
 	}
 	return nil
+}
+
+// disk tells whether a device is one of the disks that the journal's david built on, or none any more.
+func (j *journal) disk(d cgroup.Device) bool {
+	number := text(fmt.Sprintf("/sys/dev/block/%s", d), "uevent")
+	return len(j.Disks) > 0 && (number == "" || slices.ContainsFunc(j.Disks, func(o disk) bool {
+		return strings.Contains("\n"+number+"\n", "\nDEVNAME="+filepath.Base(o.Path)+"\n")
+	}))
+}
+
+// loop tells whether a device is a loop device of david's, or of nobody.
+func (j *journal) loop(d cgroup.Device, run string) bool {
+	const loopMajor = 7 // Documentation/admin-guide/devices.txt
+	backing, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/loop/backing_file", d))
+	file := strings.TrimSuffix(string(backing), "\n")
+	ours := file == filepath.Join(j.home, volumeFile) || filepath.Dir(file) == filepath.Join(j.home, layoutsDir, run)
+	return d.Major == loopMajor && (err != nil || ours)
 }

@@ -42,6 +42,8 @@ type Workspace struct {
 	data    string // data templates and clones
 	bound   string // what data is bound to; "" where it is no bind mount
 	layout  string
+	places  map[string]place // of the layouts that were built, by name
+	granted int64            // bytes that their volumes may grow to
 	need    int64
 	owner   account.Account
 	reached map[string]string // where the trees of servers are bound to

@@ -544,7 +544,7 @@ func BenchmarkClone(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := w.clone(g, to, 0); err != nil {
+		if err := w.clone(g, to, StartOptions{}, place{dir: w.data}); err != nil {
 			b.Fatal(err)
 		}
 		if err := os.RemoveAll(to); err != nil {

@@ -47,6 +47,7 @@ type StartOptions struct {
 	Caps    result.Caps // put on the server; those on I/O wait for Throttle
 	Tmpfs   int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
 	kept    bool        // the data are somebody else's to drop
+	Layout  string      // the clone lies on this one, which was built; "": where the data template does
 }
 
 // Timing holds what a start took.
@@ -69,6 +70,7 @@ type Server struct {
 	data     string
 	keepData bool
 	tmpfs    bool // data lies on one of its own
+	at       place
 	logPath  string
 	group    *cgroup.Group // nil without caps
 	stopped  sync.Once
@@ -80,11 +82,15 @@ type Server struct {
 func (w *Workspace) Start(ctx context.Context, g Template, o StartOptions) (*Server, Timing, error) {
 	var t Timing
 	began := time.Now()
-	data, err := w.cloneFolder(o)
+	at, err := w.place(o.Layout)
+	if err != nil {
+		return nil, t, err
+	}
+	data, err := w.cloneFolder(o, at)
 	if err != nil {
 		return nil, t, fmt.Errorf("cannot make a folder for the clone: %w", err)
 	}
-	if err := w.clone(g, data, o.Tmpfs); err != nil {
+	if err := w.clone(g, data, o, at); err != nil {
 		return nil, t, errors.Join(err, w.dropClone(data, o.Tmpfs > 0))
 	}
 	t.Clone = time.Since(began)
@@ -97,10 +103,13 @@ func (w *Workspace) Start(ctx context.Context, g Template, o StartOptions) (*Ser
 	return s, t, nil
 }
 
-func (w *Workspace) clone(g Template, to string, tmpfs int64) error {
+func (w *Workspace) clone(g Template, to string, o StartOptions, at place) error {
 	room := w.room
-	if tmpfs > 0 {
-		room = func(g Template) error { return roomInMemory(g, tmpfs) }
+	switch {
+	case o.Tmpfs > 0:
+		room = func(g Template) error { return roomInMemory(g, o.Tmpfs) }
+	case o.Layout != "":
+		room = func(g Template) error { return roomIn(g.bytes+w.need/2, at.dir) }
 	}
 	if err := room(g); err != nil {
 		return err
@@ -108,7 +117,7 @@ func (w *Workspace) clone(g Template, to string, tmpfs int64) error {
 	if err := w.cloneTree(filepath.Join(g.dir, "data"), filepath.Join(to, "data")); err != nil {
 		return err
 	}
-	return syncfs(w.data) // what dropping the last clone and making this one left to write must not fall into the trial
+	return syncfs(at.dir) // what dropping the last clone and making this one left to write must not fall into the trial
 }
 
 // room makes sure that a clone, and as much again for what the workload writes, fits.
@@ -117,7 +126,12 @@ func (w *Workspace) room(g Template) error {
 	if w.reflink {
 		need = w.need / 2
 	}
-	for _, dir := range []string{w.data, w.home} {
+	return roomIn(need, w.data, w.home)
+}
+
+// roomIn makes sure that so many bytes fit on the filesystems of some folders.
+func roomIn(need int64, dirs ...string) error {
+	for _, dir := range dirs {
 		free, err := freeBytes(dir)
 		if err != nil {
 			return err
@@ -138,7 +152,7 @@ func (w *Workspace) launch(ctx context.Context, k TemplateKey, data string, o St
 	if s.argv, err = w.command(s, o); err != nil {
 		return nil, err
 	}
-	if s.group, err = w.group(o.Caps); err != nil {
+	if s.group, err = w.group(o.Caps, s.at); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	if err := s.run(ctx, startTimeout); err != nil {
@@ -153,7 +167,11 @@ func (w *Workspace) newServer(k TemplateKey, data string, o StartOptions) (*Serv
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a runtime folder: %w", err)
 	}
-	s := &Server{w: w, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host, inside: o.Inside, keepData: o.kept}
+	at, err := w.place(o.Layout)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{w: w, at: at, binary: k.Binary, pageSize: k.PageSize, dir: dir, data: data, logPath: o.LogPath, tmpfs: o.Tmpfs > 0, host: o.Host, inside: o.Inside, keepData: o.kept}
 	for _, path := range []string{dir, filepath.Join(dir, "tmp"), filepath.Join(dir, "files")} {
 		if err := errors.Join(mkdirIfMissing(path), w.owner.Own(path)); err != nil {
 			return nil, err
@@ -472,7 +490,7 @@ func (s *Server) release() error {
 	if !s.keepData {
 		err = errors.Join(err, s.w.dropClone(filepath.Dir(s.data), s.tmpfs))
 	}
-	return errors.Join(err, s.w.Calm())
+	return errors.Join(err, s.Calm())
 }
 
 func (w *Workspace) keepLog(from, to string) error {

@@ -200,16 +200,7 @@ func (w *Workspace) evict() error {
 }
 
 func (w *Workspace) hasRoom() error {
-	for _, dir := range []string{w.data, w.home} {
-		free, err := freeBytes(dir)
-		if err != nil {
-			return err
-		}
-		if free < w.need {
-			return fullError(dir, w.need, free)
-		}
-	}
-	return nil
+	return roomIn(w.need, w.data, w.home)
 }
 
 // byUse lists the data templates, the one used longest ago first.

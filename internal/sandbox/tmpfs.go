@@ -46,12 +46,12 @@ func (w *Workspace) dropTmpfs(point string) error {
 	return errors.Join(os.RemoveAll(point), w.journal.unmounted(point))
 }
 
-// cloneFolder makes the folder for a clone: on the data's filesystem, or on a tmpfs where o asks for one.
-func (w *Workspace) cloneFolder(o StartOptions) (string, error) {
+// cloneFolder makes the folder for a clone: where the clone is to lie, or on a tmpfs where o asks for one.
+func (w *Workspace) cloneFolder(o StartOptions, at place) (string, error) {
 	if o.Tmpfs > 0 {
 		return w.mountTmpfs(o.Tmpfs)
 	}
-	return passage(filepath.Join(w.data, "clones"))
+	return passage(filepath.Join(at.dir, "clones"))
 }
 
 // passage makes a new folder of david's that the servers' user may pass through.

@@ -423,7 +423,7 @@ func (b blocks) pairWarnings(r Arm, a result.Arm) []string {
 	if r.Pairs >= 2 && r.Pairs < fewPairs {
 		list = append(list, count(r.Pairs, "pair")+": the interval is wide")
 	}
-	if len(a.Diff) == 0 && a.Caps == b.caps && a.Pod == b.pod && len(a.Kernel) == 0 && a.Path == (result.Path{}) {
+	if len(a.Diff) == 0 && a.Caps == b.caps && a.Pod == b.pod && len(a.Kernel) == 0 && a.Path == (result.Path{}) && a.Layout == nil {
 		list = append(list, "no effective variable differs from "+b.name+"'s: this compares it with itself")
 	}
 	return list

@@ -1,0 +1,378 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"david/internal/lab"
+	"david/internal/price"
+	"david/internal/report"
+	"david/internal/result"
+	"david/internal/storage"
+)
+
+// storageMeasureFlags are those of david storage measure.
+type storageMeasureFlags struct {
+	blockFlags
+	layout, volume              string
+	with, fs                    string
+	mount, scheduler, readAhead []string
+	cnf                         string
+	sets                        []string
+	fioTime                     time.Duration
+	fioRounds                   int
+	disks                       []string
+	capped                      bool // --volume was given
+	provider, size, catalogue   string
+}
+
+// roomOfPrice is the room of a volume that is priced, where none is given.
+const roomOfPrice = "200GiB"
+
+func (a *app) storageMeasureCommand() *cobra.Command {
+	var f storageMeasureFlags
+	cmd := &cobra.Command{
+		Use:   "measure --layout one,stripe4,raid10x4 [--volume 1000iops]",
+		Short: "Build layouts of volumes, and hold fio and a server on each against one volume; all of it is taken down again",
+		Long: "Build layouts of volumes: files in david's folder behind loop devices, each capped at --volume, stand in for the volumes of a cloud. fio\n" +
+			"drives all of them in rounds, then a server on each is an arm of one comparison, as of david compare, with the same settings. What\n" +
+			"needs what this machine lacks is left out and named. --fs, --mount, --scheduler and --read-ahead make arms of one volume that differ\n" +
+			"from it in that alone. Everything is taken down at the end, and by the next david command should this one be killed.",
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.settleLayouts(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return a.storageMeasure(cmd.Context(), f)
+		},
+	}
+	fs := cmd.Flags()
+	f.add(fs, 60*time.Second, 15*time.Second, 0)
+	for name, usual := range map[string]string{"tables": "4", "table-size": "500000", "threads": "16", "budget": "10m0s", "precision": "5%"} {
+		flag := fs.Lookup(name)
+		flag.DefValue = usual
+		if err := flag.Value.Set(usual); err != nil {
+			panic(err) // a constant
+		}
+	}
+	unlisted(fs, "iops", "bandwidth", "no-volume", "trials", "continue", "rate")
+	fs.StringVar(&f.layout, "layout", "one,stripe4,raid10x4", "layouts with commas between them, the first is what the others are held against: one, stripeN, raid10xN, raidzN, raidz2xN")
+	fs.StringVar(&f.volume, "volume", "1000iops", "what one volume may do: operations per second, reads and writes each")
+	fs.StringVar(&f.with, "with", "btrfs", "what puts stripes and mirrors together, with commas between: btrfs, md, lvm, zfs")
+	fs.StringVar(&f.fs, "fs", "xfs", "filesystems of one volume, with commas between: xfs, ext4; each but the first is an arm")
+	fs.StringSliceVar(&f.mount, "mount", nil, "mount options of one volume, each an arm: relatime, strictatime, lazytime, discard")
+	fs.StringSliceVar(&f.scheduler, "scheduler", nil, "I/O schedulers of one volume, each an arm: none, mq-deadline, kyber, bfq")
+	fs.StringSliceVar(&f.readAhead, "read-ahead", nil, "read-ahead of one volume in KiB, each an arm: 0 to 65536")
+	fs.StringSliceVar(&f.disks, "disks", nil, "whole, empty disks that layouts are built on instead of files, one after the other as each needs them: every byte of them is read before")
+	fs.StringVar(&f.cnf, "cnf", "", "option file that the server of every layout runs with")
+	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the server of every layout; repeatable")
+	fs.DurationVar(&f.fioTime, "fio-time", 2*time.Second, "time of each of fio's five loads on a layout")
+	fs.IntVar(&f.fioRounds, "fio-rounds", 4, "rounds of fio over all layouts (0: none)")
+	fs.StringVar(&f.provider, "provider", "", "price volumes of this provider only, as in EC2")
+	fs.StringVar(&f.size, "size", roomOfPrice, "room of each volume, for its price")
+	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) whose entries are added to david's own, or replace those of the same name")
+	return cmd
+}
+
+// settleLayouts completes the flags by what was given.
+func (f *storageMeasureFlags) settleLayouts(given func(name string) bool) error {
+	for name, instead := range map[string]string{"iops": "--volume", "bandwidth": "--volume", "no-volume": "nothing", "trials": "nothing", "continue": "the same command again", "rate": "--threads"} {
+		if given(name) {
+			return usage("--%s: not with layouts; give %s in its place", name, instead)
+		}
+	}
+	f.capped = given("volume") || len(f.disks) == 0
+	options := len(f.mount)+len(f.scheduler)+len(f.readAhead) > 0 || given("fs")
+	if options && !given("layout") {
+		f.layout = string(storage.One)
+	}
+	if f.fioRounds < 0 || f.fioRounds > mostRepeats {
+		return usage("--fio-rounds %d: 0 to %d", f.fioRounds, mostRepeats)
+	}
+	if f.fioTime < 100*time.Millisecond || f.fioTime > time.Hour {
+		return usage("--fio-time %s: 100ms to 1h", f.fioTime)
+	}
+	return f.settle(given)
+}
+
+func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
+	arms, err := f.arms()
+	if err != nil {
+		return err
+	}
+	arms, left, err := onDisks(arms, f.disks)
+	if err != nil {
+		return err
+	}
+	c, err := prices(f.catalogue)
+	if err != nil {
+		return err
+	}
+	costs, err := f.prices(c, arms)
+	if err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		a.expected(f.layout)
+		return usage("loop devices, mounts and caps need root: run it by sudo; without root: what the rules say of layouts (david storage plan), and what a layout that is mounted gives (david probe --dir)")
+	}
+	q, err := f.request(result.KindCompare, arms[0].Name)
+	if err != nil {
+		return err
+	}
+	q.Notes = append(q.Notes, left...)
+	q.Arms, q.Fio, q.Title = arms, lab.Fio{Rounds: f.fioRounds, Each: f.fioTime}, "layouts of volumes"
+	q.Spread()
+	if len(q.Arms) > 1 {
+		if err := q.Check(); err != nil {
+			return err
+		}
+	}
+	store, err := a.run(ctx, q)
+	if err != nil {
+		return err
+	}
+	return a.printLayouts(store, costs, f.json)
+}
+
+// expected says what the rules make of the layouts, where nothing can be measured.
+func (a *app) expected(layouts string) {
+	list, err := storage.ParseLayouts(layouts)
+	if err != nil {
+		return // it was read before
+	}
+	for _, l := range list {
+		fmt.Fprintln(a.out, "not measured, by the rules: "+l.Expected())
+	}
+}
+
+// printLayouts shows what was found, and says by its error where a gate failed.
+func (a *app) printLayouts(store *result.Store, costs report.Prices, asJSON bool) error {
+	data, err := load(store)
+	if err != nil {
+		return err
+	}
+	render := report.Layouts
+	if asJSON {
+		render = report.LayoutsJSON
+	}
+	if err := render(a.out, data, costs); err != nil {
+		return err
+	}
+	return verdictOf(data)
+}
+
+// settings are those of every layout's server. Without an option file they begin with a pool that holds a part of
+// the data, and no page cache that would hold the rest.
+func (f storageMeasureFlags) settings() []string {
+	if f.cnf != "" {
+		return f.sets
+	}
+	return append([]string{"innodb_buffer_pool_size=128M", "innodb_flush_method=O_DIRECT"}, f.sets...)
+}
+
+// arms are the layouts, and one volume with each of the other options.
+func (f storageMeasureFlags) arms() (arms []lab.Arm, err error) {
+	list, err := storage.ParseLayouts(f.layout)
+	if err != nil {
+		return nil, usage("--layout %s: %w", f.layout, err)
+	}
+	iops, err := storage.ParseVolume(f.volume)
+	if err != nil {
+		return nil, usage("--volume %w", err)
+	}
+	if iops < leastIOPS {
+		return nil, usage("--volume %s: give %diops or more", f.volume, leastIOPS)
+	}
+	loads, err := f.workloads()
+	if err != nil {
+		return nil, err
+	}
+	layouts, err := f.layouts(list, lab.LayoutRoom(loads[0]))
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range layouts {
+		arm := lab.Arm{Name: l.Name, Title: l.Text(), Cnf: f.cnf, Sets: f.settings(), Layout: &l}
+		if f.capped {
+			arm.Title += fmt.Sprintf(", each of %.0f operations/s", iops)
+			arm.Caps.IOPS = int64(iops)
+		}
+		arms = append(arms, arm)
+	}
+	return arms, nil
+}
+
+// onDisks gives each layout its disks, in their order; what there are too few for is left out, and said.
+func onDisks(arms []lab.Arm, disks []string) (served []lab.Arm, left []string, err error) {
+	if len(disks) == 0 {
+		return arms, nil, nil
+	}
+	for _, arm := range arms {
+		if n := arm.Layout.Volumes; n > len(disks) {
+			left = append(left, fmt.Sprintf("%s: unavailable here: it needs %s of its own, and %d of --disks are left", arm.Name, pluralise(n, "disk"), len(disks)))
+			continue
+		}
+		arm.Layout.Disks, disks = disks[:arm.Layout.Volumes], disks[arm.Layout.Volumes:]
+		served = append(served, arm)
+	}
+	if len(served) == 0 {
+		return nil, nil, usage("too few disks: %s", strings.Join(left, "; "))
+	}
+	return served, left, nil
+}
+
+// layouts are all that are to be built, with room for so many bytes on each.
+func (f storageMeasureFlags) layouts(list []storage.Layout, room int64) (all []result.Layout, err error) {
+	tools, err := oneOf("--with", f.with, "btrfs", "md", "lvm", "zfs")
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range list {
+		if l.Kind == storage.One {
+			ones, err := f.ones(room)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, ones...)
+			continue
+		}
+		for i, tool := range tools {
+			all = append(all, built(l, tool, i > 0, room))
+			if kind := l.Kind; kind != storage.Stripe && kind != storage.RAID10 {
+				break // which has but one way
+			}
+		}
+	}
+	return all, nil
+}
+
+// built is a layout that a tool puts together, named after it where there are several.
+func built(l storage.Layout, tool string, named bool, room int64) result.Layout {
+	b := result.Layout{Name: l.String(), Kind: string(l.Kind), Volumes: l.N, Tool: tool, Filesystem: "xfs", Mount: "noatime"}
+	copies := int64(1)
+	switch {
+	case l.Kind == storage.RAID10:
+		copies = 2
+	case l.Kind != storage.Stripe: // RAIDZ is ZFS's, a pool Ceph's
+		b.Tool, copies = "zfs", 2
+		if strings.HasPrefix(b.Kind, "ceph") {
+			b.Tool = "ceph"
+		}
+	}
+	switch b.Tool {
+	case "btrfs":
+		b.Filesystem, b.Mount = "btrfs", "noatime,nodatacow"
+	case "zfs":
+		b.Filesystem = "zfs"
+	}
+	if named {
+		b.Name += "-" + tool
+	}
+	b.Bytes = volumeBytes(room*copies, l.N)
+	return b
+}
+
+// volumeBytes are those of each volume: a share of the room, and what the filesystem keeps for itself.
+func volumeBytes(room int64, volumes int) int64 {
+	const own, unit = 512 << 20, 1 << 20
+	return (room*5/4/int64(volumes) + own) / unit * unit
+}
+
+// ones are one volume as it is, and with each option that is asked for.
+func (f storageMeasureFlags) ones(room int64) (list []result.Layout, err error) {
+	kinds, err := oneOf("--fs", f.fs, "xfs", "ext4")
+	if err != nil {
+		return nil, err
+	}
+	plain := result.Layout{Name: string(storage.One), Kind: string(storage.One), Volumes: 1, Filesystem: kinds[0], Mount: "noatime", Bytes: volumeBytes(room, 1)}
+	list = append(list, plain)
+	add := func(name string, change func(l *result.Layout)) {
+		l := plain
+		l.Name += "-" + name
+		change(&l)
+		list = append(list, l)
+	}
+	for _, kind := range kinds[1:] {
+		add(kind, func(l *result.Layout) { l.Filesystem = kind })
+	}
+	for _, o := range f.mount {
+		if !slices.Contains([]string{"relatime", "strictatime", "lazytime", "discard"}, o) {
+			return nil, usage("--mount %s: relatime, strictatime, lazytime or discard; noatime is how one volume is mounted, and what drops flushes is refused", o)
+		}
+		add(o, func(l *result.Layout) {
+			if l.Mount = o; o == "discard" || o == "lazytime" {
+				l.Mount = "noatime," + o
+			}
+		})
+	}
+	for _, s := range f.scheduler {
+		if !slices.Contains([]string{"none", "mq-deadline", "kyber", "bfq"}, s) {
+			return nil, usage("--scheduler %s: none, mq-deadline, kyber or bfq", s)
+		}
+		add(s, func(l *result.Layout) { l.Scheduler = s })
+	}
+	for _, kb := range f.readAhead {
+		if n, err := strconv.ParseUint(kb, 10, 32); err != nil || n > 65536 {
+			return nil, usage("--read-ahead %s: KiB, 0 to 65536", kb)
+		}
+		add("read-ahead-"+kb, func(l *result.Layout) { l.ReadAheadKB = kb })
+	}
+	return list, nil
+}
+
+// oneOf reads a list with commas of words that are known.
+func oneOf(flag, text string, known ...string) (list []string, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		switch {
+		case !slices.Contains(known, word):
+			return nil, usage("%s %s: %q is none of %s", flag, text, word, strings.Join(known, ", "))
+		case slices.Contains(list, word):
+			return nil, usage("%s %s: %s stands there twice", flag, text, word)
+		}
+		list = append(list, word)
+	}
+	return list, nil
+}
+
+// prices are what the layouts' volumes cost, where the catalogue has such.
+func (f storageMeasureFlags) prices(c price.Catalogue, arms []lab.Arm) (p report.Prices, err error) {
+	size, err := price.ParseSize(f.size)
+	if err != nil {
+		return p, usage("--size %s: %w", f.size, err)
+	}
+	if c, err = c.OnlyOf(f.provider); err != nil {
+		return p, codedError{exitUsage, err}
+	}
+	iops, err := storage.ParseVolume(f.volume)
+	if err != nil {
+		return p, usage("--volume %w", err)
+	}
+	each := storage.Each{IOPS: iops, Size: size}
+	if !f.capped {
+		return report.Prices{Bargain: "cost: not priced: the disks are what they are; what volumes cost: david storage plan"}, nil
+	}
+	p.Month = map[string]string{}
+	most := 1
+	for _, arm := range arms {
+		if strings.HasPrefix(arm.Layout.Kind, "ceph") { // whose price is that of nodes
+			continue
+		}
+		if o, err := each.Cheapest(c, arm.Layout.Volumes); err == nil {
+			p.Month[arm.Name] = price.Money(o.USDMonth, o.UncertainPrice)
+		}
+		if arm.Layout.Kind == string(storage.Stripe) {
+			most = int(math.Max(float64(most), float64(arm.Layout.Volumes)))
+		}
+	}
+	p.Bargain = "cost: " + each.Bargain(c, most)
+	return p, nil
+}

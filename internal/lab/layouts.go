@@ -1,0 +1,204 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"david/internal/cgroup"
+	"david/internal/probe"
+	"david/internal/result"
+	"david/internal/sandbox"
+)
+
+// Fio says how layouts are driven by fio before servers run on them.
+type Fio struct {
+	Rounds int           // of all layouts and loads; 0: not at all
+	Each   time.Duration // a load lasts
+}
+
+// fioBytes is the size of the file that fio drives. Its I/O is direct: nothing of it is cached.
+const fioBytes = 128 << 20
+
+// hasLayout tells an arm whose data lie on a layout of its own.
+func hasLayout(arm result.Arm) bool { return arm.Layout != nil }
+
+// LayoutRoom is the room a layout has to have for a workload: its data, a clone's changes, fio's file, and what
+// a filesystem takes for itself.
+func LayoutRoom(w result.Workload) int64 { return bytesWanted(w) + 1<<30 }
+
+// build builds the layouts of the arms. Those that this machine cannot have are left out, and noted; it is an
+// error where nothing is left.
+func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built []result.Arm, err error) {
+	if !slices.ContainsFunc(arms, hasLayout) {
+		return arms, nil
+	}
+	var missing error
+	for _, arm := range arms {
+		if err := o.workspace.Lacks(arm.Layout); err != nil {
+			missing = errors.Join(missing, err)
+			r.note(err.Error())
+			continue
+		}
+		built = append(built, arm)
+	}
+	if err := r.without(built, missing); err != nil {
+		return nil, err
+	}
+	if err := o.checkDisks(ctx, built); err != nil {
+		return nil, err
+	}
+	for i := range built {
+		if built[i].Layout == nil {
+			continue
+		}
+		o.say("building %s: %s", built[i].Name, built[i].Layout.Text())
+		l, err := o.workspace.Build(ctx, *built[i].Layout)
+		if err != nil {
+			return nil, err
+		}
+		built[i].Layout = &l
+	}
+	if arms[0].Caps.IO() {
+		r.note(apartNote)
+	}
+	return built, nil
+}
+
+// apartNote says what caps on volumes are not.
+const apartNote = "a volume's cap counts reads and writes apart: together they can reach twice of it, where a cloud volume's limit is on their sum; no cap imitates a cloud's latency"
+
+// checkDisks makes sure of all real disks before anything is written to one.
+func (o opened) checkDisks(ctx context.Context, arms []result.Arm) error {
+	var disks []string
+	need := int64(0)
+	for _, arm := range arms {
+		if arm.Layout != nil && len(arm.Layout.Disks) > 0 {
+			disks, need = append(disks, arm.Layout.Disks...), max(need, arm.Layout.Bytes)
+		}
+	}
+	if len(disks) > 0 {
+		o.say("reading all of %s, to see that nothing is on them", strings.Join(disks, ", "))
+	}
+	return sandbox.CheckDisks(ctx, disks, need)
+}
+
+// without has the request do with the arms that are left.
+func (r *Request) without(arms []result.Arm, missing error) error {
+	if len(arms) == 0 {
+		return InputError{fmt.Errorf("no layout can be built: %w", missing)}
+	}
+	if !slices.ContainsFunc(arms, func(a result.Arm) bool { return a.Name == r.Design.Control }) {
+		r.Design.Control = arms[0].Name
+	}
+	if len(arms) == 1 { // measured all the same, with nothing to stand beside
+		*r = r.apart()
+		r.Design = result.Design{Blocks: 1, Seed: r.Design.Seed}
+	}
+	return nil
+}
+
+// devices are those of the layouts, by arm.
+func devices(arms []result.Arm) map[string][]string {
+	list := map[string][]string{}
+	for _, arm := range arms {
+		if arm.Layout != nil {
+			list[arm.Name] = arm.Layout.Devices
+		}
+	}
+	return list
+}
+
+// driven has fio drive the layouts in rounds, each in random order, and puts what it got on the arms. A record
+// that has them already keeps those it has.
+func (p prepared) driven(ctx context.Context, f Fio, rec recorded, arms []result.Arm) (err error) {
+	known, err := rec.store.Arms()
+	if err != nil || len(known) > 0 || f.Rounds == 0 || !slices.ContainsFunc(arms, hasLayout) {
+		return err
+	}
+	files := map[string]probe.File{}
+	for i := range arms {
+		dir, err := p.workspace.Scratch(arms[i].Layout.Named())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		p.say("writing a file of %d MiB on %s", fioBytes>>20, arms[i].Name)
+		if files[arms[i].Name], err = probe.LayOut(ctx, dir, fioBytes); err != nil {
+			return err
+		}
+		arms[i].Layout.Fio = nil
+		for _, l := range probe.Loads() {
+			arms[i].Layout.Fio = append(arms[i].Layout.Fio, result.FioRate{Way: l.Way, Bytes: l.Bytes, Sync: l.Sync})
+		}
+	}
+	order := rand.New(rand.NewPCG(rec.store.Experiment().Design.Seed, 0))
+	for round := range f.Rounds {
+		for _, i := range order.Perm(len(arms)) {
+			p.say("fio, round %d of %d: %s", round+1, f.Rounds, arms[i].Name)
+			if err := p.drive(ctx, f.Each, files[arms[i].Name], arms[i]); err != nil {
+				return err
+			}
+		}
+		p.line(fmt.Sprintf("fio, round %d: %s", round+1, roundOf(arms)))
+	}
+	return nil
+}
+
+// drive puts every load on one layout, under its caps.
+func (p prepared) drive(ctx context.Context, each time.Duration, file probe.File, arm result.Arm) error {
+	if err := p.workspace.SetKernel(p.workspace.Tuned(arm.Layout)); err != nil {
+		return err
+	}
+	g, err := p.workspace.Under(arm.Layout.Name, arm.Caps)
+	if err == nil {
+		err = errors.Join(loaded(ctx, each, file, arm, g), p.workspace.Release(g))
+	}
+	return errors.Join(err, p.workspace.ResetKernel())
+}
+
+// loaded puts every load on a file, in the groups of its layout; nil for none.
+func loaded(ctx context.Context, each time.Duration, file probe.File, arm result.Arm, g *cgroup.Group) (err error) {
+	var start probe.Start
+	if g != nil {
+		start = g.Start
+		if err := g.Throttle(true); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, g.Throttle(false)) }()
+	}
+	for i, l := range probe.Loads() {
+		rate, err := file.Drive(ctx, l, each, start)
+		if err != nil {
+			return err
+		}
+		if most := mostThrough(arm.Caps.IOPS, each) * float64(arm.Layout.Volumes); most > 0 && rate.IOPS > most {
+			return fmt.Errorf("%w I/O: on %s, of %d volumes of %d operations/s, fio got %.0f of %s", cgroup.ErrCap, arm.Layout.Name, arm.Layout.Volumes, arm.Caps.IOPS, rate.IOPS, l)
+		}
+		arm.Layout.Fio[i].IOPS = append(arm.Layout.Fio[i].IOPS, rate.IOPS)
+	}
+	return nil
+}
+
+// mostThrough is what may go through a cap of so many operations a second, a second: the kernel counts in
+// slices of 100 ms, and lets the first one's through at once.
+func mostThrough(iops int64, last time.Duration) float64 {
+	const slice, slack = 100 * time.Millisecond, 1.15
+	return slack * float64(iops) * (1 + slice.Seconds()/last.Seconds())
+}
+
+// roundOf is what the screen keeps of a round.
+func roundOf(arms []result.Arm) string {
+	var parts []string
+	for _, arm := range arms {
+		reads, _ := arm.Layout.Rate(result.RandomRead, 16<<10, false)
+		writes, _ := arm.Layout.Rate(result.RandomWrite, 16<<10, false)
+		parts = append(parts, fmt.Sprintf("%s %.0f reads/s, %.0f writes/s", arm.Name, reads.IOPS[len(reads.IOPS)-1], writes.IOPS[len(writes.IOPS)-1]))
+	}
+	return strings.Join(parts, "; ")
+}

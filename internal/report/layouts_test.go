@@ -1,0 +1,95 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"david/internal/result"
+	"david/internal/stats"
+)
+
+// layoutFixture is the comparison's fixture with its arms on layouts.
+func layoutFixture() Data {
+	d := compareFixture()
+	rate := func(way string, sync bool, iops ...float64) result.FioRate {
+		return result.FioRate{Way: way, Bytes: innodbPage, Sync: sync, IOPS: iops}
+	}
+	for i := range d.Arms {
+		l := result.Layout{Name: d.Arms[i].Name, Kind: "one", Volumes: 1, Filesystem: "xfs", Mount: "noatime",
+			Fio: []result.FioRate{rate(result.RandomRead, false, 300, 310, 290), rate(result.RandomWrite, false, 300, 300, 300), rate(result.RandomWrite, true, 100, 100, 100)}}
+		if i > 0 {
+			l.Kind, l.Volumes, l.Tool, l.Filesystem = "stripe", 4, "btrfs", "btrfs"
+			l.Fio = []result.FioRate{rate(result.RandomRead, false, 1200, 1250, 1150), rate(result.RandomWrite, false, 1200, 1140, 1260), rate(result.RandomWrite, true, 50, 60, 40)}
+		}
+		d.Arms[i].Layout = &l
+	}
+	d.Experiment.Notes = append(d.Experiment.Notes, "raidz4: unavailable here: the kernel has no ZFS")
+	return d
+}
+
+// TestLayouts: five lines first, then one table, with fio's ratios of rounds and the database's.
+func TestLayouts(t *testing.T) {
+	d := layoutFixture()
+	p := Prices{Month: map[string]string{"control": "8.00"}, Bargain: "cost: what US$32.00 of 4 volumes gives, US$96.00 of one would"}
+	var b bytes.Buffer
+	if err := Layouts(&b, d, p); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	for i, want := range []string{"found: memory gives 1.5", p.Bargain, "how sure: intervals of 95 %; fio in 3 rounds, the database in 5 blocks", "measured: files behind loop devices",
+		"next: the commands that make it", "", "layout "} {
+		if !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d: %s\nwant %s", i+1, lines[i], want)
+		}
+	}
+	for _, want := range []string{"control", " 8.00", "4.00 [", "raidz4: unavailable here: the kernel has no ZFS", "memory: stripe of 4 volumes, btrfs, noatime"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("nothing says %q:\n%s", want, b.String())
+		}
+	}
+	rows := layoutRows(d, p)
+	r := rows[1].reads()
+	if r.Rounds != 3 || r.Ratio < 3.9 || r.Ratio > 4.1 || !(r.Interval[0] < r.Ratio && r.Ratio < r.Interval[1]) {
+		t.Errorf("reads %+v", r)
+	}
+	if rows[0].writes().Interval != (stats.Interval{}) || rows[0].writes().Ratio != 1 {
+		t.Errorf("the first one beside itself: %+v", rows[0].writes())
+	}
+}
+
+// TestLayoutsJSON: one document, without a number where nothing was measured.
+func TestLayoutsJSON(t *testing.T) {
+	d := layoutFixture()
+	d.Arms[1].Layout.Fio = nil
+	d.Trials = nil
+	var b bytes.Buffer
+	if err := LayoutsJSON(&b, d, Prices{}); err != nil {
+		t.Fatal(err)
+	}
+	var doc layoutDocument
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil || len(doc.Layouts) != len(d.Arms) || len(doc.Says) != 5 {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	if len(doc.Layouts[1].Fio) != 0 || doc.Layouts[0].Fio[0].Rounds != 3 {
+		t.Errorf("%+v", doc.Layouts)
+	}
+	if strings.Contains(b.String(), "NaN") {
+		t.Error(b.String())
+	}
+}
+
+// TestShowLayouts: david show tells of the layouts of a comparison's arms, and of none where there are none.
+func TestShowLayouts(t *testing.T) {
+	var with, without bytes.Buffer
+	if err := Text(&with, layoutFixture()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Text(&without, compareFixture()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(with.String(), "writes/s") || strings.Contains(without.String(), "writes/s") {
+		t.Error(with.String())
+	}
+}

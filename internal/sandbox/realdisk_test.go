@@ -1,0 +1,182 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"david/internal/result"
+)
+
+// emptyDisk is a loop device of a sparse file, which stands in for a real disk.
+func emptyDisk(t *testing.T, name string, bytes int64) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, bytes)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
+	dev := strings.TrimSpace(string(out))
+	if err != nil {
+		t.Fatalf("losetup: %v: %s", err, dev)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("losetup", "--detach", dev).CombinedOutput(); err != nil {
+			t.Errorf("losetup --detach %s: %v: %s", dev, err, out)
+		}
+	})
+	return dev
+}
+
+// scribble writes one byte onto a disk.
+func scribble(t *testing.T, dev string, at int64, b byte) {
+	t.Helper()
+	f, err := os.OpenFile(dev, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt([]byte{b}, at)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheckDisks refuses what is no empty disk: what is in use, holds a byte, is too small, or named twice.
+func TestCheckDisks(t *testing.T) {
+	needRoot(t)
+	a, b := emptyDisk(t, "a", 64<<20), emptyDisk(t, "b", 64<<20)
+	check := func(need int64, paths ...string) error { return CheckDisks(t.Context(), paths, need) }
+	if err := check(64<<20, a, b); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(a, link); err != nil {
+		t.Fatal(err)
+	}
+	scribble(t, b, 64<<20-1, 1)
+	busy, err := os.OpenFile(a, os.O_RDONLY|os.O_EXCL, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse := check(1, a)
+	busy.Close()
+	for text, err := range map[string]error{
+		"it is in use":                        inUse,
+		"not all of its bytes are zero":       check(1, a, b),
+		"it has 64 MiB, and 65 are needed":    check(65<<20, a),
+		"for a second time":                   check(1, a, link),
+		"no such file":                        check(1, "/dev/nosuchdisk"),
+		"it is no whole disk":                 check(1, "/dev/null"),
+		"it is no whole disk, as lsblk -d li": check(1, t.TempDir()),
+	} {
+		if !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %s", err, text)
+		}
+	}
+}
+
+// onDisks builds a layout on disks, and puts something on it.
+func onDisks(t *testing.T, w *Workspace, l result.Layout, disks ...string) {
+	t.Helper()
+	l.Disks, l.Bytes = disks, 320<<20
+	if _, err := w.Build(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := w.Scratch(l.Name)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "f"), []byte(strings.Repeat("david", 1<<20)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDisksAreEmptyAgain: what was built on disks is gone from them when the workspace is closed, or by the next
+// david; what somebody else has put there since stays.
+func TestDisksAreEmptyAgain(t *testing.T) {
+	needRoot(t)
+	home := newHome(t)
+	disks := []string{emptyDisk(t, "a", 320<<20), emptyDisk(t, "b", 320<<20), emptyDisk(t, "c", 320<<20), emptyDisk(t, "d", 320<<20)}
+	one, ext := layoutOf("one", "one", "", "xfs", "noatime", 1), layoutOf("one-ext4", "one", "", "ext4", "noatime", 1)
+	stripe := layoutOf("stripe2", "stripe", "btrfs", "btrfs", "noatime,nodatacow", 2)
+	empty := func(disks ...string) error { return CheckDisks(t.Context(), disks, 320<<20) }
+	for _, killed := range []bool{false, true} {
+		w, err := openBare(home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		onDisks(t, w, one, disks[0])
+		onDisks(t, w, ext, disks[1])
+		if installed("mkfs.btrfs") {
+			onDisks(t, w, stripe, disks[2], disks[3])
+		}
+		if id, err := uuidOn(disks[0]); err != nil || !uuidForm.MatchString(id) {
+			t.Errorf("nothing was built: %s, %v", id, err)
+		}
+		if !killed {
+			if err := errors.Join(w.Close(), empty(disks...)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, at := range w.places { // somebody takes one of the disks
+			if at.disks[0] == filepath.Base(disks[1]) {
+				if err := unmount(at.dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if out, err := exec.Command("mkfs.ext4", "-q", "-F", disks[1]).CombinedOutput(); err != nil {
+			t.Fatal(err, string(out))
+		}
+		bury(t, w.journal)
+		// The marks are those of the david that died.
+		if err := errors.Join(w.journal.mark(w.run), w.journal.mark(filepath.Join(home, layoutsDir, filepath.Base(w.run))), w.journal.write()); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(Reap(home, func(string) {}), empty(disks[0], disks[2], disks[3])); err != nil {
+			t.Error(err)
+		}
+		if id, err := uuidOn(disks[1]); err != nil || !uuidForm.MatchString(id) {
+			t.Errorf("what somebody put there is gone: %s, %v", id, err)
+		}
+		if left := traces(t, home, w.run); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// TestPlantedDisk: a journal cannot have david empty a disk that david has not built on.
+func TestPlantedDisk(t *testing.T) {
+	needRoot(t)
+	home, dev := newHome(t), emptyDisk(t, "a", 256<<20)
+	if out, err := exec.Command("mkfs.ext4", "-q", "-F", dev).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	id, err := uuidOn(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []disk{{dev, seqOf(dev), id, 1 << 20}, {dev + "/../sda", "1", id, 1 << 20}, {dev, "1", "../" + id, 1 << 20}} {
+		j := planted(t, home, func(j *journal, _ string) { j.Disks = []disk{d} })
+		err := Reap(home, func(string) {})
+		if now, err := uuidOn(dev); err != nil || now != id {
+			t.Fatalf("%+v: the disk has %s, %v", d, now, err)
+		}
+		if d.Path == dev && d.UUID == id {
+			continue // of a david that is not known to have built there: nothing to do
+		}
+		if err == nil || !strings.Contains(err.Error(), "david builds nothing on") {
+			t.Errorf("%+v: %v", d, err)
+		}
+		os.Remove(j.path)
+	}
+	if got := fmt.Sprintf("%v", uuidForm.MatchString(newUUID())); got != "true" {
+		t.Error(newUUID())
+	}
+}

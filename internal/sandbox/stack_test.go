@@ -1,0 +1,89 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"david/internal/result"
+)
+
+// stacks lists arrays and devices of the device mapper.
+func stacks(t *testing.T) (list []string) {
+	t.Helper()
+	for _, pattern := range []string{"/sys/block/md*", "/sys/block/dm-*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, found...)
+	}
+	return list
+}
+
+// TestStacks builds with md and LVM where the kernel has them, as an emulated guest's does, and leaves nothing, nor
+// does a david that is killed. Elsewhere it says what is missing.
+func TestStacks(t *testing.T) {
+	needRoot(t)
+	home := newHome(t)
+	before := len(stacks(t))
+	for _, l := range []result.Layout{
+		layoutOf("stripe4-md", "stripe", "md", "xfs", "noatime", 4), layoutOf("raid10x4-md", "raid10", "md", "xfs", "noatime", 4), layoutOf("raid10x2-md", "raid10", "md", "xfs", "noatime", 2),
+		layoutOf("stripe4-lvm", "stripe", "lvm", "xfs", "noatime", 4),
+	} {
+		t.Run(l.Name, func(t *testing.T) {
+			for _, killed := range []bool{false, true} {
+				w, err := openBare(home)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { w.Close() })
+				if err := w.Lacks(&l); err != nil {
+					if !errors.Is(err, ErrUnavailable) {
+						t.Error(err)
+					}
+					t.Skip(err)
+				}
+				testStack(t, w, l)
+				if !killed {
+					err = w.Close()
+				} else {
+					bury(t, w.journal)
+					dir := filepath.Join(home, layoutsDir, filepath.Base(w.run))
+					err = errors.Join(w.journal.mark(w.run), w.journal.mark(dir), w.journal.write(), Reap(home, func(string) {}))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				if left := traces(t, home, w.run); len(left) > 0 {
+					t.Errorf("left: %s", strings.Join(left, "\n"))
+				}
+				if now := stacks(t); len(now) != before {
+					t.Errorf("arrays and volumes: %v", now)
+				}
+			}
+		})
+	}
+}
+
+// testStack builds a layout, and writes more to it than one volume holds where it is a stripe.
+func testStack(t *testing.T, w *Workspace, l result.Layout) {
+	t.Helper()
+	built, err := w.Build(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := w.place(l.Name)
+	if err != nil || len(built.Devices) != l.Volumes || fsType(at.dir) != "XFS" {
+		t.Fatalf("%+v, %+v, %v", built, at, err)
+	}
+	free, err := freeBytes(at.dir)
+	if want := l.Bytes * int64(l.Volumes) / map[string]int64{"stripe": 1, "raid10": 2}[l.Kind]; err != nil || free < want*8/10 || free > want {
+		t.Errorf("%d MiB are free, of %d (%v)", free>>20, want>>20, err)
+	}
+	if err := os.WriteFile(filepath.Join(at.dir, "clones", "f"), make([]byte, 4<<20), 0o600); err != nil {
+		t.Error(err)
+	}
+}
