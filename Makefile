@@ -7,7 +7,7 @@ FUZZTIME ?= 5s
 CLUSTER := david/test/e2e
 
 # The packages whose tests mount filesystems. A cluster's node that starts meanwhile would keep them mounted.
-MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash probe manifest/render)
+MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash probe manifest/render) david/test/ceph
 
 # The tests whose outcome depends on how fast this machine is.
 CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients)$$
@@ -27,7 +27,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells lint mutations hostile climbs bench fuzz clean
+.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells ceph lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -102,9 +102,15 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./internal/cli ./internal/probe ./internal/tune
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
 	@$(MAKE) --no-print-directory cells
+	@$(MAKE) --no-print-directory ceph
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks
 	go test -count=1 -tags results -run TestResultsCells -v -timeout 0 ./internal/cli
+
+ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4` on it, and all of it down again: half an hour, 15 GB of disk, as root
+	@scripts/setup ceph
+	go test -count=1 -v -timeout 15m ./test/ceph
+	go run ./test/ceph run bin/david study p4 --local
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }

@@ -1,16 +1,15 @@
 package sandbox
 
 import (
+	"david/internal/cgroup"
+	"david/internal/home"
+	"david/internal/kernel"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-
-	"david/internal/cgroup"
-	"david/internal/home"
-	"david/internal/kernel"
 )
 
 // journal keeps the file $DAVID_HOME/run/PID-START.json: what its owner has made outside the store. An entry
@@ -27,6 +26,7 @@ type journal struct {
 	Folders   []string        `json:"folders"`
 	Kernel    []kernel.Change `json:"kernel,omitempty"` // settings that hold for one arm
 	Boot      string          `json:"boot,omitempty"`   // of the machine, when they were set
+	Images    []*shown        `json:"images,omitempty"` // of Ceph pools, that data lie on
 }
 
 func newJournal(dir string) (*journal, error) {
@@ -102,7 +102,7 @@ func (j *journal) ungroup(g *cgroup.Group) error {
 }
 
 // undo ends the processes, sets kernel settings back, removes their cgroups, unmounts, removes the folders, and the journal last.
-func (j *journal) undo() error {
+func (j *journal) undo(say func(string)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range j.Processes {
@@ -118,11 +118,10 @@ func (j *journal) undo() error {
 			return err
 		}
 	}
-	for _, m := range slices.Backward(j.Mounts) {
-		if err := unmount(m); err != nil {
-			return err
-		}
+	if err := j.unmountAll(wedged); err != nil {
+		return err
 	}
+	j.removeImages(say)
 	for _, f := range slices.Backward(j.Folders) {
 		if err := j.removeMarked(f); err != nil {
 			return err

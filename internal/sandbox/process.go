@@ -50,7 +50,16 @@ type child struct {
 // terminal meets david alone. The kernel ends it when david dies, even by kill -9: the signal is tied to the
 // thread that forked, so that thread is kept until the process has ended. With a group, it starts inside.
 func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: w.owner.Credential()}
+	c, err := spawnAs(cmd, w.owner.Credential(), g)
+	if err != nil {
+		return nil, err
+	}
+	return c, w.journal.started(cmd.Process.Pid)
+}
+
+// spawnAs is spawn as any user, nil being david's own, and without the journal.
+func spawnAs(cmd *exec.Cmd, user *syscall.Credential, g *cgroup.Group) (*child, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: user}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
@@ -69,7 +78,7 @@ func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group) (*child, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
-	return c, w.journal.started(cmd.Process.Pid)
+	return c, nil
 }
 
 // exited returns how the process ended; false while it runs.

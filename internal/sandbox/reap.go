@@ -51,7 +51,7 @@ func reapOne(dir, path string, say func(string)) error {
 	if err := j.check(); err != nil {
 		return fmt.Errorf("the journal %s names what is not david's, so nothing was touched: %w; look at it, end and remove by hand what is david's, then remove the journal", path, err)
 	}
-	if err := j.undo(); err != nil {
+	if err := j.undo(say); err != nil {
 		return fmt.Errorf("cannot remove what david with pid %d left behind: %w", j.Owner.PID, err)
 	}
 	say(fmt.Sprintf("removed what david with pid %d left behind when it was killed", j.Owner.PID))
@@ -101,6 +101,9 @@ func (j *journal) check() error {
 	if err := j.checkKernel(); err != nil {
 		return err
 	}
+	if err := j.checkImages(run); err != nil {
+		return err
+	}
 	for _, g := range j.Groups {
 		if err := j.checkGroup(g, run); err != nil {
 			return err
@@ -133,7 +136,7 @@ func (j *journal) checkFolders() (run string, err error) {
 }
 
 // mountName matches the names of mount points in a runtime folder.
-var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|tmpfs-[0-9]+)$`)
+var mountName = regexp.MustCompile(`^(data|rbd-[0-9]+|server(-[0-9]+)?|tmpfs-[0-9]+)$`)
 
 func checkMount(point, run string) error {
 	if run == "" || filepath.Dir(point) != run || !mountName.MatchString(filepath.Base(point)) {
@@ -156,7 +159,9 @@ func (j *journal) checkGroup(g *cgroup.Group, run string) error {
 	}
 	const loopMajor = 7 // Documentation/admin-guide/devices.txt
 	backing, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/loop/backing_file", g.Device))
-	if file := strings.TrimSuffix(string(backing), "\n"); g.Device.Major != loopMajor || err == nil && file != filepath.Join(j.home, volumeFile) {
+	file := strings.TrimSuffix(string(backing), "\n")
+	ours := file == filepath.Join(j.home, volumeFile) || strings.HasPrefix(file, filepath.Join(run, "rbd-"))
+	if g.Device.Major != loopMajor || err == nil && !ours {
 		return fmt.Errorf("the device %s is not that of david's volume", g.Device)
 	}
 	return nil

@@ -37,6 +37,16 @@ func StdDev(xs []float64) float64 {
 	return math.Sqrt(sum / float64(len(xs)-1))
 }
 
+// MeanInterval returns the 95 % interval of the mean of repeated measurements by Student's t, which takes them for
+// independent and equally noisy; of fewer than two there is none, and it is infinite.
+func MeanInterval(xs []float64) Interval {
+	if len(xs) < 2 {
+		return Interval{math.Inf(-1), math.Inf(1)}
+	}
+	mean, half, _ := tInterval(xs)
+	return Interval{mean - half, mean + half}
+}
+
 // GeoMean returns the geometric mean of xs, the mean that suits ratios; 0 where there are none or one is not
 // positive. That of one number is this number, to the last digit.
 func GeoMean(xs []float64) float64 {
