@@ -139,7 +139,7 @@ func cephTable(cells []lab.CephCell) [][]string {
 			if r.Sync {
 				how = "each flushed"
 			}
-			mean, span := stats.Mean(r.IOPS), stats.MeanInterval(r.IOPS)
+			mean, span := stats.GeoMean(r.IOPS), stats.GeoInterval(r.IOPS)
 			rows = append(rows, []string{c.Pool, fmt.Sprint(c.Replicas), fmt.Sprintf("%.0f %%", 100*c.Used), fmt.Sprintf("%.2f", gb), fmt.Sprint(r.Clients), how,
 				fmt.Sprintf("%.0f", mean), fmt.Sprintf("[%.0f, %.0f]", span[0], span[1]), fmt.Sprintf("%.3g", mean/gb), fmt.Sprintf("%.1f", stats.Mean(r.P99))})
 		}
@@ -162,8 +162,8 @@ func addCephResults(here map[string]studyResult, cells []lab.CephCell) {
 				}
 			}
 			gb := float64(c.Bytes) / 1e9
-			span := stats.MeanInterval(r.IOPS)
-			texts = append(texts, fmt.Sprintf("%.3g [%.3g, %.3g] with %d copies, %s", stats.Mean(r.IOPS)/gb, span[0]/gb, span[1]/gb, c.Replicas, pluralise(r.Clients, "client")))
+			span := stats.GeoInterval(r.IOPS)
+			texts = append(texts, fmt.Sprintf("%.3g [%.3g, %.3g] with %d copies, %s", stats.GeoMean(r.IOPS)/gb, span[0]/gb, span[1]/gb, c.Replicas, pluralise(r.Clients, "client")))
 		}
 		if len(texts) > 0 {
 			here[fmt.Sprintf("ceph-%.0f", 100*published)] = studyResult{text: strings.Join(texts, "; ")}

@@ -30,6 +30,9 @@ type shown struct {
 // ends that.
 const wedged = 30 * time.Second
 
+// formatting is how long making a filesystem may take, which writes some 70 MiB.
+const formatting = 5 * time.Minute
+
 // useRBD puts the data of the workspace on an image.
 func (w *Workspace) useRBD(ctx context.Context, o ceph.Place) error {
 	pool, err := o.Cluster.Pool(ctx, o.Pool)
@@ -47,31 +50,55 @@ func (w *Workspace) useRBD(ctx context.Context, o ceph.Place) error {
 	return nil
 }
 
-// mountImage makes an image of so many bytes, which it takes as it fills, and mounts an XFS in it on a path of
-// the runtime folder: rbd-fuse shows it as a file, a loop device makes that a disk. The kernel's own driver would
-// need a module that clouds' kernels seldom have. It is taken down with the workspace.
+// mountImage makes an image of so many bytes, and mounts an XFS in it on a path of the runtime folder. It is taken
+// down with the workspace.
 func (w *Workspace) mountImage(ctx context.Context, o ceph.Place, size int64, point string) error {
-	if !w.owner.Switched {
-		return errors.New("cannot put data on an RBD image: mounting it needs root")
-	}
-	if err := ceph.Find("rbd-fuse"); err != nil {
-		return err
-	}
 	mkfs, err := exec.LookPath("mkfs.xfs")
 	if err != nil {
 		return errors.New("mkfs.xfs is missing: apt-get install xfsprogs")
 	}
-	s, err := w.makeImage(ctx, o, size)
+	loop, err := w.attachImage(ctx, o, size)
 	if err != nil {
 		return err
 	}
-	if err := w.show(ctx, s); err != nil {
-		return err
-	}
-	if err := w.journal.guarded(wedged, func() error { return w.formatImage(ctx, mkfs, s, point) }); err != nil {
-		return fmt.Errorf("cannot mount an image of the pool %s: %w%s", o.Pool, err, s.says())
+	defer loop.Close()
+	err = w.journal.guarded(formatting, func() error { return w.formatImage(ctx, mkfs, loop.Name(), point) })
+	if err != nil {
+		return fmt.Errorf("cannot mount an image of the pool %s: %w", o.Pool, err)
 	}
 	return nil
+}
+
+// attachImage makes an image of so many bytes, which it takes as it fills, a disk of this machine: rbd-fuse shows
+// it as a file, a loop device makes that a disk, which goes when it is closed or with its mount. The kernel's own
+// driver would need a module that clouds' kernels seldom have. What touches the disk has to be guarded.
+func (w *Workspace) attachImage(ctx context.Context, o ceph.Place, size int64) (loop *os.File, err error) {
+	if !w.owner.Switched {
+		return nil, errors.New("cannot put data on an RBD image: mounting it needs root")
+	}
+	if err := ceph.Find("rbd-fuse"); err != nil {
+		return nil, err
+	}
+	s, err := w.makeImage(ctx, o, size)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.show(ctx, s); err != nil {
+		return nil, err
+	}
+	err = w.journal.guarded(wedged, func() error {
+		backing, err := os.OpenFile(filepath.Join(s.Folder, s.Name), os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer backing.Close()
+		loop, err = attachLoop(backing)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot attach a loop device to an image of the pool %s: %w%s", o.Pool, err, s.says())
+	}
+	return loop, nil
 }
 
 // makeImage makes an image that goes with the workspace.
@@ -134,19 +161,9 @@ func (w *Workspace) show(ctx context.Context, s *shown) error {
 	return nil
 }
 
-// formatImage makes the filesystem, and mounts it by a loop device that goes away with its mount.
-func (w *Workspace) formatImage(ctx context.Context, mkfs string, s *shown, point string) error {
-	backing, err := os.OpenFile(filepath.Join(s.Folder, s.Name), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer backing.Close()
-	loop, err := attachLoop(backing)
-	if err != nil {
-		return fmt.Errorf("cannot attach a loop device: %w", err)
-	}
-	defer loop.Close()
-	out, err := exec.CommandContext(ctx, mkfs, "-q", "-f", "-K", "-m", "reflink=1", loop.Name()).CombinedOutput()
+// formatImage makes the filesystem, and mounts it.
+func (w *Workspace) formatImage(ctx context.Context, mkfs, device, point string) error {
+	out, err := exec.CommandContext(ctx, mkfs, "-q", "-f", "-K", "-m", "reflink=1", device).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mkfs.xfs: %w: %s", err, strings.TrimSpace(string(out)))
 	}
@@ -156,8 +173,8 @@ func (w *Workspace) formatImage(ctx context.Context, mkfs string, s *shown, poin
 	if err := w.journal.mount(point); err != nil {
 		return err
 	}
-	if err := unix.Mount(loop.Name(), point, "xfs", unix.MS_NODEV|unix.MS_NOSUID, "nouuid"); err != nil {
-		return fmt.Errorf("cannot mount %s: %w", loop.Name(), err)
+	if err := unix.Mount(device, point, "xfs", unix.MS_NODEV|unix.MS_NOSUID, "nouuid"); err != nil {
+		return fmt.Errorf("cannot mount %s: %w", device, err)
 	}
 	return nil
 }

@@ -37,16 +37,6 @@ func StdDev(xs []float64) float64 {
 	return math.Sqrt(sum / float64(len(xs)-1))
 }
 
-// MeanInterval returns the 95 % interval of the mean of repeated measurements by Student's t, which takes them for
-// independent and equally noisy; of fewer than two there is none, and it is infinite.
-func MeanInterval(xs []float64) Interval {
-	if len(xs) < 2 {
-		return Interval{math.Inf(-1), math.Inf(1)}
-	}
-	mean, half, _ := tInterval(xs)
-	return Interval{mean - half, mean + half}
-}
-
 // GeoMean returns the geometric mean of xs, the mean that suits ratios; 0 where there are none or one is not
 // positive. That of one number is this number, to the last digit.
 func GeoMean(xs []float64) float64 {
@@ -64,6 +54,24 @@ func GeoMean(xs []float64) float64 {
 		sum += math.Log(x)
 	}
 	return math.Exp(sum / float64(len(xs)))
+}
+
+// GeoInterval returns the 95 % interval of the geometric mean of repeated measurements by Student's t upon their
+// logarithms, which takes them for independent and equally noisy; zero for fewer than two, or where one is not
+// positive.
+func GeoInterval(xs []float64) Interval {
+	var logs []float64
+	for _, x := range xs {
+		if x <= 0 {
+			return Interval{}
+		}
+		logs = append(logs, math.Log(x))
+	}
+	if len(logs) < 2 {
+		return Interval{}
+	}
+	mean, half, _ := tInterval(logs)
+	return Interval{math.Exp(mean - half), math.Exp(mean + half)}
 }
 
 // sysbench sorts latencies into 1,024 buckets whose middles grow by the same factor from 0.001 ms to 100,000
