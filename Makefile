@@ -109,7 +109,7 @@ cells: build ## the cells of docs/results.md that results/ does not hold yet: ab
 
 ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4` on it, and all of it down again: half an hour, 15 GB of disk, as root
 	@scripts/setup ceph
-	go test -count=1 -v -timeout 15m ./test/ceph
+	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4)$$' ./test/ceph ./internal/cli
 	go run ./test/ceph run bin/david study p4 --local
 
 lint: ## gofmt, go vet, staticcheck, shellcheck

@@ -106,6 +106,21 @@ func (c Cluster) Free(ctx context.Context, pool string) (int64, error) {
 	return 0, fmt.Errorf("the cluster of %s has no pool %s", c.Conf, pool)
 }
 
+// Fullest asks how full the fullest OSD is, 0 to 1: a cluster lets writes wait once one of them is full.
+func (c Cluster) Fullest(ctx context.Context) (float64, error) {
+	var doc struct {
+		Nodes []struct {
+			Utilization float64 `json:"utilization"` // %
+		} `json:"nodes"`
+	}
+	err := c.ask(ctx, &doc, "osd", "df")
+	most := 0.0
+	for _, n := range doc.Nodes {
+		most = max(most, n.Utilization/100)
+	}
+	return most, err
+}
+
 // OSDs tells how many there are, and how many serve.
 type OSDs struct {
 	All int `json:"num_osds"`

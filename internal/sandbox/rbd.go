@@ -179,6 +179,11 @@ func (w *Workspace) formatImage(ctx context.Context, mkfs, device, point string)
 	return nil
 }
 
+// shown tells the file that an image is shown as.
+func (j *journal) shown(file string) bool {
+	return slices.ContainsFunc(j.Images, func(s *shown) bool { return file == filepath.Join(s.Folder, s.Name) })
+}
+
 func (s shown) log() string { return s.Folder + ".log" }
 
 // says is the last line of rbd-fuse.

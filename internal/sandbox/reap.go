@@ -160,7 +160,7 @@ func (j *journal) checkGroup(g *cgroup.Group, run string) error {
 	const loopMajor = 7 // Documentation/admin-guide/devices.txt
 	backing, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/loop/backing_file", g.Device))
 	file := strings.TrimSuffix(string(backing), "\n")
-	ours := file == filepath.Join(j.home, volumeFile) || strings.HasPrefix(file, filepath.Join(run, "rbd-"))
+	ours := file == filepath.Join(j.home, volumeFile) || j.shown(file)
 	if g.Device.Major != loopMajor || err == nil && !ours {
 		return fmt.Errorf("the device %s is not that of david's volume", g.Device)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ func TestCeph(t *testing.T) {
 	if os.Getenv(variable) == "" {
 		return // the rest takes minutes: make ceph
 	}
+	t.Run("wedged", func(t *testing.T) { testWedged(t, s, pool) })
 	t.Run("server", func(t *testing.T) { testServer(t, c, pool) })
 }
 
@@ -218,6 +220,72 @@ func testKilled(t *testing.T, c ceph.Cluster, pool ceph.Pool) {
 		t.Errorf("%q, %v", said, err)
 	}
 	gone(t, c, pool.Name, run)
+}
+
+// testWedged stops the OSDs under a mounted image: whatever touches it hangs in the kernel. Closing ends all the
+// same, says what is left in the pool, and leaves nothing here.
+func testWedged(t *testing.T, s *state, pool ceph.Pool) {
+	var said lines
+	w, err := sandbox.Open(t.Context(), t.TempDir(), sandbox.Options{Need: 1 << 30, Log: &said, RBD: &ceph.Place{Cluster: s.cluster(), Pool: pool.Name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.Dir(), "file"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Error(err)
+	}
+	signalOSDs(t, s, unix.SIGSTOP)
+	closed := make(chan error, 1)
+	go func() { closed <- w.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Minute):
+		t.Error("closing hangs")
+	}
+	signalOSDs(t, s, unix.SIGCONT)
+	if !strings.Contains(said.String(), "remove it by: rbd -c "+s.conf()+" rm "+pool.Name+"/") {
+		t.Errorf("it said %q", said.String())
+	}
+	for _, name := range images(t, s.cluster(), pool.Name) {
+		if err := (ceph.Image{Cluster: s.cluster(), Pool: pool.Name, Name: name}).Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	gone(t, s.cluster(), pool.Name, w.Private())
+}
+
+// lines keeps what is written by several.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// signalOSDs stops the cluster's OSDs, or has them go on.
+func signalOSDs(t *testing.T, s *state, sig unix.Signal) {
+	t.Helper()
+	for _, p := range ours(s.Dir) {
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
+		if err == nil && filepath.Base(exe) == "ceph-osd" {
+			err = unix.Kill(p.PID, sig)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // ignore is for what ends by a signal.

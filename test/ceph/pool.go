@@ -14,6 +14,12 @@ func pools() []ceph.Pool {
 
 // makePools makes those that the cluster has OSDs for. Each goes on with one copy less than it has.
 func (s *state) makePools(ctx context.Context) error {
+	// Few and small OSDs are filled evenly only where their placement groups are: writes wait once one OSD is full.
+	for name, value := range map[string]string{"upmap_max_deviation": "1", "sleep_interval": "5"} {
+		if err := s.cluster().Ask(ctx, "config", "set", "mgr", "mgr/balancer/"+name, value); err != nil {
+			return err
+		}
+	}
 	for _, p := range pools() {
 		p.Replicas = min(p.Replicas, s.OSDs)
 		pgs := strconv.Itoa(p.PGs)
