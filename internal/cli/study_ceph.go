@@ -120,7 +120,7 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 		return nil, err
 	}
 	p.end()
-	fmt.Fprintf(a.out, "Writes of %d KiB at random to Ceph RBD, %d OSDs, %s of %s each, %d under way of each client; 95 %% intervals\n\n",
+	fmt.Fprintf(a.out, "Writes of %d KiB at random to Ceph RBD, %d OSDs, %s of %s each, %d under way of each client, one where each is flushed; 95 %% intervals\n\n",
 		ceph.PageBytes>>10, osds.Up, pluralise(r.Rounds, "round"), r.Each, r.Depth)
 	if err := a.printTable(cephTable(cells)); err != nil {
 		return nil, err
