@@ -7,7 +7,7 @@ FUZZTIME ?= 5s
 CLUSTER := david/test/e2e
 
 # The packages whose tests mount filesystems. A cluster's node that starts meanwhile would keep them mounted.
-MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash move probe manifest/render)
+MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash move probe manifest/render) david/test/ceph
 
 # The tests whose outcome depends on how fast this machine is: they are not run beside the cluster.
 CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients)$$
@@ -27,7 +27,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power lint mutations hostile climbs bench fuzz clean
+.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power ceph lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -102,6 +102,7 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=25 go test -count=1 -run 'TestMoveKilled$$' -v -timeout 2h ./internal/move
 	@$(MAKE) --no-print-directory cells
+	@$(MAKE) --no-print-directory ceph
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks
 	go test -count=1 -tags results -run TestResultsCells -v -timeout 0 ./internal/cli
@@ -109,6 +110,11 @@ cells: build ## the cells of docs/results.md that results/ does not hold yet: ab
 power: ## a thousand power cuts of each flavour, and each way of losing data by one: the table of docs/crash.md, some hours, as root; DAVID_CUTS=N
 	@scripts/setup test
 	go test -count=1 -tags results -run TestResultsPower -v -timeout 0 ./internal/crash
+
+ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4` on it, and all of it down again: half an hour, 15 GB of disk, as root
+	@scripts/setup ceph
+	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4)$$' ./test/ceph ./internal/cli
+	go run ./test/ceph run bin/david study p4 --local
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"david/internal/ceph"
 	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -66,7 +67,10 @@ func (a *app) experimentRunCommand() *cobra.Command {
 }
 
 // runFlags holds the options of the commands that run a spec.
-type runFlags struct{ dryRun, json, fresh, noVolume bool }
+type runFlags struct {
+	dryRun, json, fresh, noVolume bool
+	rbd                           *ceph.Place // where the data lie; nil where everybody's do
+}
 
 func (f *runFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.dryRun, "dry-run", false, "list the trials and the time they will take, and run none")
@@ -83,9 +87,9 @@ func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir st
 		return s.PrintPlan(a.out)
 	}
 	q := lab.Request{Kind: kind, Title: s.Title, Server: s.Server, Loads: s.Workloads(), Design: s.Design(), CrossFlavour: s.CrossFlavour,
-		Fresh: f.fresh, NoVolume: f.noVolume}
+		Fresh: f.fresh, NoVolume: f.noVolume, RBD: f.rbd}
 	for _, arm := range s.Arms {
-		q.Arms = append(q.Arms, lab.Arm{Name: arm.Name, Title: arm.Title, Cnf: arm.CnfPath(dir), Server: arm.Server, Caps: s.CapsOf(arm),
+		q.Arms = append(q.Arms, lab.Arm{Name: arm.Name, Title: arm.Title, Cnf: arm.CnfPath(dir), Server: arm.Server, Caps: s.CapsOf(arm), Ceiling: arm.Unsafe,
 			More: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
 	}
 	if err := q.Fits(); err != nil {

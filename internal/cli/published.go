@@ -12,6 +12,7 @@ import (
 
 // studyResult holds what was measured here of an arm of a study.
 type studyResult struct {
+	text     string // where not "", that is all
 	noop     bool
 	trials   []result.Trial // valid ones
 	compared stats.Arm
@@ -41,6 +42,8 @@ func withUnit(value, unit string) string { return strings.TrimSpace(value + " " 
 // interval.
 func measuredFigure(p spec.Figure, arm studyResult) string {
 	switch {
+	case arm.text != "":
+		return arm.text
 	case p.Of == "ratio" && arm.noop:
 		return "no-op: no effective variable differs, not run"
 	case p.Of == "ratio" && arm.compared.Pairs == 1:

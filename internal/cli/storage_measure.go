@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"david/internal/ceph"
 	"david/internal/lab"
 	"david/internal/price"
 	"david/internal/report"
@@ -30,6 +32,7 @@ type storageMeasureFlags struct {
 	fioTime                     time.Duration
 	fioRounds                   int
 	disks                       []string
+	ceph                        result.CephPool
 	capped                      bool // --volume was given
 	provider, size, catalogue   string
 }
@@ -64,7 +67,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 		}
 	}
 	unlisted(fs, "iops", "bandwidth", "no-volume", "trials", "continue", "rate")
-	fs.StringVar(&f.layout, "layout", "one,stripe4,raid10x4", "layouts with commas between them, the first is what the others are held against: one, stripeN, raid10xN, raidzN, raidz2xN")
+	fs.StringVar(&f.layout, "layout", "one,stripe4,raid10x4", "layouts with commas between them, the first is what the others are held against: one, stripeN, raid10xN, raidzN, raidz2xN, ceph-rbd")
 	fs.StringVar(&f.volume, "volume", "1000iops", "what one volume may do: operations per second, reads and writes each")
 	fs.StringVar(&f.with, "with", "btrfs", "what puts stripes and mirrors together, with commas between: btrfs, md, lvm, zfs")
 	fs.StringVar(&f.fs, "fs", "xfs", "filesystems of one volume, with commas between: xfs, ext4; each but the first is an arm")
@@ -72,6 +75,8 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringSliceVar(&f.scheduler, "scheduler", nil, "I/O schedulers of one volume, each an arm: none, mq-deadline, kyber, bfq")
 	fs.StringSliceVar(&f.readAhead, "read-ahead", nil, "read-ahead of one volume in KiB, each an arm: 0 to 65536")
 	fs.StringSliceVar(&f.disks, "disks", nil, "whole, empty disks that layouts are built on instead of files, one after the other as each needs them: every byte of them is read before")
+	fs.StringVar(&f.ceph.Conf, "ceph-conf", "", "FILE of a Ceph cluster, for ceph-rbd: one image of a pool of it, not capped")
+	fs.StringVar(&f.ceph.Pool, "pool", "", "the pool, for ceph-rbd")
 	fs.StringVar(&f.cnf, "cnf", "", "option file that the server of every layout runs with")
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the server of every layout; repeatable")
 	fs.DurationVar(&f.fioTime, "fio-time", 2*time.Second, "time of each of fio's five loads on a layout")
@@ -180,10 +185,10 @@ func (f storageMeasureFlags) settings() []string {
 }
 
 // arms are the layouts, and one volume with each of the other options.
-func (f storageMeasureFlags) arms() (arms []lab.Arm, err error) {
-	list, err := storage.ParseLayouts(f.layout)
+func (f *storageMeasureFlags) arms() (arms []lab.Arm, err error) {
+	list, at, err := f.split()
 	if err != nil {
-		return nil, usage("--layout %s: %w", f.layout, err)
+		return nil, err
 	}
 	iops, err := storage.ParseVolume(f.volume)
 	if err != nil {
@@ -200,15 +205,51 @@ func (f storageMeasureFlags) arms() (arms []lab.Arm, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if at >= 0 {
+		image := result.Layout{Name: cephRBD, Kind: cephRBD, Volumes: 1, Filesystem: "xfs", Mount: "noatime", Bytes: volumeBytes(lab.LayoutRoom(loads[0]), 1), Ceph: &f.ceph}
+		if at > 0 {
+			at = len(layouts)
+		}
+		layouts = slices.Insert(layouts, at, image)
+	}
 	for _, l := range layouts {
 		arm := lab.Arm{Name: l.Name, Title: l.Text(), Cnf: f.cnf, Sets: f.settings(), Layout: &l}
-		if f.capped {
+		if f.capped && l.Ceph == nil {
 			arm.Title += fmt.Sprintf(", each of %.0f operations/s", iops)
 			arm.Caps.IOPS = int64(iops)
 		}
 		arms = append(arms, arm)
 	}
 	return arms, nil
+}
+
+// cephRBD is the layout that david builds on a cluster that is there.
+const cephRBD = "ceph-rbd"
+
+// split reads the layouts, and says at which place of them ceph-rbd is; -1 without it.
+func (f *storageMeasureFlags) split() (list []storage.Layout, at int, err error) {
+	names := strings.Split(strings.ReplaceAll(f.layout, " ", ""), ",")
+	if at = slices.Index(names, cephRBD); at >= 0 {
+		names = slices.Delete(names, at, at+1)
+		if f.ceph.Conf == "" || f.ceph.Pool == "" {
+			return nil, at, usage("--layout %s: give --ceph-conf FILE and --pool NAME; make ceph brings a cluster up", cephRBD)
+		}
+		if f.ceph.Conf, err = filepath.Abs(f.ceph.Conf); err != nil {
+			return nil, at, err
+		}
+		if err := (ceph.Cluster{Conf: f.ceph.Conf}).Trust(); err != nil {
+			return nil, at, codedError{exitUsage, err}
+		}
+	} else if f.ceph != (result.CephPool{}) {
+		return nil, at, usage("--ceph-conf and --pool are for --layout %s", cephRBD)
+	}
+	if len(names) == 0 {
+		return nil, at, nil
+	}
+	if list, err = storage.ParseLayouts(strings.Join(names, ",")); err != nil {
+		return nil, at, usage("--layout %s: %w", f.layout, err)
+	}
+	return list, at, nil
 }
 
 // onDisks gives each layout its disks, in their order; what there are too few for is left out, and said.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/host"
+	"david/internal/lab"
 	"david/internal/result"
 	"david/internal/spec"
 )
@@ -18,6 +19,7 @@ import (
 type studyFlags struct {
 	runFlags
 	quick bool
+	ceph  cephFlags
 }
 
 func (a *app) studyCommand() *cobra.Command {
@@ -31,11 +33,16 @@ func (a *app) studyCommand() *cobra.Command {
 			if err != nil {
 				return codedError{exitUsage, err}
 			}
+			if err := f.ceph.settle(a, st.Ceph, f.dryRun); err != nil {
+				return err
+			}
+			f.rbd = f.ceph.place()
 			return a.study(cmd.Context(), st, f)
 		},
 	}
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "small data, short trials, one number of threads: to try it, not to conclude from it")
 	f.add(cmd.Flags())
+	f.ceph.add(cmd.Flags())
 	return cmd
 }
 
@@ -53,6 +60,12 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	if err != nil {
 		return err
 	}
+	var cells []lab.CephCell
+	if first == 0 {
+		if cells, err = a.cephWrites(ctx, f.ceph, f.quick); err != nil {
+			return err
+		}
+	}
 	var failed error
 	for _, s := range st.Specs[first:] {
 		err := a.runSpec(ctx, result.KindStudy, s, ".", f.runFlags) // a study's arms have no files
@@ -67,6 +80,7 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		if here, err = a.studyResults(st); err != nil {
 			return err
 		}
+		addCephResults(here, cells)
 	}
 	if err := a.printStudy(st, here, facts, f.quick); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"david/internal/ceph"
 	"david/internal/experiment"
 	"david/internal/host"
 	"david/internal/result"
@@ -39,9 +40,10 @@ func (l Lab) findServer(ctx context.Context, want string) (server.Binary, error)
 // opening says what the workspace is opened for.
 type opening struct {
 	kind     result.Kind
-	need     int64 // bytes on the disk
-	volume   bool  // the data must lie on a volume of david's own
-	noVolume bool  // it must not
+	need     int64       // bytes on the disk
+	volume   bool        // the data must lie on a volume of david's own
+	noVolume bool        // it must not
+	rbd      *ceph.Place // the data must lie on an image there
 }
 
 // opened has the machine to itself, and a workspace on it.
@@ -61,7 +63,7 @@ func (l Lab) open(ctx context.Context, t tools, job opening) (o opened, err erro
 		return o, err
 	}
 	l.say("opening the workspace")
-	o.workspace, err = sandbox.Open(ctx, l.Home, sandbox.Options{Need: job.need, Log: l.Log, NoVolume: job.noVolume, Volume: job.volume})
+	o.workspace, err = sandbox.Open(ctx, l.Home, sandbox.Options{Need: job.need, Log: l.Log, NoVolume: job.noVolume, Volume: job.volume, RBD: job.rbd})
 	if err == nil {
 		o.target = &experiment.Sandboxed{Workspace: o.workspace, Binary: t.binary, Others: t.others, Sysbench: t.sysbench}
 		o.facts, err = host.Read(ctx, o.workspace.Dir())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"david/internal/ceph"
 	"david/internal/experiment"
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -25,6 +26,7 @@ type Request struct {
 	Fresh        bool
 	TCP          bool
 	NoVolume     bool
+	RBD          *ceph.Place // where not nil, the data lie on an image of a Ceph pool
 	Instead      Trials
 	Probes       int      // times that each path of a network is measured alone
 	LightSpeed   bool     // the only arm is measured with its ceiling beside it

@@ -24,7 +24,7 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 	if err := l.CheckCaps(ctx, arms, r.NoVolume); err != nil {
 		return nil, err
 	}
-	o, err := l.open(ctx, found, opening{kind: r.Kind, need: wanted(arms, r.Loads), volume: capsIO(arms), noVolume: r.NoVolume})
+	o, err := l.open(ctx, found, opening{kind: r.Kind, need: wanted(arms, r.Loads), volume: capsIO(arms), noVolume: r.NoVolume, rbd: r.RBD})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func Build(d Data) Report {
 	switch design := d.Experiment.Design; {
 	case design.Tune != nil:
 		r.ofTune()
-	case d.Experiment.Kind == result.KindRace:
+	case slices.Contains([]result.Kind{result.KindRace, result.KindExperiment, result.KindStudy}, d.Experiment.Kind):
 		r.ofRace()
 	case design.Control != "" && d.Experiment.Kind != result.KindBench: // a bench's ceiling is no contender
 		r.ofComparison()
@@ -94,7 +94,8 @@ func (r *Report) ofTune() {
 	r.finish(blockTable(d), runsOfArms(d), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })
 }
 
-// ofRace tells of baselines against a control. Its unsafe arms are what their authors ship, and no ceilings.
+// ofRace tells of baselines, or a file's arms, against a control. Its unsafe arms are what their authors ship or
+// ask for, and no ceilings.
 func (r *Report) ofRace() {
 	r.unsafeBaselines = unsafeBaselines(r.data)
 	r.ofArms()

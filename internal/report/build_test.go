@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"testing"
+
+	"david/internal/result"
 )
 
 // TestEveryFormHasTheParts: whatever kind of experiment it is, text and Markdown have its headline, how near
@@ -28,6 +30,13 @@ func TestEveryFormHasTheParts(t *testing.T) {
 func TestLightSpeedIsOfKindsThatHaveIt(t *testing.T) {
 	if r := Build(raceFixture()); len(r.Light) > 0 || len(r.light) > 0 || len(r.unsafeBaselines) == 0 {
 		t.Errorf("a race: %q, %d, %d", r.Light, len(r.light), len(r.unsafeBaselines))
+	}
+	for _, kind := range []result.Kind{result.KindStudy, result.KindExperiment} { // whose files may ask for unsafe arms
+		d := raceFixture()
+		d.Experiment.Kind = kind
+		if r := Build(d); len(r.light) > 0 || len(r.unsafeBaselines) == 0 {
+			t.Errorf("a %s: %d, %d", kind, len(r.light), len(r.unsafeBaselines))
+		}
 	}
 	if r := Build(lightFixture()); len(r.Light) == 0 || r.comparisons != nil || r.unsafeBaselines != nil {
 		t.Errorf("a bench: %q, %v", r.Light, r.comparisons)

@@ -20,10 +20,18 @@ type Layout struct {
 	Bytes       int64  `json:"volume_bytes"` // of each volume
 	// Disks are the real ones that are asked for; none: files behind loop devices stand in for volumes.
 	Disks []string `json:"disks,omitempty"`
+	// Ceph, where not nil, is where the one volume is: an image of a pool, that is made for it and removed.
+	Ceph *CephPool `json:"ceph,omitempty"`
 	// Devices are the block devices that it was built of: "loop3". Each session has its own.
 	Devices []string `json:"devices,omitempty"`
 	// Fio is what fio got out of it, beside the other layouts of its experiment.
 	Fio []FioRate `json:"fio,omitempty"`
+}
+
+// CephPool names a pool, and the configuration of its cluster.
+type CephPool struct {
+	Conf string `json:"conf"`
+	Pool string `json:"pool"`
 }
 
 // FioRate holds how many operations a second fio got done of one kind.
@@ -56,7 +64,7 @@ func (l *Layout) Asked() *Layout {
 
 // Text says in words what it is: "stripe of 4 volumes, btrfs, noatime,nodatacow".
 func (l Layout) Text() string {
-	parts := []string{map[string]string{"one": "one volume", "stripe": "stripe of %d volumes", "raid10": "RAID 10 of %d volumes"}[l.Kind]}
+	parts := []string{map[string]string{"one": "one volume", "stripe": "stripe of %d volumes", "raid10": "RAID 10 of %d volumes", "ceph-rbd": "an RBD image of a Ceph pool, by rbd-fuse"}[l.Kind]}
 	if parts[0] == "" {
 		parts[0] = l.Kind + " of %d volumes"
 	}

@@ -29,6 +29,7 @@ type journal struct {
 	Disks     []disk          `json:"disks,omitempty"`  // real ones, that layouts are built on
 	Kernel    []kernel.Change `json:"kernel,omitempty"` // settings that hold for one arm
 	Boot      string          `json:"boot,omitempty"`   // of the machine, when they were set
+	Images    []*shown        `json:"images,omitempty"` // of Ceph pools, that data lie on
 }
 
 func newJournal(dir string) (*journal, error) {
@@ -105,7 +106,7 @@ func (j *journal) ungroup(g *cgroup.Group) error {
 
 // undo undoes all of it, each where nothing stands in its way any more. The journal goes last: a david that
 // dies before leaves the rest to the next.
-func (j *journal) undo() error {
+func (j *journal) undo(say func(string)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range j.Processes {
@@ -121,11 +122,10 @@ func (j *journal) undo() error {
 			return err
 		}
 	}
-	for _, m := range slices.Backward(j.Mounts) {
-		if err := unmount(m); err != nil {
-			return err
-		}
+	if err := j.unmountAll(wedged); err != nil {
+		return err
 	}
+	j.removeImages(say)
 	for _, d := range j.Disks {
 		if err := j.empty(d, filepath.Base(j.Folders[0])); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/account"
+	"david/internal/ceph"
 	"david/internal/cgroup"
 	"david/internal/kernel"
 	"david/internal/process"
@@ -159,6 +160,21 @@ func TestReapPlanted(t *testing.T) {
 		"a disk's caps": {func(j *journal, run string) {
 			j.Groups = []*cgroup.Group{groupAt(filepath.Base(run)+"-1", cgroup.Device{Major: 8})}
 		}, "not that of david's volume"},
+		"an image": {func(j *journal, run string) {
+			j.Images = []*shown{imageAt(t, 0o600, "precious", run)}
+		}, "makes no image that is called precious"},
+		"an image by an option": {func(j *journal, run string) {
+			j.Images = []*shown{imageAt(t, 0o600, "--all", run)}
+		}, "is no name"},
+		"another's configuration": {func(j *journal, run string) {
+			j.Images = []*shown{imageAt(t, 0o666, filepath.Base(run)+"-x", run)}
+		}, "others can write to it"},
+		"an image's process": {func(j *journal, run string) {
+			victim = sleeper(t, 0, run+"/rbd-0")
+			i := imageAt(t, 0o600, filepath.Base(run)+"-x", run)
+			i.By = &victim
+			j.Images = []*shown{i}
+		}, "is no rbd-fuse"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			victim = process.ID{}
@@ -180,6 +196,15 @@ func TestReapPlanted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// imageAt is the entry of an image, with a configuration of some mode.
+func imageAt(t *testing.T, mode os.FileMode, name, run string) *shown {
+	conf := filepath.Join(t.TempDir(), "ceph.conf")
+	if err := errors.Join(os.WriteFile(conf, nil, 0o600), os.Chmod(conf, mode)); err != nil {
+		t.Fatal(err)
+	}
+	return &shown{Image: ceph.Image{Cluster: ceph.Cluster{Conf: conf}, Pool: "rbd", Name: name}, Folder: run + "/rbd-0"}
 }
 
 // lookalike is a foreign folder that is called as david's runtime folders are.

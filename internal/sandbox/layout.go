@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/ceph"
 	"david/internal/cgroup"
 	"david/internal/home"
 	"david/internal/result"
@@ -56,7 +57,7 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 	if err := w.Lacks(&l); err != nil {
 		return l, err
 	}
-	devices, id, release, err := w.volumesOf(l)
+	devices, id, release, err := w.volumesOf(ctx, l)
 	defer release() // those that are mounted stay
 	if err != nil {
 		return l, fmt.Errorf("cannot make the volumes of %s: %w", l.Name, err)
@@ -71,7 +72,7 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 		p.devices, p.disks = append(p.devices, device), append(p.disks, filepath.Base(path))
 	}
 	if devices, err = w.assemble(ctx, l, devices); err == nil {
-		err = w.format(ctx, l, id, devices, p.dir)
+		err = w.journal.guarded(formatting, func() error { return w.format(ctx, l, id, devices, p.dir) })
 	}
 	if err != nil {
 		return l, fmt.Errorf("cannot build %s: %w", l.Name, err)
@@ -85,10 +86,17 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 
 // volumesOf returns a layout's devices: its disks, with the UUID that the filesystem on them is to have, or loop
 // devices of files, which go when release is called unless they are mounted.
-func (w *Workspace) volumesOf(l result.Layout) (devices []string, id string, release func(), err error) {
+func (w *Workspace) volumesOf(ctx context.Context, l result.Layout) (devices []string, id string, release func(), err error) {
 	if len(l.Disks) > 0 {
 		devices, id, err = w.takeDisks(l)
 		return devices, id, func() {}, err
+	}
+	if l.Ceph != nil {
+		loop, err := w.attachImage(ctx, ceph.Place{Cluster: ceph.Cluster{Conf: l.Ceph.Conf}, Pool: l.Ceph.Pool}, l.Bytes)
+		if err != nil {
+			return nil, "", func() {}, err
+		}
+		return []string{loop.Name()}, newUUID(), func() { loop.Close() }, nil
 	}
 	w.granted += int64(l.Volumes) * l.Bytes // sparse files take room as they fill
 	if err := roomIn(w.need+w.granted, w.home); err != nil {
@@ -272,7 +280,11 @@ func (w *Workspace) lacks(l result.Layout) error {
 	if os.Geteuid() != 0 || !w.owner.Switched {
 		return errors.New("it needs root, for loop devices and mounts")
 	}
-	if err := lacksTool(l); err != nil {
+	if l.Ceph != nil {
+		if err := ceph.Find("ceph", "rbd", "rbd-fuse"); err != nil {
+			return err
+		}
+	} else if err := lacksTool(l); err != nil {
 		return err
 	}
 	if !kernelHas(l.Filesystem, l.Filesystem) {
@@ -306,7 +318,7 @@ func lacksTool(l result.Layout) error {
 	case tool == "zfs":
 		return errors.New("david builds nothing with ZFS yet; the commands: david storage plan; of a pool that is there: david probe --dir")
 	case tool == "ceph":
-		return errors.New("it needs a Ceph cluster, which david does not make; of one that is mounted: david probe --dir")
+		return errors.New("it needs nodes, which david does not make; of a cluster that is there: --layout ceph-rbd --ceph-conf FILE --pool NAME")
 	}
 	return nil
 }

@@ -56,6 +56,15 @@ func (w *Workspace) spawn(cmd *exec.Cmd, g *cgroup.Group, inside func(start func
 
 // spawnAs is spawn as any user; nil for david's own.
 func (w *Workspace) spawnAs(cmd *exec.Cmd, user *syscall.Credential, g *cgroup.Group, inside func(start func() error) error) (*child, error) {
+	c, err := unrecorded(cmd, user, g, inside)
+	if err != nil {
+		return nil, err
+	}
+	return c, w.journal.started(cmd.Process.Pid)
+}
+
+// unrecorded is spawnAs without the journal.
+func unrecorded(cmd *exec.Cmd, user *syscall.Credential, g *cgroup.Group, inside func(start func() error) error) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: user}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -79,7 +88,7 @@ func (w *Workspace) spawnAs(cmd *exec.Cmd, user *syscall.Credential, g *cgroup.G
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
-	return c, w.journal.started(cmd.Process.Pid)
+	return c, nil
 }
 
 // exited returns how the process ended; false while it runs.

@@ -52,7 +52,7 @@ func reapOne(dir, path string, say func(string)) error {
 	if err := j.check(); err != nil {
 		return fmt.Errorf("the journal %s names what is not david's, so nothing was touched: %w; look at it, end and remove by hand what is david's, then remove the journal", path, err)
 	}
-	if err := j.undo(); err != nil {
+	if err := j.undo(say); err != nil {
 		return fmt.Errorf("cannot remove what david with pid %d left behind: %w", j.Owner.PID, err)
 	}
 	say(fmt.Sprintf("removed what david with pid %d left behind when it was killed", j.Owner.PID))
@@ -107,6 +107,9 @@ func (j *journal) check() error {
 	if err := j.checkKernel(); err != nil {
 		return err
 	}
+	if err := j.checkImages(run); err != nil {
+		return err
+	}
 	for _, g := range j.Groups {
 		if err := j.checkGroup(g, run); err != nil {
 			return err
@@ -139,7 +142,7 @@ func (j *journal) checkFolders() (run string, err error) {
 }
 
 // mountName matches the names of mount points in a runtime folder.
-var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|(tmpfs|device|disk|layout)-[0-9]+)$`)
+var mountName = regexp.MustCompile(`^(data|server(-[0-9]+)?|(tmpfs|device|disk|layout|rbd)-[0-9]+)$`)
 
 func checkMount(point, run string) error {
 	if run == "" || filepath.Dir(point) != run || !mountName.MatchString(filepath.Base(point)) {
@@ -178,6 +181,6 @@ func (j *journal) loop(d cgroup.Device, run string) bool {
 	const loopMajor = 7 // Documentation/admin-guide/devices.txt
 	backing, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/loop/backing_file", d))
 	file := strings.TrimSuffix(string(backing), "\n")
-	ours := file == filepath.Join(j.home, volumeFile) || filepath.Dir(file) == filepath.Join(j.home, layoutsDir, run)
+	ours := file == filepath.Join(j.home, volumeFile) || filepath.Dir(file) == filepath.Join(j.home, layoutsDir, run) || j.shown(file)
 	return d.Major == loopMajor && (err != nil || ours)
 }

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/account"
+	"david/internal/ceph"
 	"david/internal/cgroup"
 	"david/internal/clone"
 	"david/internal/home"
@@ -33,6 +34,8 @@ type Options struct {
 	Log      io.Writer // where remarks go; nil for nowhere
 	NoVolume bool      // keep the data on $DAVID_HOME's filesystem also where it has no reflink
 	Volume   bool      // keep it on a volume of david's own in any case: I/O can be capped on no other device
+	// RBD, where not nil, keeps it on an image of a Ceph pool, that is made for the workspace and goes with it.
+	RBD *ceph.Place
 }
 
 // Workspace owns david's place on the machine while it measures. One at a time may be open in a $DAVID_HOME.
@@ -161,6 +164,9 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 		return err
 	}
 	w.reflink = clones
+	if o.RBD != nil {
+		return w.useRBD(ctx, *o.RBD)
+	}
 	if o.Volume {
 		return w.mustMountVolume(ctx)
 	}
@@ -233,6 +239,13 @@ func (w *Workspace) Dir() string { return w.data }
 // password.
 func (w *Workspace) Private() string { return w.run }
 
+// remark says something beside the work.
+func (w *Workspace) remark(text string) {
+	if w.log != nil { // a probe's workspace has none
+		fmt.Fprintln(w.log, "david: "+text)
+	}
+}
+
 // Close stops what still runs, unmounts, and removes the runtime folder. It may be called more than once.
 func (w *Workspace) Close() error {
 	if w == nil {
@@ -240,7 +253,7 @@ func (w *Workspace) Close() error {
 	}
 	var err error
 	if w.journal != nil {
-		err = w.journal.undo()
+		err = w.journal.undo(w.remark)
 		w.journal = nil
 	}
 	if w.lock != nil {

@@ -54,6 +54,8 @@ type Arm struct {
 	MySQL   Sets `yaml:"mysql" json:"mysql"`
 	MariaDB Sets `yaml:"mariadb" json:"mariadb"`
 	Caps    Caps `yaml:"caps" json:"caps"` // each replaces the experiment's cap of that name
+	// Unsafe says that the arm gives up durability on purpose: it is measured, and has no verdict.
+	Unsafe bool `yaml:"unsafe" json:"unsafe"`
 }
 
 // Load is a workload under one or more numbers of threads.

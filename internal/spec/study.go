@@ -37,6 +37,7 @@ type Study struct {
 	Findings  []string `yaml:"findings"` // what it concluded in words, and what is to be said of that
 	Differs   []string `yaml:"differs"`  // between the study and its repetition here, on whichever machine
 	Files     []string `yaml:"specs"`    // the names of Specs
+	Ceph      bool     `yaml:"ceph"`     // its data lie on Ceph
 }
 
 // Setup says in words what a study ran on.
@@ -55,13 +56,13 @@ type Figure struct {
 	Unit  string  `yaml:"unit"`
 	// Arm is the arm here whose figure stands beside it, and Of which of its figures that is: "tps", "qps",
 	// "avg", "p95", "min", "max" (latencies in ms), or "ratio", its throughput to its control's. Both are ""
-	// where nothing here answers to it.
+	// where nothing here answers to it. "iops_per_gb" is of no arm, but of a Ceph as full as "ceph-14" says.
 	Arm string `yaml:"arm"`
 	Of  string `yaml:"of"`
 }
 
 // StudyNames lists the studies shipped.
-func StudyNames() []string { return []string{"p1", "p2"} }
+func StudyNames() []string { return []string{"p1", "p2", "p4"} }
 
 // LoadStudy gives a study by its name.
 func LoadStudy(name string) (Study, error) {

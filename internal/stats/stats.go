@@ -56,6 +56,24 @@ func GeoMean(xs []float64) float64 {
 	return math.Exp(sum / float64(len(xs)))
 }
 
+// GeoInterval returns the 95 % interval of the geometric mean of repeated measurements by Student's t upon their
+// logarithms, which takes them for independent and equally noisy; zero for fewer than two, or where one is not
+// positive.
+func GeoInterval(xs []float64) Interval {
+	var logs []float64
+	for _, x := range xs {
+		if x <= 0 {
+			return Interval{}
+		}
+		logs = append(logs, math.Log(x))
+	}
+	if len(logs) < 2 {
+		return Interval{}
+	}
+	mean, half, _ := tInterval(logs)
+	return Interval{math.Exp(mean - half), math.Exp(mean + half)}
+}
+
 // sysbench sorts latencies into 1,024 buckets whose middles grow by the same factor from 0.001 ms to 100,000
 // ms: bucket i is at exp(ln(0.001) + i*(ln(100,000)-ln(0.001))/1,023), that is 1.8 % above the one before. A
 // latency counts for the nearest bucket by its logarithm, one beyond either end for the last there (sysbench

@@ -114,3 +114,17 @@ func BenchmarkRuns1000Trials(b *testing.B) {
 		RunsOf(arms, trials)
 	}
 }
+
+// TestGeoInterval computes by hand: ln 1, ln e^2 have the mean 1, the deviation sqrt 2, and t(1) is 12.706.
+func TestGeoInterval(t *testing.T) {
+	got := GeoInterval([]float64{1, math.Exp(2)})
+	want := Interval{math.Exp(1 - 12.7062), math.Exp(1 + 12.7062)}
+	if math.Abs(got[0]/want[0]-1) > 1e-3 || math.Abs(got[1]/want[1]-1) > 1e-3 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, none := range [][]float64{nil, {3}, {3, 0}} {
+		if got := GeoInterval(none); got != (Interval{}) {
+			t.Errorf("of %v: %v", none, got)
+		}
+	}
+}

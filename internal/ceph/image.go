@@ -1,0 +1,103 @@
+package ceph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Place says in which pool images are made.
+type Place struct {
+	Cluster Cluster
+	Pool    string
+}
+
+// Image is a block device of a pool.
+type Image struct {
+	Cluster
+	Pool string `json:"pool"`
+	Name string `json:"name"`
+}
+
+func (i Image) spec() string { return i.Pool + "/" + i.Name }
+
+// Check refuses names that are none.
+func (i Image) Check() error {
+	for _, name := range []string{i.Pool, i.Name} {
+		if err := plain(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Create makes the image, of so many bytes, which it takes as it fills.
+func (i Image) Create(ctx context.Context, size int64) error {
+	if err := i.Check(); err != nil {
+		return err
+	}
+	_, err := i.rbd(ctx, "create", "--image-feature", "layering", "--size", fmt.Sprintf("%dM", size>>20), i.spec())
+	return err
+}
+
+// Remove removes the image with what is in it; one that is not there is as good.
+func (i Image) Remove(ctx context.Context) error {
+	if err := i.Check(); err != nil {
+		return err
+	}
+	names, err := i.Images(ctx, i.Pool)
+	if err != nil || !slices.Contains(names, i.Name) {
+		return err
+	}
+	for range 4 {
+		if _, err = i.rbd(ctx, "rm", "--no-progress", i.spec()); err == nil {
+			return nil
+		}
+		if fencing := i.fence(ctx); fencing != nil {
+			return errors.Join(err, fencing)
+		}
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+// fence locks those clients out of the cluster for a minute that still watch the image: one that was killed does
+// so for half a minute, and keeps it from being removed.
+func (i Image) fence(ctx context.Context) error {
+	out, err := i.rbd(ctx, "status", "--format", "json", i.spec())
+	if err != nil {
+		return err
+	}
+	var doc struct {
+		Watchers []struct {
+			Address string `json:"address"`
+		} `json:"watchers"`
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return fmt.Errorf("cannot understand what rbd status says: %w", err)
+	}
+	for _, w := range doc.Watchers {
+		if err := i.Ask(ctx, "osd", "blocklist", "add", w.Address, "60"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Images names those of a pool.
+func (c Cluster) Images(ctx context.Context, pool string) (names []string, err error) {
+	if err := plain(pool); err != nil {
+		return nil, err
+	}
+	out, err := c.rbd(ctx, "ls", "--format", "json", "--pool", pool)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out, &names); err != nil {
+		return nil, fmt.Errorf("cannot understand what rbd ls says: %w", err)
+	}
+	return names, nil
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"david/internal/ceph"
+	"david/internal/lab"
+	"david/internal/stats"
+)
+
+// cephFlags say which Ceph a study is repeated on.
+type cephFlags struct {
+	conf, pool string
+	local      bool
+	used       string
+	on         ceph.Cluster
+	pools      []string
+	shares     []float64
+}
+
+func (f *cephFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.conf, "ceph-conf", "", "FILE of a Ceph cluster, with the key of client.admin where it says (p4)")
+	fs.StringVar(&f.pool, "pool", "", "pools of that cluster, with commas between; servers run on the first. What david makes there it removes (p4)")
+	fs.BoolVar(&f.local, "local", false, "the throwaway Ceph of `make ceph`, its pools of 2 and 3 copies, at 14 % and 87 % of its capacity (p4)")
+	fs.StringVar(&f.used, "used", "", "shares of the cluster's capacity to fill it to before writes are measured, as in 14%,87% (p4; default: as full as it is)")
+}
+
+// localCeph names the configuration of the cluster that is up by `make ceph`, in the environment.
+const localCeph = "DAVID_CEPH"
+
+// settle works out what was asked for.
+func (f *cephFlags) settle(a *app, needed, dryRun bool) error {
+	switch {
+	case !needed && (f.conf != "" || f.pool != "" || f.local || f.used != ""):
+		return usage("--ceph-conf, --pool, --local and --used are for p4")
+	case !needed || dryRun:
+		return nil
+	case f.local && (f.conf != "" || f.pool != ""):
+		return usage("--local names its own cluster and pools: leave out --ceph-conf and --pool")
+	case f.local:
+		if f.conf = a.env(localCeph); f.conf == "" {
+			return usage("no Ceph of `make ceph` is up ($%s is not set): make ceph runs david with it; go run ./test/ceph run COMMAND anything", localCeph)
+		}
+		f.pool = "replicas-2,replicas-3"
+		if f.used == "" {
+			f.used = "14%,87%"
+		}
+	case f.conf == "" || f.pool == "":
+		return usage("study p4 needs a Ceph: --ceph-conf FILE --pool NAME, or make ceph")
+	}
+	conf, err := filepath.Abs(f.conf)
+	if err != nil {
+		return err
+	}
+	f.on, f.pools = ceph.Cluster{Conf: conf}, strings.Split(f.pool, ",")
+	if err := f.on.Trust(); err != nil {
+		return codedError{exitUsage, err}
+	}
+	return f.parseUsed()
+}
+
+// parseUsed reads shares, the least first.
+func (f *cephFlags) parseUsed() error {
+	if f.used == "" {
+		return nil
+	}
+	for _, text := range strings.Split(f.used, ",") {
+		share, err := percentage("--used", text)
+		if err != nil {
+			return usage("%w", err)
+		}
+		if share < 0.05 || share > 0.9 || len(f.shares) > 0 && share <= f.shares[len(f.shares)-1] {
+			return usage("--used %s: give 5%% to 90%%, the least first; writes to a full Ceph wait for ever", f.used)
+		}
+		f.shares = append(f.shares, share)
+	}
+	return nil
+}
+
+// place is where servers run.
+func (f cephFlags) place() *ceph.Place {
+	if len(f.pools) == 0 {
+		return nil
+	}
+	return &ceph.Place{Cluster: f.on, Pool: f.pools[0]}
+}
+
+// cephWrites measures the writes of a study's clients, and shows them.
+func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.CephCell, error) {
+	if len(f.pools) == 0 {
+		return nil, nil
+	}
+	r := lab.CephWrites{Cluster: f.on, Pools: f.pools, Used: f.shares, Clients: []int{1, 4}, Depth: 8, Rounds: 5, Each: 4 * time.Second}
+	if quick {
+		r.Rounds, r.Each = 2, time.Second
+	}
+	p := newProgress(a.err)
+	defer p.end()
+	l, err := a.measuring(p)
+	if err != nil {
+		return nil, err
+	}
+	osds, err := f.on.OSDs(ctx)
+	if err != nil {
+		return nil, codedError{exitTarget, err}
+	}
+	cells, err := r.Run(ctx, l)
+	if errors.Is(err, ceph.ErrMissing) {
+		return nil, codedError{exitTarget, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.end()
+	fmt.Fprintf(a.out, "Writes of %d KiB at random to Ceph RBD, %d OSDs, %s of %s each, %d under way of each client, one where each is flushed; 95 %% intervals\n\n",
+		ceph.PageBytes>>10, osds.Up, pluralise(r.Rounds, "round"), r.Each, r.Depth)
+	if err := a.printTable(cephTable(cells)); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(a.out)
+	return cells, nil
+}
+
+// cephTable makes a row of each load.
+func cephTable(cells []lab.CephCell) [][]string {
+	rows := [][]string{{"pool", "copies", "used", "data, GB", "clients", "writes", "IOPS", "[95 %]", "IOPS/GB", "p99, ms"}}
+	for _, c := range cells {
+		gb := float64(c.Bytes) / 1e9
+		for _, r := range c.Rows {
+			how := "under way"
+			if r.Sync {
+				how = "each flushed"
+			}
+			mean, span := stats.GeoMean(r.IOPS), stats.GeoInterval(r.IOPS)
+			rows = append(rows, []string{c.Pool, fmt.Sprint(c.Replicas), fmt.Sprintf("%.0f %%", 100*c.Used), fmt.Sprintf("%.2f", gb), fmt.Sprint(r.Clients), how,
+				fmt.Sprintf("%.0f", mean), fmt.Sprintf("[%.0f, %.0f]", span[0], span[1]), fmt.Sprintf("%.3g", mean/gb), fmt.Sprintf("%.1f", stats.Mean(r.P99))})
+		}
+	}
+	return rows
+}
+
+// addCephResults puts the writes of most clients beside those published for a cluster as full.
+func addCephResults(here map[string]studyResult, cells []lab.CephCell) {
+	for _, published := range []float64{0.14, 0.87} {
+		var texts []string
+		for _, c := range cells {
+			if math.Abs(c.Used-published) > 0.03 {
+				continue
+			}
+			r := c.Rows[0]
+			for _, other := range c.Rows {
+				if !other.Sync && other.Clients > r.Clients {
+					r = other
+				}
+			}
+			gb := float64(c.Bytes) / 1e9
+			span := stats.GeoInterval(r.IOPS)
+			texts = append(texts, fmt.Sprintf("%.3g [%.3g, %.3g] with %d copies, %s", stats.GeoMean(r.IOPS)/gb, span[0]/gb, span[1]/gb, c.Replicas, pluralise(r.Clients, "client")))
+		}
+		if len(texts) > 0 {
+			here[fmt.Sprintf("ceph-%.0f", 100*published)] = studyResult{text: strings.Join(texts, "; ")}
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestStudyP4 repeats the study, cut down, on the Ceph that `make ceph` has up: nothing is concluded from it.
+func TestStudyP4(t *testing.T) {
+	conf := os.Getenv(localCeph)
+	if conf == "" || os.Geteuid() != 0 {
+		t.Skip("a Ceph is no part of the set-up: make ceph brings one up and runs this, as root")
+	}
+	out, errOut, code := david(t, testHome(t), "study", "p4", "--quick", "--ceph-conf", conf, "--pool", "replicas-2")
+	if code != exitDone && code != exitInvalid {
+		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
+	}
+	for _, want := range []string{"Writes of 16 KiB at random to Ceph RBD, 3 OSDs", "each flushed", "pool-20-unsafe (unsafe, no verdict)", "RBD image of the Ceph pool replicas-2, 2 copies", "Azure Premium"} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+}
