@@ -211,8 +211,8 @@ func TestReapDisk(t *testing.T) {
 	needDisk(t, "xfs")
 	home := newHome(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperDisk$", "-test.v")
-	cmd.Env = append(os.Environ(), "DAVID_TEST_DISK="+home)
 	out := filepath.Join(t.TempDir(), "out")
+	cmd.Env = append(os.Environ(), "DAVID_TEST_DISK="+home, "TMPDIR="+t.TempDir()) // what it makes there goes with this test
 	f, err := os.Create(out)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
+	"time"
 
 	"david/internal/ceph"
 )
@@ -26,6 +29,26 @@ func (s *state) makePools(ctx context.Context) error {
 		err := s.cluster().Ask(ctx, "osd", "pool", "create", p.Name, pgs, pgs, "replicated", "--size", strconv.Itoa(p.Replicas), "--autoscale-mode", "off")
 		if err != nil {
 			return err
+		}
+	}
+	return s.awaitPools(ctx)
+}
+
+// awaitPools waits until the cluster tells of the room in its pools, which its manager counts some seconds later.
+func (s *state) awaitPools(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, p := range pools() {
+		for {
+			free, err := s.cluster().Free(ctx, p.Name)
+			if err == nil && free > 0 {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("the cluster tells of no room in pool %s: %w", p.Name, errors.Join(ctx.Err(), err))
+			case <-time.After(200 * time.Millisecond):
+			}
 		}
 	}
 	return nil
