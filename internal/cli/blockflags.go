@@ -36,7 +36,7 @@ func (f *blockFlags) add(fs *pflag.FlagSet, measured, warmup time.Duration, bloc
 	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
 	fs.BoolVar(&f.trials, "trials", false, trialsHelp)
-	fs.DurationVar(&f.more, "continue", 0, continueHelp)
+	addMore(fs, &f.more)
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.tcp, "tcp", false, "drive the load over TCP on 127.0.0.1 instead of the unix socket")

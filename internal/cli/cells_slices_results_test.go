@@ -57,7 +57,11 @@ func (c resultCell) slice() error {
 		args = append(args, "--arm", a.Name+"="+file)
 	}
 	if there(dir, cellSlices) {
-		args = append(args, "--continue", slicedBudget)
+		last, err := readCell(dir, cellSlices)
+		if err != nil {
+			return err
+		}
+		args = []string{"compare", "--json", "--continue", slicedBudget, "--of", last.Experiment.ID}
 	}
 	document, err := binDavid(dir, args...)
 	if err != nil {

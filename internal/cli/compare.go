@@ -33,7 +33,9 @@ func (a *app) compareCommand() *cobra.Command {
 			"noise floor, below which no gain is claimed. The same command goes on with an experiment that was interrupted.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("continue") {
+			if more, err := asksMore(cmd.Flags()); err != nil {
+				return err
+			} else if more {
 				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
 			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,19 @@ func TestContinueThatCannot(t *testing.T) {
 	_, errOut, code := david(t, home, "compare", "--continue", "4m")
 	if code == exitDone {
 		t.Fatalf("exit code %d\n%s", code, errOut)
+	}
+	for _, c := range []struct{ of, kind, says string }{
+		{"compare-1", "compare", "going on with compare-1 for 4m"},
+		{s.Dir(), "compare", "going on with compare-1 for 4m"},
+		{"compare-2", "compare", "compare-2"},
+		{"compare-1", "race", "there is no david race compare-1 that has ended"},
+	} {
+		if _, errOut, code = david(t, home, c.kind, "--continue", "4m", "--of", c.of); code == exitDone || !strings.Contains(errOut, c.says) {
+			t.Errorf("%s --of %s: exit code %d\n%s", c.kind, c.of, code, errOut)
+		}
+	}
+	if _, errOut, code = david(t, home, "compare", "--of", "compare-1"); code != exitUsage || !strings.Contains(errOut, "give --continue 10m, too") {
+		t.Errorf("exit code %d\n%s", code, errOut)
 	}
 	if s, err = result.Open(s.Dir()); err != nil {
 		t.Fatal(err)

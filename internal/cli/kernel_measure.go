@@ -23,7 +23,9 @@ func (a *app) kernelMeasureCommand() *cobra.Command {
 			"set back while others are; the control is this machine as it is. Settings and bounds are those of david kernel plan. A david that is\n" +
 			"killed has the next david command set them back. Verdicts and rounds are those of david compare.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("continue") {
+			if more, err := asksMore(cmd.Flags()); err != nil {
+				return err
+			} else if more {
 				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
 			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {

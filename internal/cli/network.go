@@ -47,7 +47,9 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 			"the machine's own namespace, and the kernel takes the paths down when david ends.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("continue") {
+			if more, err := asksMore(cmd.Flags()); err != nil {
+				return err
+			} else if more {
 				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
 			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {

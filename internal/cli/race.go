@@ -40,7 +40,9 @@ func (a *app) raceCommand() *cobra.Command {
 			"question is whether any baseline, each on its own, is better.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("continue") {
+			if more, err := asksMore(cmd.Flags()); err != nil {
+				return err
+			} else if more {
 				return a.goOn(cmd.Context(), result.KindRace, f.more, cmd.Flags())
 			}
 			if err := f.settle(cmd.Flags().Changed); err != nil {

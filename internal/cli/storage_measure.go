@@ -66,7 +66,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 			panic(err) // a constant
 		}
 	}
-	unlisted(fs, "iops", "bandwidth", "no-volume", "trials", "continue", "rate")
+	unlisted(fs, "iops", "bandwidth", "no-volume", "trials", "continue", "of", "rate")
 	fs.StringVar(&f.layout, "layout", "one,stripe4,raid10x4", "layouts with commas between them, the first is what the others are held against: one, stripeN, raid10xN, raidzN, raidz2xN, ceph-rbd")
 	fs.StringVar(&f.volume, "volume", "1000iops", "what one volume may do: operations per second, reads and writes each")
 	fs.StringVar(&f.with, "with", "btrfs", "what puts stripes and mirrors together, with commas between: btrfs, md, lvm, zfs")
@@ -89,7 +89,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 
 // settleLayouts completes the flags by what was given.
 func (f *storageMeasureFlags) settleLayouts(given func(name string) bool) error {
-	for name, instead := range map[string]string{"iops": "--volume", "bandwidth": "--volume", "no-volume": "nothing", "trials": "nothing", "continue": "the same command again", "rate": "--threads"} {
+	for name, instead := range map[string]string{"iops": "--volume", "bandwidth": "--volume", "no-volume": "nothing", "trials": "nothing", "continue": "the same command again", "of": "the same command again", "rate": "--threads"} {
 		if given(name) {
 			return usage("--%s: not with layouts; give %s in its place", name, instead)
 		}

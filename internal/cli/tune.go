@@ -24,7 +24,9 @@ func (a *app) tuneCommand() *cobra.Command {
 			"goes on with the same command.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("continue") {
+			if more, err := asksMore(cmd.Flags()); err != nil {
+				return err
+			} else if more {
 				return a.goOn(cmd.Context(), result.KindTune, f.more, cmd.Flags())
 			}
 			f.warmupGiven = cmd.Flags().Changed("warmup")
