@@ -11,11 +11,12 @@ import (
 	"syscall"
 )
 
-// The user ids that systemd's documentation (UIDS-GIDS, "unused") leaves to nobody: above those of containers.
+// The range of user ids that systemd's documentation (UIDS-GIDS) calls unused: above those of containers.
 const firstUnused, lastUnused = 1879048192, 2147483646
 
-// Solitary returns an account that nobody else has, for one process that holds a secret: only root reads its memory and its
-// environment. It keeps the group, by which it gets into folders that are closed to others. The account itself where it is david's own, or where this user namespace has no such ids, as in a container.
+// Solitary returns an account that nobody else has, for one process that holds a secret: only root reads that process's
+// memory and environment. It keeps the servers' group, by which it gets into david's runtime folders. Where david is not
+// root, or this user namespace has few ids, as a container's, it returns the account itself.
 func (a Account) Solitary() (Account, error) {
 	if !a.Switched || !mapped(lastUnused) {
 		return a, nil
@@ -25,15 +26,15 @@ func (a Account) Solitary() (Account, error) {
 		if _, err := user.LookupId(strconv.Itoa(id)); err == nil {
 			continue
 		}
-		taken, err := taken(uint32(id))
+		used, err := taken(uint32(id))
 		if err != nil {
 			return a, err
 		}
-		if !taken {
+		if !used {
 			return Account{id, a.GID, true}, nil
 		}
 	}
-	return a, fmt.Errorf("cannot find a user id that nobody has, of %d to %d: all that were tried are taken", firstUnused, lastUnused)
+	return a, fmt.Errorf("cannot find a free user id for sysbench between %d and %d; run david as an ordinary user", firstUnused, lastUnused)
 }
 
 // mapped says whether this user namespace has a user id: user_namespaces(7).

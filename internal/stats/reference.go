@@ -56,18 +56,17 @@ const (
 
 func (r Reference) what() string {
 	if r.By == ByOthers {
-		return "what others took"
+		return "what others took of the CPUs"
 	}
 	return "the host's speed"
 }
 
 func (r Reference) String() string {
-	how := "by the load generator's CPU time per transaction"
-	if r.By == ByOthers {
-		how = "of the CPUs"
+	how := " in each slice"
+	if r.By == ByClient {
+		how += " by the load generator's CPU time per transaction"
 	}
-	return fmt.Sprintf("as measured %.3g [%.3g, %.3g]; adjusted for %s in each slice %s, which leaves %.0f %% of the scatter",
-		r.Ratio, r.Interval[0], r.Interval[1], r.what(), how, 100*r.Left)
+	return fmt.Sprintf("as measured %.3g [%.3g, %.3g]; adjusted for %s%s, which leaves %.0f %% of the scatter", r.Ratio, r.Interval[0], r.Interval[1], r.what(), how, 100*r.Left)
 }
 
 // referred adjusts an estimate from rounds by the first reference that helps; nil where none does.

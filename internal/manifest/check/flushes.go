@@ -149,8 +149,8 @@ func (c *checker) podFlushes(p pod) {
 	}{{"containers", p.spec.Containers}, {"initContainers", p.spec.InitContainers}} {
 		for i, container := range part.list {
 			where := p.at(fmt.Sprintf("%s[%d]", part.name, i))
-			if why := switchedOff(commandLines(container)); why != "" {
-				c.report(severityOf(isServer), "flushes-left-out", p.doc, where+".command", why, "take the command out")
+			if call, why := switchedOff(commandLines(container)); why != "" {
+				c.report(severityOf(isServer), "flushes-left-out", p.doc, where+".command", fmt.Sprintf("%.80q: %s", call, why), "take the command out")
 			}
 			c.statements(p.doc, where+".command", commandLines(container))
 			for j, e := range container.Env {
@@ -179,17 +179,18 @@ func (c *checker) dataVolumes(p pod) {
 	}
 }
 
-// switchedOff tells what of flushing a command, or a script, switches off on its node; "" where it leaves all as it was.
-func switchedOff(text string) string {
+// switchedOff finds the call by which a command, or a script, switches off flushes on its node, and says what that
+// does; "" where it leaves all as it was.
+func switchedOff(text string) (call, why string) {
 	text = strings.ReplaceAll(text, "\\\n", " ") // a line that goes on
 	for _, call := range slices.Concat(lineCall.FindAllString(text, -1), listCall.FindAllString(text, -1)) {
 		if dropped := host.DroppedBy("", callWords(call)); len(dropped) > 0 {
-			return fmt.Sprintf("%.80q: %s", call, dropped[0].Why)
+			return call, dropped[0].Why
 		}
 	}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n:=;&|()\"'[],", r) }) {
 		if host.DropsFsync(word) {
-			return fmt.Sprintf("%.80q: it makes fsync do nothing in whatever runs under it", word)
+			return word, "it makes fsync do nothing in whatever runs under it"
 		}
 	}
 	for _, set := range []struct {
@@ -200,10 +201,10 @@ func switchedOff(text string) string {
 		{moduleOff, "it has ZFS send no flush to the disks of any pool"},
 	} {
 		if found := set.pattern.FindString(text); found != "" {
-			return fmt.Sprintf("%.80q: %s", found, set.why)
+			return found, set.why
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // callWords splits the options out of a call of mount, zfs or zpool.

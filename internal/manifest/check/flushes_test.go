@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -195,6 +196,22 @@ func TestUnseenOptionFiles(t *testing.T) {
 		got := strings.Contains(strings.Join(inspected(t, text, Known{}).Unseen, "\n"), "the my.cnf of StatefulSet d/db: Secret x is not in the stream")
 		if got != want {
 			t.Errorf("%s: %v: %v", volume, got, inspected(t, text, Known{}).Unseen)
+		}
+	}
+}
+
+// TestSecretIsNotQuoted: a script in a Secret that switches flushes off is found, and nothing beside it is shown.
+func TestSecretIsNotQuoted(t *testing.T) {
+	for kind, shown := range map[string]bool{"ConfigMap": true, "Secret": false} {
+		text := "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: c}\n" + map[bool]string{true: "data", false: "stringData"}[shown] + ": {up.sh: \"zfs set sync=disabled p hunter2\\n\"}\n"
+		docs, _ := Read("x.yaml", []byte(database("")+"---\n"+text))
+		result, err := Inspect(docs, Known{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := fmt.Sprintf("%+v", result.Findings)
+		if !strings.Contains(found, "flushes-left-out") || strings.Contains(found, "hunter2") != shown {
+			t.Errorf("%s: %s", kind, found)
 		}
 	}
 }

@@ -20,7 +20,10 @@ func (c *checker) initFile(s server) {
 // texts looks at what stands in a ConfigMap or a Secret, which somebody may run: as a script, or as SQL when a database is made.
 func (c *checker) texts(d stream.Document) {
 	for _, e := range entries(d) {
-		if why := switchedOff(e.text); why != "" {
+		if call, why := switchedOff(e.text); why != "" {
+			if d.Kind() != "Secret" { // whose text is not shown: a password may stand beside
+				why = fmt.Sprintf("%.80q: %s", call, why)
+			}
 			c.report(SeverityWarning, "flushes-left-out", d, e.path, why, "take the command out")
 		}
 		c.statements(d, e.path, e.text)
