@@ -40,6 +40,7 @@ func (a *app) benchCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
+	a.addVerbose(cmd.Flags())
 	return cmd
 }
 

@@ -50,7 +50,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 		return lab.Failed(ctx, store, f.pod.waited(err))
 	}
 	p.end()
-	return a.print(store, f.json)
+	return a.print(store, f.json, "")
 }
 
 // endedEarly says of an interrupted bench of a server that is not david's what became of it: unlike a

@@ -62,6 +62,7 @@ func (a *app) experimentRunCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
+	a.addVerbose(cmd.Flags())
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }

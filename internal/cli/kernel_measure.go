@@ -35,6 +35,7 @@ func (a *app) kernelMeasureCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags(), 60*time.Second, 15*time.Second, 0)
+	a.addVerbose(cmd.Flags())
 	return cmd
 }
 

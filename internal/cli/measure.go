@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
 
 	"david/internal/lab"
 	"david/internal/report"
@@ -20,7 +23,7 @@ func (a *app) measure(ctx context.Context, r request, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	return a.print(store, asJSON)
+	return a.print(store, asJSON, "")
 }
 
 // run runs what is asked for, showing how far it is.
@@ -34,20 +37,32 @@ func (a *app) run(ctx context.Context, r request) (*result.Store, error) {
 	return r.Run(ctx, l)
 }
 
-// print shows a finished experiment, and says by its error when a gate failed.
-func (a *app) print(store *result.Store, asJSON bool) error {
+// print shows a finished experiment and names the files that were written besides its record; it says by its
+// error when a gate failed.
+func (a *app) print(store *result.Store, asJSON bool, files string) error {
 	data, err := load(store)
 	if err != nil {
 		return err
 	}
-	render := report.Text
-	if asJSON {
-		render = report.JSON
+	switch {
+	case asJSON:
+		err = report.JSON(a.out, data)
+	case a.verbose:
+		if err = report.Text(a.out, data); err == nil && files != "" {
+			_, err = fmt.Fprintf(a.out, "\nwritten: %s\n", files)
+		}
+	default:
+		err = report.Brief(a.out, data, files)
 	}
-	if err := render(a.out, data); err != nil {
+	if err != nil {
 		return err
 	}
 	return verdictOf(data)
+}
+
+// addVerbose adds the flag of a command whose first screen is short.
+func (a *app) addVerbose(fs *pflag.FlagSet) {
+	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print all there is, as david show does, not what was found, how sure, what it rests on, what was written and what is next")
 }
 
 // verdictOf says by its error when a gate failed.

@@ -38,6 +38,7 @@ func (a *app) podOverheadCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
+	a.addVerbose(cmd.Flags())
 	return cmd
 }
 
@@ -56,7 +57,7 @@ func (a *app) podOverhead(ctx context.Context, q lab.Request, f podOverheadFlags
 	if err != nil {
 		return podOverheadError(err)
 	}
-	return a.print(store, f.json)
+	return a.print(store, f.json, "")
 }
 
 // podOverheadError gives what went wrong with the cluster its exit code; a server that would not start has

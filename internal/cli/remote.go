@@ -38,7 +38,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if store == nil || f.relay {
 		return err
 	}
-	return errors.Join(a.print(store, f.json), err) // measured it was, whatever was left behind
+	return errors.Join(a.print(store, f.json, ""), err) // measured it was, whatever was left behind
 }
 
 // passwordElsewhere tells where a password belongs: what stands on a command line is in the list of processes.

@@ -26,6 +26,7 @@ type app struct {
 	version  string        // of this david
 	on       *result.Store // what --continue goes on with
 	sharing  experiment.Sharing
+	verbose  bool // print all there is of a measurement
 }
 
 func (a *app) root() *cobra.Command {

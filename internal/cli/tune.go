@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -50,6 +49,7 @@ func (a *app) tuneCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
+	a.addVerbose(cmd.Flags())
 	return cmd
 }
 
@@ -90,9 +90,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	}
 	delivered = true // whatever goes wrong from here on, the files stay
 	p.end()
-	err = a.print(tuned.Store, f.json) // a gate that failed is an error, and the files are there all the same
-	fmt.Fprintf(a.err, "\nwritten: %s\nthe record is in %s\n", filepath.Join(out.path, "{my.cnf,report.html,report.md}"), tuned.Store.Dir())
-	return err
+	// A gate that failed is an error, and the files are there all the same.
+	return a.print(tuned.Store, f.json, filepath.Join(out.path, "{my.cnf,report.html,report.md}"))
 }
 
 // request turns the flags into a measurement.

@@ -198,14 +198,14 @@ func (r *Report) finish(table table, shown []pickedRun, unsafeTitle func(result.
 func (r *Report) finishHeadline() {
 	d := honest(r.data)
 	if d.Finish != nil && d.Finish.Failed != "" {
-		r.Headline = headline{"Failed", " before its first trial: " + d.Finish.Failed, "invalid"}
+		r.Headline = headline{Big: "Failed", Rest: " before its first trial: " + d.Finish.Failed, Tone: "invalid"}
 		return
 	}
 	if d.Finish == nil {
-		r.Headline.Rest += " (interrupted: only what was measured until then)"
+		r.Headline.beside("interrupted: only what was measured until then")
 	}
 	if u := unsafe(d.Trials); u != "" {
-		r.Headline.Rest += "; unsafe: measured without " + u
+		r.Headline.beside("unsafe: measured without " + u)
 	}
 }
 

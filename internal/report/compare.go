@@ -55,15 +55,15 @@ func concluded(d Data, all []contender, workloads int) headline {
 	faster, slower, same, open := count(all, stats.Faster), count(all, stats.Slower), count(all, stats.Equivalent), count(all, stats.Undecided)
 	switch {
 	case faster+slower+same+open == 0:
-		return headline{"No verdict", noVerdict(d, all), "invalid"}
+		return headline{Big: "No verdict", Rest: noVerdict(d, all), Tone: "invalid"}
 	case faster > 0:
 		return fasterHeadline(all, workloads)
 	case len(all) == 1 && slower == 1:
-		return headline{all[0].Name + ": " + ratio(all[0].Arm), all[0].by.Than("the control") + ", slower" + spread(all[0].Arm), "none"}
+		return headline{Big: all[0].Name + ": " + ratio(all[0].Arm), Rest: all[0].by.Than("the control") + ", slower", Sure: spread(all[0].Arm), Tone: "none"}
 	case len(all) == 1 && same == 1:
-		return headline{all[0].Name + ": equivalent", fmt.Sprintf(" to the control (%s; margin %.0f %%)", all[0].Why, 100*stats.Margin), "none"}
+		return headline{Big: all[0].Name + ": equivalent", Rest: " to the control", Sure: fmt.Sprintf("%s; margin %.0f %%", all[0].Why, 100*stats.Margin), Tone: "none"}
 	case len(all) == 1:
-		return headline{"Undecided", undecided(d, all[0]), "none"}
+		return undecided(d, all[0])
 	}
 	big := "No gain"
 	if slower == 0 && open > 0 {
@@ -71,19 +71,19 @@ func concluded(d Data, all []contender, workloads int) headline {
 	} else if slower == 0 {
 		big = "No difference"
 	}
-	return headline{big, fmt.Sprintf(": no arm is faster than the control (%s)", tally(all)) + gated(all), "none"}
+	return headline{Big: big, Rest: fmt.Sprintf(": no arm is faster than the control (%s)", tally(all)), Beside: gated(all), Tone: "none"}
 }
 
 // undecided says what there is where a comparison is open: the ratio so far, its odds, and what decides.
-func undecided(d Data, c contender) string {
-	text := fmt.Sprintf(": %s is %s%s%s", c.Name, ratio(c.Arm), c.by.Than("the control"), spread(c.Arm))
+func undecided(d Data, c contender) headline {
+	h := headline{Big: "Undecided", Rest: fmt.Sprintf(": %s is %s%s", c.Name, ratio(c.Arm), c.by.Than("the control")), Sure: spread(c.Arm), Tone: "none"}
 	if c.Odds > 0 {
-		text += "; " + chances(c.Odds)
+		h.Beside = chances(c.Odds)
 	}
 	if d.Experiment.Design.Slices != nil {
-		text += fmt.Sprintf(": `david %s --continue 10m` decides", d.Experiment.Kind)
+		h.Decides = fmt.Sprintf("david %s --continue 10m", d.Experiment.Kind)
 	}
-	return text
+	return h
 }
 
 // chances says how likely it is that an arm is faster.
@@ -100,19 +100,21 @@ func fasterHeadline(all []contender, workloads int) headline {
 			best = c
 		}
 	}
-	rest := best.by.Than("the control") + spread(best.Arm)
+	rest := best.by.Than("the control")
 	if workloads > 1 {
-		rest = best.by.Than("the control") + " with " + short(best.on) + spread(best.Arm)
+		rest += " with " + short(best.on)
 	}
+	h := headline{Big: best.Name + ": " + ratio(best.Arm), Rest: rest, Sure: spread(best.Arm), Tone: "gain"}
 	switch faster := count(all, stats.Faster); {
 	case workloads > 1:
-		rest += fmt.Sprintf("; faster in %d of %d comparisons (arms x workloads)", faster, len(all))
+		h.beside(fmt.Sprintf("faster in %d of %d comparisons (arms x workloads)", faster, len(all)))
 	case len(all) > 1 && faster == 1:
-		rest += fmt.Sprintf("; 1 of %d arms is faster", len(all))
+		h.beside(fmt.Sprintf("1 of %d arms is faster", len(all)))
 	case len(all) > 1:
-		rest += fmt.Sprintf("; the most of %d faster arms of %d", faster, len(all))
+		h.beside(fmt.Sprintf("the most of %d faster arms of %d", faster, len(all)))
 	}
-	return headline{best.Name + ": " + ratio(best.Arm), rest + gated(all), "gain"}
+	h.beside(gated(all))
+	return h
 }
 
 // inferiority tells what an open comparison says besides: that the arm is not slower by more than the margin,
@@ -146,7 +148,7 @@ func noVerdict(d Data, all []contender) string {
 func gated(all []contender) string {
 	for _, c := range all {
 		if c.Verdict == stats.Invalid {
-			return fmt.Sprintf("; no verdict for %s (%s)", c.Name, c.Why)
+			return fmt.Sprintf("no verdict for %s (%s)", c.Name, c.Why)
 		}
 	}
 	return ""
@@ -178,7 +180,7 @@ func fixed(x float64, digits int) string { return strconv.FormatFloat(x, 'f', di
 
 func spread(a stats.Arm) string {
 	n := digits(a)
-	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", fixed(a.Interval[0], n), fixed(a.Interval[1], n), restsOn(a))
+	return fmt.Sprintf("95 %% interval %s to %s, %s", fixed(a.Interval[0], n), fixed(a.Interval[1], n), restsOn(a))
 }
 
 // restsOn says how many an interval rests on, and of slices from how many starts of the servers they come.

@@ -33,13 +33,13 @@ func overheadHeadline(d Data, list []stats.Comparison) headline {
 		}
 	}
 	if judged == 0 {
-		return headline{"No verdict", noVerdict(d, contenders(list)), "invalid"}
+		return headline{Big: "No verdict", Rest: noVerdict(d, contenders(list)), Tone: "invalid"}
 	}
 	tone := "none"
 	if same == len(parts) {
 		tone = "gain"
 	}
-	return headline{big, strings.TrimPrefix(strings.Join(parts, "; "), big), tone}
+	return headline{Big: big, Rest: strings.TrimPrefix(strings.Join(parts, "; "), big), Tone: tone}
 }
 
 // overheadLine says in a sentence what an arm costs.

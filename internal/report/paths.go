@@ -25,9 +25,9 @@ func pathHeadline(d Data, list []stats.Comparison) headline {
 		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
-		return headline{"No verdict", noVerdict(d, contenders(list)), "invalid"}
+		return headline{Big: "No verdict", Rest: noVerdict(d, contenders(list)), Tone: "invalid"}
 	}
-	return headline{"Paths against " + d.Experiment.Design.Control, ": " + strings.Join(parts, ", "), "none"}
+	return headline{Big: "Paths against " + d.Experiment.Design.Control, Rest: ": " + strings.Join(parts, ", "), Tone: "none"}
 }
 
 // pathTable has a row for each arm of a comparison of network paths: what was measured of the path alone, and

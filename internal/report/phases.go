@@ -333,26 +333,33 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 	control, _ := find(stats.Control)
 	switch {
 	case control.Trials == 0:
-		return headline{"No verdict", ": the control has no valid run" + whyInvalid(d.Trials), "invalid"}
+		return headline{Big: "No verdict", Rest: ": the control has no valid run" + whyInvalid(d.Trials), Tone: "invalid"}
 	case unjudged(d, c) != nil:
-		return headline{"Not confirmed", notConfirmed(d, *unjudged(d, c)), "invalid"}
+		return headline{Big: "Not confirmed", Rest: notConfirmed(d, *unjudged(d, c)), Tone: "invalid"}
 	case ok && d.Finish.Best != stats.Control && best.Verdict == stats.Undecided:
-		return headline{"Probably " + ratio(best), fmt.Sprintf("%s%s, %s, and proved safe: `david tune --continue 10m` decides; %s against %s transactions/s, p95 %s against %s ms", c.Metric.Than("the control"), spread(best),
-			chances(best.Odds), round(best.TPS), round(control.TPS), number(best.P95), number(control.P95)) + indebted(d, best.Name), "gain"}
+		return headline{Big: "Probably " + ratio(best), Sure: spread(best) + ", " + chances(best.Odds), Beside: indebted(d, best.Name), Decides: "david tune --continue 10m", Tone: "gain",
+			Rest: fmt.Sprintf("%s, and proved safe: %s", c.Metric.Than("the control"), against(best, control))}
 	case (!ok || best.Verdict != stats.Faster) && unproved(d) != "":
-		return headline{"No safe gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms; what was faster failed its proof: " + unproved(d) + runnersUp(c), "none"}
+		return headline{Big: "No safe gain", Rest: " over the control: " + does(control), Beside: "what was faster failed its proof: " + unproved(d) + runnersUp(c), Tone: "none"}
 	case !ok || best.Verdict != stats.Faster:
-		return headline{"No significant gain", " over the control: " + number(control.TPS) + " transactions/s, p95 " + number(control.P95) + " ms" + costs(d, stats.Control) + runnersUp(c) + decides(d), "none"}
+		return headline{Big: "No significant gain", Rest: " over the control: " + does(control) + costs(d, stats.Control) + runnersUp(c), Decides: decides(d), Tone: "none"}
 	}
-	rest := fmt.Sprintf("%s%s, confirmed: %s against %s transactions/s, p95 %s against %s ms", c.Metric.Than("the control"), spread(best), round(best.TPS), round(control.TPS), number(best.P95), number(control.P95))
+	h := headline{Big: ratio(best), Rest: c.Metric.Than("the control") + ", confirmed: " + against(best, control), Sure: spread(best), Beside: indebted(d, best.Name), Tone: "gain"}
 	if c.Metric == stats.ByP99 {
-		rest += fmt.Sprintf(", p99 %s against %s ms", number(best.P99), number(control.P99))
+		h.Rest += fmt.Sprintf(", p99 %s against %s ms", number(best.P99), number(control.P99))
 	}
-	rest += indebted(d, best.Name) + costs(d, best.Name)
+	h.Rest += costs(d, best.Name)
 	if short := promised(d); short > 0 {
-		rest += fmt.Sprintf("; the short trials had promised %sx", fixed(short, 2))
+		h.beside(fmt.Sprintf("the short trials had promised %sx", fixed(short, 2)))
 	}
-	return headline{ratio(best), rest, "gain"}
+	return h
+}
+
+// does says what an arm did, and against what it did beside the control.
+func does(a stats.Arm) string { return number(a.TPS) + " transactions/s, p95 " + number(a.P95) + " ms" }
+
+func against(a, control stats.Arm) string {
+	return fmt.Sprintf("%s against %s transactions/s, p95 %s against %s ms", round(a.TPS), round(control.TPS), number(a.P95), number(control.P95))
 }
 
 // decides returns how a tune in slices without a result is gone on with.
@@ -360,7 +367,7 @@ func decides(d Data) string {
 	if d.Experiment.Design.Tune.Slices == nil {
 		return ""
 	}
-	return "; `david tune --continue 10m` looks for longer"
+	return "david tune --continue 10m"
 }
 
 // unproved says which arms would have been handed over, had they not failed their proof; "" where none.
@@ -457,7 +464,7 @@ func indebted(d Data, arm string) string {
 	if borrowed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; not at steady debt in %d of %d runs, so a longer run may be slower", borrowed, runs)
+	return fmt.Sprintf("not at steady debt in %d of %d runs, so a longer run may be slower", borrowed, runs)
 }
 
 // indebtedSlices returns the same of slices, whose incarnations stand for the runs.
@@ -472,7 +479,7 @@ func indebtedSlices(d Data, arm string) string {
 	if borrowed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; not at steady debt in %d of %s, so a longer run may be slower", borrowed, plural(n, "incarnation"))
+	return fmt.Sprintf("not at steady debt in %d of %s, so a longer run may be slower", borrowed, plural(n, "incarnation"))
 }
 
 // costs returns what the throughput of an arm and of the control costs, where a tune looked for that.

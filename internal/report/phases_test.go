@@ -208,7 +208,7 @@ func TestPhasesNameTheirMetric(t *testing.T) {
 		x := &d.Trials[i]
 		x.Latency.P99 = 6000 / x.TPS * float64(100+x.Block%3) / 100
 	}
-	if h := Headline(d); !strings.Contains(h, "x lower p99 latency than the control's (95 % interval") || !strings.Contains(h, ", p99 ") || strings.Contains(h, "the control's throughput") {
+	if h := Headline(d); !strings.Contains(h, "x lower p99 latency than the control's, confirmed: ") || !strings.Contains(h, ", p99 ") || strings.Contains(h, "the control's throughput") {
 		t.Error(h)
 	}
 	text := string(render(t, Text, d))

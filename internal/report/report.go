@@ -43,13 +43,39 @@ type Data struct {
 // Headline returns the result in one plain sentence.
 func Headline(d Data) string { return Build(d).Headline.String() }
 
-// headline tells the result: a few big words, and the rest of the sentence.
+// headline tells the result in a sentence, part by part.
 type headline struct {
-	Big, Rest string
+	Big, Rest string // what was found: a few big words, and what follows them
+	Sure      string // how sure that is: "95 % interval 2.1 to 2.4, 24 rounds, 2 starts"; "" where Rest says it
+	Beside    string // what must not be passed over: what speaks against it, what became of other arms
+	Decides   string // the command that decides what is open
 	Tone      string // "gain", "none" or "invalid"
 }
 
-func (h headline) String() string { return h.Big + h.Rest }
+// After returns the sentence without its big words.
+func (h headline) After() string {
+	text := h.Rest
+	if h.Sure != "" {
+		text += " (" + h.Sure + ")"
+	}
+	if h.Beside != "" {
+		text += "; " + h.Beside
+	}
+	if h.Decides != "" {
+		text += ": `" + h.Decides + "` decides"
+	}
+	return text
+}
+
+// beside adds something that must not be passed over; nothing where it is "".
+func (h *headline) beside(what string) {
+	if h.Beside != "" && what != "" {
+		h.Beside += "; "
+	}
+	h.Beside += what
+}
+
+func (h headline) String() string { return h.Big + h.After() }
 
 func benchHeadline(d Data) headline {
 	var best stats.Runs
@@ -63,13 +89,13 @@ func benchHeadline(d Data) headline {
 		}
 	}
 	if best.TPS == 0 {
-		return headline{"No result", ": no run is valid" + whyInvalid(d.Trials), "invalid"}
+		return headline{Big: "No result", Rest: ": no run is valid" + whyInvalid(d.Trials), Tone: "invalid"}
 	}
-	rest := fmt.Sprintf(" transactions/s, p95 %s ms, with %s (%s)", number(best.P95), plural(at.Threads, "thread"), best.Warnings[0])
+	rest := fmt.Sprintf(" transactions/s, p95 %s ms, with %s", number(best.P95), plural(at.Threads, "thread"))
 	if len(groups) > 1 {
 		rest += fmt.Sprintf(", the most of %d workloads", len(groups))
 	}
-	return headline{number(best.TPS), rest, "none"}
+	return headline{Big: number(best.TPS), Rest: rest, Sure: best.Warnings[0], Tone: "none"}
 }
 
 func whyInvalid(trials []result.Trial) string {

@@ -56,6 +56,7 @@ func TestGolden(t *testing.T) {
 	fixtures := map[string]Data{"bench": benchFixture(), "compare": compareFixture(), "slo": sloFixture(), "phases": phasesFixture()}
 	for name, d := range fixtures {
 		golden(t, name+".txt", render(t, Text, d))
+		golden(t, name+".brief.txt", render(t, func(w io.Writer, d Data) error { return Brief(w, d, "a folder/{my.cnf,report.html}") }, d))
 		golden(t, name+".md", render(t, Markdown, d))
 		golden(t, name+".json", render(t, JSON, thinned(d)))
 	}
@@ -99,7 +100,7 @@ func TestJSONOfNothingHasEmptyLists(t *testing.T) {
 }
 
 func TestHeadline(t *testing.T) {
-	const most = "716.23 transactions/s, p95 35.59 ms, with 16 threads (2 runs, 711.50 to 721.00 transactions/s, no interval), the most of 3 workloads"
+	const most = "716.23 transactions/s, p95 35.59 ms, with 16 threads, the most of 3 workloads (2 runs, 711.50 to 721.00 transactions/s, no interval)"
 	cut := benchFixture()
 	cut.Finish = nil
 	invalid := benchFixture()
@@ -111,7 +112,7 @@ func TestHeadline(t *testing.T) {
 	stalled := Data{Experiment: result.Experiment{Kind: "bench"}, Finish: &result.Finish{}}
 	for want, d := range map[string]Data{
 		most: benchFixture(),
-		most + " (interrupted: only what was measured until then)":                                                       cut,
+		most + "; interrupted: only what was measured until then":                                                        cut,
 		"No result: no run is valid (row counts: 999 of 1000)":                                                           invalid,
 		"190.50 transactions/s, p95 8.43 ms, with 1 thread (1 run, no interval); unsafe: measured without sync_binlog=0": unsafe,
 		"No result: no run is valid": stalled,

@@ -13,19 +13,19 @@ import (
 // sloHeadline returns the sentence that the search ended with.
 func sloHeadline(d Data) headline {
 	if d.Finish == nil || d.Finish.Best == "" {
-		return headline{"No rate found", fmt.Sprintf(" that keeps %s: the search did not end (%s)", goal(*d.Experiment.Design.SLO),
-			plural(len(d.Trials), "run")) + whyInvalid(d.Trials), "invalid"}
+		return headline{Big: "No rate found", Tone: "invalid", Rest: fmt.Sprintf(" that keeps %s: the search did not end (%s)", goal(*d.Experiment.Design.SLO),
+			plural(len(d.Trials), "run")) + whyInvalid(d.Trials)}
 	}
 	end := d.Finish.SearchEnd()
 	if end.Outcome != result.RateFound {
-		return headline{d.Finish.Best, "", "none"} // no number to make big: the goal was not met
+		return headline{Big: d.Finish.Best, Tone: "none"} // no number to make big: the goal was not met
 	}
 	big := fmt.Sprintf("%.0f", end.TPS)
 	rest, begins := strings.CutPrefix(d.Finish.Best, big)
 	if !begins {
-		return headline{d.Finish.Best, "", "gain"}
+		return headline{Big: d.Finish.Best, Tone: "gain"}
 	}
-	return headline{big, rest, "gain"}
+	return headline{Big: big, Rest: rest, Tone: "gain"}
 }
 
 // goal names what is asked of the latency: "p99 at or below 20 ms".

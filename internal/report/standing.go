@@ -15,7 +15,7 @@ func standingHeadline(d Data, list []stats.Comparison) headline {
 	}
 	all := contenders(list)
 	if count(all, stats.Faster)+count(all, stats.Slower)+count(all, stats.Equivalent)+count(all, stats.Undecided) == 0 {
-		return headline{"No verdict", noVerdict(d, all), "invalid"}
+		return headline{Big: "No verdict", Rest: noVerdict(d, all), Tone: "invalid"}
 	}
 	what := plural(of, "baseline")
 	if len(list) > 1 {
@@ -25,8 +25,8 @@ func standingHeadline(d Data, list []stats.Comparison) headline {
 	if notWorse == of {
 		tone = "gain"
 	}
-	return headline{fmt.Sprintf("Non-inferior to %d of %s", notWorse, what),
-		fmt.Sprintf(": %s, margin %.0f %%; faster than %d", d.Experiment.Design.Against, 100*stats.Margin, faster) + better(all) + gated(all), tone}
+	return headline{Big: fmt.Sprintf("Non-inferior to %d of %s", notWorse, what), Beside: gated(all), Tone: tone,
+		Rest: fmt.Sprintf(": %s, margin %.0f %%; faster than %d", d.Experiment.Design.Against, 100*stats.Margin, faster) + better(all)}
 }
 
 // better names the baseline that beats the user's own file by the most.
@@ -40,7 +40,7 @@ func better(all []contender) string {
 	if best.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf("; slower than %d, the most than %s: %s%s", count(all, stats.Faster), best.Name, ratio(best.Arm), spread(best.Arm))
+	return fmt.Sprintf("; slower than %d, the most than %s: %s (%s)", count(all, stats.Faster), best.Name, ratio(best.Arm), spread(best.Arm))
 }
 
 // standingTable has a row for each baseline: whether the user's own file is not worse than it, and whether it
