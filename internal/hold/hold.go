@@ -246,7 +246,7 @@ func (l leash) guard(told <-chan struct{}, out io.Writer) error {
 		return err
 	}
 	still := make(chan error, 1)
-	go func() { still <- grip.hold(ctx) }()
+	go func() { still <- grip.hold(ctx); close(still) }()
 	word := wordExpired
 	select {
 	case err := <-still:
@@ -265,6 +265,7 @@ func (l leash) guard(told <-chan struct{}, out io.Writer) error {
 	case <-late:
 	}
 	cancel()
+	<-still // or what was let go is held afterwards, for good
 	if err := grip.free(); err != nil {
 		return err
 	}
