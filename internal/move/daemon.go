@@ -55,14 +55,14 @@ func (d daemon) halt(folder string) error {
 			return fmt.Errorf("%w: %w: %s", ErrStop, context.Cause(ctx), names(left))
 		case <-time.After(20 * time.Millisecond):
 		}
-		if left = slices.DeleteFunc(left, func(p process) bool { return !writesTo(p.pid, folder) }); len(left) == 0 {
+		if left = slices.DeleteFunc(left, func(p writer) bool { return !writesTo(p.pid, folder) }); len(left) == 0 {
 			left, err = writers(folder)
 		}
 	}
 	return err
 }
 
-func names(list []process) string {
+func names(list []writer) string {
 	var words []string
 	for _, p := range list {
 		words = append(words, p.String())
@@ -112,7 +112,7 @@ func (d daemon) answers(ctx context.Context, folder string) error {
 		return fmt.Errorf("another server answers at %s", d.addr)
 	}
 	list, err := writers(folder)
-	if err == nil && !slices.ContainsFunc(list, func(p process) bool { return p.inner }) {
+	if err == nil && !slices.ContainsFunc(list, func(p writer) bool { return p.inner }) {
 		err = fmt.Errorf("the server at %s does not work in %s", d.addr, folder)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"david/internal/mycnf"
+	"david/internal/mysqld"
 )
 
 // TestFaults has things go wrong at a real server: it runs where it ran, with all that was acknowledged, and the
@@ -114,9 +115,14 @@ func broken(t *testing.T, q Request, l *ledger) {
 	if err := q.daemon(r).halt(q.To); err != nil {
 		t.Fatal(err)
 	}
+	if err := errors.Join(Wake(t.Context(), q, r), q.daemon(r).answers(t.Context(), q.To)); !errors.Is(err, mysqld.ErrUnreachable) {
+		t.Errorf("a server was started that david had not stopped: %v", err)
+	}
+	r.Phase = Stopping // as of a david that was killed
 	if err := Wake(t.Context(), bad, r); !errors.Is(err, ErrStart) {
 		t.Errorf("it starts: %v", err)
 	}
+	r.Phase = Moved
 	if _, err := Return(t.Context(), bad, r); err != nil {
 		t.Fatal(err)
 	}

@@ -253,14 +253,14 @@ func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn, c *copier) (s
 
 // cross is the time without the server. Until the switch whatever fails has it run where it ran.
 func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error) {
-	if err := j.r.note(j.away, "the server is stopped: %s", strings.Join(j.d.stop, " ")); err != nil {
-		return err
-	}
 	g, err := j.station()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.dismiss()) }()
+	if err := j.r.note(j.away, "the server is stopped: %s", strings.Join(j.d.stop, " ")); err != nil {
+		return err
+	}
 	began := time.Now()
 	defer func() { out.Away = time.Since(began).Seconds() }()
 	if err := j.d.halt(j.from); err != nil {
@@ -367,7 +367,7 @@ func (j *journey) runs(ctx context.Context) (bool, error) {
 	return len(left) > 0, err
 }
 
-// running makes sure that the server runs, as a david that was killed may have left it stopped.
+// running makes sure that the server runs, or is being started, as a david that was killed may have left it stopped.
 func (j *journey) running(ctx context.Context, folder string) error {
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err == nil {
@@ -376,9 +376,17 @@ func (j *journey) running(ctx context.Context, folder string) error {
 	if left, err := writers(folder); err != nil || len(left) > 0 {
 		return err
 	}
+	if err := j.r.save(); err != nil { // a guard sees that, and leaves the start to this david
+		return err
+	}
+	for end := time.Now().Add(deserted); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if left, err := writers(folder); err != nil || len(left) > 0 {
+			return err // what a david that died just now, or its guard, has begun to start
+		}
+	}
 	j.q.Say("the server does not run, and is started: " + strings.Join(j.d.start, " "))
 	j.r.Pages = nil
-	return errors.Join(j.d.raise(folder), j.r.save())
+	return errors.Join(j.r.save(), j.d.raise(folder))
 }
 
 // known makes sure that it is the record's server that answers, and sets back what an earlier david left.
@@ -394,8 +402,11 @@ func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
 }
 
 // Wake starts the server where a david that was killed has left it stopped, on the place that it was to run on
-// at that moment. It does nothing where the server answers.
+// at that moment. It does nothing where the server answers, or where somebody else has stopped it.
 func Wake(ctx context.Context, q Request, r *Record) error {
+	if r.Phase != Stopping && r.Phase != Leaving {
+		return nil
+	}
 	in, err := r.Route.at()
 	if err != nil {
 		return err
