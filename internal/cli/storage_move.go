@@ -308,6 +308,8 @@ func moveError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, move.ErrLate) && ctx.Err() != nil:
+		return codedError{exitInterrupted, fmt.Errorf("interrupted; %w", err)}
 	case ctx.Err() != nil && !errors.Is(err, move.ErrStop) && !errors.Is(err, move.ErrStart):
 		return codedError{exitInterrupted, fmt.Errorf("interrupted; the server runs where it ran, what is copied is kept, and the same command goes on (%w)", err)}
 	case errors.Is(err, move.ErrMismatch):

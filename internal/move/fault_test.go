@@ -173,6 +173,7 @@ func TestOnlyCopied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	locked(t, conn)
 	p.Needs = []string{"somebody who may"}
 	r, out, err := Apply(t.Context(), q, p)
 	if !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "somebody who may") || len(out.Passes) == 0 {
@@ -198,6 +199,40 @@ func TestOnlyCopied(t *testing.T) {
 	after, err := conn.Identity(t.Context())
 	if err != nil || after.Uptime < before.Uptime {
 		t.Errorf("the server was restarted: %v", err)
+	}
+}
+
+// locked asks for the checksum of a table that a client has locked: no longer than there is time for, and the server
+// does not go on with it.
+func locked(t *testing.T, conn *mysqld.Conn) {
+	client, err := conn.Single(t.Context())
+	if err == nil {
+		defer client.Close()
+		err = client.Exec(t.Context(), "LOCK TABLES shop.item WRITE")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seen, all, err := checksums(ctx, conn, 500*time.Millisecond)
+	if _, ok := seen["`shop`.`item`"]; err != nil || ok || all < 2 {
+		t.Errorf("%v of %d: %v", seen, all, err)
+	}
+	var left int
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err := conn.Row(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CHECKSUM%'", nil, &left); err != nil {
+			t.Fatal(err)
+		}
+		if left == 0 {
+			break
+		}
+	}
+	if left > 0 {
+		t.Error("the server still works on a checksum that nobody waits for")
+	}
+	if err := client.Exec(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -393,7 +393,7 @@ func (j *journey) running(ctx context.Context, folder string) error {
 func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
 	who, err := conn.Identity(ctx)
 	if err == nil && who.UUID != j.r.Server {
-		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s", ErrInput, conn.Addr(), j.r.Route.Link)
+		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s: name its folder by --datadir", ErrInput, conn.Addr(), j.r.Route.Link)
 	}
 	if err != nil {
 		return err
@@ -440,7 +440,7 @@ func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before see
 			err = j.r.write(sumsFile, []byte(text))
 		}
 		if err != nil {
-			return fmt.Errorf("it is done, and the sums of the place that the server has left cannot be kept: %w", err)
+			return fmt.Errorf("%w, but the sums of the place that it has left cannot be kept: %w", ErrLate, err)
 		}
 	}
 	if len(before.sums) == 0 {
@@ -451,14 +451,15 @@ func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before see
 
 // proved asks the server on the new place for the checksums that it gave on the old one.
 func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
+	var after map[string]table
+	all := 0
 	conn, err := mysqld.Open(ctx, j.q.Addr)
-	if err != nil {
-		return err
+	if err == nil {
+		defer conn.Close()
+		after, all, err = checksums(ctx, conn, j.q.ProofWithin)
 	}
-	defer conn.Close()
-	after, all, err := checksums(ctx, conn, j.q.ProofWithin)
 	if err != nil {
-		return fmt.Errorf("it is moved, and cannot be proved by CHECKSUM TABLE: %w", err)
+		return fmt.Errorf("%w, but cannot be asked for CHECKSUM TABLE: %w", ErrLate, err)
 	}
 	proof := compare(before.sums, after, before.last, all)
 	out.Proof = &proof
