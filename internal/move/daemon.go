@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -146,11 +145,11 @@ func (d daemon) run(argv []string) (done chan error, err error) {
 
 // claim holds the lock that InnoDB takes of its first file, so that no server starts on a folder while its last
 // pass runs. A server that has the folder makes it fail. david's death gives it back.
-func claim(folder, system string) (release func() error, err error) {
+func claim(folder *os.Root, system string) (release func() error, err error) {
 	if system == "" {
 		return func() error { return nil }, nil
 	}
-	f, err := os.OpenFile(filepath.Join(folder, system), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := open(folder, system, os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep servers from starting meanwhile: %w", err)
 	}

@@ -296,6 +296,16 @@ func TestRefused(t *testing.T) {
 	if p, err := Look(t.Context(), q); err != nil || len(p.Refused)+len(p.Needs) > 0 {
 		t.Errorf("%v: %v, %v", err, p.Refused, p.Needs)
 	}
+	first := filepath.Join(q.Datadir, "ibdata1")
+	if err := errors.Join(os.Rename(first, first+"2"), os.Symlink("/elsewhere/ibdata1", first)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Look(t.Context(), q); err != nil || p.system != "" {
+		t.Errorf("a link is to be locked: %v, %s", err, p.system)
+	}
+	if err := os.Rename(first+"2", first); err != nil {
+		t.Fatal(err)
+	}
 	bad := q
 	bad.Stop, bad.Start = nil, nil
 	if p, err := Look(t.Context(), bad); err != nil || len(p.Refused) != 1 || !strings.Contains(p.Refused[0], "--stop and --start") {
