@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"david/test/daemon"
 )
 
 // sysctl is a kernel setting and its value.
@@ -187,7 +189,7 @@ func (s system) since(before system) (left []string) {
 // without a snapshot only what bears the cluster's names can be told from what is somebody else's.
 func leftovers(dir string, before system, compared bool) (left []string, err error) {
 	for _, p := range ours(dir) {
-		left = append(left, p.describe())
+		left = append(left, daemon.Describe(p))
 	}
 	if _, err := os.Lstat(dir); err == nil {
 		left = append(left, "folder "+dir)
