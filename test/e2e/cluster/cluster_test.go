@@ -16,6 +16,10 @@ import (
 )
 
 func TestUsage(t *testing.T) {
+	small := t.TempDir() // as of an API server only
+	if err := (&state{Dir: small}).save(); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		args []string
 		code int
@@ -29,6 +33,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"load", "--dir", "/nonexistent/x", "a.tar"}, exitTarget, "no cluster is up"},
 		{[]string{"kubeconfig", "--dir", "/nonexistent/x"}, exitTarget, "no cluster is up"},
 		{[]string{"leftovers", "--since", "/nonexistent/x"}, exitUsage, "no such file"},
+		{[]string{"leftovers", "--since", small}, exitUsage, "does not say what there was before"},
 		{[]string{"down", "--dir", "/nonexistent/x"}, 0, ""},
 	} {
 		var out, complaints bytes.Buffer

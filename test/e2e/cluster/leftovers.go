@@ -186,8 +186,8 @@ func (s system) since(before system) (left []string) {
 }
 
 // leftovers lists what a cluster in a folder left: its processes, the folder, and what differs from before;
-// without a snapshot only what bears the cluster's names can be told from what is somebody else's.
-func leftovers(dir string, before system, compared bool) (left []string, err error) {
+// where that is nil, only what bears the cluster's names can be told from what is somebody else's.
+func leftovers(dir string, before *system) (left []string, err error) {
 	for _, p := range ours(dir) {
 		left = append(left, daemon.Describe(p))
 	}
@@ -198,8 +198,8 @@ func leftovers(dir string, before system, compared bool) (left []string, err err
 	if err != nil {
 		return nil, err
 	}
-	if compared {
-		return append(left, now.since(before)...), nil
+	if before != nil {
+		return append(left, now.since(*before)...), nil
 	}
 	if !ownsNames(dir) { // another cluster's
 		return left, nil
