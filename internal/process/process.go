@@ -45,6 +45,27 @@ func (p ID) Alive() bool {
 	return err == nil && start == p.Start
 }
 
+// Ending tells whether the very process has ended or is about to: before it is a zombie, the kernel takes its
+// memory, and its arguments with it, and shows it in other cgroups (of version 1).
+func (p ID) Ending() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	}
+	start, err := parseStartTime(string(stat))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && (start != p.Start || exiting(string(stat)))
+}
+
+// exiting looks at field 9, the kernel's flags: PF_EXITING of linux/sched.h.
+func exiting(stat string) bool {
+	fields, err := parseStat(stat)
+	if err != nil {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&0x4 != 0
+}
+
 // Kill ends the very process at once, and waits until the kernel has torn it down.
 func (p ID) Kill() error {
 	if !p.Alive() {
@@ -78,16 +99,24 @@ func StartTime(pid int) (uint64, error) {
 	return parseStartTime(string(b))
 }
 
-// parseStartTime counts fields from the last parenthesis, as the second may hold spaces and parentheses.
 func parseStartTime(stat string) (uint64, error) {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("cannot read %q as a process's stat", stat)
+	fields, err := parseStat(stat)
+	if err != nil {
+		return 0, err
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
 		return 0, fs.ErrNotExist
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// parseStat returns the fields from the third on: the second may hold spaces and parentheses.
+func parseStat(stat string) ([]string, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("cannot read %q as a process's stat", stat)
+	}
+	return fields, nil
 }
 
 // UserOf returns a process's real user.

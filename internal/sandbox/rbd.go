@@ -304,6 +304,9 @@ func (s shown) shows() error {
 		return nil
 	}
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", now.PID))
+	if now.Ending() {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
