@@ -74,6 +74,9 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 	if devices, err = w.assemble(ctx, l, devices); err == nil {
 		err = w.journal.guarded(formatting, func() error { return w.format(ctx, l, id, devices, p.dir) })
 	}
+	if err == nil && len(l.Disks) > 0 {
+		err = w.journal.made(id)
+	}
 	if err != nil {
 		return l, fmt.Errorf("cannot build %s: %w", l.Name, err)
 	}
