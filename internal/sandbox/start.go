@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,12 +43,13 @@ type StartOptions struct {
 	Host         string // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
 	// Inside, where not nil, starts the server in a network namespace, by calling start there: it listens on
 	// all of its addresses, at Port, and Addr stays its socket, which can be reached from everywhere.
-	Inside  func(start func() error) error
-	LogPath string      // where the server's error log is copied when it stops
-	Caps    result.Caps // put on the server; those on I/O wait for Throttle
-	Tmpfs   int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
-	kept    bool        // the data are somebody else's to drop
-	Layout  string      // the clone lies on this one, which was built; "": where the data template does
+	Inside   func(start func() error) error
+	LogPath  string        // where the server's error log is copied when it stops
+	Caps     result.Caps   // put on the server; those on I/O wait for Throttle
+	Tmpfs    int64         // the clone lies on a tmpfs of so many bytes; 0: where the data template does
+	kept     bool          // the data are somebody else's to drop
+	patience time.Duration // how long the server may take to answer; 0: startTimeout
+	Layout   string        // the clone lies on this one, which was built; "": where the data template does
 }
 
 // Timing holds what a start took.
@@ -155,7 +157,7 @@ func (w *Workspace) launch(ctx context.Context, k TemplateKey, data string, o St
 	if s.group, err = w.group(o.Caps, s.at); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	if err := s.run(ctx, startTimeout); err != nil {
+	if err := s.run(ctx, cmp.Or(o.patience, startTimeout)); err != nil {
 		err = w.startError(k.Binary.Path, s.log(), s.killed(err))
 		return nil, errors.Join(err, s.release())
 	}
