@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -68,10 +69,15 @@ func exiting(stat string) bool {
 
 // Kill ends the very process at once, and waits until the kernel has torn it down.
 func (p ID) Kill() error {
+	handle, err := os.FindProcess(p.PID) // before it is looked at: its number may be another's afterwards
+	if err != nil {
+		return fmt.Errorf("cannot end process %d: %w", p.PID, err)
+	}
+	defer handle.Release()
 	if !p.Alive() {
 		return nil
 	}
-	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := handle.Signal(unix.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot end process %d: %w", p.PID, err)
 	}
 	if !p.Ends(10 * time.Second) { // the kernel may take a while to free a large pool
@@ -117,6 +123,44 @@ func parseStat(stat string) ([]string, error) {
 		return nil, fmt.Errorf("cannot read %q as a process's stat", stat)
 	}
 	return fields, nil
+}
+
+// Stopped tells whether a process is stopped (SIGSTOP), by its first thread.
+func Stopped(pid int) (bool, error) {
+	state, err := stateIn(fmt.Sprintf("/proc/%d", pid))
+	return state == "T", err
+}
+
+// Still tells whether every thread of a process is stopped, or has ended.
+func Still(pid int) (bool, error) {
+	tasks := fmt.Sprintf("/proc/%d/task", pid)
+	entries, err := os.ReadDir(tasks)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		state, err := stateIn(filepath.Join(tasks, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) { // it has ended
+			continue
+		}
+		if err != nil || !strings.Contains("TZX", state) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// stateIn reads the third field of a folder's stat file: R, S, D, T, ... (proc(5)).
+func stateIn(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return "", err
+	}
+	fields, err := parseStat(string(b))
+	if err != nil {
+		return "", err
+	}
+	return fields[0], nil
 }
 
 // UserOf returns a process's real user.

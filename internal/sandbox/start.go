@@ -43,13 +43,14 @@ type StartOptions struct {
 	Host         string // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
 	// Inside, where not nil, starts the server in a network namespace, by calling start there: it listens on
 	// all of its addresses, at Port, and Addr stays its socket, which can be reached from everywhere.
-	Inside   func(start func() error) error
-	LogPath  string        // where the server's error log is copied when it stops
-	Caps     result.Caps   // put on the server; those on I/O wait for Throttle
-	Tmpfs    int64         // the clone lies on a tmpfs of so many bytes; 0: where the data template does
-	kept     bool          // the data are somebody else's to drop
-	patience time.Duration // how long the server may take to answer; 0: startTimeout
-	Layout   string        // the clone lies on this one, which was built; "": where the data template does
+	Inside  func(start func() error) error
+	LogPath string      // where the server's error log is copied when it stops
+	Caps    result.Caps // put on the server; those on I/O wait for Throttle
+	Tmpfs   int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
+	kept    bool        // the data are somebody else's to drop
+	Layout  string      // the clone lies on this one, which was built; "": where the data template does
+	// patience is how long the server may take to answer; 0: startTimeout.
+	patience time.Duration
 }
 
 // Timing holds what a start took.
