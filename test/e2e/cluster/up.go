@@ -137,11 +137,11 @@ func (s *state) claimLocked(say func(string, ...any)) error {
 		return fmt.Errorf("cannot make the cluster's folder: %w", err)
 	}
 	s.Kubeconfig, s.Kubectl = s.path("admin.kubeconfig"), s.binary("kubectl")
-	if s.Node != "" { // only now is nothing of an earlier cluster there
-		before, err := snapshot(s.Dir)
-		if err != nil {
-			return err
-		}
+	before, err := snapshot(s.Dir) // only now is nothing of an earlier cluster there
+	if err != nil {
+		return err
+	}
+	if s.Node != "" {
 		s.Before, s.Sysctls = &before, before.Sysctls
 	}
 	return s.save()
