@@ -46,6 +46,27 @@ func (p ID) Alive() bool {
 	return err == nil && start == p.Start
 }
 
+// Ending tells whether the very process has ended or is about to: before it is a zombie, the kernel takes its
+// memory, and its arguments with it, and shows it in other cgroups (of version 1).
+func (p ID) Ending() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	}
+	start, err := parseStartTime(string(stat))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && (start != p.Start || exiting(string(stat)))
+}
+
+// exiting looks at field 9, the kernel's flags: PF_EXITING of linux/sched.h.
+func exiting(stat string) bool {
+	fields, err := parseStat(stat)
+	if err != nil {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&0x4 != 0
+}
+
 // Kill ends the very process at once, and waits until the kernel has torn it down.
 func (p ID) Kill() error {
 	handle, err := os.FindProcess(p.PID) // before it is looked at: its number may be another's afterwards

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -48,6 +49,8 @@ type StartOptions struct {
 	Tmpfs   int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
 	kept    bool        // the data are somebody else's to drop
 	Layout  string      // the clone lies on this one, which was built; "": where the data template does
+	// patience is how long the server may take to answer; 0: startTimeout.
+	patience time.Duration
 }
 
 // Timing holds what a start took.
@@ -155,7 +158,7 @@ func (w *Workspace) launch(ctx context.Context, k TemplateKey, data string, o St
 	if s.group, err = w.group(o.Caps, s.at); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	if err := s.run(ctx, startTimeout); err != nil {
+	if err := s.run(ctx, cmp.Or(o.patience, startTimeout)); err != nil {
 		err = w.startError(k.Binary.Path, s.log(), s.killed(err))
 		return nil, errors.Join(err, s.release())
 	}
