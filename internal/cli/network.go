@@ -46,17 +46,12 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 			"measured. One server is reached by every path in turn, in slices, in rounds of random order. It takes root. Nothing is made in\n" +
 			"the machine's own namespace, and the kernel takes the paths down when david ends.",
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if more, err := asksMore(cmd.Flags()); err != nil {
-				return err
-			} else if more {
-				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
-			}
+		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return a.networkMeasure(cmd.Context(), f)
-		},
+		}),
 	}
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
