@@ -52,8 +52,12 @@ func talkOnce(ctx context.Context, one *mysqld.Single) error {
 	late := fmt.Errorf("%d KiB each way had not arrived after %s", talkPart>>10, talkPatience)
 	ctx, cancel := context.WithTimeoutCause(ctx, talkPatience, late)
 	defer cancel()
-	if _, err := one.Rows(ctx, 1, fmt.Sprintf("SELECT REPEAT('x', %d)", talkPart)); err != nil {
-		return err
+	_, err := one.Rows(ctx, 1, fmt.Sprintf("SELECT REPEAT('x', %d)", talkPart))
+	if err == nil {
+		err = one.Exec(ctx, "DO LENGTH ('"+strings.Repeat("x", talkPart)+"')") // an error quotes the first two words
 	}
-	return one.Exec(ctx, "DO LENGTH('"+strings.Repeat("x", talkPart)+"')")
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

@@ -253,6 +253,9 @@ func TestInspectStalled(t *testing.T) {
 		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binary.BigEndian.AppendUint32(nil, most)},
 		&expr.Verdict{Kind: expr.VerdictDrop})
 	s := i.look(server(1), nil)
+	if text := fmt.Sprint(s.Findings); !strings.Contains(text, "256 KiB each way had not arrived after 6s") || len(text) > 1000 {
+		t.Errorf("%.1000s", text)
+	}
 	if !s.named(Stalled) || !s.named(WrongMTU) || s.Verified || s.MTU.Carried != most {
 		t.Errorf("%+v", s)
 	}
