@@ -47,6 +47,7 @@ type Machine struct {
 	// Unflushed tells what under the data leaves out what fsync asks for, and in the server's process; see
 	// StorageSeen.
 	Unflushed   []Unflushed
+	Volatile    []string // disks under the data that say that they lose what was not flushed
 	StorageSeen bool
 }
 

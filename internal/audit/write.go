@@ -196,7 +196,12 @@ func doubleCaching(in Input) []hit {
 	if _, separate := mycnf.Lookup("innodb_data_file_buffering", in.Flavour, in.Version); separate || !buffered {
 		return nil
 	}
-	return []hit{{variable: "innodb_flush_method", evidence: in.says("innodb_flush_method"), line: line("innodb_flush_method", "O_DIRECT")}}
+	h := hit{variable: "innodb_flush_method", evidence: in.says("innodb_flush_method"), line: line("innodb_flush_method", "O_DIRECT")}
+	if in.unflushedDoublewrite() {
+		h.reason = "pages are cached twice, and the kernel's writeback competes with the server's; but see doublewrite-not-flushed: only where the disk's cache is protected"
+		h.line = "# " + h.line
+	}
+	return []hit{h}
 }
 
 // emptyFlushMethod returns how MySQL 5.7 reports its default, which is fsync.

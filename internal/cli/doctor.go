@@ -73,11 +73,11 @@ func (a *app) checks(ctx context.Context) []need {
 // faster than what keeps its word.
 func flushing(ctx context.Context, folder, preload string) (lines []string) {
 	const what = "flushes"
-	found, unseen, err := host.FindUnflushed(ctx, folder)
+	flushes, err := host.FindFlushes(ctx, folder)
 	if err != nil {
-		unseen = append(unseen, err.Error())
+		flushes.Unseen = append(flushes.Unseen, err.Error())
 	}
-	for _, u := range found {
+	for _, u := range flushes.LeftOut {
 		lines = append(lines, fmt.Sprintf("warning  %-9s %s", what, u))
 	}
 	for _, name := range host.PreloadedForAll(preload) {
@@ -86,7 +86,7 @@ func flushing(ctx context.Context, folder, preload string) (lines []string) {
 	if len(lines) == 0 {
 		lines = append(lines, fmt.Sprintf("ok       %-9s nothing that is known to leave them out is under %s", what, folder))
 	}
-	for _, u := range unseen {
+	for _, u := range flushes.Unseen {
 		lines = append(lines, fmt.Sprintf("not seen %-9s %s", what, u))
 	}
 	return lines

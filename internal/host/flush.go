@@ -24,32 +24,38 @@ type Unflushed struct {
 // String says it in one line.
 func (u Unflushed) String() string { return u.Where + ": " + u.Why }
 
-// FindUnflushed looks at everything under a folder: the filesystem with its options, loop devices and the
-// files behind them, volumes made of others, and the disks' caches. unseen says what could not be looked at.
-func FindUnflushed(ctx context.Context, dir string) (found []Unflushed, unseen []string, err error) {
+// Flushes says what becomes of an fsync under a folder.
+type Flushes struct {
+	LeftOut  []Unflushed
+	Volatile []string // disks that say that they lose what was not flushed, by name
+	Unseen   []string // what could not be looked at, and why
+}
+
+// FindFlushes looks at everything under a folder: the filesystem with its options, loop devices and the files
+// behind them, volumes made of others, and the disks' caches.
+func FindFlushes(ctx context.Context, dir string) (Flushes, error) {
 	folder, err := existing(dir)
 	if err != nil {
-		return nil, nil, err
+		return Flushes{}, err
 	}
 	w := flushWalk{m: factSource{root: "/"}, ask: askZFS, ctx: ctx, seen: map[string]bool{}}
 	if err := w.folder(folder); err != nil {
-		return nil, nil, fmt.Errorf("cannot find what is under %s: %w", dir, err)
+		return Flushes{}, fmt.Errorf("cannot find what is under %s: %w", dir, err)
 	}
-	return w.found, w.unseen, nil
+	return w.Flushes, nil
 }
 
 // flushWalk goes from a folder down to the disks.
 type flushWalk struct {
-	ctx    context.Context
-	m      factSource
-	ask    func(ctx context.Context, dataset string) (string, error)
-	seen   map[string]bool // folders, and disks
-	found  []Unflushed
-	unseen []string
+	ctx  context.Context
+	m    factSource
+	ask  func(ctx context.Context, dataset string) (string, error)
+	seen map[string]bool // folders, and disks
+	Flushes
 }
 
 func (w *flushWalk) add(sure bool, where, why string) {
-	w.found = append(w.found, Unflushed{Where: where, Why: why, Sure: sure})
+	w.LeftOut = append(w.LeftOut, Unflushed{Where: where, Why: why, Sure: sure})
 }
 
 func (w *flushWalk) addAll(where string, found []Unflushed) {
@@ -86,7 +92,7 @@ func (w *flushWalk) upper(options []string) {
 		dir, found := strings.CutPrefix(o, "upperdir=")
 		if real, err := existing(dir); found && err == nil && filepath.IsAbs(dir) {
 			if err := w.folder(real); err != nil {
-				w.unseen = append(w.unseen, fmt.Sprintf("the filesystem under the overlay's %s: %v", dir, err))
+				w.Unseen = append(w.Unseen, fmt.Sprintf("the filesystem under the overlay's %s: %v", dir, err))
 			}
 		}
 	}
@@ -126,7 +132,7 @@ func (w *flushWalk) zfs(where, dataset string) {
 	}
 	text, err := w.ask(w.ctx, dataset)
 	if err != nil {
-		w.unseen = append(w.unseen, fmt.Sprintf("sync and logbias of ZFS dataset %s: %v", dataset, err))
+		w.Unseen = append(w.Unseen, fmt.Sprintf("sync and logbias of ZFS dataset %s: %v", dataset, err))
 		return
 	}
 	w.addAll(where, DroppedBy("zfs", zfsProperties(text)))
@@ -162,13 +168,13 @@ func (w *flushWalk) disk(name string) {
 	block := filepath.Join("sys/block", name)
 	if file, err := w.m.text(filepath.Join(block, "loop/backing_file")); err == nil && filepath.IsAbs(file) {
 		if err := w.folder(filepath.Dir(file)); err != nil {
-			w.unseen = append(w.unseen, fmt.Sprintf("the filesystem under %s, the file behind %s: %v", file, name, err))
+			w.Unseen = append(w.Unseen, fmt.Sprintf("the filesystem under %s, the file behind %s: %v", file, name, err))
 		}
 		return
 	}
 	parts, err := os.ReadDir(filepath.Join(w.m.root, block, "slaves"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.unseen = append(w.unseen, fmt.Sprintf("what %s is made of: %v", name, err))
+		w.Unseen = append(w.Unseen, fmt.Sprintf("what %s is made of: %v", name, err))
 	}
 	for _, p := range parts {
 		w.disk(w.m.whole(p.Name()))
@@ -194,6 +200,9 @@ func (m factSource) whole(name string) string {
 // write is on the disk once it was acknowledged (write through), it sends no flush.
 func (w *flushWalk) cache(name, block string) {
 	d, err := w.m.disk(name)
+	if err == nil && d.WriteCache == "write back" {
+		w.Volatile = append(w.Volatile, name)
+	}
 	if err != nil || d.WriteCache != "write through" {
 		return
 	}
@@ -202,7 +211,7 @@ func (w *flushWalk) cache(name, block string) {
 	if len(kinds) == 1 {
 		text, err := os.ReadFile(kinds[0])
 		if says = strings.TrimSpace(string(text)); err != nil {
-			w.unseen = append(w.unseen, fmt.Sprintf("the cache of disk %s: %v", name, err))
+			w.Unseen = append(w.Unseen, fmt.Sprintf("the cache of disk %s: %v", name, err))
 		}
 	}
 	where := "disk " + name

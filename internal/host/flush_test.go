@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// walked looks at a recorded machine; zfs is what its tool would print.
-func walked(t *testing.T, files map[string]string, folder, zfs string) (found, unseen string) {
+// flushesOf looks at a recorded machine; zfs is what its tool would print.
+func flushesOf(t *testing.T, files map[string]string, folder, zfs string) Flushes {
 	t.Helper()
 	root := t.TempDir()
 	for path, text := range files {
@@ -40,10 +40,17 @@ func walked(t *testing.T, files map[string]string, folder, zfs string) (found, u
 	if err := w.folder(folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range w.found {
+	return w.Flushes
+}
+
+// walked does the same, and gives the findings as lines.
+func walked(t *testing.T, files map[string]string, folder, zfs string) (found, unseen string) {
+	t.Helper()
+	f := flushesOf(t, files, folder, zfs)
+	for _, u := range f.LeftOut {
 		found += strings.TrimSuffix(map[bool]string{true: "", false: "? "}[u.Sure]+u.String(), "\n") + "\n"
 	}
-	return found, strings.Join(w.unseen, "\n")
+	return found, strings.Join(f.Unseen, "\n")
 }
 
 const (
@@ -141,6 +148,15 @@ func TestUnflushedDisks(t *testing.T) {
 	}
 }
 
+func TestVolatileCaches(t *testing.T) {
+	const cache = "sys/devices/ata1/sda/queue/write_cache"
+	for says, want := range map[string][]string{"write back\n": {"sda"}, "write through\n": nil} {
+		if f := flushesOf(t, disks(map[string]string{cache: says}), "/data", ""); !slices.Equal(f.Volatile, want) {
+			t.Errorf("a cache that is %q: volatile are %q, want %q", says, f.Volatile, want)
+		}
+	}
+}
+
 // TestUnflushedLoopDevice mounts a real filesystem that leaves barriers out.
 func TestUnflushedLoopDevice(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -161,13 +177,13 @@ func TestUnflushedLoopDevice(t *testing.T) {
 	run("mkfs.ext4", "-q", image)
 	for options, want := range map[string]int{"loop": 0, "loop,barrier=0": 1} {
 		run("mount", "-o", options, image, point)
-		found, _, err := FindUnflushed(t.Context(), filepath.Join(point, "mysql"))
+		found, err := FindFlushes(t.Context(), filepath.Join(point, "mysql"))
 		run("umount", point)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var here []string
-		for _, u := range found {
+		for _, u := range found.LeftOut {
 			if strings.Contains(u.Where, point) {
 				here = append(here, u.String())
 			}

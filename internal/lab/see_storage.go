@@ -17,16 +17,21 @@ import (
 // they are on this machine.
 func seeStorage(ctx context.Context, in *audit.Input) {
 	for _, dir := range dataFolders(in.Variables) {
-		found, unseen, err := host.FindUnflushed(ctx, dir)
+		flushes, err := host.FindFlushes(ctx, dir)
 		if err != nil {
-			unseen = append(unseen, err.Error())
+			flushes.Unseen = append(flushes.Unseen, err.Error())
 		}
-		for _, u := range unseen {
+		for _, u := range flushes.Unseen {
 			in.Unseen = append(in.Unseen, "whether the storage flushes: "+u)
 		}
 		in.Machine.StorageSeen = in.Machine.StorageSeen || err == nil
-		for _, u := range found {
+		for _, u := range flushes.LeftOut {
 			addUnflushed(&in.Machine, audit.Unflushed{Evidence: u.String(), Sure: u.Sure})
+		}
+		for _, disk := range flushes.Volatile {
+			if !slices.Contains(in.Machine.Volatile, disk) {
+				in.Machine.Volatile = append(in.Machine.Volatile, disk)
+			}
 		}
 	}
 }
