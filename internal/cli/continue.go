@@ -46,8 +46,8 @@ func (a *app) orMore(kind result.Kind, run runE) runE {
 	}
 }
 
-// goOn gives the newest experiment of a kind that has ended, or the one that --of names, more time, and runs its
-// own command again, which then goes on with it. A new folder takes what is written: nothing is overwritten.
+// goOn gives the newest experiment of a kind that has ended, or the one that --of names, more time, and runs
+// its own command again, which then goes on with it. A new folder takes what is written: nothing is overwritten.
 func (a *app) goOn(ctx context.Context, kind result.Kind, given *pflag.FlagSet) error {
 	more, err := given.GetDuration("continue")
 	if err != nil {

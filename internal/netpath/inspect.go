@@ -152,8 +152,8 @@ func (s *Seen) unseen(what string, err error) {
 	s.Unseen = append(s.Unseen, fmt.Sprintf("%s: %s", what, err))
 }
 
-// talk uses the connection, and finds where what is sent does not arrive. The error is what the server answered,
-// or that the caller gave up.
+// talk uses the connection, and finds where what is sent does not arrive. The error is what the server
+// answered, or that the caller gave up.
 func (s *Seen) talk(ctx context.Context, v Visit) error {
 	if v.Talk == nil {
 		return nil

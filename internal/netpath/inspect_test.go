@@ -241,8 +241,8 @@ func TestTunnelOverhead(t *testing.T) {
 	}
 }
 
-// TestInspectStalled: of a way that lets a login through and loses what is larger it is said that it does, and why,
-// within seconds.
+// TestInspectStalled: of a way that lets a login through and loses what is larger it is said that it does, and
+// why, within seconds.
 func TestInspectStalled(t *testing.T) {
 	i := inspecting(t, Host)
 	i.tls.Mode = "DISABLED" // no certificate, which is large

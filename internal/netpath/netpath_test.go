@@ -140,8 +140,8 @@ func links(t *testing.T) (names []string) {
 	return names
 }
 
-// TestInterrupted: what went down of a path is named, and where the kernel's word of it was lost no path counts as
-// whole any more.
+// TestInterrupted: what went down of a path is named, and where the kernel's word of it was lost no path counts
+// as whole any more.
 func TestInterrupted(t *testing.T) {
 	asRoot(t)
 	n, paths := built(t, Host, Bridge)
