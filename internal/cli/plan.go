@@ -157,8 +157,8 @@ func (a *app) planned(f *planFlags) (p plan.Plan, err error) {
 	return p, nil
 }
 
-// measured puts what an experiment measured into the request, and returns what its control took; nil where there is
-// nothing to compare with.
+// measured puts what an experiment measured into the request, and returns what its control took; nil where
+// there is nothing to compare with.
 func (a *app) measured(f *planFlags, r *plan.Request) (*plan.Measured, error) {
 	if f.from == "" {
 		return nil, nil

@@ -26,8 +26,8 @@ type Architecture struct {
 	Kind   Kind
 	Title  string
 	Copies int // servers that hold the data, at least; in each shard
-	// The columns of P4's table: whether data, and a table, may be larger than one host; what serves reads and writes;
-	// whether a commit is on two machines when it is acknowledged; whether every server takes writes.
+	// The columns of P4's table: whether data, and a table, may be larger than one host; what serves reads and
+	// writes; whether a commit is on two machines when it is acknowledged; whether every server takes writes.
 	DataOverHost, TableOverHost, ReadScaling, WriteScaling bool
 	Sync                                                   string
 	MultiMaster                                            bool

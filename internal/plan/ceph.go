@@ -55,7 +55,8 @@ func FileStore() []Became {
 // Row writes it as docs/plan.md has it.
 func (b Became) Row() string { return "| " + b.Then + " | " + b.Today + " | " + b.Source + " |" }
 
-// cephSettings renders today's settings for nodes of a kind: an OSD may have what its node's memory leaves for it.
+// cephSettings renders today's settings for nodes of a kind: an OSD may have what its node's memory leaves
+// for it.
 func (h hardware) cephSettings() []string {
 	const system = 16 << 30 // of a node, for monitor, manager and the system
 	disks := math.Floor(min(h.disks, h.cores/coresPerDisk))

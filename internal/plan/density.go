@@ -32,8 +32,8 @@ func density(name string, writes, most, gb, fill float64, uncertain bool, source
 	return Density{Name: name, Writes: writes, Most: most, GB: gb, PerGB: writes / gb, PerUsed: writes / gb / fill, MostUsed: most / gb / fill, Uncertain: uncertain, Source: source, Date: date}
 }
 
-// Densities lists the catalogue's volumes of a size, own hardware where it is described, what an experiment wrote, and what
-// study P4 has.
+// Densities lists the catalogue's volumes of a size, own hardware where it is described, what an experiment
+// wrote, and what study P4 has.
 func (r Request) Densities(c price.Catalogue, size price.Size) ([]Density, error) {
 	r = r.withDefaults()
 	if err := r.checkFigures(); err != nil {
@@ -81,7 +81,8 @@ func boughtMost(v price.Volume, gib float64) float64 {
 	return most
 }
 
-// ownDensities describes a server of one's own, and a pool of the fewest nodes; none where nothing is known of it.
+// ownDensities describes a server of one's own, and a pool of the fewest nodes; none where nothing is known
+// of it.
 func (r Request) ownDensities(fill float64) ([]Density, error) {
 	if _, ok := r.Figures["server-disk"]; !ok {
 		return nil, nil

@@ -324,8 +324,8 @@ func deref(x *float64) float64 {
 	return *x
 }
 
-// TestMoreNeverCostsLess asks for more of one thing at a time: what is decided then costs as much or more, or there is
-// nothing.
+// TestMoreNeverCostsLess asks for more of one thing at a time: what is decided then costs as much or more,
+// or there is nothing.
 func TestMoreNeverCostsLess(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(20, 1))
@@ -361,7 +361,8 @@ func TestMoreNeverCostsLess(t *testing.T) {
 	}
 }
 
-// TestNoPlanExceedsALimit holds what every priced choice carries against what its machine and volumes are known to give.
+// TestNoPlanExceedsALimit holds what every priced choice carries against what its machine and volumes are
+// known to give.
 func TestNoPlanExceedsALimit(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(20, 2))
@@ -393,7 +394,8 @@ func TestNoPlanExceedsALimit(t *testing.T) {
 	}
 }
 
-// TestThird is study P4's rule with its own arithmetic: hardware at a third leaves two for power, cooling and people.
+// TestThird is study P4's rule with its own arithmetic: hardware at a third leaves two for power, cooling
+// and people.
 func TestThird(t *testing.T) {
 	for share, holds := range map[float64]bool{0.3: true, 1.0 / 3: true, 0.34: false} {
 		if got := ThirdOf(share*90000, 1000, 90000, 1000); got.Holds != holds || math.Abs(got.Share-share) > 1e-12 {

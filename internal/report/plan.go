@@ -23,7 +23,8 @@ type planSection struct {
 	Code   []string
 }
 
-// planBar is a bar of the tornado. X, Width and At, the decision as it is, are in percent of the chart's width.
+// planBar is a bar of the tornado. X, Width and At, the decision as it is, are in percent of the chart's
+// width.
 type planBar struct {
 	Label        string
 	X, Width, At string
