@@ -122,13 +122,7 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 	case f.markdown:
 		return report.PlanMarkdown(a.out, p)
 	}
-	if err := p.Text(a.out); err != nil {
-		return err
-	}
-	if f.why {
-		p.Why(a.out)
-	}
-	return nil
+	return report.PlanText(a.out, p, f.why)
 }
 
 // planned makes the plan that the flags ask for.

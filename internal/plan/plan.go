@@ -1,12 +1,12 @@
 // Package plan finds how a MySQL should be run: which architecture meets what is asked, what it costs, and
 // why the others do not. It is pure: requirements and a catalogue of prices in, a plan out.
 //
-//	ask      what is asked, and the figures a plan is computed with, each with source and date (Request, Figures)
+//	ask      what is asked, and the figures a plan is computed with, with source and date (Request, Figures)
 //	rules    what holds of which architecture, one line each with source and date (Rules, Architectures)
-//	needs    what one server has to carry: CPUs, operations, room, network (Request.load)
+//	needs    what one server has to carry: CPUs, operations, room, network (Request.need)
 //	buy      the cheapest machines and volumes that carry it; own hardware; the bill (Bill)
-//	decide   all architectures in order of cost, with what they fail (New); what would turn the decision (Tornado)
-//	tell     text, Markdown, the chain of rules (Plan.Text, Plan.Markdown, Plan.Why)
+//	decide   all architectures in order of cost, with what they fail (New); what would turn that (Tornado)
+//	tell     the lines that decide (Plan.Head), what is to be read with them; package report writes them
 //
 // A price or figure that is not known is an error that names it, and never 0.
 package plan
