@@ -19,7 +19,7 @@ import (
 const continueHelp = "add that much time, as in 10m, to the newest one that has ended, with the flags it was given: more rounds, narrower intervals"
 
 // alone are the flags that --continue may be given with: everything else is that of the experiment.
-var alone = []string{"continue", "of", "out", "json"}
+var alone = []string{"continue", "of", "out", "json", "verbose"}
 
 const ofHelp = "with --continue: the experiment's folder or name, instead of the newest"
 
@@ -75,7 +75,7 @@ func (a *app) goOn(ctx context.Context, kind result.Kind, given *pflag.FlagSet) 
 	}
 	fmt.Fprintf(a.err, "david: going on with %s for %s\n", e.ID, more)
 	args := withoutOut(e.Argv[1:])
-	for _, name := range []string{"out", "json"} {
+	for _, name := range []string{"out", "json", "verbose"} {
 		if f := given.Lookup(name); f != nil && f.Changed && !slices.Contains(args, "--"+name) {
 			args = append(args, fmt.Sprintf("--%s=%s", name, f.Value))
 		}

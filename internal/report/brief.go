@@ -74,8 +74,8 @@ func gatesSaid(d Data) string {
 	if d.Experiment.Design.SLO != nil {
 		return ""
 	}
-	if failed := whatFailed(d.Trials); failed != "" {
-		return "gates" + failed
+	if failed := failures(d.Trials); failed != "" {
+		return fmt.Sprintf("gates failed of %s: %s", plural(len(d.Trials), "run"), failed)
 	}
 	return fmt.Sprintf("every gate held in %s", plural(len(d.Trials), "run"))
 }
