@@ -16,6 +16,9 @@ func Brief(w io.Writer, d Data, files string) error {
 	r := Build(d)
 	b := terminal{columns: narrowColumns}
 	b.paragraph(r.Headline.Big + r.Headline.Rest)
+	if len(r.Light) > 0 {
+		b.paragraph(r.Light[0])
+	}
 	if sure := sureLine(d, r.Headline); sure != "" {
 		b.labelled("how sure", sure)
 	}
