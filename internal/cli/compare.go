@@ -38,17 +38,12 @@ func (a *app) compareCommand() *cobra.Command {
 			"it, or like a baseline of david race --list: mysql:9.7,david-rules against mariadb:10.11,david-rules compares what david's sizing rules\n" +
 			"make of each. The first is the control. Servers are compared at equal durability, read back from both, or not at all.",
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if more, err := asksMore(cmd.Flags()); err != nil {
-				return err
-			} else if more {
-				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
-			}
+		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return a.compare(cmd.Context(), f)
-		},
+		}),
 	}
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 60*time.Second, 15*time.Second, 0)
