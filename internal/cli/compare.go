@@ -83,6 +83,8 @@ func readArm(arm *lab.Arm, text, what string) error {
 		path, own := strings.CutPrefix(part, "server=")
 		n := len(arm.Sets)
 		switch {
+		case own && arm.Server != "":
+			return usage("--arm %s: it names two servers: leave out %s", text, part)
 		case own:
 			arm.Server = path
 		case strings.Contains(part, "="):
@@ -133,8 +135,8 @@ func (f *compareFlags) request() (lab.Request, error) {
 	return q, q.Check()
 }
 
-// overEngines completes a comparison of servers: these differ by intention, durability may not, and the first is
-// the control unless another one is. Arms that name no server run on the control's.
+// overEngines completes a comparison of servers: these differ by intention, durability may not, and the
+// first is the control unless another one is. Arms that name no server run on the control's.
 func (f *compareFlags) overEngines(q *lab.Request) {
 	if !q.Equal {
 		return

@@ -38,7 +38,7 @@ func TestParseArm(t *testing.T) {
 			t.Errorf("%s: %+v, %t, %v; want %+v", text, got, engine, err, want)
 		}
 	}
-	for _, text := range []string{"", ":", "mysql:", "mysql:nine", "oracle:9", "../x", "x=./gone.cnf", "mysql,gone.cnf", "mysql,moco,rds-8.0", "mysql:9.7=x"} {
+	for _, text := range []string{"", ":", "mysql:", "mysql:nine", "oracle:9", "../x", "x=./gone.cnf", "mysql,gone.cnf", "mysql,moco,rds-8.0", "mysql:9.7=x", "mysql,server=mariadb"} {
 		if got, _, err := parseArm(text); err == nil || exitCode(err) != exitUsage {
 			t.Errorf("%q was read as %+v, %v", text, got, err)
 		}

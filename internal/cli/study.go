@@ -91,8 +91,8 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	return failed
 }
 
-// refusePublished says why david does not run a study as it was published, where it does not: by the rules that
-// hold for anybody's comparison.
+// refusePublished says why david does not run a study as it was published, where it does not: by the rules
+// that hold for anybody's comparison.
 func (a *app) refusePublished(st spec.Study, memory int64, f runFlags) error {
 	for _, s := range st.Refused {
 		reasons, err := specRequest(result.KindStudy, s, ".", f).Objections(memory)

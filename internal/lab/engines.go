@@ -50,8 +50,8 @@ func asked(f mycnf.Flavour, arm result.Arm) map[string]string {
 	return vars
 }
 
-// Objections lists why a comparison of servers, each named by its flavour, gives no verdict: too few blocks, or
-// another durability. No server is asked; memory is what this process may use, in bytes.
+// Objections lists why a comparison of servers, each named by its flavour, gives no verdict: too few
+// blocks, or another durability. No server is asked; memory is what this process may use, in bytes.
 func (r Request) Objections(memory int64) (reasons []error, err error) {
 	var arms []result.Arm
 	var flavours []mycnf.Flavour

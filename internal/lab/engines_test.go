@@ -8,8 +8,8 @@ import (
 	"david/internal/result"
 )
 
-// TestObjections: servers are compared at equal durability and in enough blocks, or not at all; every reason is
-// told, whatever the names of the variables.
+// TestObjections: servers are compared at equal durability and in enough blocks, or not at all; every
+// reason is told, whatever the names of the variables.
 func TestObjections(t *testing.T) {
 	for _, c := range []struct {
 		mysql, mariadb string

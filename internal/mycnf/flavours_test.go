@@ -20,8 +20,8 @@ func TestCompareServers(t *testing.T) {
 	}
 }
 
-// TestOneVariableUnderTwoNames: what the flavours, or releases, call differently is compared all the same, and
-// once.
+// TestOneVariableUnderTwoNames: what the flavours, or releases, call differently is compared all the same,
+// and once.
 func TestOneVariableUnderTwoNames(t *testing.T) {
 	mysql := map[string]string{"transaction_isolation": "READ-COMMITTED", "log_replica_updates": "ON", "binlog_transaction_compression": "OFF"}
 	maria := map[string]string{"tx_isolation": "REPEATABLE-READ", "transaction_isolation": "REPEATABLE-READ", "log_slave_updates": "OFF", "log_bin_compress": "ON"}

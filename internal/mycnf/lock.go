@@ -185,8 +185,8 @@ func (v Violation) Between(base, arm string) string {
 	return fmt.Sprintf("%s is %s with %s and %s with %s (%s)", v.Name, cmp.Or(v.Want, "not reported"), base, cmp.Or(v.Got, "not reported"), arm, v.Lost)
 }
 
-// counterparts lists the names that servers have for the same: those of namesOf, and those in which the flavours
-// differ.
+// counterparts lists the names that servers have for the same: those of namesOf, and those in which the
+// flavours differ.
 func counterparts(name string) []string {
 	for _, names := range [][]string{{"binlog_transaction_compression", "log_bin_compress"},
 		{"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"}} {
@@ -207,9 +207,9 @@ func reported(vars map[string]string, name string) (value, as string, ok bool) {
 	return "", "", false
 }
 
-// CompareServers is CompareLock for servers of different flavours or releases: only what both have is compared,
-// under whichever name, and two values each of which its own flavour calls safe are alike. The SQL mode is left
-// out: the servers' lists differ, and no workload depends on it.
+// CompareServers is CompareLock for servers of different flavours or releases: only what both have is
+// compared, under whichever name, and two values each of which its own flavour calls safe are alike. The
+// SQL mode is left out: the servers' lists differ, and no workload depends on it.
 func CompareServers(a, b Flavour, before, after map[string]string) []Violation {
 	theirs := map[string]LockVariable{}
 	for _, l := range Lock(a) {

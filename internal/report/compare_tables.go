@@ -104,8 +104,8 @@ func contentsTable(d Data) table {
 const mostNamed = 6
 
 // differences lists what differs on the live server. An arm of a tune is told of by what it sets: what the
-// server derives from that is noise, and of the winner, whose lines go into the my.cnf, none is left out. So is
-// one on a server of its own: several hundred variables differ between flavours.
+// server derives from that is noise, and of the winner, whose lines go into the my.cnf, none is left out.
+// So is one on a server of its own: several hundred variables differ between flavours.
 func differences(a result.Arm) string {
 	list, most := a.Diff, mostNamed
 	if a.Phase != "" || a.Server.Version != "" {

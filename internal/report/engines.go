@@ -19,8 +19,8 @@ func (d Data) serverOf(a result.Arm) result.Server {
 	return d.Experiment.Server
 }
 
-// overEngines tells whether the arms are servers of several flavours or releases, so that the server is what is
-// compared.
+// overEngines tells whether the arms are servers of several flavours or releases, so that the server is
+// what is compared.
 func overEngines(d Data) bool {
 	control := d.serverOf(d.armNamed(d.Experiment.Design.Control))
 	return slices.ContainsFunc(d.Arms, func(a result.Arm) bool {
@@ -37,23 +37,28 @@ func engine(s result.Server) string {
 	return s.Flavour.Product() + " " + s.Version
 }
 
-// enginesHeadline says how the servers stand to the control's, at which durability, and how each was configured.
+// engineOf names an arm by its server, and by its own name where others run on the same.
+func engineOf(d Data, name string) string {
+	own := d.serverOf(d.armNamed(name))
+	if slices.ContainsFunc(d.Arms, func(a result.Arm) bool { return a.Name != name && !a.Ceiling && d.serverOf(a) == own }) {
+		return name + " (" + engine(own) + ")"
+	}
+	return engine(own)
+}
+
+// enginesHeadline says how the servers stand to the control's, at which durability, and how each was
+// configured.
 func enginesHeadline(d Data, list []stats.Comparison) headline {
 	all := contenders(list)
 	h := headline{Tone: "none"}
-	control := d.armNamed(d.Experiment.Design.Control)
 	for _, c := range all {
 		if c.Verdict == stats.Invalid || c.Ratio == 0 {
 			continue
 		}
-		big, rest := engine(d.serverOf(d.armNamed(c.Name)))+": "+ratio(c.Arm), c.by.Than(engine(d.serverOf(control)))
-		if len(list) > 1 {
-			rest += " with " + short(c.on)
-		}
-		rest += spread(c.Arm) + ", " + string(c.Verdict)
 		if c.Verdict == stats.Faster {
 			h.Tone = "gain"
 		}
+		big, rest := engineOf(d, c.Name)+": "+ratio(c.Arm), against(d, c, len(list) > 1)
 		if h.Big == "" {
 			h.Big, h.Rest = big, rest
 		} else {
@@ -65,6 +70,19 @@ func enginesHeadline(d Data, list []stats.Comparison) headline {
 	}
 	h.Rest += "; " + keptAlike(d) + "; " + configured(d) + gated(all)
 	return h
+}
+
+// against says what a ratio is to, how sure it is, and what follows.
+func against(d Data, c contender, several bool) string {
+	text := c.by.Than(engineOf(d, d.Experiment.Design.Control))
+	if several {
+		text += " with " + short(c.on)
+	}
+	text += spread(c.Arm) + ", " + string(c.Verdict)
+	if c.Verdict == stats.Undecided && c.Odds > 0 {
+		text += ", " + chances(c.Odds)
+	}
+	return text
 }
 
 // keptAlike says whether the servers, as they were read back, are as durable as the control's.
@@ -114,7 +132,8 @@ func added(a result.Arm) (list []mycnf.Setting) {
 	return list
 }
 
-// durabilityTable has what each server was read back to keep, a row for each respect, and a column for each arm.
+// durabilityTable has what each server was read back to keep, a row for each respect, and a column for
+// each arm.
 func durabilityTable(d Data) table {
 	t := table{"Durability, as read back from the servers", []column{left("variable")}, nil}
 	rows := map[int][]string{}

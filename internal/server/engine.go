@@ -20,8 +20,8 @@ const newest = "newest"
 
 var engineForm = regexp.MustCompile(`^(mysql|percona|mariadb)(?::(newest|\d{1,4}(?:\.\d{1,4}){0,2}))?$`)
 
-// ParseEngine reads FLAVOUR:VERSION, as in mysql:9.7, FLAVOUR:newest, or FLAVOUR, which is the same; ok is false
-// for anything else.
+// ParseEngine reads FLAVOUR:VERSION, as in mysql:9.7, FLAVOUR:newest, or FLAVOUR, which is the same; ok is
+// false for anything else.
 func ParseEngine(text string) (e Engine, ok bool) {
 	m := engineForm.FindStringSubmatch(text)
 	if m == nil {

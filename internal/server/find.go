@@ -13,10 +13,10 @@ import (
 	"david/internal/mycnf"
 )
 
-// Find returns the server a user wants: "mysql" (Oracle's or Percona's), "mariadb", "auto" (MySQL where there
-// is one, else MariaDB), an Engine with its version, or a path: of a binary, or of the folder a server was
-// unpacked into. Among several it takes the first that List gives and david supports, of an engine the newest.
-// home is david's own folder.
+// Find returns the server a user wants: "mysql" (Oracle's or Percona's), "mariadb", "auto" (MySQL where
+// there is one, else MariaDB), an Engine with its version, or a path: of a binary, or of the folder a
+// server was unpacked into. Among several it takes the first that List gives and david supports, of an
+// engine the newest. home is david's own folder.
 func Find(ctx context.Context, home, want string) (Binary, error) {
 	switch want {
 	case "", "auto", string(mycnf.MySQL), string(mycnf.MariaDB):

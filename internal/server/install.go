@@ -31,10 +31,10 @@ type Installation struct {
 }
 
 // Install puts a program into david's own folder without touching the system's packages; which is "mysql",
-// "mariadb", or "mysqltuner", whose advice races are run against. The packages come from the distribution's own
-// mirror, as the system's apt is told to reach it, signed by the distribution: from the unstable suite on
-// Debian, whose stable one has no MySQL, an older MariaDB and an old MySQLTuner, and from the system's own on
-// Ubuntu. An ordinary user can do it.
+// "mariadb", or "mysqltuner", whose advice races are run against. The packages come from the
+// distribution's own mirror, as the system's apt is told to reach it, signed by the distribution: from the
+// unstable suite on Debian, whose stable one has no MySQL, an older MariaDB and an old MySQLTuner, and
+// from the system's own on Ubuntu. An ordinary user can do it.
 //
 // Where that version is installed already, nothing but the package lists is fetched. A version that does not
 // run is not kept; earlier ones stay. Progress goes to log, a line at a time. Two installations at once wait

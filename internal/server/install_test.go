@@ -61,8 +61,8 @@ func TestInstallMySQL(t *testing.T) {
 	checkNoWork(t, home)
 }
 
-// TestInstallMariaDB: the archive's newest, which is not the system's, is known by what its --version prints, and
-// tells its variables.
+// TestInstallMariaDB: the archive's newest, which is not the system's, is known by what its --version
+// prints, and tells its variables.
 func TestInstallMariaDB(t *testing.T) {
 	home := cachedHome(t)
 	var log bytes.Buffer
