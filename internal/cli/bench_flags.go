@@ -31,7 +31,7 @@ type benchFlags struct {
 func (f *benchFlags) add(fs *pflag.FlagSet) {
 	f.loadFlags.add(fs, 60*time.Second, 15*time.Second)
 	f.capFlags.add(fs, capMemory)
-	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary: the sandbox to measure")
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, a version as mysql:9.7, or the PATH of a server binary: the sandbox to measure")
 	fs.StringVar(&f.cnf, "cnf", "", "a my.cnf for the sandbox")
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
 	f.serverFlags.add(fs, "a remote server: user@tcp(host:3306)/ or mysql://user@host:3306/; "+passwordElsewhere,

@@ -28,7 +28,7 @@ type blockFlags struct {
 func (f *blockFlags) add(fs *pflag.FlagSet, measured, warmup time.Duration, blocks int) {
 	f.loadFlags.add(fs, measured, warmup)
 	f.capFlags.add(fs, capMemory)
-	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, a version as mysql:9.7, or the PATH of a server binary")
 	fs.StringVar(&f.precision, "precision", "2%", "run rounds, or blocks, until every ratio's 95 % interval is that narrow, to either side")
 	fs.DurationVar(&f.budget, "budget", 30*time.Minute, "time for all trials, all sessions of the experiment together")
 	fs.IntVar(&f.blocks, "blocks", blocks, "run that many blocks instead")

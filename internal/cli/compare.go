@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"david/internal/lab"
 	"david/internal/result"
+	"david/internal/server"
 	"david/internal/stats"
 )
 
@@ -24,13 +27,16 @@ type compareFlags struct {
 func (a *app) compareCommand() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
-		Use:   "compare --arm control --arm NAME=MY.CNF|VAR=VALUE,...",
-		Short: "Compare configurations: rounds of slices in random order, intervals, odds, a verdict",
+		Use:   "compare --arm control --arm NAME=MY.CNF|BASELINE|VAR=VALUE,... | --arm mysql:9.7[,...] --arm mariadb:10.11[,...]",
+		Short: "Compare configurations, or servers: rounds of slices in random order, intervals, odds, a verdict",
 		Long: "Compare configurations with a control. Every arm's server stays up and warm; in rounds, in random order, each is loaded for some\n" +
 			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two to five times.\n" +
 			"Rounds are run until every ratio is known to --precision, or --budget is used up; --continue 10m adds time. With --trials a block has\n" +
 			"one long trial of every arm and two of the control, each on its own freshly restored server, and the control against itself is the\n" +
-			"noise floor, below which no gain is claimed. The same command goes on with an experiment that was interrupted.",
+			"noise floor, below which no gain is claimed. The same command goes on with an experiment that was interrupted.\n\n" +
+			"An arm that is a server (mysql, percona or mariadb, :VERSION where it matters) is that server with its defaults, with the settings after\n" +
+			"it, or like a baseline of david race --list: mysql:9.7,david-rules against mariadb:10.11,david-rules compares what david's sizing rules\n" +
+			"make of each. The first is the control. Servers are compared at equal durability, read back from both, or not at all.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
@@ -42,41 +48,66 @@ func (a *app) compareCommand() *cobra.Command {
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 60*time.Second, 15*time.Second, 0)
 	a.addVerbose(fs)
-	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own; repeatable")
+	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, NAME=BASELINE, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own; or a server by itself, as mysql:9.7; repeatable")
 	fs.StringVar(&f.control, "control", stats.Control, "the arm the others are compared with")
 	fs.BoolVar(&f.crossFlavour, "cross-flavour", false, "let arms run on servers of different flavours")
 	return cmd
 }
 
-// parseArm reads --arm.
-func parseArm(text string) (lab.Arm, error) {
-	name, what, given := strings.Cut(text, "=")
-	arm := lab.Arm{Name: name}
+// parseArm reads --arm. engine tells whether it names a server, whose name is then the arm's.
+func parseArm(text string) (arm lab.Arm, engine bool, err error) {
+	first, rest, _ := strings.Cut(text, ",")
+	if e, ok := server.ParseEngine(first); ok {
+		arm.Server = e.String()
+		err = readArm(&arm, text, rest)
+		arm.Name = strings.TrimSuffix(strings.ReplaceAll(first, ":", "-")+"-"+arm.Baseline, "-")
+		return arm, true, err
+	}
+	name, what, _ := strings.Cut(text, "=")
+	arm.Name = name
 	if !result.ValidName(name) {
-		return arm, usage("--arm %s: a name begins with a letter or digit and holds letters, digits, dot, dash and underscore only", text)
+		return arm, false, usage("--arm %s: a name begins with a letter or digit and holds letters, digits, dot, dash and underscore only; a server is %s", text, server.EngineForm)
 	}
-	if !given || what == "" {
-		return arm, nil
-	}
-	if !strings.Contains(what, "=") {
-		if _, err := os.Stat(what); err != nil {
-			return arm, usage("--arm %s: %w; give NAME=MY.CNF or NAME=VAR=VALUE,...", text, err)
-		}
+	if fileOf(what) {
 		arm.Cnf = what
-		return arm, nil
+		return arm, false, nil
+	}
+	return arm, false, readArm(&arm, text, what)
+}
+
+// readArm reads what an arm is to have: a server of its own, an option file or a baseline, settings.
+func readArm(arm *lab.Arm, text, what string) error {
+	if what == "" {
+		return nil
 	}
 	for _, part := range strings.Split(what, ",") {
-		if path, ok := strings.CutPrefix(part, "server="); ok {
+		path, own := strings.CutPrefix(part, "server=")
+		n := len(arm.Sets)
+		switch {
+		case own && arm.Server != "":
+			return usage("--arm %s: it names two servers: leave out %s", text, part)
+		case own:
 			arm.Server = path
-			continue
-		}
-		if n := len(arm.Sets); n > 0 && !strings.Contains(part, "=") { // a value with commas: its rest
+		case strings.Contains(part, "="):
+			arm.Sets = append(arm.Sets, part)
+		case n > 0: // a value with commas: its rest
 			arm.Sets[n-1] += "," + part
-			continue
+		case arm.Cnf != "" || arm.Baseline != "":
+			return usage("--arm %s: %s and %s: give one file or baseline", text, arm.Cnf+arm.Baseline, part)
+		case fileOf(part):
+			arm.Cnf = part
+		case !result.ValidName(part) || filepath.Ext(part) == ".cnf":
+			return usage("--arm %s: %s: no such file; give NAME=MY.CNF, NAME=BASELINE (david race --list) or NAME=VAR=VALUE,...", text, part)
+		default:
+			arm.Baseline = part
 		}
-		arm.Sets = append(arm.Sets, part)
 	}
-	return arm, nil
+	return nil
+}
+
+func fileOf(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (a *app) compare(ctx context.Context, f compareFlags) error {
@@ -94,12 +125,29 @@ func (f *compareFlags) request() (lab.Request, error) {
 	}
 	q.CrossFlavour = f.crossFlavour
 	for _, text := range f.arms {
-		arm, err := parseArm(text)
+		arm, engine, err := parseArm(text)
 		if err != nil {
 			return q, err
 		}
-		q.Arms = append(q.Arms, arm)
+		q.Arms, q.Equal = append(q.Arms, arm), q.Equal || engine
 	}
+	f.overEngines(&q)
 	q.Spread()
 	return q, q.Check()
+}
+
+// overEngines completes a comparison of servers: these differ by intention, durability may not, and the
+// first is the control unless another one is. Arms that name no server run on the control's.
+func (f *compareFlags) overEngines(q *lab.Request) {
+	if !q.Equal {
+		return
+	}
+	q.CrossFlavour = true
+	named := func(arm lab.Arm) bool { return arm.Name == q.Design.Control }
+	if f.control == stats.Control && !slices.ContainsFunc(q.Arms, named) {
+		q.Design.Control = q.Arms[0].Name
+	}
+	if i := slices.IndexFunc(q.Arms, named); i >= 0 && f.server == "auto" && q.Arms[i].Server != "" {
+		q.Server = q.Arms[i].Server
+	}
 }

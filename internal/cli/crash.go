@@ -62,7 +62,7 @@ func (a *app) crashCommand() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	f.capFlags.add(fs, capMemory)
-	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, a version as mysql:9.7, or the PATH of a server binary")
 	fs.StringVar(&f.cnf, "cnf", "", "a my.cnf for the sandbox")
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
 	fs.IntVar(&f.kills, "kills", 50, "how often the server is killed")

@@ -87,14 +87,20 @@ func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir st
 		}
 		return s.PrintPlan(a.out)
 	}
-	q := lab.Request{Kind: kind, Title: s.Title, Server: s.Server, Loads: s.Workloads(), Design: s.Design(), CrossFlavour: s.CrossFlavour,
-		Fresh: f.fresh, NoVolume: f.noVolume, RBD: f.rbd}
-	for _, arm := range s.Arms {
-		q.Arms = append(q.Arms, lab.Arm{Name: arm.Name, Title: arm.Title, Cnf: arm.CnfPath(dir), Server: arm.Server, Caps: s.CapsOf(arm), Ceiling: arm.Unsafe,
-			More: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
-	}
+	q := specRequest(kind, s, dir, f)
 	if err := q.Fits(); err != nil {
 		return err
 	}
 	return a.measure(ctx, q, f.json)
+}
+
+// specRequest is what a spec asks for. A study of several servers holds them to equal durability.
+func specRequest(kind result.Kind, s spec.Spec, dir string, f runFlags) lab.Request {
+	q := lab.Request{Kind: kind, Title: s.Title, Server: s.Server, Loads: s.Workloads(), Design: s.Design(), CrossFlavour: s.CrossFlavour,
+		Equal: s.CrossFlavour && kind == result.KindStudy, Fresh: f.fresh, NoVolume: f.noVolume, RBD: f.rbd}
+	for _, arm := range s.Arms {
+		q.Arms = append(q.Arms, lab.Arm{Name: arm.Name, Title: arm.Title, Cnf: arm.CnfPath(dir), Server: arm.Server, Caps: s.CapsOf(arm), Ceiling: arm.Unsafe,
+			More: func(flavour mycnf.Flavour, memory int64) ([]string, error) { return s.Settings(arm, flavour, memory) }})
+	}
+	return q
 }

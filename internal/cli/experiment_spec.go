@@ -9,6 +9,7 @@ import (
 	"david/internal/lab"
 	"david/internal/mycnf"
 	"david/internal/result"
+	"david/internal/server"
 	"david/internal/spec"
 )
 
@@ -30,11 +31,11 @@ func (a *app) foresee(ctx context.Context, s spec.Spec, noVolume bool) error {
 }
 
 func foreseeArm(s spec.Spec, arm spec.Arm, memory int64) error {
-	flavour := mycnf.Flavour(s.ServerOf(arm))
-	if flavour != mycnf.MySQL && flavour != mycnf.MariaDB {
-		flavour, arm.MySQL, arm.MariaDB = mycnf.MySQL, nil, nil
+	e, named := server.ParseEngine(s.ServerOf(arm))
+	if !named {
+		e.Flavour, arm.MySQL, arm.MariaDB = mycnf.MySQL, nil, nil
 	}
-	sets, err := s.Settings(arm, flavour, memory)
+	sets, err := s.Settings(arm, e.Flavour, memory)
 	if err != nil {
 		return codedError{exitUsage, err}
 	}

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -46,12 +48,12 @@ func (a *app) serverListCommand() *cobra.Command {
 
 func (a *app) serverInstallCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "install mysql|mysqltuner",
-		Short: "Put an Oracle MySQL, or MySQLTuner, into david's own folder; the system's packages are not touched",
-		Args:  exactArgs(1, "what to install: mysql or mysqltuner"),
+		Use:   "install mysql|mariadb|mysqltuner",
+		Short: "Put an Oracle MySQL, a MariaDB, or MySQLTuner, into david's own folder; the system's packages are not touched",
+		Args:  exactArgs(1, "what to install: mysql, mariadb or mysqltuner"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] != string(mycnf.MySQL) && args[0] != server.Tuner {
-				return usage("cannot install %q: david installs mysql and mysqltuner; MariaDB comes with the system: apt-get install mariadb-server-core", args[0])
+			if known := []string{string(mycnf.MySQL), string(mycnf.MariaDB), server.Tuner}; !slices.Contains(known, args[0]) {
+				return usage("cannot install %q: david installs %s", args[0], strings.Join(known, ", "))
 			}
 			b, err := server.Install(cmd.Context(), a.home, args[0], a.err)
 			if err != nil {

@@ -53,6 +53,9 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := a.refusePublished(st, facts.Memory.Limit, f.runFlags); err != nil {
+		return err
+	}
 	if f.quick {
 		st = st.Scale(spec.Quick())
 	}
@@ -86,6 +89,27 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		return err
 	}
 	return failed
+}
+
+// refusePublished says why david does not run a study as it was published, where it does not: by the rules
+// that hold for anybody's comparison.
+func (a *app) refusePublished(st spec.Study, memory int64, f runFlags) error {
+	for _, s := range st.Refused {
+		reasons, err := specRequest(result.KindStudy, s, ".", f).Objections(memory)
+		if err != nil {
+			return err
+		}
+		if len(reasons) == 0 {
+			return fmt.Errorf("study %s: nothing speaks against it as it was published (%s)", st.Name, s.Title)
+		}
+		fmt.Fprintf(a.out, "Refused as published: %s\n", s.Title)
+		for _, r := range reasons {
+			fmt.Fprintf(a.out, "- %v\n", r)
+		}
+		fmt.Fprintln(a.out, "What is measured instead: all arms at equal durability, in blocks in random order, with intervals.")
+		fmt.Fprintln(a.out)
+	}
+	return nil
 }
 
 // interruptedPart says with which of a study's experiments to begin: the first, or the one in which the same

@@ -44,7 +44,7 @@ func (f *tuneFlags) add(fs *pflag.FlagSet) {
 	f.pod.add(fs)
 	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")
 	unlisted(fs, "relay", "clients")
-	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
+	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, a version as mysql:9.7, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist, or be empty (default: david-tune-DATE-TIME)")
 	fs.BoolVar(&f.trials, "trials", false, trialsHelp)
 	addMore(fs)

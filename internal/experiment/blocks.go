@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"david/internal/mycnf"
@@ -176,6 +177,10 @@ func (b *blocks) readThrough(ctx context.Context, j trialJob, s Session) (err er
 	}
 	defer conn.Close()
 	l, err := b.Engine.inspect(ctx, j, conn)
+	if len(l.differ) > 0 && b.Equal && err == nil {
+		return fmt.Errorf("%w: read back from its server, arm %s is not as durable as %s: %s; set it alike in both arms",
+			ErrLock, j.arm.Name, j.base.Name, strings.Join(l.differ, "; "))
+	}
 	if len(l.differ) > 0 {
 		b.emit(Event{Line: fmt.Sprintf("%-12s is not as durable as %s: no verdict will be given: %s", j.arm.Name, j.base.Name, l.differ[0])})
 	}

@@ -73,6 +73,8 @@ type Engine struct {
 	// Unlocked tells whether the user's own configuration may break the durability lock (david bench): the
 	// trial then names what it ran without. A tune refuses.
 	Unlocked bool
+	// Equal ends a comparison before any load where an arm's server is not as durable as the control's.
+	Equal bool
 	// Crew is the clients the load is spread over; nil where this one drives it alone.
 	Crew *workload.Clients
 	// Hidden tells whether the server, and whatever else this machine runs, cannot be seen from here: david
@@ -217,10 +219,10 @@ func (e *Engine) lockDiffers(j trialJob, vars map[string]string) (differ []strin
 	if j.arm.Ceiling {
 		return nil
 	}
-	base, own := e.server(*j.base).Flavour, e.server(*j.arm).Flavour
-	list := mycnf.CompareLock(own, j.base.Effective, vars)
-	if base != own {
-		list = mycnf.CompareFlavours(base, own, j.base.Effective, vars)
+	base, own := e.server(*j.base), e.server(*j.arm)
+	list := mycnf.CompareLock(own.Flavour, j.base.Effective, vars)
+	if base.Flavour != own.Flavour || base.Version != own.Version {
+		list = mycnf.CompareServers(base.Flavour, own.Flavour, j.base.Effective, vars)
 	}
 	for _, v := range list {
 		differ = append(differ, v.String())

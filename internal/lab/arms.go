@@ -22,11 +22,13 @@ func (r *Request) resolve(ctx context.Context, l Lab, t *tools) ([]result.Arm, e
 	start := rules.Control
 	if mixed(binaries) {
 		start = rules.Beside
-		r.note(besideNote)
+		if slices.ContainsFunc(binaries, isMariaDB) {
+			r.note(besideNote)
+		}
 	}
 	var arms []result.Arm
 	for i, want := range r.Arms {
-		settings, err := want.resolve(ctx, l, binaries[i])
+		settings, err := want.resolve(ctx, l, r, binaries[i])
 		if err != nil {
 			return nil, fmt.Errorf("arm %s: %w", want.Name, err)
 		}
@@ -36,11 +38,14 @@ func (r *Request) resolve(ctx context.Context, l Lab, t *tools) ([]result.Arm, e
 		}
 		arms = append(arms, arm)
 	}
+	if r.Equal {
+		return arms, r.unequal(arms, flavours(binaries))
+	}
 	return arms, nil
 }
 
 // besideNote says what rules.Beside adds.
-const besideNote = "the arms on MariaDB run with binlog_format=ROW and log_slave_updates=ON unless they set them: MySQL's defaults, without which no verdict could be given"
+const besideNote = "the arms on MariaDB run with binlog_format=ROW, log_slave_updates=ON and innodb_snapshot_isolation=OFF unless they set them: what MySQL does, without which no verdict could be given"
 
 // binaries finds the server of each arm, and keeps those that are not the experiment's.
 func (r Request) binaries(ctx context.Context, l Lab, t *tools) (list []server.Binary, err error) {
@@ -61,16 +66,30 @@ func (r Request) binaries(ctx context.Context, l Lab, t *tools) (list []server.B
 	return list, nil
 }
 
-// mixed tells whether some of the servers are MariaDB and some are not; Percona Server has MySQL's defaults.
+// mixed tells whether the servers are several, of other flavours or releases.
 func mixed(binaries []server.Binary) bool {
-	maria := func(b server.Binary) bool { return b.Flavour == mycnf.MariaDB }
-	return slices.ContainsFunc(binaries, maria) && slices.ContainsFunc(binaries, func(b server.Binary) bool { return !maria(b) })
+	return slices.ContainsFunc(binaries, func(b server.Binary) bool {
+		return b.Flavour != binaries[0].Flavour || b.Version != binaries[0].Version
+	})
 }
 
+func flavours(binaries []server.Binary) (list []mycnf.Flavour) {
+	for _, b := range binaries {
+		list = append(list, b.Flavour)
+	}
+	return list
+}
+
+func isMariaDB(b server.Binary) bool { return b.Flavour == mycnf.MariaDB }
+
 // resolve gives the settings an arm adds.
-func (a Arm) resolve(ctx context.Context, l Lab, b server.Binary) ([]mycnf.Setting, error) {
+func (a Arm) resolve(ctx context.Context, l Lab, r *Request, b server.Binary) ([]mycnf.Setting, error) {
 	if a.Settings != nil {
 		return a.Settings, nil
+	}
+	base, err := a.baseline(ctx, l, r, b)
+	if err != nil {
+		return nil, err
 	}
 	sets := a.Sets
 	if a.More != nil {
@@ -84,12 +103,35 @@ func (a Arm) resolve(ctx context.Context, l Lab, b server.Binary) ([]mycnf.Setti
 		}
 		sets = append(slices.Clip(sets), more...)
 	}
-	return l.UserSettings(ctx, b, a.Cnf, sets)
+	own, err := l.UserSettings(ctx, b, a.Cnf, sets)
+	if err != nil || a.Baseline == "" {
+		return own, err
+	}
+	return rules.Merge(base, own), nil
+}
+
+// baseline gives the settings of what an arm is to be configured like, for its server; none where it is like
+// nobody.
+func (a Arm) baseline(ctx context.Context, l Lab, r *Request, b server.Binary) ([]mycnf.Setting, error) {
+	if a.Baseline == "" {
+		return nil, nil
+	}
+	race := Race{Caps: merged(r.Caps, a.Caps), Loads: r.Loads, Seed: r.Design.Seed}
+	all, err := race.baselines(ctx, l, b)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(of rules.Baseline) bool { return of.Name == a.Baseline })
+	if i < 0 {
+		return nil, refuse("there is no file and no baseline %s; for %s %s there are %s", a.Baseline, b.Flavour.Product(), b.Version, strings.Join(names(all), ", "))
+	}
+	r.note(all[i].Notes()...)
+	return all[i].Settings, nil
 }
 
 // upon is an arm that begins as another one and adds its own settings, under the caps of all or its own.
 func (a Arm) upon(arm result.Arm, settings []mycnf.Setting, caps result.Caps) result.Arm {
-	arm.Name, arm.Server, arm.Caps = a.Name, result.Server{}, merged(caps, a.Caps)
+	arm.Name, arm.Server, arm.Caps, arm.Baseline = a.Name, result.Server{}, merged(caps, a.Caps), a.Baseline
 	arm.ClientCPUs, arm.Ceiling, arm.Pod, arm.Kernel, arm.Path, arm.Layout = a.ClientCPUs, a.Ceiling, a.Pod, a.Kernel, a.Path, a.Layout
 	if arm.Pod.QoS == podoverhead.BestEffort {
 		arm.Caps = result.Caps{}
@@ -99,6 +141,8 @@ func (a Arm) upon(arm result.Arm, settings []mycnf.Setting, caps result.Caps) re
 		arm.Title = a.Title
 	case a.Cnf != "":
 		arm.Title = "the settings of " + a.Cnf
+	case a.Baseline != "":
+		arm.Title = strings.Join(append([]string{a.Baseline}, a.Sets...), ", ")
 	case len(a.Sets) > 0:
 		arm.Title = strings.Join(a.Sets, ", ")
 	}

@@ -54,17 +54,13 @@ func (r Race) Lineup(ctx context.Context, l Lab) (w Lineup, err error) {
 	if err != nil {
 		return w, err
 	}
-	known, err := server.Options(ctx, b)
-	if err != nil {
-		return w, err
-	}
 	own, err := l.ownFile(ctx, b, r.Against)
 	if err != nil {
 		return w, err
 	}
-	all := rules.Baselines(p)
-	for i := range all {
-		strip(b, p.Version, known, &all[i])
+	all, err := r.baselines(ctx, l, b)
+	if err != nil {
+		return w, err
 	}
 	if all, err = r.chosen(all, own != nil); err != nil {
 		return w, err
@@ -72,6 +68,30 @@ func (r Race) Lineup(ctx context.Context, l Lab) (w Lineup, err error) {
 	w = Lineup{race: r, Against: own, Flavour: b.Flavour, Version: b.Version, Memory: p.Memory, CPUs: p.CPUs, Baselines: rules.Distinct(all), all: all}
 	w.advised(ctx, l, p)
 	return w, nil
+}
+
+// baselines lists what others would configure for a server, without what this build of it does not have.
+func (r Race) baselines(ctx context.Context, l Lab, b server.Binary) ([]rules.Baseline, error) {
+	p, err := r.problem(ctx, l, b)
+	if err != nil {
+		return nil, err
+	}
+	known, err := server.Options(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	all := rules.Baselines(p)
+	for i := range all {
+		strip(b, p.Version, known, &all[i])
+	}
+	return all, nil
+}
+
+func names(all []rules.Baseline) (list []string) {
+	for _, b := range all {
+		list = append(list, b.Name)
+	}
+	return list
 }
 
 // Enter makes the request one of who races, each server started as often, of the numbers given, as the budget
@@ -146,16 +166,13 @@ func (r Race) chosen(all []rules.Baseline, own bool) ([]rules.Baseline, error) {
 	if r.Only == "" {
 		return all, nil
 	}
-	var names []string
-	for _, b := range all {
-		names = append(names, b.Name)
-	}
+	known := names(all)
 	for _, name := range strings.Split(r.Only, ",") {
-		if !slices.Contains(names, name) && name != TunerArm {
-			return nil, refuse("--only %s: there is no baseline %s for this server; there are %s", r.Only, name, strings.Join(append(names, TunerArm), ", "))
+		if !slices.Contains(known, name) && name != TunerArm {
+			return nil, refuse("--only %s: there is no baseline %s for this server; there are %s", r.Only, name, strings.Join(append(known, TunerArm), ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(b rules.Baseline) bool { return (own || b.Name != names[0]) && !r.wants(b.Name) }), nil
+	return slices.DeleteFunc(all, func(b rules.Baseline) bool { return (own || b.Name != known[0]) && !r.wants(b.Name) }), nil
 }
 
 // wants tells whether --only, where it is given, names it.

@@ -23,23 +23,27 @@ type Request struct {
 	Design       result.Design
 	Caps         result.Caps
 	CrossFlavour bool
-	Fresh        bool
-	TCP          bool
-	NoVolume     bool
-	RBD          *ceph.Place // where not nil, the data lie on an image of a Ceph pool
-	Instead      Trials
-	Probes       int      // times that each path of a network is measured alone
-	LightSpeed   bool     // the only arm is measured with its ceiling beside it
-	adviser      *adviser // where MySQLTuner is to be asked
-	Notes        []string
-	Fio          Fio // on the arms' layouts, before their servers run
+	// Equal refuses arms that are not as durable as the control: by what they set before anything is started,
+	// and by what their servers read back before they are loaded.
+	Equal      bool
+	Fresh      bool
+	TCP        bool
+	NoVolume   bool
+	RBD        *ceph.Place // where not nil, the data lie on an image of a Ceph pool
+	Instead    Trials
+	Probes     int      // times that each path of a network is measured alone
+	LightSpeed bool     // the only arm is measured with its ceiling beside it
+	adviser    *adviser // where MySQLTuner is to be asked
+	Notes      []string
+	Fio        Fio // on the arms' layouts, before their servers run
 }
 
 // Arm is an arm as it was asked for.
 type Arm struct {
 	Name, Title string
 	Cnf         string // an option file
-	Server      string // a binary of its own
+	Server      string // a binary of its own, as of server.Find
+	Baseline    string // what others would configure, by the name that david race --list has
 	Sets        []string
 	// More, where not nil, gives further settings, which depend on the server's flavour and the memory it
 	// may use (bytes).
@@ -117,6 +121,6 @@ func (r *Request) note(notes ...string) { r.Notes = append(slices.Clip(r.Notes),
 
 // blame makes a server that would not start the user's bad input, where the user gave settings.
 func (r Request) blame(err error) error {
-	given := slices.ContainsFunc(r.Arms, func(arm Arm) bool { return arm.Cnf != "" || len(arm.Sets) > 0 || arm.More != nil })
+	given := slices.ContainsFunc(r.Arms, func(arm Arm) bool { return arm.Cnf != "" || arm.Baseline != "" || len(arm.Sets) > 0 || arm.More != nil })
 	return blame(err, given)
 }

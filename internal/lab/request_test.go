@@ -18,7 +18,8 @@ func TestMixed(t *testing.T) {
 		want bool
 	}{
 		{[]server.Binary{my, maria}, true}, {[]server.Binary{maria, maria, percona}, true},
-		{[]server.Binary{maria, maria}, false}, {[]server.Binary{my, percona}, false}, {nil, false},
+		{[]server.Binary{maria, maria}, false}, {[]server.Binary{my, percona}, true}, {nil, false},
+		{[]server.Binary{{Flavour: mycnf.MariaDB, Version: "10.11.19"}, {Flavour: mycnf.MariaDB, Version: "11.8.9"}}, true},
 	} {
 		if got := mixed(c.list); got != c.want {
 			t.Errorf("%v: %v", c.list, got)

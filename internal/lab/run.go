@@ -88,7 +88,7 @@ func (r Request) measured(ctx context.Context, p prepared, arms []result.Arm, at
 	if err != nil {
 		return nil, err
 	}
-	rec.engine.Target, rec.engine.Unlocked, rec.engine.Devices = at.target, true, devices(arms)
+	rec.engine.Target, rec.engine.Unlocked, rec.engine.Equal, rec.engine.Devices = at.target, true, r.Equal, devices(arms)
 	if err := p.driven(ctx, r.Fio, rec, arms); err != nil {
 		return nil, rec.failed(ctx, err)
 	}

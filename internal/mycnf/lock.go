@@ -1,6 +1,7 @@
 package mycnf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,21 +180,75 @@ func CompareLock(f Flavour, before, after map[string]string) []Violation {
 	return list
 }
 
-// CompareFlavours is CompareLock for servers of different flavours: only what both have is compared, and two
-// values each of which its own flavour calls safe are alike. The SQL mode is left out: the flavours' lists
-// differ, and no workload depends on it.
-func CompareFlavours(a, b Flavour, before, after map[string]string) []Violation {
+// Between says the violation as a difference between two arms, the one compared with first.
+func (v Violation) Between(base, arm string) string {
+	return fmt.Sprintf("%s is %s with %s and %s with %s (%s)", v.Name, cmp.Or(v.Want, "not reported"), base, cmp.Or(v.Got, "not reported"), arm, v.Lost)
+}
+
+// counterparts lists the names that servers have for the same: those of namesOf, and those in which the
+// flavours differ.
+func counterparts(name string) []string {
+	for _, names := range [][]string{{"binlog_transaction_compression", "log_bin_compress"},
+		{"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"}} {
+		if slices.Contains(names, name) {
+			return names
+		}
+	}
+	return namesOf(name)
+}
+
+// reported finds a variable's value under whichever of its names a server reports it, its own first.
+func reported(vars map[string]string, name string) (value, as string, ok bool) {
+	for _, n := range append([]string{name}, counterparts(name)...) {
+		if value, ok = vars[n]; ok {
+			return value, n, true
+		}
+	}
+	return "", "", false
+}
+
+// CompareServers is CompareLock for servers of different flavours or releases: only what both have is
+// compared, under whichever name, and two values each of which its own flavour calls safe are alike. The
+// SQL mode is left out: the servers' lists differ, and no workload depends on it.
+func CompareServers(a, b Flavour, before, after map[string]string) []Violation {
 	theirs := map[string]LockVariable{}
 	for _, l := range Lock(a) {
 		theirs[l.Name] = l
 	}
+	seen := map[string]bool{}
 	shared, own := map[string]string{}, map[string]string{}
 	for _, l := range Lock(b) {
-		want, had := before[l.Name]
-		got, has := after[l.Name]
-		if had && has && l.Name != "sql_mode" && !(theirs[l.Name].holds(want) && l.holds(got)) {
+		want, _, had := reported(before, l.Name)
+		got, _, has := reported(after, l.Name)
+		one := counterparts(l.Name)[0]
+		if !had || !has || seen[one] || l.Name == "sql_mode" {
+			continue
+		}
+		seen[one] = true
+		if !(theirs[l.Name].holds(want) && l.holds(got)) {
 			shared[l.Name], own[l.Name] = want, got
 		}
 	}
 	return CompareLock(b, shared, own)
+}
+
+// Kept is what a server was read back to do about durability, in one respect.
+type Kept struct {
+	Name  string // the variable, as the server calls it
+	Value string // "" where it has no such variable
+}
+
+// Durability lists, in the same order for every server, what decides which data outlive a crash: vars is what
+// SHOW GLOBAL VARIABLES gives.
+func Durability(vars map[string]string) []Kept {
+	var list []Kept
+	for _, name := range []string{"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "binlog_format", "binlog_row_image", "binlog_checksum",
+		"log_replica_updates", "innodb_doublewrite", "innodb_checksum_algorithm", "innodb_flush_method", "transaction_isolation"} {
+		value, as, ok := reported(vars, name)
+		if !ok {
+			as = name
+		}
+		list = append(list, Kept{as, value})
+	}
+	return list
 }

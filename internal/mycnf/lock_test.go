@@ -88,7 +88,7 @@ func TestUnsafeBetweenFlavours(t *testing.T) {
 		want          int
 	}{{"ON", "ON", 0}, {"DETECT_AND_RECOVER", "ON", 0}, {"OFF", "ON", 1}, {"ON", "OFF", 1}} {
 		one := func(value string) map[string]string { return map[string]string{"innodb_doublewrite": value} }
-		if got := CompareFlavours(MySQL, MariaDB, one(c.before), one(c.after)); len(got) != c.want {
+		if got := CompareServers(MySQL, MariaDB, one(c.before), one(c.after)); len(got) != c.want {
 			t.Errorf("MySQL's %s, MariaDB's %s: %v", c.before, c.after, got)
 		}
 	}

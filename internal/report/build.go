@@ -121,6 +121,8 @@ func (r *Report) ofArms() {
 		r.Headline = overheadHeadline(safe, r.comparisons)
 	case d.armNamed(design.Control).Path != (result.Path{}):
 		r.Headline = pathHeadline(safe, r.comparisons)
+	case overEngines(d):
+		r.Headline = enginesHeadline(safe, r.comparisons)
 	default:
 		r.Headline = compareHeadline(safe, r.comparisons)
 	}
@@ -133,7 +135,7 @@ func (r *Report) ofArms() {
 		v.Paths, v.PathLines = pathTable(d, c)
 		r.add(comparedSection(v, len(r.comparisons) > 1))
 	}
-	r.add(layoutSection(d), chartsSection(d, r.comparisons, "Arms against the control", "", ""),
+	r.add(durabilitySection(safe), layoutSection(d), chartsSection(d, r.comparisons, "Arms against the control", "", ""),
 		unsafeBaselineSection(unsafeBaselineLines(r.unsafeBaselines)), armsSection(d),
 		Section{text: func(b *terminal) { b.fit(gateTable(d.Trials)); b.WriteString("\n") }})
 	r.finish(blockTable(d), runsOfArms(d), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })

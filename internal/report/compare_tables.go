@@ -105,9 +105,10 @@ const mostNamed = 6
 
 // differences lists what differs on the live server. An arm of a tune is told of by what it sets: what the
 // server derives from that is noise, and of the winner, whose lines go into the my.cnf, none is left out.
+// So is one on a server of its own: several hundred variables differ between flavours.
 func differences(a result.Arm) string {
 	list, most := a.Diff, mostNamed
-	if a.Phase != "" {
+	if a.Phase != "" || a.Server.Version != "" {
 		list = chosen(a)
 	}
 	if a.Phase == result.Confirm {

@@ -41,7 +41,7 @@ type page struct {
 	Forest, Scatter                            chart
 	Series                                     []chart
 	Sampled                                    []sampledRun
-	Rates, Arms                                table
+	Rates, Arms, Durability                    table
 	UnsafeBaselines, Caveats                   []string
 	Payer                                      string
 	Price                                      table

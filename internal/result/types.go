@@ -208,6 +208,9 @@ type Arm struct {
 	Noop bool `json:"noop,omitempty"`
 	// Server is the arm's own where it is not the experiment's.
 	Server Server `json:"server,omitzero"`
+	// Baseline names what the arm is configured like, as david race --list has it; "" for its own settings or
+	// none.
+	Baseline string `json:"baseline,omitempty"`
 	// Caps are put on this arm's server.
 	Caps Caps `json:"caps,omitzero"`
 	// ClientCPUs says how many CPUs the load generator is held to while it loads this arm's server; 0: it is

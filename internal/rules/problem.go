@@ -63,9 +63,9 @@ func normalise(flavour mycnf.Flavour) []mycnf.Setting {
 	}
 }
 
-// Beside returns Control where it is compared with servers of MySQL's kind: a MariaDB then also keeps in its
-// binary log what these do by default, every change as rows, those of a replica too, as arms that keep less
-// get no verdict.
+// Beside returns Control where it is compared with other servers: a MariaDB then also keeps in its binary log
+// what MySQL does by default, every change as rows, those of a replica too, and has its transactions see what
+// MySQL's do, which it does by default up to 11.5. Arms that keep less, or lock otherwise, get no verdict.
 func Beside(flavour mycnf.Flavour) result.Arm {
 	arm := Control(flavour)
 	if flavour != mycnf.MariaDB {
@@ -74,7 +74,9 @@ func Beside(flavour mycnf.Flavour) result.Arm {
 	const why = "the durability lock: MySQL's default, so that the binary logs of both flavours hold the same"
 	s := append(arm.Settings,
 		mycnf.Setting{Name: "binlog_format", Value: "ROW", Group: "durability", Reason: why, Source: "MariaDB manual, binlog_format"},
-		mycnf.Setting{Name: "log_slave_updates", Value: "ON", Group: "durability", Reason: why, Source: "MariaDB manual, log_slave_updates"})
+		mycnf.Setting{Name: "log_slave_updates", Value: "ON", Group: "durability", Reason: why, Source: "MariaDB manual, log_slave_updates"},
+		mycnf.Setting{Name: "loose_innodb_snapshot_isolation", Value: "OFF", Group: "durability", // not in the first releases of 10.11
+			Reason: "the durability lock: MySQL's REPEATABLE READ, so that the same transactions fail", Source: "MariaDB manual, innodb_snapshot_isolation"})
 	return result.Arm{Name: arm.Name, Title: "the server's defaults, with the binary log on, synced, and holding what MySQL's does", Changes: s, Settings: s}
 }
 

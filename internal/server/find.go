@@ -13,16 +13,20 @@ import (
 	"david/internal/mycnf"
 )
 
-// Find returns the server a user wants: "mysql" (Oracle's or Percona's), "mariadb", "auto" (MySQL where there
-// is one, else MariaDB), or a path: of a binary, or of the folder a server was unpacked into. Among several
-// it takes the first that List gives and david supports. home is david's own folder.
+// Find returns the server a user wants: "mysql" (Oracle's or Percona's), "mariadb", "auto" (MySQL where
+// there is one, else MariaDB), an Engine with its version, or a path: of a binary, or of the folder a
+// server was unpacked into. Among several it takes the first that List gives and david supports, of an
+// engine the newest. home is david's own folder.
 func Find(ctx context.Context, home, want string) (Binary, error) {
 	switch want {
 	case "", "auto", string(mycnf.MySQL), string(mycnf.MariaDB):
 		return choose(List(ctx, home), want)
 	}
+	if e, ok := ParseEngine(want); ok {
+		return e.among(List(ctx, home))
+	}
 	if !strings.ContainsRune(want, filepath.Separator) && !exists(want) {
-		return Binary{}, fmt.Errorf("cannot find the server %q: want auto, mysql, mariadb or a path", want)
+		return Binary{}, fmt.Errorf("cannot find the server %q: want auto, mysql, mariadb or a path, or a flavour with its version, as in mysql:9.7", want)
 	}
 	b, err := findPath(ctx, want)
 	if err != nil {

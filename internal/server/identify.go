@@ -33,9 +33,13 @@ const versionTimeout = 15 * time.Second
 // HowToGet says what a user without a server can do; it ends the errors about a missing one.
 const HowToGet = "get one with `david server install mysql` or `apt-get install mariadb-server-core`, or name one with --server PATH"
 
+// Obtainable says which servers can be had here; it ends the errors about one that is missing.
+const Obtainable = "`david server install mysql` and `david server install mariadb` get the newest of each that the distribution's archive has, --server PATH names any other"
+
 // versionLine matches what a server's --version prints: the program (bare or with its path), Ver, the
-// version, the platform, and who built it. Clients print the same, so the program's name counts too.
-var versionLine = regexp.MustCompile(`(?m)^(.*?)\s+Ver (\d+\.\d+\.\d+\S*) for \S+ on \S+(.*)$`)
+// version, with Debian's MariaDB from 11.8 on where it is from, the platform, and who built it. Clients
+// print the same, so the program's name counts too.
+var versionLine = regexp.MustCompile(`(?m)^(.*?)\s+Ver (\d+\.\d+\.\d+\S*)(?: from \S+)? for \S+ on \S+(.*)$`)
 
 // parseVersion reads the output of `--version`; ok is false where it is not a server's.
 func parseVersion(output string) (flavour mycnf.Flavour, version string, ok bool) {

@@ -24,6 +24,7 @@ var versionOutputs = []struct {
 	{"mysqld  Ver 5.7.44 for linux-glibc2.12 on x86_64 (MySQL Community Server (GPL))\n", "5.7.44", mycnf.MySQL, true},
 	{"/usr/sbin/mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28, Revision 47601f19)\n", "8.0.36-28", mycnf.Percona, true},
 	{"mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)\n", "10.11.19-MariaDB-0+deb12u1", mycnf.MariaDB, true},
+	{"/usr/sbin/mariadbd  Ver 11.8.9-MariaDB-4 from Debian for debian-linux-gnu on x86_64 (-- Please help get to 10k stars at x)\n", "11.8.9-MariaDB-4", mycnf.MariaDB, true},
 	{"/usr/sbin/mariadbd: ready\n/usr/sbin/mysqld  Ver 11.4.2-MariaDB for Linux on x86_64 (MariaDB Server)\n", "11.4.2-MariaDB", mycnf.MariaDB, true},
 	{"/usr/bin/mysqlbinlog  Ver 9.7.4-2 for Linux on x86_64 ((Debian))\n", "9.7.4-2", mycnf.MySQL, false},
 	{"mysql  Ver 15.1 Distrib 10.11.19-MariaDB, for debian-linux-gnu (x86_64) using  EditLine wrapper\n", "", "", false},

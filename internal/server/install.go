@@ -30,11 +30,11 @@ type Installation struct {
 	Packages  []apt.Package `json:"packages"` // all that were unpacked
 }
 
-// Install puts a program into david's own folder without touching the system's packages; which is "mysql", or
-// "mysqltuner", whose advice races are run against. The packages come from the distribution's own mirror, as
-// the system's apt is told to reach it, signed by the distribution: from the unstable suite on Debian, whose
-// stable one has no MySQL and an old MySQLTuner, and from the system's own on Ubuntu. An ordinary user can do
-// it.
+// Install puts a program into david's own folder without touching the system's packages; which is "mysql",
+// "mariadb", or "mysqltuner", whose advice races are run against. The packages come from the
+// distribution's own mirror, as the system's apt is told to reach it, signed by the distribution: from the
+// unstable suite on Debian, whose stable one has no MySQL, an older MariaDB and an old MySQLTuner, and
+// from the system's own on Ubuntu. An ordinary user can do it.
 //
 // Where that version is installed already, nothing but the package lists is fetched. A version that does not
 // run is not kept; earlier ones stay. Progress goes to log, a line at a time. Two installations at once wait
@@ -42,7 +42,7 @@ type Installation struct {
 func Install(ctx context.Context, home, which string, log io.Writer) (Binary, error) {
 	what, ok := products()[which]
 	if !ok {
-		return Binary{}, fmt.Errorf("cannot install %q: mysql and mysqltuner are to be had this way; for MariaDB run `apt-get install mariadb-server-core`", which)
+		return Binary{}, fmt.Errorf("cannot install %q: mysql, mariadb and mysqltuner are to be had this way", which)
 	}
 	servers, err := filepath.Abs(serversDir(home))
 	if err != nil {
@@ -70,8 +70,9 @@ type product struct {
 
 func products() map[string]product {
 	return map[string]product{
-		string(mycnf.MySQL): {"MySQL", "mysql-", serverPackage, unneeded, pruned(), identifyTree, "--version"},
-		Tuner:               {"MySQLTuner", Tuner + "-", tunerPackage, func(p apt.Package) bool { return p.Name != Tuner }, []string{"usr/share/doc", "usr/share/lintian", "usr/share/man"}, identifyTuner, "--help"},
+		string(mycnf.MySQL):   {"MySQL", "mysql-", serverPackage, unneeded, pruned(), identifyTree, "--version"},
+		string(mycnf.MariaDB): {"MariaDB", "mariadb-", mariadbPackage, unneeded, pruned(), identifyTree, "--version"},
+		Tuner:                 {"MySQLTuner", Tuner + "-", tunerPackage, func(p apt.Package) bool { return p.Name != Tuner }, []string{"usr/share/doc", "usr/share/lintian", "usr/share/man"}, identifyTuner, "--help"},
 	}
 }
 
@@ -161,6 +162,9 @@ func serverPackage(ctx context.Context, a apt.State) (string, error) {
 	}
 	return name, nil
 }
+
+// mariadbPackage names the package with a MariaDB server in it.
+func mariadbPackage(context.Context, apt.State) (string, error) { return "mariadb-server-core", nil }
 
 // newestServer prefers mysql-server-core to those with a version in their name, and of these the highest.
 func newestServer(packages []string) (name string, ok bool) {

@@ -61,6 +61,30 @@ func TestInstallMySQL(t *testing.T) {
 	checkNoWork(t, home)
 }
 
+// TestInstallMariaDB: the archive's newest, which is not the system's, is known by what its --version
+// prints, and tells its variables.
+func TestInstallMariaDB(t *testing.T) {
+	home := cachedHome(t)
+	var log bytes.Buffer
+	b, err := Install(context.Background(), home, "mariadb", &log)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	if b.Flavour != mycnf.MariaDB || b.Supported() != nil || b.Root == "" || len(b.Launch) != 4 {
+		t.Errorf("got %+v", b)
+	}
+	checkRecord(t, b)
+	known, err := Options(context.Background(), b)
+	if err != nil || known["innodb_log_file_size"] == "" {
+		t.Errorf("%d variables, %v", len(known), err)
+	}
+	newest, err := Find(context.Background(), home, "mariadb:newest")
+	if err != nil || newest.Path != b.Path {
+		t.Errorf("found %s, %v; want %s", newest.Path, err, b.Path)
+	}
+	checkNoWork(t, home)
+}
+
 func TestInstallTuner(t *testing.T) {
 	home := cachedHome(t)
 	var log bytes.Buffer
@@ -197,8 +221,8 @@ func TestCancelledInstallLeavesNothing(t *testing.T) {
 }
 
 func TestInstallWhat(t *testing.T) {
-	wantError(t, func() error { _, err := Install(context.Background(), t.TempDir(), "mariadb", io.Discard); return err },
-		`cannot install "mariadb"`, "apt-get install mariadb-server-core")
+	wantError(t, func() error { _, err := Install(context.Background(), t.TempDir(), "percona", io.Discard); return err },
+		`cannot install "percona"`, "mysql, mariadb and mysqltuner")
 }
 
 func TestNewestServer(t *testing.T) {

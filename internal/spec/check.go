@@ -93,7 +93,7 @@ func checkControl(s Spec) error {
 func checkFlavours(s Spec) error {
 	control := s.ServerOf(s.Arms[s.arm(s.Control)])
 	for i, a := range s.Arms {
-		pair := []string{control, s.ServerOf(a)}
+		pair := []string{flavourOf(control), flavourOf(s.ServerOf(a))}
 		slices.Sort(pair)
 		if !s.CrossFlavour && slices.Equal(pair, []string{"mariadb", "mysql"}) {
 			return wrong(fmt.Sprintf("arms[%d].server", i), "the control runs on %s, this arm on %s: different servers are compared only with cross_flavour: true",
@@ -101,6 +101,12 @@ func checkFlavours(s Spec) error {
 		}
 	}
 	return nil
+}
+
+// flavourOf is that of a server named by it, with or without a version: mysql of mysql:9.7.
+func flavourOf(server string) string {
+	flavour, _, _ := strings.Cut(server, ":")
+	return flavour
 }
 
 func checkLoads(s Spec) error {

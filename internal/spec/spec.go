@@ -22,7 +22,7 @@ const Version = 1
 type Spec struct {
 	Version int    `yaml:"version" json:"version"`
 	Title   string `yaml:"title" json:"title"`
-	Server  string `yaml:"server" json:"server"`   // auto, mysql, mariadb, or the path of a binary
+	Server  string `yaml:"server" json:"server"`   // auto, mysql, mariadb, mysql:9.7, or a path
 	Control string `yaml:"control" json:"control"` // the arm the others are compared with
 	// CrossFlavour allows arms on servers of different flavours.
 	CrossFlavour bool   `yaml:"cross_flavour" json:"cross_flavour"`

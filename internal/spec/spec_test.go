@@ -106,7 +106,7 @@ func TestSchemaAcceptsWhatIsShipped(t *testing.T) {
 	texts := map[string][]byte{"sample": Sample(), "small": []byte(small)}
 	for _, name := range StudyNames() {
 		st := study(t, name)
-		for _, f := range st.Files {
+		for _, f := range append(st.Files, st.AsWas...) {
 			text, _, err := readStudy(f)
 			if err != nil {
 				t.Fatal(err)

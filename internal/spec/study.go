@@ -31,12 +31,15 @@ type Study struct {
 	Name  string `yaml:"-"` // "p1"
 	Title string `yaml:"title"`
 	Specs []Spec `yaml:"-"`
+	// Refused are experiments as they were published, of a kind that gives no verdict.
+	Refused []Spec `yaml:"-"`
 	// Setup describes what the published figures were measured on.
 	Setup     Setup    `yaml:"setup"`
 	Published []Figure `yaml:"published"`
 	Findings  []string `yaml:"findings"` // what it concluded in words, and what is to be said of that
 	Differs   []string `yaml:"differs"`  // between the study and its repetition here, on whichever machine
 	Files     []string `yaml:"specs"`    // the names of Specs
+	AsWas     []string `yaml:"refused"`  // of Refused
 	Ceph      bool     `yaml:"ceph"`     // its data lie on Ceph
 }
 
@@ -62,7 +65,7 @@ type Figure struct {
 }
 
 // StudyNames lists the studies shipped.
-func StudyNames() []string { return []string{"p1", "p2", "p4"} }
+func StudyNames() []string { return []string{"p1", "p2", "p4", "p5"} }
 
 // LoadStudy gives a study by its name.
 func LoadStudy(name string) (Study, error) {
@@ -77,18 +80,26 @@ func LoadStudy(name string) (Study, error) {
 	if lines, err := decode(text, &st); err != nil {
 		return Study{}, located(err, file, lines)
 	}
-	for _, f := range st.Files {
-		text, file, err := readStudy(f)
+	if st.Specs, err = readSpecs(st.Files); err != nil {
+		return Study{}, err
+	}
+	st.Refused, err = readSpecs(st.AsWas)
+	return st, err
+}
+
+func readSpecs(names []string) (list []Spec, err error) {
+	for _, name := range names {
+		text, file, err := readStudy(name)
 		if err != nil {
-			return Study{}, err
+			return nil, err
 		}
 		s, err := Parse(bytes.NewReader(text), file)
 		if err != nil {
-			return Study{}, err
+			return nil, err
 		}
-		st.Specs = append(st.Specs, s)
+		list = append(list, s)
 	}
-	return st, nil
+	return list, nil
 }
 
 func readStudy(name string) (text []byte, file string, err error) {
