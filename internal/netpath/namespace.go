@@ -119,6 +119,14 @@ func (n *Namespace) Do(fn func() error) error {
 	return err
 }
 
+// do is Do, where nil stands for the namespace that david is in.
+func (n *Namespace) do(fn func() error) error {
+	if n == nil {
+		return fn()
+	}
+	return n.Do(fn)
+}
+
 // Dial connects from within the namespace to an IP address with a port.
 func (n *Namespace) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = n.Do(func() (err error) {

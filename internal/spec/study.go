@@ -38,6 +38,7 @@ type Study struct {
 	Differs   []string `yaml:"differs"`  // between the study and its repetition here, on whichever machine
 	Files     []string `yaml:"specs"`    // the names of Specs
 	Ceph      bool     `yaml:"ceph"`     // its data lie on Ceph
+	Cluster   bool     `yaml:"cluster"`  // its servers and clients are pods: it has no Specs
 }
 
 // Setup says in words what a study ran on.
@@ -62,7 +63,7 @@ type Figure struct {
 }
 
 // StudyNames lists the studies shipped.
-func StudyNames() []string { return []string{"p1", "p2", "p4"} }
+func StudyNames() []string { return []string{"p1", "p2", "p3", "p4"} }
 
 // LoadStudy gives a study by its name.
 func LoadStudy(name string) (Study, error) {

@@ -1,0 +1,266 @@
+// Package podnet measures what the networks of a cluster cost a database: the same server on one node, loaded
+// from another by each network in turn.
+//
+//	Run: two nodes -> namespace, Secret, ConfigMap -> each network alone, by pods of its own -> a server in
+//	each, both up -> rounds of a trial in each, in random order -> all of it removed
+//
+// Whatever is loaded or measured runs in the cluster; here is only who tells the pods when.
+package podnet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"david/internal/kube"
+	"david/internal/netpath"
+	"david/internal/podrun"
+	"david/internal/result"
+)
+
+// ErrNodes marks a cluster whose nodes the study cannot be run on.
+var ErrNodes = errors.New("the study takes two nodes")
+
+// ErrSize marks memory that is too small for a server, or for the data.
+var ErrSize = errors.New("too little memory")
+
+// Request says what to measure.
+type Request struct {
+	Cluster            *kube.Cluster
+	Networks           []Network // the control first
+	Image, ClientImage string
+	CPU                resource.Quantity // of each server, and of each client: requests and limits
+	Memory             int64             // bytes of each server
+	ServerNode, Client string            // nodes; "": any two
+	Args               []string          // of the clients' david bench
+	Probes             int               // of each network alone
+	Experiment         result.Experiment // its Design has the rounds and the seed
+	Home               string            // of david, where the record goes
+	Say                func(text string) // takes progress
+
+	namespace, serverNode, clientNode string
+	run                               kube.Run
+	jobs                              *int // made so far
+}
+
+// clientMemory is what a client has: sysbench with some hundred threads needs less.
+const clientMemory = "512Mi"
+
+// perTrial bounds what a trial takes beside its load: pods that start, tables that are filled.
+const perTrial = 5 * time.Minute
+
+// Run measures and returns the record. What it made in the cluster is gone afterwards. On an error the store,
+// nil where none was made, holds the trials that came back, and stays open.
+func Run(ctx context.Context, r Request) (store *result.Store, err error) {
+	if err := r.fits(); err != nil {
+		return nil, err
+	}
+	nodes, err := r.Cluster.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server, client, err := pick(nodes, r.ServerNode, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	load := r.Experiment.Workloads[0]
+	trials := r.Experiment.Design.Blocks + r.Probes
+	lasts := time.Duration(trials*len(r.Networks)) * (perTrial + time.Duration(load.Seconds+load.Warmup)*time.Second)
+	id := fmt.Sprintf("p3-%08x", mathrand.Uint32())
+	r.run, r.namespace, r.jobs = kube.NewRun(id, lasts+time.Hour), "david-"+id, new(int)
+	r.serverNode, r.clientNode = server.Name, client.Name
+	r.Experiment.Notes = append(r.Experiment.Notes, nodesText(server, client)...)
+	defer func() {
+		r.Say("removing what was made in the cluster")
+		err = errors.Join(err, r.Cluster.Remove(ctx, r.run.ID, r.namespace))
+	}()
+	if err := r.Cluster.Create(ctx, r.run, namespace(r.namespace, rand.Text(), r.Memory)...); err != nil {
+		return nil, err
+	}
+	return r.measure(ctx)
+}
+
+// rowBytes is about what a row of sysbench's tables takes, with its index.
+const rowBytes = 250
+
+// fits refuses data that do not fit into a server's pool: the study has them in memory.
+func (r Request) fits() error {
+	w := r.Experiment.Workloads[0]
+	data := int64(w.Tables) * int64(w.TableSize) * rowBytes
+	switch {
+	case r.Memory < leastMemory:
+		return fmt.Errorf("%w: a server needs 256 MiB or more", ErrSize)
+	case data > pool(r.Memory)*8/10:
+		return fmt.Errorf("%w: %d rows take about %d MiB, and the study has its data in memory: the pool is half of the server's, %d MiB", ErrSize,
+			int64(w.Tables)*int64(w.TableSize), data>>20, pool(r.Memory)>>20)
+	}
+	return nil
+}
+
+// pick finds the server's node and the client's: those named, else the first two that are ready and take pods.
+func pick(nodes []corev1.Node, server, client string) (s, c corev1.Node, err error) {
+	var fit []corev1.Node
+	var names []string
+	for _, n := range nodes {
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		taken := n.Spec.Unschedulable || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+		if ready && !taken {
+			fit, names = append(fit, n), append(names, n.Name)
+		}
+	}
+	take := func(name, other string) (n corev1.Node, err error) {
+		i := slices.IndexFunc(fit, func(n corev1.Node) bool { return n.Name != other && (name == "" || n.Name == name) })
+		if i < 0 {
+			return n, fmt.Errorf("%w, ready and without taints, one for the server and one for the client; asked for %s, and there are: %s", ErrNodes,
+				cmp.Or(name, "any"), cmp.Or(strings.Join(names, ", "), "none"))
+		}
+		return fit[i], nil
+	}
+	slices.SortFunc(fit, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	if s, err = take(server, client); err == nil {
+		c, err = take(client, s.Name)
+	}
+	return s, c, err
+}
+
+// measure measures the networks alone, brings the servers up, and loads them in turn.
+func (r Request) measure(ctx context.Context) (*result.Store, error) {
+	arms, err := r.alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := r.serve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := r.Experiment
+	e.Target = result.TargetPod
+	store, err := result.Create(filepath.Join(r.Home, "experiments", e.ID), e)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	random := mathrand.New(mathrand.NewPCG(e.Design.Seed, 0))
+	for round := 1; round <= e.Design.Blocks; round++ {
+		for place, i := range random.Perm(len(arms)) {
+			r.Say(fmt.Sprintf("round %d of %d: %s", round, e.Design.Blocks, arms[i].Name))
+			slot := podrun.Slot{Store: store, Arm: &arms[i], Block: round, Place: place + 1}
+			theirs, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Args), slot)
+			if err != nil {
+				return store, err
+			}
+			if e.Sysbench == "" { // what only a client can tell, once
+				e.Sysbench, e.Server, e.Host = theirs.Sysbench, theirs.Server, theirs.Host
+				e.Notes = append(e.Notes, "the machine described is the client's pod's")
+				if err := store.Amend(e); err != nil {
+					return store, err
+				}
+			}
+		}
+	}
+	return store, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()})
+}
+
+// alone measures each network alone, several times, in random order. It makes the arms.
+func (r Request) alone(ctx context.Context) (arms []result.Arm, err error) {
+	seen := make([][]*result.PathProbe, len(r.Networks))
+	for _, n := range r.Networks {
+		arms = append(arms, r.arm(n))
+	}
+	if r.Probes == 0 {
+		return arms, nil
+	}
+	ends := kube.NewRun(r.run.ID+"-far", time.Until(r.run.Until))
+	defer func() { err = errors.Join(err, r.Cluster.Remove(ctx, ends.ID, r.namespace)) }() // their CPUs are the servers' then
+	far, err := r.start(ctx, ends, Request.far)
+	if err != nil {
+		return nil, err
+	}
+	for range r.Probes {
+		for _, i := range mathrand.Perm(len(arms)) {
+			r.Say(fmt.Sprintf("measuring the network %s alone", arms[i].Name))
+			client := r.client(podrun.Server{Pod: far[i], Container: far[i].Spec.Containers[0], Address: far[i].Status.PodIP}, r.Networks[i], []string{"network", "ask", far[i].Status.PodIP})
+			client.Clients.User, client.Clients.Secret = "", ""
+			text, err := podrun.Ask(ctx, client)
+			if err != nil {
+				return nil, err
+			}
+			var probe result.PathProbe
+			if err := json.Unmarshal(text, &probe); err != nil {
+				return nil, fmt.Errorf("cannot read what the client measured: %w", err)
+			}
+			seen[i] = append(seen[i], &probe)
+		}
+	}
+	for i := range arms {
+		arms[i].PathProbe = netpath.Median(seen[i])
+	}
+	return arms, nil
+}
+
+// arm describes one as a value.
+func (r Request) arm(n Network) result.Arm {
+	title := "both pods in the cluster's pod network, " + n.Name
+	if n.Host {
+		title = "both pods in their nodes' own network"
+	}
+	return result.Arm{Name: n.Name, Title: title, Path: result.Path{Kind: n.Name}, Caps: result.Caps{CPUs: r.CPU.AsApproximateFloat64(), Memory: r.Memory},
+		Pod: result.Pod{QoS: string(corev1.PodQOSGuaranteed), Image: r.Image, Node: r.serverNode, HostNetwork: n.Host}}
+}
+
+// serve brings a server up in each network, and makes sure that each has what was asked for.
+func (r Request) serve(ctx context.Context) (servers []podrun.Server, err error) {
+	pods, err := r.start(ctx, r.run, Request.server)
+	if err != nil {
+		return nil, err
+	}
+	for i, pod := range pods {
+		if pod.Status.QOSClass != corev1.PodQOSGuaranteed {
+			return nil, fmt.Errorf("%w: the cluster made pod %s %s, not Guaranteed: does something in it set requests and limits?", podrun.ErrPod, pod.Name, pod.Status.QOSClass)
+		}
+		servers = append(servers, podrun.Server{Pod: pod, Container: pod.Spec.Containers[0], Address: fmt.Sprintf("%s:%d", pod.Status.PodIP, r.Networks[i].port())})
+	}
+	return servers, nil
+}
+
+// start starts a pod in each network, and waits until they are ready.
+func (r Request) start(ctx context.Context, run kube.Run, of func(Request, Network) *corev1.Pod) (pods []*corev1.Pod, err error) {
+	for _, n := range r.Networks {
+		if err := r.Cluster.Create(ctx, run, of(r, n)); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range r.Networks {
+		name := of(r, n).Name
+		r.Say("waiting for pod " + name + " to be ready")
+		pod, err := r.Cluster.WaitPod(ctx, r.namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, pod)
+	}
+	return pods, nil
+}
+
+// client is the request of one Job on the client's node, in the server's network.
+func (r Request) client(s podrun.Server, n Network, args []string) podrun.Request {
+	*r.jobs++
+	w := r.Experiment.Workloads[0]
+	return podrun.Request{Cluster: r.Cluster, Server: s, Args: args, Home: r.Home, Say: r.Say,
+		Experiment: result.Experiment{ID: fmt.Sprintf("%s-%d", r.run.ID, *r.jobs), David: r.Experiment.David},
+		Clients: podrun.Clients{Count: 1, Image: r.ClientImage, Node: r.clientNode, HostNetwork: n.Host, User: "root", Secret: secretName, Key: secretKey,
+			CPU: r.CPU, Memory: resource.MustParse(clientMemory), Deadline: perTrial + time.Duration(w.Seconds+w.Warmup)*time.Second}}
+}
