@@ -122,13 +122,13 @@ func (a *app) networkAskCommand() *cobra.Command {
 			if err != nil {
 				return usage("%w", err)
 			}
-			probe, err := netpath.ProbeTo(cmd.Context(), to)
+			measured, err := netpath.ProbeTo(cmd.Context(), to)
 			if errors.Is(err, netpath.ErrTool) || errors.Is(err, netpath.ErrNoTool) {
 				return codedError{exitTarget, err}
 			}
 			if err != nil {
 				return err
 			}
-			return podrun.SendNetwork(a.out, probe)
+			return podrun.SendNetwork(a.out, measured)
 		}}
 }

@@ -45,7 +45,7 @@ func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.load.randType, "rand-type", "uniform", "how rows are chosen (p3)")
 	fs.DurationVar(&f.load.time, "time", time.Minute, "measured time of a trial (p3)")
 	fs.DurationVar(&f.load.warmup, "warmup", 10*time.Second, "time before it that is not measured (p3)")
-	fs.IntVar(&f.rounds, "rounds", 10, "rounds of a trial in each network, in random order (p3)")
+	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the nodes' own, in random order (p3)")
 	fs.IntVar(&f.probes, "probes", 3, "times that each network is measured alone, with iperf3 and sockperf, before the load (p3; 0: not at all)")
 }
 
@@ -116,7 +116,7 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 	}
 	r.Experiment = a.lab().NewExperiment(result.KindStudy, loads, workload.Sysbench{})
 	r.Experiment.Title = st.Name + ": " + f.network
-	r.Experiment.Design = result.Design{Control: hostNetwork, Blocks: f.rounds, Seed: uint64(time.Now().UnixNano())}
+	r.Experiment.Design = result.Design{Control: hostNetwork, Blocks: f.rounds, Twin: true, Seed: uint64(time.Now().UnixNano())}
 	r.Args = podArgs(benchFlags{loadFlags: f.load, repeat: 1, keep: true})
 	return r, nil
 }
@@ -147,7 +147,7 @@ func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) err
 	if f.dryRun {
 		load := r.Experiment.Workloads[0]
 		fmt.Fprintf(a.out, "%s of %s and %s, %d s each after %d s of warm-up, %d threads: about %s with what pods take to start\n", pluralise(f.cluster.rounds, "round"), hostNetwork,
-			f.cluster.network, load.Seconds, load.Warmup, load.Threads, time.Duration(f.cluster.rounds*2)*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
+			f.cluster.network, load.Seconds, load.Warmup, load.Threads, time.Duration(f.cluster.rounds*3)*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
 		return nil
 	}
 	a.generous()

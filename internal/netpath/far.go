@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"david/internal/result"
@@ -40,23 +41,43 @@ func Answer(ctx context.Context) (err error) {
 	}
 }
 
-// ProbeTo measures the way from where david is to an address at which Answer runs. The CPU time of a round
-// trip is this end's.
-func ProbeTo(ctx context.Context, to netip.Addr) (*result.PathProbe, error) {
+// Measured is what ProbeTo found.
+type Measured struct {
+	Probe result.PathProbe `json:"probe"` // the CPU time of a round trip is this end's
+	Way   Seen             `json:"way"`
+}
+
+// ProbeTo measures the way from where david is to an address at which Answer runs, and looks at what it consists
+// of.
+func ProbeTo(ctx context.Context, to netip.Addr) (m Measured, err error) {
+	m.Probe.Runs = 1
 	if err := answers(ctx, net.JoinHostPort(to.String(), sockPort)); err != nil {
-		return nil, err
+		return m, err
 	}
-	probe := &result.PathProbe{Runs: 1}
-	for _, m := range []meter{bandwidth(), roundTrip()} {
-		out, cpu, err := clientOf(ctx, m, to)
+	for _, program := range []meter{bandwidth(), roundTrip()} {
+		out, cpu, err := clientOf(ctx, program, to)
 		if err == nil {
-			err = m.read(out, cpu, probe)
+			err = program.read(out, cpu, &m.Probe)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the way to %s: %w", to, err)
+			return m, fmt.Errorf("the way to %s: %w", to, err)
 		}
 	}
-	return probe, nil
+	m.Way, err = Inspect(ctx, Visit{Address: netip.AddrPortFrom(to, 0), Talk: func(ctx context.Context) error { return exchange(ctx, to) }})
+	return m, err
+}
+
+// exchange has iperf3 send Bytes each way, for the links' counters.
+func exchange(ctx context.Context, to netip.Addr) error {
+	for _, way := range [][]string{nil, {"--reverse"}} {
+		m := meter{client: func(address string) []string {
+			return append([]string{"iperf3", "--connect-timeout", "3000", "-n", strconv.Itoa(Bytes), "-p", iperfPort, "-c", address}, way...)
+		}}
+		if _, _, err := clientOf(ctx, m, to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clientOf runs a measuring program's client, and returns what it printed and the CPU time that it and the

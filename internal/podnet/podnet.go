@@ -80,7 +80,7 @@ func Run(ctx context.Context, r Request) (store *result.Store, err error) {
 	id := fmt.Sprintf("p3-%08x", mathrand.Uint32())
 	r.run, r.namespace, r.jobs = kube.NewRun(id, lasts+time.Hour), "david-"+id, new(int)
 	r.serverNode, r.clientNode = server.Name, client.Name
-	r.Experiment.Notes = append(r.Experiment.Notes, nodesText(server, client)...)
+	r.note(nodesText(server, client)...)
 	defer func() {
 		r.Say("removing what was made in the cluster")
 		err = errors.Join(err, r.Cluster.Remove(ctx, r.run.ID, r.namespace))
@@ -137,7 +137,7 @@ func pick(nodes []corev1.Node, server, client string) (s, c corev1.Node, err err
 }
 
 // measure measures the networks alone, brings the servers up, and loads them in turn.
-func (r Request) measure(ctx context.Context) (*result.Store, error) {
+func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 	arms, err := r.alone(ctx)
 	if err != nil {
 		return nil, err
@@ -155,9 +155,11 @@ func (r Request) measure(ctx context.Context) (*result.Store, error) {
 	began := time.Now()
 	random := mathrand.New(mathrand.NewPCG(e.Design.Seed, 0))
 	for round := 1; round <= e.Design.Blocks; round++ {
-		for place, i := range random.Perm(len(arms)) {
+		for place, i := range random.Perm(len(arms) + 1) {
+			slot := podrun.Slot{Store: store, Block: round, Place: place + 1, Twin: i == len(arms)} // the control's, twice
+			i %= len(arms)
+			slot.Arm = &arms[i]
 			r.Say(fmt.Sprintf("round %d of %d: %s", round, e.Design.Blocks, arms[i].Name))
-			slot := podrun.Slot{Store: store, Arm: &arms[i], Block: round, Place: place + 1}
 			theirs, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Args), slot)
 			if err != nil {
 				return store, err
@@ -175,7 +177,7 @@ func (r Request) measure(ctx context.Context) (*result.Store, error) {
 }
 
 // alone measures each network alone, several times, in random order. It makes the arms.
-func (r Request) alone(ctx context.Context) (arms []result.Arm, err error) {
+func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 	seen := make([][]*result.PathProbe, len(r.Networks))
 	for _, n := range r.Networks {
 		arms = append(arms, r.arm(n))
@@ -189,20 +191,17 @@ func (r Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for range r.Probes {
+	for try := range r.Probes {
 		for _, i := range mathrand.Perm(len(arms)) {
 			r.Say(fmt.Sprintf("measuring the network %s alone", arms[i].Name))
-			client := r.client(podrun.Server{Pod: far[i], Container: far[i].Spec.Containers[0], Address: far[i].Status.PodIP}, r.Networks[i], []string{"network", "ask", far[i].Status.PodIP})
-			client.Clients.User, client.Clients.Secret = "", ""
-			text, err := podrun.Ask(ctx, client)
+			m, err := r.ask(ctx, far[i], r.Networks[i])
 			if err != nil {
 				return nil, err
 			}
-			var probe result.PathProbe
-			if err := json.Unmarshal(text, &probe); err != nil {
-				return nil, fmt.Errorf("cannot read what the client measured: %w", err)
+			seen[i] = append(seen[i], &m.Probe)
+			if try == 0 {
+				r.note(wayText(arms[i].Name, m.Way)...)
 			}
-			seen[i] = append(seen[i], &probe)
 		}
 	}
 	for i := range arms {
@@ -210,6 +209,46 @@ func (r Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 	}
 	return arms, nil
 }
+
+// ask has a client measure the way to the far end of a network.
+func (r Request) ask(ctx context.Context, far *corev1.Pod, n Network) (m netpath.Measured, err error) {
+	ip := far.Status.PodIP
+	client := r.client(podrun.Server{Pod: far, Container: far.Spec.Containers[0], Address: ip}, n, []string{"network", "ask", ip})
+	client.Clients.User, client.Clients.Secret = "", "" // there is no server
+	text, err := podrun.Ask(ctx, client)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("cannot read what the client measured: %w", err)
+	}
+	return m, nil
+}
+
+// wayText says by which of its links a client reached the far end, what they carry, and what of that is not as
+// it should be.
+func wayText(name string, s netpath.Seen) (list []string) {
+	var links []string
+	for _, k := range s.Links {
+		text := fmt.Sprintf("%s (%s, MTU %d", k.Name, cmp.Or(k.Driver, k.Kind), k.MTU)
+		if k.Rate > 0 {
+			text += ", " + netpath.RateText(k.Rate) + "/s"
+		}
+		links = append(links, text+")")
+	}
+	verified := "its own counters say so"
+	if !s.Verified {
+		verified = "by the route, which the counters do not bear out"
+	}
+	list = append(list, fmt.Sprintf("network %s, as its client sees it: from %s by %s; %s", name, s.Source, strings.Join(links, ", "), verified))
+	for _, f := range s.Findings {
+		list = append(list, fmt.Sprintf("network %s: %s: %s", name, f.What, f.Text))
+	}
+	return list
+}
+
+// note adds to what a reader must know.
+func (r *Request) note(lines ...string) { r.Experiment.Notes = append(r.Experiment.Notes, lines...) }
 
 // arm describes one as a value.
 func (r Request) arm(n Network) result.Arm {

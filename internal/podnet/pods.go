@@ -53,10 +53,18 @@ func namespace(name, password string, memory int64) []any {
 // file names the option file of a network's server in the ConfigMap.
 func file(n Network) string { return fmt.Sprintf("port-%d.cnf", n.port()) }
 
-// optionFile is that of a server whose data fit into its pool: half of its memory. What is not said is as the
-// image has it.
+// optionFile is that of a durable server whose data fit into its pool: half of its memory. What is not said is
+// as the image has it.
 func optionFile(n Network, memory int64) string {
-	return fmt.Sprintf("[mysqld]\nport=%d\ninnodb_buffer_pool_size=%d\nskip_name_resolve=ON\n", n.port(), pool(memory))
+	return fmt.Sprintf(`[mysqld]
+port=%d
+innodb_buffer_pool_size=%d
+innodb_flush_log_at_trx_commit=1
+server_id=1
+log_bin=binlog
+sync_binlog=1
+skip_name_resolve=ON
+`, n.port(), pool(memory))
 }
 
 func pool(memory int64) int64 { return memory / 2 }

@@ -93,6 +93,7 @@ type Slot struct {
 	Store        *result.Store
 	Arm          *result.Arm // what the server's variables were seen to be is filled in
 	Block, Place int
+	Twin         bool // the control's second trial of the block
 }
 
 // Trial runs a bench of one trial, and puts that into its slot. It returns what the client says of itself and

@@ -94,8 +94,8 @@ func (j *jobRunner) slotted(d joblog.Document) error {
 		return s.Store.PutArm(*s.Arm)
 	case d.Trial != nil:
 		t := *d.Trial
-		t.Arm, t.Block, t.Place = s.Arm.Name, s.Block, s.Place
-		t.ID = result.TrialID(*s.Arm, t.Workload, t.Block, t.Place, false, j.experiment.Server, "")
+		t.Arm, t.Block, t.Place, t.Twin = s.Arm.Name, s.Block, s.Place, s.Twin
+		t.ID = result.TrialID(*s.Arm, t.Workload, t.Block, t.Place, t.Twin, j.experiment.Server, "")
 		if err := s.Store.AppendTrial(t); err != nil {
 			return err
 		}

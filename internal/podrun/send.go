@@ -55,8 +55,8 @@ func SendTune(log io.Writer, printed []byte, files []string, failed error, code 
 }
 
 // SendNetwork writes what a client measured of a network alone to its log.
-func SendNetwork(log io.Writer, probe *result.PathProbe) error {
-	text, err := json.Marshal(probe)
+func SendNetwork(log io.Writer, measured any) error {
+	text, err := json.Marshal(measured)
 	if err != nil {
 		return err
 	}
