@@ -2,6 +2,7 @@ package netpath
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,8 +90,11 @@ func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 			} `json:"sum_received"`
 		}
 	}
-	if err := json.Unmarshal(out, &doc); err != nil || doc.Error != "" || !(doc.End.Received.Rate > 0) {
-		return fmt.Errorf("%w: iperf3: %s", ErrTool, doc.Error)
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return fmt.Errorf("%w: iperf3: %w", ErrTool, err)
+	}
+	if doc.Error != "" || !(doc.End.Received.Rate > 0) {
+		return fmt.Errorf("%w: iperf3: %s", ErrTool, cmp.Or(doc.Error, "nothing arrived"))
 	}
 	probe.Rate, probe.Retransmits = doc.End.Received.Rate, doc.End.Sent.Retransmits
 	return nil
@@ -108,8 +112,11 @@ func readRoundTrip(out []byte, cpu time.Duration, probe *result.PathProbe) error
 	sent, err1 := figure(out, `Total Run.*SentMessages=(\d+)`)
 	half, err2 := figure(out, `percentile 50\.000 = *([\d.]+)`)
 	most, err3 := figure(out, `percentile 99\.000 = *([\d.]+)`)
-	if err := errors.Join(err1, err2, err3); err != nil || sent == 0 {
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("%w: sockperf: %w", ErrTool, err)
+	}
+	if sent == 0 {
+		return fmt.Errorf("%w: sockperf: nothing was sent", ErrTool)
 	}
 	probe.RTT50, probe.RTT99, probe.RTTCPU = half, most, float64(cpu.Microseconds())/sent
 	return nil
@@ -134,7 +141,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu tim
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { s.stop() }()
+	defer s.stop()
 	if err := n.Server.listens(ctx, m.port, s); err != nil {
 		return nil, 0, err
 	}
