@@ -118,6 +118,9 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 	r.Experiment.Title = st.Name + ": " + f.network
 	r.Experiment.Design = result.Design{Control: hostNetwork, Blocks: f.rounds, Twin: true, Seed: uint64(time.Now().UnixNano())}
 	r.Args = podArgs(benchFlags{loadFlags: f.load, repeat: 1, keep: true})
+	filling := f.load
+	filling.time, filling.warmup = time.Second, 0
+	r.Fill = podArgs(benchFlags{loadFlags: filling, repeat: 1, keep: true})
 	return r, nil
 }
 

@@ -2,7 +2,7 @@
 // from another by each network in turn.
 //
 //	Run: two nodes -> namespace, Secret, ConfigMap -> each network alone, by pods of its own -> a server in
-//	each, both up -> rounds of a trial in each, in random order -> all of it removed
+//	each, both up and filled -> rounds of a trial in each, in random order -> all of it removed
 //
 // Whatever is loaded or measured runs in the cluster; here is only who tells the pods when.
 package podnet
@@ -43,7 +43,7 @@ type Request struct {
 	CPU                resource.Quantity // of each server, and of each client: requests and limits
 	Memory             int64             // bytes of each server
 	ServerNode, Client string            // nodes; "": any two
-	Args               []string          // of the clients' david bench
+	Fill, Args         []string          // of the clients' david bench: of the one that fills a server's tables, and of a trial
 	Probes             int               // of each network alone
 	Experiment         result.Experiment // its Design has the rounds and the seed
 	Home               string            // of david, where the record goes
@@ -75,8 +75,8 @@ func Run(ctx context.Context, r Request) (store *result.Store, err error) {
 		return nil, err
 	}
 	load := r.Experiment.Workloads[0]
-	trials := r.Experiment.Design.Blocks + r.Probes
-	lasts := time.Duration(trials*len(r.Networks)) * (perTrial + time.Duration(load.Seconds+load.Warmup)*time.Second)
+	jobs := r.Experiment.Design.Blocks*(len(r.Networks)+1) + (r.Probes+1)*len(r.Networks)
+	lasts := time.Duration(jobs) * (perTrial + time.Duration(load.Seconds+load.Warmup)*time.Second)
 	id := fmt.Sprintf("p3-%08x", mathrand.Uint32())
 	r.run, r.namespace, r.jobs = kube.NewRun(id, lasts+time.Hour), "david-"+id, new(int)
 	r.serverNode, r.clientNode = server.Name, client.Name
@@ -97,13 +97,13 @@ const rowBytes = 250
 // fits refuses data that do not fit into a server's pool: the study has them in memory.
 func (r Request) fits() error {
 	w := r.Experiment.Workloads[0]
-	data := int64(w.Tables) * int64(w.TableSize) * rowBytes
+	rows := float64(w.Tables) * float64(w.TableSize)
 	switch {
 	case r.Memory < leastMemory:
 		return fmt.Errorf("%w: a server needs 256 MiB or more", ErrSize)
-	case data > pool(r.Memory)*8/10:
-		return fmt.Errorf("%w: %d rows take about %d MiB, and the study has its data in memory: the pool is half of the server's, %d MiB", ErrSize,
-			int64(w.Tables)*int64(w.TableSize), data>>20, pool(r.Memory)>>20)
+	case rows*rowBytes > 0.8*float64(pool(r.Memory)):
+		return fmt.Errorf("%w: %.0f rows take about %.0f MiB, and the study has its data in memory: the pool is half of the server's, %d MiB", ErrSize,
+			rows, rows*rowBytes/(1<<20), pool(r.Memory)>>20)
 	}
 	return nil
 }
@@ -146,13 +146,43 @@ func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := r.Experiment
-	e.Target = result.TargetPod
-	store, err := result.Create(filepath.Join(r.Home, "experiments", e.ID), e)
+	began := time.Now()
+	if err := r.fill(ctx, servers, arms); err != nil {
+		return nil, err
+	}
+	store, err := result.Create(filepath.Join(r.Home, "experiments", r.Experiment.ID), r.Experiment)
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	for _, arm := range arms { // the control first
+		if err := store.PutArm(arm); err != nil {
+			return store, err
+		}
+	}
+	if err := r.rounds(ctx, store, servers, arms); err != nil {
+		return store, err
+	}
+	return store, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()})
+}
+
+// fill has the servers' tables filled before anything is measured, and takes over what only a client can tell.
+func (r *Request) fill(ctx context.Context, servers []podrun.Server, arms []result.Arm) error {
+	for i := range arms {
+		r.Say("filling the tables of the server in the network " + arms[i].Name)
+		theirs, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Fill), podrun.Slot{Arm: &arms[i]})
+		if err != nil {
+			return err
+		}
+		e := &r.Experiment
+		e.Target, e.Sysbench, e.Server, e.Host = result.TargetPod, theirs.Sysbench, theirs.Server, theirs.Host
+	}
+	r.note("the machine described is the client's pod's")
+	return nil
+}
+
+// rounds loads the servers in turn.
+func (r *Request) rounds(ctx context.Context, store *result.Store, servers []podrun.Server, arms []result.Arm) error {
+	e := r.Experiment
 	random := mathrand.New(mathrand.NewPCG(e.Design.Seed, 0))
 	for round := 1; round <= e.Design.Blocks; round++ {
 		for place, i := range random.Perm(len(arms) + 1) {
@@ -160,20 +190,12 @@ func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 			i %= len(arms)
 			slot.Arm = &arms[i]
 			r.Say(fmt.Sprintf("round %d of %d: %s", round, e.Design.Blocks, arms[i].Name))
-			theirs, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Args), slot)
-			if err != nil {
-				return store, err
-			}
-			if e.Sysbench == "" { // what only a client can tell, once
-				e.Sysbench, e.Server, e.Host = theirs.Sysbench, theirs.Server, theirs.Host
-				e.Notes = append(e.Notes, "the machine described is the client's pod's")
-				if err := store.Amend(e); err != nil {
-					return store, err
-				}
+			if _, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Args), slot); err != nil {
+				return err
 			}
 		}
 	}
-	return store, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()})
+	return nil
 }
 
 // alone measures each network alone, several times, in random order. It makes the arms.

@@ -3,6 +3,7 @@ package podnet
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -70,9 +71,9 @@ skip_name_resolve=ON
 func pool(memory int64) int64 { return memory / 2 }
 
 // pod is what the pods of a run have in common: a container on a node, in one of the networks, Guaranteed. It
-// is not started again.
+// is over when the run is in any case, for want of a david that removes it.
 func (r Request) pod(name, node string, n Network, user int64, c corev1.Container) *corev1.Pod {
-	yes, no, grace := true, false, int64(1) // what it writes is thrown away
+	yes, no, grace, most := true, false, int64(1), int64(time.Until(r.run.Until).Seconds()) // what it writes is thrown away
 	limits := corev1.ResourceList{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI)}
 	c.Name, c.ImagePullPolicy, c.Resources = "main", corev1.PullIfNotPresent, corev1.ResourceRequirements{Requests: limits, Limits: limits}
 	c.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
@@ -80,8 +81,8 @@ func (r Request) pod(name, node string, n Network, user int64, c corev1.Containe
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, HostNetwork: n.Host, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			TerminationGracePeriodSeconds: &grace, Affinity: podjob.On(node), Containers: []corev1.Container{c},
+			HostNetwork: n.Host, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+			TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &most, Affinity: podjob.On(node), Containers: []corev1.Container{c},
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user,
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		},

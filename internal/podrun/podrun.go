@@ -90,8 +90,8 @@ func Tune(ctx context.Context, r Request) (Tuned, error) {
 
 // Slot is the place of one trial in an experiment whose record is open: which arm it is of, and when it was.
 type Slot struct {
-	Store        *result.Store
-	Arm          *result.Arm // what the server's variables were seen to be is filled in
+	Store        *result.Store // nil: the trial is thrown away
+	Arm          *result.Arm   // what the server's variables were seen to be is filled in
 	Block, Place int
 	Twin         bool // the control's second trial of the block
 }

@@ -274,6 +274,13 @@ func TestSlot(t *testing.T) {
 	if e := j.experiment; e.ID != "bench-2" || e.Sysbench != "1.0.20" || e.Server.Version != "9.7.4" {
 		t.Errorf("%+v", e)
 	}
+	j.slot = &Slot{Arm: &arm} // thrown away
+	if err := j.document(t.Context(), joblog.Document{Trial: &result.Trial{ID: "y", Gates: []result.Gate{}}}); err != nil {
+		t.Error(err)
+	}
+	if again, err := ours.Trials(); err != nil || len(again) != 1 {
+		t.Errorf("%d trials, %v", len(again), err)
+	}
 	if _, ended, err := ours.Finished(); ended || err != nil || j.store != nil {
 		t.Errorf("ended %v, %v", ended, err)
 	}

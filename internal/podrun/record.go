@@ -91,8 +91,10 @@ func (j *jobRunner) slotted(d joblog.Document) error {
 		e.Server, e.Host, e.Sysbench = d.Experiment.Server, d.Experiment.Host, d.Experiment.Sysbench
 	case d.Arm != nil:
 		s.Arm.Effective = d.Arm.Effective
-		return s.Store.PutArm(*s.Arm)
-	case d.Trial != nil:
+		if s.Store != nil {
+			return s.Store.PutArm(*s.Arm)
+		}
+	case d.Trial != nil && s.Store != nil:
 		t := *d.Trial
 		t.Arm, t.Block, t.Place, t.Twin = s.Arm.Name, s.Block, s.Place, s.Twin
 		t.ID = result.TrialID(*s.Arm, t.Workload, t.Block, t.Place, t.Twin, j.experiment.Server, "")
