@@ -174,7 +174,11 @@ const slotCost = 8 * time.Second
 // clusterStudyError gives what went wrong its exit code.
 func clusterStudyError(ctx context.Context, store *result.Store, err error) error {
 	if ctx.Err() != nil {
-		return endedEarly(ctx, "the trials that came back are kept, and the same command begins a new experiment", err)
+		became := "no trial had begun"
+		if store != nil {
+			became = "the trials that came back are kept, and the same command begins a new experiment"
+		}
+		return endedEarly(ctx, became, err)
 	}
 	if store != nil {
 		err = fmt.Errorf("%w; the trials that came back are in %s", err, store.Dir())
