@@ -47,8 +47,8 @@ type Measured struct {
 	Way   Seen             `json:"way"`
 }
 
-// ProbeTo measures the way from where david is to an address at which Answer runs, and looks at what it consists
-// of.
+// ProbeTo measures the way from where david is to an address at which Answer runs, and looks at what it
+// consists of.
 func ProbeTo(ctx context.Context, to netip.Addr) (m Measured, err error) {
 	m.Probe.Runs = 1
 	if err := answers(ctx, net.JoinHostPort(to.String(), sockPort)); err != nil {
