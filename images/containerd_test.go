@@ -129,6 +129,29 @@ func (c *containerd) exec(container string, command ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
+// sleeps says how often the pause of a container went to sleep; "" while it is not asleep.
+func (c *containerd) sleeps(container string) string {
+	c.t.Helper()
+	out, err := c.ctr("tasks", "ls").Output()
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != container {
+			continue
+		}
+		exe, err := os.Readlink(filepath.Join("/proc", words[1], "exe"))
+		status, errStatus := os.ReadFile(filepath.Join("/proc", words[1], "status"))
+		if err != nil || errStatus != nil || filepath.Base(exe) != "pause" || !strings.Contains(string(status), "State:\tS") {
+			return ""
+		}
+		_, times, _ := strings.Cut(string(status), "voluntary_ctxt_switches:")
+		return times
+	}
+	return ""
+}
+
 func (c *containerd) signal(container string, s syscall.Signal) {
 	c.t.Helper()
 	if out, err := c.ctr("tasks", "kill", "--signal", fmt.Sprint(int(s)), container).CombinedOutput(); err != nil {

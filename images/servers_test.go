@@ -52,8 +52,13 @@ func checkPause(t *testing.T, c *containerd) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "pause runs", nil, func() bool {
-		return exec.Command(cmd.Path, append(cmd.Args[1:5:5], "tasks", "metrics", name)...).Run() == nil
+	// A program that is told to end before it listens for that ends by the signal.
+	before := ""
+	until(t, "pause sleeps", nil, func() bool {
+		now := c.sleeps(name)
+		was := before
+		before = now
+		return now != "" && now == was
 	})
 	c.signal(name, syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {

@@ -149,10 +149,23 @@ func TestGateOtherProcesses(t *testing.T) {
 }
 
 // TestGateClientCPU gives sysbench a script that computes in every transaction, and threads that nobody asked
-// for: they use more than the one CPU that a thread can, also where others use half of the machine. It runs
-// alone (CALM in the Makefile).
+// for: they use more than the one CPU that a thread can, also where others use half of the machine; where others
+// use it all it cannot, and is tried again. It runs alone (CALM in the Makefile).
 func TestGateClientCPU(t *testing.T) {
-	d := disturb(t)
+	for try := 1; ; try++ {
+		d := disturb(t)
+		busy(t, d)
+		trial := d.run()
+		if try == 3 || failedGate(trial, result.GateClientCPU) {
+			d.failed(trial, result.GateClientCPU)
+			return
+		}
+	}
+}
+
+// busy has a trial's client compute.
+func busy(t *testing.T, d *disturbed) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // sysbench does not run as root
 		t.Fatal(err)
@@ -168,7 +181,10 @@ func TestGateClientCPU(t *testing.T) {
 	}
 	d.engine.Sysbench.Path = wrapper
 	d.load.Threads = 1
-	d.fails(result.GateClientCPU)
+}
+
+func failedGate(trial result.Trial, gate result.GateName) bool {
+	return slices.ContainsFunc(trial.Gates, func(g result.Gate) bool { return g.Name == gate && !g.OK })
 }
 
 func TestGateErrors(t *testing.T) {
