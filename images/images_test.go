@@ -211,7 +211,7 @@ func TestDavidImage(t *testing.T) {
 
 func checkDavid(t *testing.T, i image, binary string) {
 	t.Helper()
-	i.want(t, "usr/bin/david", "usr/bin/sysbench", "usr/bin/fio", "usr/bin/iperf3", "usr/share/sysbench/oltp_read_write.lua", "usr/share/sysbench/oltp_common.lua",
+	i.want(t, "usr/bin/david", "usr/bin/sysbench", "usr/bin/fio", "usr/bin/iperf3", "usr/bin/sockperf", "usr/share/sysbench/oltp_read_write.lua", "usr/share/sysbench/oltp_common.lua",
 		"etc/passwd", "etc/os-release", "tmp", "home/david", "etc/david/packages", "var/lib/dpkg/status.d/sysbench", "usr/share/doc/sysbench/copyright")
 	if text, err := os.ReadFile(binary); err != nil || !bytes.Equal(text, i.texts["usr/bin/david"]) {
 		t.Errorf("the david of the image is another (%v)", err)
@@ -252,6 +252,7 @@ func runDavid(t *testing.T, archive string) {
 		{"sysbench 1.", "sysbench --version"},
 		{"fio-3.", "fio --version"},
 		{"iperf 3.", "iperf3 --version"},
+		{"SockPerf", "sockperf --version"},
 		{"david version imagetest", "david --version"},
 		{"oltp_read_write options:", "sysbench oltp_read_write help"}, // its Lua is found
 		{"Total operations:", "sysbench memory --time=1 --events=10 run"},

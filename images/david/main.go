@@ -73,7 +73,7 @@ const release = "bookworm"
 const user = 65532
 
 // programs lists what david runs; their packages have the same names.
-func programs() []string { return []string{"sysbench", "fio", "iperf3"} }
+func programs() []string { return []string{"sysbench", "fio", "iperf3", "sockperf"} }
 
 // unneeded tells of packages that others depend on for their set-up, for scripts that are left out, or for
 // features whose libraries are not linked; the build fails where a program comes to need one.
@@ -169,7 +169,7 @@ func config(version string) v1.Config {
 		WorkingDir: "/home/david",
 		Labels: map[string]string{
 			"org.opencontainers.image.title":       "david",
-			"org.opencontainers.image.description": "david and the load generators it runs: sysbench, fio, iperf3",
+			"org.opencontainers.image.description": "david and the load generators it runs: sysbench, fio, iperf3, sockperf",
 			"org.opencontainers.image.version":     version,
 		},
 	}

@@ -24,7 +24,7 @@ func TestImports(t *testing.T) {
 		"golang.org/x/term":   {"internal/cli"},
 		"k8s.io/client-go/":   {"internal/kube"},
 		"k8s.io/apimachinery/pkg": {"internal/cli", "internal/kube", "internal/manifest", "internal/manifest/check",
-			"internal/manifest/operator", "internal/manifest/render", "internal/manifest/stream", "internal/podjob", "internal/podoverhead", "internal/podrun"},
+			"internal/manifest/operator", "internal/manifest/render", "internal/manifest/stream", "internal/podjob", "internal/podnet", "internal/podoverhead", "internal/podrun"},
 		"david/internal/lab": {"internal/cli"}, // nothing below asks for a measurement
 	}
 	for line := range strings.Lines(string(out)) {

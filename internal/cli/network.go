@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"david/internal/lab"
 	"david/internal/netpath"
+	"david/internal/podrun"
 	"david/internal/result"
 )
 
@@ -19,7 +22,7 @@ func (a *app) networkCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand())
+	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkAnswerCommand(), a.networkAskCommand())
 	return cmd
 }
 
@@ -98,4 +101,30 @@ func pathArms(texts []string) (arms []lab.Arm, err error) {
 		arms = append(arms, lab.Arm{Name: netpath.Name(p), Title: netpath.Title(p), Path: p})
 	}
 	return arms, nil
+}
+
+// networkAnswerCommand is the far end of network ask, in a pod.
+func (a *app) networkAnswerCommand() *cobra.Command {
+	return &cobra.Command{Use: "answer", Short: "Be the far end of a network that is measured, until told to stop", Hidden: true, Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return netpath.Answer(cmd.Context()) }}
+}
+
+// networkAskCommand measures the way to an address where network answer runs, and writes it for the log of a
+// pod.
+func (a *app) networkAskCommand() *cobra.Command {
+	return &cobra.Command{Use: "ask ADDRESS", Short: "Measure the way to an address where david network answer runs", Hidden: true, Args: exactArgs(1, "an address"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := netip.ParseAddr(args[0])
+			if err != nil {
+				return usage("%w", err)
+			}
+			measured, err := netpath.ProbeTo(cmd.Context(), to)
+			if errors.Is(err, netpath.ErrTool) || errors.Is(err, netpath.ErrNoTool) {
+				return codedError{exitTarget, err}
+			}
+			if err != nil {
+				return err
+			}
+			return podrun.SendNetwork(a.out, measured)
+		}}
 }

@@ -18,8 +18,9 @@ import (
 // studyFlags holds the options of david study.
 type studyFlags struct {
 	runFlags
-	quick bool
-	ceph  cephFlags
+	quick   bool
+	ceph    cephFlags
+	cluster clusterStudyFlags
 }
 
 func (a *app) studyCommand() *cobra.Command {
@@ -36,6 +37,15 @@ func (a *app) studyCommand() *cobra.Command {
 			if err := f.ceph.settle(a, st.Ceph, f.dryRun); err != nil {
 				return err
 			}
+			if err := f.cluster.settle(st, cmd.Flags()); err != nil {
+				return err
+			}
+			if st.Cluster {
+				if f.quick {
+					f.cluster.quick(cmd.Flags().Changed)
+				}
+				return a.clusterStudy(cmd.Context(), st, f)
+			}
 			f.rbd = f.ceph.place()
 			return a.study(cmd.Context(), st, f)
 		},
@@ -43,6 +53,8 @@ func (a *app) studyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "small data, short trials, one number of threads: to try it, not to conclude from it")
 	f.add(cmd.Flags())
 	f.ceph.add(cmd.Flags())
+	f.cluster.add(cmd.Flags())
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document (p3)")
 	return cmd
 }
 
@@ -85,7 +97,7 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		}
 		addCephResults(here, cells)
 	}
-	if err := a.printStudy(st, here, facts, f.quick); err != nil {
+	if err := a.printStudy(st, here, setupHere(facts), f.quick); err != nil {
 		return err
 	}
 	return failed
@@ -134,9 +146,9 @@ func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
 }
 
 // printStudy shows what was published, what was measured here beside it, on what, and what differs here.
-func (a *app) printStudy(st spec.Study, here map[string]studyResult, facts host.Facts, quick bool) error {
+func (a *app) printStudy(st spec.Study, here map[string]studyResult, setup spec.Setup, quick bool) error {
 	fmt.Fprintf(a.out, "Study %s: %s\n\n", st.Name, st.Title)
-	for _, table := range [][][]string{figures(st, here), {}, setups(st.Setup, facts)} {
+	for _, table := range [][][]string{figures(st, here), {}, setups(st.Setup, setup)} {
 		if err := a.printTable(table); err != nil {
 			return err
 		}
@@ -170,13 +182,16 @@ func (a *app) printList(head string, items []string) {
 }
 
 // setups are the rows of the table of set-ups: what, published, here.
-func setups(p spec.Setup, f host.Facts) [][]string {
+func setups(p, here spec.Setup) [][]string {
 	return [][]string{
-		{"set-up", "published", "here"},
-		{"CPUs", p.CPUs, fmt.Sprintf("%.4g usable, %s", f.CPU.Usable, f.CPU.Model)},
-		{"memory", p.Memory, host.Size(f.Memory.Limit)},
-		{"server", p.Server, "a throwaway server on this machine"},
-		{"client", p.Client, "sysbench 1.0.20, on the same machine, through the unix socket"},
-		{"storage", p.Storage, fmt.Sprintf("%s, %s, %s free", f.Data.Device, f.Data.Type, host.Size(f.Data.Free))},
+		{"set-up", "published", "here"}, {"CPUs", p.CPUs, here.CPUs}, {"memory", p.Memory, here.Memory}, {"server", p.Server, here.Server},
+		{"client", p.Client, here.Client}, {"storage", p.Storage, here.Storage},
 	}
+}
+
+// setupHere says what a study that needs this machine alone ran on.
+func setupHere(f host.Facts) spec.Setup {
+	return spec.Setup{CPUs: fmt.Sprintf("%.4g usable, %s", f.CPU.Usable, f.CPU.Model), Memory: host.Size(f.Memory.Limit), Server: "a throwaway server on this machine",
+		Client:  "sysbench 1.0.20, on the same machine, through the unix socket",
+		Storage: fmt.Sprintf("%s, %s, %s free", f.Data.Device, f.Data.Type, host.Size(f.Data.Free))}
 }

@@ -23,16 +23,17 @@ import (
 	"david/internal/result"
 )
 
-// Document holds one part of a record: one of the pointers is set, or End.
+// Document holds one part of a record: one of the pointers or texts is set, or End.
 type Document struct {
 	Experiment *result.Experiment `json:"experiment,omitempty"`
 	Arm        *result.Arm        `json:"arm,omitempty"`
 	Trial      *result.Trial      `json:"trial,omitempty"` // with its points and samples
 	Log        string             `json:"log,omitempty"`   // what sysbench printed in that trial
 	Finish     *result.Finish     `json:"finish,omitempty"`
-	Tune       json.RawMessage    `json:"tune,omitempty"`  // what a live tune prints with --json
-	Files      map[string]string  `json:"files,omitempty"` // of the experiment's folder, by name
-	End        bool               `json:"end,omitempty"`   // nothing follows
+	Tune       json.RawMessage    `json:"tune,omitempty"`    // what a live tune prints with --json
+	Network    json.RawMessage    `json:"network,omitempty"` // what a client found that measures a network alone
+	Files      map[string]string  `json:"files,omitempty"`   // of the experiment's folder, by name
+	End        bool               `json:"end,omitempty"`     // nothing follows
 	// Failed and Code are, at the end, the client's error and its exit code, where it has one.
 	Failed string `json:"failed,omitempty"`
 	Code   int    `json:"code,omitempty"`

@@ -104,6 +104,14 @@ func (n *Namespace) Do(fn func() error) error {
 	return err
 }
 
+// do is Do, where nil stands for the namespace that david is in.
+func (n *Namespace) do(fn func() error) error {
+	if n == nil {
+		return fn()
+	}
+	return n.Do(fn)
+}
+
 // set gives a setting of the namespace a value.
 func (n *Namespace) set(name, value string) error {
 	return n.Do(func() error { return setting(name, value) })

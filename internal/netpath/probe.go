@@ -49,24 +49,36 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 		return nil, nil
 	}
 	probe := &result.PathProbe{Runs: 1}
-	err := n.bandwidth(ctx, way, probe)
-	if err == nil {
-		err = n.roundTrip(ctx, way, probe)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("path %s: %w", Name(p), err)
+	for _, m := range []meter{bandwidth(), roundTrip()} {
+		out, cpu, err := n.pairOf(ctx, way, m)
+		if err == nil {
+			err = m.read(out, cpu, probe)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("path %s: %w", Name(p), err)
+		}
 	}
 	return probe, nil
 }
 
+// meter is a program that measures a way: its server, its client for an address, and how what the client
+// printed is read.
+type meter struct {
+	port   string
+	server []string
+	client func(address string) []string
+	read   func(out []byte, cpu time.Duration, probe *result.PathProbe) error
+}
+
 // bandwidth measures one TCP stream to the server, as the answers of a database go the other way and a veth
 // is the same in both.
-func (n *Net) bandwidth(ctx context.Context, way Way, probe *result.PathProbe) error {
-	out, _, err := n.pairOf(ctx, way, iperfPort, []string{"iperf3", "-4", "-s", "-p", iperfPort},
-		[]string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", way.Address.String()})
-	if err != nil {
-		return err
-	}
+func bandwidth() meter {
+	return meter{iperfPort, []string{"iperf3", "-4", "-s", "-p", iperfPort}, func(address string) []string {
+		return []string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", address}
+	}, readBandwidth}
+}
+
+func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 	var doc struct {
 		Error string
 		End   struct {
@@ -90,13 +102,13 @@ func (n *Net) bandwidth(ctx context.Context, way Way, probe *result.PathProbe) e
 
 // roundTrip measures how long an answer to a small request takes, over TCP, and the CPU time that it takes of
 // both ends and of the kernel.
-func (n *Net) roundTrip(ctx context.Context, way Way, probe *result.PathProbe) error {
-	server := []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}
-	client := []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", way.Address.String(), "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(pingBytes)}
-	out, cpu, err := n.pairOf(ctx, way, sockPort, server, client)
-	if err != nil {
-		return err
-	}
+func roundTrip() meter {
+	return meter{sockPort, []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}, func(address string) []string {
+		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(pingBytes)}
+	}, readRoundTrip}
+}
+
+func readRoundTrip(out []byte, cpu time.Duration, probe *result.PathProbe) error {
 	sent, err1 := figure(out, `Total Run.*SentMessages=(\d+)`)
 	half, err2 := figure(out, `percentile 50\.000 = *([\d.]+)`)
 	most, err3 := figure(out, `percentile 99\.000 = *([\d.]+)`)
@@ -121,15 +133,16 @@ func figure(out []byte, pattern string) (float64, error) {
 
 // pairOf runs a server of a measuring program where the paths lead to, and its client where the path begins.
 // It returns what the client printed, and the CPU time that both and the handling of interrupts took.
-func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client []string) (out []byte, cpu time.Duration, err error) {
+func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu time.Duration, err error) {
+	client := m.client(way.Address.String())
 	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", client[0], probeLimit))
 	defer cancel()
-	s, err := n.Server.start(server)
+	s, err := n.Server.start(m.server)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer s.stop()
-	if err := n.listens(ctx, port, s); err != nil {
+	if err := n.Server.listens(ctx, m.port, s); err != nil {
 		return nil, 0, err
 	}
 	before, err := handling()
@@ -140,25 +153,22 @@ func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client [
 	if err != nil {
 		return nil, 0, err
 	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		c.stop()
-		return nil, 0, context.Cause(ctx)
+	if err := c.wait(ctx); err != nil {
+		return nil, 0, err
 	}
 	s.stop()
 	after, err := handling()
-	if err == nil && c.err != nil {
-		err = fmt.Errorf("%w: %s: %w: %s", ErrTool, client[0], c.err, said(c.out.Bytes()))
+	if err == nil {
+		err = c.failed()
 	}
 	return c.out.Bytes(), c.cpu() + s.cpu() + after - before, err
 }
 
 // listens waits until the program's server does. It is not connected to: iperf3 would take that for its client.
-func (n *Net) listens(ctx context.Context, port string, s *tool) error {
+func (n *Namespace) listens(ctx context.Context, port string, s *tool) error {
 	for {
 		var list []*netlink.Socket
-		err := n.Server.Do(func() (err error) {
+		err := n.do(func() (err error) {
 			list, err = netlink.SocketDiagTCP(unix.AF_INET)
 			return err
 		})
@@ -213,7 +223,7 @@ type tool struct {
 	err  error         // how; valid after done
 }
 
-// start starts a program in the namespace, as an ordinary user.
+// start starts a program in the namespace, nil for david's own, as an ordinary user.
 func (n *Namespace) start(argv []string) (*tool, error) {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -230,7 +240,7 @@ func (n *Namespace) start(argv []string) (*tool, error) {
 	go func() {
 		runtime.LockOSThread() // the signal is tied to the thread that forks
 		defer runtime.UnlockOSThread()
-		err := n.Do(t.cmd.Start)
+		err := n.do(t.cmd.Start)
 		started <- err
 		if err == nil {
 			t.err = t.cmd.Wait()
@@ -241,6 +251,25 @@ func (n *Namespace) start(argv []string) (*tool, error) {
 		return nil, fmt.Errorf("cannot start %s: %w", argv[0], err)
 	}
 	return t, nil
+}
+
+// wait waits for the program's end, and ends it where there is no more time.
+func (t *tool) wait(ctx context.Context) error {
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		t.stop()
+		return context.Cause(ctx)
+	}
+}
+
+// failed says how a program that has ended failed; nil where it did not.
+func (t *tool) failed() error {
+	if t.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %w: %s", ErrTool, t.name, t.err, said(t.out.Bytes()))
 }
 
 // stop ends the program and waits for its end.

@@ -26,6 +26,8 @@ type Client struct {
 	// Node has to run it; "" where any will do that does not run a pod labelled like Server, if there is one.
 	Node   string
 	Server map[string]string
+	// HostNetwork has it in its node's network, instead of one of its own.
+	HostNetwork bool
 	// CPU and Memory are both request and limit; zero quantities: a small request, a memory limit that stops
 	// a runaway, and no CPU limit.
 	CPU, Memory resource.Quantity
@@ -68,6 +70,7 @@ func Job(c Client) *batchv1.Job {
 func (c Client) pod() corev1.PodSpec {
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
+		HostNetwork:                   c.HostNetwork,
 		AutomountServiceAccountToken:  to(false), // the client speaks to the server only
 		EnableServiceLinks:            to(false),
 		TerminationGracePeriodSeconds: to(int64(cmp.Or(c.Grace, graceDefault) / time.Second)),

@@ -43,7 +43,8 @@ type Request struct {
 type Clients struct {
 	Count       int    // the load's threads are spread over so many; 1 at least
 	Image, Node string // Node "": any but the server's, where there is another
-	User        string // of the server
+	HostNetwork bool   // they are in their node's network
+	User        string // of the server; "": none is logged in to
 	Secret, Key string // of its password
 	CPU, Memory resource.Quantity
 	Env         []corev1.EnvVar
@@ -85,6 +86,31 @@ func Tune(ctx context.Context, r Request) (Tuned, error) {
 		err = errors.Join(j.finish(), err)
 	}
 	return Tuned{Document: j.tune, Store: j.store}, err
+}
+
+// Slot is the place of one trial in an experiment whose record is open: which arm it is of, and when it was.
+type Slot struct {
+	Store        *result.Store // nil: the trial is thrown away
+	Arm          *result.Arm   // what the server's variables were seen to be is filled in
+	Block, Place int
+	Twin         bool // the control's second trial of the block
+}
+
+// Trial runs a bench of one trial, and puts that into its slot. It returns what the client says of itself and
+// of the server.
+func Trial(ctx context.Context, r Request, slot Slot) (theirs result.Experiment, err error) {
+	j := newRunner(r)
+	j.uncounted, j.slot = true, &slot
+	err = j.run(ctx)
+	return j.experiment, err
+}
+
+// Ask runs a client that measures a network and no server, and returns what it printed as JSON.
+func Ask(ctx context.Context, r Request) ([]byte, error) {
+	j := newRunner(r)
+	j.uncounted = true
+	err := j.run(ctx)
+	return j.asked, err
 }
 
 // What a Job may take besides its trials: the image, its data (rows/s that a slow server loads), and a
@@ -145,13 +171,17 @@ func (r Request) args(id string, i int) []string {
 	case r.Clients.Count > 1:
 		args = slices.Concat(args, []string{count, group})
 	}
-	return slices.Concat(args, r.Every, []string{"--dsn=" + r.Clients.User + "@tcp(" + r.Server.Address + ")/"})
+	args = slices.Concat(args, r.Every)
+	if r.Clients.User == "" {
+		return args
+	}
+	return append(args, "--dsn="+r.Clients.User+"@tcp("+r.Server.Address+")/")
 }
 
 // job describes the i-th client's Job.
 func (r Request) job(id string, i int, grace time.Duration) podjob.Client {
 	c := r.Clients
 	return podjob.Client{Name: jobName(id, i), Namespace: r.Server.Pod.Namespace, Image: c.Image, Args: r.args(id, i),
-		Env: c.Env, Secret: c.Secret, Key: c.Key, Node: c.Node, Server: r.Server.Pod.Labels,
+		Env: c.Env, Secret: c.Secret, Key: c.Key, Node: c.Node, HostNetwork: c.HostNetwork, Server: r.Server.Pod.Labels,
 		CPU: c.CPU, Memory: c.Memory, Deadline: c.Deadline, Grace: grace}
 }

@@ -242,3 +242,46 @@ func TestStopped(t *testing.T) {
 		}
 	}
 }
+
+// TestSlot: the one trial of a client comes into another's record, by that one's names; nothing else of its
+// record does.
+func TestSlot(t *testing.T) {
+	j := runner(t)
+	ours := j.store
+	arm := result.Arm{Name: "calico", Path: result.Path{Kind: "calico"}}
+	j.store, j.slot = nil, &Slot{Store: ours, Arm: &arm, Block: 3, Place: 2, Twin: true}
+	for _, d := range []joblog.Document{
+		{Experiment: &result.Experiment{ID: "theirs", Sysbench: "1.0.20", Server: result.Server{Version: "9.7.4"}}},
+		{Arm: &result.Arm{Name: "pod", Effective: map[string]string{"port": "3306"}}},
+		{Trial: &result.Trial{ID: "x", Arm: "pod", Block: 1, TPS: 5, Gates: []result.Gate{}}, Log: "sysbench said"},
+		{Finish: &result.Finish{Best: "pod"}}, {End: true},
+	} {
+		if err := j.document(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trials, err := ours.Trials()
+	if err != nil || len(trials) != 1 || trials[0].Arm != "calico" || trials[0].Block != 3 || trials[0].Place != 2 || !trials[0].Twin || trials[0].ID == "x" || trials[0].TPS != 5 {
+		t.Fatalf("%+v, %v", trials, err)
+	}
+	if text, err := os.ReadFile(ours.LogPath(trials[0].ID, "sysbench")); string(text) != "sysbench said" {
+		t.Errorf("the log is %q, %v", text, err)
+	}
+	arms, err := ours.Arms()
+	if err != nil || len(arms) != 1 || arms[0].Name != "calico" || arms[0].Effective["port"] != "3306" {
+		t.Errorf("%+v, %v", arms, err)
+	}
+	if e := j.experiment; e.ID != "bench-2" || e.Sysbench != "1.0.20" || e.Server.Version != "9.7.4" {
+		t.Errorf("%+v", e)
+	}
+	j.slot = &Slot{Arm: &arm} // thrown away
+	if err := j.document(t.Context(), joblog.Document{Trial: &result.Trial{ID: "y", Gates: []result.Gate{}}}); err != nil {
+		t.Error(err)
+	}
+	if again, err := ours.Trials(); err != nil || len(again) != 1 {
+		t.Errorf("%d trials, %v", len(again), err)
+	}
+	if _, ended, err := ours.Finished(); ended || err != nil || j.store != nil {
+		t.Errorf("ended %v, %v", ended, err)
+	}
+}

@@ -54,6 +54,8 @@ func (j *jobRunner) line(ctx context.Context, line string) error {
 // document puts a document into the store.
 func (j *jobRunner) document(ctx context.Context, d joblog.Document) error {
 	switch {
+	case j.slot != nil && (d.Experiment != nil || d.Arm != nil || d.Trial != nil || d.Finish != nil):
+		return j.slotted(d)
 	case j.store == nil && (d.Arm != nil || d.Trial != nil):
 		return errors.New("the client sent an arm or a trial before its experiment: its image has another david, or none")
 	case d.Experiment != nil:
@@ -72,10 +74,36 @@ func (j *jobRunner) document(ctx context.Context, d joblog.Document) error {
 		j.ended = d.Finish
 	case d.Tune != nil:
 		j.tune = d.Tune
+	case d.Network != nil:
+		j.asked = d.Network
 	case d.End && d.Code != 0:
 		j.failed = &ClientError{d.Code, errors.New(d.Failed)}
 	}
 	return j.files(d.Files)
+}
+
+// slotted takes of a client's record what belongs into another's: its trial, by that one's names.
+func (j *jobRunner) slotted(d joblog.Document) error {
+	s := j.slot
+	switch {
+	case d.Experiment != nil:
+		e := &j.experiment
+		e.Server, e.Host, e.Sysbench = d.Experiment.Server, d.Experiment.Host, d.Experiment.Sysbench
+	case d.Arm != nil:
+		s.Arm.Effective = d.Arm.Effective
+		if s.Store != nil {
+			return s.Store.PutArm(*s.Arm)
+		}
+	case d.Trial != nil && s.Store != nil:
+		t := *d.Trial
+		t.Arm, t.Block, t.Place, t.Twin = s.Arm.Name, s.Block, s.Place, s.Twin
+		t.ID = result.TrialID(*s.Arm, t.Workload, t.Block, t.Place, t.Twin, j.experiment.Server, "")
+		if err := s.Store.AppendTrial(t); err != nil {
+			return err
+		}
+		return os.WriteFile(s.Store.LogPath(t.ID, "sysbench"), []byte(d.Log), 0o644)
+	}
+	return nil
 }
 
 // files writes files into the experiment's folder, beside david's own.

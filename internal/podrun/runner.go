@@ -34,6 +34,8 @@ type jobRunner struct {
 	counters   *result.ClusterCounters
 	unread     error  // why the counters were not read
 	tune       []byte // what a live tune printed
+	asked      []byte // what a client that asks has found
+	slot       *Slot  // of the one trial that is wanted; nil: the client's record is the record
 	failed     error  // of a client that sent its whole record
 }
 

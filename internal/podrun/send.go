@@ -54,6 +54,16 @@ func SendTune(log io.Writer, printed []byte, files []string, failed error, code 
 	return w.Write(end)
 }
 
+// SendNetwork writes what a client measured of a network alone to its log.
+func SendNetwork(log io.Writer, measured any) error {
+	text, err := json.Marshal(measured)
+	if err != nil {
+		return err
+	}
+	w := joblog.NewWriter(log)
+	return errors.Join(w.Write(joblog.Document{Network: text}), w.Write(joblog.Document{End: true}))
+}
+
 func sendTune(w *joblog.Writer, printed []byte, files []string) error {
 	if len(bytes.TrimSpace(printed)) == 0 {
 		return nil

@@ -64,6 +64,9 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 	if n > 0 {
 		lines = append(lines, fmt.Sprintf("a transaction takes %.4g round trips and %.3g KiB both ways (counted); with %s's %s transactions/s and each path's round trip that predicts the others, at most %.1f %% off",
 			control.RoundTrips, control.Bytes/1024, c.Control, brief(control.TPS), worst))
+		if hidden := slices.ContainsFunc(c.Arms, func(a stats.Arm) bool { return a.Name == c.Control && a.Costs.ServerCPU == nil }); hidden {
+			lines = append(lines, "the server's CPU time is not seen from its client's pod: the prediction takes it for waiting, and is the worse the busier the server's CPUs are")
+		}
 	}
 	return t, lines
 }

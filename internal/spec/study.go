@@ -41,6 +41,7 @@ type Study struct {
 	Files     []string `yaml:"specs"`    // the names of Specs
 	AsWas     []string `yaml:"refused"`  // of Refused
 	Ceph      bool     `yaml:"ceph"`     // its data lie on Ceph
+	Cluster   bool     `yaml:"cluster"`  // its servers and clients are pods: it has no Specs
 }
 
 // Setup says in words what a study ran on.
@@ -65,7 +66,7 @@ type Figure struct {
 }
 
 // StudyNames lists the studies shipped.
-func StudyNames() []string { return []string{"p1", "p2", "p4", "p5"} }
+func StudyNames() []string { return []string{"p1", "p2", "p3", "p4", "p5"} }
 
 // LoadStudy gives a study by its name.
 func LoadStudy(name string) (Study, error) {

@@ -41,11 +41,10 @@ type life struct {
 type facts struct {
 	Dir        string
 	Bin        string
-	Node       string
-	NodeIP     string `json:"node_ip"`
+	Nodes      []struct{ Name string }
+	Node       string `json:"-"` // the first
 	Kubeconfig string
 	Kubectl    string
-	Containerd string // socket
 	Guard      struct{ PID int }
 }
 
@@ -110,16 +109,24 @@ func (c *cluster) start() error {
 	if c.missing = c.lacks(); c.missing != "" {
 		return nil
 	}
-	if _, err := c.run("up", "--dir", c.dir, "--owner", fmt.Sprint(os.Getpid()), "--wait", "15m"); err != nil {
+	return c.begin()
+}
+
+// begin starts it, with further flags.
+func (c *cluster) begin(flags ...string) error {
+	if _, err := c.run(append([]string{"up", "--dir", c.dir, "--owner", fmt.Sprint(os.Getpid()), "--wait", "15m"}, flags...)...); err != nil {
 		return err // it has taken down what it had started; what is there is another's
 	}
 	c.up = true
 	c.loaded = map[string]bool{}
 	text, err := os.ReadFile(filepath.Join(c.dir, "state.json"))
-	if err != nil {
-		return err
+	if err == nil {
+		err = json.Unmarshal(text, &c.facts)
 	}
-	return json.Unmarshal(text, &c.facts)
+	if err == nil {
+		c.facts.Node = c.facts.Nodes[0].Name
+	}
+	return err
 }
 
 // run runs the cluster program; its progress goes to the terminal.

@@ -31,7 +31,7 @@ func recipes() []recipe {
 	return []recipe{
 		{"kube", []string{"."}, "kube", stamp},
 		{"coredns", []string{"."}, "coredns", "-s -w"},
-		{"cni", []string{plugins + "ipam/host-local", plugins + "main/bridge", plugins + "main/loopback", plugins + "meta/portmap"}, "cni/", "-s -w"},
+		{"cni", []string{plugins + "ipam/host-local", plugins + "main/bridge", plugins + "main/loopback", plugins + "main/macvlan", plugins + "main/ptp", plugins + "meta/portmap"}, "cni/", "-s -w"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"up", "--dirr", "/x"}, exitUsage, "unknown flag"},
 		{[]string{"up", "now"}, exitUsage, "unknown command"},
 		{[]string{"up", "--cpu-manager", "dynamic"}, exitUsage, "none or static"},
+		{[]string{"up", "--nodes", "3"}, exitUsage, "1 or 2"},
+		{[]string{"up", "--network", "calico"}, exitUsage, "one of bridge, ptp, vxlan, macvlan"},
+		{[]string{"up", "--rate", "1g; reboot"}, exitUsage, "a rate as"},
 		{[]string{"load"}, exitUsage, "needs the path"},
 		{[]string{"load", "--dir", "/nonexistent/x", "a.tar"}, exitTarget, "no cluster is up"},
 		{[]string{"kubeconfig", "--dir", "/nonexistent/x"}, exitTarget, "no cluster is up"},
@@ -92,6 +96,42 @@ func TestFreeNetwork(t *testing.T) {
 		n, ok := freeNetwork(test.routes)
 		if n != test.n || ok != (test.n != 0) {
 			t.Errorf("%q: %d, wanted %d", test.routes, n, test.n)
+		}
+	}
+}
+
+// TestNetworks holds what joins two nodes' pods, and the list of plugins, against what they have to be.
+func TestNetworks(t *testing.T) {
+	for _, test := range []struct {
+		network    string
+		nodes      int
+		joins, cni []string // lines, and what the list has
+	}{
+		{bridged, 1, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"ipMasq":true`, `"subnet":"10.9.64.0/24"`, `"portmap"`}},
+		{bridged, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11", "ip -n kn1 route add 10.9.65.0/24 via 10.9.0.12"}, []string{`"ipMasq":false`, `"mtu":1500`}},
+		{ptp, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11", "ip -n kn1 route add 10.9.65.0/24 via 10.9.0.12"}, []string{`"type":"ptp"`, `"dst":"0.0.0.0/0"`}},
+		{vxlan, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11",
+			"ip -n kn1 link add david-vxlan mtu 1450 address 02:da:0a:09:00:0b type vxlan id 1 dev eth0 local 10.9.0.11 dstport 4789 nolearning",
+			"ip -n kn1 addr add 10.9.64.0/32 dev david-vxlan", "ip -n kn1 link set david-vxlan up",
+			"ip -n kn1 neigh add 10.9.65.0 lladdr 02:da:0a:09:00:0c dev david-vxlan nud permanent", "bridge -n kn1 fdb add 02:da:0a:09:00:0c dev david-vxlan dst 10.9.0.12",
+			"ip -n kn1 route add 10.9.65.0/24 via 10.9.65.0 dev david-vxlan onlink"}, []string{`"type":"bridge"`, `"mtu":1450`}},
+		{macvlan, 2, nil, []string{`"type":"macvlan"`, `"master":"eth0"`, `"rangeStart":"10.9.0.64"`, `"rangeEnd":"10.9.0.127"`, `"gateway":"10.9.0.1"`, `"subnet":"10.9.0.0/24"`}},
+	} {
+		s := &state{Network: test.network, HostIP: "10.9.0.1"}
+		for i := range test.nodes {
+			s.Nodes = append(s.Nodes, node{Name: nodeName(i), IP: fmt.Sprintf("10.9.0.%d", 11+i), PodCIDR: fmt.Sprintf("10.9.%d.0/24", 64+i)})
+		}
+		if got := s.joins(s.Nodes[0]); !slices.Equal(got, test.joins) {
+			t.Errorf("%s, %d nodes: %q, wanted %q", test.network, test.nodes, got, test.joins)
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, []byte(s.cniConfig(s.Nodes[0]))); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range test.cni {
+			if !strings.Contains(compact.String(), want) {
+				t.Errorf("%s, %d nodes: no %s in %s", test.network, test.nodes, want, compact.String())
+			}
 		}
 	}
 }

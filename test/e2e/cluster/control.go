@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -25,23 +26,20 @@ func (s *state) writeCertificates() error {
 		return err
 	}
 	clients := []struct{ name, user, group string }{{"admin", "admin", "system:masters"}}
-	if s.Node != "" {
+	if s.whole() {
 		clients = append(clients, []struct{ name, user, group string }{
 			{"controller-manager", "system:kube-controller-manager", "kubernetes"},
 			{"scheduler", "system:kube-scheduler", "kubernetes"},
 			{"proxy", "system:kube-proxy", "kubernetes"},
-			{"kubelet", "system:node:" + s.Node, "system:nodes"},
 		}...)
 	}
 	for _, c := range clients {
-		var at []string
-		if c.name == "kubelet" { // it serves with it, too
-			at = []string{s.NodeIP, s.Node}
-		}
-		if err := ca.issue(c.name, c.user, c.group, at...); err != nil {
+		if err := errors.Join(ca.issue(c.name, c.user, c.group), s.kubeconfig(c.name)); err != nil {
 			return err
 		}
-		if err := s.kubeconfig(c.name); err != nil {
+	}
+	for _, n := range s.Nodes { // a kubelet serves with its certificate, too
+		if err := errors.Join(ca.issue("kubelet-"+n.Name, "system:node:"+n.Name, "system:nodes", n.IP, n.Name), s.kubeconfig("kubelet-"+n.Name)); err != nil {
 			return err
 		}
 	}
@@ -78,7 +76,7 @@ func (s *state) startAPI() error {
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", pki("sa.pub"), "--service-account-signing-key-file", pki("sa.key"),
 		"--cert-dir", s.path("pki"),
 	}
-	if s.Node == "" {
+	if !s.whole() {
 		args = append(args, "--endpoint-reconciler-type", "none") // 127.0.0.1 cannot be a Service's endpoint
 	} else {
 		args = append(args, "--kubelet-client-certificate", pki("admin.crt"), "--kubelet-client-key", pki("admin.key"),
@@ -91,7 +89,7 @@ func (s *state) startAPI() error {
 // startControllers starts the controller manager and the scheduler, which serve nothing themselves.
 func (s *state) startControllers() error {
 	if _, err := s.start("controller-manager", s.binary("kube-controller-manager"), "--kubeconfig", s.path("controller-manager.kubeconfig"),
-		"--secure-port", "0", "--leader-elect=false", "--allocate-node-cidrs", "--cluster-cidr", s.PodCIDR, "--node-cidr-mask-size", "24",
+		"--secure-port", "0", "--leader-elect=false", "--allocate-node-cidrs=false", "--cluster-cidr", s.PodCIDR,
 		"--service-account-private-key-file", s.path("pki", "sa.key"), "--root-ca-file", s.path("pki", "ca.crt"),
 		"--cluster-signing-cert-file", s.path("pki", "ca.crt"), "--cluster-signing-key-file", s.path("pki", "ca.key"), "--use-service-account-credentials"); err != nil {
 		return err
@@ -124,9 +122,17 @@ func (s *state) api() (*api, error) {
 }
 
 func (a *api) get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
+	return a.do(ctx, http.MethodGet, path, "")
+}
+
+// do sends a request; a body is a merge patch.
+func (a *api) do(ctx context.Context, method, path, patch string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.url+path, strings.NewReader(patch))
 	if err != nil {
 		return nil, err
+	}
+	if patch != "" {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {

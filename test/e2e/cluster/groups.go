@@ -61,20 +61,21 @@ func controlGroup() string {
 	return filepath.Join(h.mount, groupName, "control")
 }
 
-// makeGroups makes what kubelet wants to find: its root in every hierarchy, able to hold groups with all
+// makeGroups makes what kubelets want to find: their roots in every hierarchy, able to hold groups with all
 // controllers.
-func makeGroups() error {
+func (s *state) makeGroups() error {
 	all := hierarchies()
 	if _, err := tracking(all); err != nil {
 		return err
 	}
 	for _, h := range all {
-		node := filepath.Join(h.mount, groupName, nodeName)
-		if err := os.MkdirAll(node, 0o755); err != nil {
-			return fmt.Errorf("cannot make a control group: %w", err)
-		}
-		if err := h.enable(); err != nil {
-			return err
+		for _, n := range s.Nodes {
+			if err := os.MkdirAll(filepath.Join(h.mount, groupName, n.Name), 0o755); err != nil {
+				return fmt.Errorf("cannot make a control group: %w", err)
+			}
+			if err := h.enable(n.Name); err != nil {
+				return err
+			}
 		}
 	}
 	if err := os.MkdirAll(controlGroup(), 0o755); err != nil {
@@ -83,10 +84,10 @@ func makeGroups() error {
 	return nil
 }
 
-// enable makes the controllers usable below: v2 hands them down where told to; a new cpuset of v1 is empty,
+// enable makes the controllers usable below a node's: v2 hands them down where told to; a new cpuset of v1 is empty,
 // and takes no process.
-func (h hierarchy) enable() error {
-	chain := []string{h.mount, filepath.Join(h.mount, groupName), filepath.Join(h.mount, groupName, nodeName)}
+func (h hierarchy) enable(node string) error {
+	chain := []string{h.mount, filepath.Join(h.mount, groupName), filepath.Join(h.mount, groupName, node)}
 	switch {
 	case h.unified:
 		available, err := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))

@@ -205,7 +205,7 @@ func leftovers(dir string, before *system) (left []string, err error) {
 		return left, nil
 	}
 	for _, line := range now.since(system{}) {
-		if strings.Contains(line, groupName) || strings.HasSuffix(line, "network namespace "+nodeName) {
+		if strings.Contains(line, groupName) || strings.HasPrefix(line, "network namespace kn") {
 			left = append(left, line)
 		}
 	}

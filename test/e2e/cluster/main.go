@@ -1,12 +1,12 @@
-// Command cluster runs a real Kubernetes cluster of one node as plain processes, for david's tests: etcd, API
-// server, controller manager, scheduler, and, in a network and a mount namespace of their own, containerd,
-// kubelet, kube-proxy and CoreDNS. It is built from Go modules and Debian's packages, needs no registry, and
+// Command cluster runs a real Kubernetes cluster of one or two nodes as plain processes, for david's tests:
+// etcd, API server, controller manager, scheduler, and, in a network and a mount namespace for each node,
+// containerd, kubelet, kube-proxy, and on the first CoreDNS. It is built from Go modules and Debian's packages, needs no registry, and
 // leaves nothing behind.
 //
 //	cluster build                 build the binaries, or find them in the cache; prints their folder
-//	cluster up                    a cluster with one node (root)
+//	cluster up                    a cluster with one node, or two (root)
 //	cluster envtest               etcd and API server only, for dry runs (any user)
-//	cluster load TAR ...          images into the running node
+//	cluster load TAR ...          images into the running nodes
 //	cluster kubeconfig            the path of the administrator's kubeconfig
 //	cluster down                  end whatever runs, and remove whatever is left
 //	cluster leftovers             what is left of one that is down
@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 func commands(errOut io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cluster",
-		Short:         "A Kubernetes cluster of one node as plain processes, for david's tests",
+		Short:         "A Kubernetes cluster as plain processes, for david's tests",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args: func(_ *cobra.Command, args []string) error {
@@ -121,7 +122,7 @@ func checkCommand() *cobra.Command {
 
 func upCommand(say func(string, ...any)) *cobra.Command {
 	o := options{}
-	cmd := &cobra.Command{Use: "up", Short: "Start a cluster with one node (root)", Args: noArgs,
+	cmd := &cobra.Command{Use: "up", Short: "Start a cluster with its nodes (root)", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := up(cmd.Context(), o, say)
 			if err == nil {
@@ -134,7 +135,10 @@ func upCommand(say func(string, ...any)) *cobra.Command {
 	cmd.Flags().IntVar(&o.owner, "owner", 0, "a process: when it ends, however it ends, the cluster is taken down")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "how long to wait where another owner's cluster is up")
 	cmd.Flags().StringVar(&o.cpuManager, "cpu-manager", "none", "kubelet's CPU manager policy: none, or static (CPU 0 stays with the system)")
-	cmd.Flags().StringArrayVar(&o.images, "image", nil, "a tar with an image to load into the node; repeatable")
+	cmd.Flags().StringArrayVar(&o.images, "image", nil, "a tar with an image to load into the nodes; repeatable")
+	cmd.Flags().IntVar(&o.nodes, "nodes", 1, "how many nodes, 1 or 2")
+	cmd.Flags().StringVar(&o.network, "network", "bridge", "how pods are joined: "+strings.Join(networks(), ", "))
+	cmd.Flags().StringVar(&o.rate, "rate", "", "hold the wire between the nodes to a rate, as in 1gbit (a token bucket)")
 	return cmd
 }
 
@@ -156,7 +160,7 @@ func envtestCommand(say func(string, ...any)) *cobra.Command {
 
 func loadCommand() *cobra.Command {
 	dir := ""
-	cmd := &cobra.Command{Use: "load TAR ...", Short: "Load images into the running node",
+	cmd := &cobra.Command{Use: "load TAR ...", Short: "Load images into the running nodes",
 		RunE: func(cmd *cobra.Command, tars []string) error {
 			if len(tars) == 0 {
 				return usageError{errors.New("load needs the path of an image's tar")}
@@ -263,4 +267,7 @@ type options struct {
 	wait       time.Duration
 	cpuManager string
 	images     []string
+	nodes      int
+	network    string
+	rate       string
 }

@@ -18,7 +18,7 @@ func ownsNames(dir string) bool {
 		return owner == dir
 	}
 	if s, err := loadState(dir); err == nil {
-		return s.Node != ""
+		return s.whole()
 	}
 	return dir == defaultDir
 }
@@ -32,8 +32,8 @@ func namesOwner() string {
 	return strings.TrimSpace(string(alias))
 }
 
-// chooseAddresses finds a /16 that no route of the machine touches: 10.N.0.0/24 joins host and node,
-// 10.N.1.0/24 are the pods', 10.N.128.0/17 the services'.
+// chooseAddresses finds a /16 that no route of the machine touches: 10.N.0.0/24 joins host and nodes,
+// 10.N.64.0/18 are the pods', a /24 for each node, 10.N.128.0/17 the services'.
 func (s *state) chooseAddresses(ctx context.Context) error {
 	routes, err := output(ctx, "ip", "-o", "-4", "route", "show", "table", "all")
 	if err != nil {
@@ -44,8 +44,11 @@ func (s *state) chooseAddresses(ctx context.Context) error {
 		return targetError{errors.New("no free network for the cluster: something is routed in each of 10.200.0.0/16 to 10.250.0.0/16")}
 	}
 	s.HostIP = fmt.Sprintf("10.%d.0.1", n)
-	s.NodeIP = fmt.Sprintf("10.%d.0.11", n)
-	s.PodCIDR = fmt.Sprintf("10.%d.1.0/24", n)
+	for i := range s.Nodes {
+		s.Nodes[i].IP = fmt.Sprintf("10.%d.0.%d", n, 11+i)
+		s.Nodes[i].PodCIDR = fmt.Sprintf("10.%d.%d.0/24", n, 64+i)
+	}
+	s.PodCIDR = fmt.Sprintf("10.%d.64.0/18", n)
 	s.Services = fmt.Sprintf("10.%d.128.0/17", n)
 	return nil
 }
@@ -82,30 +85,56 @@ func (s *state) serviceIP() string {
 	return netip.MustParsePrefix(s.Services).Addr().Next().String()
 }
 
-// makeNetwork makes the bridge, the node's namespace and the pair of links between them. The host reaches
-// pods and services through the node; nothing of the host's own firewall or forwarding is touched.
+// makeNetwork makes the bridge, which is the wire between the nodes, and the nodes' namespaces, each joined to
+// it by a pair of links. The host reaches pods through their node, services through the first; nothing of the
+// host's own firewall or forwarding is touched, as packets that a bridge passes on are not forwarded.
 func (s *state) makeNetwork(ctx context.Context) error {
-	for _, words := range []string{
-		"link add " + bridgeName + " type bridge",
-		"link set " + bridgeName + " alias " + s.Dir,
-		"addr add " + s.HostIP + "/24 dev " + bridgeName,
-		"link set " + bridgeName + " up",
-		"netns add " + nodeName,
-		"link add " + vethName + " type veth peer name eth0 netns " + nodeName,
-		"link set " + vethName + " master " + bridgeName + " up",
-		"-n " + nodeName + " link set lo up",
-		"-n " + nodeName + " addr add " + s.NodeIP + "/24 dev eth0",
-		"-n " + nodeName + " link set eth0 up",
-		"-n " + nodeName + " route add default via " + s.HostIP,
-		"route add " + s.PodCIDR + " via " + s.NodeIP,
-		"route add " + s.Services + " via " + s.NodeIP,
-	} {
-		if _, err := output(ctx, append([]string{"ip"}, strings.Fields(words)...)...); err != nil {
-			return fmt.Errorf("cannot make the node's network: %w", err)
+	err := lines(ctx,
+		"ip link add "+bridgeName+" type bridge",
+		"ip link set "+bridgeName+" alias "+s.Dir,
+		"ip addr add "+s.HostIP+"/24 dev "+bridgeName,
+		"ip link set "+bridgeName+" up")
+	for _, n := range s.Nodes {
+		if err == nil {
+			err = s.makeNode(ctx, n)
 		}
 	}
-	_, err := output(ctx, "nsenter", "--net=/run/netns/"+nodeName, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+	if err == nil {
+		err = lines(ctx, "ip route add "+s.Services+" via "+s.Nodes[0].IP)
+	}
 	return err
+}
+
+// makeNode makes a node's namespace, with its link to the bridge, its routes, and what joins its pods to the
+// other nodes'.
+func (s *state) makeNode(ctx context.Context, n node) error {
+	err := lines(ctx, append([]string{
+		"ip netns add " + n.Name,
+		"ip link add " + vethName(n.Name) + " type veth peer name eth0 netns " + n.Name,
+		"ip link set " + vethName(n.Name) + " master " + bridgeName + " up",
+		"ip -n " + n.Name + " link set lo up",
+		"ip -n " + n.Name + " addr add " + n.IP + "/24 dev eth0",
+		"ip -n " + n.Name + " link set eth0 up",
+		"ip -n " + n.Name + " route add default via " + s.HostIP,
+	}, s.joins(n)...)...)
+	if err == nil && s.Rate != "" { // each way at the end that sends, with the bucket of david network measure
+		const bucket = " root tbf rate %s burst 256kb latency 20ms"
+		err = lines(ctx, fmt.Sprintf("tc qdisc add dev %s"+bucket, vethName(n.Name), s.Rate), fmt.Sprintf("tc -n %s qdisc add dev eth0"+bucket, n.Name, s.Rate))
+	}
+	if err == nil {
+		_, err = output(ctx, "nsenter", "--net=/run/netns/"+n.Name, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+	}
+	return err
+}
+
+// lines runs commands of the network, their words parted by spaces.
+func lines(ctx context.Context, list ...string) error {
+	for _, words := range list {
+		if _, err := output(ctx, strings.Fields(words)...); err != nil {
+			return fmt.Errorf("cannot make the nodes' network: %w", err)
+		}
+	}
+	return nil
 }
 
 // removeNetwork removes what makeNetwork made; the bridge comes last, as it says whose all of it is.
@@ -121,8 +150,11 @@ func removeNetwork(ctx context.Context) error {
 			}
 		}
 	}
-	remove("/sys/class/net/"+vethName, "link", "delete", vethName)
-	remove("/run/netns/"+nodeName, "netns", "delete", nodeName)
+	for i := range mostNodes {
+		name := nodeName(i)
+		remove("/sys/class/net/"+vethName(name), "link", "delete", vethName(name))
+		remove("/run/netns/"+name, "netns", "delete", name)
+	}
 	remove("/sys/class/net/"+bridgeName, "link", "delete", bridgeName)
 	return errors.Join(errs...)
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,8 +22,9 @@ import (
 // appears on the machine.
 var private = [...]string{"/run/containerd", "/run/netns", "/var/lib/cni", "/var/lib/kubelet", "/var/log"}
 
-func (s *state) privatePath(folder string) string {
-	return s.path("node", strings.ReplaceAll(strings.TrimPrefix(folder, "/"), "/", "-"))
+// privatePath is where one of them lies in a node's folder.
+func privatePath(nodeDir, folder string) string {
+	return filepath.Join(nodeDir, strings.ReplaceAll(strings.TrimPrefix(folder, "/"), "/", "-"))
 }
 
 // makeFolders makes the private folders, and on the machine those that are missing to mount them on; what was
@@ -37,16 +40,16 @@ func (s *state) makeFolders() error {
 	if err := s.save(); err != nil {
 		return err
 	}
-	for _, folder := range private {
-		for _, f := range []string{folder, s.privatePath(folder)} {
-			if err := os.MkdirAll(f, 0o755); err != nil {
-				return fmt.Errorf("cannot make a folder for the node: %w", err)
-			}
+	folders := slices.Clone(private[:])
+	for _, n := range s.Nodes {
+		folders = append(folders, s.path(n.Name, "cni"))
+		for _, folder := range private {
+			folders = append(folders, privatePath(s.path(n.Name), folder))
 		}
 	}
-	for _, folder := range []string{"cni", "images"} {
-		if err := os.MkdirAll(s.path("node", folder), 0o755); err != nil {
-			return fmt.Errorf("cannot make a folder for the node: %w", err)
+	for _, f := range folders {
+		if err := os.MkdirAll(f, 0o755); err != nil {
+			return fmt.Errorf("cannot make a folder for a node: %w", err)
 		}
 	}
 	return nil
@@ -58,9 +61,8 @@ func enterNode(dir string, argv []string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("cannot share the node's mounts with its pods: %w", err)
 	}
-	s := state{Dir: dir}
 	for _, folder := range private {
-		if err := syscall.Mount(s.privatePath(folder), folder, "", syscall.MS_BIND, ""); err != nil {
+		if err := syscall.Mount(privatePath(dir, folder), folder, "", syscall.MS_BIND, ""); err != nil {
 			return fmt.Errorf("cannot mount the node's own %s: %w", folder, err)
 		}
 	}
@@ -71,22 +73,22 @@ func enterNode(dir string, argv []string) error {
 	return syscall.Exec(path, argv, os.Environ())
 }
 
-// startNode starts containerd in namespaces of the node's own, and loads images.
-func (s *state) startContainerd(ctx context.Context, images []string) (pid int, err error) {
-	if err := os.WriteFile(s.path("node", "containerd.toml"), []byte(s.containerdConfig()), 0o600); err != nil {
+// startContainerd starts containerd in namespaces of the node's own, and loads images.
+func (s *state) startContainerd(ctx context.Context, n node, images []string) (pid int, err error) {
+	if err := os.WriteFile(s.path(n.Name, "containerd.toml"), []byte(s.containerdConfig(n)), 0o600); err != nil {
 		return 0, err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
-	cmd, err := s.start("containerd", "nsenter", "--net=/run/netns/"+s.Node, "unshare", "--mount", "--propagation", "slave",
-		self, "node", s.Dir, "containerd", "--config", s.path("node", "containerd.toml"))
+	cmd, err := s.start("containerd-"+n.Name, "nsenter", "--net=/run/netns/"+n.Name, "unshare", "--mount", "--propagation", "slave",
+		self, "node", s.path(n.Name), "containerd", "--config", s.path(n.Name, "containerd.toml"))
 	if err != nil {
 		return 0, err
 	}
-	if err := s.explain("containerd", waitFor(ctx, "containerd does not answer", time.Minute, func() error {
-		c, err := net.Dial("unix", s.Containerd)
+	if err := s.explain("containerd-"+n.Name, waitFor(ctx, "containerd does not answer", time.Minute, func() error {
+		c, err := net.Dial("unix", n.Containerd)
 		if err == nil {
 			c.Close()
 		}
@@ -94,24 +96,33 @@ func (s *state) startContainerd(ctx context.Context, images []string) (pid int, 
 	})); err != nil {
 		return 0, err
 	}
-	return cmd.Process.Pid, s.load(ctx, append([]string{s.binary("pause.tar")}, images...))
+	return cmd.Process.Pid, n.load(ctx, append([]string{s.binary("pause.tar")}, images...))
 }
 
-// load imports images into the node.
+// load imports images into all nodes.
 func (s *state) load(ctx context.Context, tars []string) error {
+	for _, n := range s.Nodes {
+		if err := n.load(ctx, tars); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n node) load(ctx context.Context, tars []string) error {
 	for _, tar := range tars {
 		if _, err := os.Stat(tar); err != nil {
 			return usageError{fmt.Errorf("cannot load an image: %w", err)}
 		}
-		if _, err := output(ctx, "ctr", "--address", s.Containerd, "--namespace", "k8s.io", "images", "import", tar); err != nil {
+		if _, err := output(ctx, "ctr", "--address", n.Containerd, "--namespace", "k8s.io", "images", "import", tar); err != nil {
 			return fmt.Errorf("cannot load the image %s: %w", tar, err)
 		}
 	}
 	return nil
 }
 
-// containerdConfig keeps everything in the cluster's folder; containerd 2 reads this form, too.
-func (s *state) containerdConfig() string {
+// containerdConfig keeps everything in the node's folder; containerd 2 reads this form, too.
+func (s *state) containerdConfig(n node) string {
 	return fmt.Sprintf(`version = 2
 root = %q
 state = %q
@@ -131,8 +142,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
-`, s.path("containerd"), s.path("node", "containerd-state"), s.Containerd, s.path("node", "opt"), !hasCapability(24),
-		s.binary("cni"), s.path("node", "cni"))
+`, s.path(n.Name, "containerd"), s.path(n.Name, "containerd-state"), n.Containerd, s.path(n.Name, "opt"), !hasCapability(24),
+		s.binary("cni"), s.path(n.Name, "cni"))
 }
 
 // hasCapability tells whether this process has a capability, by its number in linux/capability.h.
@@ -147,44 +158,40 @@ func hasCapability(number uint) bool {
 	return err == nil && set&(1<<number) != 0
 }
 
-// startKubelet starts kubelet, kube-proxy and CoreDNS in the namespaces of containerd.
-func (s *state) startKubelet(containerd int) error {
+// startKubelet starts kubelet, kube-proxy and, on the first node, CoreDNS in the namespaces of containerd.
+func (s *state) startKubelet(n node, containerd int) error {
 	for file, text := range map[string]string{
-		"cni/10-bridge.conflist": s.cniConfig(), "kubelet.yaml": s.kubeletConfig(), "proxy.yaml": s.proxyConfig(), "Corefile": s.corefile(),
-		"resolv.conf": "nameserver " + s.NodeIP + "\n",
+		"cni/10-pods.conflist": s.cniConfig(n), "kubelet.yaml": s.kubeletConfig(n), "proxy.yaml": s.proxyConfig(n), "Corefile": s.corefile(),
+		"resolv.conf": "nameserver " + s.Nodes[0].IP + "\n",
 	} {
-		if err := os.WriteFile(s.path("node", file), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(s.path(n.Name, file), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("cannot write the node's configuration: %w", err)
 		}
 	}
-	inside := []string{"nsenter", "--net", "--mount", "--target", strconv.Itoa(containerd)}
-	for _, c := range []struct {
+	type program struct {
 		name string
 		argv []string
-	}{
-		{"kubelet", []string{s.binary("kubelet"), "--config", s.path("node", "kubelet.yaml"), "--kubeconfig", s.path("kubelet.kubeconfig"),
-			"--root-dir", "/var/lib/kubelet", "--hostname-override", s.Node, "--node-ip", s.NodeIP}},
-		{"proxy", []string{s.binary("kube-proxy"), "--config", s.path("node", "proxy.yaml")}},
-		{"coredns", []string{s.binary("coredns"), "-conf", s.path("node", "Corefile")}},
-	} {
-		if _, err := s.start(c.name, append(append([]string{}, inside...), c.argv...)...); err != nil {
+	}
+	programs := []program{
+		{"kubelet", []string{s.binary("kubelet"), "--config", s.path(n.Name, "kubelet.yaml"), "--kubeconfig", s.path("kubelet-" + n.Name + ".kubeconfig"),
+			"--root-dir", "/var/lib/kubelet", "--hostname-override", n.Name, "--node-ip", n.IP}},
+		{"proxy", []string{s.binary("kube-proxy"), "--config", s.path(n.Name, "proxy.yaml")}},
+	}
+	if n == s.Nodes[0] {
+		programs = append(programs, program{"coredns", []string{s.binary("coredns"), "-conf", s.path(n.Name, "Corefile")}})
+	}
+	inside := []string{"nsenter", "--net", "--mount", "--target", strconv.Itoa(containerd)}
+	for _, p := range programs {
+		if _, err := s.start(p.name+"-"+n.Name, slices.Concat(inside, p.argv)...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *state) cniConfig() string {
-	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "david-e2e", "plugins": [
- {"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "ipMasq": true,
-  "ipam": {"type": "host-local", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}},
- {"type": "portmap", "capabilities": {"portMappings": true}}]}
-`, s.PodCIDR)
-}
-
 // kubeletConfig changes kubelet's defaults only where the machine or the folder demands it: what is measured
 // in the cluster is to be what others have.
-func (s *state) kubeletConfig() string {
+func (s *state) kubeletConfig(n node) string {
 	text := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %s
@@ -205,8 +212,8 @@ cpuManagerPolicy: %s
 # Images come from tars: one that is removed could not be pulled again. And a full disk of the machine's is not our business.
 imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 50Mi, nodefs.available: 1%%, imagefs.available: 1%%, nodefs.inodesFree: 1%%}
-`, s.NodeIP, s.path("pki", "ca.crt"), s.path("pki", "kubelet.crt"), s.path("pki", "kubelet.key"), "unix://"+s.Containerd, groupName, nodeName,
-		s.NodeIP, s.path("node", "resolv.conf"), s.CPUManager)
+`, n.IP, s.path("pki", "ca.crt"), s.path("pki", "kubelet-"+n.Name+".crt"), s.path("pki", "kubelet-"+n.Name+".key"), "unix://"+n.Containerd, groupName, n.Name,
+		s.Nodes[0].IP, s.path(n.Name, "resolv.conf"), s.CPUManager)
 	if s.CPUManager == "static" {
 		text += "reservedSystemCPUs: \"0\"\n" // without a reservation kubelet refuses to start
 	}
@@ -214,7 +221,7 @@ evictionHard: {memory.available: 50Mi, nodefs.available: 1%%, imagefs.available:
 }
 
 // proxyConfig leaves the limits of connection tracking alone: they are the machine's.
-func (s *state) proxyConfig() string {
+func (s *state) proxyConfig(n node) string {
 	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
@@ -222,10 +229,10 @@ hostnameOverride: %s
 clusterCIDR: %s
 clientConnection: {kubeconfig: %q}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
-`, s.Node, s.PodCIDR, s.path("proxy.kubeconfig"))
+`, n.Name, s.PodCIDR, s.path("proxy.kubeconfig"))
 }
 
-// corefile: CoreDNS is in the node's network, where port 53 is free whatever runs on the machine.
+// corefile: CoreDNS is in the first node's network, where port 53 is free whatever runs on the machine.
 func (s *state) corefile() string {
 	return fmt.Sprintf(`.:53 {
   bind %s
@@ -236,27 +243,38 @@ func (s *state) corefile() string {
     ttl 1
   }
 }
-`, s.NodeIP, s.path("admin.kubeconfig"))
+`, s.Nodes[0].IP, s.path("admin.kubeconfig"))
 }
 
-// waitNode waits until the node is ready, and pods can be made: they need the default account of their
-// namespace.
-func (s *state) waitNode(ctx context.Context) error {
+// waitNodes waits until the nodes are ready, and pods can be made: they need the default account of their
+// namespace. A node is told its pods' addresses as soon as it has said its name.
+func (s *state) waitNodes(ctx context.Context) error {
 	a, err := s.api()
 	if err != nil {
 		return err
 	}
-	return s.explain("kubelet", waitFor(ctx, "the node is not ready", 2*time.Minute, func() error {
-		text, err := a.get(ctx, "/api/v1/nodes/"+s.Node)
-		if err != nil {
+	for _, n := range s.Nodes {
+		told := false
+		if err := s.explain("kubelet-"+n.Name, waitFor(ctx, "the node "+n.Name+" is not ready", 2*time.Minute, func() error {
+			path := "/api/v1/nodes/" + n.Name
+			text, err := a.get(ctx, path)
+			if err == nil && !told {
+				_, err = a.do(ctx, http.MethodPatch, path, fmt.Sprintf(`{"spec": {"podCIDR": %[1]q, "podCIDRs": [%[1]q]}}`, n.PodCIDR))
+				told = err == nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := nodeReady(text); err != nil {
+				return err
+			}
+			_, err = a.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
+			return err
+		})); err != nil {
 			return err
 		}
-		if err := nodeReady(text); err != nil {
-			return err
-		}
-		_, err = a.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
-		return err
-	}))
+	}
+	return nil
 }
 
 // nodeReady reads a node's object: the reason it gives where it is not ready.

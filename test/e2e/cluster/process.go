@@ -41,7 +41,7 @@ func (s *state) start(name string, argv ...string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer log.Close()
-	if s.Node != "" {
+	if s.whole() {
 		// The shell enters the group and becomes the command: no child of it can be born outside.
 		argv = append([]string{"/bin/sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(controlGroup(), "cgroup.procs")}, argv...)
 	}

@@ -18,11 +18,25 @@ const (
 	// data lie here.
 	defaultDir = "/var/lib/david-e2e"
 
-	nodeName   = "kn1" // also of its network namespace
 	bridgeName = "david-e2e"
-	vethName   = "david-e2e-kn1"
 	groupName  = "david-e2e"
+
+	mostNodes = 2
 )
+
+// node is one of a cluster's, a network and a mount namespace. Its folder, below the cluster's, bears its name.
+type node struct {
+	Name       string `json:"name"` // also of its network namespace
+	IP         string `json:"ip"`
+	PodCIDR    string `json:"pod_cidr"`
+	Containerd string `json:"containerd"` // its socket
+}
+
+// nodeName names the i-th node, from 0 on.
+func nodeName(i int) string { return fmt.Sprintf("kn%d", i+1) }
+
+// vethName names the link by which a node is joined to the bridge.
+func vethName(node string) string { return "david-e2e-" + node }
 
 // envtestDir is the folder of an API server without a node, for each user another.
 func envtestDir() string {
@@ -36,16 +50,16 @@ type state struct {
 	Dir        string     `json:"dir"`
 	Bin        string     `json:"bin"`
 	Owner      process.ID `json:"owner,omitzero"`
-	Guard      process.ID `json:"guard,omitzero"` // takes the cluster down when the owner has ended
-	Node       string     `json:"node,omitempty"` // empty: an API server only
-	HostIP     string     `json:"host_ip"`        // where the API server listens
-	NodeIP     string     `json:"node_ip,omitempty"`
-	PodCIDR    string     `json:"pod_cidr,omitempty"`
+	Guard      process.ID `json:"guard,omitzero"`  // takes the cluster down when the owner has ended
+	Nodes      []node     `json:"nodes,omitempty"` // none: an API server only
+	Network    string     `json:"network,omitempty"`
+	Rate       string     `json:"rate,omitempty"`     // that each node's wire is held to; empty: to none
+	HostIP     string     `json:"host_ip"`            // where the API server listens
+	PodCIDR    string     `json:"pod_cidr,omitempty"` // of all nodes' pods
 	Services   string     `json:"service_cidr"`
 	Ports      ports      `json:"ports"`
 	Kubeconfig string     `json:"kubeconfig"`
 	Kubectl    string     `json:"kubectl"`
-	Containerd string     `json:"containerd,omitempty"` // its socket
 	CPUManager string     `json:"cpu_manager,omitempty"`
 	Sysctls    []sysctl   `json:"sysctls,omitempty"` // as they were
 	Made       []string   `json:"made,omitempty"`    // folders made outside Dir, outermost first
@@ -58,6 +72,9 @@ type ports struct {
 	Etcd     int `json:"etcd"`
 	EtcdPeer int `json:"etcd_peer"`
 }
+
+// whole tells whether it has nodes.
+func (s *state) whole() bool { return len(s.Nodes) > 0 }
 
 func (s *state) path(parts ...string) string {
 	return filepath.Join(append([]string{s.Dir}, parts...)...)

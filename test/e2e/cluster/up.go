@@ -6,15 +6,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"david/test/daemon"
 )
 
-// up starts a cluster with one node, or takes down what it had started.
+// up starts a cluster with its nodes, or takes down what it had started.
 func up(ctx context.Context, o options, say func(string, ...any)) (*state, error) {
 	if o.cpuManager != "none" && o.cpuManager != "static" {
 		return nil, usageError{fmt.Errorf("--cpu-manager is none or static, not %q", o.cpuManager)}
+	}
+	if err := o.checkNetwork(); err != nil {
+		return nil, err
 	}
 	if err := check(); err != nil {
 		return nil, err
@@ -28,7 +32,10 @@ func up(ctx context.Context, o options, say func(string, ...any)) (*state, error
 	if err != nil {
 		return nil, err
 	}
-	s := &state{Dir: o.dir, Bin: bin, Node: nodeName, CPUManager: o.cpuManager, Containerd: o.dir + "/containerd.sock"}
+	s := &state{Dir: o.dir, Bin: bin, CPUManager: o.cpuManager, Network: o.network, Rate: o.rate}
+	for i := range o.nodes {
+		s.Nodes = append(s.Nodes, node{Name: nodeName(i), Containerd: filepath.Join(o.dir, nodeName(i), "containerd.sock")})
+	}
 	return s.bringUp(ctx, o, say, func() error { return s.startCluster(ctx, o.images, say) })
 }
 
@@ -114,7 +121,7 @@ func (e busyError) Unwrap() error { return e.targetError }
 
 func (s *state) claimLocked(say func(string, ...any)) error {
 	dirs := []string{s.Dir}
-	if other := namesOwner(); s.Node != "" && other != "" && other != s.Dir {
+	if other := namesOwner(); s.whole() && other != "" && other != s.Dir {
 		dirs = append(dirs, other)
 	}
 	for _, dir := range dirs {
@@ -122,7 +129,7 @@ func (s *state) claimLocked(say func(string, ...any)) error {
 			return err
 		}
 	}
-	if s.Node != "" {
+	if s.whole() {
 		if err := namesFree(); err != nil {
 			return err
 		}
@@ -141,7 +148,7 @@ func (s *state) claimLocked(say func(string, ...any)) error {
 	if err != nil {
 		return err
 	}
-	if s.Node != "" {
+	if s.whole() {
 		s.Before, s.Sysctls = &before, before.Sysctls
 	}
 	return s.save()
@@ -165,7 +172,11 @@ func dismiss(dir string, say func(string, ...any)) error {
 // namesFree makes sure that nothing on the machine bears the names this cluster gives: left by one without a
 // folder.
 func namesFree() error {
-	for _, path := range []string{"/sys/class/net/" + bridgeName, "/sys/class/net/" + vethName, "/run/netns/" + nodeName} {
+	paths := []string{"/sys/class/net/" + bridgeName}
+	for i := range mostNodes {
+		paths = append(paths, "/sys/class/net/"+vethName(nodeName(i)), "/run/netns/"+nodeName(i))
+	}
+	for _, path := range paths {
 		if _, err := os.Lstat(path); err == nil {
 			return targetError{fmt.Errorf("%s exists, and belongs to no cluster that is known; remove it with: cluster down", path)}
 		}
@@ -187,7 +198,7 @@ func (s *state) prepareAPI() error {
 	return s.startAPI()
 }
 
-// startCluster starts everything of a cluster with a node; containerd gets ready while the API server does.
+// startCluster starts everything of a cluster with nodes; containerd gets ready while the API server does.
 func (s *state) startCluster(ctx context.Context, images []string, say func(string, ...any)) error {
 	if err := s.chooseAddresses(ctx); err != nil {
 		return err
@@ -195,14 +206,18 @@ func (s *state) startCluster(ctx context.Context, images []string, say func(stri
 	if err := s.save(); err != nil {
 		return err
 	}
-	for _, make := range []func() error{s.makeFolders, func() error { return s.makeNetwork(ctx) }, makeGroups, s.prepareAPI} {
+	for _, make := range []func() error{s.makeFolders, func() error { return s.makeNetwork(ctx) }, s.makeGroups, s.prepareAPI} {
 		if err := make(); err != nil {
 			return err
 		}
 	}
-	containerd, err := s.startContainerd(ctx, images)
-	if err != nil {
-		return err
+	var containerds []int
+	for _, n := range s.Nodes {
+		pid, err := s.startContainerd(ctx, n, images)
+		if err != nil {
+			return err
+		}
+		containerds = append(containerds, pid)
 	}
 	if err := s.waitAPI(ctx); err != nil {
 		return err
@@ -210,8 +225,10 @@ func (s *state) startCluster(ctx context.Context, images []string, say func(stri
 	if err := s.startControllers(); err != nil {
 		return err
 	}
-	if err := s.startKubelet(containerd); err != nil {
-		return err
+	for i, n := range s.Nodes {
+		if err := s.startKubelet(n, containerds[i]); err != nil {
+			return err
+		}
 	}
-	return s.waitNode(ctx)
+	return s.waitNodes(ctx)
 }

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"david/internal/podnet"
+	"david/internal/result"
+	"david/internal/spec"
+	"david/internal/workload"
+)
+
+// clusterStudyFlags say on which cluster a study is repeated, and how.
+type clusterStudyFlags struct {
+	clusterFlags
+	image, client, network string
+	cpus, memory           string
+	serverNode, clientNode string
+	load                   loadFlags
+	rounds, probes         int
+}
+
+// hostNetwork names the arm in the nodes' own network, which is the control.
+const hostNetwork = "host"
+
+func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "of the cluster (p3; default $KUBECONFIG, ~/.kube/config)")
+	fs.StringVar(&f.context, "context", "", "of the kubeconfig (p3; default its current one)")
+	fs.StringVar(&f.image, "image", "", "the server's image, as mysql:8.4 (p3)")
+	fs.StringVar(&f.client, "client-image", clientImage, "the image with david and the programs it measures with (p3)")
+	fs.StringVar(&f.network, "network", "pod", "what the cluster's pod network is called in the tables, as calico or flannel-vxlan (p3)")
+	fs.StringVar(&f.cpus, "cpus", "1", "CPUs of each server and of each client: requests and limits (p3)")
+	fs.StringVar(&f.memory, "memory", "1Gi", "memory of each server: request and limit; half of it is the buffer pool (p3)")
+	fs.StringVar(&f.serverNode, "server-node", "", "the node that servers run on (p3; default any)")
+	fs.StringVar(&f.clientNode, "client-node", "", "the node that clients run on (p3; default any other)")
+	fs.StringVar(&f.load.workload, "workload", "oltp_read_write", "what is loaded (p3)")
+	fs.IntVar(&f.load.tables, "tables", 10, "tables (p3)")
+	fs.IntVar(&f.load.tableSize, "table-size", 100_000, "rows per table (p3)")
+	fs.StringVar(&f.load.threads, "threads", "16", "client threads (p3)")
+	fs.StringVar(&f.load.randType, "rand-type", "uniform", "how rows are chosen (p3)")
+	fs.DurationVar(&f.load.time, "time", time.Minute, "measured time of a trial (p3)")
+	fs.DurationVar(&f.load.warmup, "warmup", 10*time.Second, "time before it that is not measured (p3)")
+	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the nodes' own, in random order (p3)")
+	fs.IntVar(&f.probes, "probes", 3, "times that each network is measured alone, with iperf3 and sockperf, before the load (p3; 0: not at all)")
+}
+
+// clusterOnly lists the flags of studies in a cluster.
+func clusterOnly() []string {
+	return []string{"kubeconfig", "context", "image", "client-image", "network", "cpus", "memory", "server-node", "client-node", "workload", "tables", "table-size",
+		"threads", "rand-type", "time", "warmup", "rounds", "probes", "json"}
+}
+
+// settle refuses flags of a study in a cluster for one that is not, and the other way round.
+func (f *clusterStudyFlags) settle(st spec.Study, fs *pflag.FlagSet) error {
+	if !st.Cluster {
+		for _, name := range clusterOnly() {
+			if fs.Changed(name) {
+				return usage("--%s is for p3", name)
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"fresh", "no-volume"} {
+		if fs.Changed(name) {
+			return usage("--%s is not for %s, which begins anew each time, in a cluster", name, st.Name)
+		}
+	}
+	return nil
+}
+
+const (
+	mostRounds = 1000
+	quickTable = 10_000 // rows
+)
+
+// request checks the flags by themselves, and says what is to be measured.
+func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, err error) {
+	switch {
+	case f.image == "":
+		return r, usage("--image: name the server's image, as mysql:8.4: on the nodes, or to be had for them")
+	case !imageReference.MatchString(f.image) || !imageReference.MatchString(f.client):
+		return r, usage("--image %s, --client-image %s: no names of images, as %s", f.image, f.client, clientImage)
+	case !result.ValidName(f.network) || f.network == hostNetwork || f.network == bestNetwork:
+		return r, usage("--network %q: a name of letters, digits, dots and dashes, other than %s and %s", f.network, hostNetwork, bestNetwork)
+	case f.rounds < 1 || f.rounds > mostRounds:
+		return r, usage("--rounds %d: from 1 to %d", f.rounds, mostRounds)
+	case f.probes < 0 || f.probes > mostProbes:
+		return r, usage("--probes %d: from 0 to %d", f.probes, mostProbes)
+	case f.serverNode != "" && f.serverNode == f.clientNode:
+		return r, usage("--server-node and --client-node %s: the network between two nodes is what is measured", f.clientNode)
+	}
+	r = podnet.Request{Networks: []podnet.Network{{Name: hostNetwork, Host: true}, {Name: f.network}}, Image: f.image, ClientImage: f.client,
+		ServerNode: f.serverNode, Client: f.clientNode, Probes: f.probes, Home: a.home}
+	if r.CPU, err = resource.ParseQuantity(f.cpus); err != nil || r.CPU.Sign() <= 0 {
+		return r, usage("--cpus %s: give a quantity above 0, as 2", f.cpus)
+	}
+	memory, err := resource.ParseQuantity(f.memory)
+	if err != nil {
+		return r, usage("--memory %s: give a quantity, as 4Gi", f.memory)
+	}
+	r.Memory = memory.Value()
+	loads, err := f.load.workloads()
+	if err != nil {
+		return r, err
+	}
+	if len(loads) > 1 {
+		return r, usage("--threads %s: one number for %s", f.load.threads, st.Name)
+	}
+	if f.load.time == 0 {
+		return r, usage("--time 0s: measure at least 1s")
+	}
+	r.Experiment = a.lab().NewExperiment(result.KindStudy, loads, workload.Sysbench{})
+	r.Experiment.Title = st.Name + ": " + f.network
+	r.Experiment.Design = result.Design{Control: hostNetwork, Blocks: f.rounds, Twin: true, Seed: uint64(time.Now().UnixNano())}
+	r.Args = podArgs(benchFlags{loadFlags: f.load, repeat: 1, keep: true})
+	filling := f.load
+	filling.time, filling.warmup = time.Second, 0
+	r.Fill = podArgs(benchFlags{loadFlags: filling, repeat: 1, keep: true})
+	return r, nil
+}
+
+// quick cuts the load down to seconds.
+func (f *clusterStudyFlags) quick(changed func(string) bool) {
+	for _, flag := range []struct {
+		name string
+		set  func()
+	}{
+		{"tables", func() { f.load.tables = 2 }}, {"table-size", func() { f.load.tableSize = quickTable }}, {"threads", func() { f.load.threads = "4" }},
+		{"time", func() { f.load.time = 5 * time.Second }}, {"warmup", func() { f.load.warmup = time.Second }},
+		{"rounds", func() { f.rounds = 3 }}, {"probes", func() { f.probes = 1 }},
+	} {
+		if !changed(flag.name) {
+			flag.set()
+		}
+	}
+}
+
+// clusterStudy measures a study's networks in a cluster, and shows them beside those of earlier runs and what
+// was published.
+func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) error {
+	r, err := f.cluster.request(a, st)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		load := r.Experiment.Workloads[0]
+		fmt.Fprintf(a.out, "%s of %s and %s, %d s each after %d s of warm-up, %d threads: about %s with what pods take to start\n", pluralise(f.cluster.rounds, "round"), hostNetwork,
+			f.cluster.network, load.Seconds, load.Warmup, load.Threads, time.Duration(f.cluster.rounds*3)*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
+		return nil
+	}
+	a.generous()
+	p := newProgress(a.err)
+	defer p.end()
+	r.Say = p.text
+	if r.Cluster, err = a.openCluster(ctx, f.cluster.clusterFlags, podPatience, ""); err != nil {
+		return err
+	}
+	store, err := podnet.Run(ctx, r)
+	if err != nil {
+		return clusterStudyError(ctx, store, err)
+	}
+	p.end()
+	return a.showNetworks(st, store, f)
+}
+
+// slotCost is about what a trial takes beside its load.
+const slotCost = 8 * time.Second
+
+// clusterStudyError gives what went wrong its exit code.
+func clusterStudyError(ctx context.Context, store *result.Store, err error) error {
+	if ctx.Err() != nil {
+		became := "no trial had begun"
+		if store != nil {
+			became = "the trials that came back are kept, and the same command begins a new experiment"
+		}
+		return endedEarly(ctx, became, err)
+	}
+	if store != nil {
+		err = fmt.Errorf("%w; the trials that came back are in %s", err, store.Dir())
+	}
+	if errors.Is(err, podnet.ErrNodes) || errors.Is(err, podnet.ErrSize) {
+		return codedError{exitUsage, err}
+	}
+	return err
+}

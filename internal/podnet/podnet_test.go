@@ -1,0 +1,120 @@
+package podnet
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"david/internal/netpath"
+	"david/internal/result"
+)
+
+func node(name string, change ...func(*corev1.Node)) corev1.Node {
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: "a"},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	for _, c := range change {
+		c(&n)
+	}
+	return n
+}
+
+func TestPick(t *testing.T) {
+	down := func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	tainted := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}} }
+	soft := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectPreferNoSchedule}}
+	}
+	for _, c := range []struct {
+		what             string
+		nodes            []corev1.Node
+		server, client   string
+		wantServer, want string
+		err              string
+	}{
+		{"any", []corev1.Node{node("b"), node("a", soft), node("c")}, "", "", "a", "b", ""},
+		{"client named first", []corev1.Node{node("a"), node("b")}, "", "a", "b", "a", ""},
+		{"both named", []corev1.Node{node("a"), node("b"), node("c")}, "c", "a", "c", "a", ""},
+		{"one", []corev1.Node{node("a")}, "", "", "", "", "asked for any, and there are: a"},
+		{"none", nil, "", "", "", "", "there are: none"},
+		{"unfit", []corev1.Node{node("a"), node("b", down), node("c", cordoned), node("d", tainted)}, "", "", "", "", "there are: a"},
+		{"unknown", []corev1.Node{node("a"), node("b")}, "x", "", "", "", "asked for x, and there are: a, b"},
+		{"the same", []corev1.Node{node("a"), node("b")}, "a", "a", "", "", "asked for a"},
+	} {
+		server, client, err := pick(c.nodes, c.server, c.client)
+		switch {
+		case c.err == "" && (err != nil || server.Name != c.wantServer || client.Name != c.want):
+			t.Errorf("%s: %s, %s, %v", c.what, server.Name, client.Name, err)
+		case c.err != "" && (!errors.Is(err, ErrNodes) || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%s: %v, want %q", c.what, err, c.err)
+		}
+	}
+}
+
+func TestFits(t *testing.T) {
+	of := func(memory int64, rows int) error {
+		return Request{Memory: memory, Experiment: result.Experiment{Workloads: []result.Workload{{Tables: 2, TableSize: rows}}}}.fits()
+	}
+	if err := of(512<<20, 400_000); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{of(512<<20, 500_000), of(128<<20, 10)} {
+		if !errors.Is(err, ErrSize) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestServers: both servers are Guaranteed, alike but for their network and port, and durable; the password is
+// in the Secret alone.
+func TestServers(t *testing.T) {
+	r := Request{Image: "mysql:8.4", CPU: resource.MustParse("2"), Memory: 1 << 30, namespace: "ns", serverNode: "a"}
+	for _, n := range []Network{{Name: "host", Host: true}, {Name: "calico"}} {
+		pod := r.server(n)
+		c := pod.Spec.Containers[0]
+		if l, q := c.Resources.Limits, c.Resources.Requests; pod.Spec.HostNetwork != n.Host || !l.Cpu().Equal(*q.Cpu()) || !l.Memory().Equal(*q.Memory()) || l.Cpu().String() != "2" || l.Memory().String() != "1Gi" {
+			t.Errorf("%s: host network %v, %+v", n.Name, pod.Spec.HostNetwork, c.Resources)
+		}
+		if got := c.Ports[0].ContainerPort; int(got) != n.port() || (got == 3306) == n.Host {
+			t.Errorf("%s listens at %d", n.Name, got)
+		}
+	}
+	objects := namespace("ns", "only-for-this-test", 1<<30)
+	config := objects[2].(*corev1.ConfigMap)
+	if len(config.Data) != 2 {
+		t.Errorf("%d option files", len(config.Data))
+	}
+	for name, text := range config.Data {
+		for _, want := range []string{"innodb_buffer_pool_size=536870912", "log_bin=", "sync_binlog=1", "innodb_flush_log_at_trx_commit=1"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s has no %s:\n%s", name, want, text)
+			}
+		}
+		if strings.Contains(text, "only-for") {
+			t.Errorf("the password is in %s", name)
+		}
+	}
+	if got := objects[1].(*corev1.Secret).StringData[secretKey]; got != "only-for-this-test" {
+		t.Errorf("the Secret has %q", got)
+	}
+}
+
+func TestTexts(t *testing.T) {
+	other := func(n *corev1.Node) { n.Status.NodeInfo.BootID = "b" }
+	if got := strings.Join(nodesText(node("a"), node("b")), "\n"); !strings.Contains(got, "server on node a") || !strings.Contains(got, "client on node b") || !strings.Contains(got, "are one machine") {
+		t.Error(got)
+	}
+	if got := strings.Join(nodesText(node("a"), node("b", other)), "\n"); strings.Contains(got, "are one machine") {
+		t.Error(got)
+	}
+	got := wayText("calico", netpath.Seen{Source: "10.0.0.2", Verified: true, Links: []netpath.Link{{Name: "eth0", Kind: "device", Driver: "ixgbe", MTU: 1500, Rate: 1e9}},
+		Findings: []netpath.Finding{{What: netpath.SecondNetwork, Text: "another route"}}})
+	want := []string{"network calico, as its client sees it: from 10.0.0.2 by eth0 (ixgbe, MTU 1500, 1 Gbit/s); its own counters say so", "network calico: second network: another route"}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"david/internal/result"
+)
+
+// across is a cluster of two nodes, and a david with a folder of its own.
+type across struct {
+	*cluster
+	david, home, image string
+}
+
+// TestAcrossNodes repeats study P3, cut down, between two nodes whose pods have a veth pair each: after a david
+// that was killed in the middle of it, and refused where it makes no sense. As TestFault it comes before the
+// tests that share a cluster.
+func TestAcrossNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster takes longer than -short allows")
+	}
+	if err := shared.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if missing := shared.lacks(); missing != "" {
+		t.Skip(missing)
+	}
+	if err := shared.end(); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{dir: "/var/lib/david-e2e-two"}
+	if err := c.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.end(); err != nil { // fails if anything is left on the machine
+			t.Error(err)
+		}
+	})
+	if err := c.begin("--nodes", "2", "--network", "ptp"); err != nil {
+		t.Fatal(err)
+	}
+	a := across{cluster: c, david: c.david(t), home: t.TempDir(), image: c.image(t, "mariadb")}
+	bench{cluster: c, david: a.david}.davidImage(t)
+	a.killed(t)
+	a.measures(t)
+	for _, r := range []struct{ says, arg string }{
+		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"is not for p3", "--fresh"},
+	} {
+		if _, errOut := a.run(t, []string{r.arg}, 2); !strings.Contains(errOut, r.says) {
+			t.Errorf("%s: no %q in\n%s", r.arg, r.says, errOut)
+		}
+	}
+}
+
+func (a across) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(a.david, slices.Concat([]string{"study", "p3", "--image=" + a.image, "--network=ptp", "--quick", "--memory=512Mi", "--time=3s", "--rounds=1", "--json"}, args)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+a.facts.Kubeconfig, "DAVID_HOME="+a.home)
+	return cmd
+}
+
+func (a across) run(t *testing.T, args []string, codes ...int) (out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	cmd := a.command(args...)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if code := cmd.ProcessState.ExitCode(); !slices.Contains(codes, code) {
+		t.Errorf("%v: exit code %d, want one of %v\n%s%s", args, code, codes, o.String(), e.String())
+	}
+	return o.String(), e.String()
+}
+
+// killed ends a david by kill -9 while its pods start.
+func (a across) killed(t *testing.T) {
+	cmd := a.command()
+	progress, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(progress); lines.Scan() && !strings.Contains(lines.Text(), "far-ptp"); {
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if left := a.left(t); !strings.Contains(left, "namespace/david-p3-") {
+		t.Errorf("nothing to sweep: %q", left)
+	}
+}
+
+// left are david's objects in the cluster.
+func (a across) left(t *testing.T) string {
+	t.Helper()
+	return a.kubectl(t, "get", "namespaces,pods,jobs,secrets,configmaps", "--all-namespaces", "-l", "app.kubernetes.io/managed-by=david", "-o", "name")
+}
+
+func (a across) measures(t *testing.T) {
+	out, errOut := a.run(t, nil, 0, 3) // 3: a verdict needs three rounds
+	if !strings.Contains(errOut, "removed from the cluster what run p3-") {
+		t.Errorf("what the killed one left was not removed:\n%s", errOut)
+	}
+	type end struct {
+		Alone *result.PathProbe
+		TPS   float64
+		P95   float64 `json:"p95_ms"`
+	}
+	var d struct {
+		Experiment string
+		Networks   []struct {
+			Network   string
+			Host, Pod end
+			Ratio     float64
+		}
+		Differs []string
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Networks) != 1 {
+		t.Fatalf("%v\n%s%s", err, out, errOut)
+	}
+	n := d.Networks[0]
+	for name, e := range map[string]end{"host": n.Host, "ptp": n.Pod} {
+		if e.TPS <= 0 || e.P95 <= 0 || e.Alone == nil || e.Alone.Rate < 1e8 || e.Alone.RTT50 <= 0 || e.Alone.RTT50 > e.Alone.RTT99 {
+			t.Errorf("%s: %+v, alone %+v", name, e, e.Alone)
+		}
+	}
+	if n.Network != "ptp" || n.Ratio <= 0 {
+		t.Errorf("%+v", n)
+	}
+	notes := strings.Join(d.Differs, "\n")
+	for _, want := range []string{"server on node kn1", "client on node kn2", "both nodes are one machine", "network host, as its client sees it: from 10.", "network ptp, as its client sees it: from 10.", "by eth0 (veth, MTU 1500); its own counters say so"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in\n%s", want, notes)
+		}
+	}
+	a.record(t, d.Experiment)
+	eventually(t, time.Minute, func() error {
+		if left := a.left(t); left != "" {
+			return fmt.Errorf("left in the cluster: %s", left)
+		}
+		return nil
+	})
+}
+
+// record makes sure that the store has what was asked for: Guaranteed servers, one of them in its node's
+// network, and the control twice.
+func (a across) record(t *testing.T, dir string) {
+	t.Helper()
+	store, err := result.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arms, err := store.Arms()
+	if err != nil || len(arms) != 2 {
+		t.Fatalf("%d arms, %v", len(arms), err)
+	}
+	for _, arm := range arms {
+		if arm.Pod.QoS != "Guaranteed" || arm.Pod.HostNetwork != (arm.Name == "host") || arm.Pod.Node != "kn1" || arm.Effective["innodb_buffer_pool_size"] != fmt.Sprint(256<<20) || arm.Effective["log_bin"] != "ON" {
+			t.Errorf("%s: %+v, pool %s, log_bin %s", arm.Name, arm.Pod, arm.Effective["innodb_buffer_pool_size"], arm.Effective["log_bin"])
+		}
+	}
+	trials, err := store.Trials()
+	if err != nil || len(trials) != 3 {
+		t.Fatalf("%d trials, %v", len(trials), err)
+	}
+	twins := 0
+	for _, trial := range trials {
+		if trial.Twin {
+			twins++
+		}
+		if len(trial.Unsafe) > 0 || trial.Transactions == 0 {
+			t.Errorf("%s: unsafe %q, %d transactions", trial.Arm, trial.Unsafe, trial.Transactions)
+		}
+	}
+	if twins != 1 {
+		t.Errorf("%d twins", twins)
+	}
+	if e := store.Experiment(); e.Title != "p3: ptp" || e.Server.Version == "" || e.Sysbench == "" {
+		t.Errorf("%+v", e)
+	}
+}
