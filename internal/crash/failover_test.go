@@ -25,12 +25,12 @@ import (
 
 // side is one of the two machines that share a volume: what it mounts it on, and its server.
 type side struct {
-	t        *testing.T
-	binary   server.Binary
-	run      string // its socket, pid file and log
-	mount    string
-	uid, gid int
-	addr     mysqld.Addr
+	t      *testing.T
+	binary server.Binary
+	run    string // its socket, pid file and log
+	mount  string
+	uid    int
+	addr   mysqld.Addr
 }
 
 func (s *side) socket() string { return filepath.Join(s.run, "sock") }
@@ -40,7 +40,7 @@ func (s *side) socket() string { return filepath.Join(s.run, "sock") }
 func (s *side) script() string {
 	s.t.Helper()
 	argv := append(append([]string{}, s.binary.Launch...), "--no-defaults", "--datadir="+filepath.Join(s.mount, "data"), "--socket="+s.socket(), "--pid-file="+filepath.Join(s.run, "pid"),
-		"--log-error="+filepath.Join(s.run, "log"), "--tmpdir="+s.run, "--skip-networking", "--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=1")
+		"--log-error="+filepath.Join(s.run, "log"), "--tmpdir="+s.run, "--skip-networking", "--secure-file-priv="+s.run, "--user="+strconv.Itoa(s.uid), "--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=1")
 	if s.binary.Basedir != "" {
 		argv = append(argv, "--basedir="+s.binary.Basedir)
 	}
@@ -48,7 +48,7 @@ func (s *side) script() string {
 		argv = append(argv, "--mysqlx=OFF")
 	}
 	path := filepath.Join(s.run, "start")
-	text := fmt.Sprintf("#!/bin/sh\nsetsid timeout -s KILL 600 setpriv --reuid %d --regid %d --clear-groups '%s' </dev/null >/dev/null 2>&1 &\n", s.uid, s.gid, strings.Join(argv, "' '"))
+	text := fmt.Sprintf("#!/bin/sh\nsetsid timeout -s KILL 600 '%s' </dev/null >%s/out 2>&1 &\n", strings.Join(argv, "' '"), s.run)
 	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		s.t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func sides(t *testing.T, flavour, old string) (a, b *side) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.RemoveAll(run) })
-		*each = &side{t: t, binary: test.Binary, run: run, mount: old, uid: int(owner.Uid), gid: int(owner.Gid), addr: s.Addr()}
+		*each = &side{t: t, binary: test.Binary, run: run, mount: old, uid: int(owner.Uid), addr: s.Addr()}
 		(*each).addr.Address = (*each).socket()
 		if err := errors.Join(os.Chown(run, int(owner.Uid), int(owner.Gid)), os.Chmod(old, 0o755)); err != nil {
 			t.Fatal(err)
@@ -163,12 +163,12 @@ func (s *side) load(l *ledger) *writers {
 	ctx := s.t.Context()
 	var w *writers
 	var err error
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if w, err = connect(ctx, s.addr, l.connections()); err == nil {
 			break
 		}
 		if time.Now().After(end) {
-			log, _ := os.ReadFile(filepath.Join(s.run, "log"))
+			log, _ := exec.Command("tail", filepath.Join(s.run, "log"), filepath.Join(s.run, "out")).CombinedOutput()
 			s.t.Fatalf("the old side does not start: %v\n%s", err, log)
 		}
 	}
@@ -183,7 +183,7 @@ func (s *side) load(l *ledger) *writers {
 
 // request is one to take the volume over.
 func (s *side) request(home string, from *side) failover.Request {
-	return failover.Request{Home: home, Old: from.socket(), Mount: s.mount, Options: []string{"nouuid"}, Start: []string{s.script()}, Addr: s.addr, Recovery: 2 * time.Minute,
+	return failover.Request{Home: home, Old: from.socket(), Mount: s.mount, Options: []string{"nouuid"}, Start: []string{s.script()}, Addr: s.addr, Recovery: 10 * time.Minute,
 		Say: func(line string) { s.t.Log(line) }}
 }
 
@@ -257,6 +257,7 @@ func TestFailoverDevice(t *testing.T) {
 	t.Cleanup(a.kill)
 	l := newLedger(1, failoverWriters)
 	w := a.load(l)
+	time.Sleep(300 * time.Millisecond)
 	q := b.request(home, a)
 	q.Device, q.Detached = volume, true
 	refused(t, q, "still answers")
@@ -338,12 +339,11 @@ func fuse(t *testing.T, i ceph.Image) (file string, end func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	end = func() {
+	end = func() { // before what is above it is unmounted, which would wait for the cluster
 		cmd.Process.Kill()
 		cmd.Wait()
-		unmount(t, dir)
 	}
-	t.Cleanup(end)
+	t.Cleanup(func() { end(); unmount(t, dir) })
 	file = filepath.Join(dir, i.Name)
 	for stop := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(file); err == nil {
@@ -371,12 +371,13 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 	}
 	dir := t.TempDir()
 	old, home := filepath.Join(dir, "old"), filepath.Join(dir, "home")
+	do(t, "chmod", "755", dir, filepath.Dir(dir))
 	file, dead := fuse(t, i)
 	do(t, "mkfs.xfs", "-q", "-K", "-d", "size=1900m", file) // what is above is for a write that is to be refused
 	do(t, "mkdir", old)
 	do(t, "mount", "-o", "loop", file, old)
 	t.Cleanup(func() { dead(); unmount(t, old) })
-	a, b := sides(t, "mysql", old)
+	a, b := sides(t, "mariadb", old)
 	t.Cleanup(func() {
 		b.kill()
 		unmount(t, b.mount)

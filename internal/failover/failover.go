@@ -21,6 +21,7 @@ import (
 
 	"david/internal/ceph"
 	"david/internal/home"
+	"david/internal/loopdev"
 	"david/internal/mysqld"
 )
 
@@ -190,18 +191,41 @@ func (p *Plan) step(name string, do func(context.Context) error, command ...stri
 	p.Steps = append(p.Steps, Step{Name: name, Command: command, do: do})
 }
 
-// mount adds the step that mounts the volume, which the filesystem's own recovery is a part of.
-func (p *Plan) mount(loop bool) {
+// mount adds the step that mounts the volume, by a loop device where it is a file. The filesystem's own recovery is a
+// part of it.
+func (p *Plan) mount(file bool) {
 	options := slices.Clone(p.q.Options)
-	if loop {
+	if file {
 		options = append([]string{"loop"}, options...)
 	}
-	argv := []string{"mount"}
-	if len(options) > 0 {
-		argv = append(argv, "-o", strings.Join(options, ","))
+	p.step(Mounting, func(ctx context.Context) error { return p.guarded(func() error { return p.mountNow(file) }) }, mounting(options, p.source(), p.q.Mount)...)
+}
+
+func mounting(options []string, source, point string) []string {
+	if len(options) == 0 {
+		return []string{"mount", source, point}
 	}
-	argv = append(argv, p.source(), p.q.Mount)
-	p.step(Mounting, func(ctx context.Context) error { return p.guarded(func() error { return run(argv) }) }, argv...)
+	return []string{"mount", "-o", strings.Join(options, ","), source, point}
+}
+
+// mountNow attaches the loop device itself, as mount's option loop asks every other one whether it has the file
+// already, and one of those may be wedged.
+func (p *Plan) mountNow(file bool) error {
+	source := p.source()
+	if file {
+		backing, err := os.OpenFile(source, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer backing.Close()
+		device, err := loopdev.Attach(backing, 0)
+		if err != nil {
+			return fmt.Errorf("cannot attach a loop device to %s: %w", source, err)
+		}
+		defer device.Close() // it stays for as long as it is mounted
+		source = device.Name()
+	}
+	return run(mounting(p.q.Options, source, p.q.Mount))
 }
 
 // Apply does what is planned. Where it fails, the error says how far it came, and what is left as it is.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/ceph"
+	"david/internal/loopdev"
 	"david/internal/process"
 )
 
@@ -93,7 +94,7 @@ func (w *Workspace) attachImage(ctx context.Context, o ceph.Place, size int64) (
 			return err
 		}
 		defer backing.Close()
-		loop, err = attachLoop(backing, 0)
+		loop, err = loopdev.Attach(backing, 0)
 		return err
 	})
 	if err != nil {
