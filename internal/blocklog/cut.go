@@ -15,32 +15,32 @@ const (
 	bigSector = 4096
 )
 
-// Cache is what a device does to writes until they are durable.
+// Cache says which writes a device may lose when its power is cut.
 type Cache string
 
 // The caches there are.
 const (
-	Volatile  Cache = "volatile"  // it loses what was not flushed
-	Protected Cache = "protected" // or there is none: a write that is done is durable; what is on its way is at risk
-	Lying     Cache = "lying"     // it loses what was flushed, too: the last writes
+	Volatile  Cache = "volatile"  // those that were not flushed
+	Protected Cache = "protected" // those it has not acknowledged yet: its cache outlives the cut, or it has none
+	Lying     Cache = "lying"     // its last ones, flushed or not
 )
 
 // Caches lists them.
 func Caches() []string { return []string{string(Volatile), string(Protected), string(Lying)} }
 
-// lies says how many of the last writes a device may lose that acknowledges flushes and does nothing: those
-// before them it has had time to write.
+// lies is how many of its last writes a lying device may lose. Those before them it has had time to write.
 const lies = 1024
 
-// Cut says when the power is cut, and what becomes of the writes that are at risk then.
+// Cut says when the power is cut, and what becomes of the writes at risk then: those of the records from Risk
+// to At that were not acknowledged by the moment Safe. The others are durable.
 type Cut struct {
-	At    int   // so many records had happened
-	Risk  int   // the first record that is not durable for sure
-	Safe  int64 // nor are those from there on that were not done at this moment
-	Keep  float64
-	Tear  float64 // chances of each write at risk; else it is lost
-	Grain int64   // in bytes: what is torn is kept in whole units of this
-	Seed  uint64
+	At    int     // how many records had happened
+	Risk  int     // the first record that may be at risk
+	Safe  int64   // a moment: a length of the log, in bytes
+	Keep  float64 // the chance of each write at risk to be kept whole, 0 to 1
+	Tear  float64 // the chance to be torn; else it is lost
+	Grain int64   // a torn write is kept in whole units of so many bytes
+	Seed  uint64  // of the chances
 }
 
 // Fate tells what became of the writes at risk.
@@ -129,8 +129,7 @@ func (l *Log) cut(at int, cache Cache, random *rand.Rand) Cut {
 	return c
 }
 
-// atRisk returns the first record that is not durable for sure when at of them have happened, and the moment
-// at which those after it had to be done to be durable.
+// atRisk returns Risk and Safe of a cut when so many records have happened.
 func (l *Log) atRisk(at int, cache Cache) (first int, safe int64) {
 	if at == 0 {
 		return 0, 0

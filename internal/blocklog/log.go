@@ -22,8 +22,8 @@ import (
 const (
 	write = 'W' // length bytes follow in the log
 	zero  = 'Z' // length bytes became zeros
-	done  = 'D' // whoever wrote was told so: the write whose record ends at offset
-	flush = 'F' // all that was done when the log had offset bytes is durable
+	done  = 'D' // the write whose record ends at offset was acknowledged
+	flush = 'F' // all that was acknowledged when the log had offset bytes is durable
 )
 
 // headerBytes holds "david", the kind, two bytes of zeros, offset and length in little endian.
@@ -32,12 +32,11 @@ const headerBytes = 24
 // Record tells of one write, of its end, or of a flush.
 type Record struct {
 	kind   byte
-	offset int64 // on the device, in bytes; of other kinds in the log
-	length int64
-	data   int64 // where in the log what was written begins
-	done   int64 // of a write: the length of the log when whoever wrote was told that it is done
-	// End is the length of the log, in bytes, once it was recorded: the moment it happened, beside that of
-	// other things.
+	offset int64 // in bytes: of a write on the device, of other kinds in the log
+	length int64 // of a write, in bytes
+	data   int64 // where in the log the bytes that were written begin
+	done   int64 // of a write: the moment when it was acknowledged
+	// End is the moment when it happened. Moments are lengths of the log, in bytes: this one with the record.
 	End int64
 }
 
@@ -57,8 +56,8 @@ type recorder struct {
 	length int64 // of the log
 }
 
-// record appends a record with what was written, and does the same to the device meanwhile: the order in the
-// log is that on the device. It returns the length of the log.
+// record appends a record with what was written, does the same to the device, and returns the length of the
+// log. Nothing else is recorded meanwhile, so that log and device have all writes in one order.
 func (r *recorder) record(kind byte, offset, length int64, data []byte, do func() error) (int64, error) {
 	b := make([]byte, headerBytes, headerBytes+len(data))
 	copy(b, "david")
@@ -119,10 +118,11 @@ func (l *Log) index() error {
 		if err != nil {
 			return err
 		}
-		r := Record{kind: header[5], offset: int64(binary.LittleEndian.Uint64(header[8:])), length: int64(binary.LittleEndian.Uint64(header[16:])), data: at + headerBytes}
-		if string(header[:5]) != "david" || r.offset < 0 || r.length < 0 {
+		r, ok := parse(header)
+		if !ok {
 			return fmt.Errorf("there is no record at %d", at)
 		}
+		r.data = at + headerBytes
 		r.End = r.data
 		if r.kind == write {
 			if r.length > info.Size()-r.data {
@@ -135,6 +135,13 @@ func (l *Log) index() error {
 		}
 		l.Records, at = append(l.Records, r), r.End
 	}
+}
+
+// parse reads a header.
+func parse(header []byte) (r Record, ok bool) {
+	number := func(at int) int64 { return int64(binary.LittleEndian.Uint64(header[at:])) }
+	r = Record{kind: header[5], offset: number(8), length: number(16)}
+	return r, string(header[:5]) == "david" && r.offset >= 0 && r.length >= 0
 }
 
 // match tells each write when it was done, and sums up what flushes have made durable.

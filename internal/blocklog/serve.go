@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -40,7 +41,8 @@ func Serve(folder, image, log string) error {
 	root := &folderNode{file: &fileNode{image: device, size: info.Size(), recorder: recorder{file: to}}}
 	const most = 1 << 20 // what the kernel hands over at once
 	s, err := fs.Mount(folder, root, &fs.Options{MountOptions: fuse.MountOptions{
-		Name: "david", FsName: "david", DirectMountStrict: true, DirectMountFlags: unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC, MaxWrite: most, DisableXAttrs: true}})
+		Name: "david", FsName: "david", MaxWrite: most, DisableXAttrs: true,
+		DirectMountStrict: true, DirectMountFlags: unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC}})
 	if err != nil {
 		return fmt.Errorf("cannot mount a block device's file: %w", err)
 	}
@@ -81,7 +83,7 @@ func (n *fileNode) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall
 // Read reads from the image.
 func (n *fileNode) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	read, err := n.image.ReadAt(dest, off)
-	if read == 0 && err != nil && off < n.size {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fs.ToErrno(err)
 	}
 	return fuse.ReadResultData(dest[:read]), 0
@@ -108,11 +110,11 @@ const (
 func (n *fileNode) change(kind byte, off, length int64, data []byte, do func() error) syscall.Errno {
 	at, err := n.recorder.record(kind, off, length, data, do)
 	if err != nil {
-		return failed(err)
+		return fs.ToErrno(err)
 	}
 	time.Sleep(writeTime)
 	_, err = n.recorder.record(done, at, 0, nil, func() error { return nil })
-	return failed(err)
+	return fs.ToErrno(err)
 }
 
 // Allocate makes zeros of a part, which is how a loop device discards and zeroes.
@@ -131,17 +133,5 @@ func (n *fileNode) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	at := n.recorder.now()
 	time.Sleep(flushTime)
 	_, err := n.recorder.record(flush, at, 0, nil, func() error { return nil })
-	return failed(err)
-}
-
-// failed turns an error into what the kernel is told.
-func failed(err error) syscall.Errno {
-	var number syscall.Errno
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &number):
-		return number
-	}
-	return syscall.EIO
+	return fs.ToErrno(err)
 }

@@ -196,7 +196,7 @@ func (c Cluster) run(ctx context.Context, limit time.Duration, name string, args
 		err = cause
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w%s", name, strings.Join(words(args), " "), err, complaint(said.String()))
+		return nil, fmt.Errorf("%s: %w%s", strings.Join(append([]string{name}, words(args)...), " "), err, complaint(said.String()))
 	}
 	return out.Bytes(), nil
 }

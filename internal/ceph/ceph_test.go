@@ -52,19 +52,25 @@ func TestRate(t *testing.T) {
 func TestNoMonitor(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	script := "#!/bin/sh\nsleep 1000 &\nsleep 1000\n"
+	script := "#!/bin/sh\nsleep 1000 &\necho $! >" + bin + "/child\nwait\n"
 	if err := os.WriteFile(filepath.Join(bin, "ceph"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("a program that waits: %s", bin)
 	c := Cluster{Conf: "/some/ceph.conf"}
 	began := time.Now()
-	_, err := c.run(context.Background(), 300*time.Millisecond, filepath.Join(bin, "ceph"), "osd", "stat")
+	_, err := c.run(context.Background(), time.Second, filepath.Join(bin, "ceph"), "osd", "stat")
 	if err == nil || !strings.Contains(err.Error(), "does the cluster of /some/ceph.conf run") {
 		t.Errorf("%v", err)
 	}
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s", took)
+	}
+	child, err := os.ReadFile(filepath.Join(bin, "child"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if args, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/cmdline"); strings.HasPrefix(string(args), "sleep") { // a zombie has none
+		t.Error("what it started is still there")
 	}
 }
 

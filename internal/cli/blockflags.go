@@ -20,9 +20,8 @@ type blockFlags struct {
 	budget            time.Duration
 	seed              uint64
 	steady            bool
-	more              time.Duration // --continue
-	trials            bool          // each on a fresh server, instead of slices
-	instead           lab.Trials    // of slices that do not fit
+	trials            bool       // each on a fresh server, instead of slices
+	instead           lab.Trials // of slices that do not fit
 	json, fresh, tcp  bool
 }
 
@@ -36,7 +35,7 @@ func (f *blockFlags) add(fs *pflag.FlagSet, measured, warmup time.Duration, bloc
 	fs.Uint64Var(&f.seed, "seed", 0, "of the random order (0: drawn, and recorded)")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
 	fs.BoolVar(&f.trials, "trials", false, trialsHelp)
-	addMore(fs, &f.more)
+	addMore(fs)
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.tcp, "tcp", false, "drive the load over TCP on 127.0.0.1 instead of the unix socket")

@@ -32,17 +32,12 @@ func (a *app) compareCommand() *cobra.Command {
 			"one long trial of every arm and two of the control, each on its own freshly restored server, and the control against itself is the\n" +
 			"noise floor, below which no gain is claimed. The same command goes on with an experiment that was interrupted.",
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if more, err := asksMore(cmd.Flags()); err != nil {
-				return err
-			} else if more {
-				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
-			}
+		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return a.compare(cmd.Context(), f)
-		},
+		}),
 	}
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 60*time.Second, 15*time.Second, 0)

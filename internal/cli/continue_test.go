@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,17 +28,26 @@ func TestContinueThatCannot(t *testing.T) {
 	if code == exitDone {
 		t.Fatalf("exit code %d\n%s", code, errOut)
 	}
+	link, elsewhere := filepath.Join(t.TempDir(), "experiment"), filepath.Join(t.TempDir(), "compare-1")
+	if err := errors.Join(os.Symlink(s.Dir(), link), os.CopyFS(elsewhere, os.DirFS(s.Dir()))); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ of, kind, says string }{
 		{"compare-1", "compare", "going on with compare-1 for 4m"},
 		{s.Dir(), "compare", "going on with compare-1 for 4m"},
+		{filepath.Dir(link), "compare", "going on with compare-1 for 4m"},
+		{elsewhere, "compare", "is not in " + filepath.Join(home, "experiments")},
 		{"compare-2", "compare", "compare-2"},
-		{"compare-1", "race", "there is no david race compare-1 that has ended"},
+		{"compare-1", "race", "compare-1 is a compare, and no race"},
 	} {
 		if _, errOut, code = david(t, home, c.kind, "--continue", "4m", "--of", c.of); code == exitDone || !strings.Contains(errOut, c.says) {
 			t.Errorf("%s --of %s: exit code %d\n%s", c.kind, c.of, code, errOut)
 		}
 	}
 	if _, errOut, code = david(t, home, "compare", "--of", "compare-1"); code != exitUsage || !strings.Contains(errOut, "give --continue 10m, too") {
+		t.Errorf("exit code %d\n%s", code, errOut)
+	}
+	if _, errOut, code := david(t, home, "kernel", "measure", "vm.swappiness=1", "--continue", "4m"); code != exitUsage || !strings.Contains(errOut, "leave out vm.swappiness=1") {
 		t.Errorf("exit code %d\n%s", code, errOut)
 	}
 	if s, err = result.Open(s.Dir()); err != nil {

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
-	"syscall"
+	"io"
 	"text/tabwriter"
 	"time"
 
@@ -53,20 +52,9 @@ func (a *app) followerCommand() *cobra.Command {
 	return cmd
 }
 
-// holdGuardCommand lets go what david holds. It cleans nothing up at its start, as other commands do: that
-// david is at work.
 func (a *app) holdGuardCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               holdGuard,
-		Short:             "Let a leader go on whatever happens to david: what david follower clone starts of itself",
-		Hidden:            true,
-		Args:              exactArgs(0, "nothing"),
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
-			return hold.Guard(cmd.InOrStdin(), a.out)
-		},
-	}
+	return childCommand(holdGuard, "Let a leader go on whatever happens to david: what david follower clone starts of itself",
+		func(in io.Reader) error { return hold.Guard(in, a.out) })
 }
 
 func (a *app) followerListCommand() *cobra.Command {

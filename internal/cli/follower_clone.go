@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -173,5 +172,5 @@ func (a *app) printCloned(d cloneDocument, took time.Duration) {
 	if d.Verdict != nil && len(d.Verdict.Different) == 0 {
 		fmt.Fprintf(a.out, "  no row differs in %d tables\n", d.Verdict.Tables)
 	}
-	fmt.Fprintln(a.out, strings.TrimSpace("next: david follower promote "+r.Name+", david follower drop "+r.Name))
+	fmt.Fprintf(a.out, "next: david follower promote %[1]s, david follower drop %[1]s\n", r.Name)
 }

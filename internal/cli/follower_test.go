@@ -104,7 +104,8 @@ func TestFollowerLeaders(t *testing.T) {
 	if err := os.Remove(l.data() + "/elsewhere"); err != nil {
 		t.Fatal(err)
 	}
-	l.does(exitUsage, "allow more", l.args("clone", "a", "--dir", l.dir, "--copy", "--apply", "--create-account", "--max-pause", "50ms")...)
+	l.does(exitUsage, "--max-pause 49ms: give a time from 50ms to 10m", l.args("clone", "a", "--max-pause", "49ms")...)
+	l.does(exitTarget, "which takes REPLICATION SLAVE WITH GRANT OPTION", l.args("clone", "a", "--dir", l.dir, "--copy", "--apply", "--create-account", "--max-pause", "1m")...)
 	l.clean()
 }
 
@@ -174,7 +175,8 @@ func (l *leading) runs() {
 // the next david removes what was half-made.
 func TestFollowerKilled(t *testing.T) {
 	t.Parallel()
-	l := newLeading(t, mycnf.MariaDB, "--log-bin=changes", "--server-id=1")
+	l := newLeading(t, mycnf.MariaDB)
+	l.linked()
 	l.Exec("GRANT ALL ON *.* TO david@'%' WITH GRANT OPTION")
 	l.fill(5000)
 	l.interrupted()
@@ -196,11 +198,42 @@ func TestFollowerKilled(t *testing.T) {
 	l.does(exitUsage, "there is a follower k already", l.args("clone", "k", "--dir", l.dir, "--copy", "--create-account", "--apply")...)
 	l.does(exitDone, "following", "follower", "list")
 	l.secretless()
+	l.ownLogs()
 	l.does(exitDone, "nothing was changed", l.args("drop", "k")...)
 	l.does(exitDone, "k takes writes", l.args("promote", "k", "--apply")...)
 	l.does(exitUsage, "--promoted drops it all the same", l.args("drop", "k", "--apply")...)
 	l.does(exitDone, "removed: the server", l.args("drop", "k", "--apply", "--promoted")...)
 	l.clean()
+}
+
+// linked names the leader's data directory by a link, and its binary logs by whole paths.
+func (l *leading) linked() {
+	l.t.Helper()
+	link := filepath.Join(filepath.Dir(l.data()), "link")
+	if err := os.Symlink(l.data(), link); err != nil {
+		l.t.Fatal(err)
+	}
+	l.Options("--datadir="+link, "--log-bin="+link+"/changes", "--log-bin-index="+link+"/list", "--server-id=1")
+	l.Restart()
+	l.find()
+}
+
+// ownLogs makes sure that the follower has binary logs of its own: it would purge, and cut, the leader's.
+func (l *leading) ownLogs() {
+	l.t.Helper()
+	list, err := os.ReadFile(filepath.Join(l.dir, "david-k", "data", "changes.index"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	lines := strings.Fields(string(list))
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "./changes.") {
+			l.t.Errorf("a log of the follower's: %s", line)
+		}
+	}
+	if len(lines) < 2 { // the leader's, and its own
+		l.t.Errorf("logs: %v", lines)
+	}
 }
 
 // fill has the leader stand still for longer: what is cloned meanwhile has so many files more.

@@ -22,17 +22,12 @@ func (a *app) kernelMeasureCommand() *cobra.Command {
 		Long: "Measure what kernel settings do to throughput. Each argument is an arm: its settings hold while its server starts and is loaded, and are\n" +
 			"set back while others are; the control is this machine as it is. Settings and bounds are those of david kernel plan. A david that is\n" +
 			"killed has the next david command set them back. Verdicts and rounds are those of david compare.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if more, err := asksMore(cmd.Flags()); err != nil {
-				return err
-			} else if more {
-				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
-			}
+		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, args []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return a.kernelMeasure(cmd.Context(), f, args)
-		},
+		}),
 	}
 	f.add(cmd.Flags(), 60*time.Second, 15*time.Second, 0)
 	return cmd

@@ -33,9 +33,6 @@ type networkFlags struct {
 // mostProbes of a path, of some seconds each, are enough for a median.
 const mostProbes = 100
 
-// usualPaths are measured unless told otherwise, the control first.
-var usualPaths = []string{netpath.Host, netpath.Routed, netpath.Bridge, netpath.Vxlan, netpath.Macvlan, netpath.UDP, netpath.Loopback, netpath.Unix}
-
 func (a *app) networkMeasureCommand() *cobra.Command {
 	var f networkFlags
 	cmd := &cobra.Command{
@@ -46,22 +43,17 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 			"measured. One server is reached by every path in turn, in slices, in rounds of random order. It takes root. Nothing is made in\n" +
 			"the machine's own namespace, and the kernel takes the paths down when david ends.",
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if more, err := asksMore(cmd.Flags()); err != nil {
-				return err
-			} else if more {
-				return a.goOn(cmd.Context(), result.KindCompare, f.more, cmd.Flags())
-			}
+		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return a.networkMeasure(cmd.Context(), f)
-		},
+		}),
 	}
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
 	unlisted(fs, "tcp", "trials")
-	fs.StringSliceVar(&f.paths, "path", usualPaths, "KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls][:compressed], as in vxlan:mtu=9000 or host:rate=1g; repeatable")
+	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls][:compressed], as in vxlan:mtu=9000 or host:rate=1g; repeatable")
 	fs.IntVar(&f.probes, "probes", 3, "times that each path is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
 	return cmd
 }
@@ -91,6 +83,9 @@ func (a *app) networkMeasure(ctx context.Context, f networkFlags) error {
 
 // pathArms reads --path.
 func pathArms(texts []string) (arms []lab.Arm, err error) {
+	if len(texts) > netpath.MostPaths {
+		return nil, usage("--path: %d paths are more than the %d that david builds", len(texts), netpath.MostPaths)
+	}
 	if len(texts) < 2 {
 		return nil, usage("--path %s: name two or more paths, the one that the others are compared with first", strings.Join(texts, ","))
 	}

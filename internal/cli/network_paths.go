@@ -54,11 +54,14 @@ func (a *app) networkPaths(ctx context.Context, f pathFlags, args []string) erro
 	if loggedIn == (len(args) == 1) {
 		return usage("say which server: HOST:PORT, or --dsn or --defaults-file to log in and see more")
 	}
-	visit := a.visitUnknown
+	var v netpath.Visit
+	var leave func() error
+	var err error
 	if loggedIn {
-		visit = a.visitServer
+		v, leave, err = a.visitServer(ctx, f.serverFlags)
+	} else {
+		v, leave, err = visitUnknown(ctx, args[0])
 	}
-	v, leave, err := visit(ctx, f, args)
 	if err != nil {
 		return err
 	}
@@ -75,15 +78,20 @@ func (a *app) networkPaths(ctx context.Context, f pathFlags, args []string) erro
 }
 
 // visitUnknown connects to a server without logging in.
-func (a *app) visitUnknown(ctx context.Context, _ pathFlags, args []string) (v netpath.Visit, leave func() error, err error) {
-	if v.Address, v.Others, err = addressOf(ctx, args[0]); err != nil {
+func visitUnknown(ctx context.Context, text string) (v netpath.Visit, leave func() error, err error) {
+	if v.Address, v.Others, err = addressOf(ctx, text); err != nil {
 		return v, nil, err
 	}
-	conn, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", v.Address.String())
+	leave, err = connect(ctx, v.Address)
+	return v, leave, err
+}
+
+func connect(ctx context.Context, to netip.AddrPort) (leave func() error, err error) {
+	conn, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", to.String())
 	if err != nil {
-		return v, nil, codedError{exitTarget, fmt.Errorf("no server answers there: %w", err)}
+		return nil, codedError{exitTarget, fmt.Errorf("no server answers there: %w", err)}
 	}
-	return v, conn.Close, nil
+	return conn.Close, nil
 }
 
 const dialPatience = 10 * time.Second
@@ -105,18 +113,24 @@ func addressOf(ctx context.Context, text string) (to netip.AddrPort, others []ne
 	for i := range list {
 		list[i] = list[i].Unmap()
 	}
+	first, others := ordered(list)
+	return netip.AddrPortFrom(first, uint16(number)), others, nil
+}
+
+// ordered chooses the address of a name that is looked at, and leaves those that lead there by other networks.
+func ordered(list []netip.Addr) (first netip.Addr, others []netip.Addr) {
 	slices.SortStableFunc(list, func(a, b netip.Addr) int { return cmp.Compare(a.BitLen(), b.BitLen()) }) // IPv4 first: what is measured most
 	for _, ip := range list[1:] {
-		if ip.Is4() == list[0].Is4() {
+		if !ip.IsLoopback() { // localhost has two
 			others = append(others, ip)
 		}
 	}
-	return netip.AddrPortFrom(list[0], uint16(number)), others, nil
+	return list[0], others
 }
 
 // visitServer logs in, by the very address that is looked at.
-func (a *app) visitServer(ctx context.Context, f pathFlags, _ []string) (v netpath.Visit, leave func() error, err error) {
-	addr, err := a.remoteAddr(f.serverFlags)
+func (a *app) visitServer(ctx context.Context, f serverFlags) (v netpath.Visit, leave func() error, err error) {
+	addr, err := a.remoteAddr(f)
 	if err != nil {
 		return v, nil, err
 	}
@@ -126,12 +140,13 @@ func (a *app) visitServer(ctx context.Context, f pathFlags, _ []string) (v netpa
 	if v.Address, v.Others, err = addressOf(ctx, addr.Address); err != nil {
 		return v, nil, err
 	}
-	if addr.TLS.Mode != "VERIFY_IDENTITY" { // which needs the name
-		addr.Address = v.Address.String()
-	}
+	addr = addr.At(v.Address.String())
 	conn, err := mysqld.Open(ctx, addr)
-	if errors.Is(err, mysqld.ErrUnreachable) {
-		return a.visitUnheard(ctx, f, v.Address, err)
+	if errors.Is(err, mysqld.ErrUnreachable) && mysqld.Number(err) == 0 { // no answer of the server's, as of too many connections
+		if leave, lost := connect(ctx, v.Address); lost == nil { // the way is worth a look all the same
+			v.Unheard = err
+			return v, leave, nil
+		}
 	}
 	if err != nil {
 		return v, nil, err
@@ -147,24 +162,13 @@ func (a *app) visitServer(ctx context.Context, f pathFlags, _ []string) (v netpa
 	return v, leave, nil
 }
 
-// visitUnheard connects to a server that nobody can log in to: where that works, the way is worth a look all
-// the same. The error is why david could not log in.
-func (a *app) visitUnheard(ctx context.Context, f pathFlags, to netip.AddrPort, why error) (v netpath.Visit, leave func() error, err error) {
-	v, leave, err = a.visitUnknown(ctx, f, []string{to.String()})
-	if err != nil {
-		return v, nil, why
-	}
-	v.Unheard = true
-	return v, leave, nil
-}
-
 // printPath shows the findings first.
 func printPath(out io.Writer, s netpath.Seen) error {
 	for _, f := range s.Findings {
 		fmt.Fprintf(out, "%s: %s\n", f.What, f.Text)
 	}
 	if len(s.Findings) == 0 {
-		fmt.Fprintln(out, "nothing of the way is out of the ordinary")
+		fmt.Fprintln(out, "nothing that is seen of the way is out of the ordinary")
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -190,6 +194,9 @@ func printPath(out io.Writer, s netpath.Seen) error {
 	}
 	if len(s.Plugins) > 0 {
 		row("networks here", "%s", strings.Join(s.Plugins, ", "))
+	}
+	for _, text := range s.Unseen {
+		row("not seen", "%s", text)
 	}
 	return w.Flush()
 }

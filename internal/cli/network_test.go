@@ -2,9 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +29,8 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-// TestNetworkPaths: from another namespace, a server is looked at over a VXLAN, with and without a login, and
-// over a path that large packets are lost on.
+// TestNetworkPaths: from another namespace, a server is looked at over a VXLAN: with and without a login, by a
+// user who may not see all, and while nobody can log in.
 func TestNetworkPaths(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()
@@ -44,8 +46,10 @@ func TestNetworkPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := at{home: t.TempDir(), dir: t.TempDir(), env: []string{"MYSQL_PWD=x"}}
+	as := &syscall.SysProcAttr{}
 	inside := func(args ...string) (out []byte, code int) {
 		cmd := here.command(append([]string{"network", "paths"}, args...)...)
+		cmd.Path, cmd.Dir, cmd.SysProcAttr = "/proc/self/exe", "/", as
 		var text strings.Builder
 		cmd.Stdout, cmd.Stderr = &text, &text
 		if err := network.Client.Do(cmd.Start); err != nil {
@@ -66,9 +70,38 @@ func TestNetworkPaths(t *testing.T) {
 			t.Errorf("%d, without %q:\n%s", code, want, out)
 		}
 	}
+	own, theirs := here.home, t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(theirs), 0o711), os.Chown(theirs, stranger, stranger)); err != nil {
+		t.Fatal(err)
+	}
+	here.home, as = theirs, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+	if out, code := inside(address); code != exitDone || !strings.Contains(string(out), "not seen ") || !strings.Contains(string(out), "kube-proxy's rules: ") {
+		t.Errorf("an ordinary user: %d, %s", code, out)
+	}
+	here.home, as = own, &syscall.SysProcAttr{}
+	s.Signal(syscall.SIGSTOP)
+	out, code = inside("--dsn", "anywhere@tcp("+address+")/")
+	s.Signal(syscall.SIGCONT)
+	if text := string(out); code != exitDone || !strings.Contains(text, "login: ") || !strings.Contains(text, "path2: ") {
+		t.Errorf("a server that does not answer: %d, %s", code, out)
+	}
 	for _, bad := range [][]string{{"198.18.1.193:1"}, {"--dsn", "anywhere@tcp(198.18.99.1:3306)/"}} {
 		if out, code := inside(bad...); code != exitTarget {
 			t.Errorf("%v: %d, %s", bad, code, out)
+		}
+	}
+}
+
+// TestOrdered: all of a name's addresses are named, of both families, but for localhost.
+func TestOrdered(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"192.0.2.1": "192.0.2.1 []", "2001:db8::1 192.0.2.2 192.0.2.1": "192.0.2.2 [192.0.2.1 2001:db8::1]", "::1 127.0.0.1": "127.0.0.1 []"} {
+		var list []netip.Addr
+		for _, text := range strings.Fields(in) {
+			list = append(list, netip.MustParseAddr(text))
+		}
+		if first, others := ordered(list); fmt.Sprint(first, others) != want {
+			t.Errorf("%s: %s, not %s", in, fmt.Sprint(first, others), want)
 		}
 	}
 }
@@ -204,6 +237,13 @@ func TestNetworkRefused(t *testing.T) {
 		if out, errOut, code := david(t, home, append([]string{"network", "measure"}, args...)...); code != exitUsage {
 			t.Errorf("%v: %d, %s%s", args, code, out, errOut)
 		}
+	}
+	var many []string
+	for i := range netpath.MostPaths + 1 {
+		many = append(many, fmt.Sprintf("host:mtu=%d", 1000+i))
+	}
+	if _, err := pathArms(many); err == nil {
+		t.Errorf("%d paths, which are not built, are not refused", len(many))
 	}
 	for _, args := range [][]string{{}, {"host:3306", "--dsn", "x@tcp(host)/"}, {"--dsn", "x@unix(/run/sock)/"}, {"host:3306", "--mtu", "-1"}, {"127.0.0.1:port"}} {
 		if out, errOut, code := david(t, home, append([]string{"network", "paths"}, args...)...); code != exitUsage {

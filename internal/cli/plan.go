@@ -122,13 +122,7 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 	case f.markdown:
 		return report.PlanMarkdown(a.out, p)
 	}
-	if err := p.Text(a.out); err != nil {
-		return err
-	}
-	if f.why {
-		p.Why(a.out)
-	}
-	return nil
+	return report.PlanText(a.out, p, f.why)
 }
 
 // planned makes the plan that the flags ask for.
@@ -157,8 +151,8 @@ func (a *app) planned(f *planFlags) (p plan.Plan, err error) {
 	return p, nil
 }
 
-// measured puts what an experiment measured into the request, and returns what its control took; nil where there is
-// nothing to compare with.
+// measured puts what an experiment measured into the request, and returns what its control took; nil where
+// there is nothing to compare with.
 func (a *app) measured(f *planFlags, r *plan.Request) (*plan.Measured, error) {
 	if f.from == "" {
 		return nil, nil

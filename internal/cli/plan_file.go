@@ -13,7 +13,8 @@ import (
 	"david/internal/input"
 )
 
-// fillFlags sets the flags that a YAML file names and the command line does not: one mapping from names to values.
+// fillFlags sets the flags that a YAML file names and the command line does not: one mapping from names to
+// values.
 func fillFlags(fs *pflag.FlagSet, file string) error {
 	if file == "" {
 		return nil

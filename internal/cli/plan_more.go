@@ -6,6 +6,7 @@ import (
 
 	"david/internal/plan"
 	"david/internal/price"
+	"david/internal/report"
 )
 
 // hardwareFlags are the figures of the commands beside david plan.
@@ -86,7 +87,7 @@ func (a *app) densities(f *hardwareFlags, given func(string) bool) error {
 	if f.json {
 		return a.printJSON(list)
 	}
-	return plan.WriteDensities(a.out, list)
+	return report.Densities(a.out, list)
 }
 
 func (a *app) cephCommand() *cobra.Command {
@@ -103,10 +104,11 @@ func (a *app) cephCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := r.WriteCeph(a.out); err != nil {
+		settings, err := r.CephSettings()
+		if err != nil {
 			return codedError{exitUsage, err}
 		}
-		return nil
+		return report.Ceph(a.out, settings)
 	}
 	return cmd
 }

@@ -16,7 +16,8 @@ func TestPlanExamples(t *testing.T) {
 	runShown(t, "../../docs/plan.md", 12)
 }
 
-// TestManifestCommands has david manifest render what david plan --kubernetes says, with an option file in the place of a tune.
+// TestManifestCommands has david manifest render what david plan --kubernetes says, with an option file in
+// the place of a tune.
 func TestManifestCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ func runShown(t *testing.T, page string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blanks := regexp.MustCompile(` +`)
+	blanks := regexp.MustCompile(`\s+`) // a terminal's line ends are none of the text's
 	out, ran := "", 0
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {

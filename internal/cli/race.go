@@ -39,12 +39,7 @@ func (a *app) raceCommand() *cobra.Command {
 			"infeasible, and that is its result. With --against the server runs with your own option file in the place of its defaults, and the\n" +
 			"question is whether any baseline, each on its own, is better.",
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if more, err := asksMore(cmd.Flags()); err != nil {
-				return err
-			} else if more {
-				return a.goOn(cmd.Context(), result.KindRace, f.more, cmd.Flags())
-			}
+		RunE: a.orMore(result.KindRace, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err
 			}
@@ -52,7 +47,7 @@ func (a *app) raceCommand() *cobra.Command {
 				f.instead.Blocks, f.blocks = f.blocks, raceRounds
 			}
 			return a.race(cmd.Context(), f)
-		},
+		}),
 	}
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 30*time.Second, 10*time.Second, raceBlocks)

@@ -39,6 +39,9 @@ func TestStorageMeasureFlags(t *testing.T) {
 		"--no-volume: not with layouts":              {"--no-volume"},
 		"takes no arguments":                         {"stripe4"},
 		"relatime, strictatime, lazytime or discard": {"--mount", "barrier=0"},
+		"give --ceph-conf FILE and --pool NAME":      {"--layout", "one,ceph-rbd", "--pool", "mysql"},
+		"are for --layout ceph-rbd":                  {"--pool", "mysql"},
+		"cannot use the Ceph configuration":          {"--layout", "ceph-rbd", "--pool", "mysql", "--ceph-conf", "/nowhere/ceph.conf"},
 	} {
 		var out, failed strings.Builder
 		a := app{out: &out, err: &failed, home: t.TempDir(), env: func(string) string { return "" }, argv: append([]string{"storage", "measure"}, args...)}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -310,6 +308,8 @@ func moveError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, move.ErrLate) && ctx.Err() != nil:
+		return codedError{exitInterrupted, fmt.Errorf("interrupted; %w", err)}
 	case ctx.Err() != nil && !errors.Is(err, move.ErrStop) && !errors.Is(err, move.ErrStart):
 		return codedError{exitInterrupted, fmt.Errorf("interrupted; the server runs where it ran, what is copied is kept, and the same command goes on (%w)", err)}
 	case errors.Is(err, move.ErrMismatch):
@@ -325,19 +325,7 @@ func moveError(ctx context.Context, err error) error {
 // guardChild is the command that david starts of itself while a server is away.
 const guardChild = "storage-guard"
 
-// guardCommand waits for the death of the david that started it. It cleans nothing up at its start, as other
-// commands do: that david is at work.
 func (a *app) guardCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               guardChild,
-		Short:             "Start a server whose data are being moved where david died: what that starts of itself",
-		Hidden:            true,
-		Args:              exactArgs(0, "nothing"),
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Caught, not ignored: the server that it starts would inherit that.
-			signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
-			return move.StandGuard(cmd.InOrStdin(), a.err)
-		},
-	}
+	return childCommand(guardChild, "Start a server whose data are being moved where david died: what that starts of itself",
+		func(in io.Reader) error { return move.StandGuard(in, a.out, a.err) })
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,6 +93,22 @@ func guarded(t *testing.T, s *testserver.Server, home, to, stop, start string) {
 	}
 	if out, errOut, code := david(t, home, "storage", "move", "--back", "--apply", "--proof", "0"); code != exitDone || !strings.Contains(out, "in its old place") {
 		t.Errorf("exit code %d\n%s%s", code, out, errOut)
+	}
+}
+
+// TestMoveError interrupts a move before its switch and after it: where the server runs is said as it is.
+func TestMoveError(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for err, want := range map[error]string{
+		ctx.Err(): "the server runs where it ran",
+		fmt.Errorf("%w, but the sums cannot be kept: %w", move.ErrLate, ctx.Err()): "the server runs where it was to run",
+	} {
+		var coded codedError
+		if got := moveError(ctx, err); !errors.As(got, &coded) || coded.code != exitInterrupted || !strings.Contains(got.Error(), want) {
+			t.Errorf("%v: %v, want %q", err, got, want)
+		}
 	}
 }
 

@@ -23,12 +23,7 @@ func (a *app) tuneCommand() *cobra.Command {
 			"it (memory with all connections busy, kill -9 under load, the durability lock). Only confirmed numbers are quoted. An interrupted tune\n" +
 			"goes on with the same command.",
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if more, err := asksMore(cmd.Flags()); err != nil {
-				return err
-			} else if more {
-				return a.goOn(cmd.Context(), result.KindTune, f.more, cmd.Flags())
-			}
+		RunE: a.orMore(result.KindTune, func(cmd *cobra.Command, _ []string) error {
 			f.warmupGiven = cmd.Flags().Changed("warmup")
 			f.live.pod = f.pod.asked()
 			if err := f.live.check(cmd.Flags()); err != nil {
@@ -47,7 +42,7 @@ func (a *app) tuneCommand() *cobra.Command {
 				return a.tuneLive(cmd.Context(), f)
 			}
 			return a.tune(cmd.Context(), f)
-		},
+		}),
 	}
 	f.add(cmd.Flags())
 	return cmd

@@ -32,9 +32,8 @@ type tuneFlags struct {
 	recovery    time.Duration
 	json, fresh bool
 	quick       bool
-	trials      bool          // each on a fresh server, instead of slices
-	more        time.Duration // --continue
-	noLight     bool          // without the winner's light speed
+	trials      bool // each on a fresh server, instead of slices
+	noLight     bool // without the winner's light speed
 	warmupGiven bool
 }
 
@@ -48,7 +47,7 @@ func (f *tuneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.server, "server", "auto", "auto, mysql, mariadb, or the PATH of a server binary")
 	fs.StringVar(&f.out, "out", "", "folder for my.cnf, report.html and report.md; must not exist, or be empty (default: david-tune-DATE-TIME)")
 	fs.BoolVar(&f.trials, "trials", false, trialsHelp)
-	addMore(fs, &f.more)
+	addMore(fs)
 	fs.DurationVar(&f.budget, "budget", 15*time.Minute, "time for everything, preparing the data included; trials are as long as it allows, 30s at most, those of the confirmation longer")
 	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps, the highest throughput; p99, the lowest p99 latency at a throughput that is not below the control's; cost, the lowest cost of a transaction (on one machine where throughput is highest), with --like")
 	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be; of a running server: how many times what it was before the first step")

@@ -16,19 +16,25 @@ import (
 // watchdogChild is the command that david starts of itself while it changes a running server.
 const watchdogChild = "live-watchdog"
 
-// watchdogCommand waits for the death of the david that started it. It cleans nothing up at its start, as
-// other commands do: that david is at work.
 func (a *app) watchdogCommand() *cobra.Command {
+	return childCommand(watchdogChild, "Set back a step of david tune --apply whose david died: what that starts of itself",
+		func(in io.Reader) error { return live.StandWatch(in, a.out, a.err) })
+}
+
+// childCommand is a command that david starts of itself, and that waits for that david's death. It cleans nothing
+// up at its start, as other commands do: that david is at work.
+func childCommand(use, short string, stand func(in io.Reader) error) *cobra.Command {
 	return &cobra.Command{
-		Use:               watchdogChild,
-		Short:             "Set back a step of david tune --apply whose david died: what that starts of itself",
+		Use:               use,
+		Short:             short,
 		Hidden:            true,
 		Args:              exactArgs(0, "nothing"),
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Who ends david by a signal to all of a session's processes wants the step undone too.
-			signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
-			return live.StandWatch(cmd.InOrStdin(), a.out, a.err)
+			// Who ends david by a signal to all of a session's processes wants this to be done too. Caught, not
+			// ignored: a server that it starts would inherit that.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
+			return stand(cmd.InOrStdin())
 		},
 	}
 }

@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shares tries whether two files in dir can share blocks.
+// Shares tries whether two files in dir can share blocks. They have no names, so that nothing of them stays.
 func Shares(dir string) (bool, error) {
-	from, err := os.CreateTemp(dir, ".reflink-")
-	if err != nil {
+	var files [2]*os.File
+	for i := range files {
+		f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE, 0o600)
+		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) { // xfs and btrfs have such files
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("cannot write to %s: %w", dir, err)
+		}
+		defer f.Close()
+		files[i] = f
+	}
+	if _, err := files[0].WriteString("a block of its own"); err != nil {
 		return false, fmt.Errorf("cannot write to %s: %w", dir, err)
 	}
-	defer os.Remove(from.Name())
-	defer from.Close()
-	if _, err := from.WriteString("a block of its own"); err != nil {
-		return false, fmt.Errorf("cannot write to %s: %w", dir, err)
-	}
-	to, err := os.CreateTemp(dir, ".reflink-")
-	if err != nil {
-		return false, err
-	}
-	defer os.Remove(to.Name())
-	defer to.Close()
-	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil, nil
+	return unix.IoctlFileClone(int(files[1].Fd()), int(files[0].Fd())) == nil, nil
 }
 
 // ErrNotShared says that a file's blocks cannot be shared with its copy.
@@ -43,7 +43,8 @@ type Options struct {
 }
 
 // Tree copies a folder to one that is not there yet: plain files and folders with their modes; sockets, pipes
-// and links are left out. No link leads out of either folder.
+// and links are left out. No link leads out of either folder, and nobody else gets into the copy until it is
+// whole.
 func Tree(ctx context.Context, from, to string, o Options) error {
 	if err := copyTree(ctx, from, to, o); err != nil {
 		return fmt.Errorf("cannot clone the data: %w", err)
@@ -66,15 +67,23 @@ func copyTree(ctx context.Context, from, to string, o Options) error {
 	}
 	defer target.Close()
 	c := cloning{ctx, source, target, o}
-	return fs.WalkDir(source.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(source.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err != nil || o.Skip != nil && o.Skip(path) {
+		if err != nil || path == "." || o.Skip != nil && o.Skip(path) {
 			return err
 		}
 		return c.entry(path, d)
 	})
+	if err != nil {
+		return err
+	}
+	info, err := source.Stat(".")
+	if err != nil {
+		return err
+	}
+	return c.settle(".", info)
 }
 
 // cloning is a copy under way.
@@ -90,20 +99,26 @@ func (c cloning) entry(path string, d fs.DirEntry) error {
 		return err
 	}
 	switch {
-	case path == ".":
-		err = c.to.Chmod(path, info.Mode().Perm())
 	case d.IsDir():
-		err = c.to.Mkdir(path, info.Mode().Perm())
+		err = c.to.Mkdir(path, 0o700)
 	case info.Mode().IsRegular():
 		err = c.file(path, info)
 	default:
 		return nil // sockets and the like
 	}
-	if err == nil && c.Own != nil {
-		uid, gid := c.Own(info)
-		err = c.to.Lchown(path, uid, gid)
+	if err != nil {
+		return err
 	}
-	return err
+	return c.settle(path, info)
+}
+
+// settle gives a copy its mode, whatever the umask, and its owner.
+func (c cloning) settle(path string, info fs.FileInfo) error {
+	if err := c.to.Chmod(path, info.Mode().Perm()); err != nil || c.Own == nil {
+		return err
+	}
+	uid, gid := c.Own(info)
+	return c.to.Lchown(path, uid, gid)
 }
 
 func (c cloning) file(path string, info fs.FileInfo) (err error) {
@@ -112,7 +127,7 @@ func (c cloning) file(path string, info fs.FileInfo) (err error) {
 		return err
 	}
 	defer in.Close()
-	out, err := c.to.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	out, err := c.to.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -162,25 +177,31 @@ func (c cloning) sparse(in, out *os.File, size int64) error {
 }
 
 // atOnce is copied before it is seen whether the copy is still wanted, in bytes.
-const atOnce = 64 << 20
+const atOnce = 16 << 20
 
 func (c cloning) stretch(in, out *os.File, from, to int64) error {
-	r, w := from, from
-	for r < to {
+	for from < to {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		n, err := unix.CopyFileRange(int(in.Fd()), &r, int(out.Fd()), &w, int(min(to-r, atOnce)), 0)
-		if errors.Is(err, unix.EXDEV) { // to a tmpfs: between filesystems of two types the kernel copies nothing
-			_, err := io.Copy(io.NewOffsetWriter(out, r), io.NewSectionReader(in, r, to-r))
-			return err
-		}
+		n, err := piece(in, out, from, min(to-from, atOnce))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return fmt.Errorf("%s became shorter", in.Name())
 		}
+		from += n
 	}
 	return nil
+}
+
+// piece copies some bytes at most to the same place, and returns how many it did.
+func piece(in, out *os.File, at, most int64) (int64, error) {
+	r, w := at, at
+	n, err := unix.CopyFileRange(int(in.Fd()), &r, int(out.Fd()), &w, int(most), 0)
+	if errors.Is(err, unix.EXDEV) { // to a tmpfs: between filesystems of two types the kernel copies nothing
+		return io.Copy(io.NewOffsetWriter(out, at), io.NewSectionReader(in, at, most))
+	}
+	return int64(n), err
 }

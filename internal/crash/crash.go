@@ -32,9 +32,8 @@ const database = "ledger"
 // a commit are once a second.
 const loadTime = 2 * time.Second
 
-// patience says how long a recovery is waited for at least, so that one beyond the limit can still be told in
-// figures.
-const patience = 2 * time.Minute
+// leastPatience is how long a recovery is waited for at least.
+const leastPatience = 2 * time.Minute
 
 // Test says what to prove.
 type Test struct {
@@ -52,6 +51,9 @@ type Test struct {
 	// Report is told each round when it ends; nil for nobody.
 	Report func(n int, k result.Kill)
 }
+
+// patience is how long a recovery is waited for: one beyond the limit can still be told in figures.
+func (t Test) patience() time.Duration { return max(leastPatience, 2*t.Limit) }
 
 // crashRun carries a test that runs.
 type crashRun struct {
@@ -161,7 +163,7 @@ func (r *crashRun) round(ctx context.Context, n int) error {
 		return err
 	}
 	k := result.Kill{AfterMs: ms(after), Acknowledged: r.ledger.acknowledged()}
-	took, err := r.server.Restart(ctx, max(patience, 2*r.Limit))
+	took, err := r.server.Restart(ctx, r.patience())
 	var dead *sandbox.StartError
 	if errors.As(err, &dead) && ctx.Err() == nil {
 		r.result.Failed = dead.Error()

@@ -71,7 +71,7 @@ func (r *powerRun) record(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, recording.Close()) }()
-	s, _, err := r.disk.Start(ctx, recording.Mounted, sandbox.StartOptions{Settings: r.Settings, LogPath: r.LogPath, Caps: r.Caps})
+	s, _, err := r.disk.Start(ctx, recording.Mounted, sandbox.StartOptions{Settings: r.Settings, LogPath: r.LogPath, Caps: r.Caps}, r.patience())
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (r *powerRun) cut(ctx context.Context, cut blocklog.Cut, before []blocklog.
 		return k, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	s, took, err := r.disk.Start(ctx, m, sandbox.StartOptions{Settings: telling(r.Binary.Flavour, r.Settings), LogPath: r.LogPath, Caps: r.Caps})
+	s, took, err := r.disk.Start(ctx, m, sandbox.StartOptions{Settings: telling(r.Binary.Flavour, r.Settings), LogPath: r.LogPath, Caps: r.Caps}, r.patience())
 	var dead *sandbox.StartError
 	if errors.As(err, &dead) && ctx.Err() == nil {
 		k.Cut.Failed = strings.TrimRight(dead.Line(), ": ")

@@ -1,8 +1,6 @@
 package crash
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,17 +14,7 @@ import (
 	"david/internal/testserver"
 )
 
-// TestMain serves block devices, as david does when it starts itself for that.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 5 && os.Args[1] == blocklog.Command {
-		if err := blocklog.Serve(os.Args[2], os.Args[3], os.Args[4]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // openPower opens a workspace, and returns what makes a test that cuts the power of a server of a flavour
 // there.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"david/internal/result"
 )
@@ -71,6 +72,15 @@ func TestLedgerAt(t *testing.T) {
 	k, _ := past.check([]ledgerRow{written(1, ledgerKey{1, 1}), written(1, ledgerKey{1, 3})}, []account{{1, 0, 0}, {2, 0, 0}})
 	if k.Lost != 1 || k.Damage.Uncommitted != 1 {
 		t.Errorf("%+v: want the second lost, and the third never committed by then", k)
+	}
+}
+
+// TestPatience: a recovery that may take long is waited for.
+func TestPatience(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{time.Second: 2 * time.Minute, time.Hour: 2 * time.Hour} {
+		if got := (Test{Limit: limit}).patience(); got != want {
+			t.Errorf("of at most %s: %s, want %s", limit, got, want)
+		}
 	}
 }
 

@@ -113,8 +113,13 @@ func (b *blocks) merge() {
 }
 
 func alike(a, b result.Arm) bool {
-	return len(mycnf.Diff(a.Effective, b.Effective)) == 0 && a.Caps == b.Caps && a.Server == b.Server && a.ClientCPUs == b.ClientCPUs &&
-		a.Ceiling == b.Ceiling && a.Tmpfs == b.Tmpfs && a.Pod == b.Pod && a.Path == b.Path && slices.Equal(a.Kernel, b.Kernel) && a.Layout.Named() == b.Layout.Named()
+	return len(mycnf.Diff(a.Effective, b.Effective)) == 0 && a.Ceiling == b.Ceiling && besides(a, b)
+}
+
+// besides tells whether all is the same of two arms but what their servers make of their settings.
+func besides(a, b result.Arm) bool {
+	return a.Caps == b.Caps && a.Server == b.Server && a.ClientCPUs == b.ClientCPUs && a.Tmpfs == b.Tmpfs && a.Pod == b.Pod && a.Path == b.Path &&
+		slices.Equal(a.Kernel, b.Kernel) && a.Layout.Named() == b.Layout.Named()
 }
 
 func (b *blocks) index(name string) int {

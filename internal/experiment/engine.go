@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -199,8 +198,7 @@ func (e *Engine) inspect(ctx context.Context, j trialJob, conn *mysqld.Conn) (l 
 	if j.base != nil {
 		l.differ = e.lockDiffers(j, vars)
 		j.arm.Diff = diff(j.base.Effective, vars)
-		j.arm.Noop = len(j.arm.Diff) == 0 && j.arm.Caps == j.base.Caps && j.arm.ClientCPUs == j.base.ClientCPUs && j.arm.Server == j.base.Server && j.arm.Pod == j.base.Pod && j.arm.Path == j.base.Path &&
-			slices.Equal(j.arm.Kernel, j.base.Kernel) && j.arm.Layout.Named() == j.base.Layout.Named()
+		j.arm.Noop = len(j.arm.Diff) == 0 && besides(*j.arm, *j.base)
 	}
 	for _, other := range j.others {
 		if other.Effective != nil && alike(other, *j.arm) {

@@ -9,6 +9,7 @@ import (
 	"david/internal/mysqld"
 	"david/internal/netpath"
 	"david/internal/result"
+	"david/internal/sandbox"
 	"david/internal/workload"
 )
 
@@ -59,7 +60,7 @@ func (s *pathSession) reach(ctx context.Context) error {
 	if !s.way.Address.IsValid() {
 		return nil
 	}
-	s.addr.Network, s.addr.Address = "tcp", net.JoinHostPort(s.way.Address.String(), s.Session.(*sandboxSession).server.Port())
+	s.addr.Network, s.addr.Address = "tcp", net.JoinHostPort(s.way.Address.String(), sandbox.InsidePort)
 	err := s.way.From.Do(func() error {
 		certificate, err := mysqld.Certificate(ctx, s.addr)
 		if err == nil && p.TLS && certificate == nil {

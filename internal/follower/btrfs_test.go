@@ -15,11 +15,11 @@ func TestSubvolume(t *testing.T) {
 	point := mountBtrfs(t)
 	data := filepath.Join(point, "data")
 	run(t, "btrfs", "subvolume", "create", data)
-	if err := errors.Join(os.Mkdir(data+"/app", 0o700), os.WriteFile(data+"/app/t.ibd", []byte("rows"), 0o600), os.WriteFile(data+"/auto.cnf", []byte("uuid"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(data+"/app", 0o700), os.WriteFile(data+"/app/t.ibd", []byte("rows"), 0o600), os.WriteFile(data+"/auto.cnf", []byte("uuid"), 0o600), os.WriteFile(data+"/mysqld-auto.cnf", []byte("{}"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	p := Place{From: data, In: point}
-	if err := errors.Join(p.count(), p.choose()); err != nil || p.Way != Subvolume || p.Files != 2 {
+	if err := errors.Join(p.count(), p.choose()); err != nil || p.Way != Subvolume || p.Files != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	r := &Record{Name: "a", Way: p.Way, State: Making, Made: time.Now(), Dir: filepath.Join(point, folderOf("a")), UID: 12345, GID: 12345}
@@ -32,8 +32,8 @@ func TestSubvolume(t *testing.T) {
 	if b, err := os.ReadFile(r.data() + "/app/t.ibd"); err != nil || string(b) != "rows" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, err := os.Stat(r.data() + "/auto.cnf"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the leader's UUID came with it: %v", err)
+	if own, err := os.ReadDir(r.data()); err != nil || len(own) != 1 {
+		t.Errorf("the leader's identity came with it: %v, %v", own, err)
 	}
 	if !isSubvolume(r.data()) || isSubvolume(r.Dir) {
 		t.Error("not seen as a subvolume")

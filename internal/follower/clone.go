@@ -26,6 +26,7 @@ import (
 	"david/internal/account"
 	"david/internal/clone"
 	"david/internal/hold"
+	"david/internal/input"
 	"david/internal/mysqld"
 )
 
@@ -171,7 +172,7 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 func (r *Record) unmake(leader mysqld.Addr) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := r.drop(ctx, leader); err != nil {
+	if err := r.Drop(ctx, leader); err != nil {
 		return fmt.Errorf("cannot remove what was made of the follower %s: %w", r.Name, errors.Join(err, r.Close()))
 	}
 	return nil
@@ -232,6 +233,9 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 		}
 	}
 	r.Times.Data = time.Since(began).Seconds()
+	if err := r.relist(p.Leader); err != nil {
+		return fmt.Errorf("cannot make the follower's list of binary logs: %w", err)
+	}
 	return errors.Join(r.save(), flush(r.data()))
 }
 
@@ -261,9 +265,10 @@ func (p Place) take(ctx context.Context, r *Record) error {
 	return clone.Tree(ctx, p.From, r.data(), o)
 }
 
-// identity tells what is the leader's own, and no follower may have: its UUID, its process's number.
+// identity tells what is the leader's own, and no follower may have: its UUID, what SET PERSIST wrote for it,
+// its process's number.
 func identity(path string) bool {
-	return path == "auto.cnf" || !strings.Contains(path, "/") && (filepath.Ext(path) == ".pid" || filepath.Ext(path) == ".lock")
+	return path == "auto.cnf" || path == "mysqld-auto.cnf" || !strings.Contains(path, "/") && (filepath.Ext(path) == ".pid" || filepath.Ext(path) == ".lock")
 }
 
 // own removes the leader's identity from a snapshot, and gives it to the server's user where that is another
@@ -285,6 +290,74 @@ func (r *Record) own() error {
 		}
 		return nil
 	})
+}
+
+// relist has the follower's list of binary logs name its own. The leader's may name them by whole paths
+// (where log_bin is one), by which the follower would open and purge the leader's; and it may be called
+// anything (log_bin_index).
+func (r *Record) relist(l Leader) error {
+	root, err := os.OpenRoot(r.data())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	logs, _ := l.within("log_bin_basename")
+	list, _ := l.within("log_bin_index")
+	text, err := readIn(root, list)
+	if err != nil {
+		return err
+	}
+	own, err := l.relative(string(text))
+	if err != nil {
+		return err
+	}
+	return r.replace(root, logs+".index", own)
+}
+
+// mostList is read of a list of binary logs, in bytes: some 100,000 logs.
+const mostList = 16 << 20
+
+// readIn reads a file of a folder that the server's user may write to: a pipe could keep it waiting.
+func readIn(root *os.Root, path string) ([]byte, error) {
+	in, err := root.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s %w", path, input.ErrKind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return input.All(in, path, mostList)
+}
+
+// relative returns a list of binary logs with each as it is seen from the data directory.
+func (l Leader) relative(list string) (string, error) {
+	var own strings.Builder
+	for line := range strings.Lines(list) {
+		rel, ok := l.inside(strings.TrimSuffix(line, "\n"))
+		if !ok {
+			return "", refuse("the leader's names %s, outside of its data directory: PURGE BINARY LOGS up to those inside first", strings.TrimSpace(line))
+		}
+		own.WriteString("./" + rel + "\n")
+	}
+	return own.String(), nil
+}
+
+// replace writes a file of the server's anew, below its folder.
+func (r *Record) replace(root *os.Root, path, text string) error {
+	if err := root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out, err := root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString(text)
+	return errors.Join(err, r.give(out), out.Close())
 }
 
 // flush brings what was written on a folder's filesystem to the disk.

@@ -16,9 +16,7 @@ var ErrAccountLeft = errors.New("its account is left on the leader")
 
 // Drop ends a follower's server, and removes its data, its account on the leader, and its record. It goes on
 // where an earlier one was cut short.
-func (r *Record) Drop(ctx context.Context, leader mysqld.Addr) error { return r.drop(ctx, leader) }
-
-func (r *Record) drop(ctx context.Context, leader mysqld.Addr) error {
+func (r *Record) Drop(ctx context.Context, leader mysqld.Addr) error {
 	r.State = Dropping
 	if err := r.save(); err != nil {
 		return err
@@ -39,7 +37,7 @@ func (r *Record) clear() error {
 			return err
 		}
 	}
-	if err := r.stop(true); err != nil {
+	if err := r.kill(); err != nil {
 		return err
 	}
 	ours, err := r.marked()
@@ -63,9 +61,13 @@ func (r *Record) expel(ctx context.Context, leader mysqld.Addr) error {
 		return nil
 	}
 	left := func(err error) error {
-		return fmt.Errorf("%w: DROP USER %s there, or david follower drop %s once more when it answers (%w)", ErrAccountLeft, r.Account, r.Name, err)
+		again := ""
+		if r.State == Dropping { // to drop one that was promoted is no advice
+			again = ", or david follower drop " + r.Name + " once more when it answers"
+		}
+		return fmt.Errorf("%w: DROP USER %s there%s (%w)", ErrAccountLeft, r.Account, again, err)
 	}
-	conn, err := mysqld.Open(ctx, leader)
+	conn, err := r.reach(ctx, leader)
 	if err != nil {
 		return left(err)
 	}

@@ -1,4 +1,4 @@
 package follower
 
 // Kill ends a follower's server as a crash does.
-func (r *Record) Kill() error { return r.stop(true) }
+func (r *Record) Kill() error { return r.kill() }

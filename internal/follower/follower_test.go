@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -203,6 +204,9 @@ func TestFollower(t *testing.T) {
 			if r.Times.Held <= 0 || r.Times.Held > 5 || r.Way != follower.Reflink {
 				t.Errorf("%+v", r)
 			}
+			if _, err := r.Verify(t.Context(), x.own(r)); flavour == "mysql" && !errors.Is(err, follower.ErrInput) {
+				t.Errorf("another server is taken for the leader: %v", err)
+			}
 			own := x.open(x.own(r))
 			x.differs(r, own)
 			end()
@@ -213,6 +217,8 @@ func TestFollower(t *testing.T) {
 			if err := r.Drop(t.Context(), x.leader); err != nil {
 				t.Error(err)
 			}
+			x.nothingLeft()
+			x.late()
 			x.nothingLeft()
 			x.purged()
 			x.nothingLeft()
@@ -231,7 +237,7 @@ func (x *scene) differs(r *follower.Record, own *mysqld.Conn) {
 	set := func(text string) {
 		statements := []string{"SET SESSION sql_log_bin = 0", "UPDATE app.t2 SET s = " + text + " WHERE id = 2"}
 		if r.Flavour == mycnf.MySQL {
-			statements = append([]string{"SET GLOBAL super_read_only = OFF"}, append(statements, "SET GLOBAL super_read_only = ON")...)
+			statements = slices.Concat([]string{"STOP REPLICA SQL_THREAD", "SET GLOBAL super_read_only = OFF"}, statements, []string{"SET GLOBAL super_read_only = ON", "START REPLICA SQL_THREAD"})
 		}
 		for _, s := range statements {
 			if err := single.Exec(x.t.Context(), s); err != nil {
@@ -259,8 +265,12 @@ func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 	if err := own.Exec(x.t.Context(), "CREATE TABLE app.early (id INT PRIMARY KEY)"); r.Flavour == mycnf.MySQL && err == nil { // MariaDB lets who has SUPER
 		x.t.Error("a follower takes writes")
 	}
+	x.unapplied(r, own)
 	if err := r.Promote(x.t.Context(), x.leader); err != nil {
 		x.t.Fatal(err)
+	}
+	if _, err := r.Verify(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) {
+		x.t.Errorf("compared though it was promoted: %v", err)
 	}
 	if err := r.Promote(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) {
 		x.t.Errorf("promoted twice: %v", err)
@@ -272,9 +282,44 @@ func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 	if n := x.count(own, "mysql.user WHERE User LIKE 'david\\_%'") + x.count(x.conn, "mysql.user WHERE User LIKE 'david\\_%'"); n != 0 {
 		x.t.Errorf("%d accounts left", n)
 	}
-	if why, err := own.ReadOnly(x.t.Context()); why != "" || err != nil {
-		x.t.Errorf("%s, %v", why, err)
+	if r.Flavour == mycnf.MySQL {
+		x.exec(own, "SET PERSIST max_connections = 77")
 	}
+	kill(x.t, r)
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil {
+		x.t.Fatal(err)
+	}
+	own = x.open(x.own(r))
+	if why, err := own.ReadOnly(x.t.Context()); why != "" || err != nil {
+		x.t.Errorf("after a restart: %s, %v", why, err)
+	}
+	if v, err := own.Variables(x.t.Context()); err != nil || r.Flavour == mycnf.MySQL && v["max_connections"] != "77" {
+		x.t.Errorf("what was persisted is lost: %s, %v", v["max_connections"], err)
+	}
+}
+
+// unapplied is a promotion of a follower that has received what it does not apply: it is refused.
+func (x *scene) unapplied(r *follower.Record, own *mysqld.Conn) {
+	x.t.Helper()
+	received := func() string {
+		rows, err := own.Records(x.t.Context(), map[bool]string{true: "SHOW REPLICA STATUS", false: "SHOW SLAVE STATUS"}[r.Flavour == mycnf.MySQL])
+		if err != nil || len(rows) != 1 {
+			x.t.Fatalf("%v, %v", rows, err)
+		}
+		return rows[0]["retrieved_gtid_set"] + rows[0]["gtid_io_pos"] // of whole transactions
+	}
+	x.exec(own, "STOP REPLICA SQL_THREAD")
+	before := received()
+	x.exec(x.conn, "UPDATE app.t2 SET n = 2 WHERE id = 1000")
+	for end := time.Now().Add(20 * time.Second); received() == before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			x.t.Fatal("nothing is received")
+		}
+	}
+	if err := r.Promote(x.t.Context(), x.leader); err == nil || !strings.Contains(err.Error(), "its replication is stopped: START ") {
+		x.t.Errorf("promoted without what it has received: %v", err)
+	}
+	x.exec(own, "START REPLICA")
 }
 
 func (x *scene) count(c *mysqld.Conn, of string) (n int) {
@@ -283,6 +328,22 @@ func (x *scene) count(c *mysqld.Conn, of string) (n int) {
 		x.t.Fatal(err)
 	}
 	return n
+}
+
+// late is a clone for which the leader may not stand still as long as it takes, on whatever machine: it is
+// given up, and the leader goes on.
+func (x *scene) late() {
+	x.t.Helper()
+	q := x.request("late")
+	q.MaxPause = time.Nanosecond
+	plan, err := follower.Prepare(x.t.Context(), q)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if _, err := follower.Make(x.t.Context(), x.home, q, plan); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "after which the leader went on: allow more") {
+		x.t.Errorf("within a nanosecond: %v", err)
+	}
+	x.exec(x.conn, "UPDATE app.t2 SET n = 3 WHERE id = 1000")
 }
 
 // purged is a follower whose server was down while the leader purged what it needs, and then one whose data

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"david/internal/input"
 	"david/internal/live"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
@@ -19,6 +20,7 @@ import (
 // Leader is a running server on this machine that can be cloned and followed.
 type Leader struct {
 	live.Server
+	Data      string // the data directory, with the links on the way to it resolved
 	Process   process.ID
 	UID, GID  int
 	Launch    []string // its command up to its own options
@@ -57,7 +59,7 @@ func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 	case !seen:
 		return l, refuse("cannot see whether %s follows another server: GRANT REPLICATION CLIENT, or MariaDB's REPLICA MONITOR, ON *.* to the user", c.Addr())
 	}
-	for _, check := range []func() error{l.logs, l.listens, l.durable, l.whole, l.readable} {
+	for _, check := range []func() error{l.logs, l.listens, l.durable, l.readable} {
 		if err := check(); err != nil {
 			return l, err
 		}
@@ -70,7 +72,10 @@ func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 		return l, err
 	}
 	l.old = plugins[oldPlugin] == "ACTIVE"
-	return l, l.find()
+	if err := l.find(); err != nil {
+		return l, err
+	}
+	return l, l.whole()
 }
 
 // logs makes sure of a binary log with GTIDs, by which a clone knows what it has.
@@ -132,8 +137,10 @@ func places() []string {
 func (l *Leader) whole() error {
 	var out []string
 	for _, name := range places() {
-		if _, ok := l.within(name); !ok {
-			out = append(out, name+"="+l.Variables[name])
+		for path := range strings.SplitSeq(l.Variables[name], ";") { // innodb_directories has several
+			if _, ok := l.inside(path); path != "" && !ok {
+				out = append(out, name+"="+path)
+			}
 		}
 	}
 	if path := l.Variables["innodb_data_file_path"]; strings.Contains(path, "/") {
@@ -158,28 +165,34 @@ func (l *Leader) readable() error {
 
 // within returns a place as it is seen from the data directory, "" for that itself.
 func (l *Leader) within(name string) (rel string, ok bool) {
-	value := l.Variables[name]
-	if value == "" {
+	if l.Variables[name] == "" {
 		return "", true
 	}
-	if !filepath.IsAbs(value) {
-		value = filepath.Join(l.Datadir, value)
-	}
-	rel, err := filepath.Rel(l.Datadir, value)
-	if err != nil || !filepath.IsLocal(rel) {
-		return "", false
-	}
+	rel, ok = l.inside(l.Variables[name])
 	if rel == "." {
 		rel = ""
 	}
-	return rel, true
+	return rel, ok
+}
+
+// inside returns a path as it is seen from the data directory, which may be named by a link.
+func (l *Leader) inside(path string) (rel string, ok bool) {
+	if !filepath.IsAbs(path) {
+		return filepath.Clean(path), filepath.IsLocal(path)
+	}
+	for _, dir := range []string{l.Datadir, l.Data} {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return rel, true
+		}
+	}
+	return "", false
 }
 
 // tables makes sure that every table survives a crash, as what is cloned is what a crash would leave, and can
 // be read.
 func tables(ctx context.Context, c *mysqld.Conn) error {
 	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND "+
-		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE', 'ROCKSDB') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
+		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
 	if err != nil {
 		return err
 	}
@@ -206,7 +219,7 @@ func (l *Leader) find() error {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(l.Datadir, path)
 	}
-	b, err := os.ReadFile(path)
+	b, err := input.Read(path, 64) // of whatever the server names
 	if err != nil {
 		return refuse("cannot find the leader's process on this machine: %w; a clone is made where the server and its data are, by root or the server's own user", err)
 	}
@@ -242,8 +255,7 @@ func (l *Leader) same() error {
 	if err != nil {
 		return refuse("cannot look at the leader's process: %w; run david as root or as the server's own user", err)
 	}
-	datadir, err := filepath.EvalSymlinks(l.Datadir)
-	if err != nil {
+	if l.Data, err = filepath.EvalSymlinks(l.Datadir); err != nil {
 		return refuse("cannot look at the leader's data directory: %w", err)
 	}
 	age, err := process.Age(l.Process.PID)
@@ -251,11 +263,10 @@ func (l *Leader) same() error {
 		return err
 	}
 	up := time.Since(time.Unix(l.Started, 0)) // by the same clock, as it is the same machine
-	if cwd != datadir || age < up-3*time.Second || age > up+time.Minute {
+	if cwd != l.Data || age < up-3*time.Second || age > up+time.Minute {
 		return refuse("the server that answers is not process %d of this machine, which its pid_file names: it was started %s ago, the process %s ago, in %s; a clone is made on the leader's machine, without a tunnel",
 			l.Process.PID, up.Round(time.Second), age.Round(time.Second), cwd)
 	}
-	l.Datadir = datadir
 	return nil
 }
 

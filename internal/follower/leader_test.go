@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/input"
 	"david/internal/live"
 	"david/internal/mycnf"
+	"david/internal/mysqld"
+	"david/internal/testserver"
 )
 
 // leaderWith is a leader whose variables are those of one that can be followed, but for some.
@@ -44,6 +47,7 @@ func TestLeaders(t *testing.T) {
 		"logs elsewhere":       {mycnf.MySQL, "9.7.4", map[string]string{"log_bin_basename": "/var/log/mysql/bin"}, "split: log_bin_basename=/var/log/mysql/bin, and datadir=/data"},
 		"undo elsewhere":       {mycnf.MySQL, "9.7.4", map[string]string{"innodb_undo_directory": "/undo"}, "innodb_undo_directory=/undo"},
 		"redo beside":          {mycnf.MySQL, "9.7.4", map[string]string{"innodb_log_group_home_dir": "../redo"}, "innodb_log_group_home_dir=../redo"},
+		"a folder elsewhere":   {mycnf.MySQL, "9.7.4", map[string]string{"innodb_directories": "/data/a;/big"}, "split: innodb_directories=/big, and"},
 		"a neighbour's name":   {mycnf.MySQL, "9.7.4", map[string]string{"relay_log_basename": "/data2/relay"}, "relay_log_basename=/data2/relay"},
 		"tablespace elsewhere": {mycnf.MySQL, "9.7.4", map[string]string{"innodb_data_file_path": "/big/ibdata1:1G"}, "innodb_data_file_path"},
 		"encrypted":            {mycnf.MariaDB, "10.11.19-MariaDB", map[string]string{"innodb_encrypt_tables": "FORCE"}, "encrypted (innodb_encrypt_tables=FORCE)"},
@@ -65,7 +69,7 @@ func TestPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := leaderWith(mycnf.MySQL, "9.7.4", nil)
-	l.Datadir = data
+	l.Data = data
 	if p, err := survey(l, "", true); err != nil || p.In != dir || p.Way != Copy {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -82,6 +86,71 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestRelative has a follower's list of binary logs name its own, whatever the leader calls its folder.
+func TestRelative(t *testing.T) {
+	l := leaderWith(mycnf.MySQL, "9.7.4", nil)
+	l.Data = "/disk/data"
+	if own, err := l.relative("./binlog.000001\n/data/binlog.000002\n/disk/data/logs/binlog.000003\n"); err != nil || own != "./binlog.000001\n./binlog.000002\n./logs/binlog.000003\n" {
+		t.Errorf("%q, %v", own, err)
+	}
+	for _, outside := range []string{"/logs/binlog.000001\n", "../binlog.000001\n", "/data2/binlog.000001\n"} {
+		if own, err := l.relative(outside); !errors.Is(err, ErrInput) {
+			t.Errorf("%q, %v", own, err)
+		}
+	}
+}
+
+// TestPIDFile reads no more of what a server names than a process's number takes.
+func TestPIDFile(t *testing.T) {
+	l := leaderWith(mycnf.MySQL, "9.7.4", map[string]string{"pid_file": filepath.Join(t.TempDir(), "pid")})
+	if err := os.WriteFile(l.Variables["pid_file"], []byte(strings.Repeat(" ", 100)+"1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.find(); !errors.Is(err, input.ErrLong) {
+		t.Error(err)
+	}
+}
+
+// TestAdmit makes an account also where passwords have to obey rules. One that may be there stays on record,
+// one that was there before is not taken for the follower's.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	s := testserver.Start(t, mycnf.MySQL)
+	s.Exec("INSTALL COMPONENT 'file://component_validate_password'")
+	unable, err := mysqld.Open(t.Context(), s.Socket("david"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unable.Close() })
+	conn, l := unable, Leader{Address: "127.0.0.1"}
+	admit := func() (*Record, *Account, error) {
+		r := &Record{Name: "a", State: Making, Dir: filepath.Join(t.TempDir(), folderOf("a"))}
+		if err := create(t.TempDir(), r); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		a, err := r.admit(t.Context(), l, conn)
+		return r, a, err
+	}
+	if r, _, err := admit(); err == nil || r.Account == "" || !strings.Contains(err.Error(), "which takes REPLICATION SLAVE WITH GRANT OPTION") {
+		t.Errorf("an account that may not replicate: %q, %v", r.Account, err)
+	}
+	s.Exec("DROP USER david_a@127.0.0.1")
+	conn = s.Open()
+	if r, a, err := admit(); err != nil || r.Account == "" || len(a.Password) > 32 {
+		t.Errorf("%q, %v", r.Account, err)
+	}
+	if r, _, err := admit(); err == nil || r.Account != "" {
+		t.Errorf("another's account is taken: %q, %v", r.Account, err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err := admit(); err == nil || r.Account == "" {
+		t.Errorf("an account that may be there is forgotten: %v", err)
+	}
+}
+
 // TestSettings takes what the data and statements need from the leader, and nothing of its identity.
 func TestSettings(t *testing.T) {
 	for _, c := range []struct {
@@ -89,11 +158,11 @@ func TestSettings(t *testing.T) {
 		version        string
 		has, hasNot, l string
 	}{
-		{mycnf.MySQL, "9.7.4", "super_read_only=ON persisted_globals_load=OFF log_replica_updates=ON gtid_mode=ON", "log_slave_updates", "/f/david-a/data/redo"},
+		{mycnf.MySQL, "9.7.4", "super_read_only=ON log_replica_updates=ON gtid_mode=ON", "log_slave_updates", "/f/david-a/data/redo"},
 		{mycnf.MySQL, "8.0.23", "log_slave_updates=ON", "log_replica_updates", ""},
-		{mycnf.MariaDB, "10.11.19-MariaDB", "read_only=ON log_slave_updates=ON", "super_read_only persisted_globals_load mysqlx", ""},
+		{mycnf.MariaDB, "10.11.19-MariaDB", "read_only=ON log_slave_updates=ON aria_log_dir_path=/f/david-a/data/aria", "super_read_only mysqlx", ""},
 	} {
-		l := leaderWith(c.flavour, c.version, map[string]string{"server_id": "1", "report_host": "leader", "server_uuid": "x", "event_scheduler": "ON"})
+		l := leaderWith(c.flavour, c.version, map[string]string{"server_id": "1", "report_host": "leader", "server_uuid": "x", "event_scheduler": "ON", "aria_log_dir_path": "/data/aria"})
 		r := Record{Name: "a", Dir: "/f/david-a", Flavour: c.flavour, Version: c.version, Port: 4000, ID: 77}
 		got := map[string]string{}
 		for _, s := range r.settings(Plan{Leader: l, Pool: 1 << 27}) {

@@ -28,9 +28,9 @@ type Place struct {
 // survey looks at the data and decides how they are taken. in is "" for the folder that the data directory
 // lies in.
 func survey(l Leader, in string, copying bool) (p Place, err error) {
-	p = Place{From: l.Datadir, In: in}
+	p = Place{From: l.Data, In: in}
 	if p.In == "" {
-		p.In = filepath.Dir(l.Datadir)
+		p.In = filepath.Dir(l.Data)
 		if followersOwn(p.In) { // the leader was a follower once
 			p.In = filepath.Dir(p.In)
 		}

@@ -1,6 +1,7 @@
 package follower
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -70,9 +71,8 @@ func (p pair) applied(ctx context.Context) error {
 	if p.maria {
 		received = s["gtid_io_pos"]
 	}
-	received = strings.ReplaceAll(received, "\n", "")
-	if received == "" || !sets.MatchString(received) {
-		return nil
+	if received, err = gtids(received); err != nil || received == "" {
+		return err
 	}
 	for {
 		var left string
@@ -82,8 +82,11 @@ func (p pair) applied(ctx context.Context) error {
 		if left == "0" {
 			return nil
 		}
-		if s, err := p.replication(ctx); err != nil || s["sql_running"] == "No" {
-			return fmt.Errorf("cannot apply what the follower has received: %s (%w)", s["last_sql_error"], err)
+		if s, err = p.replication(ctx); err != nil {
+			return err
+		}
+		if s["sql_running"] == "No" {
+			return fmt.Errorf("cannot apply what the follower has received, its replication is stopped: %s", cmp.Or(s["last_sql_error"], p.start+" there"))
 		}
 	}
 }

@@ -105,9 +105,6 @@ var ErrBusy = errors.New("another david works on it: wait for it to end")
 
 // create begins a record, held by this process until it is closed.
 func create(home string, r *Record) error {
-	if !name.MatchString(r.Name) {
-		return refuse("cannot call a follower %q: give it lower-case letters, digits and dashes, a letter first, 24 at most", r.Name)
-	}
 	r.Schema, r.dir = schema, filepath.Join(home, Folder, r.Name)
 	if err := os.MkdirAll(filepath.Dir(r.dir), 0o700); err != nil {
 		return fmt.Errorf("cannot begin the follower's record: %w", err)
@@ -243,8 +240,10 @@ func List(home string) ([]*Record, error) {
 // folderOf names the folder of a follower's own.
 func folderOf(name string) string { return "david-" + name }
 
-func (r *Record) data() string   { return filepath.Join(r.Dir, "data") }
-func (r *Record) run() string    { return filepath.Join(r.Dir, "run") }
-func (r *Record) cnf() string    { return filepath.Join(r.Dir, "my.cnf") }
-func (r *Record) log() string    { return filepath.Join(r.run(), "error.log") }
+func (r *Record) data() string { return filepath.Join(r.Dir, "data") }
+func (r *Record) run() string  { return filepath.Join(r.Dir, "run") }
+func (r *Record) cnf() string  { return filepath.Join(r.Dir, "my.cnf") }
+func (r *Record) log() string  { return filepath.Join(r.run(), "error.log") }
+
+// Socket is where its server listens, beside its port.
 func (r *Record) Socket() string { return filepath.Join(r.run(), "sock") }

@@ -29,16 +29,14 @@ type words struct {
 	skip                       string // the option that starts without replication
 }
 
-func (r *Record) words() words { return wordsOf(r.Flavour, r.Version) }
-
-func wordsOf(f mycnf.Flavour, version string) words {
-	if mariaDB(f) {
+func (r *Record) words() words {
+	if mariaDB(r.Flavour) {
 		return words{"START SLAVE", "STOP SLAVE", "RESET SLAVE ALL", "SHOW SLAVE STATUS", "@@GLOBAL.gtid_binlog_pos",
 			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE UNTIL master_gtid_pos = '%s'", "skip-slave-start"}
 	}
 	w := words{"START REPLICA", "STOP REPLICA", "RESET REPLICA ALL", "SHOW REPLICA STATUS", "@@GLOBAL.gtid_executed",
 		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'", "skip-replica-start"}
-	if v, err := mycnf.ParseVersion(version); err == nil && !v.AtLeast(8, 0, 26) {
+	if v, err := mycnf.ParseVersion(r.Version); err == nil && !v.AtLeast(8, 0, 26) {
 		w.skip = "skip-slave-start"
 	}
 	return w
@@ -58,14 +56,22 @@ func (r *Record) pair(leader, follower *mysqld.Conn) pair {
 // sets are GTIDs in the forms of both flavours, on one line: what a server says becomes part of a statement.
 var sets = regexp.MustCompile(`^[0-9A-Za-z_:, -]*$`)
 
-// at returns the GTIDs that a server has, on one line.
-func (p pair) at(ctx context.Context, c *mysqld.Conn) (gtids string, err error) {
-	err = c.Row(ctx, "SELECT "+p.position, nil, &gtids)
-	gtids = strings.ReplaceAll(gtids, "\n", "")
-	if err == nil && !sets.MatchString(gtids) {
-		err = fmt.Errorf("cannot read what %s says of its GTIDs: %w", c.Addr(), mysqld.ErrProtocol)
+// gtids returns what a server says of its GTIDs on one line.
+func gtids(said string) (string, error) {
+	said = strings.ReplaceAll(said, "\n", "")
+	if !sets.MatchString(said) {
+		return "", fmt.Errorf("cannot read %.40q as GTIDs: %w", said, mysqld.ErrProtocol)
 	}
-	return gtids, err
+	return said, nil
+}
+
+// at returns the GTIDs that a server has, on one line.
+func (p pair) at(ctx context.Context, c *mysqld.Conn) (string, error) {
+	var said string
+	if err := c.Row(ctx, "SELECT "+p.position, nil, &said); err != nil {
+		return "", err
+	}
+	return gtids(said)
 }
 
 // replicate makes the account where that was asked for, and has the follower follow from where its data end.
@@ -119,7 +125,8 @@ func (p pair) begin(from string) []string {
 // admit makes an account for the follower alone, of a random password that nobody but the follower keeps. It
 // is on record first.
 func (r *Record) admit(ctx context.Context, l Leader, leader *mysqld.Conn) (*Account, error) {
-	a := &Account{User: accountOf(r.Name), Password: mysqld.Secret(rand.Text())}
+	// Of 32 characters at most, as replication takes, with one of each kind that rules for passwords ask for.
+	a := &Account{User: accountOf(r.Name), Password: mysqld.Secret(rand.Text() + "-a1Z")}
 	r.Account = "'" + a.User + "'@'" + l.Address + "'"
 	if err := r.save(); err != nil {
 		return nil, err
@@ -129,10 +136,15 @@ func (r *Record) admit(ctx context.Context, l Leader, leader *mysqld.Conn) (*Acc
 		create += " REQUIRE SSL"
 	}
 	if err := leader.Exec(ctx, create); err != nil {
-		r.Account = "" // it may be there already, and is another's then
+		if mysqld.Number(err) != 0 { // the server's own: it may be there already, and is another's then
+			r.Account = ""
+		}
 		return nil, errors.Join(fmt.Errorf("cannot make the follower's account: %w", err), r.save())
 	}
-	return a, leader.Exec(ctx, "GRANT REPLICATION SLAVE ON *.* TO "+r.Account)
+	if err := leader.Exec(ctx, "GRANT REPLICATION SLAVE ON *.* TO "+r.Account); err != nil {
+		return nil, fmt.Errorf("cannot let the follower's account replicate, which takes REPLICATION SLAVE WITH GRANT OPTION (or name another account, with --account): %w", err)
+	}
+	return a, nil
 }
 
 // accountOf names the account of a follower.
@@ -197,7 +209,7 @@ func (p pair) reach(ctx context.Context, goal string) error {
 	}
 }
 
-// status is what a follower says of its replication, by names without "replica", "slave", "source" and
+// replication is what a follower says of its replication, by names without "replica", "slave", "source" and
 // "master"; nil where it follows nobody.
 func (p pair) replication(ctx context.Context) (map[string]string, error) {
 	rows, err := p.follower.Records(ctx, p.status)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,11 +27,8 @@ import (
 // markFile lies in a follower's folder and says whose it is, so that nothing else is removed in its place.
 const markFile = "david.json"
 
-// How long a server may take to recover and answer, and to shut down.
-const (
-	startPatience = 30 * time.Minute
-	stopPatience  = 2 * time.Minute
-)
+// startPatience is how long a server may take to recover and answer.
+const startPatience = 30 * time.Minute
 
 // folder makes the follower's folder: its user may write into data and run, what is above them stays david's.
 func (r *Record) folder() error {
@@ -38,12 +36,15 @@ func (r *Record) folder() error {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(r.Dir, markFile), r.mark(), 0o600)
 	}
-	for _, dir := range []string{r.run(), filepath.Join(r.run(), "tmp"), filepath.Join(r.run(), "files")} {
+	dirs := []string{r.run(), filepath.Join(r.run(), "tmp"), filepath.Join(r.run(), "files")}
+	for _, dir := range dirs {
 		if err == nil {
 			err = os.Mkdir(dir, 0o700)
 		}
-		if err == nil {
-			err = r.give(dir)
+	}
+	for _, dir := range slices.Backward(dirs) { // once run is the user's, anything may lie in it
+		if err == nil && os.Geteuid() == 0 {
+			err = os.Lchown(dir, r.UID, r.GID)
 		}
 	}
 	if err != nil {
@@ -73,12 +74,12 @@ func (r *Record) marked() (bool, error) {
 	return true, nil
 }
 
-// give gives a file to the server's user.
-func (r *Record) give(path string) error {
+// give gives an open file to the server's user.
+func (r *Record) give(f *os.File) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	return os.Lchown(path, r.UID, r.GID)
+	return f.Chown(r.UID, r.GID)
 }
 
 // configure writes the follower's my.cnf.
@@ -110,7 +111,7 @@ func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mys
 		return nil, err
 	}
 	defer out.Close()
-	if err := r.give(r.log()); err != nil {
+	if err := r.give(out); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -198,26 +199,23 @@ func (r *Record) processes() (found []process.ID, err error) {
 		if err != nil {
 			continue // it has ended
 		}
-		for arg := range bytes.SplitSeq(args, []byte{0}) {
-			if uid, err := process.UserOf(pid); bytes.Equal(arg, option) && err == nil && uid == r.UID {
-				if id, err := process.Identify(pid); err == nil {
-					found = append(found, id)
-				}
-			}
+		if !slices.ContainsFunc(bytes.Split(args, []byte{0}), func(arg []byte) bool { return bytes.Equal(arg, option) }) {
+			continue
+		}
+		if uid, err := process.UserOf(pid); err != nil || uid != r.UID {
+			continue
+		}
+		if id, err := process.Identify(pid); err == nil {
+			found = append(found, id)
 		}
 	}
 	return found, nil
 }
 
-// stop ends the follower's servers: in good order, or at once where their data are dropped anyway.
-func (r *Record) stop(dropped bool) error {
+// kill ends the follower's servers at once: their data are dropped.
+func (r *Record) kill() error {
 	all, err := r.processes()
 	for _, p := range all {
-		if !dropped {
-			if e := syscall.Kill(p.PID, syscall.SIGTERM); e == nil && p.Ends(stopPatience) {
-				continue
-			}
-		}
 		err = errors.Join(err, p.Kill())
 	}
 	return err

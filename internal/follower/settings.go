@@ -51,7 +51,7 @@ func (r *Record) settings(p Plan) (all []mycnf.Setting) {
 			add("layout", name, value, reason)
 		}
 	}
-	for _, name := range []string{"innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_doublewrite_dir"} {
+	for _, name := range []string{"innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_doublewrite_dir", "aria_log_dir_path"} {
 		if rel, _ := p.Leader.within(name); rel != "" {
 			add("layout", name, filepath.Join(r.data(), rel), forData)
 		}
@@ -65,7 +65,7 @@ func (r *Record) settings(p Plan) (all []mycnf.Setting) {
 	logs, _ := p.Leader.within("log_bin_basename")
 	for name, value := range map[string]string{
 		"datadir": r.data(), "socket": r.Socket(), "pid_file": filepath.Join(r.run(), "pid"), "log_error": r.log(), "tmpdir": filepath.Join(r.run(), "tmp"),
-		"port": fmt.Sprint(r.Port), "bind_address": "127.0.0.1", "server_id": fmt.Sprint(r.ID), "log_bin": logs, "relay_log": "david-relay",
+		"port": fmt.Sprint(r.Port), "bind_address": "127.0.0.1", "server_id": fmt.Sprint(r.ID), "log_bin": logs, "log_bin_index": logs + ".index", "relay_log": "david-relay",
 		"innodb_buffer_pool_size": fmt.Sprint(p.Pool),
 	} {
 		add("other", name, value, forOwn)
@@ -83,7 +83,6 @@ func (r *Record) settings(p Plan) (all []mycnf.Setting) {
 		if p.Leader.old && p.Leader.version.AtLeast(8, 4, 0) {
 			add("other", oldPlugin, "ON", "accounts of the leader's may need it")
 		}
-		add("replication", "persisted_globals_load", "OFF", "what SET PERSIST wrote for the leader came with the data")
 		add("replication", "super_read_only", "ON", forQuiet)
 	}
 	add("replication", updates, "ON", "so that it can be a leader one day")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"david/internal/mysqld"
 )
@@ -32,6 +33,9 @@ const lockPatience = 5
 // once; nothing waits for that, but old versions of them are kept meanwhile. MEMORY tables are left out: no
 // clone has their rows.
 func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err error) {
+	if r.State != Following {
+		return v, refuse("cannot compare the follower %s: it is %s", r.Name, r.State)
+	}
 	p, err := r.reachBoth(ctx, leader)
 	if err != nil {
 		return v, err
@@ -40,9 +44,25 @@ func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err
 	return p.verify(ctx)
 }
 
+// reach connects to the leader, and makes sure that it is the one.
+func (r *Record) reach(ctx context.Context, leader mysqld.Addr) (*mysqld.Conn, error) {
+	conn, err := mysqld.Open(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
+	who, err := conn.Identity(ctx)
+	if err == nil && !mariaDB(r.Flavour) && who.UUID != r.UUID { // MariaDB's may change
+		err = refuse("%s is not the leader of the follower %s, which is %s: name that one with --dsn", leader, r.Name, r.Leader)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
 // reachBoth connects to a leader and its follower.
 func (r *Record) reachBoth(ctx context.Context, leader mysqld.Addr) (pair, error) {
-	of, err := mysqld.Open(ctx, leader)
+	of, err := r.reach(ctx, leader)
 	if err != nil {
 		return pair{}, err
 	}
@@ -79,8 +99,11 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 			return v, err
 		}
 		exact, err := p.stands(ctx, v.At)
-		if err != nil || exact {
-			return p.compare(ctx, session, v, err)
+		if err != nil {
+			return v, err
+		}
+		if exact {
+			return p.compare(ctx, session, v)
 		}
 		if err := session.Exec(ctx, "ROLLBACK"); err != nil {
 			return v, err
@@ -89,9 +112,12 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 	return v, fmt.Errorf("cannot compare the rows: the follower does not stop where it is told to (%s)", v.At)
 }
 
+// resumePatience is how long a follower may take to go on.
+const resumePatience = 2 * time.Minute
+
 // resume has the follower go on, also where the comparison was given up.
 func (p pair) resume() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), resumePatience)
 	defer cancel()
 	return errors.Join(p.follower.Exec(ctx, p.stop), p.follower.Exec(ctx, p.start))
 }
@@ -127,16 +153,16 @@ func (p pair) look(ctx context.Context, s *mysqld.Single) (string, error) {
 	return at, errors.Join(err, s.Exec(ctx, "UNLOCK TABLES"))
 }
 
-// one returns the only value that a query has.
+// one returns the GTIDs that are the only value that a query has.
 func one(ctx context.Context, s *mysqld.Single, query string) (string, error) {
 	rows, err := s.Rows(ctx, 1, query)
 	if err != nil {
 		return "", err
 	}
-	if len(rows) != 1 || !sets.MatchString(strings.ReplaceAll(rows[0][0], "\n", "")) {
+	if len(rows) != 1 {
 		return "", mysqld.ErrProtocol
 	}
-	return strings.ReplaceAll(rows[0][0], "\n", ""), nil
+	return gtids(rows[0][0])
 }
 
 // stands tells whether the follower has these GTIDs and no other.
@@ -157,10 +183,7 @@ func sameSet(a, b string) bool {
 	return slices.Equal(split(a), split(b))
 }
 
-func (p pair) compare(ctx context.Context, leader *mysqld.Single, v Verdict, err error) (Verdict, error) {
-	if err != nil {
-		return v, err
-	}
+func (p pair) compare(ctx context.Context, leader *mysqld.Single, v Verdict) (Verdict, error) {
 	names, err := leader.Rows(ctx, 2, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ("+
 		systemSchemas+") AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') ORDER BY 1, 2")
 	if err != nil {

@@ -3,10 +3,7 @@ package hold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,8 +63,11 @@ func openProcess(id process.ID) (*stopping, error) {
 		return nil, errors.Join(errors.New("it has ended"), handle.Release())
 	}
 	p := &stopping{id, handle}
-	if state, err := taskState(filepath.Join("/proc", fmt.Sprint(id.PID))); err != nil || state == "T" {
-		return p, errors.Join(errStopped, err)
+	switch stopped, err := process.Stopped(id.PID); {
+	case err != nil:
+		return nil, errors.Join(err, handle.Release())
+	case stopped:
+		return p, errStopped
 	}
 	return p, nil
 }
@@ -89,48 +89,13 @@ func (p *stopping) hold(ctx context.Context) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		still, err := p.still()
+		still, err := process.Still(p.id.PID)
 		if err != nil || still {
 			return err
 		}
 		time.Sleep(200 * time.Microsecond)
 	}
 	return ctx.Err()
-}
-
-func (p *stopping) still() (bool, error) {
-	tasks := fmt.Sprintf("/proc/%d/task", p.id.PID)
-	entries, err := os.ReadDir(tasks)
-	if err != nil {
-		return false, err
-	}
-	for _, e := range entries {
-		state, err := taskState(filepath.Join(tasks, e.Name()))
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) { // a thread that has ended
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		if !strings.Contains("TZX", state) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// taskState reads the third field of a stat file of proc(5): R, S, D, T, ...
-func taskState(dir string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
-		return "", err
-	}
-	stat := string(b)
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) == 0 {
-		return "", fmt.Errorf("cannot read %q as a thread's stat", stat)
-	}
-	return fields[0], nil
 }
 
 // The requests of ioctl(2) that freeze and thaw a filesystem: _IOWR('X', 119, int) and _IOWR('X', 120, int)

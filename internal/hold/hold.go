@@ -23,7 +23,6 @@ import (
 	"io"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -74,7 +73,6 @@ type Hold struct {
 	words  chan string   // what it says
 	gone   chan struct{} // closed when it has ended, and what it held is free
 	cmd    *exec.Cmd
-	once   sync.Once
 	err    error // of letting go in the guard's place; valid after gone
 }
 
@@ -173,14 +171,8 @@ func (h *Hold) expect(ctx context.Context, word string) error {
 }
 
 // End lets go. It returns how long the target was held at most; ErrExpired where it was let go before. When
-// it returns the target is free and the guard gone, also with an error. It may be called more than once, and
-// tells the first time.
+// it returns the target is free and the guard gone, also with an error.
 func (h *Hold) End() (held time.Duration, err error) {
-	h.once.Do(func() { held, err = h.end() })
-	return held, err
-}
-
-func (h *Hold) end() (held time.Duration, err error) {
 	_, write := io.WriteString(h.pipe, wordRelease)
 	h.pipe.Close()
 	h.dismiss()
@@ -246,7 +238,7 @@ func (l leash) guard(told <-chan struct{}, out io.Writer) error {
 		return err
 	}
 	still := make(chan error, 1)
-	go func() { still <- grip.hold(ctx) }()
+	go func() { still <- grip.hold(ctx); close(still) }()
 	word := wordExpired
 	select {
 	case err := <-still:
@@ -265,6 +257,7 @@ func (l leash) guard(told <-chan struct{}, out io.Writer) error {
 	case <-late:
 	}
 	cancel()
+	<-still // or what was let go is held afterwards, for good
 	if err := grip.free(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,6 +112,19 @@ func TestHold(t *testing.T) {
 	x.writes(false)
 	if held, err := h.End(); err != nil || held < 150*time.Millisecond {
 		t.Errorf("%s, %v", held, err)
+	}
+	x.writes(true)
+}
+
+// TestAtOnce is let go before it is held, also where the guard is told so, or its time is up, as it stops it.
+func TestAtOnce(t *testing.T) {
+	x := newTicker(t, t.TempDir())
+	told := make(chan struct{})
+	close(told)
+	for range 200 {
+		if err := (leash{Target{Process: x.ID}, time.Minute}).guard(told, io.Discard); err != nil {
+			t.Fatal(err) // it was stopped after it was let go
+		}
 	}
 	x.writes(true)
 }

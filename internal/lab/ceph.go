@@ -127,8 +127,12 @@ func (c CephWrites) settled(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	const risky = 0.94 // Ceph's own limit is 0.95
-	if most, err := c.Cluster.Fullest(ctx); err != nil || most > risky && u.Share() < risky {
-		return 0, errors.Join(err, fmt.Errorf("its fullest OSD is %.0f %% full, of %.0f %% in all: writes would soon wait for ever; let Ceph's balancer spread the data, or fill it less (--used)", 100*most, 100*u.Share()))
+	most, err := c.Cluster.Fullest(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if most > risky && u.Share() < risky {
+		return 0, fmt.Errorf("its fullest OSD is %.0f %% full, of %.0f %% in all: writes would soon wait for ever; let Ceph's balancer spread the data, or fill it less (--used)", 100*most, 100*u.Share())
 	}
 	return u.Share(), nil
 }

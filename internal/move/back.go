@@ -2,8 +2,11 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Idle returns the place that is not in use.
@@ -83,7 +86,13 @@ func (j *journey) remove(folder string, phase Phase) error {
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	if err := os.RemoveAll(folder); err != nil {
+	err = os.RemoveAll(folder)
+	if errors.Is(err, unix.EBUSY) { // a whole filesystem, to which a link led: its mount stays
+		if all, unread := os.ReadDir(folder); unread == nil && len(all) == 0 {
+			err = nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("cannot remove all of %s: %w", folder, err)
 	}
 	return j.r.note(phase, "%s is removed", folder)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -55,14 +54,14 @@ func (d daemon) halt(folder string) error {
 			return fmt.Errorf("%w: %w: %s", ErrStop, context.Cause(ctx), names(left))
 		case <-time.After(20 * time.Millisecond):
 		}
-		if left = slices.DeleteFunc(left, func(p process) bool { return !writesTo(p.pid, folder) }); len(left) == 0 {
+		if left = slices.DeleteFunc(left, func(p writer) bool { return !writesTo(p.pid, folder) }); len(left) == 0 {
 			left, err = writers(folder)
 		}
 	}
 	return err
 }
 
-func names(list []process) string {
+func names(list []writer) string {
 	var words []string
 	for _, p := range list {
 		words = append(words, p.String())
@@ -112,7 +111,7 @@ func (d daemon) answers(ctx context.Context, folder string) error {
 		return fmt.Errorf("another server answers at %s", d.addr)
 	}
 	list, err := writers(folder)
-	if err == nil && !slices.ContainsFunc(list, func(p process) bool { return p.inner }) {
+	if err == nil && !slices.ContainsFunc(list, func(p writer) bool { return p.inner }) {
 		err = fmt.Errorf("the server at %s does not work in %s", d.addr, folder)
 	}
 	return err
@@ -146,11 +145,11 @@ func (d daemon) run(argv []string) (done chan error, err error) {
 
 // claim holds the lock that InnoDB takes of its first file, so that no server starts on a folder while its last
 // pass runs. A server that has the folder makes it fail. david's death gives it back.
-func claim(folder, system string) (release func() error, err error) {
+func claim(folder *os.Root, system string) (release func() error, err error) {
 	if system == "" {
 		return func() error { return nil }, nil
 	}
-	f, err := os.OpenFile(filepath.Join(folder, system), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := open(folder, system, os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep servers from starting meanwhile: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"david/internal/mycnf"
+	"david/internal/mysqld"
 )
 
 // TestFaults has things go wrong at a real server: it runs where it ran, with all that was acknowledged, and the
@@ -114,9 +115,14 @@ func broken(t *testing.T, q Request, l *ledger) {
 	if err := q.daemon(r).halt(q.To); err != nil {
 		t.Fatal(err)
 	}
+	if err := errors.Join(Wake(t.Context(), q, r), q.daemon(r).answers(t.Context(), q.To)); !errors.Is(err, mysqld.ErrUnreachable) {
+		t.Errorf("a server was started that david had not stopped: %v", err)
+	}
+	r.Phase = Stopping // as of a david that was killed
 	if err := Wake(t.Context(), bad, r); !errors.Is(err, ErrStart) {
 		t.Errorf("it starts: %v", err)
 	}
+	r.Phase = Moved
 	if _, err := Return(t.Context(), bad, r); err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +173,7 @@ func TestOnlyCopied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	locked(t, conn)
 	p.Needs = []string{"somebody who may"}
 	r, out, err := Apply(t.Context(), q, p)
 	if !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "somebody who may") || len(out.Passes) == 0 {
@@ -192,6 +199,40 @@ func TestOnlyCopied(t *testing.T) {
 	after, err := conn.Identity(t.Context())
 	if err != nil || after.Uptime < before.Uptime {
 		t.Errorf("the server was restarted: %v", err)
+	}
+}
+
+// locked asks for the checksum of a table that a client has locked: no longer than there is time for, and the server
+// does not go on with it.
+func locked(t *testing.T, conn *mysqld.Conn) {
+	client, err := conn.Single(t.Context())
+	if err == nil {
+		defer client.Close()
+		err = client.Exec(t.Context(), "LOCK TABLES shop.item WRITE")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seen, all, err := checksums(ctx, conn, 500*time.Millisecond)
+	if _, ok := seen["`shop`.`item`"]; err != nil || ok || all < 2 {
+		t.Errorf("%v of %d: %v", seen, all, err)
+	}
+	var left int
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err := conn.Row(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CHECKSUM%'", nil, &left); err != nil {
+			t.Fatal(err)
+		}
+		if left == 0 {
+			break
+		}
+	}
+	if left > 0 {
+		t.Error("the server still works on a checksum that nobody waits for")
+	}
+	if err := client.Exec(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -254,6 +295,16 @@ func TestRefused(t *testing.T) {
 	defer f.Close() // of the test's own process, which is david's: it is not seen
 	if p, err := Look(t.Context(), q); err != nil || len(p.Refused)+len(p.Needs) > 0 {
 		t.Errorf("%v: %v, %v", err, p.Refused, p.Needs)
+	}
+	first := filepath.Join(q.Datadir, "ibdata1")
+	if err := errors.Join(os.Rename(first, first+"2"), os.Symlink("/elsewhere/ibdata1", first)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Look(t.Context(), q); err != nil || p.system != "" {
+		t.Errorf("a link is to be locked: %v, %s", err, p.system)
+	}
+	if err := os.Rename(first+"2", first); err != nil {
+		t.Fatal(err)
 	}
 	bad := q
 	bad.Stop, bad.Start = nil, nil

@@ -70,7 +70,7 @@ func TestMoveKilled(t *testing.T) {
 		l := clients(t, q.Addr, 2)
 		began := time.Now()
 		_, out := apply(t, q)
-		k := &killed{q: q, l: l, whole: time.Since(began), away: time.Duration(out.Away * float64(time.Second))}
+		k := &killed{s: s, q: q, l: l, whole: time.Since(began), away: time.Duration(out.Away * float64(time.Second))}
 		for i := range n {
 			k.once(t, rand.New(rand.NewPCG(uint64(seed), uint64(i))))
 		}
@@ -101,6 +101,7 @@ func wanted(t *testing.T, name string, usual int) int {
 
 // killed is a server on which davids die.
 type killed struct {
+	s           *testserver.Server
 	q           Request
 	l           *ledger
 	whole, away time.Duration // how long a move takes, and its stop
@@ -117,6 +118,8 @@ func (k *killed) once(t *testing.T, random *rand.Rand) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asMover+"="+string(text))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var said strings.Builder
+	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +131,9 @@ func (k *killed) once(t *testing.T, random *rand.Rand) {
 	time.Sleep(after)
 	alive := exists(cmd.Process.Pid)
 	cmd.Process.Kill()
-	cmd.Wait()
+	if cmd.Wait(); said.Len() > 0 {
+		t.Errorf("david fails: %s", &said)
+	}
 	if random.IntN(3) == 0 { // by david, else by an administrator who knows nothing of it
 		r, err := Find(k.q.Home, k.q.Datadir)
 		if err == nil {
@@ -189,11 +194,10 @@ func (k *killed) up(t *testing.T) (Phase, side) {
 		if d.answers(t.Context(), folder) == nil {
 			return r.Phase, in
 		}
-		left, err := writers(folder)
-		if quiet++; err != nil || len(left) > 0 {
+		if quiet++; len(k.s.Processes()) > 0 { // the server that stops, or what david's own start command has begun
 			quiet = 0
 		}
-		if quiet > 0 && quiet%20 == 5 { // what david's own start command has begun would have files open by now
+		if quiet == 5 {
 			if err := exec.Command(k.q.Start[0]).Run(); err != nil {
 				t.Fatal(err)
 			}

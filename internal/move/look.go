@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 
 	"david/internal/host"
 	"david/internal/mysqld"
@@ -73,6 +74,9 @@ func Look(ctx context.Context, q Request) (p Plan, err error) {
 	stays, refused := locate(v, p.Route, p.From.Path)
 	p.Elsewhere, p.Refused = append(p.Elsewhere, stays...), append(p.Refused, refused...)
 	p.system = systemFile(v, p.Route.Link)
+	if info, err := os.Lstat(filepath.Join(p.From.Path, p.system)); err != nil || !info.Mode().IsRegular() {
+		p.system = "" // a link: what it leads to stays where it is
+	}
 	return p, p.process(q)
 }
 
@@ -219,7 +223,7 @@ func speed(ctx context.Context, root *os.Root, f file) float64 {
 	ctx, cancel := context.WithTimeout(ctx, speedTime)
 	defer cancel()
 	began := time.Now()
-	n, err := io.Copy(io.Discard, io.LimitReader(readerOf{ctx, in}, speedBytes))
+	n, err := io.Copy(io.Discard, io.LimitReader(readerOf{ctx, in, rate.NewLimiter(rate.Inf, chunk)}, speedBytes))
 	if err != nil && n < 4*chunk {
 		return 0
 	}

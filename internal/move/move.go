@@ -34,6 +34,9 @@ var ErrInput = errors.New("nothing was changed")
 // ErrNeeds marks what david lacks for the rest: all that could be done was done.
 var ErrNeeds = errors.New("the server was not stopped")
 
+// ErrLate marks what failed once the data are where they were to be.
+var ErrLate = errors.New("the server runs where it was to run")
+
 // ErrMismatch marks a copy that is not what was copied.
 var ErrMismatch = errors.New("the copy differs")
 

@@ -159,7 +159,9 @@ func TestMove(t *testing.T) {
 	each(t, func(t *testing.T, s *testserver.Server, binlog string) {
 		q := request(t, s)
 		l := clients(t, q.Addr, 2)
-		if _, err := claim(q.Datadir, "ibdata1"); err == nil {
+		if data, err := openFolder(q.Datadir); err != nil {
+			t.Error(err)
+		} else if _, err := claim(data, "ibdata1"); errors.Join(err, data.Close()) == nil {
 			t.Error("the server does not lock its first file: another could start while its data are copied")
 		}
 		r, out := apply(t, q)

@@ -58,11 +58,11 @@ type Pass struct {
 
 // newCopier opens both folders, which no path can lead out of from then on.
 func newCopier(from, to string, workers int) (*copier, error) {
-	a, err := os.OpenRoot(from)
+	a, err := openFolder(from)
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.OpenRoot(to)
+	b, err := openFolder(to)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -70,6 +70,16 @@ func newCopier(from, to string, workers int) (*copier, error) {
 }
 
 func (c *copier) close() error { return errors.Join(c.from.Close(), c.to.Close()) }
+
+// seal keeps everybody but david out of the copy, whose data are not whole.
+func (c *copier) seal() error {
+	top, err := c.to.Open(".")
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	return errors.Join(top.Chmod(0o700), top.Chown(os.Geteuid(), os.Getegid()))
+}
 
 // pass copies what differs. While the server runs the copy may be of no moment at all; once it has stopped it
 // is the same as the source, and on disk.
@@ -132,7 +142,8 @@ func (c *copier) each(ctx context.Context, files []file, work func(context.Conte
 	return context.Cause(ctx)
 }
 
-// clear removes from the copy what the source does not have, or has as something else.
+// clear removes from the copy what the source does not have, or has as something else, and files that have
+// another name, too (a snapshot's, as of rsync --link-dest): to write to them would change that as well.
 func (c *copier) clear(files []file) error {
 	wanted := byName(files)
 	there, err := list(c.to, false)
@@ -141,7 +152,7 @@ func (c *copier) clear(files []file) error {
 	}
 	for _, f := range slices.Backward(there) {
 		w, ok := wanted[f.name]
-		if ok && w.mode.Type() == f.mode.Type() && w.link == f.link {
+		if ok && w.mode.Type() == f.mode.Type() && w.link == f.link && (!f.mode.IsRegular() || f.stat.Nlink == 1) {
 			continue
 		}
 		delete(c.seen, f.name)
@@ -201,12 +212,12 @@ func (c *copier) finish() error {
 
 // folder dresses one folder of the copy, and syncs it.
 func (c *copier) folder(f file) error {
-	from, err := c.from.Open(f.name)
+	from, err := c.from.OpenFile(f.name, unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := c.to.Open(f.name)
+	to, err := c.to.OpenFile(f.name, unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
@@ -249,7 +260,7 @@ func (c *copier) copy(ctx context.Context, name string, serving bool) (p Pass, e
 		return p, err
 	}
 	s := sight{from: f.version(), old: time.Since(time.Unix(f.stat.Ctim.Unix())) > settled, checked: !serving}
-	to, err := open(c.to, name, os.O_RDWR|os.O_CREATE)
+	to, err := openAlone(c.to, name)
 	if err != nil {
 		return p, fmt.Errorf("cannot write the copy: %w", err)
 	}
@@ -286,9 +297,7 @@ func now(f *os.File, name string) (file, error) {
 
 // unwritten tells whether neither a file nor its copy was written to since they were last the same.
 func (c *copier) unwritten(name string, from version, to *os.File) bool {
-	c.mu.Lock()
-	s, ok := c.seen[name]
-	c.mu.Unlock()
+	s, ok := c.known(name)
 	v, err := versionOf(to)
 	return ok && s.old && s.from == from && err == nil && s.to == v
 }
@@ -299,10 +308,21 @@ func (c *copier) remember(name string, s sight, to *os.File) error {
 	if s.to, err = versionOf(to); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.seen[name] = s
-	c.mu.Unlock()
+	c.keep(name, s)
 	return nil
+}
+
+func (c *copier) known(name string) (s sight, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok = c.seen[name]
+	return s, ok
+}
+
+func (c *copier) keep(name string, s sight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[name] = s
 }
 
 func versionOf(f *os.File) (version, error) {
@@ -330,17 +350,34 @@ func open(root *os.Root, name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
+// openAlone opens a file of a tree for writing, and makes it where there is none. Who could write to the tree may
+// have given another's file a name in it: what has two names is refused.
+func openAlone(root *os.Root, name string) (*os.File, error) {
+	f, err := open(root, name, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Sys().(*syscall.Stat_t).Nlink > 1 {
+		err = fmt.Errorf("%s has another name, too: something else writes there", f.Name())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // same makes one file the same as another, writing only what differs, and returns what it wrote. Where the source
 // is sparse (page compression), so is the copy.
 func (c *copier) same(ctx context.Context, from, to *os.File, f file, p *Pass) (written []span, err error) {
 	a, b := make([]byte, chunk), make([]byte, chunk)
 	p.Files = 1
 	for n := chunk; n == chunk; p.Read += int64(n) {
-		if err := c.limit.WaitN(ctx, chunk); err != nil {
-			return written, errors.Join(err, context.Cause(ctx))
-		}
 		if n, err = from.ReadAt(a, p.Read); err != nil && err != io.EOF {
 			return written, err
+		}
+		if err := c.limit.WaitN(ctx, n); err != nil {
+			return written, errors.Join(err, context.Cause(ctx))
 		}
 		m, err := to.ReadAt(b[:n], p.Read)
 		if err != nil && err != io.EOF {
@@ -351,10 +388,10 @@ func (c *copier) same(ctx context.Context, from, to *os.File, f file, p *Pass) (
 				return written, err
 			}
 			written, p.Written = append(written, span{p.Read + d.at, d.long}), p.Written+d.long
-		}
-		if f.allocated() < f.stat.Size {
-			if err := punch(to, a[:n], p.Read); err != nil {
-				return written, err
+			if f.allocated() < f.stat.Size {
+				if err := punch(to, a[d.at:d.at+d.long], p.Read+d.at); err != nil {
+					return written, err
+				}
 			}
 		}
 	}
@@ -445,9 +482,7 @@ func alike(from, to []file) error {
 
 // again compares a file with its copy, unless neither was written to since that was done.
 func (c *copier) again(ctx context.Context, name string) error {
-	c.mu.Lock()
-	s := c.seen[name]
-	c.mu.Unlock()
+	s, _ := c.known(name)
 	to, err := open(c.to, name, os.O_RDONLY)
 	if err != nil {
 		return err
@@ -466,9 +501,7 @@ func (c *copier) again(ctx context.Context, name string) error {
 		return err
 	}
 	s.checked, s.to = true, v
-	c.mu.Lock()
-	c.seen[name] = s
-	c.mu.Unlock()
+	c.keep(name, s)
 	return nil
 }
 
@@ -477,10 +510,10 @@ func (c *copier) equal(ctx context.Context, from, to *os.File, parts []span) err
 	a, b := make([]byte, chunk), make([]byte, chunk)
 	for _, p := range parts {
 		for at := p.at; at < p.at+p.long; at += chunk {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
 			long := min(chunk, p.at+p.long-at)
+			if err := c.limit.WaitN(ctx, int(long)); err != nil {
+				return errors.Join(err, context.Cause(ctx))
+			}
 			n, err := from.ReadAt(a[:long], at)
 			if err != nil && err != io.EOF {
 				return err
@@ -527,7 +560,8 @@ func (c *copier) changed(name string) bool {
 	}
 	defer from.Close()
 	f, err := now(from, name)
-	return err == nil && f.version() != c.seen[name].from
+	s, _ := c.known(name)
+	return err == nil && f.version() != s.from
 }
 
 // touched tells whether anybody wrote to the copy since it was checked.

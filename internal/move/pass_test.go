@@ -1,6 +1,7 @@
 package move
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 )
 
 func twoFolders(t *testing.T) (from, to string, c *copier) {
@@ -180,6 +182,106 @@ func TestCopyStaysInside(t *testing.T) {
 	}
 	if _, err := c.pass(t.Context(), false); !errors.Is(err, errSpecial) {
 		t.Errorf("a pipe among the data: %v", err)
+	}
+}
+
+// TestCopyOfOtherNames lays files of others into the copy, under a name of the data: they stay as they are.
+func TestCopyOfOtherNames(t *testing.T) {
+	t.Parallel()
+	from, to, c := twoFolders(t)
+	outside := filepath.Join(t.TempDir(), "snapshot")
+	write(t, outside, []byte("as it was"))
+	write(t, from+"/f", []byte("as it is now"))
+	if err := os.Link(outside, to+"/f"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.copy(t.Context(), "f", true); err == nil {
+		t.Error("it was written to")
+	}
+	passed(t, c, from, to)
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "as it was" {
+		t.Errorf("%s: %v", text, err)
+	}
+	if err := syscall.Mkfifo(from+"/pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.folder(file{name: "pipe"}) }()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("a pipe was taken for a folder")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a pipe in the place of a folder holds david up")
+	}
+}
+
+// TestFolderByLink has links lead to one of the two folders: nothing is opened, nothing is changed.
+func TestFolderByLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir+"/there/data/f", nil)
+	if err := errors.Join(os.Symlink("there", dir+"/above"), os.Symlink("there/data", dir+"/last"), os.Chmod(dir+"/there/data", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/above/data", "/last"} {
+		j := &journey{from: t.TempDir(), to: dir + path, r: &Record{dir: t.TempDir()}}
+		if _, err := j.open(); err == nil {
+			t.Errorf("%s was opened", path)
+		}
+		if info, err := os.Stat(dir + "/there/data"); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	if _, err := newCopier(dir+"/last", t.TempDir(), 1); err == nil {
+		t.Error("a link was taken for the data")
+	}
+	c, err := newCopier(dir+"/there/data", t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+}
+
+// TestCheckSettled compares copies while half of the files are written to after all, as by a server that runs; and
+// holds the limit of what is read.
+func TestCheckSettled(t *testing.T) {
+	t.Parallel()
+	from, _, c := twoFolders(t)
+	c.workers = 8
+	name := func(i int) string { return fmt.Sprintf("%s/%d", from, i) }
+	for i := range 100 {
+		write(t, name(i), random(100))
+	}
+	write(t, from+"/large", make([]byte, 2*chunk))
+	if _, err := c.pass(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		write(t, name(2*i), random(100))
+	}
+	for name, s := range c.seen {
+		s.old = true // so that the test need not wait
+		c.seen[name] = s
+	}
+	c.limit.SetLimit(1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := c.checkSettled(ctx); err == nil {
+		t.Error("more was read at once than may be read in a minute")
+	}
+	if _, err := c.sums(ctx, []file{{name: "large"}}); err == nil {
+		t.Error("more was summed up at once than may be read in a minute")
+	}
+	c.limit.SetLimit(rate.Inf)
+	if err := c.checkSettled(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for i := range 100 {
+		if s := c.seen[fmt.Sprint(i)]; s.checked != (i%2 == 1) {
+			t.Fatalf("file %d: checked %t", i, s.checked)
+		}
 	}
 }
 

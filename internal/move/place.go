@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -171,6 +172,48 @@ func resolved(path string) (string, error) {
 	}
 	above, err := resolved(filepath.Dir(path))
 	return filepath.Join(above, filepath.Base(path)), err
+}
+
+// openFolder opens a folder, and makes sure that no link lies on the way to it: who may write to a folder above
+// could lay one there, and lead root to where it would remove and overwrite what is none of the move's.
+func openFolder(path string) (*os.Root, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil {
+		var there unix.Stat_t
+		if there, err = unlinked(path); err == nil && !sameFile(opened, there) {
+			err = errors.New("it is another one by now")
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open the folder %s, on whose way no link may lie: %w", path, err), root.Close())
+	}
+	return root, nil
+}
+
+func sameFile(info fs.FileInfo, s unix.Stat_t) bool {
+	i := info.Sys().(*syscall.Stat_t)
+	return i.Dev == s.Dev && i.Ino == s.Ino
+}
+
+// unlinked looks at the folder that a path leads to where none of its parts is a link.
+func unlinked(path string) (s unix.Stat_t, err error) {
+	const how = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	at, err := unix.Open("/", how, 0)
+	if err != nil {
+		return s, err
+	}
+	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		next, err := unix.Openat(at, part, how, 0)
+		if err = errors.Join(err, unix.Close(at)); err != nil {
+			return s, err
+		}
+		at = next
+	}
+	return s, errors.Join(unix.Fstat(at, &s), unix.Close(at))
 }
 
 func syncFolder(path string) error {

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"david/internal/host"
 )
@@ -231,6 +234,48 @@ func TestReach(t *testing.T) {
 		}
 		cmd.Process.Kill()
 		cmd.Wait()
+	}
+}
+
+// TestEndedLate interrupts what is left to be done once the server runs where it was to run: the error says so, and
+// the record.
+func TestEndedLate(t *testing.T) {
+	t.Parallel()
+	from, _, c := twoFolders(t)
+	write(t, from+"/f", []byte("some text"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	j := &journey{r: &Record{dir: t.TempDir()}, target: newSide, done: Moved, files: []file{{name: "f"}}}
+	if err := j.ended(ctx, c, &Outcome{}, seen{}); !errors.Is(err, ErrLate) || !errors.Is(err, context.Canceled) || j.r.Phase != Moved {
+		t.Errorf("%v, phase %s", err, j.r.Phase)
+	}
+	if err := j.proved(ctx, &Outcome{}, seen{}); !errors.Is(err, ErrLate) {
+		t.Errorf("no server to ask for checksums: %v", err)
+	}
+}
+
+// TestRemoveFilesystem removes an old place that is a whole filesystem: its mount stays.
+func TestRemoveFilesystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount a small filesystem")
+	}
+	t.Parallel()
+	folder := t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(folder, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	write(t, folder+"/db/f", []byte("some text"))
+	j := &journey{r: &Record{dir: t.TempDir()}}
+	if err := j.remove(folder, Forgotten); err != nil || j.r.Phase != Forgotten {
+		t.Errorf("%v, phase %s", err, j.r.Phase)
+	}
+	if all, err := os.ReadDir(folder); err != nil || len(all) > 0 {
+		t.Errorf("left: %v, %v", all, err)
 	}
 }
 

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is one that may write to a folder.
-type process struct {
+// writer is a process that may write to a folder.
+type writer struct {
 	pid   int
 	name  string
 	inner bool // the folder is its working directory, as it is a server's
 }
 
-func (p process) String() string { return fmt.Sprintf("%s (process %d)", p.name, p.pid) }
+func (p writer) String() string { return fmt.Sprintf("%s (process %d)", p.name, p.pid) }
 
 // writers lists the processes, but david's own, that have a file of a folder open for writing. Those of other
 // users only root sees.
-func writers(folder string) (list []process, err error) {
+func writers(folder string) (list []writer, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
@@ -38,7 +38,7 @@ func writers(folder string) (list []process, err error) {
 		if p.PID == os.Getpid() || !writesTo(p.PID, folder) {
 			continue
 		}
-		one := process{pid: p.PID}
+		one := writer{pid: p.PID}
 		if one.name, err = p.Comm(); err != nil {
 			continue // it ended meanwhile
 		}
@@ -76,12 +76,12 @@ func writesTo(pid int, folder string) bool {
 }
 
 // serverOf finds the server of a folder: the process that works in it. ok is false where none is seen.
-func serverOf(folder string) (p process, ok bool, err error) {
+func serverOf(folder string) (p writer, ok bool, err error) {
 	list, err := writers(folder)
 	if err != nil {
 		return p, false, err
 	}
-	list = slices.DeleteFunc(list, func(p process) bool { return !p.inner })
+	list = slices.DeleteFunc(list, func(p writer) bool { return !p.inner })
 	if len(list) > 1 {
 		return p, false, fmt.Errorf("%w: two processes work in %s: %s, %s", ErrInput, folder, list[0], list[1])
 	}

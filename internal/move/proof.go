@@ -42,6 +42,9 @@ func tables(ctx context.Context, c *mysqld.Single) (names []string, updated map[
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
+// noSuchThread is the number of the error of a KILL that comes too late.
+const noSuchThread = 1094
+
 // checksums asks for the checksums of as many tables as there is time for.
 func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (seen map[string]table, all int, err error) {
 	c, err := conn.Single(ctx)
@@ -53,10 +56,22 @@ func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (se
 	if err != nil {
 		return nil, 0, err
 	}
+	id, err := c.Rows(ctx, 1, "SELECT CONNECTION_ID()")
+	if err != nil {
+		return nil, 0, err
+	}
 	seen = map[string]table{}
-	for end := time.Now().Add(within); len(seen) < len(names) && time.Now().Before(end); {
+	bound, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for len(seen) < len(names) && bound.Err() == nil {
 		name := names[len(seen)]
-		rows, err := c.Rows(ctx, 2, "CHECKSUM TABLE "+name)
+		rows, err := c.Rows(bound, 2, "CHECKSUM TABLE "+name)
+		if err != nil && bound.Err() != nil && ctx.Err() == nil { // no time left: the server would go on with it
+			if err = conn.Exec(ctx, "KILL "+id[0][0]); mysqld.Number(err) == noSuchThread {
+				err = nil
+			}
+			return seen, len(names), err
+		}
 		if err != nil {
 			return seen, len(names), err
 		}

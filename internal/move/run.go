@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -80,7 +81,10 @@ func (p Plan) begin(q Request) (*Record, error) {
 			return r, err
 		}
 	}
-	return r, os.MkdirAll(r.Route.New, 0o700)
+	if err := os.Mkdir(r.Route.New, 0o700); !errors.Is(err, fs.ErrExist) {
+		return r, err
+	}
+	return r, nil
 }
 
 func (q Request) daemon(r *Record) daemon {
@@ -130,13 +134,17 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 
 // open opens both places, and keeps everybody else out of the one whose data are not whole from here on.
 func (j *journey) open() (*copier, error) {
-	if err := seal(j.to); err != nil {
+	c, err := newCopier(j.from, j.to, min(runtime.NumCPU(), 4))
+	if err != nil {
 		return nil, err
 	}
-	if err := j.r.note(j.going, "passes from %s to %s", j.from, j.to); err != nil {
-		return nil, err
+	if err = c.seal(); err == nil {
+		err = j.r.note(j.going, "passes from %s to %s", j.from, j.to)
 	}
-	return newCopier(j.from, j.to, min(runtime.NumCPU(), 4))
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 // limp is travel with a server that does not run, as it may not even start: nothing is left to be copied while it
@@ -148,7 +156,7 @@ func (j *journey) limp(ctx context.Context) (out Outcome, err error) {
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	j.q.Say("the server does not run: all is compared, and copied where it differs")
-	release, err := claim(j.from, j.r.System)
+	release, err := claim(c.from, j.r.System)
 	if err != nil {
 		return out, err
 	}
@@ -177,14 +185,6 @@ func (j *journey) quiet() error {
 	return uncalm(ctx, conn, j.r)
 }
 
-// seal keeps everybody but david out of a folder whose data are not whole.
-func seal(folder string) error {
-	if err := os.Chmod(folder, 0o700); err != nil {
-		return err
-	}
-	return os.Chown(folder, os.Geteuid(), os.Getegid())
-}
-
 // seen is what CHECKSUM TABLE and the times of changes said before the stop.
 type seen struct {
 	sums map[string]table
@@ -202,18 +202,21 @@ func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out
 		}
 		out.Passes = append(out.Passes, p)
 		j.q.Say(fmt.Sprintf("pass %d, while the server runs: %s read, %s written in %.1f s", len(out.Passes), host.Size(p.Read), host.Size(p.Written), p.Seconds))
+		if only {
+			return s, nil
+		}
+		if err := c.checkSettled(ctx); err != nil {
+			return s, err
+		}
 		n := len(out.Passes)
-		if only || n > 2 && p.Seconds > shorter*out.Passes[n-2].Seconds {
+		if n > 2 && p.Seconds > shorter*out.Passes[n-2].Seconds {
 			break
 		}
 		if n == 1 {
-			if s, err = j.prepared(ctx, conn, c); err != nil {
+			if s, err = j.prepared(ctx, conn); err != nil {
 				return s, err
 			}
 		}
-	}
-	if only {
-		return s, nil
 	}
 	if last := out.Passes[len(out.Passes)-1]; last.Seconds > j.q.MostStop.Seconds() {
 		return s, fmt.Errorf("%w: the last pass took %.0f s, and the server would be away for as long, and for its own stop and start: more than --max-stop %s; allow more, or move when less is written", ErrNeeds, last.Seconds, j.q.MostStop)
@@ -229,12 +232,8 @@ func (q Request) pace() rate.Limit {
 	return rate.Limit(q.Rate)
 }
 
-// prepared does what takes long after the first pass: files that nobody writes to are read again, tables are
-// summed up, dirty pages are written.
-func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn, c *copier) (s seen, err error) {
-	if err := c.checkSettled(ctx); err != nil {
-		return s, err
-	}
+// prepared does what takes long after the first pass: tables are summed up, dirty pages are written.
+func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn) (s seen, err error) {
 	if j.q.ProofWithin > 0 {
 		all := 0
 		if s.sums, all, err = checksums(ctx, conn, j.q.ProofWithin); err != nil {
@@ -253,14 +252,14 @@ func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn, c *copier) (s
 
 // cross is the time without the server. Until the switch whatever fails has it run where it ran.
 func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error) {
-	if err := j.r.note(j.away, "the server is stopped: %s", strings.Join(j.d.stop, " ")); err != nil {
-		return err
-	}
 	g, err := j.station()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.dismiss()) }()
+	if err := j.r.note(j.away, "the server is stopped: %s", strings.Join(j.d.stop, " ")); err != nil {
+		return err
+	}
 	began := time.Now()
 	defer func() { out.Away = time.Since(began).Seconds() }()
 	if err := j.d.halt(j.from); err != nil {
@@ -268,7 +267,7 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 			j.r.note(j.going, "the server did not stop"))
 	}
 	out.Stop = time.Since(began).Seconds()
-	release, err := claim(j.from, j.r.System)
+	release, err := claim(c.from, j.r.System)
 	if err != nil {
 		return j.again(err)
 	}
@@ -367,7 +366,7 @@ func (j *journey) runs(ctx context.Context) (bool, error) {
 	return len(left) > 0, err
 }
 
-// running makes sure that the server runs, as a david that was killed may have left it stopped.
+// running makes sure that the server runs, or is being started, as a david that was killed may have left it stopped.
 func (j *journey) running(ctx context.Context, folder string) error {
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err == nil {
@@ -376,16 +375,24 @@ func (j *journey) running(ctx context.Context, folder string) error {
 	if left, err := writers(folder); err != nil || len(left) > 0 {
 		return err
 	}
+	if err := j.r.save(); err != nil { // a guard sees that, and leaves the start to this david
+		return err
+	}
+	for end := time.Now().Add(deserted); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if left, err := writers(folder); err != nil || len(left) > 0 {
+			return err // what a david that died just now, or its guard, has begun to start
+		}
+	}
 	j.q.Say("the server does not run, and is started: " + strings.Join(j.d.start, " "))
 	j.r.Pages = nil
-	return errors.Join(j.d.raise(folder), j.r.save())
+	return errors.Join(j.r.save(), j.d.raise(folder))
 }
 
 // known makes sure that it is the record's server that answers, and sets back what an earlier david left.
 func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
 	who, err := conn.Identity(ctx)
 	if err == nil && who.UUID != j.r.Server {
-		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s", ErrInput, conn.Addr(), j.r.Route.Link)
+		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s: name its folder by --datadir", ErrInput, conn.Addr(), j.r.Route.Link)
 	}
 	if err != nil {
 		return err
@@ -394,8 +401,11 @@ func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
 }
 
 // Wake starts the server where a david that was killed has left it stopped, on the place that it was to run on
-// at that moment. It does nothing where the server answers.
+// at that moment. It does nothing where the server answers, or where somebody else has stopped it.
 func Wake(ctx context.Context, q Request, r *Record) error {
+	if r.Phase != Stopping && r.Phase != Leaving {
+		return nil
+	}
 	in, err := r.Route.at()
 	if err != nil {
 		return err
@@ -424,12 +434,13 @@ func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before see
 		return err
 	}
 	if c != nil {
+		c.limit.SetLimit(j.q.pace())
 		text, err := c.sums(ctx, j.files)
 		if err == nil {
 			err = j.r.write(sumsFile, []byte(text))
 		}
 		if err != nil {
-			return fmt.Errorf("it is done, and the sums of the place that the server has left cannot be kept: %w", err)
+			return fmt.Errorf("%w, but the sums of the place that it has left cannot be kept: %w", ErrLate, err)
 		}
 	}
 	if len(before.sums) == 0 {
@@ -440,14 +451,15 @@ func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before see
 
 // proved asks the server on the new place for the checksums that it gave on the old one.
 func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
+	var after map[string]table
+	all := 0
 	conn, err := mysqld.Open(ctx, j.q.Addr)
-	if err != nil {
-		return err
+	if err == nil {
+		defer conn.Close()
+		after, all, err = checksums(ctx, conn, j.q.ProofWithin)
 	}
-	defer conn.Close()
-	after, all, err := checksums(ctx, conn, j.q.ProofWithin)
 	if err != nil {
-		return fmt.Errorf("it is moved, and cannot be proved by CHECKSUM TABLE: %w", err)
+		return fmt.Errorf("%w, but cannot be asked for CHECKSUM TABLE: %w", ErrLate, err)
 	}
 	proof := compare(before.sums, after, before.last, all)
 	out.Proof = &proof

@@ -3,11 +3,14 @@ package move
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+
+	"golang.org/x/time/rate"
 )
 
 // sums returns the SHA-256 of files of the source, a line each as sha256sum --check reads them. It is done once
@@ -22,7 +25,7 @@ func (c *copier) sums(ctx context.Context, files []file) (string, error) {
 		}
 		defer from.Close()
 		hash := sha256.New()
-		if _, err := io.CopyBuffer(struct{ io.Writer }{hash}, readerOf{ctx, from}, make([]byte, chunk)); err != nil {
+		if _, err := io.CopyBuffer(struct{ io.Writer }{hash}, readerOf{ctx, from, c.limit}, make([]byte, chunk)); err != nil {
 			return err
 		}
 		mu.Lock()
@@ -37,15 +40,17 @@ func (c *copier) sums(ctx context.Context, files []file) (string, error) {
 	return text.String(), err
 }
 
-// readerOf reads until its context ends.
+// readerOf reads until its context ends, a chunk at a time at most.
 type readerOf struct {
-	ctx context.Context
-	f   *os.File
+	ctx   context.Context
+	f     *os.File
+	limit *rate.Limiter
 }
 
 func (r readerOf) Read(b []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
+	n, err := r.f.Read(b[:min(len(b), chunk)])
+	if late := r.limit.WaitN(r.ctx, n); late != nil {
+		return n, errors.Join(late, context.Cause(r.ctx))
 	}
-	return r.f.Read(b)
+	return n, err
 }

@@ -78,12 +78,12 @@ func newDifferential(t *testing.T, flavour mycnf.Flavour) *differential {
 		t.Fatal(err)
 	}
 	d := &differential{t: t, binary: b, flavour: flavour, version: v, dir: t.TempDir(), seed: numberOf(t, "DAVID_DIFF_SEED", 1)}
-	values, complaints, ok := d.ask("[mysqld]\n")
-	switches := d.switches
-	if !ok || len(values) < 300 {
-		t.Fatalf("the server says of an empty file: %d values, %s", len(values), complaints)
+	h := d.ask("[mysqld]\n")
+	values, switches := h.Values, h.Switches
+	if !h.Taken || len(values) < 300 {
+		t.Fatalf("the server says of an empty file: %d values, %s", len(values), h.Complaints)
 	}
-	d.defaults = values
+	d.defaults, d.switches = values, switches
 	for name, value := range values {
 		digits := strings.Trim(value, "0123456789") == "" && value != ""
 		if (digits || slices.Contains(switches, name)) && harmless(name) && mycnf.AnyServers(name) {
@@ -106,24 +106,21 @@ func harmless(name string) bool {
 	return true
 }
 
-// ask gives a server the text, and reads the values it then has; ok is false where it refuses the file.
-func (d *differential) ask(text string) (values map[string]string, complaints string, ok bool) {
+// ask gives a server the text, and reads the values it then has.
+func (d *differential) ask(text string) testserver.Help {
 	d.t.Helper()
 	path := filepath.Join(d.dir, "my.cnf")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	h := testserver.AskHelp(context.Background(), d.binary, d.dir, "--defaults-file="+path)
-	if d.switches == nil {
-		d.switches = h.Switches
-	}
-	return h.Values, h.Complaints, h.Taken
+	return testserver.AskHelp(context.Background(), d.binary, d.dir, "--defaults-file="+path)
 }
 
 // try holds david's reading of a file against the server's.
 func (d *differential) try(number int, text string) {
 	d.tried++
-	values, complaints, ok := d.ask(text)
+	h := d.ask(text)
+	values, complaints, ok := h.Values, h.Complaints, h.Taken
 	lines, err := d.read(text)
 	var why string
 	for _, l := range lines {
@@ -136,7 +133,7 @@ func (d *differential) try(number int, text string) {
 		why = err.Error()
 	}
 	switch {
-	case strings.Contains(complaints, "got signal"): // MariaDB's help falls over some settings that need InnoDB to run
+	case h.Crashed: // MariaDB falls over some settings that need InnoDB to run, and over most after loose_autoset_
 		d.crashed++
 	case !ok && why != "":
 		d.refused++
@@ -186,7 +183,8 @@ func (d *differential) explain(number uint64) {
 		}
 		return nil
 	})
-	_, complaints, ok := d.ask(text)
+	h := d.ask(text)
+	complaints, ok := h.Complaints, h.Taken
 	d.t.Log(ok, errorsOf(complaints))
 	lines, err := d.read(text)
 	d.t.Logf("%v\n%s", err, shown(lines, ""))

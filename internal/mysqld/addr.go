@@ -26,7 +26,8 @@ type TLS struct {
 	CA   string // file names
 	Cert string
 	Key  string
-	Seen bool `json:",omitempty"` // the server has offered it: it is not believed later that it has none
+	Name string `json:",omitempty"` // that the server's certificate is of; "" for the host of Addr.Address
+	Seen bool   `json:",omitempty"` // the server has offered it: it is not believed later that it has none
 }
 
 // Asked tells whether somebody insists on TLS, which PREFERRED does not, whatever the server has.

@@ -81,6 +81,8 @@ func testTLS(t *testing.T, s *testserver.Server) {
 		{mysqld.TLS{Mode: "REQUIRED"}, nil, true},
 		{mysqld.TLS{Mode: "VERIFY_CA", CA: s.CA}, nil, true},
 		{mysqld.TLS{Mode: "VERIFY_IDENTITY", CA: s.CA}, nil, true},
+		{mysqld.TLS{Mode: "VERIFY_IDENTITY", CA: s.CA, Name: "localhost"}, nil, true},
+		{mysqld.TLS{Mode: "VERIFY_IDENTITY", CA: s.CA, Name: "another.invalid"}, mysqld.ErrTLS, false},
 		{mysqld.TLS{Mode: "VERIFY_CA"}, mysqld.ErrTLS, false},
 		{mysqld.TLS{Mode: "VERIFY_IDENTITY"}, mysqld.ErrTLS, false},
 	} {

@@ -1,6 +1,7 @@
 package mysqld
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,7 +19,7 @@ func tlsConfig(a Addr) (config *tls.Config, fallback bool, err error) {
 	if mode == "DISABLED" || a.Network == "unix" && (mode == "" || mode == "PREFERRED") {
 		return nil, false, nil
 	}
-	config = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: hostOf(a)}
+	config = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(a.TLS.Name, hostOf(a))}
 	if config.RootCAs, err = roots(a.TLS.CA); err != nil {
 		return nil, false, err
 	}
@@ -57,6 +58,12 @@ func keyPair(t TLS) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	return tls.X509KeyPair(cert, key)
+}
+
+// At is the same server by one of its addresses, HOST:PORT; its certificate has to be of the same name as before.
+func (a Addr) At(address string) Addr {
+	a.TLS.Name, a.Address = cmp.Or(a.TLS.Name, hostOf(a)), address
+	return a
 }
 
 func hostOf(a Addr) string {

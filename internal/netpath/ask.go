@@ -4,12 +4,18 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"david/internal/mysqld"
 )
 
-// talkPart is an answer, or a question, that every server takes.
-const talkPart = Bytes / 16
+const (
+	// talkPart is an answer, or a question, that every server takes.
+	talkPart = Bytes / 16
+	// talkPatience is how long one of each may take: a line of 1 Mbit/s carries both in 4 s. What is lost for good
+	// is sent again for a quarter of an hour, by the kernel's defaults.
+	talkPatience = 6 * time.Second
+)
 
 // Ask has the server say over one of its connections whom it sees and where it listens, and makes that
 // connection the one that is talked over.
@@ -34,14 +40,24 @@ func (v *Visit) Ask(ctx context.Context, one *mysqld.Single) error {
 
 // talk has Bytes sent each way.
 func talk(ctx context.Context, one *mysqld.Single) error {
-	ask, tell := fmt.Sprintf("SELECT REPEAT('x', %d)", talkPart), "DO LENGTH('"+strings.Repeat("x", talkPart)+"')"
 	for range Bytes / talkPart {
-		if _, err := one.Rows(ctx, 1, ask); err != nil {
-			return err
-		}
-		if err := one.Exec(ctx, tell); err != nil {
+		if err := talkOnce(ctx, one); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func talkOnce(ctx context.Context, one *mysqld.Single) error {
+	late := fmt.Errorf("%d KiB each way had not arrived after %s", talkPart>>10, talkPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, talkPatience, late)
+	defer cancel()
+	_, err := one.Rows(ctx, 1, fmt.Sprintf("SELECT REPEAT('x', %d)", talkPart))
+	if err == nil {
+		err = one.Exec(ctx, "DO LENGTH ('"+strings.Repeat("x", talkPart)+"')") // an error quotes the first two words
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

@@ -29,8 +29,8 @@ type Way struct {
 	nodes   []*Namespace
 }
 
-// mostPaths are told apart by a byte of their addresses.
-const mostPaths = 250
+// MostPaths can be built: they are told apart by a byte of their addresses.
+const MostPaths = 250
 
 // Build builds paths. All of them lead to one server's namespace, each to an address of its own out of
 // 198.18.0.0/16, which is set aside for measuring networks (RFC 2544).
@@ -42,8 +42,8 @@ func Build(paths []result.Path) (n *Net, err error) {
 			n = nil
 		}
 	}()
-	if len(paths) > mostPaths {
-		return n, fmt.Errorf("%w: more than %d paths", ErrInput, mostPaths)
+	if len(paths) > MostPaths {
+		return n, fmt.Errorf("%w: more than %d paths", ErrInput, MostPaths)
 	}
 	if n.Client, err = newNamespace(); err != nil {
 		return n, err
@@ -128,6 +128,12 @@ type builder struct {
 
 func (b builder) address(host byte) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, b.id, host}) }
 
+// part returns the part of the path's network that a host is in.
+func (b builder) part(host byte) *net.IPNet {
+	mask := net.CIDRMask(partBits, 32)
+	return &net.IPNet{IP: net.IP(b.address(host).AsSlice()).Mask(mask), Mask: mask}
+}
+
 // host joins both ends by the wire.
 func (b builder) host() error {
 	c, s := b.net.Client, b.net.Server
@@ -171,14 +177,22 @@ func (b builder) routed() error {
 	if err != nil {
 		return err
 	}
+	if err := b.gateways(cn, sn); err != nil {
+		return err
+	}
+	return errors.Join(
+		b.route(cn, serverHost, wireServerNode), b.route(sn, clientHost, wireClientNode),
+		b.route(b.net.Client, wireClientNode, clientGateway), b.route(b.net.Server, wireServerNode, serverGateway)) // where nodes translate, or complain
+}
+
+// gateways makes each node the router of its pod, which knows the way to the other pod by it.
+func (b builder) gateways(cn, sn *Namespace) error {
 	for _, err := range []error{
 		cn.set("ipv4/ip_forward", "1"), sn.set("ipv4/ip_forward", "1"),
 		b.number(cn, wire, wireClientNode, partBits), b.number(sn, wire, wireServerNode, partBits),
 		b.number(cn, pod, clientGateway, partBits), b.number(sn, pod, serverGateway, partBits),
 		b.number(b.net.Client, b.name, clientHost, partBits), b.number(b.net.Server, b.name, serverHost, partBits),
-		b.route(cn, serverHost, wireServerNode), b.route(sn, clientHost, wireClientNode),
 		b.route(b.net.Client, serverHost, clientGateway), b.route(b.net.Server, clientHost, serverGateway),
-		b.route(b.net.Client, wireClientNode, clientGateway), b.route(b.net.Server, wireServerNode, serverGateway), // where nodes translate, or complain
 	} {
 		if err != nil {
 			return err
@@ -298,8 +312,7 @@ func (b builder) number(n *Namespace, name string, host byte, bits int) error {
 
 // route has a namespace reach the part of the network that a host is in by way of a gateway.
 func (b builder) route(n *Namespace, to, gateway byte) error {
-	part := &net.IPNet{IP: b.address(to).AsSlice(), Mask: net.CIDRMask(partBits, 32)}
-	part.IP = part.IP.Mask(part.Mask)
+	part := b.part(to)
 	if err := n.links.RouteAdd(&netlink.Route{Dst: part, Gw: b.address(gateway).AsSlice()}); err != nil {
 		return fmt.Errorf("cannot add a route to %s: %w", part, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"david/internal/mysqld"
 )
 
 // Visit is a server that is to be looked at from here, with what is known of it and expected of the way.
@@ -24,9 +27,9 @@ type Visit struct {
 	// SeenAs is this end of that connection as the server sees it, HOST:PORT; "" where it did not say.
 	SeenAs string
 	Port   string // that the server says it listens at; "" where it did not say
-	// Unheard says that the server takes connections, and that nobody can log in: what is larger than a few
-	// hundred bytes may not come through.
-	Unheard bool
+	// Unheard says why logging in to a server that takes connections came to no end: what is larger than a few
+	// hundred bytes may not come through. nil where it is not so.
+	Unheard error
 	TLS     string // of that connection: "TLSv1.3 (...)", "none"; "" where there is no connection
 	// Others are further addresses of the same name.
 	Others []netip.Addr
@@ -56,6 +59,8 @@ type Seen struct {
 	// could be.
 	Verified bool      `json:"verified"`
 	Findings []Finding `json:"findings"`
+	// Unseen says what could not be looked at, and why: nothing is found of that.
+	Unseen []string `json:"unseen,omitempty"`
 }
 
 // TCP is what the kernel says of the connection after what was talked.
@@ -84,6 +89,7 @@ const (
 	Asymmetric     = "asymmetric"
 	FullTable      = "conntrack"
 	NoLogin        = "login"
+	Stalled        = "stalled"
 )
 
 // Finding is something of a way that is not as it should be, or that one would not expect.
@@ -110,8 +116,8 @@ func Inspect(ctx context.Context, v Visit) (s Seen, err error) {
 		next = route.Gw
 	}
 	before, err := l.counted()
-	if err == nil && v.Talk != nil {
-		err = v.Talk(ctx)
+	if err == nil {
+		err = s.talk(ctx, v)
 	}
 	if err != nil {
 		return s, err
@@ -125,11 +131,11 @@ func Inspect(ctx context.Context, v Visit) (s Seen, err error) {
 	}
 	s.Source, s.Route = route.Src.String(), l.routeText(route)
 	s.MTU = probeMTU(v.Address.Addr(), s.Links[0].MTU)
-	s.TCP = l.connection(v.Address)
+	s.connection(l, v.Address)
 	s.cluster(l)
 	flow := s.tracked(l, v.Address)
-	if v.Unheard {
-		s.find(NoLogin, "the server takes connections, and logging in did not come to an end")
+	if v.Unheard != nil {
+		s.find(NoLogin, "the server takes connections, and logging in did not come to an end: %s", v.Unheard)
 	}
 	s.judge(l, v, flow)
 	if v.Talk != nil {
@@ -140,6 +146,24 @@ func Inspect(ctx context.Context, v Visit) (s Seen, err error) {
 
 func (s *Seen) find(what, format string, args ...any) {
 	s.Findings = append(s.Findings, Finding{what, fmt.Sprintf(format, args...)})
+}
+
+func (s *Seen) unseen(what string, err error) {
+	s.Unseen = append(s.Unseen, fmt.Sprintf("%s: %s", what, err))
+}
+
+// talk uses the connection, and finds where what is sent does not arrive. The error is what the server
+// answered, or that the caller gave up.
+func (s *Seen) talk(ctx context.Context, v Visit) error {
+	if v.Talk == nil {
+		return nil
+	}
+	err := v.Talk(ctx)
+	if err == nil || ctx.Err() != nil || mysqld.Number(err) != 0 {
+		return err
+	}
+	s.find(Stalled, "what is sent does not all arrive: %s", err)
+	return nil
 }
 
 func congestion() string {
@@ -162,31 +186,33 @@ func (l *looker) routeText(r netlink.Route) string {
 	return text
 }
 
-// connection returns what the kernel says of the busiest connection to an address; nil where there is none.
-func (l *looker) connection(to netip.AddrPort) *TCP {
-	family := uint8(unix.AF_INET)
-	if to.Addr().Is6() {
-		family = unix.AF_INET6
+// family is the kernel's number of a kind of addresses.
+func family(a netip.Addr) uint8 {
+	if a.Is6() {
+		return unix.AF_INET6
 	}
-	list, err := l.links.SocketDiagTCPInfo(family)
+	return unix.AF_INET
+}
+
+// connection notes what the kernel says of the busiest connection to an address.
+func (s *Seen) connection(l *looker, to netip.AddrPort) {
+	list, err := l.links.SocketDiagTCPInfo(family(to.Addr()))
 	if err != nil {
-		return nil
+		s.unseen("the connection", err)
 	}
-	var best *TCP
 	most := uint64(0)
 	for _, one := range list {
 		if one.InetDiagMsg == nil || one.TCPInfo == nil {
 			continue
 		}
 		id, info := one.InetDiagMsg.ID, one.TCPInfo
-		if !id.Destination.Equal(to.Addr().AsSlice()) || id.DestinationPort != to.Port() || best != nil && info.Bytes_received < most {
+		if !id.Destination.Equal(to.Addr().AsSlice()) || id.DestinationPort != to.Port() || s.TCP != nil && info.Bytes_received < most {
 			continue
 		}
 		source, _ := netip.AddrFromSlice(id.Source)
 		most = info.Bytes_received
-		best = &TCP{SendMSS: info.Snd_mss, ReceiveMSS: info.Rcv_mss, RTT: info.Rtt, Retrans: info.Total_retrans, port: id.SourcePort, source: source.Unmap()}
+		s.TCP = &TCP{SendMSS: info.Snd_mss, ReceiveMSS: info.Rcv_mss, RTT: info.Rtt, Retrans: info.Total_retrans, port: id.SourcePort, source: source.Unmap()}
 	}
-	return best
 }
 
 // verify holds the links' counters against what was talked.
@@ -201,7 +227,7 @@ func (s *Seen) verify(l *looker, before, after map[int][2]uint64) {
 		if s.Verified = false; i > 0 { // a tunnel's packets may be another's
 			continue
 		}
-		for index := range after {
+		for _, index := range slices.Sorted(maps.Keys(after)) {
 			other, err := l.links.LinkByIndex(index)
 			if err != nil || slices.ContainsFunc(s.Links, func(k Link) bool { return k.index == index }) {
 				continue
@@ -227,8 +253,9 @@ func (s *Seen) tracked(l *looker, to netip.AddrPort) *netlink.ConntrackFlow {
 	if s.TCP == nil {
 		return nil
 	}
-	flows, err := l.links.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	flows, err := l.links.ConntrackTableList(netlink.ConntrackTable, netlink.InetFamily(family(to.Addr())))
 	if err != nil {
+		s.unseen("the table of connections", err)
 		return nil
 	}
 	for _, f := range flows {

@@ -3,6 +3,7 @@ package netpath
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,6 +30,7 @@ type inspected struct {
 	*testing.T
 	net  *Net
 	port string
+	tls  mysqld.TLS
 }
 
 // inspecting builds paths to a MariaDB.
@@ -39,7 +41,7 @@ func inspecting(t *testing.T, texts ...string) inspected {
 	s := testserver.StartInside(t, mycnf.MariaDB, n.Server.Do, "--bind-address=0.0.0.0", "--skip-name-resolve", "--max-allowed-packet=16M")
 	s.Exec("CREATE USER 'anywhere'@'%' IDENTIFIED BY 'x'")
 	address := s.TCP("anywhere").Address
-	return inspected{t, n, address[strings.LastIndexByte(address, ':')+1:]}
+	return inspected{T: t, net: n, port: address[strings.LastIndexByte(address, ':')+1:]}
 }
 
 // look logs in from the client's namespace, and inspects the way to an address.
@@ -55,11 +57,11 @@ func (i inspected) look(to netip.Addr, expect func(*Visit)) (s Seen) {
 		if expect != nil {
 			expect(&v)
 		}
-		if v.Unheard {
+		if v.Unheard != nil {
 			s, err = Inspect(ctx, v)
 			return err
 		}
-		conn, err := mysqld.Open(ctx, mysqld.Addr{Network: "tcp", Address: v.Address.String(), User: "anywhere", Password: "x"})
+		conn, err := mysqld.Open(ctx, mysqld.Addr{Network: "tcp", Address: v.Address.String(), User: "anywhere", Password: "x", TLS: i.tls})
 		if err != nil {
 			return err
 		}
@@ -97,7 +99,7 @@ func TestInspectClean(t *testing.T) {
 	for n, kind := range kinds {
 		s := i.look(server(n+1), nil)
 		first := s.Links[0]
-		if len(s.Findings) > 0 || !s.Verified || first.Name != fmt.Sprintf("path%d", n+1) || s.MTU.Carried != first.MTU || s.TCP == nil || s.TLS == "" || s.Congestion == "" {
+		if len(s.Findings) > 0 || len(s.Unseen) > 0 || !s.Verified || first.Name != fmt.Sprintf("path%d", n+1) || s.MTU.Carried != first.MTU || s.TCP == nil || s.TLS == "" || s.Congestion == "" {
 			t.Errorf("%s: %+v", kind, s)
 		}
 		if mtu := map[string]int{Vxlan: 1450, UDP: 1472}[kind]; first.MTU != cmp.Or(mtu, 1500) {
@@ -209,8 +211,61 @@ func TestInspectPlanted(t *testing.T) {
 	}
 }
 
+// TestTunnelOverhead: a tunnel's packets are larger by an IPv6 header where its other end has such an address.
+func TestTunnelOverhead(t *testing.T) {
+	asRoot(t)
+	n, _ := built(t, Host)
+	err := n.Client.Do(func() error {
+		l, err := newLooker()
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		for remote, want := range map[string]int{server(1).String(): 50, "2001:db8::1": 70} {
+			link := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "tunnel"}, VxlanId: 7, Port: 4789, Group: net.ParseIP(remote)}
+			if err := l.links.LinkAdd(link); err != nil {
+				return err
+			}
+			var one Link
+			if l.below(link, nil, &one); one.Tunnel.Overhead != want || one.Tunnel.Remote != remote {
+				t.Errorf("%s: %+v", remote, one.Tunnel)
+			}
+			if err := l.links.LinkDel(link); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInspectStalled: of a way that lets a login through and loses what is larger it is said that it does, and
+// why, within seconds.
+func TestInspectStalled(t *testing.T) {
+	i := inspecting(t, Host)
+	i.tls.Mode = "DISABLED" // no certificate, which is large
+	const most = 1000
+	undo := planted(t, i.net.Server, nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter,
+		&expr.Meta{Key: expr.MetaKeyLEN, Register: 1},
+		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
+		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binary.BigEndian.AppendUint32(nil, most)},
+		&expr.Verdict{Kind: expr.VerdictDrop})
+	s := i.look(server(1), nil)
+	if text := fmt.Sprint(s.Findings); !strings.Contains(text, "256 KiB each way had not arrived after 6s") || len(text) > 1000 {
+		t.Errorf("%.1000s", text)
+	}
+	if !s.named(Stalled) || !s.named(WrongMTU) || s.Verified || s.MTU.Carried != most {
+		t.Errorf("%+v", s)
+	}
+	if err := undo(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // notHeard is of a way on which a login, whose certificate is large, does not come through.
-func notHeard(v *Visit) { v.Unheard = true }
+func notHeard(v *Visit) { v.Unheard = mysqld.ErrUnreachable }
 
 // routesForgotten has both ends forget the smaller MTUs that they were told.
 func routesForgotten(n *Net) error {
@@ -249,8 +304,17 @@ func routedBy(t *testing.T, n *Namespace, to netip.Addr, bits int, name string) 
 	return func() error { return n.links.RouteDel(route) }
 }
 
-// masqueraded gives what leaves a namespace for a server's port another source.
+// masqueraded gives what leaves a namespace by TCP another source.
 func masqueraded(t *testing.T, n *Namespace) (undo func() error) {
+	t.Helper()
+	return planted(t, n, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
+		&expr.Masq{FullyRandom: true})
+}
+
+// planted gives a namespace a rule.
+func planted(t *testing.T, n *Namespace, kind nftables.ChainType, hook *nftables.ChainHook, first *nftables.ChainPriority, rule ...expr.Any) (undo func() error) {
 	t.Helper()
 	var table *nftables.Table
 	change := func(do func(c *nftables.Conn)) error {
@@ -263,12 +327,8 @@ func masqueraded(t *testing.T, n *Namespace) (undo func() error) {
 	}
 	err := change(func(c *nftables.Conn) {
 		table = c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "planted"})
-		chain := c.AddChain(&nftables.Chain{Name: "out", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
-		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
-			&expr.Masq{FullyRandom: true},
-		}})
+		chain := c.AddChain(&nftables.Chain{Name: "planted", Table: table, Type: kind, Hooknum: hook, Priority: first})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: rule})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -38,11 +38,11 @@ func (s *Seen) judgeMTU(v Visit) {
 		s.find(WrongMTU, "%s has an MTU of %d bytes, and not of %d", first.Name, first.MTU, v.MTU)
 	}
 	if m := s.MTU; m.Carried > 0 && m.Carried < m.Sent {
-		why := "and nothing says so to who sends larger ones: connections will stall"
+		why := "and nothing says so to who sends larger ones: connections that do will stall"
 		if m.Told {
 			why = "larger ones are sent again as smaller"
 		}
-		s.find(WrongMTU, "%s sends packets of up to %d bytes, and only those of up to %d arrive; %s", first.Name, m.Sent, m.Carried, why)
+		s.find(WrongMTU, "%s sends packets of up to %d bytes, and only pings of up to %d are answered; %s", first.Name, m.Sent, m.Carried, why)
 	}
 	for i, k := range s.Links[1:] {
 		above := s.Links[i]
@@ -96,9 +96,12 @@ func (s *Seen) judgeNetworks(l *looker, v Visit) {
 	used := s.rate()
 	links, err := l.links.LinkList()
 	if err != nil {
-		return
+		s.unseen("the other links", err)
 	}
-	covers := l.covering(v.Address.Addr())
+	covers, err := l.covering(v.Address.Addr())
+	if err != nil {
+		s.unseen("the routes", err)
+	}
 	for _, link := range links {
 		a := link.Attrs()
 		if a.Flags&net.FlagUp == 0 || a.Flags&net.FlagLoopback != 0 || slices.ContainsFunc(s.Links, func(k Link) bool { return k.index == a.Index }) {
@@ -135,12 +138,9 @@ func (s *Seen) rate() (least int64) {
 }
 
 // covering returns the links that routes to an address name which are no default routes.
-func (l *looker) covering(to netip.Addr) map[int]bool {
+func (l *looker) covering(to netip.Addr) (map[int]bool, error) {
 	all := map[int]bool{}
 	routes, err := l.links.RouteList(nil, netlink.FAMILY_ALL)
-	if err != nil {
-		return all
-	}
 	for _, r := range routes {
 		if r.Dst == nil || !r.Dst.Contains(to.AsSlice()) {
 			continue
@@ -153,7 +153,7 @@ func (l *looker) covering(to netip.Addr) map[int]bool {
 			all[hop.LinkIndex] = true
 		}
 	}
-	return all
+	return all, err
 }
 
 // numbered tells whether a link has an address that others may use.
@@ -172,7 +172,7 @@ var plugins = []struct{ prefix, name string }{
 func (s *Seen) cluster(l *looker) {
 	links, err := l.links.LinkList()
 	if err != nil {
-		return
+		s.unseen("network plugins", err)
 	}
 	for _, link := range links {
 		for _, p := range plugins {
@@ -181,5 +181,7 @@ func (s *Seen) cluster(l *looker) {
 			}
 		}
 	}
-	s.KubeProxy = kubeProxy(slices.Contains(s.Plugins, "kube-proxy"))
+	if s.KubeProxy, err = kubeProxy(slices.Contains(s.Plugins, "kube-proxy")); err != nil {
+		s.unseen("kube-proxy's rules", err)
+	}
 }

@@ -64,6 +64,9 @@ func (l *looker) close() {
 	l.cards.Close()
 }
 
+// wireguardOverhead are an IPv4 and a UDP header, and 32 bytes of its own.
+const wireguardOverhead = ipHeader + 8 + 32
+
 // mostLinks of a path on one machine are enough: a tunnel over a VLAN of a bond of a bridge has five.
 const mostLinks = 12
 
@@ -134,7 +137,7 @@ func (l *looker) below(link netlink.Link, next net.IP, one *Link) (index int, ad
 		one.Tunnel = &Tunnel{Overhead: ipHeader}
 		return l.outer(a.Index, next, t.Remote, one.Tunnel)
 	case *netlink.Wireguard:
-		one.Tunnel = &Tunnel{Overhead: 60}
+		one.Tunnel = &Tunnel{Overhead: wireguardOverhead}
 		return 0, nil
 	case *netlink.Bridge:
 		return l.port(a.Index, next), next
@@ -167,6 +170,9 @@ func (l *looker) outer(index int, next, only net.IP, t *Tunnel) (int, net.IP) {
 		return 0, nil
 	}
 	t.Remote = remote.String()
+	if remote.To4() == nil {
+		t.Overhead += ip6Header - ipHeader
+	}
 	routes, err := l.links.RouteGet(remote)
 	if err != nil || len(routes) == 0 {
 		return 0, nil

@@ -23,6 +23,7 @@ const (
 	smallestMTU = 68
 	mostPacket  = 65535
 	ipHeader    = 20
+	ip6Header   = 40
 	// firstWait is how long the first answer may take; later ones some times as long as that did.
 	firstWait = time.Second
 	waits     = 4

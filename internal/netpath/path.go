@@ -31,8 +31,8 @@ const (
 	Unix     = "unix"          // the server's socket
 )
 
-// Kinds lists the paths that david can build.
-var kinds = []string{Host, Routed, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix}
+// Kinds lists the kinds of paths that david can build.
+func Kinds() []string { return []string{Host, Routed, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix} }
 
 // lacking are ways between pods that david would build where it could, and what it takes.
 var lacking = map[string]string{
@@ -60,8 +60,8 @@ func Parse(text string) (p result.Path, err error) {
 	if config, ok := lacking[p.Kind]; ok {
 		return p, fmt.Errorf("%w: %s is unavailable: david does not build it, and the kernel needs %s for it", ErrInput, p.Kind, config)
 	}
-	if !slices.Contains(kinds, p.Kind) {
-		return p, fmt.Errorf("%w: %q; there are %s", ErrInput, p.Kind, strings.Join(kinds, ", "))
+	if !slices.Contains(Kinds(), p.Kind) {
+		return p, fmt.Errorf("%w: %q; there are %s", ErrInput, p.Kind, strings.Join(Kinds(), ", "))
 	}
 	for _, part := range parts[1:] {
 		if err := option(&p, part); err != nil {

@@ -2,6 +2,7 @@ package netpath
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,8 +78,11 @@ func (n *Net) bandwidth(ctx context.Context, way Way, probe *result.PathProbe) e
 			} `json:"sum_received"`
 		}
 	}
-	if err := json.Unmarshal(out, &doc); err != nil || doc.Error != "" || !(doc.End.Received.Rate > 0) {
-		return fmt.Errorf("%w: iperf3: %s", ErrTool, doc.Error)
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return fmt.Errorf("%w: iperf3: %w", ErrTool, err)
+	}
+	if doc.Error != "" || !(doc.End.Received.Rate > 0) {
+		return fmt.Errorf("%w: iperf3: %s", ErrTool, cmp.Or(doc.Error, "nothing arrived"))
 	}
 	probe.Rate, probe.Retransmits = doc.End.Received.Rate, doc.End.Sent.Retransmits
 	return nil
@@ -96,8 +100,11 @@ func (n *Net) roundTrip(ctx context.Context, way Way, probe *result.PathProbe) e
 	sent, err1 := figure(out, `Total Run.*SentMessages=(\d+)`)
 	half, err2 := figure(out, `percentile 50\.000 = *([\d.]+)`)
 	most, err3 := figure(out, `percentile 99\.000 = *([\d.]+)`)
-	if err := errors.Join(err1, err2, err3); err != nil || sent == 0 {
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("%w: sockperf: %w", ErrTool, err)
+	}
+	if sent == 0 {
+		return fmt.Errorf("%w: sockperf: nothing was sent", ErrTool)
 	}
 	probe.RTT50, probe.RTT99, probe.RTTCPU = half, most, float64(cpu.Microseconds())/sent
 	return nil
@@ -121,7 +128,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, port string, server, client [
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { s.stop() }()
+	defer s.stop()
 	if err := n.listens(ctx, port, s); err != nil {
 		return nil, 0, err
 	}

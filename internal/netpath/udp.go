@@ -34,16 +34,8 @@ func (b builder) userspace() error {
 	if err != nil {
 		return err
 	}
-	for _, err := range []error{
-		cn.set("ipv4/ip_forward", "1"), sn.set("ipv4/ip_forward", "1"),
-		b.number(cn, wire, wireClientNode, partBits), b.number(sn, wire, wireServerNode, partBits),
-		b.number(cn, pod, clientGateway, partBits), b.number(sn, pod, serverGateway, partBits),
-		b.number(b.net.Client, b.name, clientHost, partBits), b.number(b.net.Server, b.name, serverHost, partBits),
-		b.route(b.net.Client, serverHost, clientGateway), b.route(b.net.Server, clientHost, serverGateway),
-	} {
-		if err != nil {
-			return err
-		}
+	if err := b.gateways(cn, sn); err != nil {
+		return err
 	}
 	if err := b.forward(cn, wireClientNode, wireServerNode, serverHost); err != nil {
 		return err
@@ -75,10 +67,8 @@ func (b builder) forward(n *Namespace, from, to, pods byte) error {
 	if err == nil {
 		err = n.up(tun)
 	}
-	part := &net.IPNet{IP: b.address(pods).AsSlice(), Mask: net.CIDRMask(partBits, 32)}
-	part.IP = part.IP.Mask(part.Mask)
 	if err == nil {
-		err = n.links.RouteAdd(&netlink.Route{LinkIndex: made.Attrs().Index, Dst: part, Scope: netlink.SCOPE_LINK})
+		err = n.links.RouteAdd(&netlink.Route{LinkIndex: made.Attrs().Index, Dst: b.part(pods), Scope: netlink.SCOPE_LINK})
 	}
 	if err != nil {
 		return fmt.Errorf("cannot route by a tun device: %w", err)

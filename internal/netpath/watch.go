@@ -16,6 +16,8 @@ type watch struct {
 	done chan struct{}
 	mu   sync.Mutex
 	down map[result.Path][]string
+	// blind says why the kernel's word of the links is no longer heard; nil while it is.
+	blind error
 }
 
 // watched has the kernel tell of every link of the network that changes from now on.
@@ -23,7 +25,7 @@ func (n *Net) watched() error {
 	n.watch = &watch{done: make(chan struct{}), down: map[result.Path][]string{}}
 	for _, ns := range append(slices.Clone(n.nodes), n.Client, n.Server) {
 		updates := make(chan netlink.LinkUpdate)
-		err := netlink.LinkSubscribeWithOptions(updates, n.watch.done, netlink.LinkSubscribeOptions{Namespace: &ns.fd, ErrorCallback: func(error) {}})
+		err := netlink.LinkSubscribeWithOptions(updates, n.watch.done, netlink.LinkSubscribeOptions{Namespace: &ns.fd, ErrorCallback: n.watch.lost})
 		if err != nil {
 			return fmt.Errorf("cannot watch the links of a path: %w", err)
 		}
@@ -34,6 +36,17 @@ func (n *Net) watched() error {
 		}()
 	}
 	return nil
+}
+
+// lost notes that what went down may not have been heard of.
+func (w *watch) lost(why error) {
+	select {
+	case <-w.done: // as it should
+	default:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.blind = why
+	}
 }
 
 // changed notes a link that is down, and the path that it belongs to.
@@ -56,7 +69,10 @@ func (n *Net) changed(ns *Namespace, u netlink.LinkUpdate) {
 func (n *Net) Interrupted(p result.Path) []string {
 	n.watch.mu.Lock()
 	defer n.watch.mu.Unlock()
-	list := slices.Compact(n.watch.down[p])
+	list := slices.Compact(slices.Sorted(slices.Values(n.watch.down[p])))
 	delete(n.watch.down, p)
+	if n.watch.blind != nil {
+		list = append(list, fmt.Sprintf("unknown, as its links are no longer watched: %s", n.watch.blind))
+	}
 	return list
 }

@@ -60,7 +60,8 @@ func providersOf(c price.Catalogue) (list []string) {
 	return list
 }
 
-// providers lists where an architecture could be: managed databases at those that have them, own disks on own hardware.
+// providers lists where an architecture could be: managed databases at those that have them, own disks on
+// own hardware.
 func (r Request) providers(c price.Catalogue, a Architecture) (list []string) {
 	for _, provider := range providersOf(c) {
 		managed := slices.ContainsFunc(c.Machines, func(m price.Machine) bool { return m.Provider == provider && m.Managed })
@@ -78,7 +79,8 @@ func (r Request) providers(c price.Catalogue, a Architecture) (list []string) {
 	return list
 }
 
-// buy finds the cheapest set that carries the load, over the numbers of shards and copies that an architecture may have.
+// buy finds the cheapest set that carries the load, over the numbers of shards and copies that an
+// architecture may have.
 func (r Request) buy(at *shop, a Architecture, provider string) (best set, err error) {
 	found := false
 	var failed error
@@ -119,7 +121,8 @@ func (a Architecture) step() int {
 	return 1
 }
 
-// mostServers bounds the copies for reads: a group has at most nine members. What shards has more shards instead.
+// mostServers bounds the copies for reads: a group has at most nine members. What shards has more shards
+// instead.
 const mostServers = 9
 
 func (r Request) mostCopies(a Architecture) int {
@@ -157,7 +160,8 @@ func (r Request) buyTopology(at *shop, a Architecture, provider string, t topolo
 	return r.finish(at, a, provider, t, s, lines)
 }
 
-// servers counts those with data: of all shards, and of each further region, where they do not commit together.
+// servers counts those with data: of all shards, and of each further region, where they do not commit
+// together.
 func (r Request) servers(t topology) int {
 	n := t.copies
 	if t.copies > 1 && !r.stretched() {
@@ -201,8 +205,8 @@ type server struct {
 	usd     float64 // of both, a month
 }
 
-// cheapestServer finds the machine and volumes that carry a topology's busiest server for the least money, with so much
-// memory at least.
+// cheapestServer finds the machine and volumes that carry a topology's busiest server for the least money,
+// with so much memory at least.
 func (r Request) cheapestServer(at *shop, a Architecture, provider string, t topology, memory float64) (best server, err error) {
 	key := shelf{provider, a.Managed, a.Zones, t, memory}
 	if known, ok := at.servers[key]; ok {
@@ -271,8 +275,8 @@ func (r Request) server(at *shop, m price.Machine, t topology, memory float64) (
 
 const page = 16 << 10
 
-// withVolumes buys the cheapest volumes for a machine: one, or a stripe of a power of two, as each volume more is one
-// more to lose; of equals the certain, then the fewer.
+// withVolumes buys the cheapest volumes for a machine: one, or a stripe of a power of two, as each volume
+// more is one more to lose; of equals the certain, then the fewer.
 func (s server) withVolumes(at *shop, w price.Wish) (server, error) {
 	m := s.machine
 	why := errors.New("the catalogue has no volumes of " + m.Provider)
@@ -322,7 +326,8 @@ func (r Request) atLeast(usd float64) float64 {
 	return usd
 }
 
-// committed returns the machine's price under the commitment asked for. Spot is for copies for reads alone; see lines.
+// committed returns the machine's price under the commitment asked for. Spot is for copies for reads alone;
+// see lines.
 func (r Request) committed(m price.Machine, usd float64) (float64, error) {
 	if r.Commitment != "reserved" {
 		return usd, nil
@@ -389,7 +394,8 @@ func (r Request) smallMachines(at *shop, a Architecture, provider string) ([]Lin
 // month is 730 hours, in seconds.
 const month = price.HoursPerMonth * 3600
 
-// traffic bills what copies are sent across zones and regions. Between a managed database's zones it is in the price.
+// traffic bills what copies are sent across zones and regions. Between a managed database's zones it is in
+// the price.
 func (r Request) traffic(a Architecture, provider string, t topology) (list []Line, err error) {
 	if !a.replicated() {
 		return nil, nil
@@ -434,8 +440,8 @@ func (r Request) sent(list []Line, what, figure string, gb, known float64) ([]Li
 	return append(list, monthly(what, math.Ceil(gb), usd, source, date, false)), nil
 }
 
-// buyNDB buys data nodes that hold the data twice in memory, and two SQL nodes. What they do in transactions/s nobody
-// here has measured: InnoDB's CPU stands in for it.
+// buyNDB buys data nodes that hold the data twice in memory, and two SQL nodes. What they do in
+// transactions/s nobody here has measured: InnoDB's CPU stands in for it.
 func (r Request) buyNDB(at *shop, a Architecture, provider string) (set, error) {
 	var failed error
 	for nodes := 2; nodes <= 144; nodes += 2 {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"david/internal/price"
@@ -14,7 +13,7 @@ type Ratio struct{ What, Then, Today, Source string }
 // Ratios lists them.
 func Ratios() []Ratio {
 	return []Ratio{
-		{"OSDs on an NVMe disk", "4", "1", "Red Hat Ceph Storage 9, Operations Guide: do not deploy multiple OSDs per device for NVMe SSDs"},
+		{"OSDs on an NVMe disk", "4", "1", "Red Hat Ceph Storage 9, Operations Guide: do not deploy multiple OSDs per device for NVMe SSDs (seen in excerpts)"},
 		{"physical cores for an NVMe disk", "10, more NVMe per core is counterproductive", "10 is planned with; Ceph's own minimum is 1 to 2 for an OSD, and it counts IOPS per core", "study P4; Ceph documentation, hardware recommendations"},
 		{"memory of an OSD", "not said", "4 GiB (osd_memory_target) and more where there is more", "Ceph documentation, BlueStore configuration"},
 		{"replicas", "2 or 3", "3, min_size 2", "Ceph documentation, pools"},
@@ -55,7 +54,8 @@ func FileStore() []Became {
 // Row writes it as docs/plan.md has it.
 func (b Became) Row() string { return "| " + b.Then + " | " + b.Today + " | " + b.Source + " |" }
 
-// cephSettings renders today's settings for nodes of a kind: an OSD may have what its node's memory leaves for it.
+// cephSettings renders today's settings for nodes of a kind: an OSD may have what its node's memory leaves
+// for it.
 func (h hardware) cephSettings() []string {
 	const system = 16 << 30 // of a node, for monitor, manager and the system
 	disks := math.Floor(min(h.disks, h.cores/coresPerDisk))
@@ -69,23 +69,11 @@ func (h hardware) cephSettings() []string {
 	}
 }
 
-// WriteCeph prints the ratios, the settings for the nodes that figures describe, and what became of P4's.
-func (r Request) WriteCeph(out io.Writer) error {
+// CephSettings returns today's settings for nodes as figures describe them.
+func (r Request) CephSettings() ([]string, error) {
 	h, err := r.withDefaults().hardware()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Fprintln(out, "ratios (study P4 in 2016; today):")
-	for _, x := range Ratios() {
-		fmt.Fprintf(out, "  %s: %s; %s (%s)\n", x.What, x.Then, x.Today, x.Source)
-	}
-	fmt.Fprintln(out, "\nsettings:")
-	for _, line := range h.cephSettings() {
-		fmt.Fprintln(out, "  "+line)
-	}
-	fmt.Fprintln(out, "\nwhat became of study P4's settings:")
-	for _, x := range FileStore() {
-		fmt.Fprintf(out, "  %s: %s (%s)\n", x.Then, x.Today, x.Source)
-	}
-	return nil
+	return h.cephSettings(), nil
 }

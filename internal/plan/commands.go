@@ -73,13 +73,15 @@ func (r Request) galera() []string {
 	return list
 }
 
-// operated is an operator's flavour of david manifest, with what it asks for: an odd number of copies up to a most.
+// operated is an operator's flavour of david manifest, with what it asks for: an odd number of copies up to
+// a most.
 type operated struct {
 	flags string
 	most  int
 }
 
-// operators lists which flavour renders an architecture; none renders the others. TestManifestCommands runs them.
+// operators lists which flavour renders an architecture; none renders the others. TestManifestCommands runs
+// them.
 func operators(f mycnf.Flavour) map[Kind]operated {
 	if f == mycnf.MariaDB {
 		return map[Kind]operated{Galera: {"--flavor mariadb-operator --ha galera", 9}, Semisync: {"--flavor mariadb-operator --ha semi-sync", 9}}

@@ -16,7 +16,7 @@ type Cost struct {
 // Costs lists them.
 func Costs() []Cost {
 	const own = "docs/results.md"
-	const open = "not measured; david compare on two such servers would tell"
+	const open = "david compare on two such servers would tell"
 	return []Cost{
 		{"pod", "0.952 [0.935, 0.970] of the process's throughput where CPUs bind, Guaranteed, 52 pairs; counted in the plan", true, own, "2026-11-22", nil, true},
 		{"network path", "the best path between pods (plain routing) left 0.87 of bare metal's throughput", false, "study P3", "2020", nil, true},

@@ -1,13 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 
 	"david/internal/price"
 )
@@ -32,8 +29,8 @@ func density(name string, writes, most, gb, fill float64, uncertain bool, source
 	return Density{Name: name, Writes: writes, Most: most, GB: gb, PerGB: writes / gb, PerUsed: writes / gb / fill, MostUsed: most / gb / fill, Uncertain: uncertain, Source: source, Date: date}
 }
 
-// Densities lists the catalogue's volumes of a size, own hardware where it is described, what an experiment wrote, and what
-// study P4 has.
+// Densities lists the catalogue's volumes of a size, own hardware where it is described, what an experiment
+// wrote, and what study P4 has.
 func (r Request) Densities(c price.Catalogue, size price.Size) ([]Density, error) {
 	r = r.withDefaults()
 	if err := r.checkFigures(); err != nil {
@@ -54,7 +51,7 @@ func (r Request) Densities(c price.Catalogue, size price.Size) ([]Density, error
 			list = append(list, density(v.Name, own, most, o.GiB*(1<<30)/1e9, fill, o.UncertainIOPS, v.Source, v.Date))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Density) int { return int(math.Copysign(1, b.PerGB-a.PerGB)) })
+	slices.SortStableFunc(list, func(a, b Density) int { return cmp.Compare(b.PerGB, a.PerGB) })
 	own, err := r.ownDensities(fill)
 	if err != nil {
 		return nil, err
@@ -81,7 +78,8 @@ func boughtMost(v price.Volume, gib float64) float64 {
 	return most
 }
 
-// ownDensities describes a server of one's own, and a pool of the fewest nodes; none where nothing is known of it.
+// ownDensities describes a server of one's own, and a pool of the fewest nodes; none where nothing is known
+// of it.
 func (r Request) ownDensities(fill float64) ([]Density, error) {
 	if _, ok := r.Figures["server-disk"]; !ok {
 		return nil, nil
@@ -105,35 +103,4 @@ func studyDensities() []Density {
 	}
 	return []Density{study("Google PD SSD", 30, ""), study("EBS provisioned IOPS", 30, "3 to 10 in RDS"), study("EBS general purpose SSD", 3, ""), study("Azure Premium", 4, "4 to 5"),
 		study("Ceph, all flash", 30, "met at 14 % of capacity used, slightly below at 87 %")}
-}
-
-// WriteDensities prints them.
-func WriteDensities(out io.Writer, list []Density) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "WHAT\tWRITES/S\tMOST\tGB\tPER GB\tPER GB USED\tMOST PER GB USED\tSOURCE")
-	for _, d := range list {
-		source := d.Source + " " + d.Date
-		if d.Note != "" {
-			source += "; " + d.Note
-		}
-		if d.GB == 0 {
-			fmt.Fprintf(w, "%s\t\t\t\t%g\t\t\t%s\n", d.Name, d.PerGB, source)
-			continue
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.1f\t%.1f\t%.1f\t%s\n", d.Name, d.rate(d.Writes), d.rate(d.Most), gigabytes(d.GB), d.PerGB, d.PerUsed, d.MostUsed, source)
-	}
-	return w.Flush()
-}
-
-func (d Density) rate(x float64) string {
-	if d.Uncertain {
-		return price.Number(x) + "?"
-	}
-	return price.Number(x)
-}
-
-// gigabytes writes a count with a digit behind the point.
-func gigabytes(x float64) string {
-	_, digit, _ := strings.Cut(strconv.FormatFloat(x, 'f', 1, 64), ".")
-	return price.Number(math.Floor(x+0.05)) + "." + digit
 }

@@ -30,7 +30,8 @@ type Figure struct {
 	Date    string
 }
 
-// Figures lists them. Needs of a transaction are of sysbench oltp_read_write as david measured it; --from replaces them.
+// Figures lists them. Needs of a transaction are of sysbench oltp_read_write as david measured it; --from
+// replaces them.
 func Figures() []Figure {
 	const cell = "measured by david: winner of rw-memory1g-iops3000 (docs/results.md), MySQL 9.7.4, oltp_read_write, uniform keys"
 	const day = "2026-11-23"

@@ -25,18 +25,20 @@ type Measured struct {
 	HitRate    *float64      `json:"buffer_pool_hit_rate,omitempty"`
 	// DiskWrites are the random 16 KiB writes/s that its disk was probed to sustain; 0: not probed.
 	DiskWrites float64 `json:"disk_writes,omitempty"`
-	// Cold is the arm of the same experiment that tells what is read with a smaller pool; "" where this one does, or none.
+	// Cold is the arm of the same experiment that tells what is read with a smaller pool; "" where this one
+	// does, or none.
 	Cold string `json:"cold_arm,omitempty"`
 	// Borrowed tells that writes were put off while it was measured, so that more will come.
 	Borrowed bool `json:"borrowed,omitempty"`
-	// Figures are the means over the runs by the figure's name; Low and High the ends of their 95 % intervals, where
-	// there are two runs or more.
+	// Figures are the means over the runs by the figure's name; Low and High the ends of their 95 % intervals,
+	// where there are two runs or more.
 	Figures map[string]float64 `json:"figures"`
 	Low     map[string]float64 `json:"low,omitempty"`
 	High    map[string]float64 `json:"high,omitempty"`
 }
 
-// BytesPerRow is what a row of sysbench's tables takes with its index: 10 tables of 1,000,000 rows are 2.3 GiB.
+// BytesPerRow is what a row of sysbench's tables takes with its index: 10 tables of 1,000,000 rows are 2.3
+// GiB.
 const BytesPerRow = 247
 
 // writing returns how many queries of a transaction of a workload write; false for one that is not known.
@@ -46,8 +48,8 @@ func writing(workload string) (float64, bool) {
 	return n, ok
 }
 
-// Measure reads what a transaction of an arm took, of the first of an experiment's workloads that it ran. Without a name it
-// takes best, else the fastest arm that is safe. Runs that a gate failed do not count.
+// Measure reads what a transaction of an arm took, of the first of an experiment's workloads that it ran.
+// Without a name it takes best, else the fastest arm that is safe. Runs that a gate failed do not count.
 func Measure(e result.Experiment, arms []result.Arm, trials []result.Trial, name, best string) (Measured, error) {
 	m, err := measureArm(e, arms, trials, name, best)
 	if err != nil || m.Figures["measured-pool"] < 1 {
@@ -56,7 +58,8 @@ func Measure(e result.Experiment, arms []result.Arm, trials []result.Trial, name
 	return m.withCold(e, arms, trials), nil
 }
 
-// withCold adds what is read and written with a pool that holds part of the data, from the arm with the smallest one.
+// withCold adds what is read and written with a pool that holds part of the data, from the arm with the
+// smallest one.
 func (m Measured) withCold(e result.Experiment, arms []result.Arm, trials []result.Trial) Measured {
 	var cold Measured
 	for _, a := range arms {
@@ -163,7 +166,8 @@ func (m *Measured) costs(runs []result.Trial) error {
 	return nil
 }
 
-// borrowed tells whether more than a tenth of the redo written was still to be flushed at the end of the runs.
+// borrowed tells whether more than a tenth of the redo written was still to be flushed at the end of the
+// runs.
 func borrowed(runs []result.Trial) bool {
 	put, redo := 0.0, 0.0
 	for _, t := range runs {
@@ -307,7 +311,8 @@ func (p Plan) span(c price.Catalogue) (*Span, error) {
 	return s, nil
 }
 
-// Untuned returns the request with what the control took: its pool stays as small as it was, whatever the machine's memory.
+// Untuned returns the request with what the control took: its pool stays as small as it was, whatever the
+// machine's memory.
 func (r Request) Untuned(control Measured) Request {
 	figures := maps.Clone(r.Figures)
 	for name, x := range control.Figures {
@@ -319,8 +324,8 @@ func (r Request) Untuned(control Measured) Request {
 	return r.filled()
 }
 
-// Unlock prices the same requirement untuned: what the decision saves by being tuned (study P1's value unlocked). nil where
-// one of the two has no decision.
+// Unlock prices the same requirement untuned: what the decision saves by being tuned (study P1's value
+// unlocked). nil where one of the two has no decision.
 func (p Plan) Unlock(c price.Catalogue, untuned Request) *Value {
 	d, ok := p.Decision()
 	at, err := untuned.withDefaults().decide(c)

@@ -10,7 +10,8 @@ import (
 	"david/internal/result"
 )
 
-// run is a trial of sysbench's mix at 100 transactions/s; CPU in microseconds, KiB read and written by a transaction.
+// run is a trial of sysbench's mix at 100 transactions/s; CPU in microseconds, KiB read and written by a
+// transaction.
 func run(arm string, cpu, read, written float64) result.Trial {
 	hit := 0.9
 	return result.Trial{Arm: arm, TPS: 100, QPS: 2000, Transactions: 1000, Workload: result.Workload{Name: "oltp_read_write", Tables: 10, TableSize: 1_000_000},

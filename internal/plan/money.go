@@ -27,8 +27,8 @@ type Bill struct {
 	USDOnce  float64 `json:"usd_once,omitempty"`
 	USDYears float64 `json:"usd_years"` // over Years
 	Years    float64 `json:"years"`
-	// What a month costs for each of what is asked: an operation per second of the busiest servers, 1,000 transactions/s, a
-	// GB of data.
+	// What a month costs for each of what is asked: an operation per second of the busiest servers, 1,000
+	// transactions/s, a GB of data.
 	PerIOPS   float64 `json:"usd_per_iops"`
 	Per1000   float64 `json:"usd_per_1000_tps"`
 	PerGB     float64 `json:"usd_per_gb"`
@@ -71,8 +71,8 @@ func (r Request) bill(lines []Line, iops float64) Bill {
 	return b
 }
 
-// Third is study P4's rule: hardware that is bought must come in at a third of the cloud's bill per IOPS over the same
-// years, as power, cooling and people cost as much again twice.
+// Third is study P4's rule: hardware that is bought must come in at a third of the cloud's bill per IOPS
+// over the same years, as power, cooling and people cost as much again twice.
 type Third struct {
 	Hardware float64 `json:"hardware_usd_per_iops"` // over the years, hardware alone
 	Cloud    float64 `json:"cloud_usd_per_iops"`
@@ -90,7 +90,8 @@ func ThirdOf(hardwareUSD, hardwareIOPS, cloudUSD, cloudIOPS float64) Third {
 	return t
 }
 
-// third compares the cheapest own hardware that fits with the cheapest that is rented; nil where there are not both.
+// third compares the cheapest own hardware that fits with the cheapest that is rented; nil where there are
+// not both.
 func (p Plan) third() *Third {
 	var own, rented *Choice
 	for _, c := range p.fitting() {
@@ -117,7 +118,8 @@ func (t Third) String() string {
 	return fmt.Sprintf("P4's rule of a third %s: hardware at US$%.4f per IOPS (%s) is %.2f of the rented US$%.4f (%s)", verdict, t.Hardware, t.Own, t.Share, t.Cloud, t.Rented)
 }
 
-// Value is what being tuned saves: the same requirement with the needs of an untuned server, less the decision.
+// Value is what being tuned saves: the same requirement with the needs of an untuned server, less the
+// decision.
 type Value struct {
 	Untuned  string  `json:"untuned"`
 	USDMonth float64 `json:"usd_month"`

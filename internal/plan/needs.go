@@ -17,7 +17,8 @@ type topology struct {
 	blocks  bool
 }
 
-// copied returns the bytes that a transaction sends to a copy: its binary log, or, where disks are copied, every page.
+// copied returns the bytes that a transaction sends to a copy: its binary log, or, where disks are copied,
+// every page.
 func (r Request) copied(t topology) float64 {
 	if t.blocks {
 		return r.figure("writes-per-transaction") * page
@@ -42,11 +43,13 @@ func (r Request) room() price.Size {
 	return price.Size(float64(r.Data) * math.Pow(1+r.figure("growth"), r.figure("years")))
 }
 
-// podCost is what is left of a throughput that its CPUs bound in a Guaranteed pod (docs/results.md, 52 pairs: 0.935 to 0.970).
+// podCost is what is left of a throughput that its CPUs bound in a Guaranteed pod (docs/results.md, 52
+// pairs: 0.935 to 0.970).
 const podCost = 0.952
 
-// need says what the busiest server of a topology carries on a machine with so much memory. Reads of pages and the CPU
-// they take fall in a line with the share of the data that the pool holds: right for uniform keys, the worst case.
+// need says what the busiest server of a topology carries on a machine with so much memory. Reads of pages
+// and the CPU they take fall in a line with the share of the data that the pool holds: right for uniform
+// keys, the worst case.
 func (r Request) need(t topology, memory float64) (need, error) {
 	measured := r.figure("measured-pool")
 	n := need{room: price.Size(float64(r.room()) / float64(t.shards))}

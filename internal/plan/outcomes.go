@@ -49,12 +49,15 @@ func (r Request) outcome(a Architecture, rule Rule, x Choice) Outcome {
 	case x.Manager && l.manager != nil:
 		l = *l.manager
 	}
+	l.unknown = l.unknown || l.at != "" && l.at != x.Provider
 	behind := r.figure("backup-every")
 	if x.Provider == "RDS" && l.of != Region {
 		behind = min(behind, rdsBehind)
 	}
 	o := Outcome{Failure: rule.loss.of, Human: l.human, Unknown: l.unknown, Rule: name, lost: l.data, behind: behind, Data: dataWords(l.data, behind)}
-	o.Seconds = l.wait
+	if !l.unknown {
+		o.Seconds = l.wait
+	}
 	if l.human {
 		o.Seconds += r.figure("respond")
 	}

@@ -75,7 +75,8 @@ func (h hardware) mirror(n need, fill float64) (iops float64, room price.Size, e
 	return iops, room, nil
 }
 
-// The ratios of a Ceph pool. Five nodes are the fewest that make up for a lost one within backfillfull (docs/storage.md).
+// The ratios of a Ceph pool. Five nodes are the fewest that make up for a lost one within backfillfull
+// (docs/storage.md).
 const (
 	replicas     = 3
 	fewestNodes  = 5

@@ -1,12 +1,12 @@
-// Package plan finds how a MySQL should be run: which architecture meets what is asked, what it costs, and why the others
-// do not. It is pure: requirements and a catalogue of prices in, a plan out.
+// Package plan finds how a MySQL should be run: which architecture meets what is asked, what it costs, and
+// why the others do not. It is pure: requirements and a catalogue of prices in, a plan out.
 //
-//	ask      what is asked, and the figures a plan is computed with, each with source and date (Request, Figures)
+//	ask      what is asked, and the figures a plan is computed with, with source and date (Request, Figures)
 //	rules    what holds of which architecture, one line each with source and date (Rules, Architectures)
-//	needs    what one server has to carry: CPUs, operations, room, network (Request.load)
+//	needs    what one server has to carry: CPUs, operations, room, network (Request.need)
 //	buy      the cheapest machines and volumes that carry it; own hardware; the bill (Bill)
-//	decide   all architectures in order of cost, with what they fail (New); what would turn the decision (Tornado)
-//	tell     text, Markdown, the chain of rules (Plan.Text, Plan.Markdown, Plan.Why)
+//	decide   all architectures in order of cost, with what they fail (New); what would turn that (Tornado)
+//	tell     the lines that decide (Plan.Head), what is to be read with them; package report writes them
 //
 // A price or figure that is not known is an error that names it, and never 0.
 package plan
@@ -130,8 +130,8 @@ func (r Request) decide(c price.Catalogue) (Plan, error) {
 	return p, nil
 }
 
-// byCost puts what fits first, then what has a price, each by the bill; of equals the certain, the one that loses less
-// with a machine, the one that needs nobody's hand, the simpler.
+// byCost puts what fits first, then what has a price, each by the bill; of equals the certain, the one that
+// loses less with a machine, the one that needs nobody's hand, the simpler.
 func byCost(a, b Choice) int {
 	x, y := a.Outcomes[0], b.Outcomes[0]
 	return cmp.Or(rank(a)-rank(b), cmp.Compare(cents(a.Bill.USDMonth), cents(b.Bill.USDMonth)), doubt(a.Bill)-doubt(b.Bill), int(x.lost)-int(y.lost), order(x.Human)-order(y.Human))
@@ -174,8 +174,8 @@ func (p Plan) Decision() (Choice, bool) {
 	return Choice{}, false
 }
 
-// choose judges an architecture at a provider, and prices it where that can be done. Its error is a figure that is
-// missing and that the user alone can know.
+// choose judges an architecture at a provider, and prices it where that can be done. Its error is a figure
+// that is missing and that the user alone can know.
 func (r Request) choose(at *shop, a Architecture, provider string) (Choice, error) {
 	x := Choice{Kind: a.Kind, Title: a.Title, Provider: provider, Shards: 1, Copies: a.Copies, Manager: r.wantsManager(a)}
 	x.Outcomes = r.outcomes(a, x)
@@ -258,7 +258,8 @@ func (p Plan) staleness() string {
 	return ""
 }
 
-// days returns how many have passed since the end of a date that may be a year or a month only; 0 where it is none.
+// days returns how many have passed since the end of a date that may be a year or a month only; 0 where it
+// is none.
 func days(date string, today time.Time) int {
 	for i, layout := range []string{time.DateOnly, "2006-01", "2006"} {
 		if t, err := time.Parse(layout, date); err == nil {

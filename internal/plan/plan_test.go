@@ -40,7 +40,7 @@ func (r Request) goals(rpo, rto float64, f Failure) Request {
 	return r
 }
 
-// owning adds figures: name, value, name, value.
+// figures adds figures: name, value, name, value.
 func (r Request) figures(pairs ...any) Request {
 	for i := 0; i < len(pairs); i += 2 {
 		switch x := pairs[i+1].(type) {
@@ -93,8 +93,10 @@ func TestBillsByHand(t *testing.T) {
 		{"119.14 + 23.04 + 59.57", ask(100*gib, 50, "EC2"), DRBD, 201.75, 7263},
 		{".4284 x 730 = 312.73; 144 x .08 = 11.52", ask(100*gib, 200, "EC2"), Single, 324.25, 11673},
 		{"500 x 1.2^3 / .7 = 1,234.3, in four: 1,236 x .08 = 98.88; .3264 x 730 = 238.27", ask(500*gib, 100, "EC2").figures("growth", 0.2), Single, 337.15, 12137.4},
-		{".152 x 730 = 110.96; 715 x .115 = 82.23", ask(500*gib, 100, "RDS"), Managed, 193.19, 6954.84},
-		{".304 x 730 = 221.92; 715 x .23 = 164.45", ask(500*gib, 100, "RDS"), ManagedHA, 386.37, 13909.32},
+		{".152 x 730 = 110.96; 715 x .115 = 82.23", ask(500*gib, 40, "RDS"), Managed, 193.19, 6954.84},
+		{".304 x 730 = 221.92; 715 x .23 = 164.45", ask(500*gib, 40, "RDS"), ManagedHA, 386.37, 13909.32},
+		{"below 400 GiB at 3,000 IOPS: 221.92; 143 x .23 = 32.89", ask(100*gib, 10, "RDS"), ManagedHA, 254.81, 9173.16},
+		{"7,416 IOPS go through a 2xlarge: 1.216 x 730 = 887.68; 164.45", ask(500*gib, 100, "RDS"), ManagedHA, 1052.13, 37876.68},
 		{".1386 x 730 = 101.18; 143 x .17 = 24.31", ask(100*gib, 50, "CloudSQL"), Managed, 125.49, 4517.64},
 		{".2772 x 730 = 202.36; 143 x .34 = 48.62", ask(100*gib, 50, "CloudSQL"), ManagedHA, 250.98, 9035.28},
 		{"3 x 113.46 = 340.38; 3 x 288 x .08 = 69.12", ask(200*gib, 100, "Google").goals(0, 60, Machine), Group, 409.5, 14742},
@@ -150,6 +152,8 @@ func TestWhatFits(t *testing.T) {
 	alone.People = 0
 	mariadb := ask(100*gib, 50, "EC2", "RDS")
 	mariadb.Flavour = mycnf.MariaDB
+	percona := ask(100*gib, 50, "EC2")
+	percona.Flavour, percona.ChangeApplication = mycnf.Percona, true
 	fast := ask(100*gib, 50, "EC2", Own).own()
 	fast.P99 = 0.5
 	for _, c := range []struct {
@@ -167,6 +171,7 @@ func TestWhatFits(t *testing.T) {
 		{"DRBD fences first", zone, DRBD, "drbd-machine --rto 60 s, drbd-zone --rto 60 s"},
 		{"a standby takes two minutes", ask(500*gib, 50, "RDS").goals(0, 120, Zone), ManagedHA, ""},
 		{"not one", ask(500*gib, 50, "RDS").goals(0, 60, Zone), ManagedHA, "managed-ha-machine --rto 60 s, managed-ha-disk --rto 60 s, managed-ha-zone --rto 60 s"},
+		{"Cloud SQL says of no end", ask(500*gib, 50, "CloudSQL").goals(0, 86400, Zone), ManagedHA, "managed-ha-machine --rto 24 h, managed-ha-disk --rto 24 h, managed-ha-zone --rto 24 h"},
 		{"RDS keeps logs of all but five minutes", ask(500*gib, 50, "RDS").goals(300, 86400, Disk), Managed, "managed-machine --rto 24 h"},
 		{"backups do not", ask(500*gib, 50, "CloudSQL").goals(300, 86400, Disk), Managed, "managed-machine --rto 24 h, single-disk --rpo 5 min"},
 		{"a mirror survives a disk, not the machine", ask(100*gib, 50, Own).own().goals(0, 86400, Disk), Local, "local-machine --rpo 0 s"},
@@ -182,6 +187,7 @@ func TestWhatFits(t *testing.T) {
 		{"nobody there", alone, Single, "single-machine --rto 24 h"},
 		{"a manager is", alone, Semisync, ""},
 		{"Group Replication is MySQL's", mariadb, Group, "flavour --flavour mariadb"},
+		{"NDB is not Percona's", percona, NDB, "flavour --flavour percona"},
 		{"Galera is MariaDB's too", mariadb, Galera, ""},
 		{"half a millisecond from no network volume", fast, Single, "volume-latency --p99"},
 		{"but from one's own disks", fast, Local, ""},
@@ -324,8 +330,8 @@ func deref(x *float64) float64 {
 	return *x
 }
 
-// TestMoreNeverCostsLess asks for more of one thing at a time: what is decided then costs as much or more, or there is
-// nothing.
+// TestMoreNeverCostsLess asks for more of one thing at a time: what is decided then costs as much or more,
+// or there is nothing.
 func TestMoreNeverCostsLess(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(20, 1))
@@ -361,7 +367,8 @@ func TestMoreNeverCostsLess(t *testing.T) {
 	}
 }
 
-// TestNoPlanExceedsALimit holds what every priced choice carries against what its machine and volumes are known to give.
+// TestNoPlanExceedsALimit holds what every priced choice carries against what its machine and volumes are
+// known to give.
 func TestNoPlanExceedsALimit(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(20, 2))
@@ -393,7 +400,8 @@ func TestNoPlanExceedsALimit(t *testing.T) {
 	}
 }
 
-// TestThird is study P4's rule with its own arithmetic: hardware at a third leaves two for power, cooling and people.
+// TestThird is study P4's rule with its own arithmetic: hardware at a third leaves two for power, cooling
+// and people.
 func TestThird(t *testing.T) {
 	for share, holds := range map[float64]bool{0.3: true, 1.0 / 3: true, 0.34: false} {
 		if got := ThirdOf(share*90000, 1000, 90000, 1000); got.Holds != holds || math.Abs(got.Share-share) > 1e-12 {
@@ -497,6 +505,39 @@ func TestNotPlaced(t *testing.T) {
 		o := choiceOf(t, p, Group).Outcomes
 		if got := o[2].Rule + " " + o[3].Rule; got != want || (o[2].lost == backup) != (survive == Machine) {
 			t.Errorf("--survive %s: %s, want %s: %+v", survive, got, want, o[2:])
+		}
+	}
+}
+
+// A pool loses nothing with a disk, and yet waits until the silent OSD is marked down.
+func TestSilentDisk(t *testing.T) {
+	i := slices.IndexFunc(Architectures(), func(a Architecture) bool { return a.Kind == Ceph })
+	o := ask(gib, 1).withDefaults().outcomes(Architectures()[i], Choice{Kind: Ceph, Provider: Own})
+	if disk := o[1]; disk.Failure != Disk || disk.lost != none || disk.Seconds != 20 || disk.Wait != "from 20 s" {
+		t.Errorf("%+v", disk)
+	}
+}
+
+// The first screen has five lines at most, and says what a decision's promise rests on.
+func TestHead(t *testing.T) {
+	galera := ask(100*gib, 50, "EC2").goals(0, 60, Machine)
+	galera.Flavour, galera.MultiMaster = mycnf.MariaDB, true
+	tight := ask(200*gib, 100, "EC2").goals(0, 60, Zone)
+	tight.Budget = 790 // five ways out
+	for _, c := range []struct {
+		ask  Request
+		want string
+	}{
+		{galera, "Jepsen saw Galera lose acknowledged commits"},
+		{galera, "RTO is the least that is published or assumed"},
+		{tight, "without --rpo"},
+	} {
+		p, err := New(catalogue(t), c.ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head := p.Head(); len(head) > 5 || !strings.Contains(strings.Join(head, "\n"), c.want) {
+			t.Errorf("%d lines, want %q: %q", len(head), c.want, head)
 		}
 	}
 }

@@ -44,7 +44,8 @@ type Request struct {
 	Regions int        `json:"regions"`              // in which data can be read
 	RTT     float64    `json:"region_rtt,omitempty"` // ms between regions; 0: not known
 	People  float64    `json:"people"`               // persons who can be called at any hour
-	// ReadScaling: reads are served by more than one server; ConsistentReads: each of them sees every acknowledged commit.
+	// ReadScaling: reads are served by more than one server; ConsistentReads: each of them sees every
+	// acknowledged commit.
 	ReadScaling       bool          `json:"read_scaling,omitempty"`
 	ConsistentReads   bool          `json:"consistent_reads,omitempty"`
 	MultiMaster       bool          `json:"multi_master,omitempty"`
@@ -55,7 +56,8 @@ type Request struct {
 	// Figures holds what was given or measured, by name; Sources what measured ones are from.
 	Figures map[string]float64 `json:"figures,omitempty"`
 	Sources map[string]string  `json:"figure_sources,omitempty"`
-	// Measured is the experiment that figures are from; nil: none. FixedPool: the buffer pool stays as it was measured.
+	// Measured is the experiment that figures are from; nil: none. FixedPool: the buffer pool stays as it was
+	// measured.
 	Measured  *Measured          `json:"measured,omitempty"`
 	FixedPool bool               `json:"fixed_pool,omitempty"`
 	Today     time.Time          `json:"today"`

@@ -2,10 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"david/internal/price"
 )
@@ -32,35 +30,6 @@ func (r Request) needsFrom() string {
 		return s
 	}
 	return "as david measured them with sysbench on its own machine (docs/plan.md), not yours: --from an experiment of yours replaces them"
-}
-
-// Text prints the decision, how sure it is, what it cannot survive, what would turn it over and what to do next; then all
-// architectures, the bill, what failures take.
-func (p Plan) Text(out io.Writer) error {
-	for _, line := range p.Head() {
-		fmt.Fprintln(out, line)
-	}
-	if err := p.table(out); err != nil {
-		return err
-	}
-	p.refused(out)
-	if d, ok := p.Decision(); ok {
-		if err := d.details(out); err != nil {
-			return err
-		}
-	}
-	p.sizing(out)
-	if err := p.tornado(out); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	if v := p.Value; v != nil {
-		fmt.Fprintln(out, v)
-	}
-	for _, n := range p.Notes {
-		fmt.Fprintln(out, n)
-	}
-	return nil
 }
 
 // String tells what being tuned is worth.
@@ -108,14 +77,14 @@ func (p Plan) stale() string {
 	return fmt.Sprintf("; OLD PRICES, over %d days: %s", StaleDays, p.Stale)
 }
 
-// near says what would have to give.
+// near says what would have to give: the cheapest few, as the first screen has room for; all are in the JSON.
 func (p Plan) near() (list []string) {
-	for _, g := range p.Nearest {
+	for _, g := range p.Nearest[:min(len(p.Nearest), 4)] {
 		list = append(list, fmt.Sprintf("without %s: %s, US$%s a month", g.Give, g.Choice, Money(g.USDMonth)))
 	}
 	if len(list) == 0 && len(p.Choices) > 0 {
 		c := slices.MinFunc(p.Choices, func(a, b Choice) int { return len(a.Broken) - len(b.Broken) })
-		list = []string{fmt.Sprintf("giving up one requirement is not enough; nearest: %s, which fails %s", c.Name(), c.Fails())}
+		list = []string{fmt.Sprintf("giving up one requirement is not enough; nearest: %s, which fails %s", c.Name(), c.Failed())}
 	}
 	return list
 }
@@ -133,11 +102,19 @@ func (p Plan) sure(d Choice) string {
 	if p.Asked.P99 > 0 {
 		text += "; p99 is not predicted: david bench --slo on such a machine finds what keeps it"
 	}
+	if p.Asked.RTO != nil {
+		text += "; RTO is the least that is published or assumed: rehearse it"
+	}
 	if d.Load.UncertainIOPS {
 		text += "; the IOPS of its volumes are uncertain (?)"
 	}
 	if d.Load.MachineIOPS == 0 && d.Provider != Own {
 		text += "; how many IOPS " + d.Machine + " lets through is not known: nothing was held against it"
+	}
+	for _, x := range remarks() {
+		if len(x.Kinds) > 0 && x.holds(d.Kind) {
+			text += "; " + clause(x.Says)
+		}
 	}
 	for _, c := range d.Costs {
 		if !c.Measured {
@@ -204,51 +181,26 @@ func (p Plan) CheapestOfEach(fits bool) (list []Choice) {
 	return list
 }
 
-func (p Plan) table(out io.Writer) error {
-	fit := p.CheapestOfEach(true)
-	if len(fit) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out, "\nthese meet everything (the cheapest of each; all: --json):")
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ARCHITECTURE\tUS$/MONTH\tOVER THE YEARS\tPER 1,000 TPS\tPER IOPS\tPER GB\tSERVERS\tMACHINE LOST: RPO\tRTO")
-	for _, c := range fit {
-		o := c.Outcomes[0]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%.4f\t%.4f\t%s\t%s\t%s\n", c.Name(), Marked(c.Bill.USDMonth, c.Bill.Uncertain), Marked(c.Bill.USDYears, c.Bill.Uncertain), c.Bill.Per1000, c.Bill.PerIOPS, c.Bill.PerGB,
-			c.servers(), o.Data, o.Wait)
-	}
-	return w.Flush()
-}
-
-func (c Choice) servers() string {
+// Servers counts those that hold the data: of each shard, where there are several.
+func (c Choice) Servers() string {
 	if c.Shards > 1 {
 		return fmt.Sprintf("%d x %d", c.Shards, c.Copies)
 	}
 	return fmt.Sprint(c.Copies)
 }
 
-// refused prints what does not meet everything, with what it fails.
-func (p Plan) refused(out io.Writer) {
-	list := p.CheapestOfEach(false)
-	if len(list) > 0 {
-		fmt.Fprintln(out, "\nnot these:")
-	}
-	for _, c := range list {
-		at := ""
-		if c.Priced {
-			at = fmt.Sprintf(" (US$%s)", Marked(c.Bill.USDMonth, c.Bill.Uncertain))
-		}
-		fmt.Fprintf(out, "  %s%s: %s\n", c.Title, at, c.Fails())
-	}
-}
-
-// Fails says which requirements a choice fails, and by which rule.
+// Fails says which requirement a choice fails first, by which rule, and how many verdicts more go against
+// it; "" for one that fits.
 func (c Choice) Fails() string {
-	var list []string
-	for _, v := range c.Broken {
-		list = append(list, fmt.Sprintf("%s [%s]: %s", v.For, v.Rule, v.Says))
+	if len(c.Broken) == 0 {
+		return ""
 	}
-	return strings.Join(list, "; ")
+	v := c.Broken[0]
+	text := fmt.Sprintf("%s [%s]: %s", v.For, v.Rule, v.Says)
+	if more := len(c.Broken) - 1; more > 0 {
+		text += fmt.Sprintf("; %d more", more)
+	}
+	return text
 }
 
 // Failed names the requirements that a choice fails, each with the rules by which it does.
@@ -267,80 +219,16 @@ func (c Choice) Failed() string {
 	return strings.Join(asked, "; ")
 }
 
-// details prints the bill of a choice, what failures take of it, what it costs in throughput, and how it is made.
-func (c Choice) details(out io.Writer) error {
-	fmt.Fprintf(out, "\n%s, the bill:\n", c.Name())
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "COUNT\tWHAT\tUS$ EACH\tUS$/MONTH\tSOURCE")
-	for _, l := range c.Bill.Lines {
-		each := fmt.Sprintf("%.6g", l.USDEach)
-		if l.USDOnce > 0 {
-			each += " once"
-		}
-		fmt.Fprintf(w, "%.6g\t%s\t%s\t%s\t%s %s\n", l.Count, l.What, each, Marked(l.USDMonth, l.Uncertain), l.Source, l.Date)
-	}
-	fmt.Fprintf(w, "\ttotal\t\t%s\t\n", Marked(c.Bill.USDMonth, c.Bill.Uncertain))
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out, c.Load)
-	fmt.Fprintln(out, "\nif it is lost:")
-	for _, o := range c.Outcomes {
-		fmt.Fprintf(out, "  %s: RPO %s; RTO %s [%s]\n", o.Failure, o.Data, o.Wait, o.Rule)
-	}
-	c.printCosts(out)
-	if len(c.Commands) > 0 {
-		fmt.Fprintln(out, "\nit is made by:")
-	}
-	for _, command := range c.Commands {
-		fmt.Fprintln(out, "  "+command)
-	}
-	return nil
-}
-
-func (c Choice) printCosts(out io.Writer) {
-	if len(c.Costs) > 0 {
-		fmt.Fprintln(out, "\nwhat it costs in throughput:")
-	}
-	for _, cost := range c.Costs {
-		by := "not measured by david"
-		if cost.Measured {
-			by = "measured by david"
-		}
-		fmt.Fprintf(out, "  %s: %s (%s; %s, %s)\n", cost.What, cost.Says, by, cost.Source, cost.Date)
-	}
-}
-
-// sizing prints what the busiest server of the decision carries, with the interval of what was measured.
-func (p Plan) sizing(out io.Writer) {
+// Sizing says what the busiest server of the decision carries, with the interval of what was measured; ""
+// without one.
+func (p Plan) Sizing() string {
 	if p.Span == nil {
-		return
+		return ""
 	}
 	lo, hi := p.Span.LowLoad, p.Span.HighLoad
 	d, _ := p.Decision()
 	l := d.Load
-	fmt.Fprintln(out, "\nthe busiest server carries [95 % of what was measured]:")
-	fmt.Fprintf(out, "  cores %.2f [%.2f, %.2f] of %g; IOPS %.0f [%.0f, %.0f] of %s; network %.3f Gbit/s; room %s of %s; the pool holds %.0f %%\n", l.Cores, lo.Cores, hi.Cores, l.OfCores, l.IOPS, lo.IOPS, hi.IOPS,
-		orUnknown(l.OfIOPS), l.Network/1e9, price.GiB(l.Room.GiB()), price.GiB(l.OfRoom.GiB()), 100*l.Pool)
-}
-
-// tornado prints what each assumption does, the strongest first, as bars.
-func (p Plan) tornado(out io.Writer) error {
-	if len(p.Turns) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out, "\nwith each assumption at half and at twice of it (US$ a month of what is decided then):")
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ASSUMPTION\tIS\tAT HALF\tAT TWICE\t\tTURNS OVER AT")
-	most := p.Turns[0].Swing()
-	for _, t := range p.Turns {
-		turns := "-"
-		if t.TurnsAt > 0 {
-			turns = fmt.Sprintf("%s: %s", t.Write(t.TurnsAt), t.To)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.Write(t.At), t.Half.Money(), t.Full.Money(), bar(t.Swing(), most), turns)
-	}
-	return w.Flush()
+	return fmt.Sprintf("the busiest server carries [95 %% of what was measured]: cores %.2f [%.2f, %.2f] of %g; IOPS %.0f [%.0f, %.0f] of %s", l.Cores, lo.Cores, hi.Cores, l.OfCores, l.IOPS, lo.IOPS, hi.IOPS, orUnknown(l.OfIOPS))
 }
 
 // Money writes the bill of a month at an end.
@@ -349,38 +237,6 @@ func (e End) Money() string {
 		return "nothing fits"
 	}
 	return Money(e.USDMonth)
-}
-
-func bar(x, most float64) string {
-	if most == 0 {
-		return ""
-	}
-	return strings.Repeat("#", int(20*x/most+0.5))
-}
-
-// Why prints the chain of rules of each architecture: which held, which did not, and what each rests on.
-func (p Plan) Why(out io.Writer) {
-	for _, c := range p.Each() {
-		verdict := "fails"
-		if c.Fits() {
-			verdict = "fits"
-		}
-		fmt.Fprintf(out, "\n%s: %s\n", c.Name(), verdict)
-		for _, v := range c.Verdicts {
-			mark, asked := "no ", v.For
-			if v.Met {
-				mark = "yes"
-			}
-			if asked == "" {
-				asked = "-"
-			}
-			fmt.Fprintf(out, "  %s  %s  [%s] %s\n", mark, asked, v.Rule, v.Says)
-		}
-	}
-	fmt.Fprintln(out, "\nthe rules:")
-	for _, x := range p.Applied() {
-		fmt.Fprintf(out, "  [%s] %s (%s, %s)\n", x.Name, x.Says, x.Source, x.Date)
-	}
 }
 
 // Each lists the cheapest of each architecture, those that fit first.

@@ -116,7 +116,8 @@ func (p Plan) end(d Choice) End {
 	return End{Decision: best.Title + " at " + best.Provider, USDMonth: best.Bill.USDMonth, same: best.Kind == d.Kind && best.Provider == d.Provider}
 }
 
-// turning looks for the value nearest to the assumed one from which on the decision is another, to half a percent.
+// turning looks for the value nearest to the assumed one from which on the decision is another, to half a
+// percent.
 func (r Request) turning(c price.Catalogue, k knob, other float64, d Choice) float64 {
 	same := k.at
 	for range 7 {

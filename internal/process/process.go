@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -45,12 +46,38 @@ func (p ID) Alive() bool {
 	return err == nil && start == p.Start
 }
 
+// Ending tells whether the very process has ended or is about to: before it is a zombie, the kernel takes its
+// memory, and its arguments with it, and shows it in other cgroups (of version 1).
+func (p ID) Ending() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	}
+	start, err := parseStartTime(string(stat))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && (start != p.Start || exiting(string(stat)))
+}
+
+// exiting looks at field 9, the kernel's flags: PF_EXITING of linux/sched.h.
+func exiting(stat string) bool {
+	fields, err := parseStat(stat)
+	if err != nil {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&0x4 != 0
+}
+
 // Kill ends the very process at once, and waits until the kernel has torn it down.
 func (p ID) Kill() error {
+	handle, err := os.FindProcess(p.PID) // before it is looked at: its number may be another's afterwards
+	if err != nil {
+		return fmt.Errorf("cannot end process %d: %w", p.PID, err)
+	}
+	defer handle.Release()
 	if !p.Alive() {
 		return nil
 	}
-	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := handle.Signal(unix.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot end process %d: %w", p.PID, err)
 	}
 	if !p.Ends(10 * time.Second) { // the kernel may take a while to free a large pool
@@ -78,16 +105,62 @@ func StartTime(pid int) (uint64, error) {
 	return parseStartTime(string(b))
 }
 
-// parseStartTime counts fields from the last parenthesis, as the second may hold spaces and parentheses.
 func parseStartTime(stat string) (uint64, error) {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("cannot read %q as a process's stat", stat)
+	fields, err := parseStat(stat)
+	if err != nil {
+		return 0, err
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
 		return 0, fs.ErrNotExist
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// parseStat returns the fields from the third on: the second may hold spaces and parentheses.
+func parseStat(stat string) ([]string, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("cannot read %q as a process's stat", stat)
+	}
+	return fields, nil
+}
+
+// Stopped tells whether a process is stopped (SIGSTOP), by its first thread.
+func Stopped(pid int) (bool, error) {
+	state, err := stateIn(fmt.Sprintf("/proc/%d", pid))
+	return state == "T", err
+}
+
+// Still tells whether every thread of a process is stopped, or has ended.
+func Still(pid int) (bool, error) {
+	tasks := fmt.Sprintf("/proc/%d/task", pid)
+	entries, err := os.ReadDir(tasks)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		state, err := stateIn(filepath.Join(tasks, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) { // it has ended
+			continue
+		}
+		if err != nil || !strings.Contains("TZX", state) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// stateIn reads the third field of a folder's stat file: R, S, D, T, ... (proc(5)).
+func stateIn(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return "", err
+	}
+	fields, err := parseStat(string(b))
+	if err != nil {
+		return "", err
+	}
+	return fields[0], nil
 }
 
 // UserOf returns a process's real user.

@@ -171,7 +171,7 @@ func layoutSays(d Data, rows []LayoutRow, p Prices) []string {
 			best = r
 		}
 	}
-	return []string{found(best, rows[0]), p.Bargain, howSure(d, rows), measuredOn(d, rows), "next: " + next(d, best, rows[0])}
+	return []string{found(best, rows[0]), p.Bargain, howSure(rows), measuredOn(d), "next: " + next(d, best, rows[0])}
 }
 
 // pays tells whether a layout gives more than the first, beyond doubt: the database's throughput, or fio's reads
@@ -228,7 +228,7 @@ func (r LayoutRow) absolute() string {
 	return text
 }
 
-func howSure(d Data, rows []LayoutRow) string {
+func howSure(rows []LayoutRow) string {
 	text := fmt.Sprintf("how sure: intervals of 95 %%; fio in %s", plural(rows[0].reads().Rounds, "round"))
 	for _, r := range rows {
 		if a := r.Database; a != nil && a.Verdict != stats.IsControl && a.Pairs > 0 {
@@ -238,25 +238,31 @@ func howSure(d Data, rows []LayoutRow) string {
 	return text + ", the database not compared"
 }
 
-func measuredOn(d Data, rows []LayoutRow) string {
-	text := fmt.Sprintf("measured: files behind loop devices on %s stand in for volumes, each capped (%s)", diskOf(d), rows[0].Caps)
-	if disks := disksOf(d); len(disks) > 0 {
-		text = "measured: the disks " + strings.Join(disks, ", ")
-	}
-	if len(d.Experiment.Workloads) > 0 {
-		text += "; " + serverName(d.Experiment.Server) + ", " + short(d.Experiment.Workloads[0])
-	}
-	return text
-}
-
-// disksOf are the real disks of all layouts.
-func disksOf(d Data) (list []string) {
+// measuredOn says what stood in for volumes, and what ran on it.
+func measuredOn(d Data) string {
+	var parts, disks []string
+	image := ""
 	for _, a := range d.Arms {
-		if a.Layout != nil {
-			list = append(list, a.Layout.Disks...)
+		switch l := a.Layout; {
+		case l == nil:
+		case l.Ceph != nil:
+			image = fmt.Sprintf("%s: an image of the Ceph pool %s, not capped", a.Name, l.Ceph.Pool)
+		case len(l.Disks) > 0:
+			disks = append(disks, l.Disks...)
+		default:
+			parts = []string{fmt.Sprintf("files behind loop devices on %s stand in for volumes, each capped (%s)", diskOf(d), caps(a.Caps))}
 		}
 	}
-	return list
+	if len(disks) > 0 {
+		parts = append(parts, "the disks "+strings.Join(disks, ", "))
+	}
+	if image != "" {
+		parts = append(parts, image)
+	}
+	if len(d.Experiment.Workloads) > 0 {
+		parts = append(parts, serverName(d.Experiment.Server)+", "+short(d.Experiment.Workloads[0]))
+	}
+	return "measured: " + strings.Join(parts, "; ")
 }
 
 func diskOf(d Data) string {

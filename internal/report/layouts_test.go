@@ -59,6 +59,22 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// TestMeasuredOn: an image of a Ceph pool is no file behind a loop device, and is not capped.
+func TestMeasuredOn(t *testing.T) {
+	d := layoutFixture()
+	d.Arms[1].Layout.Ceph = &result.CephPool{Conf: "/etc/ceph/ceph.conf", Pool: "mysql"}
+	got := measuredOn(d)
+	for _, want := range []string{"files behind loop devices", d.Arms[1].Name + ": an image of the Ceph pool mysql, not capped"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s, without %q", got, want)
+		}
+	}
+	d.Arms = d.Arms[1:2]
+	if got := measuredOn(d); strings.Contains(got, "files") {
+		t.Error(got)
+	}
+}
+
 // TestLayoutsJSON: one document, without a number where nothing was measured.
 func TestLayoutsJSON(t *testing.T) {
 	d := layoutFixture()

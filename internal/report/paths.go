@@ -106,7 +106,7 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 func asked(d Data, c stats.Comparison) float64 {
 	transactions, queries := 0.0, 0.0
 	for _, t := range d.Trials {
-		if ok, _ := t.Valid(); !ok || t.Arm != c.Control || t.Workload.Threads != c.Workload.Threads {
+		if ok, _ := t.Valid(); !ok || t.Arm != c.Control || t.Workload != c.Workload {
 			continue
 		}
 		transactions += float64(t.Transactions)

@@ -24,6 +24,10 @@ func TestPaths(t *testing.T) {
 		d.Trials[i].Costs.Network, d.Trials[i].Costs.SoftIRQ = some(40_000), some(310)
 		d.Trials[i].Queries = 20 * d.Trials[i].Transactions
 	}
+	for _, other := range d.Trials { // a workload with as many threads, whose transactions are of more queries
+		other.Workload.Name, other.Queries = "another", 50*other.Transactions
+		d.Trials = append(d.Trials, other)
+	}
 	c := comparisons(d)[0]
 	table, lines := pathTable(d, c)
 	rows := map[string][]string{}

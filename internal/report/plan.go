@@ -23,7 +23,8 @@ type planSection struct {
 	Code   []string
 }
 
-// planBar is a bar of the tornado. X, Width and At, the decision as it is, are in percent of the chart's width.
+// planBar is a bar of the tornado. X, Width and At, the decision as it is, are in percent of the chart's
+// width.
 type planBar struct {
 	Label        string
 	X, Width, At string
@@ -113,26 +114,32 @@ func planCards(p plan.Plan) []card {
 	}
 }
 
+// planYears is the column of what a bill comes to over the years bought for.
+const planYears = "US$ over the years"
+
 // planSections lays a plan out.
 func planSections(p plan.Plan) []planSection {
 	sections := []planSection{{Title: "The architectures", Tables: []table{planChoices(p)}}}
 	if d, ok := p.Decision(); ok {
-		sections = append(sections, planSection{Title: "The bill", Tables: []table{planBill(d.Bill)}, Lines: []string{d.Load.String(), planUnits(d.Bill)}},
+		sections = append(sections, planSection{Title: "The bill", Tables: []table{planBill(d.Bill)}, Lines: planSizing(p, d)},
 			planSection{Title: "What a failure takes", Tables: []table{planOutcomes(d)}},
 			planSection{Title: "What would turn the decision over", Tables: []table{planTurns(p)}, Bars: planBars(p)},
 			planSection{Title: "What it costs in throughput", Tables: []table{planCosts(d)}},
 			planSection{Title: "How it is made", Code: d.Commands})
 	}
-	notes := p.Notes
-	if p.Value != nil {
-		notes = append([]string{p.Value.String()}, notes...)
-	}
-	return append(sections, planSection{Title: "To be read with it", Lines: notes}, planSection{Title: "The chain of rules", Tables: []table{planChain(p)}},
+	return append(sections, planSection{Title: "To be read with it", Lines: planNotes(p)}, planSection{Title: "The chain of rules", Tables: []table{planChain(p)}},
 		planSection{Title: "Sources: the rules", Tables: []table{planRules(p)}}, planSection{Title: "Sources: the figures", Tables: []table{planFigures(p)}})
 }
 
+func planNotes(p plan.Plan) []string {
+	if p.Value == nil {
+		return p.Notes
+	}
+	return append([]string{p.Value.String()}, p.Notes...)
+}
+
 func planChoices(p plan.Plan) table {
-	t := table{"Architectures in order of cost", []column{left("architecture"), {"verdict", "verdict"}, right("US$/month"), right("US$ over the years"), left("which requirement it fails, by which rule")}, nil}
+	t := table{"Architectures in order of cost", []column{left("architecture"), {"verdict", "verdict"}, right("US$/month"), right(planYears), left("which requirement it fails, by which rule")}, nil}
 	for _, c := range p.Each() {
 		verdict := "fails"
 		if c.Fits() {
@@ -148,7 +155,7 @@ func planChoices(p plan.Plan) table {
 }
 
 func planBill(b plan.Bill) table {
-	t := table{"The bill of a month", []column{left("what"), right("count"), right("US$ each"), right("US$/month"), right("US$ over the years"), left("source")}, nil}
+	t := table{"The bill of a month", []column{left("what"), right("count"), right("US$ each"), right("US$/month"), right(planYears), left("source")}, nil}
 	for _, l := range b.Lines {
 		each := strconv.FormatFloat(l.USDEach, 'g', 6, 64)
 		if l.USDOnce > 0 {
@@ -159,9 +166,14 @@ func planBill(b plan.Bill) table {
 	return t.add("total", "", "", plan.Marked(b.USDMonth, b.Uncertain), plan.Marked(b.USDYears, b.Uncertain), "")
 }
 
-// planUnits tells what a month costs for each of what is asked.
-func planUnits(b plan.Bill) string {
-	return fmt.Sprintf("US$ a month: %s per 1,000 transactions/s, %.4f per IOPS, %.4f per GB", number(b.Per1000), b.PerIOPS, b.PerGB)
+// planSizing tells what the busiest server carries, and what a month costs for each of what is asked.
+func planSizing(p plan.Plan, d plan.Choice) []string {
+	b := d.Bill
+	lines := []string{d.Load.String(), fmt.Sprintf("US$ a month: %s per 1,000 transactions/s, %.4f per IOPS, %.4f per GB", number(b.Per1000), b.PerIOPS, b.PerGB)}
+	if s := p.Sizing(); s != "" {
+		lines = append(lines, s)
+	}
+	return lines
 }
 
 func planOutcomes(c plan.Choice) table {

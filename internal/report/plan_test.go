@@ -5,9 +5,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/chromedp"
 
@@ -54,8 +56,39 @@ func TestPlanForms(t *testing.T) {
 	}
 }
 
-// TestPlanPage opens the page in a browser: its policy is kept, nothing else is asked for, the tornado has its bars, and no
-// table hides its last column.
+// TestPlanText: the decision is first, and no line is wider than a terminal but a command, which is there
+// to be copied.
+func TestPlanText(t *testing.T) {
+	t.Parallel()
+	p := planned(t)
+	var b bytes.Buffer
+	if err := PlanText(&b, p, true); err != nil {
+		t.Fatal(err)
+	}
+	text, commands := b.String(), 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if d, _ := p.Decision(); slices.Contains(d.Commands, strings.TrimSpace(line)) {
+			commands++
+			continue
+		}
+		if utf8.RuneCountInString(line) > columns {
+			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
+		}
+	}
+	squeezed := strings.Join(strings.Fields(text), " ")
+	for _, want := range []string{"managed MySQL, two zones (US$979.68", "[managed-ha-machine]", "total 801.92", "reads-per-transaction 23.1 444.03", "the rules: [single-machine] the volume outlives the machine"} {
+		if !strings.Contains(squeezed, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if commands == 0 || !strings.HasPrefix(text, "decision: Group Replication") {
+		t.Errorf("%d commands in\n%s", commands, text)
+	}
+}
+
+// TestPlanPage opens the page in a browser: its policy is kept, nothing else is asked for, the tornado has
+// its bars, and no table hides its last column.
 func TestPlanPage(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

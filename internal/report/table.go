@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +31,19 @@ func pairs(name string, rows ...[]string) table {
 func (t table) add(cells ...string) table {
 	t.Rows = append(t.Rows, cells)
 	return t
+}
+
+// without leaves out the column of a head, where there is one.
+func (t table) without(head string) table {
+	at := slices.IndexFunc(t.Cols, func(c column) bool { return c.Head == head })
+	if at < 0 {
+		return t
+	}
+	out := table{Name: t.Name, Cols: slices.Delete(slices.Clone(t.Cols), at, at+1)}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, slices.Delete(slices.Clone(row), at, at+1))
+	}
+	return out
 }
 
 // transpose makes rows of columns, as a terminal has more lines than columns.

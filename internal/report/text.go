@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"david/internal/mycnf"
@@ -62,15 +61,7 @@ func shortened(b *terminal, t table) table {
 	if b.columns >= columns {
 		return t
 	}
-	at := slices.IndexFunc(t.Cols, func(c column) bool { return c.Head == p99Column })
-	if at < 0 {
-		return t
-	}
-	out := table{Name: t.Name, Cols: slices.Delete(slices.Clone(t.Cols), at, at+1)}
-	for _, row := range t.Rows {
-		out.Rows = append(out.Rows, slices.Delete(slices.Clone(row), at, at+1))
-	}
-	return out
+	return t.without(p99Column)
 }
 
 func armLine(a result.Arm) string {

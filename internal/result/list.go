@@ -162,10 +162,11 @@ func resolveLatest(home string) (string, error) {
 	return list[0].Dir, nil
 }
 
-// TrialID names a trial by what it measures: the arm, what it sets, of the kernel too, its caps, the layout of its data, the workload, the block, its place
-// there where an arm has several (else 0), which half of an A/A pair it is, the server's binary and version, and
-// the data (whatever tells two data templates apart, such as the page size). Equal measurements have equal IDs on
-// every machine; reasons and titles do not count, nor does the order of the settings.
+// TrialID names a trial by what it measures: the arm, what it sets, of the kernel too, its caps, the layout of its
+// data, its network path, the workload, the block, its place there where an arm has several (else 0), which half
+// of an A/A pair it is, the server's binary and version, and the data (whatever tells two data templates apart,
+// such as the page size). Equal measurements have equal IDs on every machine; reasons and titles do not count, nor
+// does the order of the settings.
 func TrialID(a Arm, w Workload, block, place int, twin bool, s Server, data string) string {
 	type setting struct{ Name, Value string }
 	settings := make([]setting, len(a.Settings))

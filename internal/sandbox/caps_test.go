@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -315,17 +314,13 @@ func TestHelperCapped(t *testing.T) {
 func TestReapCaps(t *testing.T) {
 	needRoot(t)
 	home := newHome(t)
-	cmd := exec.Command(os.Args[0], "-test.run=TestHelperCapped", "-test.v")
-	cmd.Env = append(os.Environ(), "DAVID_TEST_CAPPED="+home)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
+	cmd, line := helper(t, home, "TestHelperCapped", "holding ", "DAVID_TEST_CAPPED="+home)
+	var pid int
+	var run string
+	var d cgroup.Device
+	if _, err := fmt.Sscan(line, &pid, &run, &d.Major, &d.Minor); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	pid, run, d := heldCaps(t, out)
 	if left := capsLeft(t, filepath.Base(run), d); len(left) < 2 {
 		t.Errorf("groups and limits: %v", left)
 	}
@@ -339,26 +334,5 @@ func TestReapCaps(t *testing.T) {
 	}
 	if left := capsLeft(t, filepath.Base(run), d); len(left) > 0 {
 		t.Errorf("left: %v", left)
-	}
-}
-
-// heldCaps waits for the helper's line.
-func heldCaps(t *testing.T, out io.Reader) (pid int, run string, d cgroup.Device) {
-	t.Helper()
-	var text strings.Builder
-	buffer := make([]byte, 4096)
-	for {
-		n, err := out.Read(buffer)
-		text.Write(buffer[:n])
-		_, line, found := strings.Cut(text.String(), "holding ")
-		if found && strings.Contains(line, "\n") {
-			if _, err := fmt.Sscan(line, &pid, &run, &d.Major, &d.Minor); err != nil {
-				t.Fatal(err)
-			}
-			return pid, run, d
-		}
-		if err != nil {
-			t.Fatalf("the helper never held a server: %v\n%s", err, text.String())
-		}
 	}
 }

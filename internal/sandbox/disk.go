@@ -51,9 +51,8 @@ func NoDisk(fs string) error {
 			return fmt.Errorf("%w: %w; load the kernel's module (modprobe fuse, modprobe loop), or in a container let it in", ErrNoDisk, err)
 		}
 	}
-	if _, err := exec.LookPath("mkfs." + fs); err != nil {
-		packages := map[string]string{"xfs": "xfsprogs", "ext4": "e2fsprogs"}
-		return fmt.Errorf("%w: mkfs.%s is missing: apt-get install %s", ErrNoDisk, fs, packages[fs])
+	if err := lacksMkfs(fs); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoDisk, err)
 	}
 	return nil
 }
@@ -85,13 +84,12 @@ func (d *Disk) make(ctx context.Context, g Template, size int64) error {
 	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
 		return err
 	}
-	args := []string{"-q", "-f", d.path(diskBase)}
+	args := []string{"-f"}
 	if d.fs == "ext4" { // nothing is left to be initialised while it is recorded
-		args = []string{"-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", d.path(diskBase)}
+		args = []string{"-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"}
 	}
-	out, err := exec.CommandContext(ctx, "mkfs."+d.fs, args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("mkfs.%s: %w: %s", d.fs, err, strings.TrimSpace(string(out)))
+	if err := runTool(ctx, append(append([]string{"mkfs." + d.fs, "-q"}, args...), d.path(diskBase))); err != nil {
+		return err
 	}
 	m, err := d.mount(d.path(diskBase))
 	if err != nil {
@@ -282,10 +280,11 @@ func (d *Disk) Image(c blocklog.Cut) (f blocklog.Fate, err error) {
 // Mount mounts what a cut left, which the filesystem has to repair.
 func (d *Disk) Mount() (*Mounted, error) { return d.mount(d.path(diskCut)) }
 
-// Start starts a server on the disk's data. It returns how long it took from there until the server answered: its recovery
-// included. Stop leaves the data.
-func (d *Disk) Start(ctx context.Context, m *Mounted, o StartOptions) (*Server, time.Duration, error) {
-	o.kept = true
+// Start starts a server on the disk's data. It returns how long it took from there until the server answered:
+// its recovery included. One that does not answer within patience, or ends, is a *StartError. Stop leaves the
+// data.
+func (d *Disk) Start(ctx context.Context, m *Mounted, o StartOptions, patience time.Duration) (*Server, time.Duration, error) {
+	o.kept, o.patience = true, patience
 	began := time.Now()
 	s, err := d.w.launch(ctx, d.key, m.Data(), o)
 	return s, time.Since(began), err

@@ -13,19 +13,11 @@ import (
 	"time"
 
 	"david/internal/blocklog"
+	"david/internal/server"
+	"david/internal/testserver"
 )
 
-// TestMain serves block devices, as david does when it starts itself for that.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 5 && os.Args[1] == blocklog.Command {
-		if err := blocklog.Serve(os.Args[2], os.Args[3], os.Args[4]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // needDisk skips a test where no disk's power can be cut.
 func needDisk(t *testing.T, fs string) {
@@ -210,36 +202,9 @@ func mountsIn(t *testing.T, dir string) (list string) {
 func TestReapDisk(t *testing.T) {
 	needDisk(t, "xfs")
 	home := newHome(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperDisk$", "-test.v")
-	out := filepath.Join(t.TempDir(), "out")
-	cmd.Env = append(os.Environ(), "DAVID_TEST_DISK="+home, "TMPDIR="+t.TempDir()) // what it makes there goes with this test
-	f, err := os.Create(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	cmd.Stdout, cmd.Stderr = f, f
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	run := ""
-	for range 600 {
-		b, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, after, ok := strings.Cut(string(b), "writing in "); ok && strings.Contains(after, "\n") {
-			run, _, _ = strings.Cut(after, "\n")
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	cmd, run := helper(t, home, "TestHelperDisk", "writing in ", "DAVID_TEST_DISK="+home, "TMPDIR="+t.TempDir()) // what it makes there goes with this test
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
-	if run == "" {
-		b, _ := os.ReadFile(out)
-		t.Fatalf("nothing was written:\n%s", b)
-	}
 	if got := mountsIn(t, run); !strings.Contains(got, run+"/device-") || !strings.Contains(got, run+"/disk-") {
 		t.Errorf("no mount of the device or of the disk is left to be reaped: %s", got)
 	}
@@ -256,6 +221,29 @@ func TestReapDisk(t *testing.T) {
 	}
 	if loop, err := loopOf(filepath.Join(home, volumeFile)); err != nil || loop != "" {
 		t.Errorf("%s has the volume still, %v", loop, err)
+	}
+}
+
+// TestDiskPatience: a server on a disk is waited for as long as is asked, and no longer.
+func TestDiskPatience(t *testing.T) {
+	needDisk(t, "xfs")
+	w := open(t, newHome(t), Options{})
+	d := newDisk(t, w, "xfs")
+	defer d.Close()
+	m, err := d.mount(d.path(diskBase))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	dir := filepath.Join(t.TempDir(), "server")
+	silent := filepath.Join(dir, "bin", "mysqld")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(silent), 0o755), os.WriteFile(silent, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	d.key = TemplateKey{Binary: server.Binary{Path: silent, Root: dir, Launch: []string{silent}}, PageSize: 16 << 10}
+	_, _, err = d.Start(t.Context(), m, StartOptions{}, 200*time.Millisecond)
+	if dead := new(StartError); !errors.As(err, &dead) || !strings.Contains(err.Error(), "it did not answer within 200ms") {
+		t.Error(err)
 	}
 }
 

@@ -1,13 +1,12 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/process"
 )
 
 // frozenWithin says how long a server may take to stand still: a thread that waits for the disk stops when it
@@ -45,7 +44,7 @@ func freeze(pid int, on bool, alive func() error) error {
 		if cause := alive(); cause != nil {
 			return cause
 		}
-		still, err := frozen(pid)
+		still, err := process.Still(pid)
 		if err != nil {
 			return fmt.Errorf("cannot see whether the server is %s: %w", want, err)
 		}
@@ -56,28 +55,4 @@ func freeze(pid int, on bool, alive func() error) error {
 			return fmt.Errorf("the server is not %s after %s", want, frozenWithin)
 		}
 	}
-}
-
-// frozen tells whether every thread of a process is stopped: state T in the third field of
-// /proc/PID/task/TID/stat (proc(5)).
-func frozen(pid int) (bool, error) {
-	dir := fmt.Sprintf("/proc/%d/task", pid)
-	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return false, err
-	}
-	for _, t := range tasks {
-		b, err := os.ReadFile(dir + "/" + t.Name() + "/stat")
-		if errors.Is(err, unix.ESRCH) || os.IsNotExist(err) { // the thread ended
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		text := string(b)
-		if fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]); len(fields) == 0 || fields[0] != "T" {
-			return false, nil
-		}
-	}
-	return true, nil
 }

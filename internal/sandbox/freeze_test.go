@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"david/internal/process"
 	"david/internal/testserver"
 )
 
@@ -23,7 +24,7 @@ func TestFreeze(t *testing.T) {
 				if err := s.Freeze(true); err != nil {
 					t.Fatal(err)
 				}
-				if still, err := frozen(s.PID()); err != nil || !still {
+				if still, err := process.Still(s.PID()); err != nil || !still {
 					t.Errorf("still %v, %v", still, err)
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)

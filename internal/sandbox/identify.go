@@ -17,9 +17,18 @@ import (
 // it is a david that serves a block device there.
 func ours(p process.ID, run string) error {
 	now, err := process.Identify(p.PID)
-	switch {
-	case err != nil || now.Start != p.Start: // it has ended
+	if err != nil || now.Start != p.Start { // it has ended
 		return nil
+	}
+	if err := startedIn(p, now, run); err != nil && !p.Ending() { // the kernel kills it as its david is dead
+		return err
+	}
+	return nil
+}
+
+// startedIn is ours of a process as it is now.
+func startedIn(p, now process.ID, run string) error {
+	switch {
 	case now.Exe != p.Exe:
 		return fmt.Errorf("process %d executes %s, and not %s", p.PID, now.Exe, p.Exe)
 	case now.Cgroup != p.Cgroup:

@@ -293,6 +293,28 @@ func TestReapLeftovers(t *testing.T) {
 	}
 }
 
+// TestReapDying: a server that the kernel kills, as its david is dead, loses its arguments and its cgroups
+// before it is gone. It is no stranger's, at whatever moment it is looked at.
+func TestReapDying(t *testing.T) {
+	needRoot(t)
+	servers, err := account.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := t.TempDir()
+	for range 50 {
+		server := sleeper(t, servers.UID, "--tmpdir="+run+"/x")
+		if err := unix.Kill(server.PID, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for server.Alive() {
+			if err := ours(server, run); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestReapJournalItself refuses a journal that is a link, a pipe, too long, or another user's.
 func TestReapJournalItself(t *testing.T) {
 	for name, make := range map[string]func(path string) error{

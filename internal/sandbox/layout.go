@@ -75,6 +75,9 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 	if devices, err = w.assemble(ctx, l, devices); err == nil {
 		err = w.journal.guarded(formatting, func() error { return w.format(ctx, l, id, devices, p.dir) })
 	}
+	if err == nil && len(l.Disks) > 0 {
+		err = w.journal.made(id)
+	}
 	if err != nil {
 		return l, fmt.Errorf("cannot build %s: %w", l.Name, err)
 	}
@@ -194,7 +197,7 @@ func (w *Workspace) format(ctx context.Context, l result.Layout, id string, devi
 // makeFilesystem runs mkfs. That of btrfs looks at every loop device which is mounted anywhere, and fails while the
 // file of somebody's lies on a FUSE filesystem that has died: that is waited for.
 func makeFilesystem(ctx context.Context, argv []string) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, mkfsTimeout, fmt.Errorf("%s did not end within %s", argv[0], mkfsTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, formatting, fmt.Errorf("%s did not end within %s", argv[0], formatting))
 	defer cancel()
 	for {
 		err = runTool(ctx, argv)
@@ -209,8 +212,8 @@ func makeFilesystem(ctx context.Context, argv []string) (err error) {
 	}
 }
 
-// mkfsTimeout bounds the making of a filesystem: one of a few GiB takes seconds.
-const mkfsTimeout = time.Minute
+// formatting is how long making a filesystem may take: seconds, but on a slow Ceph, which gets some 70 MiB.
+const formatting = 5 * time.Minute
 
 // runTool runs a program that ends with david: one that went on would keep devices that nobody knows of.
 func runTool(ctx context.Context, argv []string) error {
@@ -238,7 +241,7 @@ func mkfs(l result.Layout, id string, devices []string) []string {
 	case "btrfs":
 		return append([]string{"mkfs.btrfs", "-q", "-f", "-U", id, "-b", size, "-d", btrfsProfile(l), "-m", "raid1"}, devices...)
 	}
-	return append([]string{"mkfs.xfs", "-q", "-f", "-m", "uuid=" + id, "-d", "size=" + size}, devices...)
+	return append([]string{"mkfs.xfs", "-q", "-f", "-m", "reflink=1,uuid=" + id, "-d", "size=" + size}, devices...)
 }
 
 // btrfsProfile is how btrfs lays data over its devices.
@@ -291,9 +294,14 @@ func (w *Workspace) lacks(l result.Layout) error {
 	if !kernelHas(l.Filesystem, l.Filesystem) {
 		return fmt.Errorf("the kernel has no %s", l.Filesystem)
 	}
-	if program := "mkfs." + l.Filesystem; !installed(program) {
-		packages := map[string]string{"mkfs.xfs": "xfsprogs", "mkfs.ext4": "e2fsprogs", "mkfs.btrfs": "btrfs-progs"}
-		return fmt.Errorf("%s is missing: apt-get install %s", program, packages[program])
+	return lacksMkfs(l.Filesystem)
+}
+
+// lacksMkfs says where the program that makes a filesystem comes from; nil where it is installed.
+func lacksMkfs(filesystem string) error {
+	if program := "mkfs." + filesystem; !installed(program) {
+		packages := map[string]string{"xfs": "xfsprogs", "ext4": "e2fsprogs", "btrfs": "btrfs-progs"}
+		return fmt.Errorf("%s is missing: apt-get install %s", program, packages[filesystem])
 	}
 	return nil
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,15 +52,20 @@ func unmount(path string) error {
 
 // unmountedInside makes sure that nothing is mounted in a folder: its data would go with it.
 func unmountedInside(path string) error {
-	b, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(path))
 	if err != nil {
 		return err
 	}
-	inside := strings.ReplaceAll(path, " ", `\040`) + "/"
-	for line := range strings.Lines(string(b)) {
-		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], inside) {
-			return fmt.Errorf("%s is still mounted", fields[4])
+	for _, m := range mounts {
+		if m.Mountpoint != path {
+			return fmt.Errorf("%s is still mounted", m.Mountpoint)
 		}
 	}
 	return nil
+}
+
+// mountedAt tells whether something is mounted on a path, without touching it.
+func mountedAt(path string) bool {
+	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(path))
+	return err == nil && len(mounts) > 0
 }

@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"david/internal/ceph"
 	"david/internal/loopdev"
 	"david/internal/process"
+	"david/internal/result"
 )
 
 // shown is an image that a workspace has made, as the journal keeps it.
@@ -32,42 +31,30 @@ type shown struct {
 // ends that.
 const wedged = 30 * time.Second
 
-// formatting is how long making a filesystem may take, which writes some 70 MiB.
-const formatting = 5 * time.Minute
-
 // useRBD puts the data of the workspace on an image.
 func (w *Workspace) useRBD(ctx context.Context, o ceph.Place) error {
 	pool, err := o.Cluster.Pool(ctx, o.Pool)
 	if err != nil {
 		return err
 	}
-	point := filepath.Join(w.run, "data")
-	if err := w.mountImage(ctx, o, w.need+spare, point); err != nil {
+	if err := lacksMkfs("xfs"); err != nil {
 		return err
+	}
+	const unit = 1 << 20 // an image has whole ones
+	l, point := result.Layout{Filesystem: "xfs", Bytes: (w.need + spare) / unit * unit}, filepath.Join(w.run, "data")
+	loop, err := w.attachImage(ctx, o, l.Bytes)
+	if err != nil {
+		return err
+	}
+	defer loop.Close()
+	err = w.journal.guarded(formatting, func() error { return w.format(ctx, l, newUUID(), []string{loop.Name()}, point) })
+	if err != nil {
+		return fmt.Errorf("cannot mount an image of the pool %s: %w", o.Pool, err)
 	}
 	if err := w.useVolume(point); err != nil {
 		return err
 	}
 	w.layout = fmt.Sprintf("XFS (reflink) on an RBD image of the Ceph pool %s, %d copies, by rbd-fuse and a loop device", o.Pool, pool.Replicas)
-	return nil
-}
-
-// mountImage makes an image of so many bytes, and mounts an XFS in it on a path of the runtime folder. It is taken
-// down with the workspace.
-func (w *Workspace) mountImage(ctx context.Context, o ceph.Place, size int64, point string) error {
-	mkfs, err := exec.LookPath("mkfs.xfs")
-	if err != nil {
-		return errors.New("mkfs.xfs is missing: apt-get install xfsprogs")
-	}
-	loop, err := w.attachImage(ctx, o, size)
-	if err != nil {
-		return err
-	}
-	defer loop.Close()
-	err = w.journal.guarded(formatting, func() error { return w.formatImage(ctx, mkfs, loop.Name(), point) })
-	if err != nil {
-		return fmt.Errorf("cannot mount an image of the pool %s: %w", o.Pool, err)
-	}
 	return nil
 }
 
@@ -163,24 +150,6 @@ func (w *Workspace) show(ctx context.Context, s *shown) error {
 	return nil
 }
 
-// formatImage makes the filesystem, and mounts it.
-func (w *Workspace) formatImage(ctx context.Context, mkfs, device, point string) error {
-	out, err := exec.CommandContext(ctx, mkfs, "-q", "-f", "-K", "-m", "reflink=1", device).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("mkfs.xfs: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	if err := os.Mkdir(point, 0o755); err != nil {
-		return fmt.Errorf("cannot make a mount point: %w", err)
-	}
-	if err := w.journal.mount(point); err != nil {
-		return err
-	}
-	if err := unix.Mount(device, point, "xfs", unix.MS_NODEV|unix.MS_NOSUID, "nouuid"); err != nil {
-		return fmt.Errorf("cannot mount %s: %w", device, err)
-	}
-	return nil
-}
-
 // shown tells the file that an image is shown as.
 func (j *journal) shown(file string) bool {
 	return slices.ContainsFunc(j.Images, func(s *shown) bool { return file == filepath.Join(s.Folder, s.Name) })
@@ -196,12 +165,6 @@ func (s shown) says() string {
 		return "; rbd-fuse says: " + last
 	}
 	return ""
-}
-
-// mountedAt tells whether something is mounted on a path, without touching it.
-func mountedAt(path string) bool {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	return err == nil && bytes.Contains(text, []byte(" "+strings.ReplaceAll(path, " ", `\040`)+" "))
 }
 
 // image enters an image that is to be made and shown.
@@ -305,6 +268,9 @@ func (s shown) shows() error {
 		return nil
 	}
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", now.PID))
+	if now.Ending() {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type disk struct {
 	Seq   string `json:"seq"` // of the kernel, which counts the disks it has seen since it was started
 	UUID  string `json:"uuid"`
 	Bytes int64  `json:"bytes"`
+	Made  bool   `json:"made,omitempty"` // the filesystem is: where another or none is there, the disk is somebody else's
 }
 
 // wholeDisk is how a disk is named: links to it are followed first.
@@ -162,13 +163,22 @@ func (w *Workspace) takeDisks(l result.Layout) (devices []string, id string, err
 		if err != nil {
 			return nil, "", err
 		}
-		d := disk{real, seqOf(real), id, l.Bytes}
+		d := disk{Path: real, Seq: seqOf(real), UUID: id, Bytes: l.Bytes}
 		if err := w.journal.update(func() { w.journal.Disks = append(w.journal.Disks, d) }); err != nil {
 			return nil, "", err
 		}
 		devices = append(devices, real)
 	}
 	return devices, id, nil
+}
+
+// made notes that a filesystem is on the journal's disks that were to have it.
+func (j *journal) made(id string) error {
+	return j.update(func() {
+		for i := range j.Disks {
+			j.Disks[i].Made = j.Disks[i].Made || j.Disks[i].UUID == id
+		}
+	})
 }
 
 // newUUID makes one by chance (RFC 9562, version 4).
@@ -199,7 +209,11 @@ func (j *journal) empty(d disk, run string) error {
 		return err
 	}
 	holds, err := uuidOn(d.Path)
-	if err != nil || holds != d.UUID && !(holds == "" && d.Seq != "" && seqOf(d.Path) == d.Seq) {
+	if err != nil {
+		return fmt.Errorf("cannot see whether %s is to be emptied: %w; if nothing on it is needed, blkdiscard -z %[1]s, and remove %s", d.Path, err, mark)
+	}
+	half := !d.Made && holds == "" && d.Seq != "" && seqOf(d.Path) == d.Seq // mkfs was cut short
+	if holds != d.UUID && !half {
 		return nil // it is another's, or not there
 	}
 	f, err := exclusive(d.Path, os.O_WRONLY)
@@ -217,13 +231,18 @@ func (j *journal) empty(d disk, run string) error {
 // blkZeroOut is BLKZEROOUT of linux/fs.h: _IO(0x12, 127).
 const blkZeroOut = 0x127f
 
-// uuidOn returns the UUID of the filesystem on a disk; "" where nothing is that blkid knows, and "another" where
-// that has no UUID.
+// uuidOn returns the UUID of the filesystem on a disk; "" where nothing is that blkid knows, or no disk, and
+// "another" where it has no UUID, or there are several.
 func uuidOn(path string) (string, error) {
 	out, err := exec.Command("blkid", "-p", "-o", "value", "-s", "UUID", path).Output()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 2 {
-		return "", nil
+	if errors.As(err, &exit) {
+		switch exit.ExitCode() { // blkid(8)
+		case 2:
+			return "", nil
+		case 8:
+			return "another", nil
+		}
 	}
 	return cmp.Or(strings.TrimSpace(string(out)), "another"), err
 }

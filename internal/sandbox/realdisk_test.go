@@ -95,12 +95,33 @@ func onDisks(t *testing.T, w *Workspace, l result.Layout, disks ...string) {
 	}
 }
 
+// withoutSignature puts data onto a disk that no tool knows for what they are.
+func withoutSignature(t *testing.T, dev string) {
+	t.Helper()
+	f, err := os.OpenFile(dev, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.Write(make([]byte, 4<<20))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	scribble(t, dev, 2<<20, 1)
+	if id, err := uuidOn(dev); err != nil || id != "" {
+		t.Fatalf("blkid knows what is on it: %s, %v", id, err)
+	}
+}
+
 // TestDisksAreEmptyAgain: what was built on disks is gone from them when the workspace is closed, or by the next
 // david; what somebody else has put there since stays.
 func TestDisksAreEmptyAgain(t *testing.T) {
 	needRoot(t)
 	home := newHome(t)
-	disks := []string{emptyDisk(t, "a", 320<<20), emptyDisk(t, "b", 320<<20), emptyDisk(t, "c", 320<<20), emptyDisk(t, "d", 320<<20)}
+	var disks []string
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		disks = append(disks, emptyDisk(t, name, 320<<20))
+	}
+	raw := layoutOf("one-raw", "one", "", "xfs", "noatime", 1)
 	one, ext := layoutOf("one", "one", "", "xfs", "noatime", 1), layoutOf("one-ext4", "one", "", "ext4", "noatime", 1)
 	stripe := layoutOf("stripe2", "stripe", "btrfs", "btrfs", "noatime,nodatacow", 2)
 	empty := func(disks ...string) error { return CheckDisks(t.Context(), disks, 320<<20) }
@@ -112,6 +133,7 @@ func TestDisksAreEmptyAgain(t *testing.T) {
 		t.Cleanup(func() { w.Close() })
 		onDisks(t, w, one, disks[0])
 		onDisks(t, w, ext, disks[1])
+		onDisks(t, w, raw, disks[4])
 		if installed("mkfs.btrfs") {
 			onDisks(t, w, stripe, disks[2], disks[3])
 		}
@@ -124,16 +146,15 @@ func TestDisksAreEmptyAgain(t *testing.T) {
 			}
 			continue
 		}
-		for _, at := range w.places { // somebody takes one of the disks
-			if at.disks[0] == filepath.Base(disks[1]) {
-				if err := unmount(at.dir); err != nil {
-					t.Fatal(err)
-				}
+		for _, name := range []string{ext.Name, raw.Name} { // somebody takes two of the disks
+			if err := unmount(w.places[name].dir); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if out, err := exec.Command("mkfs.ext4", "-q", "-F", disks[1]).CombinedOutput(); err != nil {
 			t.Fatal(err, string(out))
 		}
+		withoutSignature(t, disks[4])
 		bury(t, w.journal)
 		// The marks are those of the david that died.
 		if err := errors.Join(w.journal.mark(w.run), w.journal.mark(filepath.Join(home, layoutsDir, filepath.Base(w.run))), w.journal.write()); err != nil {
@@ -144,6 +165,9 @@ func TestDisksAreEmptyAgain(t *testing.T) {
 		}
 		if id, err := uuidOn(disks[1]); err != nil || !uuidForm.MatchString(id) {
 			t.Errorf("what somebody put there is gone: %s, %v", id, err)
+		}
+		if err := empty(disks[4]); !errors.Is(err, ErrDisk) {
+			t.Errorf("what somebody put there without a filesystem is gone: %v", err)
 		}
 		if left := traces(t, home, w.run); len(left) > 0 {
 			t.Errorf("left: %v", left)
@@ -162,7 +186,7 @@ func TestPlantedDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []disk{{dev, seqOf(dev), id, 1 << 20}, {dev + "/../sda", "1", id, 1 << 20}, {dev, "1", "../" + id, 1 << 20}} {
+	for _, d := range []disk{{Path: dev, Seq: seqOf(dev), UUID: id, Bytes: 1 << 20}, {Path: dev + "/../sda", Seq: "1", UUID: id, Bytes: 1 << 20}, {Path: dev, Seq: "1", UUID: "../" + id, Bytes: 1 << 20}} {
 		j := planted(t, home, func(j *journal, _ string) { j.Disks = []disk{d} })
 		err := Reap(home, func(string) {})
 		if now, err := uuidOn(dev); err != nil || now != id {

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -464,39 +466,47 @@ func TestReap(t *testing.T) {
 	}
 }
 
+// hold has a helper hold a server of a flavour.
 func hold(t *testing.T, home, flavour string) (cmd *exec.Cmd, pid int, run string) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0], "-test.run=TestHelperHold", "-test.v")
-	cmd.Env = append(os.Environ(), "DAVID_TEST_HOLD="+home, "DAVID_TEST_FLAVOUR="+flavour)
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	cmd, line := helper(t, home, "TestHelperHold", "holding ", "DAVID_TEST_HOLD="+home, "DAVID_TEST_FLAVOUR="+flavour)
+	if _, err := fmt.Sscan(line, &pid, &run); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, pid, run
+}
+
+// helper starts one of this package's helpers, which works in a home until it is killed, and returns the rest
+// of the line in which it says a word. However the test ends, what the helper made is gone then.
+func helper(t *testing.T, home, name, word string, env ...string) (cmd *exec.Cmd, line string) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0], "-test.run=^"+name+"$", "-test.v")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for range 1200 {
-		text, err := os.ReadFile(out.Name())
-		if err != nil {
-			t.Fatal(err)
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if err := Reap(home, func(string) {}); err != nil {
+			t.Error(err)
 		}
-		if _, after, ok := strings.Cut(string(text), "holding "); ok {
-			fields := strings.Fields(after)
-			if len(fields) >= 2 {
-				pid, err = strconv.Atoi(fields[0])
-				if err != nil {
-					t.Fatal(err)
-				}
-				return cmd, pid, fields[1]
-			}
+	})
+	stuck := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() }) // before go test ends all, without cleaning up
+	defer stuck.Stop()
+	said := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); said += lines.Text() + "\n" {
+		if _, line, found := strings.Cut(lines.Text(), word); found {
+			return cmd, line
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatal("the helper never held a server")
-	return nil, 0, ""
+	t.Fatalf("%s never said %q:\n%s", name, word, said)
+	return nil, ""
 }
 
 // TestReapRecycled leaves a process alone whose number is recorded with another start time.

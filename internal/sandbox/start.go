@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,13 +42,15 @@ type StartOptions struct {
 	TCP          bool   // also listen on 127.0.0.1, on a free port; Addr is then that one
 	Host         string // where not "": with TCP, listen there instead, for clients from anywhere: an address of this machine, or * for all
 	// Inside, where not nil, starts the server in a network namespace, by calling start there: it listens on
-	// all of its addresses, at Port, and Addr stays its socket, which can be reached from everywhere.
+	// all of its addresses, at InsidePort, and Addr stays its socket, which can be reached from everywhere.
 	Inside  func(start func() error) error
 	LogPath string      // where the server's error log is copied when it stops
 	Caps    result.Caps // put on the server; those on I/O wait for Throttle
 	Tmpfs   int64       // the clone lies on a tmpfs of so many bytes; 0: where the data template does
 	kept    bool        // the data are somebody else's to drop
 	Layout  string      // the clone lies on this one, which was built; "": where the data template does
+	// patience is how long the server may take to answer; 0: startTimeout.
+	patience time.Duration
 }
 
 // Timing holds what a start took.
@@ -155,7 +158,7 @@ func (w *Workspace) launch(ctx context.Context, k TemplateKey, data string, o St
 	if s.group, err = w.group(o.Caps, s.at); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	if err := s.run(ctx, startTimeout); err != nil {
+	if err := s.run(ctx, cmp.Or(o.patience, startTimeout)); err != nil {
 		err = w.startError(k.Binary.Path, s.log(), s.killed(err))
 		return nil, errors.Join(err, s.release())
 	}
@@ -179,7 +182,7 @@ func (w *Workspace) newServer(k TemplateKey, data string, o StartOptions) (*Serv
 	}
 	s.addr = mysqld.Addr{Network: "unix", Address: filepath.Join(dir, "sock"), User: "david", Password: mysqld.Secret(rand.Text())}
 	if o.Inside != nil {
-		s.host, s.port = everywhere, insidePort
+		s.host, s.port = everywhere, InsidePort
 	} else if o.TCP {
 		if s.addr.Network, s.addr.Address, err = freePort(o.Host); err != nil {
 			return nil, err
@@ -318,8 +321,8 @@ func (s *Server) isolation() []string {
 // everywhere names the host of a server that listens on all addresses.
 const everywhere = "*"
 
-// insidePort is free in a network namespace that has the server alone.
-const insidePort = "3306"
+// InsidePort is the TCP port of a server that is started Inside: free, where the server is alone.
+const InsidePort = "3306"
 
 // run starts the process and waits until it answers, at most so long. The file that holds the password is
 // gone when it does.
@@ -399,9 +402,6 @@ func (s *Server) await(ctx context.Context, patience time.Duration, ended func()
 
 // Addr returns where the server listens, with the password of this start.
 func (s *Server) Addr() mysqld.Addr { return s.addr }
-
-// Port returns the TCP port that it listens on; "" where there is none.
-func (s *Server) Port() string { return s.port }
 
 // Data returns the folder its data lies in.
 func (s *Server) Data() string { return s.data }

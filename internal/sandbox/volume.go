@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -36,9 +35,8 @@ const spare = 1 << 30
 // mountVolume mounts $DAVID_HOME/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it
 // is missing, damaged, of another layout, or too small.
 func (w *Workspace) mountVolume(ctx context.Context) error {
-	mkfs, err := exec.LookPath("mkfs.xfs")
-	if err != nil {
-		return errors.New("mkfs.xfs is missing: apt-get install xfsprogs")
+	if err := lacksMkfs("xfs"); err != nil {
+		return err
 	}
 	file := filepath.Join(w.home, volumeFile)
 	point := filepath.Join(w.run, "data")
@@ -57,7 +55,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.makeVolume(ctx, mkfs, file); err != nil {
+	if err := w.makeVolume(ctx, file); err != nil {
 		return err
 	}
 	if err := mountLoop(file, point, "xfs", volumeFlags, 0); err != nil {
@@ -108,7 +106,7 @@ func (w *Workspace) useVolume(point string) (err error) {
 }
 
 // makeVolume makes a file as large as the disk has room for; it takes space only as it fills.
-func (w *Workspace) makeVolume(ctx context.Context, mkfs, file string) error {
+func (w *Workspace) makeVolume(ctx context.Context, file string) error {
 	free, err := freeBytes(w.home)
 	if err != nil {
 		return err
@@ -127,9 +125,8 @@ func (w *Workspace) makeVolume(ctx context.Context, mkfs, file string) error {
 	if err := errors.Join(f.Truncate(free-spare), f.Close()); err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, mkfs, "-q", "-f", "-m", "reflink=1", file).CombinedOutput()
-	if err != nil {
-		return errors.Join(fmt.Errorf("mkfs.xfs: %w: %s", err, strings.TrimSpace(string(out))), os.Remove(file))
+	if err := runTool(ctx, []string{"mkfs.xfs", "-q", "-f", "-m", "reflink=1", file}); err != nil {
+		return errors.Join(err, os.Remove(file))
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ type Each struct {
 	Size price.Size
 }
 
-// Cheapest returns what n such volumes cost, of the kind of which one is the cheapest. An error says that no volume
-// of the catalogue gives as much.
+// Cheapest returns what n such volumes cost, of the kind of which one is the cheapest. An error says that
+// no volume of the catalogue gives as much.
 func (e Each) Cheapest(c price.Catalogue, n int) (price.Option, error) {
 	var best price.Option
 	var kind price.Volume
@@ -60,7 +60,8 @@ func (e Each) Bargain(c price.Catalogue, n int) string {
 	return gives + fmt.Sprintf("US$%s of one would (%s)", price.Money(one.USDMonth, one.UncertainPrice), one.Volume)
 }
 
-// Expected says what the rules make of a layout, beside one of its volumes: "stripe4: 4x the reads, 4x the writes".
+// Expected says what the rules make of a layout, beside one of its volumes: "stripe4: 4x the reads, 4x the
+// writes".
 func (l Layout) Expected() string {
 	r, ok := l.rule()
 	if !ok {

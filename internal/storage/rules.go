@@ -47,8 +47,8 @@ type Rule struct {
 	guessed func(n int) bool                    // IOPS that follow from no measurement
 }
 
-// fullest is how far a Ceph pool is planned to be filled: study P4 met its goal at 14 % and failed it at 87
-// %.
+// fullest is how far a Ceph pool is planned to be filled: study P4 met its goal at 14 % of the room, and fell
+// slightly below it at 87 %.
 const fullest = 0.7
 
 // Rules lists what david knows of layouts, simplest first.

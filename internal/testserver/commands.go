@@ -1,13 +1,15 @@
 package testserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // longestLife ends a server that was started by a command and whose test was killed, in seconds.
@@ -27,7 +29,7 @@ func (s *Server) Commands() (stop, start string) {
 	}
 	stop = s.script("stop", "kill -TERM $(cat "+pid+")")
 	start = s.script("start", fmt.Sprintf("setsid timeout -s KILL %d %s </dev/null >/dev/null 2>&1 &", longestLife, strings.Join(words, " ")))
-	s.tb.Cleanup(func() { s.endOf(pid) })
+	s.tb.Cleanup(s.end)
 	return stop, start
 }
 
@@ -40,27 +42,57 @@ func (s *Server) script(name, text string) string {
 	return path
 }
 
-// endOf kills the server that a pid file names, and waits for its end.
-func (s *Server) endOf(file string) {
-	text, err := os.ReadFile(file)
+// Processes lists the server and whatever starts it: all have its folder among their arguments. It may be more than
+// one server, as one that finds the data in use waits for them.
+func (s *Server) Processes() (pids []int) {
+	s.tb.Helper()
+	all, err := os.ReadDir("/proc")
 	if err != nil {
-		return // it stopped
+		s.tb.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || !s.is(pid) {
-		return
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.Contains(string(line), s.dir+"/") {
+			pids = append(pids, pid)
+		}
 	}
-	syscall.Kill(pid, syscall.SIGKILL)
-	for end := time.Now().Add(time.Minute); s.is(pid); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.tb.Errorf("process %d does not end", pid)
-			return
+	return pids
+}
+
+// end kills all that commands have started, until there is nothing left.
+func (s *Server) end() {
+	for pids := s.Processes(); len(pids) > 0; pids = s.Processes() {
+		for _, pid := range pids {
+			if err := kill(pid); err != nil {
+				s.tb.Errorf("process %d does not end: %v", pid, err)
+				return
+			}
 		}
 	}
 }
 
-// is tells whether a process is this server: its options name the server's folder.
-func (s *Server) is(pid int) bool {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && strings.Contains(string(line), s.dir)
+// kill waits until the last thread of a process has ended: its first one may be gone while others still write.
+func kill(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+	return errors.New("it was killed a minute ago")
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type Help struct {
 	Switches   []string          // the variables it shows as TRUE or FALSE
 	Complaints string
 	Taken      bool // it would start with these settings
+	Crashed    bool // a signal ended it, its own as a rule
 }
 
 // AskHelp gives a server options, --defaults-file=PATH or --no-defaults first, and reads the values it would have.
@@ -33,6 +35,8 @@ func AskHelp(ctx context.Context, b server.Binary, dir string, options ...string
 	cmd.Stdout, cmd.Stderr = &out, &complained
 	err := cmd.Run()
 	h := Help{Values: valuesOf(out.Bytes()), Switches: switchesOf(out.String()), Complaints: complained.String()}
+	var ended *exec.ExitError
+	h.Crashed = strings.Contains(h.Complaints, "got signal") || errors.As(err, &ended) && ended.ExitCode() < 0
 	h.Taken = err == nil && !complains(b.Flavour, h.Complaints)
 	return h
 }

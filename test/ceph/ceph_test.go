@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,12 +17,10 @@ import (
 	"david/internal/ceph"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/testserver"
 )
-
-// variable names the configuration of a cluster that is up already, as `ceph run` sets it.
-const variable = "DAVID_CEPH"
 
 // cluster is one for the tests: that of the environment, else one of their own, of a single OSD.
 func cluster(t *testing.T) (c ceph.Cluster, s *state) {
@@ -75,6 +72,7 @@ func TestCeph(t *testing.T) {
 		t.Skip("only root mounts images")
 	}
 	t.Run("mounted", func(t *testing.T) { testMounted(t, c, pool) })
+	t.Run("layout", func(t *testing.T) { testLayout(t, c, pool) })
 	t.Run("killed", func(t *testing.T) { testKilled(t, c, pool) })
 	if os.Getenv(variable) == "" {
 		return // the rest takes minutes: make ceph
@@ -130,6 +128,26 @@ func testMounted(t *testing.T, c ceph.Cluster, pool ceph.Pool) {
 		t.Errorf("images %v, want one", list)
 	}
 	if err := os.WriteFile(filepath.Join(w.Dir(), "file"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Error(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	gone(t, c, pool.Name, w.Private())
+}
+
+// testLayout builds on an image, as david storage measure does, and all of it is gone afterwards.
+func testLayout(t *testing.T, c ceph.Cluster, pool ceph.Pool) {
+	w, err := sandbox.Open(t.Context(), t.TempDir(), sandbox.Options{NoVolume: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := result.Layout{Name: "ceph-rbd", Kind: "ceph-rbd", Volumes: 1, Filesystem: "xfs", Mount: "noatime", Bytes: 512 << 20, Ceph: &result.CephPool{Conf: c.Conf, Pool: pool.Name}}
+	if _, err := w.Build(t.Context(), l); err != nil {
+		t.Error(err)
+	} else if dir, err := w.Scratch(l.Name); err != nil {
+		t.Error(err)
+	} else if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Error(err)
 	}
 	if err := w.Close(); err != nil {
@@ -209,7 +227,9 @@ func testKilled(t *testing.T, c ceph.Cluster, pool ceph.Pool) {
 	for lines := bufio.NewScanner(out); run == "" && lines.Scan(); {
 		_, run, _ = strings.Cut(lines.Text(), "open: ")
 	}
-	if err := errors.Join(victim.Process.Signal(unix.SIGKILL), ignore(victim.Wait())); err != nil || run == "" {
+	err = victim.Process.Signal(unix.SIGKILL)
+	victim.Wait() // it was killed
+	if err != nil || run == "" {
 		t.Fatalf("run %q, %v", run, err)
 	}
 	if list := images(t, c, pool.Name); len(list) != 1 {
@@ -225,7 +245,7 @@ func testKilled(t *testing.T, c ceph.Cluster, pool ceph.Pool) {
 // testWedged stops the OSDs under a mounted image: whatever touches it hangs in the kernel. Closing ends all the
 // same, says what is left in the pool, and leaves nothing here.
 func testWedged(t *testing.T, s *state, pool ceph.Pool) {
-	var said lines
+	var said strings.Builder
 	w, err := sandbox.Open(t.Context(), t.TempDir(), sandbox.Options{Need: 1 << 30, Log: &said, RBD: &ceph.Place{Cluster: s.cluster(), Pool: pool.Name}})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +262,8 @@ func testWedged(t *testing.T, s *state, pool ceph.Pool) {
 			t.Error(err)
 		}
 	case <-time.After(5 * time.Minute):
-		t.Error("closing hangs")
+		signalOSDs(t, s, unix.SIGCONT)
+		t.Fatal("closing hangs")
 	}
 	signalOSDs(t, s, unix.SIGCONT)
 	if !strings.Contains(said.String(), "remove it by: rbd -c "+s.conf()+" rm "+pool.Name+"/") {
@@ -254,24 +275,6 @@ func testWedged(t *testing.T, s *state, pool ceph.Pool) {
 		}
 	}
 	gone(t, s.cluster(), pool.Name, w.Private())
-}
-
-// lines keeps what is written by several.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // signalOSDs stops the cluster's OSDs, or has them go on.
@@ -287,9 +290,6 @@ func signalOSDs(t *testing.T, s *state, sig unix.Signal) {
 		}
 	}
 }
-
-// ignore is for what ends by a signal.
-func ignore(error) error { return nil }
 
 // TestHelperVictim is the part of TestCeph that is killed.
 func TestHelperVictim(t *testing.T) {

@@ -18,7 +18,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
+
+	"david/internal/process"
+	"david/test/daemon"
 )
+
+// variable names the configuration of the cluster that is up, in the environment of the command.
+const variable = "DAVID_CEPH"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -84,7 +91,7 @@ func within(ctx context.Context, o options, args []string, say func(string, ...a
 	defer func() { err = errors.Join(err, down(o.dir, say)) }()
 	cmd := exec.Command(args[0], args[1:]...) // it gets a terminal's Ctrl-C itself, and ends in good order
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), "DAVID_CEPH="+s.conf())
+	cmd.Env = append(os.Environ(), variable+"="+s.conf())
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -134,7 +141,7 @@ func takeDown(dir string) error {
 		return fmt.Errorf("%s holds no cluster: %w", dir, err)
 	}
 	entries, err := os.ReadDir(dir)
-	if err := errors.Join(err, killAll(dir, 30e9)); err != nil {
+	if err := errors.Join(err, daemon.Kill(func() []process.ID { return ours(dir) }, 30*time.Second)); err != nil {
 		return err
 	}
 	for _, e := range entries {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,39 +8,14 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"david/internal/process"
+	"david/test/daemon"
 )
-
-// process is one by its number and the moment of its start, in clock ticks since boot: numbers are used
-// again.
-type process struct {
-	PID   int    `json:"pid"`
-	Start string `json:"start"`
-}
-
-func processOf(pid int) (process, bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return process{}, false
-	}
-	// The second field is the name, in brackets, and may hold anything; the third and the 22nd are wanted.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return process{}, false
-	}
-	return process{pid, fields[19]}, true
-}
-
-func (p process) alive() bool {
-	now, ok := processOf(p.PID)
-	return ok && now == p
-}
 
 // start runs a daemon in a session of its own, its output in log/NAME.log, as the cluster's user. With an
 // owner, which is this process, it ends with it.
@@ -111,42 +85,6 @@ func own(path string) error {
 }
 
 // ours are the processes of the cluster in a folder: Ceph's programs that name it in their arguments.
-func ours(dir string) (found []process) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !names(pid, dir) {
-			continue
-		}
-		if p, ok := processOf(pid); ok {
-			found = append(found, p)
-		}
-	}
-	return found
-}
-
-func names(pid int, dir string) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.Contains(string(text), dir+"/") {
-		return false
-	}
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	programs := []string{"ceph-mon", "ceph-mgr", "ceph-osd", "rbd-fuse", "rbd"}
-	return err == nil && slices.Contains(programs, filepath.Base(strings.TrimSuffix(exe, " (deleted)")))
-}
-
-// killAll ends all processes of a cluster; what lies in it is thrown away, so none is ended gently.
-func killAll(dir string, patience time.Duration) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		left := ours(dir)
-		if len(left) == 0 {
-			return nil
-		}
-		for _, p := range left {
-			_ = unix.Kill(p.PID, unix.SIGKILL) // already gone is as good
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("cannot end process %d of the cluster in %s, nor %d others", left[0].PID, dir, len(left)-1)
-		}
-	}
+func ours(dir string) []process.ID {
+	return daemon.Naming(dir, "ceph-mon", "ceph-mgr", "ceph-osd", "rbd-fuse", "rbd")
 }

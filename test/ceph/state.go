@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,18 +11,20 @@ import (
 	"syscall"
 
 	"david/internal/ceph"
+	"david/internal/process"
+	"david/test/daemon"
 )
 
 // state describes a cluster, and what it takes to end it. It is written before anything is made, as state.json
 // in the cluster's folder.
 type state struct {
-	Dir   string  `json:"dir"`
-	FSID  string  `json:"fsid"`
-	Port  int     `json:"port"`           // the monitor's; the others' are Ceph's choice of the ports above it
-	Owner process `json:"owner,omitzero"` // its daemons end with it
-	OSDs  int     `json:"osds"`
-	Bytes int64   `json:"bytes"` // of each OSD's file
-	Ready bool    `json:"ready"`
+	Dir   string     `json:"dir"`
+	FSID  string     `json:"fsid"`
+	Port  int        `json:"port"`           // the monitor's; the others' are Ceph's choice of the ports above it
+	Owner process.ID `json:"owner,omitzero"` // its daemons end with it
+	OSDs  int        `json:"osds"`
+	Bytes int64      `json:"bytes"` // of each OSD's file
+	Ready bool       `json:"ready"`
 }
 
 func (s *state) path(parts ...string) string {
@@ -34,27 +35,13 @@ func (s *state) conf() string { return s.path(ceph.LocalConf) }
 
 func (s *state) cluster() ceph.Cluster { return ceph.Cluster{Conf: s.conf()} }
 
-func (s *state) save() error {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	tmp := s.path("state.json.new")
-	if err := os.WriteFile(tmp, append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("cannot write the cluster's state: %w", err)
-	}
-	return os.Rename(tmp, s.path("state.json"))
-}
+func (s *state) save() error { return daemon.Save(s.Dir, s) }
 
 // loadState returns fs.ErrNotExist where there is no cluster in a folder.
 func loadState(dir string) (*state, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "state.json"))
-	if err != nil {
-		return nil, err
-	}
 	s := &state{}
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%s/state.json is damaged: %w", dir, err)
+	if err := daemon.Load(dir, s); err != nil {
+		return nil, err
 	}
 	s.Dir = dir
 	return s, nil
@@ -92,7 +79,7 @@ func (s *state) claim(say func(string, ...any)) error {
 		return err
 	case old.Ready && old.Owner.PID == 0 && len(ours(s.Dir)) > 0:
 		return fmt.Errorf("a cluster is up in %s already; end it with: go run ./test/ceph down --dir %s", s.Dir, s.Dir)
-	case old.Owner.PID != 0 && old.Owner.alive():
+	case old.Owner.PID != 0 && old.Owner.Alive():
 		return fmt.Errorf("process %d has a cluster in %s", old.Owner.PID, s.Dir)
 	default:
 		say("taking down what is left of an earlier cluster in %s", s.Dir)

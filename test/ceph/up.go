@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"david/internal/ceph"
+	"david/test/daemon"
 )
 
 // options of starting.
@@ -45,7 +46,9 @@ func up(ctx context.Context, o options, say func(string, ...any)) (s *state, err
 	defer release()
 	s = &state{Dir: o.dir, OSDs: o.osds, Bytes: o.bytes}
 	if o.owned {
-		s.Owner, _ = processOf(os.Getpid())
+		if s.Owner, err = daemon.Find(os.Getpid()); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.claim(say); err != nil {
 		return nil, err
@@ -139,21 +142,32 @@ func (s *state) files(ctx context.Context) error {
 	if err := os.WriteFile(s.conf(), []byte(text), 0o644); err != nil {
 		return err
 	}
-	folders := []string{"run", "crash", "mon", "mgr", "log"}
+	folders := []string{"run", "crash", "mon", "mgr"}
 	for i := range s.OSDs {
 		folders = append(folders, fmt.Sprintf("osd.%d", i))
 	}
+	if err := os.Mkdir(s.path("log"), 0o700); err != nil { // root opens what the daemons write to
+		return fmt.Errorf("cannot make a folder of the cluster's: %w", err)
+	}
 	for _, name := range folders {
-		if err := errors.Join(os.Mkdir(s.path(name), 0o700), own(s.path(name))); err != nil {
+		if err := os.Mkdir(s.path(name), 0o700); err != nil {
 			return fmt.Errorf("cannot make a folder of the cluster's: %w", err)
 		}
 	}
-	return s.keys(ctx)
+	if err := s.keys(ctx); err != nil {
+		return err
+	}
+	for _, name := range folders { // only now: root must write nowhere that the cluster's user could have put a link
+		if err := own(s.path(name)); err != nil {
+			return fmt.Errorf("cannot give a folder to the cluster's user: %w", err)
+		}
+	}
+	return nil
 }
 
 // keys makes them, each for its owner's eyes alone, and tells the monitor of all.
 func (s *state) keys(ctx context.Context) error {
-	all := s.path("run", "keys")
+	all := s.path("keys")
 	type key struct {
 		name, file string
 		caps       []string
@@ -205,7 +219,7 @@ func section(keyring, name string) []byte {
 }
 
 func (s *state) startMon(ctx context.Context) error {
-	monmap := s.path("run", "monmap")
+	monmap := s.path("monmap")
 	address := fmt.Sprintf("[v2:127.0.0.1:%d]", s.Port)
 	if err := s.once(ctx, nil, "monmaptool", "--create", "--clobber", "--fsid", s.FSID, "--addv", "a", address, monmap); err != nil {
 		return err
@@ -213,10 +227,10 @@ func (s *state) startMon(ctx context.Context) error {
 	if err := own(monmap); err != nil {
 		return err
 	}
-	if err := s.once(ctx, credential(), "ceph-mon", "--conf", s.conf(), "--mkfs", "--id", "a", "--monmap", monmap, "--keyring", s.path("run", "keys")); err != nil {
+	if err := s.once(ctx, credential(), "ceph-mon", "--conf", s.conf(), "--mkfs", "--id", "a", "--monmap", monmap, "--keyring", s.path("keys")); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Remove(monmap), os.Remove(s.path("run", "keys"))); err != nil {
+	if err := errors.Join(os.Remove(monmap), os.Remove(s.path("keys"))); err != nil {
 		return err
 	}
 	return s.start("mon", "ceph-mon", "--conf", s.conf(), "--id", "a", "--foreground")

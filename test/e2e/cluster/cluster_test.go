@@ -7,17 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 func TestUsage(t *testing.T) {
+	small := t.TempDir() // as of an API server only
+	if err := (&state{Dir: small}).save(); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		args []string
 		code int
@@ -31,6 +33,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"load", "--dir", "/nonexistent/x", "a.tar"}, exitTarget, "no cluster is up"},
 		{[]string{"kubeconfig", "--dir", "/nonexistent/x"}, exitTarget, "no cluster is up"},
 		{[]string{"leftovers", "--since", "/nonexistent/x"}, exitUsage, "no such file"},
+		{[]string{"leftovers", "--since", small}, exitUsage, "does not say what there was before"},
 		{[]string{"down", "--dir", "/nonexistent/x"}, 0, ""},
 	} {
 		var out, complaints bytes.Buffer
@@ -175,34 +178,10 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestProcess: a number that is used again is not the same process.
-func TestProcess(t *testing.T) {
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p, err := processOf(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !p.alive() {
-		t.Error("a running process is not alive")
-	}
-	if (process{p.PID, p.Start + "1"}).alive() {
-		t.Error("another process of that number is taken for it")
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(10 * time.Second); p.alive() && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
-	if p.alive() {
-		t.Error("a process that has ended, though nobody has asked how, is alive")
-	}
-	_ = cmd.Wait()
-	if _, err := processOf(p.PID); !errors.As(err, new(usageError)) {
-		t.Errorf("an owner that does not exist: %v", err)
+// TestNoOwner: a process that does not run can own no cluster.
+func TestNoOwner(t *testing.T) {
+	if _, err := (&state{}).bringUp(t.Context(), options{owner: 1 << 30}, nil, nil); !errors.As(err, new(usageError)) {
+		t.Error(err)
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"david/internal/process"
+	"david/test/daemon"
 )
 
 // down ends a cluster and removes all of it, in whatever state it is; with none there, it does nothing.
@@ -43,7 +46,7 @@ func takeDown(dir string, say func(string, ...any)) error {
 	}
 	there := err == nil
 	names := os.Geteuid() == 0 && ownsNames(dir)
-	errs := []error{killAll(dir, 30*time.Second)}
+	errs := []error{daemon.Kill(func() []process.ID { return ours(dir) }, 30*time.Second)}
 	if names {
 		// Namespaces' links and groups' last members go a moment after the processes.
 		errs = append(errs, waitFor(context.Background(), "the cluster's control groups stay", 10*time.Second, removeGroups))

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"david/test/daemon"
 )
 
 // sysctl is a kernel setting and its value.
@@ -184,10 +186,10 @@ func (s system) since(before system) (left []string) {
 }
 
 // leftovers lists what a cluster in a folder left: its processes, the folder, and what differs from before;
-// without a snapshot only what bears the cluster's names can be told from what is somebody else's.
-func leftovers(dir string, before system, compared bool) (left []string, err error) {
+// where that is nil, only what bears the cluster's names can be told from what is somebody else's.
+func leftovers(dir string, before *system) (left []string, err error) {
 	for _, p := range ours(dir) {
-		left = append(left, p.describe())
+		left = append(left, daemon.Describe(p))
 	}
 	if _, err := os.Lstat(dir); err == nil {
 		left = append(left, "folder "+dir)
@@ -196,8 +198,8 @@ func leftovers(dir string, before system, compared bool) (left []string, err err
 	if err != nil {
 		return nil, err
 	}
-	if compared {
-		return append(left, now.since(before)...), nil
+	if before != nil {
+		return append(left, now.since(*before)...), nil
 	}
 	if !ownsNames(dir) { // another cluster's
 		return left, nil

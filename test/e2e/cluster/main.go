@@ -9,12 +9,11 @@
 //	cluster load TAR ...          images into the running node
 //	cluster kubeconfig            the path of the administrator's kubeconfig
 //	cluster down                  end whatever runs, and remove whatever is left
-//	cluster snapshot, leftovers   what the system has now, and what of it was not there before
+//	cluster leftovers             what is left of one that is down
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,7 +91,7 @@ func commands(errOut io.Writer) *cobra.Command {
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(errOut, "cluster: "+format+"\n", args...) }
 	root.AddCommand(buildCommand(say), checkCommand(), upCommand(say), envtestCommand(say), loadCommand(), kubeconfigCommand(),
-		downCommand(say), snapshotCommand(), leftoversCommand(), nodeCommand(), guardCommand())
+		downCommand(say), leftoversCommand(), nodeCommand(), guardCommand())
 	return root
 }
 
@@ -208,35 +207,22 @@ func downCommand(say func(string, ...any)) *cobra.Command {
 	return cmd
 }
 
-func snapshotCommand() *cobra.Command {
-	dir := ""
-	cmd := &cobra.Command{Use: "snapshot", Short: "Print as JSON what `leftovers` compares with", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := snapshot(dir)
-			if err != nil {
-				return err
-			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(s)
-		}}
-	cmd.Flags().StringVar(&dir, "dir", defaultDir, "the cluster's private folder")
-	return cmd
-}
-
 func leftoversCommand() *cobra.Command {
 	dir, since := "", ""
 	cmd := &cobra.Command{Use: "leftovers", Short: "Print what a cluster left behind; fails if there is anything", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var before system
+			var before *system
 			if since != "" {
-				text, err := os.ReadFile(since)
+				s, err := loadState(since)
 				if err != nil {
 					return usageError{err}
 				}
-				if err := json.Unmarshal(text, &before); err != nil {
-					return usageError{fmt.Errorf("%s is no snapshot: %w", since, err)}
+				if s.Before == nil {
+					return usageError{fmt.Errorf("the state in %s does not say what there was before", since)}
 				}
+				before = s.Before
 			}
-			left, err := leftovers(dir, before, since != "")
+			left, err := leftovers(dir, before)
 			if err != nil {
 				return err
 			}
@@ -249,7 +235,7 @@ func leftoversCommand() *cobra.Command {
 			return nil
 		}}
 	cmd.Flags().StringVar(&dir, "dir", defaultDir, "the cluster's private folder")
-	cmd.Flags().StringVar(&since, "since", "", "a file with the output of `cluster snapshot` from before; without it, only what bears the cluster's names is looked for")
+	cmd.Flags().StringVar(&since, "since", "", "a folder with a copy of the cluster's state.json, which says what there was before; without it, only what bears the cluster's names is looked for")
 	return cmd
 }
 

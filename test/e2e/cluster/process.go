@@ -11,44 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/process"
+	"david/test/daemon"
 )
-
-// process is one by its number and the moment of its start, in clock ticks since boot: numbers are used
-// again.
-type process struct {
-	PID   int    `json:"pid"`
-	Start string `json:"start"`
-}
-
-// statOf reads a process' state and start from /proc; ok is false where there is none.
-func statOf(pid int) (status byte, start string, ok bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, "", false
-	}
-	// The second field is the name, in brackets, and may hold anything; the third and the 22nd are wanted.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 20 {
-		return 0, "", false
-	}
-	return fields[0][0], fields[19], true
-}
-
-func processOf(pid int) (process, error) {
-	_, start, ok := statOf(pid)
-	if !ok {
-		return process{}, usageError{fmt.Errorf("there is no process %d", pid)}
-	}
-	return process{pid, start}, nil
-}
-
-func (p process) alive() bool {
-	status, start, ok := statOf(p.PID)
-	return ok && start == p.Start && status != 'Z' && status != 'X'
-}
 
 // keepDescriptors lets no process started from here inherit a descriptor that this one was given: a cluster's
 // daemons live for long, and would hold open its caller's pipes, locks and volumes.
@@ -101,65 +69,17 @@ func output(ctx context.Context, argv ...string) (string, error) {
 
 // ours are the processes of the cluster in a folder: those in its control groups, and those of its programs
 // that name the folder in their arguments (an API server without a node has no control group).
-func ours(dir string) []process {
-	var pids []int
-	if ownsNames(dir) {
-		pids = groupMembers()
+func ours(dir string) []process.ID {
+	found := daemon.Naming(dir, "kube", "coredns", "containerd", "containerd-shim-runc-v2", "runc")
+	if !ownsNames(dir) {
+		return found
 	}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err == nil && names(pid, dir) {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	var found []process
-	for _, pid := range slices.Compact(pids) {
-		if p, err := processOf(pid); err == nil && pid != os.Getpid() && p.alive() {
+	for _, pid := range groupMembers() {
+		if p, err := daemon.Find(pid); err == nil && pid != os.Getpid() && !slices.Contains(found, p) {
 			found = append(found, p)
 		}
 	}
 	return found
-}
-
-// names tells whether a process is one of the cluster's programs and works in a folder.
-func names(pid int, dir string) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.Contains(string(text), dir+"/") {
-		return false
-	}
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return false
-	}
-	programs := []string{"kube", "coredns", "containerd", "containerd-shim-runc-v2", "runc"}
-	return slices.Contains(programs, filepath.Base(strings.TrimSuffix(exe, " (deleted)")))
-}
-
-// describe is a process in a line for people.
-func (p process) describe() string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
-	line := strings.ReplaceAll(strings.TrimRight(string(text), "\x00"), "\x00", " ")
-	return fmt.Sprintf("process %d %.100s", p.PID, line)
-}
-
-// killAll ends all processes of a cluster, also those that are born meanwhile.
-func killAll(dir string, patience time.Duration) error {
-	deadline := time.Now().Add(patience)
-	for {
-		left := ours(dir)
-		if len(left) == 0 {
-			return nil
-		}
-		for _, p := range left {
-			_ = syscall.Kill(p.PID, syscall.SIGKILL) // already gone is as good
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("cannot end %s, nor %d others", left[0].describe(), len(left)-1)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 // spawnGuard starts a process that outlives this one and takes the cluster down when its owner has ended.
@@ -174,7 +94,7 @@ func (s *state) spawnGuard() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot guard the cluster: %w", err)
 	}
-	s.Guard, err = processOf(cmd.Process.Pid)
+	s.Guard, err = daemon.Find(cmd.Process.Pid)
 	go cmd.Wait()
 	return err
 }
@@ -194,7 +114,7 @@ func guard(dir string, owner int) error {
 			break
 		}
 	}
-	if s, err := loadState(dir); err != nil || s.Owner.alive() {
+	if s, err := loadState(dir); err != nil || s.Owner.Alive() {
 		return nil
 	}
 	return down(dir, func(string, ...any) {})

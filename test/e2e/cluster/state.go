@@ -1,13 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"david/internal/process"
+	"david/test/daemon"
 )
 
 // The names of what a cluster makes outside its folder: one cluster a machine.
@@ -31,24 +33,24 @@ func envtestDir() string {
 // whatever is killed at whatever moment, `down` knows what there can be. It lies in the cluster's folder, as
 // state.json.
 type state struct {
-	Dir        string   `json:"dir"`
-	Bin        string   `json:"bin"`
-	Owner      process  `json:"owner,omitzero"`
-	Guard      process  `json:"guard,omitzero"` // takes the cluster down when the owner has ended
-	Node       string   `json:"node,omitempty"` // empty: an API server only
-	HostIP     string   `json:"host_ip"`        // where the API server listens
-	NodeIP     string   `json:"node_ip,omitempty"`
-	PodCIDR    string   `json:"pod_cidr,omitempty"`
-	Services   string   `json:"service_cidr"`
-	Ports      ports    `json:"ports"`
-	Kubeconfig string   `json:"kubeconfig"`
-	Kubectl    string   `json:"kubectl"`
-	Containerd string   `json:"containerd,omitempty"` // its socket
-	CPUManager string   `json:"cpu_manager,omitempty"`
-	Sysctls    []sysctl `json:"sysctls,omitempty"` // as they were
-	Made       []string `json:"made,omitempty"`    // folders made outside Dir, outermost first
-	Before     *system  `json:"before,omitempty"`
-	Ready      bool     `json:"ready"`
+	Dir        string     `json:"dir"`
+	Bin        string     `json:"bin"`
+	Owner      process.ID `json:"owner,omitzero"`
+	Guard      process.ID `json:"guard,omitzero"` // takes the cluster down when the owner has ended
+	Node       string     `json:"node,omitempty"` // empty: an API server only
+	HostIP     string     `json:"host_ip"`        // where the API server listens
+	NodeIP     string     `json:"node_ip,omitempty"`
+	PodCIDR    string     `json:"pod_cidr,omitempty"`
+	Services   string     `json:"service_cidr"`
+	Ports      ports      `json:"ports"`
+	Kubeconfig string     `json:"kubeconfig"`
+	Kubectl    string     `json:"kubectl"`
+	Containerd string     `json:"containerd,omitempty"` // its socket
+	CPUManager string     `json:"cpu_manager,omitempty"`
+	Sysctls    []sysctl   `json:"sysctls,omitempty"` // as they were
+	Made       []string   `json:"made,omitempty"`    // folders made outside Dir, outermost first
+	Before     *system    `json:"before,omitempty"`
+	Ready      bool       `json:"ready"`
 }
 
 type ports struct {
@@ -61,30 +63,13 @@ func (s *state) path(parts ...string) string {
 	return filepath.Join(append([]string{s.Dir}, parts...)...)
 }
 
-func (s *state) save() error {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	tmp := s.path("state.json.new")
-	if err := os.WriteFile(tmp, append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("cannot write the cluster's state: %w", err)
-	}
-	if err := os.Rename(tmp, s.path("state.json")); err != nil {
-		return fmt.Errorf("cannot write the cluster's state: %w", err)
-	}
-	return nil
-}
+func (s *state) save() error { return daemon.Save(s.Dir, s) }
 
 // loadState returns fs.ErrNotExist where there is no cluster in a folder.
 func loadState(dir string) (*state, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "state.json"))
-	if err != nil {
-		return nil, err
-	}
 	s := &state{}
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%s/state.json is damaged: %w", dir, err)
+	if err := daemon.Load(dir, s); err != nil {
+		return nil, err
 	}
 	s.Dir = dir
 	return s, nil

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"david/test/daemon"
 )
 
 // up starts a cluster with one node, or takes down what it had started.
@@ -50,9 +52,9 @@ func envtest(ctx context.Context, o options, say func(string, ...any)) (*state, 
 func (s *state) bringUp(ctx context.Context, o options, say func(string, ...any), start func() error) (*state, error) {
 	began := time.Now()
 	if o.owner != 0 {
-		owner, err := processOf(o.owner)
+		owner, err := daemon.Find(o.owner)
 		if err != nil {
-			return nil, err
+			return nil, usageError{fmt.Errorf("there is no process %d to own the cluster: %w", o.owner, err)}
 		}
 		s.Owner = owner
 	}
@@ -135,7 +137,7 @@ func (s *state) claimLocked(say func(string, ...any)) error {
 		return fmt.Errorf("cannot make the cluster's folder: %w", err)
 	}
 	s.Kubeconfig, s.Kubectl = s.path("admin.kubeconfig"), s.binary("kubectl")
-	before, err := snapshot(s.Dir)
+	before, err := snapshot(s.Dir) // only now is nothing of an earlier cluster there
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func dismiss(dir string, say func(string, ...any)) error {
 		return nil
 	case err != nil:
 		return targetError{fmt.Errorf("%w; clean up with: cluster down --dir %s", err, dir)}
-	case old.Owner.PID == 0 || old.Owner.alive():
+	case old.Owner.PID == 0 || old.Owner.Alive():
 		return busyError{targetError{fmt.Errorf("a cluster is up in %s already; end it with: cluster down --dir %s", dir, dir)}}
 	}
 	say("an earlier cluster in %s has lost its owner (process %d); taking it down", dir, old.Owner.PID)
