@@ -40,7 +40,7 @@ func (s *side) socket() string { return filepath.Join(s.run, "sock") }
 func (s *side) script() string {
 	s.t.Helper()
 	argv := append(append([]string{}, s.binary.Launch...), "--no-defaults", "--datadir="+filepath.Join(s.mount, "data"), "--socket="+s.socket(), "--pid-file="+filepath.Join(s.run, "pid"),
-		"--log-error="+filepath.Join(s.run, "log"), "--tmpdir="+s.run, "--skip-networking", "--secure-file-priv="+s.run, "--user="+strconv.Itoa(s.uid), "--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=1")
+		"--log-error="+filepath.Join(s.run, "log.err"), "--tmpdir="+s.run, "--skip-networking", "--secure-file-priv="+s.run, "--user="+strconv.Itoa(s.uid), "--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=1")
 	if s.binary.Basedir != "" {
 		argv = append(argv, "--basedir="+s.binary.Basedir)
 	}
@@ -132,6 +132,7 @@ func sides(t *testing.T, flavour, old string) (a, b *side) {
 		t.Fatal(err)
 	}
 	do(t, "cp", "-a", strings.TrimSuffix(vars["datadir"], "/"), filepath.Join(old, "data"))
+	do(t, "sync", "-f", old) // the servers take these files for durable
 	info, err := os.Stat(filepath.Join(old, "data"))
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func (s *side) load(l *ledger) *writers {
 			break
 		}
 		if time.Now().After(end) {
-			log, _ := exec.Command("tail", filepath.Join(s.run, "log"), filepath.Join(s.run, "out")).CombinedOutput()
+			log, _ := exec.Command("tail", filepath.Join(s.run, "log.err"), filepath.Join(s.run, "out")).CombinedOutput()
 			s.t.Fatalf("the old side does not start: %v\n%s", err, log)
 		}
 	}
@@ -208,7 +209,7 @@ func (s *side) taken(q failover.Request, l *ledger) *failover.Plan {
 	}
 	defer p.Close()
 	if err := p.Apply(s.t.Context()); err != nil {
-		log, _ := os.ReadFile(filepath.Join(s.run, "log"))
+		log, _ := os.ReadFile(filepath.Join(s.run, "log.err"))
 		s.t.Fatalf("%v\n%s", err, log)
 	}
 	return p
@@ -233,6 +234,17 @@ func (s *side) check(l *ledger) {
 	}
 	found, _ := l.check(rows, accounts)
 	s.t.Logf("%d acknowledged, %d lost, %d more are there, damage %+v", l.acknowledged(), found.Lost, found.Kept, found.Damage)
+	if found.Lost > 0 {
+		for i, p := range l.pages {
+			most := int64(0)
+			for _, r := range rows {
+				if r.writer == i+1 {
+					most = max(most, r.seq)
+				}
+			}
+			s.t.Logf("writer %d: sent %d, acknowledged %d, the last that is there %d", i+1, p.sent, p.acked, most)
+		}
+	}
 	if l.acknowledged() == 0 || found.Lost > 0 || found.Damage.Sum() > 0 {
 		s.t.Errorf("of %d acknowledged transactions: %+v", l.acknowledged(), found)
 	}
@@ -384,6 +396,11 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 		unmount(t, filepath.Join(home, failover.Folder, "rbd-"+i.Pool+"."+i.Name, "image"))
 	})
 	t.Cleanup(a.kill)
+	above, err := os.OpenFile(file, os.O_WRONLY|os.O_SYNC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer above.Close()
 	l := newLedger(2, failoverWriters)
 	w := a.load(l)
 	time.Sleep(2 * time.Second)
@@ -421,19 +438,26 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 	w.close()
 	t.Logf("serves after %.1f s: %+v", p.Seconds, p.Server)
 	b.check(l)
-	g, err := os.OpenFile(file, os.O_WRONLY|os.O_SYNC, 0)
-	if err == nil {
-		_, err = g.WriteAt(make([]byte, 4096), 2<<30-4096)
-		g.Close()
+	written := make(chan error, 1)
+	go func() {
+		_, err := above.WriteAt(make([]byte, 4096), 2<<30-4096)
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		t.Log("a write of the old side:", err)
+		if err == nil {
+			t.Error("the old side still writes")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a write of the old side hangs")
 	}
-	t.Log("a write of the old side:", err)
-	if err == nil {
-		t.Error("the old side still writes")
-	}
-	log, _ := os.ReadFile(filepath.Join(a.run, "log"))
-	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, "[ERROR]") {
-			t.Log("the old server:", strings.TrimSpace(line))
+	for who, s := range map[string]*side{"old": a, "new": b} {
+		log, _ := os.ReadFile(filepath.Join(s.run, "log.err"))
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "[ERROR]") || strings.Contains(line, "LSN") || strings.Contains(line, "ommit") {
+				t.Log("the "+who+" server:", strings.TrimSpace(line))
+			}
 		}
 	}
 }

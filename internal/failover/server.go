@@ -7,8 +7,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"david/internal/home"
 	"david/internal/mysqld"
@@ -110,6 +113,7 @@ func (p *Plan) start(log string) error {
 func (p *Plan) recover(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.q.Recovery, fmt.Errorf("no answer within %s (--recovery)", p.q.Recovery))
 	defer cancel()
+	seen := time.Now() // that somebody worked on the volume, or was about to
 	for {
 		conn, last := mysqld.Open(ctx, p.q.Addr)
 		if last == nil {
@@ -123,12 +127,33 @@ func (p *Plan) recover(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrServer, err)
 			}
-			p.started = nil // it was started in the background
+			p.started, seen = nil, time.Now() // it was started in the background
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w: %w", ErrServer, context.Cause(ctx), last)
 		case <-time.After(50 * time.Millisecond):
 		}
+		if p.started != nil || worksOn(p.q.Mount) {
+			seen = time.Now()
+		}
+		if time.Since(seen) > deserted {
+			return fmt.Errorf("%w: it has ended, its error log says why; nobody has worked on the volume for %s", ErrServer, deserted)
+		}
 	}
+}
+
+// deserted is how long nobody may work on the volume while its server is waited for: a service manager starts it
+// again within seconds, where it does.
+const deserted = 20 * time.Second
+
+// worksOn tells whether a process has its working directory on a mount, as servers have in their data, be it in a
+// container.
+func worksOn(mount string) bool {
+	var want, got unix.Stat_t
+	if err := unix.Stat(mount, &want); err != nil {
+		return false
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	return slices.ContainsFunc(all, func(cwd string) bool { return unix.Stat(cwd, &got) == nil && got.Dev == want.Dev })
 }
 
 // see looks at who answers.
