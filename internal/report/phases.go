@@ -286,7 +286,11 @@ func proofTable(d Data) table {
 		if p.Control != nil {
 			t = t.add(stats.Control, "crash", CrashLine(*p.Control), word(p.Control.Proved))
 		}
-		t = t.add(p.Arm, "durability lock", "read back from the server of the crash proof: as the control's", word(p.Lock))
+		from := "the server that was killed and recovered"
+		if p.Crash != nil && p.Crash.Power != nil {
+			from = "the server whose disk was recorded"
+		}
+		t = t.add(p.Arm, "durability lock", "read back from "+from+": as the control's", word(p.Lock))
 	}
 	return t
 }
