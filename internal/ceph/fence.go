@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Lock is one on an image. A client takes that of the feature exclusive-lock by itself when it writes, and it stays
-// on record when the client dies.
+// Lock is one on an image. A client takes that of the feature exclusive-lock by itself when it writes, and it
+// stays on record when the client dies.
 type Lock struct {
 	ID      string `json:"id"`
 	Locker  string `json:"locker"`
 	Address string `json:"address"`
 }
 
-// Watchers lists the addresses of those clients that have the image open for writing, and of those that had until
-// half a minute ago and died.
+// Watchers lists the addresses of those clients that have the image open for writing, and of those that had
+// until half a minute ago and died.
 func (i Image) Watchers(ctx context.Context) (list []string, err error) {
 	var doc struct {
 		Watchers []struct {
@@ -66,9 +66,9 @@ func (i Image) tell(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// Fence has the cluster refuse whatever a client asks of it from now on: one client by its address as Watchers has
-// it (10.0.0.5:0/123456), or all of a machine by its IP. It returns once the cluster's monitors have it on their
-// list; a disk learns of it from them, or from the first client that knows of it.
+// Fence has the cluster refuse whatever a client asks of it from now on: one client by its address as
+// Watchers has it (10.0.0.5:0/123456), or all of a machine by its IP. It returns once the cluster's monitors
+// have it on their list; a disk learns of it from them, or from the first client that knows of it.
 func (c Cluster) Fence(ctx context.Context, address string, last time.Duration) error {
 	if err := CheckAddress(address); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"david/internal/result"
 )
 
-// TestResultsProvePower proves winners by cuts of the power of their disks, of controls so slow that there is a winner. What the
-// user's own settings lose is not the winner's doing, and it is handed over, told.
+// TestResultsProvePower proves winners by cuts of the power of their disks, of controls so slow that there is
+// a winner. What the user's own settings lose is not the winner's doing, and it is handed over, told.
 func TestResultsProvePower(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can cut the power of a disk")

@@ -35,8 +35,8 @@ type side struct {
 
 func (s *side) socket() string { return filepath.Join(s.run, "sock") }
 
-// script returns the command that starts the server on the volume, as an administrator has one: it returns while
-// the server still starts.
+// script returns the command that starts the server on the volume, as an administrator has one: it returns
+// while the server still starts.
 func (s *side) script() string {
 	s.t.Helper()
 	argv := append(append([]string{}, s.binary.Launch...), "--no-defaults", "--datadir="+filepath.Join(s.mount, "data"), "--socket="+s.socket(), "--pid-file="+filepath.Join(s.run, "pid"),
@@ -250,7 +250,8 @@ func (s *side) check(l *ledger) {
 	}
 }
 
-// TestFailoverDevice takes over a volume that is no Ceph's: while anybody on this machine has it, it is refused.
+// TestFailoverDevice takes over a volume that is no Ceph's: while anybody on this machine has it, it is
+// refused.
 func TestFailoverDevice(t *testing.T) {
 	if err := sandbox.NoDisk("xfs"); err != nil {
 		t.Skip(err)

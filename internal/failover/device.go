@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookAtDevice proves of a device or a file what this machine can: that nobody here has it. What others do, only
-// its user knows.
+// lookAtDevice proves of a device or a file what this machine can: that nobody here has it. What others do,
+// only its user knows.
 func (p *Plan) lookAtDevice() error {
 	info, err := os.Stat(p.q.Device)
 	if err != nil {
@@ -39,8 +39,8 @@ func (p *Plan) lookAtDevice() error {
 	return nil
 }
 
-// free refuses a device that somebody on this machine has: mounted, in a RAID, behind a loop device, locked, or
-// open in a process.
+// free refuses a device that somebody on this machine has: mounted, in a RAID, behind a loop device, locked,
+// or open in a process.
 func (p *Plan) free(info fs.FileInfo, block bool) error {
 	loops, err := loopsOf(p.q.Device)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package failover has this machine take over a volume with a server's data, whose own machine failed: nobody else
-// writes to the volume any more, then it is mounted here, and a server recovers on it.
+// Package failover has this machine take over a volume with a server's data, whose own machine failed: nobody
+// else writes to the volume any more, then it is mounted here, and a server recovers on it.
 //
 //	Look (who has the volume, what speaks against it) -> Plan -> Apply: fence -> attach -> mount -> start -> recover
 //
-// On Ceph the cluster is told to refuse the old side, whatever that still believes. Of another volume only what
-// this machine can prove is taken: that nobody here has it.
+// On Ceph the cluster is told to refuse the old side, whatever that still believes. Of another volume only
+// what this machine can prove is taken: that nobody here has it.
 package failover
 
 import (
@@ -191,8 +191,8 @@ func (p *Plan) step(name string, do func(context.Context) error, command ...stri
 	p.Steps = append(p.Steps, Step{Name: name, Command: command, do: do})
 }
 
-// mount adds the step that mounts the volume, by a loop device where it is a file. The filesystem's own recovery is a
-// part of it.
+// mount adds the step that mounts the volume, by a loop device where it is a file. The filesystem's own
+// recovery is a part of it.
 func (p *Plan) mount(file bool) {
 	options := slices.Clone(p.q.Options)
 	if file {
@@ -208,8 +208,8 @@ func mounting(options []string, source, point string) []string {
 	return []string{"mount", "-o", strings.Join(options, ","), source, point}
 }
 
-// mountNow attaches the loop device itself, as mount's option loop asks every other one whether it has the file
-// already, and one of those may be wedged.
+// mountNow attaches the loop device itself, as mount's option loop asks every other one whether it has the
+// file already, and one of those may be wedged.
 func (p *Plan) mountNow(file bool) error {
 	source := p.source()
 	if file {

@@ -22,13 +22,13 @@ import (
 	"david/internal/process"
 )
 
-// fenceTime is how long a client is shut out. One that was only cut off from the network goes on with what it had
-// under way when it is back, be it after days. An address names one start of one client, so that nobody else is
-// met; of a machine that is fenced by its IP the fence is taken off by hand.
+// fenceTime is how long a client is shut out. One that was only cut off from the network goes on with what it
+// had under way when it is back, be it after days. An address names one start of one client, so that nobody
+// else is met; of a machine that is fenced by its IP the fence is taken off by hand.
 const fenceTime = 365 * 24 * time.Hour
 
-// wedged is how long what touches an image may take: rbd-fuse waits for its cluster without an end, and whoever
-// touches what is above it waits in the kernel, until rbd-fuse is killed.
+// wedged is how long what touches an image may take: rbd-fuse waits for its cluster without an end, and
+// whoever touches what is above it waits in the kernel, until rbd-fuse is killed.
 const wedged = 2 * time.Minute
 
 // attached is what is on record of an image that this machine has.
@@ -86,8 +86,8 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 	return nil
 }
 
-// whom returns the clients and machines to be fenced. One client that has the image is the old side; of several
-// the user has to say that they are.
+// whom returns the clients and machines to be fenced. One client that has the image is the old side; of
+// several the user has to say that they are.
 func whom(clients, asked []string) ([]string, error) {
 	for _, a := range asked {
 		if err := ceph.CheckAddress(a); err != nil {
@@ -148,7 +148,8 @@ func (p *Plan) detach(own attached) error {
 	return err
 }
 
-// attach has rbd-fuse show the image as a file, and makes sure that nobody but it and those that are fenced has it.
+// attach has rbd-fuse show the image as a file, and makes sure that nobody but it and those that are fenced
+// has it.
 func (p *Plan) attach(ctx context.Context, argv []string) (err error) {
 	if err := os.Mkdir(p.point(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

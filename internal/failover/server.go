@@ -51,8 +51,8 @@ func (p *Plan) old(ctx context.Context) error {
 	return nil
 }
 
-// answers tells whether a server says anything at an address: any server does that takes clients, be it that it
-// refuses them. "" where none does.
+// answers tells whether a server says anything at an address: any server does that takes clients, be it that
+// it refuses them. "" where none does.
 func answers(ctx context.Context, address string) (string, error) {
 	network := "tcp"
 	if filepath.IsAbs(address) {
@@ -141,12 +141,12 @@ func (p *Plan) recover(ctx context.Context) error {
 	}
 }
 
-// deserted is how long nobody may work on the volume while its server is waited for: a service manager starts it
-// again within seconds, where it does.
+// deserted is how long nobody may work on the volume while its server is waited for: a service manager starts
+// it again within seconds, where it does.
 const deserted = 20 * time.Second
 
-// worksOn tells whether a process has its working directory on a mount, as servers have in their data, be it in a
-// container.
+// worksOn tells whether a process has its working directory on a mount, as servers have in their data, be it
+// in a container.
 func worksOn(mount string) bool {
 	var want, got unix.Stat_t
 	if err := unix.Stat(mount, &want); err != nil {

@@ -53,8 +53,8 @@ func (r recorded) proof(ctx context.Context, arm result.Arm, load result.Workloa
 // crashThreads write while the server of a crash proof is killed.
 const crashThreads = 8
 
-// crashProof kills, or cuts the power, and checks; it returns the variables of the server that this was done to. Where
-// cuts were not all survived the same is done to the control, which tells whose doing it is.
+// crashProof kills, or cuts the power, and checks; it returns the variables of the server that this was done
+// to. Where cuts were not all survived the same is done to the control, which tells whose doing it is.
 func (r recorded) crashProof(ctx context.Context, arm, control result.Arm, plan tune.Plan, proof *result.Proof) (vars map[string]string, err error) {
 	if plan.Power == "" {
 		c, vars, err := r.crash(ctx, arm, plan, crash.Test.Run)
@@ -141,8 +141,8 @@ func alone(p result.Proof) string {
 // doubtful is the probability from which on it may be chance that one of two is hit by more cuts.
 const doubtful = 0.05
 
-// alike says why what cuts found of an arm is not the doing of its lines: the control's server is hit by the same, and
-// as often as far as anybody can tell. "" where it may be its lines.
+// alike says why what cuts found of an arm is not the doing of its lines: the control's server is hit by the
+// same, and as often as far as anybody can tell. "" where it may be its lines.
 func alike(arm, control result.CrashTest, armVars, controlVars map[string]string) string {
 	hit, its := arm.Missed(), control.Missed()
 	if hit == 0 || stats.MoreOften(hit, arm.Kills, its, control.Kills) <= doubtful {

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-// TestResultsProofShared cuts the power of a server that loses what was not flushed, as its control does: the winner is
-// not blamed, and all of it is told.
+// TestResultsProofShared cuts the power of a server that loses what was not flushed, as its control does: the
+// winner is not blamed, and all of it is told.
 func TestResultsProofShared(t *testing.T) {
 	if err := sandbox.NoDisk(proofFilesystem); err != nil {
 		t.Skip(err)

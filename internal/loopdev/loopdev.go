@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attach attaches a file to a free loop device, with sectors of so many bytes (0: 512), and with direct I/O, so that
-// pages are not cached twice. The device goes when it is closed, or with its mount, whichever is last. Nothing but
-// that device is touched: losetup and mount look at all there are, and hang where one of them is wedged.
+// Attach attaches a file to a free loop device, with sectors of so many bytes (0: 512), and with direct I/O,
+// so that pages are not cached twice. The device goes when it is closed, or with its mount, whichever is
+// last. Nothing but that device is touched: losetup and mount look at all there are, and hang where one of
+// them is wedged.
 func Attach(backing *os.File, sector uint32) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Detached runs a command apart from david's terminal and signals, in a session of its own, and lets it go on where
-// david ends. What it prints goes to a file. done tells how it ended.
+// Detached runs a command apart from david's terminal and signals, in a session of its own, and lets it go on
+// where david ends. What it prints goes to a file. done tells how it ended.
 func Detached(argv []string, log *os.File) (id ID, done <-chan error, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"

@@ -2,8 +2,9 @@ package stats
 
 import "math"
 
-// MoreOften returns the probability that of n tries a or more come out as they did, and of m tries b or fewer,
-// where both do so equally often: Fisher's exact test, one-sided. A small one says that the first do so more often.
+// MoreOften returns the probability that of n tries a or more come out as they did, and of m tries b or
+// fewer, where both do so equally often: Fisher's exact test, one-sided. A small one says that the first do
+// so more often.
 func MoreOften(a, n, b, m int) float64 {
 	hits, all := a+b, n+m
 	p := 0.0
