@@ -97,7 +97,7 @@ images-test: ## the tests of the images
 
 results: build ## the long measurements behind docs/method.md, four hours, and docs/results.md, an hour a cell, on a machine with nothing else to do
 	@scripts/setup test
-	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./internal/cli ./internal/probe ./internal/tune ./internal/follower ./internal/move ./internal/sandbox
+	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./internal/cli ./internal/lab ./internal/probe ./internal/tune ./internal/follower ./internal/move ./internal/sandbox
 	DAVID_KILLS=50 go test -count=1 -run 'TestStorageMeasureKilled$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=25 go test -count=1 -run 'TestMoveKilled$$' -v -timeout 2h ./internal/move
@@ -113,7 +113,7 @@ power: ## a thousand power cuts of each flavour, and each way of losing data by 
 
 ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4` on it, and all of it down again: half an hour, 15 GB of disk, as root
 	@scripts/setup ceph
-	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4)$$' ./test/ceph ./internal/cli
+	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4|TestFailoverCeph)$$' ./test/ceph ./internal/cli ./internal/crash
 	go run ./test/ceph run bin/david study p4 --local
 
 lint: ## gofmt, go vet, staticcheck, shellcheck

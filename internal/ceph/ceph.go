@@ -161,7 +161,8 @@ func (c Cluster) ask(ctx context.Context, into any, args ...string) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(out, into); err != nil {
+	// Ceph 16 has an empty list follow upon that of the blocklist.
+	if err := json.NewDecoder(bytes.NewReader(out)).Decode(into); err != nil {
 		return fmt.Errorf("cannot understand what ceph %s says: %w", strings.Join(args, " "), err)
 	}
 	return nil

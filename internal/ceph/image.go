@@ -22,7 +22,8 @@ type Image struct {
 	Name string `json:"name"`
 }
 
-func (i Image) spec() string { return i.Pool + "/" + i.Name }
+// Spec names the image as rbd does: POOL/IMAGE.
+func (i Image) Spec() string { return i.Pool + "/" + i.Name }
 
 // Check refuses names that are none.
 func (i Image) Check() error {
@@ -39,7 +40,7 @@ func (i Image) Create(ctx context.Context, size int64) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
-	_, err := i.rbd(ctx, "create", "--image-feature", "layering", "--size", fmt.Sprintf("%dM", size>>20), i.spec())
+	_, err := i.rbd(ctx, "create", "--image-feature", "layering", "--size", fmt.Sprintf("%dM", size>>20), i.Spec())
 	return err
 }
 
@@ -53,7 +54,7 @@ func (i Image) Remove(ctx context.Context) error {
 		return err
 	}
 	for range 4 {
-		if _, err = i.rbd(ctx, "rm", "--no-progress", i.spec()); err == nil {
+		if _, err = i.rbd(ctx, "rm", "--no-progress", i.Spec()); err == nil {
 			return nil
 		}
 		if fencing := i.fence(ctx); fencing != nil {
@@ -67,24 +68,11 @@ func (i Image) Remove(ctx context.Context) error {
 // fence locks those clients out of the cluster for a minute that still watch the image: one that was killed does
 // so for half a minute, and keeps it from being removed.
 func (i Image) fence(ctx context.Context) error {
-	out, err := i.rbd(ctx, "status", "--format", "json", i.spec())
-	if err != nil {
-		return err
+	watchers, err := i.Watchers(ctx)
+	for _, address := range watchers {
+		err = errors.Join(err, i.Fence(ctx, address, time.Minute))
 	}
-	var doc struct {
-		Watchers []struct {
-			Address string `json:"address"`
-		} `json:"watchers"`
-	}
-	if err := json.Unmarshal(out, &doc); err != nil {
-		return fmt.Errorf("cannot understand what rbd status says: %w", err)
-	}
-	for _, w := range doc.Watchers {
-		if err := i.Ask(ctx, "osd", "blocklist", "add", w.Address, "60"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // Images names those of a pool.

@@ -59,7 +59,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),
-		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
+		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.failoverCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
 		a.recorderCommand(), a.guardCommand())
 	return root
 }

@@ -23,7 +23,7 @@ func (a *app) tuneCommand() *cobra.Command {
 			"goes on with the same command.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: a.orMore(result.KindTune, func(cmd *cobra.Command, _ []string) error {
-			f.warmupGiven = cmd.Flags().Changed("warmup")
+			f.warmupGiven, f.cacheGiven = cmd.Flags().Changed("warmup"), cmd.Flags().Changed("disk-cache")
 			f.live.pod = f.pod.asked()
 			if err := f.live.check(cmd.Flags()); err != nil {
 				return err

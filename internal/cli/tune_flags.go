@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"david/internal/blocklog"
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -32,9 +34,12 @@ type tuneFlags struct {
 	recovery    time.Duration
 	json, fresh bool
 	quick       bool
-	trials      bool // each on a fresh server, instead of slices
-	noLight     bool // without the winner's light speed
+	trials      bool   // each on a fresh server, instead of slices
+	prove       string // kill or power
+	cache       string // of the disk whose power is cut
+	noLight     bool   // without the winner's light speed
 	warmupGiven bool
+	cacheGiven  bool
 }
 
 func (f *tuneFlags) add(fs *pflag.FlagSet) {
@@ -52,6 +57,9 @@ func (f *tuneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps, the highest throughput; p99, the lowest p99 latency at a throughput that is not below the control's; cost, the lowest cost of a transaction (on one machine where throughput is highest), with --like")
 	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be; of a running server: how many times what it was before the first step")
 	fs.DurationVar(&f.recovery, "recovery", time.Minute, "how long the winner's recovery from a crash may take")
+	fs.StringVar(&f.prove, "prove", byKill, "how the winner's crash safety is proved: kill (kill -9 of its server under load), or power (cuts of the power of its disk, as many as a share of the\n"+
+		"budget allows; as root, docs/crash.md)")
+	fs.StringVar(&f.cache, "disk-cache", string(blocklog.Volatile), "with --prove power: what the disk loses: volatile (what was not flushed), protected (what is on its way)")
 	fs.StringVar(&f.base, "base", "", "FILE, the my.cnf in use: the control runs with it, and what the winner changes of it is named")
 	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that --base may set unsafely; every arm then runs so, and all output says what can be lost; repeatable")
 	fs.BoolVar(&f.quick, "quick", false, "a trial or two of every phase: to see what a tune does; too few to conclude much")
@@ -71,6 +79,9 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 		return result.Workload{}, usage("--rate %v: tune looks for the highest throughput, which a rate would fix; run it without --rate", f.rate)
 	case f.recovery < time.Millisecond || f.recovery > time.Hour:
 		return result.Workload{}, usage("--recovery %s: give 1ms to 1h, as in 60s", f.recovery)
+	}
+	if err := f.proved(); err != nil {
+		return result.Workload{}, err
 	}
 	if err := f.wanted(); err != nil {
 		return result.Workload{}, err
@@ -93,11 +104,36 @@ func (f *tuneFlags) workload() (result.Workload, error) {
 func (f *tuneFlags) wish() (w tune.Wish, err error) {
 	w = tune.Wish{RecoveryMs: float64(f.recovery.Milliseconds()), Objective: f.objective, Unlocked: f.unlock, Quick: f.quick,
 		Time: int(f.time / time.Second), Warmup: int(f.warmup / time.Second)}
+	if f.prove == byPower {
+		w.Power = f.cache
+	}
 	if f.time > 0 && !f.warmupGiven {
 		w.Warmup = min(w.Warmup, w.Time)
 	}
 	w.MaxP95, err = f.p95()
 	return w, err
+}
+
+// How a winner's crash safety is proved.
+const (
+	byKill  = "kill"
+	byPower = "power"
+)
+
+// proved checks how the winner is to be.
+func (f *tuneFlags) proved() error {
+	caches := []string{string(blocklog.Volatile), string(blocklog.Protected)}
+	switch {
+	case f.prove != byKill && f.prove != byPower:
+		return usage("--prove %s: choose kill or power", f.prove)
+	case f.prove == byKill && f.cacheGiven:
+		return usage("--disk-cache says what a disk loses whose power is cut: give --prove power as well")
+	case f.cache == string(blocklog.Lying):
+		return usage("--disk-cache lying: no configuration survives a disk that ignores flushes, so nothing can be proved; david crash-test --power shows what it loses")
+	case !slices.Contains(caches, f.cache):
+		return usage("--disk-cache %s: give one of %s", f.cache, strings.Join(caches, ", "))
+	}
+	return nil
 }
 
 // wanted checks what is looked for.

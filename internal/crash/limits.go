@@ -28,11 +28,18 @@ func Limits(vars map[string]string) []string {
 func PowerLimits(vars map[string]string) []string {
 	list := []string{"the disk keeps, loses or tears (512 B, 4 KiB) each write at risk, whatever their order; one that damages what it had made durable, or other blocks than " +
 		"those being written, no cut shows (docs/crash.md)"}
-	if _, ok := vars["innodb_doublewrite_files"]; ok && strings.HasPrefix(strings.ToUpper(vars["innodb_flush_method"]), "O_DIRECT") {
+	if Unflushed(vars) {
 		list = append(list, fmt.Sprintf("innodb_flush_method=%s: MySQL does not flush its doublewrite buffer then, so that a disk with a volatile cache can tear a page and its copy; "+
 			"a disk whose cache is protected (--disk-cache protected), or innodb_flush_method=fsync, keeps the copy (docs/crash.md)", vars["innodb_flush_method"]))
 	}
 	return list
+}
+
+// Unflushed tells whether a server does not flush its doublewrite buffer, so that a disk with a volatile cache can
+// tear a page and its copy.
+func Unflushed(vars map[string]string) bool {
+	_, rewritten := vars["innodb_doublewrite_files"]
+	return rewritten && strings.HasPrefix(strings.ToUpper(vars["innodb_flush_method"]), "O_DIRECT")
 }
 
 // hidden tells whether a value is unsafe in a way that only a power failure shows.

@@ -29,7 +29,13 @@ type Power struct {
 	Load       time.Duration  // of the server, while its disk is recorded
 	Schema     bool           // it is changed meanwhile: tables are made, altered, renamed, emptied, dropped
 	Cache      blocklog.Cache // of the disk
+	// Within bounds the time of the test: of the cuts those that do not fit are left out, evenly over the load, but
+	// for leastCuts. 0: all are made.
+	Within time.Duration
 }
+
+// leastCuts are made however long they take.
+const leastCuts = 3
 
 // powerRun carries a test that runs.
 type powerRun struct {
@@ -39,12 +45,14 @@ type powerRun struct {
 	random *rand.Rand
 	first  int64 // moments: the load began
 	last   int64 // and ended
+	began  time.Time
 	result result.CrashTest
 }
 
 // Run records, cuts and checks, and returns the record with its verdict. A disk or a server that does not come back is
 // part of the verdict; an error says that nothing can be concluded.
 func (p Power) Run(ctx context.Context) (c result.CrashTest, err error) {
+	began := time.Now()
 	empty, err := p.emptyLedger(ctx, p.key())
 	if err != nil {
 		return c, err
@@ -54,7 +62,7 @@ func (p Power) Run(ctx context.Context) (c result.CrashTest, err error) {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, disk.Close()) }()
-	r := &powerRun{Power: p, disk: disk, ledger: newLedger(p.Seed, p.Threads), random: rand.New(rand.NewPCG(p.Seed, uint64(p.Threads)))}
+	r := &powerRun{Power: p, began: began, disk: disk, ledger: newLedger(p.Seed, p.Threads), random: rand.New(rand.NewPCG(p.Seed, uint64(p.Threads)))}
 	r.ledger.schema = &schema{logsOnly: !p.Schema}
 	r.result = result.CrashTest{Server: p.Binary.Record(), Threads: p.Threads, Seed: p.Seed, LimitMs: ms(p.Limit),
 		Power: &result.Power{Filesystem: p.Filesystem, Cache: string(p.Cache)}}
@@ -134,7 +142,10 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		}
 	}
 	_, r.result.Power.SchemaSteps = r.ledger.schema.until(r.last)
-	for n, cut := range log.Cuts(r.Kills, r.first, r.last, r.Cache, r.random) {
+	first := time.Now()
+	for n, left := 0, log.Cuts(r.Kills, r.first, r.last, r.Cache, r.random); len(left) > 0; n++ {
+		cut := left[0]
+		left = left[1:]
 		k, err := r.cut(ctx, cut, log.Records[:cut.At])
 		if err != nil {
 			return c, fmt.Errorf("cut %d: %w", n+1, err)
@@ -144,8 +155,23 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		if r.Report != nil {
 			r.Report(n+1, k)
 		}
+		if r.Within > 0 {
+			each := time.Since(first) / time.Duration(n+1)
+			left = evenly(left, max(leastCuts-(n+1), int((r.Within-time.Since(r.began))/each)))
+		}
 	}
 	return r.result.Judge(), nil
+}
+
+// evenly returns n of a list, or all where there are no more: as far apart as they can be.
+func evenly[T any](list []T, n int) (kept []T) {
+	if n >= len(list) {
+		return list
+	}
+	for i := range n {
+		kept = append(kept, list[(2*i+1)*len(list)/(2*n)])
+	}
+	return kept
 }
 
 // cut cuts the power once: what is left has to be mounted, and has to be recovered by a server.

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,16 @@ import (
 )
 
 func TestMain(m *testing.M) { testserver.Main(m) }
+
+// TestEvenly keeps of the cuts left those that there is time for, as far apart as they can be.
+func TestEvenly(t *testing.T) {
+	list := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	for n, want := range map[int]string{-1: "[]", 0: "[]", 1: "[5]", 2: "[2 7]", 3: "[1 5 8]", 10: "[0 1 2 3 4 5 6 7 8 9]", 99: "[0 1 2 3 4 5 6 7 8 9]"} {
+		if got := fmt.Sprint(evenly(list, n)); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
 
 // openPower opens a workspace, and returns what makes a test that cuts the power of a server of a flavour
 // there.

@@ -104,8 +104,10 @@ func (t CrashTest) bytes() int64 {
 	if t.Power == nil {
 		return crashBytes(t.Kills)
 	}
-	return 2<<30 + int64(t.Power.Load.Seconds())*100<<20
+	return cutBytes(t.Power.Load)
 }
+
+func cutBytes(load time.Duration) int64 { return 2<<30 + int64(load.Seconds())*100<<20 }
 
 // prove runs the test, and returns its store.
 func (t CrashTest) prove(ctx context.Context, l Lab, b server.Binary, arm result.Arm, unlocked []string) (store *result.Store, err error) {

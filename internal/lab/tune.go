@@ -65,6 +65,11 @@ func (t Tune) Check() error {
 // Ready finds the server and refuses what it cannot run with, before anything is opened.
 func (t Tune) Ready(ctx context.Context, l Lab) (r Ready, err error) {
 	r = Ready{lab: l, asked: t, start: start{began: time.Now()}}
+	if t.Wish.Power != "" {
+		if err := sandbox.NoDisk(proofFilesystem); err != nil {
+			return r, err
+		}
+	}
 	if r.found, err = l.find(ctx, t.Server); err != nil {
 		return r, err
 	}
@@ -75,7 +80,7 @@ func (t Tune) Ready(ctx context.Context, l Lab) (r Ready, err error) {
 // Run finds, confirms and proves. Where there is no error, Close gives back what it holds.
 func (r Ready) Run(ctx context.Context) (done Tuned, err error) {
 	t, s := r.asked, r.start
-	o, err := r.lab.open(ctx, r.found, opening{kind: result.KindTune, need: bytesWanted(t.Load) + crashBytes(mostProofKills), volume: t.Caps.IO(), noVolume: t.NoVolume})
+	o, err := r.lab.open(ctx, r.found, opening{kind: result.KindTune, need: bytesWanted(t.Load) + t.proofBytes(), volume: t.Caps.IO(), noVolume: t.NoVolume})
 	if err != nil {
 		return done, err
 	}
@@ -101,6 +106,14 @@ func (r Ready) Run(ctx context.Context) (done Tuned, err error) {
 		return done, err
 	}
 	return rec.phases(ctx, t, job)
+}
+
+// proofBytes is the disk space of the crash proof.
+func (t Tune) proofBytes() int64 {
+	if t.Wish.Power != "" {
+		return cutBytes(proofLoad)
+	}
+	return crashBytes(mostProofKills)
 }
 
 // mostProofKills is the most kills of a tune's crash proof, for the space they take.

@@ -277,9 +277,20 @@ func proofTable(d Data) table {
 			t = t.add(p.Arm, "memory", MemoryLine(*p.Memory), word(p.Memory.OK))
 		}
 		if p.Crash != nil {
-			t = t.add(p.Arm, "crash", CrashLine(*p.Crash), word(p.Crash.Proved))
+			verdict := word(p.Crash.Proved)
+			if p.Shared != "" {
+				verdict = "as the control"
+			}
+			t = t.add(p.Arm, "crash", CrashLine(*p.Crash), verdict)
 		}
-		t = t.add(p.Arm, "durability lock", "read back from the server that was killed and recovered: as the control's", word(p.Lock))
+		if p.Control != nil {
+			t = t.add(stats.Control, "crash", CrashLine(*p.Control), word(p.Control.Proved))
+		}
+		from := "the server that was killed and recovered"
+		if p.Crash != nil && p.Crash.Power != nil {
+			from = "the server whose disk was recorded"
+		}
+		t = t.add(p.Arm, "durability lock", "read back from "+from+": as the control's", word(p.Lock))
 	}
 	return t
 }
@@ -292,11 +303,14 @@ func proofSaid(d Data) (list []string) {
 	return list
 }
 
-// proofLines returns what the kills cannot show, each said once.
+// proofLines returns what the kills or cuts cannot show, and what of them the control shares, each said once.
 func proofLines(d Data) (list []string) {
 	for _, p := range d.Proofs {
 		if p.Crash == nil {
 			continue
+		}
+		if p.Shared != "" {
+			list = append(list, p.Arm+": "+p.Shared)
 		}
 		for _, note := range p.Crash.Notes {
 			if !slices.Contains(list, note) {

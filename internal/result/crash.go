@@ -195,10 +195,32 @@ func (c CrashTest) verdict(d Damage) string {
 
 // Words says what is damaged, one phrase for each kind there is.
 func (d Damage) Words() (list []string) {
-	for _, kind := range []struct {
-		n    int64
-		what string
-	}{
+	for _, kind := range d.kinds() {
+		if kind.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", kind.n, kind.what))
+		}
+	}
+	return list
+}
+
+// Kinds says which kinds of damage there are.
+func (d Damage) Kinds() (list []string) {
+	for _, kind := range d.kinds() {
+		if kind.n > 0 {
+			list = append(list, kind.what)
+		}
+	}
+	return list
+}
+
+// damaged counts one kind of damage.
+type damaged struct {
+	n    int64
+	what string
+}
+
+func (d Damage) kinds() []damaged {
+	return []damaged{
 		{d.Half, "accounts disagree with their rows (half a transaction)"},
 		{d.Twice, "rows are there twice"},
 		{d.Altered, "rows are not as they were written"},
@@ -207,12 +229,22 @@ func (d Damage) Words() (list []string) {
 		{d.OnlyLogged, "transactions are in the binary log only (replicas have them, this server does not)"},
 		{d.Unlogged, "transactions are not in the binary log (replicas never get them)"},
 		{d.Schema, "times the tables were not as acknowledged changes of the schema left them"},
-	} {
-		if kind.n > 0 {
-			list = append(list, fmt.Sprintf("%d %s", kind.n, kind.what))
+	}
+}
+
+// Kept tells whether a round lost and damaged nothing, and the server came back within the limit.
+func (c CrashTest) Kept(k Kill) bool {
+	return k.Lost == 0 && k.Damage.Sum() == 0 && (k.Cut == nil || k.Cut.Failed == "") && k.RecoveryMs <= c.LimitMs
+}
+
+// Missed counts the rounds that were not kept.
+func (c CrashTest) Missed() (n int) {
+	for _, k := range c.Rounds {
+		if !c.Kept(k) {
+			n++
 		}
 	}
-	return list
+	return n
 }
 
 // median of at least one value.

@@ -66,7 +66,9 @@ type TunePlan struct {
 	RaceBlocks int `json:"race_blocks"`
 	Blocks     int `json:"confirm_blocks"`
 	MostBlocks int `json:"most_confirm_blocks"`
-	Kills      int `json:"kills"` // of the crash proof; 0: it is not run
+	Kills      int `json:"kills"` // of the crash proof, or the most cuts; 0: it is not run
+	// Power is the cache of the disk whose power the crash proof cuts (Power.Cache); "": it kills the server.
+	Power string `json:"power,omitempty"`
 	// MaxP95 says how many times the control's p95 a winner's may be; RecoveryMs how long its recovery from a
 	// crash may take.
 	MaxP95     float64 `json:"max_p95_ratio"`
@@ -114,6 +116,10 @@ type Proof struct {
 	Why     string       `json:"why,omitempty"` // what failed; "" where nothing did
 	Memory  *MemoryProof `json:"memory,omitempty"`
 	Crash   *CrashTest   `json:"crash,omitempty"`
+	// Control is the same done to the control, where the power was cut and not all was kept. Shared says why what
+	// was not kept is not the arm's own doing; "" where nothing says so.
+	Control *CrashTest `json:"crash_of_control,omitempty"`
+	Shared  string     `json:"shared_with_control,omitempty"`
 	// Lock says that the members of the durability lock read back as the control's.
 	Lock    bool     `json:"lock"`
 	Seconds float64  `json:"seconds"` // what proving took

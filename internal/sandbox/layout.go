@@ -17,6 +17,7 @@ import (
 	"david/internal/ceph"
 	"david/internal/cgroup"
 	"david/internal/home"
+	"david/internal/loopdev"
 	"david/internal/result"
 )
 
@@ -160,7 +161,7 @@ func attachFile(file string) (*os.File, error) {
 		return nil, err
 	}
 	defer backing.Close()
-	return attachLoop(backing, 0)
+	return loopdev.Attach(backing, 0)
 }
 
 // numberOf returns the number of a device.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"david/internal/ceph"
+	"david/internal/loopdev"
 	"david/internal/process"
 	"david/internal/result"
 )
@@ -80,7 +81,7 @@ func (w *Workspace) attachImage(ctx context.Context, o ceph.Place, size int64) (
 			return err
 		}
 		defer backing.Close()
-		loop, err = attachLoop(backing, 0)
+		loop, err = loopdev.Attach(backing, 0)
 		return err
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"david/internal/cgroup"
 	"david/internal/home"
+	"david/internal/loopdev"
 )
 
 // ErrDiskFull says that the data would not fit.
@@ -155,7 +156,7 @@ func mountLoop(file, point, fs, flags string, sector uint32) error {
 		return err
 	}
 	defer backing.Close()
-	loop, err := attachLoop(backing, sector)
+	loop, err := loopdev.Attach(backing, sector)
 	if err != nil {
 		return fmt.Errorf("cannot attach a loop device: %w", err)
 	}
@@ -192,35 +193,6 @@ func loopOf(file string) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// attachLoop attaches a file to a free loop device with direct I/O, so that pages are not cached twice.
-func attachLoop(backing *os.File, sector uint32) (*os.File, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer control.Close()
-	for range 16 { // another program can take the free device first
-		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return nil, err
-		}
-		loop, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: sector, Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO}}
-		err = unix.IoctlLoopConfigure(int(loop.Fd()), &config)
-		if err == nil {
-			return loop, nil
-		}
-		loop.Close()
-		if !errors.Is(err, unix.EBUSY) {
-			return nil, err
-		}
-	}
-	return nil, unix.EBUSY
 }
 
 // freeBytes returns what an ordinary user may still write on the filesystem of dir.

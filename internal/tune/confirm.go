@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -142,7 +143,7 @@ func (st *state) anotherBlock(n int) bool {
 	for _, t := range st.trialsOf(result.Confirm) {
 		sum += t.Took()
 	}
-	return st.spent()+sum/float64(n)+float64(st.Kills)*killCost <= st.Budget
+	return st.spent()+sum/float64(n)+st.CrashSeconds() <= st.Budget
 }
 
 // concluded finds who was confirmed to be faster than the control. The winner comes before the rival, which
@@ -237,11 +238,14 @@ func (st *state) prove() (Action, bool) {
 		i := slices.IndexFunc(st.h.Proofs, func(p result.Proof) bool { return p.Arm == name })
 		switch {
 		case i < 0:
-			return Action{Phase: result.Prove, Prove: name, Left: 1, Why: fmt.Sprintf("proving %s: memory with all connections busy, %d kills, the durability lock", name, st.Kills)}, true
+			return Action{Phase: result.Prove, Prove: name, Left: 1, Why: fmt.Sprintf("proving %s: memory with all connections busy, %s, the durability lock", name, st.crashes())}, true
 		case st.h.Proofs[i].OK:
 			st.finished = &Outcome{Best: name, Why: "confirmed, and proved safe"}
 			if st.unsure {
 				st.finished.Why, st.finished.Likely = "probably faster, which more time would decide, and proved safe", true
+			}
+			if shared := st.h.Proofs[i].Shared; shared != "" {
+				st.finished.Why = strings.Replace(st.finished.Why, "proved safe", "proved no less safe than the control: "+shared, 1)
 			}
 			return Action{}, false
 		}
@@ -249,6 +253,14 @@ func (st *state) prove() (Action, bool) {
 	}
 	st.finished = &Outcome{Best: stats.Control, Why: why}
 	return Action{}, false
+}
+
+// crashes says what the crash proof does.
+func (st *state) crashes() string {
+	if st.Power != "" {
+		return fmt.Sprintf("cuts of the power, as many of %d as fit into %.0f s", st.Kills, st.CrashSeconds())
+	}
+	return fmt.Sprintf("%d kills", st.Kills)
 }
 
 func (st *state) done() Action {

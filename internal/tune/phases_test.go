@@ -428,6 +428,21 @@ func TestTuneWithoutControl(t *testing.T) {
 	t.Error("it does not end")
 }
 
+// TestPlanPower has as many cuts as may fit into the share of the kills, and keeps that share for them.
+func TestPlanPower(t *testing.T) {
+	for budget, want := range map[float64]struct {
+		cuts    int
+		seconds float64
+	}{600: {14, 48}, 900: {26, 72}, 7200: {278, 576}, 36000: {500, 2880}} {
+		p, _ := plan(t, budget, 1)
+		wish := Wish{Budget: budget, Power: "volatile", RecoveryMs: 60000, MaxP95: 1.1}
+		got, err := NewPlan(p.Problem, p.Control, wish)
+		if got.Kills != want.cuts || math.Abs(got.CrashSeconds()-want.seconds) > 1e-6 || got.Power != "volatile" {
+			t.Errorf("%.0f s: %d cuts in %.0f s, %v; want %+v", budget, got.Kills, got.CrashSeconds(), err, want)
+		}
+	}
+}
+
 // TestPlanLengths gives trials, rivals and kills what the budget allows.
 func TestPlanLengths(t *testing.T) {
 	for _, c := range []struct{ budget, seconds, steady, warmup, kills, rivals int }{{600, 10, 10, 32, 6, 2}, {1500, 12, 12, 81, 15, 8}, {2400, 20, 21, 147, 20, 11}, {7200, 30, 64, 448, 20, 12}} {

@@ -41,14 +41,20 @@ type Wish struct {
 	// Quick has a trial or two of everything, whatever the budget: to see a tune from its beginning to its
 	// end.
 	Quick bool
+	// Power has the winner proved by cuts of its disk's power, whose cache this is, instead of kills.
+	Power string
 }
 
 // What things take, in seconds, before the first of them was seen: a fresh server with its tables read once
 // and shut down, and a kill with its load, its recovery and its checks. Trials shorter than the least tell
 // more of a checkpoint's moment than of the arm.
 const (
-	trialCost    = 12
-	killCost     = 8
+	trialCost = 12
+	killCost  = 8
+	// recordCost is a disk recorded under load, cutCost a cut with its recovery and checks where both are quick:
+	// what does not fit into the share is left out.
+	recordCost   = 20
+	cutCost      = 2
 	leastSeconds = 10
 	mostSeconds  = 30
 	mostSteady   = 900
@@ -66,6 +72,7 @@ const (
 	leastBlocks = 3
 	leastKills  = 3
 	mostKills   = 20
+	mostCuts    = 500
 )
 
 // Shares of the budget, the cumulative ones of what confirmation and proofs leave over: a phase may begin
@@ -85,6 +92,9 @@ func NewPlan(p rules.Problem, control result.Arm, w Wish) (Plan, error) {
 	plan := Plan{Problem: p, Control: control, TunePlan: result.TunePlan{Objective: cmp.Or(w.Objective, result.ForTPS), Budget: w.Budget, RaceBlocks: raceBlocks, Blocks: leastBlocks, MostBlocks: mostBlocks, MaxP95: w.MaxP95,
 		RecoveryMs: w.RecoveryMs, Seed: w.Seed, Unlocked: w.Unlocked, Machine: machineOf(p)}}
 	plan.Kills = int(min(mostKills, max(leastKills, killShare*w.Budget/killCost)))
+	if plan.Power = w.Power; w.Power != "" {
+		plan.Kills = int(min(mostCuts, max(leastKills, (killShare*w.Budget-recordCost)/cutCost)))
+	}
 	if w.Slices != nil {
 		return plan.sliced(w)
 	}
@@ -202,7 +212,15 @@ func (p Plan) controls() int {
 func (p Plan) reserve(challengers int, overhead float64) float64 {
 	control := float64(p.controls()) * (float64(p.Steady.Seconds+min(p.Steady.Warmup, levelSeconds)) + overhead)
 	others := float64(challengers) * (float64(p.Steady.Seconds+p.Steady.Warmup) + overhead)
-	return float64(p.Blocks)*(control+others) + float64(p.Kills)*killCost + trialCost
+	return float64(p.Blocks)*(control+others) + p.CrashSeconds() + trialCost
+}
+
+// CrashSeconds returns what the crash proof may take, in seconds. Cuts of the power take their share whole.
+func (p Plan) CrashSeconds() float64 {
+	if p.Power != "" {
+		return max(recordCost+leastKills*killCost, killShare*p.Budget)
+	}
+	return float64(p.Kills) * killCost
 }
 
 // counts sets how many trials each phase has at most. Trials that take less than they were expected to leave

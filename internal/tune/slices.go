@@ -287,7 +287,7 @@ func (st *state) proving() float64 {
 	if len(st.h.Proofs) > 0 {
 		return 0
 	}
-	return float64(st.Kills)*killCost + trialCost
+	return st.CrashSeconds() + trialCost
 }
 
 // slicedNoise returns the standard deviation of ln(ratio) of two slices of a round: that of the race's arms

@@ -1,0 +1,183 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"david/internal/home"
+	"david/internal/mysqld"
+	"david/internal/process"
+)
+
+// Server is the one that serves from the volume.
+type Server struct {
+	Version  string `json:"version,omitempty"`
+	UUID     string `json:"uuid,omitempty"`
+	ReadOnly string `json:"read_only,omitempty"` // the variable that keeps it from being written to
+}
+
+// greeting is how long the old server may take to say something.
+const greeting = 5 * time.Second
+
+// old refuses where the old server still answers, or nobody says where it is.
+func (p *Plan) old(ctx context.Context) error {
+	if p.q.Old == "" {
+		if p.q.Force {
+			return nil
+		}
+		return refuse("nobody can say whether the old server still answers: name it with --old, or give --force")
+	}
+	state, err := answers(ctx, p.q.Old)
+	if err != nil {
+		return err
+	}
+	switch {
+	case state == "":
+		p.Notes = append(p.Notes, "the old server at "+p.q.Old+" does not answer")
+	case !p.q.Force:
+		return refuse("the old server at %s %s: stop it (nothing is lost then), or give --force to take the volume from it", p.q.Old, state)
+	default:
+		p.Notes = append(p.Notes, "the old server at "+p.q.Old+" "+state+", and may go on answering reads from its memory: take its address from its clients")
+	}
+	return nil
+}
+
+// answers tells whether a server says anything at an address: any server does that takes clients, be it that
+// it refuses them. "" where none does.
+func answers(ctx context.Context, address string) (string, error) {
+	network := "tcp"
+	if filepath.IsAbs(address) {
+		network = "unix"
+	} else if _, _, err := net.SplitHostPort(address); err != nil {
+		return "", refuse("--old %s: give HOST:PORT, or the path of a socket", address)
+	}
+	ctx, cancel := context.WithTimeout(ctx, greeting)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	var name *net.DNSError
+	if errors.As(err, &name) && name.IsNotFound {
+		return "", refuse("--old %s: %w", address, err)
+	}
+	if err != nil {
+		return "", nil
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(greeting)); err != nil {
+		return "", err
+	}
+	if n, _ := conn.Read(make([]byte, 1)); n == 0 {
+		return "", nil // hung, or a proxy without a server
+	}
+	return "still answers", nil
+}
+
+// serve plans the start of the server, unless it runs on the volume already.
+func (p *Plan) serve(ctx context.Context, mounted bool) error {
+	conn, err := mysqld.Open(ctx, p.q.Addr)
+	if err == nil || errors.Is(err, mysqld.ErrAccess) {
+		if err == nil {
+			err = conn.Close()
+		}
+		if !mounted {
+			return errors.Join(refuse("a server answers at %s already: stop it, or name with --dsn the one that --start starts", p.q.Addr), err)
+		}
+	} else {
+		log := filepath.Join(p.dir, "start.log")
+		p.step(Starting, func(context.Context) error { return p.start(log) }, p.q.Start...)
+	}
+	p.step(Recovering, p.recover)
+	return nil
+}
+
+// start begins to start the server; how that goes recover sees.
+func (p *Plan) start(log string) error {
+	f, err := home.Create(log, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, p.started, err = process.Detached(p.q.Start, f)
+	return err
+}
+
+// recover waits until the server answers, and makes sure that it serves from the volume.
+func (p *Plan) recover(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.q.Recovery, fmt.Errorf("no answer within %s (--recovery)", p.q.Recovery))
+	defer cancel()
+	seen := time.Now() // that somebody worked on the volume, or was about to
+	for {
+		conn, last := mysqld.Open(ctx, p.q.Addr)
+		if last == nil {
+			return errors.Join(p.see(ctx, conn), conn.Close())
+		}
+		if errors.Is(last, mysqld.ErrAccess) {
+			return fmt.Errorf("%w as far as david can tell: it answers, and does not let david in: %w", ErrServer, last)
+		}
+		select {
+		case err := <-p.started:
+			if err != nil {
+				return fmt.Errorf("%w: %w", ErrServer, err)
+			}
+			p.started, seen = nil, time.Now() // it was started in the background
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w: %w", ErrServer, context.Cause(ctx), last)
+		case <-time.After(50 * time.Millisecond):
+		}
+		if p.started != nil || worksOn(p.q.Mount) {
+			seen = time.Now()
+		}
+		if time.Since(seen) > deserted {
+			return fmt.Errorf("%w: it has ended, its error log says why; nobody has worked on the volume for %s", ErrServer, deserted)
+		}
+	}
+}
+
+// deserted is how long nobody may work on the volume while its server is waited for: a service manager starts
+// it again within seconds, where it does.
+const deserted = 20 * time.Second
+
+// worksOn tells whether a process has its working directory on a mount, as servers have in their data, be it
+// in a container.
+func worksOn(mount string) bool {
+	var want, got unix.Stat_t
+	if err := unix.Stat(mount, &want); err != nil {
+		return false
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	return slices.ContainsFunc(all, func(cwd string) bool { return unix.Stat(cwd, &got) == nil && got.Dev == want.Dev })
+}
+
+// see looks at who answers.
+func (p *Plan) see(ctx context.Context, conn *mysqld.Conn) error {
+	vars, err := conn.Variables(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := filepath.EvalSymlinks(vars["datadir"])
+	if err != nil {
+		return fmt.Errorf("%w from the volume: its data are in %s: %w", ErrServer, vars["datadir"], err)
+	}
+	mount, err := filepath.EvalSymlinks(p.q.Mount)
+	if err != nil {
+		return err
+	}
+	if data != mount && !strings.HasPrefix(data, mount+string(os.PathSeparator)) {
+		return fmt.Errorf("%w from the volume: the data of the one that answers at %s are in %s, not below %s", ErrServer, p.q.Addr, data, mount)
+	}
+	p.Server.Version = vars["version"]
+	if p.Server.ReadOnly, err = conn.ReadOnly(ctx); err != nil {
+		return err
+	}
+	who, err := conn.Identity(ctx)
+	p.Server.UUID = who.UUID
+	return err
+}

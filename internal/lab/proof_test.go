@@ -1,0 +1,47 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+
+	"david/internal/result"
+)
+
+// cuts is a test of so many cuts, of which the first ones went wrong as told.
+func cuts(n int, cache string, wrong ...result.Kill) result.CrashTest {
+	c := result.CrashTest{LimitMs: 1000, Power: &result.Power{Cache: cache}, Rounds: wrong}
+	for len(c.Rounds) < n {
+		c.Rounds = append(c.Rounds, result.Kill{Acknowledged: 9, RecoveryMs: 10, Cut: &result.Cut{}})
+	}
+	return c.Judge()
+}
+
+// TestAlike blames an arm's lines for what cuts found, but for what the control's server meets as well.
+func TestAlike(t *testing.T) {
+	torn := result.Kill{Cut: &result.Cut{Failed: "[InnoDB] Database page corruption on disk"}}
+	other := result.Kill{Cut: &result.Cut{Failed: "unknown variable"}}
+	lost := result.Kill{Lost: 3, RecoveryMs: 10, Cut: &result.Cut{}}
+	direct := map[string]string{"innodb_flush_method": "O_DIRECT", "innodb_doublewrite_files": "2"}
+	fsync := map[string]string{"innodb_flush_method": "fsync", "innodb_doublewrite_files": "2"}
+	many := []result.Kill{torn, torn, torn, torn, torn, torn, torn, torn}
+	for name, c := range map[string]struct {
+		arm, control     result.CrashTest
+		armVars, itsVars map[string]string
+		want             string // "": it is the arm's
+	}{
+		"nothing wrong":                       {arm: cuts(9, "volatile"), control: cuts(9, "volatile"), armVars: direct, itsVars: direct},
+		"both are hit":                        {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile", torn, torn), armVars: direct, itsVars: direct, want: "1 of 9 cuts of the power were not survived, of the control's 2 of 9: that is the server's"},
+		"the control by chance not":           {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: direct, itsVars: direct, want: "of the control's 0 of 9; whose cuts hit it is chance: neither's MySQL flushes"},
+		"the arm alone leaves the flush out":  {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: direct, itsVars: fsync},
+		"the cause does not explain a loss":   {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile"), armVars: direct, itsVars: direct},
+		"nor that it does not start":          {arm: cuts(9, "volatile", torn, other), control: cuts(9, "volatile"), armVars: direct, itsVars: direct},
+		"nor on a protected disk":             {arm: cuts(9, "protected", torn), control: cuts(9, "protected"), armVars: direct, itsVars: direct},
+		"a loss, and the control only starts": {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile", torn), armVars: direct, itsVars: direct},
+		"far more often":                      {arm: cuts(9, "volatile", many...), control: cuts(9, "volatile", torn), armVars: direct, itsVars: direct},
+	} {
+		got := alike(c.arm, c.control, c.armVars, c.itsVars)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
