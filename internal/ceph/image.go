@@ -22,6 +22,16 @@ type Image struct {
 	Name string `json:"name"`
 }
 
+// FuseArgs is the command that shows the image as a file in a folder, in the foreground; it takes FuseVariable.
+func (i Image) FuseArgs(dir string) []string {
+	return []string{"rbd-fuse", "-f", "-c", i.Conf, "-p", i.Pool, "-r", i.Name, dir}
+}
+
+// FuseVariable switches off the cache of rbd-fuse. It says that an fsync was done whatever became of it
+// (rbdfs_fsync in Ceph's src/rbd_fuse/rbd-fuse.cc returns 0), so what the cluster refuses, as after a fence,
+// must be refused to the write already.
+const FuseVariable = "CEPH_ARGS=--rbd_cache=false"
+
 // Spec names the image as rbd does: POOL/IMAGE.
 func (i Image) Spec() string { return i.Pool + "/" + i.Name }
 

@@ -64,6 +64,12 @@ func each(t *testing.T, test func(*testing.T, *Engine, *Sandboxed)) {
 func engine(t *testing.T, flavour string) (*Engine, *Sandboxed) {
 	t.Helper()
 	t.Parallel()
+	return engineAlone(t, flavour)
+}
+
+// engineAlone is one of a test that says by itself what it runs beside.
+func engineAlone(t *testing.T, flavour string) (*Engine, *Sandboxed) {
+	t.Helper()
 	ctx := context.Background()
 	binary := testserver.Find(t, flavour)
 	sysbench, err := workload.Find(ctx)

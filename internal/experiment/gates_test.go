@@ -50,7 +50,12 @@ func (s *sessions) Begin(ctx context.Context, arm result.Arm, load result.Worklo
 }
 
 func disturb(t *testing.T) *disturbed {
-	e, s := engine(t, "mariadb")
+	t.Parallel()
+	return disturbAlone(t)
+}
+
+func disturbAlone(t *testing.T) *disturbed {
+	e, s := engineAlone(t, "mariadb")
 	target := &sessions{Target: s}
 	e.Target = target
 	load := small
@@ -153,7 +158,7 @@ func TestGateOtherProcesses(t *testing.T) {
 // use it all it cannot, and is tried again. It runs alone (CALM in the Makefile).
 func TestGateClientCPU(t *testing.T) {
 	for try := 1; ; try++ {
-		d := disturb(t)
+		d := disturbAlone(t)
 		busy(t, d)
 		trial := d.run()
 		if try == 3 || failedGate(trial, result.GateClientCPU) {

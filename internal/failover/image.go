@@ -79,8 +79,8 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 	for _, l := range locks {
 		p.step(Fencing, func(ctx context.Context) error { return i.BreakLock(ctx, l) }, append([]string{"rbd", "--conf", i.Conf}, i.BreakArgs(l)...)...)
 	}
-	argv := []string{"rbd-fuse", "-f", "-c", i.Conf, "-p", i.Pool, "-r", i.Name, p.point()}
-	p.step(Attaching, func(ctx context.Context) error { return p.attach(ctx, argv) }, argv...)
+	argv := i.FuseArgs(p.point())
+	p.step(Attaching, func(ctx context.Context) error { return p.attach(ctx, argv) }, append([]string{"env", ceph.FuseVariable}, argv...)...)
 	p.mount(true)
 	p.Undo = append(p.Undo, "umount "+p.point())
 	return nil
@@ -160,7 +160,7 @@ func (p *Plan) attach(ctx context.Context, argv []string) (err error) {
 	}
 	defer log.Close()
 	own := attached{}
-	by, done, err := process.Detached(argv, log)
+	by, done, err := process.Detached(argv, log, ceph.FuseVariable)
 	if err != nil {
 		return err
 	}

@@ -128,8 +128,9 @@ func (w *Workspace) show(ctx context.Context, s *shown) error {
 		return err
 	}
 	defer said.Close()
-	cmd := exec.Command("rbd-fuse", "-f", "-c", s.Conf, "-p", s.Pool, "-r", s.Name, s.Folder)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", s.Environ(), said, said
+	argv := s.FuseArgs(s.Folder)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", append(s.Environ(), ceph.FuseVariable), said, said
 	c, err := unrecorded(cmd, nil, nil, nil)
 	if err != nil {
 		return err
