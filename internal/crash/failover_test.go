@@ -412,6 +412,7 @@ func TestFuseTells(t *testing.T) {
 	do(t, "ceph", "--conf", conf, "osd", "set", "pause")
 	resume := sync.OnceFunc(func() { do(t, "ceph", "--conf", conf, "osd", "unset", "pause") })
 	defer resume()
+	time.Sleep(3 * time.Second) // until the disks know it
 	told := make(chan error, 1)
 	go func() { told <- both('b') }()
 	time.Sleep(2 * time.Second)
