@@ -68,6 +68,12 @@ func sleeper(t *testing.T, uid int, args ...string) process.ID {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.Close(); cmd.Process.Kill(); cmd.Wait() })
+	// The kernel lets Start return before the new program's arguments are in their place.
+	for args := []byte(nil); len(args) == 0; {
+		if args, err = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p, err := process.Identify(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
