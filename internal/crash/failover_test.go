@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -351,10 +349,7 @@ func fuse(t *testing.T, i ceph.Image) (file string, end func()) {
 	dir := t.TempDir()
 	argv := i.FuseArgs(dir)
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = i.Environ()
-	if os.Getenv("DAVID_FUSE_CACHE") == "" {
-		cmd.Env = append(cmd.Env, ceph.FuseVariable)
-	}
+	cmd.Env = append(i.Environ(), ceph.FuseVariable)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -371,64 +366,6 @@ func fuse(t *testing.T, i ceph.Image) (file string, end func()) {
 		if time.Now().After(stop) {
 			t.Fatal("rbd-fuse does not serve")
 		}
-	}
-}
-
-// TestFuseTells fences an image's user while the cluster takes no writes: the write and the fsync that wait for it
-// must not be said to be done. DAVID_FUSE_CACHE has it see that with rbd-fuse's cache they are.
-func TestFuseTells(t *testing.T) {
-	conf := os.Getenv("DAVID_CEPH")
-	if conf == "" || os.Geteuid() != 0 {
-		t.Skip("a Ceph is no part of the set-up: make ceph brings one up and runs this, as root")
-	}
-	ctx := context.WithoutCancel(t.Context())
-	i := ceph.Image{Cluster: ceph.Cluster{Conf: conf}, Pool: "replicas-2", Name: "fuse-" + strconv.Itoa(os.Getpid())}
-	if err := i.Create(ctx, 64<<20); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := i.Remove(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	name, _ := fuse(t, i)
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	const place = 8 << 20
-	both := func(with byte) error {
-		_, err := file.WriteAt(bytes.Repeat([]byte{with}, 4096), place)
-		return errors.Join(err, file.Sync())
-	}
-	if err := both('a'); err != nil { // from its first flush on the cache would hold writes back
-		t.Fatal(err)
-	}
-	watching, err := i.Watchers(ctx)
-	if err != nil || len(watching) != 1 {
-		t.Fatal(watching, err)
-	}
-	do(t, "ceph", "--conf", conf, "osd", "set", "pause")
-	resume := sync.OnceFunc(func() { do(t, "ceph", "--conf", conf, "osd", "unset", "pause") })
-	defer resume()
-	time.Sleep(3 * time.Second) // until the disks know it
-	told := make(chan error, 1)
-	go func() { told <- both('b') }()
-	time.Sleep(2 * time.Second)
-	if err := i.Fence(ctx, watching[0], time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	resume()
-	err = <-told
-	other, _ := fuse(t, i)
-	got, readErr := os.ReadFile(other)
-	if readErr != nil {
-		t.Fatal(readErr)
-	}
-	t.Logf("the old side was told %v; the image has %q", err, got[place])
-	if lied := err == nil && got[place] != 'b'; lied != (os.Getenv("DAVID_FUSE_CACHE") != "") {
-		t.Errorf("the old side was told %v of what is %q in the image", err, got[place])
 	}
 }
 
