@@ -211,8 +211,11 @@ func TestDavidImage(t *testing.T) {
 
 func checkDavid(t *testing.T, i image, binary string) {
 	t.Helper()
-	i.want(t, "usr/bin/david", "usr/bin/sysbench", "usr/bin/fio", "usr/bin/iperf3", "usr/bin/sockperf", "usr/share/sysbench/oltp_read_write.lua", "usr/share/sysbench/oltp_common.lua",
-		"etc/passwd", "etc/os-release", "tmp", "home/david", "etc/david/packages", "var/lib/dpkg/status.d/sysbench", "usr/share/doc/sysbench/copyright")
+	i.want(t, // the programs that a client runs, and what they read
+		"usr/bin/david", "usr/bin/sysbench", "usr/bin/fio", "usr/bin/iperf3", "usr/bin/sockperf",
+		"usr/share/sysbench/oltp_read_write.lua", "usr/share/sysbench/oltp_common.lua", "etc/passwd",
+		"etc/os-release", "tmp", "home/david", "etc/david/packages", "var/lib/dpkg/status.d/sysbench",
+		"usr/share/doc/sysbench/copyright")
 	if text, err := os.ReadFile(binary); err != nil || !bytes.Equal(text, i.texts["usr/bin/david"]) {
 		t.Errorf("the david of the image is another (%v)", err)
 	}

@@ -34,7 +34,7 @@ func (a Account) Solitary() (Account, error) {
 			return Account{id, a.GID, true}, nil
 		}
 	}
-	return a, fmt.Errorf("cannot find a free user id for sysbench between %d and %d; run david as an ordinary user", firstUnused, lastUnused)
+	return a, fmt.Errorf("no user id from %d to %d is free for sysbench; run david as an ordinary user", firstUnused, lastUnused)
 }
 
 // mapped says whether this user namespace has a user id: user_namespaces(7).

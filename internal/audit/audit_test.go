@@ -205,7 +205,8 @@ func ruleCases() map[string]ruleCase {
 		"preloaded": my("9.7.4", "", "# ld_preload=libeatmydata.so").with(func(in *Input) {
 			in.Preloaded = []mycnf.Setting{{Name: "ld_preload", Value: "libeatmydata.so"}}
 		}).started(),
-		"doublewrite-not-flushed":  my("9.7.4", "", "# innodb_flush_method=fsync").on(Machine{StorageSeen: true, Volatile: []string{"sda"}}).started(),
+		"doublewrite-not-flushed": my("9.7.4", "", "# innodb_flush_method=fsync").
+			on(Machine{StorageSeen: true, Volatile: []string{"sda"}}).started(),
 		"init-file":                maria("init-fil=/etc/mysql/init.sql", ""),
 		"option-misread":           maria("innodb_file_per_tab=1", "# innodb_file_per_tab=1").started(),
 		"no-binlog":                my("9.7.4", "skip-log-bin", "log_bin=binlog").started(),

@@ -82,9 +82,10 @@ func dangerRules() []Rule {
 		{
 			Name: "doublewrite-not-flushed", Severity: Note, Needs: []Need{NeedStorage}, find: doublewriteNotFlushed,
 			Variables: []string{"innodb_flush_method"},
-			When:      "MySQL from 8.0.20 on, innodb_flush_method is O_DIRECT (the default from 8.4 on), and the disk says that its write cache is volatile",
-			Reason:    "the doublewrite buffer is not flushed before the pages it protects: at a power failure both copies of a page can be torn, and the server does not start. Nothing to do where the cache is protected (a battery, capacitors, a cloud's volume)",
-			Source:    "storage/innobase/buf/buf0dblwr.cc, is_fsync_required; seen in 1 and 3 of 24 power cuts, with fsync in none (docs/crash.md)",
+			When:      "MySQL 8.0.20 or later writes with O_DIRECT to a disk whose write cache is volatile",
+			Reason: "it does not flush its doublewrite buffer then: a power failure can tear both copies of a page, " +
+				"and the server does not start. Safe where the cache is protected",
+			Source: "buf0dblwr.cc, is_fsync_required; 1 and 3 of 24 power cuts, with fsync none (docs/crash.md)",
 		},
 		{
 			Name: "init-file", Severity: Note, find: initFile,

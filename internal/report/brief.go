@@ -64,10 +64,13 @@ func provedSafe(d Data) string {
 			continue
 		}
 		text := "proved: memory, durability lock"
-		if p.Crash != nil {
-			text += ", " + strings.TrimPrefix(CrashLine(*p.Crash), "proved: ")
+		switch {
+		case p.Crash == nil:
+			return text
+		case p.Shared != "":
+			return text + "; NOT proved: crashes: " + p.Shared
 		}
-		return text
+		return text + ", " + strings.TrimPrefix(CrashLine(*p.Crash), "proved: ")
 	}
 	return ""
 }
@@ -103,7 +106,7 @@ func nextLine(d Data, h headline, files string) string {
 	show := fmt.Sprintf("`david show %s` has every figure", d.Experiment.ID)
 	switch e := d.Experiment; {
 	case h.Decides != "":
-		return fmt.Sprintf("`%s` decides; %s", h.Decides, show)
+		return h.Decides + "; " + show
 	case h.Tone == "invalid":
 		return show + " and the gates that failed"
 	case h.Tone == "gain" && e.Design.Tune != nil && files != "":

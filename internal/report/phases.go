@@ -351,12 +351,12 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 	case unjudged(d, c) != nil:
 		return headline{Big: "Not confirmed", Rest: notConfirmed(d, *unjudged(d, c)), Tone: "invalid"}
 	case ok && d.Finish.Best != stats.Control && best.Verdict == stats.Undecided:
-		return headline{Big: "Probably " + ratio(best), Sure: spread(best) + ", " + chances(best.Odds), Beside: indebted(d, best.Name), Decides: "david tune --continue 10m", Tone: "gain",
-			Rest: fmt.Sprintf("%s, and proved safe: %s", c.Metric.Than("the control"), against(best, control))}
+		return headline{Big: "Probably " + ratio(best), Sure: spread(best) + ", " + chances(best.Odds), Beside: indebted(d, best.Name), Decides: "`david tune --continue 10m` decides", Tone: "gain",
+			Rest: fmt.Sprintf("%s, and %s: %s", c.Metric.Than("the control"), safety(d), against(best, control))}
 	case (!ok || best.Verdict != stats.Faster) && unproved(d) != "":
 		return headline{Big: "No safe gain", Rest: " over the control: " + does(control), Beside: "what was faster failed its proof: " + unproved(d) + runnersUp(c), Tone: "none"}
 	case !ok || best.Verdict != stats.Faster:
-		return headline{Big: "No significant gain", Rest: " over the control: " + does(control) + costs(d, stats.Control) + runnersUp(c), Decides: decides(d), Tone: "none"}
+		return headline{Big: "No significant gain", Rest: " over the control: " + does(control) + costs(d, stats.Control) + runnersUp(c), Decides: looksOn(d), Tone: "none"}
 	}
 	h := headline{Big: ratio(best), Rest: c.Metric.Than("the control") + ", confirmed: " + against(best, control), Sure: spread(best), Beside: indebted(d, best.Name), Tone: "gain"}
 	if c.Metric == stats.ByP99 {
@@ -369,6 +369,14 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 	return h
 }
 
+// safety says what a tune's proof showed of what it hands over.
+func safety(d Data) string {
+	if slices.ContainsFunc(d.Proofs, func(p result.Proof) bool { return p.Arm == d.Finish.Best && p.Shared != "" }) {
+		return "as safe as the control"
+	}
+	return "proved safe"
+}
+
 // does says what an arm did, and against what it did beside the control.
 func does(a stats.Arm) string { return number(a.TPS) + " transactions/s, p95 " + number(a.P95) + " ms" }
 
@@ -376,12 +384,12 @@ func against(a, control stats.Arm) string {
 	return fmt.Sprintf("%s against %s transactions/s, p95 %s against %s ms", round(a.TPS), round(control.TPS), number(a.P95), number(control.P95))
 }
 
-// decides returns how a tune in slices without a result is gone on with.
-func decides(d Data) string {
+// looksOn returns how a tune in slices without a result is gone on with.
+func looksOn(d Data) string {
 	if d.Experiment.Design.Tune.Slices == nil {
 		return ""
 	}
-	return "david tune --continue 10m"
+	return "`david tune --continue 10m` looks for longer"
 }
 
 // unproved says which arms would have been handed over, had they not failed their proof; "" where none.

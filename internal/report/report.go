@@ -48,7 +48,7 @@ type headline struct {
 	Big, Rest string // what was found: a few big words, and what follows them
 	Sure      string // how sure that is: "95 % interval 2.1 to 2.4, 24 rounds, 2 starts"; "" where Rest says it
 	Beside    string // what must not be passed over: what speaks against it, what became of other arms
-	Decides   string // the command that decides what is open
+	Decides   string // what decides what is open: "`david compare --continue 10m` decides"
 	Tone      string // "gain", "none" or "invalid"
 }
 
@@ -62,7 +62,7 @@ func (h headline) After() string {
 		text += "; " + h.Beside
 	}
 	if h.Decides != "" {
-		text += ": `" + h.Decides + "` decides"
+		text += ": " + h.Decides
 	}
 	return text
 }

@@ -304,3 +304,17 @@ func TestSetAsideIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestBriefSharedProof: what the winner lost and the control lost as well was not proved, and is not called so.
+func TestBriefSharedProof(t *testing.T) {
+	d := phasesFixture()
+	for i := range d.Proofs {
+		if p := &d.Proofs[i]; p.Arm == d.Finish.Best {
+			p.Crash.Proved, p.Crash.Verdict, p.Shared = false, "not proved", "2 of 9 cuts of the power were not survived, of the control's 3 of 9"
+		}
+	}
+	text := strings.Join(strings.Fields(string(render(t, func(w io.Writer, d Data) error { return Brief(w, d, "") }, d))), " ")
+	if !strings.Contains(text, "proved: memory, durability lock; NOT proved: crashes: 2 of 9 cuts") {
+		t.Error(text)
+	}
+}

@@ -14,11 +14,9 @@ import (
 	"time"
 )
 
-// TestFault kills a test process that has a cluster with a pod in it by kill -9. Where its guard lives, the
-// cluster goes by itself; where everything that could be in the way is killed too, `cluster down` leaves
-// nothing. It stands in the first of the files: a machine holds one cluster only, so that another test's
-// would have to go.
-func TestFault(t *testing.T) {
+// unshared takes the cluster that tests share down for a test with one of its own: a machine holds one only.
+func unshared(t *testing.T) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a cluster takes longer than -short allows")
 	}
@@ -31,6 +29,14 @@ func TestFault(t *testing.T) {
 	if err := shared.end(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestFault kills a test process that has a cluster with a pod in it by kill -9. Where its guard lives, the
+// cluster goes by itself; where everything that could be in the way is killed too, `cluster down` leaves
+// nothing. It stands in the first of the files: a machine holds one cluster only, so that another test's
+// would have to go.
+func TestFault(t *testing.T) {
+	unshared(t)
 	for _, test := range []struct {
 		name   string
 		guard  bool

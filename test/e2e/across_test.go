@@ -25,18 +25,7 @@ type across struct {
 // that was killed in the middle of it, and refused where it makes no sense. As TestFault it comes before the
 // tests that share a cluster.
 func TestAcrossNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a cluster takes longer than -short allows")
-	}
-	if err := shared.prepare(); err != nil {
-		t.Fatal(err)
-	}
-	if missing := shared.lacks(); missing != "" {
-		t.Skip(missing)
-	}
-	if err := shared.end(); err != nil {
-		t.Fatal(err)
-	}
+	unshared(t)
 	c := &cluster{dir: "/var/lib/david-e2e-two"}
 	if err := c.prepare(); err != nil {
 		t.Fatal(err)
