@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"david/internal/home"
 	"david/internal/mysqld"
+	"david/internal/process"
 )
 
 // ErrStop says that the server did not stop.
@@ -119,28 +118,14 @@ func (d daemon) answers(ctx context.Context, folder string) error {
 
 // run runs a command, apart from david's terminal and signals, and lets it go on where david ends: a start
 // command may be the server itself.
-func (d daemon) run(argv []string) (done chan error, err error) {
+func (d daemon) run(argv []string) (done <-chan error, err error) {
 	log, err := home.Open(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "MYSQL_PWD=") || strings.HasPrefix(s, "DAVID_") })
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("cannot run %s: %w", argv[0], err)
-	}
-	done = make(chan error, 1)
-	go func() {
-		if err := cmd.Wait(); err != nil {
-			done <- fmt.Errorf("%s: %w; what it printed is in %s", strings.Join(argv, " "), err, d.log)
-			return
-		}
-		done <- nil
-	}()
-	return done, nil
+	_, done, err = process.Detached(argv, log)
+	return done, err
 }
 
 // claim holds the lock that InnoDB takes of its first file, so that no server starts on a folder while its last

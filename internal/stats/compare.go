@@ -474,7 +474,6 @@ func conclude(arms []Arm, floor float64, metric Metric) {
 // within the margin (two one-sided tests, see TOST).
 func (a *Arm) judge(floor float64, arms int) {
 	significant, above := a.Adjusted < 1-confidence, math.Abs(math.Log(a.Ratio)) > math.Log1p(floor) // half as fast is as far as twice
-	within := fmt.Sprintf("within ±%.1f %%", 100*max(a.Interval[1]-1, 1-a.Interval[0]))
 	switch {
 	case a.equivalent():
 		a.Verdict, a.Why = Equivalent, fmt.Sprintf("90 %% interval within ±%.1f %%", 100*a.log.far(equivalenceLevel))
@@ -483,7 +482,7 @@ func (a *Arm) judge(floor float64, arms int) {
 	case significant && above:
 		a.Verdict = Slower
 	default:
-		a.Verdict, a.Why = Undecided, within
+		a.Verdict, a.Why = Undecided, a.spread()
 	}
 	if a.Verdict != Undecided || a.P >= 1-confidence {
 		return
@@ -493,6 +492,16 @@ func (a *Arm) judge(floor float64, arms int) {
 	} else {
 		a.Why += fmt.Sprintf("; the interval excludes 1, but the noise floor is ±%.1f %%", 100*floor)
 	}
+}
+
+// spread says how far from the control's the ratio may be; ends that are more than twice away as such, as a
+// percentage beyond 100 tells nobody anything.
+func (a *Arm) spread() string {
+	low, high := a.Interval[0], a.Interval[1]
+	if low < 0.5 || high > 2 {
+		return fmt.Sprintf("anything from %.2fx to %.2fx", low, high)
+	}
+	return fmt.Sprintf("within ±%.1f %%", 100*max(high-1, 1-low))
 }
 
 // equivalent tells whether the 90 % interval of the ratio lies within the margin.

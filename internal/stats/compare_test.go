@@ -107,6 +107,8 @@ func TestVerdicts(t *testing.T) {
 		{"a small gain for sure", 0.01, 1.02, 0.01, Equivalent, "90 % interval within ±2.7 %", true},
 		{"a gain beyond the margin's half", 0.01, 1.025, 0.01, Faster, "", true},
 		{"too wide", 0.01, 1.01, 0.08, Undecided, "within ±8.5 %", false},
+		// 2.3646 * 1.0690 / sqrt(8) = 0.894 to either side of ln 1.01.
+		{"as good as unknown", 0.01, 1.01, 1, Undecided, "anything from 0.41x to 2.47x", false},
 		// The floor is exp(2.306 * 0.1 / sqrt(8)) - 1 = 8.5 %; half the interval 2.3646 * 0.01069 / sqrt(8) =
 		// 0.9 %.
 		{"below the floor", 0.10, 1.05, 0.01, Undecided, "within ±5.9 %; the interval excludes 1, but the noise floor is ±8.5 %", true},
