@@ -1,6 +1,8 @@
 # david: `make help` names the targets.
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' internal/cli/version.go)
+COMMIT := $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)
+COMMIT_DATE := $(shell git log -1 --format=%cI 2>/dev/null)
 FUZZTIME ?= 5s
 
 # The tests in a cluster, which is a load on the whole machine.
@@ -33,7 +35,7 @@ help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/david
-	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/david ./cmd/david
+	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.commit=$(COMMIT) -X main.date=$(COMMIT_DATE)' -o bin/david ./cmd/david
 
 setup: ## install what `make tune` needs and is missing
 	@scripts/setup tune
@@ -87,7 +89,7 @@ bin/images/%: FORCE
 FORCE:
 
 image: build bin/images/david ## write bin/david-image.tar: the image of david, an OCI archive
-	cd images && ../bin/images/david -david ../bin/david -version '$(VERSION)' -out ../bin/david-image.tar
+	cd images && ../bin/images/david -david ../bin/david -version '$(VERSION)+$(COMMIT)' -out ../bin/david-image.tar
 
 test-images: bin/images/testservers ## link the images for tests in a cluster as bin/{mariadb,mysql,pause}-image.tar
 	cd images && ../bin/images/testservers -links ../bin
