@@ -60,14 +60,15 @@ func (a *app) root() *cobra.Command {
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),
 		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.failoverCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
-		a.recorderCommand(), a.guardCommand(), a.versionCommand())
+		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand())
+	explained(root)
 	return root
 }
 
 // tellsOfDavid tells a command that only explains david: help, and what shells complete with.
 func tellsOfDavid(cmd *cobra.Command) bool {
 	name := cmd.Name()
-	return !cmd.HasParent() || name == "help" || name == "version" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
+	return !cmd.HasParent() || name == "help" || name == "version" || name == "man" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
 }
 
 // begin makes sure of david's folder, that nobody else can have put anything into it, and removes what an
