@@ -80,7 +80,9 @@ func (b *terminal) fit(t table) {
 		t.text(&b.Buffer)
 		return
 	}
-	if room := b.columns - (total - widths[last]); t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) {
+	room := b.columns - (total - widths[last])
+	whole := last == 1 || room >= t.longestWord(last) // a name is broken only where no table has room for it
+	if t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) && whole {
 		t.wrapLast(room).text(&b.Buffer)
 		return
 	}
@@ -103,6 +105,16 @@ func (t table) widths() []int {
 		}
 	}
 	return width
+}
+
+// longestWord is the length of the longest word in a column.
+func (t table) longestWord(col int) (longest int) {
+	for _, row := range t.Rows {
+		for _, word := range strings.Fields(row[col]) {
+			longest = max(longest, utf8.RuneCountInString(word))
+		}
+	}
+	return longest
 }
 
 // wrapLast breaks the cells of the last column: what does not fit stands on rows of its own.
