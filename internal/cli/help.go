@@ -88,8 +88,8 @@ func helpName(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// explained gives every command its examples, and its help the flags in groups.
-func explained(root *cobra.Command) {
+// documented gives every command its examples, and its help the flags in groups.
+func documented(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	shown := examples()
