@@ -279,7 +279,7 @@ func proofTable(d Data) table {
 		if p.Crash != nil {
 			verdict := word(p.Crash.Proved)
 			if p.Shared != "" {
-				verdict = "as the control"
+				verdict = "not proved"
 			}
 			t = t.add(p.Arm, "crash", CrashLine(*p.Crash), verdict)
 		}
@@ -290,7 +290,11 @@ func proofTable(d Data) table {
 		if p.Crash != nil && p.Crash.Power != nil {
 			from = "the server whose disk was recorded"
 		}
-		t = t.add(p.Arm, "durability lock", "read back from "+from+": as the control's", word(p.Lock))
+		as := "as the control's"
+		if !p.Lock {
+			as = "not " + as
+		}
+		t = t.add(p.Arm, "durability lock", "read back from "+from+": "+as, word(p.Lock))
 	}
 	return t
 }
@@ -372,7 +376,7 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 // safety says what a tune's proof showed of what it hands over.
 func safety(d Data) string {
 	if slices.ContainsFunc(d.Proofs, func(p result.Proof) bool { return p.Arm == d.Finish.Best && p.Shared != "" }) {
-		return "as safe as the control"
+		return "not proved safe from crashes"
 	}
 	return "proved safe"
 }
