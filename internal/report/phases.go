@@ -355,7 +355,7 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 	case unjudged(d, c) != nil:
 		return headline{Big: "Not confirmed", Rest: notConfirmed(d, *unjudged(d, c)), Tone: "invalid"}
 	case ok && d.Finish.Best != stats.Control && best.Verdict == stats.Undecided:
-		return headline{Big: "Probably " + ratio(best), Sure: spread(best) + ", " + chances(best.Odds), Beside: indebted(d, best.Name), Decides: "`david tune --continue 10m` decides", Tone: "gain",
+		return headline{Big: "Probably " + ratio(best), Sure: spread(best) + ", " + chances(best.Odds), Beside: indebted(d, best.Name), Decides: "`david tune --continue 10m` adds rounds, which may decide it", Tone: "gain",
 			Rest: fmt.Sprintf("%s, and %s: %s", c.Metric.Than("the control"), safety(d), against(best, control))}
 	case (!ok || best.Verdict != stats.Faster) && unproved(d) != "":
 		return headline{Big: "No safe gain", Rest: " over the control: " + does(control), Beside: "what was faster failed its proof: " + unproved(d) + runnersUp(c), Tone: "none"}
