@@ -34,7 +34,11 @@ func Crash(w io.Writer, c result.CrashTest) error {
 
 // CrashLine returns the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.
 func CrashLine(c result.CrashTest) string {
-	s := fmt.Sprintf("%s: %s, %s acknowledged, %d lost", c.Verdict, plural(c.Kills, event(c)), plural(int(c.Acknowledged), "transaction"), c.Lost)
+	counted := ""
+	if c.Power != nil { // each cut has all that was acknowledged before it
+		counted = ", those before several cuts counted in each"
+	}
+	s := fmt.Sprintf("%s: %s, %s acknowledged%s, %d lost", c.Verdict, plural(c.Kills, event(c)), plural(int(c.Acknowledged), "transaction"), counted, c.Lost)
 	if c.Power != nil {
 		s += fmt.Sprintf("; %s restored from the doublewrite buffer, recovery p50 %.0f ms, at most %.0f ms", plural(c.Power.Repaired, "page"), c.RecoveryMs.Median, c.RecoveryMs.Max)
 		if c.Proved {
