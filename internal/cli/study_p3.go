@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"david/internal/podnet"
 	"david/internal/result"
@@ -61,8 +62,8 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 		return r, usage("--image: name the server's image, as mysql:8.4: on the nodes, or to be had for them")
 	case !imageReference.MatchString(f.image) || !imageReference.MatchString(f.client):
 		return r, usage("--image %s, --client-image %s: no names of images, as %s", f.image, f.client, clientImage)
-	case !result.ValidName(f.network) || f.network == hostNetwork || f.network == bestNetwork:
-		return r, usage("--network %q: a name of letters, digits, dots and dashes, other than %s and %s", f.network, hostNetwork, bestNetwork)
+	case len(validation.IsDNS1123Subdomain(f.network)) > 0 || !result.ValidName(f.network) || f.network == hostNetwork || f.network == bestNetwork: // pods are called after it
+		return r, usage("--network %q: a name of small letters, digits, dots and dashes, other than %s and %s", f.network, hostNetwork, bestNetwork)
 	case f.rounds < 1 || f.rounds > mostRounds:
 		return r, usage("--rounds %d: from 1 to %d", f.rounds, mostRounds)
 	case f.probes < 0 || f.probes > mostProbes:

@@ -63,7 +63,10 @@ func provedSafe(d Data) string {
 		if p.Arm != d.Finish.Best || !p.OK {
 			continue
 		}
-		text := "proved: memory, durability lock"
+		text := "proved: memory"
+		if t := d.Experiment.Design.Tune; t == nil || len(t.Unlocked) == 0 {
+			text += ", durability lock"
+		}
 		switch {
 		case p.Crash == nil:
 			return text
