@@ -63,6 +63,9 @@ type stream struct {
 func (s *Site) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	st := &stream{site: s, w: w, at: placeOf(r.Header.Get("Last-Event-ID"))}
+	if st.write("retry: 1000\n\n") != nil { // ms until a browser that was cut off comes back
+		return
+	}
 	for {
 		if err := st.turn(); err != nil {
 			return // nobody listens, or the store cannot be read: the browser comes back

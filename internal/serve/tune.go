@@ -42,6 +42,7 @@ type tunes struct {
 	mu            sync.Mutex // guards what follows
 	now           tuning
 	process       *os.Process
+	said          *tail
 	ended         chan struct{}
 }
 
@@ -69,22 +70,23 @@ func (t *tunes) start(c choice) error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			t.over(cmd.Wait(), said)
+			t.over(cmd.Wait())
 			close(ended)
 		}
 	}()
 	if err := <-started; err != nil {
 		return err
 	}
-	t.now, t.process, t.ended = tuning{On: true, What: "david " + strings.Join(c.args, " ")}, cmd.Process, ended
+	t.process, t.said, t.ended = cmd.Process, said, ended
+	t.now = tuning{On: true, What: "david " + strings.Join(c.args, " ")}
 	return nil
 }
 
 // over keeps what a tune said last.
-func (t *tunes) over(err error, said *tail) {
+func (t *tunes) over(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.now.On, t.now.Said, t.process = false, said.String(), nil
+	t.now.On, t.now.Said, t.process = false, t.said.String(), nil
 	if err != nil {
 		t.now.Said += "\n(" + err.Error() + ")"
 	}
