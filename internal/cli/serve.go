@@ -40,6 +40,7 @@ func (a *app) serveCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", defaultListen, "HOST:PORT to listen on; port 0 is any that is free")
+	a.addMetrics(cmd.Flags())
 	cmd.Flags().BoolVar(&dashboard, "grafana", false, "print a dashboard for Grafana of what --metrics serves, as JSON, and end")
 	return cmd
 }

@@ -44,16 +44,17 @@
       borderWidth: 2, pointRadius: 1.5, pointHitRadius: 8, tension: 0, spanGaps: false}));
   }
 
+  const steps = [5, 10, 15, 30, 60, 120, 300].map(s => 1000 * s); // ms between two marks of time
   const charts = {};
   function chart(id, text, value) {
     const last = points.length ? points.at(-1).at : Date.now();
     const first = Math.max(last - shown, points.length ? points[0].at : last);
-    const clock = at => new Date(at).toLocaleTimeString([], {hour: '2-digit', minute: '2-digit', second: '2-digit'});
+    const clock = at => new Date(at).toLocaleTimeString('en-GB');
     const x = axis('', {type: 'linear', min: first, max: Math.max(last, first + 1000), title: {display: false}});
     x.ticks.callback = clock;
-    x.ticks.maxTicksLimit = innerWidth < 600 ? 3 : 7;
+    x.ticks.stepSize = steps.find(s => s * (innerWidth < 600 ? 3 : 8) >= x.max - x.min) ?? steps.at(-1);
     const config = {type: 'line', data: {datasets: pieces(value)}, options: {responsive: true, maintainAspectRatio: false, animation: false,
-      interaction: {mode: 'nearest', axis: 'x', intersect: false}, scales: {x, y: axis(text, {beginAtZero: true})},
+      interaction: {mode: 'nearest', axis: 'x', intersect: false}, scales: {x, y: axis(text, {beginAtZero: true, grace: '10%'})},
       plugins: {legend: {display: false}, tooltip: {callbacks: {title: at => clock(at[0].parsed.x)}}}}};
     if (!charts[id]) {
       charts[id] = new Chart(byId(id), config);
