@@ -33,6 +33,7 @@ func TestPages(t *testing.T) {
 	b.open(t, "/")
 	b.Poll(t, `document.querySelector('li.gain .found b')?.textContent === 'tuned: 2.00x'`)
 	b.look(t, "list")
+	b.weigh(t)
 
 	live := put(t, home, "compare-20260103-120000", 3, 1)
 	for n := range 40 {
@@ -55,6 +56,19 @@ func TestPages(t *testing.T) {
 	b.look(t, "report")
 	b.open(t, "/report/none")
 	b.look(t, "none")
+}
+
+// weigh holds the first page to 1 MB, all that it asks for included, and says when it was painted first.
+func (b *visitor) weigh(t *testing.T) {
+	t.Helper()
+	b.open(t, "/")
+	b.Poll(t, `performance.getEntriesByName('first-contentful-paint').length > 0`)
+	var bytes, painted float64
+	b.Eval(t, `[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].reduce((sum, e) => sum + e.decodedBodySize, 0)`, &bytes)
+	b.Eval(t, `performance.getEntriesByName('first-contentful-paint')[0].startTime`, &painted)
+	if t.Logf("%.0f bytes, first painted after %.0f ms", bytes, painted); bytes > 1e6 || bytes < 2e5 {
+		t.Errorf("the first page takes %.0f bytes", bytes)
+	}
 }
 
 // note notes a second of the control or of tuned.

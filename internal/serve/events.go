@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// tick is how often who looks on is told of what is new.
-	tick = 500 * time.Millisecond
+	// tick is how often who looks on is told of what is new, which comes once a second.
+	tick = time.Second
 	// keepAlive is how long nothing may be said before a comment finds out whether somebody still listens.
 	keepAlive = 15 * time.Second
 	// before is how much of what was noted a page begins with, in bytes: about ten minutes.
