@@ -2,15 +2,14 @@ package serve
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"david/internal/plain"
 	"david/internal/result"
 )
 
@@ -108,14 +107,12 @@ func (st *stream) moments() (ended bool, err error) {
 	dir := filepath.Join(st.site.Home, "experiments", st.at.run)
 	for {
 		list, next, on, err := result.Moments(dir, st.at.next)
-		if errors.Is(err, fs.ErrNotExist) { // the record was removed
+		if err != nil { // the record was removed, or is none that can be followed
 			return true, nil
-		}
-		if err != nil {
-			return false, err
 		}
 		for _, m := range list {
 			st.at.next = m.Next
+			m.Text, m.Line, m.Arm = plain.Line(m.Text), plain.Line(m.Line), plain.Line(m.Arm)
 			if err := st.send("moment", st.at.String(), m.Moment); err != nil {
 				return false, err
 			}

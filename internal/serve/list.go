@@ -1,14 +1,16 @@
 package serve
 
 import (
-	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"david/internal/plain"
 	"david/internal/report"
 	"david/internal/result"
 )
@@ -72,7 +74,7 @@ func (f *found) of(dir string) (verdict, error) {
 		return verdict{}, err
 	}
 	h := report.Build(d).Headline
-	v := verdict{Big: h.Big, Rest: h.Rest, Sure: h.Sure, Tone: h.Tone}
+	v := verdict{Big: plain.Line(h.Big), Rest: plain.Line(h.Rest), Sure: plain.Line(h.Sure), Tone: h.Tone}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known[dir] = remembered{state, v}
@@ -158,7 +160,7 @@ func (s *Site) foundOne(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		var err error
 		if v, err = s.found.of(dir); err != nil {
-			v = verdict{Rest: err.Error(), Tone: "invalid"}
+			v = verdict{Rest: plain.Line(err.Error()), Tone: "invalid"}
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -175,7 +177,7 @@ func (s *Site) report(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusNotFound, "No such experiment", "david's folder holds none of that name.")
 		return
 	}
-	var text bytes.Buffer
+	var text strings.Builder
 	isHTML, err := s.Report(&text, dir)
 	if err != nil {
 		s.refuse(w, http.StatusInternalServerError, "This record cannot be shown", err.Error())
@@ -186,7 +188,7 @@ func (s *Site) report(w http.ResponseWriter, r *http.Request) {
 	if !isHTML {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	_, _ = text.WriteTo(w) // as of asset
+	_, _ = io.WriteString(w, plain.Text(text.String())) // as of asset
 }
 
 // pairPage fills the page of two experiments.

@@ -11,7 +11,9 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"strings"
 
+	"david/internal/plain"
 	"david/internal/report"
 	"david/internal/result"
 )
@@ -107,9 +109,14 @@ func (s *Site) folder(id string) string {
 
 // show writes a page.
 func (s *Site) show(w http.ResponseWriter, code int, page string, data any) {
+	var text strings.Builder
+	if err := s.pages.ExecuteTemplate(&text, page, data); err != nil {
+		http.Error(w, "cannot make this page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_ = s.pages.ExecuteTemplate(w, page, data) // as of asset
+	_, _ = io.WriteString(w, plain.Text(text.String())) // as of asset; records may hold what others wrote
 }
 
 // message is a page of a few words.

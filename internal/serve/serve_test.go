@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -257,4 +258,27 @@ func TestTuneFails(t *testing.T) {
 	if code, text := s.post(t, "/tune", "quick"); code != http.StatusConflict || !strings.Contains(text, "no such file") {
 		t.Errorf("%d: %s", code, text)
 	}
+}
+
+// TestHostileRecord: what others wrote into a record is text on the page, visible as it is, and asks nothing.
+func TestHostileRecord(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	s := serveStore(t, home, "")
+	evil := "<img src=x onerror=alert(1)>\u001b[31m\u202e"
+	if _, err := result.Create(filepath.Join(home, "experiments", "evil"), result.Experiment{Kind: result.Kind(evil), Server: result.Server{Version: evil}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(home, "experiments", "evil", "live.jsonl"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/report/evil", "/pair?run=evil&run=evil"} {
+		if _, text := s.get(t, path); strings.Contains(text, "<img") || strings.ContainsAny(text, "\u001b\u202e") {
+			t.Errorf("%s: %.500s", path, text)
+		}
+	}
+	if _, text := s.get(t, "/"); !strings.Contains(text, "&lt;img src=x onerror=alert(1)&gt;\\u001b[31m\\u202e") {
+		t.Errorf("the list: %s", text)
+	}
+	s.listen(t, "evil:0", func(event, _, _ string) bool { return event == "state" })
 }
