@@ -282,3 +282,24 @@ func TestHostileRecord(t *testing.T) {
 	}
 	s.listen(t, "evil:0", func(event, _, _ string) bool { return event == "state" })
 }
+
+// TestFound: what an experiment found is told, but worked out by nobody while something is measured.
+func TestFound(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	s := serveStore(t, home, "")
+	ended(t, home, "compare-1", 1, 2)
+	on := put(t, home, "compare-2", 2, 1)
+	if err := on.Note(result.Moment{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := s.get(t, "/found/compare-1"); !strings.Contains(text, `"later":true`) {
+		t.Errorf("while something is measured: %s", text)
+	}
+	if err := on.Finish(result.Finish{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := s.get(t, "/found/compare-1"); !strings.Contains(text, `"big":"tuned: 2.00x"`) || !strings.Contains(text, `"tone":"gain"`) {
+		t.Errorf("afterwards: %s", text)
+	}
+}
