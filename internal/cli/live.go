@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"david/internal/advice"
 	"david/internal/host"
 	"david/internal/live"
 	"david/internal/mysqld"
 	"david/internal/result"
-	"david/internal/rules"
 	"david/internal/workload"
 )
 
@@ -32,8 +32,8 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	doc.LivePlan = rules.PlanLive(known)
-	doc.Notes = append(doc.Notes, "nothing of this was measured: these are david's sizing rules; david tune measures them on a sandbox")
+	doc.LivePlan = advice.PlanLive(known)
+	doc.Notes = append(doc.Notes, "nothing of this was measured: it is what david audit finds; david tune measures on a sandbox")
 	addr, err := a.remoteAddr(f.live.serverFlags)
 	if err != nil {
 		return err

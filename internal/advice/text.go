@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	"cmp"
@@ -29,6 +29,9 @@ func (m Machine) Words() (list []string) {
 	}
 	if m.FreeDisk > 0 {
 		list = append(list, "free disk "+bytesText(m.FreeDisk))
+	}
+	if m.WriteIOPS > 0 {
+		list = append(list, fmt.Sprintf("%.0f writes/s", m.WriteIOPS))
 	}
 	if m.DataSeen {
 		list = append(list, "data "+bytesText(m.Data))

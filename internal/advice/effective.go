@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	_ "embed"
