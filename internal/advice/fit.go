@@ -60,10 +60,13 @@ func (p parts) over() bool { return p.need() > p.ceiling() }
 // greedy lists the session buffers above 4 MiB, where the server has too little memory for all parts, or these
 // buffers of all connections would take more than a quarter of it.
 func (p parts) greedy() (names []string) {
-	total, standard := int64(0), Defaults(p.facts.Flavour, p.facts.Version)
+	total := int64(0)
 	for _, name := range sessionBuffers() {
 		now, _ := p.facts.size(name)
-		if least, err := mycnf.ParseSize(standard[name]); err == nil && now > largeBuffer && least < now {
+		if now <= largeBuffer {
+			continue
+		}
+		if least, err := mycnf.ParseSize(Defaults(p.facts.Flavour, p.facts.Version)[name]); err == nil && least < now {
 			names, total = append(names, name), total+min(now, 1<<40)
 		}
 	}
