@@ -255,6 +255,10 @@ func (in Facts) Following(findings []Finding) Facts {
 			out.Variables[s.Name] = "ON"
 		}
 	}
+	if _, before, ok := in.redoLog(); in.Live && ok && in.Machine.FreeDisk > 0 { // the disk has its files
+		_, now, _ := out.redoLog()
+		out.Machine.FreeDisk = max(1, in.Machine.FreeDisk+before-now)
+	}
 	if !in.Live && in.Set != nil {
 		var settings []mycnf.Setting
 		for _, name := range sortedKeys(out.Set) {

@@ -107,6 +107,9 @@ func (p parts) fitted() parts {
 
 // shrinkBuffers gives large session buffers their default.
 func (p *parts) shrinkBuffers() {
+	if p.reset != nil {
+		return
+	}
 	p.reset = p.greedy()
 	for _, name := range p.reset {
 		now, _ := p.facts.size(name)

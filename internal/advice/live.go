@@ -61,7 +61,7 @@ func (r Report) changeOf(name string) *Finding {
 
 // place puts a finding into the step, where a running server can be given its value.
 func (in Facts) place(f *Finding, step *rules.LiveStep, p *rules.LivePlan) {
-	if f == nil || f.Restart || f.NewData {
+	if f == nil || f.Restart || f.NewData || in.already(*f) {
 		return
 	}
 	c := in.change(*f)
@@ -77,7 +77,7 @@ func (in Facts) place(f *Finding, step *rules.LiveStep, p *rules.LivePlan) {
 func (in Facts) leave(f Finding, p *rules.LivePlan) {
 	s, ok := f.Setting()
 	switch {
-	case f.Name == notPersistedRule:
+	case f.Name == notPersistedRule, in.already(f):
 	case !ok && f.Severity == Note:
 	case !ok:
 		p.Notes = append(p.Notes, fmt.Sprintf("%s: %s; %s", f.Name, f.Evidence, f.Reason))
@@ -86,6 +86,12 @@ func (in Facts) leave(f Finding, p *rules.LivePlan) {
 	case !slices.ContainsFunc(steps(), func(st step) bool { return slices.Contains(st.variables, s.Name) }):
 		p.Decide = append(p.Decide, in.change(f))
 	}
+}
+
+// already tells whether the server has the value that a finding proposes for its option file.
+func (in Facts) already(f Finding) bool {
+	s, ok := f.Setting()
+	return ok && mycnf.MatchValues(s.Name, s.Value, in.Variables[s.Name]) == mycnf.Same
 }
 
 // change pairs a finding's line with the value it replaces.

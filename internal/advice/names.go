@@ -213,8 +213,22 @@ func deprecated(in Facts) (hits []hit) {
 			evidence += "; use " + d.instead
 		}
 		hits = append(hits, hit{variable: d.name, evidence: evidence, line: "# " + line(d.name, value)})
+		if h := in.keepRedo(d, evidence); len(hits) == 1 {
+			hits = append(hits, h...)
+		}
 	}
 	return hits
+}
+
+// keepRedo has the redo log keep its size where the old names that give it are taken out, unless another rule
+// proposes one.
+func (in Facts) keepRedo(d deprecation, evidence string) []hit {
+	const name = "innodb_redo_log_capacity"
+	size, ok := in.size(name)
+	if _, set := in.Set[name]; d.instead != name || !ok || set || len(redoLarge(in)) > 0 && in.redoRoom() > 0 || len(redoSmall(in)) > 0 {
+		return nil
+	}
+	return []hit{{variable: name, evidence: evidence, line: line(name, mycnf.FormatSize(size))}}
 }
 
 func notPersisted(in Facts) (hits []hit) {

@@ -118,12 +118,23 @@ func (in Facts) redoLog() (variable string, size int64, ok bool) {
 	return "innodb_log_file_size", size, ok
 }
 
-// redoLine returns the line that makes the redo log as large as the sizing rules do, or study P2's best
-// default where the memory is not seen.
-func (in Facts) redoLine(variable string) string {
-	size := studiedRedo
+// redoSize returns how large the redo log should be: what the sizing rules say, or study P2's best default where
+// the memory is not seen; no more than a quarter of the disk that is free but for it.
+func (in Facts) redoSize() int64 {
 	if in.Machine.Memory > 0 {
-		size = rules.RedoSize(in.redoProblem())
+		return rules.RedoSize(in.redoProblem())
+	}
+	if room := in.redoRoom(); room > 0 {
+		return min(studiedRedo, max(room/4/smallRedo*smallRedo, smallRedo))
+	}
+	return studiedRedo
+}
+
+// redoLine returns the line that gives the redo log that size; "" where there is too little disk for any.
+func (in Facts) redoLine(variable string) string {
+	size := in.redoSize()
+	if room := in.redoRoom(); room > 0 && size > room/4 {
+		return ""
 	}
 	if files, ok := in.size("innodb_log_files_in_group"); ok && files > 1 && variable == "innodb_log_file_size" {
 		size /= files
@@ -138,7 +149,7 @@ func redoSmall(in Facts) []hit {
 	case !ok:
 		return nil
 	case size < smallRedo:
-	case in.Machine.Memory == 0 || 2*size >= rules.RedoSize(in.redoProblem()):
+	case in.Machine.Memory == 0 || 2*size >= in.redoSize():
 		return nil
 	default:
 		h.severity = Note
@@ -149,8 +160,8 @@ func redoSmall(in Facts) []hit {
 	if rate := in.perSecond("innodb_os_log_written"); rate >= 1 {
 		h.evidence += fmt.Sprintf(", which the average of %s/s since the start fills in %.3g s", bytesText(int64(rate)), float64(size)/rate)
 	}
-	if room := in.redoRoom(); room > 0 && in.Machine.Memory > 0 && rules.RedoSize(in.redoProblem()) > room/4 {
-		h.line, h.evidence = "", h.evidence+fmt.Sprintf("; a quarter of the free disk, %s, is less than any size proposed", bytesText(room/4))
+	if h.line == "" {
+		h.evidence += fmt.Sprintf("; a quarter of the free disk, %s, is less than any size proposed", bytesText(in.redoRoom()/4))
 	}
 	return []hit{h}
 }
@@ -188,11 +199,8 @@ func redoLarge(in Facts) []hit {
 	if !ok || size <= room/4 || size <= smallRedo {
 		return nil
 	}
-	h := hit{variable: variable, evidence: fmt.Sprintf("%s: %.3g %% of %s", in.says(variable), 100*float64(size)/float64(room), bytesText(room))}
-	if in.Machine.Memory > 0 {
-		h.line = in.redoLine(variable)
-	}
-	return []hit{h}
+	return []hit{{variable: variable, line: in.redoLine(variable),
+		evidence: fmt.Sprintf("%s: %.3g %% of %s", in.says(variable), 100*float64(size)/float64(room), bytesText(room))}}
 }
 
 func redoTwice(in Facts) (hits []hit) {
@@ -273,7 +281,7 @@ func ioCapacity(in Facts) (hits []hit) {
 	switch most, seen := in.size(bound); {
 	case writes == 0 && n > 200, n == want, writes > 0 && 2*n >= want && n <= writes:
 		return nil
-	case seen && (in.Live || in.Set[bound] != "") && (most < want || writes > 0 && most > writes):
+	case seen && (most < want || writes > 0 && most > writes):
 		hits = append(hits, hit{variable: bound, line: line(bound, text(2*want)), evidence: in.says(bound) + ": twice innodb_io_capacity, for when flushing falls behind"})
 	}
 	return append(hits, h)
@@ -282,10 +290,7 @@ func ioCapacity(in Facts) (hits []hit) {
 func ioCapacityMax(in Facts) []hit {
 	n, ok := in.size("innodb_io_capacity")
 	most, seen := in.size("innodb_io_capacity_max")
-	if !ok || !seen || n <= most {
-		return nil
-	}
-	if _, set := in.Set["innodb_io_capacity_max"]; !set && !in.Live { // the server sets it to twice the other
+	if !ok || !seen || n <= most || len(ioCapacity(in)) > 0 { // which proposes both
 		return nil
 	}
 	return []hit{{variable: "innodb_io_capacity_max", line: line("innodb_io_capacity_max", text(2*n)),

@@ -9,10 +9,11 @@ import (
 	"david/internal/mycnf"
 )
 
-// facts describes the trial's server to the adviser as it would see one that runs: the variables that were read
+// Facts describes a trial's server to the adviser as it would see one that runs: the variables that were read
 // back, what the server counted under the load, and the machine less its caps. Of a server on another machine
 // the hardware is not known.
-func (t dividedTrial) facts() advice.Facts {
+func Facts(in Input) advice.Facts {
+	t := dividedTrial{Input: in}
 	f := advice.Facts{Flavour: t.Server.Flavour, Live: true, Variables: t.Arm.Effective, Status: map[string]string{}}
 	f.Version, _ = mycnf.ParseVersion(t.Server.Version) // one that cannot be read has no variables
 	for name, n := range t.Trial.Counters {

@@ -31,7 +31,7 @@ func newTrial(in Input) dividedTrial {
 	t.high = t.nearlyFull()
 	t.did, t.looks = t.symptoms()
 	t.disk = t.device()
-	t.advice = advice.Of(t.facts()).Findings
+	t.advice = advice.Of(Facts(t.Input)).Findings
 	return t
 }
 
