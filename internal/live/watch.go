@@ -15,7 +15,7 @@ import (
 const patience = 3
 
 // Where too little traffic is seen in a window, or it is not shown that a step did no harm, it is watched for longer:
-// for so many times --watch at most, before the first step and after each.
+// for so many times --watch at most, before the first step and after each, or twice as long as was watched before.
 const (
 	waitsFor  = 10
 	provesFor = 3
@@ -78,7 +78,7 @@ func (r *Run) longer(before *Window, w Window) (bool, error) {
 	switch {
 	case before == nil && !w.quiet(), before != nil && unproven(*before, w, r.MaxP95) == "":
 		return false, nil
-	case before == nil && windows < waitsFor, before != nil && windows < provesFor:
+	case before == nil && windows < waitsFor, before != nil && w.Seconds < max(provesFor*r.Watch.Seconds(), 2*before.Seconds):
 		return true, nil
 	case before == nil:
 		return false, fmt.Errorf("%w: %.0f statements ended in %.0f s, and it takes %d; come back when there are users, or use --load", ErrQuiet, w.Statements, w.Seconds, enough)
