@@ -475,7 +475,7 @@ func (x *target) recordWith(s live.Server, text string) (dir string) {
 
 func (x *target) busy() {
 	run, other := x.run(nil), x.run(nil)
-	run.Watch, run.MaxP95 = time.Second, 50
+	run.MaxP95 = 50
 	run.Say = func(text string) {
 		if strings.HasPrefix(text, "step first: ") {
 			if _, err := other.Do(x.t.Context()); !errors.Is(err, live.ErrBusy) {
