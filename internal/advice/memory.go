@@ -12,8 +12,9 @@ const (
 	gib = int64(1) << 30
 )
 
-// What counts as a pool too small: less than half of what it could be costs throughput, less than ten elevenths
-// is worth a note. Pages missed count in more than one of a hundred looks, once there were enough of them to tell.
+// What counts as a pool too small: less than half of what it could be costs throughput, less than ten
+// elevenths is worth a note. Pages missed count in more than one of a hundred looks, once there were enough
+// of them to tell.
 const (
 	poolShare  = 0.5
 	poolNote   = 1.1
