@@ -174,7 +174,7 @@ func largeBuffers(in Facts) (hits []hit) {
 		return nil
 	}
 	for _, name := range p.greedy() {
-		hits = append(hits, hit{variable: name, line: line(name, Defaults(in.Flavour, in.Version)[name]),
+		hits = append(hits, hit{variable: name, line: line(name, mycnf.FormatSize(rules.SizeOf(Defaults(in.Flavour, in.Version)[name]))),
 			evidence: fmt.Sprintf("%s: %d connections may take %s of %s of memory for it", in.says(name), p.connections, bytesText(in.sum(name)*p.connections), bytesText(in.Machine.Memory))})
 	}
 	return hits
