@@ -1,8 +1,9 @@
-// Package advice is david's one adviser: a table of rules, each a condition on what is known of a server and its
-// load, with the value it proposes, the reason, the source, the risk, and how its worth was measured. A running
-// server, an option file, a pod and a trial are Facts; the same facts get the same advice, whoever asks: audit,
-// the plan for a running server, explain, the check of manifests. docs/audit.md shows the table. The sizes it
-// proposes are those of internal/rules, with which a tune begins. advice is pure: values in, findings out.
+// Package advice is david's one adviser: a table of rules, each a condition on what is known of a server and
+// its load, with the value it proposes, the reason, the source, the risk, and how its worth was measured. A
+// running server, an option file, a pod and a trial are Facts; the same facts get the same advice, whoever
+// asks: audit, the plan for a running server, explain, the check of manifests. docs/audit.md shows the table.
+// The sizes it proposes are those of internal/rules, with which a tune begins. advice is pure: values in,
+// findings out.
 package advice
 
 import (
@@ -97,8 +98,8 @@ type hit struct {
 // rounds bounds how often what follows from followed advice is looked for.
 const rounds = 4
 
-// Of applies all rules, and applies them again to the server as it would be with what they propose, so that whoever
-// follows the advice is not given more of it: what that leads to is among the findings.
+// Of applies all rules, and applies them again to the server as it would be with what they propose, so that
+// whoever follows the advice is not given more of it: what that leads to is among the findings.
 func Of(in Facts) Report {
 	r, missing, skipped := in.look()
 	for range rounds {
@@ -199,8 +200,8 @@ func (in Facts) finding(rule Rule, h hit) Finding {
 }
 
 // stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite
-// buffer cannot be switched on while the server runs without it (MySQL manual, innodb_doublewrite). MariaDB from
-// 10.11.12 on reserves the addresses of its pool at the start.
+// buffer cannot be switched on while the server runs without it (MySQL manual, innodb_doublewrite). MariaDB
+// from 10.11.12 on reserves the addresses of its pool at the start.
 func (in Facts) stuck(name string) bool {
 	most, bounded := in.size("innodb_buffer_pool_size_max")
 	if name == "innodb_buffer_pool_size" && bounded && in.Live {
@@ -219,8 +220,8 @@ const (
 	notMeasured = "no: it follows from the manual; david compare measures it on your load"
 )
 
-// where returns the file and the line that set a variable, the last one where there are several; "" where none
-// did.
+// where returns the file and the line that set a variable, the last one where there are several; "" where
+// none did.
 func (in Facts) where(name string) (at string) {
 	for _, l := range in.Lines {
 		entry, _ := mycnf.Lookup(l.Option.Name, in.Flavour, in.Version)
@@ -231,8 +232,8 @@ func (in Facts) where(name string) (at string) {
 	return at
 }
 
-// Following returns the facts as they would be with what findings propose: the server started anew, so without
-// its counters.
+// Following returns the facts as they would be with what findings propose: the server started anew, so
+// without its counters.
 func (in Facts) Following(findings []Finding) Facts {
 	out := in
 	out.Lines, out.Preloaded, out.Lost, out.Status = nil, nil, nil, nil

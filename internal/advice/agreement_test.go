@@ -74,8 +74,8 @@ const (
 	machinesEach         = 2
 )
 
-// machines are those that every configuration is put on. Pods and trials know nothing of free disk but what is
-// said here.
+// machines are those that every configuration is put on. Pods and trials know nothing of free disk but what
+// is said here.
 func machines() []advice.Machine {
 	return []advice.Machine{
 		{Memory: 24 << 30, CPUs: 2},
@@ -131,8 +131,8 @@ spec:
 	return facts[0]
 }
 
-// trial returns what explain tells the adviser of a measured run of the server, by way of what was read back from
-// it.
+// trial returns what explain tells the adviser of a measured run of the server, by way of what was read back
+// from it.
 func (c configuration) trial(m advice.Machine) advice.Facts {
 	in := explain.Input{Server: result.Server{Flavour: c.flavour, Version: c.version.String()}, Arm: result.Arm{Effective: c.file(m).Variables},
 		Host: host.Facts{CPU: host.CPU{Usable: m.CPUs}, Memory: host.Memory{Total: m.Memory, Limit: m.Memory}}}

@@ -29,7 +29,8 @@ type Facts struct {
 	Status map[string]string
 	// Known are all the names this very server takes, from the binary; nil: not seen.
 	Known []string
-	// Preloaded are the lines by which the option file has mysqld_safe load a library that makes fsync do nothing.
+	// Preloaded are the lines by which the option file has mysqld_safe load a library that makes fsync do
+	// nothing.
 	Preloaded []mycnf.Setting
 	Machine   Machine
 	Unseen    []string // what the caller could not see, and why
@@ -231,15 +232,6 @@ func (in Facts) sized(name string) (s mycnf.Setting, ok bool) {
 		}
 	}
 	return s, false
-}
-
-// advised returns the line of the sizing rules for a variable; "" where they have none.
-func (in Facts) advised(name string) string {
-	s, ok := in.sized(name)
-	if !ok {
-		return ""
-	}
-	return line(name, s.Value)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

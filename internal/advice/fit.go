@@ -8,8 +8,8 @@ import (
 	"david/internal/rules"
 )
 
-// parts are those of a server that share its memory: they are sized together, so that what is followed for one
-// leads to no finding about another. Sizes are in bytes.
+// parts are those of a server that share its memory: they are sized together, so that what is followed for
+// one leads to no finding about another. Sizes are in bytes.
 type parts struct {
 	facts       Facts
 	seen        bool // memory, pool and connections are
@@ -21,7 +21,8 @@ type parts struct {
 }
 
 // A session buffer above 4 MiB is large: most of the time it is allocated and cleared for nothing. Fewer
-// connections than the servers' default are proposed only where nothing else is left, and never fewer than 10.
+// connections than the servers' default are proposed only where nothing else is left, and never fewer than
+// 10.
 const (
 	largeBuffer      = 4 * mib
 	minConnections   = 151
@@ -57,8 +58,8 @@ func (p parts) need() int64 { return p.facts.server(p.pool, p.log) + p.connectio
 // over tells whether that is more than a server should have of the memory.
 func (p parts) over() bool { return p.need() > p.ceiling() }
 
-// greedy lists the session buffers above 4 MiB, where the server has too little memory for all parts, or these
-// buffers of all connections would take more than a quarter of it.
+// greedy lists the session buffers above 4 MiB, where the server has too little memory for all parts, or
+// these buffers of all connections would take more than a quarter of it.
 func (p parts) greedy() (names []string) {
 	total := int64(0)
 	for _, name := range sessionBuffers() {
@@ -86,8 +87,8 @@ func (p parts) room() int64 { return max(0, (p.ceiling()-p.facts.server(p.pool, 
 // few returns how many connections are left at least, where the memory has room for them.
 func (p parts) few() int64 { return min(p.connections, max(minConnections, p.used)) }
 
-// fitted makes the parts fit: large session buffers first, then connections that nobody used, then the pool, at
-// last the connections that are left.
+// fitted makes the parts fit: large session buffers first, then connections that nobody used, then the pool,
+// at last the connections that are left.
 func (p parts) fitted() parts {
 	p.shrinkBuffers()
 	if !p.over() {
@@ -136,8 +137,8 @@ func (p parts) whole(pool int64) int64 {
 	return max(pool/unit*unit, rules.DefaultPool)
 }
 
-// most returns what the pool should grow to, and what bounds it, in words. On a running server that is bounded by
-// what its machine has free: others on it want some too.
+// most returns what the pool should grow to, and what bounds it, in words. On a running server that is
+// bounded by what its machine has free: others on it want some too.
 func (p parts) most() (pool int64, why string) {
 	fitted := p.fitted()
 	pool = fitted.largest(fitted.connections)

@@ -36,7 +36,7 @@ func TestBuffersAreToBlame(t *testing.T) {
 		in := fromFile(t, mycnf.MySQL, "9.7.4", "sort_buffer_size=64M\njoin_buffer_size=64M\ninnodb_buffer_pool_size="+pool)
 		in.Machine = Machine{Memory: 24 << 30, CPUs: 2, Data: 24 << 20, DataSeen: true}
 		got := lines(Of(in))
-		for _, want := range []string{"sort_buffer_size=262144", "join_buffer_size=262144"} {
+		for _, want := range []string{"sort_buffer_size=256K", "join_buffer_size=256K"} {
 			if !slices.Contains(got, want) {
 				t.Errorf("a pool of %s: no %s in %v", pool, want, got)
 			}

@@ -8,10 +8,11 @@ import (
 	"david/internal/rules"
 )
 
-// PlanLive sorts the advice for a running server: what david changes while it runs, step by step, what is undone
-// fastest first (logging, concurrency, flushing, redo, memory), what takes a restart, and what is for others to
-// decide: members of the durability lock among it, which david changes on no running server. Nothing that holds
-// memory or redo is made smaller, and what follows from a fact that is not known is no step, with a note.
+// PlanLive sorts the advice for a running server: what david changes while it runs, step by step, what is
+// undone fastest first (logging, concurrency, flushing, redo, memory), what takes a restart, and what is for
+// others to decide: members of the durability lock among it, which david changes on no running server.
+// Nothing that holds memory or redo is made smaller, and what follows from a fact that is not known is no
+// step, with a note.
 func PlanLive(in Facts) rules.LivePlan {
 	p := rules.LivePlan{Steps: []rules.LiveStep{}, Advice: []rules.LiveChange{}, Decide: []rules.LiveChange{}, Notes: []string{}}
 	report := Of(in)
@@ -150,8 +151,8 @@ func (in Facts) order(changes []rules.LiveChange) {
 	}
 }
 
-// missing says of the variables of which nothing was found whether a fact was missing for it, and why the pool
-// stays.
+// missing says of the variables of which nothing was found whether a fact was missing for it, and why the
+// pool stays.
 func (in Facts) missing(r Report, p *rules.LivePlan) {
 	for _, set := range steps() {
 		for _, name := range set.variables {

@@ -12,8 +12,9 @@ const (
 	gib = int64(1) << 30
 )
 
-// What counts as a pool too small: less than half of what it could be costs throughput, less than ten elevenths
-// is worth a note. Pages missed count in more than one of a hundred looks, once there were enough of them to tell.
+// What counts as a pool too small: less than half of what it could be costs throughput, less than ten
+// elevenths is worth a note. Pages missed count in more than one of a hundred looks, once there were enough
+// of them to tell.
 const (
 	poolShare  = 0.5
 	poolNote   = 1.1
@@ -173,7 +174,7 @@ func largeBuffers(in Facts) (hits []hit) {
 		return nil
 	}
 	for _, name := range p.greedy() {
-		hits = append(hits, hit{variable: name, line: line(name, Defaults(in.Flavour, in.Version)[name]),
+		hits = append(hits, hit{variable: name, line: line(name, mycnf.FormatSize(rules.SizeOf(Defaults(in.Flavour, in.Version)[name]))),
 			evidence: fmt.Sprintf("%s: %d connections may take %s of %s of memory for it", in.says(name), p.connections, bytesText(in.sum(name)*p.connections), bytesText(in.Machine.Memory))})
 	}
 	return hits

@@ -151,8 +151,8 @@ func flushesLeftOut(in Facts) (hits []hit) {
 	return hits
 }
 
-// unflushedDoublewrite tells whether O_DIRECT keeps this server from flushing its doublewrite buffer, on a disk
-// that needs the flush.
+// unflushedDoublewrite tells whether O_DIRECT keeps this server from flushing its doublewrite buffer, on a
+// disk that needs the flush.
 func (in Facts) unflushedDoublewrite() bool {
 	return in.Flavour != mycnf.MariaDB && in.Version.AtLeast(8, 0, 20) && !in.is("innodb_doublewrite", "OFF", "DETECT_ONLY") && len(in.Machine.Volatile) > 0
 }

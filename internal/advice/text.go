@@ -69,7 +69,11 @@ func (d Document) Text(out io.Writer) error {
 		}
 		fmt.Fprintln(out, "\nWhy")
 		for _, f := range d.Findings {
-			fmt.Fprintf(out, "  %s: %s (%s)\n", f.Name, f.Reason, f.Source)
+			risk := ""
+			if f.Risk != noRisk && f.Line != "" {
+				risk = "; the risk: " + f.Risk
+			}
+			fmt.Fprintf(out, "  %s: %s (%s)%s\n", f.Name, f.Reason, f.Source, risk)
 		}
 	}
 	for i, u := range d.Unseen {

@@ -118,8 +118,8 @@ func (in Facts) redoLog() (variable string, size int64, ok bool) {
 	return "innodb_log_file_size", size, ok
 }
 
-// redoSize returns how large the redo log should be: what the sizing rules say, or study P2's best default where
-// the memory is not seen; no more than a quarter of the disk that is free but for it.
+// redoSize returns how large the redo log should be: what the sizing rules say, or study P2's best default
+// where the memory is not seen; no more than a quarter of the disk that is free but for it.
 func (in Facts) redoSize() int64 {
 	if in.Machine.Memory > 0 {
 		return rules.RedoSize(in.redoProblem())
@@ -244,8 +244,8 @@ func logBuffer(in Facts) []hit {
 	return []hit{{variable: s.Name, evidence: in.says(s.Name), line: line(s.Name, s.Value)}}
 }
 
-// differs finds variables that have another value than the sizing rules': more purge threads, fewer pages of a
-// doublewrite batch.
+// differs finds variables that have another value than the sizing rules': more purge threads, fewer pages of
+// a doublewrite batch.
 func differs(names ...string) func(Facts) []hit {
 	return func(in Facts) (hits []hit) {
 		for _, name := range names {

@@ -14,9 +14,9 @@ import (
 	"david/internal/testserver"
 )
 
-// TestAdviserReadsAlike starts a server of each flavour with an option file's settings: what is read of the server
-// gets the advice that the file gets, and the plan for it tells all of it. Other forms of the same facts are held
-// together without a server (TestAgreement in internal/advice).
+// TestAdviserReadsAlike starts a server of each flavour with an option file's settings: what is read of the
+// server gets the advice that the file gets, and the plan for it tells all of it. Other forms of the same
+// facts are held together without a server (TestAgreement in internal/advice).
 func TestAdviserReadsAlike(t *testing.T) {
 	t.Parallel()
 	lines := []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "sql_mode=", "table_open_cache=100", "sort_buffer_size=64M", "join_buffer_size=64M", "log_bin=binlog"}
@@ -70,7 +70,8 @@ func TestAdviserReadsAlike(t *testing.T) {
 	}, options...)
 }
 
-// decided returns the value that a plan would have somebody else give a variable; "" where it does not tell of it.
+// decided returns the value that a plan would have somebody else give a variable; "" where it does not tell
+// of it.
 func decided(plan liveDocument, name string) string {
 	for _, c := range plan.Decide {
 		if c.Name == name && mycnf.MatchValues(name, c.Value, c.Before) != mycnf.Same {

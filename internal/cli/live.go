@@ -113,14 +113,14 @@ func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run
 	} else {
 		printOutcome(a.out, out)
 	}
-	if err == nil || judged(err) {
+	if err == nil || endedByTraffic(err) {
 		err = errors.Join(err, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()}))
 	}
 	return liveError(err)
 }
 
-// judged tells of a run that ended by what its traffic was.
-func judged(err error) bool {
+// endedByTraffic tells of a run that ended by what its traffic was.
+func endedByTraffic(err error) bool {
 	return errors.Is(err, live.ErrWorse) || errors.Is(err, live.ErrUnproven) || errors.Is(err, live.ErrQuiet) || errors.Is(err, live.ErrBlind)
 }
 
@@ -129,7 +129,7 @@ func liveError(err error) error {
 	switch {
 	case errors.Is(err, live.ErrBusy), errors.Is(err, live.ErrOther), errors.Is(err, live.ErrChanged), errors.Is(err, live.ErrNoRecord):
 		return codedError{exitUsage, err}
-	case judged(err) && !errors.Is(err, live.ErrNotUndone):
+	case endedByTraffic(err) && !errors.Is(err, live.ErrNotUndone):
 		return codedError{exitInvalid, err}
 	}
 	return err

@@ -105,7 +105,8 @@ func (t dividedTrial) now(name string) string {
 	return value
 }
 
-// waitsForDisk is the share of the time, in %, from which on idle CPUs that wait for the disk are worth a word.
+// waitsForDisk is the share of the time, in %, from which on idle CPUs that wait for the disk are worth a
+// word.
 const waitsForDisk = 10
 
 // waiting says so where CPUs are named first though they had nothing to do but wait for the disk.

@@ -7,8 +7,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// smallPool is a server whose threads mostly run, and read pages that a larger pool would hold; the CPUs wait for
-// the disk for much of their time.
+// smallPool is a server whose threads mostly run, and read pages that a larger pool would hold; the CPUs wait
+// for the disk for much of their time.
 func smallPool() Input {
 	in := base(mycnf.MySQL)
 	in.did(30000, 20, 60, 500, 12, 60)
@@ -21,8 +21,8 @@ func smallPool() Input {
 	return in
 }
 
-// TestPoolBeforeCPUs: where pages are read that a larger pool would hold, it is named before faster CPUs, and that
-// the CPUs wait for the disk is not passed over.
+// TestPoolBeforeCPUs: where pages are read that a larger pool would hold, it is named before faster CPUs, and
+// that the CPUs wait for the disk is not passed over.
 func TestPoolBeforeCPUs(t *testing.T) {
 	e := Explain(smallPool())
 	first := e.Findings[0]

@@ -90,8 +90,8 @@ func latency(before, now Window) (what string, then, is float64) {
 	return "", 0, 0
 }
 
-// unproven says why it is not shown that the traffic is no worse than it was before, by more than limit; "" where
-// it is: the upper end of the 95 % interval of the ratio of the latencies is within it.
+// unproven says why it is not shown that the traffic is no worse than it was before, by more than limit; ""
+// where it is: the upper end of the 95 % interval of the ratio of the latencies is within it.
 func unproven(before, now Window, limit float64) string {
 	what, _, _ := latency(before, now)
 	if what == "" {

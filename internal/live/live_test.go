@@ -24,8 +24,8 @@ type target struct {
 	query atomic.Pointer[string] // what the traffic asks
 }
 
-// TestLive goes through what can happen to a run. Each test has a server's variables to itself and mostly waits,
-// so there are two servers of each flavour, side by side.
+// TestLive goes through what can happen to a run. Each test has a server's variables to itself and mostly
+// waits, so there are two servers of each flavour, side by side.
 func TestLive(t *testing.T) {
 	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
 		for part, tests := range map[string]map[string]func(*target){"runs": runs(f), "deaths": deaths(f)} {

@@ -56,8 +56,8 @@ func TestLoadIsJudged(t *testing.T) {
 	}
 }
 
-// TestLonger: a window with too little traffic is longer, ten times before the first step and three times after one;
-// then the run ends, and the step is set back.
+// TestLonger: a window with too little traffic is longer, ten times before the first step and three times
+// after one; then the run ends, and the step is set back.
 func TestLonger(t *testing.T) {
 	r := Run{Watch: time.Minute, MaxP95: 1.1}
 	parts := []float64{10, 10.1, 9.9, 10, 10.1, 9.9}

@@ -210,7 +210,8 @@ const (
 	partHas   = 40
 )
 
-// divided returns the latencies of the parts of a window, of readings in turn: of the kind that latency judges by.
+// divided returns the latencies of the parts of a window, of readings in turn: of the kind that latency
+// judges by.
 func divided(readings []counterReading) (parts []float64) {
 	first, last := readings[0], readings[len(readings)-1]
 	each := max(partHas, (last.statements-first.statements)/mostParts)

@@ -69,11 +69,11 @@ var (
 	ErrNotUndone = errors.New("not set back")
 )
 
-// Do watches the traffic, waits where there is too little, and goes through the steps until one makes it worse, or is not shown
-// to be no worse. Each change is recorded before
-// it is made. Steps that were kept stay whatever happens to a later one; a step that was not, because of the
-// traffic, an interruption or a lost connection, is set back, for which Do tries to reach the server for two
-// minutes. Where david dies meanwhile a watchdog does.
+// Do watches the traffic, waits where there is too little, and goes through the steps until one makes it
+// worse, or is not shown to be no worse. Each change is recorded before it is made. Steps that were kept stay
+// whatever happens to a later one; a step that was not, because of the traffic, an interruption or a lost
+// connection, is set back, for which Do tries to reach the server for two minutes. Where david dies meanwhile
+// a watchdog does.
 func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	out.Steps = []StepOutcome{}
 	if r.session, err = openSession(ctx, r.Addr); err != nil {

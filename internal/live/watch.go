@@ -14,16 +14,18 @@ import (
 // ahead of the window's end: one slow second is none of the step's.
 const patience = 3
 
-// Where too little traffic is seen in a window, or it is not shown that a step did no harm, it is watched for longer:
-// for so many times --watch at most, before the first step and after each, or twice as long as was watched before.
+// Where too little traffic is seen in a window, or it is not shown that a step did no harm, it is watched for
+// longer: for so many times --watch at most, before the first step and after each, or twice as long as was
+// watched before.
 const (
 	waitsFor  = 10
 	provesFor = 3
 )
 
-// watch looks at the traffic for a while, several times, and for longer where too few statements ended. With a
-// window from before it ends as soon as the traffic is worse, and says how; where it is not shown that it is no
-// worse it watches for longer, and ends with ErrUnproven. A server that was restarted meanwhile is an error.
+// watch looks at the traffic for a while, several times, and for longer where too few statements ended. With
+// a window from before it ends as soon as the traffic is worse, and says how; where it is not shown that it
+// is no worse it watches for longer, and ends with ErrUnproven. A server that was restarted meanwhile is an
+// error.
 func (r *Run) watch(ctx context.Context, m *meter, before *Window) (w Window, why string, err error) {
 	first, err := look(ctx, m)
 	if err != nil {
@@ -71,8 +73,8 @@ func (r *Run) window(readings []counterReading, running []float64) Window {
 	return w
 }
 
-// longer tells whether a window that is over is to be longer: with too few statements, and after a step where it is
-// not shown to be no worse, which is an error at last.
+// longer tells whether a window that is over is to be longer: with too few statements, and after a step where
+// it is not shown to be no worse, which is an error at last.
 func (r *Run) longer(before *Window, w Window) (bool, error) {
 	windows := w.Seconds / r.Watch.Seconds()
 	switch {

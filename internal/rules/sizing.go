@@ -147,8 +147,8 @@ func (p Problem) perConnection() int64 {
 	return perConnection
 }
 
-// Pool returns the buffer pool of the rules, in bytes: as much as the memory allows, and no more than holds the
-// data and a quarter more where they are known.
+// Pool returns the buffer pool of the rules, in bytes: as much as the memory allows, and no more than holds
+// the data and a quarter more where they are known.
 func (p Problem) Pool() int64 {
 	if p.Data > 0 {
 		return max(min(p.mostPool(), p.holding()), DefaultPool)

@@ -214,9 +214,9 @@ func holm(ps []float64) []float64 {
 	return adjusted
 }
 
-// RatioWithin returns the 95 % interval (Welch, of the logarithms) of the ratio of what two samples are, geometric
-// mean over geometric mean; from 0 to infinity where either has fewer than three values, or one that is not
-// positive.
+// RatioWithin returns the 95 % interval (Welch, of the logarithms) of the ratio of what two samples are,
+// geometric mean over geometric mean; from 0 to infinity where either has fewer than three values, or one
+// that is not positive.
 func RatioWithin(before, now []float64) (low, high float64) {
 	m, v := logMoments(before)
 	n, w := logMoments(now)

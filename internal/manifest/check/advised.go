@@ -12,8 +12,8 @@ import (
 	"david/internal/mycnf"
 )
 
-// facts describes a pod's server to the adviser: what its files and arguments set, and its container's limits. The
-// size of its data is not known, nor what its volume has free.
+// facts describes a pod's server to the adviser: what its files and arguments set, and its container's
+// limits. The size of its data is not known, nor what its volume has free.
 func (s server) facts() advice.Facts {
 	f := advice.Facts{Flavour: s.flavour, Version: s.version, Machine: advice.Machine{Memory: s.memory, Pod: true}}
 	f.Variables, f.Set = advice.Effective(s.flavour, s.version, s.lines())
@@ -23,8 +23,8 @@ func (s server) facts() advice.Facts {
 	return f
 }
 
-// advised reports what the adviser finds of the variables that the files set; what nobody sets is the server's
-// own. What the check's own rules say in the words of a cluster is left to them.
+// advised reports what the adviser finds of the variables that the files set; what nobody sets is the
+// server's own. What the check's own rules say in the words of a cluster is left to them.
 func (c *checker) advised(s server) {
 	if len(s.cnfs) == 0 || s.version == (mycnf.Version{}) {
 		return
