@@ -65,18 +65,30 @@ func (a *app) addVerbose(fs *pflag.FlagSet) {
 	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print all there is, as david show does, not what was found, how sure, what it rests on, what was written and what is next")
 }
 
+// comparedArms works out what an experiment's arms came to beside its control, of what may be quoted; nil where nothing is
+// compared, or nothing can be.
+func comparedArms(data report.Data) []stats.Comparison {
+	if data.Experiment.Design.Control == "" || data.Experiment.Kind == result.KindBench {
+		return nil
+	}
+	quoted := report.Quoted(data)
+	return stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials)
+}
+
 // verdictOf says by its error when a gate failed.
-func verdictOf(data report.Data) error {
+func verdictOf(data report.Data) error { return verdictIn(data, comparedArms(data)) }
+
+// verdictIn is verdictOf with what was compared.
+func verdictIn(data report.Data, list []stats.Comparison) error {
 	if data.Experiment.Design.Control != "" && data.Experiment.Kind != result.KindBench {
 		quoted := report.Quoted(data)
-		if len(quoted.Trials) == 0 {
+		switch {
+		case len(quoted.Trials) == 0:
 			return invalid(data.Trials)
+		case data.Experiment.Design.Tune != nil:
+			return tuneInconclusive(list, quoted.Trials)
 		}
-		compared := stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials)
-		if data.Experiment.Design.Tune != nil {
-			return tuneInconclusive(compared, quoted.Trials)
-		}
-		return inconclusive(compared)
+		return inconclusive(list)
 	}
 	if data.Experiment.Design.SLO != nil {
 		return noRate(data.Finish) // a run that fails is how a search learns

@@ -1,16 +1,11 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"david/internal/plain"
 	"david/internal/report"
-	"david/internal/result"
-	"david/internal/stats"
 )
 
 func (a *app) reportCommand() *cobra.Command {
@@ -56,43 +51,4 @@ func (a *app) showCommand() *cobra.Command {
 			return report.Text(a.out, data)
 		},
 	}
-}
-
-func (a *app) listCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the experiments in david's folder, newest first",
-		Args:  exactArgs(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
-			found, err := result.List(a.home)
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "EXPERIMENT\tSERVER\tTRIALS\tSTATE")
-			for _, s := range found {
-				fmt.Fprintf(w, "%s\t%s %s\t%d\t%s\n", plain.Line(s.ID), plain.Line(string(s.Server.Flavour)), plain.Line(s.Server.Version), s.Trials, plain.Line(state(s)))
-			}
-			return w.Flush()
-		},
-	}
-}
-
-// state tells how far an experiment got.
-func state(s result.Summary) string {
-	switch {
-	case s.Err != "":
-		return "unreadable: " + s.Err
-	case !s.Finished:
-		return "interrupted, or running"
-	case s.Failed:
-		return "failed before its first trial"
-	case s.Kind == result.KindCrash:
-		return "finished: " + s.Best
-	case s.Best == stats.Control && s.Kind != result.KindBench:
-		return "finished, nothing surely faster than the control"
-	case s.Best != "":
-		return "finished, best: " + s.Best
-	}
-	return "finished"
 }
