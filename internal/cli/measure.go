@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/pflag"
 
@@ -28,13 +29,21 @@ func (a *app) measure(ctx context.Context, r request, asJSON bool) error {
 
 // run runs what is asked for, showing how far it is.
 func (a *app) run(ctx context.Context, r request) (*result.Store, error) {
-	p := newProgress(a.err)
+	p := newProgress(a.progressTo())
 	defer p.end()
 	l, err := a.measuring(p)
 	if err != nil {
 		return nil, err
 	}
 	return r.Run(ctx, l)
+}
+
+// progressTo is where progress goes.
+func (a *app) progressTo() io.Writer {
+	if a.quiet {
+		return io.Discard
+	}
+	return a.err
 }
 
 // print shows a finished experiment and names the files that were written besides its record; it says by its

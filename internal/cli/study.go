@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -19,6 +20,7 @@ import (
 type studyFlags struct {
 	runFlags
 	quick   bool
+	server  string
 	ceph    cephFlags
 	cluster clusterStudyFlags
 }
@@ -33,6 +35,9 @@ func (a *app) studyCommand() *cobra.Command {
 			st, err := spec.LoadStudy(args[0])
 			if err != nil {
 				return codedError{exitUsage, err}
+			}
+			if st, err = f.onServer(st, cmd.Flags().Changed("server")); err != nil {
+				return err
 			}
 			if err := f.ceph.settle(a, st.Ceph, f.dryRun); err != nil {
 				return err
@@ -51,11 +56,30 @@ func (a *app) studyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&f.quick, "quick", false, "small data, short trials, one number of threads: to try it, not to conclude from it")
+	cmd.Flags().StringVar(&f.server, "server", "", "the server of the study's arms that name none: mysql, mariadb, mysql:9.7, a path (as the study has it)")
 	f.add(cmd.Flags())
 	f.ceph.add(cmd.Flags())
 	f.cluster.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document (p3)")
 	return cmd
+}
+
+// onServer has a study run on another server. One that compares servers has its own.
+func (f studyFlags) onServer(st spec.Study, given bool) (spec.Study, error) {
+	if !given {
+		return st, nil
+	}
+	if st.Cluster {
+		return st, usage("--server: study %s runs in a cluster, on the server of --image", st.Name)
+	}
+	st.Specs = slices.Clone(st.Specs)
+	for i, s := range st.Specs {
+		if s.CrossFlavour {
+			return st, usage("--server: study %s compares servers, which its arms name: leave it out", st.Name)
+		}
+		st.Specs[i].Server = f.server
+	}
+	return st, nil
 }
 
 // study runs a study's experiments one after the other. One that is invalid does not keep the others from
