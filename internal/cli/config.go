@@ -182,10 +182,9 @@ func (a *app) configCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	var asJSON bool
 	show := &cobra.Command{
-		Use:     "show",
-		Short:   "Show every setting, its value, and where that comes from: default, file, environment or flag",
-		Example: "  david config show\n  david config show --json",
-		Args:    exactArgs(0, "no arguments"),
+		Use:   "show",
+		Short: "Show every setting, its value, and where that comes from: default, file, environment or flag",
+		Args:  exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := a.settled(cmd)
 			if asJSON {

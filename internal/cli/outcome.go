@@ -95,7 +95,7 @@ const longestOutcome = 64 << 10
 
 // of returns what an experiment came to, from the cache where nothing has changed since.
 func (o *outcomes) of(s result.Summary) (outcome, error) {
-	now := keptOutcome{Schema: outcomeSchema, David: o.a.version, Bytes: s.Bytes, Changed: s.Changed}
+	now := keptOutcome{Schema: outcomeSchema, David: o.a.build.String(), Bytes: s.Bytes, Changed: s.Changed}
 	if b, err := home.Read(o.path(s.ID), longestOutcome); err == nil {
 		var old keptOutcome
 		if json.Unmarshal(b, &old) == nil && old.Schema == now.Schema && old.David == now.David && old.Bytes == now.Bytes && old.Changed.Equal(now.Changed) {

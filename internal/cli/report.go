@@ -22,9 +22,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Long: "Render an experiment's report from its store. DIR is its folder, its name, an --out folder of david tune, or \"latest\". Of two, the second is\n" +
 			"held against the first: DIR/ARM names an arm, else it is the one that was handed over, or did most (docs/method.md). HTML is not written onto\n" +
 			"a terminal: give --out.",
-		Example: "  david report latest --out report.html\n  david report OLD NEW --format md",
-		Args:    oneOrTwo,
-		RunE:    func(_ *cobra.Command, args []string) error { return a.report(f, args) },
+		Args: oneOrTwo,
+		RunE: func(_ *cobra.Command, args []string) error { return a.report(f, args) },
 	}
 	cmd.Flags().StringVar(&f.format, "format", "", "html, md, json, csv or text (as the name of --out ends, else html)")
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write it into this file")
@@ -126,8 +125,7 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "Show an experiment's result in the terminal, or what a second one came to beside it",
 		Long: "Show an experiment's result. DIR is its folder, its name, an --out folder of david tune, or \"latest\". Of two, the second is held against the\n" +
 			"first, with an interval that knows that they were measured at different times; DIR/ARM names an arm.",
-		Example: "  david show latest\n  david show tune-20261124-143403.761 tune-20261124-171130.844\n  david show latest --csv",
-		Args:    oneOrTwo,
+		Args: oneOrTwo,
 		RunE: func(_ *cobra.Command, args []string) error {
 			format := "text"
 			switch {

@@ -35,7 +35,6 @@ func (a *app) rmCommand() *cobra.Command {
 		Short: "Remove experiments from david's folder; without --yes say what would go",
 		Long: "Remove experiments, named as david list names them. Without --yes nothing is removed. One that a david is at work on stays, and so does the\n" +
 			"record of a running server's changes that are not set back.",
-		Example: "  david rm compare-20261124-094007.811\n  david rm --yes bench-20261101-101500.120 bench-20261101-103012.004",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage("%s takes the names of experiments, as david list has them; see: %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -94,9 +93,8 @@ func (a *app) gcCommand() *cobra.Command {
 		Long: "Give disk space back. What can be made again goes first: space that the volume of prepared data does not use, prepared data (those used longest ago\n" +
 			"first), images, servers of which david has installed a newer version. Experiments go only with --older or --experiments, the oldest first. Without\n" +
 			"--yes nothing is removed. It waits for nobody: while anything is measured on this machine it ends with an error.",
-		Example: "  david gc\n  david gc --older 90d --yes",
-		Args:    exactArgs(0, "no arguments"),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), f) },
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.older, "older", "", "experiments, too, that began longer ago, as 30d or 12h")

@@ -62,7 +62,7 @@ func brief(x float64) string {
 // costTable has a row for each arm: what one transaction took, beside the throughput.
 func costTable(c stats.Comparison) table {
 	t := table{"What one transaction took", []column{left("per transaction"), right("tps"), right("server CPU, us"), right("client CPU, us"),
-		right("context switches"), right("read, KiB"), right("written, KiB"), right("fsyncs"), right("redo, bytes"), right("pool hit rate, %")}, nil}
+		right("context switches"), right("read, KiB"), right("written, KiB"), right("fsyncs"), right("redo, KiB"), right("pool hit rate, %")}, nil}
 	for _, a := range c.Arms {
 		if a.Trials == 0 {
 			continue
@@ -72,9 +72,18 @@ func costTable(c stats.Comparison) table {
 			tps = brief(a.TPS)
 		}
 		t = t.add(a.Name, tps, cost(x.ServerCPU), cost(x.ClientCPU), cost(x.Switches), cost(x.ReadKB), cost(x.WrittenKB),
-			cost(x.Fsyncs), cost(x.RedoBytes), percent(x.HitRate))
+			cost(x.Fsyncs), cost(inKiB(x.RedoBytes)), percent(x.HitRate))
 	}
 	return t
+}
+
+// inKiB is a number of bytes in the unit of what stands beside it.
+func inKiB(x *float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	kib := *x / 1024
+	return &kib
 }
 
 func cost(x *float64) string {
