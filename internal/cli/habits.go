@@ -142,7 +142,7 @@ func meant(name string, known []string, dashes string) string {
 	if len(near) == 0 || len(near) > 3 {
 		return ""
 	}
-	return "; did you mean " + dashes + strings.Join(near, " or "+dashes) + "?"
+	return " (did you mean " + dashes + strings.Join(near, " or "+dashes) + "?)"
 }
 
 var unknownFlag = regexp.MustCompile(`^unknown flag: --([a-z0-9-]+)$`)

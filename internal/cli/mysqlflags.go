@@ -132,6 +132,7 @@ func (a *app) readPassword(ctx context.Context) (string, error) {
 	}()
 	select {
 	case <-ctx.Done():
+		fmt.Fprintln(tty)
 		return "", codedError{exitInterrupted, fmt.Errorf("no password was given: %w", restored(fd, before, ctx.Err()))}
 	case l := <-read:
 		fmt.Fprintln(tty)
