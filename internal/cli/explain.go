@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"david/internal/explain"
+	"david/internal/result"
 	"david/internal/stats"
 )
 
@@ -120,6 +122,28 @@ func (a *app) explainConfirmed(ctx context.Context, c choice, e explain.Explanat
 	return err
 }
 
+// pickLatest picks of the newest experiment that can be explained: others, as crash tests and those without a trial yet,
+// are passed over.
+func (a *app) pickLatest() (c choice, err error) {
+	list, err := result.List(a.home)
+	if err != nil {
+		return c, err
+	}
+	var first error
+	for _, s := range list {
+		if s.Err == "" && s.Trials > 0 {
+			if c, err = a.pick(s.ID); err == nil {
+				return c, nil
+			}
+			first = cmp.Or(first, err)
+		}
+	}
+	if first != nil {
+		return c, first
+	}
+	return c, usage("there is no experiment with a trial to explain: run `david bench` or `david tune` first")
+}
+
 // choice is a trial to explain, which one it is of how many, and where it ran.
 type choice struct {
 	explain.Input
@@ -128,6 +152,9 @@ type choice struct {
 
 // pick finds the trial an argument names.
 func (a *app) pick(arg string) (c choice, err error) {
+	if arg == "latest" {
+		return a.pickLatest()
+	}
 	data, name, err := a.loadPart(arg)
 	if err != nil {
 		return c, err

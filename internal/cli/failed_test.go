@@ -39,7 +39,7 @@ func TestFailedExperiment(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		list, err := result.List(home)
-		if err != nil || len(list) != 1 || state(list[0]) != c.want {
+		if err != nil || len(list) != 1 || (listed{Summary: list[0]}).said() != c.want {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
 		again, err := result.Unfinished(home, "compare", "", []string{"david", name})

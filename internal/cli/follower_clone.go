@@ -51,7 +51,7 @@ func (a *app) followerCloneCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	f.serverFlags.add(fs, leaderDSN, leaderFile)
+	f.serverFlags.addBare(fs, leaderDSN, leaderFile) // --port is the follower's
 	fs.StringVar(&f.dir, "dir", "", "the folder to make the follower's in, on the filesystem of the leader's data (beside them)")
 	fs.IntVar(&f.port, "port", 0, "port of the follower on 127.0.0.1 (a free one)")
 	fs.StringVar(&f.pool, "buffer-pool", "", "its buffer pool, as 4G (the leader's, a quarter of the free memory at most)")

@@ -131,7 +131,7 @@ func TestExamplesParse(t *testing.T) {
 // doing anything.
 func parses(args []string) (name string, err error) {
 	root := commandTree()
-	cmd, rest, err := root.Find(args)
+	cmd, rest, err := root.Find(withHelp(args))
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"david/internal/lab"
@@ -35,7 +36,7 @@ func Main(build Build) int { return (&app{build: build}).process() }
 func (a *app) process() int {
 	ctx, gone := untilSignal(context.Background())
 	a.out, a.err, a.argv = reader{os.Stdout, gone}, reader{os.Stderr, gone}, os.Args[1:]
-	a.home, a.env = server.Home(os.Getenv), os.Getenv
+	a.home, a.env, a.configHome = server.Home(os.Getenv), os.Getenv, true
 	a.thrifty()
 	return a.execute(ctx)
 }
@@ -63,20 +64,32 @@ func (a *app) execute(ctx context.Context) int {
 	out, failed := plain.NewWriter(a.out), plain.NewWriter(a.err)
 	a.out, a.err = out, failed
 	a.hideSecrets()
-	code := a.command(ctx)
+	code := a.configuredCommand(ctx)
 	if err := errors.Join(out.Flush(), failed.Flush()); err != nil && code == exitDone {
 		return exitFailed
 	}
 	return code
 }
 
+// configuredCommand is command with what the config file says.
+func (a *app) configuredCommand(ctx context.Context) int {
+	if err := a.configure(); err != nil {
+		fmt.Fprintf(a.err, "david: %v\n", err)
+		return exitCode(err)
+	}
+	return a.command(ctx)
+}
+
 // command runs the command, and says what came in its way.
 func (a *app) command(ctx context.Context) int {
 	root := a.root()
-	root.SetArgs(a.argv)
+	root.SetArgs(withHelp(a.argv))
 	working, done := context.WithCancel(ctx)
 	defer done()
-	err := root.ExecuteContext(working)
+	err := noArgvPassword(a.argv)
+	if err == nil {
+		err = root.ExecuteContext(working)
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -90,6 +103,14 @@ func (a *app) command(ctx context.Context) int {
 	}
 	fmt.Fprintf(a.err, "david: %v\n", err)
 	return exitCode(err)
+}
+
+// withHelp takes -h at the end of a line, where it cannot be a host, for --help.
+func withHelp(argv []string) []string {
+	if n := len(argv); n > 0 && argv[n-1] == "-h" {
+		return append(slices.Clone(argv[:n-1]), "--help")
+	}
+	return argv
 }
 
 // codedError is an error that knows its exit code.

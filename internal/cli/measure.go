@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/pflag"
 
@@ -28,13 +29,21 @@ func (a *app) measure(ctx context.Context, r request, asJSON bool) error {
 
 // run runs what is asked for, showing how far it is.
 func (a *app) run(ctx context.Context, r request) (*result.Store, error) {
-	p := newProgress(a.err)
+	p := newProgress(a.progressTo())
 	defer p.end()
 	l, err := a.measuring(p)
 	if err != nil {
 		return nil, err
 	}
 	return r.Run(ctx, l)
+}
+
+// progressTo is where progress goes.
+func (a *app) progressTo() io.Writer {
+	if a.quiet {
+		return io.Discard
+	}
+	return a.err
 }
 
 // print shows a finished experiment and names the files that were written besides its record; it says by its
@@ -65,18 +74,30 @@ func (a *app) addVerbose(fs *pflag.FlagSet) {
 	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print all there is, as david show does, not what was found, how sure, what it rests on, what was written and what is next")
 }
 
+// comparedArms works out what an experiment's arms came to beside its control, of what may be quoted; nil where nothing is
+// compared, or nothing can be.
+func comparedArms(data report.Data) []stats.Comparison {
+	if data.Experiment.Design.Control == "" || data.Experiment.Kind == result.KindBench {
+		return nil
+	}
+	quoted := report.Quoted(data)
+	return stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials)
+}
+
 // verdictOf says by its error when a gate failed.
-func verdictOf(data report.Data) error {
+func verdictOf(data report.Data) error { return verdictIn(data, comparedArms(data)) }
+
+// verdictIn is verdictOf with what was compared.
+func verdictIn(data report.Data, list []stats.Comparison) error {
 	if data.Experiment.Design.Control != "" && data.Experiment.Kind != result.KindBench {
 		quoted := report.Quoted(data)
-		if len(quoted.Trials) == 0 {
+		switch {
+		case len(quoted.Trials) == 0:
 			return invalid(data.Trials)
+		case data.Experiment.Design.Tune != nil:
+			return tuneInconclusive(list, quoted.Trials)
 		}
-		compared := stats.Compare(data.Experiment.Design, quoted.Arms, quoted.Trials)
-		if data.Experiment.Design.Tune != nil {
-			return tuneInconclusive(compared, quoted.Trials)
-		}
-		return inconclusive(compared)
+		return inconclusive(list)
 	}
 	if data.Experiment.Design.SLO != nil {
 		return noRate(data.Finish) // a run that fails is how a search learns

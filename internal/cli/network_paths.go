@@ -50,7 +50,7 @@ func (a *app) networkPaths(ctx context.Context, f pathFlags, args []string) erro
 	if f.mtu < 0 {
 		return usage("--mtu %d: give bytes above 0", f.mtu)
 	}
-	loggedIn := f.dsn != "" || f.defaultsFile != ""
+	loggedIn := f.named()
 	if loggedIn == (len(args) == 1) {
 		return usage("say which server: HOST:PORT, or --dsn or --defaults-file to log in and see more")
 	}

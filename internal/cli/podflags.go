@@ -36,10 +36,27 @@ func (f *podFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.cpus, "client-cpus", "", "pod: CPUs of each client, request and limit, as 2 (default no limit)")
 	fs.StringVar(&f.memory, "client-memory", "", "pod: memory of each client, request and limit, as 512Mi (default a limit of 1Gi)")
 	fs.StringVar(&f.secret, "secret", "", "pod: NAME[:KEY] of the Secret with the password, in the pod's namespace (default that of root, as the pod has it; KEY: password)")
-	fs.StringVar(&f.user, "user", "root", "pod: the server's user")
+	f.user = "root"
+	if flag := fs.Lookup("user"); flag != nil {
+		flag.Value = also{flag.Value, &f.user}
+	} else {
+		fs.StringVar(&f.user, "user", f.user, "pod: the server's user")
+	}
 	fs.DurationVar(&f.deadline, "deadline", 0, "pod: when the client's Job is ended at the latest (default by the length of the trials)")
 	fs.DurationVar(&f.patience, "start-timeout", 2*time.Minute, "pod: how long the server may take to be ready, and a client to get a node, an image, a volume")
 	fs.IntVar(&f.clients, "clients", 1, "pod: clients the threads are spread over, each a Job, started together")
+}
+
+// also is the value of a flag that is told to somebody else as well.
+type also struct {
+	pflag.Value
+	other *string
+}
+
+// Set sets both.
+func (v also) Set(text string) error {
+	*v.other = text
+	return v.Value.Set(text)
 }
 
 func (f *podFlags) asked() bool { return f.pod != "" }
@@ -47,7 +64,7 @@ func (f *podFlags) asked() bool { return f.pod != "" }
 // podOnly lists the flags that go with --pod. --clients does not: other machines may help to load any remote
 // server (david bench-hand).
 func podOnly() []string {
-	return []string{"kubeconfig", "context", "client-node", "client-image", "client-cpus", "client-memory", "secret", "user", "deadline", "start-timeout"}
+	return []string{"kubeconfig", "context", "client-node", "client-image", "client-cpus", "client-memory", "secret", "deadline", "start-timeout"}
 }
 
 // check refuses what does not go together.

@@ -46,6 +46,7 @@ const passwordElsewhere = "give the password in MYSQL_PWD or --defaults-file"
 
 // serverFlags say where a running server is that is not david's, and how long it may take.
 type serverFlags struct {
+	mysqlFlags
 	dsn, defaultsFile string
 	statement         time.Duration
 }
@@ -57,13 +58,21 @@ const deadlineFlag = "statement-deadline"
 const statementDeadline = 5 * time.Minute
 
 func (f *serverFlags) add(fs *pflag.FlagSet, dsn, defaultsFile string) {
+	f.mysqlFlags.add(fs)
+	f.addBare(fs, dsn, defaultsFile)
+}
+
+// addBare adds what is left where a command has names of MySQL's clients for something else.
+func (f *serverFlags) addBare(fs *pflag.FlagSet, dsn, defaultsFile string) {
 	fs.StringVar(&f.dsn, "dsn", "", dsn)
 	fs.StringVar(&f.defaultsFile, "defaults-file", "", defaultsFile)
 	fs.DurationVar(&f.statement, deadlineFlag, statementDeadline, "how long the server may take for one statement of david's own")
 }
 
 // named tells whether a server is named.
-func (f serverFlags) named() bool { return f.dsn != "" || f.defaultsFile != "" }
+func (f serverFlags) named() bool {
+	return f.dsn != "" || f.defaultsFile != "" || f.mysqlFlags.named()
+}
 
 // checkDeadline refuses no time at all.
 func (f serverFlags) checkDeadline() error {
@@ -87,11 +96,17 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 	if err := f.checkDeadline(); err != nil {
 		return addr, err
 	}
+	if f.dsn != "" && (f.host != "" || f.port != 0 || f.socket != "") {
+		return addr, usage("--dsn says where the server is: leave out -h, -P and -S")
+	}
 	options, _, err := a.clientOptions(f.defaultsFile)
+	if err == nil {
+		options, err = a.loginOptions(f.loginPath, options)
+	}
 	if err != nil {
 		return addr, err
 	}
-	if f.dsn == "" {
+	if options = f.over(options); f.dsn == "" {
 		addr, err = mysqld.AddrFromOptions(options)
 	} else {
 		addr, _, err = mysqld.ParseDSN(f.dsn, options)

@@ -47,7 +47,7 @@ func TestRemote(t *testing.T) {
 		}
 		address := dsn(s, "david")
 		bench(exitDone, "--dsn", address, "--json")
-		if out, _, _ := david(t, dir, "list"); !strings.Contains(out, "finished") || strings.Contains(out, "interrupted") {
+		if out, _, _ := david(t, dir, "list"); !strings.Contains(out, "transactions/s") || strings.Contains(out, "interrupted") {
 			t.Errorf("david list says\n%s", out)
 		}
 		if n := schemas(t, s); n != 0 {

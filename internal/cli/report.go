@@ -3,96 +3,147 @@ package cli
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"david/internal/plain"
 	"david/internal/report"
 	"david/internal/result"
-	"david/internal/stats"
 )
 
+// reportFlags holds the options of david report.
+type reportFlags struct{ format, out string }
+
 func (a *app) reportCommand() *cobra.Command {
-	var format string
+	var f reportFlags
 	cmd := &cobra.Command{
-		Use:   "report DIR",
-		Short: "Render an experiment's report from its store",
-		Long:  "Render an experiment's report from its store. DIR is its folder, its name, an --out folder of david tune, or \"latest\".",
-		Args:  exactArgs(1, "the folder or the name of an experiment, or latest"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			render, ok := map[string]func(io.Writer, report.Data) error{
-				"html": report.HTML, "md": report.Markdown, "json": report.JSON, "text": report.Text}[format]
-			if !ok {
-				return usage("--format %q: choose html, md, json or text", format)
-			}
-			if store, err := a.crashStore(args[0]); store != nil || err != nil {
-				return a.reportCrash(store, format, err)
-			}
-			data, err := a.load(args[0])
-			if err != nil {
-				return err
-			}
-			return a.inRoom(render(a.out, data))
-		},
+		Use:   "report DIR [DIR]",
+		Short: "Render an experiment's report from its store, or two experiments beside each other",
+		Long: "Render an experiment's report from its store. DIR is its folder, its name, an --out folder of david tune, or \"latest\". Of two, the second is\n" +
+			"held against the first: DIR/ARM names an arm, else it is the one that was handed over, or did most (docs/method.md). HTML is not written onto\n" +
+			"a terminal: give --out.",
+		Args: oneOrTwo,
+		RunE: func(_ *cobra.Command, args []string) error { return a.report(f, args) },
 	}
-	cmd.Flags().StringVar(&format, "format", "html", "html, md, json or text")
+	cmd.Flags().StringVar(&f.format, "format", "", "html, md, json, csv or text (as the name of --out ends, else html)")
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write it into this file")
 	return cmd
 }
 
+// oneOrTwo is for commands that show one experiment, or hold one against another.
+func oneOrTwo(cmd *cobra.Command, args []string) error {
+	if len(args) < 1 || len(args) > 2 {
+		return usage("%s takes the folder or the name of an experiment, or latest; or two, to hold the second against the first; see: %s --help", cmd.CommandPath(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// kind is the format that is asked for.
+func (f reportFlags) kind() string {
+	if f.format != "" {
+		return f.format
+	}
+	if kind, ok := map[string]string{".md": "md", ".json": "json", ".csv": "csv", ".txt": "text"}[filepath.Ext(f.out)]; ok {
+		return kind
+	}
+	return "html"
+}
+
+func (a *app) report(f reportFlags, args []string) error {
+	render, err := a.rendering(f.kind(), args)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writeFile(f.out, render); err != nil {
+			return a.inRoom(err)
+		}
+		fmt.Fprintf(a.err, "david: written: %s\n", f.out)
+		return nil
+	}
+	if f.kind() == "html" && onTerminal(a.out) {
+		return usage("HTML is for a browser, not for a terminal: --out report.html writes it into a file, --format text shows it here")
+	}
+	return a.inRoom(render(a.out))
+}
+
+// rendering returns what writes the report of one experiment, or of two, in a format.
+func (a *app) rendering(format string, args []string) (func(io.Writer) error, error) {
+	if len(args) == 2 {
+		return a.pairing(format, args)
+	}
+	render, ok := map[string]func(io.Writer, report.Data) error{
+		"html": report.HTML, "md": report.Markdown, "json": report.JSON, "text": report.Text, "csv": report.CSV}[format]
+	if !ok {
+		return nil, usage("--format %q: choose html, md, json, csv or text", format)
+	}
+	if store, err := a.crashStore(args[0]); store != nil || err != nil {
+		return func(w io.Writer) error { return a.crashTo(w).reportCrash(store, format, err) }, err
+	}
+	data, err := a.load(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return func(w io.Writer) error { return render(w, data) }, nil
+}
+
+// crashTo is this david with another place to print to.
+func (a *app) crashTo(w io.Writer) *app {
+	other := *a
+	other.out = w
+	return &other
+}
+
+// pairing holds the second experiment against the first.
+func (a *app) pairing(format string, args []string) (func(io.Writer) error, error) {
+	var data [2]report.Data
+	var arms [2]string
+	for i, arg := range args {
+		var err error
+		if data[i], arms[i], err = a.loadPart(arg); err != nil {
+			return nil, err
+		}
+		if data[i].Experiment.Kind == result.KindCrash {
+			return nil, usage("%s is a crash test, which has no throughput to compare", arg)
+		}
+	}
+	p, err := report.NewPair(data[0], data[1], arms[0], arms[1])
+	if err != nil {
+		return nil, codedError{exitUsage, a.inRoom(err)}
+	}
+	render, ok := map[string]func(io.Writer) error{"html": p.HTML, "md": p.Markdown, "json": p.JSON, "text": p.Text, "csv": p.CSV}[format]
+	if !ok {
+		return nil, usage("--format %q: choose html, md, json, csv or text", format)
+	}
+	return render, nil
+}
+
 func (a *app) showCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show DIR",
-		Short: "Show an experiment's result in the terminal",
-		Args:  exactArgs(1, "the folder or the name of an experiment, or latest"),
+	var csv, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show DIR [DIR]",
+		Short: "Show an experiment's result in the terminal, or what a second one came to beside it",
+		Long: "Show an experiment's result. DIR is its folder, its name, an --out folder of david tune, or \"latest\". Of two, the second is held against the\n" +
+			"first, with an interval that knows that they were measured at different times; DIR/ARM names an arm.",
+		Args: oneOrTwo,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if store, err := a.crashStore(args[0]); store != nil || err != nil {
-				return a.reportCrash(store, "text", err)
+			format := "text"
+			switch {
+			case csv && asJSON:
+				return usage("--csv and --json: give one of them")
+			case csv:
+				format = "csv"
+			case asJSON:
+				format = "json"
 			}
-			data, err := a.load(args[0])
+			render, err := a.rendering(format, args)
 			if err != nil {
 				return err
 			}
-			return report.Text(a.out, data)
+			return a.inRoom(render(a.out))
 		},
 	}
-}
-
-func (a *app) listCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the experiments in david's folder, newest first",
-		Args:  exactArgs(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
-			found, err := result.List(a.home)
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "EXPERIMENT\tSERVER\tTRIALS\tSTATE")
-			for _, s := range found {
-				fmt.Fprintf(w, "%s\t%s %s\t%d\t%s\n", plain.Line(s.ID), plain.Line(string(s.Server.Flavour)), plain.Line(s.Server.Version), s.Trials, plain.Line(state(s)))
-			}
-			return w.Flush()
-		},
-	}
-}
-
-// state tells how far an experiment got.
-func state(s result.Summary) string {
-	switch {
-	case s.Err != "":
-		return "unreadable: " + s.Err
-	case !s.Finished:
-		return "interrupted, or running"
-	case s.Failed:
-		return "failed before its first trial"
-	case s.Kind == result.KindCrash:
-		return "finished: " + s.Best
-	case s.Best == stats.Control && s.Kind != result.KindBench:
-		return "finished, nothing surely faster than the control"
-	case s.Best != "":
-		return "finished, best: " + s.Best
-	}
-	return "finished"
+	cmd.Flags().BoolVar(&csv, "csv", false, "a line for each arm, comma-separated")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"david/internal/result"
+	"david/internal/sandbox"
 )
 
 // compareSmall is an experiment of 3 blocks of 3 trials that takes about 30 seconds.
@@ -144,7 +145,7 @@ func TestResumeRefuses(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "volume.xfs")); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(sandbox.VolumePath(dir)); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	if _, errOut, code = david(t, dir, args...); code != exitUsage || !strings.Contains(errOut, "its data was") {

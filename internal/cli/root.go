@@ -29,6 +29,11 @@ type app struct {
 	sharing  experiment.Sharing
 	verbose  bool   // print all there is of a measurement
 	metrics  string // the address where figures are served while it works
+	quiet    bool   // show no progress
+	// What the config file says, the environment without it, and whether david's folder is where they say.
+	config     configured
+	own        func(string) string
+	configHome bool
 }
 
 func (a *app) root() *cobra.Command {
@@ -42,7 +47,10 @@ func (a *app) root() *cobra.Command {
 		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			for _, err := range []error{noEmptyFlags(cmd), inBounds(cmd), noDSN(cmd, args)} {
+			if err := a.flagsOf(cmd); err != nil {
+				return err
+			}
+			for _, err := range []error{noEmptyFlags(cmd), inBounds(cmd), noDSN(cmd, args), needsServer(cmd)} {
 				if err != nil {
 					return err
 				}
@@ -50,27 +58,31 @@ func (a *app) root() *cobra.Command {
 			if tellsOfDavid(cmd) {
 				return nil
 			}
+			if err := a.askPassword(cmd); err != nil {
+				return err
+			}
 			return a.begin(cmd.Context())
 		},
 	}
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%w; see: %s -h", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no remarks: results and errors only")
+	root.PersistentFlags().Bool("no-color", false, "no colours; david has none so far, and NO_COLOR is heeded as well")
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),
 		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.failoverCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
-		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand(), a.serveCommand())
+		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand(), a.serveCommand(), a.rmCommand(), a.gcCommand(), a.configCommand())
 	documented(root)
+	everyCommand(root, a.accustomed)
 	return root
 }
 
 // tellsOfDavid tells a command that only explains david: help, and what shells complete with.
 func tellsOfDavid(cmd *cobra.Command) bool {
 	name := cmd.Name()
-	return !cmd.HasParent() || name == "help" || name == "version" || name == "man" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
+	return !cmd.HasParent() || name == "help" || name == "version" || name == "man" || cmd.Parent().Name() == "config" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
 }
 
 // begin makes sure of david's folder, that nobody else can have put anything into it, and removes what an
@@ -96,7 +108,7 @@ func (a *app) begin(ctx context.Context) error {
 
 // lab tells a measurement what it has to know of this command line.
 func (a *app) lab() lab.Lab {
-	return lab.Lab{Home: a.home, David: a.build.String(), Argv: redacted(a.argv), Beside: a.env(experiment.BesideVariable), Sharing: a.sharing, Log: a.err, On: a.on}
+	return lab.Lab{Home: a.home, David: a.build.String(), Argv: redacted(a.argv), Beside: a.env(experiment.BesideVariable), Sharing: a.sharing, Log: a.progressTo(), On: a.on}
 }
 
 // measuring returns the lab of a command that measures, shown by p.
@@ -132,7 +144,7 @@ func noEmptyFlags(cmd *cobra.Command) (err error) {
 // onlyCommands refuses what is not the name of a subcommand.
 func onlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("unknown command %q; see: %s -h", args[0], cmd.CommandPath())
+		return unknownCommand(cmd, args[0])
 	}
 	return nil
 }
@@ -141,7 +153,7 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usage("%s takes %s; see: %s -h", cmd.CommandPath(), what, cmd.CommandPath())
+			return usage("%s takes %s; see: %s --help", cmd.CommandPath(), what, cmd.CommandPath())
 		}
 		return nil
 	}

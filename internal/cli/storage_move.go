@@ -140,7 +140,7 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 
 // findServer names the server that nobody named: that of the data folder, or of the move that is on record.
 func (a *app) findServer(f *moveFlags) error {
-	if f.dsn != "" || f.defaultsFile != "" {
+	if f.named() {
 		return nil
 	}
 	if f.datadir != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -19,6 +20,7 @@ import (
 type studyFlags struct {
 	runFlags
 	quick   bool
+	server  string
 	ceph    cephFlags
 	cluster clusterStudyFlags
 }
@@ -45,6 +47,9 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Args: exactArgs(0, "flags alone")}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.quick, "quick", false, "small data, short trials, one number of threads: to try it, not to conclude from it")
+	if name != "p3" && name != "p5" { // of a cluster's image; of servers that its arms name
+		fs.StringVar(&f.server, "server", "", "the server of the arms that name none: mysql, mariadb, mysql:9.7, a path (as the study has it)")
+	}
 	run := a.study
 	switch name {
 	case "p1":
@@ -71,6 +76,7 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		st = f.onServer(st)
 		if st.Cluster && f.quick {
 			f.cluster.quick(fs.Changed)
 		}
@@ -81,6 +87,18 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 		return run(cmd.Context(), st, f)
 	}
 	return cmd
+}
+
+// onServer has a study run on another server, where one was named.
+func (f studyFlags) onServer(st spec.Study) spec.Study {
+	if f.server == "" {
+		return st
+	}
+	st.Specs = slices.Clone(st.Specs)
+	for i := range st.Specs {
+		st.Specs[i].Server = f.server
+	}
+	return st
 }
 
 // study runs a study's experiments one after the other. One that is invalid does not keep the others from

@@ -29,7 +29,7 @@ func Trust(dir string) (string, error) {
 	if err == nil {
 		err = alone(real)
 	}
-	for _, name := range []string{"run", "servers", "experiments", "probes", "images", "kernel", "followers", "moves", "failovers"} {
+	for _, name := range []string{"run", "servers", "experiments", "probes", "images", "kernel", "followers", "moves", "failovers", "cache"} {
 		if err == nil {
 			err = kept(filepath.Join(real, name))
 		}

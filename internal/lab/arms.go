@@ -41,6 +41,9 @@ func (r *Request) resolve(ctx context.Context, l Lab, t *tools) ([]result.Arm, e
 	if r.Equal {
 		return arms, r.unequal(arms, flavours(binaries))
 	}
+	if r.Kind == result.KindCompare {
+		return arms, r.noVerdict(arms, flavours(binaries))
+	}
 	return arms, nil
 }
 

@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"david/internal/mycnf"
@@ -31,6 +33,27 @@ func (r Request) unequal(arms []result.Arm, flavours []mycnf.Flavour) error {
 	}
 	if len(reasons) > 0 {
 		return refuse("durability differs, and speed that was bought with data that can be lost is no speed: %s; set it alike in both arms", strings.Join(reasons, "; "))
+	}
+	return nil
+}
+
+// noVerdict refuses arms that are asked for with less durability than the control's, or with more: measured they would
+// get no verdict (stats.Compare).
+func (r Request) noVerdict(arms []result.Arm, flavours []mycnf.Flavour) error {
+	given := func(i int) string {
+		var list []string
+		for _, v := range mycnf.CheckLock(flavours[i], mycnf.Asked(flavours[i], mycnf.Version{}, arms[i].Settings)) {
+			if v.Got != "" {
+				list = append(list, v.Name+"="+v.Got)
+			}
+		}
+		return strings.Join(list, ", ")
+	}
+	control := max(0, slices.IndexFunc(arms, func(arm result.Arm) bool { return arm.Name == r.Design.Control }))
+	for i, arm := range arms {
+		if own, base := given(i), given(control); own != base && !arm.Ceiling {
+			return refuse("arm %s gets no verdict, as its durability is not the control's: it is asked for with %s, %s with %s; set it alike in both", arm.Name, cmp.Or(own, "nothing unsafe"), arms[control].Name, cmp.Or(base, "nothing unsafe"))
+		}
 	}
 	return nil
 }

@@ -58,6 +58,9 @@ func (t *Target) Unpack(ctx context.Context, dir string, pod result.Pod) (b Buil
 	if err := t.copyImage(ctx, filepath.Join(hand, "pid"), root, uid); err != nil {
 		return b, fmt.Errorf("cannot copy the server out of the image %s: %w", pod.Image, err)
 	}
+	if err := home.Tag(filepath.Dir(root)); err != nil {
+		return b, err
+	}
 	if b.Binary, err = server.Find(ctx, dir, root); err != nil {
 		return b, fmt.Errorf("the image %s: %w", pod.Image, err)
 	}

@@ -28,14 +28,14 @@ func Comparisons(d Data) []stats.Comparison {
 	return comparisons(d)
 }
 
-// Pair is what two experiments say of one thing.
-type Pair struct{ What, A, B string }
+// TwoValues holds what two experiments say of one thing.
+type TwoValues struct{ What, A, B string }
 
 // Beside puts two experiments side by side: what was found, on what, of which arms, and the settings of the best arm
 // of each.
-func Beside(a, b Data) []Pair {
+func Beside(a, b Data) []TwoValues {
 	x, y := Build(a), Build(b)
-	var list []Pair
+	var list []TwoValues
 	for _, sides := range [][2]named{{x.summed(), y.summed()}, {x.armFigures(), y.armFigures()}, {valuesOf(x.best()), valuesOf(y.best())}} {
 		list = append(list, abreast(sides[0], sides[1])...)
 	}
@@ -43,9 +43,9 @@ func Beside(a, b Data) []Pair {
 }
 
 // abreast puts the values of each name side by side.
-func abreast(x, y named) (list []Pair) {
+func abreast(x, y named) (list []TwoValues) {
 	for _, name := range names(x, y) {
-		list = append(list, Pair{name, cmp.Or(x.value(name), none), cmp.Or(y.value(name), none)})
+		list = append(list, TwoValues{name, cmp.Or(x.value(name), none), cmp.Or(y.value(name), none)})
 	}
 	return list
 }

@@ -43,6 +43,8 @@ const barHeight = 24
 type planPage struct {
 	Policy    string
 	Style     template.CSS
+	What      string // of david's commands made it
+	Foot      string
 	Title     string
 	Big, Rest string
 	Head      []string
@@ -60,7 +62,7 @@ func PlanHTML(w io.Writer, p plan.Plan) error {
 		return fmt.Errorf("cannot parse the page's template: %w", err)
 	}
 	head := p.Head()
-	page := planPage{Policy: policy(pageStyle, nil...), Style: template.CSS(pageStyle), Title: head[0], Big: "Nothing meets all of it", Head: head[1:], Cards: planCards(p), Sections: planSections(p)}
+	page := planPage{Policy: policy(pageStyle, nil...), Style: template.CSS(pageStyle), What: "plan", Foot: "Made by david plan. Nothing of it was measured unless it says so.", Title: head[0], Big: "Nothing meets all of it", Head: head[1:], Cards: planCards(p), Sections: planSections(p)}
 	if d, ok := p.Decision(); ok {
 		page.Big, page.Rest = d.Title, fmt.Sprintf("at %s, US$%s a month", d.Provider, plan.Marked(d.Bill.USDMonth, d.Bill.Uncertain))
 		if p.Stale != "" {

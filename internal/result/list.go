@@ -29,6 +29,10 @@ type Summary struct {
 	Failed   bool      `json:"failed,omitempty"` // finished before its first trial, with an error
 	Best     string    `json:"best,omitempty"`
 	Err      string    `json:"error,omitempty"`
+	// Bytes is how long the trials' file is, and Changed when the record was last written to: another one has another
+	// outcome.
+	Bytes   int64     `json:"-"`
+	Changed time.Time `json:"-"`
 }
 
 // List summarises the experiments under $DAVID_HOME, newest first; those that cannot be read come last, with
@@ -89,10 +93,32 @@ func summary(dir string) (Summary, error) {
 	for _, text := range []*string{(*string)(&server.Flavour), &server.Version, &server.Comment, &server.Path, &server.SHA256, &server.Address, (*string)(&e.Kind), &finish.Best} {
 		*text = shortened(*text)
 	}
-	return Summary{
+	sum := Summary{
 		Dir: dir, ID: filepath.Base(dir), Kind: e.Kind, Created: e.Created, Server: server,
 		Trials: trials, Torn: torn, Finished: finished, Failed: finish.Failed != "", Best: finish.Best,
-	}, nil
+	}
+	err = s.stamp(&sum)
+	return sum, err
+}
+
+// stamp says when a record was last written to.
+func (s *Store) stamp(sum *Summary) error {
+	for _, name := range []string{experimentFile, trialsFile, finishFile, proofsFile} {
+		info, err := os.Stat(s.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot look at the record: %w", err)
+		}
+		if name == trialsFile {
+			sum.Bytes = info.Size()
+		}
+		if info.ModTime().After(sum.Changed) {
+			sum.Changed = info.ModTime()
+		}
+	}
+	return nil
 }
 
 // shortened keeps a list of hostile experiments from filling the memory; what david writes is shorter.

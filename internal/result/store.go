@@ -39,6 +39,7 @@ type Store struct {
 	room       room
 	places     map[string]int64 // where in trials.jsonl the line of each trial is, after Figures
 	live       *os.File         // live.jsonl, while something is noted there
+	held       *os.File         // the folder, while this process writes into it
 }
 
 // Watch has every Arm, Trial (with its points and samples) and Finish told as soon as it is stored. What told
@@ -125,7 +126,8 @@ func Create(dir string, e Experiment) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot create an experiment in %s: %w", dir, err)
 	}
-	return &Store{dir: dir, experiment: e, end: -1}, nil
+	s := &Store{dir: dir, experiment: e, end: -1}
+	return s, s.Hold()
 }
 
 // beginning names the folder of an experiment until it is complete: one whose david died in between is no
@@ -305,7 +307,7 @@ func (a *Arm) intern(known map[string]string) int {
 
 // Finish writes finish.json; f's schema is set.
 func (s *Store) Finish(f Finish) error {
-	if err := s.reopen(); err != nil {
+	if err := errors.Join(s.Hold(), s.reopen()); err != nil {
 		return err
 	}
 	f.Schema = Schema

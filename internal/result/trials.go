@@ -19,7 +19,7 @@ func (s *Store) AppendTrial(t Trial) error {
 	if !fileName.MatchString(t.ID) {
 		return fmt.Errorf("cannot store trial %q: an ID holds letters, digits, dot, dash and underscore only", t.ID)
 	}
-	if err := s.reopen(); err != nil {
+	if err := errors.Join(s.Hold(), s.reopen()); err != nil {
 		return err
 	}
 	if err := errors.Join(putLines(s.pointsPath(t.ID), t.ID, t.Points), putLines(s.samplesPath(t.ID), t.ID, t.Samples)); err != nil {

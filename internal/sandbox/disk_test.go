@@ -219,7 +219,7 @@ func TestReapDisk(t *testing.T) {
 	if _, err := os.Stat(run); !os.IsNotExist(err) {
 		t.Errorf("the runtime folder is still there: %v", err)
 	}
-	if loop, err := loopOf(filepath.Join(home, volumeFile)); err != nil || loop != "" {
+	if loop, err := loopOf(VolumePath(home)); err != nil || loop != "" {
 		t.Errorf("%s has the volume still, %v", loop, err)
 	}
 }

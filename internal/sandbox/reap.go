@@ -181,6 +181,6 @@ func (j *journal) loop(d cgroup.Device, run string) bool {
 	const loopMajor = 7 // Documentation/admin-guide/devices.txt
 	backing, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%s/loop/backing_file", d))
 	file := strings.TrimSuffix(string(backing), "\n")
-	ours := file == filepath.Join(j.home, volumeFile) || filepath.Dir(file) == filepath.Join(j.home, layoutsDir, run) || j.shown(file)
+	ours := file == VolumePath(j.home) || file == filepath.Join(j.home, volumeFile) || filepath.Dir(file) == filepath.Join(j.home, layoutsDir, run) || j.shown(file)
 	return d.Major == loopMajor && (err != nil || ours)
 }

@@ -159,6 +159,9 @@ func (w *Workspace) makeData(ctx context.Context, o Options) error {
 	if err := keep(own); err != nil {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
+	if err := home.Tag(own); err != nil {
+		return err
+	}
 	clones, err := clone.Shares(own)
 	if err != nil {
 		return err

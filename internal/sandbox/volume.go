@@ -26,8 +26,34 @@ var ErrMount = errors.New("cannot mount")
 // only caches.
 const layoutVersion = "1"
 
-// volumeFile names the file in david's folder that the volume lies in.
+// volumeFile names the file that the volume lies in: in the folder of what can be made again, and of earlier
+// davids in david's own folder itself.
 const volumeFile = "volume.xfs"
+
+// VolumePath says where the volume of a home is, or will be.
+func VolumePath(dir string) string { return filepath.Join(home.CachePath(dir), volumeFile) }
+
+// settleVolume puts a volume that an earlier david left elsewhere in its place, and returns that.
+func (w *Workspace) settleVolume() (string, error) {
+	cache, err := home.Cache(w.home)
+	if err != nil {
+		return "", err
+	}
+	file, old := filepath.Join(cache, volumeFile), filepath.Join(w.home, volumeFile)
+	if _, err := os.Lstat(old); err != nil {
+		return file, nil
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return file, nil
+	}
+	if err := detached(old); err != nil {
+		return "", err
+	}
+	if err := os.Rename(old, file); err != nil {
+		return "", fmt.Errorf("cannot move the volume to where backups leave it out: %w", err)
+	}
+	return file, nil
+}
 
 // volumeFlags mount the volume: what is removed gives its space back, and a copy of it may be mounted as well.
 const volumeFlags = "discard,nouuid"
@@ -35,13 +61,16 @@ const volumeFlags = "discard,nouuid"
 // spare says what is left free on the filesystem under the volume, in bytes.
 const spare = 1 << 30
 
-// mountVolume mounts $DAVID_HOME/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it
+// mountVolume mounts $DAVID_HOME/cache/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it
 // is missing, damaged, of another layout, or too small.
 func (w *Workspace) mountVolume(ctx context.Context) error {
 	if err := lacksMkfs("xfs"); err != nil {
 		return err
 	}
-	file := filepath.Join(w.home, volumeFile)
+	file, err := w.settleVolume()
+	if err != nil {
+		return err
+	}
 	point := filepath.Join(w.run, "data")
 	if err := os.Mkdir(point, 0o755); err != nil {
 		return fmt.Errorf("cannot make a mount point: %w", err)
@@ -114,7 +143,11 @@ func (w *Workspace) makeVolume(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	free += allocated(file) // what an older one gives back
+	older, err := home.Allocated(file)
+	if err != nil {
+		return err
+	}
+	free += older // what an older one gives back
 	if free-spare < w.need {
 		return fullError(w.home, w.need+spare, free) // the older one stays, with what was prepared in it
 	}
@@ -132,15 +165,6 @@ func (w *Workspace) makeVolume(ctx context.Context, file string) error {
 		return errors.Join(err, os.Remove(file))
 	}
 	return nil
-}
-
-// allocated returns what a file takes on the disk, in bytes; 0 where there is none.
-func allocated(file string) int64 {
-	var st unix.Stat_t
-	if err := unix.Stat(file, &st); err != nil {
-		return 0
-	}
-	return st.Blocks * 512
 }
 
 func fullError(dir string, need, free int64) error {

@@ -194,7 +194,7 @@ func (s *Site) report(w http.ResponseWriter, r *http.Request) {
 // pairPage fills the page of two experiments.
 type pairPage struct {
 	A, B string
-	Rows []report.Pair
+	Rows []report.TwoValues
 }
 
 // pair puts two experiments side by side.
