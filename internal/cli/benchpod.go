@@ -30,7 +30,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 		return err
 	}
 	a.generous()
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	if f.pod.deadline == 0 {
 		f.pod.deadline = podrun.BenchDeadline(loads, design)

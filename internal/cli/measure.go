@@ -28,7 +28,7 @@ func (a *app) measure(ctx context.Context, r request, asJSON bool) error {
 
 // run runs what is asked for, showing how far it is.
 func (a *app) run(ctx context.Context, r request) (*result.Store, error) {
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	l, err := a.measuring(p)
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *app) print(store *result.Store, asJSON bool, files string) error {
 
 // addVerbose adds the flag of a command whose first screen is short.
 func (a *app) addVerbose(fs *pflag.FlagSet) {
-	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print all there is, as david show does, not what was found, how sure, what it rests on, what was written and what is next")
+	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print everything, as david show does, instead of five lines; a log has each step of every trial")
 }
 
 // verdictOf says by its error when a gate failed.

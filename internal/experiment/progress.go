@@ -9,11 +9,13 @@ import (
 
 // Event tells one thing worth showing while an experiment runs.
 type Event struct {
-	Text string        // what is being done, in a few words
-	Step string        // the same without the figures of the moment; "" where Text has none
-	Line string        // not empty: a result to keep on the screen
-	Done time.Duration // since the start
-	Left time.Duration // expected; 0 where nobody knows
+	Text string // what is being done, in a few words
+	Step string // the same without the figures of the moment; "" where Text has none
+	Line string // not empty: a result to keep on the screen
+	// Trial tells that Text is a step of a trial, whose result is yet to come as a line.
+	Trial bool
+	Done  time.Duration // since the start
+	Left  time.Duration // expected; 0 where nobody knows. It may rise: see countdown in internal/cli
 }
 
 // timePlan estimates the time left: trials to come, at the length the finished ones had.
@@ -53,7 +55,7 @@ func (e *Engine) emit(ev Event) {
 }
 
 func (e *Engine) say(j trialJob, what string) {
-	e.emit(Event{Text: fmt.Sprintf("%s: %s", label(j), what)})
+	e.emit(Event{Trial: true, Text: fmt.Sprintf("%s: %s", label(j), what)})
 }
 
 // sayOfServer says what is done to the server. One that is not david's is neither started nor shut down.
@@ -69,7 +71,7 @@ func (e *Engine) second(j trialJob, p result.Point) {
 		phase = "warming up"
 	}
 	step := label(j) + ": " + phase
-	e.emit(Event{Step: step, Text: fmt.Sprintf("%s, %.0f tps, p95 %.1f ms", step, p.TPS, p.P95)})
+	e.emit(Event{Trial: true, Step: step, Text: fmt.Sprintf("%s, %.0f tps, p95 %.1f ms", step, p.TPS, p.P95)})
 }
 
 // label names a job as its reader would: the arm, the threads where they vary, the repeat from the second on.
