@@ -62,7 +62,7 @@ func brief(x float64) string {
 // costTable has a row for each arm: what one transaction took, beside the throughput.
 func costTable(c stats.Comparison) table {
 	t := table{"What one transaction took", []column{left("per transaction"), right("tps"), right("server CPU, us"), right("client CPU, us"),
-		right("context switches"), right("read, KiB"), right("written, KiB"), right("fsyncs"), right("redo, bytes"), right("pool hit rate, %")}, nil}
+		right("context switches"), right("read, KiB"), right("written, KiB"), right("fsyncs"), right("redo, KiB"), right("pool hit rate, %")}, nil}
 	for _, a := range c.Arms {
 		if a.Trials == 0 {
 			continue
@@ -72,9 +72,17 @@ func costTable(c stats.Comparison) table {
 			tps = brief(a.TPS)
 		}
 		t = t.add(a.Name, tps, cost(x.ServerCPU), cost(x.ClientCPU), cost(x.Switches), cost(x.ReadKB), cost(x.WrittenKB),
-			cost(x.Fsyncs), cost(x.RedoBytes), percent(x.HitRate))
+			cost(x.Fsyncs), cost(kib(x.RedoBytes)), percent(x.HitRate))
 	}
 	return t
+}
+
+func kib(bytes *float64) *float64 {
+	if bytes == nil {
+		return nil
+	}
+	x := *bytes / 1024
+	return &x
 }
 
 func cost(x *float64) string {
@@ -114,13 +122,9 @@ func differences(a result.Arm) string {
 	if a.Phase == result.Confirm {
 		most = len(list)
 	}
-	tell := readable
-	if a.Phase != "" {
-		tell = sized
-	}
 	var parts []string
 	for _, x := range list[:min(most, len(list))] {
-		parts = append(parts, fmt.Sprintf("%s: %s -> %s", x.Name, tell(x.Before), tell(x.After)))
+		parts = append(parts, fmt.Sprintf("%s: %s -> %s", x.Name, sized(x.Before), sized(x.After)))
 	}
 	if more := len(list) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

@@ -80,8 +80,9 @@ func (b *terminal) fit(t table) {
 		t.text(&b.Buffer)
 		return
 	}
-	if room := b.columns - (total - widths[last]); t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) {
-		t.wrapLast(room).text(&b.Buffer)
+	room, word := b.columns-(total-widths[last]), min(t.longestWord(last), b.columns)
+	if t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) && (room >= word || len(t.Cols) == 2) {
+		t.wrapLast(max(room, word)).text(&b.Buffer)
 		return
 	}
 	used, n := widths[0], 1
@@ -93,6 +94,16 @@ func (b *terminal) fit(t table) {
 		b.WriteString("\n")
 		b.fit(t.pick(n, len(t.Cols)))
 	}
+}
+
+// longestWord returns the width of a column's longest word: a variable's name is not to be broken.
+func (t table) longestWord(col int) (width int) {
+	for _, row := range t.Rows {
+		for _, word := range strings.Fields(row[col]) {
+			width = max(width, utf8.RuneCountInString(word))
+		}
+	}
+	return width
 }
 
 func (t table) widths() []int {

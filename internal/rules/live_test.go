@@ -75,7 +75,7 @@ func TestPlanLiveBounds(t *testing.T) {
 		note   string
 	}{
 		"little memory free": {func(l *rules.Live) { l.Available = 2 << 30 }, "innodb_buffer_pool_size=1664M", "", ""},
-		"no memory free":     {func(l *rules.Live) { l.Available = 64 << 20 }, "", "innodb_buffer_pool_size", "innodb_buffer_pool_size stays: it is 0.125 GiB, and only 0.0625 GiB"},
+		"no memory free":     {func(l *rules.Live) { l.Available = 64 << 20 }, "", "innodb_buffer_pool_size", "innodb_buffer_pool_size stays: it is 128 MiB, and only 64 MiB"},
 		"few data":           {func(l *rules.Live) { l.Data = 1 << 30 }, "innodb_buffer_pool_size=1280M", "", ""},
 		"data that fit":      {func(l *rules.Live) { l.Data = 64 << 20 }, "", "innodb_buffer_pool_size", "holds all data"},
 		"a pool too large":   {func(l *rules.Live) { l.Variables["innodb_buffer_pool_size"] = "15032385536" }, "", "innodb_buffer_pool_size", "innodb_buffer_pool_size stays"},
