@@ -1,7 +1,13 @@
 # david: `make help` names the targets.
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' internal/cli/version.go)
+COMMIT := $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)
+COMMIT_DATE := $(shell git log -1 --format=%cI 2>/dev/null)
 FUZZTIME ?= 5s
+
+# Where `make install` puts things; DESTDIR goes before it.
+PREFIX ?= /usr/local
+SHARE = $(DESTDIR)$(PREFIX)/share
 
 # The tests in a cluster, which is a load on the whole machine.
 CLUSTER := david/test/e2e
@@ -27,13 +33,39 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power ceph lint mutations hostile climbs bench fuzz clean
+.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power ceph lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/david
-	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/david ./cmd/david
+	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.commit=$(COMMIT) -X main.date=$(COMMIT_DATE)' -o bin/david ./cmd/david
+
+stage: build # what an installation holds, in bin/stage: the program, man pages, completions, docs
+	@rm -rf bin/stage && mkdir -p $(addprefix bin/stage/,bin $(addprefix share/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d doc/david))
+	@cp bin/david bin/stage/bin/
+	@cp -R README.md CHANGELOG.md SECURITY.md docs bin/stage/share/doc/david/
+	@bin/david man bin/stage/share/man/man1 && gzip -9n bin/stage/share/man/man1/*.1
+	@bin/david completion bash >bin/stage/share/bash-completion/completions/david
+	@bin/david completion zsh >bin/stage/share/zsh/site-functions/_david
+	@bin/david completion fish >bin/stage/share/fish/vendor_completions.d/david.fish
+	@chmod -R u=rwX,go=rX bin/stage
+
+install: stage ## install david, its man pages, completions and docs under PREFIX (/usr/local)
+	@mkdir -p $(DESTDIR)$(PREFIX)
+	cp -R bin/stage/. $(DESTDIR)$(PREFIX)/
+
+uninstall: ## remove what `make install` put there; what david measured stays
+	rm -f $(DESTDIR)$(PREFIX)/bin/david $(SHARE)/man/man1/david.1.gz $(SHARE)/man/man1/david-*.1.gz
+	rm -f $(SHARE)/bash-completion/completions/david $(SHARE)/zsh/site-functions/_david $(SHARE)/fish/vendor_completions.d/david.fish
+	rm -rf $(SHARE)/doc/david
+
+deb rpm: stage ## build a package in bin/: the same commit, the same bytes
+	@mkdir -p bin/packages
+	cd packaging && VERSION='$(VERSION)' ARCH="$$(go env GOARCH)" SOURCE_DATE_EPOCH="$$(date -d '$(COMMIT_DATE)' +%s)" go tool nfpm package -p $@ -t ../bin/packages
+
+release: ## tag this commit with its version and build its packages; not with changes, not twice
+	@scripts/release '$(VERSION)'
 
 setup: ## install what `make tune` needs and is missing
 	@scripts/setup tune
@@ -87,7 +119,7 @@ bin/images/%: FORCE
 FORCE:
 
 image: build bin/images/david ## write bin/david-image.tar: the image of david, an OCI archive
-	cd images && ../bin/images/david -david ../bin/david -version '$(VERSION)' -out ../bin/david-image.tar
+	cd images && ../bin/images/david -david ../bin/david -version '$(VERSION)+$(COMMIT)' -out ../bin/david-image.tar
 
 test-images: bin/images/testservers ## link the images for tests in a cluster as bin/{mariadb,mysql,pause}-image.tar
 	cd images && ../bin/images/testservers -links ../bin
@@ -101,6 +133,7 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	DAVID_KILLS=50 go test -count=1 -run 'TestStorageMeasureKilled$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=25 go test -count=1 -run 'TestMoveKilled$$' -v -timeout 2h ./internal/move
+	scripts/test-packages
 	@$(MAKE) --no-print-directory cells
 	@$(MAKE) --no-print-directory ceph
 

@@ -59,7 +59,7 @@ func needDebian(t *testing.T) {
 func davidBinary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "david")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=imagetest", "-o", path, "./cmd/david")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.commit=imagetest", "-o", path, "./cmd/david")
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build david: %v\n%s", err, out)
@@ -256,7 +256,7 @@ func runDavid(t *testing.T, archive string) {
 		{"fio-3.", "fio --version"},
 		{"iperf 3.", "iperf3 --version"},
 		{"SockPerf", "sockperf --version"},
-		{"david version imagetest", "david --version"},
+		{"+imagetest", "david --version"},
 		{"oltp_read_write options:", "sysbench oltp_read_write help"}, // its Lua is found
 		{"Total operations:", "sysbench memory --time=1 --events=10 run"},
 	} {

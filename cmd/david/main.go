@@ -7,9 +7,9 @@ import (
 	"david/internal/cli"
 )
 
-// version is stamped by the build: -ldflags "-X main.version=...".
-var version = "dev"
+// commit and date are stamped by the build: -ldflags "-X main.commit=... -X main.date=...".
+var commit, date string
 
 func main() {
-	os.Exit(cli.Main(version))
+	os.Exit(cli.Main(cli.NewBuild(commit, date)))
 }

@@ -80,7 +80,7 @@ func (a *app) goOn(ctx context.Context, kind result.Kind, given *pflag.FlagSet) 
 			args = append(args, fmt.Sprintf("--%s=%s", name, f.Value))
 		}
 	}
-	again := &app{out: a.out, err: a.err, home: a.home, env: a.env, argv: e.Argv[1:], version: a.version, on: s}
+	again := &app{out: a.out, err: a.err, home: a.home, env: a.env, argv: e.Argv[1:], build: a.build, on: s}
 	root := again.root()
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

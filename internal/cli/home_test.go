@@ -30,7 +30,7 @@ func TestForeignHome(t *testing.T) {
 			t.Errorf("david %v: exit code %d, %s", args, code, errOut)
 		}
 	}
-	for _, args := range [][]string{{}, {"--version"}, {"--help"}, {"help"}, {"bench", "-h"}, {"help", "bench"}, {"completion", "bash"}} {
+	for _, args := range [][]string{{}, {"--version"}, {"version"}, {"--help"}, {"help"}, {"bench", "-h"}, {"help", "bench"}, {"completion", "bash"}} {
 		if out, errOut, code := david(t, dir, args...); code != exitDone || out == "" || errOut != "" {
 			t.Errorf("david %v: exit code %d, %q, %q", args, code, out, errOut)
 		}
@@ -47,7 +47,7 @@ func TestVersionCleansNothing(t *testing.T) {
 	if err := errors.Join(os.Mkdir(dir+"/run", 0o755), os.WriteFile(journal, []byte(`{"owner":{"pid":1,"start":1}}`), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"--version"}, {"--help"}, {"help"}, {"list", "-h"}} {
+	for _, args := range [][]string{{"--version"}, {"version"}, {"--help"}, {"help"}, {"list", "-h"}} {
 		if _, errOut, code := david(t, dir, args...); code != exitDone || errOut != "" {
 			t.Errorf("david %v: exit code %d, %s", args, code, errOut)
 		}

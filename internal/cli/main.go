@@ -28,8 +28,8 @@ const (
 	exitInterrupted = 130 // state kept
 )
 
-// Main runs this process's command line in a david of that version, and returns its exit code.
-func Main(version string) int { return (&app{version: version}).process() }
+// Main runs this process's command line in the david of that build, and returns its exit code.
+func Main(build Build) int { return (&app{build: build}).process() }
 
 // process runs this process's command line until it is done, or nobody waits for it any more.
 func (a *app) process() int {

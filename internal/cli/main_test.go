@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // tested is Main as tests run it.
 func tested() int {
-	return (&app{version: "dev", sharing: beside(server.Home(os.Getenv))}).process()
+	return (&app{build: Build{Version: "dev"}, sharing: beside(server.Home(os.Getenv))}).process()
 }
 
 // beside lets the davids of tests measure side by side, each with a lock for its home, and lets their trials

@@ -50,7 +50,7 @@ func (a *app) planCommand() *cobra.Command {
 	f.add(fs)
 	f.given = fs.Changed
 	cmd.RunE = func(*cobra.Command, []string) error { return a.plan(&f, fs) }
-	cmd.AddCommand(a.densityCommand(), a.cephCommand())
+	cmd.AddCommand(a.capacityCommand(), a.densityCommand(), a.cephCommand())
 	return cmd
 }
 

@@ -72,7 +72,7 @@ func TestProbeTakesItsBarOff(t *testing.T) {
 		seen.waitFor("measuring", time.Minute)
 		stop()
 	}()
-	a := &app{out: io.Discard, err: tty, home: home, env: os.Getenv, argv: []string{"probe", "--quick"}, version: "dev", sharing: beside(home)}
+	a := &app{out: io.Discard, err: tty, home: home, env: os.Getenv, argv: []string{"probe", "--quick"}, build: Build{Version: "dev"}, sharing: beside(home)}
 	code := a.execute(ctx)
 	closed()
 	shown := shownLines(seen.String())

@@ -23,7 +23,7 @@ type app struct {
 	home     string
 	env      func(string) string
 	argv     []string
-	version  string        // of this david
+	build    Build         // which david this is
 	on       *result.Store // what --continue goes on with
 	sharing  experiment.Sharing
 	verbose  bool // print all there is of a measurement
@@ -34,7 +34,7 @@ func (a *app) root() *cobra.Command {
 		Use:           "david",
 		Short:         "Find, prove and explain the fastest safe way to run MySQL on this hardware",
 		Long:          "david measures MySQL, Percona Server and MariaDB on throwaway servers with real load, tunes them without giving up\ndurability, and shows its evidence. It changes nothing on the system; a running server or kernel settings only where told to (--apply),\nand they can be set back.",
-		Version:       a.version,
+		Version:       a.build.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          onlyCommands,
@@ -60,14 +60,15 @@ func (a *app) root() *cobra.Command {
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),
 		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.failoverCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
-		a.recorderCommand(), a.guardCommand())
+		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand())
+	explained(root)
 	return root
 }
 
 // tellsOfDavid tells a command that only explains david: help, and what shells complete with.
 func tellsOfDavid(cmd *cobra.Command) bool {
 	name := cmd.Name()
-	return !cmd.HasParent() || name == "help" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
+	return !cmd.HasParent() || name == "help" || name == "version" || name == "man" || cmd.Parent().Name() == "completion" || strings.HasPrefix(name, cobra.ShellCompRequestCmd)
 }
 
 // begin makes sure of david's folder, that nobody else can have put anything into it, and removes what an
@@ -90,7 +91,7 @@ func (a *app) begin() error {
 
 // lab tells a measurement what it has to know of this command line.
 func (a *app) lab() lab.Lab {
-	return lab.Lab{Home: a.home, David: a.version, Argv: redacted(a.argv), Beside: a.env(experiment.BesideVariable), Sharing: a.sharing, Log: a.err, On: a.on}
+	return lab.Lab{Home: a.home, David: a.build.String(), Argv: redacted(a.argv), Beside: a.env(experiment.BesideVariable), Sharing: a.sharing, Log: a.err, On: a.on}
 }
 
 // measuring returns the lab of a command that measures, shown by p.

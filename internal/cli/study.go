@@ -24,37 +24,62 @@ type studyFlags struct {
 }
 
 func (a *app) studyCommand() *cobra.Command {
-	var f studyFlags
+	names := strings.Join(spec.StudyNames(), ", ")
 	cmd := &cobra.Command{
-		Use:   "study " + strings.Join(spec.StudyNames(), "|"),
+		Use:   "study",
 		Short: "Repeat a published study here, and show its figures beside yours with what differs",
-		Args:  exactArgs(1, "the name of one study: "+strings.Join(spec.StudyNames(), ", ")),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			st, err := spec.LoadStudy(args[0])
-			if err != nil {
-				return codedError{exitUsage, err}
-			}
-			if err := f.ceph.settle(a, st.Ceph, f.dryRun); err != nil {
-				return err
-			}
-			if err := f.cluster.settle(st, cmd.Flags()); err != nil {
-				return err
-			}
-			if st.Cluster {
-				if f.quick {
-					f.cluster.quick(cmd.Flags().Changed)
-				}
-				return a.clusterStudy(cmd.Context(), st, f)
-			}
-			f.rbd = f.ceph.place()
-			return a.study(cmd.Context(), st, f)
+		Args:  exactArgs(1, "the name of one study, before its flags: "+names),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return usage("there is no study %q (known: %s)", args[0], names)
 		},
 	}
-	cmd.Flags().BoolVar(&f.quick, "quick", false, "small data, short trials, one number of threads: to try it, not to conclude from it")
-	f.add(cmd.Flags())
-	f.ceph.add(cmd.Flags())
-	f.cluster.add(cmd.Flags())
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document (p3)")
+	for _, name := range spec.StudyNames() {
+		cmd.AddCommand(a.oneStudyCommand(name))
+	}
+	return cmd
+}
+
+// oneStudyCommand repeats a study; it has the flags that this one takes.
+func (a *app) oneStudyCommand(name string) *cobra.Command {
+	var f studyFlags
+	cmd := &cobra.Command{Use: name, Args: exactArgs(0, "flags alone")}
+	fs := cmd.Flags()
+	fs.BoolVar(&f.quick, "quick", false, "small data, short trials, one number of threads: to try it, not to conclude from it")
+	run := a.study
+	switch name {
+	case "p1":
+		cmd.Short = "A US$66 server made to perform like a US$3,000 one (2025): page size, my.cnf, a stripe of volumes"
+	case "p2":
+		cmd.Short = "What MySQL loses on Kubernetes (KubeBlocks, 2023): CPU-bound, I/O-bound, a small buffer pool"
+	case "p3":
+		cmd.Short = "What a cluster's pod network costs a database (Percona, 2020), between two nodes"
+		f.cluster.add(fs)
+		fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured and how long it takes, and measure nothing")
+		fs.BoolVar(&f.json, "json", false, "print one JSON document")
+		run = a.clusterStudy
+	case "p4":
+		cmd.Short = "MySQL on Ceph block storage (Red Hat, Percona, Supermicro, 2016): writes per GB, buffer pools"
+		f.ceph.add(fs)
+	case "p5":
+		cmd.Short = "Which is faster, MySQL or MariaDB (Percona Lab, 2026), settled at equal durability"
+	}
+	if name != "p3" { // which begins anew each time, and has no data here
+		f.add(fs)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		st, err := spec.LoadStudy(name)
+		if err != nil {
+			return err
+		}
+		if st.Cluster && f.quick {
+			f.cluster.quick(fs.Changed)
+		}
+		if err := f.ceph.settle(a, st.Ceph, f.dryRun); err != nil {
+			return err
+		}
+		f.rbd = f.ceph.place()
+		return run(cmd.Context(), st, f)
+	}
 	return cmd
 }
 

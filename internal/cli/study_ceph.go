@@ -27,10 +27,10 @@ type cephFlags struct {
 }
 
 func (f *cephFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.conf, "ceph-conf", "", "FILE of a Ceph cluster, with the key of client.admin where it says (p4)")
-	fs.StringVar(&f.pool, "pool", "", "pools of that cluster, with commas between; servers run on the first. What david makes there it removes (p4)")
-	fs.BoolVar(&f.local, "local", false, "the throwaway Ceph of `make ceph`, its pools of 2 and 3 copies, at 14 % and 87 % of its capacity (p4)")
-	fs.StringVar(&f.used, "used", "", "shares of the cluster's capacity to fill it to before writes are measured, as in 14%,87% (p4; default: as full as it is)")
+	fs.StringVar(&f.conf, "ceph-conf", "", "FILE of a Ceph cluster, with the key of client.admin where it says")
+	fs.StringVar(&f.pool, "pool", "", "pools of that cluster, with commas between; servers run on the first. What david makes there it removes")
+	fs.BoolVar(&f.local, "local", false, "the throwaway Ceph of `make ceph`, its pools of 2 and 3 copies, at 14 % and 87 % of its capacity")
+	fs.StringVar(&f.used, "used", "", "shares of the cluster's capacity to fill it to before writes are measured, as in 14%,87% (default: as full as it is)")
 }
 
 // localCeph names the configuration of the cluster that is up by `make ceph`, in the environment.
@@ -39,8 +39,6 @@ const localCeph = "DAVID_CEPH"
 // settle works out what was asked for.
 func (f *cephFlags) settle(a *app, needed, dryRun bool) error {
 	switch {
-	case !needed && (f.conf != "" || f.pool != "" || f.local || f.used != ""):
-		return usage("--ceph-conf, --pool, --local and --used are for p4")
 	case !needed || dryRun:
 		return nil
 	case f.local && (f.conf != "" || f.pool != ""):

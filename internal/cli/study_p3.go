@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"david/internal/podnet"
 	"david/internal/result"
@@ -29,48 +30,24 @@ type clusterStudyFlags struct {
 const hostNetwork = "host"
 
 func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "of the cluster (p3; default $KUBECONFIG, ~/.kube/config)")
-	fs.StringVar(&f.context, "context", "", "of the kubeconfig (p3; default its current one)")
-	fs.StringVar(&f.image, "image", "", "the server's image, as mysql:8.4 (p3)")
-	fs.StringVar(&f.client, "client-image", clientImage, "the image with david and the programs it measures with (p3)")
-	fs.StringVar(&f.network, "network", "pod", "what the cluster's pod network is called in the tables, as calico or flannel-vxlan (p3)")
-	fs.StringVar(&f.cpus, "cpus", "1", "CPUs of each server and of each client: requests and limits (p3)")
-	fs.StringVar(&f.memory, "memory", "1Gi", "memory of each server: request and limit; half of it is the buffer pool (p3)")
-	fs.StringVar(&f.serverNode, "server-node", "", "the node that servers run on (p3; default any)")
-	fs.StringVar(&f.clientNode, "client-node", "", "the node that clients run on (p3; default any other)")
-	fs.StringVar(&f.load.workload, "workload", "oltp_read_write", "what is loaded (p3)")
-	fs.IntVar(&f.load.tables, "tables", 10, "tables (p3)")
-	fs.IntVar(&f.load.tableSize, "table-size", 100_000, "rows per table (p3)")
-	fs.StringVar(&f.load.threads, "threads", "16", "client threads (p3)")
-	fs.StringVar(&f.load.randType, "rand-type", "uniform", "how rows are chosen (p3)")
-	fs.DurationVar(&f.load.time, "time", time.Minute, "measured time of a trial (p3)")
-	fs.DurationVar(&f.load.warmup, "warmup", 10*time.Second, "time before it that is not measured (p3)")
-	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the nodes' own, in random order (p3)")
-	fs.IntVar(&f.probes, "probes", 3, "times that each network is measured alone, with iperf3 and sockperf, before the load (p3; 0: not at all)")
-}
-
-// clusterOnly lists the flags of studies in a cluster.
-func clusterOnly() []string {
-	return []string{"kubeconfig", "context", "image", "client-image", "network", "cpus", "memory", "server-node", "client-node", "workload", "tables", "table-size",
-		"threads", "rand-type", "time", "warmup", "rounds", "probes", "json"}
-}
-
-// settle refuses flags of a study in a cluster for one that is not, and the other way round.
-func (f *clusterStudyFlags) settle(st spec.Study, fs *pflag.FlagSet) error {
-	if !st.Cluster {
-		for _, name := range clusterOnly() {
-			if fs.Changed(name) {
-				return usage("--%s is for p3", name)
-			}
-		}
-		return nil
-	}
-	for _, name := range []string{"fresh", "no-volume"} {
-		if fs.Changed(name) {
-			return usage("--%s is not for %s, which begins anew each time, in a cluster", name, st.Name)
-		}
-	}
-	return nil
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "of the cluster (default $KUBECONFIG, ~/.kube/config)")
+	fs.StringVar(&f.context, "context", "", "of the kubeconfig (default its current one)")
+	fs.StringVar(&f.image, "image", "", "the server's image, as mysql:8.4")
+	fs.StringVar(&f.client, "client-image", clientImage, "the image with david and the programs it measures with")
+	fs.StringVar(&f.network, "network", "pod", "what the cluster's pod network is called in the tables, as calico or flannel-vxlan")
+	fs.StringVar(&f.cpus, "cpus", "1", "CPUs of each server and of each client: requests and limits")
+	fs.StringVar(&f.memory, "memory", "1Gi", "memory of each server: request and limit; half of it is the buffer pool")
+	fs.StringVar(&f.serverNode, "server-node", "", "the node that servers run on (default any)")
+	fs.StringVar(&f.clientNode, "client-node", "", "the node that clients run on (default any other)")
+	fs.StringVar(&f.load.workload, "workload", "oltp_read_write", "what is loaded")
+	fs.IntVar(&f.load.tables, "tables", 10, "tables")
+	fs.IntVar(&f.load.tableSize, "table-size", 100_000, "rows per table")
+	fs.StringVar(&f.load.threads, "threads", "16", "client threads")
+	fs.StringVar(&f.load.randType, "rand-type", "uniform", "how rows are chosen")
+	fs.DurationVar(&f.load.time, "time", time.Minute, "measured time of a trial")
+	fs.DurationVar(&f.load.warmup, "warmup", 10*time.Second, "time before it that is not measured")
+	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the nodes' own, in random order")
+	fs.IntVar(&f.probes, "probes", 3, "times that each network is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
 }
 
 const (
@@ -85,8 +62,8 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 		return r, usage("--image: name the server's image, as mysql:8.4: on the nodes, or to be had for them")
 	case !imageReference.MatchString(f.image) || !imageReference.MatchString(f.client):
 		return r, usage("--image %s, --client-image %s: no names of images, as %s", f.image, f.client, clientImage)
-	case !result.ValidName(f.network) || f.network == hostNetwork || f.network == bestNetwork:
-		return r, usage("--network %q: a name of letters, digits, dots and dashes, other than %s and %s", f.network, hostNetwork, bestNetwork)
+	case len(validation.IsDNS1123Subdomain(f.network)) > 0 || !result.ValidName(f.network) || f.network == hostNetwork || f.network == bestNetwork: // pods are called after it
+		return r, usage("--network %q: a name of small letters, digits, dots and dashes, other than %s and %s", f.network, hostNetwork, bestNetwork)
 	case f.rounds < 1 || f.rounds > mostRounds:
 		return r, usage("--rounds %d: from 1 to %d", f.rounds, mostRounds)
 	case f.probes < 0 || f.probes > mostProbes:

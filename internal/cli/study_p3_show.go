@@ -58,6 +58,8 @@ type togetherRow struct {
 	With string  `json:"with"`
 	R    float64 `json:"r"` // Pearson's, of logarithms
 	N    int     `json:"n"` // networks, the nodes' own among them
+	// Interval is R's. Where it has 0 in it nothing is shown.
+	Interval [2]float64 `json:"interval95"`
 }
 
 // showNetworks prints the newest record, and it and those of other networks under the same load in one table.
@@ -66,7 +68,7 @@ func (a *app) showNetworks(st spec.Study, store *result.Store, f studyFlags) err
 	if err != nil {
 		return err
 	}
-	rows, err := a.networkRows(st, data.Experiment.Workloads[0])
+	rows, err := a.networkRows(st, store)
 	if err != nil {
 		return err
 	}
@@ -94,23 +96,28 @@ func (a *app) showNetworks(st spec.Study, store *result.Store, f studyFlags) err
 	return verdictOf(data)
 }
 
-// networkRows reads the newest record of each pod network under a load.
-func (a *app) networkRows(st spec.Study, load result.Workload) (rows []networkRow, err error) {
+// networkRows reads the newest record of each pod network that can stand beside one.
+func (a *app) networkRows(st spec.Study, one *result.Store) (rows []networkRow, err error) {
 	list, err := result.List(a.home) // the newest first
 	if err != nil {
 		return nil, err
 	}
 	for _, sum := range list {
-		if sum.Kind != result.KindStudy || sum.Err != "" {
+		if sum.Kind != result.KindStudy || sum.Err != "" || !sum.Finished {
 			continue
 		}
 		store, err := result.Open(sum.Dir)
 		if err != nil {
 			return nil, err
 		}
-		e := store.Experiment()
-		name, ok := strings.CutPrefix(e.Title, st.Name+": ")
-		if !ok || e.Workloads[0] != load || slices.ContainsFunc(rows, func(r networkRow) bool { return r.Network == name }) {
+		name, ok := strings.CutPrefix(store.Experiment().Title, st.Name+": ")
+		if !ok || slices.ContainsFunc(rows, func(r networkRow) bool { return r.Network == name }) {
+			continue
+		}
+		if ok, err := besideAnother(one, store); err != nil || !ok {
+			if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		row, ok, err := networkOf(store, name)
@@ -123,6 +130,25 @@ func (a *app) networkRows(st spec.Study, load result.Workload) (rows []networkRo
 	}
 	slices.SortFunc(rows, func(a, b networkRow) int { return cmp.Compare(b.Ratio, a.Ratio) })
 	return rows, nil
+}
+
+// besideAnother tells whether two records are of the same load, server and limits: where these differ, so does
+// what a network costs.
+func besideAnother(a, b *result.Store) (bool, error) {
+	of := func(s *result.Store) (key [3]any, err error) {
+		arms, err := s.Arms()
+		if err != nil || len(arms) == 0 {
+			return key, err
+		}
+		e := s.Experiment()
+		return [3]any{e.Workloads[0], string(e.Server.Flavour) + e.Server.Version, arms[0].Caps}, nil
+	}
+	one, err := of(a)
+	if err != nil {
+		return false, err
+	}
+	other, err := of(b)
+	return one == other, err
 }
 
 // networkOf reads one record; ok is false where nothing of it can be compared.
@@ -204,7 +230,8 @@ func together(rows []networkRow) (list []togetherRow) {
 			}
 		}
 		if len(x) >= leastNetworks {
-			list = append(list, togetherRow{what.name, stats.Correlation(x, y), len(x)})
+			r, interval := stats.Correlation(x, y)
+			list = append(list, togetherRow{what.name, r, len(x), interval})
 		}
 	}
 	return list
@@ -212,7 +239,11 @@ func together(rows []networkRow) (list []togetherRow) {
 
 func togetherLines(rows []networkRow) (lines []string) {
 	for _, t := range together(rows) {
-		lines = append(lines, fmt.Sprintf("%s: r = %.2f over %d networks, the nodes' own among them; each relative to that, in logarithms", t.With, t.R, t.N))
+		line := fmt.Sprintf("%s: r = %.2f [%.2f, %.2f] over %d networks, the nodes' own among them; each relative to that, in logarithms", t.With, t.R, t.Interval[0], t.Interval[1], t.N)
+		if t.Interval[0] <= 0 && t.Interval[1] >= 0 {
+			line += ": not shown, it may be chance"
+		}
+		lines = append(lines, line)
 	}
 	if len(lines) == 0 {
 		return []string{fmt.Sprintf("not told of fewer than %d networks, the nodes' own among them: measure clusters with other pod networks, under the same load and with another --network NAME",

@@ -51,6 +51,9 @@ func TestTogether(t *testing.T) {
 			t.Errorf("%s: %+v", c.what, list)
 		}
 	}
+	if lines := togetherLines([]networkRow{row("a", 0.9, 1.2, 0.9), row("b", 0.7, 1.5, 0.8), row("c", 0.9, 2, 0.7), row("d", 0.4, 1.6, 0.9), row("e", 0.6, 1.1, 0.9)}); !strings.Contains(lines[0], "not shown, it may be chance") || !strings.Contains(lines[0], "] over 6") {
+		t.Error(lines)
+	}
 	none := []networkRow{row("a", 1, 1, 1), row("b", 1, 1, 1), row("c", 1, 1, 1)}
 	for _, r := range together(none) {
 		if r.R != 0 || math.IsNaN(r.R) {
@@ -75,15 +78,16 @@ func TestNetworkRecords(t *testing.T) {
 	load := result.Workload{Name: "oltp_read_only", Tables: 1, TableSize: 10, Threads: 1, Seconds: 1, RandType: "uniform", Database: "sbtest"}
 	other := load
 	other.Threads = 64
-	add := func(id, network string, load result.Workload, age time.Duration, tps float64) {
+	version, cpus, ends := "8.4.8", 1.0, true
+	add := func(id, network string, load result.Workload, age time.Duration, tps float64) *result.Store {
 		e := result.Experiment{ID: id, Kind: result.KindStudy, Title: "p3: " + network, Created: time.Now().Add(-age), Workloads: []result.Workload{load},
-			Design: result.Design{Control: hostNetwork, Blocks: 3, Seed: 1}}
+			Server: result.Server{Flavour: "mysql", Version: version}, Design: result.Design{Control: hostNetwork, Blocks: 3, Seed: 1}}
 		store, err := result.Create(a.home+"/experiments/"+id, e)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, arm := range []string{hostNetwork, network} {
-			if err := store.PutArm(result.Arm{Name: arm, PathProbe: &result.PathProbe{Runs: 1, Rate: 1e9, RTT50: 30}}); err != nil {
+			if err := store.PutArm(result.Arm{Name: arm, Caps: result.Caps{CPUs: cpus}, PathProbe: &result.PathProbe{Runs: 1, Rate: 1e9, RTT50: 30}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -95,16 +99,28 @@ func TestNetworkRecords(t *testing.T) {
 				}
 			}
 		}
+		if ends {
+			if err := store.Finish(result.Finish{Ended: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return store
 	}
 	add("study-1", "calico", load, 3*time.Hour, 50)
-	add("study-2", "calico", load, time.Hour, 80)
+	newest := add("study-2", "calico", load, time.Hour, 80)
 	add("study-3", "flannel", load, 2*time.Hour, 90)
 	add("study-4", "weave", other, 2*time.Hour, 90)
+	version = "9.7.4"
+	add("study-5", "cilium", load, 2*time.Hour, 90)
+	version, cpus = "8.4.8", 4
+	add("study-6", "kube-router", load, 2*time.Hour, 90)
+	cpus, ends = 1, false
+	add("study-7", "flannel", load, time.Minute, 10) // was interrupted
 	st, err := spec.LoadStudy("p3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := a.networkRows(st, load)
+	rows, err := a.networkRows(st, newest)
 	if err != nil || len(rows) != 2 || rows[0].Network != "flannel" || rows[1].Network != "calico" || rows[1].Pod.TPS != 82 || rows[1].Host.Valid != 3 {
 		t.Errorf("%+v, %v", rows, err)
 	}

@@ -72,7 +72,7 @@ func TestOutputStays(t *testing.T) {
 	t.Parallel()
 	home, out := sharedHome(t), filepath.Join(t.TempDir(), "out")
 	args := append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, quick...)
-	a := &app{out: closed{}, err: t.Output(), home: home, env: os.Getenv, argv: args, version: "dev", sharing: beside(home)}
+	a := &app{out: closed{}, err: t.Output(), home: home, env: os.Getenv, argv: args, build: Build{Version: "dev"}, sharing: beside(home)}
 	if code := a.execute(t.Context()); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}

@@ -395,7 +395,7 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 	t.Cleanup(func() {
 		b.kill()
 		unmount(t, b.mount)
-		unmount(t, filepath.Join(home, failover.Folder, "rbd-"+i.Pool+"."+i.Name, "image"))
+		unmount(t, filepath.Join(home, failover.Folder, "rbd-"+i.Pool+"+"+i.Name, "image"))
 	})
 	t.Cleanup(a.kill)
 	above, err := os.OpenFile(file, os.O_WRONLY|os.O_SYNC, 0)

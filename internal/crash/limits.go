@@ -3,6 +3,8 @@ package crash
 import (
 	"fmt"
 	"strings"
+
+	"david/internal/mycnf"
 )
 
 // Limits returns what every reader of a crash test must know of it: what a kill cannot show, and which
@@ -23,23 +25,15 @@ func Limits(vars map[string]string) []string {
 }
 
 // PowerLimits returns what every reader of a test that cuts the power must know of it, and of this very
-// server. MySQL has innodb_doublewrite_files since the rewrite of the doublewrite buffer in 8.0.20, which
-// leaves its flush out with O_DIRECT (is_fsync_required in storage/innobase/buf/buf0dblwr.cc).
+// server.
 func PowerLimits(vars map[string]string) []string {
 	list := []string{"the disk keeps, loses or tears (512 B, 4 KiB) each write at risk, whatever their order; one that damages what it had made durable, or other blocks than " +
 		"those being written, no cut shows (docs/crash.md)"}
-	if Unflushed(vars) {
+	if mycnf.DoublewriteUnflushed(vars) {
 		list = append(list, fmt.Sprintf("innodb_flush_method=%s: MySQL does not flush its doublewrite buffer then, so that a disk with a volatile cache can tear a page and its copy; "+
 			"a disk whose cache is protected (--disk-cache protected), or innodb_flush_method=fsync, keeps the copy (docs/crash.md)", vars["innodb_flush_method"]))
 	}
 	return list
-}
-
-// Unflushed tells whether a server does not flush its doublewrite buffer, so that a disk with a volatile cache can
-// tear a page and its copy.
-func Unflushed(vars map[string]string) bool {
-	_, rewritten := vars["innodb_doublewrite_files"]
-	return rewritten && strings.HasPrefix(strings.ToUpper(vars["innodb_flush_method"]), "O_DIRECT")
 }
 
 // hidden tells whether a value is unsafe in a way that only a power failure shows.

@@ -184,10 +184,11 @@ func (r *powerRun) cut(ctx context.Context, cut blocklog.Cut, before []blocklog.
 	}
 	k = result.Kill{Acknowledged: past.acknowledged(), Cut: &result.Cut{AtRisk: fate.AtRisk, Lost: fate.Lost, Torn: fate.Torn, Grain: cut.Grain}}
 	m, err := r.disk.Mount()
+	if errors.Is(err, sandbox.ErrMount) && ctx.Err() == nil {
+		k.Cut.Failed = "the filesystem: " + err.Error()
+		return k, nil
+	}
 	if err != nil {
-		if ctx.Err() == nil {
-			k.Cut.Failed, err = "the filesystem: "+err.Error(), nil
-		}
 		return k, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()

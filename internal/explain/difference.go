@@ -73,13 +73,22 @@ func (e Explanation) took(s Symptom) float64 {
 	return 0
 }
 
+// inKiB is a number of bytes in the unit of what stands beside it.
+func inKiB(x *float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	kib := *x / 1024
+	return &kib
+}
+
 // costChanges returns what a transaction took of the machine.
 func costChanges(a, b result.Trial) []Change {
 	x, y := a.Costs, b.Costs
 	list := []Change{
 		change("server CPU", "us", x.ServerCPU, y.ServerCPU), change("client CPU", "us", x.ClientCPU, y.ClientCPU),
 		change("read", "KiB", x.ReadKB, y.ReadKB), change("written", "KiB", x.WrittenKB, y.WrittenKB),
-		change("InnoDB's syncs", "", x.Fsyncs, y.Fsyncs), change("redo", "bytes", x.RedoBytes, y.RedoBytes),
+		change("InnoDB's syncs", "", x.Fsyncs, y.Fsyncs), change("redo", "KiB", inKiB(x.RedoBytes), inKiB(y.RedoBytes)),
 		change("context switches", "", x.Switches, y.Switches), change("buffer pool hit rate", "", x.HitRate, y.HitRate),
 	}
 	return slices.DeleteFunc(list, func(c Change) bool { return c.A == nil && c.B == nil })

@@ -27,9 +27,6 @@ func (p *Plan) lookAtDevice() error {
 	if !block && !info.Mode().IsRegular() {
 		return refuse("--device %s is neither a block device nor a file", p.q.Device)
 	}
-	if !p.q.Detached {
-		return refuse("david cannot see whether another machine has %s: detach it there first, by force where that does not answer (a cloud's console, or as in aws ec2 detach-volume --force), attach it here alone, and say --detached", p.q.Device)
-	}
 	if err := p.free(info, block); err != nil {
 		return err
 	}
@@ -48,6 +45,9 @@ func (p *Plan) free(info fs.FileInfo, block bool) error {
 	}
 	if len(loops) > 0 {
 		return refuse("%s is the file of %s: detach it there", p.q.Device, strings.Join(loops, ", "))
+	}
+	if n := info.Sys().(*syscall.Stat_t).Nlink; !block && n > 1 {
+		return refuse("%s has %d names, and may be in use by another: remove those", p.q.Device, n)
 	}
 	flag := os.O_RDWR
 	if block {

@@ -107,22 +107,17 @@ func Look(ctx context.Context, q Request) (p *Plan, err error) {
 	if err := p.old(ctx); err != nil {
 		return p, err
 	}
-	if q.Image != nil {
-		p.Volume = "image " + q.Image.Spec()
-		err = p.claim("rbd-" + q.Image.Pool + "." + q.Image.Name)
-	} else {
-		p.Volume = q.Device
-		err = p.claim("device-" + strings.ReplaceAll(strings.Trim(q.Device, "/"), "/", "."))
-	}
-	if err != nil {
+	if err := p.named(); err != nil {
 		return p, err
 	}
 	mounted, err := p.place()
 	switch {
 	case err != nil:
 		return p, err
-	case mounted:
+	case mounted && q.Image != nil:
 		p.Notes = append(p.Notes, "it is fenced, attached and mounted by an earlier run: what is left is done")
+	case mounted:
+		p.Notes = append(p.Notes, "it is mounted there already; that no other machine has it is your word")
 	case q.Image != nil:
 		err = p.lookAtImage(ctx)
 	default:
@@ -132,6 +127,29 @@ func Look(ctx context.Context, q Request) (p *Plan, err error) {
 		return p, err
 	}
 	return p, p.serve(ctx, mounted)
+}
+
+// named checks how the volume and its mount point are named, and claims the volume. Each has one name from then
+// on: what somebody else has of it is found by that.
+func (p *Plan) named() (err error) {
+	if p.q.Mount, err = filepath.EvalSymlinks(p.q.Mount); err != nil {
+		return refuse("--mount: make an empty folder there first (%w)", err)
+	}
+	if i := p.q.Image; i != nil {
+		if err := i.Check(); err != nil {
+			return refusal{err}
+		}
+		p.Volume = "image " + i.Spec()
+		return p.claim("rbd-" + i.Pool + "+" + i.Name) // no name has a +
+	}
+	if !p.q.Detached {
+		return refuse("david cannot see whether another machine has %s: detach it there first, by force where that does not answer (a cloud's console, or as in aws ec2 detach-volume --force), attach it here alone, and say --detached", p.q.Device)
+	}
+	if p.q.Device, err = filepath.EvalSymlinks(p.q.Device); err != nil {
+		return refuse("--device: %w", err)
+	}
+	p.Volume = p.q.Device
+	return p.claim("device-" + strings.ReplaceAll(strings.Trim(p.q.Device, "/"), "/", "."))
 }
 
 // source is what mount(8) is given.
@@ -165,19 +183,19 @@ func (p *Plan) Close() error {
 // place refuses a mount point that cannot be used. mounted: the volume is there already.
 func (p *Plan) place() (mounted bool, err error) {
 	p.Undo = []string{"umount " + p.q.Mount}
-	info, err := os.Stat(p.q.Mount)
-	if err != nil || !info.IsDir() {
-		return false, refuse("--mount %s: make an empty folder there first (%v)", p.q.Mount, err)
+	if info, err := os.Stat(p.q.Mount); err != nil || !info.IsDir() {
+		return false, refuse("--mount %s: it is no folder", p.q.Mount)
 	}
 	there, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(p.q.Mount))
 	if err != nil {
 		return false, err
 	}
 	if len(there) > 0 {
-		if same, err := sameVolume(there[0].Source, p.source()); err != nil || same {
+		top := there[len(there)-1].Source
+		if same, err := sameVolume(top, p.source()); err != nil || same {
 			return same, err
 		}
-		return false, refuse("--mount %s: %s is mounted there", p.q.Mount, there[0].Source)
+		return false, refuse("--mount %s: %s is mounted there", p.q.Mount, top)
 	}
 	entries, err := os.ReadDir(p.q.Mount)
 	if err == nil && len(entries) > 0 {
@@ -198,7 +216,9 @@ func (p *Plan) mount(file bool) {
 	if file {
 		options = append([]string{"loop"}, options...)
 	}
-	p.step(Mounting, func(ctx context.Context) error { return p.guarded(func() error { return p.mountNow(file) }) }, mounting(options, p.source(), p.q.Mount)...)
+	p.step(Mounting, func(ctx context.Context) error {
+		return p.guarded(ctx, max(wedged, p.q.Recovery), func() error { return p.mountNow(file) })
+	}, mounting(options, p.source(), p.q.Mount)...)
 }
 
 func mounting(options []string, source, point string) []string {
@@ -257,7 +277,7 @@ func (p *Plan) left(i int) string {
 	case done(Mounting):
 		return fmt.Sprintf("\nthe volume stays fenced, attached and mounted on %s; the same command goes on from there; %s gives it back", p.q.Mount, strings.Join(p.Undo, "; "))
 	case done(Fencing) && len(p.Fenced) > 0:
-		return "\nthe old side stays fenced, and nothing is mounted; the same command begins anew"
+		return "\nthe old side stays fenced, and nothing is mounted; the same command begins anew, where nobody is seen to have the image any more with --fence " + strings.Join(p.Fenced, " --fence ")
 	}
 	return "\nnothing is attached or mounted"
 }

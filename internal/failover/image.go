@@ -28,7 +28,8 @@ import (
 const fenceTime = 365 * 24 * time.Hour
 
 // wedged is how long what touches an image may take: rbd-fuse waits for its cluster without an end, and
-// whoever touches what is above it waits in the kernel, until rbd-fuse is killed.
+// whoever touches what is above it waits in the kernel, until rbd-fuse is killed. A mount may take as long as
+// the server: a filesystem replays its journal then, and would begin anew each time.
 const wedged = 2 * time.Minute
 
 // attached is what is on record of an image that this machine has.
@@ -44,7 +45,7 @@ func (p *Plan) record() string { return filepath.Join(p.dir, "attached.json") }
 // lookAtImage finds the clients that have the image, and plans to shut them out.
 func (p *Plan) lookAtImage(ctx context.Context) error {
 	i := *p.q.Image
-	if err := errors.Join(i.Check(), i.Trust()); err != nil {
+	if err := i.Trust(); err != nil {
 		return refusal{err}
 	}
 	if err := ceph.Find("ceph", "rbd", "rbd-fuse"); err != nil {
@@ -216,7 +217,7 @@ func (p *Plan) save(own attached) error {
 // alone opens the image, and returns as which client. It fails where another one has it that is not fenced:
 // somebody who came in the meantime.
 func (p *Plan) alone(ctx context.Context) (client string, err error) {
-	err = p.guarded(func() error {
+	err = p.guarded(ctx, wedged, func() error {
 		f, err := os.OpenFile(p.source(), os.O_RDWR, 0)
 		if err != nil {
 			return fmt.Errorf("rbd-fuse cannot open the image: %w", err)
@@ -238,19 +239,23 @@ func (p *Plan) alone(ctx context.Context) (client string, err error) {
 	return client, err
 }
 
-// guarded does what touches the volume. Of an image that takes too long rbd-fuse is killed.
-func (p *Plan) guarded(do func() error) error {
+// guarded does what touches the volume. Of an image that takes longer than a limit, or until david is told to
+// end, rbd-fuse is killed.
+func (p *Plan) guarded(ctx context.Context, limit time.Duration, do func() error) error {
 	if p.q.Image == nil {
 		return do()
 	}
 	done := make(chan error, 1)
 	go func() { done <- do() }()
+	var stuck error
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(wedged):
+	case <-ctx.Done():
+		stuck = fmt.Errorf("rbd-fuse was killed: %w", context.Cause(ctx))
+	case <-time.After(limit):
+		stuck = fmt.Errorf("the cluster did not answer within %s, so rbd-fuse was killed: does it have enough disks?", limit)
 	}
-	stuck := fmt.Errorf("the cluster did not answer within %s, so rbd-fuse was killed: does it have enough disks?", wedged)
 	own, err := p.recorded()
 	if err == nil && own.By.PID != 0 {
 		err = own.By.Kill()

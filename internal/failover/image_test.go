@@ -1,10 +1,17 @@
 package failover
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"david/internal/ceph"
+	"david/internal/process"
 )
 
 // TestWhom fences the one client that has an image, and of several none that nobody has named.
@@ -33,5 +40,45 @@ func TestWhom(t *testing.T) {
 		if !strings.Contains(text, x.want) || err != nil && !errors.Is(err, ErrInput) {
 			t.Errorf("%v, asked for %v: %s, want %s", x.clients, x.asked, text, x.want)
 		}
+	}
+}
+
+// TestNamed: two images never share what david has on record, and what is no name is refused before anything
+// is made of it.
+func TestNamed(t *testing.T) {
+	home := t.TempDir()
+	var dirs []string
+	for _, i := range []ceph.Image{{Pool: "a", Name: "b.c"}, {Pool: "a.b", Name: "c"}} {
+		p := &Plan{q: Request{Home: home, Mount: home, Image: &i}}
+		if err := p.named(); err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		dirs = append(dirs, p.dir)
+	}
+	if dirs[0] == dirs[1] {
+		t.Errorf("both images have %s", dirs[0])
+	}
+	p := &Plan{q: Request{Home: filepath.Join(home, "x"), Mount: home, Image: &ceph.Image{Pool: "a", Name: "../../../b"}}}
+	if err := p.named(); !errors.Is(err, ErrInput) {
+		t.Errorf("%v, claimed %s", err, p.dir)
+	}
+}
+
+// TestGuarded: whoever ends david is not kept waiting by a cluster that does not answer.
+func TestGuarded(t *testing.T) {
+	p := &Plan{q: Request{Image: &ceph.Image{}}, dir: t.TempDir()}
+	fuse := exec.Command("sleep", "60")
+	if err := fuse.Start(); err != nil {
+		t.Fatal(err)
+	}
+	by, err := process.Identify(fuse.Process.Pid)
+	if err := errors.Join(err, p.save(attached{By: by})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.guarded(ctx, time.Hour, fuse.Wait); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

@@ -64,8 +64,8 @@ func answers(ctx context.Context, address string) (string, error) {
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	var name *net.DNSError
-	if errors.As(err, &name) && name.IsNotFound {
-		return "", refuse("--old %s: %w", address, err)
+	if errors.As(err, &name) { // nobody was asked then
+		return "", refuse("--old %s: %w; give its IP", address, err)
 	}
 	if err != nil {
 		return "", nil

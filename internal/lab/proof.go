@@ -150,7 +150,7 @@ func alike(arm, control result.CrashTest, armVars, controlVars map[string]string
 	}
 	counts := fmt.Sprintf("%d of %d cuts of the power were not survived, of the control's %d of %d", hit, arm.Kills, its, control.Kills)
 	if within(kinds(arm), kinds(control)) {
-		return counts + ": that is the server's and the disk's doing, whatever is tuned"
+		return counts + ": the control's server meets the same, and nothing shows that it does so less often"
 	}
 	torn := func(k result.Kill) bool {
 		return k.Lost == 0 && k.Damage.Sum() == 0 && k.Cut != nil && strings.Contains(strings.ToLower(k.Cut.Failed), "corrupt")
@@ -160,8 +160,8 @@ func alike(arm, control result.CrashTest, armVars, controlVars map[string]string
 			return ""
 		}
 	}
-	if arm.Power != nil && arm.Power.Cache == string(blocklog.Volatile) && crash.Unflushed(armVars) && crash.Unflushed(controlVars) {
-		return counts + "; whose cuts hit it is chance: neither's MySQL flushes its doublewrite buffer (innodb_flush_method=" + controlVars["innodb_flush_method"] + ", as the control has it)"
+	if arm.Power != nil && arm.Power.Cache == string(blocklog.Volatile) && mycnf.DoublewriteUnflushed(armVars) && mycnf.DoublewriteUnflushed(controlVars) {
+		return counts + "; a known cause, and no line of the tune's: neither's MySQL flushes its doublewrite buffer (innodb_flush_method=" + controlVars["innodb_flush_method"] + ", as the control has it)"
 	}
 	return ""
 }

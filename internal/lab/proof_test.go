@@ -30,8 +30,8 @@ func TestAlike(t *testing.T) {
 		want             string // "": it is the arm's
 	}{
 		"nothing wrong":                       {arm: cuts(9, "volatile"), control: cuts(9, "volatile"), armVars: direct, itsVars: direct},
-		"both are hit":                        {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile", torn, torn), armVars: direct, itsVars: direct, want: "1 of 9 cuts of the power were not survived, of the control's 2 of 9: that is the server's"},
-		"the control by chance not":           {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: direct, itsVars: direct, want: "of the control's 0 of 9; whose cuts hit it is chance: neither's MySQL flushes"},
+		"both are hit":                        {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile", torn, torn), armVars: direct, itsVars: direct, want: "1 of 9 cuts of the power were not survived, of the control's 2 of 9: the control's server meets the same"},
+		"the control by chance not":           {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: direct, itsVars: direct, want: "of the control's 0 of 9; a known cause, and no line of the tune's: neither's MySQL flushes"},
 		"the arm alone leaves the flush out":  {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: direct, itsVars: fsync},
 		"the cause does not explain a loss":   {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile"), armVars: direct, itsVars: direct},
 		"nor that it does not start":          {arm: cuts(9, "volatile", torn, other), control: cuts(9, "volatile"), armVars: direct, itsVars: direct},

@@ -252,3 +252,12 @@ func Durability(vars map[string]string) []Kept {
 	}
 	return list
 }
+
+// DoublewriteUnflushed tells whether a server, by what SHOW GLOBAL VARIABLES gives, does not flush its
+// doublewrite buffer, so that a disk with a volatile cache can tear a page and its copy. MySQL has
+// innodb_doublewrite_files since the rewrite of that buffer in 8.0.20, which leaves the flush out with O_DIRECT
+// (is_fsync_required in storage/innobase/buf/buf0dblwr.cc); MariaDB flushes it.
+func DoublewriteUnflushed(vars map[string]string) bool {
+	_, rewritten := vars["innodb_doublewrite_files"]
+	return rewritten && strings.HasPrefix(strings.ToUpper(vars["innodb_flush_method"]), "O_DIRECT")
+}

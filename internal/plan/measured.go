@@ -22,6 +22,7 @@ type Measured struct {
 	TPS        float64       `json:"tps"`
 	Flavour    mycnf.Flavour `json:"flavour"`
 	DataBytes  float64       `json:"data_bytes"`
+	Pool       float64       `json:"buffer_pool_bytes"` // of the arm
 	HitRate    *float64      `json:"buffer_pool_hit_rate,omitempty"`
 	// DiskWrites are the random 16 KiB writes/s that its disk was probed to sustain; 0: not probed.
 	DiskWrites float64 `json:"disk_writes,omitempty"`
@@ -111,6 +112,7 @@ func measureArm(e result.Experiment, arms []result.Arm, trials []result.Trial, n
 	}
 	m.Figures["measured-pool"] = 1
 	if pool, err := strconv.ParseFloat(arm.Effective["innodb_buffer_pool_size"], 64); err == nil && m.DataBytes > 0 {
+		m.Pool = pool
 		m.Figures["measured-pool"] = min(1, pool/m.DataBytes)
 	}
 	return m, nil

@@ -134,3 +134,41 @@ func TestOnlyInMemory(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestCapacity by hand: winner took 1,900 us of CPU and 3 pages written with all data in its pool; control read 27.5, wrote 30
+// and took 4,200 us with 128 MiB of 2,355 MiB.
+func TestCapacity(t *testing.T) {
+	e, arms, trials := tried()
+	m, err := Measure(e, arms, trials, "winner", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Request{Data: 1e7 * BytesPerRow, Writes: 0.2, Queries: 20}.From(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := float64(r.Data) / 2
+	cold := 0.5 / (1 - m.Figures["measured-pool"])
+	for _, x := range []struct {
+		h     Hardware
+		tps   float64
+		binds string
+	}{
+		{Hardware{Cores: 1, Pool: 4 << 30}, 1e6 / 1900.0, "CPUs"},
+		{Hardware{Cores: 0.5, Pool: 4 << 30}, 0.5e6 / 1900.0, "CPUs"},
+		{Hardware{Cores: 2, WriteIOPS: 900, ReadIOPS: 900, Pool: 4 << 30}, 300, "writes"},
+		{Hardware{Cores: 2, ReadIOPS: 1000, Pool: half}, 1000 / (27.5 * cold), "reads"},
+		{Hardware{Cores: 2, ReadIOPS: 1e6, Pool: half}, 2e6 / (1900 + 2300*cold), "CPUs"},
+	} {
+		c, err := r.Capacity(x.h)
+		if err != nil || math.Abs(c.TPS-x.tps) > 1e-6*x.tps || c.Binds != x.binds {
+			t.Errorf("%+v: %+v, %v; want %v, %s", x.h, c, err, x.tps, x.binds)
+		}
+		if low, high, err := r.CapacityInterval(x.h); err != nil || low > c.TPS*(1+1e-9) || high < c.TPS*(1-1e-9) || low == high && x.h.Pool == 4<<30 {
+			t.Errorf("%+v: %v to %v, %v", x.h, low, high, err)
+		}
+	}
+	if _, err := r.Capacity(Hardware{Pool: half}); err == nil || !strings.Contains(err.Error(), "cores or its IOPS") {
+		t.Error(err)
+	}
+}

@@ -33,7 +33,7 @@ const labelWidth = len("how sure") + 3
 
 // labelled writes a sentence beside a label, its later lines under its first.
 func (b *terminal) labelled(label, sentence string) {
-	for i, line := range wrap(sentence, b.columns-labelWidth) {
+	for i, line := range Wrap(sentence, b.columns-labelWidth) {
 		if i == 0 {
 			label += ":"
 		} else {
@@ -63,7 +63,10 @@ func provedSafe(d Data) string {
 		if p.Arm != d.Finish.Best || !p.OK {
 			continue
 		}
-		text := "proved: memory, durability lock"
+		text := "proved: memory"
+		if t := d.Experiment.Design.Tune; t == nil || len(t.Unlocked) == 0 {
+			text += ", durability lock"
+		}
 		switch {
 		case p.Crash == nil:
 			return text

@@ -91,7 +91,7 @@ func (r *Report) ofTune() {
 		r.add(phaseSection(v))
 	}
 	r.add(armsSection(d), Section{text: func(b *terminal) { failedGates(b, d.Trials); b.WriteString("\n") }})
-	r.finish(blockTable(d), runsOfArms(d), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })
+	r.finish(blockTable(d), runsOfArms(d, r.comparisons), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })
 }
 
 // ofRace tells of baselines, or a file's arms, against a control. Its unsafe arms are what their authors ship or
@@ -138,7 +138,7 @@ func (r *Report) ofArms() {
 	r.add(durabilitySection(safe), layoutSection(d), chartsSection(d, r.comparisons, "Arms against the control", "", ""),
 		unsafeBaselineSection(unsafeBaselineLines(r.unsafeBaselines)), armsSection(d),
 		Section{text: func(b *terminal) { b.fit(gateTable(d.Trials)); b.WriteString("\n") }})
-	r.finish(blockTable(d), runsOfArms(d), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })
+	r.finish(blockTable(d), runsOfArms(d, r.comparisons), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })
 }
 
 // ofSearch tells of the highest rate that keeps a goal. It has a run or two for each rate: its table says all

@@ -81,7 +81,7 @@ func undecided(d Data, c contender) headline {
 		h.Beside = chances(c.Odds)
 	}
 	if d.Experiment.Design.Slices != nil {
-		h.Decides = fmt.Sprintf("`david %s --continue 10m` decides", d.Experiment.Kind)
+		h.Decides = fmt.Sprintf("`david %s --continue 10m` adds rounds, which may decide it", d.Experiment.Kind)
 	}
 	return h
 }

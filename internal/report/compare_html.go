@@ -33,10 +33,10 @@ func chartsSection(d Data, list []stats.Comparison, title, hollow, promise strin
 			p.Scatter = chart{"scatter", "Throughput and p95 latency of each run" + onFirst(list), scatterAlt(list[0])}
 			p.LatencyChart = chart{"latency", "How long transactions took, all valid runs of an arm together" + onFirst(list), mergedAlt(list[0])}
 		}
-		labels := trialLabels(d)
+		labels, firsts, winner := trialLabels(d), firstOfArms(d), winnerOf(d, list)
 		for i, t := range d.Trials {
 			if t.Sampling.Samples > 0 || len(t.Samples) > 0 {
-				p.Sampled = append(p.Sampled, sampledRun{i, labels[i]})
+				p.Sampled = append(p.Sampled, sampledRun{i, labels[i], t.Arm == winner && firsts[winner] == i})
 			}
 		}
 		if len(p.Sampled) > 0 {

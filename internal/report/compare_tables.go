@@ -72,17 +72,18 @@ func costTable(c stats.Comparison) table {
 			tps = brief(a.TPS)
 		}
 		t = t.add(a.Name, tps, cost(x.ServerCPU), cost(x.ClientCPU), cost(x.Switches), cost(x.ReadKB), cost(x.WrittenKB),
-			cost(x.Fsyncs), cost(kib(x.RedoBytes)), percent(x.HitRate))
+			cost(x.Fsyncs), cost(inKiB(x.RedoBytes)), percent(x.HitRate))
 	}
 	return t
 }
 
-func kib(bytes *float64) *float64 {
-	if bytes == nil {
+// inKiB is a number of bytes in the unit of what stands beside it.
+func inKiB(x *float64) *float64 {
+	if x == nil {
 		return nil
 	}
-	x := *bytes / 1024
-	return &x
+	kib := *x / 1024
+	return &kib
 }
 
 func cost(x *float64) string {

@@ -246,7 +246,7 @@ func TestSamplingTellsWhenItCostsTooMuch(t *testing.T) {
 func TestWrapLosesNothing(t *testing.T) {
 	long := strings.Repeat("é", 45)
 	for _, s := range []string{"", "one", "a b  c", "ab " + long + " cd", long} {
-		lines := wrap(s, 20)
+		lines := Wrap(s, 20)
 		for _, line := range lines {
 			if utf8.RuneCountInString(line) > 20 {
 				t.Errorf("%q is too long", line)

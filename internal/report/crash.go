@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"david/internal/result"
@@ -22,7 +23,7 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	if c.Log != "" {
 		b.paragraph("the binary log was not held against the tables: " + c.Log)
 	} else {
-		b.paragraph("the binary log was held against the tables after every " + event(c) + ", transaction by transaction")
+		b.paragraph("the binary log was held against the tables after every recovery, transaction by transaction")
 	}
 	b.WriteString("\n")
 	for _, n := range c.Notes {
@@ -33,15 +34,28 @@ func Crash(w io.Writer, c result.CrashTest) error {
 
 // CrashLine returns the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.
 func CrashLine(c result.CrashTest) string {
-	s := fmt.Sprintf("%s: %s, %s acknowledged, %d lost", c.Verdict, plural(c.Kills, event(c)), plural(int(c.Acknowledged), "transaction"), c.Lost)
+	counted := ""
+	if c.Power != nil { // each cut has all that was acknowledged before it
+		counted = ", those before several cuts counted in each"
+	}
+	s := fmt.Sprintf("%s: %s, %s acknowledged%s, %d lost", c.Verdict, plural(c.Kills, event(c)), plural(int(c.Acknowledged), "transaction"), counted, c.Lost)
 	if c.Power != nil {
 		s += fmt.Sprintf("; %s restored from the doublewrite buffer, recovery p50 %.0f ms, at most %.0f ms", plural(c.Power.Repaired, "page"), c.RecoveryMs.Median, c.RecoveryMs.Max)
+		if c.Proved {
+			s += fmt.Sprintf("; so at most %.2g %% of such cuts lose anything (95 %%)", 100*atMost(c.Kills))
+		}
 	}
 	if len(c.Unlocked) > 0 {
 		s += "; UNLOCKED: " + strings.Join(c.Unlocked, "; ")
 	}
 	return s
 }
+
+// atMost is the largest share of tries that may fail where n of n did not: the end of the 95 % interval of a
+// binomial share (Clopper and Pearson, Biometrika 26, 1934).
+func atMost(n int) float64 { return 1 - math.Pow(1-confidence, 1/float64(n)) }
+
+const confidence = 0.95
 
 // event is what is done to the server.
 func event(c result.CrashTest) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/stats"
@@ -87,22 +88,43 @@ func toEngine(d Data, c contender, several bool) string {
 	return text
 }
 
-// keptAlike says whether the servers, as they were read back, are as durable as the control's.
+// keptAlike says whether the servers, as they were read back, are as durable as the control's; "" where none was.
 func keptAlike(d Data) string {
 	control := d.armNamed(d.Experiment.Design.Control)
 	base := d.serverOf(control)
+	var unflushed, flushed bool
+	read := 0
 	for _, a := range d.Arms {
-		if a.Ceiling || a.Effective == nil || a.Name == control.Name {
+		if a.Ceiling || a.Effective == nil {
 			continue
+		}
+		read++
+		if mycnf.DoublewriteUnflushed(a.Effective) {
+			unflushed = true
+		} else {
+			flushed = true
 		}
 		if list := mycnf.CompareServers(base.Flavour, d.serverOf(a).Flavour, control.Effective, a.Effective); len(list) > 0 {
 			return "NOT at equal durability, as read back: " + list[0].Between(control.Name, a.Name)
 		}
 	}
-	if unsafe := mycnf.CheckLock(base.Flavour, control.Effective); len(unsafe) > 0 {
+	unsafe := mycnf.CheckLock(base.Flavour, control.Effective)
+	switch {
+	case read < 2 || control.Effective == nil:
+		return ""
+	case len(unsafe) > 0:
 		return "equally unsafe, as read back: " + unsafe[0].String()
+	case unflushed && flushed && !writtenThrough(d):
+		return "equal durability, as read back, but for one flush: MySQL leaves out that of its doublewrite buffer with innodb_flush_method=O_DIRECT, " +
+			"so that it keeps less where the disk's cache is volatile (docs/crash.md); with innodb_flush_method=fsync it flushes that, too"
 	}
 	return "equal durability, as read back"
+}
+
+// writtenThrough tells whether the disk with the data says that it has no cache that forgets.
+func writtenThrough(d Data) bool {
+	h := d.Experiment.Host
+	return slices.ContainsFunc(h.Disks, func(one host.Disk) bool { return one.Name == h.Data.Disk && one.WriteCache == "write through" })
 }
 
 // configured says what was compared with what: defaults, the sizing rules, or settings of one's own.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/result"
 )
@@ -60,6 +61,16 @@ func TestEnginesHeadline(t *testing.T) {
 	d = enginesFixture(kept("sync_binlog", "0"))
 	d.Arms[0].Effective["sync_binlog"] = "0"
 	says(d, "equally unsafe, as read back: sync_binlog is 0")
+	d = enginesFixture(kept())
+	d.Arms[0].Effective["innodb_doublewrite_files"] = "2"
+	d.Experiment.Host.Data.Disk, d.Experiment.Host.Disks = "sda", []host.Disk{{Name: "sda", WriteCache: "write back"}}
+	says(d, "equal durability, as read back, but for one flush: MySQL")
+	d.Experiment.Host.Disks[0].WriteCache = "write through"
+	says(d, "equal durability, as read back; ")
+	d.Arms[1].Effective = nil
+	if got := enginesHeadline(d, comparisons(d)).String(); strings.Contains(got, "durability") {
+		t.Errorf("nothing was read back of the one server: %q", got)
+	}
 	d = enginesFixture(kept())
 	again := d.Arms[0]
 	again.Name = "again"

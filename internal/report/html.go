@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
+	"david/internal/result"
 	"david/internal/stats"
 )
 
@@ -31,6 +33,8 @@ var chartScript string
 // page fills assets/page.html.
 type page struct {
 	ID, Subject, Cnf                           string
+	Contents                                   []link
+	Next                                       [][]piece // what to do, a sentence each
 	Head                                       headline
 	Cards                                      []card
 	BarChart, TPSChart, P95Chart, LatencyChart chart
@@ -78,8 +82,59 @@ type comparedView struct {
 
 // sampledRun offers a trial whose samples one may look at: Trial is its place in the document.
 type sampledRun struct {
-	Trial int
-	Label string
+	Trial  int
+	Label  string
+	Picked bool // shown first
+}
+
+// link leads to a section of the page.
+type link struct{ ID, Title string }
+
+// piece is a piece of a sentence; Code is set as what one types.
+type piece struct {
+	Text string
+	Code bool
+}
+
+// sentences splits a text at semicolons, and takes what stands between backticks for code.
+func sentences(text string) (list [][]piece) {
+	for _, s := range strings.Split(text, "; ") {
+		var parts []piece
+		for i, part := range strings.Split(s, "`") {
+			if part != "" {
+				parts = append(parts, piece{part, i%2 == 1})
+			}
+		}
+		list = append(list, parts)
+	}
+	return list
+}
+
+// contents lists the sections of the page, as assets/page.html has them.
+func (p page) contents() (list []link) {
+	add := func(there bool, id, title string) {
+		if there {
+			list = append(list, link{id, title})
+		}
+	}
+	add(len(p.Next) > 0, "next", "What to do next")
+	add(p.BarChart.ID != "", "bars", "Runs side by side")
+	add(len(p.Rates.Rows) > 0, "rates", "The rates tried")
+	add(len(p.Compared) > 0, "compare", p.CompareTitle)
+	for i, v := range p.Phases {
+		add(true, fmt.Sprintf("phase-%d", i), v.Title)
+	}
+	add(len(p.Compared) > 0, "arms", "The arms")
+	add(len(p.Price.Rows) > 0, "price", "The price")
+	add(true, "time", "Second by second")
+	add(true, "latency", "Latency of all transactions")
+	add(len(p.Sampled) > 0, "samples", "Beside the load")
+	add(true, "runs", "Runs")
+	add(p.Cnf != "", "cnf", "my.cnf")
+	add(true, "caveats", "Read with the numbers")
+	add(true, "machine", "The machine")
+	add(true, "method", "How it was measured")
+	return list
 }
 
 // pickedRun offers a trial to pick; Shown ones are picked from the start.
@@ -129,6 +184,10 @@ func (r Report) page() (page, error) {
 		}
 	}
 	p.Caveats = slices.Concat(r.Light, p.UnsafeBaselines, r.Caveats)
+	if d.Experiment.ID != "" {
+		p.Next = sentences(nextLine(d, r.Headline, d.Cnf))
+	}
+	p.Contents = p.contents()
 	return p, nil
 }
 
@@ -211,16 +270,62 @@ func firstRuns(d Data) []pickedRun {
 	return list
 }
 
-// runsOfArms returns all runs, of which one of each arm is shown.
-func runsOfArms(d Data) []pickedRun {
+// runsOfArms returns all runs, of which one of each arm is shown: the winner's and the control's in any case.
+func runsOfArms(d Data, compared []stats.Comparison) []pickedRun {
 	var list []pickedRun
-	arms, labels := 0, trialLabels(d)
-	for i, t := range d.Trials {
-		shown := t.Workload == d.Trials[0].Workload && t.Block == d.Trials[0].Block && !t.Twin && arms < shownAtFirst
-		if shown {
-			arms++
+	for _, label := range trialLabels(d) {
+		list = append(list, pickedRun{Label: label})
+	}
+	firsts := firstOfArms(d)
+	order := slices.Concat([]string{winnerOf(d, compared), d.Experiment.Design.Control}, slices.Collect(maps.Keys(firsts)))
+	slices.Sort(order[2:])
+	slices.SortStableFunc(order[2:], func(a, b string) int { return firsts[a] - firsts[b] })
+	shown := 0
+	for _, arm := range order {
+		if i, ok := firsts[arm]; ok && !list[i].Shown && shown < shownAtFirst {
+			list[i].Shown = true
+			shown++
 		}
-		list = append(list, pickedRun{labels[i], shown})
 	}
 	return list
+}
+
+// firstOfArms gives each arm's first run that may be quoted, under the first workload, by its place among all.
+// Where a run of it is valid it is that one.
+func firstOfArms(d Data) map[string]int {
+	firsts := map[string]int{}
+	phase, tuned := result.QuotedPhase(d.Trials), d.Experiment.Design.Tune != nil
+	var first *result.Workload
+	for _, wantValid := range []bool{true, false} {
+		for i, t := range d.Trials {
+			if tuned && t.Phase != phase || t.Twin || first != nil && t.Workload != *first {
+				continue
+			}
+			if valid, _ := t.Valid(); wantValid && !valid {
+				continue
+			}
+			first = &t.Workload
+			if _, there := firsts[t.Arm]; !there {
+				firsts[t.Arm] = i
+			}
+		}
+	}
+	return firsts
+}
+
+// winnerOf names the arm that a report is about: what a tune hands over, else the fastest that a verdict calls
+// faster; "" where there is none.
+func winnerOf(d Data, list []stats.Comparison) string {
+	if d.Experiment.Design.Tune != nil && d.Finish != nil {
+		return d.Finish.Best
+	}
+	best, ratio := "", 0.0
+	for _, c := range list {
+		for _, a := range c.Arms {
+			if a.Verdict == stats.Faster && a.Ratio > ratio {
+				best, ratio = a.Name, a.Ratio
+			}
+		}
+	}
+	return best
 }

@@ -279,7 +279,7 @@ func proofTable(d Data) table {
 		if p.Crash != nil {
 			verdict := word(p.Crash.Proved)
 			if p.Shared != "" {
-				verdict = "as the control"
+				verdict = "not proved"
 			}
 			t = t.add(p.Arm, "crash", CrashLine(*p.Crash), verdict)
 		}
@@ -290,7 +290,11 @@ func proofTable(d Data) table {
 		if p.Crash != nil && p.Crash.Power != nil {
 			from = "the server whose disk was recorded"
 		}
-		t = t.add(p.Arm, "durability lock", "read back from "+from+": as the control's", word(p.Lock))
+		as := "as the control's"
+		if !p.Lock {
+			as = "not " + as
+		}
+		t = t.add(p.Arm, "durability lock", "read back from "+from+": "+as, word(p.Lock))
 	}
 	return t
 }
@@ -351,7 +355,7 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 	case unjudged(d, c) != nil:
 		return headline{Big: "Not confirmed", Rest: notConfirmed(d, *unjudged(d, c)), Tone: "invalid"}
 	case ok && d.Finish.Best != stats.Control && best.Verdict == stats.Undecided:
-		return headline{Big: "Probably " + ratio(best), Sure: spread(best) + ", " + chances(best.Odds), Beside: indebted(d, best.Name), Decides: "`david tune --continue 10m` decides", Tone: "gain",
+		return headline{Big: "Probably " + ratio(best), Sure: spread(best) + ", " + chances(best.Odds), Beside: indebted(d, best.Name), Decides: "`david tune --continue 10m` adds rounds, which may decide it", Tone: "gain",
 			Rest: fmt.Sprintf("%s, and %s: %s", c.Metric.Than("the control"), safety(d), against(best, control))}
 	case (!ok || best.Verdict != stats.Faster) && unproved(d) != "":
 		return headline{Big: "No safe gain", Rest: " over the control: " + does(control), Beside: "what was faster failed its proof: " + unproved(d) + runnersUp(c), Tone: "none"}
@@ -372,7 +376,7 @@ func phasedHeadline(d Data, list []stats.Comparison) headline {
 // safety says what a tune's proof showed of what it hands over.
 func safety(d Data) string {
 	if slices.ContainsFunc(d.Proofs, func(p result.Proof) bool { return p.Arm == d.Finish.Best && p.Shared != "" }) {
-		return "as safe as the control"
+		return "not proved safe from crashes"
 	}
 	return "proved safe"
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"david/internal/price"
 )
@@ -66,8 +67,17 @@ func (p *page) fillPrice(q *price.Quote) {
 	if q == nil {
 		return
 	}
+	p.Cards = slices.Concat(priceCards(q), p.Cards)
 	p.Price, p.PriceNotes, p.Payer = priceTable(q), priceNotes(q), payerLine(q)
 	p.PriceChart = chart{"price", "Throughput against price: measured arms, and untuned machines as they are predicted (an estimate)", priceAlt(q)}
+}
+
+// priceCards are the prices beside the headline.
+func priceCards(q *price.Quote) (cards []card) {
+	for _, a := range q.Shown() {
+		cards = append(cards, card{"US$ a month per 1,000 transactions/s, " + a.Name, number(a.USDPer1000)})
+	}
+	return cards
 }
 
 // priceAlt tells the chart of throughput against price in words.

@@ -48,7 +48,7 @@ type headline struct {
 	Big, Rest string // what was found: a few big words, and what follows them
 	Sure      string // how sure that is: "95 % interval 2.1 to 2.4, 24 rounds, 2 starts"; "" where Rest says it
 	Beside    string // what must not be passed over: what speaks against it, what became of other arms
-	Decides   string // what decides what is open: "`david compare --continue 10m` decides"
+	Decides   string // what may decide what is open: "`david compare --continue 10m` adds rounds, ..."
 	Tone      string // "gain", "none" or "invalid"
 }
 

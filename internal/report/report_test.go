@@ -318,4 +318,20 @@ func TestBriefSharedProof(t *testing.T) {
 	if !strings.Contains(text, "proved: memory, durability lock; NOT proved: crashes: 2 of 9 cuts") {
 		t.Error(text)
 	}
+	if got := safety(d); got != "not proved safe from crashes" {
+		t.Error(got)
+	}
+	d.Experiment.Design.Tune.Unlocked = []string{"sync_binlog"}
+	if got := provedSafe(d); !strings.HasPrefix(got, "proved: memory; NOT") {
+		t.Error(got)
+	}
+}
+
+// TestProofTable: what is not proved is not called so, and a lock that reads back otherwise is not the control's.
+func TestProofTable(t *testing.T) {
+	d := Data{Proofs: []result.Proof{{Arm: "a", Shared: "as often", Crash: &result.CrashTest{}}}}
+	said := strings.Join(proofSaid(d), "\n")
+	if !strings.Contains(said, "crash (a), not proved: ") || !strings.Contains(said, "durability lock (a), failed: read back from the server that was killed and recovered: not as the control's") {
+		t.Error(said)
+	}
 }

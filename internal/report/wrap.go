@@ -38,7 +38,7 @@ func (b *terminal) paragraphs(list []string) {
 
 // paragraph writes a sentence on lines no longer than the terminal's, the second and later ones indented.
 func (b *terminal) paragraph(s string) {
-	for i, line := range wrap(s, b.columns-2) {
+	for i, line := range Wrap(s, b.columns-2) {
 		if i > 0 {
 			b.WriteString("  ")
 		}
@@ -46,8 +46,8 @@ func (b *terminal) paragraph(s string) {
 	}
 }
 
-// wrap breaks s at blanks into lines of at most that width, and words where they are longer.
-func wrap(s string, width int) []string {
+// Wrap breaks s at blanks into lines of at most that width, and words where they are longer.
+func Wrap(s string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(s) {
@@ -80,9 +80,10 @@ func (b *terminal) fit(t table) {
 		t.text(&b.Buffer)
 		return
 	}
-	room, word := b.columns-(total-widths[last]), min(t.longestWord(last), b.columns)
-	if t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) && (room >= word || len(t.Cols) == 2) {
-		t.wrapLast(max(room, word)).text(&b.Buffer)
+	room := b.columns - (total - widths[last])
+	whole := last == 1 || room >= t.longestWord(last) // a name is broken only where no table has room for it
+	if t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) && whole {
+		t.wrapLast(room).text(&b.Buffer)
 		return
 	}
 	used, n := widths[0], 1
@@ -96,16 +97,6 @@ func (b *terminal) fit(t table) {
 	}
 }
 
-// longestWord returns the width of a column's longest word: a variable's name is not to be broken.
-func (t table) longestWord(col int) (width int) {
-	for _, row := range t.Rows {
-		for _, word := range strings.Fields(row[col]) {
-			width = max(width, utf8.RuneCountInString(word))
-		}
-	}
-	return width
-}
-
 func (t table) widths() []int {
 	width := make([]int, len(t.Cols))
 	for _, line := range append([][]string{t.heads()}, t.Rows...) {
@@ -116,12 +107,22 @@ func (t table) widths() []int {
 	return width
 }
 
+// longestWord is the length of the longest word in a column.
+func (t table) longestWord(col int) (longest int) {
+	for _, row := range t.Rows {
+		for _, word := range strings.Fields(row[col]) {
+			longest = max(longest, utf8.RuneCountInString(word))
+		}
+	}
+	return longest
+}
+
 // wrapLast breaks the cells of the last column: what does not fit stands on rows of its own.
 func (t table) wrapLast(room int) table {
 	out := table{Name: t.Name, Cols: t.Cols}
 	last := len(t.Cols) - 1
 	for _, row := range t.Rows {
-		for i, line := range wrap(row[last], room) {
+		for i, line := range Wrap(row[last], room) {
 			cells := make([]string, len(row))
 			if i == 0 {
 				copy(cells, row)

@@ -277,3 +277,19 @@ func TestRecordsIn(t *testing.T) {
 		cmd.Wait()
 	}
 }
+
+// TestMountFails: a filesystem that is damaged is told from a file that cannot be mounted for another reason.
+func TestMountFails(t *testing.T) {
+	needDisk(t, "xfs")
+	dir := t.TempDir()
+	blank, gone := filepath.Join(dir, "blank"), filepath.Join(dir, "gone")
+	if err := os.WriteFile(blank, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := mountLoop(blank, dir, "xfs", "", 512); !errors.Is(err, ErrMount) {
+		t.Errorf("no filesystem: %v", err)
+	}
+	if err := mountLoop(gone, dir, "xfs", "", 512); err == nil || errors.Is(err, ErrMount) {
+		t.Errorf("no file: %v", err)
+	}
+}

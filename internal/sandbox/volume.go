@@ -19,6 +19,9 @@ import (
 // ErrDiskFull says that the data would not fit.
 var ErrDiskFull = errors.New("not enough disk space")
 
+// ErrMount says that the kernel does not mount a filesystem as it is.
+var ErrMount = errors.New("cannot mount")
+
 // layoutVersion changes with the arrangement of the volume; one of another version is made anew: it holds
 // only caches.
 const layoutVersion = "1"
@@ -162,7 +165,7 @@ func mountLoop(file, point, fs, flags string, sector uint32) error {
 	}
 	defer loop.Close()
 	if err := unix.Mount(loop.Name(), point, fs, unix.MS_NODEV|unix.MS_NOSUID, flags); err != nil {
-		return fmt.Errorf("cannot mount %s: %w", file, err)
+		return fmt.Errorf("%w %s: %w", ErrMount, file, err)
 	}
 	return nil
 }

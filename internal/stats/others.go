@@ -84,7 +84,7 @@ func balanced(rounds []Round, plain Estimate) (e Estimate, left float64, ok bool
 		return e, 0, false
 	}
 	z, doubt := imbalances(rounds)
-	p := infer(logs(rounds), rounds, incarnations(), z)
+	p := infer(logs(rounds), rounds, usualTerms(), z)
 	if p.evidence-plain.posterior.evidence < math.Log(substantial) {
 		return e, 0, false
 	}

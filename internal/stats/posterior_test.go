@@ -21,12 +21,27 @@ type hostNoise struct {
 	feelsA, feelsC float64 // how much of it the arm and the control feel
 	own            float64 // of each slice
 	start          float64 // of each incarnation of an arm
+	session        float64 // of each session
 	tails          bool    // own is a t with 4 degrees of freedom
 	noisy          bool    // the arm's own is five times the control's
 	dives          float64 // share of rounds in which both arms dive to a third, and scatter five times as much
 	bursts         float64 // share of slices in which others take up to 40 % of the CPUs, seen to a hundredth
 	leaves         float64 // what the arm leaves to others and the control does not, all the time
 	hurtA, hurtC   float64 // by how much that lowers the logarithm of the arm's and the control's throughput, for the whole of them
+}
+
+// sessions returns the rounds of so many sessions, hours apart.
+func (h hostNoise) sessions(rng *rand.Rand, truth float64, sessions, incarnations, each int) (list []Round) {
+	if sessions == 1 {
+		return h.rounds(rng, truth, incarnations, each)
+	}
+	for s := range sessions {
+		for _, r := range h.rounds(rng, truth+h.session*rng.NormFloat64(), incarnations, each) {
+			r.Session, r.At = s+1, r.At+float64(s)*7200
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // rounds returns those of an arm with that logarithm of its ratio to the control: so many rounds in each of
@@ -99,6 +114,7 @@ type sliceRow struct {
 	name               string
 	noise              hostNoise
 	incarnations, each int
+	sessions           int     // 0: one
 	floor              float64 // the least share in which a gain of 10 % is to be found
 
 	claims int // faster or slower, where there is no difference
@@ -123,6 +139,7 @@ func sliceRows() []sliceRow {
 	leaves.leaves = 0.02
 	unlike.hurtA, unlike.hurtC = 2.5, 0.5
 	unfelt.hurtA, unfelt.hurtC = 0, 0
+	apart := func(sd float64) hostNoise { h := alike; h.session = sd; return h }
 	return []sliceRow{
 		{name: "both arms feel the host alike", noise: alike, incarnations: 2, each: 8, floor: 0.5},
 		{name: "both arms feel the host alike", noise: alike, incarnations: 3, each: 15, floor: 0.8},
@@ -139,6 +156,9 @@ func sliceRows() []sliceRow {
 		{name: "the same, and the arm feels it five times as much as the control", noise: unlike, incarnations: 2, each: 8},
 		{name: "the same, and neither feels it", noise: unfelt, incarnations: 2, each: 8},
 		{name: "the same as of both, and the arm leaves others 2 % more all the time, which it does not feel", noise: leaves, incarnations: 2, each: 8},
+		{name: "two sessions that are 2 % apart, as a standard deviation", noise: apart(0.02), sessions: 2, incarnations: 2, each: 5},
+		{name: "two sessions that are 5 % apart", noise: apart(0.05), sessions: 2, incarnations: 2, each: 5},
+		{name: "three sessions that are 5 % apart", noise: apart(0.05), sessions: 3, incarnations: 2, each: 5},
 	}
 }
 
@@ -148,7 +168,7 @@ func (r *sliceRow) run(seed uint64, experiments int) {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	r.found = map[float64]int{}
 	for range experiments {
-		rounds := r.noise.rounds(rng, 0, r.incarnations, r.each)
+		rounds := r.noise.sessions(rng, 0, max(1, r.sessions), r.incarnations, r.each)
 		e := FromRounds(rounds)
 		e, _ = e.referred(rounds)
 		at := func(ratio float64) Verdict { return e.times(ratio).Verdict }

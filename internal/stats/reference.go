@@ -149,7 +149,7 @@ func referredStarts() grid {
 
 // fromReferred infers the ratio from adjusted rounds.
 func fromReferred(adjusted []Round) Estimate {
-	return fromRounds(adjusted, referredStarts()).widened(referenceSpread)
+	return fromRounds(adjusted, terms{referredStarts(), sessions()}).widened(referenceSpread)
 }
 
 // widened adds an independent normal doubt, as a standard deviation of the logarithm.

@@ -245,7 +245,7 @@ func (st *state) prove() (Action, bool) {
 				st.finished.Why, st.finished.Likely = "probably faster, which more time would decide, and proved safe", true
 			}
 			if shared := st.h.Proofs[i].Shared; shared != "" {
-				st.finished.Why = strings.Replace(st.finished.Why, "proved safe", "proved no less safe than the control: "+shared, 1)
+				st.finished.Why = strings.Replace(st.finished.Why, "proved safe", "its crash safety is not proved: "+shared, 1)
 			}
 			return Action{}, false
 		}

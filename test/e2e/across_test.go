@@ -43,7 +43,7 @@ func TestAcrossNodes(t *testing.T) {
 	a.killed(t)
 	a.measures(t)
 	for _, r := range []struct{ says, arg string }{
-		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"is not for p3", "--fresh"},
+		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
 	} {
 		if _, errOut := a.run(t, []string{r.arg}, 2); !strings.Contains(errOut, r.says) {
 			t.Errorf("%s: no %q in\n%s", r.arg, r.says, errOut)

@@ -233,7 +233,7 @@
     // Slices have rounds, and their noise is in the intervals: there is no floor to draw.
     const legend = rows.some(a => a.floor > 0) ? ['ratio to the control; the band is ', 'too small to be seen, small dots are blocks']
       : ['ratio to the control; ', 'small dots are rounds'];
-    const x = axis(legend.join(''), {type: 'linear', min: lo - 0.05 * room, max: hi + room * (narrow() ? 0.9 : 0.3)});
+    const x = axis(legend.join(''), {type: 'linear', min: Math.max(0, lo - 0.05 * room), max: hi + room * (narrow() ? 0.9 : 0.3)});
     x.ticks.includeBounds = false;
     if (narrow()) x.title.text = legend;
     const more = options(x, categories(), at => String(at[0].label));
@@ -255,10 +255,10 @@
   const kinds = [['screen', 's3', 'rect'], ['search', 's1', 'circle'], ['prune', 's5', 'triangle']];
   function history() {
     const levels = attempts.flatMap(a => [a.best, ...(a.level > 0 && a.phase !== 'prune' ? [a.level] : [])]), lo = Math.min(...levels), hi = Math.max(...attempts.map(a => a.level), ...levels);
-    const room = Math.max(hi - lo, 0.1), floor = lo - 0.12 * room, at = a => a.level > 0 ? Math.max(a.level, floor) : floor;
+    const room = Math.max(hi - lo, 0.1), floor = Math.max(0, lo - 0.12 * room), at = a => a.level > 0 ? Math.max(a.level, floor) : floor;
     const x = axis('trial', {type: 'linear', min: 0, max: attempts.length + 1});
     Object.assign(x.ticks, {precision: 0, includeBounds: false});
-    const y = axis(narrow() ? 'ratio' : 'ratio to the best of the race', {min: lo - 0.2 * room, max: hi + 0.1 * room});
+    const y = axis(narrow() ? 'ratio' : 'ratio to the best of the race', {min: Math.max(0, lo - 0.2 * room), max: hi + 0.1 * room});
     y.ticks.includeBounds = false;
     const o = withLegend(options(x, y, at => at[0].raw.name));
     Object.assign(o.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8});
@@ -283,9 +283,7 @@
   // What the winner's lines are worth: from 1 down to the throughput without them. An interval of two pairs may reach off the chart.
   const worths = doc.tune?.lines ?? [];
   const mostLines = 4;
-  // broken makes of a long name several lines, where there is no room for it.
-  const broken = name => narrow() && name.length > 18 ? [name.slice(0, name.indexOf('_', 8) + 1), name.slice(name.indexOf('_', 8) + 1)].filter(s => s !== '') : [name];
-  const worthLabel = w => [...w.lines.slice(0, mostLines), ...(w.lines.length > mostLines ? ['and ' + (w.lines.length - mostLines) + ' more'] : [])].flatMap(broken);
+  const worthLabel = w => [...w.lines.slice(0, mostLines), ...(w.lines.length > mostLines ? ['and ' + (w.lines.length - mostLines) + ' more'] : [])];
   const worthHeight = () => 70 + worths.reduce((sum, w) => sum + Math.max(44, 12 + 16 * worthLabel(w).length), 0);
   const worthText = w => w.ratio > 0 ? fixed(w.ratio) + 'x  ' + (w.pairs === 1 ? '1 pair' : w.pairs + ' pairs') : w.why ? 'cannot run without' : 'not measured: disturbed';
   const worthMarks = {
@@ -314,7 +312,9 @@
       {type: 'linear', min: Math.max(0, lo - 0.08 * room), max: hi + room * (narrow() ? 1 : 0.3)});
     x.ticks.includeBounds = false;
     if (narrow()) x.title.text = ['throughput without, ratio;', 'thin lines: 95 %, dots: pairs'];
-    const more = options(x, categories(), at => String(at[0].label));
+    const names = categories();
+    if (narrow()) names.ticks.font = {size: 9}; // a name is never broken
+    const more = options(x, names, at => String(at[0].label));
     more.plugins.tooltip.callbacks.label = at => worthText(worths[at.dataIndex]);
     return {type: 'bar', plugins: [worthMarks], options: {...more, indexAxis: 'y', interaction: {mode: 'nearest', axis: 'y', intersect: false}},
       data: {labels: worths.map(worthLabel), datasets: [{label: 'without', data: worths.map(w => w.ratio > 0 ? [w.ratio, 1] : null),
@@ -427,13 +427,14 @@
   function fillTable(details) {
     if (!details.open) return;
     const table = document.createElement('table');
-    rows[details.dataset.chart]().forEach((cells, n) => {
+    const all = rows[details.dataset.chart](), heads = all[0];
+    all.forEach((cells, n) => {
       const row = (n === 0 ? table.createTHead() : table.tBodies[0] ?? table.createTBody()).insertRow();
       cells.forEach((cell, col) => {
         const e = document.createElement(n === 0 || col === 0 ? 'th' : 'td');
         e.scope = n === 0 ? 'col' : 'row';
         if (col > 0) e.className = 'num';
-        if (e.tagName === 'TD') e.removeAttribute('scope');
+        if (e.tagName === 'TD') e.removeAttribute('scope'), e.dataset.head = heads[col];
         row.appendChild(e).textContent = cell;
       });
     });

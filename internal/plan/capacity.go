@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"errors"
+	"math"
+)
+
+// Hardware is what one server has; what is 0 does not bind.
+type Hardware struct {
+	Cores     float64 `json:"cores,omitempty"`
+	Pool      float64 `json:"buffer_pool_bytes"`
+	ReadIOPS  float64 `json:"read_iops,omitempty"` // of 16 KiB
+	WriteIOPS float64 `json:"write_iops,omitempty"`
+	Bits      float64 `json:"network_bits,omitempty"` // a second
+}
+
+// Capacity is the most that a server carries.
+type Capacity struct {
+	TPS          float64 `json:"tps"`
+	Binds        string  `json:"binds"`                  // "CPUs", "reads", "writes" or "network"
+	Extrapolated string  `json:"extrapolated,omitempty"` // what no measurement stands behind
+}
+
+// Capacity returns how many transactions/s the hardware carries with all of it in use, by the same figures that plans are
+// sized with: the other way round. It is an error where the hardware bounds nothing, or the figures do not say enough.
+func (r Request) Capacity(h Hardware) (c Capacity, err error) {
+	r = r.withDefaults()
+	r.TPS = 1
+	n, err := r.need(topology{shards: 1, copies: 1, readers: 1}, h.Pool/r.figure("pool-of-memory"))
+	if err != nil {
+		return c, err
+	}
+	fill := r.figure("fill")
+	c = Capacity{TPS: math.Inf(1), Extrapolated: n.extrapolated}
+	for _, b := range []struct {
+		name      string
+		has, each float64
+	}{
+		{"CPUs", h.Cores, n.cores * fill}, {"reads", h.ReadIOPS, n.reads * fill}, {"writes", h.WriteIOPS, n.writes * fill},
+		{"network", h.Bits, n.network * fill},
+	} {
+		if b.has > 0 && b.each > 0 && b.has/b.each < c.TPS {
+			c.TPS, c.Binds = b.has/b.each, b.name
+		}
+	}
+	if math.IsInf(c.TPS, 1) {
+		return c, errors.New("nothing of the hardware bounds the load: give its cores or its IOPS")
+	}
+	return c, nil
+}
+
+// CapacityInterval returns the capacity at both ends of what was measured, the lesser first: 0 and 0 where there is no
+// interval.
+func (r Request) CapacityInterval(h Hardware) (low, high float64, err error) {
+	if !r.hasInterval() {
+		return 0, 0, nil
+	}
+	least, err := r.withDefaults().at(r.Measured.High).Capacity(h)
+	if err != nil {
+		return 0, 0, err
+	}
+	most, err := r.withDefaults().at(r.Measured.Low).Capacity(h)
+	return least.TPS, most.TPS, err
+}
