@@ -88,8 +88,8 @@ func helpName(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// explained gives every command its examples, and its help the flags in groups.
-func explained(root *cobra.Command) {
+// documented gives every command its examples, and its help the flags in groups.
+func documented(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	shown := examples()
@@ -153,10 +153,35 @@ const helpColumns = 100
 // printHelp prints what a command is for, and how it is used.
 func printHelp(cmd *cobra.Command, _ []string) {
 	out := cmd.OutOrStdout()
-	for _, line := range report.Wrap(cmp.Or(cmd.Long, cmd.Short), helpColumns) {
-		fmt.Fprintln(out, line)
+	for _, p := range paragraphs(cmp.Or(cmd.Long, cmd.Short)) {
+		for _, line := range p.lines() {
+			fmt.Fprintln(out, line)
+		}
+		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "\n%s", usageText(cmd))
+	fmt.Fprint(out, usageText(cmd))
+}
+
+// paragraph is a part of what is said of a command: prose, or lines of a shell, which stay as they are.
+type paragraph struct {
+	text string
+	code bool
+}
+
+// paragraphs splits a text at its empty lines; code is what begins with a tab.
+func paragraphs(text string) (list []paragraph) {
+	for _, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		code := strings.HasPrefix(part, "\t")
+		list = append(list, paragraph{strings.ReplaceAll(part, "\t", "  "), code})
+	}
+	return list
+}
+
+func (p paragraph) lines() []string {
+	if p.code {
+		return strings.Split(p.text, "\n")
+	}
+	return report.Wrap(p.text, helpColumns)
 }
 
 // printUsage prints how a command is used.

@@ -57,7 +57,14 @@ func manPage(cmd *cobra.Command, of Build) string {
 	p.section("NAME", manName(cmd)+" - "+cmd.Short)
 	p.head("SYNOPSIS")
 	p.verbatim(strings.Join(forms(cmd), "\n"))
-	p.section("DESCRIPTION", cmp.Or(cmd.Long, cmd.Short+"."))
+	p.head("DESCRIPTION")
+	for _, part := range paragraphs(cmp.Or(cmd.Long, cmd.Short+".")) {
+		if part.code {
+			p.verbatim(part.text)
+		} else {
+			p.paragraph(part.text)
+		}
+	}
 	if len(cmd.Aliases) > 0 {
 		p.paragraph("Also called: " + strings.Join(cmd.Aliases, ", ") + ".")
 	}

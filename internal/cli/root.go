@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),
 		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.failoverCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
 		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand())
-	explained(root)
+	documented(root)
 	return root
 }
 

@@ -100,7 +100,7 @@ func restsUpon(d Data) string {
 	if n := len(lines); n > 2 {
 		lines = []string{lines[0], fmt.Sprintf("%d workloads more", n-1)}
 	}
-	server := fmt.Sprintf("%s (%s)", serverName(d.Experiment.Server), target(d.Experiment))
+	server := fmt.Sprintf("%s (%s)", servers(d), target(d.Experiment))
 	return strings.Join(slices.Concat([]string{server}, lines, []string{utilisation(d)}), "; ")
 }
 

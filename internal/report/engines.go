@@ -30,6 +30,17 @@ func overEngines(d Data) bool {
 	})
 }
 
+// servers names those that the arms ran on, each once.
+func servers(d Data) string {
+	names := []string{serverName(d.serverOf(d.armNamed(d.Experiment.Design.Control)))}
+	for _, a := range d.Arms {
+		if name := serverName(d.serverOf(a)); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // engine names a server as people do: "MariaDB 10.11.19".
 func engine(s result.Server) string {
 	if v, err := mycnf.ParseVersion(s.Version); err == nil {
@@ -115,8 +126,8 @@ func keptAlike(d Data) string {
 	case len(unsafe) > 0:
 		return "equally unsafe, as read back: " + unsafe[0].String()
 	case unflushed && flushed && !writtenThrough(d):
-		return "equal durability, as read back, but for one flush: MySQL leaves out that of its doublewrite buffer with innodb_flush_method=O_DIRECT, " +
-			"so that it keeps less where the disk's cache is volatile (docs/crash.md); with innodb_flush_method=fsync it flushes that, too"
+		return "equal durability, as read back, but for one flush: MySQL does not flush its doublewrite buffer with innodb_flush_method=O_DIRECT, " +
+			"which a disk with a volatile cache needs (docs/crash.md)"
 	}
 	return "equal durability, as read back"
 }

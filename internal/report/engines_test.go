@@ -51,6 +51,9 @@ func TestEnginesHeadline(t *testing.T) {
 	if h := Build(d).Headline; h.Tone != "gain" || !strings.HasPrefix(h.Big, "MariaDB 10.11.19: ") {
 		t.Errorf("%+v", h)
 	}
+	if got := restsUpon(d); !strings.HasPrefix(got, "MySQL 9.7.4-2, MariaDB 10.11.19-MariaDB-0+deb12u1 (") {
+		t.Error(got)
+	}
 	d.Arms[0].Baseline, d.Arms[1].Baseline = "david-rules", "david-rules"
 	says(d, "; david-rules against david-rules")
 	d.Arms[1].Baseline = ""
