@@ -36,7 +36,7 @@ export CGO_ENABLED ?= 0
 .PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power ceph lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## build bin/david
 	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.commit=$(COMMIT) -X main.date=$(COMMIT_DATE)' -o bin/david ./cmd/david

@@ -41,6 +41,7 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	a.addVerbose(cmd.Flags())
+	a.addMetrics(cmd.Flags())
 	return cmd
 }
 

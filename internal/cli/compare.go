@@ -48,6 +48,7 @@ func (a *app) compareCommand() *cobra.Command {
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 60*time.Second, 15*time.Second, 0)
 	a.addVerbose(fs)
+	a.addMetrics(fs)
 	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, NAME=BASELINE, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own; or a server by itself, as mysql:9.7; repeatable")
 	fs.StringVar(&f.control, "control", stats.Control, "the arm the others are compared with")
 	fs.BoolVar(&f.crossFlavour, "cross-flavour", false, "let arms run on servers of different flavours")

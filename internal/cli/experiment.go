@@ -63,6 +63,7 @@ func (a *app) experimentRunCommand() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	a.addVerbose(cmd.Flags())
+	a.addMetrics(cmd.Flags())
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }

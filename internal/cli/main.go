@@ -74,7 +74,9 @@ func (a *app) execute(ctx context.Context) int {
 func (a *app) command(ctx context.Context) int {
 	root := a.root()
 	root.SetArgs(a.argv)
-	err := root.ExecuteContext(ctx)
+	working, done := context.WithCancel(ctx)
+	defer done()
+	err := root.ExecuteContext(working)
 	if err == nil {
 		return exitDone
 	}

@@ -52,6 +52,7 @@ func (a *app) raceCommand() *cobra.Command {
 	fs := cmd.Flags()
 	f.blockFlags.add(fs, 30*time.Second, 10*time.Second, raceBlocks)
 	a.addVerbose(fs)
+	a.addMetrics(fs)
 	fs.StringVar(&f.only, "only", "", "NAME,... of the baselines to race; the control always runs")
 	fs.StringVar(&f.against, "against", "", "FILE, a my.cnf: the control runs with it, and every baseline without it, the server's defaults among them")
 	fs.BoolVar(&f.list, "list", false, "print the baselines with their settings, and run nothing")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -26,7 +27,8 @@ type app struct {
 	build    Build         // which david this is
 	on       *result.Store // what --continue goes on with
 	sharing  experiment.Sharing
-	verbose  bool // print all there is of a measurement
+	verbose  bool   // print all there is of a measurement
+	metrics  string // the address where figures are served while it works
 }
 
 func (a *app) root() *cobra.Command {
@@ -48,7 +50,7 @@ func (a *app) root() *cobra.Command {
 			if tellsOfDavid(cmd) {
 				return nil
 			}
-			return a.begin()
+			return a.begin(cmd.Context())
 		},
 	}
 	root.SetOut(a.out)
@@ -60,7 +62,7 @@ func (a *app) root() *cobra.Command {
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),
 		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.failoverCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
-		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand())
+		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand(), a.serveCommand())
 	documented(root)
 	return root
 }
@@ -74,7 +76,7 @@ func tellsOfDavid(cmd *cobra.Command) bool {
 // begin makes sure of david's folder, that nobody else can have put anything into it, and removes what an
 // earlier david that was killed left behind. Every command begins so; what only tells of david itself
 // (--version, --help, help, completion) looks at no folder.
-func (a *app) begin() error {
+func (a *app) begin(ctx context.Context) error {
 	abs, err := filepath.Abs(a.home)
 	if err != nil {
 		return fmt.Errorf("cannot find david's folder %s: %w", a.home, err)
@@ -86,7 +88,10 @@ func (a *app) begin() error {
 	if err := follower.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) }); err != nil {
 		return err
 	}
-	return a.lab().Reap()
+	if err := a.lab().Reap(); err != nil {
+		return err
+	}
+	return a.serveMetrics(ctx)
 }
 
 // lab tells a measurement what it has to know of this command line.

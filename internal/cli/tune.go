@@ -45,6 +45,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	a.addVerbose(cmd.Flags())
+	a.addMetrics(cmd.Flags())
 	return cmd
 }
 

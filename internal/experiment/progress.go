@@ -16,6 +16,11 @@ type Event struct {
 	Trial bool
 	Done  time.Duration // since the start
 	Left  time.Duration // expected; 0 where nobody knows. It may rise: see countdown in internal/cli
+	// Where this is: the phase of a tune, the arm, the round or block; none where it is of no trial.
+	Phase result.Phase
+	Arm   string
+	Round int
+	Point *result.Point // a second of load
 }
 
 // timePlan estimates the time left: trials to come, at the length the finished ones had.
@@ -55,7 +60,13 @@ func (e *Engine) emit(ev Event) {
 }
 
 func (e *Engine) say(j trialJob, what string) {
-	e.emit(Event{Trial: true, Text: fmt.Sprintf("%s: %s", label(j), what)})
+	e.emitOf(j, Event{Text: fmt.Sprintf("%s: %s", label(j), what)})
+}
+
+// emitOf emits what is of one trial.
+func (e *Engine) emitOf(j trialJob, ev Event) {
+	ev.Trial, ev.Phase, ev.Arm, ev.Round = true, j.phase, j.arm.Name, j.block
+	e.emit(ev)
 }
 
 // sayOfServer says what is done to the server. One that is not david's is neither started nor shut down.
@@ -71,7 +82,7 @@ func (e *Engine) second(j trialJob, p result.Point) {
 		phase = "warming up"
 	}
 	step := label(j) + ": " + phase
-	e.emit(Event{Trial: true, Step: step, Text: fmt.Sprintf("%s, %.0f tps, p95 %.1f ms", step, p.TPS, p.P95)})
+	e.emitOf(j, Event{Step: step, Text: fmt.Sprintf("%s, %.0f tps, p95 %.1f ms", step, p.TPS, p.P95), Point: &p})
 }
 
 // label names a job as its reader would: the arm, the threads where they vary, the repeat from the second on.

@@ -157,7 +157,7 @@ func (e *Engine) causes(t Tuning, h tune.History) ([]string, error) {
 // act runs an action and adds it to the history and to the store.
 func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.History, f *fleet) error {
 	if a.Prove != "" {
-		e.emit(Event{Text: a.Why})
+		e.emit(Event{Text: a.Why, Phase: result.Prove, Arm: a.Prove})
 		i := slices.IndexFunc(h.Arms, func(x result.Arm) bool { return x.Name == a.Prove })
 		p, err := t.Prove(ctx, h.Arms[i])
 		if err != nil {
@@ -214,7 +214,7 @@ func (e *Engine) attempt(ctx context.Context, t Tuning, a tune.Action, arm *resu
 		j.skipNoop = j.base != nil
 		j.others = sameIn(a.Phase, arms)
 	}
-	e.emit(Event{Trial: true, Text: string(a.Phase) + ": " + a.Why})
+	e.emitOf(j, Event{Text: string(a.Phase) + ": " + a.Why})
 	began := time.Now()
 	run := e.run
 	if a.Incarnation > 0 {

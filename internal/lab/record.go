@@ -62,7 +62,8 @@ func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 	if r.store, err = p.openStore(e, what.fresh); err != nil {
 		return r, err
 	}
-	r.engine = &experiment.Engine{Store: r.store, Target: p.target, Sysbench: p.sysbench, Server: e.Server, Report: p.Show,
+	r.Show = r.noted(r.store)
+	r.engine = &experiment.Engine{Store: r.store, Target: p.target, Sysbench: p.sysbench, Server: e.Server, Report: r.Show,
 		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, MaxOthers: p.Sharing.Others, Memory: what.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, what.loads) }}
 	return r, nil
 }

@@ -82,7 +82,7 @@ func (r Remote) recorded(ctx context.Context, l Lab, conn *mysqld.Conn, at workl
 		return nil, err
 	}
 	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: conn.Addr(), Dir: at.Dir, Process: process}, Sysbench: at.Sysbench, Server: e.Server,
-		Report: l.Show, Unlocked: true, Crew: clients, Hidden: r.Relay != nil, MaxSteal: e.Design.MaxSteal, MaxOthers: l.Sharing.Others}
+		Report: l.noted(store), Unlocked: true, Crew: clients, Hidden: r.Relay != nil, MaxSteal: e.Design.MaxSteal, MaxOthers: l.Sharing.Others}
 	if r.Relay == nil {
 		return r.measured(ctx, engine, "remote")
 	}

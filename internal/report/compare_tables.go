@@ -61,7 +61,7 @@ func brief(x float64) string {
 
 // costTable has a row for each arm: what one transaction took, beside the throughput.
 func costTable(c stats.Comparison) table {
-	t := table{"What one transaction took", []column{left("per transaction"), right("tps"), right("server CPU, us"), right("client CPU, us"),
+	t := table{"What one transaction took: " + short(c.Workload), []column{left("per transaction"), right("tps"), right("server CPU, us"), right("client CPU, us"),
 		right("context switches"), right("read, KiB"), right("written, KiB"), right("fsyncs"), right("redo, KiB"), right("pool hit rate, %")}, nil}
 	for _, a := range c.Arms {
 		if a.Trials == 0 {

@@ -166,8 +166,7 @@ func (r Report) page() (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	// Without its last line, which names a map for debuggers that is not here.
-	library, _, _ := strings.Cut(chartScript, "//# sourceMappingURL=")
+	library := ChartScript()
 	p := page{
 		ID: d.Experiment.ID, Subject: subject(d), Head: r.Headline,
 		Machine: machineTable(d), Method: methodTable(d, r.order), Gates: gateTable(d.Trials),

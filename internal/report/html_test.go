@@ -1,107 +1,28 @@
 package report
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"david/internal/result"
 	"david/internal/stats"
+	"david/internal/testbrowser"
 )
 
-// findChromium skips the test where there is no browser.
-func findChromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("no Chromium found: `make setup` installs it")
-	return ""
-}
+// browser is a Chromium that shows reports.
+type browser struct{ *testbrowser.Browser }
 
-// browser describes one headless Chromium and what its page complained about or asked for.
-type browser struct {
-	ctx        context.Context
-	mu         sync.Mutex // guards what follows: events come on another goroutine
-	complaints []string
-	requests   []string
-}
-
-// newBrowser starts a browser whose files, too, live in a folder of the test.
-func newBrowser(t *testing.T) *browser {
-	t.Helper()
-	path, home := findChromium(t), t.TempDir()
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
-		chromedp.Env("TMPDIR="+home, "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
-		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-dev-shm-usage", true))
-	parent, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for all pages, on a busy machine too
-	t.Cleanup(cancel)
-	allocator, cancel := chromedp.NewExecAllocator(parent, options...)
-	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	t.Cleanup(func() { // before the others: waits until the browser has ended and let go of its folder
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	b := &browser{ctx: ctx}
-	chromedp.ListenTarget(ctx, b.listen)
-	b.run(t, network.Enable(), runtime.Enable(), log.Enable())
-	return b
-}
-
-// listen collects errors of the console, exceptions, and everything that is asked for besides the page
-// itself.
-func (b *browser) listen(event any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch e := event.(type) {
-	case *runtime.EventExceptionThrown:
-		b.complaints = append(b.complaints, e.ExceptionDetails.Error())
-	case *runtime.EventConsoleAPICalled:
-		for _, arg := range e.Args {
-			b.complaints = append(b.complaints, fmt.Sprintf("console.%s: %s", e.Type, arg.Value))
-		}
-	case *log.EventEntryAdded: // what the browser itself says: a breach of the page's policy, a file not found
-		b.complaints = append(b.complaints, e.Entry.Text)
-	case *network.EventRequestWillBeSent:
-		b.requests = append(b.requests, e.Request.URL)
-	}
-}
-
-func (b *browser) run(t *testing.T, actions ...chromedp.Action) {
-	t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eval evaluates JavaScript on the page into v.
-func (b *browser) eval(t *testing.T, js string, v any) {
-	t.Helper()
-	if err := chromedp.Run(b.ctx, chromedp.Evaluate(js, v)); err != nil {
-		t.Fatalf("%s: %v", js, err)
-	}
-}
+func newBrowser(t *testing.T) *browser { return &browser{testbrowser.New(t)} }
 
 // open opens the report of d from a file.
 func (b *browser) open(t *testing.T, d Data) {
@@ -110,16 +31,13 @@ func (b *browser) open(t *testing.T, d Data) {
 	if err := os.WriteFile(file, render(t, HTML, d), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.mu.Lock()
-	b.complaints, b.requests = nil, nil
-	b.mu.Unlock()
-	b.run(t, chromedp.Navigate("file://"+file), chromedp.WaitReady("footer"))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.complaints) > 0 {
-		t.Errorf("the console says %q", b.complaints)
+	b.Heard()
+	b.Run(t, chromedp.Navigate("file://"+file), chromedp.WaitReady("footer"))
+	complaints, requests := b.Heard()
+	if len(complaints) > 0 {
+		t.Errorf("the console says %q", complaints)
 	}
-	for _, url := range b.requests {
+	for _, url := range requests {
 		if url != "file://"+file && !strings.HasPrefix(url, "data:") {
 			t.Errorf("the page asked for %s", url)
 		}
@@ -155,8 +73,11 @@ func TestPageInABrowser(t *testing.T) {
 				b.checkCanvases(t)
 			}
 			b.checkWidths(t)
+			if slices.Contains([]string{"bench", "workloads", "priced", "phases"}, name) { // which have all there is between them
+				b.Accessible(t)
+			}
 			if len(d.Trials) > 0 { // drawn anew at the last width, with the next frame
-				b.run(t, chromedp.Poll(inked+`.every(c => c.pixels >= 1000)`, nil, chromedp.WithPollingTimeout(10*time.Second)))
+				b.Run(t, chromedp.Poll(inked+`.every(c => c.pixels >= 1000)`, nil, chromedp.WithPollingTimeout(10*time.Second)))
 			}
 		})
 	}
@@ -168,7 +89,7 @@ func TestPageInABrowser(t *testing.T) {
 
 func (b *browser) checkHeadline(t *testing.T, d Data) {
 	var got string
-	if b.eval(t, `document.querySelector('h1').textContent`, &got); got != Headline(d) {
+	if b.Eval(t, `document.querySelector('h1').textContent`, &got); got != Headline(d) {
 		t.Errorf("the headline is %q, want %q", got, Headline(d))
 	}
 }
@@ -177,7 +98,7 @@ func (b *browser) checkHeadline(t *testing.T, d Data) {
 func (b *browser) checkCells(t *testing.T, section string, want table) {
 	t.Helper()
 	var got [][]string
-	b.eval(t, `[...document.querySelector('`+section+` .scroll:not(.alt .scroll)').querySelectorAll('tbody tr')].
+	b.Eval(t, `[...document.querySelector('`+section+` .scroll:not(.alt .scroll)').querySelectorAll('tbody tr')].
 		map(row => [...row.cells].map(cell => cell.textContent))`, &got)
 	if len(got) != len(want.Rows) {
 		t.Fatalf("%s: %d rows, want %d", section, len(got), len(want.Rows))
@@ -192,7 +113,7 @@ func (b *browser) checkCells(t *testing.T, section string, want table) {
 // checkPrices opens the table of the chart of prices: the arms measured, then every machine of the line.
 func (b *browser) checkPrices(t *testing.T, d Data) {
 	var rows [][]string
-	b.eval(t, `(() => { const d = document.querySelector('[data-chart=price]'); d.open = true; d.dispatchEvent(new Event('toggle'));
+	b.Eval(t, `(() => { const d = document.querySelector('[data-chart=price]'); d.open = true; d.dispatchEvent(new Event('toggle'));
 		const rows = [...d.querySelectorAll('tbody tr')].map(r => [...r.cells].map(c => c.textContent)); d.open = false; return rows; })()`, &rows)
 	if want := len(d.Price.Shown()) + len(d.Price.Line); len(rows) != want {
 		t.Fatalf("%d rows, want %d: %q", len(rows), want, rows)
@@ -208,7 +129,7 @@ func (b *browser) checkDocument(t *testing.T, d Data) {
 		TPS    float64        `json:"tps"`
 		Points []result.Point `json:"points"`
 	}
-	b.eval(t, `JSON.parse(document.getElementById('data').textContent).trials`, &got)
+	b.Eval(t, `JSON.parse(document.getElementById('data').textContent).trials`, &got)
 	if len(got) != len(d.Trials) {
 		t.Fatalf("%d trials, want %d", len(got), len(d.Trials))
 	}
@@ -230,7 +151,7 @@ func (b *browser) checkCanvases(t *testing.T) {
 		ID, Alt, Role string
 		Pixels        int
 	}
-	b.eval(t, inked, &got)
+	b.Eval(t, inked, &got)
 	if len(got) < 3 {
 		t.Errorf("%d charts", len(got))
 	}
@@ -243,15 +164,10 @@ func (b *browser) checkCanvases(t *testing.T) {
 
 // checkWidths looks for anything that makes the page scroll sideways.
 func (b *browser) checkWidths(t *testing.T) {
+	t.Helper()
 	for _, width := range []int64{360, 390, 768, 1280} {
-		var scroll int64
-		b.run(t, chromedp.EmulateViewport(width, 800))
-		b.eval(t, `document.documentElement.scrollWidth`, &scroll)
-		if scroll > width {
-			var culprits string
-			b.eval(t, `[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest('.scroll,pre')).
-				map(e => e.tagName + '#' + e.id).join(' ')`, &culprits)
-			t.Errorf("at %d px the page is %d px wide: %s", width, scroll, culprits)
+		if wide := b.Wide(t, width); wide != "" {
+			t.Error(wide)
 		}
 	}
 }
@@ -262,20 +178,21 @@ func (b *browser) checkDark(t *testing.T) {
 	b.open(t, benchFixture())
 	const look = `[getComputedStyle(document.body).backgroundColor, document.getElementById('tps').toDataURL()]`
 	var light, dark []string
-	b.eval(t, look, &light)
+	b.Eval(t, look, &light)
 	mode := func(value string) chromedp.Action {
 		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}})
 	}
-	b.run(t, mode("dark"))
-	b.eval(t, fmt.Sprintf(`window.light = %q`, light[1]), nil)
-	b.run(t, chromedp.Poll(`document.getElementById('tps').toDataURL() !== light`, nil)) // drawn anew with the next frame
-	b.eval(t, look, &dark)
+	b.Run(t, mode("dark"))
+	b.Eval(t, fmt.Sprintf(`window.light = %q`, light[1]), nil)
+	b.Run(t, chromedp.Poll(`document.getElementById('tps').toDataURL() !== light`, nil)) // drawn anew with the next frame
+	b.Eval(t, look, &dark)
 	if light[0] != "rgb(255, 255, 255)" || dark[0] == light[0] {
 		t.Errorf("paper %s, in the dark %s", light[0], dark[0])
 	}
 	b.checkCanvases(t)
 	b.checkWidths(t)
-	b.run(t, mode("light"))
+	b.Accessible(t)
+	b.Run(t, mode("light"))
 }
 
 // checkChoice takes a run out, and reads the chart's numbers as a table.
@@ -284,13 +201,13 @@ func (b *browser) checkChoice(t *testing.T) {
 	b.open(t, d)
 	last := len(d.Trials) - 1
 	var heads []string
-	b.run(t, chromedp.Click(`[data-chart="tps"] summary`), chromedp.WaitVisible(`[data-chart="tps"] table`), chromedp.Click(fmt.Sprintf(`#pick input[value="%d"]`, last)))
-	b.eval(t, `[...document.querySelectorAll('[data-chart="tps"] thead th')].map(e => e.textContent)`, &heads)
+	b.Run(t, chromedp.Click(`[data-chart="tps"] summary`), chromedp.WaitVisible(`[data-chart="tps"] table`), chromedp.Click(fmt.Sprintf(`#pick input[value="%d"]`, last)))
+	b.Eval(t, `[...document.querySelectorAll('[data-chart="tps"] thead th')].map(e => e.textContent)`, &heads)
 	if want := append([]string{"second"}, trialLabels(d)[:last]...); !slices.Equal(heads, want) {
 		t.Errorf("the table shows %q, want %q", heads, want)
 	}
 	var cells []string
-	b.eval(t, `[...[...document.querySelectorAll('[data-chart="tps"] tbody tr')][9].cells].map(e => e.textContent)`, &cells)
+	b.Eval(t, `[...[...document.querySelectorAll('[data-chart="tps"] tbody tr')][9].cells].map(e => e.textContent)`, &cells)
 	want := []string{"10"}
 	for _, x := range d.Trials[:last] {
 		want = append(want, fmt.Sprintf("%.2f", x.Points[9].TPS))
@@ -305,11 +222,11 @@ func (b *browser) checkPrint(t *testing.T) {
 	b.open(t, benchFixture())
 	var before, during, after string
 	const paper = `getComputedStyle(document.body).backgroundColor`
-	b.run(t, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
-	b.eval(t, paper, &before)
-	b.eval(t, `dispatchEvent(new Event('beforeprint')), `+paper, &during)
+	b.Run(t, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
+	b.Eval(t, paper, &before)
+	b.Eval(t, `dispatchEvent(new Event('beforeprint')), `+paper, &during)
 	b.checkCanvases(t)
-	b.eval(t, `dispatchEvent(new Event('afterprint')), `+paper, &after)
+	b.Eval(t, `dispatchEvent(new Event('afterprint')), `+paper, &after)
 	if during != "rgb(255, 255, 255)" || before == during || after != before {
 		t.Errorf("paper %s, printed %s, then %s", before, during, after)
 	}
@@ -323,7 +240,7 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 	b.checkCells(t, "#compare-section", armTable(c))
 	b.checkCells(t, "#arms-section", contentsTable(d))
 	var text string
-	if b.eval(t, `document.querySelector('#compare-section h2').nextElementSibling.textContent`, &text); !strings.Contains(text, floor(c)) {
+	if b.Eval(t, `document.querySelector('#compare-section h2').nextElementSibling.textContent`, &text); !strings.Contains(text, floor(c)) {
 		t.Errorf("the comparison begins with %q, want %q", text, floor(c))
 	}
 	for _, id := range []string{"forest", "scatter", "latency", "server-cpu", "device-iops", "checkpoint-age"} {
@@ -331,12 +248,12 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 			continue
 		}
 		var there bool
-		if b.eval(t, fmt.Sprintf(`document.getElementById(%q) !== null`, id), &there); !there {
+		if b.Eval(t, fmt.Sprintf(`document.getElementById(%q) !== null`, id), &there); !there {
 			t.Errorf("no chart %s", id)
 		}
 	}
 	var bars []*stats.Interval
-	b.eval(t, `Chart.getChart('forest').data.datasets[0].data`, &bars)
+	b.Eval(t, `Chart.getChart('forest').data.datasets[0].data`, &bars)
 	for i, a := range c.Arms {
 		drawn := a.Ratio > 0 && a.Verdict != stats.IsControl
 		if (bars[i] != nil) != drawn || drawn && *bars[i] != a.Interval {
@@ -346,7 +263,7 @@ func (b *browser) checkComparison(t *testing.T, d Data) {
 	const rows = `document.querySelector('details[data-chart="forest"]').open = true,
 		new Promise(done => setTimeout(() => done(document.querySelectorAll('[data-chart="forest"] tbody tr').length), 100))`
 	var n int
-	b.run(t, chromedp.Evaluate(rows, &n, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	b.Run(t, chromedp.Evaluate(rows, &n, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 	if want := len(comparisons(d)) * len(Quoted(d).Arms); n != want {
 		t.Errorf("the forest plot has %d rows, want %d", n, want)
 	}
@@ -359,20 +276,20 @@ func (b *browser) checkPhases(t *testing.T, d Data) {
 	h := history(d)
 	for id, want := range map[string]int{"race": len(h.Race[0].Arms), "history": len(h.Tried), "worth": len(h.Lines)} {
 		var n int
-		b.eval(t, fmt.Sprintf(`(() => { const d = document.querySelector('[data-chart=%s]'); d.open = true; d.dispatchEvent(new Event('toggle'));
+		b.Eval(t, fmt.Sprintf(`(() => { const d = document.querySelector('[data-chart=%s]'); d.open = true; d.dispatchEvent(new Event('toggle'));
 			const n = d.querySelectorAll('tbody tr').length; d.open = false; return n; })()`, id), &n)
 		if n != want {
 			t.Errorf("chart %s has %d rows, want %d", id, n, want)
 		}
 	}
 	var drawn map[string]int
-	b.eval(t, `Object.fromEntries(Chart.getChart('history').data.datasets.map(s => [s.label, s.data.length]))`, &drawn)
+	b.Eval(t, `Object.fromEntries(Chart.getChart('history').data.datasets.map(s => [s.label, s.data.length]))`, &drawn)
 	want := map[string]int{"screen": 1, "search": 1, "prune (on the floor: below it)": 3, "best so far, run again": 4, "best so far": 12, "infeasible": 1, "invalid": 1, "no-op: not run": 1}
 	if !maps.Equal(drawn, want) {
 		t.Errorf("the history draws %v, want %v", drawn, want)
 	}
 	var bars [][2]float64
-	if b.eval(t, `Chart.getChart('worth').data.datasets[0].data`, &bars); len(bars) != 2 || bars[0] != [2]float64{0.4, 1} {
+	if b.Eval(t, `Chart.getChart('worth').data.datasets[0].data`, &bars); len(bars) != 2 || bars[0] != [2]float64{0.4, 1} {
 		t.Errorf("the bars of what lines are worth are %v", bars)
 	}
 }
@@ -381,10 +298,10 @@ func (b *browser) checkPhases(t *testing.T, d Data) {
 func (b *browser) checkSamples(t *testing.T) {
 	d := compareFixture()
 	b.open(t, d)
-	b.run(t, chromedp.Click(`[data-chart="server-cpu"] summary`), chromedp.WaitVisible(`[data-chart="server-cpu"] table`))
+	b.Run(t, chromedp.Click(`[data-chart="server-cpu"] summary`), chromedp.WaitVisible(`[data-chart="server-cpu"] table`))
 	for _, run := range []int{0, 5} {
 		var got string
-		b.eval(t, fmt.Sprintf(`sampled = document.getElementById('sampled'), sampled.value = '%d', sampled.dispatchEvent(new Event('change')),
+		b.Eval(t, fmt.Sprintf(`sampled = document.getElementById('sampled'), sampled.value = '%d', sampled.dispatchEvent(new Event('change')),
 			document.querySelector('[data-chart="server-cpu"] tbody tr:nth-child(4) td').textContent`, run), &got)
 		if want := number(d.Trials[run].Samples[3].Values["server.cpu_cores"]); got != want {
 			t.Errorf("run %d used %s cores in its fourth second, want %s", run, got, want)

@@ -100,14 +100,14 @@ func TestPlanPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newBrowser(t)
-	w.run(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+file))
+	w.Run(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+file))
 	var bars int
 	var wide bool
-	w.eval(t, `document.querySelectorAll("svg rect").length`, &bars)
-	w.eval(t, `document.querySelector(".scroll").scrollWidth > document.querySelector(".scroll").clientWidth + 1`, &wide)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if bars < 8 || wide || len(w.complaints) > 0 || len(w.requests) > 1 {
-		t.Errorf("%d bars, too wide: %v, %q, %q", bars, wide, w.complaints, w.requests)
+	w.Eval(t, `document.querySelectorAll("svg rect").length`, &bars)
+	w.Eval(t, `document.querySelector(".scroll").scrollWidth > document.querySelector(".scroll").clientWidth + 1`, &wide)
+	w.Accessible(t)
+	complaints, requests := w.Heard()
+	if bars < 8 || wide || len(complaints) > 0 || len(requests) > 1 {
+		t.Errorf("%d bars, too wide: %v, %q, %q", bars, wide, complaints, requests)
 	}
 }

@@ -27,7 +27,7 @@ func TestPageForItsReader(t *testing.T) {
 			b.checkShown(t, d)
 			b.checkFirstScreen(t, d)
 			for _, width := range []int64{390, 1400} {
-				b.run(t, chromedp.EmulateViewport(width, 900))
+				b.Run(t, chromedp.EmulateViewport(width, 900))
 				b.checkIdentifiers(t, width)
 				b.checkAxes(t)
 			}
@@ -39,8 +39,8 @@ func TestPageForItsReader(t *testing.T) {
 func (b *browser) checkContents(t *testing.T) {
 	t.Helper()
 	var links, sections []string
-	b.eval(t, `[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href') + ' ' + a.textContent)`, &links)
-	b.eval(t, `[...document.querySelectorAll('main > section')].map(s => '#' + s.id + ' ' + s.querySelector('h2').textContent)`, &sections)
+	b.Eval(t, `[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href') + ' ' + a.textContent)`, &links)
+	b.Eval(t, `[...document.querySelectorAll('main > section')].map(s => '#' + s.id + ' ' + s.querySelector('h2').textContent)`, &sections)
 	if len(sections) < 5 || !slices.Equal(links, sections) {
 		t.Errorf("the contents are %q, the sections %q", links, sections)
 	}
@@ -50,7 +50,7 @@ func (b *browser) checkContents(t *testing.T) {
 func (b *browser) checkShown(t *testing.T, d Data) {
 	t.Helper()
 	var arms []string
-	b.eval(t, `[...document.querySelectorAll('#pick input:checked')].map(i => JSON.parse(document.getElementById('data').textContent).trials[i.value].arm)`, &arms)
+	b.Eval(t, `[...document.querySelectorAll('#pick input:checked')].map(i => JSON.parse(document.getElementById('data').textContent).trials[i.value].arm)`, &arms)
 	for _, want := range []string{winnerOf(d, comparisons(d)), d.Experiment.Design.Control} {
 		if want != "" && !slices.Contains(arms, want) {
 			t.Errorf("runs of %q are drawn, and none of %s", arms, want)
@@ -62,8 +62,8 @@ func (b *browser) checkShown(t *testing.T, d Data) {
 func (b *browser) checkFirstScreen(t *testing.T, d Data) {
 	t.Helper()
 	var next, cards string
-	b.eval(t, `document.querySelector('main section').innerText`, &next)
-	b.eval(t, `document.querySelector('.cards').textContent`, &cards)
+	b.Eval(t, `document.querySelector('main section').innerText`, &next)
+	b.Eval(t, `document.querySelector('.cards').textContent`, &cards)
 	if !strings.Contains(next, "What to do next") || !strings.Contains(next, "david show "+d.Experiment.ID) || strings.Contains(next, "`") {
 		t.Errorf("the page begins with %q", next)
 	}
@@ -76,7 +76,7 @@ func (b *browser) checkFirstScreen(t *testing.T, d Data) {
 func (b *browser) checkIdentifiers(t *testing.T, width int64) {
 	t.Helper()
 	var broken, wide []string
-	b.eval(t, `(() => {
+	b.Eval(t, `(() => {
 		const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
 		while (texts.nextNode()) {
 			const node = texts.currentNode;
@@ -92,7 +92,7 @@ func (b *browser) checkIdentifiers(t *testing.T, width int64) {
 	if len(broken) > 0 {
 		t.Errorf("at %d px these names are broken: %q", width, broken)
 	}
-	b.eval(t, `[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute('aria-label'))`, &wide)
+	b.Eval(t, `[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute('aria-label'))`, &wide)
 	if width == 390 && len(wide) > 0 {
 		t.Errorf("at %d px these tables have to be moved sideways: %q", width, wide)
 	}
@@ -103,7 +103,7 @@ func (b *browser) checkAxes(t *testing.T) {
 	t.Helper()
 	for id, axis := range map[string]string{"forest": "x", "race": "x", "worth": "x", "history": "y"} {
 		var least float64
-		b.eval(t, fmt.Sprintf(`Chart.getChart(%q)?.scales.%s.min ?? 0`, id, axis), &least)
+		b.Eval(t, fmt.Sprintf(`Chart.getChart(%q)?.scales.%s.min ?? 0`, id, axis), &least)
 		if least < 0 {
 			t.Errorf("the axis of %s begins at %g", id, least)
 		}

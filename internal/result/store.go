@@ -38,6 +38,7 @@ type Store struct {
 	more       bool            // it has more time, and nothing of that is on disk yet
 	room       room
 	places     map[string]int64 // where in trials.jsonl the line of each trial is, after Figures
+	live       *os.File         // live.jsonl, while something is noted there
 }
 
 // Watch has every Arm, Trial (with its points and samples) and Finish told as soon as it is stored. What told
@@ -308,7 +309,7 @@ func (s *Store) Finish(f Finish) error {
 		return err
 	}
 	f.Schema = Schema
-	if err := writeJSON(s.path(finishFile), f); err != nil {
+	if err := errors.Join(writeJSON(s.path(finishFile), f), s.endLive()); err != nil {
 		return fmt.Errorf("cannot finish experiment %s: %w", s.dir, err)
 	}
 	return s.tell(f)

@@ -8,6 +8,7 @@
 //	trials.jsonl      one complete trial a line, appended and fsynced when it ends
 //	points/ID.jsonl   the trial's one-second samples
 //	logs/             what sysbench and the server printed, by trial
+//	live.jsonl        what is being done, moment by moment, while it is being done
 package result
 
 import (
