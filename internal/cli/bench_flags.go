@@ -43,7 +43,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)
-	fs.BoolVar(&f.lightSpeed, "light-speed", false, "sandbox: measure beside it, block by block, the same configuration with durability off and everything in memory: an unsafe ceiling, to say how near to it the server comes")
+	fs.BoolVar(&f.lightSpeed, "light-speed", false, "sandbox: measure beside it, block by block, the same configuration with durability off and everything in memory: an unsafe upper limit, to say how near to it the server comes")
 	fs.IntVar(&f.repeat, "repeat", 1, "trials of each thread count")
 	fs.BoolVar(&f.fresh, "fresh", false, "sandbox: begin anew, also where the same command was interrupted")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")

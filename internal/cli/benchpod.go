@@ -30,7 +30,7 @@ func (a *app) benchPod(ctx context.Context, f benchFlags, loads []result.Workloa
 		return err
 	}
 	a.generous()
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	if f.pod.deadline == 0 {
 		f.pod.deadline = podrun.BenchDeadline(loads, design)
@@ -64,7 +64,7 @@ func endedEarly(ctx context.Context, became string, err error) error {
 
 // podArgs gives the david in the client's container the same flags, but for where the server is.
 func podArgs(f benchFlags) []string {
-	args := []string{"bench", "--relay", "--workload", f.workload, "--rand-type", f.randType, "--threads", f.threads,
+	args := []string{"bench", "--relay", "-v", "--workload", f.workload, "--rand-type", f.randType, "--threads", f.threads,
 		fmt.Sprintf("--tables=%d", f.tables), fmt.Sprintf("--table-size=%d", f.tableSize), fmt.Sprintf("--time=%s", f.time), fmt.Sprintf("--warmup=%s", f.warmup),
 		fmt.Sprintf("--rate=%g", f.rate), fmt.Sprintf("--repeat=%d", f.repeat)}
 	if f.slo != "" {

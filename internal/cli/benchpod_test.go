@@ -83,7 +83,7 @@ func TestWaited(t *testing.T) {
 func TestPodArgs(t *testing.T) {
 	f := benchFlags{loadFlags: loadFlags{workload: "oltp_read_write", tables: 2, tableSize: 10, threads: "1,4", time: time.Minute, warmup: 5 * time.Second, randType: "uniform"}, repeat: 3, force: true}
 	got := strings.Join(podArgs(f), " ")
-	want := "bench --relay --workload oltp_read_write --rand-type uniform --threads 1,4 --tables=2 --table-size=10 --time=1m0s --warmup=5s --rate=0 --repeat=3 --force"
+	want := "bench --relay -v --workload oltp_read_write --rand-type uniform --threads 1,4 --tables=2 --table-size=10 --time=1m0s --warmup=5s --rate=0 --repeat=3 --force"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

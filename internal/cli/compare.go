@@ -33,7 +33,7 @@ func (a *app) compareCommand() *cobra.Command {
 			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two to five times.\n" +
 			"Rounds are run until every ratio is known to --precision, or --budget is used up; --continue 10m adds time. With --trials a block has\n" +
 			"one long trial of every arm and two of the control, each on its own freshly restored server, and the control against itself is the\n" +
-			"noise floor, below which no gain is claimed. The same command goes on with an experiment that was interrupted.\n\n" +
+			"smallest difference that can be seen: no smaller gain is claimed. The same command goes on with an experiment that was interrupted.\n\n" +
 			"An arm that is a server (mysql, percona or mariadb, :VERSION where it matters) is that server with its defaults, with the settings after\n" +
 			"it, or like a baseline of david race --list: mysql:9.7,david-rules against mariadb:10.11,david-rules compares what david's sizing rules\n" +
 			"make of each. The first is the control. Servers are compared at equal durability, read back from both, or not at all.",

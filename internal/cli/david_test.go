@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,9 +49,12 @@ func (a at) david(t *testing.T, args ...string) (stdout, stderr string, code int
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
 }
 
-// spawn starts a command line; what it says of its progress is collected.
+// spawn starts a command line; what it says of its progress, of each step of its trials too, is collected.
 func (a at) spawn(t *testing.T, args ...string) (*exec.Cmd, *lines) {
 	t.Helper()
+	if slices.Contains([]string{"bench", "compare", "race", "tune", "network", "experiment"}, args[0]) {
+		args = append(slices.Clone(args), "-v")
+	}
 	cmd, seen := a.command(args...), newLines()
 	cmd.Stderr = seen
 	if err := cmd.Start(); err != nil {

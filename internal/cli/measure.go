@@ -29,7 +29,7 @@ func (a *app) measure(ctx context.Context, r request, asJSON bool) error {
 
 // run runs what is asked for, showing how far it is.
 func (a *app) run(ctx context.Context, r request) (*result.Store, error) {
-	p := newProgress(a.progressTo())
+	p := newProgress(a.progressTo(), a.verbose)
 	defer p.end()
 	l, err := a.measuring(p)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *app) print(store *result.Store, asJSON bool, files string) error {
 
 // addVerbose adds the flag of a command whose first screen is short.
 func (a *app) addVerbose(fs *pflag.FlagSet) {
-	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print all there is, as david show does, not what was found, how sure, what it rests on, what was written and what is next")
+	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print everything, as david show does, instead of five lines; a log has each step of every trial")
 }
 
 // comparedArms works out what an experiment's arms came to beside its control, of what may be quoted; nil where nothing is

@@ -50,7 +50,7 @@ func (a *app) probe(ctx context.Context, f probeFlags) error {
 		return err
 	}
 	a.generous()
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	l := a.lab()
 	l.Show = p.show

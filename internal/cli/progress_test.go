@@ -81,13 +81,13 @@ func TestProbeTakesItsBarOff(t *testing.T) {
 	}
 }
 
-// TestProgressOfOthers shows events with texts of a hostile server on a terminal: the bar still moves the cursor, and they do
-// not.
+// TestProgressOfOthers shows events with texts of a hostile server on a terminal: the line is still david's to clear, and they do
+// not move the cursor.
 func TestProgressOfOthers(t *testing.T) {
 	tty, seen, closed := openTerminal(t)
-	p := newProgress(plain.NewWriter(reader{tty, func() {}}))
-	if p.bar == nil {
-		t.Fatal("there is no bar on a terminal")
+	p := newProgress(plain.NewWriter(reader{tty, func() {}}), false)
+	if p.columns == nil {
+		t.Fatal("there is no line on a terminal")
 	}
 	p.show(experiment.Event{Text: "8.0\x1b[2J\rforged", Done: time.Second, Left: time.Second})
 	p.show(experiment.Event{Line: "a server said \x1b]0;title\a\u009b31m"})
@@ -97,7 +97,81 @@ func TestProgressOfOthers(t *testing.T) {
 	if strings.ContainsAny(text, "\x1b\a\u009b") || !strings.Contains(text, `8.0\u001b[2J\u000dforged`) || !strings.Contains(text, `a server said \u001b]0;title\u0007\u009b31m`) {
 		t.Errorf("the terminal saw %q", text)
 	}
-	if !strings.Contains(text, "\r") || !strings.Contains(text, "% |") {
-		t.Errorf("there is no bar: %q", text)
+	if !strings.Contains(text, "\r") || !strings.Contains(text, "1s left") {
+		t.Errorf("there is no time left: %q", text)
+	}
+}
+
+// TestProgressFits: on terminals of any width there is one line, with the figures of the moment and the time left.
+func TestProgressFits(t *testing.T) {
+	t.Parallel()
+	step := "percona-operator-8.4, 16 threads, run 12: measuring"
+	for columns, want := range map[uint16]string{
+		120: step + ", 12345 tps, p95 1234.5 ms",
+		80:  "percona-operator-8.4, 16 thread..., 12345 tps, p95 1234.5 ms",
+		40:  "12345 tps, p95 1234.5 ms",
+		15:  "",
+		10:  "12345 ...",
+	} {
+		tty, seen, closed := openTerminal(t)
+		if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+			t.Fatal(err)
+		}
+		p := newProgress(tty, false)
+		p.show(experiment.Event{Text: "preparing"})
+		p.show(experiment.Event{Trial: true, Step: step, Text: step + ", 12345 tps, p95 1234.5 ms", Left: 754 * time.Second})
+		closed()
+		lines := strings.Split(strings.TrimRight(seen.String(), " "), "\r")
+		last := lines[len(lines)-1]
+		if !strings.Contains(last, want) || strings.HasSuffix(last, "12m34s left") != (columns > 12) || len(last) >= int(columns) || strings.Contains(seen.String(), "\n") {
+			t.Errorf("%d columns: %q of %d", columns, last, len(last))
+		}
+	}
+}
+
+// TestLog: a log has a line for a trial, and its steps where they are asked for.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	for _, steps := range []bool{false, true} {
+		var out strings.Builder
+		p := newProgress(&out, steps)
+		p.text("preparing the data")
+		p.show(experiment.Event{Trial: true, Text: "control: starting a fresh server", Left: 20 * time.Second})
+		p.show(experiment.Event{Trial: true, Step: "control: measuring", Text: "control: measuring, 5 tps", Left: 10 * time.Second})
+		p.show(experiment.Event{Trial: true, Step: "control: measuring", Text: "control: measuring, 6 tps", Left: 9 * time.Second})
+		p.show(experiment.Event{Line: "control 5.5 transactions/s"})
+		p.text("writing the report")
+		want := []string{"preparing the data", "control 5.5 transactions/s", "writing the report (9s left)"}
+		if steps {
+			want = []string{"preparing the data", "control: starting a fresh server (20s left)", "control: measuring, 5 tps (10s left)", "control 5.5 transactions/s", "writing the report (9s left)"}
+		}
+		if got := strings.TrimSpace(out.String()); got != strings.Join(want, "\n") {
+			t.Errorf("steps %v:\n%s", steps, got)
+		}
+	}
+}
+
+// TestCountdown: what is told only falls, comes to its end with the estimates, and stays to the end.
+func TestCountdown(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1e9, 0)
+	for name, c := range map[string]struct {
+		estimates []int // s, each ten seconds after the last; 0: nobody knows
+		want      []int
+	}{
+		"as expected":   {[]int{30, 20, 10, 0, 0}, []int{30, 20, 10, 1, 1}},
+		"longer":        {[]int{60, 90, 80, 70, 10}, []int{60, 54, 48, 42, 10}},
+		"shorter":       {[]int{60, 20, 30, 20, 10}, []int{60, 20, 15, 10, 5}},
+		"known late":    {[]int{0, 0, 20, 10, 5}, []int{0, 0, 20, 10, 3}},
+		"then unknown":  {[]int{60, 0, 0, 0, 0}, []int{60, 50, 40, 30, 20}},
+		"never at once": {[]int{5, 600, 600, 600, 600}, []int{5, 5, 5, 5, 5}},
+	} {
+		var clock countdown
+		for n, s := range c.estimates {
+			left, known := clock.left(begin.Add(time.Duration(10*n)*time.Second), time.Duration(s)*time.Second)
+			if want := time.Duration(c.want[n]) * time.Second; left != want || known != (want > 0) {
+				t.Errorf("%s: after %d s %v is told (%v), want %v", name, 10*n, left, known, want)
+			}
+		}
 	}
 }

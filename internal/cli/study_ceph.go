@@ -100,7 +100,7 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 	if quick {
 		r.Rounds, r.Each = 2, time.Second
 	}
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	l, err := a.measuring(p)
 	if err != nil {

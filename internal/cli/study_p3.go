@@ -131,7 +131,7 @@ func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) err
 		return nil
 	}
 	a.generous()
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	r.Say = p.text
 	if r.Cluster, err = a.openCluster(ctx, f.cluster.clusterFlags, podPatience, ""); err != nil {

@@ -105,7 +105,7 @@ func (s *syntheticLoad) prepare(ctx context.Context) (drop func() error, err err
 		return drop, err
 	}
 	defer conn.Close()
-	p := newProgress(s.err)
+	p := newProgress(s.err, false)
 	defer p.end()
 	ours, err := s.Prepare(ctx, conn, p.text)
 	if ours {

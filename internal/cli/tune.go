@@ -18,7 +18,7 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune",
 		Short: "Find, confirm and prove a faster safe configuration: a my.cnf whose every line earns its place, and a report",
 		Long: "Find the fastest safe configuration for this machine and this load: race what others would configure, screen groups of knobs, search\n" +
-			"the ones that matter, drop what makes no difference, confirm the winner against the control on fresh servers at steady debt, and prove\n" +
+			"the ones that matter, drop what makes no difference, confirm the winner against the control on fresh servers, warmed up until flushing keeps up, and prove\n" +
 			"it (memory with all connections busy, kill -9 under load, the durability lock). Only confirmed numbers are quoted. An interrupted tune\n" +
 			"goes on with the same command.",
 		Args: exactArgs(0, "no arguments"),
@@ -56,7 +56,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	l, err := a.measuring(p)
 	if err != nil {

@@ -66,7 +66,7 @@ func (f *tuneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.like, "like", "", "NAME of a machine of the catalogue: cap the sandbox to it as far as this machine allows; caps given win (david price catalogue)")
 	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) with entries for --like")
 	fs.BoolVar(&f.fresh, "fresh", false, "begin anew, also where the same command was interrupted")
-	fs.BoolVar(&f.noLight, "no-light-speed", false, "do not measure the winner's ceiling: durability off, everything in memory")
+	fs.BoolVar(&f.noLight, "no-light-speed", false, "do not measure the winner's unsafe upper limit: durability off, everything in memory")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 }
 

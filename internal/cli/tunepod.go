@@ -47,7 +47,7 @@ func (a *app) tunePod(ctx context.Context, f tuneFlags) (err error) {
 		loads, load = []result.Workload{own}, &own
 	}
 	a.generous()
-	p := newProgress(a.err)
+	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	if f.pod.deadline == 0 {
 		f.pod.deadline = podrun.TuneDeadline(f.live.watch, load)

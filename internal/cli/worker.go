@@ -26,7 +26,7 @@ func (a *app) benchWorkerCommand() *cobra.Command {
 				return err
 			}
 			a.generous()
-			p := newProgress(a.err)
+			p := newProgress(a.err, a.verbose)
 			defer p.end()
 			w.Say = p.text
 			err = podrun.Work(cmd.Context(), addr, a.home, w)

@@ -35,7 +35,7 @@ func OneBlock(trials int, loads []result.Workload) time.Duration {
 func (e *Engine) Run(ctx context.Context, arms []result.Arm, loads []result.Workload) error {
 	e.Report = quiet(e.Report)
 	b := &blocks{Engine: e, design: e.Store.Experiment().Design, arms: arms, loads: loads}
-	e.plan = newPlan(len(arms), trialOverhead)
+	e.plan = newPlan(0, 0) // until it is known which trials there are
 	if err := b.inspect(ctx); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (e *Engine) LightSpeed(ctx context.Context, ceiling, base result.Arm) error
 	}
 	beside, ok := lastQuoted(trials, base.Name)
 	if !ok {
-		return fmt.Errorf("cannot measure light speed: %s has no trial that is quoted", base.Name)
+		return fmt.Errorf("cannot measure the unsafe upper limit: %s has no trial that is quoted", base.Name)
 	}
 	e.plan = newPlan(1, expected(beside.Workload))
 	t, err := e.run(ctx, trialJob{arm: &ceiling, base: &base, block: beside.Block, load: beside.Workload})
@@ -79,7 +79,7 @@ func lightLine(ceiling result.Arm, t *result.Trial) string {
 	if t == nil {
 		return fmt.Sprintf("%-12s infeasible: %s", ceiling.Name, ceiling.Infeasible)
 	}
-	line := fmt.Sprintf("%-12s %8.1f transactions/s: unsafe, a ceiling only", ceiling.Name, t.TPS)
+	line := fmt.Sprintf("%-12s %8.1f transactions/s: the unsafe upper limit", ceiling.Name, t.TPS)
 	if ok, failed := t.Valid(); !ok {
 		line += ", invalid: " + failed[0]
 	}

@@ -9,11 +9,13 @@ import (
 
 // Event tells one thing worth showing while an experiment runs.
 type Event struct {
-	Text string        // what is being done, in a few words
-	Step string        // the same without the figures of the moment; "" where Text has none
-	Line string        // not empty: a result to keep on the screen
-	Done time.Duration // since the start
-	Left time.Duration // expected; 0 where nobody knows
+	Text string // what is being done, in a few words
+	Step string // the same without the figures of the moment; "" where Text has none
+	Line string // not empty: a result to keep on the screen
+	// Trial tells that Text is a step of a trial, whose result is yet to come as a line.
+	Trial bool
+	Done  time.Duration // since the start
+	Left  time.Duration // expected; 0 where nobody knows. It may rise: see countdown in internal/cli
 	// Where this is: the phase of a tune, the arm, the round or block; none where it is of no trial.
 	Phase result.Phase
 	Arm   string
@@ -63,7 +65,7 @@ func (e *Engine) say(j trialJob, what string) {
 
 // emitOf emits what is of one trial.
 func (e *Engine) emitOf(j trialJob, ev Event) {
-	ev.Phase, ev.Arm, ev.Round = j.phase, j.arm.Name, j.block
+	ev.Trial, ev.Phase, ev.Arm, ev.Round = true, j.phase, j.arm.Name, j.block
 	e.emit(ev)
 }
 

@@ -79,7 +79,7 @@ const mostIdle = 2
 func (e *Engine) RunSlices(ctx context.Context, arms []result.Arm, loads []result.Workload) (err error) {
 	e.Report = quiet(e.Report)
 	b := &blocks{Engine: e, design: e.Store.Experiment().Design, arms: arms, loads: loads}
-	e.plan = newPlan(len(arms), trialOverhead)
+	e.plan = newPlan(0, 0) // until it is known which rounds there are
 	if err := b.inspect(ctx); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *sliced) more() (bool, error) {
 		return true, nil
 	}
 	if next := s.elapsed() / float64(max(1, s.incarnation)); s.elapsed()+0.7*next > s.design.Budget {
-		s.emit(Event{Line: fmt.Sprintf("the budget is used up after %d rounds of %d incarnations", s.round, s.incarnation)})
+		s.emit(Event{Line: fmt.Sprintf("the budget is used up after %d rounds of %d starts", s.round, s.incarnation)})
 		return false, nil
 	}
 	return true, nil
@@ -390,7 +390,7 @@ func (s *sliced) runRound(ctx context.Context, arms []int, load int) (map[int]fl
 	order := slices.Clone(arms)
 	r := rand.New(rand.NewPCG(s.design.Seed, uint64(s.round)<<32|uint64(load)))
 	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	tps := map[int]float64{}
+	tps, valid := map[int]float64{}, map[int]bool{}
 	for place, i := range order {
 		j := s.sliceJob(i, load)
 		j.place = place + 1
@@ -404,19 +404,24 @@ func (s *sliced) runRound(ctx context.Context, arms []int, load int) (map[int]fl
 		}
 		if t != nil {
 			tps[i] = t.TPS
+			ok, _ := t.Valid()
+			valid[i] = ok
 		}
 	}
-	s.emit(Event{Line: s.roundLine(arms, load, tps)})
+	s.emit(Event{Line: s.roundLine(arms, load, tps, valid)})
 	return tps, nil
 }
 
 // roundLine returns what the screen keeps of a round.
-func (s *sliced) roundLine(arms []int, load int, tps map[int]float64) string {
+func (s *sliced) roundLine(arms []int, load int, tps map[int]float64, valid map[int]bool) string {
 	var parts []string
 	control := tps[arms[0]]
 	for _, i := range arms {
 		part := fmt.Sprintf("%s %.0f tps", s.arms[i].Name, tps[i])
-		if i != arms[0] && control > 0 && tps[i] > 0 {
+		switch {
+		case tps[i] > 0 && !valid[i]:
+			part += " (invalid)"
+		case i != arms[0] && valid[arms[0]] && control > 0 && tps[i] > 0:
 			part += fmt.Sprintf(" (%.2fx)", tps[i]/control)
 		}
 		parts = append(parts, part)

@@ -43,7 +43,9 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err erro
 	h = t.Plan.Resume(h)
 	began, before := time.Now(), h.Spent()
 	e.plan = newPlan(1, time.Duration(t.Plan.Cost*float64(time.Second)))
-	e.plan.ends = time.Now().Add(time.Duration((t.Plan.Budget - h.Spent()) * float64(time.Second)))
+	if !t.Plan.Quick { // which uses what it needs of its budget
+		e.plan.ends = time.Now().Add(time.Duration((t.Plan.Budget - h.Spent()) * float64(time.Second)))
+	}
 	for {
 		if t.Plan.Slices != nil {
 			h.Wall = before + time.Since(began).Seconds()
@@ -67,10 +69,19 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err erro
 			return *a.Done, nil
 		}
 		e.plan.trials = max(1, a.Left)
+		if t.Plan.Quick {
+			e.plan.trials = max(1, quickTrials(t.Plan.TunePlan)-len(h.Trials))
+		}
 		if err := e.act(ctx, t, a, &h, f); err != nil {
 			return tune.Outcome{}, err
 		}
 	}
+}
+
+// quickTrials counts the trials of a quick tune: the race and the confirmation with the control, every arm of
+// the other phases beside the best so far, and each kill for one.
+func quickTrials(p result.TunePlan) int {
+	return p.RaceBlocks*(2+p.Rivals) + 2*(p.Screens+p.Searches+p.Prunes) + 3*p.Blocks + p.Kills
 }
 
 // outlaw puts on record why arms cannot be run.
@@ -305,13 +316,17 @@ func phaseLine(a tune.Action, arm result.Arm, t *result.Trial, all []result.Tria
 	return line
 }
 
-// beside returns what a trial is worth over that of the arm it is compared with, in its block.
+// beside returns what a trial is worth over that of the arm it is compared with, in its block, where both are
+// valid.
 func beside(t result.Trial, against string, all []result.Trial, metric stats.Metric) (float64, bool) {
 	if against == "" {
 		against = stats.Control
 	}
+	if ok, _ := t.Valid(); !ok {
+		return 0, false
+	}
 	for _, other := range all {
-		if other.Block == t.Block && other.Phase == t.Phase && other.Arm == against && other.ID != t.ID && metric.Worth(other) > 0 && metric.Worth(t) > 0 {
+		if ok, _ := other.Valid(); ok && other.Block == t.Block && other.Phase == t.Phase && other.Arm == against && other.ID != t.ID && metric.Worth(other) > 0 && metric.Worth(t) > 0 {
 			return metric.Worth(t) / metric.Worth(other), true
 		}
 	}

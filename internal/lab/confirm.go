@@ -37,7 +37,7 @@ func (c Confirm) Request() (Request, error) {
 	case x.Socket: // the arms of an experiment are reached in the same way
 		return Request{}, refuse("cannot compare TCP with a socket in one experiment: run the same david bench without --tcp, and hold the two against each other with david explain A B")
 	case c.Of.Arm.Ceiling:
-		return Request{}, refuse("cannot confirm what was measured at light speed, which no server is to be run at: name the measured arm, as in %s/ARM", c.Of.Experiment)
+		return Request{}, refuse("cannot confirm what was measured with durability off, as no server is to be run: name the measured arm, as in %s/ARM", c.Of.Experiment)
 	case !x.Runs():
 		return Request{}, refuse("cannot run this experiment: %s", x.Question)
 	}

@@ -39,6 +39,6 @@ func (r recorded) lightSpeed(ctx context.Context, best result.Arm, load result.W
 	if err != nil {
 		return err
 	}
-	r.say("measuring how fast it would be at light speed")
+	r.say("measuring how fast it would be with durability off and everything in memory")
 	return r.engine.LightSpeed(ctx, arm, best)
 }

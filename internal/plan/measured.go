@@ -256,7 +256,7 @@ func (m Measured) String() string {
 		text += fmt.Sprintf("; arm %s for a pool of %.1f %% of the data", m.Cold, 100*m.Figures["measured-pool"])
 	}
 	if m.Borrowed {
-		text += "; writes were put off meanwhile (borrowed speed), so more will come"
+		text += "; dirty pages were still to be flushed, so more writes will come"
 	}
 	return text
 }

@@ -73,7 +73,7 @@ func TestBorrowed(t *testing.T) {
 	for i := range trials {
 		trials[i].Costs.RedoBytes, trials[i].Before.CheckpointAge, trials[i].After.CheckpointAge = &redo, &before, &after
 	}
-	if m, err := Measure(e, arms, trials, "winner", ""); err != nil || !m.Borrowed || !strings.Contains(m.String(), "borrowed speed") {
+	if m, err := Measure(e, arms, trials, "winner", ""); err != nil || !m.Borrowed || !strings.Contains(m.String(), "still to be flushed") {
 		t.Errorf("%+v, %v", m, err)
 	}
 	after = 5e5

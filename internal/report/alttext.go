@@ -83,16 +83,16 @@ func historyChart(h *tuneDocument) chart {
 	if len(h.Tried) == 0 {
 		return chart{}
 	}
-	return chart{"history", "Every short trial after the race, in order: throughput over its incumbent's, times what the incumbents before had gained", historyAltText(h.Tried)}
+	return chart{"history", "Every short trial after the race, in order: throughput over that of the best so far, times what that had gained", historyAltText(h.Tried)}
 }
 
 func historyAltText(list []attempt) string {
 	s := "Points of throughput by trial, over a step line of the best so far: "
 	var parts []string
 	for _, x := range list[:min(altRuns, len(list))] {
-		part := string(x.Phase) + " " + x.Arm + " " + x.State
+		part := string(x.Phase) + " " + x.Arm + " " + x.became()
 		if x.Ratio > 0 {
-			part += fmt.Sprintf(" %s of its incumbent's", times(x.Ratio))
+			part += fmt.Sprintf(" %s of the best so far", times(x.Ratio))
 		}
 		parts = append(parts, part)
 	}
@@ -112,8 +112,10 @@ func worthChart(h *tuneDocument) chart {
 func worthAltText(list []lineWorth) string {
 	var parts []string
 	for _, w := range list {
-		what := "cannot be run without"
-		if w.Ratio > 0 {
+		what := "not measured: its trials were disturbed"
+		if w.Why != "" {
+			what = "cannot be run without"
+		} else if w.Ratio > 0 {
 			what = fmt.Sprintf("%s, %s", worthCell(w.Ratio, w.Interval), plural(w.Pairs, "pair"))
 		}
 		parts = append(parts, strings.Join(w.Lines, ", ")+" "+what)

@@ -153,7 +153,7 @@ func (r *Report) ofSearch() {
 		markdown: func(b *bytes.Buffer) { section(b, "The rates tried", rates) },
 		page:     func(p *page) { p.Rates = rates },
 	}, figuresSection(d, r.light))
-	r.finish(trialTable(d), firstRuns(d), func(result.Arm) string { return "Light speed: " + unsafeCeiling })
+	r.finish(trialTable(d), firstRuns(d), func(result.Arm) string { return unsafeLimit })
 }
 
 // ofBench tells of the runs of one server.
@@ -164,7 +164,7 @@ func (r *Report) ofBench() {
 	r.Caveats = append(repeats(safe), knee(safe)...)
 	r.lit(yourServer)
 	r.add(Section{text: func(b *terminal) { benchText(&b.Buffer, d) }}, figuresSection(d, r.light))
-	r.finish(trialTable(d), firstRuns(d), func(result.Arm) string { return "Light speed: " + unsafeCeiling })
+	r.finish(trialTable(d), firstRuns(d), func(result.Arm) string { return unsafeLimit })
 }
 
 func yourServer(stats.LightSpeed) string { return "your server" }

@@ -207,13 +207,13 @@ func floor(c stats.Comparison) string {
 	}
 	n := c.NoiseFloor
 	if n.Pairs == 0 {
-		unmeasured := "noise floor" + c.Metric.Of() + ": not measured, as there is no valid pair of the control against itself; "
+		unmeasured := "smallest difference that can be seen" + c.Metric.Of() + ": not measured, as no valid block has the control twice; "
 		if n.Floor == 0 {
 			return unmeasured + "a gain may be noise"
 		}
 		return unmeasured + fmt.Sprintf("%.0f %% stands in for it, and no smaller gain is claimed", 100*n.Floor)
 	}
-	return fmt.Sprintf("noise floor%s: %.1f %% (the control against itself, %s); no smaller gain is claimed", c.Metric.Of(), 100*n.Floor, plural(n.Pairs, "pair"))
+	return fmt.Sprintf("smallest difference that can be seen%s: %.1f %% (the control repeated, %s); no smaller gain is claimed", c.Metric.Of(), 100*n.Floor, plural(n.Pairs, "pair"))
 }
 
 // compareRemarks returns what the cells of a comparison do not say: reasons and doubts, the noise floor's
@@ -221,7 +221,7 @@ func floor(c stats.Comparison) string {
 func compareRemarks(c stats.Comparison) []string {
 	var list []string
 	for _, w := range c.NoiseFloor.Warnings {
-		list = append(list, "noise floor: "+w)
+		list = append(list, "smallest difference that can be seen: "+w)
 	}
 	list = append(list, c.Warnings...)
 	for _, a := range c.Arms {
@@ -278,7 +278,7 @@ func screening(d Data) string {
 		}
 	}
 	if known == 0 {
-		return "screening: how much redo debt the runs left is not known; confirm with --steady"
+		return "screening: how many dirty pages the runs left to be flushed is not known; confirm with --steady"
 	}
-	return fmt.Sprintf("screening: %d of %s ended with more redo debt than they began with; confirm with --steady", more, plural(known, "trial"))
+	return fmt.Sprintf("screening: %d of %s ended with more dirty pages to be flushed than they began with; confirm with --steady", more, plural(known, "trial"))
 }

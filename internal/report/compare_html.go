@@ -74,7 +74,7 @@ func compareCards(d Data, list []stats.Comparison) []card {
 	if n := list[0].NoiseFloor; n.Pairs > 0 {
 		noise = fmt.Sprintf("%.1f %%", 100*n.Floor)
 	}
-	cards := []card{{"noise floor" + onFirst(list), noise}, {"blocks in which the control is valid" + onFirst(list), fmt.Sprint(list[0].Blocks)}}
+	cards := []card{{"smallest difference that can be seen" + onFirst(list), noise}, {"blocks in which the control is valid" + onFirst(list), fmt.Sprint(list[0].Blocks)}}
 	return append(cards, timeCard(d)...)
 }
 
@@ -91,7 +91,7 @@ func forestAlt(list []stats.Comparison) string {
 	}
 	title := "Ratios with intervals by arm: "
 	if !list[0].Sliced {
-		title = "Ratios with intervals by arm, and the noise floor as a band about 1: "
+		title = "Ratios with intervals by arm, and as a band about 1 the smallest difference that can be seen: "
 	}
 	return title + strings.Join(parts, "; ")
 }

@@ -123,13 +123,9 @@ func differences(a result.Arm) string {
 	if a.Phase == result.Confirm {
 		most = len(list)
 	}
-	tell := readable
-	if a.Phase != "" {
-		tell = sized
-	}
 	var parts []string
 	for _, x := range list[:min(most, len(list))] {
-		parts = append(parts, fmt.Sprintf("%s: %s -> %s", x.Name, tell(x.Before), tell(x.After)))
+		parts = append(parts, fmt.Sprintf("%s: %s -> %s", x.Name, sized(x.Before), sized(x.After)))
 	}
 	if more := len(list) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

@@ -68,7 +68,7 @@ func TestCompareTextFitsATerminal(t *testing.T) {
 
 func TestNoiseFloorComesBeforeEveryNumber(t *testing.T) {
 	text := string(render(t, Text, compareFixture()))
-	if at := strings.Index(text, "noise floor: "); at < 0 || at > strings.Index(text, "ratio [95 %]") {
+	if at := strings.Index(text, "smallest difference that can be seen: "); at < 0 || at > strings.Index(text, "ratio [95 %]") {
 		t.Error(text)
 	}
 	none := floor(stats.Comparison{})
@@ -192,7 +192,7 @@ func TestGateEvidenceIsTheFirstFailure(t *testing.T) {
 
 func TestScreening(t *testing.T) {
 	d := compareFixture()
-	if got := screening(d); got != "screening: 24 of 24 trials ended with more redo debt than they began with; confirm with --steady" {
+	if got := screening(d); got != "screening: 24 of 24 trials ended with more dirty pages to be flushed than they began with; confirm with --steady" {
 		t.Error(got)
 	}
 	d.Trials[0].After.CheckpointAge = d.Trials[0].Before.CheckpointAge

@@ -70,19 +70,19 @@ func size(bytes int64) string {
 	return trimmed(x, 1) + " " + units[i]
 }
 
-// readable adds the size to a variable's value that is a whole number of MiB: "134217728 (128 MiB)".
-func readable(value string) string {
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || n <= 0 || n%(1<<20) != 0 {
-		return value // no number of bytes one would rather read as a size
+// legible returns a value as a my.cnf has it, "17920M", as a size, and any other as it is.
+func legible(value string) string {
+	if n, err := mycnf.ParseSize(value); err == nil && strings.TrimRight(value, "0123456789") != "" {
+		return size(n)
 	}
-	return value + " (" + size(n) + ")"
+	return value
 }
 
-// sized returns the size alone, of such a value.
+// sized returns the size, as in 128 MiB, of a variable's value that is a whole number of MiB in bytes, and any
+// other as it is.
 func sized(value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || readable(value) == value {
+	if err != nil || n <= 0 || n%(1<<20) != 0 {
 		return value
 	}
 	return size(n)

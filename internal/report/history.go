@@ -51,6 +51,22 @@ type attempt struct {
 	Why   string  `json:"why,omitempty"` // it is infeasible, was not run, or does not count
 }
 
+// shown returns its ratio as it is read: none where a trial of the two does not count.
+func (x attempt) shown() string {
+	if x.State == disturbed {
+		return none
+	}
+	return times(x.Ratio)
+}
+
+// became says what became of it.
+func (x attempt) became() string {
+	if x.State == incumbentRun {
+		return "best so far, run again"
+	}
+	return x.State
+}
+
 // lineWorth tells what lines of the winner are worth that were taken out together.
 type lineWorth struct {
 	Lines []string `json:"lines"`
@@ -135,7 +151,7 @@ func (w *walk) trial(t result.Trial) {
 		if level, ok := w.levels[t.Arm]; ok {
 			w.best = level
 		}
-		x.State, x.Title = incumbentRun, "the incumbent, run again"
+		x.State, x.Title = incumbentRun, "the best so far, run again"
 	}
 	x.Best, x.Ratio = w.best, over(t, w.incumbent, metric(w.Data))
 	x.Level = x.Ratio * w.best
@@ -146,7 +162,7 @@ func (w *walk) trial(t result.Trial) {
 	case wrong(t) != "":
 		x.State, x.Why = disturbed, "invalid: "+wrong(t)
 	case wrong(w.incumbent) != "":
-		x.State, x.Why = disturbed, "the incumbent beside it is invalid"
+		x.State, x.Why = disturbed, "the run of the best so far beside it is invalid"
 	case x.State == tried && w.limit > 0 && t.Latency.P95 > w.limit:
 		x.State, x.Why = infeasible, fmt.Sprintf("p95 of %.2f ms, at most %.2f are allowed", t.Latency.P95, w.limit)
 	}

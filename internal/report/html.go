@@ -53,6 +53,7 @@ type page struct {
 	PriceNotes                                 []string
 	Trials                                     table
 	Machine, Method, Gates                     table
+	Words                                      []word
 	Policy                                     string
 	Style                                      template.CSS
 	Chart, Script, JSON                        template.JS
@@ -172,6 +173,7 @@ func (r Report) page() (page, error) {
 		TPSChart:     chart{"tps", "Transactions per second", seriesAltText(d, "transactions/s", tpsRange)},
 		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAltText(d, "ms", p95Range)},
 		LatencyChart: chart{"latency", "How long transactions took", latencyAltText(d)},
+		Words:        words(),
 		Policy:       policy(pageStyle, library, pageScript),
 		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}

@@ -9,8 +9,9 @@ import (
 	"david/internal/stats"
 )
 
-// unsafeCeiling labels the share of a ceiling. Its runs are labelled "unsafe", as tables are narrow.
-const unsafeCeiling = "unsafe, a ceiling only"
+// unsafeLimit is the title of the part about an arm without durability. Its runs are labelled "unsafe", as
+// tables are narrow.
+const unsafeLimit = "The unsafe upper limit"
 
 // honest returns the experiment without what is unsafe on purpose: all that a number may be claimed of.
 func honest(d Data) Data {
@@ -25,12 +26,12 @@ func lightLines(arms []result.Arm, list []stats.LightSpeed, subject func(stats.L
 	for _, l := range list {
 		lines = append(lines, ofWorkload(l, len(list) > 1)+lightLine(subject(l), l))
 		for _, w := range l.Warnings {
-			lines = append(lines, "light speed: "+w)
+			lines = append(lines, "unsafe upper limit: "+w)
 		}
 	}
 	for _, a := range arms {
-		if a.Ceiling {
-			lines = append(lines, a.Title)
+		if a.Ceiling { // records of before have it by the name it had then
+			lines = append(lines, strings.Replace(a.Title, "light speed, unsafe, a ceiling only:", "unsafe upper limit, to measure with only:", 1))
 		}
 	}
 	return lines
@@ -46,11 +47,11 @@ func ofWorkload(l stats.LightSpeed, several bool) string {
 func lightLine(subject string, l stats.LightSpeed) string {
 	switch {
 	case l.Share == 0 && l.CeilingTPS == 0:
-		return "light speed is not known: " + l.Why
+		return "the unsafe upper limit is not known: " + l.Why
 	case l.Share == 0:
-		return fmt.Sprintf("light speed: %s; no share: %s", rates(l.CeilingTPS, l.CeilingInterval), l.Why)
+		return fmt.Sprintf("unsafe upper limit: %s; no share: %s", rates(l.CeilingTPS, l.CeilingInterval), l.Why)
 	}
-	return fmt.Sprintf("%s reaches %s of light speed%s: %s of %s", subject, share(l.Share), lightSpread(l),
+	return fmt.Sprintf("%s reaches %s of the unsafe upper limit%s: %s of %s", subject, share(l.Share), lightSpread(l),
 		brief(l.TPS)+tpsSpread(l.TPSInterval), rates(l.CeilingTPS, l.CeilingInterval))
 }
 
@@ -79,7 +80,7 @@ func lightCards(list []stats.LightSpeed) []card {
 	var cards []card
 	for _, l := range list {
 		if l.Share > 0 {
-			cards = append(cards, card{ofWorkload(l, len(list) > 1) + "of light speed (" + unsafeCeiling + ")", share(l.Share)})
+			cards = append(cards, card{ofWorkload(l, len(list) > 1) + "of the unsafe upper limit", share(l.Share)})
 		}
 	}
 	return cards
@@ -94,13 +95,13 @@ func ceilingText(arms []result.Arm, named bool) []string {
 		}
 		var parts []string
 		for _, s := range a.Changes {
-			parts = append(parts, strings.TrimSuffix(s.Name+"="+s.Value, "="))
+			parts = append(parts, strings.TrimSuffix(s.Name+"="+legible(s.Value), "="))
 		}
-		name := "light speed"
+		name := "the unsafe upper limit"
 		if named {
 			name = a.Name
 		}
-		lines = append(lines, name+" sets, and no server to be kept may: "+strings.Join(parts, ", "))
+		lines = append(lines, name+" was measured with what no server should run with: "+strings.Join(parts, ", "))
 	}
 	return lines
 }

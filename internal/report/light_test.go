@@ -14,7 +14,7 @@ import (
 func fixtureCeiling(base string) result.Arm {
 	changes := []mycnf.Setting{{Name: "sync_binlog", Value: "0", Group: "unsafe", Reason: "a ceiling only"}, {Name: "skip_log_bin", Group: "unsafe"}}
 	return result.Arm{Schema: result.Schema, Order: 99, Name: "light-speed", Base: base, Ceiling: true, Tmpfs: 4 << 30, Changes: changes, Settings: changes,
-		Title: "light speed, unsafe, a ceiling only: durability off, no binary log, the data in memory (a tmpfs of 4 GiB)"}
+		Title: "unsafe upper limit, to measure with only: durability off, no binary log, the data in memory (a tmpfs of 4 GiB)"}
 }
 
 // lightFixture returns a bench beside its ceiling, three blocks.
@@ -47,11 +47,11 @@ func TestLightSpeedIsTold(t *testing.T) {
 	golden(t, "light.txt", render(t, Text, lightFixture()))
 	golden(t, "light.md", render(t, Markdown, lightFixture()))
 	text := strings.Join(strings.Fields(string(render(t, Text, tuneLightFixture()))), " ")
-	if !strings.Contains(text, "the tuned server reaches 72 % of light speed (1 run, no interval): 779 of 1,085 transactions/s") || !strings.Contains(text, "unsafe, a ceiling only") {
+	if !strings.Contains(text, "the tuned server reaches 72 % of the unsafe upper limit (1 run, no interval): 779 of 1,085 transactions/s") || !strings.Contains(text, "unsafe upper limit") {
 		t.Errorf("%s", text)
 	}
 	page := string(render(t, HTML, tuneLightFixture()))
-	if !strings.Contains(page, "reaches 72 % of light speed") {
+	if !strings.Contains(page, "reaches 72 % of the unsafe upper limit") {
 		t.Error("the page does not say it")
 	}
 }
@@ -95,7 +95,7 @@ func TestLightSpeedThatFailedIsSaid(t *testing.T) {
 	d := tuneLightFixture()
 	d.Trials = d.Trials[:len(d.Trials)-1]
 	d.Arms[len(d.Arms)-1].Infeasible = "cannot mount a tmpfs"
-	if text := string(render(t, Text, d)); !strings.Contains(text, "light speed is not known: cannot mount a tmpfs") {
+	if text := string(render(t, Text, d)); !strings.Contains(text, "the unsafe upper limit is not known: cannot mount a tmpfs") {
 		t.Errorf("%s", text)
 	}
 }

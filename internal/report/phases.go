@@ -123,12 +123,12 @@ func raceLines(d Data) []string {
 // historyTable has a row for each trial of screen and search: what it changed, and what that did beside the
 // incumbent. What was pruned has a table of its own.
 func historyTable(d Data, h *tuneDocument) table {
-	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent" + metric(d).Of()), right("p95, ms"), left("what it changed")}, nil}
+	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to best so far" + metric(d).Of()), right("p95, ms"), left("what it changed")}, nil}
 	for _, x := range h.Tried {
 		if x.Phase == result.Prune {
 			continue
 		}
-		ratio, what := times(x.Ratio), x.Title
+		ratio, what := x.shown(), x.Title
 		if x.State == incumbentRun {
 			ratio, what = "1", string(x.Phase)+": "+x.Title
 		}
@@ -153,16 +153,16 @@ func searchLines(d Data) []string {
 
 // historyShort returns the same without what was changed.
 func historyShort(d Data, h *tuneDocument) table {
-	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to incumbent" + metric(d).Of()), right("p95, ms"), left("phase and what became of it")}, nil}
+	t := table{"Screen and search", []column{left("arm"), right("tps"), right("to best so far" + metric(d).Of()), right("p95, ms"), left("phase and what became of it")}, nil}
 	for _, x := range h.Tried {
 		if x.Phase == result.Prune {
 			continue
 		}
-		ratio := times(x.Ratio)
+		ratio := x.shown()
 		if x.State == incumbentRun {
 			ratio = "1"
 		}
-		t = t.add(x.Arm, measured(x.TPS), ratio, measured(x.P95), string(x.Phase)+": "+x.State)
+		t = t.add(x.Arm, measured(x.TPS), ratio, measured(x.P95), string(x.Phase)+": "+x.became())
 	}
 	return t
 }
@@ -495,7 +495,7 @@ func indebted(d Data, arm string) string {
 	if borrowed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("not at steady debt in %d of %d runs, so a longer run may be slower", borrowed, runs)
+	return fmt.Sprintf("dirty pages were still to be flushed in %d of %d runs, so a longer run may be slower", borrowed, runs)
 }
 
 // indebtedSlices returns the same of slices, whose incarnations stand for the runs.
@@ -510,7 +510,7 @@ func indebtedSlices(d Data, arm string) string {
 	if borrowed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("not at steady debt in %d of %s, so a longer run may be slower", borrowed, plural(n, "incarnation"))
+	return fmt.Sprintf("dirty pages were still to be flushed in %d of %s, so a longer run may be slower", borrowed, plural(n, "start"))
 }
 
 // costs returns what the throughput of an arm and of the control costs, where a tune looked for that.
@@ -581,7 +581,7 @@ func phasedCaveats(d Data, order string) []string {
 			plural(p.Blocks, "block"), p.Steady.Seconds, p.Steady.Warmup),
 		fmt.Sprintf("all else is of short trials (%d s), which look for the winner and prove nothing", p.Short.Seconds),
 		fmt.Sprintf("a winner's p95 is at most %.3gx the control's", p.MaxP95),
-		fmt.Sprintf("a line was dropped where the configuration was not seen to be slower without it by %.0f %%", 100*stats.Margin),
+		fmt.Sprintf("a line was dropped unless leaving it out was seen to cost %.0f %%", 100*stats.Margin),
 		order,
 	}
 	if metric(d) == stats.ByP99 {

@@ -187,7 +187,7 @@ func TestPhasesNotConfirmed(t *testing.T) {
 // TestPhasesInDebt: a winner that still borrowed from its redo log is not quoted without that word.
 func TestPhasesInDebt(t *testing.T) {
 	d := phasesFixture()
-	if h := Headline(d); strings.Contains(h, "steady debt") {
+	if h := Headline(d); strings.Contains(h, "dirty pages") {
 		t.Error(h)
 	}
 	for i := range d.Trials {
@@ -195,7 +195,7 @@ func TestPhasesInDebt(t *testing.T) {
 			x.Warnings = []result.Warning{{Kind: result.BorrowedSpeed, Text: "the checkpoint age grew"}}
 		}
 	}
-	if h := Headline(d); !strings.Contains(h, "; not at steady debt in ") {
+	if h := Headline(d); !strings.Contains(h, "; dirty pages were still to be flushed in ") {
 		t.Error(h)
 	}
 }
@@ -212,7 +212,7 @@ func TestPhasesNameTheirMetric(t *testing.T) {
 		t.Error(h)
 	}
 	text := string(render(t, Text, d))
-	for _, want := range []string{"ratio, p99 [95 %]", "to control, p99 [95 %]", "to incumbent, p99", "p99, times lower", "the p99 of a short trial is noisy", "noise floor, p99"} {
+	for _, want := range []string{"ratio, p99 [95 %]", "to control, p99 [95 %]", "to best so far, p99", "p99, times lower", "the p99 of a short trial is noisy", "smallest difference that can be seen, p99"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("the text does not say %q", want)
 		}

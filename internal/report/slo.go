@@ -110,7 +110,7 @@ func loop(d Data) []string {
 		list = append(list, "open loop: transactions arrive at a rate of their own (Poisson), and their latency counts from the intended start, so a stall is seen in full")
 	}
 	if closed {
-		list = append(list, "closed loop: every thread waits for its answer before it asks again, so a stall delays work instead of counting it")
+		list = append(list, "closed loop: every thread waits for its answer before it asks again, so while the server stalls little is asked of it, and few of the slow answers are counted")
 	}
 	return list
 }

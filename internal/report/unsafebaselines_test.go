@@ -34,8 +34,8 @@ func TestShippedIsTold(t *testing.T) {
 				t.Errorf("%s does not say %q:\n%s", name, want, text)
 			}
 		}
-		if strings.Contains(text, "of light speed") || strings.Contains(text, "Light speed") {
-			t.Errorf("%s speaks of light speed", name)
+		if strings.Contains(text, "of the unsafe upper limit") || strings.Contains(text, unsafeLimit) {
+			t.Errorf("%s speaks of the unsafe upper limit", name)
 		}
 	}
 }

@@ -62,7 +62,7 @@ type WarningKind string
 
 // The kinds of warnings of a trial.
 const (
-	BorrowedSpeed WarningKind = "borrowed speed" // it ended with more redo debt than it began with
+	BorrowedSpeed WarningKind = "borrowed speed" // it ended with more dirty pages to be flushed than it began with
 	Disturbed     WarningKind = "disturbed"      // others took much of the machine
 	Unsteady      WarningKind = "steady state"   // its throughput moved, where that is no gate
 )
@@ -79,7 +79,15 @@ func (w Warning) String() string {
 	if w.Kind == "" {
 		return w.Text
 	}
-	return string(w.Kind) + ": " + w.Text
+	return w.Kind.String() + ": " + w.Text
+}
+
+// String returns the kind as it is read; stored is what it was called first.
+func (k WarningKind) String() string {
+	if k == BorrowedSpeed {
+		return "dirty pages still to be flushed"
+	}
+	return string(k)
 }
 
 // UnmarshalJSON reads a warning, also one that was stored as the line that String says.

@@ -22,7 +22,7 @@ func TestWarningIsReadBack(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	if got := borrowed.String(); got != "borrowed speed: the checkpoint age grew: 300 MiB" {
+	if got := borrowed.String(); got != "dirty pages still to be flushed: the checkpoint age grew: 300 MiB" {
 		t.Errorf("%q", got)
 	}
 	if trial := (Trial{Warnings: []Warning{borrowed}}); !trial.Warned(BorrowedSpeed) || trial.Warned(Disturbed) {

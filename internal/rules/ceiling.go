@@ -30,7 +30,7 @@ const ceilingMargin = gib
 func Ceiling(base result.Arm, room Room) result.Arm {
 	pool, whole := ceilingPool(base, room)
 	tmpfs, where := ceilingTmpfs(base, room, pool)
-	title := "light speed, unsafe, a ceiling only: durability off, no binary log, " + where
+	title := "unsafe upper limit, to measure with only: durability off, no binary log, " + where
 	if !whole {
 		title += fmt.Sprintf("; the buffer pool of %s does not hold all %s of data", gibText(pool), gibText(room.Data))
 	}
@@ -45,10 +45,10 @@ func ceilingSettings(pool int64) []mycnf.Setting {
 	var list []mycnf.Setting
 	for _, s := range [][2]string{{"innodb_flush_log_at_trx_commit", "0"}, {"sync_binlog", "0"}, {"skip_log_bin", ""},
 		{"innodb_doublewrite", "OFF"}, {"innodb_flush_method", "nosync"}} {
-		list = append(list, mycnf.Setting{Name: s[0], Value: s[1], Group: "unsafe", Reason: reason, Source: "docs/measuring.md, Light speed"})
+		list = append(list, mycnf.Setting{Name: s[0], Value: s[1], Group: "unsafe", Reason: reason, Source: "docs/measuring.md, The unsafe upper limit"})
 	}
 	return append(list, mycnf.Setting{Name: "innodb_buffer_pool_size", Value: mycnf.FormatSize(pool), Group: "unsafe",
-		Reason: "a ceiling only: the pool holds the data, also beyond a cap on memory", Source: "docs/measuring.md, Light speed"})
+		Reason: "a ceiling only: the pool holds the data, also beyond a cap on memory", Source: "docs/measuring.md, The unsafe upper limit"})
 }
 
 // ceilingPool returns the buffer pool: the arm's own, or 1.25 times the data where that is more and there is

@@ -110,7 +110,12 @@ func (p Problem) poolReason() string {
 	return fmt.Sprintf("as much of the %s the server may use as leaves room for %d connections, the log buffer and the server itself", gibText(p.Memory), p.connections())
 }
 
-func gibText(n int64) string { return fmt.Sprintf("%.3g GiB", float64(n)/float64(gib)) }
+func gibText(n int64) string {
+	if n < gib {
+		return fmt.Sprintf("%.4g MiB", float64(n)/float64(mib))
+	}
+	return fmt.Sprintf("%.3g GiB", float64(n)/float64(gib))
+}
 
 // small tells whether the rules make room for the pool: below 2 GiB the performance schema and 151
 // connections take more than half of the memory. A MariaDB has no performance schema by default.

@@ -82,7 +82,7 @@ func roomInMemory(g Template, size int64) error {
 		return err
 	}
 	if free < size {
-		return fmt.Errorf("cannot put the data in memory: a tmpfs of %d MiB is wanted, %d MiB of memory are available; free some, or measure without light speed", size>>20, free>>20)
+		return fmt.Errorf("cannot put the data in memory: a tmpfs of %d MiB is wanted, %d MiB of memory are available; free some, or measure without the unsafe upper limit", size>>20, free>>20)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (s Spec) titled() string {
 func (t Planned) named(control string) string {
 	switch {
 	case t.Twin:
-		return t.Arm + " again (A/A)"
+		return t.Arm + " repeated"
 	case t.Arm == control:
 		return t.Arm + " (control)"
 	}

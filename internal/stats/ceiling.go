@@ -18,7 +18,7 @@ type LightSpeed struct {
 	TPSInterval     Interval `json:"tps_interval"`
 	CeilingTPS      float64  `json:"ceiling_tps"`
 	CeilingInterval Interval `json:"ceiling_tps_interval"`
-	// Share is the arm's throughput over the ceiling's: 0.72 is "72 % of light speed". Interval is its 95 % t
+	// Share is the arm's throughput over the ceiling's: 0.72 is "72 % of the unsafe upper limit". Interval is its 95 % t
 	// interval, over the log-ratios of Pairs blocks; zero with fewer than two.
 	Share    float64  `json:"share"`
 	Interval Interval `json:"interval"`
@@ -76,7 +76,7 @@ func lightSpeed(ceiling result.Arm, trials []result.Trial) LightSpeed {
 		_, l.Why = unmeasured(ceiling, limit)
 		return l
 	}
-	l.Warnings = append(counted(limit.invalid, "of light speed"), counted(own.invalid, "of "+l.Arm)...)
+	l.Warnings = append(counted(limit.invalid, "of the unsafe upper limit"), counted(own.invalid, "of "+l.Arm)...)
 	logs := paired(own, limit)
 	if l.Pairs = len(logs); l.Pairs > 0 { // what stands beside the share must give it
 		own, limit = own.within(limit), limit.within(own)
@@ -84,7 +84,7 @@ func lightSpeed(ceiling result.Arm, trials []result.Trial) LightSpeed {
 	l.CeilingTPS, l.CeilingInterval = limit.mean(tps)
 	l.TPS, l.TPSInterval = own.mean(tps)
 	if l.Pairs == 0 {
-		l.Why = "no block has a valid run both of " + l.Arm + " and of light speed"
+		l.Why = "no block has a valid run both of " + l.Arm + " and of the unsafe upper limit"
 		return l
 	}
 	mean, half, _ := tInterval(logs)

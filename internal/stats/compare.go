@@ -175,7 +175,7 @@ func (b blocks) noiseFloor() NoiseFloor {
 	ratios := b.twins()
 	n := NoiseFloor{Pairs: len(ratios), Ratios: ratios, Floor: RestartNoise}
 	if n.Pairs == 0 {
-		n.Warnings = []string{fmt.Sprintf("no A/A pair: a floor of %.0f %% stands in, the noise here was not measured", 100*RestartNoise)}
+		n.Warnings = []string{fmt.Sprintf("the control was not repeated: %.0f %% stands in, the noise here was not measured", 100*RestartNoise)}
 		return n
 	}
 	sum := 0.0
@@ -186,7 +186,7 @@ func (b blocks) noiseFloor() NoiseFloor {
 	variance, df := b.shrinkage.twins(n.SD*n.SD, float64(n.Pairs))
 	n.Floor = math.Expm1(tQuantile(df) * math.Sqrt(variance/float64(n.Pairs)))
 	if n.Pairs < fewPairs {
-		n.Warnings = []string{count(n.Pairs, "A/A pair") + ": the noise floor is rough"}
+		n.Warnings = []string{"known from " + count(n.Pairs, "pair") + " of runs only: rough"}
 	}
 	return n
 }
@@ -490,7 +490,7 @@ func (a *Arm) judge(floor float64, arms int) {
 	if !significant {
 		a.Why += fmt.Sprintf("; the interval excludes 1, but with %d arms p is %.3f (Holm)", arms, a.Adjusted)
 	} else {
-		a.Why += fmt.Sprintf("; the interval excludes 1, but the noise floor is ±%.1f %%", 100*floor)
+		a.Why += fmt.Sprintf("; the interval excludes 1, but a difference below ±%.1f %% cannot be told from noise", 100*floor)
 	}
 }
 

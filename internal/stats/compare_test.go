@@ -72,7 +72,7 @@ func TestCompareByHand(t *testing.T) {
 	if want := "within ±53.3 %"; a.Why != want { // exp(2 l + 4.30265 l/sqrt 3) = 1.5332
 		t.Errorf("why %q, want %q", a.Why, want)
 	}
-	if !slices.Contains(a.Warnings, "3 pairs: the interval is wide") || !slices.Contains(c.NoiseFloor.Warnings, "3 A/A pairs: the noise floor is rough") {
+	if !slices.Contains(a.Warnings, "3 pairs: the interval is wide") || !slices.Contains(c.NoiseFloor.Warnings, "known from 3 pairs of runs only: rough") {
 		t.Errorf("%q, %q", a.Warnings, c.NoiseFloor.Warnings)
 	}
 	if control := c.Arms[0]; control.Verdict != IsControl || control.Ratio != 1 || control.Trials != 6 {
@@ -111,7 +111,7 @@ func TestVerdicts(t *testing.T) {
 		{"as good as unknown", 0.01, 1.01, 1, Undecided, "anything from 0.41x to 2.47x", false},
 		// The floor is exp(2.306 * 0.1 / sqrt(8)) - 1 = 8.5 %; half the interval 2.3646 * 0.01069 / sqrt(8) =
 		// 0.9 %.
-		{"below the floor", 0.10, 1.05, 0.01, Undecided, "within ±5.9 %; the interval excludes 1, but the noise floor is ±8.5 %", true},
+		{"below the floor", 0.10, 1.05, 0.01, Undecided, "within ±5.9 %; the interval excludes 1, but a difference below ±8.5 % cannot be told from noise", true},
 	} {
 		a := only(t, armed("a"), steps(8, w.spread, w.ratio, w.scatter)...).Arms[1]
 		if a.Verdict != w.verdict || a.Why != w.why || a.NotSlower != w.notSlower {
@@ -199,7 +199,7 @@ func TestArmWarnings(t *testing.T) {
 	arms[1].Diff = nil
 	a := only(t, arms, trials...).Arms[1]
 	want := []string{"left out 1 invalid of 9 runs: steal: 12 %", "1 of 8 runs had not settled when measuring began",
-		"2 of 8 runs: borrowed speed: 300 MiB more", "no effective variable differs from control's: this compares it with itself"}
+		"2 of 8 runs: dirty pages still to be flushed: 300 MiB more", "no effective variable differs from control's: this compares it with itself"}
 	if !reflect.DeepEqual(a.Warnings, want) {
 		t.Errorf("%q, want %q", a.Warnings, want)
 	}

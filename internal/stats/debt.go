@@ -68,5 +68,5 @@ func (s *armSample) debts() []string {
 	if borrowed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %s: %s", borrowed, count(of, "incarnation"), result.Warning{Kind: result.BorrowedSpeed, Text: seen})}
+	return []string{fmt.Sprintf("%d of %s: %s", borrowed, count(of, "start"), result.Warning{Kind: result.BorrowedSpeed, Text: seen})}
 }

@@ -113,7 +113,7 @@ func (b blocks) infer(r *Arm, s *armSample) {
 		sessions[x.Session], incarnations[[2]int{x.Session, x.Incarnation}] = true, true
 	}
 	r.Sessions, r.Incarnations = len(sessions), len(incarnations)
-	r.Method = fmt.Sprintf("slices: %s, %s, %s", count(len(rounds), "round"), count(r.Incarnations, "incarnation"), count(r.Sessions, "session"))
+	r.Method = fmt.Sprintf("slices: %s, %s, %s", count(len(rounds), "round"), count(r.Incarnations, "start"), count(r.Sessions, "session"))
 	if r.Reference != nil {
 		r.Method += ", adjusted for " + r.Reference.what()
 	}

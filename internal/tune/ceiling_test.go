@@ -26,7 +26,7 @@ func TestCeiling(t *testing.T) {
 		base.Settings = rules.Merge(base.Settings, []mycnf.Setting{{Name: "innodb_io_capacity", Value: "900"}, {Name: "innodb_buffer_pool_size", Value: "512M"}})
 		base.Caps = result.Caps{CPUs: 2, Memory: gib, IOPS: 500, Bandwidth: 1 << 20}
 		arm := rules.Ceiling(base, rules.Room{Data: 2 * gib, Available: 20 * gib, Threads: 4})
-		if !arm.Ceiling || arm.Name != rules.LightSpeed || arm.Base != "control" || arm.Caps != (result.Caps{CPUs: 2}) || !strings.Contains(arm.Title, "unsafe, a ceiling only") {
+		if !arm.Ceiling || arm.Name != rules.LightSpeed || arm.Base != "control" || arm.Caps != (result.Caps{CPUs: 2}) || !strings.Contains(arm.Title, "unsafe upper limit") {
 			t.Errorf("%s: %+v", f, arm)
 		}
 		for name, want := range map[string]string{"innodb_io_capacity": "900", "innodb_flush_log_at_trx_commit": "0", "sync_binlog": "0", "skip_log_bin": "",

@@ -71,7 +71,7 @@ func (st *state) crown() {
 	lean := st.lean(from)
 	lines, title := st.accounted(from, lean), "the winner: "+from.Name+", with the lines that make a difference"
 	if n := len(lean) - len(lines); n > 0 {
-		title += fmt.Sprintf(", without %d that nobody has shown to", n)
+		title += fmt.Sprintf(", without %d that were not tried", n)
 	}
 	st.arms[WinnerName] = st.arm(WinnerName, title, result.Confirm, st.arms[stats.Control], st.fitting(lines))
 }

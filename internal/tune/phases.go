@@ -519,7 +519,7 @@ func (st *state) pair(phase result.Phase, arm result.Arm, why string, left int) 
 		against = ""
 	}
 	a := st.trial(phase, st.arms[st.incumbent], against, st.fresh(), 1)
-	a.Why, a.Left = "the incumbent, for what follows to be compared with", left
+	a.Why, a.Left = "the best so far, for what follows to be compared with", left
 	return a
 }
 

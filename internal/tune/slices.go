@@ -352,7 +352,7 @@ func (st *state) pairSlice(phase result.Phase, arm, incumbent result.Arm, block,
 	}
 	a := st.trial(phase, run, against, block, n+1)
 	a.Keep, a.Incarnation, a.Left = []string{arm.Name, incumbent.Name}, block, 1
-	a.Why = fmt.Sprintf("%s beside the incumbent, slice %d of %d", arm.Title, n+1, pairSlices)
+	a.Why = fmt.Sprintf("%s beside the best so far, slice %d of %d", arm.Title, n+1, pairSlices)
 	if set := st.inPlace(arm, incumbent); len(set) > 0 {
 		a.On, a.Keep = incumbent.Name, []string{incumbent.Name}
 		a.Why += ", on its server"

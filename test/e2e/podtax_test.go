@@ -188,7 +188,7 @@ func (x tax) arms(t *testing.T, d taxDocument, image string) {
 // killed is a david that is killed while a pod runs: the next one removes the pod, its namespace, its clone
 // and the volume's mount.
 func (x tax) killed(t *testing.T, image string) {
-	x.until(t, "guaranteed, 2 threads: reading the tables", syscall.SIGKILL, image, "--qos=guaranteed")
+	x.until(t, "guaranteed, 2 threads: reading the tables", syscall.SIGKILL, image, "--qos=guaranteed", "-v")
 	if left := x.left(t); !strings.Contains(left, "namespace/david-podtax-") {
 		t.Errorf("nothing to sweep: %q", left)
 	}

@@ -231,7 +231,7 @@
       ...(promised[a.name] ? [promised[a.name]] : [])]);
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
     // Slices have rounds, and their noise is in the intervals: there is no floor to draw.
-    const legend = rows.some(a => a.floor > 0) ? ['ratio to the control; the band is ', 'the noise floor, small dots are blocks']
+    const legend = rows.some(a => a.floor > 0) ? ['ratio to the control; the band is ', 'too small to be seen, small dots are blocks']
       : ['ratio to the control; ', 'small dots are rounds'];
     const x = axis(legend.join(''), {type: 'linear', min: Math.max(0, lo - 0.05 * room), max: hi + room * (narrow() ? 0.9 : 0.3)});
     x.ticks.includeBounds = false;
@@ -258,7 +258,7 @@
     const room = Math.max(hi - lo, 0.1), floor = Math.max(0, lo - 0.12 * room), at = a => a.level > 0 ? Math.max(a.level, floor) : floor;
     const x = axis('trial', {type: 'linear', min: 0, max: attempts.length + 1});
     Object.assign(x.ticks, {precision: 0, includeBounds: false});
-    const y = axis(narrow() ? 'ratio' : 'ratio to the first incumbent', {min: Math.max(0, lo - 0.2 * room), max: hi + 0.1 * room});
+    const y = axis(narrow() ? 'ratio' : 'ratio to the best of the race', {min: Math.max(0, lo - 0.2 * room), max: hi + 0.1 * room});
     y.ticks.includeBounds = false;
     const o = withLegend(options(x, y, at => at[0].raw.name));
     Object.assign(o.plugins.legend.labels, {usePointStyle: true, boxWidth: 8, boxHeight: 8});
@@ -267,24 +267,25 @@
     o.interaction = {mode: 'nearest', intersect: true};
     const set = (label, ink, pointStyle, pick, height, more = {}) => ({label, type: 'scatter', borderColor: colour(ink), backgroundColor: colour(ink), pointStyle,
       pointRadius: 5, borderWidth: 1.5, data: attempts.flatMap((a, n) => pick(a) ? [{x: n + 1, y: height(a), name: a.phase + ' ' + a.arm}] : []), ...more});
-    const best = {label: 'the incumbent: best so far', type: 'line', stepped: true, pointRadius: 0, pointHitRadius: 0, borderWidth: 2, borderColor: colour('s0'),
+    const best = {label: 'best so far', type: 'line', stepped: true, pointRadius: 0, pointHitRadius: 0, borderWidth: 2, borderColor: colour('s0'),
       backgroundColor: colour('s0'), pointStyle: 'line', order: 1, data: attempts.map((a, n) => ({x: n + 1, y: a.best}))};
     const sets = [...kinds.map(([phase, ink, shape]) => set(phase + (attempts.some(a => a.phase === phase && a.level > 0 && a.level < floor) ? ' (on the floor: below it)' : ''),
       ink, shape, a => a.phase === phase && a.state === 'tried', at)),
-      set('the incumbent, again', 's0', 'circle', a => a.state === 'incumbent', a => a.level, {pointRadius: 3}), best,
+      set('best so far, run again', 's0', 'circle', a => a.state === 'incumbent', a => a.level, {pointRadius: 3}), best,
       set('infeasible', 'bad', 'crossRot', a => a.state === 'infeasible', at, {borderWidth: 2.5}),
       set('invalid', 'quiet', 'star', a => a.state === 'invalid', at),
       set('no-op: not run', 'quiet', 'rectRot', a => a.state === 'no-op', at, {backgroundColor: 'transparent'})];
     return {type: 'scatter', options: o, data: {datasets: sets.filter(s => s.data.length > 0)}};
   }
-  const historyTip = a => (a.ratio > 0 && a.state !== 'incumbent' ? fixed(a.ratio) + "x its incumbent's" : a.state) + (a.why ? ': ' + (a.why.length > 60 ? a.why.slice(0, 60) + '...' : a.why) : '');
+  const became = a => a.state === 'incumbent' ? 'best so far, run again' : a.state;
+  const historyTip = a => (a.ratio > 0 && a.state !== 'incumbent' && a.state !== 'invalid' ? fixed(a.ratio) + 'x the best so far' : became(a)) + (a.why ? ': ' + (a.why.length > 60 ? a.why.slice(0, 60) + '...' : a.why) : '');
 
   // What the winner's lines are worth: from 1 down to the throughput without them. An interval of two pairs may reach off the chart.
   const worths = doc.tune?.lines ?? [];
   const mostLines = 4;
   const worthLabel = w => [...w.lines.slice(0, mostLines), ...(w.lines.length > mostLines ? ['and ' + (w.lines.length - mostLines) + ' more'] : [])];
   const worthHeight = () => 70 + worths.reduce((sum, w) => sum + Math.max(44, 12 + 16 * worthLabel(w).length), 0);
-  const worthText = w => w.ratio > 0 ? fixed(w.ratio) + 'x  ' + (w.pairs === 1 ? '1 pair' : w.pairs + ' pairs') : 'cannot run without';
+  const worthText = w => w.ratio > 0 ? fixed(w.ratio) + 'x  ' + (w.pairs === 1 ? '1 pair' : w.pairs + ' pairs') : w.why ? 'cannot run without' : 'not measured: disturbed';
   const worthMarks = {
     id: 'worthMarks',
     afterDatasetsDraw({ctx, chartArea: area, scales: {x, y}}) {
@@ -401,8 +402,8 @@
   const rows = {
     bars: () => [['run', 'transactions/s'], ...bars.map(r => [r.run, r.tps > 0 ? fixed(r.tps) : 'invalid'])],
     forest: () => forestTable('forest'), race: () => forestTable('race'),
-    history: () => [['trial', 'phase', 'arm', 'what', 'to its incumbent', "to the first incumbent"], ...attempts.map((a, n) => [String(n + 1), a.phase, a.arm, a.state,
-      ...[a.ratio, a.level].map(r => r > 0 ? fixed(r, 3) : '-')])],
+    history: () => [['trial', 'phase', 'arm', 'what', 'to the best so far', 'to the best of the race'], ...attempts.map((a, n) => [String(n + 1), a.phase, a.arm, became(a),
+      ...[a.ratio, a.level].map(r => r > 0 && a.state !== 'invalid' ? fixed(r, 3) : '-')])],
     worth: () => [['lines', 'throughput without', 'from', 'to', 'pairs'], ...worths.map(w => [w.lines.join(', '), w.ratio > 0 ? fixed(w.ratio, 3) : '-',
       ...(w.interval ?? [0, 0]).map(r => r > 0 ? fixed(r, 3) : '-'), String(w.pairs)])],
     scatter: () => [['arm', 'transactions/s', 'p95, ms'],
