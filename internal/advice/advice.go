@@ -104,19 +104,35 @@ func Of(in Facts) Report {
 	r, missing, skipped := in.look()
 	for range rounds {
 		more, _, _ := in.Following(r.Findings).look()
-		found := len(r.Findings)
+		changed := false
 		for _, f := range more.Findings {
-			if f.Line != "" && !r.proposes(f) {
-				r.Findings = append(r.Findings, f)
+			switch {
+			case r.revise(f):
+				changed = true
+			case f.Line != "" && !r.proposes(f):
+				r.Findings, changed = append(r.Findings, f), true
 			}
 		}
-		if len(r.Findings) == found {
+		if !changed {
 			break
 		}
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Severity.Rank(), b.Severity.Rank()) })
 	r.Unseen = append(append(append([]string{}, r.Unseen...), unapplied(skipped)...), in.unreported(missing)...)
 	return r
+}
+
+// revise gives a finding the value that a later one proposes for the same variable, with all the others
+// followed.
+func (r Report) revise(later Finding) bool {
+	want, ok := later.Setting()
+	for i, f := range r.Findings {
+		if s, proposes := f.Setting(); ok && proposes && s.Name == want.Name && s.Value != want.Value {
+			r.Findings[i].Line = later.Line
+			return true
+		}
+	}
+	return false
 }
 
 // proposes tells whether a finding's variable has a line already, or the same rule has spoken of it.
@@ -205,7 +221,7 @@ func (in Facts) finding(rule Rule, h hit) Finding {
 func (in Facts) stuck(name string) bool {
 	most, bounded := in.size("innodb_buffer_pool_size_max")
 	if name == "innodb_buffer_pool_size" && bounded && in.Live {
-		want, _ := in.fit().most()
+		want, _, _ := in.fit().most()
 		return want > most
 	}
 	return name == "innodb_doublewrite" && slices.Contains([]string{"OFF", "0", "FALSE"}, strings.ToUpper(in.Variables[name]))
@@ -255,6 +271,9 @@ func (in Facts) Following(findings []Finding) Facts {
 		if s.Name == "log_bin" { // it is given a name
 			out.Variables[s.Name] = "ON"
 		}
+	}
+	if free := in.Machine.Available; free > 0 { // the pool takes of it
+		out.Machine.Available = max(1, free-(out.fit().pool-in.fit().pool)/20*21)
 	}
 	if _, before, ok := in.redoLog(); in.Live && ok && in.Machine.FreeDisk > 0 { // the disk has its files
 		_, now, _ := out.redoLog()

@@ -202,6 +202,7 @@ func TestFixedPoint(t *testing.T) {
 			m.Data = sizes[(i+len(c.name))%len(sizes)]
 			m.DataSeen = m.Data > 0
 			settled(t, c.name+" file", c.file(m))
+			m.Available = []int64{0, 300 << 20, 10 << 30}[random.IntN(3)]
 			settled(t, c.name+" server", c.server(m))
 		}
 	}

@@ -137,11 +137,12 @@ func (p parts) whole(pool int64) int64 {
 	return max(pool/unit*unit, rules.DefaultPool)
 }
 
-// most returns what the pool should grow to, and what bounds it, in words. On a running server that is
+// most returns what the pool should grow to, what it has to grow by to be
+// worth a note, and what bounds it, in words. On a running server that is
 // bounded by what its machine has free: others on it want some too.
-func (p parts) most() (pool int64, why string) {
+func (p parts) most() (pool int64, least float64, why string) {
 	fitted := p.fitted()
-	pool = fitted.largest(fitted.connections)
+	pool, least = fitted.largest(fitted.connections), poolNote
 	why = fmt.Sprintf("leaves room for %d connections of %s and the server itself", fitted.connections, bytesText(fitted.each))
 	if p.facts.Machine.DataSeen && pool >= p.facts.Machine.Data {
 		why = "holds all data and a quarter more"
@@ -149,7 +150,7 @@ func (p parts) most() (pool int64, why string) {
 	const share, overhead = 0.8, 1.05
 	free := p.pool + int64(share*math.Min(float64(p.facts.Machine.Available), 1<<60)/overhead)
 	if p.facts.Machine.Available > 0 && free < pool {
-		pool, why = p.whole(free), fmt.Sprintf("takes 80 %% of the %s that the machine has free", bytesText(p.facts.Machine.Available))
+		pool, least, why = p.whole(free), freeNote, fmt.Sprintf("takes 80 %% of the %s that the machine has free", bytesText(p.facts.Machine.Available))
 	}
-	return pool, why
+	return pool, least, why
 }

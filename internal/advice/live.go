@@ -163,7 +163,7 @@ func (in Facts) missing(r Report, p *rules.LivePlan) {
 			if lacks := in.lacks(name); lacks != "" {
 				p.Notes = append(p.Notes, fmt.Sprintf("%s stays at %s: %s", name, now, lacks))
 			} else if name == "innodb_buffer_pool_size" {
-				most, why := in.fit().most()
+				most, _, why := in.fit().most()
 				p.Notes = append(p.Notes, fmt.Sprintf("%s stays at %s: %s %s", name, in.shown(name), bytesText(most), why))
 			}
 		}

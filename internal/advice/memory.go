@@ -18,6 +18,7 @@ const (
 const (
 	poolShare  = 0.5
 	poolNote   = 1.1
+	freeNote   = 1.25 // bounded by what is free: four fifths of that are taken, and of the last fifth no more
 	missShare  = 0.01
 	fewLookups = 100_000
 )
@@ -107,9 +108,9 @@ func poolSmall(in Facts) []hit {
 		}
 		h.evidence += "; the memory is not seen, so no size is proposed"
 	} else {
-		want, why := in.fit().most()
+		want, least, why := in.fit().most()
 		switch {
-		case float64(want) < poolNote*float64(pool):
+		case float64(want) < least*float64(pool):
 			return nil
 		case float64(pool) >= poolShare*float64(want):
 			h.severity = Note
@@ -183,7 +184,7 @@ func largeBuffers(in Facts) (hits []hit) {
 func overcommitted(in Facts) []hit {
 	p := in.fit()
 	p.shrinkBuffers()
-	if !p.seen || !p.over() || p.tooLarge(p.pool) && p.fitted().connections == p.connections {
+	if !p.seen || !p.over() || p.tooLarge(p.pool) && p.fitted().connections == p.connections && !p.fitted().over() {
 		return nil
 	}
 	evidence := fmt.Sprintf("%d connections of %s each and %s for the server with a pool of %s are %.3g GiB of %s", p.connections, bytesText(p.each),
