@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"david/internal/audit"
+	"david/internal/advice"
 	"david/internal/mycnf"
 )
 
@@ -58,7 +58,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 	if err := f.given(&in); err != nil {
 		return err
 	}
-	doc.Flavour, doc.Hardware, doc.Report = in.Flavour, in.Machine.Words(), audit.Run(in)
+	doc.Flavour, doc.Hardware, doc.Report = in.Flavour, in.Machine.Words(), advice.Of(in)
 	if f.json {
 		err = a.printJSON(doc)
 	} else {
@@ -71,16 +71,16 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 }
 
 // auditInput sees what is to be judged.
-func (a *app) auditInput(ctx context.Context, f auditFlags) (doc audit.Document, in audit.Input, err error) {
+func (a *app) auditInput(ctx context.Context, f auditFlags) (doc advice.Document, in advice.Facts, err error) {
 	if f.cnf == "" {
 		addr, err := a.remoteAddr(f.serverFlags)
 		if err != nil {
 			return doc, in, err
 		}
 		in, err = a.lab().SeeServer(ctx, addr, f.memory != "")
-		return audit.Document{Of: addr.String(), Version: in.Version.String()}, in, err
+		return advice.Document{Of: addr.String(), Version: in.Version.String()}, in, err
 	}
-	doc = audit.Document{Of: f.cnf, Version: cmp.Or(f.version, "9.7")}
+	doc = advice.Document{Of: f.cnf, Version: cmp.Or(f.version, "9.7")}
 	flavour := mycnf.Flavour(cmp.Or(f.flavour, string(mycnf.MySQL)))
 	if flavour == mycnf.MariaDB {
 		doc.Version = cmp.Or(f.version, "10.11")

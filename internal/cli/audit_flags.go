@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"david/internal/audit"
+	"david/internal/advice"
 	"david/internal/mycnf"
 )
 
@@ -22,14 +22,14 @@ func (f auditFlags) check() error {
 		return usage("--flavour and --server-version are for --cnf: a running server says what it is")
 	case !slices.Contains([]string{"", string(mycnf.MySQL), string(mycnf.Percona), string(mycnf.MariaDB)}, f.flavour):
 		return usage("--flavour %s: want mysql, percona or mariadb", f.flavour)
-	case f.fail != "" && audit.Severity(f.fail).Rank() == len(audit.Severities()):
+	case f.fail != "" && advice.Severity(f.fail).Rank() == len(advice.Severities()):
 		return usage("--fail-on %s: want danger, slow, conflict or note", f.fail)
 	}
 	return nil
 }
 
 // given puts what the flags say of the hardware in the place of what was seen.
-func (f auditFlags) given(in *audit.Input) error {
+func (f auditFlags) given(in *advice.Facts) error {
 	if f.memory != "" {
 		n, err := mycnf.ParseSize(f.memory)
 		if err != nil || n == 0 {
@@ -52,11 +52,11 @@ func (f auditFlags) given(in *audit.Input) error {
 }
 
 // verdict is the error for --fail-on.
-func (f auditFlags) verdict(r audit.Report) error {
+func (f auditFlags) verdict(r advice.Report) error {
 	if f.fail == "" {
 		return nil
 	}
-	n := r.Worse(audit.Severity(f.fail))
+	n := r.Worse(advice.Severity(f.fail))
 	if n == 0 {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"david/internal/audit"
+	"david/internal/advice"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/testserver"
@@ -18,10 +18,10 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
 		here := loggedIn(testHome(t))
-		judge := func(user string, args ...string) audit.Document {
+		judge := func(user string, args ...string) advice.Document {
 			t.Helper()
 			out, errOut, code := here.david(t, append([]string{"audit", "--json", "--dsn", dsn(s, user)}, args...)...)
-			var doc audit.Document
+			var doc advice.Document
 			if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitDone {
 				t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errOut)
 			}
@@ -41,16 +41,16 @@ func TestAudit(t *testing.T) {
 		}
 		want := map[mycnf.Flavour][]string{
 			mycnf.MySQL:   {"redo-small", "buffer-pool-small", "performance-schema"},
-			mycnf.MariaDB: {"sync-binlog", "no-binlog", "redo-small", "buffer-pool-small", "io-capacity-low", "flush-neighbors"},
+			mycnf.MariaDB: {"sync-binlog", "no-binlog", "redo-small", "buffer-pool-small", "io-capacity", "flush-neighbors"},
 		}[s.Flavour]
-		for _, doc := range []audit.Document{full, limited} {
+		for _, doc := range []advice.Document{full, limited} {
 			for _, name := range want {
-				if !slices.ContainsFunc(doc.Findings, func(f audit.Finding) bool { return f.Name == name }) {
+				if !slices.ContainsFunc(doc.Findings, func(f advice.Finding) bool { return f.Name == name }) {
 					t.Errorf("no %s in %+v", name, doc.Findings)
 				}
 			}
 			for _, f := range doc.Findings {
-				if f.Name == "not-persisted" || f.Severity == audit.Danger && s.Flavour == mycnf.MySQL {
+				if f.Name == "not-persisted" || f.Severity == advice.Danger && s.Flavour == mycnf.MySQL {
 					t.Errorf("%+v", f)
 				}
 			}
@@ -72,7 +72,7 @@ func TestAudit(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"sync-binlog", "innodb-flush-log-at-trx-commit", "not-persisted"} {
-			if !slices.ContainsFunc(changed.Findings, func(f audit.Finding) bool { return f.Name == name }) {
+			if !slices.ContainsFunc(changed.Findings, func(f advice.Finding) bool { return f.Name == name }) {
 				t.Errorf("no %s in %+v", name, changed.Findings)
 			}
 		}

@@ -20,6 +20,7 @@ func TestLiveOutlives(t *testing.T) {
 	s := testserver.Start(t, mycnf.MySQL)
 	dir, address := testHome(t), dsn(s, "david")
 	before := globals(t, s)
+	busy(t, s)
 	// ends begins a run, does something to it in the midst of its first step, and wants an exit code.
 	ends := func(t *testing.T, do func(*liveRun), want int, text string) {
 		t.Helper()

@@ -80,7 +80,8 @@ func TestBenchRelay(t *testing.T) {
 // TestTuneRelay is a live tune as a Job runs it: the plan alone, and carried out with its record.
 func TestTuneRelay(t *testing.T) {
 	t.Parallel()
-	s := testserver.Start(t, mycnf.MariaDB)
+	s := testserver.Start(t, mycnf.MariaDB, "--performance-schema=ON")
+	busy(t, s)
 	home, address := testHome(t), dsn(s, "david")
 	here := loggedIn(home)
 	out, errOut, code := here.david(t, liveArgs(address, "--relay", "--json")...)

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"david/internal/advice"
 	"david/internal/host"
 	"david/internal/live"
 	"david/internal/mysqld"
 	"david/internal/result"
-	"david/internal/rules"
 	"david/internal/workload"
 )
 
@@ -32,8 +32,8 @@ func (a *app) tuneLive(ctx context.Context, f tuneFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	doc.LivePlan = rules.PlanLive(known)
-	doc.Notes = append(doc.Notes, "nothing of this was measured: these are david's sizing rules; david tune measures them on a sandbox")
+	doc.LivePlan = advice.PlanLive(known)
+	doc.Notes = append(doc.Notes, "nothing of this was measured: it is what david audit finds; david tune measures on a sandbox")
 	addr, err := a.remoteAddr(f.live.serverFlags)
 	if err != nil {
 		return err
@@ -113,10 +113,15 @@ func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run
 	} else {
 		printOutcome(a.out, out)
 	}
-	if err == nil || errors.Is(err, live.ErrWorse) {
+	if err == nil || endedByTraffic(err) {
 		err = errors.Join(err, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()}))
 	}
 	return liveError(err)
+}
+
+// endedByTraffic tells of a run that ended by what its traffic was.
+func endedByTraffic(err error) bool {
+	return errors.Is(err, live.ErrWorse) || errors.Is(err, live.ErrUnproven) || errors.Is(err, live.ErrQuiet) || errors.Is(err, live.ErrBlind)
 }
 
 // liveError gives a run's error its exit code.
@@ -124,7 +129,7 @@ func liveError(err error) error {
 	switch {
 	case errors.Is(err, live.ErrBusy), errors.Is(err, live.ErrOther), errors.Is(err, live.ErrChanged), errors.Is(err, live.ErrNoRecord):
 		return codedError{exitUsage, err}
-	case errors.Is(err, live.ErrWorse) && !errors.Is(err, live.ErrNotUndone):
+	case endedByTraffic(err) && !errors.Is(err, live.ErrNotUndone):
 		return codedError{exitInvalid, err}
 	}
 	return err

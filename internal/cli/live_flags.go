@@ -7,9 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"david/internal/audit"
+	"david/internal/advice"
 	"david/internal/mycnf"
-	"david/internal/rules"
 )
 
 // liveFlags holds the options of david tune for a running server.
@@ -65,9 +64,8 @@ func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 	return nil
 }
 
-// told puts what the flags say of the hardware in the place of what was seen. iops are the writes/s, 0 where
-// nobody told.
-func (f tuneFlags) told(m *audit.Machine) (iops float64, err error) {
+// told puts what the flags say of the hardware in the place of what was seen.
+func (f tuneFlags) told(m *advice.Machine) (err error) {
 	for _, s := range []struct {
 		flag, text string
 		into       *int64
@@ -76,24 +74,24 @@ func (f tuneFlags) told(m *audit.Machine) (iops float64, err error) {
 			continue
 		}
 		if *s.into, err = mycnf.ParseSize(s.text); err != nil || *s.into == 0 {
-			return 0, usage("--%s %s: give a size above 0, as 16G", s.flag, s.text)
+			return usage("--%s %s: give a size above 0, as 16G", s.flag, s.text)
 		}
 	}
 	if f.cpus != "" {
 		if m.CPUs, err = strconv.ParseFloat(f.cpus, 64); err != nil || !(m.CPUs > 0 && m.CPUs < 1e5) {
-			return 0, usage("--cpus %s: give a number above 0", f.cpus)
+			return usage("--cpus %s: give a number above 0", f.cpus)
 		}
 	}
 	if f.iops != "" {
-		if iops, err = strconv.ParseFloat(f.iops, 64); err != nil || !(iops >= 1 && iops < 1e9) {
-			return 0, usage("--iops %s: give the random writes/s the disk can do, as 5000", f.iops)
+		if m.WriteIOPS, err = strconv.ParseFloat(f.iops, 64); err != nil || !(m.WriteIOPS >= 1 && m.WriteIOPS < 1e9) {
+			return usage("--iops %s: give the random writes/s the disk can do, as 5000", f.iops)
 		}
 	}
-	return iops, nil
+	return nil
 }
 
 // persistable refuses --persist where the server has no SET PERSIST.
-func (f *liveFlags) persistable(known rules.Live) error {
+func (f *liveFlags) persistable(known advice.Facts) error {
 	switch {
 	case !f.persist:
 	case known.Flavour == mycnf.MariaDB || !known.Version.AtLeast(8, 0, 0):

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"david/internal/host"
+	"david/internal/advice"
 	"david/internal/live"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
@@ -29,35 +29,19 @@ type liveDocument struct {
 }
 
 // seeLive sees the server as david audit does, and its hardware as far as it is here or told by flags.
-func (a *app) seeLive(ctx context.Context, f tuneFlags) (known rules.Live, doc liveDocument, err error) {
+func (a *app) seeLive(ctx context.Context, f tuneFlags) (known advice.Facts, doc liveDocument, err error) {
 	addr, err := a.remoteAddr(f.live.serverFlags)
 	if err != nil {
 		return known, doc, err
 	}
-	in, err := a.lab().SeeServer(ctx, addr, f.memory != "")
-	if err != nil {
+	if known, err = a.lab().SeeServer(ctx, addr, f.memory != ""); err != nil {
 		return known, doc, err
 	}
-	if in.Machine.Memory > 0 { // it is here
-		facts, err := host.Read(ctx, a.home)
-		if err != nil {
-			return known, doc, err
-		}
-		known.Available = facts.Memory.Available
-	}
-	iops, err := f.told(&in.Machine)
-	if err != nil {
+	if err := f.told(&known.Machine); err != nil {
 		return known, doc, err
 	}
-	m := in.Machine
-	known.Problem = rules.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: m.CPUs, Memory: m.Memory, FreeDisk: m.FreeDisk,
-		Rotational: m.Spinning, WriteIOPS: iops, PageSize: 16 << 10}
-	known.Variables, known.Status, known.Data, known.Pod = in.Variables, in.Status, m.Data, f.relay
-	doc = liveDocument{Flavour: in.Flavour, Version: in.Version.String(), Of: addr.String(), Hardware: m.Words()}
-	if iops > 0 {
-		doc.Hardware = append(doc.Hardware, fmt.Sprintf("%.0f writes/s", iops))
-	}
-	return known, doc, nil
+	known.Machine.Pod = f.relay
+	return known, liveDocument{Flavour: known.Flavour, Version: known.Version.String(), Of: addr.String(), Hardware: known.Machine.Words()}, nil
 }
 
 // bar finds out whether david may change the server: a replica or a read-only server it may not, nor one that

@@ -30,6 +30,12 @@ func (a *app) printLive(d liveDocument, asJSON bool) error {
 			return err
 		}
 	}
+	if len(d.Decide) > 0 {
+		fmt.Fprintln(a.out, "\nYours to decide: david does not change these on a running server")
+		if err := printChanges(a.out, d.Decide); err != nil {
+			return err
+		}
+	}
 	if len(d.Advice) > 0 {
 		fmt.Fprintln(a.out, "\nTakes a restart, so david does not change it")
 		if err := printChanges(a.out, d.Advice); err != nil {

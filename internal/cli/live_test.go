@@ -27,6 +27,7 @@ func TestTuneLive(t *testing.T) {
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
 		here := loggedIn(testHome(t))
 		address := dsn(s, "david")
+		busy(t, s)
 		before := globals(t, s)
 		command := func(want int, args ...string) (doc liveDocument, text string) {
 			t.Helper()
@@ -71,7 +72,7 @@ func TestTuneLive(t *testing.T) {
 		s.Exec("SET GLOBAL read_only = OFF")
 		unchanged("a server that is barred")
 
-		done, _ := command(exitDone, liveArgs(address, "--apply", "--watch", "1s", "--max-p95", "100x")...)
+		done, _ := command(exitDone, liveArgs(address, "--apply", "--watch", "3s", "--max-p95", "100x")...)
 		if done.Run == nil || len(done.Run.Steps) != len(plan.Steps) || len(done.Run.Sight.Notes) == 0 {
 			t.Errorf("carried out: %+v", done.Run)
 		}
@@ -95,7 +96,21 @@ func TestTuneLive(t *testing.T) {
 		if out, _, code := here.david(t, "rollback", done.Dir); code != exitDone || !strings.Contains(out, "nothing is left to do") {
 			t.Errorf("a second rollback: exit code %d\n%s", code, out)
 		}
-	})
+	}, "--performance-schema=ON")
+}
+
+// TestLiveBlind: a server that shows no latency is not changed, as nothing could be shown of a step.
+func TestLiveBlind(t *testing.T) {
+	t.Parallel()
+	s := testserver.Start(t, mycnf.MariaDB)
+	before := globals(t, s)
+	out, errOut, code := loggedIn(testHome(t)).david(t, liveArgs(dsn(s, "david"), "--apply", "--watch", "1s")...)
+	if code != exitInvalid || !strings.Contains(errOut, "nothing was changed: the server shows no latency") || strings.Contains(out, "kept") {
+		t.Errorf("exit code %d\n%s%s", code, out, errOut)
+	}
+	if d := mycnf.Diff(before, globals(t, s)); len(d) > 0 {
+		t.Errorf("changed: %+v", d)
+	}
 }
 
 // TestLiveEnds ends runs in other ways than by their own end; nothing of them is left on the server.
@@ -105,6 +120,7 @@ func TestLiveEnds(t *testing.T) {
 	here := loggedIn(testHome(t))
 	address := dsn(s, "david")
 	before := globals(t, s)
+	busy(t, s)
 	begin := func(t *testing.T) (*exec.Cmd, *lines) {
 		return here.spawn(t, liveArgs(address, "--apply", "--watch", "10s")...)
 	}

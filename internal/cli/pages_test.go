@@ -30,7 +30,7 @@ func TestPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		title, rest, _ := strings.Cut(string(text), "\n\n")
-		if !strings.HasPrefix(title, "# ") || !asks(title+" "+rest) {
+		if !strings.HasPrefix(title, "# ") || !questioned(title+" "+rest) {
 			t.Errorf("%s does not open with a title and the question that it answers", file)
 		}
 		before, _, _ := strings.Cut(rest, "\n| ")
@@ -52,8 +52,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// asks tells whether a question stands in the first sentences of a page.
-func asks(text string) bool {
+// questioned tells whether a question stands in the first sentences of a page.
+func questioned(text string) bool {
 	first, _, _ := strings.Cut(text, "\n\n")
 	at := strings.Index(first, "?")
 	return at > 0 && at < 300
@@ -94,7 +94,7 @@ func TestPageRules(t *testing.T) {
 	if proseLines(long) != 62 || proseLines("```\n"+long+"```\n# x\n\n    code\n") != 0 {
 		t.Errorf("%d lines", proseLines(long))
 	}
-	if asks("# What\n\nIt does a thing.") || !asks("# What\nWhat does it do?\n\nIt") {
+	if questioned("# What\n\nIt does a thing.") || !questioned("# What\nWhat does it do?\n\nIt") {
 		t.Error("a question is not told from a statement")
 	}
 	if got := broken(t.TempDir(), "[x](gone.md#a) [y](https://example.org/z) [z](#here)"); len(got) != 1 || got[0] != "gone.md" {

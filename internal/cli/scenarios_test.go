@@ -117,7 +117,7 @@ func TestResultsConfirm(t *testing.T) {
 		t.Run(s.name+"/right", func(t *testing.T) {
 			args, more := s.command(t, flavour, "8s", "3s")
 			benchAndExplain(t, dir, args)
-			judged(t, dir, "confirmed", append(more, "--confirm="+s.cause)...)
+			confirms(t, dir, "confirmed", append(more, "--confirm="+s.cause)...)
 		})
 		t.Run(s.name+"/wrong", func(t *testing.T) {
 			if s.proxy != 0 {
@@ -125,7 +125,7 @@ func TestResultsConfirm(t *testing.T) {
 			}
 			args, more := s.command(t, flavour, "8s", "3s")
 			benchAndExplain(t, dir, args)
-			judged(t, dir, "refuted", append(more, "--confirm="+s.wrong())...)
+			confirms(t, dir, "refuted", append(more, "--confirm="+s.wrong())...)
 		})
 	}
 }
@@ -138,8 +138,8 @@ func (s scenario) wrong() string {
 	return "redo capacity"
 }
 
-// judged runs a confirming experiment on the latest bench and holds its judgement against what is wanted.
-func judged(t *testing.T, dir, want string, args ...string) {
+// confirms runs a confirming experiment on the latest bench and holds its judgement against what is wanted.
+func confirms(t *testing.T, dir, want string, args ...string) {
 	t.Helper()
 	bench := newest(t, dir, "bench")
 	out, errOut, code := david(t, dir, append([]string{"explain", bench, "--json"}, args...)...)

@@ -34,7 +34,8 @@ func (t dividedTrial) findings(c blame) (list []Finding) {
 	}
 	for i := range list {
 		f := &list[i]
-		f.Ms, f.Evidence, f.Relief = t.ms(f.Share), t.evidence(f.Cause), t.relief(f.Cause)
+		f.Ms, f.Evidence, f.Advice = t.ms(f.Share), t.evidence(f.Cause), t.advised(f.Cause)
+		f.Relief = t.relieved(f.Cause, f.Advice)
 		f.Confirm = t.confirm(f.Cause, f.Share)
 	}
 	return list
@@ -106,6 +107,14 @@ func (t dividedTrial) sayMachine(n *notes, cores, who string) {
 		n.add("%s used %.2f of %.4g CPUs", who, used, t.Host.CPU.Usable)
 	}
 	n.sampled(t, "host.cpu.idle_pct", "the CPUs were idle %.0f %% of the time")
+	t.sayWaiting(n)
+}
+
+// sayWaiting says how long CPUs had nothing to do but wait for the disk.
+func (t dividedTrial) sayWaiting(n *notes) {
+	if v, ok := t.mean("host.cpu.iowait_pct"); ok && v >= 1 {
+		n.add("the CPUs waited for the disk %.0f %% of the time (iowait)", v)
+	}
 }
 
 func (t dividedTrial) sayClientCPU(n *notes) {
@@ -184,6 +193,7 @@ func (t dividedTrial) sayReads(n *notes) {
 		n.add("the buffer pool has %.0f MiB for about %.0f MiB of data", mib(pool*t.pageSize()), mib(t.dataPages()*t.pageSize()))
 	}
 	n.sampled(t, "disk.read_await_ms", "a read took the device %.2f ms")
+	t.sayWaiting(n)
 	if reads, ok := t.mean("disk.read_iops"); ok {
 		if limit := t.limits().ReadIOPS; limit > 0 {
 			n.add("%.0f of %.0f reads/s", reads, limit)

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"david/internal/advice"
 	"david/internal/host"
 	"david/internal/result"
 )
@@ -82,7 +83,9 @@ type Finding struct {
 	Ms       float64  `json:"ms_per_transaction"`
 	Evidence []string `json:"evidence"`
 	Relief   string   `json:"relief"` // the knob or the purchase
-	Confirm  Confirm  `json:"confirm"`
+	// Advice is what of the adviser's findings may relieve the cause.
+	Advice  []advice.Finding `json:"advice,omitempty"`
+	Confirm Confirm          `json:"confirm"`
 }
 
 // Share gives one symptom its part.
@@ -112,7 +115,7 @@ func Explain(in Input) Explanation {
 		Experiment: in.Experiment, Trial: t.Trial.ID, Arm: t.Trial.Arm, Block: t.Trial.Block, Threads: t.Trial.Workload.Threads,
 		TPS: t.Trial.TPS, Transactions: t.Trial.Transactions, Seconds: t.total, Ms: t.ms(1),
 		Findings: found, Unexplained: t.did[Unexplained], Unclear: t.looks.unclear(), Symptoms: t.shares(),
-		Statements: t.statements(), Predicted: t.predicted(), Missing: t.missing(), Warnings: append(t.warnings(), tied(found)...),
+		Statements: t.statements(), Predicted: t.predicted(), Missing: t.missing(), Warnings: slices.Concat(t.warnings(), tied(found), t.waiting(found)),
 	}
 }
 

@@ -74,5 +74,5 @@ func (c Confirm) judgeNotSlower(o Outcome, seen string) (Judgement, string) {
 // experiment would have to show.
 func Suppose(in Input, c Cause, share float64) Finding {
 	t := newTrial(in)
-	return Finding{Cause: c, Share: share, Supposed: true, Ms: t.ms(share), Relief: t.relief(c), Confirm: t.confirm(c, share)}
+	return Finding{Cause: c, Share: share, Supposed: true, Ms: t.ms(share), Advice: t.advised(c), Relief: t.relieved(c, t.advised(c)), Confirm: t.confirm(c, share)}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"david/internal/advice"
 	"david/internal/mycnf"
 	"david/internal/result"
 )
@@ -12,12 +13,13 @@ import (
 // dividedTrial keeps a trial with what is worked out from it once.
 type dividedTrial struct {
 	Input
-	total float64            // connection-seconds that are divided
-	means map[string]float64 // of the samples of the measured run
-	high  float64            // share of the samples in which the redo log was nearly full
-	did   amounts            // what the connections did
-	looks kinds
-	disk  device
+	total  float64            // connection-seconds that are divided
+	means  map[string]float64 // of the samples of the measured run
+	high   float64            // share of the samples in which the redo log was nearly full
+	did    amounts            // what the connections did
+	looks  kinds
+	disk   device
+	advice []advice.Finding
 }
 
 func newTrial(in Input) dividedTrial {
@@ -29,6 +31,7 @@ func newTrial(in Input) dividedTrial {
 	t.high = t.nearlyFull()
 	t.did, t.looks = t.symptoms()
 	t.disk = t.device()
+	t.advice = advice.Of(Facts(t.Input)).Findings
 	return t
 }
 

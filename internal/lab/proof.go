@@ -132,7 +132,7 @@ func alone(p result.Proof) string {
 		return ""
 	}
 	text := fmt.Sprintf("; the control survived %d of %d cuts", p.Control.Kills-p.Control.Missed(), p.Control.Kills)
-	if p.Crash.Lost == 0 && stats.MoreOften(p.Crash.Missed(), p.Crash.Kills, p.Control.Missed(), p.Control.Kills) > doubtful {
+	if stats.MoreOften(p.Crash.Missed(), p.Crash.Kills, p.Control.Missed(), p.Control.Kills) > doubtful {
 		text += ", which may be chance: more cuts tell (david crash-test --power)"
 	}
 	return text

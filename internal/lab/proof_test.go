@@ -45,3 +45,17 @@ func TestAlike(t *testing.T) {
 		}
 	}
 }
+
+// TestAlone: that few cuts took something of one server and nothing of the other may be chance, whatever they
+// took: two servers with one configuration were told apart so.
+func TestAlone(t *testing.T) {
+	lost := result.Kill{Lost: 63, RecoveryMs: 10, Cut: &result.Cut{}}
+	arm, control := cuts(6, "volatile", lost, lost), cuts(6, "volatile")
+	if got := alone(result.Proof{Crash: &arm, Control: &control}); !strings.Contains(got, "the control survived 6 of 6 cuts, which may be chance") {
+		t.Error(got)
+	}
+	arm = cuts(6, "volatile", lost, lost, lost, lost, lost)
+	if got := alone(result.Proof{Crash: &arm, Control: &control}); got != "; the control survived 6 of 6 cuts" {
+		t.Error(got)
+	}
+}

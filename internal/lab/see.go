@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"david/internal/audit"
+	"david/internal/advice"
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
@@ -16,7 +16,7 @@ import (
 
 // SeeServer sees a running server as an audit wants it, as far as its user may, and its machine where that is
 // this one. It only reads. told says that somebody told what the hardware is.
-func (l Lab) SeeServer(ctx context.Context, addr mysqld.Addr, told bool) (in audit.Input, err error) {
+func (l Lab) SeeServer(ctx context.Context, addr mysqld.Addr, told bool) (in advice.Facts, err error) {
 	conn, err := mysqld.Open(ctx, addr)
 	if err != nil {
 		return in, err
@@ -39,7 +39,7 @@ func (l Lab) SeeServer(ctx context.Context, addr mysqld.Addr, told bool) (in aud
 	return in, see.err
 }
 
-func identify(ctx context.Context, conn *mysqld.Conn, in *audit.Input) error {
+func identify(ctx context.Context, conn *mysqld.Conn, in *advice.Facts) error {
 	version, comment, err := conn.Version(ctx)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func identify(ctx context.Context, conn *mysqld.Conn, in *audit.Input) error {
 type serverLook struct {
 	ctx  context.Context
 	conn *mysqld.Conn
-	in   *audit.Input
+	in   *advice.Facts
 	err  error
 }
 
@@ -129,7 +129,7 @@ func (l *serverLook) data() {
 // seeMachine sees the hardware where the server is on this machine: it is reached by a socket or a loopback
 // address, and gives this machine's name. A tunnel's end or a container's port looks local too, but gives
 // another name.
-func (l Lab) seeMachine(ctx context.Context, conn *mysqld.Conn, told bool, in *audit.Input) error {
+func (l Lab) seeMachine(ctx context.Context, conn *mysqld.Conn, told bool, in *advice.Facts) error {
 	name, err := os.Hostname()
 	if err != nil || !conn.Addr().Local() || !strings.EqualFold(name, in.Variables["hostname"]) {
 		if !told {
@@ -142,6 +142,7 @@ func (l Lab) seeMachine(ctx context.Context, conn *mysqld.Conn, told bool, in *a
 		return err
 	}
 	in.Machine.RAM, in.Machine.Memory, in.Machine.CPUs = facts.Memory.Total, facts.Memory.Total, float64(facts.CPU.Online)
+	in.Machine.Available = facts.Memory.Available
 	pid, err := LocalProcess(ctx, conn)
 	if err != nil {
 		return err

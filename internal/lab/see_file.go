@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"david/internal/audit"
+	"david/internal/advice"
 	"david/internal/host"
 	"david/internal/mycnf"
 	"david/internal/server"
@@ -14,7 +14,7 @@ import (
 
 // SeeFile sees an option file for that server as an audit wants it, and this machine unless somebody told
 // what the hardware is.
-func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, version mycnf.Version, told bool) (in audit.Input, err error) {
+func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, version mycnf.Version, told bool) (in advice.Facts, err error) {
 	in.Flavour, in.Version = flavour, version
 	file, err := ReadCnf(path)
 	if err != nil {
@@ -22,7 +22,7 @@ func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, ve
 	}
 	settings := file.ServerSettings(in.Flavour, in.Version)
 	in.Lines, in.Preloaded = file.Lines(in.Flavour, in.Version), preloaded(file)
-	in.Variables, in.Set = audit.Effective(in.Flavour, in.Version, settings)
+	in.Variables, in.Set = advice.Effective(in.Flavour, in.Version, settings)
 	if in.Known, err = l.knownNames(ctx, in); err != nil {
 		return in, err
 	}
@@ -42,18 +42,18 @@ func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, ve
 }
 
 // thisMachine takes this machine for the one the file is for.
-func (l Lab) thisMachine(ctx context.Context, in *audit.Input) error {
+func (l Lab) thisMachine(ctx context.Context, in *advice.Facts) error {
 	facts, err := host.Read(ctx, l.Home)
 	if err != nil {
 		return err
 	}
-	in.Machine = audit.Machine{Memory: facts.Memory.Limit, RAM: facts.Memory.Total, CPUs: facts.CPU.Usable, FreeDisk: facts.Data.Free, Spinning: spinning(facts)}
+	in.Machine = advice.Machine{Memory: facts.Memory.Limit, RAM: facts.Memory.Total, CPUs: facts.CPU.Usable, FreeDisk: facts.Data.Free, Spinning: spinning(facts)}
 	in.Unseen = append(in.Unseen, "the hardware the file is for: taken for this machine, and david's filesystem for the data's (--memory and --cpus describe another)")
 	return nil
 }
 
 // knownNames are the names that a binary of the very version takes, where one is on this machine; else nil.
-func (l Lab) knownNames(ctx context.Context, in audit.Input) ([]string, error) {
+func (l Lab) knownNames(ctx context.Context, in advice.Facts) ([]string, error) {
 	for _, b := range server.List(ctx, l.Home) {
 		v, err := mycnf.ParseVersion(b.Version)
 		if err != nil || b.Flavour != in.Flavour || v.Major != in.Version.Major || v.Minor != in.Version.Minor {

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"david/internal/audit"
+	"david/internal/advice"
 	"david/internal/host"
 	"david/internal/mycnf"
 )
 
 // seeStorage looks at what is under the folders that the server, or the option file, keeps its data in, where
 // they are on this machine.
-func seeStorage(ctx context.Context, in *audit.Input) {
+func seeStorage(ctx context.Context, in *advice.Facts) {
 	for _, dir := range dataFolders(in.Variables) {
 		flushes, err := host.FindFlushes(ctx, dir)
 		if err != nil {
@@ -26,7 +26,7 @@ func seeStorage(ctx context.Context, in *audit.Input) {
 		}
 		in.Machine.StorageSeen = in.Machine.StorageSeen || err == nil
 		for _, u := range flushes.LeftOut {
-			addUnflushed(&in.Machine, audit.Unflushed{Evidence: u.String(), Sure: u.Sure})
+			addUnflushed(&in.Machine, advice.Unflushed{Evidence: u.String(), Sure: u.Sure})
 		}
 		for _, disk := range flushes.Volatile {
 			if !slices.Contains(in.Machine.Volatile, disk) {
@@ -36,7 +36,7 @@ func seeStorage(ctx context.Context, in *audit.Input) {
 	}
 }
 
-func addUnflushed(m *audit.Machine, u audit.Unflushed) {
+func addUnflushed(m *advice.Machine, u advice.Unflushed) {
 	if !slices.Contains(m.Unflushed, u) {
 		m.Unflushed = append(m.Unflushed, u)
 	}
@@ -71,7 +71,7 @@ func isFolder(path string) bool {
 
 // seeProcess looks at a server's process: at libraries that make fsync do nothing, and at options of its
 // command line that no server reports.
-func seeProcess(pid int, in *audit.Input) {
+func seeProcess(pid int, in *advice.Facts) {
 	if pid == 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func seeProcess(pid int, in *audit.Input) {
 		in.Unseen = append(in.Unseen, fmt.Sprintf("whether a library such as libeatmydata is in the server's process: %v", err))
 	}
 	for _, name := range names {
-		addUnflushed(&in.Machine, audit.Unflushed{Evidence: fmt.Sprintf("process %d has %s: fsync does nothing", pid, name), Sure: true})
+		addUnflushed(&in.Machine, advice.Unflushed{Evidence: fmt.Sprintf("process %d has %s: fsync does nothing", pid, name), Sure: true})
 	}
 	argv, err := host.CommandLine(pid)
 	if err != nil || len(argv) == 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"david/internal/stats"
 )
 
 // Window holds what was seen of the user's traffic for a while.
@@ -17,6 +19,8 @@ type Window struct {
 	Mean       *float64 `json:"mean_ms"`    // as P95, the mean
 	// LoadP95 is p95 of the transactions of david's own load; nil: there is no load, or too few of them.
 	LoadP95 *float64 `json:"load_p95_ms,omitempty"`
+	// Parts are the latencies, in ms, of parts of the window: p95 or mean, as is seen of all of it.
+	Parts []float64 `json:"parts_ms,omitempty"`
 	// Uneven says how many times the p95 of one half of the window is that of the other; 0: not seen, or too
 	// few.
 	Uneven float64 `json:"uneven,omitempty"`
@@ -84,6 +88,19 @@ func latency(before, now Window) (what string, then, is float64) {
 		}
 	}
 	return "", 0, 0
+}
+
+// unproven says why it is not shown that the traffic is no worse than it was before, by more than limit; ""
+// where it is: the upper end of the 95 % interval of the ratio of the latencies is within it.
+func unproven(before, now Window, limit float64) string {
+	what, _, _ := latency(before, now)
+	if what == "" {
+		return fmt.Sprintf("%.0f statements ended before and %.0f since, and it takes %d each", before.Statements, now.Statements, enough)
+	}
+	if low, high := stats.RatioWithin(before.Parts, now.Parts); high > limit {
+		return fmt.Sprintf("%s is between %.3gx and %.3gx of what it was (95 %%), and %.4gx is allowed", what, low, high, limit)
+	}
+	return ""
 }
 
 // uneven returns how many times the latency of one window is that of another; 0 where it is not seen.

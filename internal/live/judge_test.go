@@ -43,6 +43,33 @@ func TestWorse(t *testing.T) {
 	}
 }
 
+// TestUnproven: a step is kept only where the whole interval of the ratio is within the limit.
+func TestUnproven(t *testing.T) {
+	around := func(center, spread float64) (parts []float64) {
+		for i := range 10 {
+			parts = append(parts, center+spread*float64(i%3-1))
+		}
+		return parts
+	}
+	before := Window{Seconds: 60, Statements: 60000, P95: ms(10), Parts: around(10, 0.3)}
+	for name, c := range map[string]struct {
+		now  Window
+		want string
+	}{
+		"the same":              {Window{Statements: 60000, P95: ms(10), Parts: around(10, 0.3)}, ""},
+		"faster":                {Window{Statements: 60000, P95: ms(5), Parts: around(5, 0.3)}, ""},
+		"slower within it":      {Window{Statements: 60000, P95: ms(10.5), Parts: around(10.5, 0.1)}, ""},
+		"at the limit":          {Window{Statements: 60000, P95: ms(11), Parts: around(11, 0.3)}, "and 1.1x is allowed"},
+		"the same, but uneven":  {Window{Statements: 60000, P95: ms(10), Parts: around(10, 6)}, "p95 is between"},
+		"too few parts to tell": {Window{Statements: 600, P95: ms(10), Parts: around(10, 0)[:2]}, "between 0x and"},
+		"too few statements":    {Window{Statements: 3}, "3 since, and it takes 500 each"},
+	} {
+		if got := unproven(before, c.now, 1.1); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestPercentile(t *testing.T) {
 	before := map[string]bucket{"1": {0, 1, 50}, "2": {1, 2, 5}}
 	after := map[string]bucket{"1": {0, 1, 140}, "2": {1, 2, 10}, "3": {2, 4, 5}}

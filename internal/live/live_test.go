@@ -24,8 +24,8 @@ type target struct {
 	query atomic.Pointer[string] // what the traffic asks
 }
 
-// TestLive goes through what can happen to a run. Each test has a server's variables to itself and mostly waits,
-// so there are two servers of each flavour, side by side.
+// TestLive goes through what can happen to a run. Each test has a server's variables to itself and mostly
+// waits, so there are two servers of each flavour, side by side.
 func TestLive(t *testing.T) {
 	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
 		for part, tests := range map[string]map[string]func(*target){"runs": runs(f), "deaths": deaths(f)} {
@@ -49,7 +49,7 @@ func runs(f mycnf.Flavour) map[string]func(*target) {
 	tests := map[string]func(*target){
 		"kept": (*target).kept, "worse": (*target).worse, "stalled": (*target).stalled, "errors": (*target).errors,
 		"interrupted": (*target).interrupted, "changed": (*target).changed, "denied": (*target).denied, "follows": (*target).follows,
-		"recorded only": (*target).recordedOnly, "busy": (*target).busy, "sizes": (*target).sizes,
+		"recorded only": (*target).recordedOnly, "quiet": (*target).quiet, "busy": (*target).busy, "sizes": (*target).sizes,
 	}
 	if f == mycnf.MySQL { // MariaDB has no SET PERSIST, and lowers innodb_io_capacity where MySQL clips the other
 		tests["persisted"], tests["clipped"] = (*target).persisted, (*target).clipped
@@ -189,12 +189,11 @@ func (x *target) kept() {
 
 // sizes take the server a while.
 func (x *target) sizes() {
-	x.ask("") // taking memory can make other statements wait, which is not this test's subject
 	run := x.run(nil)
-	run.Watch, run.MaxP95 = time.Second, 50
+	run.MaxP95 = 50
 	changes := []rules.LiveChange{x.change("innodb_log_file_size", "128M")}
 	if x.Flavour == mycnf.MySQL {
-		changes = []rules.LiveChange{x.change("innodb_redo_log_capacity", "128M"), x.change("innodb_buffer_pool_size", "1G")}
+		changes = []rules.LiveChange{x.change("innodb_redo_log_capacity", "128M"), x.change("innodb_buffer_pool_size", "128M")}
 	}
 	run.Steps = []rules.LiveStep{{Name: "first", Changes: changes}}
 	if _, err := run.Do(x.t.Context()); err != nil {
@@ -223,7 +222,7 @@ func (x *target) persisted() {
 	x.Exec("SET PERSIST innodb_spin_wait_delay = 7")
 	defer x.Exec("RESET PERSIST innodb_spin_wait_delay")
 	run := x.run(nil)
-	run.Watch, run.MaxP95, run.Persist = time.Second, 50, true
+	run.MaxP95, run.Persist = 50, true
 	if out, err := run.Do(x.t.Context()); err != nil {
 		x.t.Fatalf("%+v, %v", out, err)
 	}
@@ -300,6 +299,18 @@ func (x *target) stalled() {
 	x.back(run.Steps[0])
 }
 
+// quiet is a server without users: after a while the run ends, with nothing changed.
+func (x *target) quiet() {
+	x.ask("")
+	run := x.run(nil)
+	run.Watch = 200 * time.Millisecond
+	out, err := run.Do(x.t.Context())
+	if !errors.Is(err, live.ErrQuiet) || !strings.Contains(err.Error(), "nothing was changed") || len(out.Steps) != 0 || len(run.Record.Changes()) != 0 {
+		x.t.Errorf("%+v, %v", out, err)
+	}
+	x.back(run.Steps[0])
+}
+
 func (x *target) errors() {
 	run := x.run(func() { x.ask("SELECT nothing, 1 FROM shop.item") })
 	run.MaxP95 = 50
@@ -322,7 +333,7 @@ func (x *target) interrupted() {
 // changed makes somebody else change one of the two variables after the run.
 func (x *target) changed() {
 	run := x.run(nil)
-	run.Watch, run.MaxP95 = time.Second, 50
+	run.MaxP95 = 50
 	if _, err := run.Do(x.t.Context()); err != nil {
 		x.t.Fatal(err)
 	}
@@ -464,7 +475,7 @@ func (x *target) recordWith(s live.Server, text string) (dir string) {
 
 func (x *target) busy() {
 	run, other := x.run(nil), x.run(nil)
-	run.Watch, run.MaxP95 = time.Second, 50
+	run.MaxP95 = 50
 	run.Say = func(text string) {
 		if strings.HasPrefix(text, "step first: ") {
 			if _, err := other.Do(x.t.Context()); !errors.Is(err, live.ErrBusy) {

@@ -56,22 +56,31 @@ func TestLoadIsJudged(t *testing.T) {
 	}
 }
 
-func TestUndecided(t *testing.T) {
-	before := Window{Seconds: 60, Statements: 600, Mean: ms(10)}
+// TestLonger: a window with too little traffic is longer, ten times before the first step and three times
+// after one; then the run ends, and the step is set back.
+func TestLonger(t *testing.T) {
+	r := Run{Watch: time.Minute, MaxP95: 1.1}
+	parts := []float64{10, 10.1, 9.9, 10, 10.1, 9.9}
+	before := Window{Seconds: 60, Statements: 600, Mean: ms(10), Parts: parts}
 	for name, c := range map[string]struct {
-		now  Window
-		want bool
+		before *Window
+		now    Window
+		longer bool
+		err    error
 	}{
-		"enough":      {Window{Seconds: 60, Statements: 600, Mean: ms(10)}, false},
-		"too few now": {Window{Seconds: 60, Statements: 300}, true},
-		"none at all": {Window{Seconds: 60}, false},
+		"enough":                     {nil, Window{Seconds: 60, Statements: 600, Mean: ms(10)}, false, nil},
+		"too few":                    {nil, Window{Seconds: 60, Statements: 300}, true, nil},
+		"none at all":                {nil, Window{Seconds: 540}, true, nil},
+		"none for too long":          {nil, Window{Seconds: 600}, false, ErrQuiet},
+		"shown":                      {&before, before, false, nil},
+		"not shown yet":              {&before, Window{Seconds: 60, Statements: 600, Mean: ms(10), Parts: parts[:2]}, true, nil},
+		"not shown":                  {&before, Window{Seconds: 180, Statements: 600, Mean: ms(10), Parts: parts[:2]}, false, ErrUnproven},
+		"too few after a step":       {&before, Window{Seconds: 120, Statements: 30}, true, nil},
+		"too few after it, too long": {&before, Window{Seconds: 180, Statements: 30}, false, ErrUnproven},
 	} {
-		if got := undecided(before, c.now); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		if longer, err := r.longer(c.before, c.now); longer != c.longer || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", name, longer, err)
 		}
-	}
-	if undecided(Window{Seconds: 60, Statements: 300}, Window{Seconds: 60, Statements: 300}) {
-		t.Error("a quiet server is watched for longer")
 	}
 }
 

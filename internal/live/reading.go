@@ -184,17 +184,53 @@ func between(a, b counterReading, running []float64) Window {
 		w.Running += n / float64(len(running))
 	}
 	w.LoadP95 = loadP95(b.load[len(a.load):])
-	if w.Statements < enough {
-		return w
+	if w.Statements >= enough {
+		w.P95, w.Mean = latencies(a, b)
 	}
-	if b.busy > a.busy {
-		ms := (b.busy - a.busy) / w.Statements * 1e3
-		w.Mean = &ms
+	return w
+}
+
+// latencies returns p95 and the mean of the statements between two readings, in ms; nil: not seen.
+func latencies(a, b counterReading) (p95, mean *float64) {
+	if n := b.statements - a.statements; n > 0 && b.busy > a.busy {
+		ms := (b.busy - a.busy) / n * 1e3
+		mean = &ms
 	}
 	if b.histogram != nil {
 		if ms := percentile(grown(a.histogram, b.histogram), 0.95) * 1e3; ms > 0 {
-			w.P95 = &ms
+			p95 = &ms
 		}
 	}
-	return w
+	return p95, mean
+}
+
+// A window is divided into so many parts at most, each with enough statements for a p95 of its own.
+const (
+	mostParts = 10
+	partHas   = 40
+)
+
+// divided returns the latencies of the parts of a window, of readings in turn: of the kind that latency
+// judges by.
+func divided(readings []counterReading) (parts []float64) {
+	first, last := readings[0], readings[len(readings)-1]
+	each := max(partHas, (last.statements-first.statements)/mostParts)
+	from := first
+	for _, now := range readings[1:] {
+		if now.statements-from.statements < each {
+			continue
+		}
+		p95, mean := latencies(from, now)
+		load := secondsP95(now.load[len(from.load):])
+		switch {
+		case p95 != nil:
+			parts = append(parts, *p95)
+		case mean != nil:
+			parts = append(parts, *mean)
+		case load > 0:
+			parts = append(parts, load)
+		}
+		from = now
+	}
+	return parts
 }

@@ -55,6 +55,12 @@ type StepOutcome struct {
 var (
 	// ErrWorse says that a step made the user's traffic worse, and was set back.
 	ErrWorse = errors.New("the step made the traffic worse")
+	// ErrUnproven says that a step was set back because it could not be shown to be no worse.
+	ErrUnproven = errors.New("the step was not shown to be no worse")
+	// ErrQuiet says that there was too little traffic to judge a step by.
+	ErrQuiet = errors.New("too little traffic")
+	// ErrBlind says that a server shows no latency of its statements.
+	ErrBlind = errors.New("the server shows no latency, so no step could be shown to be no worse")
 	// ErrInterrupted says that the run was stopped from outside.
 	ErrInterrupted = errors.New("interrupted")
 	// ErrBusy says that another david changes the same server.
@@ -63,10 +69,11 @@ var (
 	ErrNotUndone = errors.New("not set back")
 )
 
-// Do watches the traffic, and goes through the steps until one makes it worse. Each change is recorded before
-// it is made. Steps that were kept stay whatever happens to a later one; a step that was not, because of the
-// traffic, an interruption or a lost connection, is set back, for which Do tries to reach the server for two
-// minutes. Where david dies meanwhile a watchdog does.
+// Do watches the traffic, waits where there is too little, and goes through the steps until one makes it
+// worse, or is not shown to be no worse. Each change is recorded before it is made. Steps that were kept stay
+// whatever happens to a later one; a step that was not, because of the traffic, an interruption or a lost
+// connection, is set back, for which Do tries to reach the server for two minutes. Where david dies meanwhile
+// a watchdog does.
 func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	out.Steps = []StepOutcome{}
 	if r.session, err = openSession(ctx, r.Addr); err != nil {
@@ -104,12 +111,15 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 // before watches the traffic before the first step.
 func (r *Run) before(ctx context.Context, meter *meter, out *Outcome) (w Window, err error) {
 	out.Sight = meter.Sight
+	if !out.Sight.P95 && !out.Sight.Mean && r.Load == nil {
+		return w, fmt.Errorf("%w: start it with performance_schema=ON, or use --load", ErrBlind)
+	}
 	r.say("watching the traffic for %s, to know what it is like before", r.Watch.Round(time.Second))
 	if w, _, err = r.watch(ctx, meter, nil); err != nil {
 		return w, err
 	}
 	out.Before = &w
-	for _, doubt := range r.doubts(w, out.Sight) {
+	for _, doubt := range r.doubts(w) {
 		out.Sight.Notes = append(out.Sight.Notes, doubt)
 		r.say("%s", doubt)
 	}
@@ -138,13 +148,9 @@ func (r *Run) unguard(end error) error {
 }
 
 // doubts says what the window before the first step does not let the guard see.
-func (r *Run) doubts(before Window, sight Sight) (list []string) {
+func (r *Run) doubts(before Window) (list []string) {
 	watch := r.Watch.Round(time.Second)
-	what, _, _ := latency(before, before)
-	switch {
-	case what == "" && (sight.P95 || sight.Mean || r.Load != nil):
-		list = append(list, fmt.Sprintf("latency is not judged: %.0f statements ended in %s before the first step, and it takes %d; a longer --watch helps", before.Statements, watch, enough))
-	case before.Uneven > r.MaxP95:
+	if before.Uneven > r.MaxP95 {
 		list = append(list, fmt.Sprintf("the traffic is uneven: before the first step p95 differed %.2fx between the two halves of %s, so a step may be set back that did no harm; a longer --watch helps", before.Uneven, watch))
 	}
 	return list

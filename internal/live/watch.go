@@ -3,39 +3,43 @@ package live
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"david/internal/mysqld"
+	"david/internal/stats"
 )
 
 // patience says how many looks in a row must find the latency too high, or a stall, before a step is set back
 // ahead of the window's end: one slow second is none of the step's.
 const patience = 3
 
-// watch looks at the traffic for a while, several times. With a window from before it ends as soon as the
-// traffic is worse, and says how, and where too few statements ended for their latency it watches twice as
-// long. A server that was restarted meanwhile is an error.
+// Where too little traffic is seen in a window, or it is not shown that a step did no harm, it is watched for
+// longer: for so many times --watch at most, before the first step and after each, or twice as long as was
+// watched before.
+const (
+	waitsFor  = 10
+	provesFor = 3
+)
+
+// watch looks at the traffic for a while, several times, and for longer where too few statements ended. With
+// a window from before it ends as soon as the traffic is worse, and says how; where it is not shown that it
+// is no worse it watches for longer, and ends with ErrUnproven. A server that was restarted meanwhile is an
+// error.
 func (r *Run) watch(ctx context.Context, m *meter, before *Window) (w Window, why string, err error) {
 	first, err := look(ctx, m)
 	if err != nil {
 		return w, "", err
 	}
-	half, last, running, bad, longer := first, first, []float64{}, 0, false
+	readings, running, bad := []counterReading{first}, []float64{}, 0
 	for end := first.at.Add(r.Watch); ; {
-		now, err := r.next(ctx, m, last, end)
+		now, err := r.next(ctx, m, readings[len(readings)-1], end)
 		if err != nil {
 			return w, "", err
 		}
-		last, running = now, append(running, now.running)
-		if now.at.Sub(first.at) <= r.Watch/2 {
-			half = now
-		}
-		w = between(first, now, running)
-		w.Uneven = uneven(between(first, half, nil), between(half, now, nil))
+		readings, running = append(readings, now), append(running, now.running)
+		w = r.window(readings, running)
 		over := !now.at.Before(end)
-		if over && !longer && before != nil && undecided(*before, w) {
-			end, over, longer = end.Add(r.Watch), false, true
-		}
 		if before != nil {
 			why = worse(*before, w, r.MaxP95)
 			bad++
@@ -45,18 +49,48 @@ func (r *Run) watch(ctx context.Context, m *meter, before *Window) (w Window, wh
 				return w, why, nil
 			}
 		}
-		if over {
-			return w, "", nil
+		if !over {
+			continue
 		}
+		longer, err := r.longer(before, w)
+		if !longer {
+			return w, "", err
+		}
+		end = end.Add(r.Watch)
 	}
 }
 
-// undecided tells whether there was a latency before and there is too little traffic for one now: a step that
-// slows it may do that.
-func undecided(before, now Window) bool {
-	had, _, _ := latency(before, before)
-	has, _, _ := latency(before, now)
-	return had != "" && has == "" && now.Statements > 0
+// window returns what a number of readings saw.
+func (r *Run) window(readings []counterReading, running []float64) Window {
+	first, now, half := readings[0], readings[len(readings)-1], readings[0]
+	for _, one := range readings {
+		if one.at.Sub(first.at) <= now.at.Sub(first.at)/2 {
+			half = one
+		}
+	}
+	w := between(first, now, running)
+	w.Uneven, w.Parts = uneven(between(first, half, nil), between(half, now, nil)), divided(readings)
+	return w
+}
+
+// longer tells whether a window that is over is to be longer: with too few statements, and after a step where
+// it is not shown to be no worse, which is an error at last.
+func (r *Run) longer(before *Window, w Window) (bool, error) {
+	windows := w.Seconds / r.Watch.Seconds()
+	switch {
+	case before == nil && !w.quiet(), before != nil && unproven(*before, w, r.MaxP95) == "":
+		return false, nil
+	case before == nil && windows < waitsFor, before != nil && w.Seconds < max(provesFor*r.Watch.Seconds(), 2*before.Seconds):
+		return true, nil
+	case before == nil:
+		return false, fmt.Errorf("%w: %.0f statements ended in %.0f s, and it takes %d; come back when there are users, or use --load", ErrQuiet, w.Statements, w.Seconds, enough)
+	}
+	return false, fmt.Errorf("%w: %s", ErrUnproven, unproven(*before, w, r.MaxP95))
+}
+
+// quiet tells whether too few statements ended to tell their latency.
+func (w Window) quiet() bool {
+	return w.P95 == nil && w.Mean == nil && w.LoadP95 == nil && w.Statements < enough
 }
 
 // next waits for the time of the next look, and looks.
@@ -100,10 +134,11 @@ func seen(before, now Window) string {
 	switch what, then, is := latency(before, now); {
 	case what != "":
 		text += fmt.Sprintf(", %s %.3g ms (%.3g before)", what, is, then)
-	case now.Statements < enough || before.Statements < enough:
-		text += fmt.Sprintf("; latency not judged: %.0f statements before and %.0f now, %d each are needed", before.Statements, now.Statements, enough)
 	default:
 		text += "; latency not seen"
+	}
+	if low, high := stats.RatioWithin(before.Parts, now.Parts); high < math.Inf(1) {
+		text += fmt.Sprintf(", which is %.3gx to %.3gx (95 %%)", low, high)
 	}
 	return text
 }

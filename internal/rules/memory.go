@@ -59,7 +59,7 @@ func (p Problem) Need(value func(name string) string) int64 {
 		return standard
 	}
 	connections := min(size("max_connections", int64(p.connections())), 100_000) // the most that servers take
-	return ServerMemory(WholePool(value), size("innodb_log_buffer_size", logBuffer)+connections*perConnection, value("performance_schema"))
+	return ServerMemory(WholePool(value), size("innodb_log_buffer_size", logBuffer)+connections*p.perConnection(), value("performance_schema"))
 }
 
 // WholePool returns a server's buffer pool, in bytes: it rounds up to whole chunks of each instance.

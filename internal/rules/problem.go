@@ -27,6 +27,12 @@ type Problem struct {
 	// cap.
 	Node int64
 	Seed uint64 // of the random baseline
+	// Data are the tables and indexes of the server that is sized; 0: not known, or a load's that stand in
+	// for others.
+	Data          int64
+	Connections   int   // how many may connect; 0: as many as servers allow by default, and the workload's threads
+	PerConnection int64 // what one may take; 0: a thread stack and the default session buffers
+	LogBuffer     int64 // the redo log's buffer is no smaller; 0: the rules' own
 	// Sandbox tells that nobody but the workload connects: where memory is small, the rules then take
 	// connections and the performance schema for it. The users of a server that runs would miss them.
 	Sandbox bool

@@ -38,9 +38,13 @@ func liveRanges() map[string]liveRange {
 	}
 }
 
-// growsOnly tells of a variable that is never made smaller while the server runs.
-func growsOnly(name string) bool {
-	return liveRanges()[name].grows || name == "innodb_buffer_pool_instances" // which takes a restart
+// GrowsOnly tells of a variable that is never made smaller while the server runs.
+func GrowsOnly(name string) bool { return liveRanges()[name].grows }
+
+// Changes tells whether david changes a variable of a running server at all.
+func Changes(name string) bool {
+	_, ours := liveRanges()[name]
+	return ours
 }
 
 // Reversible says why david does not change a running server's variable from one value to another; nil where
@@ -53,7 +57,7 @@ func Reversible(name, before, after string) error {
 	if err := cmp.Or(errOld, errNow); err != nil {
 		return err
 	}
-	if growsOnly(name) && old > now {
+	if GrowsOnly(name) && old > now {
 		return fmt.Errorf("%s is never made smaller: %.40q was more than %.40q", name, before, after)
 	}
 	return nil

@@ -1,8 +1,6 @@
 package rules_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -46,46 +44,5 @@ func TestReversible(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestPlanReversible: all that a plan changes can be set back from its record, and every variable that may be
-// is in some plan.
-func TestPlanReversible(t *testing.T) {
-	random := rand.New(rand.NewPCG(17, 17))
-	planned := map[string]bool{}
-	for range 3000 {
-		l := running()
-		if random.IntN(2) == 0 {
-			l = mariadb()
-		}
-		l.CPUs, l.Memory, l.FreeDisk = float64(1+random.IntN(64)), int64(1+random.IntN(512))<<30, int64(1+random.IntN(4000))<<30
-		l.WriteIOPS, l.Data, l.Available = float64(100+random.IntN(400000)), int64(random.IntN(1000))<<30, int64(random.IntN(512))<<30
-		l.Variables["innodb_buffer_pool_size"] = fmt.Sprint(int64(5<<20) << random.IntN(12))
-		l.Variables["general_log"] = []string{"ON", "OFF"}[random.IntN(2)]
-		l.Variables["innodb_use_fdatasync"] = []string{"ON", "OFF"}[random.IntN(2)]
-		l.Variables["innodb_log_buffer_size"] = fmt.Sprint(int64(1<<20) << random.IntN(8))
-		l.Variables["innodb_flush_neighbors"] = fmt.Sprint(random.IntN(3))
-		l.Variables["innodb_purge_threads"] = fmt.Sprint(1 + random.IntN(32))
-		l.Variables["innodb_buffer_pool_size_max"] = fmt.Sprint(int64(1) << (30 + random.IntN(10)))
-		l.Status = map[string]string{"open_tables": "4000", "table_open_cache_overflows": fmt.Sprint(random.IntN(2))}
-		for _, step := range rules.PlanLive(l).Steps {
-			for _, c := range step.Changes {
-				planned[c.Name] = true
-				if err := rules.Reversible(c.Name, c.Before, c.Value); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	const most = 13
-	if len(planned) != most {
-		t.Errorf("%d variables were planned, of %d: %v", len(planned), most, planned)
-	}
-	l := running()
-	l.Variables["innodb_sync_spin_loops"] = "4294967295"
-	p := rules.PlanLive(l)
-	if strings.Contains(short(p), "innodb_sync_spin_loops") || !strings.Contains(strings.Join(p.Notes, "\n"), "innodb_sync_spin_loops stays at 4294967295") {
-		t.Errorf("%s\n%q", short(p), p.Notes)
 	}
 }

@@ -20,6 +20,7 @@ const (
 const (
 	baseMemory      = 540 * mib
 	perConnection   = 2 * mib
+	perMariaDB      = 3 * mib // its sort buffer has 2 MiB by default, its thread stack 292 KiB
 	defaultConnMax  = 151
 	logBuffer       = 64 * mib
 	leastLogBuffer  = 16 * mib
@@ -77,8 +78,7 @@ func Memory(p Problem) RuleSet {
 	pool = max(pool/(Chunk*instances)*(Chunk*instances), DefaultPool)
 	settings := []mycnf.Setting{{
 		Name: "innodb_buffer_pool_size", Value: mycnf.FormatSize(pool), Group: "memory",
-		Reason: fmt.Sprintf("as much of the %s the server may use as leaves room for %d connections, the log buffer and the server itself",
-			gibText(p.Memory), p.connections()),
+		Reason: p.poolReason(),
 		Source: "MySQL manual, How MySQL Uses Memory; 75 % of the memory at most",
 	}}
 	if p.small() {
@@ -102,6 +102,14 @@ func Memory(p Problem) RuleSet {
 	return RuleSet{Name: "memory", Title: "buffer pool sized to the memory", Settings: settings}
 }
 
+// poolReason says what the pool's size follows from.
+func (p Problem) poolReason() string {
+	if p.Data > 0 && p.holding() <= p.mostPool() {
+		return fmt.Sprintf("it holds all data (%s) and a quarter more", gibText(p.Data))
+	}
+	return fmt.Sprintf("as much of the %s the server may use as leaves room for %d connections, the log buffer and the server itself", gibText(p.Memory), p.connections())
+}
+
 func gibText(n int64) string {
 	if n < gib {
 		return fmt.Sprintf("%.4g MiB", float64(n)/float64(mib))
@@ -115,6 +123,9 @@ func (p Problem) small() bool { return p.Sandbox && p.Flavour == mycnf.MySQL && 
 
 // connections returns how many the memory has to hold.
 func (p Problem) connections() int {
+	if p.Connections > 0 {
+		return p.Connections
+	}
 	most := int64(defaultConnMax)
 	if p.small() {
 		most = min(most, p.Memory/bytesPerConnection)
@@ -127,16 +138,38 @@ func (p Problem) logBuffer() int64 {
 	if p.small() {
 		return leastLogBuffer
 	}
-	return logBuffer
+	return max(logBuffer, p.LogBuffer)
 }
 
-// Pool returns the buffer pool of the rules, in bytes.
+// perConnection returns what a connection may take, in bytes.
+func (p Problem) perConnection() int64 {
+	switch {
+	case p.PerConnection > 0:
+		return p.PerConnection
+	case p.Flavour == mycnf.MariaDB:
+		return perMariaDB
+	}
+	return perConnection
+}
+
+// Pool returns the buffer pool of the rules, in bytes: as much as the memory allows, and no more than holds
+// the data and a quarter more where they are known.
 func (p Problem) Pool() int64 {
+	if p.Data > 0 {
+		return max(min(p.mostPool(), p.holding()), DefaultPool)
+	}
+	return p.mostPool()
+}
+
+// holding returns the pool that holds all data and a quarter more.
+func (p Problem) holding() int64 { return (min(p.Data, 1<<60)/4*5 + Chunk - 1) / Chunk * Chunk }
+
+func (p Problem) mostPool() int64 {
 	base := baseMemory
 	if p.small() {
 		base -= instrumentation
 	}
-	rest := memoryCeiling*float64(p.Memory) - float64(base+p.logBuffer()) - float64(p.connections())*float64(perConnection)
+	rest := memoryCeiling*float64(p.Memory) - float64(base+p.logBuffer()) - float64(p.connections())*float64(p.perConnection())
 	pool := math.Min(rest/poolOverhead, poolShare*float64(p.Memory))
 	return max(int64(pool)/Chunk*Chunk, DefaultPool)
 }

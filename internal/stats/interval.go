@@ -213,3 +213,32 @@ func holm(ps []float64) []float64 {
 	}
 	return adjusted
 }
+
+// RatioWithin returns the 95 % interval (Welch, of the logarithms) of the ratio of what two samples are,
+// geometric mean over geometric mean; from 0 to infinity where either has fewer than three values, or one
+// that is not positive.
+func RatioWithin(before, now []float64) (low, high float64) {
+	m, v := logMoments(before)
+	n, w := logMoments(now)
+	a, b := v/float64(len(before)), w/float64(len(now))
+	if min(len(before), len(now)) < 3 || math.IsNaN(m+n+v+w) || math.IsInf(m+n, 0) {
+		return 0, math.Inf(1)
+	}
+	half := 0.0
+	if a+b > 0 {
+		df := (a + b) * (a + b) / (a*a/float64(len(before)-1) + b*b/float64(len(now)-1))
+		half = tQuantile(df) * math.Sqrt(a+b)
+	}
+	return math.Exp(n - m - half), math.Exp(n - m + half)
+}
+
+// logMoments returns mean and variance of the values' logarithms.
+func logMoments(values []float64) (mean, variance float64) {
+	for _, x := range values {
+		mean += math.Log(x) / float64(len(values))
+	}
+	for _, x := range values {
+		variance += math.Pow(math.Log(x)-mean, 2) / float64(len(values)-1)
+	}
+	return mean, variance
+}

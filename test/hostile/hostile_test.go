@@ -41,7 +41,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(asDavid); path != "" {
-		code := cli.Main("dev")
+		code := cli.Main(cli.Build{Version: "dev"})
 		if most, err := peak(); err == nil && strings.HasPrefix(path, "/") {
 			os.WriteFile(path, []byte(most), 0o600)
 		}

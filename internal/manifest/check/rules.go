@@ -37,11 +37,18 @@ func (c *checker) memory(s server) {
 	}
 	pool := mycnf.FormatSize(render.BufferPool(lines))
 	evidence := fmt.Sprintf("innodb_buffer_pool_size %s and %d connections take up to %s; the limit of %s is %s", pool, render.Connections(lines), render.Mebi(need), s.doc.Object(), render.Mebi(s.memory))
+	propose, found := s.memoryAdvice()
+	smaller := "make the pool smaller"
+	if len(propose) > 0 {
+		smaller = "set " + strings.Join(propose, ", ")
+	}
 	switch {
 	case need-rules.ServerMemory(0, 0, "") > s.memory: // also a server that needs less for itself than the rule allows it
-		c.reportSetting(SeverityError, "memory", at, "innodb_buffer_pool_size", evidence+": the kernel kills the server when it gets there", "make the pool smaller, or the limit at least "+render.Mebi(need*10/9+1<<20))
+		c.reportSetting(SeverityError, "memory", at, "innodb_buffer_pool_size", evidence+": the kernel kills the server when it gets there", smaller+", or make the limit at least "+render.Mebi(need*10/9+1<<20))
 	case need > rules.MemoryCeiling(s.memory):
-		c.reportSetting(SeverityWarning, "memory", at, "innodb_buffer_pool_size", evidence+": it should stay within nine tenths", "make the pool smaller, or the limit at least "+render.Mebi(need*10/9+1<<20))
+		c.reportSetting(SeverityWarning, "memory", at, "innodb_buffer_pool_size", evidence+": it should stay within nine tenths", smaller+", or make the limit at least "+render.Mebi(need*10/9+1<<20))
+	case len(propose) > 0:
+		c.reportSetting(SeverityWarning, "memory", at, "innodb_buffer_pool_size", found, smaller+", or raise the limit")
 	}
 }
 

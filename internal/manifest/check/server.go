@@ -126,7 +126,7 @@ func (c *checker) servers() {
 		if s.class != "" {
 			c.used[s.class] = true
 		}
-		for _, rule := range []func(server){c.memory, c.dedicated, c.durability, c.initFile, c.settings, c.pageSize, c.unreplicated, c.storageClass} {
+		for _, rule := range []func(server){c.memory, c.dedicated, c.durability, c.advised, c.initFile, c.settings, c.pageSize, c.unreplicated, c.storageClass} {
 			rule(s)
 		}
 		if s.pod == nil {

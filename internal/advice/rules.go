@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // Rules returns the table for a flavour.
 func Rules(f mycnf.Flavour) []Rule {
-	return slices.Concat(lockRules(f), dangerRules(), memoryRules(), redoRules(), flushRules(), statementRules(), counterRules(), conflictRules(), nameRules())
+	return slices.Concat(lockRules(f), dangerRules(), memoryRules(), redoRules(), flushRules(), cpuRules(), statementRules(), counterRules(), conflictRules(), nameRules())
 }
 
 // lockRules returns the members of the durability lock that must have a safe value: one rule each.
@@ -22,7 +22,8 @@ func lockRules(f mycnf.Flavour) (rules []Rule) {
 			Name: strings.ReplaceAll(l.Name, "_", "-"), Severity: Danger,
 			When:   "it is not " + strings.Join(l.Safe, " or "),
 			Reason: "what can be lost: " + l.Lost, Source: lockSource(l.Name),
-			find: func(in Input) []hit { return in.unlocked(l) },
+			Risk: "commits and page writes may wait for the disk where they did not", Measured: "by kill -9 and by cuts of the power (docs/crash.md)",
+			find: func(in Facts) []hit { return in.unlocked(l) },
 		}
 		if !l.Status && !l.Unreported {
 			rule.Variables = []string{l.Name}
@@ -41,7 +42,7 @@ func lockSource(name string) string {
 }
 
 // unlocked holds one member of the lock against the server.
-func (in Input) unlocked(l mycnf.LockVariable) []hit {
+func (in Facts) unlocked(l mycnf.LockVariable) []hit {
 	vars := map[string]string{l.Name: in.Variables[l.Name]}
 	if l.Status {
 		vars[l.Name] = in.Status[l.Name]
@@ -85,7 +86,8 @@ func dangerRules() []Rule {
 			When:      "MySQL 8.0.20 or later writes with O_DIRECT to a disk whose write cache is volatile",
 			Reason: "it does not flush its doublewrite buffer then: a power failure can tear both copies of a page, " +
 				"and the server does not start. Safe where the cache is protected",
-			Source: "buf0dblwr.cc, is_fsync_required; 1 and 3 of 24 power cuts, with fsync none (docs/crash.md)",
+			Source:   "buf0dblwr.cc, is_fsync_required; 1 and 3 of 24 power cuts, with fsync none (docs/crash.md)",
+			Measured: "by cuts of the power (docs/crash.md)",
 		},
 		{
 			Name: "init-file", Severity: Note, find: initFile,
@@ -98,6 +100,7 @@ func dangerRules() []Rule {
 			When:   "log_bin is OFF",
 			Reason: "without the binary log nothing brings back what was written after the last backup, and there can be no replica",
 			Source: "MySQL manual, Point-in-Time Recovery; MariaDB manual, Activating the Binary Log",
+			Risk:   "more is written, and takes disk; a restart",
 		},
 		{
 			Name: "binlog-expires-early", Severity: Danger, find: binlogEarly,
@@ -105,12 +108,14 @@ func dangerRules() []Rule {
 			When:      "log_bin is ON and binary logs are purged within a day",
 			Reason:    "logs must outlive the time between two backups, else the gap cannot be recovered; a replica that was away longer is lost",
 			Source:    "MySQL manual, binlog_expire_logs_seconds; Backup and Recovery Strategy",
+			Risk:      "disk for a month of logs",
 		},
 		{
 			Name: "binlog-never-expires", Severity: Note, find: binlogForever,
 			When:   "log_bin is ON and no age is set at which binary logs are purged",
 			Reason: "they fill the disk, unless somebody else purges them (as managed services do): a full disk stops all writes",
 			Source: "MySQL manual, binlog_expire_logs_seconds; MariaDB manual, expire_logs_days",
+			Risk:   "older logs are gone",
 		},
 		{
 			Name: "binlog-error-ignored", Severity: Danger, Variables: []string{"binlog_error_action"}, find: binlogErrorIgnored,
@@ -123,11 +128,19 @@ func dangerRules() []Rule {
 			When:   "default_storage_engine is none of InnoDB, RocksDB, TokuDB, ndbcluster",
 			Reason: "new tables without an ENGINE clause lose or corrupt rows at a crash, and cannot roll back",
 			Source: "MySQL manual, Setting the Storage Engine",
+			Risk:   "none for tables that are there",
+		},
+		{
+			Name: "sql-mode-not-strict", Severity: Danger, Variables: []string{"sql_mode"}, find: notStrict,
+			When:   "sql_mode has neither STRICT_TRANS_TABLES nor STRICT_ALL_TABLES nor TRADITIONAL",
+			Reason: "what does not fit a column is cut, rounded or replaced, with no more than a warning: other data are stored than were given",
+			Source: "MySQL manual, Server SQL Modes",
+			Risk:   "statements that were cut or rounded so far fail: try the application first",
 		},
 	}
 }
 
-func flushesLeftOut(in Input) (hits []hit) {
+func flushesLeftOut(in Facts) (hits []hit) {
 	for _, u := range in.Machine.Unflushed {
 		h := hit{variable: "datadir", evidence: u.Evidence}
 		if !u.Sure {
@@ -138,13 +151,13 @@ func flushesLeftOut(in Input) (hits []hit) {
 	return hits
 }
 
-// unflushedDoublewrite tells whether O_DIRECT keeps this server from flushing its doublewrite buffer, on a disk
-// that needs the flush.
-func (in Input) unflushedDoublewrite() bool {
+// unflushedDoublewrite tells whether O_DIRECT keeps this server from flushing its doublewrite buffer, on a
+// disk that needs the flush.
+func (in Facts) unflushedDoublewrite() bool {
 	return in.Flavour != mycnf.MariaDB && in.Version.AtLeast(8, 0, 20) && !in.is("innodb_doublewrite", "OFF", "DETECT_ONLY") && len(in.Machine.Volatile) > 0
 }
 
-func doublewriteNotFlushed(in Input) []hit {
+func doublewriteNotFlushed(in Facts) []hit {
 	if !in.unflushedDoublewrite() || !in.is("innodb_flush_method", "O_DIRECT") {
 		return nil
 	}
@@ -152,21 +165,21 @@ func doublewriteNotFlushed(in Input) []hit {
 		evidence: in.says("innodb_flush_method") + "; disk " + strings.Join(in.Machine.Volatile, ", ") + " says that its write cache is volatile"}}
 }
 
-func preloaded(in Input) (hits []hit) {
+func preloaded(in Facts) (hits []hit) {
 	for _, s := range in.Preloaded {
 		hits = append(hits, hit{variable: s.Name, evidence: "mysqld_safe is to load " + s.Value, line: "# " + line(s.Name, s.Value)})
 	}
 	return hits
 }
 
-func initFile(in Input) []hit {
+func initFile(in Facts) []hit {
 	if file := in.Set["init_file"]; !in.Live && file != "" {
 		return []hit{{variable: "init_file", evidence: in.says("init_file")}}
 	}
 	return nil
 }
 
-func noBinlog(in Input) []hit {
+func noBinlog(in Facts) []hit {
 	if !in.is("log_bin", "OFF") {
 		return nil
 	}
@@ -181,7 +194,7 @@ const (
 
 // binlogAge returns the age in seconds at which binary logs are purged, by the variable that decides; 0:
 // never. ok is false where none was seen, or there is no binary log.
-func (in Input) binlogAge() (variable string, seconds int64, ok bool) {
+func (in Facts) binlogAge() (variable string, seconds int64, ok bool) {
 	if !in.is("log_bin", "ON") {
 		return "", 0, false
 	}
@@ -203,14 +216,14 @@ func (in Input) binlogAge() (variable string, seconds int64, ok bool) {
 }
 
 // keepLine sets the age of binary logs to a month, under the name the version has.
-func (in Input) keepLine() string {
+func (in Facts) keepLine() string {
 	if _, ok := mycnf.Lookup("binlog_expire_logs_seconds", in.Flavour, in.Version); ok {
 		return line("binlog_expire_logs_seconds", text(month))
 	}
 	return line("expire_logs_days", text(month/day))
 }
 
-func binlogEarly(in Input) []hit {
+func binlogEarly(in Facts) []hit {
 	name, seconds, ok := in.binlogAge()
 	if !ok || seconds == 0 || seconds > day {
 		return nil
@@ -218,7 +231,7 @@ func binlogEarly(in Input) []hit {
 	return []hit{{variable: name, evidence: in.says(name) + ": binary logs are purged after " + hours(seconds), line: in.keepLine()}}
 }
 
-func binlogForever(in Input) []hit {
+func binlogForever(in Facts) []hit {
 	name, seconds, ok := in.binlogAge()
 	if !ok || seconds > 0 {
 		return nil
@@ -230,17 +243,34 @@ func binlogForever(in Input) []hit {
 	return []hit{{variable: name, evidence: in.says(name) + ": binary logs are never purged", line: want}}
 }
 
-func binlogErrorIgnored(in Input) []hit {
+func binlogErrorIgnored(in Facts) []hit {
 	if !in.is("binlog_error_action", "IGNORE_ERROR") {
 		return nil
 	}
 	return []hit{{variable: "binlog_error_action", evidence: in.says("binlog_error_action"), line: line("binlog_error_action", "ABORT_SERVER")}}
 }
 
-func engine(in Input) []hit {
+func engine(in Facts) []hit {
 	name := in.Variables["default_storage_engine"]
 	if name == "" || slices.Contains([]string{"innodb", "rocksdb", "tokudb", "ndbcluster"}, strings.ToLower(name)) {
 		return nil
 	}
 	return []hit{{variable: "default_storage_engine", evidence: in.says("default_storage_engine"), line: line("default_storage_engine", "InnoDB")}}
+}
+
+func notStrict(in Facts) []hit {
+	const name, strict = "sql_mode", "STRICT_TRANS_TABLES"
+	mode, seen := in.Variables[name]
+	words := strings.Split(strings.ToUpper(mode), ",")
+	for i := range words {
+		words[i] = strings.TrimSpace(words[i])
+	}
+	if !seen || slices.ContainsFunc(words, func(w string) bool { return w == strict || w == "STRICT_ALL_TABLES" || w == "TRADITIONAL" }) {
+		return nil
+	}
+	want := strict
+	if mode = strings.TrimSpace(mode); mode != "" && !strings.ContainsAny(mode, "0123456789") {
+		want = mode + "," + strict
+	}
+	return []hit{{variable: name, evidence: in.says(name), line: line(name, want)}}
 }

@@ -1,6 +1,7 @@
-package audit
+package advice
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -24,13 +25,13 @@ func version(t testing.TB, s string) mycnf.Version {
 }
 
 // fromFile returns the input for an option file of a server of the flavour and version.
-func fromFile(t testing.TB, f mycnf.Flavour, v, cnf string) Input {
+func fromFile(t testing.TB, f mycnf.Flavour, v, cnf string) Facts {
 	t.Helper()
 	file, err := mycnf.Parse(strings.NewReader("[mysqld]\n"+cnf), "my.cnf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Flavour: f, Version: version(t, v)}
+	in := Facts{Flavour: f, Version: version(t, v)}
 	in.Lines = file.Lines(f, in.Version)
 	in.Variables, in.Set = Effective(f, in.Version, file.ServerSettings(f, in.Version))
 	return in
@@ -93,7 +94,7 @@ func TestEveryVersionIsJudged(t *testing.T) {
 		mycnf.MariaDB: {"10.5.20", "10.6.20", "10.11.19", "11.4.5", "11.8.2"},
 	} {
 		for _, v := range versions {
-			for _, u := range Run(fromFile(t, f, v, "")).Unseen {
+			for _, u := range Of(fromFile(t, f, v, "")).Unseen {
 				if strings.Contains(u, "does not know its default") {
 					t.Errorf("%s %s: %s", f, v, u)
 				}
@@ -108,7 +109,7 @@ func TestStudy(t *testing.T) {
 	machine := Machine{Memory: 16 << 30, CPUs: 4, Data: 20 << 30, DataSeen: true}
 	percona := fromFile(t, mycnf.Percona, "8.0.36", "innodb_flush_log_at_trx_commit=0\ninnodb_redo_log_capacity=100M\nsync_binlog=1\n")
 	percona.Machine = machine
-	r := Run(percona)
+	r := Of(percona)
 	if got := lineOf(r, "innodb-flush-log-at-trx-commit"); got != "innodb_flush_log_at_trx_commit=1" || r.Findings[0].Severity != Danger {
 		t.Errorf("the commit that is not flushed: %q, %+v", got, r.Findings[0])
 	}
@@ -125,10 +126,10 @@ func TestStudy(t *testing.T) {
 		mayNotBe []string
 	}{
 		"mysql-9.7.4-a.tsv":      {mycnf.MySQL, "9.7.4", []string{"redo-small", "buffer-pool-small", "performance-schema"}, []string{"sync-binlog", "no-binlog", "innodb-flush-log-at-trx-commit"}},
-		"mariadb-10.11.19-a.tsv": {mycnf.MariaDB, "10.11.19", []string{"sync-binlog", "no-binlog", "redo-small", "buffer-pool-small", "io-capacity-low", "flush-neighbors"}, []string{"innodb-flush-log-at-trx-commit", "performance-schema"}},
+		"mariadb-10.11.19-a.tsv": {mycnf.MariaDB, "10.11.19", []string{"sync-binlog", "no-binlog", "redo-small", "buffer-pool-small", "io-capacity", "flush-neighbors"}, []string{"innodb-flush-log-at-trx-commit", "performance-schema"}},
 	} {
-		in := Input{Flavour: c.flavour, Version: version(t, c.version), Live: true, Variables: recorded(t, file), Status: map[string]string{}, Set: map[string]string{}, Machine: machine}
-		r := Run(in)
+		in := Facts{Flavour: c.flavour, Version: version(t, c.version), Live: true, Variables: recorded(t, file), Status: map[string]string{}, Set: map[string]string{}, Machine: machine}
+		r := Of(in)
 		for _, name := range c.want {
 			if !has(r, name) {
 				t.Errorf("%s: no %s in %v", file, name, names(r))
@@ -150,7 +151,7 @@ type ruleCase struct {
 	status  map[string]string
 	machine Machine
 	live    bool
-	change  func(*Input)
+	change  func(*Facts)
 	line    string
 	restart bool
 }
@@ -175,9 +176,9 @@ func (c ruleCase) counting(pairs ...string) ruleCase {
 
 func (c ruleCase) on(m Machine) ruleCase { c.machine = m; return c }
 
-func (c ruleCase) with(change func(*Input)) ruleCase { c.change = change; return c }
+func (c ruleCase) with(change func(*Facts)) ruleCase { c.change = change; return c }
 
-func (c ruleCase) input(t *testing.T) Input {
+func (c ruleCase) input(t *testing.T) Facts {
 	in := fromFile(t, c.flavour, c.version, c.cnf)
 	in.Status, in.Machine, in.Live = c.status, c.machine, c.live
 	if c.change != nil {
@@ -199,10 +200,10 @@ func ruleCases() map[string]ruleCase {
 		"innodb-log-checksums":           my("9.7.4", "innodb_log_checksums=OFF", "innodb_log_checksums=ON"),
 		"innodb-redo-log-enabled":        my("9.7.4", "", "ALTER INSTANCE ENABLE INNODB REDO_LOG").counting("innodb_redo_log_enabled", "OFF"),
 		"debug-no-sync":                  maria("debug_no_s", "debug_no_sync=OFF").started(),
-		"flushes-left-out": my("9.7.4", "", "").with(func(in *Input) {
+		"flushes-left-out": my("9.7.4", "", "").with(func(in *Facts) {
 			in.Machine.StorageSeen, in.Machine.Unflushed = true, []Unflushed{{Evidence: "mount /data (ext4, /dev/sdb1): nobarrier", Sure: true}}
 		}),
-		"preloaded": my("9.7.4", "", "# ld_preload=libeatmydata.so").with(func(in *Input) {
+		"preloaded": my("9.7.4", "", "# ld_preload=libeatmydata.so").with(func(in *Facts) {
 			in.Preloaded = []mycnf.Setting{{Name: "ld_preload", Value: "libeatmydata.so"}}
 		}).started(),
 		"doublewrite-not-flushed": my("9.7.4", "", "# innodb_flush_method=fsync").
@@ -218,7 +219,7 @@ func ruleCases() map[string]ruleCase {
 		"buffer-pool-misses": my("9.7.4", "innodb_buffer_pool_size=12G", "").on(Machine{Memory: 16 * gb}).
 			counting("innodb_buffer_pool_read_requests", "1000000", "innodb_buffer_pool_reads", "50000"),
 		"buffer-pool-too-large":  my("9.7.4", "innodb_buffer_pool_size=16G", "innodb_buffer_pool_size=12G").on(Machine{Memory: 16 * gb}),
-		"memory-overcommitted":   my("9.7.4", "innodb_buffer_pool_size=8G\nmax_connections=5000", "max_connections=2882").on(Machine{Memory: 16 * gb}),
+		"memory-overcommitted":   my("9.7.4", "innodb_buffer_pool_size=8G\nmax_connections=5000", "max_connections=2770").on(Machine{Memory: 16 * gb}),
 		"dedicated-in-container": my("9.7.4", "innodb_dedicated_server=ON", "innodb_dedicated_server=OFF").on(Machine{Memory: 4 * gb, RAM: 24 * gb}).started(),
 		"container-unaware":      my("9.7.4", "", "container_aware=ON").on(Machine{Memory: 4 * gb, RAM: 24 * gb}).started(),
 		"buffer-pool-instances":  my("8.0.36", "innodb_buffer_pool_size=2G\ninnodb_buffer_pool_instances=8", "innodb_buffer_pool_instances=2").started(),
@@ -226,7 +227,7 @@ func ruleCases() map[string]ruleCase {
 		"redo-large":             my("9.7.4", "innodb_redo_log_capacity=8G", "innodb_redo_log_capacity=2560M").on(Machine{Memory: 16 * gb, FreeDisk: 10 * gb}),
 		"redo-set-twice":         my("8.4.6", "innodb_redo_log_capacity=2G\ninnodb_log_file_size=1G", "# innodb_log_file_size=1G").started(),
 		"log-buffer-waits":       maria("", "innodb_log_buffer_size=64M").counting("innodb_log_waits", "7").started(),
-		"io-capacity-low":        maria("", "innodb_io_capacity=2000"),
+		"io-capacity":            maria("", "innodb_io_capacity=2000"),
 		"io-capacity-max":        my("9.7.4", "innodb_io_capacity=5000\ninnodb_io_capacity_max=2000", "innodb_io_capacity_max=10000"),
 		"double-caching":         my("8.0.36", "", "innodb_flush_method=O_DIRECT").started(),
 		"flush-neighbors":        maria("", "innodb_flush_neighbors=0"),
@@ -247,10 +248,17 @@ func ruleCases() map[string]ruleCase {
 		"open-files-limit":      my("9.7.4", "open_files_limit=1024", "open_files_limit=8161").started(),
 		"temporary-table-sizes": maria("tmp_table_size=64M", "max_heap_table_size=64M"),
 		"server-id-zero":        my("9.7.4", "server_id=0", "server_id=1"),
+		"sql-mode-not-strict":   my("9.7.4", `sql_mode=""`, "sql_mode=STRICT_TRANS_TABLES"),
+		"session-buffers-large": my("9.7.4", "sort_buffer_size=64M\nmax_connections=400", "sort_buffer_size=256K").on(Machine{Memory: 64 * gb}),
+		"log-buffer-small":      my("8.0.36", "", "innodb_log_buffer_size=64M"),
+		"fdatasync":             my("8.0.36", "", "innodb_use_fdatasync=ON"),
+		"doublewrite-batches":   my("8.0.36", "", "innodb_doublewrite_pages=128").started(),
+		"purge-threads":         maria("", "innodb_purge_threads=2").on(Machine{CPUs: 2}),
+		"spinning":              my("9.7.4", "", "innodb_sync_spin_loops=10").on(Machine{CPUs: 2}),
 		"shared-tablespace":     my("9.7.4", "innodb_file_per_table=OFF", "innodb_file_per_table=ON"),
 		"unknown-variable":      my("9.7.4", "query_cache_size=64M", "# query_cache_size=64M").started(),
 		"deprecated-variable":   my("8.0.36", "innodb_log_file_size=1G", "# innodb_log_file_size=1G").started(),
-		"not-persisted": my("9.7.4", "", "sync_binlog=1").with(func(in *Input) {
+		"not-persisted": my("9.7.4", "", "sync_binlog=1").with(func(in *Facts) {
 			in.Live, in.Lost = true, []string{"sync_binlog"}
 		}),
 	}
@@ -272,7 +280,7 @@ func TestEveryRule(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		c := cases[name]
-		r := Run(c.input(t))
+		r := Of(c.input(t))
 		found := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Name == name })
 		if found < 0 {
 			t.Errorf("%s: found only %v", name, names(r))
@@ -294,8 +302,8 @@ const good = "innodb_buffer_pool_size=12G\ninnodb_redo_log_capacity=4G\nperforma
 func TestNothingFound(t *testing.T) {
 	in := fromFile(t, mycnf.MySQL, "9.7.4", good)
 	in.Live, in.Status = true, map[string]string{"uptime": "1000", "innodb_redo_log_enabled": "ON"}
-	in.Machine = Machine{Memory: 16 << 30, RAM: 16 << 30, CPUs: 4, FreeDisk: 100 << 30, Data: 20 << 30, DataSeen: true, StorageSeen: true}
-	if r := Run(in); len(r.Findings)+len(r.Unseen) > 0 {
+	in.Machine = Machine{Memory: 16 << 30, RAM: 16 << 30, CPUs: 8, FreeDisk: 100 << 30, Data: 20 << 30, DataSeen: true, StorageSeen: true}
+	if r := Of(in); len(r.Findings)+len(r.Unseen) > 0 {
 		t.Errorf("found %+v, unseen %q", r.Findings, r.Unseen)
 	}
 }
@@ -307,7 +315,7 @@ func TestSmallMemory(t *testing.T) {
 		in := fromFile(t, mycnf.MySQL, "9.7.4", "innodb_buffer_pool_size=384M\ninnodb_log_buffer_size=16M\nmax_connections=85\nperformance_schema="+schema)
 		in.Machine = Machine{Memory: 1 << 30, RAM: 16 << 30, CPUs: 2}
 		found := 0
-		for _, f := range Run(in).Findings {
+		for _, f := range Of(in).Findings {
 			if f.Name == "memory-overcommitted" {
 				found++
 			}
@@ -326,7 +334,7 @@ func TestFollowsItsLines(t *testing.T) {
 	for round := range 3 {
 		in := fromFile(t, mycnf.MySQL, "9.7.4", cnf)
 		in.Machine = Machine{Memory: 16 << 30, RAM: 16 << 30, CPUs: 4, FreeDisk: 100 << 30, Data: 20 << 30, DataSeen: true}
-		r := Run(in)
+		r := Of(in)
 		if len(r.Findings) == 0 {
 			return
 		}
@@ -347,7 +355,7 @@ func TestFollowsItsLines(t *testing.T) {
 // change doublewrite mode to ON if doublewrite is disabled").
 func TestDoublewriteNeedsARestart(t *testing.T) {
 	for value, restart := range map[string]bool{"OFF": true, "0": true, "DETECT_ONLY": false} {
-		r := Run(fromFile(t, mycnf.MySQL, "9.7.4", "innodb_doublewrite="+value+"\n"))
+		r := Of(fromFile(t, mycnf.MySQL, "9.7.4", "innodb_doublewrite="+value+"\n"))
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Name == "innodb-doublewrite" })
 		if i < 0 || r.Findings[i].Restart != restart {
 			t.Errorf("%s: %+v", value, r.Findings)
@@ -357,9 +365,9 @@ func TestDoublewriteNeedsARestart(t *testing.T) {
 
 // TestUnseen names what is missing, and judges the rest.
 func TestUnseen(t *testing.T) {
-	in := Input{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), Live: true, Variables: recorded(t, "mysql-9.7.4-a.tsv"), Unseen: []string{"first"}}
+	in := Facts{Flavour: mycnf.MySQL, Version: version(t, "9.7.4"), Live: true, Variables: recorded(t, "mysql-9.7.4-a.tsv"), Unseen: []string{"first"}}
 	delete(in.Variables, "innodb_doublewrite")
-	r := Run(in)
+	r := Of(in)
 	all := strings.Join(r.Unseen, "\n")
 	for _, want := range []string{"first", "innodb_doublewrite: the server does not report it", string(NeedMemory), string(NeedStatus), string(NeedSet), string(NeedDisk)} {
 		if !strings.Contains(all, want) {
@@ -374,33 +382,33 @@ func TestUnseen(t *testing.T) {
 // TestNames tells what a version has from what it has not, with and without its binary.
 func TestNames(t *testing.T) {
 	in := fromFile(t, mycnf.MySQL, "9.7.4", "innodb_bufer_pool_size=1G\nloose_whatever=1\nskip_slave_start\nmax_connect_errors=5\ntransaction-isolation=SERIALIZABLE")
-	if r := Run(in); lineOf(r, "unknown-variable") != "# innodb_bufer_pool_size=1G" || len(in.Unjudged()) > 0 {
+	if r := Of(in); lineOf(r, "unknown-variable") != "# innodb_bufer_pool_size=1G" || len(in.Unjudged()) > 0 {
 		t.Errorf("without the binary: %v, unjudged %v", names(r), in.Unjudged())
 	}
 	before := fromFile(t, mycnf.MySQL, "8.0.36", "max_connect_errors=5\nskip_slave_start\ninnodb_turbo=1")
-	if r := Run(before); lineOf(r, "unknown-variable") != "# innodb_turbo=1" || !slices.Equal(before.Unjudged(), []string{"max_connect_errors", "skip_slave_start"}) {
+	if r := Of(before); lineOf(r, "unknown-variable") != "# innodb_turbo=1" || !slices.Equal(before.Unjudged(), []string{"max_connect_errors", "skip_slave_start"}) {
 		t.Errorf("of another release: %+v, unjudged %v", r.Findings, before.Unjudged())
 	}
 	in.Known = []string{"innodb_buffer_pool_size", "max_connect_errors", "slave_start"}
-	r := Run(in)
+	r := Of(in)
 	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Name == "unknown-variable" })
 	if i < 0 || !strings.Contains(r.Findings[i].Evidence, "did you mean innodb_buffer_pool_size") || len(in.Unjudged()) > 0 {
 		t.Errorf("with the binary: %+v, unjudged %v", r.Findings, in.Unjudged())
 	}
 	plugin := fromFile(t, mycnf.MySQL, "9.7.4", "plugin_load_add=semisync_source.so\nrpl_semi_sync_source_enabled=1\nquery_cache_type=0")
 	plugin.Known = []string{"plugin_load_add"}
-	if r := Run(plugin); lineOf(r, "unknown-variable") != "# query_cache_type=0" || !slices.Equal(plugin.Unjudged(), []string{"rpl_semi_sync_source_enabled"}) {
+	if r := Of(plugin); lineOf(r, "unknown-variable") != "# query_cache_type=0" || !slices.Equal(plugin.Unjudged(), []string{"rpl_semi_sync_source_enabled"}) {
 		t.Errorf("with a plugin: %+v, unjudged %v", r.Findings, plugin.Unjudged())
 	}
 	old := fromFile(t, mycnf.MariaDB, "10.11.19", "innodb_page_cleaners=4")
-	if r := Run(old); !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Name == "unknown-variable" && f.Severity == Note }) {
+	if r := Of(old); !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Name == "unknown-variable" && f.Severity == Note }) {
 		t.Errorf("ignored: %+v", r.Findings)
 	}
 }
 
 // TestSeverities come in order.
 func TestSeverities(t *testing.T) {
-	r := Run(fromFile(t, mycnf.MariaDB, "10.11.19", "tmp_table_size=1G\ngeneral_log"))
+	r := Of(fromFile(t, mycnf.MariaDB, "10.11.19", "tmp_table_size=1G\ngeneral_log"))
 	if !slices.IsSortedFunc(r.Findings, func(a, b Finding) int { return a.Severity.Rank() - b.Severity.Rank() }) {
 		t.Errorf("%v", names(r))
 	}
@@ -421,7 +429,7 @@ func TestOldRedo(t *testing.T) {
 }
 
 // tableHead begins the table of rules in docs/audit.md; an empty line ends it.
-const tableHead = "| rule | severity | when | why | source |\n| --- | --- | --- | --- | --- |\n"
+const tableHead = "| rule | severity | when | why | source | risk | measured |\n| --- | --- | --- | --- | --- | --- | --- |\n"
 
 // ruleTable returns the table as the rules have it: those of MySQL, then those that differ for MariaDB.
 func ruleTable() string {
@@ -431,7 +439,7 @@ func ruleTable() string {
 	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
 		for _, r := range Rules(f) {
 			name := r.Name
-			row := fmt.Sprintf(" | %s | %s | %s | %s |\n", r.Severity, r.When, r.Reason, r.Source)
+			row := fmt.Sprintf(" | %s | %s | %s | %s | %s | %s |\n", r.Severity, r.When, r.Reason, r.Source, cmp.Or(r.Risk, noRisk), cmp.Or(r.Measured, notMeasured))
 			if seen[name+row] {
 				continue
 			}
@@ -492,10 +500,10 @@ func FuzzRun(f *testing.F) {
 			return
 		}
 		for flavour, v := range map[mycnf.Flavour]string{mycnf.MySQL: "9.7.4", mycnf.MariaDB: "10.11.19"} {
-			in := Input{Flavour: flavour, Version: version(t, v), Status: map[string]string{}, Machine: Machine{Memory: 1 << 30, RAM: 2 << 30, FreeDisk: 1 << 30}}
+			in := Facts{Flavour: flavour, Version: version(t, v), Status: map[string]string{}, Machine: Machine{Memory: 1 << 30, RAM: 2 << 30, FreeDisk: 1 << 30}}
 			in.Lines = file.Lines(flavour, in.Version)
 			in.Variables, in.Set = Effective(flavour, in.Version, file.ServerSettings(flavour, in.Version))
-			for _, f := range Run(in).Findings {
+			for _, f := range Of(in).Findings {
 				if f.Evidence == "" || f.Reason == "" {
 					t.Errorf("%+v", f)
 				}
@@ -525,11 +533,11 @@ func TestLockByOtherNames(t *testing.T) {
 		{mycnf.MySQL, "9.7.4", "sync_binlog=0\nloose_SYNC_BINLOG=1", "sync-binlog"},
 		{mycnf.MySQL, "9.7.4", "[Server]\nplugin_innodb_flush_method=n", "innodb-flush-method"},
 	} {
-		if r := Run(fromFile(t, c.flavour, c.version, c.cnf)); !has(r, c.want) {
+		if r := Of(fromFile(t, c.flavour, c.version, c.cnf)); !has(r, c.want) {
 			t.Errorf("%s: %q: no %s in %v", c.flavour, c.cnf, c.want, names(r))
 		}
 	}
-	if r := Run(fromFile(t, mycnf.MariaDB, "10.11.19", "sync_binlog=1\nlog_bin\ninnodb_doublewrite=1\ninnodb_doublewrite=no")); has(r, "innodb-doublewrite") || !has(r, "option-misread") {
+	if r := Of(fromFile(t, mycnf.MariaDB, "10.11.19", "sync_binlog=1\nlog_bin\ninnodb_doublewrite=1\ninnodb_doublewrite=no")); has(r, "innodb-doublewrite") || !has(r, "option-misread") {
 		t.Errorf("a line that the server ignores: %v", names(r))
 	}
 }
@@ -538,7 +546,7 @@ func TestLockByOtherNames(t *testing.T) {
 func TestMaybeUnflushed(t *testing.T) {
 	in := fromFile(t, mycnf.MySQL, "9.7.4", good)
 	in.Machine.StorageSeen, in.Machine.Unflushed = true, []Unflushed{{Evidence: "disk sda rotates"}}
-	for _, f := range Run(in).Findings {
+	for _, f := range Of(in).Findings {
 		if f.Name == "flushes-left-out" && f.Severity != Note {
 			t.Errorf("%+v", f)
 		}

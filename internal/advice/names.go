@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 
 	"david/internal/mycnf"
 )
+
+// notPersistedRule names the rule whose lines change nothing while the server runs.
+const notPersistedRule = "not-persisted"
 
 // nameRules are about the names that were set.
 func nameRules() []Rule {
@@ -30,7 +33,7 @@ func nameRules() []Rule {
 			Source: "MySQL manual, What Is New: Deprecated Features; MariaDB manual, System Variables",
 		},
 		{
-			Name: "not-persisted", Severity: Note, find: notPersisted,
+			Name: notPersistedRule, Severity: Note, find: notPersisted,
 			When:   "a variable that david knows was set on the running server with SET GLOBAL",
 			Reason: "the next start brings back what the option file or the default says",
 			Source: "MySQL manual, variables_info; MariaDB manual, information_schema.SYSTEM_VARIABLES",
@@ -38,7 +41,7 @@ func nameRules() []Rule {
 	}
 }
 
-func unknown(in Input) (hits []hit) {
+func unknown(in Facts) (hits []hit) {
 	for _, name := range sortedKeys(in.Set) {
 		if in.Live || strings.HasPrefix(name, "loose_") || in.takes(name) {
 			continue
@@ -58,13 +61,13 @@ func unknown(in Input) (hits []hit) {
 
 // misread reports the lines that a server takes for something else. Names that it does not have are another
 // rule's.
-func misread(in Input) (hits []hit) {
+func misread(in Facts) (hits []hit) {
 	for _, l := range in.Lines {
 		for _, d := range l.Doubts {
 			if l.Absent {
 				continue
 			}
-			h := hit{variable: l.Option.Name, evidence: fmt.Sprintf("%s: %s: %s", l.Where(), l.Item.Name, d.Why), line: "# " + line(l.Item.Name, l.Item.Value)}
+			h := hit{variable: l.Option.Name, evidence: fmt.Sprintf("%s: %s", l.Item.Name, d.Why), where: l.Where(), line: "# " + line(l.Item.Name, l.Item.Value)}
 			if !d.Refused {
 				h.severity, h.reason = Note, "the server starts, and the next reader may take the line for another one"
 			}
@@ -75,7 +78,7 @@ func misread(in Input) (hits []hit) {
 }
 
 // takes tells whether the version has the name, as far as the catalogue or the binary knows.
-func (in Input) takes(name string) bool {
+func (in Facts) takes(name string) bool {
 	if in.absentLine(name) != "" {
 		return false
 	}
@@ -98,7 +101,7 @@ func (in Input) takes(name string) bool {
 
 // why says what is wrong with a name that the version does not seem to have. It is not sure where neither the
 // catalogue nor a binary knows of the name.
-func (in Input) why(name string) (why string, sure bool) {
+func (in Facts) why(name string) (why string, sure bool) {
 	if why := mycnf.Why(name, in.Flavour, in.Version); why != "" {
 		return why, true
 	}
@@ -122,7 +125,7 @@ func (in Input) why(name string) (why string, sure bool) {
 }
 
 // absentLine says why the server has no option that a line of the file sets; "" where it has it.
-func (in Input) absentLine(name string) string {
+func (in Facts) absentLine(name string) string {
 	for _, l := range in.Lines {
 		if l.Absent && l.Option.Name == name {
 			return l.Doubts[len(l.Doubts)-1].Why
@@ -132,7 +135,7 @@ func (in Input) absentLine(name string) string {
 }
 
 // unheard says that no server has a name.
-func (in Input) unheard(name string) string {
+func (in Facts) unheard(name string) string {
 	if lower := mycnf.Normalise(name); lower != name && mycnf.AnyServers(lower) {
 		return "it is written with capitals, which the server does not take for " + lower
 	}
@@ -144,7 +147,7 @@ func (in Input) unheard(name string) string {
 
 // ofPlugin tells whether a name may be a plugin's or a component's, which the server learns only once it is
 // loaded.
-func (in Input) ofPlugin(name string) bool {
+func (in Facts) ofPlugin(name string) bool {
 	_, load := in.Set["plugin_load"]
 	_, add := in.Set["plugin_load_add"]
 	return load || add || strings.Contains(name, ".")
@@ -152,7 +155,7 @@ func (in Input) ofPlugin(name string) bool {
 
 // Unjudged lists the names set of which neither the catalogue nor a binary knows whether the version has
 // them.
-func (in Input) Unjudged() (names []string) {
+func (in Facts) Unjudged() (names []string) {
 	for _, name := range sortedKeys(in.Set) {
 		if _, sure := in.why(name); !in.Live && !sure && !in.takes(name) && !strings.HasPrefix(name, "loose_") {
 			names = append(names, name)
@@ -198,7 +201,7 @@ func deprecations() []deprecation {
 	}
 }
 
-func deprecated(in Input) (hits []hit) {
+func deprecated(in Facts) (hits []hit) {
 	for _, d := range deprecations() {
 		value, set := in.Set[d.name]
 		ours := d.flavour == in.Flavour || d.flavour == mycnf.MySQL && in.Flavour == mycnf.Percona
@@ -210,11 +213,25 @@ func deprecated(in Input) (hits []hit) {
 			evidence += "; use " + d.instead
 		}
 		hits = append(hits, hit{variable: d.name, evidence: evidence, line: "# " + line(d.name, value)})
+		if h := in.keepRedo(d, evidence); len(hits) == 1 {
+			hits = append(hits, h...)
+		}
 	}
 	return hits
 }
 
-func notPersisted(in Input) (hits []hit) {
+// keepRedo has the redo log keep its size where the old names that give it are taken out, unless another rule
+// proposes one.
+func (in Facts) keepRedo(d deprecation, evidence string) []hit {
+	const name = "innodb_redo_log_capacity"
+	size, ok := in.size(name)
+	if _, set := in.Set[name]; d.instead != name || !ok || set || len(redoLarge(in)) > 0 && in.redoRoom() > 0 || len(redoSmall(in)) > 0 {
+		return nil
+	}
+	return []hit{{variable: name, evidence: evidence, line: line(name, mycnf.FormatSize(size))}}
+}
+
+func notPersisted(in Facts) (hits []hit) {
 	for _, name := range in.Lost {
 		entry, known := mycnf.Lookup(name, in.Flavour, in.Version)
 		if value, there := in.Variables[name]; known && there && entry.Kind != mycnf.KindPath {

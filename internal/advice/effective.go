@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	_ "embed"
@@ -141,8 +141,8 @@ func Effective(f mycnf.Flavour, v mycnf.Version, settings []mycnf.Setting) (valu
 	return values, set
 }
 
-// derive corrects the values that follow from others: a dedicated server sizes itself, and old names for the
-// redo log are taken where the new one is not set.
+// derive corrects the values that follow from others: a dedicated server sizes itself, the bound of the I/O
+// capacity is twice the capacity, and old names for the redo log are taken where the new one is not set.
 func derive(f mycnf.Flavour, v mycnf.Version, values, set map[string]string) {
 	if values["innodb_dedicated_server"] == "ON" {
 		for _, name := range []string{"innodb_buffer_pool_size", "innodb_redo_log_capacity", "innodb_log_file_size", "innodb_log_files_in_group"} {
@@ -150,6 +150,9 @@ func derive(f mycnf.Flavour, v mycnf.Version, values, set map[string]string) {
 				delete(values, name)
 			}
 		}
+	}
+	if io, err := mycnf.ParseSize(values["innodb_io_capacity"]); err == nil && set["innodb_io_capacity"] != "" && set["innodb_io_capacity_max"] == "" {
+		values["innodb_io_capacity_max"] = strconv.FormatInt(max(2*min(io, 1<<60), 2000), 10)
 	}
 	_, capacity := set["innodb_redo_log_capacity"]
 	_, size := set["innodb_log_file_size"]

@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	"fmt"
@@ -19,12 +19,14 @@ func conflictRules() []Rule {
 			When:   "gtid_mode is ON or ON_PERMISSIVE, and enforce_gtid_consistency is not ON",
 			Reason: "the server does not start so (ON), or replicas meet statements that GTIDs cannot carry",
 			Source: "MySQL manual, enforce_gtid_consistency",
+			Risk:   "statements that GTIDs cannot carry fail",
 		},
 		{
 			Name: "binlog-statement", Severity: Conflict, Variables: []string{"binlog_format", "transaction_isolation", "tx_isolation"}, find: statementFormat,
 			When:   "binlog_format is STATEMENT with READ-COMMITTED or READ-UNCOMMITTED, and log_bin is ON",
 			Reason: "InnoDB refuses every write at this isolation level, since statements would replay differently",
 			Source: "MySQL manual, Setting The Binary Log Format",
+			Risk:   "larger logs",
 		},
 		{
 			Name: "open-files-limit", Severity: Conflict, find: openFiles,
@@ -53,7 +55,7 @@ func conflictRules() []Rule {
 	}
 }
 
-func binlogCacheMax(in Input) []hit {
+func binlogCacheMax(in Facts) []hit {
 	size, ok := in.size("binlog_cache_size")
 	most, seen := in.size("max_binlog_cache_size")
 	if !ok || !seen || size <= most {
@@ -63,7 +65,7 @@ func binlogCacheMax(in Input) []hit {
 		evidence: fmt.Sprintf("binlog_cache_size is %s, max_binlog_cache_size %s", bytesText(size), bytesText(most))}}
 }
 
-func gtid(in Input) []hit {
+func gtid(in Facts) []hit {
 	enforce, seen := in.Variables["enforce_gtid_consistency"]
 	if !seen || !in.is("gtid_mode", "ON", "ON_PERMISSIVE") || in.is("enforce_gtid_consistency", "ON") {
 		return nil
@@ -72,7 +74,7 @@ func gtid(in Input) []hit {
 		evidence: fmt.Sprintf("%s, enforce_gtid_consistency is %s", in.says("gtid_mode"), enforce)}}
 }
 
-func statementFormat(in Input) []hit {
+func statementFormat(in Facts) []hit {
 	isolation := "transaction_isolation"
 	if _, there := in.Variables[isolation]; !there {
 		isolation = "tx_isolation"
@@ -84,9 +86,12 @@ func statementFormat(in Input) []hit {
 		evidence: fmt.Sprintf("%s, %s is %s", in.says("binlog_format"), isolation, in.shown(isolation))}}
 }
 
-func openFiles(in Input) []hit {
+// openFilesFor returns how many files a server may have to open.
+func openFilesFor(connections, tables int64) int64 { return 10 + connections + 2*tables }
+
+func openFiles(in Facts) []hit {
 	limit, ok := in.size("open_files_limit")
-	need := 10 + in.sum("max_connections") + 2*in.sum("table_open_cache")
+	need := openFilesFor(in.sum("max_connections"), in.sum("table_open_cache"))
 	if !ok || limit == 0 || limit >= need {
 		return nil
 	}
@@ -94,7 +99,7 @@ func openFiles(in Input) []hit {
 		"open_files_limit is %d, max_connections %d and table_open_cache %d need %d", limit, in.sum("max_connections"), in.sum("table_open_cache"), need)}}
 }
 
-func tmpSizes(in Input) []hit {
+func tmpSizes(in Facts) []hit {
 	tmp, ok := in.size("tmp_table_size")
 	heap, seen := in.size("max_heap_table_size")
 	if !ok || !seen || tmp == heap {
@@ -112,14 +117,14 @@ func tmpSizes(in Input) []hit {
 	return []hit{h}
 }
 
-func serverID(in Input) []hit {
+func serverID(in Facts) []hit {
 	if !in.is("log_bin", "ON") || !in.is("server_id", "0") {
 		return nil
 	}
 	return []hit{{variable: "server_id", evidence: in.says("server_id"), line: line("server_id", "1")}}
 }
 
-func sharedTablespace(in Input) []hit {
+func sharedTablespace(in Facts) []hit {
 	if !in.is("innodb_file_per_table", "OFF") {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"david/internal/rules"
 )
 
-// Input holds all that an audit knows. What is not seen stays empty.
-type Input struct {
+// Facts holds all that an audit knows. What is not seen stays empty.
+type Facts struct {
 	Flavour mycnf.Flavour
 	Version mycnf.Version
 	Live    bool // the variables are a running server's
@@ -29,7 +29,8 @@ type Input struct {
 	Status map[string]string
 	// Known are all the names this very server takes, from the binary; nil: not seen.
 	Known []string
-	// Preloaded are the lines by which the option file has mysqld_safe load a library that makes fsync do nothing.
+	// Preloaded are the lines by which the option file has mysqld_safe load a library that makes fsync do
+	// nothing.
 	Preloaded []mycnf.Setting
 	Machine   Machine
 	Unseen    []string // what the caller could not see, and why
@@ -44,6 +45,10 @@ type Machine struct {
 	Data     int64   // of tables and indexes; see DataSeen
 	DataSeen bool
 	Spinning bool // the disk under the data rotates
+	// Available is what nobody uses of the memory of the running server's machine.
+	Available int64
+	WriteIOPS float64 // random writes/s of the disk, measured or told
+	Pod       bool    // memory and CPUs are a container's limits
 	// Unflushed tells what under the data leaves out what fsync asks for, and in the server's process; see
 	// StorageSeen.
 	Unflushed   []Unflushed
@@ -67,15 +72,20 @@ const (
 	NeedDisk    Need = "free disk under the data"
 	NeedStatus  Need = "status counters of a running server"
 	NeedStorage Need = "the storage under the data"
+	NeedCPUs    Need = "CPUs of the server's machine (--cpus gives them)"
 	NeedSet     Need = "which values were set, and where"
 )
 
-func needs() []Need { return []Need{NeedMemory, NeedRAM, NeedDisk, NeedStorage, NeedStatus, NeedSet} }
+func needs() []Need {
+	return []Need{NeedMemory, NeedCPUs, NeedRAM, NeedDisk, NeedStorage, NeedStatus, NeedSet}
+}
 
-func (in Input) has(n Need) bool {
+func (in Facts) has(n Need) bool {
 	switch n {
 	case NeedMemory:
 		return in.Machine.Memory > 0
+	case NeedCPUs:
+		return in.Machine.CPUs > 0
 	case NeedRAM:
 		return in.Machine.RAM > 0
 	case NeedDisk:
@@ -88,7 +98,7 @@ func (in Input) has(n Need) bool {
 	return in.Set != nil
 }
 
-func (in Input) lacking(all []Need) (list []Need) {
+func (in Facts) lacking(all []Need) (list []Need) {
 	for _, n := range all {
 		if !in.has(n) {
 			list = append(list, n)
@@ -98,7 +108,7 @@ func (in Input) lacking(all []Need) (list []Need) {
 }
 
 // absent lists the variables that the version has and that were not seen.
-func (in Input) absent(names []string) (list []string) {
+func (in Facts) absent(names []string) (list []string) {
 	for _, name := range names {
 		_, there := in.Variables[name]
 		if _, known := mycnf.Lookup(name, in.Flavour, in.Version); known && !there {
@@ -110,7 +120,7 @@ func (in Input) absent(names []string) (list []string) {
 
 // is tells whether a variable has one of the values, as the server compares them. One that was not seen has
 // none.
-func (in Input) is(name string, values ...string) bool {
+func (in Facts) is(name string, values ...string) bool {
 	got, ok := in.Variables[name]
 	return ok && slices.ContainsFunc(values, func(v string) bool {
 		if name == "log_bin" { // given a file's name it is ON, whatever the name
@@ -121,13 +131,13 @@ func (in Input) is(name string, values ...string) bool {
 }
 
 // size returns a variable's number; ok is false where it was not seen, or is no whole number below 2^63.
-func (in Input) size(name string) (n int64, ok bool) {
+func (in Facts) size(name string) (n int64, ok bool) {
 	n, err := mycnf.ParseSize(in.Variables[name])
 	return n, err == nil
 }
 
 // sum adds up variables; those not seen count nothing.
-func (in Input) sum(names ...string) (total int64) {
+func (in Facts) sum(names ...string) (total int64) {
 	for _, name := range names {
 		n, _ := in.size(name)
 		total += n
@@ -137,7 +147,7 @@ func (in Input) sum(names ...string) (total int64) {
 
 // says returns a variable with its value, and whether it is a default: "sync_binlog is 0 (not set: the
 // default)".
-func (in Input) says(name string) string {
+func (in Facts) says(name string) string {
 	text := fmt.Sprintf("%s is %s", name, in.shown(name))
 	if _, set := in.Set[name]; in.Set == nil || set {
 		return text
@@ -149,7 +159,7 @@ func (in Input) says(name string) string {
 }
 
 // shown returns a variable's value as people write it.
-func (in Input) shown(name string) string {
+func (in Facts) shown(name string) string {
 	entry, _ := mycnf.Lookup(name, in.Flavour, in.Version)
 	if n, ok := in.size(name); ok && entry.Kind == mycnf.KindSize {
 		return bytesText(n)
@@ -172,10 +182,10 @@ func bytesText(n int64) string {
 }
 
 // float returns a variable's number; 0 where it was not seen or is none.
-func (in Input) float(name string) float64 { return number(in.Variables[name]) }
+func (in Facts) float(name string) float64 { return number(in.Variables[name]) }
 
 // counter returns a status counter; 0 where the server has none of that name.
-func (in Input) counter(name string) float64 { return number(in.Status[name]) }
+func (in Facts) counter(name string) float64 { return number(in.Status[name]) }
 
 func number(s string) float64 {
 	f, err := strconv.ParseFloat(s, 64)
@@ -199,25 +209,29 @@ func hours(seconds int64) string {
 func line(name, value string) string { return name + "=" + value }
 
 // problem returns what david's sizing rules are asked. A disk that is not seen is taken for a large one.
-func (in Input) problem() rules.Problem {
+func (in Facts) problem() rules.Problem {
 	disk := in.Machine.FreeDisk
 	if disk == 0 {
 		disk = math.MaxInt64
 	}
-	return rules.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: in.Machine.CPUs, Memory: in.Machine.Memory, FreeDisk: disk,
-		Rotational: in.Machine.Spinning}
+	p := rules.Problem{Flavour: in.Flavour, Version: in.Version, CPUs: in.Machine.CPUs, Memory: in.Machine.Memory, FreeDisk: disk,
+		Rotational: in.Machine.Spinning, WriteIOPS: in.Machine.WriteIOPS}
+	if in.Machine.DataSeen {
+		p.Data = max(1, in.Machine.Data)
+	}
+	return p
 }
 
-// advised returns the line of the rules' setting for a variable; "" where they have none.
-func (in Input) advised(name string) string {
-	for _, rules := range rules.Sizing(in.problem()) {
-		for _, s := range rules.Settings {
+// sized returns the sizing rules' setting for a variable; ok is false where they have none.
+func (in Facts) sized(name string) (s mycnf.Setting, ok bool) {
+	for _, set := range rules.Sizing(in.problem()) {
+		for _, s := range set.Settings {
 			if s.Name == name {
-				return line(name, s.Value)
+				return s, true
 			}
 		}
 	}
-	return ""
+	return s, false
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,9 +1,10 @@
-package audit
+package advice
 
 import (
 	"fmt"
 
 	"david/internal/mycnf"
+	"david/internal/rules"
 )
 
 // statementRules are about what is paid on every statement.
@@ -12,12 +13,14 @@ func statementRules() []Rule {
 		{
 			Name: "general-log", Severity: Slow, Variables: []string{"general_log"}, find: generalLog,
 			When: "general_log is ON", Reason: "it writes every statement", Source: "MySQL manual, The General Query Log",
+			Risk: "nobody has the statements afterwards",
 		},
 		{
 			Name: "slow-log", Severity: Slow, Variables: []string{"slow_query_log", "long_query_time", "log_queries_not_using_indexes"}, find: slowLog,
 			When:   "slow_query_log is ON and takes statements below 1 s, or all without an index; a note where it takes only slower ones",
 			Reason: "writing many statements to it costs as the general log does",
 			Source: "MySQL manual, The Slow Query Log",
+			Risk:   "fewer statements are in it",
 		},
 		{
 			Name: "query-cache", Severity: Slow, Variables: []string{"query_cache_type", "query_cache_size"}, find: queryCache,
@@ -27,15 +30,41 @@ func statementRules() []Rule {
 		},
 		{
 			Name: "performance-schema", Severity: Note, Variables: []string{"performance_schema"}, find: performanceSchema,
-			When:   "performance_schema is ON",
-			Reason: "instrumentation costs several % of CPU; without it sys and performance_schema stay empty, so it is a choice, to be measured",
-			Source: "MySQL manual, Performance Schema Quick Start",
+			When:     "performance_schema is ON",
+			Reason:   "instrumentation costs several % of CPU; without it sys and performance_schema stay empty, so it is a choice, to be measured",
+			Source:   "MySQL manual, Performance Schema Quick Start",
+			Risk:     "sys and performance_schema stay empty, and the live guard sees no p95",
+			Measured: "by david tune on your machine: what each line is worth is in its report",
 		},
 		{
 			Name: "adaptive-hash-index", Severity: Note, Variables: []string{"innodb_adaptive_hash_index"}, find: adaptiveHash,
-			When:   "innodb_adaptive_hash_index is ON",
-			Reason: "with many threads or changing data its latches can cost more than its look-ups save (about 10 % either way): measure it",
-			Source: "MySQL manual, Adaptive Hash Index; OFF is the default from MySQL 8.4 and MariaDB 10.5 on",
+			When:     "innodb_adaptive_hash_index is ON",
+			Reason:   "with many threads or changing data its latches can cost more than its look-ups save (about 10 % either way): measure it",
+			Source:   "MySQL manual, Adaptive Hash Index; OFF is the default from MySQL 8.4 and MariaDB 10.5 on",
+			Risk:     "look-ups by key may be slower",
+			Measured: "by david tune on your machine: what each line is worth is in its report",
+		},
+	}
+}
+
+// cpuRules are about what the CPUs contend for.
+func cpuRules() []Rule {
+	return []Rule{
+		{
+			Name: "purge-threads", Severity: Note, Needs: []Need{NeedCPUs}, Variables: []string{"innodb_purge_threads"}, find: differs("innodb_purge_threads"),
+			When:     "innodb_purge_threads is above the number of CPUs, or above 4",
+			Reason:   "more of them than CPUs are in each other's way",
+			Source:   "MySQL manual, Purge Configuration",
+			Measured: "by david tune on your machine: what each line is worth is in its report",
+		},
+		{
+			Name: "spinning", Severity: Note, Needs: []Need{NeedCPUs}, Variables: []string{"innodb_sync_spin_loops", "innodb_spin_wait_delay"},
+			find:     differs("innodb_sync_spin_loops", "innodb_spin_wait_delay"),
+			When:     "there are 4 CPUs or fewer, and innodb_sync_spin_loops is not 10 or innodb_spin_wait_delay not 2",
+			Reason:   "with few CPUs the holder of a latch is more likely waiting for a CPU than running: spin less, yield sooner",
+			Source:   "MySQL manual, Configuring Spin Lock Polling",
+			Risk:     "more context switches where latches are held for microseconds",
+			Measured: "by david tune on your machine: what each line is worth is in its report",
 		},
 	}
 }
@@ -44,16 +73,19 @@ func statementRules() []Rule {
 func counterRules() []Rule {
 	return []Rule{
 		{
-			Name: "table-cache-small", Severity: Slow, Needs: []Need{NeedStatus}, Variables: []string{"table_open_cache"}, find: tableCache,
-			When:   "95 % of table_open_cache are in use, and more tables than it holds were opened again since the start",
+			Name: "table-cache-small", Severity: Slow, Variables: []string{"table_open_cache"}, find: tableCache,
+			When: "table_open_cache is less than the default (a note where it has room for every connection), " +
+				"or 95 % of it are in use, and it overflowed or more tables than it holds were opened again since the start",
 			Reason: "every connection keeps each table open; beyond the cache tables are closed and opened over and over",
 			Source: "MySQL manual, How MySQL Opens and Closes Tables",
+			Risk:   "memory (some KiB a table) and open files",
 		},
 		{
 			Name: "temporary-tables-on-disk", Severity: Slow, Needs: []Need{NeedStatus}, Variables: []string{"tmp_table_size", "max_heap_table_size"}, find: diskTables,
 			When:   "more than a quarter of at least 1,000 temporary tables since the start went to the disk",
 			Reason: "they were larger than the limits in memory (or hold types that memory tables cannot)",
 			Source: "MySQL manual, Internal Temporary Table Use in MySQL",
+			Risk:   "memory of each session that makes one",
 		},
 		{
 			Name: "binlog-cache-on-disk", Severity: Slow, Needs: []Need{NeedStatus}, Variables: []string{"binlog_cache_size"}, find: binlogCacheDisk,
@@ -70,14 +102,14 @@ func counterRules() []Rule {
 	}
 }
 
-func generalLog(in Input) []hit {
+func generalLog(in Facts) []hit {
 	if !in.is("general_log", "ON") {
 		return nil
 	}
 	return []hit{{variable: "general_log", evidence: in.says("general_log"), line: line("general_log", "OFF")}}
 }
 
-func slowLog(in Input) []hit {
+func slowLog(in Facts) []hit {
 	if !in.is("slow_query_log", "ON") {
 		return nil
 	}
@@ -94,7 +126,7 @@ func slowLog(in Input) []hit {
 	return []hit{h}
 }
 
-func queryCache(in Input) []hit {
+func queryCache(in Facts) []hit {
 	size, _ := in.size("query_cache_size")
 	if _, seen := in.Variables["query_cache_type"]; !seen || in.is("query_cache_type", "OFF") || size == 0 {
 		return nil
@@ -103,31 +135,55 @@ func queryCache(in Input) []hit {
 		evidence: fmt.Sprintf("%s, query_cache_size %s", in.says("query_cache_type"), bytesText(size))}}
 }
 
-func performanceSchema(in Input) []hit {
+func performanceSchema(in Facts) []hit {
 	if !in.is("performance_schema", "ON") {
 		return nil
 	}
 	return []hit{{variable: "performance_schema", evidence: in.says("performance_schema"), line: line("performance_schema", "OFF")}}
 }
 
-func adaptiveHash(in Input) []hit {
+func adaptiveHash(in Facts) []hit {
 	if !in.is("innodb_adaptive_hash_index", "ON") {
 		return nil
 	}
 	return []hit{{variable: "innodb_adaptive_hash_index", evidence: in.says("innodb_adaptive_hash_index"), line: line("innodb_adaptive_hash_index", "OFF")}}
 }
 
-func tableCache(in Input) []hit {
-	size, ok := in.size("table_open_cache")
-	open, opened := in.counter("open_tables"), in.counter("opened_tables")
-	if !ok || open < 0.95*float64(size) || opened-open <= float64(size) {
+// mostTables bounds the table cache that is proposed.
+const mostTables = 20_000
+
+func tableCache(in Facts) []hit {
+	const name = "table_open_cache"
+	size, ok := in.size(name)
+	standard := rules.SizeOf(Defaults(in.Flavour, in.Version)[name])
+	connections, _ := in.size("max_connections")
+	open, opened, overflows := in.counter("open_tables"), in.counter("opened_tables"), in.counter("table_open_cache_overflows")
+	h := hit{variable: name, evidence: in.says(name)}
+	want := standard
+	switch {
+	case !ok:
+		return nil
+	case open >= 0.95*float64(size) && (opened-open > float64(size) || overflows > 0) && size > 0:
+		want = max(standard, min(2*size, mostTables))
+		h.evidence = fmt.Sprintf("%.0f of %d in use, %.0f tables opened since the start (%.3g/s)", open, size, opened, in.perSecond("opened_tables"))
+	case size >= connections:
+		h.severity = Note
+		fallthrough
+	default:
+		h.evidence += fmt.Sprintf(", the default %d; max_connections is %d, and each keeps every table that it uses open", standard, connections)
+	}
+	if want <= size {
 		return nil
 	}
-	return []hit{{variable: "table_open_cache", line: line("table_open_cache", text(2*size)), evidence: fmt.Sprintf(
-		"%.0f of %d in use, %.0f tables opened since the start (%.3g/s)", open, size, opened, in.perSecond("opened_tables"))}}
+	if limit, set := in.size("open_files_limit"); set && limit > 0 && limit < openFilesFor(connections, want) {
+		return []hit{{variable: "open_files_limit", severity: h.severity, line: line("open_files_limit", text(openFilesFor(connections, want))),
+			evidence: fmt.Sprintf("%s; a table_open_cache of %d needs more than the %d files that may be opened", h.evidence, want, limit)}}
+	}
+	h.line = line(name, text(want))
+	return []hit{h}
 }
 
-func diskTables(in Input) []hit {
+func diskTables(in Facts) []hit {
 	all, disk := in.counter("created_tmp_tables"), in.counter("created_tmp_disk_tables")
 	if all < 1000 || disk <= all/4 {
 		return nil
@@ -140,7 +196,7 @@ func diskTables(in Input) []hit {
 		"%.0f of %.0f (%.3g %%) went to the disk; %s, max_heap_table_size %s", disk, all, 100*disk/all, in.says("tmp_table_size"), in.shown("max_heap_table_size"))}}
 }
 
-func binlogCacheDisk(in Input) []hit {
+func binlogCacheDisk(in Facts) []hit {
 	all, disk := in.counter("binlog_cache_use"), in.counter("binlog_cache_disk_use")
 	size, ok := in.size("binlog_cache_size")
 	if all < 1000 || disk <= all/10 || !ok {
@@ -150,7 +206,7 @@ func binlogCacheDisk(in Input) []hit {
 		"%.0f of %.0f transactions (%.3g %%); %s", disk, all, 100*disk/all, in.says("binlog_cache_size"))}}
 }
 
-func refused(in Input) []hit {
+func refused(in Facts) []hit {
 	n := in.counter("connection_errors_max_connections")
 	if n == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package audit
+package advice
 
 import (
 	"cmp"
@@ -30,6 +30,9 @@ func (m Machine) Words() (list []string) {
 	if m.FreeDisk > 0 {
 		list = append(list, "free disk "+bytesText(m.FreeDisk))
 	}
+	if m.WriteIOPS > 0 {
+		list = append(list, fmt.Sprintf("%.0f writes/s", m.WriteIOPS))
+	}
 	if m.DataSeen {
 		list = append(list, "data "+bytesText(m.Data))
 	}
@@ -59,14 +62,18 @@ func (d Document) Text(out io.Writer) error {
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 		fmt.Fprintln(w, "SEVERITY\tFINDING\tLINE\tAPPLIES\tEVIDENCE")
 		for _, f := range d.Findings {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Severity, f.Name, cmp.Or(f.Line, "-"), f.applies(), f.Evidence)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Severity, f.Name, cmp.Or(f.Line, "-"), f.applies(), f.located())
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "\nWhy")
 		for _, f := range d.Findings {
-			fmt.Fprintf(out, "  %s: %s (%s)\n", f.Name, f.Reason, f.Source)
+			risk := ""
+			if f.Risk != noRisk && f.Line != "" {
+				risk = "; the risk: " + f.Risk
+			}
+			fmt.Fprintf(out, "  %s: %s (%s)%s\n", f.Name, f.Reason, f.Source, risk)
 		}
 	}
 	for i, u := range d.Unseen {
@@ -76,6 +83,14 @@ func (d Document) Text(out io.Writer) error {
 		fmt.Fprintf(out, "  %s\n", u)
 	}
 	return nil
+}
+
+// located returns the evidence behind the place in the option file, where there is one.
+func (f Finding) located() string {
+	if f.Where == "" {
+		return f.Evidence
+	}
+	return f.Where + ": " + f.Evidence
 }
 
 // applies says when a finding's line takes effect.

@@ -1,0 +1,271 @@
+// Package advice is david's one adviser: a table of rules, each a condition on what is known of a server and
+// its load, with the value it proposes, the reason, the source, the risk, and how its worth was measured. A
+// running server, an option file, a pod and a trial are Facts; the same facts get the same advice, whoever
+// asks: audit, the plan for a running server, explain, the check of manifests. docs/audit.md shows the table.
+// The sizes it proposes are those of internal/rules, with which a tune begins. advice is pure: values in,
+// findings out.
+package advice
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"david/internal/mycnf"
+)
+
+// Severity says what a finding costs.
+type Severity string
+
+// The severities, the most severe first.
+const (
+	Danger   Severity = "danger"   // data can be lost
+	Slow     Severity = "slow"     // it costs throughput
+	Conflict Severity = "conflict" // settings contradict each other, the version or the hardware
+	Note     Severity = "note"     // worth knowing
+)
+
+// Severities lists them, the most severe first.
+func Severities() []Severity { return []Severity{Danger, Slow, Conflict, Note} }
+
+// Rank is 0 for the most severe; what is no severity ranks last.
+func (s Severity) Rank() int {
+	if i := slices.Index(Severities(), s); i >= 0 {
+		return i
+	}
+	return len(Severities())
+}
+
+// Finding names one thing to change, or to know.
+type Finding struct {
+	Name     string   `json:"name"` // of the rule
+	Severity Severity `json:"severity"`
+	Variable string   `json:"variable"`
+	Value    string   `json:"value"`    // as the server reports it, or as it follows from the file
+	Evidence string   `json:"evidence"` // numbers with units
+	Line     string   `json:"line"`     // of a my.cnf: what to write; after "# " what to take out; "" where no setting helps
+	Restart  bool     `json:"restart"`  // the line takes effect only when the server is started with it
+	NewData  bool     `json:"new_data"` // the line takes effect only in a new data directory
+	Reason   string   `json:"reason"`
+	Source   string   `json:"source"`
+	Risk     string   `json:"risk"`            // what following it can cost
+	Measured string   `json:"measured"`        // how its worth was measured, or can be
+	Where    string   `json:"where,omitempty"` // file and line of the option file that set the variable: "my.cnf:12"
+}
+
+// Setting returns what a finding proposes; ok is false where that is no value of a variable.
+func (f Finding) Setting() (s mycnf.Setting, ok bool) {
+	name, value, ok := strings.Cut(f.Line, "=")
+	if !ok || strings.HasPrefix(f.Line, "#") {
+		return s, false
+	}
+	return mycnf.Setting{Name: name, Value: value, Reason: f.Reason, Source: f.Source}, true
+}
+
+// Report holds what an audit says.
+type Report struct {
+	Findings []Finding `json:"findings"` // the most severe first, then in the order of the rules
+	Unseen   []string  `json:"unseen"`   // what could not be judged, and why
+}
+
+// Rule holds one row of the table.
+type Rule struct {
+	Name      string
+	Severity  Severity // of most of its findings
+	When      string   // the condition, in words
+	Variables []string // what it looks at: where the version has one of them that is not seen, the report says so
+	Needs     []Need   // without these it is not applied, and the report says so
+	Reason    string
+	Source    string
+	Risk      string // of following it; "": none is known
+	Measured  string // how its worth was measured, or can be; "": it was not, and follows from the manual
+
+	find func(Facts) []hit
+}
+
+// hit tells what a rule found, before it is a finding.
+type hit struct {
+	variable string
+	evidence string
+	line     string
+	severity Severity // "": the rule's
+	reason   string   // "": the rule's
+	where    string   // "": where the variable was set
+}
+
+// rounds bounds how often what follows from followed advice is looked for.
+const rounds = 4
+
+// Of applies all rules, and applies them again to the server as it would be with what they propose, so that
+// whoever follows the advice is not given more of it: what that leads to is among the findings.
+func Of(in Facts) Report {
+	r, missing, skipped := in.look()
+	for range rounds {
+		more, _, _ := in.Following(r.Findings).look()
+		found := len(r.Findings)
+		for _, f := range more.Findings {
+			if f.Line != "" && !r.proposes(f) {
+				r.Findings = append(r.Findings, f)
+			}
+		}
+		if len(r.Findings) == found {
+			break
+		}
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Severity.Rank(), b.Severity.Rank()) })
+	r.Unseen = append(append(append([]string{}, r.Unseen...), unapplied(skipped)...), in.unreported(missing)...)
+	return r
+}
+
+// proposes tells whether a finding's variable has a line already, or the same rule has spoken of it.
+func (r Report) proposes(f Finding) bool {
+	return slices.ContainsFunc(r.Findings, func(g Finding) bool {
+		return g.Variable == f.Variable && (g.Name == f.Name || g.Line != "") || g.Line != "" && g.Line == f.Line
+	})
+}
+
+// look applies all rules once.
+func (in Facts) look() (r Report, missing map[string]bool, skipped map[Need][]string) {
+	r = Report{Findings: []Finding{}, Unseen: slices.Clone(in.Unseen)}
+	skipped, missing = map[Need][]string{}, map[string]bool{}
+	for _, rule := range Rules(in.Flavour) {
+		if !in.concerned(rule) {
+			continue
+		}
+		for _, name := range in.absent(rule.Variables) {
+			missing[name] = true
+		}
+		if lacking := in.lacking(rule.Needs); len(lacking) > 0 {
+			for _, need := range lacking {
+				skipped[need] = append(skipped[need], rule.Name)
+			}
+			continue
+		}
+		for _, h := range rule.find(in) {
+			r.Findings = append(r.Findings, in.finding(rule, h))
+		}
+	}
+	return r, missing, skipped
+}
+
+// concerned tells whether the version has any of the variables that a rule looks at.
+func (in Facts) concerned(rule Rule) bool {
+	return len(rule.Variables) == 0 || slices.ContainsFunc(rule.Variables, func(name string) bool {
+		_, known := mycnf.Lookup(name, in.Flavour, in.Version)
+		return known || in.Variables[name] != ""
+	})
+}
+
+// unapplied says which rules were left out for want of what.
+func unapplied(skipped map[Need][]string) (lines []string) {
+	for _, need := range needs() {
+		if rules := skipped[need]; len(rules) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: not judged: %s", need, strings.Join(rules, ", ")))
+		}
+	}
+	return lines
+}
+
+func (in Facts) unreported(missing map[string]bool) (lines []string) {
+	for _, name := range sortedKeys(missing) {
+		why := "the server does not report it to this user"
+		if !in.Live {
+			why = "the file does not set it, and david does not know its default"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s", name, why))
+	}
+	return lines
+}
+
+// finding makes a rule's hit whole.
+func (in Facts) finding(rule Rule, h hit) Finding {
+	f := Finding{Name: rule.Name, Severity: cmp.Or(h.severity, rule.Severity), Variable: h.variable, Value: in.Variables[h.variable],
+		Evidence: h.evidence, Line: h.line, Reason: cmp.Or(h.reason, rule.Reason), Source: rule.Source,
+		Risk: cmp.Or(rule.Risk, noRisk), Measured: cmp.Or(rule.Measured, notMeasured), Where: cmp.Or(h.where, in.where(h.variable))}
+	if f.Line == "" || strings.HasPrefix(f.Line, statement) {
+		return f
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.Line, "# "), "=")
+	switch entry, ok := mycnf.Lookup(name, in.Flavour, in.Version); {
+	case !ok: // what only start-up reads, as the options that are taken out
+		f.Restart = true
+	default:
+		apply := entry.ApplyIn(in.Flavour, in.Version)
+		f.NewData = apply == mycnf.Init
+		f.Restart = apply != mycnf.Dynamic || in.stuck(mycnf.Normalise(name))
+	}
+	return f
+}
+
+// stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite
+// buffer cannot be switched on while the server runs without it (MySQL manual, innodb_doublewrite). MariaDB
+// from 10.11.12 on reserves the addresses of its pool at the start.
+func (in Facts) stuck(name string) bool {
+	most, bounded := in.size("innodb_buffer_pool_size_max")
+	if name == "innodb_buffer_pool_size" && bounded && in.Live {
+		want, _ := in.fit().most()
+		return want > most
+	}
+	return name == "innodb_doublewrite" && slices.Contains([]string{"OFF", "0", "FALSE"}, strings.ToUpper(in.Variables[name]))
+}
+
+// statement begins the one line that is SQL and no setting.
+const statement = "ALTER INSTANCE"
+
+// What is said of a rule that says nothing else.
+const (
+	noRisk      = "none known"
+	notMeasured = "no: it follows from the manual; david compare measures it on your load"
+)
+
+// where returns the file and the line that set a variable, the last one where there are several; "" where
+// none did.
+func (in Facts) where(name string) (at string) {
+	for _, l := range in.Lines {
+		entry, _ := mycnf.Lookup(l.Option.Name, in.Flavour, in.Version)
+		if l.Option.Name == name || entry.Reports == name || oldNames()[l.Option.Name] == name {
+			at = l.Where()
+		}
+	}
+	return at
+}
+
+// Following returns the facts as they would be with what findings propose: the server started anew, so
+// without its counters.
+func (in Facts) Following(findings []Finding) Facts {
+	out := in
+	out.Lines, out.Preloaded, out.Lost, out.Status = nil, nil, nil, nil
+	out.Variables, out.Set = maps.Clone(in.Variables), maps.Clone(in.Set)
+	for _, f := range findings {
+		if name, _, drop := strings.Cut(strings.TrimPrefix(f.Line, "# "), "="); drop && strings.HasPrefix(f.Line, "# ") {
+			delete(out.Set, name)
+			continue
+		}
+		s, ok := f.Setting()
+		if !ok {
+			continue
+		}
+		if out.Set != nil {
+			out.Set[s.Name] = s.Value
+			delete(out.Set, "skip_"+s.Name)
+		}
+		out.Variables[s.Name] = s.Value
+		if s.Name == "log_bin" { // it is given a name
+			out.Variables[s.Name] = "ON"
+		}
+	}
+	if _, before, ok := in.redoLog(); in.Live && ok && in.Machine.FreeDisk > 0 { // the disk has its files
+		_, now, _ := out.redoLog()
+		out.Machine.FreeDisk = max(1, in.Machine.FreeDisk+before-now)
+	}
+	if !in.Live && in.Set != nil {
+		var settings []mycnf.Setting
+		for _, name := range sortedKeys(out.Set) {
+			settings = append(settings, mycnf.Setting{Name: name, Value: out.Set[name]})
+		}
+		out.Variables, _ = Effective(in.Flavour, in.Version, settings)
+	}
+	return out
+}
