@@ -55,7 +55,14 @@ func (l Lab) say(format string, args ...any) {
 }
 
 // text is say for what is not formatted.
-func (l Lab) text(text string) { l.Show(experiment.Event{Text: text}) }
+func (l Lab) text(text string) { l.show(experiment.Event{Text: text}) }
 
 // line shows something that stays.
-func (l Lab) line(text string) { l.Show(experiment.Event{Line: text}) }
+func (l Lab) line(text string) { l.show(experiment.Event{Line: text}) }
+
+// show hands an event to whoever shows it, where there is somebody.
+func (l Lab) show(ev experiment.Event) {
+	if l.Show != nil {
+		l.Show(ev)
+	}
+}

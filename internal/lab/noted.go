@@ -13,9 +13,7 @@ import (
 func (l Lab) noted(store *result.Store) func(experiment.Event) {
 	broken := false
 	return func(ev experiment.Event) {
-		if l.Show != nil {
-			l.Show(ev)
-		}
+		l.show(ev)
 		if broken {
 			return
 		}

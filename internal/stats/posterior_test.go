@@ -359,7 +359,7 @@ func TestSlicedComparison(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	a, b, few := c.Arms[1], c.Arms[2], c.Arms[3]
-	if a.Verdict != Faster || !a.NotSlower || a.Odds < 0.999 || a.Sessions != 1 || a.Incarnations != 2 || a.Method != "slices: 6 rounds, 2 incarnations, 1 session" {
+	if a.Verdict != Faster || !a.NotSlower || a.Odds < 0.999 || a.Sessions != 1 || a.Incarnations != 2 || a.Method != "slices: 6 rounds, 2 starts, 1 session" {
 		t.Errorf("%+v", a)
 	}
 	if b.Verdict != Equivalent || !b.NotSlower {
