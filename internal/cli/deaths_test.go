@@ -196,6 +196,7 @@ func TestDeaths(t *testing.T) {
 	n, seed := wanted(t, deathsVariable, 3), wanted(t, seedVariable, 17)
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
 		s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)", "INSERT INTO shop.item VALUES (1), (2), (3)")
+		busy(t, s)
 		d := &dying{Server: s, address: dsn(s, "david"), before: globals(t, s), root: s.Open()}
 		for i := range n {
 			t.Run(fmt.Sprintf("regression %d", i), func(t *testing.T) { d.regress(t, rand.New(rand.NewPCG(uint64(seed), uint64(i)))) })
