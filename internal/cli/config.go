@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -70,10 +71,11 @@ type configured struct {
 // have written, is an error.
 func readConfig(env func(string) string) (c configured, err error) {
 	c = configured{path: configPath(env), values: map[string]string{}, lines: map[string]int{}}
-	text, err := home.ReadOwn(c.path, longestConfig)
-	if errors.Is(err, fs.ErrNotExist) {
+	// A folder that this user may not look into is not this user's: root's, where sudo -u left HOME as it was.
+	if _, err := os.Lstat(c.path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return c, nil
 	}
+	text, err := home.ReadOwn(c.path, longestConfig)
 	if err != nil {
 		return c, usage("cannot read the config file: %w", err)
 	}

@@ -38,7 +38,7 @@ func (f *liveFlags) check(fs *pflag.FlagSet) (err error) {
 	planned := []string{"free-disk", deadlineFlag} // what a plan takes too
 	ours := append([]string{"apply", "persist", "load", "watch"}, planned...)
 	load := []string{"workload", "threads", "tables", "table-size", "rand-type", "rate", "warmup"}
-	both := append([]string{"dsn", "defaults-file", "host", "port", "user", "socket", "password", "login-path", "quiet", "no-color", "memory", "cpus", "iops", "max-p95", "json", "pod", "relay"}, podOnly()...)
+	both := append([]string{"dsn", "defaults-file", "host", "port", "user", "socket", "password", "login-path", "quiet", "verbose", "no-color", "memory", "cpus", "iops", "max-p95", "json", "pod", "relay"}, podOnly()...)
 	fs.Visit(func(flag *pflag.Flag) {
 		mine := slices.Contains(ours, flag.Name)
 		switch {

@@ -154,8 +154,16 @@ func Unfinished(home string, kind Kind, title string, argv []string) (*Store, er
 	return nil, nil
 }
 
-func measured(argv []string) []string {
-	return slices.DeleteFunc(slices.Clone(argv), func(arg string) bool { return arg == "--fresh" || arg == "--json" })
+// measured returns a command line without what changes nothing of what is measured.
+func measured(argv []string) (list []string) {
+	shown := []string{"--fresh", "--json", "-v", "--verbose", "--quiet", "--no-color"}
+	for i, arg := range argv {
+		looked := arg == "--metrics" || strings.HasPrefix(arg, "--metrics=") || i > 0 && argv[i-1] == "--metrics"
+		if !looked && !slices.Contains(shown, arg) {
+			list = append(list, arg)
+		}
+	}
+	return list
 }
 
 // Resolve returns the folder of the experiment arg names: a folder, one that david tune wrote (it holds a
