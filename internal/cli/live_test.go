@@ -122,7 +122,8 @@ func TestLiveEnds(t *testing.T) {
 	before := globals(t, s)
 	busy(t, s)
 	begin := func(t *testing.T) (*exec.Cmd, *lines) {
-		return here.spawn(t, liveArgs(address, "--apply", "--watch", "10s")...)
+		// On a busy machine a latency of a tenth of a millisecond moves by itself.
+		return here.spawn(t, liveArgs(address, "--apply", "--watch", "10s", "--max-p95", "100x")...)
 	}
 	unchanged := func(t *testing.T) {
 		t.Helper()
