@@ -59,7 +59,9 @@ func needDebian(t *testing.T) {
 func davidBinary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "david")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.commit=imagetest", "-o", path, "./cmd/david")
+	// As make build does, but for the commit: a word by which the program in the image is known to be this one.
+	flags := []string{"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.commit=imagetest"}
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "./cmd/david")...)
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build david: %v\n%s", err, out)

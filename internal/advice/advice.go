@@ -2,8 +2,8 @@
 // its load, with the value it proposes, the reason, the source, the risk, and how its worth was measured. A
 // running server, an option file, a pod and a trial are Facts; the same facts get the same advice, whoever
 // asks: audit, the plan for a running server, explain, the check of manifests. docs/audit.md shows the table.
-// The sizes it proposes are those of internal/rules, with which a tune begins. advice is pure: values in,
-// findings out.
+// A size that it proposes, as the buffer pool's, is the one that a tune begins with (internal/rules). It asks no
+// server and reads no file: facts go in, findings come out.
 package advice
 
 import (

@@ -125,10 +125,15 @@ func TestStudy(t *testing.T) {
 		want     []string
 		mayNotBe []string
 	}{
-		"mysql-9.7.4-a.tsv":      {mycnf.MySQL, "9.7.4", []string{"redo-small", "buffer-pool-small", "performance-schema"}, []string{"sync-binlog", "no-binlog", "innodb-flush-log-at-trx-commit"}},
-		"mariadb-10.11.19-a.tsv": {mycnf.MariaDB, "10.11.19", []string{"sync-binlog", "no-binlog", "redo-small", "buffer-pool-small", "io-capacity", "flush-neighbors"}, []string{"innodb-flush-log-at-trx-commit", "performance-schema"}},
+		"mysql-9.7.4-a.tsv": {mycnf.MySQL, "9.7.4",
+			[]string{"redo-small", "buffer-pool-small", "performance-schema"},
+			[]string{"sync-binlog", "no-binlog", "innodb-flush-log-at-trx-commit"}},
+		"mariadb-10.11.19-a.tsv": {mycnf.MariaDB, "10.11.19",
+			[]string{"sync-binlog", "no-binlog", "redo-small", "buffer-pool-small", "io-capacity", "flush-neighbors"},
+			[]string{"innodb-flush-log-at-trx-commit", "performance-schema"}},
 	} {
-		in := Facts{Flavour: c.flavour, Version: version(t, c.version), Live: true, Variables: recorded(t, file), Status: map[string]string{}, Set: map[string]string{}, Machine: machine}
+		in := Facts{Flavour: c.flavour, Version: version(t, c.version), Live: true, Variables: recorded(t, file),
+			Status: map[string]string{}, Set: map[string]string{}, Machine: machine}
 		r := Of(in)
 		for _, name := range c.want {
 			if !has(r, name) {

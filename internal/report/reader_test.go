@@ -110,6 +110,25 @@ func (b *browser) checkAxes(t *testing.T) {
 	}
 }
 
+// TestUselessInterval: one arm of which nothing is known leaves the others' places on the axis.
+func TestUselessInterval(t *testing.T) {
+	b := newBrowser(t)
+	d := compareFixture()
+	d.Trials = slices.DeleteFunc(d.Trials, func(t result.Trial) bool { return t.Block > 3 })
+	for i := range d.Trials { // in one block of three it does a tenth
+		if d.Trials[i].Arm == "memory" && d.Trials[i].Block == 1 {
+			d.Trials[i].TPS /= 10
+		}
+	}
+	b.open(t, d)
+	var most, widest float64
+	b.Eval(t, `Chart.getChart('forest').scales.x.max`, &most)
+	b.Eval(t, `Math.max(...JSON.parse(document.getElementById('data').textContent).comparisons[0].arms.map(a => a.interval?.[1] ?? 0))`, &widest)
+	if widest < 20 || most > 6 {
+		t.Errorf("the widest interval ends at %g, the axis at %g", widest, most)
+	}
+}
+
 // TestShownRuns: the winner's and the control's runs are among the six that a chart begins with, however many arms
 // ran before them.
 func TestShownRuns(t *testing.T) {

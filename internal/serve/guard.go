@@ -15,8 +15,8 @@ type guard struct {
 	token, session, formOf string // in the URL; in the cookie; in forms
 }
 
-func newGuard(host string) (guard, error) {
-	return guard{host: host, token: rand.Text(), session: rand.Text(), formOf: rand.Text()}, nil
+func newGuard(host string) guard {
+	return guard{host: host, token: rand.Text(), session: rand.Text(), formOf: rand.Text()}
 }
 
 // cookieName begins the name of the cookie; browsers send those of one host to all its ports.

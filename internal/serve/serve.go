@@ -43,11 +43,7 @@ func New(o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGuard(o.Host)
-	if err != nil {
-		return nil, err
-	}
-	s := &Site{Options: o, guard: g, found: newFound(o.Load), tunes: &tunes{program: o.Program, home: o.Home}, pages: pages}
+	s := &Site{Options: o, guard: newGuard(o.Host), found: newFound(o.Load), tunes: &tunes{program: o.Program, home: o.Home}, pages: pages}
 	s.handler = s.routes()
 	return s, nil
 }

@@ -8,13 +8,13 @@ import (
 
 // Two experiments lie in different sessions: another hour, or another host under the same name. What that does to a
 // figure no interval within one session knows, so it is added, as a mixture over what sessions were seen to do
-// (docs/method.md): of a ratio to a control that ran beside the arm a few per cent as a rule, and once 40; of a
-// throughput by itself much more, as the same control did 1.7 times as much some hours later on a shared host.
+// (docs/method.md): of a ratio to a control that ran beside the arm what comparisons of several sessions are taken to
+// have, too; of a throughput by itself much more, as the same control did 1.7 times as much hours later on a shared host.
 
 // Figure is what one experiment says of an arm.
 type Figure struct {
 	Value    float64  // above 0
-	Interval Interval // 95 %, zero for none: then Doubt stands in
+	Interval Interval // 95 %, zero for none: then RestartNoise stands in
 	Beside   bool     // it is a ratio to a control that ran beside it
 	Sessions int      // that the interval knows of; with several it has what lies between them
 }
@@ -63,11 +63,9 @@ func (f Figure) deviation() float64 {
 
 // besideSessions and aloneSessions are what a session does to a ratio to a control, and to a throughput by itself, as
 // standard deviations of the logarithm.
-func besideSessions() grid {
-	return grid{value: []float64{0, 0.02, 0.04, 0.1, 0.3}, prior: []float64{1, 1, 1, 0.5, 0.1}}
-}
+func besideSessions() grid { return sessions() }
 func aloneSessions() grid {
-	return grid{value: []float64{0.02, 0.05, 0.15, 0.35}, prior: []float64{1, 1, 1, 1}}
+	return grid{prior: []float64{1, 1, 1, 1}, level: []float64{0.02, 0.05, 0.15, 0.35}}
 }
 
 // apartBy adds to each part of a mixture what a figure's session may have done to it.
@@ -84,7 +82,7 @@ func apartBy(parts []part, f Figure) (list []part) {
 		total += p
 	}
 	for _, p := range parts {
-		for i, v := range g.value {
+		for i, v := range g.level {
 			list = append(list, part{p.weight * g.prior[i] / total, math.Hypot(p.sd, v)})
 		}
 	}

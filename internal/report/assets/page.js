@@ -190,12 +190,12 @@
       upright(ctx, x.getPixelForValue(1), area, colour('soft'));
       ctx.restore();
     },
-    afterDatasetsDraw({ctx, scales: {x, y}}) {
+    afterDatasetsDraw({ctx, chartArea: area, scales: {x, y}}) {
       ctx.save();
       ctx.font = '600 12px ' + Chart.defaults.font.family;
       ctx.textBaseline = 'middle';
       rows.forEach((a, n) => {
-        const at = y.getPixelForValue(n);
+        const at = y.getPixelForValue(n), text = forestText(a, fate);
         ctx.fillStyle = forestColour(a);
         if (a.ratio > 0) dot(ctx, x.getPixelForValue(a.ratio), at, 5);
         ctx.globalAlpha = 0.55;
@@ -205,7 +205,10 @@
         if (promised[a.name]) diamond(ctx, x.getPixelForValue(promised[a.name]), at - 12, 4);
         ctx.fillStyle = colour(a.ratio > 0 ? 'ink' : 'soft');
         const from = a.ratio > 0 ? Math.max(a.ratio, a.interval?.[1] ?? 0) : 1;
-        ctx.fillText(forestText(a, fate), x.getPixelForValue(from) + 8, at);
+        // Beside the interval; above it where that leaves the chart.
+        const left = x.getPixelForValue(from) + 8, room = area.right - ctx.measureText(text).width;
+        if (from <= x.max || a.ratio >= x.max) ctx.fillText(text, Math.min(left, room), at);
+        else ctx.fillText(text, Math.min(x.getPixelForValue(a.ratio) + 8, room), at - 12);
       });
       ctx.restore();
     }});
@@ -227,8 +230,10 @@
   function forest(id) {
     const f = forests[id], {rows, promised} = f;
     byId(id + '-box').style.height = forestHeight(id) + 'px';
-    const ends = rows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios,
-      ...(promised[a.name] ? [promised[a.name]] : [])]);
+    const seen = rows.flatMap(a => [1, ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios, ...(promised[a.name] ? [promised[a.name]] : [])]);
+    // An interval that says nothing may reach a hundred times as far as anything that was seen: it leaves the chart.
+    const most = 1.5 * Math.max(...seen), ends = [...seen, ...rows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : [])])]
+      .map(end => Math.min(end, most));
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
     // Slices have rounds, and their noise is in the intervals: there is no floor to draw.
     const legend = rows.some(a => a.floor > 0) ? ['ratio to the control; the band is ', 'too small to be seen, small dots are blocks']
