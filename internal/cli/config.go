@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -48,11 +49,16 @@ func settings() []setting {
 	}
 }
 
-// configPath says where the config file is.
+// configPath says where the config file is; "" for a user without a home, who has none: a path that is relative would be
+// that of whoever owns the working directory.
 func configPath(env func(string) string) string {
-	dir := env("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(dir) { // as the XDG base directory specification says
-		dir = filepath.Join(env("HOME"), ".config")
+	dir, home := env("XDG_CONFIG_HOME"), env("HOME")
+	switch {
+	case filepath.IsAbs(dir): // as the XDG base directory specification says
+	case filepath.IsAbs(home):
+		dir = filepath.Join(home, ".config")
+	default:
+		return ""
 	}
 	return filepath.Join(dir, "david", "config.yaml")
 }
@@ -71,8 +77,10 @@ type configured struct {
 // have written, is an error.
 func readConfig(env func(string) string) (c configured, err error) {
 	c = configured{path: configPath(env), values: map[string]string{}, lines: map[string]int{}}
-	// A folder that this user may not look into is not this user's: root's, where sudo -u left HOME as it was.
-	if _, err := os.Lstat(c.path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	// A folder that this user may not look into is not this user's: root's, where sudo -u left HOME as it was. That of
+	// a service may be no folder at all, as /dev/null.
+	_, err = os.Lstat(c.path)
+	if c.path == "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
 		return c, nil
 	}
 	text, err := home.ReadOwn(c.path, longestConfig)
