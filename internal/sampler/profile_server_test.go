@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -188,8 +189,11 @@ func checkProfile(t *testing.T, r Record, out string, client *os.ProcessState) {
 	}
 	for what, is := range map[string]func(result.State) bool{
 		"committing": func(s result.State) bool { return s.Statement == "COMMIT" && s.Kernel != "" },
-		"selecting":  func(s result.State) bool { return s.Statement == "SELECT" && s.Kernel != "" },
-		"running":    func(s result.State) bool { return s.Kernel == "running" },
+		// Of one kind of statement a busy machine's few looks may find none.
+		"reading or changing rows": func(s result.State) bool {
+			return slices.Contains([]string{"SELECT", "UPDATE", "DELETE", "INSERT"}, s.Statement) && s.Kernel != ""
+		},
+		"running": func(s result.State) bool { return s.Kernel == "running" },
 	} {
 		if share(p, is) <= 0 {
 			t.Errorf("no connection was found %s", what)
