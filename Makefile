@@ -21,12 +21,13 @@ CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients)
 # Where each run of tests leaves its record, for the summary.
 RECORDS := bin/test
 
-# gotest runs go test, shows what it shows, and keeps the record under a name.
-gotest = @mkdir -p $(RECORDS) && $(NICE) go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test $(2) -json
+# gotest runs go test, shows what it shows, and keeps the record under a name. With -trimpath a clone in another folder
+# finds what this one compiled; vetting is lint's.
+gotest = @mkdir -p $(RECORDS) && $(NICE) go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test -trimpath -vet=off $(2) -json
 packages crds images-test: NICE := nice -n 10
 
 # What only computes, and of the command line what starts no server.
-PURE := $(addprefix david/internal/,audit explain mycnf netmodel plan price report result rules search stats storage tune) david/internal/manifest/... david/test/summary david/test/mutate david/test/climbs
+PURE := $(addprefix david/internal/,advice explain mycnf netmodel plan price report result rules search stats storage tune) david/internal/manifest/... david/test/summary david/test/mutate david/test/climbs
 PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestPriceExamples|TestStorage|TestCatalogueInDocs)
 
 # A static binary, and no C compiler needed.
