@@ -23,7 +23,7 @@ RECORDS := bin/test
 
 # gotest runs go test, shows what it shows, and keeps the record under a name. With -trimpath a clone in another folder
 # finds what this one compiled; vetting is lint's.
-gotest = @mkdir -p $(RECORDS) && $(NICE) go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test -trimpath -vet=off $(2) -json
+gotest = @mkdir -p $(RECORDS) && $(NICE) go tool gotestsum --format standard-quiet --hide-summary all --jsonfile $(RECORDS)/$(1).json --raw-command -- go test $(2) -trimpath -vet=off -json
 packages crds images-test: NICE := nice -n 10
 
 # What only computes, and of the command line what starts no server.
