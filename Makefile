@@ -4,6 +4,7 @@ VERSION := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' internal/cli/vers
 COMMIT := $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)
 COMMIT_DATE := $(shell git log -1 --format=%cI 2>/dev/null)
 FUZZTIME ?= 5s
+FUZZJOBS ?= $(shell nproc)
 
 # Where `make install` puts things; DESTDIR goes before it.
 PREFIX ?= /usr/local
@@ -171,13 +172,8 @@ climbs: ## follow tune and compare from their flags to their reports: the calls 
 bench: ## benchmarks of the hot paths
 	go test -run '^$$' -bench . -benchmem -p 1 ./...
 
-fuzz: ## every fuzz test for FUZZTIME (5s)
-	@for package in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
-		done; \
-	done
+fuzz: ## every fuzz target for FUZZTIME (5s), FUZZJOBS (as many as CPUs) at a time
+	@scripts/fuzz $(FUZZTIME) $(FUZZJOBS)
 
 clean: ## remove what was built; installed servers and results stay
 	rm -rf bin

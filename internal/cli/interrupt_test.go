@@ -89,7 +89,7 @@ func TestKill9Power(t *testing.T) {
 	t.Run("recording", func(t *testing.T) {
 		t.Parallel()
 		dir := testHome(t)
-		cmd, seen := spawn(t, dir, append(args, "5m")...)
+		cmd, seen := spawn(t, dir, append(args, "90s")...)
 		if !seen.waitFor("recording the server's disk", 3*time.Minute) {
 			t.Errorf("david never recorded:\n%s", seen)
 		}

@@ -78,11 +78,13 @@ func has(f Flavour, v Version, name string) bool {
 	if slices.Contains([]string{"tx_isolation", "tx_read_only", "foreign_key_checks", "unique_checks"}, name) {
 		return false // variables only
 	}
-	plugins := ofPlugin(name) && !(f == MariaDB && strings.HasPrefix(name, "rpl_semi_sync_")) // built in there
+	at := options()[name]
+	foreign := f != MariaDB && at[0] == formElsewhere && at[1] == formPlugin                              // a switch of MariaDB's own plugins
+	plugins := ofPlugin(name) && !foreign && !(f == MariaDB && strings.HasPrefix(name, "rpl_semi_sync_")) // built in there
 	if _, known := Lookup(name, f, v); !atHand(f, v) || known || plugins {
 		return true
 	}
-	return options()[name].of(f) != formElsewhere
+	return at.of(f) != formElsewhere
 }
 
 // atHand tells whether the whole list of a release's options is in options.txt.
@@ -216,6 +218,8 @@ func (o *Option) assign(f Flavour, loose bool, value string, bare bool) {
 	case t.adjusted:
 		o.Value = t.value
 	case bare && (at == formMaybeNumber || at == formMaybeText && x.Kind == KindEnum):
+		o.Value = t.value
+	case !bare && value == "" && at == formPlugin: // innodb= is off, innodb is on
 		o.Value = t.value
 	}
 	o.judge(t)

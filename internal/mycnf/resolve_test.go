@@ -52,6 +52,8 @@ func TestResolve(t *testing.T) {
 		{"max_statement_time=K", "", ""},
 		{"slave_max_statement_time=1.5", "", "slave_max_statement_time=1.5"},
 		{"plugin_innodb_native_foreign_keys=1", "", "innodb_native_foreign_keys=1"},
+		{"innodb", "", "innodb=ON"}, // as the server runs: --help has a plugin's default, whatever was said
+		{"innodb=", "", "innodb=OFF"},
 		{"\xa0sync_binlog=\xa00\xa0", "sync_binlog=0", "sync_binlog=0"},
 	} {
 		for flavour, want := range map[Flavour]string{MySQL: c.mysql, MariaDB: c.mariadb} {

@@ -76,6 +76,45 @@ func TestFioFaults(t *testing.T) {
 	}
 }
 
+// TestFioStoppedForGood: a fio that nobody lets go on is ended long before a slow disk would be given up; one that is
+// stopped for a moment goes on.
+func TestFioStoppedForGood(t *testing.T) {
+	cmd := exec.Command("sleep", "60") // what it is does not matter
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	ctx, end := context.WithCancelCause(t.Context())
+	defer end(nil)
+	go endStopped(ctx, end, cmd.Process.Pid, 3*time.Second)
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGSTOP} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if s == syscall.SIGCONT && ctx.Err() != nil {
+			t.Errorf("ended though it went on: %v", context.Cause(ctx))
+		}
+	}
+	select {
+	case <-ctx.Done():
+		if err := context.Cause(ctx); !strings.Contains(err.Error(), "somebody stopped it (SIGSTOP)") {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it was waited for all the same")
+	}
+}
+
+// TestFirstSaid: fio says the same of each operation that failed.
+func TestFirstSaid(t *testing.T) {
+	for text, want := range map[string]string{"": "", "a\n": "a", " a\nb\nc\n": "a (and 2 lines more)"} {
+		if got := firstSaid(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestFioFullDisk has the filesystem fill up under fio.
 func TestFioFullDisk(t *testing.T) {
 	dir := mounted(t, "tmpfs", "tmpfs", 0, "size=1m")

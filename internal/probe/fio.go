@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"david/internal/account"
+	"david/internal/process"
 )
 
 // Start starts a command: in a cgroup, where it is one's. nil just starts it.
@@ -61,6 +62,8 @@ func (j job) run(ctx context.Context, args ...string) (s shot, err error) {
 	limit := j.takes + grace
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("fio had not ended after %s and was stopped; the disk may hang", limit))
 	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	// A thread and not a process of fio's, which would outlive it when it is killed.
 	args = append([]string{"--name=probe", "--thread", "--output-format=json", filename + j.file}, args...)
 	cmd := exec.CommandContext(ctx, fio, args...)
@@ -71,11 +74,11 @@ func (j job) run(ctx context.Context, args ...string) (s shot, err error) {
 			cmd.Args[i] = filename + escape(path)
 		}
 	}
-	return j.wait(ctx, cmd, door)
+	return j.wait(ctx, end, cmd, door)
 }
 
-// wait starts a prepared fio, and waits for its end.
-func (j job) wait(ctx context.Context, cmd *exec.Cmd, door *account.Door) (shot, error) {
+// wait starts a prepared fio, and waits for its end. end ends it with a reason.
+func (j job) wait(ctx context.Context, end context.CancelCauseFunc, cmd *exec.Cmd, door *account.Door) (shot, error) {
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	start := j.start
@@ -87,15 +90,51 @@ func (j job) wait(ctx context.Context, cmd *exec.Cmd, door *account.Door) (shot,
 	if err := start(cmd); err != nil {
 		return shot{}, fmt.Errorf("cannot start fio: %w", err)
 	}
+	go endStopped(ctx, end, cmd.Process.Pid, grace)
 	if err := cmd.Wait(); err != nil {
-		if why := door.Outward(strings.TrimSpace(said.String())); why != "" {
+		if cause := context.Cause(ctx); cause != nil { // david ended it
+			err = cause
+		} else if why := door.Outward(firstSaid(said.String())); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
-		return shot{}, errors.Join(context.Cause(ctx), fmt.Errorf("cannot probe %s with fio: %w", j.file, err))
+		return shot{}, fmt.Errorf("cannot probe %s with fio: %w", j.file, err)
 	}
 	s, err := parseShot(out.Bytes(), j.way)
 	s.cpu = float64((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Microseconds())
 	return s, err
+}
+
+// endStopped ends a fio that somebody has stopped (SIGSTOP) and nobody lets go on in time: a slow disk is waited for
+// much longer.
+func endStopped(ctx context.Context, end context.CancelCauseFunc, pid int, patience time.Duration) {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	var since time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-every.C:
+			stopped, err := process.Stopped(pid)
+			switch {
+			case err != nil || !stopped:
+				since = time.Time{}
+			case since.IsZero():
+				since = now
+			case now.Sub(since) >= patience:
+				end(fmt.Errorf("somebody stopped it (SIGSTOP); david waited for %s, and ended it", patience))
+			}
+		}
+	}
+}
+
+// firstSaid is the first line of what fio said, as it says much the same of each operation; and how many follow.
+func firstSaid(text string) string {
+	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if more {
+		first += fmt.Sprintf(" (and %d lines more)", strings.Count(rest, "\n")+1)
+	}
+	return first
 }
 
 // escape keeps fio from taking a colon for the end of a file's name.

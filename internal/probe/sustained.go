@@ -78,7 +78,7 @@ func parseSeries(text string, seconds int) ([]float64, error) {
 		if err = errors.Join(err, err2); err != nil || !(ms >= 0) || !(value >= 0) {
 			return nil, errors.Join(fmt.Errorf("cannot read %q of fio's series", strings.TrimSpace(line)), err)
 		}
-		if s := (ms+500)/1000 - 1; s < float64(seconds) { // an entry stands at the end of its second
+		if s := (ms+500)/1000 - 1; s < float64(seconds) && seconds > 0 { // an entry stands at the end of its second
 			series[max(0, int(s))], found = value, true
 		}
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"regexp"
 	"strconv"
@@ -103,6 +104,9 @@ func advised(line string) (mycnf.Setting, bool) {
 		value = mycnf.FormatSize(n)
 	}
 	s, err := mycnf.ParseSetting(name + "=" + value)
+	if err == nil { // no server reads some values back from a file: too long ones
+		err = mycnf.Render(io.Discard, nil, []mycnf.Setting{s})
+	}
 	return s, err == nil && value != ""
 }
 

@@ -41,7 +41,7 @@ func (w *Workspace) useRBD(ctx context.Context, o ceph.Place) error {
 		return err
 	}
 	const unit = 1 << 20 // an image has whole ones
-	l, point := result.Layout{Filesystem: "xfs", Bytes: (w.need + spare) / unit * unit}, filepath.Join(w.run, "data")
+	l, point := result.Layout{Filesystem: "xfs", Bytes: sizeFor(w.need+spare) / unit * unit}, filepath.Join(w.run, "data")
 	loop, err := w.attachImage(ctx, o, l.Bytes)
 	if err != nil {
 		return err

@@ -397,7 +397,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	defer unix.Unmount(home, 0)
 	_, err := Open(context.Background(), home, Options{Need: 3 << 30})
-	if !errors.Is(err, ErrDiskFull) || !strings.Contains(err.Error(), "4096 MiB are needed") {
+	if !errors.Is(err, ErrDiskFull) || !strings.Contains(err.Error(), "4249 MiB are needed") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,11 +56,29 @@ func (w *Workspace) settleVolume() (string, error) {
 	return file, nil
 }
 
+// mkfsVolume makes the filesystem of the volume. Newer versions of mkfs.xfs keep a tree of owners besides, if not told
+// otherwise, which takes another 1.3 % of the room and has to be written to.
+var mkfsVolume = []string{"mkfs.xfs", "-q", "-f", "-m", "reflink=1,rmapbt=0"}
+
 // volumeFlags mount the volume: what is removed gives its space back, and a copy of it may be mounted as well.
 const volumeFlags = "discard,nouuid"
 
 // spare says what is left free on the filesystem under the volume, in bytes.
 const spare = 1 << 30
+
+// An XFS as makeVolume makes it keeps a part of its device to itself: its log, and what it holds back in every
+// allocation group for its trees. Measured (mkfs.xfs 6.1, Linux 6.18): 103 MiB of 1 GiB, 124 of 4, 331 of 33, 810 of
+// 100, 3850 of 500.
+const (
+	ownFixed = 128 << 20
+	ownShare = 128 // one byte in so many
+)
+
+// roomOn says how many bytes at least can be written on the volume in a file of this size.
+func roomOn(size int64) int64 { return size - ownFixed - size/ownShare }
+
+// sizeFor says how large the file has to be for the volume in it to have room for so many bytes.
+func sizeFor(room int64) int64 { return (room+ownFixed)/(ownShare-1)*ownShare + ownShare }
 
 // mountVolume mounts $DAVID_HOME/cache/volume.xfs, an XFS in a sparse file, on a loop device. It is made where it
 // is missing, damaged, of another layout, or too small.
@@ -120,12 +139,12 @@ func (w *Workspace) attach(file, point string) error {
 	if err != nil || string(version) != layoutVersion {
 		return errors.New("it has another layout")
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(point, &st); err != nil {
+	info, err := os.Stat(file)
+	if err != nil {
 		return err
 	}
-	if size := int64(st.Blocks) * st.Bsize; size < w.need {
-		return fmt.Errorf("it has %d MiB, %d MiB are needed", size>>20, w.need>>20)
+	if room := roomOn(info.Size()); room < w.need {
+		return fmt.Errorf("it has room for %d MiB, %d MiB are needed", room>>20, w.need>>20)
 	}
 	return w.useVolume(point)
 }
@@ -148,8 +167,8 @@ func (w *Workspace) makeVolume(ctx context.Context, file string) error {
 		return err
 	}
 	free += older // what an older one gives back
-	if free-spare < w.need {
-		return fullError(w.home, w.need+spare, free) // the older one stays, with what was prepared in it
+	if roomOn(free-spare) < w.need {
+		return fullError(w.home, sizeFor(w.need)+spare, free) // the older one stays, with what was prepared in it
 	}
 	if err := os.RemoveAll(file); err != nil {
 		return err
@@ -161,7 +180,7 @@ func (w *Workspace) makeVolume(ctx context.Context, file string) error {
 	if err := errors.Join(f.Truncate(free-spare), f.Close()); err != nil {
 		return err
 	}
-	if err := runTool(ctx, []string{"mkfs.xfs", "-q", "-f", "-m", "reflink=1", file}); err != nil {
+	if err := runTool(ctx, append(slices.Clone(mkfsVolume), file)); err != nil {
 		return errors.Join(err, os.Remove(file))
 	}
 	return nil
