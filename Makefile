@@ -35,7 +35,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power ceph lint mutations hostile climbs bench fuzz clean
+.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results studies cells power ceph lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -129,15 +129,23 @@ test-images: bin/images/testservers ## link the images for tests in a cluster as
 images-test: ## the tests of the images
 	$(call gotest,images,-C images) -count=1 -timeout 20m ./...
 
-results: build ## the long measurements behind docs/method.md, four hours, and docs/results.md, an hour a cell, on a machine with nothing else to do
+results: build ## the long measurements behind docs/method.md, four hours, and docs/results.md, an hour a cell, and the studies, on a machine with nothing else to do
 	@scripts/setup test
-	go test -count=1 -tags results -run TestResults -skip TestResultsCells -v -timeout 8h -p 1 ./internal/cli ./internal/lab ./internal/probe ./internal/tune ./internal/follower ./internal/move ./internal/sandbox
+	go test -count=1 -tags results -run TestResults -skip 'TestResultsCells|TestResultsStudies' -v -timeout 8h -p 1 ./internal/cli ./internal/lab ./internal/probe ./internal/tune ./internal/follower ./internal/move ./internal/sandbox
 	DAVID_KILLS=50 go test -count=1 -run 'TestStorageMeasureKilled$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=25 go test -count=1 -run 'TestMoveKilled$$' -v -timeout 2h ./internal/move
 	scripts/test-packages
 	@$(MAKE) --no-print-directory cells
+	@$(MAKE) --no-print-directory studies
 	@$(MAKE) --no-print-directory ceph
+
+studies: build ## the published studies p1, p2, p3 and p5 whole, eleven hours; p4 is make ceph's. DAVID_STUDY=p1 picks
+	@scripts/setup test
+	go test -count=1 -tags results -run 'TestResultsStudies/$(DAVID_STUDY)' -v -timeout 24h ./internal/cli
+	@scripts/setup e2e
+	go run ./test/e2e/cluster build
+	go test -count=1 -tags results -run 'TestResultsStudyP3' -v -timeout 3h ./test/e2e
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks
 	go test -count=1 -tags results -run TestResultsCells -v -timeout 0 ./internal/cli

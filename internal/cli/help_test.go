@@ -164,13 +164,14 @@ func TestStudyFlags(t *testing.T) {
 	t.Parallel()
 	of := map[string]string{}
 	for _, cmd := range shownCommands(commandTree()) {
-		for _, flag := range []string{"network", "used", "quick", "fresh"} {
+		for _, flag := range []string{"network", "used", "quick", "fresh", "part", "workload", "blocks", "no-ceph"} {
 			if name, ok := strings.CutPrefix(helpName(cmd), "study"); ok && cmd.Flags().Lookup(flag) != nil {
 				of[flag] += name
 			}
 		}
 	}
-	want := map[string]string{"network": " p3", "used": " p4", "quick": " p1 p2 p3 p4 p5", "fresh": " p1 p2 p4 p5"}
+	want := map[string]string{"network": " p3", "used": " p4", "quick": " p1 p2 p3 p4 p5", "fresh": " p1 p2 p4 p5",
+		"part": " p1 p2", "workload": " p2 p3", "blocks": " p1 p2 p4 p5", "no-ceph": " p4"}
 	if !maps.Equal(of, want) {
 		t.Errorf("flags of studies: %v, want %v", of, want)
 	}

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +33,9 @@ type planFlags struct {
 	reads, consistent, masters bool
 	change, kubernetes         bool
 	why, sensitivity, json     bool
+	stored                     bool
+	show                       []string
+	today                      string
 	markdown                   bool
 	from, arm, out             string
 	figures                    map[string]*string
@@ -49,7 +55,7 @@ func (a *app) planCommand() *cobra.Command {
 	fs := cmd.Flags()
 	f.add(fs)
 	f.given = fs.Changed
-	cmd.RunE = func(*cobra.Command, []string) error { return a.plan(&f, fs) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), &f, fs) }
 	cmd.AddCommand(a.capacityCommand(), a.densityCommand(), a.cephCommand())
 	return cmd
 }
@@ -80,6 +86,9 @@ func (f *planFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.flavour, "flavour", "mysql", "mysql, percona or mariadb")
 	fs.StringVar(&f.commit, "commitment", "on-demand", "how machines are rented: on-demand, reserved, or spot for copies that only reads need")
 	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) whose entries are added to david's own, or replace those of the same name")
+	fs.StringSliceVar(&f.show, "show", nil, "architectures that are told of as the decision is (bill, failures, commands), by their kind: "+strings.Join(kinds(), ", ")+", or all")
+	fs.BoolVar(&f.stored, "stored", true, "take what pods, network paths and stripes cost in throughput from this machine's newest experiments, where there are some")
+	fs.StringVar(&f.today, "today", "", "DATE from which the age of prices is counted, as in 2026-11-25 (default: today)")
 	fs.BoolVar(&f.why, "why", false, "print the chain of rules behind each verdict")
 	fs.BoolVar(&f.sensitivity, "sensitivity", true, "ask what each assumption does to the decision")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -90,6 +99,28 @@ func (f *planFlags) add(fs *pflag.FlagSet) {
 	}
 }
 
+func kinds() (list []string) {
+	for _, x := range plan.Architectures() {
+		list = append(list, string(x.Kind))
+	}
+	return list
+}
+
+// shown reads --show.
+func (f *planFlags) shown() (list []plan.Kind, err error) {
+	known := kinds()
+	if slices.Equal(f.show, []string{"all"}) {
+		f.show = known
+	}
+	for _, name := range f.show {
+		if !slices.Contains(known, name) {
+			return nil, usage("--show %s: want %s, or all", name, strings.Join(known, ", "))
+		}
+		list = append(list, plan.Kind(name))
+	}
+	return list, nil
+}
+
 func figureDefault(x plan.Figure) string {
 	if x.Given {
 		return ""
@@ -97,7 +128,7 @@ func figureDefault(x plan.Figure) string {
 	return fmt.Sprintf(" (default: %g%s)", x.Default, map[plan.Unit]string{plan.Duration: " s"}[x.Unit])
 }
 
-func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
+func (a *app) plan(ctx context.Context, f *planFlags, fs *pflag.FlagSet) error {
 	if err := fillFlags(fs, f.file); err != nil {
 		return err
 	}
@@ -107,7 +138,7 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 	if err := newFile(f.out); err != nil {
 		return err
 	}
-	p, err := a.planned(f)
+	p, err := a.planned(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -126,7 +157,7 @@ func (a *app) plan(f *planFlags, fs *pflag.FlagSet) error {
 }
 
 // planned makes the plan that the flags ask for.
-func (a *app) planned(f *planFlags) (p plan.Plan, err error) {
+func (a *app) planned(ctx context.Context, f *planFlags) (p plan.Plan, err error) {
 	c, err := prices(f.catalogue)
 	if err != nil {
 		return p, err
@@ -139,9 +170,19 @@ func (a *app) planned(f *planFlags) (p plan.Plan, err error) {
 	if err != nil {
 		return p, err
 	}
+	if f.stored {
+		if r, err = a.withStoredCosts(ctx, r); err != nil {
+			return p, err
+		}
+	}
+	shown, err := f.shown()
+	if err != nil {
+		return p, err
+	}
 	if p, err = plan.New(c, r); err != nil {
 		return p, codedError{exitUsage, err}
 	}
+	p.Shown = shown
 	if control != nil {
 		p.Value = p.Unlock(c, p.Asked.Untuned(*control))
 	}
@@ -187,6 +228,11 @@ func (f *planFlags) request() (r plan.Request, err error) {
 	r = plan.Request{TPS: f.tps, Queries: f.queries, Writes: f.writes, Survive: plan.Failure(f.survive), Budget: f.budget, On: f.on, Regions: f.regions, RTT: f.rtt, People: f.people,
 		ReadScaling: f.reads, ConsistentReads: f.consistent, MultiMaster: f.masters, ChangeApplication: f.change, Kubernetes: f.kubernetes, Commitment: f.commit,
 		Figures: map[string]float64{}, Today: time.Now().UTC()}
+	if f.today != "" {
+		if r.Today, err = time.Parse(time.DateOnly, f.today); err != nil {
+			return r, usage("--today %s: give a date, as in 2026-11-25", f.today)
+		}
+	}
 	if r.Data, err = price.ParseSize(f.data); err != nil {
 		return r, usage("--data %s: %w", f.data, err)
 	}

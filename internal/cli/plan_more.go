@@ -84,6 +84,13 @@ func (a *app) densities(f *hardwareFlags, given func(string) bool) error {
 	if err != nil {
 		return codedError{exitUsage, err}
 	}
+	if f.from != "" {
+		data, err := a.load(f.from)
+		if err != nil {
+			return err
+		}
+		list = append(list, plan.LayoutDensities(data.Experiment, data.Arms)...)
+	}
 	if f.json {
 		return a.printJSON(list)
 	}

@@ -19,7 +19,7 @@ import (
 // studyFlags holds the options of david study.
 type studyFlags struct {
 	runFlags
-	quick   bool
+	shortFlags
 	server  string
 	ceph    cephFlags
 	cluster clusterStudyFlags
@@ -50,11 +50,13 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 	if name != "p3" && name != "p5" { // of a cluster's image; of servers that its arms name
 		fs.StringVar(&f.server, "server", "", "the server of the arms that name none: mysql, mariadb, mysql:9.7, a path (as the study has it)")
 	}
-	run := a.study
+	run, parts, loads := a.study, "", ""
 	switch name {
 	case "p1":
+		parts = "ladder, volumes"
 		cmd.Short = "A US$66 server made to perform like a US$3,000 one (2025): page size, my.cnf, a stripe of volumes"
 	case "p2":
+		parts, loads = "cpu-bound, io-bound, small-pool", "read-intensive, balanced, write-intensive"
 		cmd.Short = "What MySQL loses on Kubernetes (KubeBlocks, 2023): CPU-bound, I/O-bound, a small buffer pool"
 	case "p3":
 		cmd.Short = "What a cluster's pod network costs a database (Percona, 2020), between two nodes"
@@ -69,7 +71,8 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 		cmd.Short = "Which is faster, MySQL or MariaDB (Percona Lab, 2026), settled at equal durability"
 	}
 	if name != "p3" { // which begins anew each time, and has no data here
-		f.add(fs)
+		f.runFlags.add(fs)
+		f.shortFlags.add(fs, parts, loads)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		st, err := spec.LoadStudy(name)
@@ -77,6 +80,11 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 			return err
 		}
 		st = f.onServer(st)
+		if !st.Cluster {
+			if st, err = f.shorten(st, fs); err != nil {
+				return err
+			}
+		}
 		if st.Cluster && f.quick {
 			f.cluster.quick(fs.Changed)
 		}
@@ -84,6 +92,9 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 			return err
 		}
 		f.rbd = f.ceph.place()
+		if f.ceph.none {
+			st = withoutCeph(st)
+		}
 		return run(cmd.Context(), st, f)
 	}
 	return cmd
@@ -111,9 +122,6 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	if err := a.refusePublished(st, facts.Memory.Limit, f.runFlags); err != nil {
 		return err
 	}
-	if f.quick {
-		st = st.Scale(spec.Quick())
-	}
 	first, err := a.interruptedPart(st, f)
 	if err != nil {
 		return err
@@ -140,7 +148,7 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		}
 		addCephResults(here, cells)
 	}
-	if err := a.printStudy(st, here, setupHere(facts), f.quick); err != nil {
+	if err := a.printStudy(st, here, setupHere(facts), f.differs()); err != nil {
 		return err
 	}
 	return failed
@@ -189,7 +197,7 @@ func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
 }
 
 // printStudy shows what was published, what was measured here beside it, on what, and what differs here.
-func (a *app) printStudy(st spec.Study, here map[string]studyResult, setup spec.Setup, quick bool) error {
+func (a *app) printStudy(st spec.Study, here map[string]studyResult, setup spec.Setup, cut []string) error {
 	fmt.Fprintf(a.out, "Study %s: %s\n\n", st.Name, st.Title)
 	for _, table := range [][][]string{figures(st, here), {}, setups(st.Setup, setup)} {
 		if err := a.printTable(table); err != nil {
@@ -197,11 +205,7 @@ func (a *app) printStudy(st spec.Study, here map[string]studyResult, setup spec.
 		}
 	}
 	a.printList("found there", st.Findings)
-	differs := st.Differs
-	if quick {
-		differs = append([]string{"--quick: small data and trials of seconds. Nothing is to be concluded from this run."}, differs...)
-	}
-	a.printList("what differs", differs)
+	a.printList("what differs", slices.Concat(cut, st.Differs))
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"david/internal/ceph"
 	"david/internal/lab"
+	"david/internal/spec"
 	"david/internal/stats"
 )
 
@@ -20,6 +22,7 @@ import (
 type cephFlags struct {
 	conf, pool string
 	local      bool
+	none       bool // no Ceph: its servers run on this machine's disk
 	used       string
 	on         ceph.Cluster
 	pools      []string
@@ -30,7 +33,19 @@ func (f *cephFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.conf, "ceph-conf", "", "FILE of a Ceph cluster, with the key of client.admin where it says")
 	fs.StringVar(&f.pool, "pool", "", "pools of that cluster, with commas between; servers run on the first. What david makes there it removes")
 	fs.BoolVar(&f.local, "local", false, "the throwaway Ceph of `make ceph`, its pools of 2 and 3 copies, at 14 % and 87 % of its capacity")
+	fs.BoolVar(&f.none, "no-ceph", false, "the part with buffer pools alone, its servers on this machine's disk: it says nothing of Ceph")
 	fs.StringVar(&f.used, "used", "", "shares of the cluster's capacity to fill it to before writes are measured, as in 14%,87% (default: as full as it is)")
+}
+
+// withoutCeph gives the study with its servers on this machine's disk, under titles of their own: what was measured
+// on a Ceph is another matter.
+func withoutCeph(st spec.Study) spec.Study {
+	st.Specs = slices.Clone(st.Specs)
+	for i := range st.Specs {
+		st.Specs[i].Title = strings.Replace(st.Specs[i].Title, "on Ceph RBD", "on this machine's disk", 1)
+	}
+	st.Differs = append([]string{"--no-ceph: the servers ran on this machine's own disk, on no image of a pool. Nothing here tells of Ceph."}, st.Differs...)
+	return st
 }
 
 // localCeph names the configuration of the cluster that is up by `make ceph`, in the environment.
@@ -40,6 +55,10 @@ const localCeph = "DAVID_CEPH"
 func (f *cephFlags) settle(a *app, needed, dryRun bool) error {
 	switch {
 	case !needed || dryRun:
+		return nil
+	case f.none && (f.local || f.conf != "" || f.pool != "" || f.used != ""):
+		return usage("--no-ceph has no cluster, pools and fill: leave out --local, --ceph-conf, --pool and --used")
+	case f.none:
 		return nil
 	case f.local && (f.conf != "" || f.pool != ""):
 		return usage("--local names its own cluster and pools: leave out --ceph-conf and --pool")
@@ -52,7 +71,7 @@ func (f *cephFlags) settle(a *app, needed, dryRun bool) error {
 			f.used = "14%,87%"
 		}
 	case f.conf == "" || f.pool == "":
-		return usage("study p4 needs a Ceph: --ceph-conf FILE --pool NAME, or make ceph")
+		return usage("study p4 needs a Ceph: --ceph-conf FILE --pool NAME, or make ceph; --no-ceph has its buffer pools on this machine's disk")
 	}
 	conf, err := filepath.Abs(f.conf)
 	if err != nil {

@@ -90,7 +90,7 @@ func (a *app) showNetworks(st spec.Study, store *result.Store, f studyFlags) err
 	a.printList("what goes with transactions/s", togetherLines(rows))
 	fmt.Fprintln(a.out)
 	here, setup := besidePublished(rows), clusterSetup(data.Experiment, f.cluster)
-	if err := a.printStudy(st, here, setup, f.quick); err != nil {
+	if err := a.printStudy(st, here, setup, f.differs()); err != nil {
 		return err
 	}
 	return verdictOf(data)

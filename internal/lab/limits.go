@@ -30,12 +30,12 @@ func (l Lab) limitsKey(ctx context.Context, dir string, caps result.Caps) (strin
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("cannot tell this machine from others: %w", err)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s %s %s\n%+v", id, machine(f), f.Kernel, where, os.Geteuid(), f.Data.Device, f.Data.Type, f.Data.Mount, caps))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s %s %s\n%+v", id, Machine(f), f.Kernel, where, os.Geteuid(), f.Data.Device, f.Data.Type, f.Data.Mount, caps))
 	return where + "-" + hex.EncodeToString(sum[:6]), nil
 }
 
-// machine tells one machine from another.
-func machine(f host.Facts) string {
+// Machine tells one machine from another.
+func Machine(f host.Facts) string {
 	return fmt.Sprintf("%s, %.4g CPUs, %s", f.CPU.Model, f.CPU.Usable, host.Size(f.Memory.Total))
 }
 

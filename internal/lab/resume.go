@@ -64,7 +64,7 @@ func changes(before, after map[string]string) []string {
 func pins(e result.Experiment, arms []result.Arm, data []string) map[string]string {
 	return map[string]string{
 		"kernel":        e.Host.Kernel,
-		"machine":       machine(e.Host),
+		"machine":       Machine(e.Host),
 		"server binary": binaries(e, arms),
 		"sysbench":      e.Sysbench,
 		"data":          strings.Join(data, ", "),

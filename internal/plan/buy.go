@@ -15,6 +15,7 @@ type set struct {
 	machine, volumes string
 	load             Load
 	bill             Bill
+	striped          bool // a server has several volumes
 }
 
 // shop is the catalogue, with what was found in it for one request: many architectures take the same servers.
@@ -194,7 +195,7 @@ func (r Request) finish(at *shop, a Architecture, provider string, t topology, s
 	if s.option.Volumes > 0 {
 		volumes = s.option.Name
 	}
-	return set{t.shards, t.copies, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS)}, nil
+	return set{t.shards, t.copies, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS), s.option.Volumes > 1}, nil
 }
 
 // server is one machine with its volumes.

@@ -55,10 +55,11 @@ func (r Request) CapacityInterval(h Hardware) (low, high float64, err error) {
 	if !r.hasInterval() {
 		return 0, 0, nil
 	}
-	least, err := r.withDefaults().at(r.Measured.High).Capacity(h)
+	cheap, dear := r.ends()
+	least, err := r.withDefaults().at(dear).Capacity(h)
 	if err != nil {
 		return 0, 0, err
 	}
-	most, err := r.withDefaults().at(r.Measured.Low).Capacity(h)
+	most, err := r.withDefaults().at(cheap).Capacity(h)
 	return least.TPS, most.TPS, err
 }

@@ -47,6 +47,8 @@ func FileStore() []Became {
 		{"vm.swappiness = 1", "as it was, on nodes with swap at all", "docs/kernel.md"},
 		{"tuned profile throughput-performance", "as it was: it sets the CPU governor", "study P4"},
 		{"XFS with barriers for MySQL on RBD, O_DIRECT", "as it was; barriers cannot be switched off any more", "xfs(5)"},
+		{"several doublewrite buffers for MySQL", "innodb_doublewrite_files is 2 by default, and to be measured; MariaDB has one", "MySQL Reference Manual, InnoDB options" + recall},
+		{"a buffer pool of 20 % of the data for uniform access", "to be measured: david study p4 has 5 to 80 %", "docs/studies/p4.md"},
 		{"innodb_flush_log_at_trx_commit = 0 where a second's loss is acceptable", "never: david's durability lock", "docs/method.md"},
 	}
 }
@@ -54,14 +56,18 @@ func FileStore() []Became {
 // Row writes it as docs/plan.md has it.
 func (b Became) Row() string { return "| " + b.Then + " | " + b.Today + " | " + b.Source + " |" }
 
-// cephSettings renders today's settings for nodes of a kind: an OSD may have what its node's memory leaves
-// for it.
-func (h hardware) cephSettings() []string {
+// osdMemory renders what an OSD may have for a cache: what its node's memory leaves for it.
+func (h hardware) osdMemory() string {
 	const system = 16 << 30 // of a node, for monitor, manager and the system
 	disks := math.Floor(min(h.disks, h.cores/coresPerDisk))
 	memory := max(4<<30, 0.9*(h.memory-system)/max(1, disks))
+	return fmt.Sprintf("ceph config set osd osd_memory_target %.0f   # %s; %g OSDs on a node", math.Floor(memory), price.GiB(math.Floor(memory/(1<<30))), disks)
+}
+
+// cephSettings renders today's settings; memory is the line of what an OSD may have.
+func cephSettings(memory string) []string {
 	return []string{
-		fmt.Sprintf("ceph config set osd osd_memory_target %.0f   # %s; %g OSDs on a node", math.Floor(memory), price.GiB(math.Floor(memory/(1<<30))), disks),
+		memory,
 		"ceph config set osd osd_mclock_profile high_client_ops   # the default is balanced: recovery takes half",
 		"ceph config show osd.0 osd_mclock_max_capacity_iops_ssd   # far from what fio gives for 4 KiB random writes? set it by hand",
 		"ceph osd pool create mysql && ceph osd pool set mysql size 3 && ceph osd pool set mysql min_size 2 && rbd pool init mysql",
@@ -69,11 +75,33 @@ func (h hardware) cephSettings() []string {
 	}
 }
 
-// CephSettings returns today's settings for nodes as figures describe them.
+// CephSettings returns today's settings for nodes as figures describe them: of their disks, cores and memory all
+// or none is given.
 func (r Request) CephSettings() ([]string, error) {
-	h, err := r.withDefaults().hardware()
-	if err != nil {
+	r = r.withDefaults()
+	if err := r.checkFigures(); err != nil {
 		return nil, err
 	}
-	return h.cephSettings(), nil
+	var h hardware
+	var missing error
+	given := 0
+	for _, part := range []struct {
+		name string
+		to   *float64
+	}{{"server-cpus", &h.cores}, {"server-disks", &h.disks}, {"server-memory", &h.memory}} {
+		x, err := r.known(part.name)
+		switch *part.to = x; {
+		case err == nil:
+			given++
+		case missing == nil:
+			missing = err
+		}
+	}
+	switch {
+	case given == 0:
+		return cephSettings("ceph config set osd osd_memory_target BYTES   # 4 GiB and more: --server-memory, --server-cpus and --server-disks of a node tell how much"), nil
+	case missing != nil:
+		return nil, missing
+	}
+	return cephSettings(h.osdMemory()), nil
 }

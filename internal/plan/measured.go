@@ -279,7 +279,28 @@ type Span struct {
 	HighLoad Load `json:"high_load"`
 }
 
-func (r Request) hasInterval() bool { return r.Measured != nil && len(r.Measured.Low) > 0 }
+// ends returns the figures at both ends of what was measured: those that take least of a machine, and those that
+// take most; nil and nil where there is no interval.
+func (r Request) ends() (least, most map[string]float64) {
+	if m := r.Measured; m != nil && len(m.Low) > 0 {
+		least, most = maps.Clone(m.Low), maps.Clone(m.High)
+	}
+	for _, c := range r.Costs {
+		if !r.Kubernetes || c.What != podPart {
+			continue
+		}
+		if least == nil {
+			least, most = map[string]float64{}, map[string]float64{}
+		}
+		least[podFigure], most[podFigure] = c.High, c.Low // the more is left, the less is taken
+	}
+	return least, most
+}
+
+func (r Request) hasInterval() bool {
+	least, _ := r.ends()
+	return least != nil
+}
 
 // beyond says how far the load is from what was measured.
 func (r Request) beyond() string {
@@ -296,11 +317,12 @@ func (p Plan) span(c price.Catalogue) (*Span, error) {
 		return nil, nil
 	}
 	s := &Span{}
+	least, most := p.Asked.ends()
 	for _, side := range []struct {
 		figures map[string]float64
 		end     *End
 		load    *Load
-	}{{p.Asked.Measured.Low, &s.Low, &s.LowLoad}, {p.Asked.Measured.High, &s.High, &s.HighLoad}} {
+	}{{least, &s.Low, &s.LowLoad}, {most, &s.High, &s.HighLoad}} {
 		at, err := p.Asked.at(side.figures).decide(c)
 		if err != nil {
 			return nil, err

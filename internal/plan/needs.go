@@ -43,10 +43,6 @@ func (r Request) room() price.Size {
 	return price.Size(float64(r.Data) * math.Pow(1+r.figure("growth"), r.figure("years")))
 }
 
-// podCost is what is left of a throughput that its CPUs bound in a Guaranteed pod (docs/results.md, 52
-// pairs: 0.935 to 0.970).
-const podCost = 0.952
-
 // need says what the busiest server of a topology carries on a machine with so much memory. Reads of pages
 // and the CPU they take fall in a line with the share of the data that the pool holds: right for uniform
 // keys, the worst case.
@@ -80,7 +76,7 @@ func (r Request) need(t topology, memory float64) (need, error) {
 	fill := r.figure("fill")
 	n.cores = tps * cpu * carried / 1e6 / fill
 	if r.Kubernetes {
-		n.cores /= podCost
+		n.cores /= r.figure(podFigure)
 	}
 	n.reads = tps * r.figure("reads-per-transaction") * cold * carried / fill
 	dry := min(r.figure("writes-in-memory"), r.figure("writes-per-transaction"))

@@ -55,7 +55,7 @@ func (r Request) buyOwn(a Architecture, t topology) (set, error) {
 		servers += 3
 	}
 	lines, err := r.ownLines("server", servers)
-	return set{t.shards, t.copies, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS)}, err
+	return set{t.shards, t.copies, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS), false}, err
 }
 
 // mirror tells what a server's disks give as RAID 10 (writes go to two): the IOPS of this mix, and the room.
@@ -109,7 +109,7 @@ func (r Request) buyCeph(h hardware, n need) (set, error) {
 	}
 	database, err := r.ownLines("database server (one is the spare)", 2)
 	volumes := fmt.Sprintf("RBD on %g nodes, %g OSDs each", nodes, disks)
-	return set{1, 1, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS)}, err
+	return set{1, 1, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS), false}, err
 }
 
 // ownLines bills n servers: bought once, and what they take each month.

@@ -38,6 +38,22 @@ type Plan struct {
 	// Stale names what the decision's prices are older than StaleDays of; "" where nothing is.
 	Stale string  `json:"stale,omitempty"`
 	Asked Request `json:"asked"`
+	// Shown are the architectures that are told of as the decision is: bill, failures, commands.
+	Shown []Kind `json:"-"`
+}
+
+// Told lists what is told of in full: the decision, then the cheapest of each architecture that is shown.
+func (p Plan) Told() (list []Choice) {
+	d, ok := p.Decision()
+	if ok {
+		list = append(list, d)
+	}
+	for _, c := range p.Each() {
+		if slices.Contains(p.Shown, c.Kind) && !(ok && c.Kind == d.Kind) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // Giving is a requirement that could be given up, and the decision without it.
@@ -208,6 +224,9 @@ func unpriced(err error) Verdict {
 }
 
 func (x *Choice) take(s set) {
+	if !s.striped {
+		x.Costs = slices.DeleteFunc(x.Costs, func(c Cost) bool { return c.What == stripePart })
+	}
 	x.Priced, x.Shards, x.Copies, x.Machine, x.Volumes, x.Load, x.Bill = true, s.shards, s.copies, s.machine, s.volumes, s.load, s.bill
 }
 

@@ -132,6 +132,63 @@ func TestBillsByHand(t *testing.T) {
 	}
 }
 
+// TestUnitPrices: 66 US$ a month for 30 transactions/s, 80 GiB, and the IOPS that its server carries.
+func TestUnitPrices(t *testing.T) {
+	p, err := New(catalogue(t), ask(80*gib, 30, "E2E"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := choiceOf(t, p, Single)
+	_, reads, writes := byHand(p.Asked, c)
+	if b := c.Bill; math.Abs(b.Per1000-2200) > 1e-9 || math.Abs(b.PerGB-66/(80*gib/1e9)) > 1e-9 || math.Abs(b.PerIOPS-66/(reads+writes)) > 1e-9 {
+		t.Errorf("%+v, want 2,200 per 1,000 transactions/s, %v per GB, %v per IOPS", b, 66/(80*gib/1e9), 66/(reads+writes))
+	}
+}
+
+// TestFileStore: every setting that study P4 lists has an answer, and none is told to be set as it was then but what still
+// does the same.
+func TestFileStore(t *testing.T) {
+	all := ""
+	for _, b := range FileStore() {
+		all += b.Then + "\n"
+		if b.Today == "" || b.Source == "" {
+			t.Errorf("%+v", b)
+		}
+	}
+	for _, then := range []string{"FileStore on XFS", "osd_op_threads = 32", "osd_op_num_shards = 5", "filestore_queue_max_ops, filestore_queue_max_bytes", "osd_journal_size of 1 GB", "rmem_max and wmem_max = 125829120", "netdev_max_backlog = 10000",
+		"vm.swappiness = 1", "throughput-performance", "tcmalloc with a larger cache", "XFS with barriers", "O_DIRECT", "buffer pool of 20 %", "innodb_flush_log_at_trx_commit = 0", "several doublewrite buffers"} {
+		if !strings.Contains(all, then) {
+			t.Errorf("nothing is said of %s", then)
+		}
+	}
+	for _, given := range [][]any{{}, {"server-cpus", 40, "server-memory", 256 * gib, "server-disks", 4}} {
+		lines, err := ask(gib, 1).figures(given...).CephSettings()
+		text := strings.Join(lines, "\n")
+		if err != nil || strings.Contains(text, "filestore") || strings.Contains(text, "57982058496") != (len(given) > 0) {
+			t.Errorf("%v: %v\n%s", given, err, text)
+		}
+		for _, want := range []string{"osd_memory_target", "osd_mclock_profile high_client_ops", "osd_mclock_max_capacity_iops_ssd", "size 3", "min_size 2"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%v: no %s in\n%s", given, want, text)
+			}
+		}
+	}
+	if _, err := ask(gib, 1).figures("server-cpus", 40).CephSettings(); err == nil || !strings.Contains(err.Error(), "--server-disks is not known") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A plan on Ceph has the pool's settings among its commands.
+func TestCephCommands(t *testing.T) {
+	p, err := New(catalogue(t), ask(2048*gib, 100, Own).own())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(choiceOf(t, p, Ceph).Commands, "\n"); !strings.Contains(text, "osd_memory_target ") || !strings.Contains(text, "min_size 2") {
+		t.Errorf("%s", text)
+	}
+}
+
 // verdicts lists which rules a choice fails.
 func failed(c Choice) (list []string) {
 	for _, v := range c.Broken {
@@ -274,6 +331,19 @@ func TestNearest(t *testing.T) {
 
 func TestStale(t *testing.T) {
 	c := catalogue(t)
+	if days(c.Date, today()) > StaleDays || c.Date > today().Format("2006-01") {
+		t.Errorf("the catalogue is of %s", c.Date)
+	}
+	for _, m := range c.Machines { // an entry is no younger than the catalogue it stands in
+		if m.Date == "" || m.Date > c.Date {
+			t.Errorf("%s is of %q, the catalogue of %s", m.Name, m.Date, c.Date)
+		}
+	}
+	for _, v := range c.Volumes {
+		if v.Date == "" || v.Date > c.Date {
+			t.Errorf("%s is of %q, the catalogue of %s", v.Name, v.Date, c.Date)
+		}
+	}
 	for day, want := range map[string]string{"2026-11-24": "", "2027-05-29": "", "2027-05-30": "the catalogue is of 2026-11, 181 days ago"} {
 		r := ask(100*gib, 50, "Azure")
 		r.Today, _ = time.Parse(time.DateOnly, day)
@@ -302,6 +372,9 @@ func random(rng *rand.Rand) Request {
 	r.ReadScaling = rng.IntN(3) == 0
 	r.ChangeApplication = rng.IntN(3) == 0
 	r.Kubernetes = rng.IntN(4) == 0
+	if rng.IntN(3) == 0 { // results of kilobytes: the network binds
+		r = r.figures("network-per-transaction", 46300*math.Exp(rng.Float64()*4))
+	}
 	return r.figures("zone-traffic", 0.02, "region-traffic", 0.02)
 }
 
@@ -310,16 +383,26 @@ func stronger() map[string]func(*Request) {
 	return map[string]func(*Request){
 		"data":    func(r *Request) { r.Data *= 1.7 },
 		"tps":     func(r *Request) { r.TPS *= 1.7 },
+		"queries": func(r *Request) { r.Queries *= 1.7 },
 		"writes":  func(r *Request) { r.Writes = min(1, r.Writes+0.1) },
 		"growth":  func(r *Request) { *r = r.with("growth", 0.25) },
+		"fill":    func(r *Request) { *r = r.with("fill", 0.5) },
 		"p99":     func(r *Request) { r.P99 = 5 },
-		"rpo":     func(r *Request) { r.RPO = seconds(0); r.Survive = Failure(max(string(r.Survive), string(Machine))) },
-		"rto":     func(r *Request) { r.RTO = seconds(min(10, deref(r.RTO))) },
-		"survive": func(r *Request) { r.Survive = Zone },
-		"people":  func(r *Request) { r.People = 0 },
-		"masters": func(r *Request) { r.MultiMaster = true },
-		"pods":    func(r *Request) { r.Kubernetes = true },
-		"fewer":   func(r *Request) { r.On = []string{"EC2", "RDS"} },
+		"rpo": func(r *Request) {
+			if r.RPO = seconds(0); r.Survive == "" {
+				r.Survive = Machine
+			}
+		},
+		"rto":        func(r *Request) { r.RTO = seconds(min(10, deref(r.RTO))) },
+		"survive":    func(r *Request) { r.Survive = Zone },
+		"region":     func(r *Request) { r.Survive = Region },
+		"regions":    func(r *Request) { r.Regions = 2 },
+		"people":     func(r *Request) { r.People = 0 },
+		"masters":    func(r *Request) { r.MultiMaster = true },
+		"consistent": func(r *Request) { r.ConsistentReads = true },
+		"pods":       func(r *Request) { r.Kubernetes = true },
+		"fewer":      func(r *Request) { r.On = []string{"EC2", "RDS"} },
+		"budget":     func(r *Request) { r.Budget = 900 },
 	}
 }
 
@@ -368,7 +451,7 @@ func TestMoreNeverCostsLess(t *testing.T) {
 }
 
 // TestNoPlanExceedsALimit holds what every priced choice carries against what its machine and volumes are
-// known to give.
+// known to give, by the catalogue, and against a load worked out here from the figures alone.
 func TestNoPlanExceedsALimit(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(20, 2))
@@ -385,19 +468,65 @@ func TestNoPlanExceedsALimit(t *testing.T) {
 				continue
 			}
 			seen++
-			l, fill := x.Load, r.figure("fill")+1e-9
-			for what, over := range map[string]bool{
-				"cores": l.Cores > fill*l.OfCores, "IOPS": l.IOPS > fill*l.OfIOPS, "machine's IOPS": l.MachineIOPS > 0 && l.IOPS > fill*l.MachineIOPS && x.Volumes != "included",
-				"room": float64(l.Room) > fill*float64(l.OfRoom), "network": l.OfNetwork > 0 && l.Network > fill*l.OfNetwork, "the bill": x.Bill.USDMonth <= 0 || x.Bill.USDYears <= 0} {
-				if over {
-					t.Errorf("%s: %s: %+v", x.Name(), what, l)
-				}
+			for _, over := range exceeded(c, r, x) {
+				t.Errorf("%s: %s: %+v", x.Name(), over, x.Load)
 			}
 		}
 	}
 	if seen < 300 {
 		t.Errorf("%d choices only", seen)
 	}
+}
+
+// exceeded names the limits that a choice's busiest server, or all of its disks, would have to pass.
+func exceeded(c price.Catalogue, r Request, x Choice) (list []string) {
+	l, fill := x.Load, r.figure("fill")+1e-9
+	limits := map[string]bool{"cores": l.Cores > fill*l.OfCores, "IOPS": l.IOPS > fill*l.OfIOPS, "room": float64(l.Room) > fill*float64(l.OfRoom), "network": l.OfNetwork > 0 && l.Network > fill*l.OfNetwork,
+		"the bill": x.Bill.USDMonth <= 0 || x.Bill.USDYears <= 0}
+	if x.Kind != NDB {
+		cores, reads, writes := byHand(r, x)
+		limits["cores by hand"] = math.Abs(l.Cores-cores) > 1e-6*cores
+		limits["IOPS by hand"] = math.Abs(l.IOPS-reads-writes) > 1e-6*(reads+writes)
+	}
+	if i := slices.IndexFunc(c.Machines, func(m price.Machine) bool { return m.Name == x.Machine }); i >= 0 {
+		m := c.Machines[i]
+		limits["the machine's CPUs"] = l.OfCores != m.CPUs
+		limits["the machine's IOPS"] = m.IOPS > 0 && l.IOPS > fill*m.IOPS && x.Volumes != "included"
+		limits["the machine's network"] = m.Network > 0 && l.Network > fill*float64(m.Network)
+		limits["the machine's memory"] = l.Pool > r.figure("pool-of-memory")*float64(m.Memory)/float64(l.Room)+1e-9
+	} else { // four disks of 40,000 writes/s and 3.84 TB
+		_, reads, writes := byHand(r, x)
+		disks, copies := 4.0, 2.0
+		if x.Kind == Ceph { // a node has the three disks that its 32 cores serve, less the two servers for the database
+			disks, copies = 3*(x.Bill.USDOnce/9000-2), 3
+		}
+		limits["its own disks' writes"] = reads+copies*writes > fill*disks*40_000
+		limits["its own disks' room"] = float64(l.Room)*copies > fill*disks*3.84e12
+		limits["its own cores"] = l.OfCores != 32
+	}
+	for name, over := range limits {
+		if over {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// byHand works out what the busiest server of a choice carries: 1,912 us of CPU and 23.9 pages written for 20 queries of
+// which a fifth write, and up to 4,331 us and 23.1 pages read as the pool holds 16.3 % of the data instead of all.
+func byHand(r Request, x Choice) (cores, reads, writes float64) {
+	cold := (1 - x.Load.Pool) / (1 - 0.163)
+	readers := 1.0
+	if r.ReadScaling {
+		readers = max(1, float64(x.Copies-1))
+	}
+	tps := r.TPS / float64(x.Shards) * r.Queries / 20
+	carried := r.Writes + (1-r.Writes)/readers
+	cores = tps * carried * (1912 + (4331-1912)*cold) / 1e6
+	if r.Kubernetes {
+		cores /= 0.952
+	}
+	return cores, tps * carried * 23.1 * cold, tps * 23.9 * r.Writes / 0.2
 }
 
 // TestThird is study P4's rule with its own arithmetic: hardware at a third leaves two for power, cooling

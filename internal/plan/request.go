@@ -58,10 +58,12 @@ type Request struct {
 	Sources map[string]string  `json:"figure_sources,omitempty"`
 	// Measured is the experiment that figures are from; nil: none. FixedPool: the buffer pool stays as it was
 	// measured.
-	Measured  *Measured          `json:"measured,omitempty"`
-	FixedPool bool               `json:"fixed_pool,omitempty"`
-	Today     time.Time          `json:"today"`
-	values    map[string]float64 // all figures: see filled
+	Measured  *Measured `json:"measured,omitempty"`
+	FixedPool bool      `json:"fixed_pool,omitempty"`
+	// Costs are what experiments of the user's own machine say that parts cost in throughput.
+	Costs  []Cost             `json:"costs_measured,omitempty"`
+	Today  time.Time          `json:"today"`
+	values map[string]float64 // all figures: see filled
 }
 
 func (r Request) withDefaults() Request {

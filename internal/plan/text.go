@@ -95,6 +95,9 @@ func (p Plan) sure(d Choice) string {
 		text += "measured by you (" + p.Asked.Sources["cpu-per-transaction"] + ")" + p.Span.String()
 	} else {
 		text += "are david's own, not yours"
+		if p.Span != nil {
+			text += "; what a pod costs measured by you" + p.Span.String()
+		}
 	}
 	if d.Load.Extrapolated != "" {
 		text += "; EXTRAPOLATED: " + d.Load.Extrapolated

@@ -122,15 +122,29 @@ const planYears = "US$ over the years"
 // planSections lays a plan out.
 func planSections(p plan.Plan) []planSection {
 	sections := []planSection{{Title: "The architectures", Tables: []table{planChoices(p)}}}
-	if d, ok := p.Decision(); ok {
-		sections = append(sections, planSection{Title: "The bill", Tables: []table{planBill(d.Bill)}, Lines: planSizing(p, d)},
-			planSection{Title: "What a failure takes", Tables: []table{planOutcomes(d)}},
-			planSection{Title: "What would turn the decision over", Tables: []table{planTurns(p)}, Bars: planBars(p)},
-			planSection{Title: "What it costs in throughput", Tables: []table{planCosts(d)}},
-			planSection{Title: "How it is made", Code: d.Commands})
+	_, decided := p.Decision()
+	for i, c := range p.Told() {
+		of := ": " + c.Title + " at " + c.Provider
+		if decided && i == 0 {
+			of = ""
+		}
+		sections = append(sections, planOne(p, c, of)...)
+		if of == "" {
+			sections = append(sections, planSection{Title: "What would turn the decision over", Tables: []table{planTurns(p)}, Bars: planBars(p)})
+		}
 	}
 	return append(sections, planSection{Title: "To be read with it", Lines: planNotes(p)}, planSection{Title: "The chain of rules", Tables: []table{planChain(p)}},
 		planSection{Title: "Sources: the rules", Tables: []table{planRules(p)}}, planSection{Title: "Sources: the figures", Tables: []table{planFigures(p)}})
+}
+
+// planOne tells of one choice; of says of which, where that is not the decision.
+func planOne(p plan.Plan, c plan.Choice, of string) []planSection {
+	bill := planSection{Title: "The bill" + of, Lines: []string{c.Refused}}
+	if c.Priced {
+		bill = planSection{Title: "The bill" + of, Tables: []table{planBill(c.Bill)}, Lines: planSizing(p, c, of == "")}
+	}
+	return []planSection{bill, {Title: "What a failure takes" + of, Tables: []table{planOutcomes(c)}},
+		{Title: "What it costs in throughput" + of, Tables: []table{planCosts(c)}}, {Title: "How it is made" + of, Code: c.Commands}}
 }
 
 func planNotes(p plan.Plan) []string {
@@ -168,11 +182,12 @@ func planBill(b plan.Bill) table {
 	return t.add("total", "", "", plan.Marked(b.USDMonth, b.Uncertain), plan.Marked(b.USDYears, b.Uncertain), "")
 }
 
-// planSizing tells what the busiest server carries, and what a month costs for each of what is asked.
-func planSizing(p plan.Plan, d plan.Choice) []string {
+// planSizing tells what the busiest server carries, and what a month costs for each of what is asked; of the
+// decision also over the interval of what was measured.
+func planSizing(p plan.Plan, d plan.Choice, decided bool) []string {
 	b := d.Bill
 	lines := []string{d.Load.String(), fmt.Sprintf("US$ a month: %s per 1,000 transactions/s, %.4f per IOPS, %.4f per GB", number(b.Per1000), b.PerIOPS, b.PerGB)}
-	if s := p.Sizing(); s != "" {
+	if s := p.Sizing(); s != "" && decided {
 		lines = append(lines, s)
 	}
 	return lines

@@ -15,8 +15,12 @@ func PlanText(w io.Writer, p plan.Plan, why bool) error {
 	b := terminal{columns: columns}
 	b.paragraphs(p.Head())
 	planFitting(&b, p)
-	if d, ok := p.Decision(); ok {
-		planDecided(&b, p, d)
+	for i, c := range p.Told() {
+		planTold(&b, p, c, i == 0)
+	}
+	if t := planTurns(p); len(t.Rows) > 0 {
+		b.WriteString("\nwith each assumption at half and at twice of it (US$ a month of what is decided then):\n")
+		b.fit(t)
 	}
 	b.WriteString("\n")
 	b.paragraphs(planNotes(p))
@@ -51,31 +55,32 @@ func planFitting(b *terminal, p plan.Plan) {
 	}
 }
 
-// planDecided tells the bill of the decision, what failures take of it, what it costs in throughput, how it
-// is made, and what each assumption does to it.
-func planDecided(b *terminal, p plan.Plan, d plan.Choice) {
-	fmt.Fprintf(b, "\n%s, the bill:\n", d.Name())
-	b.fit(planBill(d.Bill).without(planYears))
-	b.paragraphs(planSizing(p, d))
+// planTold tells the bill of a choice, what failures take of it, what it costs in throughput, and how it is
+// made.
+func planTold(b *terminal, p plan.Plan, c plan.Choice, decided bool) {
+	if !c.Priced {
+		b.WriteString("\n")
+		b.paragraph(c.Title + " at " + c.Provider + " has no bill: " + c.Refused)
+	} else {
+		fmt.Fprintf(b, "\n%s, the bill:\n", c.Name())
+		b.fit(planBill(c.Bill).without(planYears))
+		b.paragraphs(planSizing(p, c, decided))
+	}
 	b.WriteString("\nif it is lost:\n")
-	for _, o := range d.Outcomes {
+	for _, o := range c.Outcomes {
 		b.paragraph(fmt.Sprintf("%s: RPO %s; RTO %s [%s]", o.Failure, o.Data, o.Wait, o.Rule))
 	}
-	if len(d.Costs) > 0 {
+	if len(c.Costs) > 0 {
 		b.WriteString("\nwhat it costs in throughput:\n")
 	}
-	for _, c := range d.Costs {
-		b.paragraph(fmt.Sprintf("%s: %s (%s; %s, %s)", c.What, c.Says, planBy(c), c.Source, c.Date))
+	for _, x := range c.Costs {
+		b.paragraph(fmt.Sprintf("%s: %s (%s; %s, %s)", x.What, x.Says, planBy(x), x.Source, x.Date))
 	}
-	if len(d.Commands) > 0 {
+	if len(c.Commands) > 0 {
 		b.WriteString("\nit is made by:\n")
 	}
-	for _, command := range d.Commands { // whole, to be copied
+	for _, command := range c.Commands { // whole, to be copied
 		b.WriteString("  " + command + "\n")
-	}
-	if t := planTurns(p); len(t.Rows) > 0 {
-		b.WriteString("\nwith each assumption at half and at twice of it (US$ a month of what is decided then):\n")
-		b.fit(t)
 	}
 }
 

@@ -387,6 +387,30 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// TestOnly picks parts and loads, and leaves the rest of a study as it is.
+func TestOnly(t *testing.T) {
+	st := study(t, "p2")
+	if got := strings.Join(st.Parts(), " ") + " " + strings.Join(st.Loads(), " "); got != "cpu-bound io-bound small-pool read-intensive balanced write-intensive" {
+		t.Error(got)
+	}
+	one, err := st.Scale(AsIs()).Only([]string{"small-pool"}, []string{"balanced"})
+	if err != nil || len(one.Specs) != 1 || one.Specs[0].Title != st.Specs[2].Title || len(one.Specs[0].Workloads()) != 3 || one.Specs[0].Workloads()[0].Seconds != 60 || one.Specs[0].Warmup != st.Specs[2].Warmup {
+		t.Errorf("%+v, %v", one.Specs, err)
+	}
+	if len(st.Specs) != 3 || len(st.Specs[2].Loads) != 3 {
+		t.Error("Only changed the study it was given")
+	}
+	short := st.Scale(Scaled{Time: 2 * time.Second, Rows: 500, Blocks: 4}).Specs[0]
+	if w := short.Workloads(); len(w) != 9 || w[0].Seconds != 2 || w[0].Warmup != 0 || w[0].TableSize != 500 || w[0].Tables != 10 || short.Blocks != 4 {
+		t.Errorf("%+v", short)
+	}
+	for want, pick := range map[string][2][]string{"--part all: the study has cpu-bound, io-bound, small-pool": {{"all"}, nil}, "--workload oltp_read_only: the study has read-intensive": {nil, {"oltp_read_only"}}} {
+		if _, err := st.Only(pick[0], pick[1]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // settings are an arm's, parsed.
 func settings(t *testing.T, s Spec, a Arm, flavour mycnf.Flavour) []mycnf.Setting {
 	t.Helper()

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"path"
@@ -109,19 +110,74 @@ func readStudy(name string) (text []byte, file string, err error) {
 	return text, file, err
 }
 
-// Scaled is a size to which a study is cut down, to be tried in minutes.
+// Parts names a study's experiments: "ladder" of p1-ladder.
+func (st Study) Parts() (list []string) {
+	for _, file := range st.Files {
+		list = append(list, strings.TrimPrefix(file, st.Name+"-"))
+	}
+	return list
+}
+
+// Loads names the loads of a study's experiments, each once.
+func (st Study) Loads() (list []string) {
+	for _, s := range st.Specs {
+		for _, l := range s.Loads {
+			if !slices.Contains(list, l.Name) {
+				list = append(list, l.Name)
+			}
+		}
+	}
+	return list
+}
+
+// Only gives the study with some of its experiments, and some of their loads; none named: all.
+func (st Study) Only(parts, loads []string) (Study, error) {
+	if err := known("part", parts, st.Parts()); err != nil {
+		return st, err
+	}
+	if err := known("workload", loads, st.Loads()); err != nil {
+		return st, err
+	}
+	var specs []Spec
+	for i, name := range st.Parts() {
+		if len(parts) > 0 && !slices.Contains(parts, name) {
+			continue
+		}
+		s := st.Specs[i]
+		s.Loads = slices.DeleteFunc(slices.Clone(s.Loads), func(l Load) bool { return len(loads) > 0 && !slices.Contains(loads, l.Name) })
+		specs = append(specs, s)
+	}
+	st.Specs = specs
+	return st, nil
+}
+
+func known(flag string, names, all []string) error {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("--%s %s: the study has %s", flag, name, strings.Join(all, ", "))
+		}
+	}
+	return nil
+}
+
+// Scaled is a size to which a study is cut down. What is 0 stays as it is.
 type Scaled struct {
 	Tables, Rows int // rows of each table
-	Time, Warmup time.Duration
+	Time         time.Duration
+	Warmup       time.Duration // below 0: as it is
 	Blocks       int
+	OneLoad      bool // of several numbers of threads only the first is left
 }
+
+// AsIs leaves a study as it is.
+func AsIs() Scaled { return Scaled{Warmup: -1} }
 
 // Quick is small enough for minutes, and far too small for a conclusion.
 func Quick() Scaled {
-	return Scaled{Tables: 4, Rows: 25_000, Time: 5 * time.Second, Warmup: time.Second, Blocks: 3}
+	return Scaled{Tables: 4, Rows: 25_000, Time: 5 * time.Second, Warmup: time.Second, Blocks: 3, OneLoad: true}
 }
 
-// Scale gives the study cut down to a size; of several numbers of threads only the first is left.
+// Scale gives the study cut down to a size.
 func (st Study) Scale(size Scaled) Study {
 	st.Specs = slices.Clone(st.Specs)
 	for i, s := range st.Specs {
@@ -131,11 +187,22 @@ func (st Study) Scale(size Scaled) Study {
 }
 
 func (s Spec) scale(size Scaled) Spec {
-	s.Time, s.Warmup, s.Blocks, s.Precision, s.Budget = Duration(size.Time), Duration(size.Warmup), size.Blocks, 0, 0
+	if size.Time > 0 {
+		s.Time = Duration(size.Time)
+	}
+	if size.Warmup >= 0 {
+		s.Warmup = Duration(size.Warmup)
+	}
+	if size.Blocks > 0 {
+		s.Blocks, s.Precision, s.Budget = size.Blocks, 0, 0
+	}
 	s.Loads = slices.Clone(s.Loads)
 	for i := range s.Loads {
 		l := &s.Loads[i]
-		l.Tables, l.TableSize, l.Threads = size.Tables, size.Rows, l.Threads[:1]
+		l.Tables, l.TableSize = cmp.Or(size.Tables, l.Tables), cmp.Or(size.Rows, l.TableSize)
+		if size.OneLoad {
+			l.Threads = l.Threads[:1]
+		}
 	}
 	return s
 }

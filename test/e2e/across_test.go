@@ -25,6 +25,21 @@ type across struct {
 // that was killed in the middle of it, and refused where it makes no sense. As TestFault it comes before the
 // tests that share a cluster.
 func TestAcrossNodes(t *testing.T) {
+	a := twoNodes(t)
+	a.killed(t)
+	a.measures(t)
+	for _, r := range []struct{ says, arg string }{
+		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
+	} {
+		if _, errOut := a.run(t, []string{r.arg}, 2); !strings.Contains(errOut, r.says) {
+			t.Errorf("%s: no %q in\n%s", r.arg, r.says, errOut)
+		}
+	}
+}
+
+// twoNodes brings up a cluster of two nodes, and takes it down when the test ends.
+func twoNodes(t *testing.T) across {
+	t.Helper()
 	unshared(t)
 	c := &cluster{dir: "/var/lib/david-e2e-two"}
 	if err := c.prepare(); err != nil {
@@ -40,15 +55,7 @@ func TestAcrossNodes(t *testing.T) {
 	}
 	a := across{cluster: c, david: c.david(t), home: t.TempDir(), image: c.image(t, "mariadb")}
 	bench{cluster: c, david: a.david}.davidImage(t)
-	a.killed(t)
-	a.measures(t)
-	for _, r := range []struct{ says, arg string }{
-		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
-	} {
-		if _, errOut := a.run(t, []string{r.arg}, 2); !strings.Contains(errOut, r.says) {
-			t.Errorf("%s: no %q in\n%s", r.arg, r.says, errOut)
-		}
-	}
+	return a
 }
 
 func (a across) command(args ...string) *exec.Cmd {
