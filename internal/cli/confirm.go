@@ -11,8 +11,8 @@ import (
 
 // confirmation runs what shows whether a finding is right.
 func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding, f explainFlags) (explain.Confirmation, error) {
-	if c.target == result.TargetRemote && found.Cause == explain.Network && f.named() {
-		return a.pinged(ctx, c, found, f)
+	if c.target == result.TargetRemote && f.named() && (found.Cause == explain.Network || found.Cause == explain.Bandwidth) {
+		return a.looked(ctx, c, found, f)
 	}
 	q, err := lab.Confirm{Of: c.Input, Target: c.target, Change: found.Confirm, Blocks: f.blocks, Trials: f.trials}.Request()
 	if err != nil {
@@ -37,11 +37,19 @@ func (a *app) confirmation(ctx context.Context, c choice, found explain.Finding,
 	return done, err
 }
 
-// pinged measures the way to a remote server.
-func (a *app) pinged(ctx context.Context, c choice, found explain.Finding, f explainFlags) (explain.Confirmation, error) {
+// looked measures the way to a remote server.
+func (a *app) looked(ctx context.Context, c choice, found explain.Finding, f explainFlags) (explain.Confirmation, error) {
 	addr, err := a.remoteAddr(f.serverFlags)
 	if err != nil {
 		return explain.Confirmation{}, err
+	}
+	if found.Cause == explain.Bandwidth {
+		_, out := explain.Used(c.Input)
+		alone, err := lab.Stream(ctx, addr, out)
+		if err != nil {
+			return explain.Confirmation{}, err
+		}
+		return explain.Alone(found, c.Input, alone), nil
 	}
 	trip, err := lab.Ping(ctx, addr)
 	if err != nil {

@@ -57,7 +57,7 @@ func (a *app) manifestCheck(ctx context.Context, f checkFlags, path string, in i
 	if len(docs) == 0 && len(found) == 0 {
 		return usage("%s holds no objects of Kubernetes", path)
 	}
-	known := check.Known{Recovery: f.recovery}
+	known := check.Known{Recovery: f.recovery, Networks: a.networkCosts}
 	if f.crds != "" {
 		if known.Schemas, err = readDefinitions(f.crds); err != nil {
 			return err

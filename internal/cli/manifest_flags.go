@@ -27,6 +27,9 @@ type manifestFlags struct {
 	server, image       string
 	replicas            int
 	ha, expose, secret  string
+	hostNetwork         bool
+	mtu                 int
+	multus              string
 	recovery            time.Duration
 	unlock              []string
 	out                 string
@@ -59,6 +62,9 @@ func (f *manifestFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.replicas, "replicas", 1, "servers; with --ha none each has data of its own (an operator's flavour: as many as its replication needs)")
 	fs.StringVar(&f.ha, "ha", render.HANone, "how the servers replicate: none, "+strings.Join([]string{operator.HAGalera, operator.HAGroupReplication, operator.HASemiSync}, ", ")+"; with --flavor statefulset none do (an operator's flavour: its own)")
 	fs.StringVar(&f.expose, "expose", string(render.ClusterIP), "who reaches the server: clusterip, loadbalancer or nodeport")
+	fs.BoolVar(&f.hostNetwork, "host-network", false, "the servers' pods have their nodes' network instead of one of their own")
+	fs.StringVar(&f.multus, "multus", "", "a second network for the servers' pods, by Multus: [NAMESPACE/]NETWORK[@LINK]")
+	fs.IntVar(&f.mtu, "mtu", 0, "MTU of the network of --multus, in bytes, as in 9000 (0: as the network has it)")
 	fs.StringVar(&f.secret, "secret", "", "NAME of a Secret that is there, with "+render.PasswordKey+" (default: one is generated into the folder, once)")
 	fs.DurationVar(&f.recovery, "recovery", 0, "how long recovery from a crash took, which the start-up probe has to outlast (default: as the tune of --from measured it)")
 	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that --cnf may set unsafely; repeatable")

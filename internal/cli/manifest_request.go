@@ -12,7 +12,8 @@ import (
 // deployment is the request that the flags make.
 func (a *app) deployment(f manifestFlags) (req render.Request, err error) {
 	req = render.Request{Name: f.name, Namespace: cmp.Or(f.namespace, f.name), Flavor: render.Flavor(f.flavor), Image: f.image, Storage: f.storage, IOPS: f.iops, MiBps: f.throughput,
-		Pool: f.pool, Nodes: f.nodes, Path: f.path, HostPath: f.hostPath, Replicas: f.replicas, HA: f.ha, Expose: render.Expose(f.expose), Secret: f.secret, Recovery: f.recovery}
+		Pool: f.pool, Nodes: f.nodes, Path: f.path, HostPath: f.hostPath, Replicas: f.replicas, HA: f.ha, Expose: render.Expose(f.expose), Secret: f.secret, Recovery: f.recovery,
+		HostNetwork: f.hostNetwork, Multus: f.multus, MTU: f.mtu}
 	if !slices.Contains(render.Flavors(), req.Flavor) {
 		return req, usage("--flavor %s: choose %s", f.flavor, flavorList())
 	}
@@ -20,6 +21,9 @@ func (a *app) deployment(f manifestFlags) (req render.Request, err error) {
 		return req, codedError{exitUsage, err}
 	}
 	f.replication(&req)
+	if f.given("mtu") && f.mtu <= 0 {
+		return req, usage("--mtu %d: give bytes, as in 9000", f.mtu)
+	}
 	if f.storage == "" {
 		return req, usage("--storage is missing: choose one of %s", strings.Join(render.Storages(), ", "))
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,17 +156,135 @@ func TestNetworkMeasure(t *testing.T) {
 	}
 }
 
+// TestExplainBandwidth: of a load over a path that is held to a rate, bandwidth is named first, and that it is less
+// than half of what is waited for over the other path is said; its experiment runs, and is right.
+func TestExplainBandwidth(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	if _, err := exec.LookPath("iperf3"); err != nil {
+		t.Skip(err)
+	}
+	here := at{home: t.TempDir(), dir: t.TempDir()}
+	args := append([]string{"network", "measure", "--path", "host,host:rate=4m", "--server", "mariadb", "--probes", "1", "--blocks", "3"}, small...)
+	args = append(args, "--workload", "oltp_read_only", "--threads", "4", "--time", "3s", "--warmup", "1s", "--table-size", "2000")
+	if out, errOut, code := here.david(t, args...); code != exitDone && code != exitInvalid {
+		t.Fatalf("%d\n%s\n%s", code, out, errOut)
+	}
+	measured := newest(t, here.home, result.KindCompare)
+	explained := func(more ...string) (e explained) {
+		out, errOut, code := here.david(t, append([]string{"explain", "--json"}, more...)...)
+		if code != exitDone && code != exitInvalid {
+			t.Fatalf("%v: %d\n%s\n%s", more, code, out, errOut)
+		}
+		if err := json.Unmarshal([]byte(out), &e); err != nil {
+			t.Fatalf("%v\n%s%s", err, out, errOut)
+		}
+		return e
+	}
+	thin := explained(measured+"/host-4Mbit", "--confirm", "--blocks", "3")
+	if first := thin.Findings[0]; first.Cause != "network bandwidth" || first.Share < 0.5 || !strings.Contains(strings.Join(first.Evidence, "\n"), "the link path2 carried ") {
+		t.Errorf("%s: %+v", thin.line(), first)
+	}
+	if c := thin.Confirmation; c.Cause != "network bandwidth" || c.Judgement != "confirmed" { // twice the rate is twice the throughput, on a busy machine too
+		t.Errorf("%+v", c)
+	}
+	if wide := explained(measured + "/host"); strings.Contains(wide.line(), "bandwidth") {
+		t.Errorf("over the wide wire: %s", wide.line())
+	}
+	if out, errOut, code := here.david(t, "explain", measured+"/host", "--confirm=commit/fsync"); code != exitUsage || !strings.Contains(errOut, "cannot compare two servers over one network path") {
+		t.Errorf("%d, %s%s", code, out, errOut)
+	}
+}
+
+// TestExplainBandwidthRemote: of a server that is not david's, too, bandwidth is named where the link that leads to it
+// carries what its token bucket lets through; one connection alone gets no more, which confirms it.
+func TestExplainBandwidthRemote(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	wire := result.Path{Kind: netpath.Host, Rate: 4_000_000}
+	network, err := netpath.Build([]result.Path{wire})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { network.Close() })
+	s := testserver.StartInside(t, mycnf.MariaDB, network.Server.Do, "--bind-address=0.0.0.0", "--skip-name-resolve")
+	s.Exec("CREATE USER 'anywhere'@'%' IDENTIFIED BY 'x'")
+	s.Exec("GRANT ALL ON *.* TO 'anywhere'@'%'")
+	_, port, err := net.SplitHostPort(s.TCP("anywhere").Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := at{home: t.TempDir(), dir: t.TempDir(), env: []string{"MYSQL_PWD=x"}}
+	dsn := "anywhere@tcp(" + net.JoinHostPort(network.Way(wire).Address.String(), port) + ")/"
+	inside := func(args ...string) string {
+		cmd := at.command(args...)
+		var out, errOut strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errOut
+		if err := network.Client.Do(cmd.Start); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait() // its code says it
+		if code := cmd.ProcessState.ExitCode(); code != exitDone && code != exitInvalid {
+			t.Fatalf("%v: %d\n%s\n%s", args, code, out.String(), errOut.String())
+		}
+		return out.String()
+	}
+	inside("bench", "--dsn", dsn, "--workload", "oltp_read_only", "--threads", "4", "--tables", "2", "--table-size", "1000", "--time", "5s", "--warmup", "1s")
+	var e explained
+	if err := json.Unmarshal([]byte(inside("explain", "latest", "--json", "--confirm=network bandwidth", "--dsn", dsn)), &e); err != nil {
+		t.Fatal(err)
+	}
+	evidence := strings.Join(e.Findings[0].Evidence, "\n")
+	if e.Findings[0].Cause != "network bandwidth" || !strings.Contains(evidence, "the link path1 carried ") || !strings.Contains(evidence, "of the 4 Mbit/s that the link can carry") {
+		t.Errorf("%s: %s", e.line(), evidence)
+	}
+	if c := e.Confirmation; c.Judgement != "confirmed" || !strings.Contains(c.Why, "one connection alone got ") {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestNetworkMeasureOrdinary: who is not root is told that paths take root, and what tells as much without; nothing
+// is recorded.
+func TestNetworkMeasureOrdinary(t *testing.T) {
+	needsRoot(t) // to be somebody else
+	t.Parallel()
+	here := at{home: t.TempDir(), dir: t.TempDir()}
+	if err := errors.Join(os.Chmod(filepath.Dir(here.home), 0o711), os.Chown(here.home, stranger, stranger)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := here.command("network", "measure", "--path", "host,vxlan")
+	cmd.Path, cmd.Dir, cmd.SysProcAttr = "/proc/self/exe", "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(out), "which takes root; what loopback costs against the socket, david bench and david bench --tcp tell anybody") {
+		t.Errorf("%d, %v, %s", code, err, out)
+	}
+	if list, err := result.List(here.home); err != nil || len(list) > 0 {
+		t.Errorf("%v, %+v", err, list)
+	}
+}
+
 // TestNetworkMeasureKilled: a david that is killed while it measures paths leaves no namespace behind once the
-// next one has looked.
+// next one has looked. DAVID_KILLS=50 kills as many, one after the other.
 func TestNetworkMeasureKilled(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()
+	kills := 1
+	if n, err := strconv.Atoi(os.Getenv("DAVID_KILLS")); err == nil {
+		kills = n
+	}
+	for range kills {
+		killedMeasuring(t)
+	}
+}
+
+func killedMeasuring(t *testing.T) {
+	t.Helper()
 	here := at{home: sharedHome(t), dir: t.TempDir()}
 	cmd, seen := here.spawn(t, append([]string{"network", "measure", "--path", "host,routed", "--server", "mariadb", "--probes", "0", "--blocks", "3"}, small...)...)
 	if !seen.waitFor("measuring,", 2*time.Minute) {
 		t.Fatal(seen)
 	}
-	time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+	time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
 	below := spacesBelow(t, cmd.Process.Pid)
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)

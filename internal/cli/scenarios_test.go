@@ -30,6 +30,7 @@ type scenario struct {
 	byOwn map[mycnf.Flavour][]string // flags that differ between the flavours
 	lua   string                     // runs in the client before every transaction
 	proxy time.Duration              // added to every answer and every question
+	paths string                     // of david network measure, which then loads; the last is explained
 }
 
 func scenarios() []scenario {
@@ -59,27 +60,9 @@ func scenarios() []scenario {
 			args: []string{"--workload", "oltp_update_index", "--threads", "16", "--tables", "1", "--table-size", "1"}},
 		{name: "network round trip", cause: "network round trips", made: "reads only over TCP, through a proxy that holds every packet back for 1 ms, 4 threads",
 			args: load("oltp_read_only", 4), proxy: time.Millisecond},
+		{name: "network bandwidth", cause: "network bandwidth", made: "reads only over a wire between two network namespaces that a token bucket holds to 20 Mbit/s, 4 threads",
+			args: load("oltp_read_only", 4, pool("1G")...), paths: "host,host:rate=20m"},
 	}
-}
-
-// explained holds what david explain --json says, as far as it is looked at here.
-type explained struct {
-	Findings []struct {
-		Cause string  `json:"cause"`
-		Share float64 `json:"share"`
-	} `json:"findings"`
-	Unexplained float64 `json:"unexplained"`
-}
-
-// line is the explanation in a line: causes with their shares in per cent.
-func (e explained) line() string {
-	var parts []string
-	for _, f := range e.Findings {
-		if f.Share >= 0.05 || len(parts) == 0 {
-			parts = append(parts, fmt.Sprintf("%s %.0f %%", f.Cause, 100*f.Share))
-		}
-	}
-	return strings.Join(parts, ", ") + fmt.Sprintf(", unexplained %.0f %%", 100*e.Unexplained)
 }
 
 // TestResultsScenarios makes each physical cause on a real server of each flavour, DAVID_RUNS times (3), and
@@ -120,8 +103,8 @@ func TestResultsConfirm(t *testing.T) {
 			confirms(t, dir, "confirmed", append(more, "--confirm="+s.cause)...)
 		})
 		t.Run(s.name+"/wrong", func(t *testing.T) {
-			if s.proxy != 0 {
-				t.Skip("nothing of a server that is not david's is changed")
+			if s.proxy != 0 || s.paths != "" {
+				t.Skip("nothing of a server that is not david's is changed, nor of one that all paths lead to")
 			}
 			args, more := s.command(t, flavour, "8s", "3s")
 			benchAndExplain(t, dir, args)
@@ -141,8 +124,7 @@ func (s scenario) wrong() string {
 // confirms runs a confirming experiment on the latest bench and holds its judgement against what is wanted.
 func confirms(t *testing.T, dir, want string, args ...string) {
 	t.Helper()
-	bench := newest(t, dir, "bench")
-	out, errOut, code := david(t, dir, append([]string{"explain", bench, "--json"}, args...)...)
+	out, errOut, code := david(t, dir, append([]string{"explain", newest(t, dir, "bench", "compare"), "--json"}, args...)...)
 	if code != exitDone {
 		t.Fatalf("%v: exit code %d\n%s%s", args, code, out, errOut)
 	}
@@ -160,22 +142,6 @@ func confirms(t *testing.T, dir, want string, args ...string) {
 	if c.Judgement != want {
 		t.Errorf("%s is %s, want %s", c.Cause, c.Judgement, want)
 	}
-}
-
-// newest is the ID of the newest experiment of a kind.
-func newest(t *testing.T, dir string, kind result.Kind) string {
-	t.Helper()
-	list, err := result.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sum := range list {
-		if sum.Kind == kind {
-			return sum.ID
-		}
-	}
-	t.Fatalf("there is no %s", kind)
-	return ""
 }
 
 // listedIn tells whether an environment variable names this, or nothing.
@@ -219,6 +185,10 @@ func (s scenario) command(t *testing.T, flavour mycnf.Flavour, time, warmup stri
 	args = append(args, s.byOwn[flavour]...)
 	if s.lua != "" {
 		busyClient(t, s.lua)
+	}
+	if s.paths != "" {
+		needsRoot(t)
+		args = append([]string{"network", "measure", "--blocks", "3", "--probes", "1", "--path", s.paths}, args[1:]...)
 	}
 	if s.proxy == 0 {
 		return append(args, "--server", string(flavour)), nil
@@ -322,7 +292,7 @@ func TestScenariosAreDistinct(t *testing.T) {
 		}
 		causes = append(causes, s.cause)
 	}
-	if len(causes) != 8 {
-		t.Errorf("%d scenarios, want 8", len(causes))
+	if len(causes) != 9 {
+		t.Errorf("%d scenarios, want 9", len(causes))
 	}
 }

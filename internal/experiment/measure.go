@@ -130,6 +130,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	}
 	r.session.Interrupted() // while it warmed up
 	eye.Mark()
+	wired := wire(ctx, r.session)
 	if r.Crew != nil {
 		t, err = r.Crew.Run(ctx, target, shown)
 	} else {
@@ -138,6 +139,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	if err != nil {
 		return t, ev, err
 	}
+	t.Wire = carried(wired, wire(ctx, r.session), t.Seconds)
 	stopped = true
 	record, err := eye.Stop(ctx)
 	if err != nil {

@@ -84,6 +84,9 @@ func (s *pathSession) Load() workload.Target {
 	return t
 }
 
+// Wire is the client's end of the path.
+func (s *pathSession) Wire(context.Context) (*netpath.Wire, error) { return s.target.Net.Wire(s.path) }
+
 func (s *pathSession) Interrupted() []string { return s.target.Net.Interrupted(s.path) }
 
 func (s *pathSession) Cost() result.Overhead {

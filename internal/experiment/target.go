@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
 	"david/internal/cgroup"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/netpath"
 	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/server"
@@ -173,3 +175,17 @@ func (s remoteSession) Freeze(bool) error         { return nil }
 func (s remoteSession) Calm() error               { return nil }
 func (s remoteSession) Cost() result.Overhead     { return result.Overhead{} }
 func (s remoteSession) End(context.Context) error { return nil }
+
+// Wire is nil where no link is known that leads to the server: it is reached by a socket, or its name has no
+// address here. sysbench takes the first address that answers, as a rule the first.
+func (s remoteSession) Wire(ctx context.Context) (*netpath.Wire, error) {
+	host, _, err := net.SplitHostPort(s.remote.Address.Address)
+	if s.remote.Address.Network != "tcp" || err != nil {
+		return nil, nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil || len(found) == 0 {
+		return nil, nil
+	}
+	return netpath.WireTo(found[0].Unmap())
+}

@@ -16,13 +16,14 @@ const (
 	Latches    Cause = "latches"
 	Scheduling Cause = "scheduling"
 	Network    Cause = "network round trips"
+	Bandwidth  Cause = "network bandwidth"
 	Throttling Cause = "CPU throttling"
 	Neighbour  Cause = "noisy neighbour"
 )
 
 // Causes returns all of them.
 func Causes() []Cause {
-	return []Cause{ServerCPU, ClientCPU, Commit, Redo, ReadIO, Flushing, Doublewr, RowLocks, Latches, Scheduling, Network, Throttling, Neighbour}
+	return []Cause{ServerCPU, ClientCPU, Commit, Redo, ReadIO, Flushing, Doublewr, RowLocks, Latches, Scheduling, Network, Bandwidth, Throttling, Neighbour}
 }
 
 // Limits of the rules. A device that does 85 % of the operations it may do on average, or in half of the
@@ -50,14 +51,25 @@ func (t dividedTrial) causes() blame {
 	return c
 }
 
-// way names what lies between server and client: a network, or on a unix socket nothing but the kernel waking
-// up threads. A sandbox listens to no network unless the load uses it.
+// way names what lies between server and client: a network, which is waited for because it is far or because it
+// is full, or on a unix socket nothing but the kernel waking up threads. A sandbox listens to no network unless
+// the load uses it.
 func (t dividedTrial) way() Cause {
-	address := t.Server.Address
-	if address != "" && address[0] != '/' || address == "" && t.Arm.Effective["skip_networking"] == "OFF" {
-		return Network
+	if !t.networked() {
+		return Scheduling
 	}
-	return Scheduling
+	if t.wire.full {
+		return Bandwidth
+	}
+	return Network
+}
+
+func (t dividedTrial) networked() bool {
+	if kind := t.Arm.Path.Kind; kind != "" {
+		return kind != pathSocket
+	}
+	address := t.Server.Address
+	return address != "" && address[0] != '/' || address == "" && t.Arm.Effective["skip_networking"] == "OFF"
 }
 
 // throttled tells whether a CPU quota held the server back: a cap that was asked for and is used up, or a

@@ -29,6 +29,8 @@ type Confirm struct {
 	// ClientCPUs says how many CPUs the load generator may use; 0 leaves it alone.
 	ClientCPUs float64 `json:"client_cpus,omitempty"`
 	Socket     bool    `json:"socket,omitempty"` // over a unix socket instead of TCP
+	// Path is what the load takes instead of the arm's, nil where that stays.
+	Path *result.Path `json:"path,omitempty"`
 	// Unsafe tells whether the change can lose data: for finding out only, never for use.
 	Unsafe bool        `json:"unsafe,omitempty"`
 	Expect Expectation `json:"expect"`
@@ -39,7 +41,7 @@ type Confirm struct {
 
 // Runs tells whether david can run the experiment: a stranger on the machine is not david's to remove.
 func (c Confirm) Runs() bool {
-	return len(c.Settings) > 0 || c.Caps != nil || c.Workload != nil || c.ClientCPUs > 0 || c.Socket
+	return len(c.Settings) > 0 || c.Caps != nil || c.Workload != nil || c.ClientCPUs > 0 || c.Socket || c.Path != nil
 }
 
 // confirm returns the experiment for a cause that has a share of the time.
@@ -67,6 +69,8 @@ func (t dividedTrial) confirm(c Cause, share float64) Confirm {
 		return t.threads(2, Faster, 1/(1-share/2))
 	case Network:
 		return t.nearer(share)
+	case Bandwidth:
+		return t.wider(share)
 	case Throttling:
 		return t.moreCPUs(share)
 	}
@@ -201,6 +205,9 @@ func (t dividedTrial) threads(f float64, e Expectation, expected float64) Confir
 
 // nearer leaves the network out, where server and client share a machine.
 func (t dividedTrial) nearer(share float64) Confirm {
+	if t.Arm.Path.Kind != "" && t.Arm.Pod == (result.Pod{}) {
+		return Confirm{Question: "is it faster over a unix socket?", Path: &result.Path{Kind: pathSocket, Compressed: t.Arm.Path.Compressed}, Expect: Faster, Ratio: gain(share, 0.1)}
+	}
 	if t.Trial.Profile != nil && len(t.Trial.Profile.Threads) > 0 { // /proc has the server: it is on this machine
 		return Confirm{Question: "is it faster over a unix socket?", Socket: true, Expect: Faster, Ratio: gain(share, 0.1)}
 	}
@@ -234,6 +241,8 @@ func (t dividedTrial) relief(c Cause) string {
 		Latches:    "fewer threads at once (a pool of connections); innodb_adaptive_hash_index=OFF; smaller hot indexes",
 		Scheduling: "longer-lived connections; fewer, larger queries a transaction; a CPU governor that does not put idle cores to sleep",
 		Network:    "server and client nearer to each other; fewer round trips a transaction (batches, stored procedures); more connections",
+		Bandwidth: "fewer bytes: fewer and shorter rows and columns in a result, compression between client and server where CPUs are free; less for headers: jumbo frames (MTU 9,000) " +
+			"where every hop of the way takes them, the host's network instead of a tunnel; a faster link",
 		Throttling: "a larger CPU quota",
 		Neighbour:  "stop the other processes, or a machine of its own",
 	}[c]

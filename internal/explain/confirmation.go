@@ -59,12 +59,12 @@ func Ping(f Finding, t result.Trial, r RoundTrip) Confirmation {
 	c.Outcome = Outcome{Ratio: part(r.Median), Interval: [2]float64{part(r.Low), part(r.High)}, Pairs: r.Statements}
 	c.Why = fmt.Sprintf("a statement that does nothing takes %.3f ms (half of %d: %.3f to %.3f), %.3g of them %.3f ms; %.3f ms were found", ms(r.Median), r.Statements,
 		ms(r.Low), ms(r.High), trips, ms(r.Median)*trips, f.Ms)
-	c.Judgement = judgePing(c.Outcome)
+	c.Judgement = judgePart(c.Outcome)
 	return c
 }
 
-// judgePing: round trips of two thirds of what was found or more confirm it, of less than a third refute it.
-func judgePing(o Outcome) Judgement {
+// judgePart: two thirds of what was found or more confirm a cause, less than a third refutes it.
+func judgePart(o Outcome) Judgement {
 	switch {
 	case o.Ratio >= 2.0/3:
 		return Confirmed

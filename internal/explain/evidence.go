@@ -60,7 +60,7 @@ func (t dividedTrial) evidence(c Cause) []string {
 	by := map[Cause]func(*notes){
 		ServerCPU: t.sayServerCPU, ClientCPU: t.sayClientCPU, Commit: t.sayCommit, Redo: t.sayRedo, ReadIO: t.sayReads,
 		Flushing: t.sayFlushing, Doublewr: t.sayDoublewrite, RowLocks: t.sayLocks, Latches: t.sayLatches, Scheduling: t.sayWay,
-		Network: t.sayWay, Throttling: t.sayThrottling, Neighbour: t.sayNeighbour,
+		Network: t.sayWay, Bandwidth: t.sayBandwidth, Throttling: t.sayThrottling, Neighbour: t.sayNeighbour,
 	}
 	n := t.sayFrom(c)
 	by[c](&n)
@@ -72,7 +72,7 @@ func (t dividedTrial) sayFrom(c Cause) (n notes) {
 	of := map[Cause][]Symptom{
 		ServerCPU: {ServerRan, ServerQueued}, ClientCPU: {ClientRan, ClientQueued}, Commit: {Committing}, Redo: {RedoRoom},
 		ReadIO: {Reading, Looking}, Flushing: {Writing, FreePage}, RowLocks: {RowLock}, Latches: {Changing, Looking}, Scheduling: {Between},
-		Network: {Between}, Throttling: {QuotaWait, ServerQueued}, Neighbour: {ServerQueued, ClientQueued},
+		Network: {Between}, Bandwidth: {Between}, Throttling: {QuotaWait, ServerQueued}, Neighbour: {ServerQueued, ClientQueued},
 	}[c]
 	if _, ok := t.disk.users[c]; ok {
 		of = []Symptom{Committing, Writing, FreePage, RedoRoom, Changing}
@@ -256,10 +256,15 @@ func (t dividedTrial) sayWay(n *notes) {
 		each := float64(t.Trial.Queries) / float64(t.Trial.Transactions)
 		n.add("%.1f queries a transaction, %.3f ms between server and client each", each, t.ms(t.did[Between])/each)
 	}
+	if t.wire.seen != "" && !t.wire.full {
+		n.add("%s: it is not what is waited for", t.wire.seen)
+	}
 	switch {
 	case t.Server.Address != "":
 		n.add("the server is at %s", t.Server.Address)
-	case t.way() == Network:
+	case t.Arm.Path.Kind != "" && t.networked():
+		n.add("the load goes over the network path %s", t.Arm.Path.Kind)
+	case t.networked():
 		n.add("the load goes over TCP within the machine")
 	default:
 		n.add("server and client share the machine and talk over a unix socket: what is left is waking up threads")

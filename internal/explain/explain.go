@@ -201,6 +201,9 @@ func (t dividedTrial) missingInputs() (list []string) {
 	if _, ok := t.mean("disk.write_iops"); !ok {
 		list = append(list, "the data's device: whether it is at its limit is not known")
 	}
+	if far := t.Server.Address != "" || t.Arm.Path.Kind != ""; far && t.networked() && t.wire.limit == 0 && t.did[Between] >= tie {
+		list = append(list, "what the way to the server can carry: network bandwidth is not told from round trips")
+	}
 	if t.redoLimit() == 0 {
 		list = append(list, "the redo log's size: whether it is full is not known")
 	}

@@ -144,6 +144,9 @@ func anyInput(r *rand.Rand) Input {
 	if r.IntN(10) == 0 {
 		in.Arm.Effective = nil
 	}
+	if r.IntN(3) == 0 {
+		in.Trial.Wire, in.Arm.Path.Rate = &result.Wire{Rate: int64(wild()), In: wild(), Out: wild()}, int64(wild())
+	}
 	return in
 }
 
@@ -392,6 +395,80 @@ func TestWay(t *testing.T) {
 	in.Arm.Effective["skip_networking"] = "OFF"
 	if w := newTrial(in).way(); w != Network {
 		t.Error(w)
+	}
+}
+
+// TestWire holds when bandwidth is what is waited for: where the way carries nearly what it can, by the least of
+// what is known of it, and nowhere else; and that otherwise it is said how much of the way was used.
+func TestWire(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   Cause
+		says   string
+	}{
+		"full, by iperf3":           {func(*Input) {}, Bandwidth, "the link path2 carried 18.9 Mbit/s to the client, 99 % of the 19.1 Mbit/s that one stream of iperf3 got of it alone"},
+		"full, by the rate":         {func(in *Input) { in.Arm.PathProbe = nil }, Bandwidth, "94 % of the 20 Mbit/s that the path is held to"},
+		"full, from the client":     {func(in *Input) { in.Trial.Wire.In, in.Trial.Wire.Out = 1e6, 19e6 }, Bandwidth, "19 Mbit/s from the client"},
+		"half full":                 {func(in *Input) { in.Trial.Wire.In = 10e6 }, Network, "52 % of the 19.1 Mbit/s that one stream of iperf3 got of it alone: it is not what is waited for"},
+		"an older record, full":     {func(in *Input) { in.Trial.Wire = nil; in.Trial.Counters["bytes_sent"] = 140e6 }, Bandwidth, "the way carried 18.7 Mbit/s to the client"},
+		"an older record, not full": {func(in *Input) { in.Trial.Wire = nil; in.Trial.Counters["bytes_sent"] = 14e6 }, Network, ""},
+		"the socket of the same":    {func(in *Input) { in.Arm.Path = result.Path{Kind: "unix"} }, Scheduling, ""},
+		"a card that is full":       {func(in *Input) { far(in, 1e9, 960e6) }, Bandwidth, "the link eth0 carried 960 Mbit/s to the client, 96 % of the 1 Gbit/s that the link can carry"},
+		"a card that is not":        {func(in *Input) { far(in, 1e9, 400e6) }, Network, "40 % of the 1 Gbit/s"},
+		"a card that does not say":  {func(in *Input) { far(in, 0, 960e6) }, Network, ""},
+		"within the machine, by TCP": {func(in *Input) {
+			in.Arm.Path = result.Path{}
+			in.Arm.PathProbe = nil
+			in.Arm.Effective["skip_networking"] = "OFF"
+		}, Network, ""},
+	} {
+		in := bandwidth()
+		c.change(&in)
+		e := Explain(in)
+		addsUp(t, e)
+		first := e.Findings[0]
+		if first.Cause != c.want || !strings.Contains(strings.Join(first.Evidence, "\n"), c.says) {
+			t.Errorf("%s: %s, %q; want %s, %q", name, first.Cause, first.Evidence, c.want, c.says)
+		}
+		const unknown = "what the way to the server can carry"
+		if got, want := strings.Contains(strings.Join(e.Missing, ";"), unknown), name == "a card that does not say"; got != want {
+			t.Errorf("%s: missing %q", name, e.Missing)
+		}
+	}
+}
+
+// far has a trial be of a server on another machine, by a link of so many bits/s that carried so many.
+func far(in *Input, rate int64, carried float64) {
+	in.Arm.Path, in.Arm.PathProbe, in.Server.Address = result.Path{}, nil, "db.example:3306"
+	in.Trial.Wire = &result.Wire{Link: "eth0", Rate: rate, In: carried}
+}
+
+// TestConfirmBandwidth: a path that was held to a rate is held to twice that, another to less than it carried;
+// and of a server that is not david's it is asked what one connection gets alone.
+func TestConfirmBandwidth(t *testing.T) {
+	in := bandwidth()
+	if c := newTrial(in).confirm(Bandwidth, 0.9); !c.Runs() || c.Path.Rate != 40_000_000 || c.Path.Kind != "host" || c.Expect != Faster || math.Abs(c.Ratio-1/0.55) > 1e-9 {
+		t.Errorf("%+v", c)
+	}
+	in.Arm.Path.Rate = 0
+	if c := newTrial(in).confirm(Bandwidth, 0.9); !c.Runs() || c.Path.Rate != 13_230_000 || c.Expect != Slower {
+		t.Errorf("%+v", c)
+	}
+	if c := newTrial(in).confirm(Network, 0.9); !c.Runs() || c.Path.Kind != "unix" || c.Expect != Faster {
+		t.Errorf("%+v", c)
+	}
+	far(&in, 1e9, 960e6)
+	f := Suppose(in, Bandwidth, 0.9)
+	if f.Confirm.Runs() {
+		t.Errorf("a wire that is not david's is changed: %+v", f.Confirm)
+	}
+	if used, out := Used(in); used != 960e6 || out {
+		t.Errorf("%v, %t", used, out)
+	}
+	for alone, want := range map[float64]Judgement{940e6: Confirmed, 2e9: Undecided, 9e9: Refuted} {
+		if c := Alone(f, in, alone); c.Judgement != want || !strings.Contains(c.Why, "the load took 960 Mbit/s") {
+			t.Errorf("%v: %+v", alone, c)
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"server-cpu", ServerCPU, serverCPU()}, {"client-cpu", ClientCPU, clientCPU()}, {"read-io", ReadIO, readIO()},
 		{"page-flushing", Flushing, pageFlushing()}, {"commit", Commit, commitLatency()}, {"redo", Redo, redoTooSmall()},
-		{"hot-row", RowLocks, hotRow()}, {"network", Network, network()}, {"throttled", Throttling, throttled()},
+		{"hot-row", RowLocks, hotRow()}, {"network", Network, network()}, {"throttled", Throttling, throttled()}, {"bandwidth", Bandwidth, bandwidth()},
 		{"latched-pages", Flushing, latchedPages()}, {"neighbour", Neighbour, neighbour()}, {"remote", Commit, remote()},
 	}
 }
@@ -224,6 +224,21 @@ func network() Input {
 	in.found(3420, "Sleep", "", "", "poll", "socket")
 	in.found(150, "Execute", "SELECT", "executing", "running", "")
 	in.found(270, "Execute", "COMMIT", "waiting for handler commit", "futex", "")
+	return in
+}
+
+// bandwidth: reads over a path that is held to 20 Mbit/s, of which the answers take most.
+func bandwidth() Input {
+	in := base(mycnf.MariaDB)
+	in.Arm.Name, in.Arm.Path = "host-20Mbit", result.Path{Kind: "host", Rate: 20_000_000}
+	in.Arm.PathProbe = &result.PathProbe{Runs: 3, Rate: 19.1e6, RTT50: 31, RTT99: 80, RTTCPU: 22}
+	in.Trial.Workload.Threads, in.Trial.Profile.Connections = 4, 4
+	in.did(3350, 16, 7, 1, 4, 1)
+	in.Trial.Costs.Network = point(42.9 * 1024)
+	in.Trial.Wire = &result.Wire{Link: "path2", In: 18.9e6, Out: 1.1e6}
+	in.samples(map[string]float64{"server.cpu_cores": 0.13, "client.cpu_cores": 0.07, "host.cpu.idle_pct": 88, "disk.read_iops": 0, "disk.write_iops": 1})
+	in.found(40, "Execute", "SELECT", "Sending data", "running", "")
+	in.found(920, "Sleep", "", "", "recvfrom", "socket")
 	return in
 }
 

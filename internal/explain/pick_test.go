@@ -6,9 +6,9 @@ import (
 	"david/internal/result"
 )
 
-func TestJudgePing(t *testing.T) {
+func TestJudgePart(t *testing.T) {
 	for ratio, want := range map[float64]Judgement{0.02: Refuted, 0.5: Undecided, 0.9: Confirmed, 1.6: Confirmed} {
-		if got := judgePing(Outcome{Ratio: ratio}); got != want {
+		if got := judgePart(Outcome{Ratio: ratio}); got != want {
 			t.Errorf("%g of what was found: %s, want %s", ratio, got, want)
 		}
 	}

@@ -19,6 +19,7 @@ type dividedTrial struct {
 	did    amounts            // what the connections did
 	looks  kinds
 	disk   device
+	wire   wire
 	advice []advice.Finding
 }
 
@@ -30,7 +31,7 @@ func newTrial(in Input) dividedTrial {
 	t.total = max(0, t.connectionSeconds()-t.idle())
 	t.high = t.nearlyFull()
 	t.did, t.looks = t.symptoms()
-	t.disk = t.device()
+	t.disk, t.wire = t.device(), t.wireUse()
 	t.advice = advice.Of(Facts(t.Input)).Findings
 	return t
 }

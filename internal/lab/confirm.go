@@ -16,6 +16,8 @@ const (
 	confirmBlocks = 5
 	// leastWarmup of a server that stays up, in seconds: a slice of a tune was not warmed up by itself.
 	leastWarmup = 5
+	// confirmProbes are how often each path is measured alone.
+	confirmProbes = 1
 )
 
 // Confirm asks for the experiment that shows whether a finding is right.
@@ -33,7 +35,9 @@ func (c Confirm) Request() (Request, error) {
 	x := c.Change
 	switch {
 	case c.Target != result.TargetSandbox:
-		return Request{}, refuse("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips can be: give --dsn); the experiment would be: %s", x.Question)
+		return Request{}, refuse("cannot confirm this on a server that is not david's, as nothing of it is changed (network round trips and bandwidth can be: give --dsn); the experiment would be: %s", x.Question)
+	case c.Of.Arm.Path != (result.Path{}) && x.Path == nil && x.Workload == nil: // all paths lead to one server
+		return Request{}, refuse("cannot compare two servers over one network path: measure the workload with david bench, and confirm it there; the experiment would be: %s", x.Question)
 	case x.Socket: // the arms of an experiment are reached in the same way
 		return Request{}, refuse("cannot compare TCP with a socket in one experiment: run the same david bench without --tcp, and hold the two against each other with david explain A B")
 	case c.Of.Arm.Ceiling:
@@ -41,7 +45,7 @@ func (c Confirm) Request() (Request, error) {
 	case !x.Runs():
 		return Request{}, refuse("cannot run this experiment: %s", x.Question)
 	}
-	before := Arm{Name: explain.AsMeasured, Title: "as it was measured", Sets: assignments(c.Of.Arm.Settings), Caps: c.Of.Arm.Caps}
+	before := Arm{Name: explain.AsMeasured, Title: "as it was measured", Sets: assignments(c.Of.Arm.Settings), Caps: c.Of.Arm.Caps, Path: c.Of.Arm.Path}
 	q := Request{Kind: result.KindExplain, Title: x.Question, Server: c.Of.Server.Path, Loads: []result.Workload{c.Of.Trial.Workload}, Design: result.Design{Blocks: cmp.Or(c.Blocks, confirmBlocks)},
 		CrossFlavour: true, Fresh: true, TCP: c.Of.Arm.Effective["skip_networking"] == "OFF"} // reached as it was measured
 	if x.Workload != nil {
@@ -53,6 +57,9 @@ func (c Confirm) Request() (Request, error) {
 	after.Sets = append(slices.Clip(after.Sets), assignments(x.Settings)...)
 	if x.Caps != nil {
 		after.Caps = *x.Caps
+	}
+	if x.Path != nil {
+		after.Path, q.Probes = *x.Path, confirmProbes
 	}
 	q.Arms, q.Design.Control = []Arm{before, after}, explain.AsMeasured
 	if !c.Trials {

@@ -52,6 +52,18 @@ func TestConfirming(t *testing.T) {
 	if q, err := c.changed(explain.Confirm{Workload: &half}); err != nil || !q.TCP {
 		t.Errorf("what was measured over TCP is confirmed over a socket: %v", err)
 	}
+	path := result.Path{Kind: "host", Rate: 1e6}
+	wired := c
+	wired.Of.Arm.Path = path
+	if q, err := wired.changed(explain.Confirm{Path: &result.Path{Kind: "host", Rate: 2e6}}); err != nil || q.Arms[0].Path != path || q.Arms[1].Path.Rate != 2e6 || q.Probes == 0 {
+		t.Errorf("a wider path: %+v, %v", q, err)
+	}
+	if q, err := wired.changed(explain.Confirm{Workload: &half}); err != nil || q.Arms[0].Path != path {
+		t.Errorf("a changed load over a path: %+v, %v", q, err)
+	}
+	if _, err := wired.changed(explain.Confirm{Caps: &result.Caps{CPUs: 1}}); err == nil || FaultOf(err) != Input {
+		t.Errorf("two servers over one path: %v", err)
+	}
 	light := c
 	light.Of.Arm.Ceiling = true
 	if _, err := light.changed(explain.Confirm{Workload: &half}); err == nil || FaultOf(err) != Input {

@@ -104,7 +104,11 @@ func otherRequests() map[string]render.Request {
 	mariadb.Settings, mariadb.Head, mariadb.Measured, mariadb.Recovery = nil, nil, render.Measured{}, 0
 	separate.Server, separate.Replicas, separate.Expose, separate.Storage, separate.Nodes = mycnf.Percona, 2, render.NodePort, render.Local, []string{"node-1", "node-2"}
 	secret.Password, secret.Namespace = "not-a-real-one", "default"
-	return map[string]render.Request{"mariadb-loadbalancer": mariadb, "percona-separate": separate, "generated-secret": secret}
+	host, second, jumbo := tuned(), tuned(), tuned()
+	host.HostNetwork, second.Multus = true, "storage-net"
+	jumbo.Multus, jumbo.MTU = "fast/storage-net@net1", 9000
+	return map[string]render.Request{"mariadb-loadbalancer": mariadb, "percona-separate": separate, "generated-secret": secret,
+		"host-network": host, "multus": second, "multus-mtu": jumbo}
 }
 
 func all() map[string]render.Request {
@@ -387,6 +391,16 @@ func TestBadRequests(t *testing.T) {
 		"--pool is for zfs and":     func(r *render.Request) { r.Storage, r.Pool = render.GP3, "tank" },
 		"lie in it; local":          func(r *render.Request) { r.Storage, r.Nodes, r.Pool = render.Local, []string{"n"}, "david" },
 		"nothing is replicated":     func(r *render.Request) { r.HA = "galera" },
+		"in its node's network":     func(r *render.Request) { r.HostNetwork, r.Multus = true, "storage" },
+		"no pod's to change":        func(r *render.Request) { r.HostNetwork, r.MTU = true, 9000 },
+		"add --multus NETWORK":      func(r *render.Request) { r.MTU = 9000 },
+		"give 576 to 65535":         func(r *render.Request) { r.Multus, r.MTU = "storage", 90000 },
+		"576 to 65535 bytes":        func(r *render.Request) { r.Multus, r.MTU = "storage", -1 },
+		"NetworkAttachmentDefinit":  func(r *render.Request) { r.Multus = "a,b" },
+		"--multus \"/storage\"":     func(r *render.Request) { r.Multus = "/storage" },
+		"--multus \"fast/\"":        func(r *render.Request) { r.Multus = "fast/" },
+		"is no name of a link":      func(r *render.Request) { r.Multus = "storage@" },
+		"\"a/b\" is no name":        func(r *render.Request) { r.Multus = "storage@a/b" },
 		"what fits: memory":         func(r *render.Request) { r.Memory = 700 << 20 },
 	} {
 		req := tuned()

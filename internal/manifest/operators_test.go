@@ -46,6 +46,11 @@ func operatorRequests() map[string]render.Request {
 	exposed.Expose, exposed.Password, exposed.Storage, exposed.IOPS = render.LoadBalancer, "not-a-real-one", render.IO2, 12000
 	zfs.Storage, zfs.Expose = render.ZFSLocalPV, render.NodePort
 	list["percona-pxc-single-local"], list["oracle-exposed-io2"], list["moco-zfs"] = single, exposed, zfs
+	for _, f := range []render.Flavor{render.Oracle, render.Moco} {
+		host := operated(f, "")
+		host.HostNetwork = true
+		list[string(f)+"-host-network"] = host
+	}
 	return list
 }
 
@@ -98,6 +103,45 @@ func TestKustomizeKeepsTheOrder(t *testing.T) {
 	inOrder("kubectl kustomize", string(out), "\nkind: Parameter\n", "\nkind: Cluster\n")
 }
 
+// TestMultus: every flavour's pods get the annotation of a second network where the flavour has it, and what the
+// annotation says is what was asked for.
+func TestMultus(t *testing.T) {
+	for _, f := range render.Flavors() {
+		req := tuned()
+		if f != render.StatefulSet {
+			req = operated(f, "")
+		}
+		for _, want := range []struct {
+			multus string
+			mtu    int
+			text   string
+		}{
+			{"storage-net", 0, "storage-net"},
+			{"fast/storage-net@net1", 0, "fast/storage-net@net1"},
+			{"storage-net", 9000, `[{"name":"storage-net","cni-args":{"mtu":9000}}]`},
+			{"fast/storage-net@net1", 9000, `[{"name":"storage-net","namespace":"fast","interface":"net1","cni-args":{"mtu":9000}}]`},
+		} {
+			req.Multus, req.MTU = want.multus, want.mtu
+			found := 0
+			for _, d := range readBack(t, req) {
+				path := "spec.template.metadata.annotations"
+				if view, ok := operator.ViewOf(d); ok {
+					path = view.Annotations
+				} else if d.Kind() != "StatefulSet" {
+					continue
+				}
+				if got := stream.Text(d.Get(stream.Step(path, render.MultusKey))); got != want.text {
+					t.Errorf("%s, %s with MTU %d: %q, not %q", f, want.multus, want.mtu, got, want.text)
+				}
+				found++
+			}
+			if found != 1 {
+				t.Errorf("%s: %d resources with pods", f, found)
+			}
+		}
+	}
+}
+
 func TestOperatorsSayWhatIsReplicated(t *testing.T) {
 	for name, req := range operatorRequests() {
 		notes, err := Notes(req)
@@ -128,10 +172,14 @@ func TestOperatorsRefuse(t *testing.T) {
 		"hostPath": {func(r *render.Request) {
 			r.Storage, r.Nodes, r.HostPath, r.HA, r.Replicas = render.Local, []string{"n"}, true, render.HANone, 1
 		}, render.PerconaPXC, "hostPath does not"},
-		"patch":          {func(r *render.Request) { r.Version = mycnf.Version{Major: 9, Minor: 7, Patch: mycnf.LastOfSeries} }, render.Oracle, "whole version of the server, as --server mysql:8.4.6; 9.7 is a series"},
-		"small memory":   {func(r *render.Request) { r.Memory = 512 << 20 }, render.PerconaPXC, "what fits"},
-		"name too long":  {func(r *render.Request) { r.Name = strings.Repeat("a", 30) }, render.PerconaPXC, "22"},
-		"name of oracle": {func(r *render.Request) { r.Name = strings.Repeat("a", 41) }, render.Oracle, "40"},
+		"host network of PXC":        {func(r *render.Request) { r.HostNetwork = true }, render.PerconaPXC, "has no field for its pods' network; choose --flavor statefulset, oracle, moco"},
+		"host network of PS":         {func(r *render.Request) { r.HostNetwork = true }, render.PerconaPS, "has no field"},
+		"host network of KubeBlocks": {func(r *render.Request) { r.HostNetwork = true }, render.KubeBlocks, "has no field"},
+		"host network of MariaDB":    {func(r *render.Request) { r.HostNetwork = true }, render.MariaDBOperator, "has no field"},
+		"patch":                      {func(r *render.Request) { r.Version = mycnf.Version{Major: 9, Minor: 7, Patch: mycnf.LastOfSeries} }, render.Oracle, "whole version of the server, as --server mysql:8.4.6; 9.7 is a series"},
+		"small memory":               {func(r *render.Request) { r.Memory = 512 << 20 }, render.PerconaPXC, "what fits"},
+		"name too long":              {func(r *render.Request) { r.Name = strings.Repeat("a", 30) }, render.PerconaPXC, "22"},
+		"name of oracle":             {func(r *render.Request) { r.Name = strings.Repeat("a", 41) }, render.Oracle, "40"},
 	} {
 		req := operated(test.flavor, "")
 		test.change(&req)
@@ -149,9 +197,10 @@ func TestHears(t *testing.T) {
 		deaf []render.Flavor
 		says string
 	}{
-		"image":    {[]render.Flavor{render.Oracle, render.KubeBlocks}, "choose --flavor statefulset, percona-pxc, percona-ps, moco, mariadb-operator"},
-		"secret":   {[]render.Flavor{render.Moco}, "choose --flavor statefulset, percona-pxc, percona-ps, oracle, kubeblocks, mariadb-operator"},
-		"recovery": {}, // what was measured may be told to any
+		"image":        {[]render.Flavor{render.Oracle, render.KubeBlocks}, "choose --flavor statefulset, percona-pxc, percona-ps, moco, mariadb-operator"},
+		"secret":       {[]render.Flavor{render.Moco}, "choose --flavor statefulset, percona-pxc, percona-ps, oracle, kubeblocks, mariadb-operator"},
+		"host-network": {[]render.Flavor{render.PerconaPXC, render.PerconaPS, render.KubeBlocks, render.MariaDBOperator}, "choose --flavor statefulset, oracle, moco"},
+		"recovery":     {}, // what was measured may be told to any
 	} {
 		for _, f := range render.Flavors() {
 			err := operator.Hears(f, func(given string) bool { return given == flag })
@@ -221,6 +270,11 @@ func TestRenderedPassesCheck(t *testing.T) {
 	requests := operatorRequests()
 	for name, req := range all() {
 		requests["statefulset-"+name] = req
+	}
+	for _, f := range render.Flavors()[1:] {
+		req := operated(f, "")
+		req.Multus, req.MTU = "storage-net", 9000
+		requests[string(f)+"-multus"] = req
 	}
 	for name, req := range requests {
 		t.Run(name, func(t *testing.T) {

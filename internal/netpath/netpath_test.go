@@ -2,17 +2,23 @@ package netpath
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"david/internal/result"
 )
@@ -266,6 +272,39 @@ func TestProbe(t *testing.T) {
 	}
 	if h := probes[Host]; !(h.RTT50 > 0 && probes[UDP].RTT50 > 4000 && h.RTT50 < probes[UDP].RTT50 && h.RTT99 >= h.RTT50 && h.RTTCPU > 0) {
 		t.Errorf("host %+v, 4 ms away %+v", h, probes[UDP])
+	}
+}
+
+// TestProbeBlocked: of a program whose port a firewall blocks it is said that it could not measure the path, within
+// the time that a probe may take, and neither of its ends is left.
+func TestProbeBlocked(t *testing.T) {
+	asRoot(t)
+	for _, program := range []string{"iperf3", "sockperf"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	n, paths := built(t, Host)
+	port, err := strconv.Atoi(iperfPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo := planted(t, n.Server, nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter,
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.BigEndian.AppendUint16(nil, uint16(port))},
+		&expr.Verdict{Kind: expr.VerdictDrop})
+	began := time.Now()
+	_, err = n.Probe(context.Background(), paths[0])
+	if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "path host: ") || !strings.Contains(err.Error(), "iperf3") || time.Since(began) > probeLimit {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	if err := undo(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Probe(context.Background(), paths[0]); err != nil { // the port is free again
+		t.Error(err)
 	}
 }
 

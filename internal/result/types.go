@@ -274,6 +274,8 @@ type Pod struct {
 	ImageID     string `json:"image_id,omitempty"` // as the container runtime names it
 	Node        string `json:"node"`
 	HostNetwork bool   `json:"host_network,omitempty"` // it has the node's network instead of one of its own
+	// Neighbour says what takes CPU in bursts on its node while it is loaded; "" for nothing of david's.
+	Neighbour string `json:"neighbour,omitempty"`
 }
 
 // Difference describes one effective variable that differs between two arms.
@@ -327,6 +329,9 @@ type Trial struct {
 	// Counters are the server's status counters: last minus first, over the measured run.
 	Counters map[string]float64 `json:"counters,omitempty"`
 	Costs    Costs              `json:"per_transaction,omitzero"`
+	// Wire is the link by which the client reaches the server; nil where it goes by a socket, the link is not
+	// known, or the record is older.
+	Wire *Wire `json:"wire,omitempty"`
 	// ServerThrottled is the share of the measured run for which a CPU quota held the server back, each CPU
 	// held back counted, up to 1; nil where the server is not a process of this machine.
 	ServerThrottled *float64 `json:"server_throttled,omitempty"`
@@ -350,6 +355,14 @@ type Trial struct {
 	EndedEarly string `json:"ended_early,omitempty"`
 	// Unsafe names the parts of the durability lock this trial ran without.
 	Unsafe []string `json:"unsafe,omitempty"`
+}
+
+// Wire tells what a link carried while it was measured, whatever it was.
+type Wire struct {
+	Link string  `json:"link"`
+	Rate int64   `json:"bits_per_second,omitempty"` // it carries at most, as a token bucket or a network card says; 0: not known
+	In   float64 `json:"in_bits_per_second"`        // to the client
+	Out  float64 `json:"out_bits_per_second"`       // from it
 }
 
 // Latency holds a trial's transaction latencies in ms. P50, P95 and P99 come from the histogram.

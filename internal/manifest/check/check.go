@@ -111,6 +111,8 @@ func Read(file string, text []byte) (docs []stream.Document, found []Finding) {
 type Known struct {
 	Schemas  Schemas       // of custom resources
 	Recovery time.Duration // from a crash, as measured; 0: not known
+	// Networks looks up what networks were measured to cost; nil: nobody did.
+	Networks func() (NetworkCosts, error)
 }
 
 // Inspect checks the objects of a stream: against the schemas of their kinds, and against david's rules for

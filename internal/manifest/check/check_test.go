@@ -34,12 +34,22 @@ func inspected(t *testing.T, text string, known Known) Inspection {
 // sound renders a stream with nothing to find.
 func sound(t *testing.T) string {
 	t.Helper()
-	objects, err := manifest.Render(render.Request{
+	return encoded(t, soundRequest())
+}
+
+func soundRequest() render.Request {
+	return render.Request{
 		Name: "orders", Namespace: "databases", Flavor: render.StatefulSet, Server: mycnf.MySQL, Version: mycnf.Version{Major: 8, Minor: 4, Patch: 6},
 		CPUs: 4, Memory: 16 << 30, Size: 50 << 30, Storage: render.GP3, IOPS: 6000, Replicas: 1, HA: render.HANone, Expose: render.ClusterIP, Recovery: 40 * time.Second,
 		Settings: []mycnf.Setting{{Name: "innodb_buffer_pool_size", Value: "6G", Group: "memory"}, {Name: "innodb_flush_method", Value: "O_DIRECT", Group: "flush"}},
 		Measured: render.Measured{CPUs: 2, Memory: 8 << 30, Threads: 16, Tables: 10, WriteIOPS: 4800},
-	})
+	}
+}
+
+// encoded renders a request as a stream.
+func encoded(t *testing.T, req render.Request) string {
+	t.Helper()
+	objects, err := manifest.Render(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +135,53 @@ func TestCheckFinds(t *testing.T) {
 				t.Errorf("line %d of %d", f.Line, len(lines))
 			}
 		})
+	}
+}
+
+// TestNetworkCost: of a pod in its node's network, of one with a second network and of an MTU it is said what that
+// was measured to cost here, or that nobody measured it; of others nothing is said.
+func TestNetworkCost(t *testing.T) {
+	measured := func() (NetworkCosts, error) {
+		at := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+		of := func(network, against string) []NetworkCost {
+			return []NetworkCost{{Network: network, Against: against, Ratio: 0.806, Interval: [2]float64{0.752, 0.863}, Experiment: "compare-1", Measured: at}}
+		}
+		return NetworkCosts{Pods: of("vxlan", "host"), Macvlan: of("macvlan", "host"), MTU: of("vxlan-mtu9000", "vxlan")}, nil
+	}
+	const figures = " gave 0.81 [0.75, 0.86] of the transactions/s over "
+	for name, test := range map[string]struct {
+		change func(*render.Request)
+		path   string
+		says   []string // where it was measured
+		not    []string // where it was not
+	}{
+		"the usual network": {func(*render.Request) {}, "", nil, nil},
+		"the node's": {func(r *render.Request) { r.HostNetwork = true }, "spec.template.spec.hostNetwork",
+			[]string{"pod networks cost against that was measured here: vxlan" + figures + "host (compare-1, 2026-11-24)"}, []string{"pod networks cost against that was not measured here"}},
+		"a second": {func(r *render.Request) { r.Multus = "storage-net" }, `spec.template.metadata.annotations["k8s.v1.cni.cncf.io/networks"]`,
+			[]string{"a second network, storage-net, which Services do not lead to", "macvlan" + figures + "host"}, []string{"was not measured here"}},
+		"a second's MTU": {func(r *render.Request) { r.Multus, r.MTU = "fast/storage-net", 9000 }, `spec.template.metadata.annotations["k8s.v1.cni.cncf.io/networks"]`,
+			[]string{"macvlan" + figures, "an MTU of 9000", "vxlan-mtu9000" + figures + "vxlan"}, []string{"What another MTU gives was not measured here"}},
+	} {
+		req := soundRequest()
+		test.change(&req)
+		for known, says := range map[*Known][]string{{}: test.not, {Networks: measured}: test.says} {
+			text := ""
+			for _, f := range inspected(t, encoded(t, req), *known).Findings {
+				if f.Severity != SeverityNote || f.Rule != "network-cost" || f.Path != test.path || f.Line == 0 {
+					t.Errorf("%s: %+v", name, f)
+				}
+				text += f.Why + "; " + f.Do + "\n"
+			}
+			for _, want := range says {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: without %q: %s", name, want, text)
+				}
+			}
+			if len(says) == 0 && text != "" {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
 	}
 }
 

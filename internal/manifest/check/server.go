@@ -33,6 +33,9 @@ type server struct {
 	classPath string
 
 	pod *pod // nil for operators' resources
+
+	hostNetwork string // paths: of the field that puts its pods into their node's network
+	annotations string // and of its pods' annotations; "" where there is no such field
 }
 
 // optionFile holds a my.cnf, or what takes its place.
@@ -131,11 +134,13 @@ func (c *checker) servers() {
 		}
 		if s.pod == nil {
 			c.equalResources(s)
+			c.networkCosts(s)
 			continue
 		}
 		for _, rule := range []func(server, pod){c.qos, c.startup, c.liveness, c.network, c.stop, c.privileges, c.volumes} {
 			rule(s, *s.pod)
 		}
+		c.networkCosts(s)
 	}
 }
 
@@ -242,6 +247,7 @@ func (c *checker) podServer(p pod) (server, bool) {
 	p.container = at
 	s := server{doc: p.doc, flavour: f, version: v, replicas: p.replicas, replicated: c.replicates(p), resources: p.in("resources"), pod: &p,
 		memory: container.Resources.Limits.Memory().Value(), cnfs: append(c.mounted(p), arguments(p, f, v)...)}
+	s.hostNetwork, s.annotations = p.at("hostNetwork"), strings.TrimSuffix(p.path, "spec")+"metadata.annotations"
 	if own := p.own(); own != nil && s.memory == 0 {
 		s.memory, s.resources = own.Limits.Memory().Value(), p.at("resources")
 	}
@@ -304,7 +310,8 @@ func sortedKeys(m map[string]any) (keys []string) {
 
 // operated reads the server of an operator's resource.
 func (c *checker) operated(d stream.Document, view operator.View) server {
-	s := server{doc: d, flavour: view.Flavour, version: view.Version, replicas: 1, replicated: view.Replicates(d), resources: view.Resources, classPath: view.Class}
+	s := server{doc: d, flavour: view.Flavour, version: view.Version, replicas: 1, replicated: view.Replicates(d), resources: view.Resources, classPath: view.Class,
+		hostNetwork: view.HostNetwork, annotations: view.Annotations}
 	if f, v, ok := serverImage(stream.Text(d.Get(view.Image))); ok && f == view.Flavour {
 		s.version = v
 	}

@@ -22,7 +22,7 @@ func kubeBlocks() managed {
 	const fixed = "KubeBlocks fixes it when it makes the cluster and refuses a change"
 	return managed{
 		server: mycnf.MySQL, longest: 40, versions: []string{"8.0", "8.4"},
-		deaf: map[string]string{"image": "the image is KubeBlocks' own, by the component definition"},
+		deaf: map[string]string{"image": "the image is KubeBlocks' own, by the component definition", "host-network": noHostNetwork},
 		modes: []replication{
 			{name: HASemiSync, replicas: 2, least: 2, most: 9,
 				says: "Replicated: all InnoDB tables and all DDL, from one primary by the replication of KubeBlocks' component definition mysql, semi-synchronous while a replica " +
@@ -84,6 +84,7 @@ func renderKubeBlocks(d deployment) ([]render.Object, error) {
 		server["systemAccounts"] = []any{map[string]any{"name": "root", "secretRef": map[string]any{"name": d.SecretName(), "namespace": d.Namespace}}}
 		reasons["spec.componentSpecs[0].systemAccounts"] = "root's password; KubeBlocks makes those of its own accounts"
 	}
+	d.annotated(server, "annotations", "spec.componentSpecs[0].annotations", reasons)
 	spec := map[string]any{"terminationPolicy": "DoNotTerminate", "componentSpecs": []any{server}}
 	if d.serviceType() != "ClusterIP" {
 		spec["services"] = []any{map[string]any{"name": "outside", "serviceName": "outside", "componentSelector": component, "roleSelector": "primary",

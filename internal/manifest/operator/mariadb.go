@@ -28,6 +28,7 @@ func mariadbOperator() managed {
 			"default_storage_engine", "rpl_semi_sync_master_enabled", "rpl_semi_sync_slave_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_master_wait_point",
 			"wsrep_cluster_name", "wsrep_node_address", "wsrep_node_name", "wsrep_provider_options", "wsrep_slave_threads", "wsrep_sst_method")),
 		undone: func(render.Request) []mycnf.Setting { return nil },
+		deaf:   map[string]string{"host-network": noHostNetwork},
 		render: renderMariaDB,
 	}
 }
@@ -86,6 +87,10 @@ func renderMariaDB(d deployment) ([]render.Object, error) {
 		spec["primaryService"] = spec["service"]
 	default:
 		reasons["spec.replicas"] = "one server: nothing is replicated"
+	}
+	metadata := map[string]any{}
+	if d.annotated(metadata, "annotations", "spec.podMetadata.annotations", reasons); len(metadata) > 0 {
+		spec["podMetadata"] = metadata
 	}
 	cr := d.custom("k8s.mariadb.com/v1alpha1", "MariaDB", "mariadb.yaml", spec, reasons)
 	return d.with(cr), nil

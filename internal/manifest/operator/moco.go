@@ -80,6 +80,11 @@ func renderMoco(d deployment) ([]render.Object, error) {
 		"spec.podTemplate.spec.terminationGracePeriodSeconds": whyGrace,
 		"spec.podTemplate.spec.topologySpreadConstraints":     whyZones,
 	}
+	metadata := map[string]any{}
+	if d.annotated(metadata, "annotations", "spec.podTemplate.metadata.annotations", reasons); len(metadata) > 0 {
+		spec["podTemplate"].(map[string]any)["metadata"] = metadata
+	}
+	d.inHost(template, "spec.podTemplate.spec", reasons)
 	if d.mode.name == render.HANone {
 		reasons["spec.replicas"] = "one server: nothing is replicated"
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"david/internal/manifest/render"
+	"david/internal/manifest/stream"
 	"david/internal/mycnf"
 )
 
@@ -98,6 +99,9 @@ func (m managed) deployment(req render.Request) (deployment, error) {
 	}
 	if len(req.Name) > m.longest {
 		return d, render.Bad("--name %s has %d characters: flavour %s takes %d at most", req.Name, len(req.Name), req.Flavor, m.longest)
+	}
+	if why := m.deaf["host-network"]; req.HostNetwork && why != "" {
+		return d, render.Bad("--host-network: flavour %s cannot: %s; choose --flavor %s", req.Flavor, why, strings.Join(hearing("host-network"), ", "))
 	}
 	if req.HostPath {
 		return d, render.Bad("flavour %s makes its own volume claims: --storage local with static volumes works, hostPath does not", req.Flavor)
@@ -393,6 +397,35 @@ func plural(n int, one string) string {
 		return one
 	}
 	return one + "s"
+}
+
+// noHostNetwork says why a flavour does not take --host-network.
+const noHostNetwork = "the operator's resource has no field for its pods' network"
+
+// annotated gives an operator's pods the annotations of their networks, where there are any: path is where they
+// stand in the resource.
+func (d deployment) annotated(under map[string]any, key, path string, reasons map[string]string) {
+	if all := d.NetworkAnnotations(); all != nil {
+		under[key] = object(all)
+		reasons[stream.Step(path, render.MultusKey)] = d.NetworkReason()
+	}
+}
+
+// object makes of texts what a resource without a type is made of.
+func object(texts map[string]string) map[string]any {
+	all := map[string]any{}
+	for k, v := range texts {
+		all[k] = v
+	}
+	return all
+}
+
+// inHost puts an operator's pods into their nodes' network, where that was asked for: path is that of their spec.
+func (d deployment) inHost(spec map[string]any, path string, reasons map[string]string) {
+	if d.HostNetwork {
+		spec["hostNetwork"], spec["dnsPolicy"] = true, "ClusterFirstWithHostNet"
+		reasons[path+".hostNetwork"], reasons[path+".dnsPolicy"] = render.WhyHostNetwork, render.WhyHostDNS
+	}
 }
 
 // Reasons that several operators' resources share.

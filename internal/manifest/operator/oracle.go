@@ -72,6 +72,8 @@ func renderOracle(d deployment) ([]render.Object, error) {
 		"spec.podSpec.containers[1].resources":       whyAside,
 		"spec.podSpec.initContainers":                whyAside + ". The operator's probes are left alone: its start-up probe lasts over 8 hours, its liveness pings without a query",
 	}
+	d.annotated(spec, "podAnnotations", "spec.podAnnotations", reasons)
+	d.inHost(spec["podSpec"].(map[string]any), "spec.podSpec", reasons)
 	if d.mode.name == render.HANone {
 		reasons["spec.instances"] = "one server: nothing is replicated"
 	}

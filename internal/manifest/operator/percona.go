@@ -8,6 +8,7 @@ import (
 func perconaPXC() managed {
 	return managed{
 		server: mycnf.Percona, longest: 22, versions: []string{"8.0", "8.4"},
+		deaf: map[string]string{"host-network": noHostNetwork},
 		modes: []replication{
 			{name: HAGalera, replicas: 3, least: 3, most: 5, odd: true,
 				says: "Replicated: all InnoDB tables and all DDL, by Galera. A COMMIT returns when every server has received and certified the transaction " +
@@ -67,6 +68,7 @@ func renderPXC(d deployment) ([]render.Object, error) {
 		"spec.pxc.podDisruptionBudget":       whyBudget,
 		"spec.pxc.topologySpreadConstraints": whyZones,
 	}
+	d.annotated(spec["pxc"].(map[string]any), "annotations", "spec.pxc.annotations", reasons)
 	if d.mode.name == render.HANone {
 		spec["unsafeFlags"] = map[string]any{"pxcSize": true}
 		reasons["spec.unsafeFlags"] = "the operator refuses fewer than 3 servers without it"
@@ -79,6 +81,7 @@ func renderPXC(d deployment) ([]render.Object, error) {
 func perconaPS() managed {
 	return managed{
 		server: mycnf.Percona, longest: render.MostName, versions: []string{"8.0", "8.4"},
+		deaf: map[string]string{"host-network": noHostNetwork},
 		modes: []replication{
 			{name: HAGroupReplication, replicas: 3, least: 3, most: 7, odd: true,
 				says: "Replicated: all InnoDB tables and all DDL, by group replication with one primary. A COMMIT returns when a majority has received and certified the " +
@@ -143,6 +146,7 @@ func renderPS(d deployment) ([]render.Object, error) {
 		"spec.proxy.haproxy":                   "sends writes to the primary; what it costs is measured by david bench through this Service and past it",
 		"spec.toolkit":                         "the operator wants the image named, though only asynchronous replication uses it",
 	}
+	d.annotated(spec["mysql"].(map[string]any), "annotations", "spec.mysql.annotations", reasons)
 	if d.mode.name == render.HANone {
 		spec["unsafeFlags"] = map[string]any{"mysqlSize": true}
 		reasons["spec.unsafeFlags"] = "the operator refuses fewer than 3 servers without it"

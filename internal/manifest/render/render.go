@@ -67,6 +67,10 @@ type Request struct {
 	HA       string // "none", or what the operator flavours offer
 	Expose   Expose
 
+	HostNetwork bool   // the pods have their node's network instead of one of their own
+	Multus      string // a second network for them, [NAMESPACE/]NETWORK[@LINK] as Multus has it; "": none
+	MTU         int    // of that one, bytes; 0: as the network has it
+
 	// Settings are the tuned lines, for the machine they were measured on; Lines derives the pod's. Head are
 	// comment lines for its top: where it is from, for which workload, data and machine it was measured.
 	Settings []mycnf.Setting

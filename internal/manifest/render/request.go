@@ -21,7 +21,7 @@ var imagePattern = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._:/-]*(?:@sha256:[0-9
 // Check tells whether a request makes sense, whatever its flavour; its errors wrap ErrBad. Memory is checked
 // by Lines.
 func (req Request) Check() error {
-	for _, check := range []func() error{req.checkNames, req.checkSizes, req.checkStorage} {
+	for _, check := range []func() error{req.checkNames, req.checkSizes, req.checkStorage, req.checkNetwork} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"david/internal/manifest/stream"
 	"david/internal/mycnf"
 )
 
@@ -145,7 +146,7 @@ func (req Request) set(lines []mycnf.Setting, hash string) Object {
 			ServiceName: req.headlessName(),
 			Selector:    &metav1.LabelSelector{MatchLabels: req.selector()},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: req.labels(), Annotations: map[string]string{"david/my-cnf-hash": hash}},
+				ObjectMeta: metav1.ObjectMeta{Labels: req.labels(), Annotations: req.podAnnotations(hash)},
 				Spec:       req.pod(lines),
 			},
 			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
@@ -164,11 +165,20 @@ func (req Request) set(lines []mycnf.Setting, hash string) Object {
 		reasons["spec.volumeClaimTemplates[0].spec.accessModes[0]"] = "one node at a time: two servers on the same files would destroy them"
 	}
 	reasons[`spec.template.metadata.annotations["david/my-cnf-hash"]`] = "of the ConfigMap: when my.cnf changes, so does this, and the pods are replaced one by one"
+	if req.Multus != "" {
+		reasons[stream.Step("spec.template.metadata.annotations", MultusKey)] = req.NetworkReason()
+	}
 	reasons["spec.updateStrategy"] = "the last pod first, and the next only when it is ready"
 	if req.Replicas > 1 {
 		reasons["spec.replicas"] = separate(req.Replicas)
 	}
 	return Object{File: "statefulset.yaml", Value: set, Reasons: reasons}
+}
+
+func (req Request) podAnnotations(hash string) map[string]string {
+	all := map[string]string{"david/my-cnf-hash": hash}
+	maps.Copy(all, req.NetworkAnnotations())
+	return all
 }
 
 func (req Request) pod(lines []mycnf.Setting) corev1.PodSpec {
@@ -189,6 +199,9 @@ func (req Request) pod(lines []mycnf.Setting) corev1.PodSpec {
 			LabelSelector: &metav1.LabelSelector{MatchLabels: req.selector()}}},
 		Containers: []corev1.Container{req.container()},
 		Volumes:    req.volumes(),
+	}
+	if req.HostNetwork {
+		spec.HostNetwork, spec.DNSPolicy = true, corev1.DNSClusterFirstWithHostNet
 	}
 	switch {
 	case req.Storage == ZFS || req.Storage == ZFSLocalPV:
@@ -318,6 +331,9 @@ func (req Request) podReasons(lines []mycnf.Setting) map[string]string {
 	if req.Password == "" && req.Secret == "" {
 		reasons[containerPath+"env[0]"] = "the Secret is not rendered; create it, once:\n\t" + req.SecretCommand()
 	}
+	if req.HostNetwork {
+		reasons[podPath+"hostNetwork"], reasons[podPath+"dnsPolicy"] = WhyHostNetwork, WhyHostDNS
+	}
 	switch {
 	case req.Storage == ZFS || req.Storage == ZFSLocalPV:
 		reasons[podPath+"nodeSelector"] = "the nodes that david manifest node-prep made the pool on"
@@ -349,6 +365,9 @@ func (req Request) network() Object {
 			{NamespaceSelector: &metav1.LabelSelector{}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{ClientLabel: req.Name}}}}
 	} else {
 		why = "the server's port alone, from everywhere, as --expose " + string(req.Expose) + " asks for: david does not know the clients' addresses. Narrow it with from and ipBlock"
+	}
+	if req.HostNetwork {
+		why += ". With hostNetwork it does not hold: the pod's traffic is its node's, whose firewall has to do this"
 	}
 	return Object{File: "networkpolicy.yaml", Value: &networkingv1.NetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"},
