@@ -1,6 +1,8 @@
 package advice_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,7 +15,10 @@ import (
 	"david/internal/advice"
 	"david/internal/explain"
 	"david/internal/host"
+	"david/internal/manifest"
 	"david/internal/manifest/check"
+	"david/internal/manifest/render"
+	"david/internal/manifest/stream"
 	"david/internal/mycnf"
 	"david/internal/result"
 	"david/internal/rules"
@@ -172,6 +177,69 @@ func TestAgreement(t *testing.T) {
 	if findings < 300 {
 		t.Errorf("only %d findings were compared", findings)
 	}
+}
+
+// TestGeneratorAgrees: what david manifest finds of a folder that it renders from an option file is what the check
+// of manifests finds of it, and what the adviser says of the my.cnf in it.
+func TestGeneratorAgrees(t *testing.T) {
+	rendered, findings := 0, 0
+	for _, c := range configurations(t) {
+		for _, m := range machines() {
+			objects, err := manifest.Render(c.request(m))
+			if errors.Is(err, render.ErrBad) {
+				continue // not for this pod: too much memory, an old version
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			if err := render.Encode(&text, objects); err != nil {
+				t.Fatal(err)
+			}
+			docs, _ := check.Read("-", text.Bytes())
+			facts := check.Facts(docs)
+			if len(facts) != 1 {
+				t.Fatalf("%s: %d servers", c.name, len(facts))
+			}
+			alone := c
+			alone.settings = cnfOf(t, c, docs)
+			file, pod := said(advice.Of(alone.file(m))), said(advice.Of(facts[0]))
+			if !maps.Equal(file, pod) {
+				t.Errorf("%s, %d GiB: the rendered file and its pod differ:\n%s", c.name, m.Memory>>30, differ(file, pod))
+			}
+			rendered, findings = rendered+1, findings+len(file)
+		}
+	}
+	t.Logf("%d renderings, %d findings", rendered, findings)
+	if rendered < 30 || findings < 30 {
+		t.Errorf("only %d renderings with %d findings", rendered, findings)
+	}
+}
+
+// request is what david manifest --cnf makes of the option file.
+func (c configuration) request(m advice.Machine) render.Request {
+	return render.Request{Name: "db", Namespace: "db", Flavor: render.StatefulSet, Server: c.flavour, Version: c.version, CPUs: int(m.CPUs), Memory: m.Memory,
+		Size: 50 << 30, Storage: "class:fast", Replicas: 1, HA: render.HANone, Expose: render.ClusterIP, Settings: slices.Clone(c.settings), Secret: "db"}
+}
+
+// cnfOf are the settings of the my.cnf in objects.
+func cnfOf(t *testing.T, c configuration, docs []stream.Document) []mycnf.Setting {
+	t.Helper()
+	for _, d := range docs {
+		data, ok := d.Get("data").(map[string]any)
+		if !ok || d.Kind() != "ConfigMap" {
+			continue
+		}
+		for _, text := range data {
+			file, err := mycnf.Parse(strings.NewReader(fmt.Sprint(text)), "my.cnf")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return file.ServerSettings(c.flavour, c.version)
+		}
+	}
+	t.Fatalf("%s: no my.cnf was rendered", c.name)
+	return nil
 }
 
 func differ(a, b map[string]string) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"david/internal/mycnf"
+	"david/internal/result"
 	"david/internal/rules"
 )
 
@@ -13,11 +14,11 @@ import (
 // others to decide: members of the durability lock among it, which david changes on no running server.
 // Nothing that holds memory or redo is made smaller, and what follows from a fact that is not known is no
 // step, with a note.
-func PlanLive(in Facts) rules.LivePlan {
-	p := rules.LivePlan{Steps: []rules.LiveStep{}, Advice: []rules.LiveChange{}, Decide: []rules.LiveChange{}, Notes: []string{}}
+func PlanLive(in Facts) result.LivePlan {
+	p := result.LivePlan{Steps: []result.LiveStep{}, Advice: []result.LiveChange{}, Decide: []result.LiveChange{}, Notes: []string{}}
 	report := Of(in)
 	for _, set := range steps() {
-		step := rules.LiveStep{Name: set.name, Title: set.title, Changes: []rules.LiveChange{}}
+		step := result.LiveStep{Name: set.name, Title: set.title, Changes: []result.LiveChange{}}
 		for _, name := range set.variables {
 			in.place(report.changeOf(name), &step, &p)
 		}
@@ -61,7 +62,7 @@ func (r Report) changeOf(name string) *Finding {
 }
 
 // place puts a finding into the step, where a running server can be given its value.
-func (in Facts) place(f *Finding, step *rules.LiveStep, p *rules.LivePlan) {
+func (in Facts) place(f *Finding, step *result.LiveStep, p *result.LivePlan) {
 	if f == nil || f.Restart || f.NewData || in.already(*f) {
 		return
 	}
@@ -75,7 +76,7 @@ func (in Facts) place(f *Finding, step *rules.LiveStep, p *rules.LivePlan) {
 }
 
 // leave tells of a finding that no step has.
-func (in Facts) leave(f Finding, p *rules.LivePlan) {
+func (in Facts) leave(f Finding, p *result.LivePlan) {
 	s, ok := f.Setting()
 	switch {
 	case f.Name == notPersistedRule, in.already(f):
@@ -96,14 +97,14 @@ func (in Facts) already(f Finding) bool {
 }
 
 // change pairs a finding's line with the value it replaces.
-func (in Facts) change(f Finding) rules.LiveChange {
+func (in Facts) change(f Finding) result.LiveChange {
 	s, _ := f.Setting()
 	s.Reason = fmt.Sprintf("%s: %s", f.Evidence, f.Reason)
-	return rules.LiveChange{Setting: s, Before: in.Variables[s.Name]}
+	return result.LiveChange{Setting: s, Before: in.Variables[s.Name]}
 }
 
 // barred says why david does not make a change on a running server; "" where it does.
-func (in Facts) barred(c rules.LiveChange) string {
+func (in Facts) barred(c result.LiveChange) string {
 	if lacks := in.lacks(c.Name); lacks != "" {
 		return lacks
 	}
@@ -144,8 +145,8 @@ func (m Machine) unsized(what, flag string) string {
 }
 
 // order puts innodb_io_capacity_max first where it rises, as the server clips innodb_io_capacity to it.
-func (in Facts) order(changes []rules.LiveChange) {
-	most := slices.IndexFunc(changes, func(c rules.LiveChange) bool { return c.Name == "innodb_io_capacity_max" })
+func (in Facts) order(changes []result.LiveChange) {
+	most := slices.IndexFunc(changes, func(c result.LiveChange) bool { return c.Name == "innodb_io_capacity_max" })
 	if most > 0 && changes[most-1].Name == "innodb_io_capacity" && rules.SizeOf(changes[most].Value) > rules.SizeOf(changes[most].Before) {
 		changes[most-1], changes[most] = changes[most], changes[most-1]
 	}
@@ -153,7 +154,7 @@ func (in Facts) order(changes []rules.LiveChange) {
 
 // missing says of the variables of which nothing was found whether a fact was missing for it, and why the
 // pool stays.
-func (in Facts) missing(r Report, p *rules.LivePlan) {
+func (in Facts) missing(r Report, p *result.LivePlan) {
 	for _, set := range steps() {
 		for _, name := range set.variables {
 			now, there := in.Variables[name]

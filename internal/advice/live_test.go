@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"david/internal/mycnf"
+	"david/internal/result"
 	"david/internal/rules"
 )
 
@@ -36,7 +37,7 @@ func mariadb() Facts {
 }
 
 // short returns a plan in words: the steps' changes in order, and the advice.
-func short(p rules.LivePlan) string {
+func short(p result.LivePlan) string {
 	var list []string
 	for _, s := range p.Steps {
 		list = append(list, s.Name+":")
@@ -155,7 +156,7 @@ func TestRenderGroup(t *testing.T) {
 	if !strings.HasPrefix(g.Revert[0], head+"'ParameterName=innodb_log_file_size,ParameterValue=100663296,") || !strings.HasSuffix(g.Revert[0], "'ParameterName=general_log,ParameterValue=1,ApplyMethod=immediate'") {
 		t.Error(g.Revert[0])
 	}
-	if g = rules.RenderGroup(rules.LivePlan{}); len(g.Apply) != 0 {
+	if g = rules.RenderGroup(result.LivePlan{}); len(g.Apply) != 0 {
 		t.Errorf("of nothing: %+v", g)
 	}
 }

@@ -2,12 +2,14 @@ package advice
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"david/internal/mycnf"
+	"david/internal/plain"
 )
 
 // Document holds what an audit says, and of what.
@@ -59,12 +61,13 @@ func (d Document) Text(out io.Writer) error {
 	if len(d.Findings) == 0 {
 		fmt.Fprintln(out, "nothing found")
 	} else {
-		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		var rows strings.Builder
+		w := tabwriter.NewWriter(&rows, 0, 4, 2, ' ', 0)
 		fmt.Fprintln(w, "SEVERITY\tFINDING\tLINE\tAPPLIES\tEVIDENCE")
 		for _, f := range d.Findings {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Severity, f.Name, cmp.Or(f.Line, "-"), f.applies(), f.located())
 		}
-		if err := w.Flush(); err != nil {
+		if err := errors.Join(w.Flush(), printRows(out, rows.String())); err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "\nWhy")
@@ -81,6 +84,22 @@ func (d Document) Text(out io.Writer) error {
 			fmt.Fprintln(out, "\nNot seen")
 		}
 		fmt.Fprintf(out, "  %s\n", u)
+	}
+	return nil
+}
+
+// printRows prints the table, the severity of what endangers data in a style.
+func printRows(out io.Writer, table string) error {
+	for line := range strings.Lines(table) {
+		rest, danger := strings.CutPrefix(line, string(Danger))
+		if danger {
+			if err := plain.Styled(out, plain.Bad, string(Danger)); err != nil {
+				return err
+			}
+		}
+		if _, err := io.WriteString(out, rest); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"david/internal/home"
 	"david/internal/plain"
+	"david/internal/report"
 	"david/internal/result"
 	"david/internal/sandbox"
 	"david/internal/stats"
@@ -84,7 +87,10 @@ func (a *app) listing() (doc listDocument, err error) {
 
 // came is what an experiment came to; nothing of one that has no trials, or is on no readable record.
 func (a *app) came(known *outcomes, s result.Summary) (outcome, error) {
-	if s.Err != "" || s.Trials == 0 || s.Kind == result.KindCrash || s.Kind == result.KindLive {
+	switch {
+	case s.Err == "" && s.Kind == result.KindLive:
+		return a.cameLive(s), nil
+	case s.Err != "" || s.Trials == 0 || s.Kind == result.KindCrash:
 		return outcome{}, nil
 	}
 	o, err := known.of(s)
@@ -94,16 +100,27 @@ func (a *app) came(known *outcomes, s result.Summary) (outcome, error) {
 	return o, err
 }
 
+// cameLive is what a tune of a running server came to. It is not kept: a rollback changes it, and it is soon worked out.
+func (a *app) cameLive(s result.Summary) outcome {
+	d, err := a.loadShown(s.Dir)
+	if err != nil {
+		return outcome{Why: err.Error()}
+	}
+	verdict, why := report.LiveVerdict(d)
+	return outcome{Verdict: verdict, Why: why}
+}
+
 // printListing prints the table, and what the folder takes.
 func (a *app) printListing(doc listDocument) error {
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	var rows bytes.Buffer
+	w := tabwriter.NewWriter(&rows, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "EXPERIMENT\tSERVER\tTRIALS\tSIZE\tRATIO\tVERDICT")
 	total := int64(0)
 	for _, s := range doc.Experiments {
 		total += s.Size
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", plain.Line(s.ID), plain.Line(serverShort(s.Server)), s.Trials, shortSize(s.Size), s.ratio(), plain.Line(s.said()))
 	}
-	if err := w.Flush(); err != nil {
+	if err := errors.Join(w.Flush(), printStyled(a.out, rows.String(), doc.Experiments)); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "\n%s in %s: %s\n", pluralise(len(doc.Experiments), "experiment"), filepath.Join(doc.Home, "experiments"), shortSize(total))
@@ -111,6 +128,53 @@ func (a *app) printListing(doc listDocument) error {
 		fmt.Fprintf(a.out, "prepared data in %s: %s of the disk (its length, %s, is the most it may grow to); david gc shrinks it\n", v.Path, shortSize(v.Bytes), shortSize(v.Length))
 	}
 	return nil
+}
+
+// printStyled prints the table with the words of each verdict in their style: a line for each experiment, under one of
+// heads.
+func printStyled(out io.Writer, table string, list []listed) error {
+	for i, line := range strings.SplitAfter(table, "\n") {
+		style, word := plain.Style(""), ""
+		if i > 0 && i <= len(list) {
+			style = list[i-1].style()
+			word, _, _ = strings.Cut(plain.Line(list[i-1].said()), ":")
+		}
+		before, after, found := cutLast(line, word)
+		if style == "" || !found {
+			before, word, after = line, "", ""
+		}
+		_, err := io.WriteString(out, before)
+		if err := errors.Join(err, plain.Styled(out, style, word)); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(out, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutLast cuts a line around the last place where a word stands.
+func cutLast(line, word string) (before, after string, found bool) {
+	at := strings.LastIndex(line, word)
+	if word == "" || at < 0 {
+		return line, "", false
+	}
+	return line[:at], line[at+len(word):], true
+}
+
+// style is that of a verdict in a list; "" for those that are neither good nor bad.
+func (l listed) style() plain.Style {
+	switch l.Verdict {
+	case stats.Faster, report.Kept:
+		return plain.Good
+	case stats.Slower, stats.Invalid, report.SetBack, report.NotSetBack:
+		return plain.Bad
+	}
+	if l.Err != "" {
+		return plain.Bad
+	}
+	return ""
 }
 
 // firstNumbers is a version without what a distribution added.
@@ -158,6 +222,8 @@ func (l listed) said() string {
 		return "interrupted, or running"
 	case s.Failed:
 		return "failed before its first trial"
+	case s.Kind == result.KindLive && l.Why != "":
+		return firstLine(l.Why)
 	case s.Kind == result.KindCrash:
 		return "finished: " + s.Best
 	case l.Verdict == stats.Invalid:

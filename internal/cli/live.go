@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"david/internal/advice"
@@ -92,6 +94,14 @@ func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run
 	if run.Record, err = live.Create(store.Dir(), srv); err != nil {
 		return err
 	}
+	tune := result.LiveTune{LivePlan: doc.LivePlan, Hardware: doc.Hardware, Watch: run.Watch.Seconds(), MaxP95: run.MaxP95, Persist: run.Persist}
+	if err := store.PutLiveTune(tune); err != nil {
+		return err
+	}
+	run.Note = func(out result.LiveOutcome) error {
+		tune.Run = &out
+		return store.PutLiveTune(tune)
+	}
 	doc.Dir = store.Dir()
 	if !f.json {
 		if err := a.printLive(*doc, false); err != nil {
@@ -108,15 +118,56 @@ func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run
 	if len(run.Record.Pending()) > 0 {
 		defer fmt.Fprintf(a.err, "david: david rollback %s sets back what was changed\n", store.Dir())
 	}
+	tune.Run, tune.Ended = toldOf(out, err)
+	err = errors.Join(err, store.PutLiveTune(tune))
+	if err == nil || endedByTraffic(err) {
+		err = errors.Join(err, store.Finish(liveFinish(out, time.Since(began))))
+	}
 	if f.json {
 		err = errors.Join(err, a.printJSON(doc))
 	} else {
-		printOutcome(a.out, out)
-	}
-	if err == nil || endedByTraffic(err) {
-		err = errors.Join(err, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()}))
+		err = errors.Join(err, a.printLiveRun(store))
 	}
 	return liveError(err)
+}
+
+// toldOf is what goes on record of a run and of its end. The words of an error that is not of the traffic stay out
+// of it: they may say who david logged in as.
+func toldOf(out result.LiveOutcome, end error) (*result.LiveOutcome, string) {
+	switch {
+	case end == nil:
+		return &out, ""
+	case endedByTraffic(end):
+		return &out, strings.TrimPrefix(firstLine(end.Error()), "nothing was changed: ")
+	}
+	why := "an error ended the run"
+	if errors.Is(end, live.ErrInterrupted) {
+		why = "the run was interrupted"
+	}
+	out.Steps = slices.Clone(out.Steps)
+	for i := range out.Steps {
+		if !out.Steps[i].Kept {
+			out.Steps[i].Why = why
+		}
+	}
+	return &out, why
+}
+
+// liveFinish is the end of a run, with the time in which the traffic was watched.
+func liveFinish(out result.LiveOutcome, wall time.Duration) result.Finish {
+	f := result.Finish{Ended: time.Now(), WallSeconds: wall.Seconds()}
+	if out.Before != nil {
+		f.MeasureSeconds = out.Before.Seconds
+	}
+	for _, s := range out.Steps {
+		if s.Traffic != nil {
+			f.MeasureSeconds += s.Traffic.Seconds
+		}
+	}
+	if f.WallSeconds > 0 {
+		f.Utilisation = min(1, f.MeasureSeconds/f.WallSeconds)
+	}
+	return f
 }
 
 // endedByTraffic tells of a run that ended by what its traffic was.

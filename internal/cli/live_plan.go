@@ -19,12 +19,12 @@ type liveDocument struct {
 	Version  string        `json:"version"`
 	Of       string        `json:"of"`       // the server's address
 	Hardware []string      `json:"hardware"` // what is known of it, with units
-	rules.LivePlan
+	result.LivePlan
 	// Barred is why david does not change this server; then Group has the commands for whoever may.
 	Barred string                `json:"barred,omitempty"`
 	Group  *rules.ParameterGroup `json:"parameter_group,omitempty"`
 	Load   *result.Workload      `json:"load,omitempty"` // david's own, --load
-	Run    *live.Outcome         `json:"run,omitempty"`
+	Run    *result.LiveOutcome   `json:"run,omitempty"`
 	Dir    string                `json:"dir,omitempty"` // of the record, for david rollback
 }
 

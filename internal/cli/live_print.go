@@ -6,9 +6,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"david/internal/live"
 	"david/internal/mycnf"
-	"david/internal/rules"
+	"david/internal/report"
+	"david/internal/result"
 )
 
 // printLive shows a plan.
@@ -51,7 +51,7 @@ func (a *app) printLive(d liveDocument, asJSON bool) error {
 	return nil
 }
 
-func printChanges(out io.Writer, changes []rules.LiveChange) error {
+func printChanges(out io.Writer, changes []result.LiveChange) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, c := range changes {
 		fmt.Fprintf(w, "  %s\t%s -> %s\t%s (%s)\n", c.Name, sizeShown(c.Name, c.Before), c.Value, c.Reason, c.Source)
@@ -77,14 +77,14 @@ func printList(out io.Writer, title string, list []string) {
 	}
 }
 
-// printOutcome shows what became of the steps.
-func printOutcome(out io.Writer, o live.Outcome) {
-	for _, s := range o.Steps {
-		if s.Kept {
-			fmt.Fprintf(out, "%s: kept\n", s.Name)
-		} else {
-			fmt.Fprintf(out, "%s: set back: %s\n", s.Name, s.Why)
-		}
+// printLiveRun shows what a run came to, from its record.
+func (a *app) printLiveRun(store *result.Store) error {
+	d, err := loadLive(store)
+	if err != nil {
+		return err
 	}
-	printList(out, "The guard", o.Sight.Notes)
+	if a.verbose {
+		return report.Text(a.out, d)
+	}
+	return report.Brief(a.out, d, "")
 }

@@ -62,10 +62,56 @@ func (a *app) loadDir(dir string) (report.Data, error) {
 		return report.Data{}, err
 	}
 	if store.Experiment().Kind == result.KindLive {
-		return report.Data{}, usage("%s changed a running server and measured nothing: its changes are in %s, and david rollback sets them back", dir, live.RecordFile)
+		return report.Data{}, usage("%s changed a running server, and has no trials: david show and david report tell of it, david rollback sets it back", dir)
 	}
 	d, err := load(store)
 	return d, a.inRoom(err)
+}
+
+// loadShown reads an experiment to tell of it: also a tune of a running server, which has no trials.
+func (a *app) loadShown(dir string) (report.Data, error) {
+	store, err := a.openRecord(dir)
+	if err != nil {
+		return report.Data{}, err
+	}
+	if store.Experiment().Kind == result.KindLive {
+		return loadLive(store)
+	}
+	d, err := load(store)
+	return d, a.inRoom(err)
+}
+
+// loadLive reads a tune of a running server: what was planned and seen, and what became of each change.
+func loadLive(store *result.Store) (d report.Data, err error) {
+	d.Experiment = store.Experiment()
+	if d.Live, err = store.LiveTune(); err != nil {
+		return d, codedError{exitUsage, err}
+	}
+	if d.Live == nil {
+		d.Live = &result.LiveTune{LivePlan: result.LivePlan{Notes: []string{"its david put neither the plan nor the traffic on record"}}}
+	}
+	record, err := live.Open(store.Dir())
+	if err != nil && !errors.Is(err, live.ErrNoRecord) {
+		return d, codedError{exitUsage, err}
+	}
+	if err == nil {
+		for _, c := range record.Changes() {
+			d.Changes = append(d.Changes, report.ChangedVariable{Step: c.Step, Name: c.Name, Before: c.Before, After: c.After, Kept: c.Kept, Persisted: c.Persist, Undone: c.Undone})
+		}
+	}
+	if f, ended, err := store.Finished(); err != nil {
+		return d, err
+	} else if ended {
+		d.Finish = &f
+	}
+	lines := report.KeptSettings(d)
+	if len(lines) == 0 {
+		return d, nil
+	}
+	var text strings.Builder
+	err = mycnf.Render(&text, report.LiveCnfHead(d), lines)
+	d.Cnf = text.String()
+	return d, err
 }
 
 // inRoom says how a record gets more memory, where that is what it wants.

@@ -5,11 +5,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"david/internal/manifest"
+	"david/internal/manifest/check"
 	"david/internal/manifest/render"
+	"david/internal/manifest/stream"
 )
 
 func (a *app) manifestCommand() *cobra.Command {
@@ -68,6 +71,24 @@ func (a *app) manifest(f manifestFlags) error {
 		return err
 	}
 	fmt.Fprintf(a.out, "written: %s with %s\napply with: kubectl apply -k %s\n", out, pluralise(len(files), "file"), out)
+	docs, _, _, err := manifestsIn(out)
+	if err != nil {
+		return err
+	}
+	return advised(a.out, docs)
+}
+
+// advised prints what david manifest check finds of objects that were rendered just now: of their settings, what the
+// adviser says.
+func advised(out io.Writer, docs []stream.Document) error {
+	found, err := check.Inspect(docs, check.Known{})
+	if err != nil {
+		return err
+	}
+	found.Sort()
+	for _, f := range found.Findings {
+		fmt.Fprintln(out, f)
+	}
 	return nil
 }
 
@@ -103,6 +124,10 @@ func (a *app) stream(req render.Request) error {
 	}
 	var text bytes.Buffer
 	if err := render.Encode(&text, objects); err != nil {
+		return err
+	}
+	docs, _ := check.Read("-", text.Bytes())
+	if err := advised(a.err, docs); err != nil {
 		return err
 	}
 	_, err = a.out.Write(text.Bytes())

@@ -25,7 +25,7 @@ type outcome struct {
 	Ratio    float64        `json:"ratio,omitempty"` // to the control
 	Interval stats.Interval `json:"interval"`        // 95 %, of Ratio
 	TPS      float64        `json:"tps,omitempty"`   // transactions/s of Arm, or of a bench's first load
-	Why      string         `json:"why,omitempty"`   // it is invalid
+	Why      string         `json:"why,omitempty"`   // it is invalid; of a tune of a running server the verdict in a sentence
 }
 
 // outcomeOf works out what an experiment came to: of a tune the arm that was handed over, of others the arm that did

@@ -67,22 +67,32 @@ func (a *app) report(f reportFlags, args []string) error {
 	return a.inRoom(render(a.out))
 }
 
+// briefly is the format of david show without -v: text, of which a tune of a running server has a short form.
+const briefly = ""
+
 // rendering returns what writes the report of one experiment, or of two, in a format.
 func (a *app) rendering(format string, args []string) (func(io.Writer) error, error) {
 	if len(args) == 2 {
 		return a.pairing(format, args)
 	}
 	render, ok := map[string]func(io.Writer, report.Data) error{
-		"html": report.HTML, "md": report.Markdown, "json": report.JSON, "text": report.Text, "csv": report.CSV}[format]
+		"html": report.HTML, "md": report.Markdown, "json": report.JSON, "text": report.Text, briefly: report.Text, "csv": report.CSV}[format]
 	if !ok {
 		return nil, usage("--format %q: choose html, md, json, csv or text", format)
 	}
 	if store, err := a.crashStore(args[0]); store != nil || err != nil {
 		return func(w io.Writer) error { return a.crashTo(w).reportCrash(store, format, err) }, err
 	}
-	data, err := a.load(args[0])
+	dir, err := result.Resolve(a.home, args[0])
+	if err != nil {
+		return nil, codedError{exitUsage, err}
+	}
+	data, err := a.loadShown(dir)
 	if err != nil {
 		return nil, err
+	}
+	if data.Live != nil && format == briefly {
+		render = func(w io.Writer, d report.Data) error { return report.Brief(w, d, "") }
 	}
 	return func(w io.Writer) error { return render(w, data) }, nil
 }
@@ -127,7 +137,7 @@ func (a *app) showCommand() *cobra.Command {
 			"first, with an interval that knows that they were measured at different times; DIR/ARM names an arm.",
 		Args: oneOrTwo,
 		RunE: func(_ *cobra.Command, args []string) error {
-			format := "text"
+			format := briefly
 			switch {
 			case csv && asJSON:
 				return usage("--csv and --json: give one of them")
@@ -135,6 +145,8 @@ func (a *app) showCommand() *cobra.Command {
 				format = "csv"
 			case asJSON:
 				format = "json"
+			case a.verbose:
+				format = "text"
 			}
 			render, err := a.rendering(format, args)
 			if err != nil {
@@ -145,5 +157,6 @@ func (a *app) showCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&csv, "csv", false, "a line for each arm, comma-separated")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "of a tune of a running server all there is, instead of five lines; of others that is shown in any case")
 	return cmd
 }

@@ -50,6 +50,7 @@ func (a *app) root() *cobra.Command {
 			if err := a.flagsOf(cmd); err != nil {
 				return err
 			}
+			a.colour(cmd)
 			for _, err := range []error{noEmptyFlags(cmd), inBounds(cmd), noDSN(cmd, args), needsServer(cmd)} {
 				if err != nil {
 					return err
@@ -68,7 +69,7 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no remarks: results and errors only")
-	root.PersistentFlags().Bool("no-color", false, "no colours; david has none so far, and NO_COLOR is heeded as well")
+	root.PersistentFlags().Bool("no-color", false, "no colours; they are left out as well where NO_COLOR is set, TERM is dumb, or the output is no terminal")
 	root.AddCommand(a.factsCommand(), a.doctorCommand(), a.benchCommand(), a.compareCommand(), a.raceCommand(), a.tuneCommand(), a.experimentCommand(),
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),

@@ -59,7 +59,7 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	if err != nil {
 		return codedError{exitUsage, fmt.Errorf("cannot listen on --listen %s: %w", listen, err)}
 	}
-	site, err := serve.New(serve.Options{Home: a.home, Host: host, Load: a.loadDir, Report: a.reportPage, Program: program})
+	site, err := serve.New(serve.Options{Home: a.home, Host: host, Load: a.loadShown, Report: a.reportPage, Program: program})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -116,7 +116,7 @@ func (a *app) reportPage(w io.Writer, dir string) (isHTML bool, err error) {
 		}
 		return false, report.Crash(w, *c)
 	}
-	d, err := a.loadDir(dir)
+	d, err := a.loadShown(dir)
 	if err != nil {
 		return true, err
 	}

@@ -114,7 +114,11 @@ func (a *app) showTune(tuned podrun.Tuned, asJSON bool) error {
 		return err
 	}
 	fmt.Fprintln(a.out)
-	printOutcome(a.out, *doc.Run)
+	if tuned.Store != nil {
+		if err := a.printLiveRun(tuned.Store); err != nil {
+			return err
+		}
+	}
 	if tuned.Store != nil && doc.changed() {
 		fmt.Fprintf(a.err, "david: a restart of the pod undoes what was changed; before that david rollback %s --dsn USER@tcp(HOST:PORT)/ does, through kubectl port-forward\n", doc.Dir)
 	}
@@ -137,6 +141,6 @@ func (a *app) tuneRelayed(ctx context.Context, f tuneFlags) error {
 	inner := *a
 	inner.out = &printed
 	err := inner.tuneLive(ctx, f)
-	sent := podrun.SendTune(a.out, printed.Bytes(), []string{live.RecordFile, "load.log"}, err, exitCode(err))
+	sent := podrun.SendTune(a.out, printed.Bytes(), []string{live.RecordFile, result.LiveTuneFile, "load.log"}, err, exitCode(err))
 	return errors.Join(err, sent)
 }

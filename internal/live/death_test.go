@@ -15,7 +15,7 @@ import (
 	"david/internal/live"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
-	"david/internal/rules"
+	"david/internal/result"
 )
 
 // unheard is a user whose terminal takes no line: what is said of a step comes before it, with the SQL that
@@ -204,7 +204,7 @@ func (x *target) unguarded() {
 func (x *target) watchdogDied() {
 	run := x.run(nil)
 	run.Watch, run.MaxP95 = 5*time.Second, 50 // 500 statements end in it, on a busy machine too
-	run.Steps = []rules.LiveStep{{Name: "first", Changes: run.Steps[0].Changes[:1]}, {Name: "second", Changes: run.Steps[0].Changes[1:]}}
+	run.Steps = []result.LiveStep{{Name: "first", Changes: run.Steps[0].Changes[:1]}, {Name: "second", Changes: run.Steps[0].Changes[1:]}}
 	dir := x.recordWith(run.Record.Server, "")
 	var err error
 	if run.Record, err = live.Open(dir); err != nil {

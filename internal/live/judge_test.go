@@ -4,27 +4,29 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"david/internal/result"
 )
 
 func ms(v float64) *float64 { return &v }
 
 func TestWorse(t *testing.T) {
-	before := Window{Seconds: 60, Statements: 60000, Errors: 10, Running: 4, P95: ms(10), Mean: ms(3)}
+	before := result.LiveWindow{Seconds: 60, Statements: 60000, Errors: 10, Running: 4, P95: ms(10), Mean: ms(3)}
 	for name, c := range map[string]struct {
-		change func(*Window)
+		change func(*result.LiveWindow)
 		want   string
 	}{
-		"the same":             {func(*Window) {}, ""},
-		"at the limit":         {func(w *Window) { w.P95 = ms(11) }, ""},
-		"p95 above it":         {func(w *Window) { w.P95 = ms(11.5) }, "p95 is 11.5 ms, 1.15x"},
-		"mean beside p95":      {func(w *Window) { w.Mean = ms(9) }, ""},
-		"twice the errors":     {func(w *Window) { w.Errors = 20 }, ""},
-		"many more errors":     {func(w *Window) { w.Errors = 40 }, "errors grew: 40"},
-		"errors with traffic":  {func(w *Window) { w.Statements, w.Errors = 240000, 45 }, ""},
-		"less traffic":         {func(w *Window) { w.Statements, w.Running = 600, 0.1 }, ""},
-		"a stall":              {func(w *Window) { w.Statements, w.Running, w.P95 = 600, 40, nil }, "statements stall"},
-		"too few for a p95":    {func(w *Window) { w.P95 = nil }, ""},
-		"nothing to do by now": {func(w *Window) { *w = Window{Seconds: 60} }, ""},
+		"the same":             {func(*result.LiveWindow) {}, ""},
+		"at the limit":         {func(w *result.LiveWindow) { w.P95 = ms(11) }, ""},
+		"p95 above it":         {func(w *result.LiveWindow) { w.P95 = ms(11.5) }, "p95 is 11.5 ms, 1.15x"},
+		"mean beside p95":      {func(w *result.LiveWindow) { w.Mean = ms(9) }, ""},
+		"twice the errors":     {func(w *result.LiveWindow) { w.Errors = 20 }, ""},
+		"many more errors":     {func(w *result.LiveWindow) { w.Errors = 40 }, "errors grew: 40"},
+		"errors with traffic":  {func(w *result.LiveWindow) { w.Statements, w.Errors = 240000, 45 }, ""},
+		"less traffic":         {func(w *result.LiveWindow) { w.Statements, w.Running = 600, 0.1 }, ""},
+		"a stall":              {func(w *result.LiveWindow) { w.Statements, w.Running, w.P95 = 600, 40, nil }, "statements stall"},
+		"too few for a p95":    {func(w *result.LiveWindow) { w.P95 = nil }, ""},
+		"nothing to do by now": {func(w *result.LiveWindow) { *w = result.LiveWindow{Seconds: 60} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := before
@@ -51,18 +53,18 @@ func TestUnproven(t *testing.T) {
 		}
 		return parts
 	}
-	before := Window{Seconds: 60, Statements: 60000, P95: ms(10), Parts: around(10, 0.3)}
+	before := result.LiveWindow{Seconds: 60, Statements: 60000, P95: ms(10), Parts: around(10, 0.3)}
 	for name, c := range map[string]struct {
-		now  Window
+		now  result.LiveWindow
 		want string
 	}{
-		"the same":              {Window{Statements: 60000, P95: ms(10), Parts: around(10, 0.3)}, ""},
-		"faster":                {Window{Statements: 60000, P95: ms(5), Parts: around(5, 0.3)}, ""},
-		"slower within it":      {Window{Statements: 60000, P95: ms(10.5), Parts: around(10.5, 0.1)}, ""},
-		"at the limit":          {Window{Statements: 60000, P95: ms(11), Parts: around(11, 0.3)}, "and 1.1x is allowed"},
-		"the same, but uneven":  {Window{Statements: 60000, P95: ms(10), Parts: around(10, 6)}, "p95 is between"},
-		"too few parts to tell": {Window{Statements: 600, P95: ms(10), Parts: around(10, 0)[:2]}, "between 0x and"},
-		"too few statements":    {Window{Statements: 3}, "3 since, and it takes 500 each"},
+		"the same":              {result.LiveWindow{Statements: 60000, P95: ms(10), Parts: around(10, 0.3)}, ""},
+		"faster":                {result.LiveWindow{Statements: 60000, P95: ms(5), Parts: around(5, 0.3)}, ""},
+		"slower within it":      {result.LiveWindow{Statements: 60000, P95: ms(10.5), Parts: around(10.5, 0.1)}, ""},
+		"at the limit":          {result.LiveWindow{Statements: 60000, P95: ms(11), Parts: around(11, 0.3)}, "and 1.1x is allowed"},
+		"the same, but uneven":  {result.LiveWindow{Statements: 60000, P95: ms(10), Parts: around(10, 6)}, "p95 is between"},
+		"too few parts to tell": {result.LiveWindow{Statements: 600, P95: ms(10), Parts: around(10, 0)[:2]}, "between 0x and"},
+		"too few statements":    {result.LiveWindow{Statements: 3}, "3 since, and it takes 500 each"},
 	} {
 		if got := unproven(before, c.now, 1.1); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -13,7 +13,7 @@ import (
 	"david/internal/live"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
-	"david/internal/rules"
+	"david/internal/result"
 	"david/internal/testserver"
 )
 
@@ -104,12 +104,12 @@ func (x *target) traffic(ctx context.Context) {
 }
 
 // step changes two variables that every version has, and of which the traffic knows nothing.
-func (x *target) step() rules.LiveStep {
-	return rules.LiveStep{Name: "first", Changes: []rules.LiveChange{x.change("innodb_io_capacity_max", "25000"), x.change("innodb_spin_wait_delay", "11")}}
+func (x *target) step() result.LiveStep {
+	return result.LiveStep{Name: "first", Changes: []result.LiveChange{x.change("innodb_io_capacity_max", "25000"), x.change("innodb_spin_wait_delay", "11")}}
 }
 
-func (x *target) change(name, value string) rules.LiveChange {
-	return rules.LiveChange{Setting: mycnf.Setting{Name: name, Value: value}, Before: x.value(name)}
+func (x *target) change(name, value string) result.LiveChange {
+	return result.LiveChange{Setting: mycnf.Setting{Name: name, Value: value}, Before: x.value(name)}
 }
 
 func (x *target) value(name string) string {
@@ -143,7 +143,7 @@ func (x *target) run(changed func()) *live.Run {
 			x.t.Error(err)
 		}
 	})
-	return &live.Run{Addr: x.Socket("david"), Steps: []rules.LiveStep{x.step()}, Record: record, Watchdog: []string{asWatchdog}, Watch: 4 * time.Second, MaxP95: 1.5, Say: func(text string) {
+	return &live.Run{Addr: x.Socket("david"), Steps: []result.LiveStep{x.step()}, Record: record, Watchdog: []string{asWatchdog}, Watch: 4 * time.Second, MaxP95: 1.5, Say: func(text string) {
 		x.t.Log(text)
 		if strings.HasPrefix(text, "step first: ") && changed != nil {
 			changed()
@@ -152,7 +152,7 @@ func (x *target) run(changed func()) *live.Run {
 }
 
 // back makes sure that all variables of the step have their old values.
-func (x *target) back(step rules.LiveStep) {
+func (x *target) back(step result.LiveStep) {
 	x.t.Helper()
 	for _, c := range step.Changes {
 		if now := x.value(c.Name); now != c.Before {
@@ -191,11 +191,11 @@ func (x *target) kept() {
 func (x *target) sizes() {
 	run := x.run(nil)
 	run.MaxP95 = 50
-	changes := []rules.LiveChange{x.change("innodb_log_file_size", "128M")}
+	changes := []result.LiveChange{x.change("innodb_log_file_size", "128M")}
 	if x.Flavour == mycnf.MySQL {
-		changes = []rules.LiveChange{x.change("innodb_redo_log_capacity", "128M"), x.change("innodb_buffer_pool_size", "128M")}
+		changes = []result.LiveChange{x.change("innodb_redo_log_capacity", "128M"), x.change("innodb_buffer_pool_size", "128M")}
 	}
-	run.Steps = []rules.LiveStep{{Name: "first", Changes: changes}}
+	run.Steps = []result.LiveStep{{Name: "first", Changes: changes}}
 	if _, err := run.Do(x.t.Context()); err != nil {
 		x.t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func (x *target) clipped() {
 	x.Exec("SET GLOBAL innodb_io_capacity = 1500")
 	run := x.run(nil)
 	run.Watch, run.MaxP95 = time.Second, 50
-	run.Steps = []rules.LiveStep{{Name: "first", Changes: []rules.LiveChange{x.change("innodb_io_capacity_max", "1000")}}}
+	run.Steps = []result.LiveStep{{Name: "first", Changes: []result.LiveChange{x.change("innodb_io_capacity_max", "1000")}}}
 	out, err := run.Do(x.t.Context())
 	if err == nil || !strings.Contains(err.Error(), "still reports 1500") || len(out.Steps) != 1 || !out.Steps[0].Undone {
 		x.t.Errorf("%+v, %v", out, err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"david/internal/result"
 )
 
 func TestSecondsP95(t *testing.T) {
@@ -44,7 +46,7 @@ func TestSecondsP95(t *testing.T) {
 
 // TestLoadIsJudged is a server that shows no latency, under david's own load.
 func TestLoadIsJudged(t *testing.T) {
-	before := Window{Seconds: 60, Statements: 60000, LoadP95: ms(10)}
+	before := result.LiveWindow{Seconds: 60, Statements: 60000, LoadP95: ms(10)}
 	now := before
 	now.LoadP95 = ms(12)
 	if got := worse(before, now, 1.1); !strings.Contains(got, "p95 of david's own load is 12 ms, 1.20x") {
@@ -61,22 +63,22 @@ func TestLoadIsJudged(t *testing.T) {
 func TestLonger(t *testing.T) {
 	r := Run{Watch: time.Minute, MaxP95: 1.1}
 	parts := []float64{10, 10.1, 9.9, 10, 10.1, 9.9}
-	before := Window{Seconds: 60, Statements: 600, Mean: ms(10), Parts: parts}
+	before := result.LiveWindow{Seconds: 60, Statements: 600, Mean: ms(10), Parts: parts}
 	for name, c := range map[string]struct {
-		before *Window
-		now    Window
+		before *result.LiveWindow
+		now    result.LiveWindow
 		longer bool
 		err    error
 	}{
-		"enough":                     {nil, Window{Seconds: 60, Statements: 600, Mean: ms(10)}, false, nil},
-		"too few":                    {nil, Window{Seconds: 60, Statements: 300}, true, nil},
-		"none at all":                {nil, Window{Seconds: 540}, true, nil},
-		"none for too long":          {nil, Window{Seconds: 600}, false, ErrQuiet},
+		"enough":                     {nil, result.LiveWindow{Seconds: 60, Statements: 600, Mean: ms(10)}, false, nil},
+		"too few":                    {nil, result.LiveWindow{Seconds: 60, Statements: 300}, true, nil},
+		"none at all":                {nil, result.LiveWindow{Seconds: 540}, true, nil},
+		"none for too long":          {nil, result.LiveWindow{Seconds: 600}, false, ErrQuiet},
 		"shown":                      {&before, before, false, nil},
-		"not shown yet":              {&before, Window{Seconds: 60, Statements: 600, Mean: ms(10), Parts: parts[:2]}, true, nil},
-		"not shown":                  {&before, Window{Seconds: 180, Statements: 600, Mean: ms(10), Parts: parts[:2]}, false, ErrUnproven},
-		"too few after a step":       {&before, Window{Seconds: 120, Statements: 30}, true, nil},
-		"too few after it, too long": {&before, Window{Seconds: 180, Statements: 30}, false, ErrUnproven},
+		"not shown yet":              {&before, result.LiveWindow{Seconds: 60, Statements: 600, Mean: ms(10), Parts: parts[:2]}, true, nil},
+		"not shown":                  {&before, result.LiveWindow{Seconds: 180, Statements: 600, Mean: ms(10), Parts: parts[:2]}, false, ErrUnproven},
+		"too few after a step":       {&before, result.LiveWindow{Seconds: 120, Statements: 30}, true, nil},
+		"too few after it, too long": {&before, result.LiveWindow{Seconds: 180, Statements: 30}, false, ErrUnproven},
 	} {
 		if longer, err := r.longer(c.before, c.now); longer != c.longer || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", name, longer, err)

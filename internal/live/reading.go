@@ -9,21 +9,14 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/result"
 )
-
-// Sight says what the guard can see of a server's traffic.
-type Sight struct {
-	P95    bool     `json:"p95"`    // of all statements, from performance_schema
-	Mean   bool     `json:"mean"`   // the mean latency of a statement
-	Errors bool     `json:"errors"` // statements that failed; else only connections that broke
-	Notes  []string `json:"notes"`  // in words, what it cannot see and why among it
-}
 
 // meter reads the counters of the user's traffic through the session. Where that is lost it is not replaced:
 // the loss is to be noticed.
 type meter struct {
 	conn  *session
-	Sight Sight
+	Sight result.LiveSight
 	hides bool  // its own statements are not in performance_schema
 	load  *Load // david's own; nil: none
 	asked float64
@@ -178,8 +171,8 @@ func number(s string) float64 {
 }
 
 // between returns the traffic between two readings. running are the threads seen at each look.
-func between(a, b counterReading, running []float64) Window {
-	w := Window{Seconds: b.at.Sub(a.at).Seconds(), Statements: max(0, b.statements-a.statements), Errors: max(0, b.errors-a.errors)}
+func between(a, b counterReading, running []float64) result.LiveWindow {
+	w := result.LiveWindow{Seconds: b.at.Sub(a.at).Seconds(), Statements: max(0, b.statements-a.statements), Errors: max(0, b.errors-a.errors)}
 	for _, n := range running {
 		w.Running += n / float64(len(running))
 	}
@@ -220,17 +213,42 @@ func divided(readings []counterReading) (parts []float64) {
 		if now.statements-from.statements < each {
 			continue
 		}
-		p95, mean := latencies(from, now)
-		load := secondsP95(now.load[len(from.load):])
-		switch {
-		case p95 != nil:
-			parts = append(parts, *p95)
-		case mean != nil:
-			parts = append(parts, *mean)
-		case load > 0:
-			parts = append(parts, load)
+		if ms := latency(from, now); ms > 0 {
+			parts = append(parts, ms)
 		}
 		from = now
 	}
 	return parts
+}
+
+// latency returns that of the statements between two readings, in ms and of the kind that windows are compared
+// by; 0: not seen.
+func latency(from, now counterReading) float64 {
+	p95, mean := latencies(from, now)
+	switch {
+	case p95 != nil:
+		return *p95
+	case mean != nil:
+		return *mean
+	}
+	return secondsP95(now.load[len(from.load):])
+}
+
+// mostLooks bounds how many looks of a window are on record.
+const mostLooks = 120
+
+// looks returns what was seen between readings in turn, of several together where there are many.
+func looks(readings []counterReading) (list []result.LiveLook) {
+	first, from := readings[0], readings[0]
+	each := (len(readings) + mostLooks - 2) / mostLooks
+	for i := each; i < len(readings); i += each {
+		now := readings[i]
+		done := max(0, now.statements-from.statements)
+		look := result.LiveLook{At: now.at.Sub(first.at).Seconds(), Rate: done / max(now.at.Sub(from.at).Seconds(), 1e-3)}
+		if ms := latency(from, now); ms > 0 && done >= partHas {
+			look.Ms = &ms
+		}
+		list, from = append(list, look), now
+	}
+	return list
 }

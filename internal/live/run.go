@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"david/internal/mysqld"
-	"david/internal/rules"
+	"david/internal/result"
 )
 
 // Run describes what is to be done to a server.
 type Run struct {
 	Addr    mysqld.Addr
-	Steps   []rules.LiveStep
+	Steps   []result.LiveStep
 	Record  *Record
 	Watch   time.Duration // of the traffic before the first step, and after each
 	MaxP95  float64       // how much of the latency before the first step a step may make: 1.1
@@ -29,26 +29,12 @@ type Run struct {
 	// Say tells the user. It is not called while a step is in place that is not judged: output that nobody
 	// reads, or that cannot be written, never comes before setting back.
 	Say func(string)
+	// Note has what was seen so far, to put on record; nil: nobody wants it. It is called before the first step and
+	// after each that was kept.
+	Note func(result.LiveOutcome) error
 
 	session *session
 	dog     *watchdog
-}
-
-// Outcome tells what a run did.
-type Outcome struct {
-	Sight  Sight         `json:"sight"`
-	Before *Window       `json:"before,omitempty"` // nil: the traffic was not seen to its end
-	Steps  []StepOutcome `json:"steps"`
-}
-
-// StepOutcome holds what became of a step.
-type StepOutcome struct {
-	Name    string  `json:"name"`
-	Kept    bool    `json:"kept"`
-	Why     string  `json:"why,omitempty"` // it was not kept
-	Traffic *Window `json:"traffic,omitempty"`
-	// Undone tells whether all of a step that was not kept is set back; what is not, the error says.
-	Undone bool `json:"undone"`
 }
 
 // The ways a run ends early.
@@ -74,8 +60,8 @@ var (
 // whatever happens to a later one; a step that was not, because of the traffic, an interruption or a lost
 // connection, is set back, for which Do tries to reach the server for two minutes. Where david dies meanwhile
 // a watchdog does.
-func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
-	out.Steps = []StepOutcome{}
+func (r *Run) Do(ctx context.Context) (out result.LiveOutcome, err error) {
+	out.Steps = []result.LiveStepOutcome{}
 	if r.session, err = openSession(ctx, r.Addr); err != nil {
 		return out, err
 	}
@@ -91,6 +77,9 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	defer func() { err = errors.Join(err, end()) }()
 	meter.loaded(load)
 	before, err := r.before(ctx, meter, &out)
+	if err == nil {
+		err = r.note(out)
+	}
 	if err != nil {
 		return out, unchanged(ctx, err)
 	}
@@ -101,6 +90,9 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 	for _, step := range r.Steps {
 		one, err := r.step(ctx, meter, step, before)
 		out.Steps = append(out.Steps, one)
+		if err == nil {
+			err = r.note(out)
+		}
 		if err != nil {
 			return out, err
 		}
@@ -109,7 +101,7 @@ func (r *Run) Do(ctx context.Context) (out Outcome, err error) {
 }
 
 // before watches the traffic before the first step.
-func (r *Run) before(ctx context.Context, meter *meter, out *Outcome) (w Window, err error) {
+func (r *Run) before(ctx context.Context, meter *meter, out *result.LiveOutcome) (w result.LiveWindow, err error) {
 	out.Sight = meter.Sight
 	if !out.Sight.P95 && !out.Sight.Mean && r.Load == nil {
 		return w, fmt.Errorf("%w: start it with performance_schema=ON, or use --load", ErrBlind)
@@ -148,7 +140,7 @@ func (r *Run) unguard(end error) error {
 }
 
 // doubts says what the window before the first step does not let the guard see.
-func (r *Run) doubts(before Window) (list []string) {
+func (r *Run) doubts(before result.LiveWindow) (list []string) {
 	watch := r.Watch.Round(time.Second)
 	if before.Uneven > r.MaxP95 {
 		list = append(list, fmt.Sprintf("the traffic is uneven: before the first step p95 differed %.2fx between the two halves of %s, so a step may be set back that did no harm; a longer --watch helps", before.Uneven, watch))
@@ -174,8 +166,8 @@ func interrupted(ctx context.Context, err error) error {
 }
 
 // step makes a step's changes, watches the traffic, and keeps them or sets them back.
-func (r *Run) step(ctx context.Context, meter *meter, step rules.LiveStep, before Window) (StepOutcome, error) {
-	out := StepOutcome{Name: step.Name}
+func (r *Run) step(ctx context.Context, meter *meter, step result.LiveStep, before result.LiveWindow) (result.LiveStepOutcome, error) {
+	out := result.LiveStepOutcome{Name: step.Name}
 	r.say("step %s: %s\n  by hand it is set back with: %s", step.Name, text(step), byHand(planned(step)))
 	cause := r.attempt(ctx, meter, step, before, &out)
 	if cause == nil {
@@ -196,7 +188,7 @@ func (r *Run) step(ctx context.Context, meter *meter, step rules.LiveStep, befor
 }
 
 // attempt makes a step's changes, watches the traffic, and keeps them. Until it returns nothing is said.
-func (r *Run) attempt(ctx context.Context, meter *meter, step rules.LiveStep, before Window, out *StepOutcome) error {
+func (r *Run) attempt(ctx context.Context, meter *meter, step result.LiveStep, before result.LiveWindow, out *result.LiveStepOutcome) error {
 	if err := r.apply(ctx, step); err != nil {
 		return err
 	}
@@ -212,7 +204,7 @@ func (r *Run) attempt(ctx context.Context, meter *meter, step rules.LiveStep, be
 }
 
 // planned returns the changes of a step that is still to be made, the last one first.
-func planned(step rules.LiveStep) (list []Change) {
+func planned(step result.LiveStep) (list []Change) {
 	for _, c := range slices.Backward(step.Changes) {
 		list = append(list, Change{Name: c.Name, Before: c.Before})
 	}
@@ -220,7 +212,7 @@ func planned(step rules.LiveStep) (list []Change) {
 }
 
 // apply records each change and makes it.
-func (r *Run) apply(ctx context.Context, step rules.LiveStep) error {
+func (r *Run) apply(ctx context.Context, step result.LiveStep) error {
 	if err := cmp.Or(ctx.Err(), r.dog.alive()); err != nil {
 		return err
 	}
@@ -233,7 +225,7 @@ func (r *Run) apply(ctx context.Context, step rules.LiveStep) error {
 }
 
 // change records one change and makes it.
-func (r *Run) change(ctx context.Context, step string, c rules.LiveChange) error {
+func (r *Run) change(ctx context.Context, step string, c result.LiveChange) error {
 	v, err := variables(ctx, r.session, c.Name)
 	if err != nil {
 		return err
@@ -361,10 +353,17 @@ func byHand(changes []Change) string {
 	return strings.Join(list, "; ") + ";"
 }
 
+func (r *Run) note(out result.LiveOutcome) error {
+	if r.Note == nil {
+		return nil
+	}
+	return r.Note(out)
+}
+
 func (r *Run) say(format string, args ...any) { r.Say(fmt.Sprintf(format, args...)) }
 
 // text returns a step's changes in a line.
-func text(step rules.LiveStep) string {
+func text(step result.LiveStep) string {
 	var list []string
 	for _, c := range step.Changes {
 		list = append(list, fmt.Sprintf("%s %s -> %s", c.Name, c.Before, c.Value))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"david/internal/mysqld"
+	"david/internal/result"
 	"david/internal/stats"
 )
 
@@ -26,12 +27,13 @@ const (
 // a window from before it ends as soon as the traffic is worse, and says how; where it is not shown that it
 // is no worse it watches for longer, and ends with ErrUnproven. A server that was restarted meanwhile is an
 // error.
-func (r *Run) watch(ctx context.Context, m *meter, before *Window) (w Window, why string, err error) {
+func (r *Run) watch(ctx context.Context, m *meter, before *result.LiveWindow) (w result.LiveWindow, why string, err error) {
 	first, err := look(ctx, m)
 	if err != nil {
 		return w, "", err
 	}
 	readings, running, bad := []counterReading{first}, []float64{}, 0
+	defer func() { w.Looks = looks(readings) }()
 	for end := first.at.Add(r.Watch); ; {
 		now, err := r.next(ctx, m, readings[len(readings)-1], end)
 		if err != nil {
@@ -61,7 +63,7 @@ func (r *Run) watch(ctx context.Context, m *meter, before *Window) (w Window, wh
 }
 
 // window returns what a number of readings saw.
-func (r *Run) window(readings []counterReading, running []float64) Window {
+func (r *Run) window(readings []counterReading, running []float64) result.LiveWindow {
 	first, now, half := readings[0], readings[len(readings)-1], readings[0]
 	for _, one := range readings {
 		if one.at.Sub(first.at) <= now.at.Sub(first.at)/2 {
@@ -69,16 +71,17 @@ func (r *Run) window(readings []counterReading, running []float64) Window {
 		}
 	}
 	w := between(first, now, running)
+	w.Began = first.at
 	w.Uneven, w.Parts = uneven(between(first, half, nil), between(half, now, nil)), divided(readings)
 	return w
 }
 
 // longer tells whether a window that is over is to be longer: with too few statements, and after a step where
 // it is not shown to be no worse, which is an error at last.
-func (r *Run) longer(before *Window, w Window) (bool, error) {
+func (r *Run) longer(before *result.LiveWindow, w result.LiveWindow) (bool, error) {
 	windows := w.Seconds / r.Watch.Seconds()
 	switch {
-	case before == nil && !w.quiet(), before != nil && unproven(*before, w, r.MaxP95) == "":
+	case before == nil && !quiet(w), before != nil && unproven(*before, w, r.MaxP95) == "":
 		return false, nil
 	case before == nil && windows < waitsFor, before != nil && w.Seconds < max(provesFor*r.Watch.Seconds(), 2*before.Seconds):
 		return true, nil
@@ -89,7 +92,7 @@ func (r *Run) longer(before *Window, w Window) (bool, error) {
 }
 
 // quiet tells whether too few statements ended to tell their latency.
-func (w Window) quiet() bool {
+func quiet(w result.LiveWindow) bool {
 	return w.P95 == nil && w.Mean == nil && w.LoadP95 == nil && w.Statements < enough
 }
 
@@ -129,9 +132,9 @@ func (r *Run) every() time.Duration {
 }
 
 // seen says what a step did to the traffic, and where there was too little of it to tell.
-func seen(before, now Window) string {
-	text := fmt.Sprintf("%.4g statements/s (%.4g before)", now.rate(), before.rate())
-	switch what, then, is := latency(before, now); {
+func seen(before, now result.LiveWindow) string {
+	text := fmt.Sprintf("%.4g statements/s (%.4g before)", now.Rate(), before.Rate())
+	switch what, then, is := result.LiveLatency(before, now); {
 	case what != "":
 		text += fmt.Sprintf(", %s %.3g ms (%.3g before)", what, is, then)
 	default:

@@ -62,6 +62,7 @@ type Writer struct {
 	out     io.Writer
 	secrets []secret
 	held    []byte
+	colour  bool
 }
 
 // secret is a text, and what stands in its place.
@@ -101,13 +102,18 @@ func (w *Writer) Hide(text, instead string) {
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	text := w.hide(append(w.held, p...))
-	keep := max(w.begun(text), incomplete(text))
-	w.held = bytes.Clone(text[len(text)-keep:])
-	if _, err := w.out.Write(visible(nil, text[:len(text)-keep], "\n\t")); err != nil {
+	if err := w.write(p); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+func (w *Writer) write(p []byte) error {
+	text := w.hide(append(w.held, p...))
+	keep := max(w.begun(text), incomplete(text))
+	w.held = bytes.Clone(text[len(text)-keep:])
+	_, err := w.out.Write(visible(nil, text[:len(text)-keep], "\n\t"))
+	return err
 }
 
 // Flush writes what is held back.

@@ -138,3 +138,27 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestStyled: styles are shown where they are wanted, and neither they nor a secret that is cut by one let anything
+// through.
+func TestStyled(t *testing.T) {
+	var off, on strings.Builder
+	for out, colour := range map[*strings.Builder]bool{&off: false, &on: true} {
+		w := NewWriter(out)
+		w.Hide("slowpoke", "***")
+		if colour {
+			w.Colour()
+		}
+		for _, err := range []error{Styled(w, Good, "faster"), Styled(w, Bad, "\x1b[2J"), Styled(w, Bad, "slow"), Styled(w, Bad, "poke"), Styled(w, Bad, "slowpoke"), w.Flush()} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if want := `faster\u001b[2J******`; off.String() != want {
+		t.Errorf("%q, want %q", off.String(), want)
+	}
+	if want := "\x1b[1;32mfaster\x1b[0m\x1b[1;31m" + `\u001b[2J` + "\x1b[0m***\x1b[1;31m***\x1b[0m"; on.String() != want {
+		t.Errorf("%q, want %q", on.String(), want)
+	}
+}

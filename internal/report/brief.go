@@ -15,7 +15,7 @@ import (
 func Brief(w io.Writer, d Data, files string) error {
 	r := Build(d)
 	b := terminal{columns: narrowColumns}
-	b.paragraph(r.Headline.Big + r.Headline.Rest)
+	b.headline(r.Headline, func() { b.paragraph(r.Headline.Big + r.Headline.Rest) })
 	if len(r.Light) > 0 {
 		b.paragraph(r.Light[0])
 	}
@@ -25,7 +25,7 @@ func Brief(w io.Writer, d Data, files string) error {
 	b.labelled("rests on", restsUpon(d))
 	b.labelled("written", strings.TrimPrefix(files+"; ", "; ")+"the record "+d.Experiment.ID)
 	b.labelled("next", nextLine(d, r.Headline, files))
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }
 
 // labelWidth is that of the longest label, its colon and two blanks.
@@ -80,7 +80,7 @@ func provedSafe(d Data) string {
 
 // gatesSaid names the gates that failed, those of most runs first; "" of a search for a rate, which learns by them.
 func gatesSaid(d Data) string {
-	if d.Experiment.Design.SLO != nil {
+	if d.Experiment.Design.SLO != nil || d.Live != nil {
 		return ""
 	}
 	if failed := failures(d.Trials); failed != "" {
@@ -91,6 +91,9 @@ func gatesSaid(d Data) string {
 
 // restsUpon says what was measured, on what, and how long.
 func restsUpon(d Data) string {
+	if d.Live != nil {
+		return liveRests(d)
+	}
 	quoted := Quoted(d)
 	var loads []result.Workload
 	for _, g := range byWorkload(quoted.Trials) {
@@ -108,6 +111,8 @@ func restsUpon(d Data) string {
 func nextLine(d Data, h headline, files string) string {
 	show := fmt.Sprintf("`david show %s` has every figure", d.Experiment.ID)
 	switch e := d.Experiment; {
+	case d.Live != nil:
+		return liveNext(d, h)
 	case h.Decides != "":
 		return h.Decides + "; " + show
 	case h.Tone == "invalid":

@@ -18,6 +18,8 @@ type Report struct {
 	Caveats  []string // what must be read with the numbers
 
 	data   Data
+	server string // what was measured, in a line of text
+	method table  // how it was measured
 	order  string // how the arms were laid out in time; "" where none are compared
 	narrow bool   // its text is long: it fits narrow terminals
 	wrap   bool   // its text has sentences that need more than a line
@@ -26,6 +28,7 @@ type Report struct {
 	light           []stats.LightSpeed
 	unsafeBaselines []unsafeBaseline
 	tune            *tuneDocument
+	live            *liveDocument
 }
 
 // Section shows a part of a report in each form; nil where a form has it not.
@@ -37,8 +40,12 @@ type Section struct {
 
 // Build makes the report of an experiment, and asks once of which kind it is.
 func Build(d Data) Report {
-	r := Report{data: d}
+	e := d.Experiment
+	r := Report{data: d, server: fmt.Sprintf("%s (%s), sysbench %s", serverName(e.Server), target(e), e.Sysbench)}
 	switch design := d.Experiment.Design; {
+	case d.Live != nil:
+		r.server = fmt.Sprintf("%s (%s)", serverName(e.Server), target(e))
+		r.ofLive()
 	case design.Tune != nil:
 		r.ofTune()
 	case slices.Contains([]result.Kind{result.KindRace, result.KindExperiment, result.KindStudy}, d.Experiment.Kind):
@@ -49,6 +56,9 @@ func Build(d Data) Report {
 		r.ofSearch()
 	default:
 		r.ofBench()
+	}
+	if len(r.method.Rows) == 0 {
+		r.method = methodTable(d, r.order)
 	}
 	r.finishHeadline()
 	r.finishCaveats()
@@ -189,7 +199,12 @@ func (r *Report) finish(table table, shown []pickedRun, unsafeTitle func(result.
 	d := r.data
 	r.add(priceSection(d.Price), Section{
 		markdown: func(b *bytes.Buffer) { section(b, "Runs", table) },
-		page:     func(p *page) { p.Trials, p.Runs = table, shown },
+		page: func(p *page) {
+			p.Trials, p.Runs = table, shown
+			p.TPSChart = chart{"tps", "Transactions per second", seriesAltText(d, "transactions/s", tpsRange)}
+			p.P95Chart = chart{"p95", "p95 latency of each second, ms", seriesAltText(d, "ms", p95Range)}
+			p.LatencyChart = chart{"latency", "How long transactions took", latencyAltText(d)}
+		},
 	}, Section{markdown: func(b *bytes.Buffer) { settingSections(b, d.Arms, unsafeTitle) }}, Section{
 		markdown: func(b *bytes.Buffer) { cnfSection(b, d.Cnf) },
 		page:     func(p *page) { p.Cnf = d.Cnf },
@@ -214,6 +229,10 @@ func (r *Report) finishHeadline() {
 // finishCaveats adds what must be read with any numbers.
 func (r *Report) finishCaveats() {
 	d := honest(r.data)
+	if d.Live != nil {
+		r.Caveats = append(r.Caveats, d.Experiment.Notes...)
+		return
+	}
 	list := slices.Concat(r.Caveats, setAside(d), loop(d), []string{"measured for this workload, this data and this machine: others may differ"})
 	if u := unsafe(d.Trials); u != "" {
 		list = append(list, "unsafe: ran without "+u+": do not compare with a durable server")
@@ -255,7 +274,11 @@ func phaseSection(v phaseView) Section {
 			b.WriteString("\n")
 		},
 		markdown: func(b *bytes.Buffer) {
-			section(b, v.Title, v.Table)
+			if len(v.Table.Cols) > 0 {
+				section(b, v.Title, v.Table)
+			} else {
+				section(b, v.Title)
+			}
 			if len(v.Lines) > 0 {
 				items(b, v.Lines)
 			}

@@ -11,7 +11,7 @@ import (
 // it came to light speed, and its caveats.
 func TestEveryFormHasTheParts(t *testing.T) {
 	for name, d := range map[string]Data{"bench": benchFixture(), "light": lightFixture(), "compare": compareFixture(), "race": raceFixture(), "against": againstFixture(),
-		"tax": taxFixture(), "slo": sloFixture(), "tune": tuneLightFixture(), "empty": {}} {
+		"tax": taxFixture(), "slo": sloFixture(), "tune": tuneLightFixture(), "live": liveFixture(), "empty": {}} {
 		r := Build(d)
 		text, markdown := strings.Join(strings.Fields(string(render(t, Text, d))), " "), string(render(t, Markdown, d))
 		for _, part := range append(append([]string{r.Headline.String()}, r.Light...), r.Caveats...) {

@@ -6,13 +6,19 @@ import (
 	"math"
 	"strings"
 
+	"david/internal/plain"
 	"david/internal/result"
 )
 
 // Crash writes a crash test for a terminal.
 func Crash(w io.Writer, c result.CrashTest) error {
 	b := terminal{columns: columns}
+	style := plain.Bad
+	if c.Proved {
+		style = plain.Good
+	}
 	b.paragraph(CrashLine(c))
+	b.mark(0, c.Verdict, style)
 	fmt.Fprintf(&b, "\n%s, %d connections, seed %d\n", serverName(c.Server), c.Threads, c.Seed)
 	r := c.RecoveryMs
 	b.paragraph(fmt.Sprintf("recovery, from the start of the process until it answers: median %.0f ms of %d, at most %.0f ms (limit %.0f ms)%s",
@@ -29,7 +35,7 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	for _, n := range c.Notes {
 		b.paragraph(n)
 	}
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }
 
 // CrashLine returns the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.

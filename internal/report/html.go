@@ -126,10 +126,10 @@ func (p page) contents() (list []link) {
 	}
 	add(len(p.Compared) > 0, "arms", "The arms")
 	add(len(p.Price.Rows) > 0, "price", "The price")
-	add(true, "time", "Second by second")
-	add(true, "latency", "Latency of all transactions")
+	add(p.TPSChart.ID != "", "time", "Second by second")
+	add(p.LatencyChart.ID != "", "latency", "Latency of all transactions")
 	add(len(p.Sampled) > 0, "samples", "Beside the load")
-	add(true, "runs", "Runs")
+	add(len(p.Trials.Cols) > 0, "runs", "Runs")
 	add(p.Cnf != "", "cnf", "my.cnf")
 	add(true, "caveats", "Read with the numbers")
 	add(true, "machine", "The machine")
@@ -169,13 +169,10 @@ func (r Report) page() (page, error) {
 	library := ChartScript()
 	p := page{
 		ID: d.Experiment.ID, Subject: subject(d), Head: r.Headline,
-		Machine: machineTable(d), Method: methodTable(d, r.order), Gates: gateTable(d.Trials),
-		TPSChart:     chart{"tps", "Transactions per second", seriesAltText(d, "transactions/s", tpsRange)},
-		P95Chart:     chart{"p95", "p95 latency of each second, ms", seriesAltText(d, "ms", p95Range)},
-		LatencyChart: chart{"latency", "How long transactions took", latencyAltText(d)},
-		Words:        words(),
-		Policy:       policy(pageStyle, library, pageScript),
-		Style:        template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
+		Machine: machineTable(d), Method: r.method, Gates: gateTable(d.Trials),
+		Words:  words(),
+		Policy: policy(pageStyle, library, pageScript),
+		Style:  template.CSS(pageStyle), Chart: template.JS(library), Script: template.JS(pageScript), JSON: template.JS(doc),
 	}
 	for _, s := range r.Sections {
 		if s.page != nil {

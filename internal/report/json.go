@@ -38,6 +38,8 @@ type document struct {
 	Searched *result.Searched `json:"searched,omitempty"`
 	// Tune holds what the phases of a tune found; null for others.
 	Tune *tuneDocument `json:"tune,omitempty"`
+	// Live is a tune of a running server; null for others.
+	Live *liveDocument `json:"live,omitempty"`
 	// UnsafeBaselines are the unsafe arms of a race, which are in no verdict.
 	UnsafeBaselines []unsafeBaseline `json:"as_shipped,omitempty"`
 	// Price holds what the throughput costs; null where the machine's price is not known.
@@ -110,7 +112,7 @@ func (r Report) encode() ([]byte, error) {
 	doc := document{
 		Schema: result.Schema, Headline: r.Headline.String(), Experiment: d.Experiment, Replaced: d.Replaced, Finish: d.Finish, Price: d.Price, Gates: gateRows(d.Trials),
 		Arms: []armDocument{}, Trials: []result.Trial{}, Comparisons: []stats.Comparison{},
-		UnsafeBaselines: r.unsafeBaselines, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, LightSpeed: r.light,
+		UnsafeBaselines: r.unsafeBaselines, Pruned: d.Pruned, Proofs: d.Proofs, Searched: d.Searched, Tune: r.tune, Live: r.live, LightSpeed: r.light,
 	}
 	for _, a := range d.Arms {
 		doc.Arms = append(doc.Arms, armDocument{Arm: a, Name: a.Name, Title: a.Title})

@@ -300,7 +300,7 @@ func Layouts(w io.Writer, d Data, p Prices) error {
 		b.say(n)
 	}
 	b.say(plain.Line(d.Experiment.ID))
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }
 
 // layoutNotes must be read with the figures.

@@ -352,7 +352,7 @@ func (p Pair) Text(w io.Writer) error {
 		b.WriteString("\nWhat they set differently\n")
 		b.fit(p.settings())
 	}
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }
 
 // Markdown writes it for a ticket.
@@ -416,6 +416,9 @@ func (p Pair) HTML(w io.Writer) error {
 
 // CSV writes a line for each arm under each workload.
 func CSV(w io.Writer, d Data) error {
+	if d.Live != nil {
+		return liveCSV(w, d)
+	}
 	c := csv.NewWriter(w)
 	rows := [][]string{{"experiment", "workload", "threads", "rate", "arm", "runs", "invalid", "tps", "tps_low", "tps_high", "p95_ms", "p99_ms", "ratio", "ratio_low", "ratio_high", "odds", "verdict"}}
 	for _, x := range comparisons(d) {

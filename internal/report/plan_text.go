@@ -27,7 +27,7 @@ func PlanText(w io.Writer, p plan.Plan, why bool) error {
 	if why {
 		planWhy(&b, p)
 	}
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }
 
 // planFitting lists the architectures that meet everything, then the others, each with what it fails first.
@@ -130,7 +130,7 @@ func Densities(w io.Writer, list []plan.Density) error {
 	}
 	b := terminal{columns: columns}
 	b.fit(t)
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }
 
 func planRate(d plan.Density, x float64) string {
@@ -155,5 +155,5 @@ func Ceph(w io.Writer, settings []string) error {
 	for _, x := range plan.FileStore() {
 		b.paragraph(fmt.Sprintf("%s: %s (%s)", x.Then, x.Today, x.Source))
 	}
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }

@@ -36,6 +36,9 @@ type Data struct {
 	Proofs []result.Proof
 	// Searched sums a tune's search up; nil where there was none.
 	Searched *result.Searched
+	// Live is a tune of a running server, and Changes what became of what it set; nil for others.
+	Live    *result.LiveTune
+	Changes []ChangedVariable
 	// Price holds what the throughput costs, where the machine's price is known; else nil.
 	Price *price.Quote
 }

@@ -62,8 +62,8 @@ func (t table) transpose() table {
 	return out
 }
 
-// text sets the table for a terminal: columns of equal width, two blanks apart.
-func (t table) text(b *bytes.Buffer) {
+// text sets the table for a terminal: columns of equal width, two blanks apart. It returns where verdicts stand.
+func (t table) text(b *bytes.Buffer) (verdicts []markedSpan) {
 	width := make([]int, len(t.Cols))
 	lines := append([][]string{t.heads()}, t.Rows...)
 	for n, line := range lines {
@@ -74,13 +74,18 @@ func (t table) text(b *bytes.Buffer) {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
 	}
-	for _, line := range lines {
+	for n, line := range lines {
 		var s strings.Builder
 		for i, cell := range line {
+			if style := verdictStyle(cell); n > 0 && t.Cols[i].Kind == "verdict" && style != "" {
+				at := b.Len() + s.Len()
+				verdicts = append(verdicts, markedSpan{at, at + len(cell), style})
+			}
 			s.WriteString(pad(cell, width[i], t.Cols[i].Kind == "num") + "  ")
 		}
 		b.WriteString(strings.TrimRight(s.String(), " ") + "\n")
 	}
+	return verdicts
 }
 
 func (t table) heads() []string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"david/internal/mycnf"
@@ -21,10 +22,10 @@ func Text(w io.Writer, d Data) error {
 	if d.Experiment.Title != "" {
 		b.say(d.Experiment.Title)
 	}
-	b.say(r.Headline.String())
+	b.headline(r.Headline, func() { b.say(r.Headline.String()) })
 	b.paragraphs(r.Light)
 	fmt.Fprintf(&b, "\n%s\n", plain.Line(d.Experiment.ID))
-	fmt.Fprintln(&b, plain.Line(fmt.Sprintf("%s (%s), sysbench %s", serverName(d.Experiment.Server), target(d.Experiment), d.Experiment.Sysbench)))
+	fmt.Fprintln(&b, plain.Line(r.server))
 	for _, w := range describe(d.Experiment.Workloads) {
 		b.say(w)
 	}
@@ -34,10 +35,14 @@ func Text(w io.Writer, d Data) error {
 			s.text(&b)
 		}
 	}
-	for _, c := range append(r.Caveats, utilisation(d), "sampling: "+sampling(d.Trials)) {
+	var last []string
+	if d.Live == nil {
+		last = []string{utilisation(d), "sampling: " + sampling(d.Trials)}
+	}
+	for _, c := range slices.Concat(r.Caveats, last) {
 		b.say(c)
 	}
-	return flush(w, &b.Buffer)
+	return b.flush(w)
 }
 
 // failedGates has a sentence for each gate that failed, and the names of the others.
@@ -125,7 +130,11 @@ func Markdown(w io.Writer, d Data) error {
 	section(&b, "Read with the numbers")
 	items(&b, r.Caveats)
 	section(&b, "The machine", machineTable(d))
-	section(&b, "How it was measured", methodTable(d, r.order), gateTable(d.Trials))
+	how := []table{r.method}
+	if d.Live == nil {
+		how = append(how, gateTable(d.Trials))
+	}
+	section(&b, "How it was measured", how...)
 	return flush(w, &b)
 }
 

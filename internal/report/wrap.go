@@ -19,6 +19,7 @@ type terminal struct {
 	bytes.Buffer
 	columns int
 	plain   bool // sentences are left as they are
+	spans   []markedSpan
 }
 
 // say writes a sentence, on as many lines as the terminal needs unless it is to stay plain.
@@ -77,25 +78,28 @@ func (b *terminal) fit(t table) {
 		total += w + 2
 	}
 	if total <= b.columns {
-		t.text(&b.Buffer)
+		b.table(t)
 		return
 	}
 	room := b.columns - (total - widths[last])
 	whole := last == 1 || room >= t.longestWord(last) // a name is broken only where no table has room for it
 	if t.Cols[last].Kind == "" && float64(room) >= least*float64(b.columns) && whole {
-		t.wrapLast(room).text(&b.Buffer)
+		b.table(t.wrapLast(room))
 		return
 	}
 	used, n := widths[0], 1
 	for n < len(t.Cols) && (n == 1 || used+2+widths[n] <= b.columns) {
 		used, n = used+2+widths[n], n+1
 	}
-	t.pick(1, n).text(&b.Buffer)
+	b.table(t.pick(1, n))
 	if n < len(t.Cols) {
 		b.WriteString("\n")
 		b.fit(t.pick(n, len(t.Cols)))
 	}
 }
+
+// table sets a table that fits, its verdicts in their style.
+func (b *terminal) table(t table) { b.spans = append(b.spans, t.text(&b.Buffer)...) }
 
 func (t table) widths() []int {
 	width := make([]int, len(t.Cols))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"david/internal/mycnf"
+	"david/internal/result"
 )
 
 // ParameterGroup holds a plan as commands for a managed server, on which nobody may SET GLOBAL. NAME stands
@@ -19,7 +20,7 @@ type ParameterGroup struct {
 const perCall = 20
 
 // RenderGroup renders a plan's steps; none of them needs a restart.
-func RenderGroup(p LivePlan) ParameterGroup {
+func RenderGroup(p result.LivePlan) ParameterGroup {
 	var to, back []string
 	for _, step := range p.Steps {
 		for _, c := range step.Changes {

@@ -231,6 +231,9 @@ func Flushing(p Problem) RuleSet {
 	if p.Flavour == mycnf.MariaDB || !p.Version.AtLeast(8, 0, 20) {
 		settings = settings[:len(settings)-1]
 	}
+	if p.Flavour == mycnf.MariaDB && p.Version.AtLeast(11, 0, 1) { // deprecated, and what it would say is the default
+		settings = settings[1:]
+	}
 	if !p.Rotational {
 		settings = append(settings, mycnf.Setting{Name: "innodb_flush_neighbors", Value: "0", Group: "flush",
 			Reason: "flash has no seek to save: neighbours would be written for nothing", Source: "MySQL manual, innodb_flush_neighbors"})

@@ -35,7 +35,7 @@ type found struct {
 
 // remembered is a verdict, and what the record looked like that it is of.
 type remembered struct {
-	of [2]int64
+	of [4]int64
 	verdict
 }
 
@@ -43,9 +43,9 @@ func newFound(load func(dir string) (report.Data, error)) *found {
 	return &found{load: load, known: map[string]remembered{}}
 }
 
-// look tells one state of a record from another: by when and how trials and its end were written.
-func look(dir string) (of [2]int64) {
-	for i, name := range []string{"trials.jsonl", "finish.json"} {
+// look tells one state of a record from another: by when and how trials, changes and its end were written.
+func look(dir string) (of [4]int64) {
+	for i, name := range []string{"trials.jsonl", "finish.json", "changes.jsonl", result.LiveTuneFile} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			of[i] = info.ModTime().UnixNano() + info.Size()
 		}

@@ -63,7 +63,7 @@ type collector struct {
 // ratios are those of one record, as it was at some time.
 type ratios struct {
 	dir  string
-	of   [2]int64
+	of   [4]int64
 	at   time.Time
 	list []ratio
 }

@@ -49,6 +49,15 @@ func (f Finding) Where() string {
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
 
+// String tells of the finding in a line: severity, place, object and field, why, what to do.
+func (f Finding) String() string {
+	object := strings.TrimSpace(f.Object + " " + f.Path)
+	if object != "" {
+		object += ": "
+	}
+	return fmt.Sprintf("%s %s [%s] %s%s; %s", f.Severity, f.Where(), f.Rule, object, f.Why, f.Do)
+}
+
 // Inspection holds what a check says.
 type Inspection struct {
 	Objects  int       `json:"objects"`
@@ -74,15 +83,10 @@ func (i Inspection) Sort() {
 	})
 }
 
-// Text prints a line for each finding: severity, place, object and field, why, what to do. path is what was
-// checked.
+// Text prints a line for each finding. path is what was checked.
 func (i Inspection) Text(out io.Writer, path string) error {
 	for _, f := range i.Findings {
-		object := strings.TrimSpace(f.Object + " " + f.Path)
-		if object != "" {
-			object += ": "
-		}
-		fmt.Fprintf(out, "%s %s [%s] %s%s; %s\n", f.Severity, f.Where(), f.Rule, object, f.Why, f.Do)
+		fmt.Fprintln(out, f)
 	}
 	for _, u := range i.Unseen {
 		fmt.Fprintf(out, "not seen: %s\n", u)

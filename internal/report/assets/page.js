@@ -163,9 +163,14 @@
     if (a.incarnations && a.pairs < 3) return a.pairs === 1 ? '1 round' : a.pairs + ' rounds';
     return a.pairs === 1 ? '1 block' : a.verdict;
   };
+  // The steps of a tune of a running server: their latency to that before the first, and where one was set back.
+  const stepRows = (doc.live?.judged ?? []).filter(s => s.interval)
+    .map(s => ({...s, label: s.name, verdict: s.state === 'kept' ? 'kept' : 'slower', floor: 0, ratios: s.ratios ?? []}));
   const forests = {
     forest: {rows: forestRows(doc.comparisons), promised: doc.tune?.promised ?? {}, fate: a => a.verdict},
     race: {rows: forestRows(doc.tune?.race ?? []), promised: {}, fate: raceFate},
+    steps: {rows: stepRows, promised: {}, fate: a => a.state, of: 'step', limit: doc.live?.max_p95,
+      legend: ['latency to before the first step; ', 'small dots are parts of the window']},
   };
   const forestHeight = id => 70 + 44 * forests[id].rows.length;
   const hasInterval = a => a.interval !== null && a.name !== a.control;
@@ -177,10 +182,11 @@
     if (a.verdict === 'faster') return colour('gain');
     return colour(a.verdict === 'slower' || a.verdict === 'infeasible' ? 'bad' : 'quiet');
   }
-  const forestMarks = ({rows, promised, fate}) => ({
+  const forestMarks = ({rows, promised, fate, limit}) => ({
     id: 'forestMarks',
     beforeDatasetsDraw({ctx, chartArea: area, scales: {x}}) {
       ctx.save();
+      if (limit) upright(ctx, x.getPixelForValue(limit), area, colour('bad'));
       ctx.fillStyle = colour('shade');
       const height = (area.bottom - area.top) / rows.length;
       rows.forEach((a, n) => {
@@ -230,14 +236,14 @@
   function forest(id) {
     const f = forests[id], {rows, promised} = f;
     byId(id + '-box').style.height = forestHeight(id) + 'px';
-    const seen = rows.flatMap(a => [1, ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios, ...(promised[a.name] ? [promised[a.name]] : [])]);
+    const seen = rows.flatMap(a => [1, ...(f.limit ? [f.limit] : []), ...(a.ratio > 0 ? [a.ratio] : []), ...a.ratios, ...(promised[a.name] ? [promised[a.name]] : [])]);
     // An interval that says nothing may reach a hundred times as far as anything that was seen: it leaves the chart.
     const most = 1.5 * Math.max(...seen), ends = [...seen, ...rows.flatMap(a => [1 - a.floor, 1 + a.floor, ...(hasInterval(a) ? a.interval : [])])]
       .map(end => Math.min(end, most));
     const lo = Math.min(...ends), hi = Math.max(...ends), room = Math.max(hi - lo, 0.02);
     // Slices have rounds, and their noise is in the intervals: there is no floor to draw.
-    const legend = rows.some(a => a.floor > 0) ? ['ratio to the control; the band is ', 'too small to be seen, small dots are blocks']
-      : ['ratio to the control; ', 'small dots are rounds'];
+    const legend = f.legend ?? (rows.some(a => a.floor > 0) ? ['ratio to the control; the band is ', 'too small to be seen, small dots are blocks']
+      : ['ratio to the control; ', 'small dots are rounds']);
     const x = axis(legend.join(''), {type: 'linear', min: Math.max(0, lo - 0.05 * room), max: hi + room * (narrow() ? 0.9 : 0.3)});
     x.ticks.includeBounds = false;
     if (narrow()) x.title.text = legend;
@@ -249,7 +255,7 @@
   }
   const forestTip = a => hasInterval(a) ? fixed(a.ratio, 3) + ' [' + fixed(a.interval[0], 3) + ', ' + fixed(a.interval[1], 3) + ']'
     : a.ratio > 0 && a.name !== a.control ? fixed(a.ratio, 3) + ', no interval' : a.why ?? a.verdict;
-  const forestTable = id => [['arm', 'ratio', 'from', 'to', 'verdict', ...(id === 'forest' && doc.tune ? ['short trials'] : [])],
+  const forestTable = id => [[forests[id].of ?? 'arm', 'ratio', 'from', 'to', 'verdict', ...(id === 'forest' && doc.tune ? ['short trials'] : [])],
     ...forests[id].rows.map(a => [String(a.label), hasInterval(a) || a.ratio > 0 && a.pairs === 1 ? fixed(a.ratio, 3) : '-',
       ...(hasInterval(a) ? a.interval.map(r => fixed(r, 3)) : ['-', '-']), forests[id].fate(a),
       ...(id === 'forest' && doc.tune ? [a.name in forests.forest.promised ? fixed(forests.forest.promised[a.name], 3) : '-'] : [])])];
@@ -362,6 +368,20 @@
       data: {datasets: ran().map(a => armSet(a.name, shares(merged(a.name)), {pointRadius: 0, pointHitRadius: 8, tension: 0}))}};
   }
 
+  // The windows of a tune of a running server, over the seconds since it began to watch.
+  function windows() {
+    const run = doc.live.run, began = Date.parse(run.before.began);
+    return [['before', run.before], ...run.steps.filter(s => s.traffic?.looks).map(s => ['after ' + s.name, s.traffic])]
+      .map(([label, w]) => ({label, looks: (w.looks ?? []).map(l => ({...l, second: (Date.parse(w.began) - began) / 1000 + l.at}))}));
+  }
+  function lookedAt(text, value) {
+    const x = axis('seconds', {type: 'linear'});
+    x.ticks.includeBounds = false;
+    return {type: 'line', options: withLegend(options(x, axis(text, {beginAtZero: true}), at => 'second ' + fixed(at[0].parsed.x, 0))),
+      data: {datasets: windows().map((w, n) => ({label: w.label, borderColor: colour('s' + (n === 0 ? 0 : 1 + (n - 1) % 6)), backgroundColor: colour('s' + (n === 0 ? 0 : 1 + (n - 1) % 6)),
+        borderDash: dashes[n % 4], borderWidth: 1.75, pointRadius: 0, pointHitRadius: 8, tension: 0, data: w.looks.map(l => ({x: l.second, y: value(l)}))}))}};
+  }
+
   // What was read beside the load, of the run picked. Values are found by their names, as versions differ in what they have.
   const sampled = byId('sampled');
   function beside(text, names, scale = 1) {
@@ -396,7 +416,8 @@
 
   const configs = {
     price: pricing,
-    bars: side, latency: compared ? mergedLatency : latency, forest: () => forest('forest'), race: () => forest('race'), history, worth, scatter,
+    bars: side, latency: compared ? mergedLatency : latency, forest: () => forest('forest'), race: () => forest('race'), steps: () => forest('steps'), history, worth, scatter,
+    'live-ms': () => lookedAt('ms', l => l.ms ?? null), 'live-rate': () => lookedAt('statements/s', l => l.rate),
     'server-cpu': () => beside('cores', /^server\..*cpu/),
     'device-iops': () => beside('operations/s', /^(disk|device)\..*iops/),
     'checkpoint-age': () => beside('MiB', /checkpoint_age/, 1 << 20),
@@ -406,7 +427,8 @@
   // rows are the numbers of a chart for those who read tables.
   const rows = {
     bars: () => [['run', 'transactions/s'], ...bars.map(r => [r.run, r.tps > 0 ? fixed(r.tps) : 'invalid'])],
-    forest: () => forestTable('forest'), race: () => forestTable('race'),
+    forest: () => forestTable('forest'), race: () => forestTable('race'), steps: () => forestTable('steps'),
+    'live-ms': () => series('second', 'live-ms'), 'live-rate': () => series('second', 'live-rate'),
     history: () => [['trial', 'phase', 'arm', 'what', 'to the best so far', 'to the best of the race'], ...attempts.map((a, n) => [String(n + 1), a.phase, a.arm, became(a),
       ...[a.ratio, a.level].map(r => r > 0 && a.state !== 'invalid' ? fixed(r, 3) : '-')])],
     worth: () => [['lines', 'throughput without', 'from', 'to', 'pairs'], ...worths.map(w => [w.lines.join(', '), w.ratio > 0 ? fixed(w.ratio, 3) : '-',
