@@ -33,7 +33,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power ceph lint mutations hostile climbs bench fuzz clean
+.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results cells power ceph zfs lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -136,6 +136,7 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	scripts/test-packages
 	@$(MAKE) --no-print-directory cells
 	@$(MAKE) --no-print-directory ceph
+	@$(MAKE) --no-print-directory zfs
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks
 	go test -count=1 -tags results -run TestResultsCells -v -timeout 0 ./internal/cli
@@ -148,6 +149,10 @@ ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4
 	@scripts/setup ceph
 	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4|TestFailoverCeph)$$' ./test/ceph ./internal/cli ./internal/crash
 	go run ./test/ceph run bin/david study p4 --local
+
+zfs: ## ZFS layouts of four disks against one under fio, in an emulated guest of Debian's packages: some minutes, the first time a quarter of an hour, as root
+	@scripts/setup zfs
+	scripts/zfs
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
