@@ -84,10 +84,9 @@ func dangerRules() []Rule {
 			Name: "doublewrite-not-flushed", Severity: Note, Needs: []Need{NeedStorage}, find: doublewriteNotFlushed,
 			Variables: []string{"innodb_flush_method"},
 			When:      "MySQL 8.0.20 or later writes with O_DIRECT to a disk whose write cache is volatile",
-			Reason: "it does not flush its doublewrite buffer then: a power failure can tear both copies of a page, " +
-				"and the server does not start. Safe where the cache is protected",
-			Source:   "buf0dblwr.cc, is_fsync_required; 1 and 3 of 24 power cuts, with fsync none (docs/crash.md)",
-			Measured: "by cuts of the power (docs/crash.md)",
+			Reason:    mycnf.UnflushedDoublewrite + ": " + mycnf.UnflushedLoses,
+			Source:    mycnf.UnflushedSource,
+			Measured:  "by cuts of the power (docs/crash.md)",
 		},
 		{
 			Name: "init-file", Severity: Note, find: initFile,
@@ -154,7 +153,7 @@ func flushesLeftOut(in Facts) (hits []hit) {
 // unflushedDoublewrite tells whether O_DIRECT keeps this server from flushing its doublewrite buffer, on a
 // disk that needs the flush.
 func (in Facts) unflushedDoublewrite() bool {
-	return in.Flavour != mycnf.MariaDB && in.Version.AtLeast(8, 0, 20) && !in.is("innodb_doublewrite", "OFF", "DETECT_ONLY") && len(in.Machine.Volatile) > 0
+	return len(in.Machine.Volatile) > 0 && mycnf.UnflushedBy(in.Flavour, in.Version, "O_DIRECT", in.Variables["innodb_doublewrite"])
 }
 
 func doublewriteNotFlushed(in Facts) []hit {

@@ -14,6 +14,7 @@ import (
 	"david/internal/follower"
 	"david/internal/hold"
 	"david/internal/mysqld"
+	"david/internal/podfollow"
 )
 
 // holdGuard is the command that david starts of itself while a leader stands still.
@@ -25,6 +26,7 @@ const catchUp = 10 * time.Minute
 // followerFlags are those of what is done to a follower that is there.
 type followerFlags struct {
 	serverFlags
+	leaderPodFlags
 	apply, promoted, json bool
 }
 
@@ -44,7 +46,7 @@ const (
 func (a *app) followerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follower",
-		Short: "Replicas made from a clone of the leader's data (xfs or btrfs): made, listed, compared, promoted, dropped",
+		Short: "Replicas made from a clone of the leader's data (xfs, btrfs, or volumes of a cluster): made, listed, compared, promoted, dropped",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -116,6 +118,15 @@ func (a *app) followerVerifyCommand() *cobra.Command {
 		Short: "Compare the rows of all tables of leader and follower, as both have them at the same GTIDs",
 		Args:  exactArgs(1, "the name of a follower"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if f.pod != "" {
+				return a.withPodFollower(cmd.Context(), f, args[0], func(o *podfollow.Opened) error {
+					v, err := o.Verify(cmd.Context())
+					return a.printVerdict(v, err, f.json)
+				})
+			}
 			return a.withFollower(f, args[0], func(r *follower.Record, leader mysqld.Addr) error {
 				v, err := r.Verify(cmd.Context(), leader)
 				return a.printVerdict(v, err, f.json)
@@ -123,6 +134,7 @@ func (a *app) followerVerifyCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags(), "")
+	f.leaderPodFlags.add(cmd.Flags())
 	return cmd
 }
 
@@ -204,12 +216,19 @@ func (a *app) followerDropCommand() *cobra.Command {
 		Short: "End a follower's server, remove its data, and its account on the leader; shows what it would do, with --apply does it",
 		Args:  exactArgs(1, "the name of a follower"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if f.pod != "" {
+				return a.withPodFollower(cmd.Context(), f, args[0], func(o *podfollow.Opened) error { return a.dropPod(cmd.Context(), f, o) })
+			}
 			return a.withFollower(f, args[0], func(r *follower.Record, leader mysqld.Addr) error {
 				return a.drop(cmd.Context(), f, r, leader)
 			})
 		},
 	}
 	f.add(cmd.Flags(), "drop it")
+	f.leaderPodFlags.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.promoted, "promoted", false, "drop it also where it was promoted: its data are nowhere else")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 // cloneFlags are those of david follower clone.
 type cloneFlags struct {
 	serverFlags
+	clonePodFlags
 	dir, pool, account                string
 	port                              int
 	create, copy, apply, verify, json bool
@@ -40,10 +41,14 @@ func (a *app) followerCloneCommand() *cobra.Command {
 		Short: "Make a follower of a running server from a clone of its data; shows what it would do, with --apply does it",
 		Long: "Make a follower of a running server of this machine. Its process is stopped for some hundredths of a second (--max-pause at most), its data are cloned by sharing\n" +
 			"blocks, a server recovers on the clone as from a crash, under a server_id and UUID of its own, and replicates from exactly there. The leader gets an account for it\n" +
-			"(--create-account), or one of yours is used (--account). Without --apply nothing is changed (docs/follower.md).",
+			"(--create-account), or one of yours is used (--account). Without --apply nothing is changed. With --pod the leader is a pod, and its follower another on a volume made of a\n" +
+			"snapshot, in the same cluster (docs/follower.md).",
 		Args: exactArgs(1, "a name for the follower"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := followerError(a.followerClone(cmd.Context(), f, args[0]))
+			err := f.check(cmd.Flags())
+			if err == nil {
+				err = podFollowerError(a.followerClone(cmd.Context(), f, args[0]))
+			}
 			if err != nil && cmd.Context().Err() != nil { // what was made is removed, or the error says what is not
 				return codedError{exitInterrupted, err}
 			}
@@ -63,6 +68,7 @@ func (a *app) followerCloneCommand() *cobra.Command {
 	fs.BoolVar(&f.verify, "verify", false, "compare the rows of all tables afterwards, as david follower verify does")
 	fs.BoolVar(&f.apply, "apply", false, "do it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	f.clonePodFlags.add(fs)
 	return cmd
 }
 
@@ -70,6 +76,9 @@ func (a *app) followerClone(ctx context.Context, f cloneFlags, name string) erro
 	q, err := a.cloneRequest(f, name)
 	if err != nil {
 		return err
+	}
+	if f.pod != "" {
+		return a.clonePod(ctx, f, name)
 	}
 	plan, err := follower.Prepare(ctx, q)
 	if err != nil {
@@ -130,6 +139,9 @@ func (a *app) cloneRequest(f cloneFlags, name string) (q follower.Request, err e
 		if q.Account, err = a.replicationAccount(f.account); err != nil {
 			return q, err
 		}
+	}
+	if f.pod != "" {
+		return q, f.checkDeadline()
 	}
 	q.Leader, err = a.remoteAddr(f.serverFlags)
 	return q, err

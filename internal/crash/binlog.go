@@ -64,6 +64,9 @@ func blank(log []byte) bool {
 	return len(bytes.TrimLeft(log[:min(len(log), headerBytes)], "\x00")) == 0
 }
 
+// errLog says that a binary log is damaged.
+var errLog = errors.New("it begins otherwise than one that is not encrypted")
+
 // mostLog bounds a binary log, in bytes; a round writes for some seconds.
 const mostLog = 512 << 20
 
@@ -78,7 +81,7 @@ func addLogged(all map[ledgerKey]bool, s *sandbox.Server, name string) error {
 	}
 	found, ok := logged(b)
 	if !ok && !blank(b) {
-		return fmt.Errorf("cannot read the binary log %q: it begins otherwise than one that is not encrypted", name)
+		return fmt.Errorf("cannot read the binary log %q: %w", name, errLog)
 	}
 	maps.Copy(all, found)
 	return nil

@@ -30,8 +30,7 @@ func PowerLimits(vars map[string]string) []string {
 	list := []string{"the disk keeps, loses or tears (512 B, 4 KiB) each write at risk, whatever their order; one that damages what it had made durable, or other blocks than " +
 		"those being written, no cut shows (docs/crash.md)"}
 	if mycnf.DoublewriteUnflushed(vars) {
-		list = append(list, fmt.Sprintf("innodb_flush_method=%s: MySQL does not flush its doublewrite buffer then, so that a disk with a volatile cache can tear a page and its copy; "+
-			"a disk whose cache is protected (--disk-cache protected), or innodb_flush_method=fsync, keeps the copy (docs/crash.md)", vars["innodb_flush_method"]))
+		list = append(list, fmt.Sprintf("innodb_flush_method=%s: %s: %s", vars["innodb_flush_method"], mycnf.UnflushedDoublewrite, mycnf.UnflushedLoses))
 	}
 	return list
 }

@@ -204,10 +204,30 @@ func (r *powerRun) cut(ctx context.Context, cut blocklog.Cut, before []blocklog.
 	defer func() { err = errors.Join(err, end(ctx, s)) }()
 	k.RecoveryMs = ms(took)
 	seen, err := r.inspect(ctx, s, past, moment, k)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && (serverSays(err) || ended(s)) {
 		return cannotRead(k, err), nil
 	}
 	return seen, err
+}
+
+// serverSays tells whether what could not be read is the server's failure: it says so itself, or what it wrote is
+// damaged. An answer that is too large, a connection that cannot be made, a file that david may not read say nothing
+// of the server: nothing is concluded then.
+func serverSays(err error) bool {
+	return mysqld.Number(err) != 0 && !errors.Is(err, mysqld.ErrUnreachable) || errors.Is(err, errLog)
+}
+
+// endsWithin is how long a server that has broken a connection off may take to be gone.
+const endsWithin = 5 * time.Second
+
+// ended tells whether a server has ended by itself, as one does that meets a damaged page.
+func ended(s *sandbox.Server) bool {
+	for began := time.Now(); time.Since(began) < endsWithin; time.Sleep(50 * time.Millisecond) {
+		if s.Alive() != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // cannotRead makes a server that came back and does not tell what it has, as a table or a log of it is

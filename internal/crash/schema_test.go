@@ -2,11 +2,16 @@ package crash
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
+	"david/internal/mysqld"
 	"david/internal/result"
 )
 
@@ -90,5 +95,21 @@ func TestCannotRead(t *testing.T) {
 	c := result.CrashTest{LimitMs: 1000, Power: &result.Power{}, Rounds: []result.Kill{k}}.Judge()
 	if c.Proved || c.Power.DidNotReturn != 1 || c.Power.Torn != 2 || !strings.Contains(c.Verdict, "table entry is corrupted") {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestServerSays: what david itself cannot read is no failure of the server's.
+func TestServerSays(t *testing.T) {
+	for err, want := range map[error]bool{
+		fmt.Errorf("read: %w", &mysql.MySQLError{Number: 1877, Message: "Table is corrupted"}): true,
+		fmt.Errorf("cannot read the binary log: %w", errLog):                                   true,
+		fmt.Errorf("%w: in the way", mysqld.ErrUnreachable):                                    false,
+		fmt.Errorf("the answer: %w", mysqld.ErrProtocol):                                       false,
+		&fs.PathError{Op: "open", Path: "binlog.000001", Err: fs.ErrPermission}:                false,
+		errors.New("too large"): false,
+	} {
+		if got := serverSays(err); got != want {
+			t.Errorf("%v: %t", err, got)
+		}
 	}
 }

@@ -60,6 +60,7 @@ type Request struct {
 
 // The steps, by name.
 const (
+	Detaching  = "detach"
 	Fencing    = "fence"
 	Attaching  = "attach"
 	Mounting   = "mount"

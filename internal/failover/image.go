@@ -71,7 +71,7 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 	if p.Fenced, err = whom(clients, p.q.Fence); err != nil {
 		return err
 	}
-	if own.Client != "" { // it is dead, and could not be told from a third one
+	if own.Client != "" { // it is dead by then, and could not be told from a third one
 		p.Fenced = append(p.Fenced, own.Client)
 	}
 	for _, address := range p.Fenced {
@@ -123,7 +123,7 @@ func here(address string) bool {
 	})
 }
 
-// leftover ends an rbd-fuse of an earlier run that did not come to its mount, and returns who it was.
+// leftover finds an rbd-fuse of an earlier run that did not come to its mount, and plans to end it first.
 func (p *Plan) leftover() (own attached, err error) {
 	if loops, err := loopsOf(p.source()); err != nil || len(loops) > 0 {
 		return own, errors.Join(err, refuse("the image is attached to this machine already, as %s: unmount what is on it", strings.Join(loops, ", ")))
@@ -131,7 +131,15 @@ func (p *Plan) leftover() (own attached, err error) {
 	if own, err = p.recorded(); err != nil {
 		return own, err
 	}
-	return own, p.detach(own)
+	there, err := mountinfo.Mounted(p.point())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if own.By.PID != 0 || there || err != nil { // what cannot be looked at, as it hangs, is detached as well
+		p.Notes = append(p.Notes, "an earlier run was cut short: what it had attached is given back first")
+		p.step(Detaching, func(context.Context) error { return p.detach(own) }, "umount", p.point())
+	}
+	return own, nil
 }
 
 // detach gives back what is attached and not mounted.

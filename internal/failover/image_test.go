@@ -82,3 +82,36 @@ func TestGuarded(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLeftover: a look at what an earlier run left ends nothing; the plan does, first of all.
+func TestLeftover(t *testing.T) {
+	p := &Plan{q: Request{Image: &ceph.Image{Pool: "a", Name: "b"}}, dir: t.TempDir()}
+	if _, err := p.leftover(); err != nil || len(p.Steps) > 0 {
+		t.Fatalf("nothing is left, and %d steps are planned: %v", len(p.Steps), err)
+	}
+	fuse := exec.Command("sleep", "60")
+	if err := fuse.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- fuse.Wait() }()
+	defer fuse.Process.Kill()
+	by, err := process.Identify(fuse.Process.Pid)
+	if err := errors.Join(err, p.save(attached{By: by, Client: "10.0.0.5:0/1"})); err != nil {
+		t.Fatal(err)
+	}
+	own, err := p.leftover()
+	if err != nil || own.Client != "10.0.0.5:0/1" || len(p.Steps) != 1 || p.Steps[0].Name != Detaching {
+		t.Fatalf("%+v, %v: %+v", own, err, p.Steps)
+	}
+	if !by.Alive() {
+		t.Fatal("a look has ended it")
+	}
+	if err := p.Steps[0].do(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if left, err := p.recorded(); err != nil || left.By.PID != 0 {
+		t.Errorf("still on record: %+v, %v", left, err)
+	}
+}

@@ -94,7 +94,7 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	if r.Port, err = port(q.Port); err != nil {
 		return p, err
 	}
-	if r.ID, err = serverID(l.Variables["server_id"]); err != nil {
+	if r.ID, err = ServerID(l.Variables["server_id"]); err != nil {
 		return p, err
 	}
 	p.Pool, err = pool(q.Pool, l.Variables["innodb_buffer_pool_size"])
@@ -102,8 +102,8 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	return p, err
 }
 
-// serverID is a number that no other server of the leader's is likely to have.
-func serverID(leader string) (uint32, error) {
+// ServerID is a number that no other server of the leader's is likely to have.
+func ServerID(leader string) (uint32, error) {
 	var b [4]byte
 	for {
 		if _, err := rand.Read(b[:]); err != nil {

@@ -44,13 +44,16 @@ type scene struct {
 }
 
 // newScene starts a leader of the flavour with some rows.
-func newScene(t *testing.T, flavour string) *scene {
+func newScene(t *testing.T, flavour string) *scene { return newRoomy(t, flavour, 1<<30) }
+
+// newRoomy has room for so many bytes of data.
+func newRoomy(t *testing.T, flavour string, need int64) *scene {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a filesystem")
 	}
 	x := &scene{t: t, home: t.TempDir()}
-	w, err := sandbox.Open(t.Context(), x.home, sandbox.Options{Need: 1 << 30, Volume: true})
+	w, err := sandbox.Open(t.Context(), x.home, sandbox.Options{Need: need, Volume: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,19 @@ const oldPlugin = "mysql_native_password"
 // mariaDB tells which of the two families a server belongs to.
 func mariaDB(f mycnf.Flavour) bool { return f == mycnf.MariaDB }
 
-// Look asks a server whether it can be cloned and followed, and finds its process. It changes nothing.
+// Look asks a server of this machine whether it can be cloned and followed, and finds its process. It changes nothing.
 func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
+	if l, err = Ask(ctx, c); err != nil {
+		return l, err
+	}
+	if err := l.find(); err != nil {
+		return l, err
+	}
+	return l, l.whole()
+}
+
+// Ask asks a server whether it can be cloned and followed, wherever it runs. It changes nothing.
+func Ask(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 	if l.Server, err = live.Identify(ctx, c); err != nil {
 		return l, err
 	}
@@ -72,10 +83,7 @@ func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 		return l, err
 	}
 	l.old = plugins[oldPlugin] == "ACTIVE"
-	if err := l.find(); err != nil {
-		return l, err
-	}
-	return l, l.whole()
+	return l, nil
 }
 
 // logs makes sure of a binary log with GTIDs, by which a clone knows what it has.

@@ -86,7 +86,12 @@ func (r *Record) replicate(ctx context.Context, q Request, l Leader, p pair) err
 			return err
 		}
 	}
-	for _, statement := range append(p.begin(from), l.source(p.maria, *account), p.start) {
+	return p.follow(ctx, l, from, *account)
+}
+
+// follow has a follower whose data end somewhere go on from there.
+func (p pair) follow(ctx context.Context, l Leader, from string, a Account) error {
+	for _, statement := range append(p.begin(from), l.source(p.maria, a), p.start) {
 		if err := p.follower.Exec(ctx, statement); err != nil {
 			return err
 		}
@@ -125,27 +130,46 @@ func (p pair) begin(from string) []string {
 // admit makes an account for the follower alone, of a random password that nobody but the follower keeps. It
 // is on record first.
 func (r *Record) admit(ctx context.Context, l Leader, leader *mysqld.Conn) (*Account, error) {
-	// Of 32 characters at most, as replication takes, with one of each kind that rules for passwords ask for.
-	a := &Account{User: accountOf(r.Name), Password: mysqld.Secret(rand.Text() + "-a1Z")}
-	r.Account = "'" + a.User + "'@'" + l.Address + "'"
+	r.Account = "'" + accountOf(r.Name) + "'@'" + l.Address + "'"
 	if err := r.save(); err != nil {
 		return nil, err
 	}
-	create := "CREATE USER " + r.Account + " IDENTIFIED BY '" + string(a.Password) + "'"
+	a, err := l.grant(ctx, leader, r.Name, r.Account)
+	if errors.Is(err, errForeign) {
+		r.Account = ""
+		return nil, errors.Join(err, r.save())
+	}
+	return a, err
+}
+
+// errForeign says that an account was not made: what there is of its name is another's.
+var errForeign = errors.New("the account is not the follower's")
+
+// grant makes the account of a follower on its leader.
+func (l Leader) grant(ctx context.Context, leader *mysqld.Conn, name, quoted string) (*Account, error) {
+	// Of 32 characters at most, as replication takes, with one of each kind that rules for passwords ask for.
+	a := &Account{User: accountOf(name), Password: mysqld.Secret(rand.Text() + "-a1Z")}
+	create := "CREATE USER " + quoted + " IDENTIFIED BY '" + string(a.Password) + "'"
 	if l.TLS {
 		create += " REQUIRE SSL"
 	}
 	if err := leader.Exec(ctx, create); err != nil {
+		err = fmt.Errorf("cannot make the follower's account: %w", err)
 		if mysqld.Number(err) != 0 { // the server's own: it may be there already, and is another's then
-			r.Account = ""
+			err = foreign{err}
 		}
-		return nil, errors.Join(fmt.Errorf("cannot make the follower's account: %w", err), r.save())
+		return nil, err
 	}
-	if err := leader.Exec(ctx, "GRANT REPLICATION SLAVE ON *.* TO "+r.Account); err != nil {
+	if err := leader.Exec(ctx, "GRANT REPLICATION SLAVE ON *.* TO "+quoted); err != nil {
 		return nil, fmt.Errorf("cannot let the follower's account replicate, which takes REPLICATION SLAVE WITH GRANT OPTION (or name another account, with --account): %w", err)
 	}
 	return a, nil
 }
+
+// foreign keeps an error's words.
+type foreign struct{ error }
+
+func (f foreign) Unwrap() []error { return []error{errForeign, f.error} }
 
 // accountOf names the account of a follower.
 func accountOf(name string) string { return "david_" + strings.ReplaceAll(name, "-", "_") }

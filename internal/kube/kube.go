@@ -51,6 +51,7 @@ type Cluster struct {
 	discovery discovery.DiscoveryInterface
 	any       dynamic.Interface
 	mapper    meta.RESTMapper
+	config    *rest.Config
 
 	mu   sync.Mutex
 	made map[string][]ref // by run: what Create made in this process
@@ -83,6 +84,7 @@ func Open(ctx context.Context, kubeconfig, contextName string) (*Cluster, error)
 
 // connect makes the clients; nothing is asked yet.
 func (c *Cluster) connect(config *rest.Config) (err error) {
+	c.config = config
 	found, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err

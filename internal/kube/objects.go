@@ -249,7 +249,8 @@ func kinds() []schema.GroupVersionResource {
 		return list
 	}
 	return slices.Concat(of("batch", "v1", "jobs"), of("apps", "v1", "statefulsets"),
-		of("", "v1", "pods", "services", "configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts"))
+		of("", "v1", "pods", "services", "configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts"),
+		of("snapshot.storage.k8s.io", "v1", "volumesnapshots"))
 }
 
 // wide returns those that are in no namespace.
@@ -266,18 +267,36 @@ const (
 // process created something for the run, and waits until it is gone. It works also where ctx is cancelled.
 // Kinds that may not be listed are passed over, except for what this process made.
 func (c *Cluster) Remove(ctx context.Context, run string, namespaces ...string) error {
+	made := c.madeBy(run)
+	return c.remove(ctx, run, func(ctx context.Context) ([]ref, error) {
+		found, err := c.labelled(ctx, RunLabel+"="+run, places(made, namespaces))
+		return append(found, made...), err
+	})
+}
+
+// RemoveMade removes what this process created for a run, and nothing else that carries its label.
+func (c *Cluster) RemoveMade(ctx context.Context, run string) error {
+	made := c.madeBy(run)
+	return c.remove(ctx, run, func(context.Context) ([]ref, error) { return made, nil })
+}
+
+func (c *Cluster) madeBy(run string) []ref {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.made[run])
+}
+
+// remove removes what there is, again and again until there is nothing.
+func (c *Cluster) remove(ctx context.Context, run string, there func(context.Context) ([]ref, error)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
-	c.mu.Lock()
-	made := slices.Clone(c.made[run])
-	c.mu.Unlock()
 	for {
-		found, err := c.labelled(ctx, RunLabel+"="+run, places(made, namespaces))
+		all, err := there(ctx)
 		if err != nil {
 			return err
 		}
 		var left []ref
-		for _, r := range append(found, made...) {
+		for _, r := range all {
 			there, err := c.delete(ctx, r)
 			if err != nil {
 				return err

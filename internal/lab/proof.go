@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -82,7 +83,7 @@ func (r recorded) crashProof(ctx context.Context, arm, control result.Arm, plan 
 	if err != nil {
 		return vars, err
 	}
-	proof.Control, proof.Shared = &other, alike(c, other, vars, its)
+	proof.Control, proof.Shared = &other, alike(r.binary.Flavour, c, other, vars, its)
 	return vars, nil
 }
 
@@ -133,35 +134,89 @@ func alone(p result.Proof) string {
 	}
 	text := fmt.Sprintf("; the control survived %d of %d cuts", p.Control.Kills-p.Control.Missed(), p.Control.Kills)
 	if stats.MoreOften(p.Crash.Missed(), p.Crash.Kills, p.Control.Missed(), p.Control.Kills) > doubtful {
-		text += ", which may be chance: more cuts tell (david crash-test --power)"
+		return text + ", which may be chance: more cuts tell (david crash-test --power)"
 	}
-	return text
+	return text + "; " + oneLoad
 }
+
+// oneLoad says what the count of cuts does not: what one recorded load had under way, all of its cuts can meet.
+const oneLoad = "all cuts of a server are of one recorded load, so that they tell less than as many loads would: Fisher's test, which takes each for itself, is too sure"
 
 // doubtful is the probability from which on it may be chance that one of two is hit by more cuts.
 const doubtful = 0.05
 
 // alike says why what cuts found of an arm is not the doing of its lines: the control's server is hit by the
-// same, and as often as far as anybody can tell. "" where it may be its lines.
-func alike(arm, control result.CrashTest, armVars, controlVars map[string]string) string {
+// same, and as often as far as anybody can tell; or all of it has a cause that both have. "" where it may be
+// its lines.
+func alike(f mycnf.Flavour, arm, control result.CrashTest, armVars, controlVars map[string]string) string {
 	hit, its := arm.Missed(), control.Missed()
 	if hit == 0 || stats.MoreOften(hit, arm.Kills, its, control.Kills) <= doubtful {
 		return ""
 	}
 	counts := fmt.Sprintf("%d of %d cuts of the power were not survived, of the control's %d of %d", hit, arm.Kills, its, control.Kills)
+	unsafe := bothUnsafe(f, armVars, controlVars)
 	if within(kinds(arm), kinds(control)) {
-		return counts + ": the control's server meets the same, and nothing shows that it does so less often"
+		text := counts + ": the control's server meets the same, and nothing shows that it does so less often"
+		if len(unsafe) > 0 {
+			text += "; both run with " + strings.Join(unsafe, ", ") + ", which was unlocked"
+		}
+		return text
 	}
-	torn := func(k result.Kill) bool {
-		return k.Lost == 0 && k.Damage.Sum() == 0 && k.Cut != nil && strings.Contains(strings.ToLower(k.Cut.Failed), "corrupt")
-	}
+	flushed := arm.Power == nil || arm.Power.Cache != string(blocklog.Volatile) || !mycnf.DoublewriteUnflushed(armVars) || !mycnf.DoublewriteUnflushed(controlVars)
+	causes := map[string]bool{}
 	for _, k := range arm.Rounds {
-		if !arm.Kept(k) && !torn(k) {
+		if arm.Kept(k) {
+			continue
+		}
+		why := explained(k, unsafe)
+		if why == "" && torn(k) && !flushed {
+			why = "neither's MySQL flushes its doublewrite buffer (innodb_flush_method=" + controlVars["innodb_flush_method"] + ", as the control has it)"
+		}
+		if why == "" {
 			return ""
 		}
+		causes[why] = true
 	}
-	if arm.Power != nil && arm.Power.Cache == string(blocklog.Volatile) && mycnf.DoublewriteUnflushed(armVars) && mycnf.DoublewriteUnflushed(controlVars) {
-		return counts + "; a known cause, and no line of the tune's: neither's MySQL flushes its doublewrite buffer (innodb_flush_method=" + controlVars["innodb_flush_method"] + ", as the control has it)"
+	return counts + "; a known cause, and no line of the tune's: " + strings.Join(slices.Sorted(maps.Keys(causes)), "; ")
+}
+
+// torn tells whether a server did not come back from a cut for a damaged page, and nothing else was wrong.
+func torn(k result.Kill) bool {
+	return k.Lost == 0 && k.Damage.Sum() == 0 && k.Cut != nil && strings.Contains(strings.ToLower(k.Cut.Failed), "corrupt")
+}
+
+// lostOnly tells whether the server came back, and lacks acknowledged transactions, in its tables or in its binary log.
+func lostOnly(k result.Kill) bool {
+	return k.Cut != nil && k.Cut.Failed == "" && k.Lost+k.Damage.OnlyLogged+k.Damage.Unlogged > 0 && k.Damage.OnlyLogged+k.Damage.Unlogged == k.Damage.Sum()
+}
+
+// bothUnsafe lists the members of the lock in which both servers have the same unsafe value, as NAME=VALUE: somebody has
+// unlocked them, as every arm of a tune has what its control has.
+func bothUnsafe(f mycnf.Flavour, armVars, controlVars map[string]string) (list []string) {
+	for _, v := range mycnf.CheckLock(f, armVars) {
+		if v.Got != "" && controlVars[v.Name] == v.Got {
+			list = append(list, v.Name+"="+v.Got)
+		}
+	}
+	return list
+}
+
+// explained names the unsafe setting of both servers that does what a cut found; "" where there is none.
+func explained(k result.Kill, unsafe []string) string {
+	for _, setting := range unsafe {
+		name, _, _ := strings.Cut(setting, "=")
+		tears, loses := false, false
+		switch name {
+		case "innodb_doublewrite":
+			tears = true
+		case "innodb_flush_log_at_trx_commit", "sync_binlog":
+			loses = true
+		case "innodb_flush_method", "debug_no_sync":
+			tears, loses = true, true
+		}
+		if tears && torn(k) || loses && lostOnly(k) {
+			return "both run with " + setting + ", which was unlocked"
+		}
 	}
 	return ""
 }

@@ -23,6 +23,8 @@ type LockVariable struct {
 	// looked at, see Asked.
 	Unreported bool
 	Lost       string // what can be lost otherwise, in one sentence
+	// Open says what a safe value leaves open all the same, and where; "" for nothing.
+	Open string
 }
 
 // Violation is a member of the lock that does not hold.
@@ -31,6 +33,7 @@ type Violation struct {
 	Got  string // "" where the server does not report it
 	Want string // the safe values, or the value of the arm compared with
 	Lost string // what can be lost
+	Open string // what a safe value leaves open
 }
 
 // String says the violation in one line.
@@ -39,7 +42,11 @@ func (v Violation) String() string {
 	if got == "" {
 		got = "(not reported)"
 	}
-	return fmt.Sprintf("%s is %s, must be %s: %s", v.Name, got, v.Want, v.Lost)
+	text := fmt.Sprintf("%s is %s, must be %s: %s", v.Name, got, v.Want, v.Lost)
+	if v.Open != "" {
+		text += "; " + v.Open
+	}
+	return text
 }
 
 // Lock lists the durability lock of a flavour: first what must have a safe value, then what must be equal.
@@ -84,7 +91,7 @@ func flushMethods() []string { return []string{"O_DIRECT", "fsync", "O_DSYNC"} }
 
 func safeMySQL() []LockVariable {
 	return []LockVariable{
-		{Name: "innodb_flush_method", Safe: flushMethods(), Lost: lostCache},
+		{Name: "innodb_flush_method", Safe: flushMethods(), Lost: lostCache, Open: UnflushedDoublewrite + ": " + UnflushedLoses},
 		{Name: "innodb_doublewrite", Safe: []string{"ON", "DETECT_AND_RECOVER"}, Lost: lostTorn},
 		{Name: "innodb_checksum_algorithm", Safe: []string{"crc32", "strict_crc32", "innodb", "strict_innodb"}, Lost: lostRot},
 		{Name: "innodb_log_checksums", Safe: []string{"ON"}, Optional: true, Lost: "damaged redo is applied at recovery"},
@@ -152,7 +159,7 @@ func CheckLock(f Flavour, vars map[string]string) []Violation {
 		if len(l.Safe) == 0 || !there && l.Optional || there && l.holds(got) {
 			continue
 		}
-		list = append(list, Violation{Name: l.Name, Got: got, Want: strings.Join(l.Safe, " or "), Lost: l.Lost})
+		list = append(list, Violation{Name: l.Name, Got: got, Want: strings.Join(l.Safe, " or "), Lost: l.Lost, Open: l.Open})
 	}
 	return list
 }
@@ -253,11 +260,32 @@ func Durability(vars map[string]string) []Kept {
 	return list
 }
 
+// What the lock does not hold, wherever david says so. O_DIRECT is safe by the lock all the same: it is MySQL's default,
+// all arms of a comparison have the same, and a disk that keeps what it was given needs no flush. No search changes it.
+const (
+	UnflushedDoublewrite = "with O_DIRECT MySQL does not flush its doublewrite buffer"
+	UnflushedLoses       = "on a disk with a volatile cache a power failure can tear a page and its copy, and the server does not start; " +
+		"a disk whose cache is protected, or innodb_flush_method=fsync, keeps the copy (docs/crash.md)"
+	// UnflushedSource says where that is from.
+	UnflushedSource = "buf0dblwr.cc, is_fsync_required; 1 and 3 of 24 power cuts, with fsync none (docs/crash.md)"
+)
+
 // DoublewriteUnflushed tells whether a server, by what SHOW GLOBAL VARIABLES gives, does not flush its
 // doublewrite buffer, so that a disk with a volatile cache can tear a page and its copy. MySQL has
 // innodb_doublewrite_files since the rewrite of that buffer in 8.0.20, which leaves the flush out with O_DIRECT
 // (is_fsync_required in storage/innobase/buf/buf0dblwr.cc); MariaDB flushes it.
 func DoublewriteUnflushed(vars map[string]string) bool {
 	_, rewritten := vars["innodb_doublewrite_files"]
-	return rewritten && strings.HasPrefix(strings.ToUpper(vars["innodb_flush_method"]), "O_DIRECT")
+	return rewritten && unflushed(vars["innodb_flush_method"], vars["innodb_doublewrite"])
+}
+
+// UnflushedBy is DoublewriteUnflushed of a server of which only these are known; doublewrite may be "".
+func UnflushedBy(f Flavour, v Version, method, doublewrite string) bool {
+	return f != MariaDB && v.AtLeast(8, 0, 20) && unflushed(method, doublewrite)
+}
+
+// unflushed is asked of a server with the rewritten buffer, where that is in use.
+func unflushed(method, doublewrite string) bool {
+	off := slices.Contains([]string{"OFF", "0", "FALSE", "DETECT_ONLY"}, strings.ToUpper(doublewrite))
+	return !off && strings.HasPrefix(strings.ToUpper(method), "O_DIRECT")
 }

@@ -66,6 +66,9 @@ func provedSafe(d Data) string {
 		text := "proved: memory"
 		if t := d.Experiment.Design.Tune; t == nil || len(t.Unlocked) == 0 {
 			text += ", durability lock"
+			if unflushedToo(d, p) != "" {
+				text += " (which leaves a flush of MySQL's open, docs/crash.md)"
+			}
 		}
 		switch {
 		case p.Crash == nil:

@@ -126,8 +126,7 @@ func keptAlike(d Data) string {
 	case len(unsafe) > 0:
 		return "equally unsafe, as read back: " + unsafe[0].String()
 	case unflushed && flushed && !writtenThrough(d):
-		return "equal durability, as read back, but for one flush: MySQL does not flush its doublewrite buffer with innodb_flush_method=O_DIRECT, " +
-			"which a disk with a volatile cache needs (docs/crash.md)"
+		return "equal durability, as read back, but for one flush: " + mycnf.UnflushedDoublewrite + ", which a disk with a volatile cache needs (docs/crash.md)"
 	}
 	return "equal durability, as read back"
 }

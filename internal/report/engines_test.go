@@ -67,7 +67,7 @@ func TestEnginesHeadline(t *testing.T) {
 	d = enginesFixture(kept())
 	d.Arms[0].Effective["innodb_doublewrite_files"] = "2"
 	d.Experiment.Host.Data.Disk, d.Experiment.Host.Disks = "sda", []host.Disk{{Name: "sda", WriteCache: "write back"}}
-	says(d, "equal durability, as read back, but for one flush: MySQL")
+	says(d, "equal durability, as read back, but for one flush: with O_DIRECT MySQL")
 	d.Experiment.Host.Disks[0].WriteCache = "write through"
 	says(d, "equal durability, as read back; ")
 	d.Arms[1].Effective = nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"david/internal/mycnf"
 	"david/internal/price"
 	"david/internal/result"
 	"david/internal/stats"
@@ -294,9 +295,17 @@ func proofTable(d Data) table {
 		if !p.Lock {
 			as = "not " + as
 		}
-		t = t.add(p.Arm, "durability lock", "read back from "+from+": "+as, word(p.Lock))
+		t = t.add(p.Arm, "durability lock", "read back from "+from+": "+as+unflushedToo(d, p), word(p.Lock))
 	}
 	return t
+}
+
+// unflushedToo says what the lock leaves open on this disk.
+func unflushedToo(d Data, p result.Proof) string {
+	if a := d.armNamed(p.Arm); !p.Lock || !mycnf.DoublewriteUnflushed(a.Effective) || writtenThrough(d) {
+		return ""
+	}
+	return "; but " + mycnf.UnflushedDoublewrite + ", before and after: " + mycnf.UnflushedLoses
 }
 
 // proofSaid has a sentence for each part of each proof.

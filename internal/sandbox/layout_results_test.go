@@ -46,11 +46,16 @@ func TestResultsLayoutsByHand(t *testing.T) {
 		}
 		for _, load := range probe.Loads() {
 			var ours, byHand []float64
-			for range 3 {
-				ours = append(ours, driven(t, w, l.Name, file, load))
+			for pair := range 5 { // interleaved, each first in turn
+				if pair%2 == 0 {
+					ours = append(ours, driven(t, w, l.Name, file, load))
+				}
 				byHand = append(byHand, hand(t, at, filepath.Join(dir, "random"), load))
+				if pair%2 == 1 {
+					ours = append(ours, driven(t, w, l.Name, file, load))
+				}
 			}
-			a, b := slices.Sorted(slices.Values(ours))[1], slices.Sorted(slices.Values(byHand))[1]
+			a, b := slices.Sorted(slices.Values(ours))[2], slices.Sorted(slices.Values(byHand))[2]
 			t.Logf("%s, %s: %.0f %v, by hand %.0f %v: %+.1f %%", l.Name, load, a, ours, b, byHand, 100*(a/b-1))
 			if math.Abs(a/b-1) > 0.05 {
 				t.Errorf("%s, %s: %.0f, by hand %.0f", l.Name, load, a, b)

@@ -62,17 +62,23 @@ func TestDatabase(t *testing.T) {
 // test; and applies it.
 func (c *cluster) manifest(t *testing.T, name string, flags ...string) (ns string) {
 	t.Helper()
-	ns = namespaceName(t)
-	work := t.TempDir()
-	cnf, out, volume := filepath.Join(work, "my.cnf"), filepath.Join(work, "rendered"), filepath.Join(c.dir, "volumes", ns)
-	if err := os.WriteFile(cnf, []byte("[mysqld]\nmax_connections=77\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	volume := filepath.Join(c.dir, "volumes", namespaceName(t))
 	if err := os.MkdirAll(volume, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"manifest", "--cnf", cnf, "--name", name, "--namespace", ns, "--cpus", "1", "--memory", "1Gi", "--size", "2Gi",
-		"--storage", "local", "--node", c.facts.Node, "--path", volume, "--out", out}, flags...)
+	return c.deploy(t, name, "max_connections=77\n", append([]string{"--storage", "local", "--node", c.facts.Node, "--path", volume}, flags...)...)
+}
+
+// deploy is manifest with other lines of my.cnf, and another volume.
+func (c *cluster) deploy(t *testing.T, name, lines string, flags ...string) (ns string) {
+	t.Helper()
+	ns = namespaceName(t)
+	work := t.TempDir()
+	cnf, out := filepath.Join(work, "my.cnf"), filepath.Join(work, "rendered")
+	if err := os.WriteFile(cnf, []byte("[mysqld]\n"+lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"manifest", "--cnf", cnf, "--name", name, "--namespace", ns, "--cpus", "1", "--memory", "1Gi", "--size", "2Gi", "--out", out}, flags...)
 	cmd := exec.Command(c.david(t), args...)
 	cmd.Env = append(os.Environ(), "DAVID_HOME="+filepath.Join(work, "david"))
 	if said, err := cmd.CombinedOutput(); err != nil {

@@ -34,6 +34,7 @@ type life struct {
 	program string // test/e2e/cluster, built
 	up      bool
 	loaded  map[string]bool
+	stored  bool // it has the storage driver
 	facts   facts
 }
 
@@ -183,6 +184,20 @@ func (c *cluster) image(t *testing.T, name string) string {
 		c.loaded[image] = true
 	}
 	return image
+}
+
+// storage makes sure of volumes with snapshots and clones, and returns their class; that of snapshots is called the same.
+func (c *cluster) storage(t *testing.T) string {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stored {
+		if _, err := c.run("storage", "--dir", c.dir); err != nil {
+			t.Fatal(err)
+		}
+		c.stored = true
+	}
+	return "david-loop"
 }
 
 // try runs kubectl as the administrator; what it says on stderr becomes the error.

@@ -28,9 +28,11 @@ func recipes() []recipe {
 	const component = " -X k8s.io/component-base/version."
 	stamp := "-s -w" + component + "gitVersion=v" + version + component + "gitMajor=1" + component + "gitMinor=34"
 	const plugins = "github.com/containernetworking/plugins/plugins/"
+	const sidecars = "github.com/kubernetes-csi/"
 	return []recipe{
 		{"kube", []string{"."}, "kube", stamp},
 		{"coredns", []string{"."}, "coredns", "-s -w"},
+		{"csi", []string{".", sidecars + "external-provisioner/v6/cmd/csi-provisioner", sidecars + "external-snapshotter/v8/cmd/csi-snapshotter", sidecars + "external-snapshotter/v8/cmd/snapshot-controller"}, "csi/", "-s -w"},
 		{"cni", []string{plugins + "ipam/host-local", plugins + "main/bridge", plugins + "main/loopback", plugins + "main/macvlan", plugins + "main/ptp", plugins + "meta/portmap"}, "cni/", "-s -w"},
 	}
 }
@@ -68,7 +70,7 @@ func binaries(ctx context.Context, given string, say func(string, ...any)) (stri
 	if _, err := os.Stat(folder); err == nil {
 		return folder, nil
 	}
-	say("building Kubernetes v%s, etcd, CoreDNS and the network plugins into %s; the first time takes about 11 minutes of CPU", version, folder)
+	say("building Kubernetes v%s, etcd, CoreDNS, network plugins and storage sidecars into %s; the first time takes about 11 minutes of CPU", version, folder)
 	start := time.Now()
 	if err := build(ctx, source, folder); err != nil {
 		return "", err
@@ -90,9 +92,6 @@ func build(ctx context.Context, source, folder string) error {
 	if err := os.Chmod(bin, 0o755); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(bin, "cni"), 0o755); err != nil {
-		return err
-	}
 	for _, r := range recipes() {
 		cmd := exec.CommandContext(ctx, "go", r.args(bin)...)
 		cmd.Dir = filepath.Join(source, r.folder)
@@ -100,6 +99,9 @@ func build(ctx context.Context, source, folder string) error {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("cannot build the cluster's %s (%w): %s", r.folder, err, lastLines(string(out), 5))
 		}
+	}
+	if err := snapshotKinds(ctx, filepath.Join(source, "csi"), filepath.Join(bin, "csi", "crds")); err != nil {
+		return err
 	}
 	if err := pauseImage(ctx, filepath.Join(source, imagesFolder), bin); err != nil {
 		return err
@@ -114,6 +116,33 @@ func build(ctx context.Context, source, folder string) error {
 		return nil // somebody else built the same meanwhile
 	}
 	return err
+}
+
+// snapshotKinds puts the definitions of snapshots beside the binaries, from the module that has them.
+func snapshotKinds(ctx context.Context, source, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8")
+	cmd.Dir = source
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("cannot find the definitions of snapshots: %w", withStderr(err))
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "snapshot.storage.k8s.io_*.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.New("cannot find the definitions of snapshots in their module")
+	}
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // imagesFolder is the module that builds images, from here.

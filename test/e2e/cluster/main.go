@@ -7,6 +7,7 @@
 //	cluster up                    a cluster with one node, or two (root)
 //	cluster envtest               etcd and API server only, for dry runs (any user)
 //	cluster load TAR ...          images into the running nodes
+//	cluster storage               a storage driver with snapshots and clones, into a running cluster of one node
 //	cluster kubeconfig            the path of the administrator's kubeconfig
 //	cluster down                  end whatever runs, and remove whatever is left
 //	cluster leftovers             what is left of one that is down
@@ -91,7 +92,7 @@ func commands(errOut io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(errOut, "cluster: "+format+"\n", args...) }
-	root.AddCommand(buildCommand(say), checkCommand(), upCommand(say), envtestCommand(say), loadCommand(), kubeconfigCommand(),
+	root.AddCommand(buildCommand(say), checkCommand(), upCommand(say), envtestCommand(say), loadCommand(), storageCommand(say), kubeconfigCommand(),
 		downCommand(say), leftoversCommand(), nodeCommand(), guardCommand())
 	return root
 }
@@ -170,6 +171,23 @@ func loadCommand() *cobra.Command {
 				return err
 			}
 			return s.load(cmd.Context(), tars)
+		}}
+	cmd.Flags().StringVar(&dir, "dir", defaultDir, "the cluster's private folder")
+	return cmd
+}
+
+func storageCommand(say func(string, ...any)) *cobra.Command {
+	dir := ""
+	cmd := &cobra.Command{Use: "storage", Short: "Give a running cluster of one node volumes with snapshots and clones", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := canStore(); err != nil {
+				return err
+			}
+			s, err := running(dir)
+			if err != nil {
+				return err
+			}
+			return s.addStorage(cmd.Context(), say)
 		}}
 	cmd.Flags().StringVar(&dir, "dir", defaultDir, "the cluster's private folder")
 	return cmd

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFollower: a follower of a server in a pod, from a snapshot of its volume that was taken under load, and from a clone
+// without one: an identity of its own, caught up, no row differs, also after its pod was deleted; dropped nothing is left.
+func TestFollower(t *testing.T) {
+	t.Parallel()
+	for _, s := range []struct{ name, server, client, lines string }{
+		{"mariadb", "mariadb:10.11", "mariadb", "log_bin=changes\nserver_id=7\n"},
+		{"mysql", "mysql:9.7", "mysql", "log_bin=changes\nserver_id=7\ngtid_mode=ON\nenforce_gtid_consistency=ON\n"},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			c := need(t)
+			class := c.storage(t)
+			x := following{t, c, c.deploy(t, "db", s.lines, "--server", s.server, "--image", c.image(t, s.name), "--storage", "class:"+class), s.client, t.TempDir()}
+			c.wait(t, x.ns, "jsonpath={.status.readyReplicas}=1", "statefulset/db", 5*time.Minute)
+			x.sql("db-0", "CREATE DATABASE app; CREATE TABLE app.a (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(200)) ENGINE=InnoDB; CREATE TABLE app.b LIKE app.a; INSERT INTO app.a (s) VALUES ('x'), ('y')")
+			objects := x.david(0, "clone", "reports")
+			if out, err := c.try(objects, "apply", "--namespace", x.ns, "--dry-run=server", "--validate=strict", "-f", "-"); err != nil || !strings.Contains(out, "volumesnapshot.snapshot.storage.k8s.io/reports created") {
+				t.Errorf("the rendered objects: %v\n%s\n%s", err, out, objects)
+			}
+			x.david(2, "clone", "reports", "--apply") // no account
+			end := x.load()
+			x.follows("reports", "--snapshot-class", class)
+			end()
+			x.survives("reports")
+			x.david(2, "clone", "reports", "--create-account", "--apply") // it is there
+			x.sql("reports-0", "SELECT 1")                                // and is left alone
+			x.dropped("reports")
+			x.follows("copy", "--no-snapshot")
+			x.dropped("copy")
+		})
+	}
+}
+
+// following is a leader in a namespace.
+type following struct {
+	t      *testing.T
+	c      *cluster
+	ns     string
+	client string
+	home   string
+}
+
+func (x following) sql(pod, query string) string {
+	x.t.Helper()
+	return x.c.query(x.t, x.ns, pod, x.client, "127.0.0.1", query)
+}
+
+// david runs david follower, which ends as expected, and returns what it printed.
+func (x following) david(code int, args ...string) string {
+	x.t.Helper()
+	cmd := exec.Command(x.c.david(x.t), append([]string{"follower", args[0], args[1], "--pod", x.ns + "/db-0", "--start-timeout", "5m"}, args[2:]...)...)
+	cmd.Env = append(os.Environ(), "DAVID_HOME="+filepath.Join(x.home, "david"), "KUBECONFIG="+x.c.facts.Kubeconfig)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, _ := cmd.Output()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		x.t.Fatalf("%q: exit code %d, wanted %d\n%s%s", args, got, code, out, complaints.String())
+	}
+	return string(out)
+}
+
+// load writes to the leader until it is ended.
+func (x following) load() (end func()) {
+	const loop = `i=0; while [ ! -e /tmp/enough ]; do i=$((i+1)); echo "INSERT INTO app.a (s) VALUES ('$i'); INSERT INTO app.b (s) VALUES ('$i');"; sleep 0.05; done | MYSQL_PWD=$MYSQL_ROOT_PASSWORD ` + "exec "
+	done := make(chan error, 1)
+	go func() {
+		_, err := x.c.try("", "exec", "db-0", "--namespace", x.ns, "--", "sh", "-c", "rm -f /tmp/enough; "+loop+x.client+" -h 127.0.0.1 -u root")
+		done <- err
+	}()
+	return func() {
+		if _, err := x.c.try("", "exec", "db-0", "--namespace", x.ns, "--", "touch", "/tmp/enough"); err != nil {
+			x.t.Error(err)
+		}
+		if err := <-done; err != nil {
+			x.t.Error(err)
+		}
+	}
+}
+
+// follows makes a follower, and looks at it.
+func (x following) follows(name string, flags ...string) {
+	x.t.Helper()
+	out := x.david(0, append([]string{"clone", name, "--create-account", "--apply", "--verify", "--json"}, flags...)...)
+	var doc struct {
+		Applied bool
+		Times   map[string]float64
+		Verdict struct{ Tables int }
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || !doc.Applied || doc.Verdict.Tables != 2 {
+		x.t.Fatalf("%v\n%s", err, out)
+	}
+	x.t.Logf("%s: %v", name, doc.Times)
+	pod := name + "-0"
+	if got := x.sql(pod, "SELECT @@read_only, @@event_scheduler, @@server_id <> 7, COUNT(*) > 0 FROM app.a"); got != "1 OFF 1 1" {
+		x.t.Errorf("%s is %q", pod, got)
+	}
+	if x.client == "mysql" && x.sql(pod, "SELECT @@server_uuid") == x.sql("db-0", "SELECT @@server_uuid") {
+		x.t.Error("it has the leader's UUID")
+	}
+	x.reaches(pod)
+}
+
+// reaches waits until what is written to the leader now is on the follower.
+func (x following) reaches(pod string) {
+	x.t.Helper()
+	mark := fmt.Sprint(time.Now().UnixNano())
+	x.sql("db-0", "INSERT INTO app.b (s) VALUES ('"+mark+"')")
+	eventually(x.t, time.Minute, func() error {
+		if got := x.sql(pod, "SELECT COUNT(*) FROM app.b WHERE s = '"+mark+"'"); got != "1" {
+			return fmt.Errorf("%s has %s rows of it", pod, got)
+		}
+		return nil
+	})
+}
+
+// survives deletes a follower's pod: the next one is the same server, and goes on.
+func (x following) survives(name string) {
+	x.t.Helper()
+	who := "SELECT @@server_id"
+	if x.client == "mysql" {
+		who = "SELECT @@server_id, @@server_uuid"
+	}
+	before := x.sql(name+"-0", who)
+	x.c.kubectl(x.t, "delete", "pod", name+"-0", "--namespace", x.ns)
+	x.c.wait(x.t, x.ns, "jsonpath={.status.readyReplicas}=1", "statefulset/"+name, 5*time.Minute)
+	if after := x.sql(name+"-0", who); after != before {
+		x.t.Errorf("it was %s, and is %s", before, after)
+	}
+	x.reaches(name + "-0")
+	x.david(0, "verify", name)
+}
+
+// dropped drops a follower: nothing is left in the cluster, and no account on the leader.
+func (x following) dropped(name string) {
+	x.t.Helper()
+	x.david(0, "drop", name)
+	x.sql(name+"-0", "SELECT 1") // nothing was changed
+	x.david(0, "drop", name, "--apply")
+	eventually(x.t, 2*time.Minute, func() error {
+		left, err := x.c.try("", "get", "statefulsets,services,pods,persistentvolumeclaims,volumesnapshots", "--namespace", x.ns, "-l", "david/follower", "-o", "name")
+		volumes, err2 := x.c.try("", "get", "persistentvolumes", "-o", "jsonpath={.items[*].spec.claimRef.namespace}/{.items[*].spec.claimRef.name}")
+		if err != nil || err2 != nil || left != "" || strings.Contains(volumes, name) {
+			return fmt.Errorf("left: %s, %s (%v, %v)", left, volumes, err, err2)
+		}
+		return nil
+	})
+	if got := x.sql("db-0", "SELECT COUNT(*) FROM mysql.user WHERE User LIKE 'david%'"); got != "0" {
+		x.t.Errorf("%s accounts are left on the leader", got)
+	}
+}
