@@ -5,57 +5,236 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// filling is so many rows that filling a table takes longer than killing it does.
-const filling = "100000"
-
-// TestTuneFaults has the programs of a tune killed or stopped: what measures the disk, what fills the tables, what loads a
-// server. The last line says so, and nothing is left; testHome looks for processes and mounts.
+// TestTuneFaults has things happen to whole tunes, on servers of both flavours: programs are killed and stopped, disks fill
+// up under the data and under the records, or cannot be written to any more. The last lines say what failed and what to do,
+// and nothing is left but the record, which the same command goes on with.
 func TestTuneFaults(t *testing.T) {
 	t.Parallel()
+	servers := []string{"mariadbd", "mysqld", "ld-linux-x86-64"} // the last runs a MySQL that david installed
+	again := "then run the same command again\n"
 	for name, c := range map[string]struct {
-		after, program string
-		signal         syscall.Signal
-		says           string
+		after string // what david says before it happens
+		fault func(*tuning) error
+		codes []int
+		says  []string
+		kept  bool // trials are on record
 	}{
-		"fio":                         {"opening the workspace", "fio", syscall.SIGKILL, "signal: killed\n"},
-		"sysbench that fills":         {"preparing the data once", "sysbench", syscall.SIGKILL, "signal: killed\n"},
-		"sysbench that loads":         {"measuring the disk", "sysbench", syscall.SIGKILL, "signal: killed\n"},
-		"stopped sysbench that loads": {"measuring the disk", "sysbench", syscall.SIGSTOP, "it printed nothing for 1m0s and was stopped\n"},
+		"fio killed":                      {"opening the workspace", hurt(syscall.SIGKILL, "fio"), []int{exitFailed}, []string{"cannot probe", "it was not david that killed it", again}, false},
+		"filling killed":                  {"preparing the data once", hurt(syscall.SIGKILL, "sysbench"), []int{exitFailed}, []string{"cannot load the tables", "it was not david that killed it", again}, false},
+		"load killed":                     {"measuring the disk", hurt(syscall.SIGKILL, "sysbench"), []int{exitFailed}, []string{"arm ", "cannot run oltp_read_write", again}, false},
+		"load stopped":                    {"measuring the disk", hurt(syscall.SIGSTOP, "sysbench"), []int{exitFailed}, []string{"arm ", "it printed nothing for 1m0s and was stopped\n"}, false},
+		"server killed":                   {"4 threads: measuring", hurt(syscall.SIGKILL, servers...), []int{exitTarget}, []string{"the server ended during the trial", again}, false},
+		"filled server killed":            {"0 of 2 tables", hurt(syscall.SIGKILL, servers...), []int{exitTarget}, []string{"cannot load the tables", again}, false},
+		"full while filling":              {"0 of 2 tables", (*tuning).fillVolume, []int{exitFailed, exitTarget}, []string{"the place of the prepared data (", " full"}, false},
+		"full under load":                 {"4 threads: measuring", (*tuning).fillVolume, []int{exitFailed, exitUsage, exitTarget}, []string{"volume.xfs"}, false},
+		"full between trials":             {"transactions/s, p95", (*tuning).fillVolume, []int{exitFailed, exitUsage, exitTarget}, []string{"volume.xfs"}, true},
+		"records' disk full":              {"transactions/s, p95", (*tuning).fillRecords, []int{exitFailed}, []string{"no space left on device", "make room there", again}, true},
+		"records' disk cannot be written": {"transactions/s, p95", (*tuning).shutRecords, []int{exitFailed}, []string{"read-only file system", again}, true},
+		"the disk under all full":         {"transactions/s, p95", (*tuning).fillHome, []int{exitFailed, exitUsage, exitTarget}, []string{"make room there"}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			out := filepath.Join(t.TempDir(), "out")
-			cmd, seen := spawn(t, testHome(t), append(append([]string{"tune", "--server", "mariadb", "--memory", "1G", "--no-light-speed", "--out", out}, quick...), "--table-size", filling)...)
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			if !seen.waitFor(c.after, 3*time.Minute) || !hurtChild(cmd.Process.Pid, c.program, c.signal, ended) {
-				t.Errorf("david ran no %s:\n%s", c.program, seen)
-			}
-			<-ended
-			text := seen.String()
-			last := text[strings.LastIndexByte(strings.TrimSpace(text), '\n')+1:]
-			if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.HasPrefix(last, "david: ") || !strings.HasSuffix(last, c.says) {
-				t.Errorf("exit code %d\n%s", code, seen)
-			}
-			if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: %v", out, err)
-			}
-		})
+		for _, flavour := range []string{"mariadb", "mysql"} {
+			t.Run(name+", "+flavour, func(t *testing.T) {
+				t.Parallel()
+				r := startTuning(t, flavour)
+				if !r.seen.waitFor(c.after, 5*time.Minute) {
+					t.Errorf("david never said %q", c.after)
+				} else if err := c.fault(r); err != nil {
+					t.Error(err)
+				}
+				<-r.ended
+				r.check(t, c.codes, c.says)
+				if kept := strings.Contains(r.seen.String(), ": the same command goes on with it\n"); kept != c.kept {
+					t.Errorf("trials are kept: %t, want %t\n%s", kept, c.kept, r.seen)
+				}
+				if c.kept && r.undo(t) {
+					r.goesOn(t)
+				}
+			})
+		}
 	}
 }
 
-// hurtChild sends the first process of that program that a david has a signal; false where david ends without one.
-func hurtChild(parent int, program string, signal syscall.Signal, ended chan error) bool {
+// tuning is a tune in a process of its own, whose home, and whose records in it, lie on filesystems of their own.
+type tuning struct {
+	home, out string
+	args      []string
+	cmd       *exec.Cmd
+	seen      *lines
+	ended     chan error
+	records   string // the disk under the records
+	fillers   []string
+}
+
+func startTuning(t *testing.T, flavour string) *tuning {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("filling up a filesystem of its own needs root")
+	}
+	r := &tuning{home: testHome(t), out: filepath.Join(t.TempDir(), "out"), ended: make(chan error, 1)}
+	diskOn(t, r.home, 6<<30)
+	if err := errors.Join(furnish(r.home), os.Mkdir(r.store(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	r.records = diskOn(t, r.store(), 512<<20)
+	r.args = append(append([]string{"tune", "--server", flavour, "--memory", "1G", "--no-light-speed", "--out", r.out}, quick...), "--table-size", "20000")
+	r.cmd, r.seen = spawn(t, r.home, r.args...)
+	go func() { r.ended <- r.cmd.Wait() }()
+	return r
+}
+
+func (r *tuning) store() string { return filepath.Join(r.home, "experiments") }
+
+// diskOn mounts an ext4 of its own on a folder, and returns the file that it lies in.
+func diskOn(t *testing.T, dir string, size int64) (image string) {
+	t.Helper()
+	image = filepath.Join(t.TempDir(), "image")
+	err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size))
+	for _, argv := range [][]string{{"mkfs.ext4", "-q", "-F", image}, {"mount", "-o", "loop", image, dir}, {"chmod", "700", dir}} {
+		if err == nil {
+			var said []byte
+			if said, err = exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+				err = fmt.Errorf("%q: %w: %s", argv, err, said)
+			}
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	return image
+}
+
+// hurt sends a process of david's a signal.
+func hurt(s syscall.Signal, programs ...string) func(*tuning) error {
+	return func(r *tuning) error {
+		if !hurtChild(r.cmd.Process.Pid, programs, s, r.ended) {
+			return fmt.Errorf("david ran no %s", programs[0])
+		}
+		return nil
+	}
+}
+
+func (r *tuning) fillHome() error    { return r.fill(r.home) }
+func (r *tuning) fillRecords() error { return r.fill(r.store()) }
+
+// fillVolume fills david's own volume, where it is mounted.
+func (r *tuning) fillVolume() error {
+	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, f := range files {
+		if backing, _ := os.ReadFile(f); !strings.HasPrefix(string(backing), r.home+"/cache/") {
+			continue
+		}
+		mounts, _ := os.ReadFile("/proc/self/mounts")
+		for line := range strings.Lines(string(mounts)) {
+			if fields := strings.Fields(line); fields[0] == "/dev/"+strings.Split(f, "/")[3] {
+				return r.fill(fields[1])
+			}
+		}
+	}
+	return errors.Join(err, errors.New("david has no volume"))
+}
+
+// fill takes all room of a filesystem, writing next to nothing.
+func (r *tuning) fill(dir string) error {
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r.fillers = append(r.fillers, path)
+	at := int64(0)
+	for step := int64(1 << 30); step >= 4096; {
+		if err := unix.Fallocate(int(f.Fd()), 0, at, step); errors.Is(err, unix.ENOSPC) {
+			step /= 2
+		} else if err != nil {
+			return err
+		} else {
+			at += step
+		}
+	}
+	return nil
+}
+
+// shutRecords has the kernel take the filesystem for broken, as after an error of its disk: nothing is written any more.
+func (r *tuning) shutRecords() error {
+	if out, err := exec.Command("mount", "-o", "remount,abort", r.store()).CombinedOutput(); err != nil && !strings.Contains(string(out), "read-only") {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// check holds what david said at its end, and what it left, against what it should.
+func (r *tuning) check(t *testing.T, codes []int, says []string) {
+	t.Helper()
+	text := r.seen.String()
+	last := text[strings.LastIndex("\n"+text, "\ndavid: "):]
+	for _, word := range says {
+		if !strings.Contains(last, word) {
+			t.Errorf("the last words are\n%s\nthey lack %q", last, word)
+		}
+	}
+	if code := r.cmd.ProcessState.ExitCode(); !slices.Contains(codes, code) || strings.Count(last, "\n") > 2 {
+		t.Errorf("exit code %d, want one of %v\n%s", code, codes, r.seen)
+	}
+	if _, err := os.Stat(r.out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v", r.out, err)
+	}
+	if journals, err := os.ReadDir(filepath.Join(r.home, "run")); err != nil || len(journals) > 0 {
+		t.Errorf("journals are left: %v, %v", journals, err)
+	}
+}
+
+// undo takes the fault away, and tells whether it could: what lies in david's own volume stays.
+func (r *tuning) undo(t *testing.T) bool {
+	t.Helper()
+	for _, f := range r.fillers {
+		if err := os.Remove(f); err != nil {
+			return false
+		}
+	}
+	if len(r.fillers) > 0 {
+		return true
+	}
+	for _, argv := range [][]string{{"umount", r.store()}, {"mount", "-o", "loop", r.records, r.store()}} {
+		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("%q: %v: %s", argv, err, out)
+		}
+	}
+	return true
+}
+
+// goesOn has the same command again: it goes on with what was measured.
+func (r *tuning) goesOn(t *testing.T) {
+	t.Helper()
+	cmd, seen := spawn(t, r.home, r.args...)
+	if !seen.waitFor("going on with", 3*time.Minute) {
+		t.Errorf("it begins anew:\n%s", seen)
+	}
+	cmd.Process.Signal(syscall.SIGINT)
+	cmd.Wait()
+}
+
+// hurtChild sends the first process of those programs that a david has a signal; false where david ends without one.
+func hurtChild(parent int, programs []string, signal syscall.Signal, ended chan error) bool {
 	for {
 		for _, pid := range children(parent) {
-			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) == program {
+			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && slices.Contains(programs, strings.TrimSpace(string(name))) {
 				if syscall.Kill(pid, signal) == nil {
 					return true
 				}

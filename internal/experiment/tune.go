@@ -170,7 +170,7 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 	arm := *a.Arm
 	trial, err := e.attempt(ctx, t, a, &arm, h, f)
 	if err != nil {
-		return err
+		return ofArm(ctx, arm, err)
 	}
 	if err := e.Store.PutArm(arm); err != nil {
 		return err
@@ -185,6 +185,15 @@ func (e *Engine) act(ctx context.Context, t Tuning, a tune.Action, h *tune.Histo
 	}
 	e.emit(Event{Line: phaseLine(a, arm, trial, h.Trials, stats.MetricOf(&t.Plan.TunePlan))})
 	return nil
+}
+
+// ofArm says whose trial an error ended, where it was no interruption and does not say so itself.
+func ofArm(ctx context.Context, arm result.Arm, err error) error {
+	var host hostError
+	if ctx.Err() != nil || errors.Is(err, ErrLock) || errors.As(err, &host) {
+		return err
+	}
+	return fmt.Errorf("arm %s: %w", arm.Name, err)
 }
 
 // attempt runs the trial of an action; none where the arm turns out to be infeasible or a no-op, which the

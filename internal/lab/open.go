@@ -74,8 +74,11 @@ func (l Lab) open(ctx context.Context, t tools, job opening) (o opened, err erro
 	return o, nil
 }
 
-// close gives everything back, and adds what goes wrong with that to the error so far.
+// close gives everything back, and adds what to do next, and what goes wrong with that, to the error so far.
 func (o opened) close(err error) error {
+	if o.workspace != nil {
+		err = o.next(err)
+	}
 	if closing := o.workspace.Close(); closing != nil {
 		err = errors.Join(err, closing)
 	}

@@ -56,6 +56,7 @@ func (j *journal) write() error {
 	}
 	tmp := j.path + ".tmp"
 	if err := home.Write(tmp, b, 0o644); err != nil {
+		os.Remove(tmp) // half of it is there, where the disk is full
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	return os.Rename(tmp, j.path)

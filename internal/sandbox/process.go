@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -119,7 +120,7 @@ func errorLines(log []byte) []string {
 			_, text, _ = strings.Cut(text, "]")
 			text = strings.TrimSpace(text)
 		}
-		if text != "" && text != "Aborting" {
+		if text != "" && text != "Aborting" && !slices.Contains(found, text) { // of a full disk it says the same a hundred times
 			found = append(found, text)
 		}
 	}

@@ -54,6 +54,7 @@ func (w *Workspace) useRBD(ctx context.Context, o ceph.Place) error {
 	if err := w.useVolume(point); err != nil {
 		return err
 	}
+	w.volume = "an image of the Ceph pool " + o.Pool
 	w.layout = fmt.Sprintf("XFS (reflink) on an RBD image of the Ceph pool %s, %d copies, by rbd-fuse and a loop device", o.Pool, pool.Replicas)
 	return nil
 }

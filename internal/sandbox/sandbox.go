@@ -12,6 +12,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type Workspace struct {
 	run     string // private runtime folder: sockets, pid files, mount points
 	data    string // data templates and clones
 	bound   string // what data is bound to; "" where it is no bind mount
+	volume  string // the file of david's own volume, or the pool of its image; "" without one
 	layout  string
 	places  map[string]place // of the layouts that were built, by name
 	granted int64            // bytes that their volumes may grow to
@@ -237,6 +239,9 @@ func (w *Workspace) Layout() string { return w.layout }
 
 // Dir returns the folder the data lies in while the workspace is open.
 func (w *Workspace) Dir() string { return w.data }
+
+// Place says where the data lies whether or not the workspace is open: its folder, or what its volume lies in.
+func (w *Workspace) Place() string { return cmp.Or(w.volume, w.bound, w.data) }
 
 // Private returns a folder of mode 0700 for what must not outlive the workspace, such as a file with a
 // password.

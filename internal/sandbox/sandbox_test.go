@@ -538,6 +538,7 @@ func TestErrorLines(t *testing.T) {
 	log := "2026-01-01T00:00:00.1Z 0 [System] [MY-010116] [Server] starting\n" +
 		"2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'x=1'.\n" +
 		"2026-01-01  0:00:00 0 [ERROR] /usr/sbin/mariadbd: unknown variable 'y=2'\n" +
+		"2026-01-01  0:00:01 0 [ERROR] /usr/sbin/mariadbd: unknown variable 'y=2'\n" +
 		"2026-01-01  0:00:00 0 [ERROR] Aborting\n"
 	got := strings.Join(errorLines([]byte(log)), "|")
 	if want := "unknown variable 'x=1'.|/usr/sbin/mariadbd: unknown variable 'y=2'"; got != want {

@@ -129,7 +129,19 @@ func (w *Workspace) room(g Template) error {
 	if w.reflink {
 		need = w.need / 2
 	}
-	return roomIn(need, w.data, w.home)
+	return w.roomFor(need)
+}
+
+// roomFor makes sure that so many bytes fit where the data lies, and on the filesystem under it.
+func (w *Workspace) roomFor(need int64) error {
+	free, err := freeBytes(w.data)
+	if err != nil {
+		return err
+	}
+	if free < need {
+		return fullError(w.Place(), need, free)
+	}
+	return roomIn(need, w.home)
 }
 
 // roomIn makes sure that so many bytes fit on the filesystems of some folders.

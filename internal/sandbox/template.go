@@ -200,7 +200,7 @@ func (w *Workspace) evict() error {
 }
 
 func (w *Workspace) hasRoom() error {
-	return roomIn(w.need, w.data, w.home)
+	return w.roomFor(w.need)
 }
 
 // byUse lists the data templates, the one used longest ago first.
@@ -303,7 +303,12 @@ func (w *Workspace) settle(ctx context.Context, k TemplateKey, data string) erro
 
 // end stops a server that makes a template, and adds why it died to the error so far.
 func (s *Server) end(ctx context.Context, err error) error {
-	if dead := s.Alive(); err != nil && dead != nil && ctx.Err() == nil {
+	dead := s.Alive()
+	// The kernel closes the sockets of a process that it kills before that is gone.
+	for began := time.Now(); dead == nil && errors.Is(err, mysqld.ErrUnreachable) && ctx.Err() == nil && time.Since(began) < 10*time.Second; dead = s.Alive() {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil && dead != nil && ctx.Err() == nil {
 		err = errors.Join(err, dead)
 	}
 	_, stopErr := s.Stop(ctx)

@@ -99,6 +99,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 	}
 	if _, err := os.Stat(file); err == nil {
 		if err = w.attach(file, point); err == nil {
+			w.volume = file
 			return nil
 		}
 		fmt.Fprintf(w.log, "david: the volume %s cannot be used: %v\n", file, err)
@@ -115,6 +116,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 	if err := w.useVolume(point); err != nil {
 		return err
 	}
+	w.volume = file
 	return os.WriteFile(filepath.Join(point, "layout"), []byte(layoutVersion), 0o644)
 }
 
@@ -187,7 +189,7 @@ func (w *Workspace) makeVolume(ctx context.Context, file string) error {
 }
 
 func fullError(dir string, need, free int64) error {
-	return fmt.Errorf("%w: %d MiB are needed on the filesystem of %s, %d MiB are free; use fewer or smaller tables, or set DAVID_HOME to a larger disk",
+	return fmt.Errorf("%w: %d MiB are needed on the filesystem of %s, %d MiB are free; make room there, use fewer or smaller tables, or set DAVID_HOME to a larger disk",
 		ErrDiskFull, need>>20, dir, free>>20)
 }
 

@@ -277,6 +277,7 @@ func explain(err error, o Output) error {
 		return fmt.Errorf("%w: %w", err, ErrQueueFull)
 	}
 	number, said := blame(o.Fatal)
+	said = brief(said)
 	switch number {
 	case 5010, 2000: // the first with a name out of freed memory, the second with none: see way.fill
 		return fmt.Errorf("%w: %w: the server asks sysbench for the password itself, which it did not ask david for; somebody may sit in between, "+
@@ -290,6 +291,16 @@ func explain(err error, o Output) error {
 		return fmt.Errorf("%w; load the tables first", err)
 	}
 	return mysqld.KindOf(number, said, err)
+}
+
+// brief cuts the statement short that a message ends with: sysbench's INSERTs take pages.
+func brief(said string) string {
+	const query, most = " for query '", 60
+	at := strings.Index(said, query)
+	if at < 0 || len(said) <= at+len(query)+most {
+		return said
+	}
+	return strings.ToValidUTF8(said[:at+len(query)+most], "") + "...'"
 }
 
 // blame picks the message that names an error of the server or client library, else the first, with its
