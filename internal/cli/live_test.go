@@ -81,7 +81,7 @@ func TestTuneLive(t *testing.T) {
 			t.Errorf("%d variables differ, the plan has %d: %+v", len(changed), n, changed)
 		}
 		noPassword(t, done.Dir)
-		command(exitUsage, "show", done.Dir)
+		command(exitDone, "show", done.Dir) // its record is shown like any other
 
 		s.Exec("SET GLOBAL innodb_spin_wait_delay = 50")
 		if _, text := command(exitUsage, "rollback", "latest", "--dsn", address); !strings.Contains(text, "it is 50 now") {
