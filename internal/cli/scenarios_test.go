@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"david/internal/mycnf"
-	"david/internal/result"
 	"david/internal/testserver"
 )
 
