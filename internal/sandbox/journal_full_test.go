@@ -18,7 +18,7 @@ func TestJournalOnFullDisk(t *testing.T) {
 	smallDisk(t, dir, 64<<10, 0)
 	defer unix.Unmount(dir, 0)
 	run := filepath.Join(dir, "run")
-	err := errors.Join(os.Mkdir(run, 0o700), os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 60<<10), 0o600))
+	err := errors.Join(os.Mkdir(run, 0o700), os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 64<<10), 0o600))
 	if err != nil && !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
