@@ -18,10 +18,12 @@ import (
 
 // TestTuneFaults has things happen to whole tunes, on servers of both flavours: programs are killed and stopped, disks fill
 // up under the data and under the records, or cannot be written to any more. The last lines say what failed and what to do,
-// and nothing is left but the record, which the same command goes on with.
+// and nothing is left but the record, which the same command goes on with. Seven of the faults on MariaDB, all twelve on both
+// flavours with DAVID_HOSTILE=all.
 func TestTuneFaults(t *testing.T) {
 	t.Parallel()
 	servers := []string{"mariadbd", "mysqld", "ld-linux-x86-64"} // the last runs a MySQL that david installed
+	short := []string{"fio killed", "filling killed", "load killed", "server killed", "full under load", "records' disk full", "records' disk cannot be written"}
 	again := "then run the same command again\n"
 	for name, c := range map[string]struct {
 		after string // what david says before it happens
@@ -44,6 +46,9 @@ func TestTuneFaults(t *testing.T) {
 		"the disk under all full":         {"transactions/s, p95", (*tuning).fillHome, []int{exitFailed, exitUsage, exitTarget}, []string{"make room there"}, true},
 	} {
 		for _, flavour := range []string{"mariadb", "mysql"} {
+			if os.Getenv("DAVID_HOSTILE") != "all" && (flavour == "mysql" || !slices.Contains(short, name)) {
+				continue
+			}
 			t.Run(name+", "+flavour, func(t *testing.T) {
 				t.Parallel()
 				r := startTuning(t, flavour)
