@@ -1,3 +1,5 @@
+//go:build results
+
 package e2e
 
 import (
@@ -16,8 +18,8 @@ import (
 func TestFollower(t *testing.T) {
 	t.Parallel()
 	for _, s := range []struct{ name, server, client, lines string }{
-		{"mariadb", "mariadb:10.11", "mariadb", "log_bin=changes\nserver_id=7\n"},
-		{"mysql", "mysql:9.7", "mysql", "log_bin=changes\nserver_id=7\ngtid_mode=ON\nenforce_gtid_consistency=ON\n"},
+		{"mariadb", "mariadb:10.11", "mariadb", "max_connections=50\nlog_bin=changes\nserver_id=7\n"},
+		{"mysql", "mysql:9.7", "mysql", "max_connections=50\nlog_bin=changes\nserver_id=7\ngtid_mode=ON\nenforce_gtid_consistency=ON\n"},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
