@@ -34,6 +34,7 @@ type life struct {
 	program string // test/e2e/cluster, built
 	up      bool
 	loaded  map[string]bool
+	//lint:ignore U1000 TestFollower uses it, with the tag results
 	stored  bool // it has the storage driver
 	facts   facts
 }
@@ -187,6 +188,7 @@ func (c *cluster) image(t *testing.T, name string) string {
 }
 
 // storage makes sure of volumes with snapshots and clones, and returns their class; that of snapshots is called the same.
+//lint:ignore U1000 TestFollower uses it, with the tag results
 func (c *cluster) storage(t *testing.T) string {
 	t.Helper()
 	c.mu.Lock()
