@@ -130,6 +130,9 @@ func hopeless() []string {
 		"CrashLoopBackOff"}
 }
 
+// behind tells of a kubelet that has not yet got a Secret or ConfigMap to look at, as on a busy node; it tries again.
+func behind(message string) bool { return strings.Contains(message, "failed to sync ") }
+
 // trouble returns what is wrong with a pod, nil where nothing is, and whether waiting longer is of no use.
 func trouble(pod *corev1.Pod) (f *Failure, final bool) {
 	for _, s := range statuses(pod) {
@@ -149,7 +152,7 @@ func trouble(pod *corev1.Pod) (f *Failure, final bool) {
 	}
 	for _, s := range statuses(pod) {
 		if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" && w.Reason != "" {
-			return &Failure{Reason: w.Reason, Message: w.Message}, slices.Contains(hopeless(), w.Reason)
+			return &Failure{Reason: w.Reason, Message: w.Message}, slices.Contains(hopeless(), w.Reason) && !behind(w.Message)
 		}
 	}
 	for _, c := range pod.Status.Conditions {

@@ -38,6 +38,7 @@ func TestTrouble(t *testing.T) {
 		"first try":      {waiting("ErrImagePull", "not found"), "ErrImagePull", "not found", false, 0},
 		"never pulled":   {waiting("ErrImageNeverPull", "not present"), "ErrImageNeverPull", "not present", true, 0},
 		"no secret":      {waiting("CreateContainerConfigError", `secret "db" not found`), "CreateContainerConfigError", "secret", true, 0},
+		"secret late":    {waiting("CreateContainerConfigError", "failed to sync secret cache: timed out waiting for the condition"), "CreateContainerConfigError", "cache", false, 0},
 		"crash loop":     {waiting("CrashLoopBackOff", "back-off"), "CrashLoopBackOff", "back-off", true, 0},
 		"OOM, again":     {again, "OOMKilled", "memory limit", true, 137},
 		"OOM":            {ended(corev1.PodFailed, "OOMKilled", 137), "OOMKilled", "container c", true, 137},

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"david/internal/result"
 )
@@ -133,6 +134,28 @@ func TestParse(t *testing.T) {
 	} {
 		if _, _, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestLooks: a window that was interrupted at its first reading has no looks; a long one has few. Counting those of one
+// reading once never ended, and the step was not set back.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 121: 120, 122: 60, 1000: 111} {
+		readings := make([]counterReading, n)
+		for i := range readings {
+			readings[i].at = time.Unix(int64(i), 0)
+			readings[i].statements = float64(10 * i)
+		}
+		got := looks(readings)
+		if len(got) != want || len(got) > mostLooks {
+			t.Errorf("%d readings: %d looks, want %d", n, len(got), want)
+		}
+		for _, l := range got {
+			if l.Rate < 9.999 || l.Rate > 10.001 {
+				t.Errorf("%d readings: %+v, want 10 a second", n, l)
+			}
 		}
 	}
 }

@@ -240,7 +240,7 @@ const mostLooks = 120
 // looks returns what was seen between readings in turn, of several together where there are many.
 func looks(readings []counterReading) (list []result.LiveLook) {
 	first, from := readings[0], readings[0]
-	each := (len(readings) + mostLooks - 2) / mostLooks
+	each := max(1, (len(readings)+mostLooks-2)/mostLooks) // of one reading, too: a window may end before its second
 	for i := each; i < len(readings); i += each {
 		now := readings[i]
 		done := max(0, now.statements-from.statements)
