@@ -179,8 +179,8 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// TestGeneratorAgrees: what david manifest finds of a folder that it renders from an option file is what the check
-// of manifests finds of it, and what the adviser says of the my.cnf in it.
+// TestGeneratorAgrees renders manifests from option files, as david manifest --cnf does. The adviser looks at
+// the pod that came of it, and at its my.cnf alone, and must find the same in both.
 func TestGeneratorAgrees(t *testing.T) {
 	rendered, findings := 0, 0
 	for _, c := range configurations(t) {
@@ -216,10 +216,14 @@ func TestGeneratorAgrees(t *testing.T) {
 	}
 }
 
-// request is what david manifest --cnf makes of the option file.
+// request asks for one server in a StatefulSet, on a node like the machine, with the settings of the option file.
 func (c configuration) request(m advice.Machine) render.Request {
-	return render.Request{Name: "db", Namespace: "db", Flavor: render.StatefulSet, Server: c.flavour, Version: c.version, CPUs: int(m.CPUs), Memory: m.Memory,
-		Size: 50 << 30, Storage: "class:fast", Replicas: 1, HA: render.HANone, Expose: render.ClusterIP, Settings: slices.Clone(c.settings), Secret: "db"}
+	return render.Request{
+		Name: "db", Namespace: "db", Secret: "db",
+		Flavor: render.StatefulSet, Replicas: 1, HA: render.HANone, Expose: render.ClusterIP,
+		Server: c.flavour, Version: c.version, Settings: slices.Clone(c.settings),
+		CPUs: int(m.CPUs), Memory: m.Memory, Size: 50 << 30, Storage: "class:fast",
+	}
 }
 
 // cnfOf are the settings of the my.cnf in objects.

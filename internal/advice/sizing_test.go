@@ -32,10 +32,11 @@ func TestSizingIsAdvised(t *testing.T) {
 		{mycnf.MySQL, "9.7.4"}, {mycnf.MySQL, "8.0.36"}, {mycnf.Percona, "8.4.6"},
 		{mycnf.MariaDB, "10.11.19"}, {mycnf.MariaDB, "11.4.5"},
 	} {
-		// With 1 GiB a MariaDB's 151 connections leave no room even for the least pool: there advice is about them first.
-		for _, m := range []advice.Machine{{Memory: 2 << 30, CPUs: 1}, {Memory: 16 << 30, CPUs: 4}, {Memory: 24 << 30, CPUs: 2}, {Memory: 64 << 30, CPUs: 16, WriteIOPS: 30000}} {
-			m.FreeDisk = 500 << 30
-			p := rules.Problem{Flavour: s.flavour, Version: parsed(t, s.version), CPUs: m.CPUs, Memory: m.Memory, FreeDisk: m.FreeDisk, WriteIOPS: m.WriteIOPS}
+		for _, m := range sizedMachines() {
+			p := rules.Problem{
+				Flavour: s.flavour, Version: parsed(t, s.version),
+				CPUs: m.CPUs, Memory: m.Memory, FreeDisk: m.FreeDisk, WriteIOPS: m.WriteIOPS,
+			}
 			var sized []mycnf.Setting
 			for _, set := range rules.Sizing(p) {
 				sized = append(sized, set.Settings...)
@@ -61,6 +62,18 @@ func TestSizingIsAdvised(t *testing.T) {
 	}
 	if len(compared) < 10 {
 		t.Errorf("only %v were compared", compared)
+	}
+}
+
+// sizedMachines are small to large. None has 1 GiB: there a MariaDB's 151 connections leave no room even for the
+// least pool, and advice is about them first.
+func sizedMachines() []advice.Machine {
+	const disk = 500 << 30
+	return []advice.Machine{
+		{Memory: 2 << 30, CPUs: 1, FreeDisk: disk},
+		{Memory: 16 << 30, CPUs: 4, FreeDisk: disk},
+		{Memory: 24 << 30, CPUs: 2, FreeDisk: disk},
+		{Memory: 64 << 30, CPUs: 16, FreeDisk: disk, WriteIOPS: 30000},
 	}
 }
 
