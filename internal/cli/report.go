@@ -50,7 +50,7 @@ func (f reportFlags) kind() string {
 }
 
 func (a *app) report(f reportFlags, args []string) error {
-	render, err := a.rendering(f.kind(), args)
+	render, err := a.rendering(f.kind(), false, args)
 	if err != nil {
 		return err
 	}
@@ -67,16 +67,14 @@ func (a *app) report(f reportFlags, args []string) error {
 	return a.inRoom(render(a.out))
 }
 
-// briefly is the format of david show without -v: text, of which a tune of a running server has a short form.
-const briefly = ""
-
-// rendering returns what writes the report of one experiment, or of two, in a format.
-func (a *app) rendering(format string, args []string) (func(io.Writer) error, error) {
+// rendering returns what writes the report of one experiment, or of two, in a format; brief is the short form of the
+// text, which a tune of a running server has.
+func (a *app) rendering(format string, brief bool, args []string) (func(io.Writer) error, error) {
 	if len(args) == 2 {
 		return a.pairing(format, args)
 	}
 	render, ok := map[string]func(io.Writer, report.Data) error{
-		"html": report.HTML, "md": report.Markdown, "json": report.JSON, "text": report.Text, briefly: report.Text, "csv": report.CSV}[format]
+		"html": report.HTML, "md": report.Markdown, "json": report.JSON, "text": report.Text, "csv": report.CSV}[format]
 	if !ok {
 		return nil, usage("--format %q: choose html, md, json, csv or text", format)
 	}
@@ -91,7 +89,7 @@ func (a *app) rendering(format string, args []string) (func(io.Writer) error, er
 	if err != nil {
 		return nil, err
 	}
-	if data.Live != nil && format == briefly {
+	if data.Live != nil && brief {
 		render = func(w io.Writer, d report.Data) error { return report.Brief(w, d, "") }
 	}
 	return func(w io.Writer) error { return render(w, data) }, nil
@@ -137,7 +135,7 @@ func (a *app) showCommand() *cobra.Command {
 			"first, with an interval that knows that they were measured at different times; DIR/ARM names an arm.",
 		Args: oneOrTwo,
 		RunE: func(_ *cobra.Command, args []string) error {
-			format := briefly
+			format := "text"
 			switch {
 			case csv && asJSON:
 				return usage("--csv and --json: give one of them")
@@ -145,10 +143,8 @@ func (a *app) showCommand() *cobra.Command {
 				format = "csv"
 			case asJSON:
 				format = "json"
-			case a.verbose:
-				format = "text"
 			}
-			render, err := a.rendering(format, args)
+			render, err := a.rendering(format, format == "text" && !a.verbose, args)
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,9 @@ func Brief(w io.Writer, d Data, files string) error {
 	if sure := sureLine(d, r.Headline); sure != "" {
 		b.labelled("how sure", sure)
 	}
-	b.labelled("rests on", restsUpon(d))
+	if upon := restsUpon(d); upon != "" {
+		b.labelled("rests on", upon)
+	}
 	b.labelled("written", strings.TrimPrefix(files+"; ", "; ")+"the record "+d.Experiment.ID)
 	b.labelled("next", nextLine(d, r.Headline, files))
 	return b.flush(w)

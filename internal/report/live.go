@@ -462,7 +462,10 @@ func liveMethod(d Data) table {
 
 // liveRests says what a live tune rests on.
 func liveRests(d Data) string {
-	parts := []string{fmt.Sprintf("%s (%s)", serverName(d.Experiment.Server), target(d.Experiment))}
+	var parts []string
+	if d.Experiment.Server.Version != "" {
+		parts = append(parts, fmt.Sprintf("%s (%s)", serverName(d.Experiment.Server), target(d.Experiment)))
+	}
 	if own := describe(d.Experiment.Workloads); len(own) > 0 {
 		parts = append(parts, "david's own load: "+own[0])
 	}
