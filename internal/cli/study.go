@@ -63,6 +63,7 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 		f.cluster.add(fs)
 		fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured and how long it takes, and measure nothing")
 		fs.BoolVar(&f.json, "json", false, "print one JSON document")
+		a.addVerbose(fs)
 		run = a.clusterStudy
 	case "p4":
 		cmd.Short = "MySQL on Ceph block storage (Red Hat, Percona, Supermicro, 2016): writes per GB, buffer pools"
@@ -87,6 +88,9 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 		}
 		if st.Cluster && f.quick {
 			f.cluster.quick(fs.Changed)
+		}
+		if err := f.cluster.settle(fs.Changed); err != nil {
+			return err
 		}
 		if err := f.ceph.settle(a, st.Ceph, f.dryRun); err != nil {
 			return err

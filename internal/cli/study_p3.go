@@ -24,10 +24,17 @@ type clusterStudyFlags struct {
 	serverNode, clientNode string
 	load                   loadFlags
 	rounds, probes         int
+	qos                    bool
 }
 
 // hostNetwork names the arm in the nodes' own network, which is the control.
 const hostNetwork = "host"
+
+// The arms of --qos, the control first.
+const (
+	guaranteed = "guaranteed"
+	bestEffort = "best-effort"
+)
 
 func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "of the cluster (default $KUBECONFIG, ~/.kube/config)")
@@ -47,6 +54,7 @@ func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.load.time, "time", time.Minute, "measured time of a trial")
 	fs.DurationVar(&f.load.warmup, "warmup", 10*time.Second, "time before it that is not measured")
 	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the nodes' own, in random order")
+	fs.BoolVar(&f.qos, "qos", false, "no networks: a Guaranteed server against a Best Effort one, beside a pod that takes the node's CPUs in bursts")
 	fs.IntVar(&f.probes, "probes", 3, "times that each network is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
 }
 
@@ -71,7 +79,7 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 	case f.serverNode != "" && f.serverNode == f.clientNode:
 		return r, usage("--server-node and --client-node %s: the network between two nodes is what is measured", f.clientNode)
 	}
-	r = podnet.Request{Networks: []podnet.Network{{Name: hostNetwork, Host: true}, {Name: f.network}}, Image: f.image, ClientImage: f.client,
+	r = podnet.Request{Networks: f.arms(), Neighbour: f.qos, Image: f.image, ClientImage: f.client,
 		ServerNode: f.serverNode, Client: f.clientNode, Probes: f.probes, Home: a.home}
 	if r.CPU, err = resource.ParseQuantity(f.cpus); err != nil || r.CPU.Sign() <= 0 {
 		return r, usage("--cpus %s: give a quantity above 0, as 2", f.cpus)
@@ -93,12 +101,37 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 	}
 	r.Experiment = a.lab().NewExperiment(result.KindStudy, loads, workload.Sysbench{})
 	r.Experiment.Title = st.Name + ": " + f.network
-	r.Experiment.Design = result.Design{Control: hostNetwork, Blocks: f.rounds, Twin: true, Seed: uint64(time.Now().UnixNano())}
+	if f.qos {
+		r.Experiment.Title = st.Name + ", quality of service" // no row of the networks'
+	}
+	r.Experiment.Design = result.Design{Control: r.Networks[0].Name, Blocks: f.rounds, Twin: true, Seed: uint64(time.Now().UnixNano())}
 	r.Args = podArgs(benchFlags{loadFlags: f.load, repeat: 1, keep: true})
 	filling := f.load
 	filling.time, filling.warmup = time.Second, 0
 	r.Fill = podArgs(benchFlags{loadFlags: filling, repeat: 1, keep: true})
 	return r, nil
+}
+
+// arms are what is measured, the control first.
+func (f *clusterStudyFlags) arms() []podnet.Network {
+	if f.qos {
+		return []podnet.Network{{Name: guaranteed}, {Name: bestEffort, BestEffort: true}}
+	}
+	return []podnet.Network{{Name: hostNetwork, Host: true}, {Name: f.network}}
+}
+
+// settle refuses what does not go with --qos, which measures no network.
+func (f *clusterStudyFlags) settle(changed func(string) bool) error {
+	if !f.qos {
+		return nil
+	}
+	for _, name := range []string{"network", "probes"} {
+		if changed(name) {
+			return usage("--%s is for networks, and --qos measures none: give one of them", name)
+		}
+	}
+	f.probes = 0
+	return nil
 }
 
 // quick cuts the load down to seconds.
@@ -126,8 +159,8 @@ func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) err
 	}
 	if f.dryRun {
 		load := r.Experiment.Workloads[0]
-		fmt.Fprintf(a.out, "%s of %s and %s, %d s each after %d s of warm-up, %d threads: about %s with what pods take to start\n", pluralise(f.cluster.rounds, "round"), hostNetwork,
-			f.cluster.network, load.Seconds, load.Warmup, load.Threads, time.Duration(f.cluster.rounds*3)*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
+		fmt.Fprintf(a.out, "%s of %s and %s, %d s each after %d s of warm-up, %d threads: about %s with what pods take to start\n", pluralise(f.cluster.rounds, "round"), r.Networks[0].Name,
+			r.Networks[1].Name, load.Seconds, load.Warmup, load.Threads, time.Duration(f.cluster.rounds*3)*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
 		return nil
 	}
 	a.generous()
@@ -142,6 +175,9 @@ func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) err
 		return clusterStudyError(ctx, store, err)
 	}
 	p.end()
+	if f.cluster.qos {
+		return a.print(store, f.json, "")
+	}
 	return a.showNetworks(st, store, f)
 }
 

@@ -45,6 +45,7 @@ type Request struct {
 	ServerNode, Client string            // nodes; "": any two
 	Fill, Args         []string          // of the clients' david bench: of the one that fills a server's tables, and of a trial
 	Probes             int               // of each network alone
+	Neighbour          bool              // a pod on the server's node takes CPU in bursts meanwhile
 	Experiment         result.Experiment // its Design has the rounds and the seed
 	Home               string            // of david, where the record goes
 	Say                func(text string) // takes progress
@@ -150,6 +151,11 @@ func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 	if err := r.fill(ctx, servers, arms); err != nil {
 		return nil, err
 	}
+	if r.Neighbour {
+		if err := r.disturb(ctx); err != nil {
+			return nil, err
+		}
+	}
 	store, err := result.Create(filepath.Join(r.Home, "experiments", r.Experiment.ID), r.Experiment)
 	if err != nil {
 		return nil, err
@@ -178,6 +184,16 @@ func (r *Request) fill(ctx context.Context, servers []podrun.Server, arms []resu
 	}
 	r.note("the machine described is the client's pod's")
 	return nil
+}
+
+// disturb starts the neighbour, which is there until the run is removed.
+func (r Request) disturb(ctx context.Context) error {
+	if err := r.Cluster.Create(ctx, r.run, r.neighbour()); err != nil {
+		return err
+	}
+	r.Say("waiting for the busy neighbour")
+	_, err := r.Cluster.WaitPod(ctx, r.namespace, r.neighbour().Name)
+	return err
 }
 
 // rounds loads the servers in turn.
@@ -275,11 +291,23 @@ func (r *Request) note(lines ...string) { r.Experiment.Notes = append(r.Experime
 // arm describes one as a value.
 func (r Request) arm(n Network) result.Arm {
 	title := "both pods in the cluster's pod network, " + n.Name
-	if n.Host {
+	switch {
+	case r.Neighbour:
+		return r.placed(n)
+	case n.Host:
 		title = "both pods in their nodes' own network"
 	}
 	return result.Arm{Name: n.Name, Title: title, Path: result.Path{Kind: n.Name}, Caps: result.Caps{CPUs: r.CPU.AsApproximateFloat64(), Memory: r.Memory},
 		Pod: result.Pod{QoS: string(corev1.PodQOSGuaranteed), Image: r.Image, Node: r.serverNode, HostNetwork: n.Host}}
+}
+
+// placed describes an arm that is a class of quality of service, beside a busy neighbour.
+func (r Request) placed(n Network) result.Arm {
+	arm := result.Arm{Name: n.Name, Title: fmt.Sprintf("a %s server beside a busy neighbour", n.qos()), Pod: result.Pod{QoS: string(n.qos()), Image: r.Image, Node: r.serverNode, HostNetwork: n.Host}}
+	if !n.BestEffort {
+		arm.Caps = result.Caps{CPUs: r.CPU.AsApproximateFloat64(), Memory: r.Memory}
+	}
+	return arm
 }
 
 // serve brings a server up in each network, and makes sure that each has what was asked for.
@@ -289,8 +317,8 @@ func (r Request) serve(ctx context.Context) (servers []podrun.Server, err error)
 		return nil, err
 	}
 	for i, pod := range pods {
-		if pod.Status.QOSClass != corev1.PodQOSGuaranteed {
-			return nil, fmt.Errorf("%w: the cluster made pod %s %s, not Guaranteed: does something in it set requests and limits?", podrun.ErrPod, pod.Name, pod.Status.QOSClass)
+		if want := r.Networks[i].qos(); pod.Status.QOSClass != want {
+			return nil, fmt.Errorf("%w: the cluster made pod %s %s, not %s: does something in it set requests and limits?", podrun.ErrPod, pod.Name, pod.Status.QOSClass, want)
 		}
 		servers = append(servers, podrun.Server{Pod: pod, Container: pod.Spec.Containers[0], Address: fmt.Sprintf("%s:%d", pod.Status.PodIP, r.Networks[i].port())})
 	}

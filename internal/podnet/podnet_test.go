@@ -83,6 +83,12 @@ func TestServers(t *testing.T) {
 			t.Errorf("%s listens at %d", n.Name, got)
 		}
 	}
+	if pod := r.server(Network{Name: "best-effort", BestEffort: true}); len(pod.Spec.Containers[0].Resources.Limits)+len(pod.Spec.Containers[0].Resources.Requests) > 0 {
+		t.Errorf("a Best Effort server asks for %+v", pod.Spec.Containers[0].Resources)
+	}
+	if c := r.neighbour().Spec.Containers[0]; len(c.Resources.Limits) > 0 || c.Resources.Requests.Cpu().String() != "100m" {
+		t.Errorf("the neighbour has %+v", c.Resources)
+	}
 	objects := namespace("ns", "only-for-this-test", 1<<30)
 	config := objects[2].(*corev1.ConfigMap)
 	if len(config.Data) != 2 {
@@ -116,5 +122,14 @@ func TestTexts(t *testing.T) {
 	want := []string{"network calico, as its client sees it: from 10.0.0.2 by eth0 (ixgbe, MTU 1500, 1 Gbit/s); its own counters say so", "network calico: second network: another route"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestPlaced: beside a neighbour the arms differ by their class alone, and what has no limit is not said to have one.
+func TestPlaced(t *testing.T) {
+	r := Request{Neighbour: true, CPU: resource.MustParse("2"), Memory: 1 << 30}
+	one, other := r.arm(Network{Name: "guaranteed"}), r.arm(Network{Name: "best-effort", BestEffort: true})
+	if one.Pod.QoS != "Guaranteed" || one.Caps.CPUs != 2 || other.Pod.QoS != "BestEffort" || other.Caps != (result.Caps{}) || one.Path != other.Path {
+		t.Errorf("%+v\n%+v", one, other)
 	}
 }

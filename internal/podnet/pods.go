@@ -25,10 +25,19 @@ const (
 	leastMemory = 256 << 20
 )
 
-// Network is a way between pods of two nodes.
+// Network is a way between pods of two nodes, or with BestEffort how a server is placed in it.
 type Network struct {
-	Name string
-	Host bool // the nodes' own
+	Name       string
+	Host       bool // the nodes' own
+	BestEffort bool // a server without requests and limits; else Guaranteed
+}
+
+// qos is the class that a network's server must be of.
+func (n Network) qos() corev1.PodQOSClass {
+	if n.BestEffort {
+		return corev1.PodQOSBestEffort
+	}
+	return corev1.PodQOSGuaranteed
 }
 
 // port is where its server listens. In a node's network somebody else may have the usual one.
@@ -70,12 +79,14 @@ skip_name_resolve=ON
 
 func pool(memory int64) int64 { return memory / 2 }
 
-// pod is what the pods of a run have in common: a container on a node, in one of the networks, Guaranteed. It
+// pod is what the pods of a run have in common: a container on a node, in one of the networks, of its class. It
 // is over when the run is in any case, for want of a david that removes it.
 func (r Request) pod(name, node string, n Network, user int64, c corev1.Container) *corev1.Pod {
 	yes, no, grace, most := true, false, int64(1), int64(time.Until(r.run.Until).Seconds()) // what it writes is thrown away
-	limits := corev1.ResourceList{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI)}
-	c.Name, c.ImagePullPolicy, c.Resources = "main", corev1.PullIfNotPresent, corev1.ResourceRequirements{Requests: limits, Limits: limits}
+	c.Name, c.ImagePullPolicy = "main", corev1.PullIfNotPresent
+	if limits := (corev1.ResourceList{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI)}); !n.BestEffort {
+		c.Resources = corev1.ResourceRequirements{Requests: limits, Limits: limits}
+	}
 	c.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -120,6 +131,20 @@ func (r Request) server(n Network) *corev1.Pod {
 	mount(pod, "run", "/run/mysqld", "")
 	mount(pod, "tmp", "/tmp", "")
 	mount(pod, "config", "/etc/mysql/conf.d/zz-david.cnf", file(n))
+	return pod
+}
+
+// bursts keeps every CPU of a node busy for three seconds of five: timeout ends the loops, which are of its group.
+const bursts = `while :; do timeout 3 sh -c 'n=0; while [ $n -lt $(nproc) ]; do (while :; do :; done) & n=$((n+1)); done; wait'; sleep 2; done`
+
+// neighbourCPU is what the busy neighbour asks for, and no more than that is promised to it: as most pods do, it uses
+// more than its request and has no limit.
+const neighbourCPU = "100m"
+
+// neighbour is another pod on the server's node, which takes CPU in bursts.
+func (r Request) neighbour() *corev1.Pod {
+	pod := r.pod("neighbour", r.serverNode, Network{BestEffort: true}, serverUser, corev1.Container{Image: r.Image, Command: []string{"sh", "-c", bursts}})
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(neighbourCPU)}
 	return pod
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,10 +29,11 @@ func TestAcrossNodes(t *testing.T) {
 	a := twoNodes(t)
 	a.killed(t)
 	a.measures(t)
+	a.classes(t)
 	for _, r := range []struct{ says, arg string }{
 		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
 	} {
-		if _, errOut := a.run(t, []string{r.arg}, 2); !strings.Contains(errOut, r.says) {
+		if _, errOut := a.run(t, []string{"--network=ptp", r.arg}, 2); !strings.Contains(errOut, r.says) {
 			t.Errorf("%s: no %q in\n%s", r.arg, r.says, errOut)
 		}
 	}
@@ -59,7 +61,7 @@ func twoNodes(t *testing.T) across {
 }
 
 func (a across) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(a.david, slices.Concat([]string{"study", "p3", "--image=" + a.image, "--network=ptp", "--quick", "--memory=512Mi", "--time=3s", "--rounds=1", "--json"}, args)...)
+	cmd := exec.Command(a.david, slices.Concat([]string{"study", "p3", "--image=" + a.image, "--quick", "--memory=512Mi", "--time=3s", "--rounds=1", "--json"}, args)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+a.facts.Kubeconfig, "DAVID_HOME="+a.home)
 	return cmd
 }
@@ -80,7 +82,7 @@ func (a across) run(t *testing.T, args []string, codes ...int) (out, errOut stri
 
 // killed ends a david by kill -9 while its pods start.
 func (a across) killed(t *testing.T) {
-	cmd := a.command()
+	cmd := a.command("--network=ptp")
 	progress, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +108,7 @@ func (a across) left(t *testing.T) string {
 }
 
 func (a across) measures(t *testing.T) {
-	out, errOut := a.run(t, nil, 0, 3) // 3: a verdict needs three rounds
+	out, errOut := a.run(t, []string{"--network=ptp"}, 0, 3) // 3: a verdict needs three rounds
 	if !strings.Contains(errOut, "removed from the cluster what run p3-") {
 		t.Errorf("what the killed one left was not removed:\n%s", errOut)
 	}
@@ -149,6 +151,34 @@ func (a across) measures(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// classes measures a Guaranteed server against a Best Effort one, beside a neighbour that takes the node's CPUs.
+func (a across) classes(t *testing.T) {
+	out, _ := a.run(t, []string{"--qos"}, 0, 3)
+	var d struct {
+		Experiment struct{ ID string }
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	store, err := result.Open(filepath.Join(a.home, "experiments", d.Experiment.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arms, err := store.Arms()
+	if err != nil || len(arms) != 2 || arms[0].Pod.QoS != "Guaranteed" || arms[1].Pod.QoS != "BestEffort" {
+		t.Errorf("%+v, %v", arms, err)
+	}
+	trials, err := store.Trials()
+	if err != nil || len(trials) != 3 {
+		t.Errorf("%d trials, %v", len(trials), err)
+	}
+	for _, trial := range trials {
+		if t.Logf("%s: %.1f transactions/s", trial.Arm, trial.TPS); trial.Transactions == 0 {
+			t.Errorf("%s: no transactions", trial.Arm)
+		}
+	}
 }
 
 // record makes sure that the store has what was asked for: Guaranteed servers, one of them in its node's
