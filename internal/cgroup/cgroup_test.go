@@ -236,11 +236,11 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// busy keeps the machine busy until the test ends: each CPU has ten loops, in sessions of their own, as the
+// busy keeps the machine busy until the test ends: each CPU has two loops, in sessions of their own, as the
 // scheduler may share the CPU out by session.
 func busy(t *testing.T) {
 	runtime.LockOSThread() // the loops end with the thread that started them
-	for range 10 * runtime.NumCPU() {
+	for range 2 * runtime.NumCPU() {
 		cmd := exec.Command("/bin/sh", "-c", "while :; do :; done")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 		if err := cmd.Start(); err != nil {

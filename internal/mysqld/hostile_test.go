@@ -270,7 +270,11 @@ func TestStatementDeadline(t *testing.T) {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
-		if err := c.Exec(t.Context(), "DO 1"); err != nil {
+		err = c.Exec(t.Context(), "DO 1")
+		for tries := 0; errors.Is(err, mysqld.ErrDeadline) && tries < 50; tries++ { // 100 ms are little on a busy machine
+			err = c.Exec(t.Context(), "DO 1")
+		}
+		if err != nil {
 			t.Errorf("after it: %v", err)
 		}
 	})
