@@ -53,7 +53,7 @@ type Times struct {
 
 // Prepare looks at the leader and renders the follower. It changes nothing.
 func Prepare(ctx context.Context, q Request) (p Plan, err error) {
-	if err := follower.Valid(q.Name); err != nil {
+	if err := errors.Join(follower.Valid(q.Name), q.free(ctx)); err != nil {
 		return p, err
 	}
 	pod, err := q.Cluster.WaitPod(ctx, q.Namespace, q.Pod)
@@ -96,6 +96,19 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	}
 	p.Objects, err = p.Follower.Objects()
 	return p, err
+}
+
+// free makes sure that nothing in the namespace has the follower's name.
+func (q Request) free(ctx context.Context) error {
+	notes, err := q.Cluster.StatefulSetNotes(ctx, q.Namespace, q.Name)
+	switch {
+	case errors.Is(err, kube.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%w: there is a follower %s/%s already, of pod %s: david follower drop %s --pod %s removes it", follower.ErrInput,
+		q.Namespace, q.Name, notes[render.LeaderNote], q.Name, notes[render.LeaderNote])
 }
 
 // host is the name under which a pod of a StatefulSet is found by others.

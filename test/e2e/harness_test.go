@@ -34,9 +34,8 @@ type life struct {
 	program string // test/e2e/cluster, built
 	up      bool
 	loaded  map[string]bool
-	//lint:ignore U1000 TestFollower uses it, with the tag results
-	stored bool // it has the storage driver
-	facts  facts
+	stored  bool // it has the storage driver
+	facts   facts
 }
 
 // facts holds what the tests use of the cluster's state.json.
@@ -188,8 +187,6 @@ func (c *cluster) image(t *testing.T, name string) string {
 }
 
 // storage makes sure of volumes with snapshots and clones, and returns their class; that of snapshots is called the same.
-//
-//lint:ignore U1000 TestFollower uses it, with the tag results
 func (c *cluster) storage(t *testing.T) string {
 	t.Helper()
 	c.mu.Lock()
