@@ -23,7 +23,7 @@ type Conn struct {
 }
 
 // Open connects and makes sure the server answers. Its errors are ErrUnreachable, ErrAccess, ErrTLS, ErrDowngrade or ErrProtocol
-// where the cause is known. A server that offered TLS where TLS was preferred is not believed later that it has none: Addr has
+// where the cause is known; ErrDeadline where the server lets david in and says no more. A server that offered TLS where TLS was preferred is not believed later that it has none: Addr has
 // TLS.Seen then.
 func Open(ctx context.Context, a Addr) (*Conn, error) {
 	d, err := newDialer(a)
@@ -31,12 +31,25 @@ func Open(ctx context.Context, a Addr) (*Conn, error) {
 		return nil, err
 	}
 	db := sql.OpenDB(connector{d})
-	if err := db.PingContext(ctx); err != nil {
+	if err := a.ping(ctx, db); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("cannot connect to %s: %w", a, classify(err))
+		return nil, fmt.Errorf("cannot connect to %s: %w", a, err)
 	}
 	a.TLS.Seen = d.seen.Load()
 	return &Conn{addr: a, db: db}, nil
+}
+
+// ping logs in, which has a deadline of its own, and then wants an answer as soon: a hung server may still let in.
+func (a Addr) ping(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return classify(err)
+	}
+	defer conn.Close()
+	a.Deadline = min(cmp.Or(a.Deadline, longest), dialTimeout)
+	ctx, cancel := a.within(ctx)
+	defer cancel()
+	return why(ctx, conn.PingContext(ctx))
 }
 
 // Close closes all connections.

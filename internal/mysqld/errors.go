@@ -49,6 +49,9 @@ func classify(err error) error {
 	if isTLS(err) {
 		return classified{ErrTLS, err, "check ssl-mode, ssl-ca, ssl-cert and ssl-key"}
 	}
+	if errors.Is(err, mysql.ErrMalformPkt) || errors.Is(err, mysql.ErrPktSync) || errors.Is(err, mysql.ErrPktSyncMul) {
+		return hostile("what is none of its protocol's: %w", err)
+	}
 	if isNetwork(err) {
 		return classified{ErrUnreachable, err, "check that the server runs and that host, port or socket are right"}
 	}

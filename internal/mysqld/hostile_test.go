@@ -280,6 +280,28 @@ func TestStatementDeadline(t *testing.T) {
 	})
 }
 
+// TestNoAnswerAfterLogin: a server that lets david in and then says nothing, or nothing sane, keeps it no longer than it may.
+func TestNoAnswerAfterLogin(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(net.Conn)
+		want   error
+	}{
+		"nothing":      {func(conn net.Conn) { io.Copy(io.Discard, conn) }, mysqld.ErrDeadline},
+		"nothing sane": {func(conn net.Conn) { testserver.ReadPacket(conn); testserver.WritePacket(conn, 1, []byte{1}) }, mysqld.ErrProtocol},
+		"out of order": {func(conn net.Conn) {
+			testserver.ReadPacket(conn)
+			testserver.WritePacket(conn, 7, []byte{0, 0, 0, 2, 0, 0, 0})
+		}, mysqld.ErrProtocol},
+	} {
+		addr := mysqld.Addr{Network: "tcp", User: "u", Deadline: 200 * time.Millisecond, Address: testserver.Listen(t, func(conn net.Conn) { letIn(conn); c.answer(conn) })}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		if _, err := mysqld.Open(ctx, addr); !errors.Is(err, c.want) || ctx.Err() != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+		cancel()
+	}
+}
+
 // TestEndlessIsInterruptible cancels statements whose answers do not end, and which no limit ends.
 func TestEndlessIsInterruptible(t *testing.T) {
 	for _, name := range []string{"endless rows of nothing", "endless results of no rows"} {
