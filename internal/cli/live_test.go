@@ -54,10 +54,12 @@ func TestTuneLive(t *testing.T) {
 		if len(plan.Steps) < 2 || len(plan.Advice) == 0 || plan.Group != nil || plan.Run != nil {
 			t.Errorf("the plan: %+v", plan)
 		}
-		if out, errOut, code := here.david(t, liveArgs(address)...); code != exitDone || !strings.Contains(out, "Step 1, ") || !strings.Contains(out, "Takes a restart") {
-			t.Errorf("exit code %d\n%s%s", code, out, errOut)
-		} else {
-			t.Log(out)
+		for want, args := range map[string][]string{"\nnext: ": nil, "\nTakes a restart": {"-v"}} {
+			out, errOut, code := here.david(t, liveArgs(address, args...)...)
+			if all := strings.Contains(out, "Step 1, "); code != exitDone || !strings.Contains(out, want) || all != (args != nil) {
+				t.Errorf("%q: exit code %d\n%s%s", args, code, out, errOut)
+			}
+			fits(t, out)
 		}
 		unchanged("a plan")
 
@@ -77,7 +79,7 @@ func TestTuneLive(t *testing.T) {
 			t.Errorf("carried out: %+v", done.Run)
 		}
 		changed := mycnf.Diff(before, globals(t, s))
-		if n := planned(plan); len(changed) != n {
+		if n := plan.variables(); len(changed) != n {
 			t.Errorf("%d variables differ, the plan has %d: %+v", len(changed), n, changed)
 		}
 		noPassword(t, done.Dir)
@@ -225,13 +227,6 @@ func globals(t *testing.T, s *testserver.Server) map[string]string {
 		t.Fatal(err)
 	}
 	return v
-}
-
-func planned(d liveDocument) (n int) {
-	for _, step := range d.Steps {
-		n += len(step.Changes)
-	}
-	return n
 }
 
 // noPassword reads all files of a folder.

@@ -177,8 +177,29 @@ func (r *Report) ofLive() {
 // liveCnf shows the lines for the server's own my.cnf on a terminal.
 func liveCnf(b *terminal, cnf string) {
 	if cnf != "" {
-		b.WriteString("For its my.cnf, as a restart undoes what was set\n" + plain.Text(cnf) + "\n")
+		b.WriteString("For its my.cnf, as a restart undoes what was set\n" + narrowed(plain.Text(cnf), b.columns) + "\n")
 	}
+}
+
+// narrowed breaks the comments of a my.cnf anew, into that many columns; its settings stay as they are.
+func narrowed(cnf string, columns int) string {
+	const more = "#   " // goes on with the comment above
+	var out strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(cnf, "\n"+more, " ")) {
+		text, comment := strings.CutPrefix(line, "# ")
+		if !comment {
+			out.WriteString(line)
+			continue
+		}
+		for i, part := range Wrap(text, columns-len(more)) {
+			head := more
+			if i == 0 {
+				head = "# "
+			}
+			out.WriteString(head + part + "\n")
+		}
+	}
+	return out.String()
 }
 
 // KeptSettings are the settings that a live tune left in place and that a restart undoes, as lines for a my.cnf.
