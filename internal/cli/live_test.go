@@ -12,6 +12,8 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/report"
+	"david/internal/result"
 	"david/internal/testserver"
 )
 
@@ -83,7 +85,7 @@ func TestTuneLive(t *testing.T) {
 			t.Errorf("%d variables differ, the plan has %d: %+v", len(changed), n, changed)
 		}
 		noPassword(t, done.Dir)
-		command(exitDone, "show", done.Dir) // its record is shown like any other
+		here.reportAgrees(t, filepath.Base(done.Dir), done.Run, report.Kept)
 
 		s.Exec("SET GLOBAL innodb_spin_wait_delay = 50")
 		if _, text := command(exitUsage, "rollback", "latest", "--dsn", address); !strings.Contains(text, "it is 50 now") {
@@ -205,6 +207,11 @@ func TestLiveLoad(t *testing.T) {
 	t.Run("slower", func(t *testing.T) {
 		slow := "CREATE TRIGGER sbtest.slow%d BEFORE UPDATE ON sbtest.sbtest%d FOR EACH ROW DO SLEEP(IF(RAND() < 0.2, 0.6, 0))"
 		ends(t, "step ", func(*exec.Cmd) { s.Exec(fmt.Sprintf(slow, 1, 1), fmt.Sprintf(slow, 2, 2)) }, exitInvalid, "p95 of david's own load is")
+		dir, err := result.Resolve(here.home, "latest")
+		if err != nil {
+			t.Fatal(err)
+		}
+		here.reportAgrees(t, filepath.Base(dir), nil, report.SetBack)
 	})
 	t.Run("Ctrl-C", func(t *testing.T) {
 		ends(t, "watching", func(cmd *exec.Cmd) { cmd.Process.Signal(os.Interrupt) }, exitInterrupted, "nothing was changed")
