@@ -467,7 +467,8 @@ func liveMethod(d Data) table {
 	}
 	if l.Watch > 0 {
 		t = t.add("watched", duration(l.Watch)+" before the first step and after each, longer where that was not enough").
-			add("latency allowed", fmt.Sprintf("up to %sx of what it was before, with the upper end of a 95 %% interval", trimmed(l.MaxP95, 2)))
+			add("latency allowed", fmt.Sprintf("up to %sx of what it was before, with the upper end of a 95 %% interval", trimmed(l.MaxP95, 2))).
+			add("ratio", "of the parts that each window is cut into, as its interval is; of the whole windows it may be another")
 	}
 	if f := d.Finish; f != nil {
 		t = t.add("time", fmt.Sprintf("%s, of which %s (%.0f %%) watching the traffic", duration(f.WallSeconds), duration(f.MeasureSeconds), 100*f.Utilisation))
