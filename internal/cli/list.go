@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -205,15 +204,7 @@ func shortSize(n int64) string {
 		}
 		v, unit = v/1024, next
 	}
-	return rounded(v, 3) + " " + unit
-}
-
-// rounded is a number in so many digits, in more where it has more before its point: never as a power of ten.
-func rounded(v float64, n int) string {
-	if v >= math.Pow10(n)-0.5 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.*g", n, v)
+	return stats.Digits(v, 3) + " " + unit
 }
 
 // ratio is that of the arm the verdict is of, with its interval; "" where nothing is compared.
@@ -252,7 +243,7 @@ func (l listed) said() string {
 	case l.Verdict != "":
 		return strings.TrimSuffix(string(l.Verdict)+": "+l.Arm, ": ") + l.ratio()
 	case l.TPS > 0:
-		return rounded(l.TPS, 4) + " transactions/s"
+		return stats.Digits(l.TPS, 4) + " transactions/s"
 	}
 	return "finished"
 }

@@ -68,6 +68,8 @@ func (d liveDocument) next() string {
 	switch {
 	case d.Group != nil:
 		return "david does not change this server: " + d.Barred + "; " + rest + ", and the commands for whoever may"
+	case d.Dir != "": // it is being carried out
+		return ""
 	case len(d.Steps) > 0:
 		return "the same with --apply sets it, step by step, under a guard; " + rest
 	}

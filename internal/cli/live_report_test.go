@@ -109,7 +109,7 @@ func (doc liveReport) agreesText(t *testing.T, form, text string) {
 	for _, j := range doc.Live.Judged {
 		row := []string{j.Name, "-", "-", "-", "-", j.State}
 		if j.What != "" {
-			row[1], row[2], row[3] = fmt.Sprintf("%.2f", j.Before), fmt.Sprintf("%.2f", j.After), fmt.Sprintf("%.2fx", j.Ratio)
+			row[1], row[2], row[3] = inMs(j.Before), inMs(j.After), fmt.Sprintf("%.2fx", j.Ratio)
 		}
 		if j.Interval != nil {
 			row[4] = fmt.Sprintf("[%.2f, %.2f]", j.Interval[0], j.Interval[1])
@@ -123,6 +123,14 @@ func (doc liveReport) agreesText(t *testing.T, form, text string) {
 			t.Errorf("%s: no %s in\n%s", form, c.Name, text)
 		}
 	}
+}
+
+// inMs is a latency as a report writes it.
+func inMs(ms float64) string {
+	if ms < 1 {
+		return fmt.Sprintf("%.3f", ms)
+	}
+	return fmt.Sprintf("%.2f", ms)
 }
 
 // inList is an experiment in a list.

@@ -150,6 +150,11 @@ func TestPlanScreens(t *testing.T) {
 		t.Errorf("the first screen:\n%s", first)
 	}
 
+	d.Dir = "somewhere"
+	if first := screen(d, false); strings.Contains(first, "\nnext: ") {
+		t.Errorf("a plan that is being carried out says what to do next:\n%s", first)
+	}
+	d.Dir = ""
 	group := rules.RenderGroup(d.LivePlan)
 	d.Barred, d.Group = "it is a replica", &group
 	if first := screen(d, false); !strings.Contains(first, "david does not change this server: it is a replica") || strings.Contains(first, "--apply") || len(firstScreen(t, first)) != 5 {

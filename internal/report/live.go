@@ -267,7 +267,7 @@ func (j judgedStep) said() string {
 	if j.What == "" {
 		return ": latency was not seen"
 	}
-	return fmt.Sprintf(": %s %s ms against %s ms before, %sx", j.What, number(j.Is), number(j.Then), fixed(j.Ratio, 2))
+	return fmt.Sprintf(": %s %s ms against %s ms before, %sx", j.What, inMs(j.Is), inMs(j.Then), fixed(j.Ratio, 2))
 }
 
 func of(steps []judgedStep, state string) (list []judgedStep) {
@@ -330,7 +330,7 @@ func stepsView(d Data, steps []judgedStep) phaseView {
 		row := []string{s.Name, none, none, none, none, s.State}
 		if s.What != "" {
 			what = s.What
-			row[1], row[2], row[3] = number(s.Then), number(s.Is), fixed(s.Ratio, 2)+"x"
+			row[1], row[2], row[3] = inMs(s.Then), inMs(s.Is), fixed(s.Ratio, 2)+"x"
 		}
 		if s.Interval != nil {
 			row[4] = fmt.Sprintf("[%s, %s]", fixed(s.Interval[0], 2), fixed(s.Interval[1], 2))
@@ -398,7 +398,15 @@ func millis(ms *float64) string {
 	if ms == nil {
 		return none
 	}
-	return number(*ms)
+	return inMs(*ms)
+}
+
+// inMs formats a latency, one below a millisecond with a digit more.
+func inMs(ms float64) string {
+	if ms < 1 {
+		return fixed(ms, 3)
+	}
+	return number(ms)
 }
 
 // spoken says a table in a sentence.

@@ -120,7 +120,12 @@ func TestLiveVerdicts(t *testing.T) {
 		"killed before anything": {func(d *Data) { d.Live.Run, d.Changes, d.Finish, d.Live.Ended = nil, nil, nil, "" }, Unchanged, "Nothing was changed; interrupted", "has every figure"},
 		"an older record":        {func(d *Data) { d.Live = &result.LiveTune{} }, KeptPartly, "2 of 3 steps kept: latency was not seen", "david rollback"},
 		"no latency in one":      {func(d *Data) { d.Live.Run.Steps[1].Traffic.P95, d.Live.Run.Steps[1].Traffic.Mean = nil, nil }, KeptPartly, "2 of 4 steps kept: latency was not seen", ""},
-		"few parts":              {func(d *Data) { d.Live.Run.Before.Parts = d.Live.Run.Before.Parts[:2] }, KeptPartly, "2 of 4 steps kept: p95 9.90 ms against 12.40 ms before, 0.80x;", ""},
+		"below a millisecond": {func(d *Data) {
+			for _, w := range []*result.LiveWindow{d.Live.Run.Before, d.Live.Run.Steps[1].Traffic} {
+				*w.P95 /= 100
+			}
+		}, KeptPartly, "2 of 4 steps kept: p95 0.099 ms against 0.124 ms before, 0.82x", ""},
+		"few parts": {func(d *Data) { d.Live.Run.Before.Parts = d.Live.Run.Before.Parts[:2] }, KeptPartly, "2 of 4 steps kept: p95 9.90 ms against 12.40 ms before, 0.80x;", ""},
 	} {
 		d := liveFixture()
 		c.change(&d)
