@@ -54,7 +54,7 @@ func (d liveDocument) server() string {
 func proposals(changes []result.LiveChange) string {
 	var list []string
 	for _, c := range changes {
-		list = append(list, fmt.Sprintf("%s=%s (%s)", c.Name, c.Value, cmp.Or(sizeShown(c.Name, c.Before), "empty")))
+		list = append(list, fmt.Sprintf("%s=%s (%s)", c.Name, c.Value, cmp.Or(mycnf.AsWritten(c.Name, c.Before), "empty")))
 	}
 	return strings.Join(list, ", ")
 }
@@ -108,19 +108,10 @@ func (a *app) printPlan(d liveDocument) error {
 
 func printChanges(out io.Writer, changes []result.LiveChange) (err error) {
 	for _, c := range changes {
-		err = errors.Join(err, hang(out, "  ", fmt.Sprintf("%s: %s -> %s", c.Name, cmp.Or(sizeShown(c.Name, c.Before), "empty"), c.Value)),
+		err = errors.Join(err, hang(out, "  ", fmt.Sprintf("%s: %s -> %s", c.Name, cmp.Or(mycnf.AsWritten(c.Name, c.Before), "empty"), c.Value)),
 			hang(out, "    ", fmt.Sprintf("%s (%s)", c.Reason, c.Source)))
 	}
 	return err
-}
-
-// sizeShown is a size as my.cnf writes it, and any other value as it is.
-func sizeShown(name, value string) string {
-	n, err := mycnf.ParseSize(value)
-	if size := mycnf.Plain(name, "1K") == "1024"; err != nil || !size {
-		return value
-	}
-	return mycnf.FormatSize(n)
 }
 
 func printList(out io.Writer, title string, list []string) (err error) {
