@@ -127,9 +127,10 @@ func (a *app) printListing(doc listDocument) error {
 		err = errors.Join(err, printVerdict(a.out, head, doc.Experiments[i-1]))
 	}
 	fmt.Fprintln(a.out)
-	err = errors.Join(err, say(a.out, fmt.Sprintf("%s in %s: %s", pluralise(len(doc.Experiments), "experiment"), filepath.Join(doc.Home, "experiments"), shortSize(total))))
+	fmt.Fprintf(a.out, "%s in %s: %s\n", pluralise(len(doc.Experiments), "experiment"), filepath.Join(doc.Home, "experiments"), shortSize(total))
 	if v := doc.Volume; v != nil {
-		err = errors.Join(err, say(a.out, fmt.Sprintf("prepared data in %s: %s of the disk (its length, %s, is the most it may grow to); david gc shrinks it", v.Path, shortSize(v.Bytes), shortSize(v.Length))))
+		err = errors.Join(err, say(a.out, fmt.Sprintf("prepared data: %s of the disk, and at most %s, the length of their file; david gc shrinks it", shortSize(v.Bytes), shortSize(v.Length))))
+		fmt.Fprintf(a.out, "  %s\n", v.Path)
 	}
 	return err
 }
@@ -156,6 +157,9 @@ func printVerdict(out io.Writer, head string, l listed) error {
 		head = strings.TrimRight(head, " ") + "\n" + indent
 	}
 	lines := report.Wrap(plain.Line(l.said()), columns-len(indent))
+	if l.Err != "" || l.Verdict == stats.Invalid {
+		lines = shortened(lines, columns-len(indent))
+	}
 	word, _, _ := strings.Cut(plain.Line(l.said()), ":")
 	rest, found := strings.CutPrefix(lines[0], word)
 	if !found {
@@ -168,6 +172,16 @@ func printVerdict(out io.Writer, head string, l listed) error {
 	}
 	_, last := fmt.Fprintln(out, rest)
 	return errors.Join(err, last)
+}
+
+// shortened keeps a list a list: of why something came to nothing three lines are enough; --json has it whole.
+func shortened(lines []string, width int) []string {
+	const most, more = 3, " ..."
+	if len(lines) <= most {
+		return lines
+	}
+	last := report.Wrap(lines[most-1], width-len(more))[0]
+	return append(lines[:most-1], last+more)
 }
 
 // style is that of a verdict in a list; "" for those that are neither good nor bad.
@@ -235,7 +249,7 @@ func (l listed) said() string {
 	case s.Kind == result.KindCrash:
 		return "finished: " + s.Best
 	case l.Verdict == stats.Invalid:
-		return "invalid: " + firstLine(l.Why)
+		return "invalid: " + strings.TrimPrefix(firstLine(l.Why), invalidText)
 	case l.Verdict == "" && l.Why != "":
 		return "not judged: " + firstLine(l.Why)
 	case s.Kind == result.KindTune && s.Best == stats.Control:

@@ -12,6 +12,7 @@ import (
 	"david/internal/report"
 	"david/internal/result"
 	"david/internal/rules"
+	"david/internal/sandbox"
 	"david/internal/stats"
 )
 
@@ -180,10 +181,10 @@ func TestListFits(t *testing.T) {
 	won := outcome{Verdict: stats.Faster, Arm: "winner", Ratio: 2.5, Interval: stats.Interval{2.34, 2.67}}
 	running := row("tune-20261124-143403.761", result.KindTune, won)
 	running.Finished = false
-	doc := listDocument{Home: "/somewhere/of/a/user/with/a/long/name/and/a/longer/folder/david", Experiments: []listed{
+	doc := listDocument{Home: "/home/of-a-user/.local/share/david", Volume: &sandbox.Volume{Path: "/home/of-a-user/.local/share/david/cache/volume.xfs", Bytes: 77 << 20, Length: 64 << 30}, Experiments: []listed{
 		row("tune-20261124-143403.762", result.KindTune, won), running,
 		row("live-tune-20261124-143403.763", result.KindLive, outcome{Verdict: report.KeptPartly, Why: "2 of 4 steps kept: p95 9.90 ms against 12.40 ms before, 0.82x; the third was set back"}),
-		row("compare-20261124-143403.764", result.KindCompare, outcome{Verdict: stats.Invalid, Why: "the measurement is invalid: gates failed"}),
+		row("compare-20261124-143403.764", result.KindCompare, outcome{Verdict: stats.Invalid, Why: invalidText + "arm winner, 4 threads, run 6: " + strings.Repeat("other processes took much of the time; ", 9)}),
 		row("bench-20261124-143403.765", result.KindBench, outcome{TPS: 12345.6}),
 	}}
 	if err := a.printListing(doc); err != nil {
@@ -191,6 +192,9 @@ func TestListFits(t *testing.T) {
 	}
 	fits(t, out.String())
 	whole(t, out.String(), "tune-20261124-143403.762", "live-tune-20261124-143403.763", "faster: winner, 2.50x", "1010 MiB", "tune-20261124-143403.761       percona 8.4.3  1010 MiB  interrupted, or running;", "12346 transactions/s")
+	if n := strings.Count(out.String(), "\n"); n > 24 || !strings.Contains(out.String(), "invalid: arm winner, 4") || !strings.Contains(out.String(), " ...\n") {
+		t.Errorf("%d lines, or why a run is invalid is not there, or not cut:\n%s", n, out.String())
+	}
 	if strings.Contains(out.String(), "e+") {
 		t.Errorf("a number as a power of ten:\n%s", out.String())
 	}
