@@ -3,6 +3,7 @@ package advice
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -99,7 +100,10 @@ func (in Facts) already(f Finding) bool {
 // change pairs a finding's line with the value it replaces.
 func (in Facts) change(f Finding) result.LiveChange {
 	s, _ := f.Setting()
-	s.Reason = fmt.Sprintf("%s: %s", f.Evidence, f.Reason)
+	s.Reason = f.Evidence
+	if !strings.Contains(f.Evidence, f.Reason) { // the reason of a rule of several variables stands beside one of them
+		s.Reason += ": " + f.Reason
+	}
 	return result.LiveChange{Setting: s, Before: in.Variables[s.Name]}
 }
 

@@ -143,7 +143,7 @@ func poolMisses(in Facts) []hit {
 	if !seen || !ok || share <= missShare || len(poolSmall(in)) > 0 || in.Machine.DataSeen && in.Machine.Data <= pool {
 		return nil
 	}
-	evidence := fmt.Sprintf("%.2g %% of %.3g page requests read from the disk; %s", 100*share, in.counter("innodb_buffer_pool_read_requests"),
+	evidence := fmt.Sprintf("%.2g %% of %.0f page requests read from the disk; %s", 100*share, in.counter("innodb_buffer_pool_read_requests"),
 		in.says("innodb_buffer_pool_size"))
 	if in.Machine.DataSeen {
 		evidence += "; data: " + bytesText(in.Machine.Data)
@@ -187,8 +187,8 @@ func overcommitted(in Facts) []hit {
 	if !p.seen || !p.over() || p.tooLarge(p.pool) && p.fitted().connections == p.connections && !p.fitted().over() {
 		return nil
 	}
-	evidence := fmt.Sprintf("%d connections of %s each and %s for the server with a pool of %s are %.3g GiB of %s", p.connections, bytesText(p.each),
-		bytesText(in.server(p.pool, p.log)), bytesText(p.pool), float64(p.need())/float64(gib), bytesText(in.Machine.Memory))
+	evidence := fmt.Sprintf("%d connections of %s each and %s for the server with a pool of %s are %s of %s", p.connections, bytesText(p.each),
+		bytesText(in.server(p.pool, p.log)), bytesText(p.pool), bytesText(p.need()), bytesText(in.Machine.Memory))
 	if p.used > 0 {
 		evidence += fmt.Sprintf("; %d were used at most", p.used)
 	}

@@ -165,7 +165,7 @@ func tableCache(in Facts) []hit {
 		return nil
 	case open >= 0.95*float64(size) && (opened-open > float64(size) || overflows > 0) && size > 0:
 		want = max(standard, min(2*size, mostTables))
-		h.evidence = fmt.Sprintf("%.0f of %d in use, %.0f tables opened since the start (%.3g/s)", open, size, opened, in.perSecond("opened_tables"))
+		h.evidence = fmt.Sprintf("%.0f of %d in use, %.0f tables opened since the start (%.1f/s)", open, size, opened, in.perSecond("opened_tables"))
 	case size >= connections:
 		h.severity = Note
 		fallthrough

@@ -1,15 +1,9 @@
 package advice
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
 
 	"david/internal/mycnf"
-	"david/internal/plain"
 )
 
 // Document holds what an audit says, and of what.
@@ -51,76 +45,34 @@ func (r Report) Worse(than Severity) (n int) {
 	return n
 }
 
-// Text prints the findings, why each is one, and what was not seen.
-func (d Document) Text(out io.Writer) error {
-	seen := "hardware not seen"
-	if len(d.Hardware) > 0 {
-		seen = strings.Join(d.Hardware, ", ")
+// Why says why a finding is one, where that is from, and what following it can cost.
+func (f Finding) Why() string {
+	if f.Risk == noRisk || f.Line == "" {
+		return fmt.Sprintf("%s (%s)", f.Reason, f.Source)
 	}
-	fmt.Fprintf(out, "%s %s, %s; %s\n\n", d.Flavour.Product(), d.Version, d.Of, seen)
-	if len(d.Findings) == 0 {
-		fmt.Fprintln(out, "nothing found")
-	} else {
-		var rows strings.Builder
-		w := tabwriter.NewWriter(&rows, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "SEVERITY\tFINDING\tLINE\tAPPLIES\tEVIDENCE")
-		for _, f := range d.Findings {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Severity, f.Name, cmp.Or(f.Line, "-"), f.applies(), f.located())
-		}
-		if err := errors.Join(w.Flush(), printRows(out, rows.String())); err != nil {
-			return err
-		}
-		fmt.Fprintln(out, "\nWhy")
-		for _, f := range d.Findings {
-			risk := ""
-			if f.Risk != noRisk && f.Line != "" {
-				risk = "; the risk: " + f.Risk
-			}
-			fmt.Fprintf(out, "  %s: %s (%s)%s\n", f.Name, f.Reason, f.Source, risk)
-		}
-	}
-	for i, u := range d.Unseen {
-		if i == 0 {
-			fmt.Fprintln(out, "\nNot seen")
-		}
-		fmt.Fprintf(out, "  %s\n", u)
-	}
-	return nil
+	return fmt.Sprintf("%s (%s); the risk: %s", f.Reason, f.Source, f.Risk)
 }
 
-// printRows prints the table, the severity of what endangers data in a style.
-func printRows(out io.Writer, table string) error {
-	for line := range strings.Lines(table) {
-		rest, danger := strings.CutPrefix(line, string(Danger))
-		if danger {
-			if err := plain.Styled(out, plain.Bad, string(Danger)); err != nil {
-				return err
-			}
-		}
-		if _, err := io.WriteString(out, rest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// located returns the evidence behind the place in the option file, where there is one.
-func (f Finding) located() string {
+// Located returns the evidence behind the place in the option file, where there is one.
+func (f Finding) Located() string {
 	if f.Where == "" {
 		return f.Evidence
 	}
 	return f.Where + ": " + f.Evidence
 }
 
-// applies says when a finding's line takes effect.
-func (f Finding) applies() string {
+// AtOnce is when a line takes effect that needs no restart.
+const AtOnce = "at once"
+
+// Applies says when a finding's line takes effect; "" where there is none.
+func (f Finding) Applies() string {
 	switch {
 	case f.Line == "":
-		return "-"
+		return ""
 	case f.NewData:
 		return "new data directory"
 	case f.Restart:
 		return "restart"
 	}
-	return "at once"
+	return AtOnce
 }

@@ -158,7 +158,7 @@ func redoSmall(in Facts) []hit {
 		h.evidence += ": the redo log holds " + bytesText(size)
 	}
 	if rate := in.perSecond("innodb_os_log_written"); rate >= 1 {
-		h.evidence += fmt.Sprintf(", which the average of %s/s since the start fills in %.3g s", bytesText(int64(rate)), float64(size)/rate)
+		h.evidence += fmt.Sprintf(", which the average of %s/s since the start fills in %.0f s", bytesText(int64(rate)), float64(size)/rate)
 	}
 	if h.line == "" {
 		h.evidence += fmt.Sprintf("; a quarter of the free disk, %s, is less than any size proposed", bytesText(in.redoRoom()/4))

@@ -44,6 +44,7 @@ func (a *app) auditCommand() *cobra.Command {
 	fs.StringVar(&f.dataSize, "data-size", "", "tables and indexes, as 20G (what the server tells)")
 	fs.StringVar(&f.fail, "fail-on", "", "exit with 3 where there is a finding this severe or worse: danger, slow, conflict, note")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print all of it instead of five lines: the evidence, the reason, the source and the risk of each finding")
 	return cmd
 }
 
@@ -62,7 +63,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 	if f.json {
 		err = a.printJSON(doc)
 	} else {
-		err = doc.Text(a.out)
+		err = a.printAudit(doc)
 	}
 	if err != nil {
 		return err

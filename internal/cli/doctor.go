@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 
@@ -28,21 +29,27 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what david needs on this machine, what is missing and how to get it",
 		Args:  exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			missing := false
 			for _, c := range a.checks(cmd.Context()) {
-				fmt.Fprintln(a.out, c)
+				err = errors.Join(err, printNeed(a.out, c.String()))
 				missing = missing || c.required && c.found == ""
 			}
 			for _, line := range flushing(cmd.Context(), a.home, a.env("LD_PRELOAD")) {
-				fmt.Fprintln(a.out, line)
+				err = errors.Join(err, printNeed(a.out, line))
 			}
 			if missing {
 				return errors.New("david cannot measure before what is missing is installed")
 			}
-			return nil
+			return err
 		},
 	}
+}
+
+// printNeed prints a line of the doctor's, within the terminal's columns.
+func printNeed(out io.Writer, line string) error {
+	const head = len("optional sysbench  ")
+	return hang(out, line[:head], line[head:])
 }
 
 func (c need) String() string {

@@ -26,6 +26,7 @@ func TestDoctorNamesFlushes(t *testing.T) {
 	if code != exitDone || !strings.Contains(out, " flushes ") {
 		t.Errorf("exit code %d\n%s%s", code, out, errOut)
 	}
+	fits(t, out)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")
 	}

@@ -17,8 +17,11 @@ type gateError struct {
 	failed []string
 }
 
+// invalidText begins what is said of an invalid measurement.
+const invalidText = "the measurement is invalid, nothing is concluded from it: "
+
 func (e gateError) Error() string {
-	return fmt.Sprintf("the measurement is invalid, nothing is concluded from it: arm %s, %d threads, run %d: %s",
+	return fmt.Sprintf(invalidText+"arm %s, %d threads, run %d: %s",
 		e.trial.Arm, e.trial.Workload.Threads, e.trial.Block, strings.Join(e.failed, "; "))
 }
 

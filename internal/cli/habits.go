@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -152,6 +153,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	if err.Error() == "flag needs an argument: 'h' in -h" {
 		return usage("-h is the server's host here, as with mysql; for help: %s --help", cmd.CommandPath())
 	}
+	if bad := new(pflag.InvalidValueError); errors.As(err, &bad) {
+		return usage("--%s %s: %s; see: %s --help", bad.GetFlag().Name, bad.GetValue(), takes(bad.GetFlag(), bad.Unwrap()), cmd.CommandPath())
+	}
 	suggestion := ""
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		var known []string
@@ -163,6 +167,16 @@ func flagError(cmd *cobra.Command, err error) error {
 		suggestion = meant(m[1], known, "--")
 	}
 	return usage("%w%s; see: %s --help", err, suggestion, cmd.CommandPath())
+}
+
+// takes says what a flag takes, where its value could not be read; what david's own flags say of it stays.
+func takes(f *pflag.Flag, cause error) string {
+	what, known := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number",
+		"float64": "a number", "duration": "a time, as 30s or 5m", "bool": "true or false"}[f.Value.Type()]
+	if number := new(strconv.NumError); known && (errors.As(cause, &number) || strings.HasPrefix(cause.Error(), "time: ")) {
+		return "give " + what
+	}
+	return cause.Error()
 }
 
 // unknownCommand is what is said of a command that there is not.

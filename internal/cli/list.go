@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +39,7 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the experiments in david's folder, newest first: size, ratio, verdict",
-		Long: "List the experiments in david's folder, newest first. SIZE is what an experiment takes on the disk; RATIO, with its 95 % interval, and VERDICT\n" +
+		Long: "List the experiments in david's folder, newest first. SIZE is what an experiment takes on the disk; the verdict, and the ratio with its 95 % interval,\n" +
 			"are of the arm a tune handed over, of others of the arm that did best. A run in which a gate failed is called invalid.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
@@ -112,55 +112,76 @@ func (a *app) cameLive(s result.Summary) outcome {
 
 // printListing prints the table, and what the folder takes.
 func (a *app) printListing(doc listDocument) error {
-	var rows bytes.Buffer
-	w := tabwriter.NewWriter(&rows, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "EXPERIMENT\tSERVER\tTRIALS\tSIZE\tRATIO\tVERDICT")
+	rows := [][]string{{"EXPERIMENT", "SERVER", "SIZE"}}
 	total := int64(0)
 	for _, s := range doc.Experiments {
 		total += s.Size
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", plain.Line(s.ID), plain.Line(serverShort(s.Server)), s.Trials, shortSize(s.Size), s.ratio(), plain.Line(s.said()))
+		rows = append(rows, []string{plain.Line(s.ID), plain.Line(serverShort(s.Server)), shortSize(s.Size)})
 	}
-	if err := errors.Join(w.Flush(), printStyled(a.out, rows.String(), doc.Experiments)); err != nil {
-		return err
+	var err error
+	for i, head := range heads(rows) {
+		if i == 0 {
+			_, err = fmt.Fprintln(a.out, head+"VERDICT, RATIO")
+			continue
+		}
+		err = errors.Join(err, printVerdict(a.out, head, doc.Experiments[i-1]))
 	}
-	fmt.Fprintf(a.out, "\n%s in %s: %s\n", pluralise(len(doc.Experiments), "experiment"), filepath.Join(doc.Home, "experiments"), shortSize(total))
+	fmt.Fprintln(a.out)
+	fmt.Fprintf(a.out, "%s in %s: %s\n", pluralise(len(doc.Experiments), "experiment"), filepath.Join(doc.Home, "experiments"), shortSize(total))
 	if v := doc.Volume; v != nil {
-		fmt.Fprintf(a.out, "prepared data in %s: %s of the disk (its length, %s, is the most it may grow to); david gc shrinks it\n", v.Path, shortSize(v.Bytes), shortSize(v.Length))
+		err = errors.Join(err, say(a.out, fmt.Sprintf("prepared data: %s of the disk, and at most %s, the length of their file; david gc shrinks it", shortSize(v.Bytes), shortSize(v.Length))))
+		fmt.Fprintf(a.out, "  %s\n", v.Path)
 	}
-	return nil
+	return err
 }
 
-// printStyled prints the table with the words of each verdict in their style: a line for each experiment, under one of
-// heads.
-func printStyled(out io.Writer, table string, list []listed) error {
-	for i, line := range strings.SplitAfter(table, "\n") {
-		style, word := plain.Style(""), ""
-		if i > 0 && i <= len(list) {
-			style = list[i-1].style()
-			word, _, _ = strings.Cut(plain.Line(list[i-1].said()), ":")
-		}
-		before, after, found := cutLast(line, word)
-		if style == "" || !found {
-			before, word, after = line, "", ""
-		}
-		_, err := io.WriteString(out, before)
-		if err := errors.Join(err, plain.Styled(out, style, word)); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(out, after); err != nil {
-			return err
-		}
+// heads sets rows in columns that are two blanks apart.
+func heads(rows [][]string) []string {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 4, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
 	}
-	return nil
+	w.Flush() // a Builder takes everything
+	return strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
 }
 
-// cutLast cuts a line around the last place where a word stands.
-func cutLast(line, word string) (before, after string, found bool) {
-	at := strings.LastIndex(line, word)
-	if word == "" || at < 0 {
-		return line, "", false
+// narrowest is how narrow the column of verdicts may be: what an experiment with a longer name came to stands below it.
+const narrowest = 20
+
+// printVerdict prints what an experiment came to behind what it is, its first words in their style.
+func printVerdict(out io.Writer, head string, l listed) error {
+	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
+	if columns-len(indent) < narrowest {
+		indent = "  "
+		head = strings.TrimRight(head, " ") + "\n" + indent
 	}
-	return line[:at], line[at+len(word):], true
+	lines := report.Wrap(plain.Line(l.said()), columns-len(indent))
+	if l.Err != "" || l.Verdict == stats.Invalid {
+		lines = shortened(lines, columns-len(indent))
+	}
+	word, _, _ := strings.Cut(plain.Line(l.said()), ":")
+	rest, found := strings.CutPrefix(lines[0], word)
+	if !found {
+		word, rest = "", lines[0]
+	}
+	_, err := io.WriteString(out, head)
+	err = errors.Join(err, styled(out, l.style(), word))
+	for _, line := range lines[1:] {
+		rest += "\n" + indent + line
+	}
+	_, last := fmt.Fprintln(out, rest)
+	return errors.Join(err, last)
+}
+
+// shortened keeps a list a list: of why something came to nothing three lines are enough; --json has it whole.
+func shortened(lines []string, width int) []string {
+	const most, more = 3, " ..."
+	if len(lines) <= most {
+		return lines
+	}
+	last := report.Wrap(lines[most-1], width-len(more))[0]
+	return append(lines[:most-1], last+more)
 }
 
 // style is that of a verdict in a list; "" for those that are neither good nor bad.
@@ -197,17 +218,18 @@ func shortSize(n int64) string {
 		}
 		v, unit = v/1024, next
 	}
-	return fmt.Sprintf("%.3g %s", v, unit)
+	return stats.Digits(v, 3) + " " + unit
 }
 
+// ratio is that of the arm the verdict is of, with its interval; "" where nothing is compared.
 func (l listed) ratio() string {
 	switch {
 	case l.Ratio == 0:
-		return "-"
+		return ""
 	case l.Interval == stats.Interval{}:
-		return fmt.Sprintf("%.2fx", l.Ratio)
+		return fmt.Sprintf(", %.2fx", l.Ratio)
 	}
-	return fmt.Sprintf("%.2fx [%.2f, %.2f]", l.Ratio, l.Interval[0], l.Interval[1])
+	return fmt.Sprintf(", %.2fx [%.2f, %.2f]", l.Ratio, l.Interval[0], l.Interval[1])
 }
 
 // said tells how far an experiment got, and what it came to.
@@ -217,7 +239,7 @@ func (l listed) said() string {
 	case s.Err != "":
 		return "unreadable: " + s.Err
 	case !s.Finished && l.Verdict != "":
-		return string(l.Verdict) + " so far; interrupted, or running"
+		return "interrupted, or running; so far " + string(l.Verdict) + l.ratio()
 	case !s.Finished:
 		return "interrupted, or running"
 	case s.Failed:
@@ -227,15 +249,15 @@ func (l listed) said() string {
 	case s.Kind == result.KindCrash:
 		return "finished: " + s.Best
 	case l.Verdict == stats.Invalid:
-		return "invalid: " + firstLine(l.Why)
+		return "invalid: " + strings.TrimPrefix(firstLine(l.Why), invalidText)
 	case l.Verdict == "" && l.Why != "":
 		return "not judged: " + firstLine(l.Why)
 	case s.Kind == result.KindTune && s.Best == stats.Control:
-		return "nothing surely faster than the control"
+		return "nothing surely faster than the control" + l.ratio()
 	case l.Verdict != "":
-		return strings.TrimSuffix(string(l.Verdict)+": "+l.Arm, ": ")
+		return strings.TrimSuffix(string(l.Verdict)+": "+l.Arm, ": ") + l.ratio()
 	case l.TPS > 0:
-		return fmt.Sprintf("%.4g transactions/s", l.TPS)
+		return stats.Digits(l.TPS, 4) + " transactions/s"
 	}
 	return "finished"
 }

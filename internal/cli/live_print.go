@@ -1,78 +1,133 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
 )
 
-// printLive shows a plan.
+// printLive shows a plan: in five lines what could be set, or with -v all of it.
 func (a *app) printLive(d liveDocument, asJSON bool) error {
-	if asJSON {
+	switch {
+	case asJSON:
 		return a.printJSON(d)
+	case a.verbose:
+		return a.printPlan(d)
 	}
-	known := "hardware not known"
-	if len(d.Hardware) > 0 {
-		known = strings.Join(d.Hardware, ", ")
+	var steps []string
+	for _, step := range d.Steps {
+		steps = append(steps, step.Name+": "+proposals(step.Changes))
 	}
-	fmt.Fprintf(a.out, "%s %s, %s; %s\n\n", d.Flavour.Product(), d.Version, d.Of, known)
+	return errors.Join(say(a.out, d.found()+"; "+d.server()), labelled(a.out, "steps", strings.Join(steps, "; ")),
+		labelled(a.out, "yours", proposals(d.Decide)), labelled(a.out, "restart", proposals(d.Advice)), labelled(a.out, "next", d.next()))
+}
+
+// variables counts what the steps change.
+func (d liveDocument) variables() (n int) {
+	for _, step := range d.Steps {
+		n += len(step.Changes)
+	}
+	return n
+}
+
+// found says how much of a server can be changed.
+func (d liveDocument) found() string {
+	n := d.variables()
+	if n == 0 {
+		return "nothing to change while it runs"
+	}
+	return fmt.Sprintf("%s to change while it runs, in %s; nothing of it was measured", pluralise(n, "variable"), pluralise(len(d.Steps), "step"))
+}
+
+// server says which one a plan is for.
+func (d liveDocument) server() string {
+	return fmt.Sprintf("%s %s, %s; %s", d.Flavour.Product(), d.Version, d.Of, cmp.Or(strings.Join(d.Hardware, ", "), "hardware not known"))
+}
+
+// proposals lists what is proposed, each with the value that there is.
+func proposals(changes []result.LiveChange) string {
+	var list []string
+	for _, c := range changes {
+		list = append(list, fmt.Sprintf("%s=%s (%s)", c.Name, c.Value, cmp.Or(mycnf.AsWritten(c.Name, c.Before), "empty")))
+	}
+	return strings.Join(list, ", ")
+}
+
+// next says how a plan is carried out, and where the rest of it is.
+func (d liveDocument) next() string {
+	rest := "the same with -v has reasons and sources"
+	if n := len(d.Notes); n > 0 {
+		rest += ", " + pluralise(n, "note")
+	}
+	switch {
+	case d.Group != nil:
+		return "david does not change this server: " + d.Barred + "; " + rest + ", and the commands for whoever may"
+	case d.Dir != "": // it is being carried out
+		return ""
+	case len(d.Steps) > 0:
+		return "the same with --apply sets it, step by step, under a guard; " + rest
+	}
+	return rest
+}
+
+// printPlan shows all of a plan.
+func (a *app) printPlan(d liveDocument) error {
+	err := say(a.out, d.server())
+	fmt.Fprintln(a.out)
 	if len(d.Steps) == 0 {
 		fmt.Fprintln(a.out, "nothing to change while it runs")
 	}
 	for i, step := range d.Steps {
-		fmt.Fprintf(a.out, "Step %d, %s: %s\n", i+1, step.Name, step.Title)
-		if err := printChanges(a.out, step.Changes); err != nil {
-			return err
+		err = errors.Join(err, say(a.out, fmt.Sprintf("Step %d, %s: %s", i+1, step.Name, step.Title)), printChanges(a.out, step.Changes))
+	}
+	for _, part := range []struct {
+		title   string
+		changes []result.LiveChange
+	}{{"Yours to decide: david does not change these on a running server", d.Decide}, {"Takes a restart, so david does not change it", d.Advice}} {
+		if len(part.changes) > 0 {
+			fmt.Fprintln(a.out, "\n"+part.title)
+			err = errors.Join(err, printChanges(a.out, part.changes))
 		}
 	}
-	if len(d.Decide) > 0 {
-		fmt.Fprintln(a.out, "\nYours to decide: david does not change these on a running server")
-		if err := printChanges(a.out, d.Decide); err != nil {
-			return err
-		}
+	err = errors.Join(err, printList(a.out, "\nNotes", d.Notes))
+	if d.Group == nil {
+		return err
 	}
-	if len(d.Advice) > 0 {
-		fmt.Fprintln(a.out, "\nTakes a restart, so david does not change it")
-		if err := printChanges(a.out, d.Advice); err != nil {
-			return err
-		}
-	}
-	printList(a.out, "\nNotes", d.Notes)
-	if d.Group != nil {
-		fmt.Fprintf(a.out, "\ndavid does not change this server: %s\n", d.Barred)
-		printList(a.out, "\nAs a parameter group (NAME is that of the server's own): to apply", d.Group.Apply)
-		printList(a.out, "to revert", d.Group.Revert)
-	}
-	return nil
+	fmt.Fprintln(a.out)
+	err = errors.Join(err, say(a.out, "david does not change this server: "+d.Barred))
+	printCommands(a.out, "\nAs a parameter group (NAME is that of the server's own): to apply", d.Group.Apply)
+	printCommands(a.out, "to revert", d.Group.Revert)
+	return err
 }
 
-func printChanges(out io.Writer, changes []result.LiveChange) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+func printChanges(out io.Writer, changes []result.LiveChange) (err error) {
 	for _, c := range changes {
-		fmt.Fprintf(w, "  %s\t%s -> %s\t%s (%s)\n", c.Name, sizeShown(c.Name, c.Before), c.Value, c.Reason, c.Source)
+		err = errors.Join(err, hang(out, "  ", fmt.Sprintf("%s: %s -> %s", c.Name, cmp.Or(mycnf.AsWritten(c.Name, c.Before), "empty"), c.Value)),
+			hang(out, "    ", fmt.Sprintf("%s (%s)", c.Reason, c.Source)))
 	}
-	return w.Flush()
+	return err
 }
 
-// sizeShown is a size as my.cnf writes it, and any other value as it is.
-func sizeShown(name, value string) string {
-	n, err := mycnf.ParseSize(value)
-	if size := mycnf.Plain(name, "1K") == "1024"; err != nil || !size {
-		return value
-	}
-	return mycnf.FormatSize(n)
-}
-
-func printList(out io.Writer, title string, list []string) {
+func printList(out io.Writer, title string, list []string) (err error) {
 	for i, one := range list {
 		if i == 0 {
 			fmt.Fprintln(out, title)
 		}
+		err = errors.Join(err, wrapped(out, "  ", "    ", one))
+	}
+	return err
+}
+
+// printCommands prints commands as they are given to a shell: a line each, however long.
+func printCommands(out io.Writer, title string, list []string) {
+	fmt.Fprintln(out, title)
+	for _, one := range list {
 		fmt.Fprintf(out, "  %s\n", one)
 	}
 }

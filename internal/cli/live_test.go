@@ -12,6 +12,8 @@ import (
 
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/report"
+	"david/internal/result"
 	"david/internal/testserver"
 )
 
@@ -54,10 +56,12 @@ func TestTuneLive(t *testing.T) {
 		if len(plan.Steps) < 2 || len(plan.Advice) == 0 || plan.Group != nil || plan.Run != nil {
 			t.Errorf("the plan: %+v", plan)
 		}
-		if out, errOut, code := here.david(t, liveArgs(address)...); code != exitDone || !strings.Contains(out, "Step 1, ") || !strings.Contains(out, "Takes a restart") {
-			t.Errorf("exit code %d\n%s%s", code, out, errOut)
-		} else {
-			t.Log(out)
+		for want, args := range map[string][]string{"\nnext: ": nil, "\nTakes a restart": {"-v"}} {
+			out, errOut, code := here.david(t, liveArgs(address, args...)...)
+			if all := strings.Contains(out, "Step 1, "); code != exitDone || !strings.Contains(out, want) || all != (args != nil) {
+				t.Errorf("%q: exit code %d\n%s%s", args, code, out, errOut)
+			}
+			fits(t, out)
 		}
 		unchanged("a plan")
 
@@ -77,11 +81,11 @@ func TestTuneLive(t *testing.T) {
 			t.Errorf("carried out: %+v", done.Run)
 		}
 		changed := mycnf.Diff(before, globals(t, s))
-		if n := planned(plan); len(changed) != n {
+		if n := plan.variables(); len(changed) != n {
 			t.Errorf("%d variables differ, the plan has %d: %+v", len(changed), n, changed)
 		}
 		noPassword(t, done.Dir)
-		command(exitDone, "show", done.Dir) // its record is shown like any other
+		here.reportAgrees(t, filepath.Base(done.Dir), done.Run, report.Kept)
 
 		s.Exec("SET GLOBAL innodb_spin_wait_delay = 50")
 		if _, text := command(exitUsage, "rollback", "latest", "--dsn", address); !strings.Contains(text, "it is 50 now") {
@@ -203,6 +207,11 @@ func TestLiveLoad(t *testing.T) {
 	t.Run("slower", func(t *testing.T) {
 		slow := "CREATE TRIGGER sbtest.slow%d BEFORE UPDATE ON sbtest.sbtest%d FOR EACH ROW DO SLEEP(IF(RAND() < 0.2, 0.6, 0))"
 		ends(t, "step ", func(*exec.Cmd) { s.Exec(fmt.Sprintf(slow, 1, 1), fmt.Sprintf(slow, 2, 2)) }, exitInvalid, "p95 of david's own load is")
+		dir, err := result.Resolve(here.home, "latest")
+		if err != nil {
+			t.Fatal(err)
+		}
+		here.reportAgrees(t, filepath.Base(dir), nil, report.SetBack)
 	})
 	t.Run("Ctrl-C", func(t *testing.T) {
 		ends(t, "watching", func(cmd *exec.Cmd) { cmd.Process.Signal(os.Interrupt) }, exitInterrupted, "nothing was changed")
@@ -225,13 +234,6 @@ func globals(t *testing.T, s *testserver.Server) map[string]string {
 		t.Fatal(err)
 	}
 	return v
-}
-
-func planned(d liveDocument) (n int) {
-	for _, step := range d.Steps {
-		n += len(step.Changes)
-	}
-	return n
 }
 
 // noPassword reads all files of a folder.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/live"
+	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
 )
@@ -119,7 +120,7 @@ func (a *app) printRollback(d rollbackDocument, asJSON bool) error {
 		return a.printJSON(d)
 	}
 	for _, c := range d.Restored {
-		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Name, c.After, c.Before)
+		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Name, mycnf.AsWritten(c.Name, c.After), mycnf.AsWritten(c.Name, c.Before))
 	}
 	for _, c := range d.Already {
 		fmt.Fprintf(a.out, "%s: is %s already\n", c.Name, c.Before)

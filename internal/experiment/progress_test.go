@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"testing"
+	"time"
 
 	"david/internal/result"
 )
@@ -18,5 +19,18 @@ func TestSayOfServer(t *testing.T) {
 		if said != c.want {
 			t.Errorf("%s: said %d times, want %d", name, said, c.want)
 		}
+	}
+}
+
+// TestFirstGuess: a quick tune of trials of two seconds, which takes less than a minute, does not begin with many minutes.
+func TestFirstGuess(t *testing.T) {
+	t.Parallel()
+	p := result.TunePlan{Quick: true, Short: result.TuneLoad{Seconds: 1, Warmup: 1}, Cost: 14, Rivals: 2, RaceBlocks: 1, Screens: 1, Searches: 2, Prunes: 1, Blocks: 3, Kills: 3}
+	plan := newPlan(quickTrials(p), firstGuess(p))
+	if left := plan.left(); left > 2*time.Minute || left < 30*time.Second {
+		t.Errorf("%s for %d trials", left, quickTrials(p))
+	}
+	if p.Quick = false; firstGuess(p) != 14*time.Second {
+		t.Errorf("%s where a budget pays", firstGuess(p))
 	}
 }

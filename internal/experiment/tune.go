@@ -42,7 +42,7 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err erro
 	}
 	h = t.Plan.Resume(h)
 	began, before := time.Now(), h.Spent()
-	e.plan = newPlan(1, time.Duration(t.Plan.Cost*float64(time.Second)))
+	e.plan = newPlan(1, firstGuess(t.Plan.TunePlan))
 	if !t.Plan.Quick { // which uses what it needs of its budget
 		e.plan.ends = time.Now().Add(time.Duration((t.Plan.Budget - h.Spent()) * float64(time.Second)))
 	}
@@ -82,6 +82,19 @@ func (e *Engine) Tune(ctx context.Context, t Tuning) (out tune.Outcome, err erro
 // the other phases beside the best so far, and each kill for one.
 func quickTrials(p result.TunePlan) int {
 	return p.RaceBlocks*(2+p.Rivals) + 2*(p.Screens+p.Searches+p.Prunes) + 3*p.Blocks + p.Kills
+}
+
+// quickOverhead is what a trial of a quick tune costs besides its load, in seconds: its data are few.
+const quickOverhead = 2
+
+// firstGuess is how long a trial is taken to be before one has ended. What a budget pays for is guessed high; of a quick
+// tune, which has none, that would tell minutes that never come.
+func firstGuess(p result.TunePlan) time.Duration {
+	seconds := p.Cost
+	if p.Quick {
+		seconds = float64(p.Short.Seconds+p.Short.Warmup) + quickOverhead
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // outlaw puts on record why arms cannot be run.

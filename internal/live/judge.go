@@ -46,7 +46,7 @@ func stalled(before, now result.LiveWindow) string {
 	if before.Statements < least || now.Rate() > before.Rate()/2 || now.Running < 1.5*before.Running+1 {
 		return ""
 	}
-	return fmt.Sprintf("statements stall: %.3g/s end (%.3g/s before), %.1f run at once (%.1f before)", now.Rate(), before.Rate(), now.Running, before.Running)
+	return fmt.Sprintf("statements stall: %s/s end (%s/s before), %.1f run at once (%.1f before)", stats.Digits(now.Rate(), 3), stats.Digits(before.Rate(), 3), now.Running, before.Running)
 }
 
 func slower(before, now result.LiveWindow, limit float64) string {
@@ -54,7 +54,7 @@ func slower(before, now result.LiveWindow, limit float64) string {
 	if what == "" || is <= limit*then {
 		return ""
 	}
-	return fmt.Sprintf("%s is %.3g ms, %.2fx of the %.3g ms before (%.4gx is allowed)", what, is, is/then, then, limit)
+	return fmt.Sprintf("%s is %s ms, %.2fx of the %s ms before (%.4gx is allowed)", what, stats.Digits(is, 3), is/then, stats.Digits(then, 3), limit)
 }
 
 // unproven says why it is not shown that the traffic is no worse than it was before, by more than limit; ""
@@ -65,7 +65,7 @@ func unproven(before, now result.LiveWindow, limit float64) string {
 		return fmt.Sprintf("%.0f statements ended before and %.0f since, and it takes %d each", before.Statements, now.Statements, enough)
 	}
 	if low, high := stats.RatioWithin(before.Parts, now.Parts); high > limit {
-		return fmt.Sprintf("%s is between %.3gx and %.3gx of what it was (95 %%), and %.4gx is allowed", what, low, high, limit)
+		return fmt.Sprintf("%s is between %sx and %sx of what it was (95 %%), and %.4gx is allowed", what, stats.Digits(low, 3), stats.Digits(high, 3), limit)
 	}
 	return ""
 }

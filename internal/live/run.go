@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/result"
 )
@@ -366,7 +367,7 @@ func (r *Run) say(format string, args ...any) { r.Say(fmt.Sprintf(format, args..
 func text(step result.LiveStep) string {
 	var list []string
 	for _, c := range step.Changes {
-		list = append(list, fmt.Sprintf("%s %s -> %s", c.Name, c.Before, c.Value))
+		list = append(list, fmt.Sprintf("%s %s -> %s", c.Name, mycnf.AsWritten(c.Name, c.Before), c.Value))
 	}
 	return strings.Join(list, ", ")
 }

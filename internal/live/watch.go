@@ -133,15 +133,15 @@ func (r *Run) every() time.Duration {
 
 // seen says what a step did to the traffic, and where there was too little of it to tell.
 func seen(before, now result.LiveWindow) string {
-	text := fmt.Sprintf("%.4g statements/s (%.4g before)", now.Rate(), before.Rate())
+	text := fmt.Sprintf("%s statements/s (%s before)", stats.Digits(now.Rate(), 4), stats.Digits(before.Rate(), 4))
 	switch what, then, is := result.LiveLatency(before, now); {
 	case what != "":
-		text += fmt.Sprintf(", %s %.3g ms (%.3g before)", what, is, then)
+		text += fmt.Sprintf(", %s %s ms (%s before)", what, stats.Digits(is, 3), stats.Digits(then, 3))
 	default:
 		text += "; latency not seen"
 	}
 	if low, high := stats.RatioWithin(before.Parts, now.Parts); high < math.Inf(1) {
-		text += fmt.Sprintf(", which is %.3gx to %.3gx (95 %%)", low, high)
+		text += fmt.Sprintf(", which is %sx to %sx (95 %%)", stats.Digits(low, 3), stats.Digits(high, 3))
 	}
 	return text
 }

@@ -72,6 +72,15 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + units[at]
 }
 
+// AsWritten is a variable's value as a my.cnf has it: a size with its unit, any other as it is.
+func AsWritten(name, value string) string {
+	n, err := ParseSize(value)
+	if size := Plain(name, "1K") == "1024"; err != nil || !size {
+		return value
+	}
+	return FormatSize(n)
+}
+
 // PageSize is InnoDB's page size in bytes that settings ask for; 16 KiB, every server's default, where they
 // do not.
 func PageSize(settings []Setting) int {

@@ -177,8 +177,29 @@ func (r *Report) ofLive() {
 // liveCnf shows the lines for the server's own my.cnf on a terminal.
 func liveCnf(b *terminal, cnf string) {
 	if cnf != "" {
-		b.WriteString("For its my.cnf, as a restart undoes what was set\n" + plain.Text(cnf) + "\n")
+		b.WriteString("For its my.cnf, as a restart undoes what was set\n" + narrowed(plain.Text(cnf), b.columns) + "\n")
 	}
+}
+
+// narrowed breaks the comments of a my.cnf anew, into that many columns; its settings stay as they are.
+func narrowed(cnf string, columns int) string {
+	const more = "#   " // goes on with the comment above
+	var out strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(cnf, "\n"+more, " ")) {
+		text, comment := strings.CutPrefix(line, "# ")
+		if !comment {
+			out.WriteString(line)
+			continue
+		}
+		for i, part := range Wrap(text, columns-len(more)) {
+			head := more
+			if i == 0 {
+				head = "# "
+			}
+			out.WriteString(head + part + "\n")
+		}
+	}
+	return out.String()
 }
 
 // KeptSettings are the settings that a live tune left in place and that a restart undoes, as lines for a my.cnf.
@@ -246,7 +267,7 @@ func (j judgedStep) said() string {
 	if j.What == "" {
 		return ": latency was not seen"
 	}
-	return fmt.Sprintf(": %s %s ms against %s ms before, %sx", j.What, number(j.Is), number(j.Then), fixed(j.Ratio, 2))
+	return fmt.Sprintf(": %s %s ms against %s ms before, %sx", j.What, inMs(j.Is), inMs(j.Then), fixed(j.Ratio, 2))
 }
 
 func of(steps []judgedStep, state string) (list []judgedStep) {
@@ -309,7 +330,7 @@ func stepsView(d Data, steps []judgedStep) phaseView {
 		row := []string{s.Name, none, none, none, none, s.State}
 		if s.What != "" {
 			what = s.What
-			row[1], row[2], row[3] = number(s.Then), number(s.Is), fixed(s.Ratio, 2)+"x"
+			row[1], row[2], row[3] = inMs(s.Then), inMs(s.Is), fixed(s.Ratio, 2)+"x"
 		}
 		if s.Interval != nil {
 			row[4] = fmt.Sprintf("[%s, %s]", fixed(s.Interval[0], 2), fixed(s.Interval[1], 2))
@@ -377,7 +398,15 @@ func millis(ms *float64) string {
 	if ms == nil {
 		return none
 	}
-	return number(*ms)
+	return inMs(*ms)
+}
+
+// inMs formats a latency, one below a millisecond with a digit more.
+func inMs(ms float64) string {
+	if ms < 1 {
+		return fixed(ms, 3)
+	}
+	return number(ms)
 }
 
 // spoken says a table in a sentence.
@@ -446,7 +475,8 @@ func liveMethod(d Data) table {
 	}
 	if l.Watch > 0 {
 		t = t.add("watched", duration(l.Watch)+" before the first step and after each, longer where that was not enough").
-			add("latency allowed", fmt.Sprintf("up to %sx of what it was before, with the upper end of a 95 %% interval", trimmed(l.MaxP95, 2)))
+			add("latency allowed", fmt.Sprintf("up to %sx of what it was before, with the upper end of a 95 %% interval", trimmed(l.MaxP95, 2))).
+			add("ratio", "of the parts that each window is cut into, as its interval is; of the whole windows it may be another")
 	}
 	if f := d.Finish; f != nil {
 		t = t.add("time", fmt.Sprintf("%s, of which %s (%.0f %%) watching the traffic", duration(f.WallSeconds), duration(f.MeasureSeconds), 100*f.Utilisation))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/chromedp"
 
@@ -119,7 +120,12 @@ func TestLiveVerdicts(t *testing.T) {
 		"killed before anything": {func(d *Data) { d.Live.Run, d.Changes, d.Finish, d.Live.Ended = nil, nil, nil, "" }, Unchanged, "Nothing was changed; interrupted", "has every figure"},
 		"an older record":        {func(d *Data) { d.Live = &result.LiveTune{} }, KeptPartly, "2 of 3 steps kept: latency was not seen", "david rollback"},
 		"no latency in one":      {func(d *Data) { d.Live.Run.Steps[1].Traffic.P95, d.Live.Run.Steps[1].Traffic.Mean = nil, nil }, KeptPartly, "2 of 4 steps kept: latency was not seen", ""},
-		"few parts":              {func(d *Data) { d.Live.Run.Before.Parts = d.Live.Run.Before.Parts[:2] }, KeptPartly, "2 of 4 steps kept: p95 9.90 ms against 12.40 ms before, 0.80x;", ""},
+		"below a millisecond": {func(d *Data) {
+			for _, w := range []*result.LiveWindow{d.Live.Run.Before, d.Live.Run.Steps[1].Traffic} {
+				*w.P95 /= 100
+			}
+		}, KeptPartly, "2 of 4 steps kept: p95 0.099 ms against 0.124 ms before, 0.82x", ""},
+		"few parts": {func(d *Data) { d.Live.Run.Before.Parts = d.Live.Run.Before.Parts[:2] }, KeptPartly, "2 of 4 steps kept: p95 9.90 ms against 12.40 ms before, 0.80x;", ""},
 	} {
 		d := liveFixture()
 		c.change(&d)
@@ -149,6 +155,39 @@ func TestLiveSettings(t *testing.T) {
 	}
 	if want := "innodb_io_capacity=1400 innodb_io_capacity_max=2800"; strings.Join(got, " ") != want {
 		t.Errorf("%q, want %s", got, want)
+	}
+}
+
+// TestLiveFits: all that is shown of a live tune is within 80 columns, and no name is broken, however long names and values
+// are.
+func TestLiveFits(t *testing.T) {
+	d := liveFixture()
+	mode := "ONLY_FULL_GROUP_BY,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+	long := result.LiveChange{Setting: mycnf.Setting{Name: "performance_schema_events_statements_history_long_size", Value: "10000000", Reason: strings.Repeat("a reason that goes on ", 6), Source: "a manual"}, Before: "1000000"}
+	d.Live.Decide = append(d.Live.Decide, result.LiveChange{Setting: mycnf.Setting{Name: "sql_mode", Value: "STRICT_TRANS_TABLES," + mode, Reason: "r", Source: "s"}, Before: mode})
+	d.Live.Steps[1].Changes, d.Live.Advice = append(d.Live.Steps[1].Changes, long), append(d.Live.Advice, long)
+	d.Changes = append(d.Changes, ChangedVariable{Step: "flushing", Name: long.Name, Before: long.Before, After: long.Value, Kept: true})
+	d.Experiment.Server.Address = "/var/lib/mysql-of-the-second-instance/the-folder-of-its-socket/mysqld.sock"
+	var cnf strings.Builder
+	if err := mycnf.Render(&cnf, LiveCnfHead(d), KeptSettings(d)); err != nil {
+		t.Fatal(err)
+	}
+	d.Cnf = cnf.String()
+	for form, text := range map[string]string{"show -v": string(render(t, Text, d)), "show": string(render(t, func(w io.Writer, d Data) error { return Brief(w, d, "") }, d))} {
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > narrowColumns {
+				t.Errorf("%s: %d columns: %s", form, n, line)
+			}
+		}
+		names := []string{"live-tune-20250102-150405", "mysqld.sock"}
+		if form == "show -v" {
+			names = append(names, long.Name, "\ninnodb_io_capacity_max=2800\n", "ERROR_FOR_DIVISION_BY_ZERO", "NO_ENGINE_SUBSTITUTION")
+		}
+		for _, name := range names {
+			if !strings.Contains(text, name) {
+				t.Errorf("%s: no %s in\n%s", form, name, text)
+			}
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func Text(w io.Writer, d Data) error {
 	b.headline(r.Headline, func() { b.say(r.Headline.String()) })
 	b.paragraphs(r.Light)
 	fmt.Fprintf(&b, "\n%s\n", plain.Line(d.Experiment.ID))
-	fmt.Fprintln(&b, plain.Line(r.server))
+	b.say(r.server)
 	for _, w := range describe(d.Experiment.Workloads) {
 		b.say(w)
 	}

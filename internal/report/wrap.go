@@ -47,7 +47,8 @@ func (b *terminal) paragraph(s string) {
 	}
 }
 
-// Wrap breaks s at blanks into lines of at most that width, and words where they are longer.
+// Wrap breaks s at blanks into lines of at most that width, and words where they are longer: behind a comma, a slash or
+// the like where there is one, so that no name in a list is broken.
 func Wrap(s string, width int) []string {
 	var lines []string
 	line := ""
@@ -59,11 +60,21 @@ func Wrap(s string, width int) []string {
 			line += " "
 		}
 		for line += word; utf8.RuneCountInString(line) > width; {
-			cut := []rune(line)
-			lines, line = append(lines, string(cut[:width])), string(cut[width:])
+			at := seam([]rune(line), width)
+			lines, line = append(lines, string([]rune(line)[:at])), string([]rune(line)[at:])
 		}
 	}
 	return append(lines, line)
+}
+
+// seam is where a word that is too long is broken: at most so far into it.
+func seam(word []rune, width int) int {
+	for at := width; at > 1; at-- {
+		if strings.ContainsRune(",;/=|", word[at-1]) {
+			return at
+		}
+	}
+	return width
 }
 
 // least bounds how narrow a column of prose may be made: a share of the terminal's columns.
@@ -91,10 +102,24 @@ func (b *terminal) fit(t table) {
 	for n < len(t.Cols) && (n == 1 || used+2+widths[n] <= b.columns) {
 		used, n = used+2+widths[n], n+1
 	}
-	b.table(t.pick(1, n))
+	if part := t.pick(1, n); used > b.columns {
+		b.tall(part)
+	} else {
+		b.table(part)
+	}
 	if n < len(t.Cols) {
 		b.WriteString("\n")
 		b.fit(t.pick(n, len(t.Cols)))
+	}
+}
+
+// tall sets a table of two columns that fits beside nothing: each value stands below its name.
+func (b *terminal) tall(t table) {
+	for _, row := range append([][]string{t.heads()}, t.Rows...) {
+		b.WriteString(plain.Line(row[0]) + "\n")
+		for _, line := range Wrap(row[1], b.columns-2) {
+			b.WriteString("  " + plain.Line(line) + "\n")
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package stats
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"david/internal/result"
@@ -23,8 +24,11 @@ func Borrowed(before, after *float64, written float64) string {
 	if grown <= borrowedMax*written {
 		return ""
 	}
-	return fmt.Sprintf("the checkpoint age grew from %.0f to %.0f MiB, so the pages behind %.0f %% of the redo it wrote are still to be flushed", *before/(1<<20), *after/(1<<20), 100*grown/written)
+	return fmt.Sprintf("the checkpoint age grew from %v to %v MiB, so the pages behind %.0f %% of the redo it wrote are still to be flushed", tenths(*before/(1<<20)), tenths(*after/(1<<20)), 100*grown/written)
 }
+
+// tenths rounds x, so that a small growth is seen.
+func tenths(x float64) float64 { return math.Round(10*x) / 10 }
 
 // Debts tells in how many of the incarnations of an arm, in slices, more redo debt was left at the end of its
 // last slice than there was at the beginning of its first: a longer run pays for it. seen is the first of

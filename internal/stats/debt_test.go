@@ -22,7 +22,7 @@ func TestDebts(t *testing.T) {
 	silent := slice(3, 20, 0, 0)
 	silent.Before = result.Debt{}
 	n, borrowed, seen := Debts(append(append(level, grown...), silent))
-	if n != 2 || borrowed != 1 || !strings.Contains(seen, "grew from 5 to 7 MiB") || !strings.Contains(seen, "100 % of the redo") {
+	if n != 2 || borrowed != 1 || !strings.Contains(seen, "grew from 4.8 to 6.7 MiB") || !strings.Contains(seen, "100 % of the redo") {
 		t.Errorf("%d of %d: %s", borrowed, n, seen)
 	}
 }

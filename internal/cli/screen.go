@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"david/internal/plain"
+	"david/internal/report"
+)
+
+// columns is how wide a terminal is taken to be.
+const columns = 80
+
+// labelWidth is that of the longest label, its colon and two blanks.
+const labelWidth = len("conflict") + 3
+
+// labelled writes a sentence beside a label, as the first screen of a measurement does; nothing where there is no
+// sentence.
+func labelled(out io.Writer, label, sentence string) error {
+	return labelledIn(out, "", label, sentence)
+}
+
+// labelledIn is labelled with the label in a style.
+func labelledIn(out io.Writer, style plain.Style, label, sentence string) error {
+	if sentence == "" {
+		return nil
+	}
+	err := styled(out, style, label)
+	return errors.Join(err, wrapped(out, fmt.Sprintf("%-*s", labelWidth-len(label), ":"), strings.Repeat(" ", labelWidth), sentence))
+}
+
+// hang writes a sentence behind a head, the later lines under the first.
+func hang(out io.Writer, head, sentence string) error {
+	return wrapped(out, head, strings.Repeat(" ", utf8.RuneCountInString(head)), sentence)
+}
+
+// say writes a sentence, the later lines indented.
+func say(out io.Writer, sentence string) error { return wrapped(out, "", "  ", sentence) }
+
+// wrapped writes a sentence on lines no longer than the terminal's: a head before the first, an indent before others.
+func wrapped(out io.Writer, head, indent, sentence string) error {
+	for _, line := range report.Wrap(sentence, columns-len(indent)) {
+		if _, err := fmt.Fprintln(out, head+line); err != nil {
+			return err
+		}
+		head = indent
+	}
+	return nil
+}
+
+// styled writes a text in a style, "" for none.
+func styled(out io.Writer, style plain.Style, text string) error {
+	if style != "" {
+		return plain.Styled(out, style, text)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
