@@ -11,6 +11,7 @@
 package crash
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,9 @@ type Test struct {
 	Limit     time.Duration // of a recovery
 	Seed      uint64        // of the kills' moments and of what is written
 	LogPath   string        // where the error log of the server's last start is kept; "" for nowhere
+	// Mishap returns the error that blames what is not the server's own doing, as that somebody killed it or that its disk is
+	// full; nil where the server is to blame. One that does not come back by a mishap proves nothing. Nil: there is none.
+	Mishap func(error) error
 	// Live sees the server's variables before the first load; its error ends the test. Nil for none.
 	Live func(vars map[string]string) error
 	// Report is told each round when it ends; nil for nobody.
@@ -90,8 +94,8 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		return c, err
 	}
 	for n := 1; n <= t.Kills && r.result.Failed == ""; n++ {
-		if err := r.round(ctx, n); err != nil {
-			return c, fmt.Errorf("kill %d: %w", n, err)
+		if err := died(s, r.round(ctx, n)); err != nil {
+			return c, fmt.Errorf("kill %d: %w", n, cmp.Or(t.mishap(err), err))
 		}
 	}
 	return r.result.Judge(), nil
@@ -164,8 +168,7 @@ func (r *crashRun) round(ctx context.Context, n int) error {
 	}
 	k := result.Kill{AfterMs: ms(after), Acknowledged: r.ledger.acknowledged()}
 	took, err := r.server.Restart(ctx, r.patience())
-	var dead *sandbox.StartError
-	if errors.As(err, &dead) && ctx.Err() == nil {
+	if dead := r.failed(ctx, err); dead != nil {
 		r.result.Failed = dead.Error()
 		r.result.Rounds = append(r.result.Rounds, k)
 		return nil
@@ -182,6 +185,21 @@ func (r *crashRun) round(ctx context.Context, n int) error {
 		r.Report(n, k)
 	}
 	return nil
+}
+
+// failed returns how a server did not come back, where that is its own doing; nil for any other error, and for none.
+func (t Test) failed(ctx context.Context, err error) (dead *sandbox.StartError) {
+	if ctx.Err() != nil || !errors.As(err, &dead) || t.mishap(err) != nil {
+		return nil
+	}
+	return dead
+}
+
+func (t Test) mishap(err error) error {
+	if t.Mishap == nil {
+		return nil
+	}
+	return t.Mishap(err)
 }
 
 // ledgerBytes is the most that reading the ledger back may take: some ten million transactions.

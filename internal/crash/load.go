@@ -142,7 +142,7 @@ func killUnderLoad(ctx context.Context, s *sandbox.Server, l *ledger, after time
 	defer cancel()
 	began := time.Now()
 	w.start(ctx, l)
-	if err := w.until(ctx, s, after); err != nil {
+	if err := w.until(ctx, after); err != nil {
 		return 0, err
 	}
 	took = time.Since(began)
@@ -154,7 +154,7 @@ func killUnderLoad(ctx context.Context, s *sandbox.Server, l *ledger, after time
 
 // until returns when the moment of the kill has come. A load that ends before that proves nothing, and is an
 // error.
-func (w *writers) until(ctx context.Context, s *sandbox.Server, after time.Duration) error {
+func (w *writers) until(ctx context.Context, after time.Duration) error {
 	timeout := time.After(stall)
 	first, kill := w.first, (<-chan time.Time)(nil)
 	for {
@@ -170,11 +170,19 @@ func (w *writers) until(ctx context.Context, s *sandbox.Server, after time.Durat
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return errors.Join(fmt.Errorf("the load ended before the kill: %w", err), s.Alive())
+			return fmt.Errorf("the load ended before the kill: %w", err)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// died blames an error on the server's end, where it has ended before david killed it.
+func died(s *sandbox.Server, err error) error {
+	if errors.Is(err, mysqld.ErrUnreachable) && ended(s) {
+		return fmt.Errorf("the server ended, and david had not killed it: %w", s.Alive())
+	}
+	return err
 }
 
 // read returns what the tables hold.

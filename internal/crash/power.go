@@ -2,6 +2,7 @@ package crash
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (r *powerRun) record(ctx context.Context) (err error) {
 		return err
 	}
 	if _, err := killUnderLoad(ctx, s, r.ledger, r.Load); err != nil {
-		return err
+		return died(s, err)
 	}
 	r.last, err = recording.Moment()
 	return err
@@ -148,7 +149,7 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		left = left[1:]
 		k, err := r.cut(ctx, cut, log.Records[:cut.At])
 		if err != nil {
-			return c, fmt.Errorf("cut %d: %w", n+1, err)
+			return c, fmt.Errorf("cut %d: %w", n+1, cmp.Or(r.mishap(err), err))
 		}
 		k.Cut.AtFlush = cut.At < len(log.Records) && log.Records[cut.At].Flush()
 		r.result.Rounds = append(r.result.Rounds, k)
@@ -193,8 +194,7 @@ func (r *powerRun) cut(ctx context.Context, cut blocklog.Cut, before []blocklog.
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	s, took, err := r.disk.Start(ctx, m, sandbox.StartOptions{Settings: telling(r.Binary.Flavour, r.Settings), LogPath: r.LogPath, Caps: r.Caps}, r.patience())
-	var dead *sandbox.StartError
-	if errors.As(err, &dead) && ctx.Err() == nil {
+	if dead := r.failed(ctx, err); dead != nil {
 		k.Cut.Failed = strings.TrimRight(dead.Line(), ": ")
 		return k, nil
 	}

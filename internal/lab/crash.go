@@ -152,6 +152,7 @@ func (t CrashTest) killAndCheck(ctx context.Context, o opened, store *result.Sto
 	test := crash.Test{
 		Workspace: o.workspace, Binary: o.binary, Settings: arm.Settings, Caps: arm.Caps, Threads: t.Threads, Kills: t.Kills, Limit: t.Recovery,
 		Seed: t.Seed, LogPath: store.LogPath(string(result.KindCrash), "server"),
+		Mishap: o.mishap,
 		Live: func(vars map[string]string) error {
 			arm.Effective = vars
 			if unlocked, err = Lifted(o.binary.Flavour, vars, t.Unlock); err != nil {

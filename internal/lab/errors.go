@@ -63,9 +63,9 @@ func DidNotStart(err error) bool {
 }
 
 // blame makes a server that would not start the user's bad input, where the user gave settings and the server
-// complains.
+// complains; one that somebody killed, or that met a full disk, does not.
 func blame(err error, given bool) error {
-	if given && DidNotStart(err) && !errors.Is(err, context.Canceled) {
+	if given && DidNotStart(err) && !killed(err) && !errors.As(err, new(mishap)) && !errors.Is(err, context.Canceled) {
 		return InputError{fmt.Errorf("the server does not start with the settings given: %w", err)}
 	}
 	return err

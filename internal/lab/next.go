@@ -21,7 +21,7 @@ const littleLeft = 64 << 20
 // next adds to what a measurement failed for what the error itself cannot know: that a disk is full, or cannot be
 // written to any more, or that somebody killed a program; and what to do then. It looks while all is still mounted.
 func (o opened) next(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, sandbox.ErrDiskFull) {
+	if err == nil || errors.As(err, new(mishap)) || errors.Is(err, context.Canceled) || errors.Is(err, sandbox.ErrDiskFull) {
 		return err
 	}
 	hint := ""
@@ -39,13 +39,26 @@ func (o opened) next(err error) error {
 	default:
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, hint)
+	return mishap{fmt.Errorf("%w; %s", err, hint)}
+}
+
+// mishap is what a measurement failed for where that is nothing of what was measured, with what to do then.
+type mishap struct{ error }
+
+func (m mishap) Unwrap() error { return m.error }
+
+// mishap is next of what failed by one; nil of anything else.
+func (o opened) mishap(err error) error {
+	if told := o.next(err); errors.As(told, new(mishap)) {
+		return told
+	}
+	return nil
 }
 
 // saidFull finds in a server's or sysbench's words that the server's disk is full: the errors 1021 and 1114 of SQL, and
 // the system's own.
 func saidFull() *regexp.Regexp {
-	return regexp.MustCompile(`error:? (1021|1114)\b|(?i:errno:? 28\b|errcode:? 28\b|failed with error 28\b|out of disk space)`)
+	return regexp.MustCompile(`error:? (1021|1114)\b|(?i:errno:? 28\b|errcode:? 28\b|failed with error 28\b|out of disk space|no space left on device)`)
 }
 
 // killed tells whether a program was ended by SIGKILL, and not for a cap of david's. The end of a server is known by

@@ -34,6 +34,7 @@ func TestNext(t *testing.T) {
 		{errors.New("sysbench gave up: mysql_drv_query() returned error 1114 (The table 'sbtest2' is full) for query 'INSERT"), "was full: make room there"},
 		{errors.New("mariadbd did not start or ended (signal: aborted); it says: InnoDB: preallocating 311296 bytes for file ./sbtest/sbtest1.ibd failed with error 28"), "was full: make room there"},
 		{errors.New("mysqld did not start or ended (exit status 1); it says: Could not set the file size of './ibtmp1'. Probably out of disk space"), "was full: make room there"},
+		{errors.New("mysqld did not start or ended (exit status 1); it says: Cannot open 'ib_buffer_pool.incomplete' for writing: No space left on device"), "was full: make room there"},
 		{&os.PathError{Op: "write", Path: "x", Err: syscall.EROFS}, "cannot be written to any more"},
 		{errors.New("the server ended during the trial: mysqld did not start or ended (signal: killed)"), "it was not david that killed it"},
 		{fmt.Errorf("%w (signal: killed)", sandbox.ErrMemory), ""},
@@ -46,6 +47,17 @@ func TestNext(t *testing.T) {
 		if c.says == "" && got != c.err || c.says != "" && (!errors.Is(got, c.err) || !strings.Contains(got.Error(), "; ") || !strings.Contains(got.Error(), c.says)) {
 			t.Errorf("%v became %v, want %q", c.err, got, c.says)
 		}
+	}
+	told := o.mishap(errors.New("mysqld did not start or ended (signal: killed)"))
+	if told == nil || o.next(told) != told {
+		t.Errorf("%v is none, or told twice", told)
+	}
+	ended := fmt.Errorf("kill 1: %w", o.next(&sandbox.StartError{Cause: errors.New("signal: killed")}))
+	if fault := FaultOf(blame(ended, true)); fault != Target {
+		t.Errorf("%v is of kind %d", ended, fault)
+	}
+	if got := o.mishap(errors.New("the server does not start")); got != nil {
+		t.Errorf("%v is a mishap", got)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small filesystem needs root")

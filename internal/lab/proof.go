@@ -98,6 +98,7 @@ func (r recorded) crash(ctx context.Context, arm result.Arm, plan tune.Plan, run
 	c, err = run(crash.Test{
 		Workspace: r.workspace, Binary: r.binary, Settings: arm.Settings, Caps: caps, Threads: crashThreads, Kills: plan.Kills,
 		Limit: inSeconds(plan.RecoveryMs / 1000), Seed: plan.Seed, LogPath: r.store.LogPath("crash-"+arm.Name, "server"),
+		Mishap: r.mishap,
 		Live: func(live map[string]string) error {
 			vars = live
 			r.say("%s", what)
