@@ -44,7 +44,7 @@ func TestMemory(t *testing.T) {
 	}
 	big := bigStore(t, filepath.Join(home, "experiments", "compare-big"))
 	for _, args := range []string{"list", "show latest", "report latest", "report --format md latest", "report --format json latest", "explain latest", "price latest", "show " + big,
-		"price volumes --iops 20000 --size 1TiB", "server list", "config", "doctor", "facts", "follower list", "gc", "kernel", "kernel list", "plan --data 100GB --tps 1000", "rm compare-big",
+		"price volumes --iops 20000 --size 1TiB", "server list", "config", "doctor", "facts", "follower list", "gc", "kernel", "plan --data 100GB --tps 1000", "rm compare-big",
 		"storage plan --iops 20000 --size 1TiB", "version", "man " + t.TempDir(), "completion bash",
 		"manifest --cpus 4 --memory 16Gi --size 50Gi --storage ebs-gp3 --out " + filepath.Join(dir, "k8s"), "manifest check " + filepath.Join(dir, "k8s")} {
 		t.Run(args, func(t *testing.T) { run(t, exitDone, strings.Fields(args)...) })

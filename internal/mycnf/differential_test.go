@@ -246,7 +246,7 @@ func (d *differential) compare(number int, text string, lines []mycnf.Line, valu
 	}
 	for name, want := range asked {
 		got, there := values[name]
-		if !there || slices.Contains(lock(d.flavour), name) {
+		if !there || slices.Contains(lock(d.flavour), name) || d.ofPlugin(name) {
 			continue
 		}
 		d.others++
@@ -257,6 +257,11 @@ func (d *differential) compare(number int, text string, lines []mycnf.Line, valu
 			d.clipped++
 		}
 	}
+}
+
+// ofPlugin tells whether a name switches a plugin of MariaDB's, which the help says is on whatever was asked for.
+func (d *differential) ofPlugin(name string) bool {
+	return d.flavour == mycnf.MariaDB && d.defaults[name] == "ON" && !slices.Contains(d.switches, name)
 }
 
 // unwritten tells whether a line sets an option without a value of its own.

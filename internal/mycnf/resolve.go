@@ -45,10 +45,14 @@ func (o Option) Refused() (why string, refused bool) {
 // my_getopt.c): dashes are underscores; skip_, disable_, enable_, maximum_ and loose_ may stand before a
 // name, in any number, of which the last one counts; plugin_ before that of a plugin's variable says nothing;
 // MariaDB takes names shortened, in any case, and behind a key and a dot. Without a flavour a name means what
-// it means to any server; without a version, to any of its releases. bare tells that there was no "=".
+// it means to any server; without a version, to any of its releases. bare tells that there was no "=", and
+// so no value.
 func Resolve(f Flavour, v Version, name, value string, bare bool) Option {
 	written := strings.ReplaceAll(trim(name), "-", "_")
 	folded := asciiLower(written)
+	if bare {
+		value = ""
+	}
 	o := Option{Name: folded, Value: value, Reads: value}
 	s := seekAll(f, keyless(f, folded))
 	switch {

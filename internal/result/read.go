@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"strconv"
 
 	"david/internal/input"
@@ -28,9 +29,16 @@ type room struct {
 	bounded bool
 }
 
+// much is how many bytes of one part of a record leave more behind, of decoding them, than the collector of garbage is to find
+// out by itself: it may be late where the CPUs are busy.
+const much = 1 << 20
+
 // take books some bytes, and is an error where there are no more.
 func (r *room) take(dir string, bytes int) error {
 	r.left -= int64(bytes)
+	if r.bounded && bytes > much {
+		runtime.GC()
+	}
 	if r.bounded && r.left < 0 {
 		return fmt.Errorf("%s %w", dir, ErrRoom)
 	}
@@ -154,7 +162,7 @@ func (s *Store) Figures() (trials []Trial, replaced int, err error) {
 
 // bytes is about what a trial without its points takes in memory.
 func (t Trial) bytes() int {
-	n := 1500 + 16*cap(t.Histogram) + 48*cap(t.Clients) + len(t.ID) + len(t.Arm) + len(t.EndedEarly)
+	n := 1500 + 16*cap(t.Histogram) + 56*cap(t.Clients) + len(t.ID) + len(t.Arm) + len(t.EndedEarly)
 	for _, g := range t.Gates {
 		n += 64 + len(g.Name) + len(g.Detail)
 	}

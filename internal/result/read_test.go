@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,6 +54,29 @@ func TestRoomIsKept(t *testing.T) {
 		if _, _, err := s.Figures(); !errors.Is(err, want) {
 			t.Errorf("within %d bytes: %v", bytes, err)
 		}
+	}
+}
+
+// TestLargeTrialsLeaveNothing: what decoding a large trial takes is given back before the next is read, also by a collector of
+// garbage that is late.
+func TestLargeTrialsLeaveNothing(t *testing.T) { // not parallel: the collector is that of the process
+	store := newStore(t)
+	line := `{"schema":1,"id":"a","arm":"control","clients":[` + strings.Repeat("{},", 50_000) + "{}]}\n"
+	if err := errors.Join(os.WriteFile(store.path(trialsFile), []byte(strings.Repeat(line, 6)), 0o644), os.WriteFile(store.path("points/a.jsonl"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenWithin(store.Dir(), 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	trials, _, err := s.Figures()
+	runtime.ReadMemStats(&after)
+	if grew := int64(after.HeapAlloc-before.HeapAlloc) >> 20; err != nil || grew > 32 {
+		t.Errorf("%d MiB after %d trials, %v", grew, len(trials), err)
 	}
 }
 

@@ -28,7 +28,7 @@ type verdict struct {
 // remembers it.
 type found struct {
 	load  func(dir string) (report.Data, error)
-	work  sync.Mutex
+	work  sync.Mutex // held by who reads a record: one may take all the memory there is for it
 	mu    sync.Mutex // guards known
 	known map[string]remembered
 }
@@ -177,8 +177,7 @@ func (s *Site) report(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusNotFound, "No such experiment", "david's folder holds none of that name.")
 		return
 	}
-	var text strings.Builder
-	isHTML, err := s.Report(&text, dir)
+	text, isHTML, err := s.reportOf(dir)
 	if err != nil {
 		s.refuse(w, http.StatusInternalServerError, "This record cannot be shown", err.Error())
 		return
@@ -188,7 +187,16 @@ func (s *Site) report(w http.ResponseWriter, r *http.Request) {
 	if !isHTML {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	_, _ = io.WriteString(w, plain.Text(text.String())) // as of asset
+	_, _ = io.WriteString(w, text) // as of asset
+}
+
+// reportOf has the report of an experiment ready, while no other record is read.
+func (s *Site) reportOf(dir string) (text string, isHTML bool, err error) {
+	s.found.work.Lock()
+	defer s.found.work.Unlock()
+	var b strings.Builder
+	isHTML, err = s.Report(&b, dir)
+	return plain.Text(b.String()), isHTML, err
 }
 
 // pairPage fills the page of two experiments.
@@ -204,18 +212,31 @@ func (s *Site) pair(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, "Two experiments", "Pick two of the list.")
 		return
 	}
-	var data [2]report.Data
+	var dirs [2]string
 	for i, id := range ids {
-		dir := s.folder(id)
-		if dir == "" {
+		if dirs[i] = s.folder(id); dirs[i] == "" {
 			s.refuse(w, http.StatusNotFound, "No such experiment", "david's folder holds none of that name.")
 			return
 		}
+	}
+	rows, err := s.beside(dirs)
+	if err != nil {
+		s.refuse(w, http.StatusInternalServerError, "This record cannot be shown", err.Error())
+		return
+	}
+	s.show(w, http.StatusOK, "pair", pairPage{A: ids[0], B: ids[1], Rows: rows})
+}
+
+// beside reads two experiments, while no other record is read.
+func (s *Site) beside(dirs [2]string) ([]report.TwoValues, error) {
+	s.found.work.Lock()
+	defer s.found.work.Unlock()
+	var data [2]report.Data
+	for i, dir := range dirs {
 		var err error
 		if data[i], err = s.Load(dir); err != nil {
-			s.refuse(w, http.StatusInternalServerError, "This record cannot be shown", err.Error())
-			return
+			return nil, err
 		}
 	}
-	s.show(w, http.StatusOK, "pair", pairPage{A: ids[0], B: ids[1], Rows: report.Beside(data[0], data[1])})
+	return report.Beside(data[0], data[1]), nil
 }

@@ -4,16 +4,20 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"david/internal/report"
 	"david/internal/result"
 )
 
@@ -281,6 +285,37 @@ func TestHostileRecord(t *testing.T) {
 		t.Errorf("the list: %s", text)
 	}
 	s.listen(t, "evil:0", func(event, _, _ string) bool { return event == "state" })
+}
+
+// TestOneRecordAtATime: a record may take all the memory that there is for one, so that no two pages read one each.
+func TestOneRecordAtATime(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	s := serveStore(t, home, "")
+	ended(t, home, "compare-1", 1, 2)
+	ended(t, home, "compare-2", 2, 2)
+	var reading atomic.Int32
+	alone := func() func() {
+		if reading.Add(1) > 1 {
+			t.Error("two records are read at once")
+		}
+		time.Sleep(20 * time.Millisecond)
+		return func() { reading.Add(-1) }
+	}
+	s.Load = func(dir string) (report.Data, error) { defer alone()(); return load(dir) }
+	s.Report = func(io.Writer, string) (bool, error) { defer alone()(); return true, nil }
+	s.found.load = s.Load
+	var pages sync.WaitGroup
+	for range 3 {
+		for _, path := range []string{"/report/compare-1", "/found/compare-1", "/found/compare-2", "/pair?run=compare-1&run=compare-2"} {
+			pages.Go(func() {
+				if code, text := s.get(t, path); code != http.StatusOK {
+					t.Errorf("%s: %d %s", path, code, text)
+				}
+			})
+		}
+	}
+	pages.Wait()
 }
 
 // TestFound: what an experiment found is told, but worked out by nobody while something is measured.
