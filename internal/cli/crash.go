@@ -72,6 +72,7 @@ func (a *app) crashCommand() *cobra.Command {
 	fs.Uint64Var(&f.seed, "seed", 0, "of the moments of the kills and of what is written (0: drawn, and recorded)")
 	fs.BoolVar(&f.noVolume, "no-volume", false, "keep the data on the filesystem of david's folder, without a loop device, also where copies are slow")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	a.addVerbose(fs)
 	fs.BoolVar(&f.power, "power", false, "cut the power of the server's disk instead of killing the server")
 	f.cut.add(fs)
 	return cmd
@@ -168,10 +169,13 @@ func (a *app) printCrash(store *result.Store, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	switch {
+	case asJSON:
 		err = a.printJSON(c)
-	} else {
+	case a.verbose:
 		err = report.Crash(a.out, *c)
+	default:
+		err = report.CrashBrief(a.out, *c, store.Experiment().ID)
 	}
 	if err == nil && !c.Proved {
 		err = codedError{exitInvalid, errors.New("not proved: " + report.CrashLine(*c))}

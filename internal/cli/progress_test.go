@@ -19,6 +19,16 @@ import (
 // openTerminal opens one, and collects what is written to it. Close waits for the last of it.
 func openTerminal(t *testing.T) (tty *os.File, seen *lines, closed func()) {
 	t.Helper()
+	master, tty := openPair(t)
+	var reader sync.WaitGroup
+	seen = newLines()
+	reader.Go(func() { io.Copy(seen, master) }) // ends with EIO, once nobody has the terminal open
+	return tty, seen, func() { tty.Close(); reader.Wait(); master.Close() }
+}
+
+// openPair opens a terminal of 120 columns, and the end of it that a user's keyboard and screen are at.
+func openPair(t *testing.T) (master, tty *os.File) {
+	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -37,10 +47,7 @@ func openTerminal(t *testing.T) (tty *os.File, seen *lines, closed func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var reader sync.WaitGroup
-	seen = newLines()
-	reader.Go(func() { io.Copy(seen, master) }) // ends with EIO, once nobody has the terminal open
-	return tty, seen, func() { tty.Close(); reader.Wait(); master.Close() }
+	return master, tty
 }
 
 // shownLines are the lines of a terminal to which that text was written.

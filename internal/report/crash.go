@@ -38,6 +38,34 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	return b.flush(w)
 }
 
+// CrashBrief writes the first screen of a crash test, a sentence each; Crash has the rest. id names its record.
+func CrashBrief(w io.Writer, c result.CrashTest, id string) error {
+	b := terminal{columns: narrowColumns}
+	style := plain.Bad
+	if c.Proved {
+		style = plain.Good
+	}
+	b.paragraph(CrashLine(c))
+	b.mark(0, c.Verdict, style)
+	held := "the binary log was held against the tables after every recovery"
+	if c.Log != "" {
+		held = "the binary log was not held against the tables: " + c.Log
+	}
+	b.labelled("how sure", fmt.Sprintf("recovery took at most %.0f ms of the %.0f allowed; %s", c.RecoveryMs.Max, c.LimitMs, held))
+	b.labelled("rests on", fmt.Sprintf("%s, %d connections that write, seed %d", serverName(c.Server), c.Threads, c.Seed))
+	b.labelled("written", "the record "+id)
+	b.labelled("next", crashNext(c)+fmt.Sprintf("`david show %s` has what was seen", id))
+	return b.flush(w)
+}
+
+// crashNext gives the command to go on with, before that which shows all.
+func crashNext(c result.CrashTest) string {
+	if c.Power != nil || !c.Proved {
+		return ""
+	}
+	return "a kill does not show what only a power failure loses: `david crash-test --power` does; "
+}
+
 // CrashLine returns the verdict of a crash test in one sentence; no loss of the lock goes unsaid in it.
 func CrashLine(c result.CrashTest) string {
 	counted := ""

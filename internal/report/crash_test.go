@@ -22,6 +22,45 @@ func TestCrashText(t *testing.T) {
 	}
 }
 
+// TestCrashBrief: five sentences within 80 columns; what a kill cannot show is next where nothing was lost.
+func TestCrashBrief(t *testing.T) {
+	c := result.CrashTest{Threads: 8, Seed: 3996750639051527, LimitMs: 60000, Rounds: []result.Kill{{Acknowledged: 1200, RecoveryMs: 900}}}.Judge()
+	power := c
+	power.Power = &result.Power{}
+	lost := result.CrashTest{LimitMs: 60000, Log: "it is off", Unlocked: []string{"sync_binlog=0, at risk: transactions"}, Rounds: []result.Kill{{Acknowledged: 10, Lost: 3}}}.Judge()
+	for name, test := range map[string]struct {
+		test result.CrashTest
+		want []string
+	}{
+		"proved": {c, []string{"proved: 1 kill, 1,200", "at most 900 ms of the 60000 allowed; the binary log was held", "`david crash-test --power` does; `david show crash-1`"}},
+		"power":  {power, []string{"next: `david show crash-1` has"}},
+		"lost":   {lost, []string{"lost 3 of 10", "UNLOCKED: sync_binlog=0", "was not held against the tables: it is off", "next: `david show crash-1` has"}},
+	} {
+		var b strings.Builder
+		if err := CrashBrief(&b, test.test, "crash-1"); err != nil {
+			t.Fatal(err)
+		}
+		sentences := 0
+		for line := range strings.Lines(b.String()) {
+			if len(line) > narrowColumns+1 {
+				t.Errorf("%s: too wide: %s", name, line)
+			}
+			if !strings.HasPrefix(line, " ") {
+				sentences++
+			}
+		}
+		text := strings.Join(strings.Fields(b.String()), " ")
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, b.String())
+			}
+		}
+		if sentences != 5 {
+			t.Errorf("%s: %d sentences:\n%s", name, sentences, b.String())
+		}
+	}
+}
+
 func TestKillLine(t *testing.T) {
 	k := result.Kill{AfterMs: 1240, Acknowledged: 50, RecoveryMs: 700}
 	if got := KillLine(2, 5, k); got != "kill 2 of 5 after 1.2 s: 50 acknowledged, 0 lost; recovered in 700 ms" {
