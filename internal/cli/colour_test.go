@@ -63,3 +63,20 @@ func TestColours(t *testing.T) {
 		t.Errorf("JSON has colours: %q", got)
 	}
 }
+
+// TestHTMLStaysOffTerminals: a report for a browser is refused on a terminal, with what to give instead.
+func TestHTMLStaysOffTerminals(t *testing.T) {
+	t.Parallel()
+	home := testHome(t)
+	id := storedTune(t, home, tunedRecord(), true)
+	if got := onColours(t, home, nil, "report", id, "--format", "html"); got != "" {
+		t.Errorf("a terminal got\n%s", got)
+	}
+	if got := onColours(t, home, nil, "report", id, "--format", "text"); !strings.Contains(got, id) {
+		t.Errorf("as text:\n%s", got)
+	}
+	_, errOut, code := at{home: home}.david(t, "report", id, "--format", "html", "--out", filepath.Join(t.TempDir(), "report.html"))
+	if code != exitDone {
+		t.Errorf("into a file: exit code %d\n%s", code, errOut)
+	}
+}
