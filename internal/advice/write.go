@@ -73,7 +73,7 @@ func flushRules() []Rule {
 			When:     "data files go through the kernel's cache: innodb_flush_method is fsync, or MariaDB's innodb_data_file_buffering is ON",
 			Reason:   "pages are cached twice, and the kernel's writeback competes with the server's",
 			Source:   "MySQL manual, innodb_flush_method; MariaDB manual, innodb_data_file_buffering",
-			Risk:     "reads that the kernel cached go to the disk: size the pool first",
+			Risk:     "reads that the kernel cached go to the disk: size the pool first; MySQL 8.0.20 and later then do not flush the doublewrite buffer: take it only where the disk's write cache is protected",
 			Measured: "by david tune on your machine: what each line is worth is in its report",
 		},
 		{
