@@ -158,7 +158,7 @@ power: ## a thousand power cuts of each flavour, and each way of losing data by 
 ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4` on it, and all of it down again: half an hour, 15 GB of disk, as root
 	@scripts/setup ceph
 	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4|TestFailoverCeph)$$' ./test/ceph ./internal/cli ./internal/crash
-	go run ./test/ceph run bin/david study p4 --local
+	go run ./test/ceph run bin/david study p4 --local -v
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }

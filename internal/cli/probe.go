@@ -40,6 +40,7 @@ func (a *app) probeCommand() *cobra.Command {
 	fs.BoolVar(&f.fresh, "fresh", false, "measure again, also where the same was measured within a day")
 	fs.BoolVar(&f.quick, "quick", false, "one short round: orders of magnitude in about 15 seconds; not kept")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.BoolVarP(&a.verbose, "verbose", "v", false, "print every figure with the least and the most of its rounds, instead of five lines")
 	return cmd
 }
 
@@ -59,7 +60,7 @@ func (a *app) probe(ctx context.Context, f probeFlags) error {
 		return err
 	}
 	p.end()
-	return errors.Join(a.printLimits(found.Limits, found.Before, f.json), found.Flaw)
+	return errors.Join(a.printProbed(found, f), found.Flaw)
 }
 
 // check refuses flags that make no sense here.
@@ -77,4 +78,15 @@ func (f probeFlags) check(ctx context.Context, a *app) (caps result.Caps, err er
 		return caps, usage("--dir %s: name a folder that exists", f.dir)
 	}
 	return caps, a.lab().CheckCaps(ctx, []result.Arm{{Caps: caps}}, false)
+}
+
+// printProbed prints five lines, every figure, or one JSON document.
+func (a *app) printProbed(p lab.Probed, f probeFlags) error {
+	switch {
+	case f.json:
+		return a.printJSON(p.Limits)
+	case a.verbose:
+		return a.printLimits(p.Limits, p.Before)
+	}
+	return a.printLimitsBrief(p, f.quick)
 }

@@ -11,11 +11,8 @@ import (
 	"david/internal/result"
 )
 
-// printLimits prints the table, or one JSON document. Kept limits were measured by an earlier david.
-func (a *app) printLimits(l result.Limits, kept, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(l)
-	}
+// printLimits prints every figure. Kept limits were measured by an earlier david.
+func (a *app) printLimits(l result.Limits, kept bool) error {
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 	when := "now"
 	if kept {

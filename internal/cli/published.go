@@ -107,7 +107,7 @@ func addStudyResults(here map[string]studyResult, store *result.Store) error {
 	if err != nil {
 		return err
 	}
-	trials, err := store.Trials()
+	trials, _, err := store.Figures()
 	if err != nil {
 		return err
 	}

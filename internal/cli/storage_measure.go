@@ -84,6 +84,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringVar(&f.provider, "provider", "", "price volumes of this provider only, as in EC2")
 	fs.StringVar(&f.size, "size", roomOfPrice, "room of each volume, for its price")
 	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) whose entries are added to david's own, or replace those of the same name")
+	a.addVerbose(fs)
 	return cmd
 }
 
@@ -165,9 +166,12 @@ func (a *app) printLayouts(store *result.Store, costs report.Prices, asJSON bool
 	if err != nil {
 		return err
 	}
-	render := report.Layouts
-	if asJSON {
+	render := report.LayoutsBrief
+	switch {
+	case asJSON:
 		render = report.LayoutsJSON
+	case a.verbose:
+		render = report.Layouts
 	}
 	if err := render(a.out, data, costs); err != nil {
 		return err

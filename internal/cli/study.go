@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"david/internal/host"
 	"david/internal/lab"
+	"david/internal/report"
 	"david/internal/result"
 	"david/internal/spec"
 )
@@ -63,7 +65,6 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 		f.cluster.add(fs)
 		fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured and how long it takes, and measure nothing")
 		fs.BoolVar(&f.json, "json", false, "print one JSON document")
-		a.addVerbose(fs)
 		run = a.clusterStudy
 	case "p4":
 		cmd.Short = "MySQL on Ceph block storage (Red Hat, Percona, Supermicro, 2016): writes per GB, buffer pools"
@@ -75,6 +76,7 @@ func (a *app) oneStudyCommand(name string) *cobra.Command {
 		f.runFlags.add(fs)
 		f.shortFlags.add(fs, parts, loads)
 	}
+	a.addVerbose(fs)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		st, err := spec.LoadStudy(name)
 		if err != nil {
@@ -123,8 +125,15 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.refusePublished(st, facts.Memory.Limit, f.runFlags); err != nil {
+	refused, err := refusals(st, facts.Memory.Limit, f.runFlags)
+	if err != nil {
 		return err
+	}
+	if f.dryRun || a.verbose {
+		a.printRefusals(refused)
+	}
+	if f.dryRun {
+		return a.studyPlan(ctx, st, f, setupHere(facts))
 	}
 	first, err := a.interruptedPart(st, f)
 	if err != nil {
@@ -136,53 +145,110 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 			return err
 		}
 	}
+	s := studyScreen{study: st, setup: setupHere(facts), cut: f.differs(), short: f.short(), refused: len(refused),
+		rest: "the same with --dry-run has every published figure beside those here, and what differs"}
 	var failed error
-	for _, s := range st.Specs[first:] {
-		err := a.runSpec(ctx, result.KindStudy, s, ".", f.runFlags) // a study's arms have no files
+	for _, part := range st.Specs[first:] {
+		data, err := a.studyPart(ctx, part, f.runFlags)
 		if err != nil && exitCode(err) != exitInvalid {
 			return err
 		}
 		failed = errors.Join(failed, err)
-		fmt.Fprintln(a.out)
+		s.records, s.trials, s.setup.Server = append(s.records, data.Experiment.ID), append(s.trials, data.Trials...), report.Servers(data)
 	}
-	here := map[string]studyResult{}
-	if !f.dryRun {
-		if here, err = a.studyResults(st); err != nil {
-			return err
-		}
-		addCephResults(here, cells)
-	}
-	if err := a.printStudy(st, here, setupHere(facts), f.differs()); err != nil {
+	if s.here, err = a.studyResults(st); err != nil {
 		return err
 	}
-	return failed
+	addCephResults(s.here, cells)
+	if len(cells) > 0 {
+		s.rest += "; the writes to Ceph are on no record: -v shows them"
+	}
+	if a.verbose {
+		err = a.printStudy(st, s.here, setupHere(facts), s.cut)
+	} else {
+		err = a.printStudyBrief(s)
+	}
+	return cmp.Or(err, failed)
 }
 
-// refusePublished says why david does not run a study as it was published, where it does not: by the rules
-// that hold for anybody's comparison.
-func (a *app) refusePublished(st spec.Study, memory int64, f runFlags) error {
+// studyPlan lists the trials of a study, and shows what was published beside what is on record.
+func (a *app) studyPlan(ctx context.Context, st spec.Study, f studyFlags, setup spec.Setup) error {
+	for _, s := range st.Specs {
+		if err := a.runSpec(ctx, result.KindStudy, s, ".", f.runFlags); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out)
+	}
+	here, err := a.studyResults(st)
+	if err != nil {
+		return err
+	}
+	cut := f.differs()
+	if len(here) > 0 {
+		cut = append(cut, "What stands under \"here\" is of the newest runs on record, whatever they were cut down to.")
+	}
+	return a.printStudy(st, here, setup, cut)
+}
+
+// studyPart runs one of a study's experiments; with -v it shows all of it. It says by its error where a gate failed.
+func (a *app) studyPart(ctx context.Context, s spec.Spec, f runFlags) (data report.Data, err error) {
+	q := specRequest(result.KindStudy, s, ".", f) // a study's arms have no files
+	if err := q.Fits(); err != nil {
+		return data, err
+	}
+	store, err := a.run(ctx, q)
+	if err != nil {
+		return data, err
+	}
+	if data, err = load(store); err != nil {
+		return data, err
+	}
+	if a.verbose {
+		if err := report.Text(a.out, data); err != nil {
+			return data, err
+		}
+		fmt.Fprintln(a.out)
+	}
+	return data, verdictOf(data)
+}
+
+// studyRefusal is an experiment as it was published, and why david does not run it.
+type studyRefusal struct {
+	title   string
+	reasons []error
+}
+
+// refusals says why david does not run a study as it was published, where it does not: by the rules that hold
+// for anybody's comparison.
+func refusals(st spec.Study, memory int64, f runFlags) (list []studyRefusal, err error) {
 	for _, s := range st.Refused {
 		reasons, err := specRequest(result.KindStudy, s, ".", f).Objections(memory)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(reasons) == 0 {
-			return fmt.Errorf("study %s: nothing speaks against it as it was published (%s)", st.Name, s.Title)
+			return nil, fmt.Errorf("study %s: nothing speaks against it as it was published (%s)", st.Name, s.Title)
 		}
-		fmt.Fprintf(a.out, "Refused as published: %s\n", s.Title)
-		for _, r := range reasons {
-			fmt.Fprintf(a.out, "- %v\n", r)
+		list = append(list, studyRefusal{s.Title, reasons})
+	}
+	return list, nil
+}
+
+func (a *app) printRefusals(list []studyRefusal) {
+	for _, r := range list {
+		fmt.Fprintf(a.out, "Refused as published: %s\n", r.title)
+		for _, reason := range r.reasons {
+			fmt.Fprintf(a.out, "- %v\n", reason)
 		}
 		fmt.Fprintln(a.out, "What is measured instead: all arms at equal durability, in blocks in random order, with intervals.")
 		fmt.Fprintln(a.out)
 	}
-	return nil
 }
 
 // interruptedPart says with which of a study's experiments to begin: the first, or the one in which the same
 // command was interrupted; those before it are in the store.
 func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
-	if f.fresh || f.dryRun {
+	if f.fresh {
 		return 0, nil
 	}
 	for i, s := range st.Specs {

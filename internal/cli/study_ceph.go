@@ -110,7 +110,7 @@ func (f cephFlags) place() *ceph.Place {
 	return &ceph.Place{Cluster: f.on, Pool: f.pools[0]}
 }
 
-// cephWrites measures the writes of a study's clients, and shows them.
+// cephWrites measures the writes of a study's clients; with -v it shows them.
 func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.CephCell, error) {
 	if len(f.pools) == 0 {
 		return nil, nil
@@ -137,6 +137,9 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 		return nil, err
 	}
 	p.end()
+	if !a.verbose {
+		return cells, nil
+	}
 	fmt.Fprintf(a.out, "Writes of %d KiB at random to Ceph RBD, %d OSDs, %s of %s each, %d under way of each client, one where each is flushed; 95 %% intervals\n\n",
 		ceph.PageBytes>>10, osds.Up, pluralise(r.Rounds, "round"), r.Each, r.Depth)
 	if err := a.printTable(cephTable(cells)); err != nil {

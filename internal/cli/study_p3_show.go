@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"david/internal/report"
 	"david/internal/result"
 	"david/internal/spec"
 	"david/internal/stats"
@@ -62,7 +63,8 @@ type togetherRow struct {
 	Interval [2]float64 `json:"interval95"`
 }
 
-// showNetworks prints the newest record, and it and those of other networks under the same load in one table.
+// showNetworks prints five sentences of the newest record and those of other networks under the same load, with -v all of
+// them.
 func (a *app) showNetworks(st spec.Study, store *result.Store, f studyFlags) error {
 	data, err := load(store)
 	if err != nil {
@@ -80,7 +82,27 @@ func (a *app) showNetworks(st spec.Study, store *result.Store, f studyFlags) err
 		}
 		return verdictOf(data)
 	}
-	if err := a.print(store, false, ""); err != nil && exitCode(err) != exitInvalid {
+	here, setup := besidePublished(rows), clusterSetup(data.Experiment, f.cluster)
+	if a.verbose {
+		err = a.printNetworks(st, data, rows, here, setup, f.differs())
+	} else {
+		err = a.printStudyBrief(studyScreen{study: st, here: here, setup: setup, cut: append(f.differs(), bestLine(rows)), short: f.short(), trials: data.Trials, records: []string{data.Experiment.ID},
+			rest: "the same with -v measures again, and shows this network beside those on record"})
+	}
+	return cmp.Or(err, verdictOf(data))
+}
+
+// bestLine names the pod network that stands beside the published one.
+func bestLine(rows []networkRow) string {
+	if len(rows) == 0 {
+		return "no network on record can be compared"
+	}
+	return fmt.Sprintf("here is %s, which loses the least of %s on record under this load", rows[0].Network, pluralise(len(rows), "network"))
+}
+
+// printNetworks shows the newest record, and it and those of other networks in one table.
+func (a *app) printNetworks(st spec.Study, data report.Data, rows []networkRow, here map[string]studyResult, setup spec.Setup, cut []string) error {
+	if err := report.Text(a.out, data); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "\nThe networks under this load, each with the nodes' own in the same rounds\n\n")
@@ -89,11 +111,7 @@ func (a *app) showNetworks(st spec.Study, store *result.Store, f studyFlags) err
 	}
 	a.printList("what goes with transactions/s", togetherLines(rows))
 	fmt.Fprintln(a.out)
-	here, setup := besidePublished(rows), clusterSetup(data.Experiment, f.cluster)
-	if err := a.printStudy(st, here, setup, f.differs()); err != nil {
-		return err
-	}
-	return verdictOf(data)
+	return a.printStudy(st, here, setup, cut)
 }
 
 // networkRows reads the newest record of each pod network that can stand beside one.

@@ -12,7 +12,7 @@ func TestStudyP4(t *testing.T) {
 	if conf == "" || os.Geteuid() != 0 {
 		t.Skip("a Ceph is no part of the set-up: make ceph brings one up and runs this, as root")
 	}
-	out, errOut, code := david(t, testHome(t), "study", "p4", "--quick", "--ceph-conf", conf, "--pool", "replicas-2")
+	out, errOut, code := david(t, testHome(t), "study", "p4", "--verbose", "--quick", "--ceph-conf", conf, "--pool", "replicas-2")
 	if code != exitDone && code != exitInvalid {
 		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
 	}

@@ -20,7 +20,7 @@ func TestResultsStudies(t *testing.T) {
 		{"p5", []string{"Refused as published", "sync_binlog is 1 with mysql and 0 with mariadb", "MySQL 9", "equal durability, as read back", "mariadb-unsafe (unsafe, no verdict)"}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			out, errOut, code := david(t, testHome(t), "study", s.name)
+			out, errOut, code := david(t, testHome(t), "study", s.name, "--verbose")
 			t.Log(out)
 			if code != exitDone {
 				t.Fatalf("exit code %d\n%s", code, errOut)

@@ -76,6 +76,9 @@ func (f *shortFlags) shorten(st spec.Study, fs *pflag.FlagSet) (spec.Study, erro
 	return st, nil
 }
 
+// short tells whether the study has other data, times or blocks than it has here.
+func (f *shortFlags) short() bool { return f.quick || len(f.given) > 0 }
+
 // differs says what of the study was cut down; nothing where it is whole.
 func (f *shortFlags) differs() (list []string) {
 	if f.quick {

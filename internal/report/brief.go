@@ -88,10 +88,15 @@ func gatesSaid(d Data) string {
 	if d.Experiment.Design.SLO != nil || d.Live != nil {
 		return ""
 	}
-	if failed := failures(d.Trials); failed != "" {
-		return fmt.Sprintf("gates failed of %s: %s", plural(len(d.Trials), "run"), failed)
+	return Gates(d.Trials)
+}
+
+// Gates says in how many runs every gate held, or which failed in how many of them.
+func Gates(trials []result.Trial) string {
+	if failed := failures(trials); failed != "" {
+		return fmt.Sprintf("gates failed of %s: %s", plural(len(trials), "run"), failed)
 	}
-	return fmt.Sprintf("every gate held in %s", plural(len(d.Trials), "run"))
+	return fmt.Sprintf("every gate held in %s", plural(len(trials), "run"))
 }
 
 // restsUpon says what was measured, on what, and how long.
@@ -108,7 +113,7 @@ func restsUpon(d Data) string {
 	if n := len(lines); n > 2 {
 		lines = []string{lines[0], fmt.Sprintf("%d workloads more", n-1)}
 	}
-	server := fmt.Sprintf("%s (%s)", servers(d), target(d.Experiment))
+	server := fmt.Sprintf("%s (%s)", Servers(d), target(d.Experiment))
 	return strings.Join(slices.Concat([]string{server}, lines, []string{utilisation(d)}), "; ")
 }
 

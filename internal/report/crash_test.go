@@ -22,6 +22,20 @@ func TestCrashText(t *testing.T) {
 	}
 }
 
+// sentencesOf counts the sentences of a first screen, and fails where a line of it is too wide.
+func sentencesOf(t *testing.T, text string) (n int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if len(line) > narrowColumns+1 {
+			t.Errorf("too wide: %s", line)
+		}
+		if !strings.HasPrefix(line, " ") {
+			n++
+		}
+	}
+	return n
+}
+
 // TestCrashBrief: five sentences within 80 columns; what a kill cannot show is next where nothing was lost.
 func TestCrashBrief(t *testing.T) {
 	c := result.CrashTest{Threads: 8, Seed: 3996750639051527, LimitMs: 60000, Rounds: []result.Kill{{Acknowledged: 1200, RecoveryMs: 900}}}.Judge()
@@ -40,15 +54,7 @@ func TestCrashBrief(t *testing.T) {
 		if err := CrashBrief(&b, test.test, "crash-1"); err != nil {
 			t.Fatal(err)
 		}
-		sentences := 0
-		for line := range strings.Lines(b.String()) {
-			if len(line) > narrowColumns+1 {
-				t.Errorf("%s: too wide: %s", name, line)
-			}
-			if !strings.HasPrefix(line, " ") {
-				sentences++
-			}
-		}
+		sentences := sentencesOf(t, b.String())
 		text := strings.Join(strings.Fields(b.String()), " ")
 		for _, want := range test.want {
 			if !strings.Contains(text, want) {

@@ -30,8 +30,8 @@ func overEngines(d Data) bool {
 	})
 }
 
-// servers names those that the arms ran on, each once.
-func servers(d Data) string {
+// Servers names those that the arms ran on, each once.
+func Servers(d Data) string {
 	names := []string{serverName(d.serverOf(d.armNamed(d.Experiment.Design.Control)))}
 	for _, a := range d.Arms {
 		if name := serverName(d.serverOf(a)); !slices.Contains(names, name) {

@@ -165,13 +165,19 @@ func (f FioRow) ratio() string {
 // layoutSays are the lines that decide: what was found, what it costs, how sure that is, what was measured, what
 // next.
 func layoutSays(d Data, rows []LayoutRow, p Prices) []string {
+	best := bestOf(rows)
+	return []string{found(best, rows[0]), p.Bargain, howSure(rows), measuredOn(d), "next: " + next(d, best, rows[0])}
+}
+
+// bestOf is the layout that gives the most beyond doubt; the first where none does.
+func bestOf(rows []LayoutRow) LayoutRow {
 	best := rows[0]
 	for _, r := range rows[1:] {
 		if r.pays() && cmp.Or(cmp.Compare(r.gain(), best.gain()), cmp.Compare(r.writes().Ratio, best.writes().Ratio)) > 0 {
 			best = r
 		}
 	}
-	return []string{found(best, rows[0]), p.Bargain, howSure(rows), measuredOn(d), "next: " + next(d, best, rows[0])}
+	return best
 }
 
 // pays tells whether a layout gives more than the first, beyond doubt: the database's throughput, or fio's reads
@@ -280,6 +286,29 @@ func next(d Data, best, first LayoutRow) string {
 		return "leave it at " + first.Name + ", which is the simplest; what else holds it up: david explain " + d.Experiment.ID
 	}
 	return "the commands that make it, and what it cannot survive: david storage plan"
+}
+
+// LayoutsBrief writes the first screen of layouts that were measured, a sentence each; Layouts has the rest.
+func LayoutsBrief(w io.Writer, d Data, p Prices) error {
+	rows := layoutRows(d, p)
+	b := terminal{columns: narrowColumns}
+	best := bestOf(rows)
+	b.paragraph(strings.TrimPrefix(found(best, rows[0]), "found: ") + "; " + p.Bargain)
+	b.labelled("how sure", strings.TrimPrefix(howSure(rows), "how sure: ")+"; "+gatesSaid(d))
+	b.labelled("rests on", strings.Join(slices.Concat([]string{strings.TrimPrefix(measuredOn(d), "measured: ")}, leftOut(d)), "; "))
+	b.labelled("written", "the record "+d.Experiment.ID)
+	b.labelled("next", fmt.Sprintf("%s; `david show %s` has every figure", next(d, best, rows[0]), d.Experiment.ID))
+	return b.flush(w)
+}
+
+// leftOut are the notes that tell which layouts could not be built here.
+func leftOut(d Data) (notes []string) {
+	for _, n := range d.Experiment.Notes {
+		if strings.Contains(n, ": unavailable here: ") {
+			notes = append(notes, n)
+		}
+	}
+	return notes
 }
 
 // Layouts writes what was found of layouts: the lines that decide, one table, and what must be read with them.

@@ -59,6 +59,25 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// TestLayoutsBrief: five sentences within 80 columns, with what could not be built here and what it costs; the table is left out.
+func TestLayoutsBrief(t *testing.T) {
+	d := layoutFixture()
+	var b strings.Builder
+	if err := LayoutsBrief(&b, d, Prices{Bargain: "cost: what US$32.00 of 4 volumes gives, US$96.00 of one would"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := sentencesOf(t, b.String()); n != 5 {
+		t.Errorf("%d sentences:\n%s", n, b.String())
+	}
+	text := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{"memory gives 1.5", "; cost: what US$32.00 of 4 volumes", "how sure: intervals of 95 %; fio in 3 rounds", "rests on: files behind loop devices",
+		"raidz4: unavailable here: the kernel has no ZFS", "written: the record " + d.Experiment.ID, "next: the commands that make it", "`david show " + d.Experiment.ID + "` has"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 // TestMeasuredOn: an image of a Ceph pool is no file behind a loop device, and is not capped.
 func TestMeasuredOn(t *testing.T) {
 	d := layoutFixture()

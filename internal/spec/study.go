@@ -64,6 +64,8 @@ type Figure struct {
 	// where nothing here answers to it. "iops_per_gb" is of no arm, but of a Ceph as full as "ceph-14" says.
 	Arm string `yaml:"arm"`
 	Of  string `yaml:"of"`
+	// Bound says that the figure is no value but a bound of it, as "above" of "more than 2 x", or "below".
+	Bound string `yaml:"bound" json:"-"`
 }
 
 // StudyNames lists the studies shipped.

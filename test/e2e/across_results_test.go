@@ -14,7 +14,7 @@ import (
 // an hour and a half. Both nodes are this machine, which it says.
 func TestResultsStudyP3(t *testing.T) {
 	a := twoNodes(t)
-	a.whole(t, []string{"--network=ptp"}, "Study p3", "host beside ptp", "both nodes are one machine")
+	a.whole(t, []string{"--network=ptp", "--verbose"}, "Study p3", "host beside ptp", "both nodes are one machine")
 	a.whole(t, []string{"--qos", "--verbose"}, "BestEffort", "both nodes are one machine")
 }
 
