@@ -174,7 +174,7 @@ mutations: ## break lines of the statistics, gates, lock, ledger and undo, and s
 hostile: ## more than 2,000 hostile option files, flags, records, names, specs and manifests, held against servers of both flavours: a quarter of an hour
 	@scripts/setup test
 	DAVID_HOSTILE=all go test -count=1 -run '^TestHostile$$' -v -timeout 2h ./test/hostile
-	DAVID_HOSTILE=all go test -count=1 -run '^TestTuneFaults$$' -v -timeout 2h ./internal/cli
+	DAVID_HOSTILE=all go test -count=1 -run '^(TestTuneFaults|TestCrashTestFaults)$$' -v -timeout 2h ./internal/cli
 
 climbs: ## follow tune and compare from their flags to their reports: the calls that go up a floor, and the lengths of functions
 	go run ./test/climbs

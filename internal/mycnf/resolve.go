@@ -221,9 +221,9 @@ func (o *Option) assign(f Flavour, loose bool, value string, bare bool) {
 	switch {
 	case t.adjusted:
 		o.Value = t.value
-	case bare && (at == formMaybeNumber || at == formMaybeText && x.Kind == KindEnum):
+	case bare && (at == formMaybeNumber || at == formMaybeText && x.Kind == KindEnum || !t.refused && NeedsValue(o.Name)):
 		o.Value = t.value
-	case !bare && value == "" && at == formPlugin: // innodb= is off, innodb is on
+	case !bare && value == "" && (at == formPlugin || at.isNumber()): // innodb= is off, innodb is on; a number is 0, and needs one
 		o.Value = t.value
 	}
 	o.judge(t)

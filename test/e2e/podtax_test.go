@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,12 @@ func TestPodtax(t *testing.T) {
 	}{
 		{"measures", func(t *testing.T) { x.measures(t, images["mysql"]) }},
 		{"killed", func(t *testing.T) { x.killed(t, images["mariadb"]) }},
+		{"client killed", func(t *testing.T) {
+			x.hurt(t, images["mariadb"], "6s", x.killClient, []int{1}, "signal: killed", "it was not david that killed it")
+		}},
+		{"server killed", func(t *testing.T) {
+			x.hurt(t, images["mariadb"], "7s", x.killServer, []int{0, 3}, "guaranteed 0 tps", "round 4: ")
+		}},
 		{"refused", func(t *testing.T) { x.refused(t, images["mariadb"]) }},
 	} {
 		t.Run(s.name, s.test)
@@ -76,6 +83,14 @@ func (x tax) run(t *testing.T, image string, args []string, codes ...int) (out, 
 // code.
 func (x tax) until(t *testing.T, words string, with os.Signal, image string, args ...string) int {
 	t.Helper()
+	code, _ := x.during(t, words, func(_ *testing.T, david *os.Process) error { return david.Signal(with) }, image, args...)
+	return code
+}
+
+// during runs david, does something once a line of its progress holds the words, and returns david's exit code and what
+// it said.
+func (x tax) during(t *testing.T, words string, do func(*testing.T, *os.Process) error, image string, args ...string) (code int, said string) {
+	t.Helper()
 	cmd := x.command(image, args...)
 	progress, err := cmd.StderrPipe()
 	if err != nil {
@@ -90,7 +105,7 @@ func (x tax) until(t *testing.T, words string, with os.Signal, image string, arg
 		seen = append(seen, lines.Text())
 		if !found && strings.Contains(lines.Text(), words) {
 			found = true
-			if err := cmd.Process.Signal(with); err != nil {
+			if err := do(t, cmd.Process); err != nil {
 				t.Error(err)
 			}
 		}
@@ -99,7 +114,7 @@ func (x tax) until(t *testing.T, words string, with os.Signal, image string, arg
 	if !found {
 		t.Fatalf("no %q in\n%s", words, strings.Join(seen, "\n"))
 	}
-	return cmd.ProcessState.ExitCode()
+	return cmd.ProcessState.ExitCode(), strings.Join(seen, "\n")
 }
 
 // taxDocument holds what david podtax --json prints, as far as it is looked at.
@@ -198,6 +213,51 @@ func (x tax) killed(t *testing.T, image string) {
 			t.Errorf("no %q in\n%s", words, errOut)
 		}
 	}
+}
+
+// hurt has something happen to a client or a server while a pod is measured: david says what, and leaves nothing; a round
+// whose server ended is measured again. Trials of another length make it another experiment than the one before.
+func (x tax) hurt(t *testing.T, image, each string, do func(*testing.T, *os.Process) error, codes []int, says ...string) {
+	code, said := x.during(t, "guaranteed, 2 threads: measuring", do, image, "--qos=guaranteed", "--time="+each, "-v")
+	if !slices.Contains(codes, code) {
+		t.Errorf("exit code %d, want one of %v\n%s", code, codes, said)
+	}
+	for _, words := range says {
+		if !strings.Contains(said, words) {
+			t.Errorf("no %q in\n%s", words, said)
+		}
+	}
+}
+
+// killClient kills david's sysbench, which may not run yet.
+func (x tax) killClient(_ *testing.T, david *os.Process) error {
+	return killNamed("sysbench", func(pid int) bool {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		return strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", david.Pid))
+	})
+}
+
+// killServer kills the server in the pod.
+func (x tax) killServer(*testing.T, *os.Process) error {
+	return killNamed("mariadbd", func(pid int) bool {
+		groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		return strings.Contains(string(groups), "kubepods")
+	})
+}
+
+// killNamed kills the first process of a name that is the one meant.
+func killNamed(name string, meant func(pid int) bool) error {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
+		paths, _ := filepath.Glob("/proc/[0-9]*/comm")
+		for _, path := range paths {
+			comm, _ := os.ReadFile(path)
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if strings.TrimSpace(string(comm)) == name && meant(pid) {
+				return syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return fmt.Errorf("there is no %s", name)
 }
 
 func (x tax) refused(t *testing.T, image string) {
