@@ -85,6 +85,7 @@ func TestPageInABrowser(t *testing.T) {
 	t.Run("choice", b.checkChoice)
 	t.Run("print", b.checkPrint)
 	t.Run("samples", b.checkSamples)
+	t.Run("words", b.checkWords)
 }
 
 func (b *browser) checkHeadline(t *testing.T, d Data) {
@@ -120,6 +121,17 @@ func (b *browser) checkPrices(t *testing.T, d Data) {
 	}
 	if got, want := strings.Join(rows[0], " "), "control 66.00 "+number(d.Price.Shown()[0].TPS)+" measured"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// checkWords follows the links of david's words in headings: each opens the list.
+func (b *browser) checkWords(t *testing.T) {
+	b.open(t, compareFixture())
+	var followed []string
+	b.Eval(t, `[...document.querySelectorAll('a[href="#words"]')].map(a => {
+		const list = document.getElementById('words'); list.open = false; a.click(); return a.textContent + ' ' + list.open; })`, &followed)
+	if want := []string{"arms true", "Gates true"}; !slices.Equal(followed, want) {
+		t.Errorf("the links to david's words: %q, want %q", followed, want)
 	}
 }
 
