@@ -175,6 +175,9 @@ hostile: ## more than 2,000 hostile option files, flags, records, names, specs a
 	@scripts/setup test
 	DAVID_HOSTILE=all go test -count=1 -run '^TestHostile$$' -v -timeout 2h ./test/hostile
 	DAVID_HOSTILE=all go test -count=1 -run '^(TestTuneFaults|TestCrashTestFaults)$$' -v -timeout 2h ./internal/cli
+	@scripts/setup e2e
+	go run ./test/e2e/cluster build
+	DAVID_HOSTILE=all go test -count=1 -run '^TestPodtax$$' -v -timeout 1h ./test/e2e
 
 climbs: ## follow tune and compare from their flags to their reports: the calls that go up a floor, and the lengths of functions
 	go run ./test/climbs

@@ -36,6 +36,7 @@ func TestPodtax(t *testing.T) {
 		x.mounted[line] = true
 	}
 	images := map[string]string{"mysql": c.image(t, "mysql"), "mariadb": c.image(t, "mariadb")}
+	hurt := os.Getenv("DAVID_HOSTILE") == "all" // a minute more, of make hostile
 	for _, s := range []struct {
 		name string
 		test func(*testing.T)
@@ -50,6 +51,9 @@ func TestPodtax(t *testing.T) {
 		}},
 		{"refused", func(t *testing.T) { x.refused(t, images["mariadb"]) }},
 	} {
+		if strings.HasSuffix(s.name, " killed") && !hurt {
+			continue
+		}
 		t.Run(s.name, s.test)
 		x.nothingLeft(t)
 	}
