@@ -13,12 +13,7 @@ import (
 // Crash writes a crash test for a terminal.
 func Crash(w io.Writer, c result.CrashTest) error {
 	b := terminal{columns: columns}
-	style := plain.Bad
-	if c.Proved {
-		style = plain.Good
-	}
-	b.paragraph(CrashLine(c))
-	b.mark(0, c.Verdict, style)
+	b.crashVerdict(c)
 	fmt.Fprintf(&b, "\n%s, %d connections, seed %d\n", serverName(c.Server), c.Threads, c.Seed)
 	r := c.RecoveryMs
 	b.paragraph(fmt.Sprintf("recovery, from the start of the process until it answers: median %.0f ms of %d, at most %.0f ms (limit %.0f ms)%s",
@@ -38,15 +33,20 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	return b.flush(w)
 }
 
-// CrashBrief writes the first screen of a crash test, a sentence each; Crash has the rest. id names its record.
-func CrashBrief(w io.Writer, c result.CrashTest, id string) error {
-	b := terminal{columns: narrowColumns}
+// crashVerdict writes what a crash test found, its verdict in the colour of good news or bad.
+func (b *terminal) crashVerdict(c result.CrashTest) {
 	style := plain.Bad
 	if c.Proved {
 		style = plain.Good
 	}
 	b.paragraph(CrashLine(c))
 	b.mark(0, c.Verdict, style)
+}
+
+// CrashBrief writes the first screen of a crash test, a sentence each; Crash has the rest. id names its record.
+func CrashBrief(w io.Writer, c result.CrashTest, id string) error {
+	b := terminal{columns: narrowColumns}
+	b.crashVerdict(c)
 	held := "the binary log was held against the tables after every recovery"
 	if c.Log != "" {
 		held = "the binary log was not held against the tables: " + c.Log
