@@ -13,7 +13,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 # The tests in a cluster, which is a load on the whole machine.
 CLUSTER := david/test/e2e
 
-# The packages whose tests mount filesystems. A cluster's node that starts meanwhile would keep them mounted.
+# The packages whose tests mount filesystems, a second half: each of their servers is a load.
 MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash move probe manifest/render) david/test/ceph
 
 # The tests whose outcome depends on how fast this machine is: they are not run beside the cluster.
@@ -35,7 +35,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered packages crds calm mounting e2e image test-images images-test results studies cells power ceph lint mutations hostile climbs bench fuzz clean
+.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered unclustered packages crds calm mounting e2e image test-images images-test results studies cells power ceph lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -90,8 +90,8 @@ test: ## set-up, lint and all tests, on real servers and in a real cluster; what
 	@# Those of a cluster mostly wait for containers that start and stop; what computes runs beside them, a step behind.
 	@# More at a time than there are CPUs: a server that starts or stops mostly waits.
 	@failed=; \
-	$(MAKE) --no-print-directory -k -j3 --output-sync=target clustered packages lint crds images-test || failed="$$failed lint, clustered, packages, crds or images-test,"; \
-	$(MAKE) --no-print-directory -k -j2 --output-sync=target calm mounting || failed="$$failed calm or mounting,"; \
+	$(MAKE) --no-print-directory -k -j3 --output-sync=target clustered unclustered lint crds images-test || failed="$$failed lint, clustered, packages, mounting, crds or images-test,"; \
+	$(MAKE) --no-print-directory calm || failed="$$failed calm,"; \
 	go run ./test/summary $(if $(STRICT),-skips test/skips.txt) $(RECORDS)/*.json || failed="$$failed tests,"; \
 	test -z "$$failed" || { echo "make test: failed:$${failed%,}" >&2; exit 1; }
 
@@ -102,6 +102,9 @@ e2e: ## the tests in a real Kubernetes cluster, as root; the first time builds K
 clustered: # the tests in a cluster
 	go run ./test/e2e/cluster build
 	$(call gotest,clustered) -count=1 -parallel 4 -timeout 30m $(CLUSTER)
+
+unclustered: # all packages but the cluster's, in two halves; what fails in the first does not keep the second from running
+	@failed=; for half in packages mounting; do $(MAKE) --no-print-directory $$half || failed=1; done; test -z "$$failed"
 
 packages: # the tests of the packages that mount nothing
 	$(call gotest,packages) -count=1 -p 4 -parallel 4 -timeout 30m -skip '$(CALM)' $$(go list ./... | grep -vxF $(addprefix -e ,$(CLUSTER) $(MOUNTING)))

@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -281,5 +284,41 @@ func TestCacheKey(t *testing.T) {
 	}
 	if other, err := cacheKey(context.Background(), changed); err != nil || other == key {
 		t.Errorf("with another go.sum the key is the same: %s, %v", other, err)
+	}
+}
+
+func TestDropVolumes(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting takes root")
+	}
+	anothers, own := t.TempDir(), t.TempDir()
+	done := make(chan error)
+	go func() {
+		// The thread ends with the goroutine, and its mounts with it.
+		runtime.LockOSThread()
+		done <- func() error {
+			if err := syscall.Unshare(syscall.CLONE_FS | syscall.CLONE_NEWNS); err != nil {
+				return err
+			}
+			if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+				return err
+			}
+			for _, dir := range []string{anothers, own} {
+				if err := syscall.Mount("/dev/loop99", dir, "tmpfs", 0, ""); err != nil {
+					return err
+				}
+			}
+			if err := dropVolumes(filepath.Join(own, "node")); err != nil {
+				return err
+			}
+			left, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return m.Source != "/dev/loop99", false })
+			if err == nil && (len(left) != 1 || left[0].Mountpoint != own) {
+				err = fmt.Errorf("mounted are %v, wanted %s alone", left, own)
+			}
+			return err
+		}()
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // private are the folders that containerd, kubelet and the network plugins write to wherever they are told to
@@ -58,6 +61,9 @@ func (s *state) makeFolders() error {
 // enterNode runs in a new mount namespace, in which the machine's later mounts still appear: it puts the
 // private folders in place and becomes the node's first process.
 func enterNode(dir string, argv []string) error {
+	if err := dropVolumes(dir); err != nil {
+		return err
+	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("cannot share the node's mounts with its pods: %w", err)
 	}
@@ -71,6 +77,26 @@ func enterNode(dir string, argv []string) error {
 		return err
 	}
 	return syscall.Exec(path, argv, os.Environ())
+}
+
+// dropVolumes takes down this namespace's copies of what others have mounted of loop devices and of FUSE: where the
+// machine's mounts are private, a filesystem that its owner unmounts would live on in the node, and its device with it.
+// The one that the node's folder lies on stays.
+func dropVolumes(dir string) error {
+	volumes, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		volume := strings.HasPrefix(m.Source, "/dev/loop") || strings.HasPrefix(m.FSType, "fuse")
+		return !volume || strings.HasPrefix(dir+"/", m.Mountpoint+"/"), false
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read the node's mounts: %w", err)
+	}
+	for _, m := range slices.Backward(volumes) {
+		// Another's may have gone meanwhile: what is no mount point any more is no error.
+		if err := unmount(m.Mountpoint); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot take another's %s out of the node: %w", m.Mountpoint, err)
+		}
+	}
+	return nil
 }
 
 // startContainerd starts containerd in namespaces of the node's own, and loads images.
