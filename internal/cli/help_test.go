@@ -140,7 +140,17 @@ func parses(args []string) (name string, err error) {
 	if err := cmd.ParseFlags(rest); err != nil {
 		return name, err
 	}
-	return name, cmp.Or(cmd.ValidateArgs(cmd.Flags().Args()), noEmptyFlags(cmd), inBounds(cmd), noDSN(cmd, cmd.Flags().Args()))
+	return name, cmp.Or(cmd.ValidateArgs(cmd.Flags().Args()), noEmptyFlags(cmd), inBounds(cmd), noDSN(cmd, cmd.Flags().Args()), builtPaths(cmd))
+}
+
+// builtPaths: what --path names is a path that david builds.
+func builtPaths(cmd *cobra.Command) error {
+	paths, err := cmd.Flags().GetStringSlice("path")
+	if err != nil {
+		return nil // a command without it
+	}
+	_, err = pathArms(paths)
+	return err
 }
 
 // TestHelpFits: no line of a command's help but examples and forms is wider than helpColumns.
