@@ -365,7 +365,7 @@ func TestStale(t *testing.T) {
 // random makes a request of the kinds that users have.
 func random(rng *rand.Rand) Request {
 	r := ask(math.Exp(rng.Float64()*8+2)*gib, math.Exp(rng.Float64()*6+1)).own()
-	r.Writes = rng.Float64() * 0.8
+	r.Queries, r.Writes = []float64{2, 20, 90}[rng.IntN(3)], rng.Float64()*0.8
 	if rng.IntN(2) == 0 {
 		r = r.goals([]float64{0, 60, 86400}[rng.IntN(3)], []float64{15, 120, 3600}[rng.IntN(3)], Failures()[rng.IntN(3)])
 	}
@@ -413,7 +413,7 @@ func deref(x *float64) float64 {
 	return *x
 }
 
-// TestMoreNeverCostsLess asks for more of one thing at a time: what is decided then costs as much or more,
+// TestMoreNeverCostsLess asks for more of one thing at a time: each architecture, and what is decided, then costs as much or more,
 // or there is nothing.
 func TestMoreNeverCostsLess(t *testing.T) {
 	t.Parallel()
@@ -434,6 +434,9 @@ func TestMoreNeverCostsLess(t *testing.T) {
 			if err != nil { // it contradicts itself now
 				continue
 			}
+			for _, why := range cheaper(before, after) {
+				t.Errorf("more %s: %s\n%+v", name, why, r)
+			}
 			is, still := after.Decision()
 			switch {
 			case still && !ok:
@@ -448,6 +451,20 @@ func TestMoreNeverCostsLess(t *testing.T) {
 	if decided < 50 {
 		t.Errorf("%d comparisons only", decided)
 	}
+}
+
+// cheaper names what of a plan's architectures costs less in another one, at the same provider.
+func cheaper(before, after Plan) (list []string) {
+	for _, was := range before.Choices {
+		i := slices.IndexFunc(after.Choices, func(c Choice) bool { return c.Kind == was.Kind && c.Provider == was.Provider })
+		if i < 0 || !was.Priced || !after.Choices[i].Priced {
+			continue
+		}
+		if is := after.Choices[i].Bill.USDMonth; is < was.Bill.USDMonth {
+			list = append(list, fmt.Sprintf("%s at US$%.2f, before at %.2f", was.Name(), is, was.Bill.USDMonth))
+		}
+	}
+	return list
 }
 
 // TestNoPlanExceedsALimit holds what every priced choice carries against what its machine and volumes are
