@@ -82,13 +82,16 @@ func (f *runFlags) add(fs *pflag.FlagSet) {
 
 // runSpec runs an experiment and prints it. dir is what the spec's files are relative to.
 func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir string, f runFlags) error {
+	q := specRequest(kind, s, dir, f)
 	if f.dryRun {
 		if err := a.foresee(ctx, s, f.noVolume); err != nil {
 			return err
 		}
+		if err := a.lab().Foresee(ctx, q); err != nil {
+			return err
+		}
 		return s.PrintPlan(a.out)
 	}
-	q := specRequest(kind, s, dir, f)
 	if err := q.Fits(); err != nil {
 		return err
 	}

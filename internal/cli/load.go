@@ -21,6 +21,27 @@ func (a *app) load(arg string) (report.Data, error) {
 	return a.loadDir(dir)
 }
 
+// loadFor is load for what use makes of the experiment. Of "latest" it is the newest that can be made use of.
+func (a *app) loadFor(arg string, use func(report.Data) error) (data report.Data, err error) {
+	if arg != "latest" {
+		if data, err = a.load(arg); err == nil {
+			err = use(data)
+		}
+		return data, err
+	}
+	_, err = result.ResolveFor(a.home, arg, func(dir string) error {
+		if data, err = a.loadDir(dir); err != nil {
+			return err
+		}
+		return use(data)
+	})
+	var coded codedError
+	if err != nil && !errors.As(err, &coded) {
+		err = codedError{exitUsage, err}
+	}
+	return data, err
+}
+
 // memoryVariable names how much memory david may take to read a record, 64 MiB where it says nothing.
 const memoryVariable = "DAVID_MEMORY"
 

@@ -198,17 +198,21 @@ func (a *app) measured(f *planFlags, r *plan.Request) (*plan.Measured, error) {
 	if f.from == "" {
 		return nil, nil
 	}
-	data, err := a.load(f.from)
+	var m plan.Measured
+	var quoted report.Data
+	data, err := a.loadFor(f.from, func(data report.Data) (err error) {
+		quoted = report.Quoted(data)
+		best := ""
+		if data.Finish != nil {
+			best = data.Finish.Best
+		}
+		if m, err = plan.Measure(data.Experiment, quoted.Arms, quoted.Trials, f.arm, best); err != nil {
+			return codedError{exitInvalid, err}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	quoted, best := report.Quoted(data), ""
-	if data.Finish != nil {
-		best = data.Finish.Best
-	}
-	m, err := plan.Measure(data.Experiment, quoted.Arms, quoted.Trials, f.arm, best)
-	if err != nil {
-		return nil, codedError{exitInvalid, err}
 	}
 	if !f.given("flavour") {
 		r.Flavour = ""

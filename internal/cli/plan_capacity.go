@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ func (a *app) capacityCommand() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.from, "from", "", "DIR, the record of an experiment, its name, an --out folder of david tune, or latest")
 	fs.StringVar(&f.arm, "arm", "", "NAME of its arm (default: what the tune handed over, else the fastest that is safe)")
-	fs.StringVar(&caps.cpus, "cpus", "", "CPUs that the server would have, as in 2 or 0.5")
+	fs.StringVar(&caps.cpus, "cpus", "", "CPUs that the server would have, as in 2 or 0.5 (default: as many as the measured one)")
 	fs.StringVar(&caps.iops, "iops", "", "operations/s of 16 KiB that its volume would do, reads and writes each")
 	fs.StringVar(&pool, "pool", "", "its buffer pool, as in 512M (default: the measured one)")
 	fs.BoolVar(&json, "json", false, "print one JSON document")
@@ -76,6 +77,7 @@ func (a *app) capacity(f *planFlags, caps capFlags, pool string) (d capacityDocu
 	if d.Hardware.Pool = float64(bytes); bytes == 0 {
 		d.Hardware.Pool = d.Measured.Pool
 	}
+	d.Hardware.Cores = cmp.Or(d.Hardware.Cores, d.Measured.CPUs)
 	if d.Capacity, err = r.Capacity(d.Hardware); err != nil {
 		return d, codedError{exitUsage, err}
 	}

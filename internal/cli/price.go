@@ -74,11 +74,11 @@ func (a *app) price(dir string, f priceFlags) error {
 	if err != nil {
 		return err
 	}
-	data, err := a.load(dir)
-	if err != nil {
+	var q price.Quote
+	data, err := a.loadFor(dir, func(data report.Data) (err error) {
+		q, err = quote(c, data, f)
 		return err
-	}
-	q, err := quote(c, data, f)
+	})
 	if err != nil {
 		return err
 	}

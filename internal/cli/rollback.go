@@ -45,7 +45,10 @@ func (a *app) rollbackCommand() *cobra.Command {
 }
 
 func (a *app) rollback(ctx context.Context, f rollbackFlags, arg string) (err error) {
-	dir, err := result.Resolve(a.home, arg)
+	dir, err := result.ResolveFor(a.home, arg, func(dir string) error {
+		_, err := live.Open(dir)
+		return err
+	})
 	if err != nil {
 		return codedError{exitUsage, err}
 	}

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,21 @@ func (r *Request) resolve(ctx context.Context, l Lab, t *tools) ([]result.Arm, e
 		return arms, r.noVerdict(arms, flavours(binaries))
 	}
 	return arms, nil
+}
+
+// Foresee refuses the settings, option files and baselines that a run would refuse before its first trial, by asking the
+// servers themselves, and runs nothing. Where a server is not installed it says so, and asks none.
+func (l Lab) Foresee(ctx context.Context, r Request) error {
+	binary, err := l.findServer(ctx, r.Server)
+	if err == nil {
+		_, err = r.resolve(ctx, l, &tools{binary: binary})
+	}
+	var missing TargetError
+	if errors.As(err, &missing) {
+		l.logf("%v; so the settings are not held against a server here", missing)
+		return nil
+	}
+	return err
 }
 
 // besideNote says what rules.Beside adds.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,10 +20,12 @@ type Measured struct {
 	Arm        string        `json:"arm"`
 	Workload   string        `json:"workload"`
 	Runs       int           `json:"runs"`
+	Invalid    int           `json:"invalid,omitempty"` // runs of the arm of which a gate failed, left out
 	TPS        float64       `json:"tps"`
 	Flavour    mycnf.Flavour `json:"flavour"`
 	DataBytes  float64       `json:"data_bytes"`
 	Pool       float64       `json:"buffer_pool_bytes"` // of the arm
+	CPUs       float64       `json:"cpus"`              // that its server may use
 	HitRate    *float64      `json:"buffer_pool_hit_rate,omitempty"`
 	// DiskWrites are the random 16 KiB writes/s that its disk was probed to sustain; 0: not probed.
 	DiskWrites float64 `json:"disk_writes,omitempty"`
@@ -92,6 +95,12 @@ func measureArm(e result.Experiment, arms []result.Arm, trials []result.Trial, n
 	w := runs[0].Workload
 	m = Measured{Experiment: e.ID, Arm: arm.Name, Workload: w.Name, Runs: len(runs), Flavour: e.Server.Flavour, DataBytes: float64(w.Tables) * float64(w.TableSize) * BytesPerRow,
 		Figures: map[string]float64{}, Low: map[string]float64{}, High: map[string]float64{}}
+	for _, t := range trials {
+		if ok, _ := t.Valid(); !ok && t.Arm == arm.Name {
+			m.Invalid++
+		}
+	}
+	m.CPUs = cmp.Or(arm.Caps.CPUs, e.Host.CPU.Usable)
 	if arm.Server.Flavour != "" {
 		m.Flavour = arm.Server.Flavour
 	}
@@ -252,6 +261,9 @@ func (r Request) From(m Measured) (Request, error) {
 // String says what was measured.
 func (m Measured) String() string {
 	text := fmt.Sprintf("measured: experiment %s, arm %s, %s, %d runs", m.Experiment, m.Arm, m.Workload, m.Runs)
+	if m.Invalid > 0 {
+		text += fmt.Sprintf(" (%d more are invalid and left out)", m.Invalid)
+	}
 	if m.Cold != "" {
 		text += fmt.Sprintf("; arm %s for a pool of %.1f %% of the data", m.Cold, 100*m.Figures["measured-pool"])
 	}

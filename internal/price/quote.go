@@ -170,8 +170,11 @@ func (e Experiment) unsafe(arm string) string {
 
 func priceArm(a stats.Arm, w result.Workload, usd float64) Arm {
 	p := Arm{Name: a.Name, Workload: workload(w), TPS: a.TPS, TPSRange: a.TPSInterval, Trials: a.Trials, USDPer1000: per1000(usd, a.TPS)}
+	if a.Invalid > 0 {
+		p.Note = fmt.Sprintf("%d of %s invalid and left out", a.Invalid, count(a.Invalid+a.Trials, "trial"))
+	}
 	if a.TPSInterval == (stats.Interval{}) {
-		p.Note = fmt.Sprintf("%s of one block: no interval", count(a.Trials, "trial"))
+		p.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s of one block: no interval", p.Note, count(a.Trials, "trial")), "; ")
 		return p
 	}
 	p.Interval = stats.Interval{per1000(usd, a.TPSInterval[1]), per1000(usd, a.TPSInterval[0])}
@@ -259,6 +262,14 @@ func (s scale) on(m Machine) float64 {
 	return s.tps * factor
 }
 
+// judged tells whether an arm besides the control got a verdict, or there is none besides it.
+func judged(arms []stats.Arm, control string) bool {
+	verdict := func(a stats.Arm) bool {
+		return a.Name != control && a.Verdict != stats.Invalid && a.Verdict != stats.NotRun
+	}
+	return len(arms) < 2 || slices.ContainsFunc(arms, verdict)
+}
+
 // unlock adds what the winner's throughput would cost untuned, and the line of the chart.
 func (c Catalogue) unlock(q *Quote, e Experiment, list []stats.Comparison) {
 	if len(list) == 0 || q.CPUs <= 0 {
@@ -276,8 +287,10 @@ func (c Catalogue) unlock(q *Quote, e Experiment, list []stats.Comparison) {
 		target = win.TPS
 		q.Winner = win.Name
 		q.Values = []Value{c.value("machine", base, win.TPS, ratio, q.Machine.USDMonth), c.value("managed database", base, win.TPS, ratio, q.Machine.USDMonth)}
-	} else {
+	} else if judged(first.Arms, e.control()) {
 		q.Notes = append(q.Notes, "no arm was found faster than the control: no value is unlocked")
+	} else {
+		q.Notes = append(q.Notes, "no arm got a verdict, so whether one is faster than the control is not known: no value is unlocked")
 	}
 	q.Line = c.line(base, target)
 	q.Notes = append(q.Notes, base.assumption())

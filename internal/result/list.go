@@ -181,6 +181,29 @@ func Resolve(home, arg string) (string, error) {
 	return "", fmt.Errorf("cannot find experiment %q: neither %s nor %s holds an %s: see `david list`", arg, arg, byID, experimentFile)
 }
 
+// ResolveFor is Resolve, where "latest" is the newest experiment that fits, of which fits returns nil. Where none does the
+// error is the newest one's.
+func ResolveFor(home, arg string, fits func(dir string) error) (string, error) {
+	newest, err := Resolve(home, arg)
+	if arg != "latest" || err != nil {
+		return newest, err
+	}
+	why := fits(newest)
+	if why == nil {
+		return newest, nil
+	}
+	list, err := List(home)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range list {
+		if s.Err == "" && s.Dir != newest && fits(s.Dir) == nil {
+			return s.Dir, nil
+		}
+	}
+	return "", why
+}
+
 func resolveLatest(home string) (string, error) {
 	list, err := List(home)
 	if err != nil {

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,25 @@ func TestListIsNewestFirstAndResolveFinds(t *testing.T) {
 		if dir, err := Resolve(home, arg); err != nil || dir != filepath.Join(root, want) {
 			t.Errorf("%s is %s, %v", arg, dir, err)
 		}
+	}
+	// Of "latest" whoever asks for something takes the newest that has it; a name is a name.
+	no := errors.New("not that one")
+	only := func(id string) func(string) error {
+		return func(dir string) error {
+			if filepath.Base(dir) == id {
+				return nil
+			}
+			return no
+		}
+	}
+	if dir, err := ResolveFor(home, "latest", only("tune-b")); err != nil || filepath.Base(dir) != "tune-b" {
+		t.Errorf("%s, %v", dir, err)
+	}
+	if dir, err := ResolveFor(home, "latest", only("broken")); !errors.Is(err, no) {
+		t.Errorf("%s, %v", dir, err)
+	}
+	if dir, err := ResolveFor(home, "bench-a", only("tune-b")); err != nil || filepath.Base(dir) != "bench-a" {
+		t.Errorf("%s, %v", dir, err)
 	}
 }
 
