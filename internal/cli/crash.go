@@ -83,7 +83,7 @@ func (f *cutFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.filesystem, "filesystem", "xfs", "with --power: of the disk: "+strings.Join(lab.Filesystems(), ", "))
 	fs.DurationVar(&f.load, "load", 10*time.Second, "with --power: how long the server is under load; the cuts fall into that time")
 	fs.BoolVar(&f.schema, "schema-changes", true, "with --power: tables are made, altered, renamed, emptied and dropped meanwhile")
-	fs.StringVar(&f.cache, "disk-cache", "volatile", "with --power: what the disk loses: volatile (what was not flushed), protected (what is on its way: it has no cache that\n"+
+	fs.StringVar(&f.cache, "disk-cache", "volatile", "with --power: what the disk loses: volatile (what was not flushed), protected (what is on its way: it has no cache that "+
 		"forgets), lying (flushed writes, too: it ignores flushes)")
 }
 

@@ -33,6 +33,9 @@ func (a *app) accustomed(cmd *cobra.Command) {
 		switch {
 		case f.Value.Type() == "duration":
 			f.Value = secondsValue{f.Value}
+			if f.DefValue == "0s" {
+				f.DefValue = "0" // of a type that pflag does not know, it would show 0s as a default
+			}
 		case f.Name == "table-size":
 			f.Value = rowsValue{f.Value}
 		}

@@ -148,7 +148,7 @@ func section(g flagGroup, flags []*pflag.Flag) flagSection {
 }
 
 // helpColumns is how wide the help is at most.
-const helpColumns = 100
+const helpColumns = 80
 
 // printHelp prints what a command is for, and how it is used.
 func printHelp(cmd *cobra.Command, _ []string) {
@@ -209,6 +209,9 @@ func usageText(cmd *cobra.Command) string {
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n%s COMMAND -h tells more of a command.\n", cmd.CommandPath())
+	}
+	if cmd.HasLocalFlags() && cmd.Flags().Lookup("table-size") != nil {
+		b.WriteString("\nA duration without a unit is in seconds; rows may be written as 1M, sizes as 2G.\n")
 	}
 	return b.String()
 }

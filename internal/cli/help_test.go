@@ -160,6 +160,14 @@ func TestHelpFits(t *testing.T) {
 		var out strings.Builder
 		cmd.SetOut(&out)
 		printHelp(cmd, nil)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if strings.Contains(f.Usage, "\n") {
+				t.Errorf("david %s --%s: its usage is broken by hand, and again by the help", helpName(cmd), f.Name)
+			}
+		})
+		if strings.Contains(out.String(), "(default 0s)") {
+			t.Errorf("david %s says 0s as a default", helpName(cmd))
+		}
 		for line := range strings.Lines(out.String()) {
 			line = strings.TrimSuffix(line, "\n")
 			if utf8.RuneCountInString(line) > helpColumns && !strings.Contains(cmd.Example, line) && !slices.Contains(forms(cmd), strings.TrimSpace(line)) {

@@ -57,7 +57,8 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
 	a.addVerbose(fs)
 	unlisted(fs, "tcp", "trials")
-	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls][:compressed], as in vxlan:mtu=9000 or host:rate=1g; repeatable")
+	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "KIND, and what it is to have of :mtu=BYTES, :rate=BITS, :delay=TIME, :tls, :compressed, as in vxlan:mtu=9000 or host:rate=1g; repeatable (default: one of each kind, plain)")
+	fs.Lookup("path").DefValue = "[]" // told in words
 	fs.IntVar(&f.probes, "probes", 3, "times that each path is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
 	return cmd
 }

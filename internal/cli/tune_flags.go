@@ -57,8 +57,7 @@ func (f *tuneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.objective, "objective", "tps", "what is looked for: tps, the highest throughput; p99, the lowest p99 latency at a throughput that is not below the control's; cost, the lowest cost of a transaction (on one machine where throughput is highest), with --like")
 	fs.StringVar(&f.maxP95, "max-p95", "1.1x", "how many times the control's p95 latency a winner's may be; of a running server: how many times what it was before the first step")
 	fs.DurationVar(&f.recovery, "recovery", time.Minute, "how long the winner's recovery from a crash may take")
-	fs.StringVar(&f.prove, "prove", byKill, "how the winner's crash safety is proved: kill (kill -9 of its server under load), or power (cuts of the power of its disk, as many as a share of the\n"+
-		"budget allows; as root, docs/crash.md)")
+	fs.StringVar(&f.prove, "prove", byKill, "how the winner's crash safety is proved: kill (kill -9 of its server under load), or power (cuts of the power of its disk, as many as a share of the budget allows; as root, docs/crash.md)")
 	fs.StringVar(&f.cache, "disk-cache", string(blocklog.Volatile), "with --prove power: what the disk loses: volatile (what was not flushed), protected (what is on its way)")
 	fs.StringVar(&f.base, "base", "", "FILE, the my.cnf in use: the control runs with it, and what the winner changes of it is named")
 	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that --base may set unsafely; every arm then runs so, and all output says what can be lost; repeatable")

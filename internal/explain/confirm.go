@@ -97,7 +97,14 @@ func (t dividedTrial) fewerCPUs(share float64) Confirm {
 }
 
 func (t dividedTrial) clientCPUs(share float64) Confirm {
-	cpus := twoDigits(fewer * t.means["client.cpu_cores"])
+	used := t.means["client.cpu_cores"]
+	if used <= 0 && t.Trial.Costs.ClientCPU != nil { // no sample of it, but what a transaction took in all
+		used = *t.Trial.Costs.ClientCPU * t.Trial.TPS / 1e6
+	}
+	cpus := twoDigits(fewer * used)
+	if cpus <= 0 {
+		return t.threads(0.5, NotSlower, 1)
+	}
 	return Confirm{Question: say("is it slower with the load generator held to %.2f CPUs?", cpus), ClientCPUs: cpus, Expect: Slower,
 		Ratio: gain(share, 1/fewer)}
 }

@@ -1,5 +1,11 @@
 package report
 
+import (
+	"html/template"
+	"regexp"
+	"strings"
+)
+
 // word is one of david's own, with what it means.
 type word struct{ Name, Means string }
 
@@ -17,4 +23,45 @@ func words() []word {
 		{"durability lock", "The settings that decide what a crash can lose (flush at commit, sync of the binary log, doublewrite, checksums). david never changes them to be faster, and reads them back from every server."},
 		{"no-op", "A change that leaves the running server as it was, so that there is nothing to measure."},
 	}
+}
+
+// Anchor is the ID of a word's place in a page.
+func (w word) Anchor() string { return "word-" + strings.ReplaceAll(w.Name, " ", "-") }
+
+// pattern finds the word in a text. A start is counted, as servers also start.
+func (w word) pattern() *regexp.Regexp {
+	before := `^|[ (]`
+	if w.Name == "start" {
+		before = `[0-9] `
+	}
+	return regexp.MustCompile(`(?i)(` + before + `)(` + w.Name + `s?)($|[ ,.:;)])`)
+}
+
+// linker leads the first use of each of david's words on a page to what it means.
+type linker struct {
+	words    []word
+	patterns []*regexp.Regexp // nil: linked
+}
+
+func newLinker() *linker {
+	l := &linker{words: words()}
+	for _, w := range l.words {
+		l.patterns = append(l.patterns, w.pattern())
+	}
+	return l
+}
+
+// say escapes a text, and links the words in it that were not linked before.
+func (l *linker) say(text string) template.HTML {
+	for i, pattern := range l.patterns {
+		if pattern == nil {
+			continue
+		}
+		if at := pattern.FindStringSubmatchIndex(text); at != nil {
+			l.patterns[i] = nil
+			link := `<a class="word" href="#` + l.words[i].Anchor() + `">` + template.HTMLEscapeString(text[at[4]:at[5]]) + `</a>`
+			return l.say(text[:at[4]]) + template.HTML(link) + l.say(text[at[5]:])
+		}
+	}
+	return template.HTML(template.HTMLEscapeString(text))
 }

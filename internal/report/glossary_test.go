@@ -2,8 +2,11 @@ package report
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"david/internal/result"
 )
 
 // TestWords: there are ten at most, and docs/glossary.md says of each what the report says of it.
@@ -22,9 +25,40 @@ func TestWords(t *testing.T) {
 		if !strings.Contains(page, "| "+w.Name+" | "+w.Means+" |\n") {
 			t.Errorf("docs/glossary.md does not say what the report says of %q", w.Name)
 		}
-		if !strings.Contains(html, "<dt>"+w.Name+"</dt>") {
+		if !strings.Contains(html, `<dt id="`+w.Anchor()+`">`+w.Name+"</dt>") {
 			t.Errorf("the report does not explain %q", w.Name)
 		}
+	}
+}
+
+// wordLink is a link to one of david's words.
+var wordLink = regexp.MustCompile(`<a class="word" href="#[a-z-]*">([^<]*)</a>`)
+
+// slicedFixture is the fixture of a comparison, measured in slices on two starts.
+func slicedFixture() Data {
+	d := compareFixture()
+	d.Experiment.Design.Slices = &result.Slices{Seconds: 5, Rounds: 3, Incarnations: 2}
+	for i := range d.Trials {
+		d.Trials[i].Incarnation = 1 + d.Trials[i].Block%2
+	}
+	return d
+}
+
+// TestWordsAreLinked: each of the words leads to what it means where a page uses it first, and once.
+func TestWordsAreLinked(t *testing.T) {
+	t.Parallel()
+	all := string(render(t, HTML, compareFixture())) + string(render(t, HTML, slicedFixture()))
+	for _, w := range words() {
+		if n := strings.Count(all, `href="#`+w.Anchor()+`"`); n == 0 || n > 2 {
+			t.Errorf("%q is linked %d times in two pages", w.Name, n)
+		}
+	}
+	l := newLinker()
+	if got := l.say("it does not start: 2 starts of <b>, trials"); got != `it does not start: 2 <a class="word" href="#word-start">starts</a> of &lt;b&gt;, <a class="word" href="#word-trial">trials</a>` {
+		t.Error(got)
+	}
+	if got := l.say("a trial"); got != "a trial" {
+		t.Error(got)
 	}
 }
 

@@ -143,9 +143,14 @@ type pickedRun struct {
 	Shown bool
 }
 
+// pageTemplates are those of one page, on which each of david's words is linked once.
+func pageTemplates() (*template.Template, error) {
+	return template.New("").Funcs(template.FuncMap{"say": newLinker().say}).Parse(pageTemplate)
+}
+
 // HTML writes one self-contained file: it needs no network and no other file, and its policy forbids both.
 func HTML(w io.Writer, d Data) error {
-	t, err := template.New("").Parse(pageTemplate)
+	t, err := pageTemplates()
 	if err != nil {
 		return fmt.Errorf("cannot parse the page's template: %w", err)
 	}

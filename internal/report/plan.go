@@ -54,7 +54,7 @@ type planPage struct {
 
 // PlanHTML writes a plan as one self-contained page without scripts: the decision first.
 func PlanHTML(w io.Writer, p plan.Plan) error {
-	t, err := template.New("").Parse(pageTemplate)
+	t, err := pageTemplates()
 	if err == nil {
 		t, err = t.Parse(planTemplate)
 	}

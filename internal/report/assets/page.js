@@ -482,7 +482,7 @@
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   Chart.defaults.font.size = 12;
   document.querySelectorAll('.alt').forEach(d => d.addEventListener('toggle', () => fillTable(d)));
-  document.querySelectorAll('a[href="#words"]').forEach(a => a.addEventListener('click', () => { byId('words').open = true; }));
+  document.querySelectorAll('a.word').forEach(a => a.addEventListener('click', () => { byId('words').open = true; }));
   boxes.forEach(b => b.addEventListener('change', draw));
   sampled?.addEventListener('change', draw);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
