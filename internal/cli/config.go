@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -203,21 +204,25 @@ func (a *app) configCommand() *cobra.Command {
 					Settings []setting `json:"settings"`
 				}{a.config.path, list})
 			}
-			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "KEY\tVALUE\tFROM\tWHAT IT IS")
-			for _, s := range list {
-				from := s.From
-				if s.Where != "" {
-					from += " " + s.Where
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Key, plain.Line(s.Value), plain.Line(from), s.about)
-			}
-			return w.Flush()
+			return a.fit(func(out io.Writer) error { return printOrigins(out, list) })
 		},
 	}
 	show.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	cmd.AddCommand(show)
 	return cmd
+}
+
+func printOrigins(out io.Writer, list []setting) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "KEY\tVALUE\tFROM\tWHAT IT IS")
+	for _, s := range list {
+		from := s.From
+		if s.Where != "" {
+			from += " " + s.Where
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Key, plain.Line(s.Value), plain.Line(from), s.about)
+	}
+	return w.Flush()
 }
 
 // settled says what each setting is, and who said so.

@@ -90,7 +90,7 @@ func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir st
 		if err := a.lab().Foresee(ctx, q); err != nil {
 			return err
 		}
-		return s.PrintPlan(a.out)
+		return a.fit(s.PrintPlan)
 	}
 	if err := q.Fits(); err != nil {
 		return err

@@ -36,7 +36,7 @@ func (a *app) factsCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(doc)
 			}
-			return printFacts(a.out, doc)
+			return a.fit(func(out io.Writer) error { return printFacts(out, doc) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

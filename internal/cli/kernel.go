@@ -52,7 +52,7 @@ func (a *app) kernelPlanCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(kernelDocument{m.Virt, m.Disk, rows})
 			}
-			return printKernelPlan(a.out, rows, verbose)
+			return a.fit(func(out io.Writer) error { return printKernelPlan(out, rows, verbose) })
 		},
 	}
 	fs := cmd.Flags()

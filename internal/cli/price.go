@@ -89,7 +89,7 @@ func (a *app) price(dir string, f priceFlags) error {
 	if f.json {
 		return a.printJSON(q)
 	}
-	return report.Quote(a.out, q)
+	return a.fit(func(out io.Writer) error { return report.Quote(out, q) })
 }
 
 // quote prices an experiment on the machine that the flags name, or that can be told from the record.

@@ -15,7 +15,7 @@ func (a *app) catalogueCommand(shared *priceFlags) *cobra.Command {
 			if shared.json {
 				return a.printJSON(c)
 			}
-			return c.Text(a.out)
+			return a.fit(c.Text)
 		},
 	}
 }

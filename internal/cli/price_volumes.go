@@ -119,5 +119,5 @@ func (a *app) volumes(f volumesFlags) error {
 	if f.json {
 		return a.printJSON(doc)
 	}
-	return doc.Text(a.out)
+	return a.fit(doc.Text)
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/term"
-
 	"david/internal/experiment"
 	"david/internal/plain"
 )
@@ -36,15 +34,7 @@ func newProgress(out io.Writer, steps bool) *progress {
 	if w, ok := out.(*plain.Writer); ok {
 		p.own = w.Own()
 	}
-	if f, ok := out.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
-		p.columns = func() int {
-			columns, _, err := term.GetSize(int(f.Fd()))
-			if err != nil || columns < 1 {
-				return 80
-			}
-			return columns
-		}
-	}
+	p.columns = terminalColumns(out)
 	return p
 }
 

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -179,6 +182,38 @@ func TestCountdown(t *testing.T) {
 			if want := time.Duration(c.want[n]) * time.Second; left != want || known != (want > 0) {
 				t.Errorf("%s: after %d s %v is told (%v), want %v", name, 10*n, left, known, want)
 			}
+		}
+	}
+}
+
+// TestTablesFit: on a terminal of 80 columns no line of these is wider, but for commands and for words that are; in a pipe a row
+// of a table is a line.
+func TestTablesFit(t *testing.T) {
+	t.Parallel()
+	home := testHome(t)
+	for _, line := range []string{"price volumes --iops 10000 --size 500GiB", "price catalogue", "storage plan --iops 20000 --size 1TiB --provider EC2", "race --list --memory 16G",
+		"config show", "kernel plan", "facts", "study p1 --dry-run", "study p2 --dry-run"} {
+		argv := strings.Fields(line)
+		tty, seen, closed := openTerminal(t)
+		if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
+			t.Fatal(err)
+		}
+		var piped strings.Builder
+		for _, out := range []io.Writer{tty, &piped} {
+			a := &app{out: out, err: io.Discard, home: home, env: os.Getenv, argv: argv, build: Build{Version: "dev"}, sharing: beside(home)}
+			if code := a.execute(t.Context()); code != exitDone {
+				t.Fatalf("%s: exit code %d", line, code)
+			}
+		}
+		closed()
+		command := regexp.MustCompile(`^  (#|[a-z./-]+ .*[-=/])`)
+		for shown := range strings.Lines(strings.ReplaceAll(seen.String(), "\r", "")) {
+			if shown = strings.TrimSuffix(shown, "\n"); utf8.RuneCountInString(shown) > 80 && !command.MatchString(shown) && strings.Contains(strings.TrimSpace(shown), " ") {
+				t.Errorf("%s: %d columns: %s", line, utf8.RuneCountInString(shown), shown)
+			}
+		}
+		if got, want := strings.Fields(seen.String()), strings.Fields(piped.String()); !slices.Equal(got, want) && argv[0] != "facts" {
+			t.Errorf("%s: the terminal says other words than a pipe", line)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -100,8 +101,10 @@ func (a *app) printLineup(l lab.Lineup, asJSON bool) error {
 		}
 	}
 	fmt.Fprintf(&text, "\n%s %s\n", lab.TunerArm, l.MySQLTuner)
-	_, err := a.out.Write([]byte(text.String()))
-	return err
+	return a.fit(func(out io.Writer) error {
+		_, err := io.WriteString(out, text.String())
+		return err
+	})
 }
 
 func printSettings(text *strings.Builder, settings []mycnf.Setting) {

@@ -7,12 +7,40 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/term"
+
 	"david/internal/plain"
 	"david/internal/report"
 )
 
 // columns is how wide a terminal is taken to be.
 const columns = 80
+
+// terminalColumns says how wide the terminal is that is written to; nil where it is none.
+func terminalColumns(out io.Writer) func() int {
+	f, ok := out.(interface{ Fd() uintptr })
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return func() int {
+		wide, _, err := term.GetSize(int(f.Fd()))
+		if err != nil || wide < 1 {
+			return columns
+		}
+		return wide
+	}
+}
+
+// fit has a page of text written to the screen, whose lines are broken where the terminal is too narrow for them. In a file
+// or a pipe they stay as they are.
+func (a *app) fit(page func(io.Writer) error) error {
+	wide := terminalColumns(a.out)
+	if wide == nil {
+		return page(a.out)
+	}
+	out := plain.Fit(a.out, wide())
+	return errors.Join(page(out), out.Flush())
+}
 
 // labelWidth is that of the longest label, its colon and two blanks.
 const labelWidth = len("conflict") + 3

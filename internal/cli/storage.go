@@ -59,7 +59,7 @@ func (a *app) storagePlan(f storagePlanFlags) error {
 	if f.json {
 		return a.printJSON(plan)
 	}
-	return plan.Text(a.out)
+	return a.fit(plan.Text)
 }
 
 // request reads the flags: what may be bought, and what is asked of it.

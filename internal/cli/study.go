@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -284,18 +285,24 @@ func (a *app) printTable(rows [][]string) error {
 	if len(rows) == 0 {
 		fmt.Fprintln(a.out)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
+	return a.fit(func(out io.Writer) error {
+		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		for _, row := range rows {
+			fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
+		return w.Flush()
+	})
 }
 
 func (a *app) printList(head string, items []string) {
-	fmt.Fprintf(a.out, "\n%s\n", head)
-	for _, item := range items {
-		fmt.Fprintf(a.out, "- %s\n", item)
-	}
+	_ = a.fit(func(out io.Writer) error { // a screen that cannot be written to is met at the end
+		text := "\n" + head + "\n"
+		for _, item := range items {
+			text += "- " + item + "\n"
+		}
+		_, err := io.WriteString(out, text)
+		return err
+	})
 }
 
 // setups are the rows of the table of set-ups: what, published, here.

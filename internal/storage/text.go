@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"david/internal/plain"
 	"david/internal/price"
 )
 
@@ -83,7 +84,11 @@ func (p Plan) Text(out io.Writer) error {
 	for _, n := range p.shownNotes(shown) {
 		fmt.Fprintln(out, n)
 	}
-	recipes(out, shown)
+	whole, err := plain.Whole(out)
+	if err != nil {
+		return err
+	}
+	recipes(whole, shown)
 	if len(shown) > 0 {
 		fmt.Fprintln(out, "\n"+closing)
 	}
