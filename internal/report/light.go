@@ -59,7 +59,7 @@ func share(x float64) string { return fixed(100*x, 0) + " %" }
 
 func lightSpread(l stats.LightSpeed) string {
 	if l.Interval == (stats.Interval{}) {
-		return " (1 run, no interval)"
+		return " (a further run of each, no interval)"
 	}
 	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", share(l.Interval[0]), share(l.Interval[1]), plural(l.Pairs, "block"))
 }

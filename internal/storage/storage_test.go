@@ -160,12 +160,12 @@ func TestHeadProviders(t *testing.T) {
 	if got := p.bargain(a); got != "what US$1.00 of 2 volumes gives, US$2.00? of one would, at B (vb)" {
 		t.Error(got)
 	}
-	if got := p.weakness(a); !strings.HasSuffix(got, "what can: RAID 1 of 2 vb, US$3.00, at B") {
+	if got := p.weakness(a); !strings.HasSuffix(got, "the cheapest that can: RAID 1 of 2 vb, US$3.00, at B") {
 		t.Error(got)
 	}
 	mirror.Provider, mirror.Name, mirror.USDMonth = "A", "RAID 1 of 2 va", 4
 	p.Choices = append(p.Choices, mirror)
-	if got := p.weakness(a); !strings.HasSuffix(got, "what can: RAID 1 of 2 va, US$4.00") {
+	if got := p.weakness(a); !strings.HasSuffix(got, "the cheapest that can: RAID 1 of 2 va, US$4.00") {
 		t.Error(got)
 	}
 }

@@ -160,7 +160,7 @@ func (p Plan) weakness(c Choice) string {
 	}
 	switch {
 	case found:
-		return text + fmt.Sprintf("; what can: %s, US$%s%s", safer.Name, price.Money(safer.USDMonth, safer.UncertainPrice), c.elsewhere(safer))
+		return text + fmt.Sprintf("; the cheapest that can: %s, US$%s%s", safer.Name, price.Money(safer.USDMonth, safer.UncertainPrice), c.elsewhere(safer))
 	case c.Survives < mostSurvived():
 		return text + "; nothing here can"
 	}
