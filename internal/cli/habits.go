@@ -138,15 +138,31 @@ func (a *app) experimentNames(latest bool) (names []string) {
 
 // meant says which command or flag a mistyped one may have been: "" where none is near.
 func meant(name string, known []string, dashes string) string {
-	all := &cobra.Command{SuggestionsMinimumDistance: 2}
-	for _, k := range known {
-		all.AddCommand(&cobra.Command{Use: k, Run: func(*cobra.Command, []string) {}})
+	near := nearest(name, known, 2)
+	if len(name) < 5 { // two letters of four make another word, unless they are swapped
+		one := nearest(name, known, 1)
+		near = slices.DeleteFunc(near, func(k string) bool { return !slices.Contains(one, k) && letters(k) != letters(name) })
 	}
-	near := all.SuggestionsFor(name)
 	if len(near) == 0 || len(near) > 3 {
 		return ""
 	}
 	return " (did you mean " + dashes + strings.Join(near, " or "+dashes) + "?)"
+}
+
+// nearest are those that differ from a name by so many letters at most, or begin with it.
+func nearest(name string, known []string, letters int) []string {
+	all := &cobra.Command{SuggestionsMinimumDistance: letters}
+	for _, k := range known {
+		all.AddCommand(&cobra.Command{Use: k, Run: func(*cobra.Command, []string) {}})
+	}
+	return all.SuggestionsFor(name)
+}
+
+// letters are those of a word in the alphabet's order.
+func letters(word string) string {
+	sorted := []byte(word)
+	slices.Sort(sorted)
+	return string(sorted)
 }
 
 var unknownFlag = regexp.MustCompile(`^unknown flag: --([a-z0-9-]+)$`)
@@ -177,6 +193,9 @@ func takes(f *pflag.Flag, cause error) string {
 	what, known := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number",
 		"float64": "a number", "duration": "a time, as 30s or 5m", "bool": "true or false"}[f.Value.Type()]
 	if number := new(strconv.NumError); known && (errors.As(cause, &number) || strings.HasPrefix(cause.Error(), "time: ")) {
+		if _, rows := f.Value.(rowsValue); rows {
+			what = "a number of rows, as 100000 or 1M"
+		}
 		return "give " + what
 	}
 	return cause.Error()

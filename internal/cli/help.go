@@ -92,6 +92,14 @@ func helpName(cmd *cobra.Command) string {
 func documented(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = knownTopic
+		case "completion":
+			cmd.Args, cmd.RunE = onlyCommands, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	shown := examples()
 	var explain func(cmd *cobra.Command)
 	explain = func(cmd *cobra.Command) {
@@ -103,6 +111,15 @@ func documented(root *cobra.Command) {
 	explain(root)
 	root.SetUsageFunc(printUsage)
 	root.SetHelpFunc(printHelp)
+}
+
+// knownTopic refuses help with a command that there is not.
+func knownTopic(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return unknownCommand(found, append(rest, args...)[0])
+	}
+	return nil
 }
 
 // flagSection is a group of a command's flags, as its help shows it.

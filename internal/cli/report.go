@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,9 @@ func (f reportFlags) kind() string {
 }
 
 func (a *app) report(f reportFlags, args []string) error {
+	if info, err := os.Stat(f.out); err == nil && info.IsDir() {
+		return usage("--out %s is a folder: name a file, as %s", f.out, filepath.Join(f.out, "report.html"))
+	}
 	render, err := a.rendering(f.kind(), false, args)
 	if err != nil {
 		return err
