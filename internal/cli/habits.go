@@ -15,6 +15,8 @@ import (
 	"david/internal/home"
 	"david/internal/manifest/render"
 	"david/internal/mycnf"
+	"david/internal/netpath"
+	"david/internal/price"
 	"david/internal/result"
 	"david/internal/workload"
 )
@@ -104,6 +106,9 @@ func (a *app) completes(cmd *cobra.Command) {
 		"server": func() []string {
 			return []string{"auto", string(mycnf.MySQL), string(mycnf.Percona), string(mycnf.MariaDB)}
 		},
+		"like": machineNames, "machine": machineNames, "path": netpath.Kinds,
+		"flavour":   func() []string { return []string{string(mycnf.MySQL), string(mycnf.MariaDB)} },
+		"objective": func() []string { return []string{"tps", "p99", "cost"} },
 		"rand-type": func() []string { return []string{"uniform", "special", "gaussian", "pareto"} },
 		"format":    func() []string { return []string{"html", "md", "json", "csv", "text"} },
 	} {
@@ -115,6 +120,15 @@ func (a *app) completes(cmd *cobra.Command) {
 			return values(), cobra.ShellCompDirectiveDefault
 		})
 	}
+}
+
+// machineNames are those of david's own catalogue of prices.
+func machineNames() []string {
+	c, err := price.Default()
+	if err != nil {
+		return nil
+	}
+	return c.Names()
 }
 
 // experimentNames are those in david's folder, where that can be trusted; latest among them where that is a name.

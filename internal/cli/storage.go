@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"github.com/spf13/cobra"
 
 	"david/internal/price"
@@ -59,7 +60,7 @@ func (a *app) storagePlan(f storagePlanFlags) error {
 	if f.json {
 		return a.printJSON(plan)
 	}
-	return a.fit(plan.Text)
+	return errors.Join(a.fit(plan.Text), plan.Recipes(a.out))
 }
 
 // request reads the flags: what may be bought, and what is asked of it.

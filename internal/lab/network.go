@@ -63,8 +63,8 @@ func (r *Request) probePaths(ctx context.Context, p prepared, n *netpath.Net, ar
 			}
 		}
 	}
-	for i := range arms {
-		arms[i].PathProbe = netpath.Median(seen[i])
+	for i, probe := range netpath.Medians(seen) {
+		arms[i].PathProbe = probe
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ type Measured struct {
 // ProbeTo measures the way from where david is to an address at which Answer runs, and looks at what it
 // consists of.
 func ProbeTo(ctx context.Context, to netip.Addr) (m Measured, err error) {
-	m.Probe.Runs = 1
+	m.Probe.Runs, m.Probe.IRQApart = 1, irqTimeApart()
 	if err := answers(ctx, net.JoinHostPort(to.String(), sockPort)); err != nil {
 		return m, err
 	}

@@ -309,14 +309,23 @@ func TestProbeBlocked(t *testing.T) {
 }
 
 func TestMedian(t *testing.T) {
-	if Median(nil) != nil {
-		t.Error("nothing has a median")
+	got := Medians([][]*result.PathProbe{
+		{{RTT50: 3, Rate: 10}, {RTT50: 1, Rate: 30}, {RTT50: 2, Rate: 20}},
+		nil,
+		{{RTT50: 6, Rate: 5}, {RTT50: 2, Rate: 15}, {RTT50: 5, Rate: 10}}, // twice as long and half as much in two of three rounds
+	})
+	if first := got[0]; first.Runs != 3 || first.RTT50 != 2 || first.Rate != 20 || first.RTTCPU != 0 {
+		t.Errorf("%+v", first)
 	}
-	got := Median([]*result.PathProbe{{RTT50: 3, Rate: 10}, {RTT50: 1, Rate: 30}, {RTT50: 2, Rate: 20}})
-	if got.Runs != 3 || got.RTT50 != 2 || got.Rate != 20 {
-		t.Errorf("%+v", got)
+	if third := got[2]; got[1] != nil || third.RTT50 != 4 || third.Rate != 10 {
+		t.Errorf("%v, %+v", got[1], third)
 	}
-	if got := Median([]*result.PathProbe{{RTT50: 3}, {RTT50: 1}}); got.RTT50 != 2 {
-		t.Errorf("%+v", got)
+	if got := Medians([][]*result.PathProbe{{{RTT50: 3}, {RTT50: 1}}, {{RTT50: 4}}}); got[0].RTT50 != 2 || got[1].RTT50 != 4 {
+		t.Errorf("%+v, %+v", got[0], got[1])
+	}
+	for text, want := range map[string]bool{"CONFIG_IRQ_TIME_ACCOUNTING=y\n": true, "# CONFIG_IRQ_TIME_ACCOUNTING is not set\n": false, "CONFIG_TICK_CPU_ACCOUNTING=y\n": false, "": true} {
+		if got := irqTimeIn(strings.NewReader(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }

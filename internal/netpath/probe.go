@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -41,14 +42,14 @@ const (
 	sockPort  = "11111"
 )
 
-// Probe measures a path with iperf3 and sockperf, each once; Median sums several up. It is nil for the unix
+// Probe measures a path with iperf3 and sockperf, each once; Medians sums several up. It is nil for the unix
 // socket, which neither program goes by.
 func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, error) {
 	way := n.Way(p)
 	if !way.Address.IsValid() {
 		return nil, nil
 	}
-	probe := &result.PathProbe{Runs: 1}
+	probe := &result.PathProbe{Runs: 1, IRQApart: irqTimeApart()}
 	for _, m := range []meter{bandwidth(), roundTrip()} {
 		out, cpu, err := n.pairOf(ctx, way, m)
 		if err == nil {
@@ -67,6 +68,7 @@ type meter struct {
 	port   string
 	server []string
 	client func(address string) []string
+	apart  bool // its ends are held to a CPU each
 	read   func(out []byte, cpu time.Duration, probe *result.PathProbe) error
 }
 
@@ -75,7 +77,7 @@ type meter struct {
 func bandwidth() meter {
 	return meter{iperfPort, []string{"iperf3", "-4", "-s", "-p", iperfPort}, func(address string) []string {
 		return []string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", address}
-	}, readBandwidth}
+	}, false, readBandwidth}
 }
 
 func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
@@ -105,7 +107,7 @@ func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 func roundTrip() meter {
 	return meter{sockPort, []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}, func(address string) []string {
 		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(pingBytes)}
-	}, readRoundTrip}
+	}, true, readRoundTrip}
 }
 
 func readRoundTrip(out []byte, cpu time.Duration, probe *result.PathProbe) error {
@@ -137,7 +139,12 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu tim
 	client := m.client(way.Address.String())
 	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", client[0], probeLimit))
 	defer cancel()
-	s, err := n.Server.start(m.server)
+	// The ends of a ping-pong that happen to share a CPU answer in a tenth of the time, and where they are changes from run to run.
+	ends := [2][]int{}
+	if two := twoCPUs(); m.apart && two != nil {
+		ends = [2][]int{two[:1], two[1:]}
+	}
+	s, err := n.Server.start(m.server, ends[0]...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -149,7 +156,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu tim
 	if err != nil {
 		return nil, 0, err
 	}
-	c, err := way.From.start(client)
+	c, err := way.From.start(client, ends[1]...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -199,19 +206,23 @@ func said(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// handling reads the CPU time that handling interrupts has taken on this machine, and david itself, which
-// forwards the packets of one kind of path.
+// handling reads the CPU time that handling interrupts has taken on this machine, where it is not in that of the processes, and
+// david itself, which forwards the packets of one kind of path.
 func handling() (time.Duration, error) {
 	var own unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
 		return 0, err
+	}
+	forwarding := time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	if !irqTimeApart() {
+		return forwarding, nil
 	}
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, err
 	}
 	stat, err := proc.Stat()
-	return time.Duration((stat.CPUTotal.IRQ+stat.CPUTotal.SoftIRQ)*float64(time.Second)) + time.Duration(own.Utime.Nano()+own.Stime.Nano()), err
+	return forwarding + time.Duration((stat.CPUTotal.IRQ+stat.CPUTotal.SoftIRQ)*float64(time.Second)), err
 }
 
 // tool is a measuring program that runs; it dies with david.
@@ -223,8 +234,8 @@ type tool struct {
 	err  error         // how; valid after done
 }
 
-// start starts a program in the namespace, nil for david's own, as an ordinary user.
-func (n *Namespace) start(argv []string) (*tool, error) {
+// start starts a program in the namespace, nil for david's own, as an ordinary user, on the CPUs that it is held to.
+func (n *Namespace) start(argv []string, on ...int) (*tool, error) {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: apt-get install %s", argv[0], ErrNoTool, argv[0])
@@ -240,7 +251,7 @@ func (n *Namespace) start(argv []string) (*tool, error) {
 	go func() {
 		runtime.LockOSThread() // the signal is tied to the thread that forks
 		defer runtime.UnlockOSThread()
-		err := n.do(t.cmd.Start)
+		err := heldTo(on, func() error { return n.do(t.cmd.Start) })
 		started <- err
 		if err == nil {
 			t.err = t.cmd.Wait()
@@ -251,6 +262,38 @@ func (n *Namespace) start(argv []string) (*tool, error) {
 		return nil, fmt.Errorf("cannot start %s: %w", argv[0], err)
 	}
 	return t, nil
+}
+
+// heldTo calls fn on a thread that is held to CPUs, as what it starts is then; to no other than before where none is named.
+func heldTo(cpus []int, fn func() error) (err error) {
+	if len(cpus) == 0 {
+		return fn()
+	}
+	var before, held unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return fmt.Errorf("cannot see on which CPUs this thread may run: %w", err)
+	}
+	for _, cpu := range cpus {
+		held.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &held); err != nil {
+		return fmt.Errorf("cannot hold a program to CPUs %v: %w", cpus, err)
+	}
+	return errors.Join(fn(), unix.SchedSetaffinity(0, &before))
+}
+
+// twoCPUs are the first two that this process may run on; none where there is one only.
+func twoCPUs() (list []int) {
+	var may unix.CPUSet
+	if unix.SchedGetaffinity(0, &may) != nil || may.Count() < 2 {
+		return nil
+	}
+	for cpu := 0; len(list) < 2; cpu++ {
+		if may.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list
 }
 
 // wait waits for the program's end, and ends it where there is no more time.
@@ -287,25 +330,40 @@ func (t *tool) cpu() time.Duration {
 	return t.cmd.ProcessState.UserTime() + t.cmd.ProcessState.SystemTime()
 }
 
-// Median sums up several probes of a path; nil for none.
-func Median(list []*result.PathProbe) *result.PathProbe {
-	if len(list) == 0 {
-		return nil
-	}
-	middle := func(of func(*result.PathProbe) float64) float64 {
-		var values []float64
-		for _, p := range list {
-			values = append(values, of(p))
+// Medians sums up the probes of several paths, each by its rounds: seen[path][round], nil for a path without any. A path's figures
+// are medians of their ratios to the first path's in the same round, as the machine's own speed moves between rounds; times the
+// first path's medians.
+func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
+	for i, list := range seen {
+		if len(list) == 0 {
+			all = append(all, nil)
+			continue
 		}
-		slices.Sort(values)
-		return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+		p := &result.PathProbe{Runs: len(list), IRQApart: list[0].IRQApart, Retransmits: middle(list, func(p *result.PathProbe) float64 { return p.Retransmits })}
+		for _, of := range []func(*result.PathProbe) *float64{
+			func(p *result.PathProbe) *float64 { return &p.Rate }, func(p *result.PathProbe) *float64 { return &p.RTT50 },
+			func(p *result.PathProbe) *float64 { return &p.RTT99 }, func(p *result.PathProbe) *float64 { return &p.RTTCPU },
+		} {
+			*of(p) = middle(list, func(p *result.PathProbe) float64 { return *of(p) })
+			if first := seen[0]; i > 0 && len(first) == len(list) {
+				round := -1
+				share := middle(list, func(p *result.PathProbe) float64 { round++; return *of(p) / *of(first[round]) })
+				if base := *of(all[0]); share > 0 && !math.IsInf(share, 1) && base > 0 {
+					*of(p) = share * base
+				}
+			}
+		}
+		all = append(all, p)
 	}
-	return &result.PathProbe{
-		Runs:        len(list),
-		Rate:        middle(func(p *result.PathProbe) float64 { return p.Rate }),
-		Retransmits: middle(func(p *result.PathProbe) float64 { return p.Retransmits }),
-		RTT50:       middle(func(p *result.PathProbe) float64 { return p.RTT50 }),
-		RTT99:       middle(func(p *result.PathProbe) float64 { return p.RTT99 }),
-		RTTCPU:      middle(func(p *result.PathProbe) float64 { return p.RTTCPU }),
+	return all
+}
+
+// middle is the median of a figure of some probes, which it is asked of in their order.
+func middle(list []*result.PathProbe, of func(*result.PathProbe) float64) float64 {
+	var values []float64
+	for _, p := range list {
+		values = append(values, of(p))
 	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }

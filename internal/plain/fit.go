@@ -18,16 +18,6 @@ type Fitted struct {
 // Fit returns a writer for a terminal of that many columns. Flush writes what is left of a last line without an end.
 func Fit(out io.Writer, columns int) *Fitted { return &Fitted{out: out, columns: columns} }
 
-// Whole is where lines go that have to stay whole, as commands that are copied: what out itself writes to, once all that came
-// before is there.
-func Whole(out io.Writer) (io.Writer, error) {
-	f, ok := out.(*Fitted)
-	if !ok {
-		return out, nil
-	}
-	return f.out, f.Flush()
-}
-
 // Write takes text, and passes on the lines that it ends.
 func (f *Fitted) Write(p []byte) (int, error) {
 	f.line = append(f.line, p...)

@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -27,17 +26,6 @@ func TestFit(t *testing.T) {
 		if err := f.Flush(); err != nil || b.String() != test.want {
 			t.Errorf("%s: %q, want %q, %v", test.name, b.String(), test.want, err)
 		}
-	}
-	var b strings.Builder
-	f := Fit(&b, 20)
-	fmt.Fprint(f, "begun")
-	whole, err := Whole(f)
-	fmt.Fprintln(whole, ", a command that is copied stays whole")
-	if err != nil || b.String() != "begun, a command that is copied stays whole\n" {
-		t.Errorf("%q, %v", b.String(), err)
-	}
-	if other, err := Whole(&b); other != &b || err != nil {
-		t.Error(other, err)
 	}
 }
 

@@ -242,8 +242,8 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 			}
 		}
 	}
-	for i := range arms {
-		arms[i].PathProbe = netpath.Median(seen[i])
+	for i, probe := range netpath.Medians(seen) {
+		arms[i].PathProbe = probe
 	}
 	return arms, nil
 }

@@ -94,8 +94,8 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 			if a.Costs.Network != nil {
 				m.Bytes = *a.Costs.Network
 			}
-			for _, part := range []*float64{a.Costs.ServerCPU, a.Costs.ClientCPU, a.Costs.SoftIRQ} {
-				if part != nil {
+			for i, part := range []*float64{a.Costs.ServerCPU, a.Costs.ClientCPU, a.Costs.SoftIRQ} {
+				if part != nil && (i < 2 || arm.PathProbe != nil && arm.PathProbe.IRQApart) {
 					m.CPU += *part
 				}
 			}

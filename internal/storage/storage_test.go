@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -134,11 +136,14 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
+// printed is all that david storage plan prints.
+func printed(p Plan, out io.Writer) error { return errors.Join(p.Text(out), p.Recipes(out)) }
+
 // What the catalogue does not know of a machine is said, and what it may not take.
 func TestUnknownLimits(t *testing.T) {
 	r := like(t, ask(40_000, 900), "do-8vcpu-16gb")
 	var out strings.Builder
-	if err := plan(t, "", r).Text(&out); err != nil {
+	if err := printed(plan(t, "", r), &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\nthe catalogue does not know how many IOPS do-8vcpu-16gb lets through: nothing was held against it", "\nmore than 8 volumes: see how many volumes the machine takes"} {
@@ -147,7 +152,7 @@ func TestUnknownLimits(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := plan(t, "", like(t, ask(3000, 200), "ec2-m6i.large")).Text(&out); err != nil || strings.Contains(out.String(), "lets through: nothing") || strings.Contains(out.String(), "more than 8") {
+	if err := printed(plan(t, "", like(t, ask(3000, 200), "ec2-m6i.large")), &out); err != nil || strings.Contains(out.String(), "lets through: nothing") || strings.Contains(out.String(), "more than 8") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
@@ -180,7 +185,7 @@ func TestRecordSectors(t *testing.T) {
 // The study's sum that does not add up, and its room that is no TiB, are told with its volumes.
 func TestStudyP1Said(t *testing.T) {
 	var out strings.Builder
-	if err := plan(t, "E2E", ask(20_000, 900)).Text(&out); err != nil {
+	if err := printed(plan(t, "E2E", ask(20_000, 900)), &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"US$138", "66 + 4 x 8 = 98", "4 x 232.8 GiB are 931 GiB", "660 reads/s and 1,318 writes/s under ZFS, single runs in an emulated guest",

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"david/internal/plain"
 	"david/internal/price"
 )
 
@@ -63,7 +62,7 @@ func (c Choice) elsewhere(other Choice) string {
 }
 
 // Text prints what is cheapest, how sure that is, what it rests on, what it cannot survive and what to do
-// next; then the cheapest of each layout, and how each is made.
+// next; then the cheapest of each layout. Recipes says how each is made.
 func (p Plan) Text(out io.Writer) error {
 	for _, line := range p.head() {
 		fmt.Fprintln(out, line)
@@ -84,15 +83,19 @@ func (p Plan) Text(out io.Writer) error {
 	for _, n := range p.shownNotes(shown) {
 		fmt.Fprintln(out, n)
 	}
-	whole, err := plain.Whole(out)
-	if err != nil {
-		return err
-	}
-	recipes(whole, shown)
-	if len(shown) > 0 {
-		fmt.Fprintln(out, "\n"+closing)
-	}
 	return nil
+}
+
+// Recipes prints the commands that make the layouts of Text, to be copied.
+func (p Plan) Recipes(out io.Writer) error {
+	var text strings.Builder
+	shown := p.cheapestOfEach()
+	recipes(&text, shown)
+	if len(shown) > 0 {
+		fmt.Fprintln(&text, "\n"+closing)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
 }
 
 // closing keeps a server from filling the empty folder that a missing mount leaves.
