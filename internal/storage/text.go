@@ -83,17 +83,16 @@ func (p Plan) Text(out io.Writer) error {
 	for _, n := range p.shownNotes(shown) {
 		fmt.Fprintln(out, n)
 	}
+	if len(shown) > 0 {
+		fmt.Fprintln(out, closing)
+	}
 	return nil
 }
 
 // Recipes prints the commands that make the layouts of Text, to be copied.
 func (p Plan) Recipes(out io.Writer) error {
 	var text strings.Builder
-	shown := p.cheapestOfEach()
-	recipes(&text, shown)
-	if len(shown) > 0 {
-		fmt.Fprintln(&text, "\n"+closing)
-	}
+	recipes(&text, p.cheapestOfEach())
 	_, err := io.WriteString(out, text.String())
 	return err
 }
