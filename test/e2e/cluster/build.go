@@ -32,6 +32,7 @@ func recipes() []recipe {
 	return []recipe{
 		{"kube", []string{"."}, "kube", stamp},
 		{"coredns", []string{"."}, "coredns", "-s -w"},
+		{"flannel", []string{"."}, "flanneld", "-s -w"},
 		{"csi", []string{".", sidecars + "external-provisioner/v6/cmd/csi-provisioner", sidecars + "external-snapshotter/v8/cmd/csi-snapshotter", sidecars + "external-snapshotter/v8/cmd/snapshot-controller"}, "csi/", "-s -w"},
 		{"cni", []string{plugins + "ipam/host-local", plugins + "main/bridge", plugins + "main/loopback", plugins + "main/macvlan", plugins + "main/ptp", plugins + "meta/portmap"}, "cni/", "-s -w"},
 	}
@@ -70,7 +71,7 @@ func binaries(ctx context.Context, given string, say func(string, ...any)) (stri
 	if _, err := os.Stat(folder); err == nil {
 		return folder, nil
 	}
-	say("building Kubernetes v%s, etcd, CoreDNS, network plugins and storage sidecars into %s; the first time takes about 11 minutes of CPU", version, folder)
+	say("building Kubernetes v%s, etcd, CoreDNS, Flannel, network plugins and storage sidecars into %s; the first time takes about 11 minutes of CPU", version, folder)
 	start := time.Now()
 	if err := build(ctx, source, folder); err != nil {
 		return "", err
@@ -95,10 +96,19 @@ func build(ctx context.Context, source, folder string) error {
 	for _, r := range recipes() {
 		cmd := exec.CommandContext(ctx, "go", r.args(bin)...)
 		cmd.Dir = filepath.Join(source, r.folder)
+		if r.folder == "flannel" {
+			cmd.Dir = filepath.Join(bin, "flannel")
+			if err := flannelMain(ctx, filepath.Join(source, r.folder), cmd.Dir); err != nil {
+				return err
+			}
+		}
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("cannot build the cluster's %s (%w): %s", r.folder, err, lastLines(string(out), 5))
 		}
+	}
+	if err := os.RemoveAll(filepath.Join(bin, "flannel")); err != nil {
+		return err
 	}
 	if err := snapshotKinds(ctx, filepath.Join(source, "csi"), filepath.Join(bin, "csi", "crds")); err != nil {
 		return err

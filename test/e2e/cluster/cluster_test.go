@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"up", "now"}, exitUsage, "unknown command"},
 		{[]string{"up", "--cpu-manager", "dynamic"}, exitUsage, "none or static"},
 		{[]string{"up", "--nodes", "3"}, exitUsage, "1 or 2"},
-		{[]string{"up", "--network", "calico"}, exitUsage, "one of bridge, ptp, vxlan, macvlan"},
+		{[]string{"up", "--network", "calico"}, exitUsage, "one of bridge, ptp, vxlan, macvlan, flannel-vxlan, flannel-hostgw"},
 		{[]string{"up", "--rate", "1g; reboot"}, exitUsage, "a rate as"},
 		{[]string{"load"}, exitUsage, "needs the path"},
 		{[]string{"load", "--dir", "/nonexistent/x", "a.tar"}, exitTarget, "no cluster is up"},
@@ -118,6 +118,8 @@ func TestNetworks(t *testing.T) {
 			"ip -n kn1 addr add 10.9.64.0/32 dev david-vxlan", "ip -n kn1 link set david-vxlan up",
 			"ip -n kn1 neigh add 10.9.65.0 lladdr 02:da:0a:09:00:0c dev david-vxlan nud permanent", "bridge -n kn1 fdb add 02:da:0a:09:00:0c dev david-vxlan dst 10.9.0.12",
 			"ip -n kn1 route add 10.9.65.0/24 via 10.9.65.0 dev david-vxlan onlink"}, []string{`"type":"bridge"`, `"mtu":1450`}},
+		{flannelVXLAN, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"bridge":"cni0"`, `"ipMasq":false`, `"portmap"`}},
+		{flannelHostGW, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"bridge":"cni0"`, `"ipMasq":false`, `"portmap"`}},
 		{macvlan, 2, nil, []string{`"type":"macvlan"`, `"master":"eth0"`, `"rangeStart":"10.9.0.64"`, `"rangeEnd":"10.9.0.127"`, `"gateway":"10.9.0.1"`, `"subnet":"10.9.0.0/24"`}},
 	} {
 		s := &state{Network: test.network, HostIP: "10.9.0.1"}
@@ -128,7 +130,7 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("%s, %d nodes: %q, wanted %q", test.network, test.nodes, got, test.joins)
 		}
 		var compact bytes.Buffer
-		if err := json.Compact(&compact, []byte(s.cniConfig(s.Nodes[0]))); err != nil {
+		if err := json.Compact(&compact, []byte(s.cniConfig(s.Nodes[0], s.laid(s.Nodes[0])))); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range test.cni {
@@ -136,6 +138,34 @@ func TestNetworks(t *testing.T) {
 				t.Errorf("%s, %d nodes: no %s in %s", test.network, test.nodes, want, compact.String())
 			}
 		}
+	}
+}
+
+// TestFlannel holds what Flannel is told, and how its answer is read.
+func TestFlannel(t *testing.T) {
+	for network, want := range map[string]string{
+		flannelVXLAN:  `{"Backend":{"Type":"vxlan"},"EnableNFTables":true,"Network":"10.9.64.0/18"}` + "\n",
+		flannelHostGW: `{"Backend":{"Type":"host-gw"},"EnableNFTables":true,"Network":"10.9.64.0/18"}` + "\n",
+	} {
+		if got := (&state{Network: network, PodCIDR: "10.9.64.0/18"}).flannelConfig(); got != want {
+			t.Errorf("%s: %s, wanted %s", network, got, want)
+		}
+	}
+	net, err := parseSubnet("FLANNEL_NETWORK=10.9.64.0/18\nFLANNEL_SUBNET=10.9.65.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=false\n")
+	if want := (podNet{"10.9.65.0/24", 1450}); err != nil || net != want {
+		t.Errorf("%+v, %v, wanted %+v", net, err, want)
+	}
+	for _, half := range []string{"", "FLANNEL_SUBNET=10.9.65.1/24\n", "FLANNEL_SUBNET=10.9.65.1\nFLANNEL_MTU=1450\n"} {
+		if net, err := parseSubnet(half); err == nil {
+			t.Errorf("%q: %+v", half, net)
+		}
+	}
+	const program = "import (\n\t_ \"github.com/flannel-io/flannel/pkg/backend/hostgw\"\n\t_ \"github.com/flannel-io/flannel/pkg/backend/tencentvpc\"\n\t_ \"github.com/flannel-io/flannel/pkg/backend/udp\"\n)\n"
+	if got, err := withoutBackends(program); err != nil || got != "import (\n\t_ \"github.com/flannel-io/flannel/pkg/backend/hostgw\"\n)\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := withoutBackends("import \"fmt\"\n"); err == nil {
+		t.Errorf("a main.go without the backends became %q", got)
 	}
 }
 

@@ -184,14 +184,20 @@ func hasCapability(number uint) bool {
 	return err == nil && set&(1<<number) != 0
 }
 
-// startKubelet starts kubelet, kube-proxy and, on the first node, CoreDNS in the namespaces of containerd.
+// startKubelet starts kubelet, kube-proxy and, on the first node, CoreDNS in the namespaces of containerd. With
+// Flannel the node's network plugins come later.
 func (s *state) startKubelet(n node, containerd int) error {
 	for file, text := range map[string]string{
-		"cni/10-pods.conflist": s.cniConfig(n), "kubelet.yaml": s.kubeletConfig(n), "proxy.yaml": s.proxyConfig(n), "Corefile": s.corefile(),
+		"kubelet.yaml": s.kubeletConfig(n), "proxy.yaml": s.proxyConfig(n), "Corefile": s.corefile(),
 		"resolv.conf": "nameserver " + s.Nodes[0].IP + "\n",
 	} {
 		if err := os.WriteFile(s.path(n.Name, file), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("cannot write the node's configuration: %w", err)
+		}
+	}
+	if s.flannelBackend() == "" {
+		if err := s.writePlugins(n, s.laid(n)); err != nil {
+			return err
 		}
 	}
 	type program struct {
@@ -206,11 +212,23 @@ func (s *state) startKubelet(n node, containerd int) error {
 	if n == s.Nodes[0] {
 		programs = append(programs, program{"coredns", []string{s.binary("coredns"), "-conf", s.path(n.Name, "Corefile")}})
 	}
-	inside := []string{"nsenter", "--net", "--mount", "--target", strconv.Itoa(containerd)}
 	for _, p := range programs {
-		if _, err := s.start(p.name+"-"+n.Name, slices.Concat(inside, p.argv)...); err != nil {
+		if _, err := s.start(p.name+"-"+n.Name, inside(containerd, p.argv...)...); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// inside is a command in the network and the mounts of a node, which are its containerd's.
+func inside(containerd int, argv ...string) []string {
+	return append([]string{"nsenter", "--net", "--mount", "--target", strconv.Itoa(containerd)}, argv...)
+}
+
+// writePlugins gives a node's pods their network: from now on kubelet can be ready.
+func (s *state) writePlugins(n node, net podNet) error {
+	if err := os.WriteFile(s.path(n.Name, "cni", "10-pods.conflist"), []byte(s.cniConfig(n, net)), 0o600); err != nil {
+		return fmt.Errorf("cannot write the node's network plugins: %w", err)
 	}
 	return nil
 }
@@ -272,22 +290,33 @@ func (s *state) corefile() string {
 `, s.Nodes[0].IP, s.path("admin.kubeconfig"))
 }
 
+// tellNodes tells each node its pods' addresses as soon as it has said its name.
+func (s *state) tellNodes(ctx context.Context) error {
+	a, err := s.api()
+	if err != nil {
+		return err
+	}
+	for _, n := range s.Nodes {
+		if err := s.explain("kubelet-"+n.Name, waitFor(ctx, "there is no node "+n.Name, 2*time.Minute, func() error {
+			_, err := a.do(ctx, http.MethodPatch, "/api/v1/nodes/"+n.Name, fmt.Sprintf(`{"spec": {"podCIDR": %[1]q, "podCIDRs": [%[1]q]}}`, n.PodCIDR))
+			return err
+		})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // waitNodes waits until the nodes are ready, and pods can be made: they need the default account of their
-// namespace. A node is told its pods' addresses as soon as it has said its name.
+// namespace.
 func (s *state) waitNodes(ctx context.Context) error {
 	a, err := s.api()
 	if err != nil {
 		return err
 	}
 	for _, n := range s.Nodes {
-		told := false
 		if err := s.explain("kubelet-"+n.Name, waitFor(ctx, "the node "+n.Name+" is not ready", 2*time.Minute, func() error {
-			path := "/api/v1/nodes/" + n.Name
-			text, err := a.get(ctx, path)
-			if err == nil && !told {
-				_, err = a.do(ctx, http.MethodPatch, path, fmt.Sprintf(`{"spec": {"podCIDR": %[1]q, "podCIDRs": [%[1]q]}}`, n.PodCIDR))
-				told = err == nil
-			}
+			text, err := a.get(ctx, "/api/v1/nodes/"+n.Name)
 			if err != nil {
 				return err
 			}

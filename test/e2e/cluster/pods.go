@@ -15,9 +15,14 @@ const (
 	ptp     = "ptp"     // a veth pair for each pod, routes on the node and between the nodes
 	vxlan   = "vxlan"   // a bridge on each node, between the nodes a VXLAN laid as Flannel lays it
 	macvlan = "macvlan" // for each pod a macvlan of the node's end of the wire: no way to its own node
+
+	flannelVXLAN  = "flannel-vxlan"  // a bridge on each node, between the nodes what Flannel makes with its backend vxlan
+	flannelHostGW = "flannel-hostgw" // a bridge on each node, between the nodes what Flannel makes with its backend host-gw
 )
 
-func networks() []string { return []string{bridged, ptp, vxlan, macvlan} }
+func networks() []string {
+	return []string{bridged, ptp, vxlan, macvlan, flannelVXLAN, flannelHostGW}
+}
 
 // rates are some of those that tc reads.
 var rates = regexp.MustCompile(`^[1-9][0-9]{0,5}[mg]bit$`)
@@ -58,7 +63,7 @@ func (s *state) joins(n node) (list []string) {
 	}
 	for _, other := range s.Nodes {
 		switch {
-		case other == n:
+		case other == n, s.flannelBackend() != "": // Flannel does it, when it runs
 		case s.Network == vxlan: // who is at the other end is told, and never asked for
 			on("ip", "neigh add %s lladdr %s dev %s nud permanent", other.tunnelIP(), other.tunnelMAC(), vxlanLink)
 			on("bridge", "fdb add %s dev %s dst %s", other.tunnelMAC(), vxlanLink, other.IP)
@@ -79,20 +84,32 @@ func (n node) tunnelMAC() string {
 	return fmt.Sprintf("02:da:%02x:%02x:%02x:%02x", ip[0], ip[1], ip[2], ip[3])
 }
 
+// podNet is what a node's pods have in common.
+type podNet struct {
+	subnet string
+	mtu    int
+}
+
+// laid is the network of a node's pods where this program lays it.
+func (s *state) laid(n node) podNet {
+	if s.Network == vxlan {
+		return podNet{n.PodCIDR, vxlanMTU}
+	}
+	return podNet{n.PodCIDR, wireMTU}
+}
+
 // cniConfig is the list of plugins that gives a node's pods their network. Only pods of a single node are
 // hidden behind its address from those outside: between nodes a pod is to be seen as itself.
-func (s *state) cniConfig(n node) string {
+func (s *state) cniConfig(n node, net podNet) string {
 	type object = map[string]any
-	span := object{"subnet": n.PodCIDR}
+	span := object{"subnet": net.subnet}
 	if s.Network == macvlan {
 		span = object{"subnet": s.wire().String(), "gateway": s.HostIP, "rangeStart": s.wireHost(n, 64), "rangeEnd": s.wireHost(n, 127)}
 	}
-	plugin := object{"type": s.Network, "mtu": wireMTU, "ipam": object{"type": "host-local", "ranges": [][]object{{span}}, "routes": []object{{"dst": "0.0.0.0/0"}}}}
+	plugin := object{"type": s.Network, "mtu": net.mtu, "ipam": object{"type": "host-local", "ranges": [][]object{{span}}, "routes": []object{{"dst": "0.0.0.0/0"}}}}
 	switch s.Network {
-	case vxlan:
-		plugin["type"], plugin["mtu"] = bridged, vxlanMTU
-		fallthrough
-	case bridged:
+	case bridged, vxlan, flannelVXLAN, flannelHostGW:
+		plugin["type"] = bridged
 		plugin["bridge"], plugin["isGateway"], plugin["hairpinMode"], plugin["ipMasq"] = "cni0", true, true, len(s.Nodes) == 1
 	case macvlan:
 		plugin["master"], plugin["mode"] = "eth0", "bridge"

@@ -230,5 +230,13 @@ func (s *state) startCluster(ctx context.Context, images []string, say func(stri
 			return err
 		}
 	}
+	if err := s.tellNodes(ctx); err != nil {
+		return err
+	}
+	if s.flannelBackend() != "" {
+		if err := s.startFlannel(ctx, containerds); err != nil {
+			return err
+		}
+	}
 	return s.waitNodes(ctx)
 }
