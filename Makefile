@@ -143,12 +143,12 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	@$(MAKE) --no-print-directory studies
 	@$(MAKE) --no-print-directory ceph
 
-studies: build ## the published studies p1, p2, p3 and p5 whole, and followers in a cluster, eleven hours; p4 is make ceph's. DAVID_STUDY=p1 picks
+studies: build ## the published studies p1, p2, p3 and p5 whole, and followers in a cluster, thirteen hours; p4 is make ceph's. DAVID_STUDY=p1 picks
 	@scripts/setup test
 	go test -count=1 -tags results -run 'TestResultsStudies/$(DAVID_STUDY)' -v -timeout 24h ./internal/cli
 	@scripts/setup e2e
 	go run ./test/e2e/cluster build
-	go test -count=1 -tags results -run 'TestResultsStudyP3' -v -timeout 3h ./test/e2e
+	go test -count=1 -tags results -run 'TestResultsStudyP3|TestResultsAcrossNodes' -v -timeout 6h ./test/e2e
 	DAVID_FOLLOWERS=all go test -count=1 -run 'TestFollower$$' -v -timeout 1h ./test/e2e
 
 cells: build ## the cells of docs/results.md that results/ does not hold yet: about an hour each; DAVID_CELL=NAME,... picks

@@ -19,28 +19,30 @@ import (
 // across is a cluster of two nodes, and a david with a folder of its own.
 type across struct {
 	*cluster
+	network            string
 	david, home, image string
 }
 
-// TestAcrossNodes repeats study P3, cut down, between two nodes whose pods have a veth pair each: after a david
+// TestAcrossNodes repeats study P3, cut down, between two nodes whose pods Flannel joins: after a david
 // that was killed in the middle of it, and refused where it makes no sense. As TestFault it comes before the
 // tests that share a cluster.
 func TestAcrossNodes(t *testing.T) {
-	a := twoNodes(t)
+	a := twoNodes(t, "flannel-vxlan")
+	a.joined(t)
 	a.killed(t)
 	a.measures(t)
 	a.classes(t)
 	for _, r := range []struct{ says, arg string }{
 		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
 	} {
-		if _, errOut := a.run(t, []string{"--network=ptp", r.arg}, 2); !strings.Contains(errOut, r.says) {
+		if _, errOut := a.run(t, []string{"--network=" + a.network, r.arg}, 2); !strings.Contains(errOut, r.says) {
 			t.Errorf("%s: no %q in\n%s", r.arg, r.says, errOut)
 		}
 	}
 }
 
 // twoNodes brings up a cluster of two nodes, and takes it down when the test ends.
-func twoNodes(t *testing.T) across {
+func twoNodes(t *testing.T, network string) across {
 	t.Helper()
 	unshared(t)
 	c := &cluster{dir: "/var/lib/david-e2e-two"}
@@ -52,10 +54,10 @@ func twoNodes(t *testing.T) across {
 			t.Error(err)
 		}
 	})
-	if err := c.begin("--nodes", "2", "--network", "ptp"); err != nil {
+	if err := c.begin("--nodes", "2", "--network", network); err != nil {
 		t.Fatal(err)
 	}
-	a := across{cluster: c, david: c.david(t), home: t.TempDir(), image: c.image(t, "mariadb")}
+	a := across{cluster: c, network: network, david: c.david(t), home: t.TempDir(), image: c.image(t, "mariadb")}
 	bench{cluster: c, david: a.david}.davidImage(t)
 	return a
 }
@@ -82,7 +84,7 @@ func (a across) run(t *testing.T, args []string, codes ...int) (out, errOut stri
 
 // killed ends a david by kill -9 while its pods start.
 func (a across) killed(t *testing.T) {
-	cmd := a.command("--network=ptp")
+	cmd := a.command("--network=" + a.network)
 	progress, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +92,7 @@ func (a across) killed(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for lines := bufio.NewScanner(progress); lines.Scan() && !strings.Contains(lines.Text(), "far-ptp"); {
+	for lines := bufio.NewScanner(progress); lines.Scan() && !strings.Contains(lines.Text(), "far-"+a.network); {
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -108,7 +110,7 @@ func (a across) left(t *testing.T) string {
 }
 
 func (a across) measures(t *testing.T) {
-	out, errOut := a.run(t, []string{"--network=ptp"}, 0, 3) // 3: a verdict needs three rounds
+	out, errOut := a.run(t, []string{"--network=" + a.network}, 0, 3) // 3: a verdict needs three rounds
 	if !strings.Contains(errOut, "removed from the cluster what run p3-") {
 		t.Errorf("what the killed one left was not removed:\n%s", errOut)
 	}
@@ -130,16 +132,16 @@ func (a across) measures(t *testing.T) {
 		t.Fatalf("%v\n%s%s", err, out, errOut)
 	}
 	n := d.Networks[0]
-	for name, e := range map[string]end{"host": n.Host, "ptp": n.Pod} {
+	for name, e := range map[string]end{"host": n.Host, a.network: n.Pod} {
 		if e.TPS <= 0 || e.P95 <= 0 || e.Alone == nil || e.Alone.Rate < 1e8 || e.Alone.RTT50 <= 0 || e.Alone.RTT50 > e.Alone.RTT99 {
 			t.Errorf("%s: %+v, alone %+v", name, e, e.Alone)
 		}
 	}
-	if n.Network != "ptp" || n.Ratio <= 0 {
+	if n.Network != a.network || n.Ratio <= 0 {
 		t.Errorf("%+v", n)
 	}
 	notes := strings.Join(d.Differs, "\n")
-	for _, want := range []string{"server on node kn1", "client on node kn2", "both nodes are one machine", "network host, as its client sees it: from 10.", "network ptp, as its client sees it: from 10.", "by eth0 (veth, MTU 1500); its own counters say so"} {
+	for _, want := range []string{"server on node kn1", "client on node kn2", "both nodes are one machine", "network host, as its client sees it: from 10.", "network " + a.network + ", as its client sees it: from 10.", "by eth0 (veth, MTU 1500); its own counters say so"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in\n%s", want, notes)
 		}
@@ -214,7 +216,7 @@ func (a across) record(t *testing.T, dir string) {
 	if twins != 1 {
 		t.Errorf("%d twins", twins)
 	}
-	if e := store.Experiment(); e.Title != "p3: ptp" || e.Server.Version == "" || e.Sysbench == "" {
+	if e := store.Experiment(); e.Title != "p3: "+a.network || e.Server.Version == "" || e.Sysbench == "" {
 		t.Errorf("%+v", e)
 	}
 }

@@ -80,11 +80,11 @@ func parseSubnet(text string) (podNet, error) {
 	}
 	subnet, err := netip.ParsePrefix(values["FLANNEL_SUBNET"]) // with the bridge's address
 	if err != nil {
-		return podNet{}, fmt.Errorf("Flannel's FLANNEL_SUBNET: %w", err)
+		return podNet{}, fmt.Errorf("no network in what Flannel wrote: FLANNEL_SUBNET: %w", err)
 	}
 	mtu, err := strconv.Atoi(values["FLANNEL_MTU"])
 	if err != nil {
-		return podNet{}, fmt.Errorf("Flannel's FLANNEL_MTU: %w", err)
+		return podNet{}, fmt.Errorf("no MTU in what Flannel wrote: FLANNEL_MTU: %w", err)
 	}
 	return podNet{subnet.Masked().String(), mtu}, nil
 }
