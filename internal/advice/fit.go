@@ -58,6 +58,14 @@ func (p parts) need() int64 { return p.facts.server(p.pool, p.log) + p.connectio
 // over tells whether that is more than a server should have of the memory.
 func (p parts) over() bool { return p.need() > p.ceiling() }
 
+// deadly is the severity of more than there is, where that is more than the rule's own; "": it is not.
+func (p parts) deadly() Severity {
+	if p.need() > p.facts.Machine.Memory {
+		return Down
+	}
+	return ""
+}
+
 // greedy lists the session buffers above 4 MiB, where the server has too little memory for all parts, or
 // these buffers of all connections would take more than a quarter of it.
 func (p parts) greedy() (names []string) {
