@@ -220,6 +220,8 @@ func (in Facts) problem() rules.Problem {
 	if in.Machine.DataSeen {
 		p.Data = max(1, in.Machine.Data)
 	}
+	p.PoolChunk, _ = in.size("innodb_buffer_pool_chunk_size")
+	p.PoolInstances, _ = in.size("innodb_buffer_pool_instances")
 	return p
 }
 

@@ -132,7 +132,21 @@ func poolSmall(in Facts) []hit {
 	if share, ok := in.misses(); ok {
 		h.evidence += fmt.Sprintf("; %.2g %% of page requests read from the disk", 100*share)
 	}
-	return []hit{h}
+	return in.withInstances(h)
+}
+
+// withInstances adds to a hit that proposes a pool how many instances that is of, where a server to which nobody says so
+// would make more of it.
+func (in Facts) withInstances(h hit) []hit {
+	s, ok := Finding{Line: h.line}.Setting()
+	pool, err := mycnf.ParseSize(s.Value)
+	p := in.problem()
+	if !ok || err != nil || p.PoolInstances > 0 || p.RoundedUp(pool) == pool {
+		return []hit{h}
+	}
+	const name = "innodb_buffer_pool_instances"
+	return []hit{h, {variable: name, severity: h.severity, line: line(name, text(p.Instances(pool))), reason: "the server rounds the pool up to whole chunks of each instance",
+		evidence: fmt.Sprintf("%s is not set: of a pool of %s the server would make %s", name, bytesText(pool), bytesText(p.RoundedUp(pool)))}}
 }
 
 // misses returns the share of page requests that had to read from the disk; ok is false where there were too
@@ -169,7 +183,7 @@ func poolLarge(in Facts) []hit {
 	if fitted := p.fitted(); fitted.pool < p.pool {
 		h.line = line(h.variable, mycnf.FormatSize(fitted.pool))
 	}
-	return []hit{h}
+	return in.withInstances(h)
 }
 
 // server returns what the server takes with a pool and other buffers, in bytes.
@@ -204,7 +218,7 @@ func overcommitted(in Facts) []hit {
 	fitted := p.fitted()
 	var hits []hit
 	if fitted.pool < p.pool && !p.tooLarge(p.pool) {
-		hits = append(hits, hit{variable: "innodb_buffer_pool_size", severity: p.deadly(), evidence: evidence, line: line("innodb_buffer_pool_size", mycnf.FormatSize(fitted.pool))})
+		hits = in.withInstances(hit{variable: "innodb_buffer_pool_size", severity: p.deadly(), evidence: evidence, line: line("innodb_buffer_pool_size", mycnf.FormatSize(fitted.pool))})
 	}
 	switch {
 	case fitted.connections < p.connections:

@@ -26,10 +26,10 @@ func redoRules() []Rule {
 		{
 			Name: "redo-large", Severity: Conflict, Needs: []Need{NeedDisk}, find: redoLarge,
 			Variables: []string{"innodb_redo_log_capacity", "innodb_log_file_size"},
-			When:   "the redo log may take more than a quarter of the disk that is free but for it; down where the files that the server makes at the start do not fit",
-			Reason: "a full disk stops all writes, and crash recovery reads all of the redo log",
-			Source: "MySQL manual, Configuring Redo Log Capacity; the safe bound is 25 % of the free disk",
-			Risk:   "checkpoints flush more often",
+			When:      "the redo log may take more than a quarter of the disk that is free but for it; down where the files that the server makes at the start do not fit",
+			Reason:    "a full disk stops all writes, and crash recovery reads all of the redo log",
+			Source:    "MySQL manual, Configuring Redo Log Capacity; the safe bound is 25 % of the free disk",
+			Risk:      "checkpoints flush more often",
 		},
 		{
 			Name: "redo-set-twice", Severity: Conflict, Needs: []Need{NeedSet}, Variables: []string{"innodb_redo_log_capacity"}, find: redoTwice,
