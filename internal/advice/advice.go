@@ -254,9 +254,12 @@ func (in Facts) finding(rule Rule, h hit) Finding {
 	return f
 }
 
-// before returns the value that a finding's line replaces.
+// before returns the value that a finding's line replaces; what the server does not start with is as it was written.
 func (in Facts) before(f Finding) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(f.Line, "# "), "=")
+	if written, set := in.Set[name]; set && !in.Live && !mycnf.Starts(in.Flavour, in.Version, mycnf.Setting{Name: name, Value: written}) {
+		return cmp.Or(written, empty)
+	}
 	value, seen := in.Variables[name]
 	if !seen {
 		return ""

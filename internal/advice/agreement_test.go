@@ -331,6 +331,16 @@ func settled(t *testing.T, what string, facts advice.Facts) {
 	t.Helper()
 	first := advice.Of(facts)
 	before := said(first)
+	lines := map[string]string{}
+	for _, f := range first.Findings {
+		at := f.Variable + " " + f.Where
+		if f.Line != "" && !f.Choice && lines[at] != "" && lines[at] != f.Line {
+			t.Errorf("%s, %+v: %s is to be both %q and %q", what, facts.Machine, f.Variable, lines[at], f.Line)
+		}
+		if f.Line != "" && !f.Choice {
+			lines[at] = f.Line
+		}
+	}
 	again := advice.Of(facts.Following(first.Findings))
 	for _, f := range again.Findings {
 		_, was := before[f.Name+" "+f.Variable]

@@ -12,8 +12,9 @@ import (
 type Document struct {
 	Flavour  mycnf.Flavour `json:"flavour"`
 	Version  string        `json:"version"`
-	Of       string        `json:"of"`       // the server's address, or the file
-	Hardware []string      `json:"hardware"` // what is seen of it, with units
+	Assumed  string        `json:"assumed,omitempty"` // of flavour and version, where nobody said them: why these
+	Of       string        `json:"of"`                // the server's address, or the file
+	Hardware []string      `json:"hardware"`          // what is seen of it, with units
 	Report
 }
 
