@@ -157,3 +157,12 @@ func TestOneLineEach(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowsFromAdvice: a finding that others lead to is of the file as it is, place and value.
+func TestFollowsFromAdvice(t *testing.T) {
+	r := Of(fromFile(t, mycnf.MariaDB, "10.11.19", "sync_binlog=1\nbinlog_format=STATEMENT\ntransaction-isolation=READ-COMMITTED"))
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Name == "binlog-statement" })
+	if i < 0 || r.Findings[i].Where != "my.cnf:3" || r.Findings[i].Change() != "binlog_format STATEMENT -> ROW" {
+		t.Errorf("%+v", r.Findings)
+	}
+}
