@@ -21,14 +21,15 @@ type Severity string
 
 // The severities, the most severe first.
 const (
-	Danger   Severity = "danger"   // data can be lost
+	Danger   Severity = "danger"   // data can be lost, or are anybody's
+	Down     Severity = "down"     // the server does not start, or is killed for memory
 	Slow     Severity = "slow"     // it costs throughput
 	Conflict Severity = "conflict" // settings contradict each other, the version or the hardware
 	Note     Severity = "note"     // worth knowing
 )
 
 // Severities lists them, the most severe first.
-func Severities() []Severity { return []Severity{Danger, Slow, Conflict, Note} }
+func Severities() []Severity { return []Severity{Danger, Down, Slow, Conflict, Note} }
 
 // Rank is 0 for the most severe; what is no severity ranks last.
 func (s Severity) Rank() int {
@@ -45,7 +46,7 @@ type Finding struct {
 	Variable string   `json:"variable"`
 	Value    string   `json:"value"`    // as the server reports it, or as it follows from the file
 	Evidence string   `json:"evidence"` // numbers with units
-	Line     string   `json:"line"`     // of a my.cnf: what to write; after "# " what to take out; "" where no setting helps
+	Line     string   `json:"line"`     // of a my.cnf: what to write; after "# " what to take out, or to weigh; "" where no setting helps
 	Restart  bool     `json:"restart"`  // the line takes effect only when the server is started with it
 	NewData  bool     `json:"new_data"` // the line takes effect only in a new data directory
 	Reason   string   `json:"reason"`
@@ -53,6 +54,10 @@ type Finding struct {
 	Risk     string   `json:"risk"`            // what following it can cost
 	Measured string   `json:"measured"`        // how its worth was measured, or can be
 	Where    string   `json:"where,omitempty"` // file and line of the option file that set the variable: "my.cnf:12"
+	// Choice tells that the line, behind "# ", is right in some places only: it is for somebody to weigh.
+	Choice bool `json:"choice,omitempty"`
+	// Before is the value that the line replaces, as a my.cnf has it; "" where it is not seen.
+	Before string `json:"-"`
 }
 
 // Setting returns what a finding proposes; ok is false where that is no value of a variable.
@@ -93,6 +98,7 @@ type hit struct {
 	severity Severity // "": the rule's
 	reason   string   // "": the rule's
 	where    string   // "": where the variable was set
+	choice   bool     // the line is for somebody to weigh
 }
 
 // rounds bounds how often what follows from followed advice is looked for.
@@ -110,6 +116,7 @@ func Of(in Facts) Report {
 			case r.revise(f):
 				changed = true
 			case f.Line != "" && !r.proposes(f):
+				f.Where, f.Value, f.Before = in.where(f.Variable), in.Variables[f.Variable], in.before(f) // not as it would be
 				r.Findings, changed = append(r.Findings, f), true
 			}
 		}
@@ -118,6 +125,7 @@ func Of(in Facts) Report {
 		}
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Severity.Rank(), b.Severity.Rank()) })
+	r.agree()
 	r.Unseen = append(append(append([]string{}, r.Unseen...), unapplied(skipped)...), in.unreported(missing)...)
 	return r
 }
@@ -141,6 +149,35 @@ func (r Report) proposes(f Finding) bool {
 		return g.Variable == f.Variable && (g.Name == f.Name || g.Line != "") || g.Line != "" && g.Line == f.Line
 	})
 }
+
+// agree has findings about one line propose one thing: a line that is to have another value is not to be taken
+// out as well, and is taken out once.
+func (r *Report) agree() {
+	seen := map[string]bool{}
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
+		key := f.Variable + "\n" + f.Where
+		twice := f.removes() && seen[key]
+		seen[key] = seen[key] || f.removes()
+		return twice
+	})
+	for i, f := range r.Findings {
+		at := slices.IndexFunc(r.Findings, func(g Finding) bool {
+			s, ok := g.Setting()
+			return ok && s.Name == f.Variable
+		})
+		switch {
+		case !f.removes() || at < 0:
+		case f.Severity == Note: // what is said of the name stays worth knowing
+			r.Findings[i].Line, r.Findings[i].Restart = "", false
+		default:
+			g := r.Findings[at]
+			r.Findings[i].Line, r.Findings[i].Restart, r.Findings[i].NewData, r.Findings[i].Before = g.Line, g.Restart, g.NewData, g.Before
+		}
+	}
+}
+
+// removes tells whether the finding is about a line that is to be taken out.
+func (f Finding) removes() bool { return strings.HasPrefix(f.Line, "# ") && !f.Choice }
 
 // look applies all rules once.
 func (in Facts) look() (r Report, missing map[string]bool, skipped map[Need][]string) {
@@ -199,7 +236,9 @@ func (in Facts) unreported(missing map[string]bool) (lines []string) {
 func (in Facts) finding(rule Rule, h hit) Finding {
 	f := Finding{Name: rule.Name, Severity: cmp.Or(h.severity, rule.Severity), Variable: h.variable, Value: in.Variables[h.variable],
 		Evidence: h.evidence, Line: h.line, Reason: cmp.Or(h.reason, rule.Reason), Source: rule.Source,
-		Risk: cmp.Or(rule.Risk, noRisk), Measured: cmp.Or(rule.Measured, notMeasured), Where: cmp.Or(h.where, in.where(h.variable))}
+		Risk: cmp.Or(rule.Risk, noRisk), Measured: cmp.Or(rule.Measured, notMeasured), Where: cmp.Or(h.where, in.where(h.variable)),
+		Choice: h.choice}
+	f.Before = in.before(f)
 	if f.Line == "" || strings.HasPrefix(f.Line, statement) {
 		return f
 	}
@@ -213,6 +252,19 @@ func (in Facts) finding(rule Rule, h hit) Finding {
 		f.Restart = apply != mycnf.Dynamic || in.stuck(mycnf.Normalise(name))
 	}
 	return f
+}
+
+// before returns the value that a finding's line replaces; what the server does not start with is as it was written.
+func (in Facts) before(f Finding) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.Line, "# "), "=")
+	if written, set := in.Set[name]; set && !in.Live && !mycnf.Starts(in.Flavour, in.Version, mycnf.Setting{Name: name, Value: written}) {
+		return cmp.Or(written, empty)
+	}
+	value, seen := in.Variables[name]
+	if !seen {
+		return ""
+	}
+	return cmp.Or(mycnf.AsWritten(name, value), empty)
 }
 
 // stuck tells whether a server does not change a dynamic variable from the value it has. The doublewrite
@@ -255,8 +307,12 @@ func (in Facts) Following(findings []Finding) Facts {
 	out.Lines, out.Preloaded, out.Lost, out.Status = nil, nil, nil, nil
 	out.Variables, out.Set = maps.Clone(in.Variables), maps.Clone(in.Set)
 	for _, f := range findings {
-		if name, _, drop := strings.Cut(strings.TrimPrefix(f.Line, "# "), "="); drop && strings.HasPrefix(f.Line, "# ") {
+		if f.removes() {
+			name, _, _ := strings.Cut(strings.TrimPrefix(f.Line, "# "), "=")
 			delete(out.Set, name)
+			if _, known := mycnf.Lookup(name, in.Flavour, in.Version); !known {
+				delete(out.Variables, name)
+			}
 			continue
 		}
 		s, ok := f.Setting()

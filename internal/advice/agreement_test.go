@@ -86,6 +86,7 @@ func machines() []advice.Machine {
 		{Memory: 24 << 30, CPUs: 2},
 		{Memory: 16 << 30, CPUs: 4},
 		{Memory: 1 << 30, CPUs: 1},
+		{Memory: 24105 << 20, CPUs: 2}, // 23.54 GiB, no multiple of anything
 	}
 }
 
@@ -108,7 +109,11 @@ func (c configuration) pod(t *testing.T, m advice.Machine) advice.Facts {
 	image := map[mycnf.Flavour]string{mycnf.MySQL: "mysql", mycnf.Percona: "percona/percona-server", mycnf.MariaDB: "mariadb"}[c.flavour]
 	var cnf strings.Builder
 	for _, s := range c.settings {
-		fmt.Fprintf(&cnf, "    %s=%s\n", s.Name, s.Value)
+		text := s.Name + "=" + s.Value
+		if s.Name == "skip_grant_tables" { // which is another thing with an empty value
+			text = s.Name
+		}
+		fmt.Fprintf(&cnf, "    %s\n", text)
 	}
 	text := fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap
@@ -176,6 +181,54 @@ func TestAgreement(t *testing.T) {
 	}
 	if findings < 300 {
 		t.Errorf("only %d findings were compared", findings)
+	}
+	sizedAlike(t)
+}
+
+// sizedAlike: to a server that sets nothing the adviser proposes the pool of david's sizing rules, with which a tune
+// begins and which a race has, whatever the machine.
+func sizedAlike(t *testing.T) {
+	t.Helper()
+	compared := 0
+	for flavour, numbers := range map[mycnf.Flavour][]string{
+		mycnf.MySQL: {"5.7.44", "8.0.36", "8.4.6", "9.7.4"}, mycnf.Percona: {"8.0.36"}, mycnf.MariaDB: {"10.5.20", "10.11.19", "11.4.5"},
+	} {
+		for _, number := range numbers {
+			c := configuration{flavour: flavour, version: parsed(t, number)}
+			sizes := []int64{}
+			for memory := int64(1500); memory < 150_000; memory = memory*7/5 + 1 {
+				sizes = append(sizes, memory)
+			}
+			for memory := int64(1600); memory < 2400 && number == "10.11.19"; memory += 5 { // what a connection takes shows near a chunk's bound
+				sizes = append(sizes, memory)
+			}
+			for _, memory := range sizes {
+				for _, cpus := range []float64{1, 1.5, 2, 4, 64} {
+					m := advice.Machine{Memory: memory << 20, CPUs: cpus}
+					want := map[string]string{}
+					for _, s := range rules.Memory(rules.Problem{Flavour: flavour, Version: c.version, CPUs: cpus, Memory: m.Memory}).Settings {
+						want[s.Name] = s.Value
+					}
+					got := map[string]string{}
+					for _, f := range advice.Of(c.file(m)).Findings {
+						if s, ok := f.Setting(); ok {
+							got[s.Name] = s.Value
+						}
+					}
+					const pool, instances = "innodb_buffer_pool_size", "innodb_buffer_pool_instances"
+					if got[pool] != "" && got[pool] != want[pool] || got[instances] != "" && got[instances] != want[instances] {
+						t.Errorf("%s %s, %d MiB, %g CPUs: the adviser has %s in %q, the sizing rules %s in %q", flavour, number, memory, cpus,
+							got[pool], got[instances], want[pool], want[instances])
+					}
+					if got[pool] != "" {
+						compared++
+					}
+				}
+			}
+		}
+	}
+	if compared < 500 {
+		t.Errorf("only %d pools were compared", compared)
 	}
 }
 
@@ -285,6 +338,16 @@ func settled(t *testing.T, what string, facts advice.Facts) {
 	t.Helper()
 	first := advice.Of(facts)
 	before := said(first)
+	lines := map[string]string{}
+	for _, f := range first.Findings {
+		at := f.Variable + " " + f.Where
+		if f.Line != "" && !f.Choice && lines[at] != "" && lines[at] != f.Line {
+			t.Errorf("%s, %+v: %s is to be both %q and %q", what, facts.Machine, f.Variable, lines[at], f.Line)
+		}
+		if f.Line != "" && !f.Choice {
+			lines[at] = f.Line
+		}
+	}
 	again := advice.Of(facts.Following(first.Findings))
 	for _, f := range again.Findings {
 		_, was := before[f.Name+" "+f.Variable]

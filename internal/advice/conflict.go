@@ -16,7 +16,7 @@ func conflictRules() []Rule {
 		},
 		{
 			Name: "gtid-not-enforced", Severity: Conflict, Variables: []string{"gtid_mode", "enforce_gtid_consistency"}, find: gtid,
-			When:   "gtid_mode is ON or ON_PERMISSIVE, and enforce_gtid_consistency is not ON",
+			When:   "gtid_mode is ON (down) or ON_PERMISSIVE, and enforce_gtid_consistency is not ON",
 			Reason: "the server does not start so (ON), or replicas meet statements that GTIDs cannot carry",
 			Source: "MySQL manual, enforce_gtid_consistency",
 			Risk:   "statements that GTIDs cannot carry fail",
@@ -42,7 +42,7 @@ func conflictRules() []Rule {
 		},
 		{
 			Name: "server-id-zero", Severity: Conflict, Variables: []string{"server_id"}, find: serverID,
-			When:   "log_bin is ON and server_id is 0",
+			When:   "log_bin is ON and server_id is 0; down where that is MySQL 5.7 and nobody set it",
 			Reason: "the server refuses replicas, or does not start (MySQL 5.7)",
 			Source: "MySQL manual, server_id",
 		},
@@ -70,8 +70,12 @@ func gtid(in Facts) []hit {
 	if !seen || !in.is("gtid_mode", "ON", "ON_PERMISSIVE") || in.is("enforce_gtid_consistency", "ON") {
 		return nil
 	}
-	return []hit{{variable: "enforce_gtid_consistency", line: line("enforce_gtid_consistency", "ON"),
-		evidence: fmt.Sprintf("%s, enforce_gtid_consistency is %s", in.says("gtid_mode"), enforce)}}
+	h := hit{variable: "enforce_gtid_consistency", line: line("enforce_gtid_consistency", "ON"),
+		evidence: fmt.Sprintf("%s, enforce_gtid_consistency is %s", in.says("gtid_mode"), enforce)}
+	if in.is("gtid_mode", "ON") {
+		h.severity = Down
+	}
+	return []hit{h}
 }
 
 func statementFormat(in Facts) []hit {
@@ -121,7 +125,11 @@ func serverID(in Facts) []hit {
 	if !in.is("log_bin", "ON") || !in.is("server_id", "0") {
 		return nil
 	}
-	return []hit{{variable: "server_id", evidence: in.says("server_id"), line: line("server_id", "1")}}
+	h := hit{variable: "server_id", evidence: in.says("server_id"), line: line("server_id", "1")}
+	if _, set := in.Set["server_id"]; in.Flavour != mycnf.MariaDB && !in.Version.AtLeast(8, 0, 0) && !set {
+		h.severity = Down
+	}
+	return []hit{h}
 }
 
 func sharedTablespace(in Facts) []hit {

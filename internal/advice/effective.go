@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,10 +110,12 @@ func Defaults(f mycnf.Flavour, v mycnf.Version) map[string]string {
 }
 
 // Effective gives the values that a server of the version would have with an option file's settings, of the
-// variables that the rules look at and of those set; and the settings as written, by name.
+// variables that the rules look at and of those set; and the settings as written, by name. A value that the
+// server does not start with is nobody's: it is judged as a line, and the variable as if that were not there.
 func Effective(f mycnf.Flavour, v mycnf.Version, settings []mycnf.Setting) (values, set map[string]string) {
 	values, set = Defaults(f, v), map[string]string{}
-	asked := mycnf.Asked(f, v, settings)
+	taken := slices.DeleteFunc(slices.Clone(settings), func(s mycnf.Setting) bool { return !mycnf.Starts(f, v, s) })
+	asked := mycnf.Asked(f, v, taken)
 	for name, value := range asked { // also what follows from others
 		if _, known := values[name]; known {
 			values[name] = value
@@ -120,6 +123,8 @@ func Effective(f mycnf.Flavour, v mycnf.Version, settings []mycnf.Setting) (valu
 	}
 	for _, s := range settings {
 		set[s.Name] = s.Value
+	}
+	for _, s := range taken {
 		name, value := s.Name, s.Value
 		entry, ok := mycnf.Lookup(name, f, v)
 		if old, renamed := oldNames()[name]; renamed && !ok {

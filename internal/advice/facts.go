@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -164,11 +165,11 @@ func (in Facts) shown(name string) string {
 	if n, ok := in.size(name); ok && entry.Kind == mycnf.KindSize {
 		return bytesText(n)
 	}
-	if v := in.Variables[name]; v != "" {
-		return v
-	}
-	return "empty"
+	return cmp.Or(in.Variables[name], empty)
 }
+
+// empty stands for a value without letters.
+const empty = "empty"
 
 // bytesText returns a size with its unit: "96 MiB".
 func bytesText(n int64) string {
@@ -219,6 +220,8 @@ func (in Facts) problem() rules.Problem {
 	if in.Machine.DataSeen {
 		p.Data = max(1, in.Machine.Data)
 	}
+	p.PoolChunk, _ = in.size("innodb_buffer_pool_chunk_size")
+	p.PoolInstances, _ = in.size("innodb_buffer_pool_instances")
 	return p
 }
 

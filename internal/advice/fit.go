@@ -47,7 +47,7 @@ func (in Facts) perConnection() (sum int64) {
 		n, _ := in.size(name)
 		sum += min(n, 1<<40)
 	}
-	return max(sum, 2*mib)
+	return max(sum, rules.EachConnection(in.Flavour))
 }
 
 func (p parts) ceiling() int64 { return rules.MemoryCeiling(p.facts.Machine.Memory) }
@@ -57,6 +57,14 @@ func (p parts) need() int64 { return p.facts.server(p.pool, p.log) + p.connectio
 
 // over tells whether that is more than a server should have of the memory.
 func (p parts) over() bool { return p.need() > p.ceiling() }
+
+// deadly is the severity of more than there is, where that is more than the rule's own; "": it is not.
+func (p parts) deadly() Severity {
+	if p.need() > p.facts.Machine.Memory {
+		return Down
+	}
+	return ""
+}
 
 // greedy lists the session buffers above 4 MiB, where the server has too little memory for all parts, or
 // these buffers of all connections would take more than a quarter of it.
@@ -116,25 +124,14 @@ func (p *parts) shrinkBuffers() {
 		now, _ := p.facts.size(name)
 		p.each -= min(now, 1<<40) - rules.SizeOf(Defaults(p.facts.Flavour, p.facts.Version)[name])
 	}
-	p.each = max(p.each, 2*mib)
+	p.each = max(p.each, rules.EachConnection(p.facts.Flavour))
 }
 
 // largest returns the largest pool that leaves room for so many connections, and no more than holds the data.
 func (p parts) largest(connections int64) int64 {
 	problem := p.facts.problem()
 	problem.Connections, problem.PerConnection, problem.LogBuffer = int(connections), p.each, p.log
-	return p.whole(rules.BufferPool(problem))
-}
-
-// whole rounds a pool down to what the server takes.
-func (p parts) whole(pool int64) int64 {
-	chunk, ok := p.facts.size("innodb_buffer_pool_chunk_size")
-	if !ok || chunk == 0 || chunk > gib {
-		chunk = rules.Chunk
-	}
-	instances, _ := p.facts.size("innodb_buffer_pool_instances")
-	unit := chunk * min(max(1, instances), 64)
-	return max(pool/unit*unit, rules.DefaultPool)
+	return problem.Whole(rules.BufferPool(problem))
 }
 
 // most returns what the pool should grow to, what it has to grow by to be
@@ -150,7 +147,7 @@ func (p parts) most() (pool int64, least float64, why string) {
 	const share, overhead = 0.8, 1.05
 	free := p.pool + int64(share*math.Min(float64(p.facts.Machine.Available), 1<<60)/overhead)
 	if p.facts.Machine.Available > 0 && free < pool {
-		pool, least, why = p.whole(free), freeNote, fmt.Sprintf("takes 80 %% of the %s that the machine has free", bytesText(p.facts.Machine.Available))
+		pool, least, why = p.facts.problem().Whole(free), freeNote, fmt.Sprintf("takes 80 %% of the %s that the machine has free", bytesText(p.facts.Machine.Available))
 	}
 	return pool, least, why
 }

@@ -1,7 +1,6 @@
 package advice
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,8 +52,8 @@ func TestConnectionsAreUsed(t *testing.T) {
 	in.Live, in.Status = true, map[string]string{"max_used_connections": "900"}
 	in.Machine = Machine{Memory: 16 << 30, CPUs: 8}
 	got := lineOf(Of(in), "memory-overcommitted")
-	var n int
-	if _, err := fmt.Sscanf(got, "innodb_buffer_pool_size=%dM", &n); err != nil || n < 9<<10 || n > 12<<10 {
+	n, err := mycnf.ParseSize(strings.TrimPrefix(got, "innodb_buffer_pool_size="))
+	if err != nil || n < 9<<30 || n > 12<<30 {
 		t.Errorf("%q: %v", got, lines(Of(in)))
 	}
 }

@@ -23,6 +23,14 @@ const (
 	fewLookups = 100_000
 )
 
+// The rules about a server that is killed for memory.
+const (
+	poolLargeRule     = "buffer-pool-too-large"
+	buffersRule       = "session-buffers-large"
+	overcommittedRule = "memory-overcommitted"
+	dedicatedRule     = "dedicated-in-container"
+)
+
 func memoryRules() []Rule {
 	const manual = "MySQL manual, How MySQL Uses Memory"
 	return []Rule{
@@ -41,7 +49,7 @@ func memoryRules() []Rule {
 			Source: "study P2, low hit rate; MySQL manual, InnoDB Buffer Pool Optimization",
 		},
 		{
-			Name: "buffer-pool-too-large", Severity: Conflict, Needs: []Need{NeedMemory}, Variables: []string{"innodb_buffer_pool_size"}, find: poolLarge,
+			Name: poolLargeRule, Severity: Down, Needs: []Need{NeedMemory}, Variables: []string{"innodb_buffer_pool_size"}, find: poolLarge,
 			When:     "the pool (1.05 times its size) and 540 MiB for the server are more than the memory",
 			Reason:   "the server swaps, or the kernel kills it, once the pool is full",
 			Source:   manual + "; the server's own share as measured on an idle MySQL 9.7",
@@ -49,27 +57,27 @@ func memoryRules() []Rule {
 			Measured: "no: arithmetic; 540 MiB were measured on an idle server",
 		},
 		{
-			Name: "session-buffers-large", Severity: Conflict, Needs: []Need{NeedMemory}, find: largeBuffers, Variables: sessionBuffers(),
+			Name: buffersRule, Severity: Conflict, Needs: []Need{NeedMemory}, find: largeBuffers, Variables: sessionBuffers(),
 			When: "a session buffer is above 4 MiB, and with all connections busy these take more than a quarter of the memory, " +
-				"or the server more than 90 % of it",
+				"or the server more than 90 % of it; down where all together are more than the memory",
 			Reason:   "each connection may take one of each, or several: it is memory that the buffer pool should have, and large ones cost time to allocate; give them to the session that needs them",
 			Source:   manual,
 			Risk:     "large sorts and joins go to the disk, unless their session SETs more",
 			Measured: "no: arithmetic",
 		},
 		{
-			Name: "memory-overcommitted", Severity: Conflict, Needs: []Need{NeedMemory}, find: overcommitted,
+			Name: overcommittedRule, Severity: Conflict, Needs: []Need{NeedMemory}, find: overcommitted,
 			Variables: append([]string{"max_connections", "innodb_log_buffer_size"}, sessionBuffers()...),
 			When: "the server, its pool and max_connections with one of each session buffer (2 MiB at least, large ones at their default) are more " +
-				"than 90 % of the memory: connections beyond 151 and those used give way first, then the pool",
+				"than 90 % of the memory (down: than all of it): connections beyond 151 and those used give way first, then the pool",
 			Reason:   "with all connections busy the kernel may kill the server",
 			Source:   manual + "; the safe bound is 90 % of the memory",
 			Risk:     "connections beyond the limit are refused; a smaller pool reads more from the disk",
 			Measured: "no: arithmetic; david tune proves the memory of what it proposes",
 		},
 		{
-			Name: "dedicated-in-container", Severity: Conflict, Needs: []Need{NeedRAM}, Variables: []string{"innodb_dedicated_server"}, find: dedicated,
-			When:     "innodb_dedicated_server is ON, container_aware is not, and the server may use less memory than the machine has",
+			Name: dedicatedRule, Severity: Conflict, Needs: []Need{NeedRAM}, Variables: []string{"innodb_dedicated_server"}, find: dedicated,
+			When:     "innodb_dedicated_server is ON, container_aware is not, and the server may use less memory than the machine has; down where three quarters of the machine's are more than it may use",
 			Reason:   "it sizes the pool by the machine's memory, not by the container's, and is killed for it",
 			Source:   "MySQL 9.7.4 in a cgroup of 4 GiB chose a pool of 17.25 GiB, with container_aware=ON 2 GiB",
 			Measured: "on MySQL 9.7.4 in a cgroup",
@@ -124,7 +132,21 @@ func poolSmall(in Facts) []hit {
 	if share, ok := in.misses(); ok {
 		h.evidence += fmt.Sprintf("; %.2g %% of page requests read from the disk", 100*share)
 	}
-	return []hit{h}
+	return in.withInstances(h)
+}
+
+// withInstances adds to a hit that proposes a pool how many instances that is of, where a server to which nobody says so
+// would make more of it.
+func (in Facts) withInstances(h hit) []hit {
+	s, ok := Finding{Line: h.line}.Setting()
+	pool, err := mycnf.ParseSize(s.Value)
+	p := in.problem()
+	if !ok || err != nil || p.PoolInstances > 0 || p.RoundedUp(pool) == pool {
+		return []hit{h}
+	}
+	const name = "innodb_buffer_pool_instances"
+	return []hit{h, {variable: name, severity: h.severity, line: line(name, text(p.Instances(pool))), reason: "the server rounds the pool up to whole chunks of each instance",
+		evidence: fmt.Sprintf("%s is not set: of a pool of %s the server would make %s", name, bytesText(pool), bytesText(p.RoundedUp(pool)))}}
 }
 
 // misses returns the share of page requests that had to read from the disk; ok is false where there were too
@@ -161,7 +183,7 @@ func poolLarge(in Facts) []hit {
 	if fitted := p.fitted(); fitted.pool < p.pool {
 		h.line = line(h.variable, mycnf.FormatSize(fitted.pool))
 	}
-	return []hit{h}
+	return in.withInstances(h)
 }
 
 // server returns what the server takes with a pool and other buffers, in bytes.
@@ -175,7 +197,7 @@ func largeBuffers(in Facts) (hits []hit) {
 		return nil
 	}
 	for _, name := range p.greedy() {
-		hits = append(hits, hit{variable: name, line: line(name, mycnf.FormatSize(rules.SizeOf(Defaults(in.Flavour, in.Version)[name]))),
+		hits = append(hits, hit{variable: name, severity: p.deadly(), line: line(name, mycnf.FormatSize(rules.SizeOf(Defaults(in.Flavour, in.Version)[name]))),
 			evidence: fmt.Sprintf("%s: %d connections may take %s of %s of memory for it", in.says(name), p.connections, bytesText(in.sum(name)*p.connections), bytesText(in.Machine.Memory))})
 	}
 	return hits
@@ -192,11 +214,11 @@ func overcommitted(in Facts) []hit {
 	if p.used > 0 {
 		evidence += fmt.Sprintf("; %d were used at most", p.used)
 	}
-	h := hit{variable: "max_connections", evidence: evidence}
+	h := hit{variable: "max_connections", severity: p.deadly(), evidence: evidence}
 	fitted := p.fitted()
 	var hits []hit
 	if fitted.pool < p.pool && !p.tooLarge(p.pool) {
-		hits = append(hits, hit{variable: "innodb_buffer_pool_size", evidence: evidence, line: line("innodb_buffer_pool_size", mycnf.FormatSize(fitted.pool))})
+		hits = in.withInstances(hit{variable: "innodb_buffer_pool_size", severity: p.deadly(), evidence: evidence, line: line("innodb_buffer_pool_size", mycnf.FormatSize(fitted.pool))})
 	}
 	switch {
 	case fitted.connections < p.connections:
@@ -222,8 +244,12 @@ func dedicated(in Facts) []hit {
 	if !in.is("innodb_dedicated_server", "ON") || in.is("container_aware", "ON") || !in.boxed() {
 		return nil
 	}
-	return []hit{{variable: "innodb_dedicated_server", line: line("innodb_dedicated_server", "OFF"),
-		evidence: in.says("innodb_dedicated_server") + "; the server may use " + in.box()}}
+	h := hit{variable: "innodb_dedicated_server", line: line("innodb_dedicated_server", "OFF"),
+		evidence: in.says("innodb_dedicated_server") + "; the server may use " + in.box()}
+	if in.server(in.Machine.RAM/4*3, 0) > in.Machine.Memory {
+		h.severity = Down
+	}
+	return []hit{h}
 }
 
 func unaware(in Facts) []hit {

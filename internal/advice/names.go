@@ -15,13 +15,13 @@ const notPersistedRule = "not-persisted"
 func nameRules() []Rule {
 	return []Rule{
 		{
-			Name: "unknown-variable", Severity: Conflict, Needs: []Need{NeedSet}, find: unknown,
+			Name: "unknown-variable", Severity: Down, Needs: []Need{NeedSet}, find: unknown,
 			When:   "a variable is set that the version does not have; a note where the server takes the name and ignores it",
 			Reason: "the server does not start with a variable it does not know",
 			Source: "MySQL Server Version Reference; MariaDB manual, System Variables Added in; the server's own list where its binary is here",
 		},
 		{
-			Name: "option-misread", Severity: Conflict, find: misread,
+			Name: "option-misread", Severity: Down, find: misread,
 			When:   "a line of the option file is one that the server does not start with, or reads in another way than it looks: an abbreviation, capitals, a prefix that sets, a word that is neither ON nor OFF; a note where it starts",
 			Reason: "what the line says and what the server has are two things",
 			Source: "mysys/my_getopt.cc of MySQL and my_getopt.c of MariaDB; held against both servers by a test",

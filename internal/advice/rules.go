@@ -22,7 +22,7 @@ func lockRules(f mycnf.Flavour) (rules []Rule) {
 			Name: strings.ReplaceAll(l.Name, "_", "-"), Severity: Danger,
 			When:   "it is not " + strings.Join(l.Safe, " or "),
 			Reason: "what can be lost: " + l.Lost, Source: lockSource(l.Name),
-			Risk: "commits and page writes may wait for the disk where they did not", Measured: "by kill -9 and by cuts of the power (docs/crash.md)",
+			Risk: lockRisk(l.Name), Measured: lockMeasured(l.Name),
 			find: func(in Facts) []hit { return in.unlocked(l) },
 		}
 		if !l.Status && !l.Unreported {
@@ -31,6 +31,30 @@ func lockRules(f mycnf.Flavour) (rules []Rule) {
 		rules = append(rules, rule)
 	}
 	return rules
+}
+
+// lockRisk says what it can cost to give a member of the lock its safe value.
+func lockRisk(name string) string {
+	return map[string]string{
+		"innodb_flush_log_at_trx_commit": "each commit waits for the disk where it did not",
+		"sync_binlog":                    "each commit waits for the disk where it did not",
+		"binlog_checksum":                "a little CPU for each event",
+		"innodb_force_recovery":          "if it was raised because data are damaged, the server may stop at them again: dump the tables first",
+		"innodb_flush_method":            "page writes wait for the disk where they did not",
+		"innodb_doublewrite":             "pages are written twice: more bandwidth of the disk",
+		"innodb_checksum_algorithm":      "a little CPU for each page that is read or written",
+		"innodb_log_checksums":           "a little CPU for each block of redo",
+		"innodb_redo_log_enabled":        "changes are written to the redo log as well, and commits wait for it",
+		"debug_no_sync":                  "commits and page writes wait for the disk where they did not",
+	}[name]
+}
+
+// lockMeasured says how the worth of a member was measured; "" where it was not.
+func lockMeasured(name string) string {
+	if slices.Contains([]string{"innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite", "debug_no_sync"}, name) {
+		return "by kill -9 and by cuts of the power (docs/crash.md)"
+	}
+	return ""
 }
 
 func lockSource(name string) string {
@@ -93,6 +117,13 @@ func dangerRules() []Rule {
 			When:   "the option file sets init_file",
 			Reason: "its statements are not read and may switch durability off; david audit --dsn asks the running server",
 			Source: "MySQL and MariaDB manuals, init_file",
+		},
+		{
+			Name: skipGrantsRule, Severity: Danger, find: skipGrants,
+			When:   "the server runs with skip_grant_tables, or its file says so",
+			Reason: "no account and no password is asked for: whoever reaches the server may read, change and drop all data",
+			Source: "MySQL and MariaDB manuals, skip_grant_tables",
+			Risk:   "accounts and passwords count again: have one that works",
 		},
 		{
 			Name: "no-binlog", Severity: Danger, Variables: []string{"log_bin"}, find: noBinlog,
@@ -160,7 +191,7 @@ func doublewriteNotFlushed(in Facts) []hit {
 	if !in.unflushedDoublewrite() || !in.is("innodb_flush_method", "O_DIRECT") {
 		return nil
 	}
-	return []hit{{variable: "innodb_flush_method", line: "# " + line("innodb_flush_method", "fsync"),
+	return []hit{{variable: "innodb_flush_method", line: "# " + line("innodb_flush_method", "fsync"), choice: true,
 		evidence: in.says("innodb_flush_method") + "; disk " + strings.Join(in.Machine.Volatile, ", ") + " says that its write cache is volatile"}}
 }
 
@@ -176,6 +207,21 @@ func initFile(in Facts) []hit {
 		return []hit{{variable: "init_file", evidence: in.says("init_file")}}
 	}
 	return nil
+}
+
+// skipGrantsRule names the rule of what opens the server to anybody.
+const skipGrantsRule = "skip-grant-tables"
+
+func skipGrants(in Facts) []hit {
+	const name = "skip_grant_tables"
+	if !in.is(name, "ON") {
+		return nil
+	}
+	written, set := in.Set[name]
+	if set && written != "" && !in.Live {
+		return []hit{{variable: name, evidence: in.says(name), line: "# " + line(name, written)}}
+	}
+	return []hit{{variable: name, evidence: in.says(name), line: "# " + name}}
 }
 
 func noBinlog(in Facts) []hit {

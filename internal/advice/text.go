@@ -2,6 +2,8 @@ package advice
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"david/internal/mycnf"
 )
@@ -10,8 +12,9 @@ import (
 type Document struct {
 	Flavour  mycnf.Flavour `json:"flavour"`
 	Version  string        `json:"version"`
-	Of       string        `json:"of"`       // the server's address, or the file
-	Hardware []string      `json:"hardware"` // what is seen of it, with units
+	Assumed  string        `json:"assumed,omitempty"` // of flavour and version, where nobody said them: why these
+	Of       string        `json:"of"`                // the server's address, or the file
+	Hardware []string      `json:"hardware"`          // what is seen of it, with units
 	Report
 }
 
@@ -51,6 +54,48 @@ func (f Finding) Why() string {
 		return fmt.Sprintf("%s (%s)", f.Reason, f.Source)
 	}
 	return fmt.Sprintf("%s (%s); the risk: %s", f.Reason, f.Source, f.Risk)
+}
+
+// Threat says in a clause what a finding is dangerous for, of those that are: data or the server. "": neither.
+func (f Finding) Threat() string {
+	switch {
+	case f.Severity == Danger && f.Name == skipGrantsRule:
+		return "anybody may read and change all data"
+	case f.Severity == Danger:
+		return "data can be lost"
+	case f.Severity == Down && slices.Contains([]string{poolLargeRule, buffersRule, overcommittedRule, dedicatedRule}, f.Name):
+		return "the server can be killed for memory"
+	case f.Severity == Down:
+		return "the server does not start"
+	}
+	return ""
+}
+
+// Change says what a finding would have done to the variable: "innodb_doublewrite OFF -> ON", "remove x=1"; its
+// name where no line helps.
+func (f Finding) Change() string {
+	text, commented := strings.CutPrefix(f.Line, "# ")
+	name, value, sets := strings.Cut(text, "=")
+	switch {
+	case f.Line == "":
+		return f.Name
+	case f.removes():
+		return "remove " + text
+	case !sets: // SQL
+		return text
+	case commented:
+		return "perhaps " + Arrow(name, f.Before, value)
+	}
+	return Arrow(name, f.Before, value)
+}
+
+// Arrow writes a change of a variable: the value that there is, and the one that is proposed. One that is not
+// known is left out.
+func Arrow(name, before, value string) string {
+	if before == "" {
+		return name + "=" + value
+	}
+	return fmt.Sprintf("%s %s -> %s", name, before, value)
 }
 
 // Located returns the evidence behind the place in the option file, where there is one.

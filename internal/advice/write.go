@@ -24,11 +24,12 @@ func redoRules() []Rule {
 			Measured: "by david tune on your machine: what each line is worth is in its report",
 		},
 		{
-			Name: "redo-large", Severity: Conflict, Needs: []Need{NeedDisk}, Variables: []string{"innodb_redo_log_capacity", "innodb_log_file_size"}, find: redoLarge,
-			When:   "the redo log may take more than a quarter of the disk that is free but for it",
-			Reason: "a full disk stops all writes, and crash recovery reads all of the redo log",
-			Source: "MySQL manual, Configuring Redo Log Capacity; the safe bound is 25 % of the free disk",
-			Risk:   "checkpoints flush more often",
+			Name: "redo-large", Severity: Conflict, Needs: []Need{NeedDisk}, find: redoLarge,
+			Variables: []string{"innodb_redo_log_capacity", "innodb_log_file_size"},
+			When:      "the redo log may take more than a quarter of the disk that is free but for it; down where the files that the server makes at the start do not fit",
+			Reason:    "a full disk stops all writes, and crash recovery reads all of the redo log",
+			Source:    "MySQL manual, Configuring Redo Log Capacity; the safe bound is 25 % of the free disk",
+			Risk:      "checkpoints flush more often",
 		},
 		{
 			Name: "redo-set-twice", Severity: Conflict, Needs: []Need{NeedSet}, Variables: []string{"innodb_redo_log_capacity"}, find: redoTwice,
@@ -199,8 +200,21 @@ func redoLarge(in Facts) []hit {
 	if !ok || size <= room/4 || size <= smallRedo {
 		return nil
 	}
-	return []hit{{variable: variable, line: in.redoLine(variable),
-		evidence: fmt.Sprintf("%s: %.3g %% of %s", in.says(variable), 100*float64(size)/float64(room), bytesText(room))}}
+	h := hit{variable: variable, line: in.redoLine(variable),
+		evidence: fmt.Sprintf("%s: %.3g %% of %s", in.says(variable), 100*float64(size)/float64(room), bytesText(room))}
+	if in.redoAtStart(variable, size) > room {
+		h.severity = Down
+	}
+	return []hit{h}
+}
+
+// redoAtStart returns what of a redo log has to be there before the server has started: all files, or of MySQL's
+// capacity, which is 32 files, the first two: MySQL 9.7 made one on a full disk, and stopped at the second.
+func (in Facts) redoAtStart(variable string, size int64) int64 {
+	if variable == "innodb_redo_log_capacity" {
+		return size / 16
+	}
+	return size
 }
 
 func redoTwice(in Facts) (hits []hit) {
@@ -308,7 +322,7 @@ func doubleCaching(in Facts) []hit {
 	h := hit{variable: "innodb_flush_method", evidence: in.says("innodb_flush_method"), line: line("innodb_flush_method", "O_DIRECT")}
 	if in.unflushedDoublewrite() {
 		h.reason = "pages are cached twice, and the kernel's writeback competes with the server's; but see doublewrite-not-flushed: only where the disk's cache is protected"
-		h.line = "# " + h.line
+		h.line, h.choice = "# "+h.line, true
 	}
 	return []hit{h}
 }

@@ -13,9 +13,9 @@ import (
 func (f auditFlags) check() error {
 	switch {
 	case !f.named() && f.cnf == "":
-		return usage("say what to judge: --dsn or --defaults-file for a running server, --cnf for an option file")
+		return usage("say what to judge: -h, -S, --dsn, --login-path or --defaults-file for a running server, --cnf for an option file")
 	case f.named() && f.cnf != "":
-		return usage("--cnf is for a file: leave out --dsn and --defaults-file")
+		return usage("--cnf is for a file: leave out what names a server (-h, -P, -S, --dsn, --login-path, --defaults-file)")
 	case f.cnf != "" && f.statement != statementDeadline:
 		return usage("--%s is for a running server: leave it out with --cnf", deadlineFlag)
 	case f.cnf == "" && f.flavour+f.version != "":
@@ -23,7 +23,7 @@ func (f auditFlags) check() error {
 	case !slices.Contains([]string{"", string(mycnf.MySQL), string(mycnf.Percona), string(mycnf.MariaDB)}, f.flavour):
 		return usage("--flavour %s: want mysql, percona or mariadb", f.flavour)
 	case f.fail != "" && advice.Severity(f.fail).Rank() == len(advice.Severities()):
-		return usage("--fail-on %s: want danger, slow, conflict or note", f.fail)
+		return usage("--fail-on %s: want danger, down, slow, conflict or note", f.fail)
 	}
 	return nil
 }

@@ -17,31 +17,65 @@ func (a *app) printAudit(d advice.Document) error {
 		return a.printFindings(d)
 	}
 	err := say(a.out, auditFound(d)+"; "+auditOf(d))
-	for _, s := range []advice.Severity{advice.Danger, advice.Slow, advice.Conflict} {
-		var list []string
-		for _, f := range ofSeverity(d.Findings, s) {
-			list = append(list, proposed(f))
+	shown := map[string]bool{}
+	var lines []auditLine
+	for _, s := range advice.Severities() {
+		list := auditChanges(d, s, shown)
+		switch {
+		case s == advice.Note || list == "":
+		case len(lines) == mostSeverities:
+			lines[len(lines)-1].list += "; " + string(s) + ": " + list
+		default:
+			lines = append(lines, auditLine{s, list})
 		}
-		err = errors.Join(err, labelledIn(a.out, severityStyle(s), string(s), strings.Join(list, ", ")))
+	}
+	for _, line := range lines {
+		err = errors.Join(err, labelledIn(a.out, severityStyle(line.severity), string(line.severity), line.list))
 	}
 	return errors.Join(err, labelled(a.out, "next", auditNext(d)))
 }
 
-// auditFound says how many findings there are.
+// auditLine has what the findings of a severity want changed.
+type auditLine struct {
+	severity advice.Severity
+	list     string
+}
+
+// mostSeverities is how many have a line of their own: with the first and the last sentence that is five.
+const mostSeverities = 3
+
+// auditFound says how many findings there are, and what they threaten.
 func auditFound(d advice.Document) string {
-	n, worse := len(d.Findings), len(ofSeverity(d.Findings, advice.Danger))
-	switch {
-	case n == 0:
+	n := len(d.Findings)
+	if n == 0 {
 		return "nothing found"
-	case worse == 0:
-		return pluralise(n, "finding") + ", none of which endangers data"
 	}
-	return fmt.Sprintf("%d of %s: data can be lost", worse, pluralise(n, "finding"))
+	var threats []string
+	of := map[string]int{}
+	for _, f := range d.Findings {
+		threat := f.Threat()
+		if threat != "" && of[threat] == 0 {
+			threats = append(threats, threat)
+		}
+		of[threat]++
+	}
+	if len(threats) == 0 {
+		return pluralise(n, "finding") + ", none of which endangers data or stops the server"
+	}
+	text := fmt.Sprintf("%d of %s: %s", of[threats[0]], pluralise(n, "finding"), threats[0])
+	for _, threat := range threats[1:] {
+		text += fmt.Sprintf("; %d more: %s", of[threat], threat)
+	}
+	return text
 }
 
 // auditOf says what was judged.
 func auditOf(d advice.Document) string {
-	return fmt.Sprintf("%s %s, %s; %s", d.Flavour.Product(), d.Version, d.Of, cmp.Or(strings.Join(d.Hardware, ", "), "hardware not seen"))
+	server := d.Flavour.Product() + " " + d.Version
+	if d.Assumed != "" {
+		server += " (" + d.Assumed + ")"
+	}
+	return fmt.Sprintf("%s, %s; %s", server, d.Of, cmp.Or(strings.Join(d.Hardware, ", "), "hardware not seen"))
 }
 
 func ofSeverity(list []advice.Finding, s advice.Severity) (some []advice.Finding) {
@@ -53,29 +87,44 @@ func ofSeverity(list []advice.Finding, s advice.Severity) (some []advice.Finding
 	return some
 }
 
-// severityStyle makes what endangers data stand out.
+// severityStyle makes what endangers data or the server stand out.
 func severityStyle(s advice.Severity) plain.Style {
-	if s == advice.Danger {
+	if s == advice.Danger || s == advice.Down {
 		return plain.Bad
 	}
 	return ""
 }
 
-// proposed is what a finding wants written, with the place that sets the variable now, and when it takes effect where
-// that is not at once.
-func proposed(f advice.Finding) string {
-	text, when := f.Line, f.Applies()
-	if out, ok := strings.CutPrefix(text, "# "); ok {
-		text = "no " + out
+// auditChanges lists what the findings of a severity want changed, a variable once, with the places that set it now, and
+// when it takes effect where that is not at once. What was shown is left out.
+func auditChanges(d advice.Document, s advice.Severity, shown map[string]bool) string {
+	var list []string
+	some := ofSeverity(d.Findings, s)
+	for i, f := range some {
+		text := f.Change()
+		if f.Line != "" && shown[f.Variable] || shown[text] {
+			continue
+		}
+		shown[text] = true
+		if f.Line != "" {
+			shown[f.Variable] = true
+		}
+		var aside []string
+		for _, other := range some[i:] {
+			if other.Variable == f.Variable && other.Where != "" && !slices.Contains(aside, other.Where) {
+				aside = append(aside, other.Where)
+			}
+		}
+		slices.SortFunc(aside, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) // by line
+		if when := f.Applies(); when != "" && when != advice.AtOnce {
+			aside = append(aside, when)
+		}
+		if len(aside) > 0 {
+			text += " (" + strings.Join(aside, ", ") + ")"
+		}
+		list = append(list, text)
 	}
-	if when == advice.AtOnce {
-		when = ""
-	}
-	aside := strings.Join(slices.DeleteFunc([]string{f.Where, when}, func(s string) bool { return s == "" }), ", ")
-	if text = cmp.Or(text, f.Name); aside == "" {
-		return text
-	}
-	return text + " (" + aside + ")"
+	return strings.Join(list, ", ")
 }
 
 // auditNext says where the rest is; "" where there is none.
@@ -115,9 +164,13 @@ func (a *app) printFindings(d advice.Document) error {
 // printFinding prints what a finding is of, and what to write.
 func (a *app) printFinding(f advice.Finding) error {
 	err := labelledIn(a.out, severityStyle(f.Severity), string(f.Severity), f.Name)
-	if out, ok := strings.CutPrefix(f.Line, "# "); ok {
+	out, commented := strings.CutPrefix(f.Line, "# ")
+	switch {
+	case f.Choice:
+		err = errors.Join(err, labelled(a.out, "  perhaps", out+" ("+f.Applies()+")"))
+	case commented:
 		err = errors.Join(err, labelled(a.out, "  remove", out+" ("+f.Applies()+")"))
-	} else if f.Line != "" {
+	case f.Line != "":
 		err = errors.Join(err, labelled(a.out, "  write", f.Line+" ("+f.Applies()+")"))
 	}
 	return errors.Join(err, labelled(a.out, "  seen", f.Located()))

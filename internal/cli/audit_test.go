@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"david/internal/advice"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/server"
 	"david/internal/testserver"
 )
 
@@ -79,6 +82,12 @@ func TestAudit(t *testing.T) {
 		if _, _, code := here.david(t, "audit", "--dsn", dsn(s, "david"), "--fail-on", "danger"); code != exitInvalid {
 			t.Errorf("--fail-on danger exits with %d", code)
 		}
+		s.Options("--skip-grant-tables", "--init-file=/dev/null") // MySQL then listens on no port, and nobody makes accounts
+		s.Restart()
+		out, errOut, code := here.david(t, "audit", "-S", s.Root().Address, "-u", "nobody", "--fail-on", "danger")
+		if code != exitInvalid || !strings.Contains(strings.Join(strings.Fields(out), " "), "anybody may read and change all data") || !strings.Contains(out, "remove skip_grant_tables (restart)") {
+			t.Errorf("a server that asks nobody who he is: exit code %d\n%s%s", code, out, errOut)
+		}
 	}, "--innodb-buffer-pool-size=128M")
 }
 
@@ -96,4 +105,44 @@ func commands(t *testing.T, s *testserver.Server) map[string]float64 {
 		}
 	}
 	return counters
+}
+
+// TestAuditOfWhatIsInstalled: where nobody says which server a file is for, it is the one that is here, as it is for
+// whoever measures; the file may come by standard input.
+func TestAuditOfWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	const cnf = "[mysqld]\nquery_cache_size=1M\nlog_bin\nsync_binlog=1\n"
+	empty := at{home: t.TempDir()} // the system's servers alone
+	installed, err := server.Find(t.Context(), empty.home, "auto")
+	if err != nil {
+		t.Skip(err)
+	}
+	number, _, _ := strings.Cut(installed.Version, "-")
+	judge := func(path, input string) string {
+		t.Helper()
+		cmd := empty.command("audit", "--memory", "16G", "--cnf", path)
+		cmd.Stdin = strings.NewReader(input) // a pipe
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("--cnf %s: %v", path, err)
+		}
+		fits(t, string(out))
+		return strings.Join(strings.Fields(string(out)), " ")
+	}
+	file := filepath.Join(t.TempDir(), "my.cnf")
+	if err := os.WriteFile(file, []byte(cnf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, named := range map[string]string{file: file, "-": "standard input", "/dev/stdin": "/dev/stdin"} {
+		first := judge(path, cnf)
+		if want := installed.Flavour.Product() + " " + number + " (installed here), " + named; !strings.Contains(first, want) {
+			t.Errorf("--cnf %s: no %q in\n%s", path, want, first)
+		}
+		if removed := strings.Contains(first, "remove query_cache_size=1M"); removed == (installed.Flavour == mycnf.MariaDB) {
+			t.Errorf("--cnf %s:\n%s", path, first)
+		}
+	}
+	if first := judge("-", "[mysqld]\ngeneral_log=1\n"); !strings.Contains(first, "general_log ON -> OFF (stdin:2)") {
+		t.Errorf("the place in what came by standard input:\n%s", first)
+	}
 }

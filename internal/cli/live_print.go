@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"david/internal/advice"
 	"david/internal/mycnf"
 	"david/internal/report"
 	"david/internal/result"
@@ -50,13 +51,18 @@ func (d liveDocument) server() string {
 	return fmt.Sprintf("%s %s, %s; %s", d.Flavour.Product(), d.Version, d.Of, cmp.Or(strings.Join(d.Hardware, ", "), "hardware not known"))
 }
 
-// proposals lists what is proposed, each with the value that there is.
+// proposals lists what is proposed, as an audit does.
 func proposals(changes []result.LiveChange) string {
 	var list []string
 	for _, c := range changes {
-		list = append(list, fmt.Sprintf("%s=%s (%s)", c.Name, c.Value, cmp.Or(mycnf.AsWritten(c.Name, c.Before), "empty")))
+		list = append(list, arrow(c))
 	}
 	return strings.Join(list, ", ")
+}
+
+// arrow says what a change does to its variable.
+func arrow(c result.LiveChange) string {
+	return advice.Arrow(c.Name, cmp.Or(mycnf.AsWritten(c.Name, c.Before), "empty"), c.Value)
 }
 
 // next says how a plan is carried out, and where the rest of it is.
@@ -108,7 +114,7 @@ func (a *app) printPlan(d liveDocument) error {
 
 func printChanges(out io.Writer, changes []result.LiveChange) (err error) {
 	for _, c := range changes {
-		err = errors.Join(err, hang(out, "  ", fmt.Sprintf("%s: %s -> %s", c.Name, cmp.Or(mycnf.AsWritten(c.Name, c.Before), "empty"), c.Value)),
+		err = errors.Join(err, hang(out, "  ", arrow(c)),
 			hang(out, "    ", fmt.Sprintf("%s (%s)", c.Reason, c.Source)))
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -96,10 +97,13 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 	if err := f.checkDeadline(); err != nil {
 		return addr, err
 	}
+	if f.port < 0 || f.port > 65535 {
+		return addr, usage("-P %d: give a port from 1 to 65535", f.port)
+	}
 	if f.dsn != "" && (f.host != "" || f.port != 0 || f.socket != "") {
 		return addr, usage("--dsn says where the server is: leave out -h, -P and -S")
 	}
-	options, _, err := a.clientOptions(f.defaultsFile)
+	options, read, err := a.clientOptions(f.defaultsFile)
 	if err == nil {
 		options, err = a.loginOptions(f.loginPath, options)
 	}
@@ -107,7 +111,9 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 		return addr, err
 	}
 	if options = f.over(options); f.dsn == "" {
-		addr, err = mysqld.AddrFromOptions(options)
+		if addr, err = mysqld.AddrFromOptions(options); err != nil {
+			err = fmt.Errorf("cannot use %s: %w", f.sources(read), err)
+		}
 	} else {
 		addr, _, err = mysqld.ParseDSN(f.dsn, options)
 	}
@@ -117,6 +123,20 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 	addr.Deadline, addr.Longer = f.statement, "--"+deadlineFlag+" allows more"
 	a.hide(string(addr.Password))
 	return addr, nil
+}
+
+// sources says what tells where the server is: flags, and an option file where one was read.
+func (f serverFlags) sources(file bool) string {
+	var list []string
+	for _, one := range []struct {
+		name  string
+		given bool
+	}{{"-h", f.host != ""}, {"-P", f.port != 0}, {"-S", f.socket != ""}, {"--login-path", f.loginPath != ""}, {"the option file", file}} {
+		if one.given {
+			list = append(list, one.name)
+		}
+	}
+	return strings.Join(list, " with ")
 }
 
 // clientOptions reads the groups of an option file that MySQL's and MariaDB's own clients read (mysql --help,

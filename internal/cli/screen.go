@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -68,10 +69,16 @@ func hang(out io.Writer, head, sentence string) error {
 // say writes a sentence, the later lines indented.
 func say(out io.Writer, sentence string) error { return wrapped(out, "", "  ", sentence) }
 
-// wrapped writes a sentence on lines no longer than the terminal's: a head before the first, an indent before others.
+// change matches what an arrow leads from and to, and the name before it.
+var change = regexp.MustCompile(`(\S+ )?\S+ -> \S+`)
+
+// wrapped writes a sentence on lines no longer than the terminal's: a head before the first, an indent before others. A
+// change stays on one.
 func wrapped(out io.Writer, head, indent, sentence string) error {
-	for _, line := range report.Wrap(sentence, columns-len(indent)) {
-		if _, err := fmt.Fprintln(out, head+line); err != nil {
+	const glue = "\x00"
+	glued := change.ReplaceAllStringFunc(sentence, func(s string) string { return strings.ReplaceAll(s, " ", glue) })
+	for _, line := range report.Wrap(glued, columns-len(indent)) {
+		if _, err := fmt.Fprintln(out, head+strings.ReplaceAll(line, glue, " ")); err != nil {
 			return err
 		}
 		head = indent

@@ -86,13 +86,14 @@ func TestAuditScreens(t *testing.T) {
 		fits(t, out)
 		return out
 	}
-	names := []string{"innodb_flush_log_at_trx_commit=1", "sql_mode=STRICT_TRANS_TABLES", "innodb_redo_log_capacity=", "table_cache_of_as_long_a_name_as_no_server_has_ever_had"}
+	names := []string{"table_cache_of_as_long_a_name_as_no_server_has_ever_had"}
 	first := screen()
-	whole(t, first, append(names, "DIR/my.cnf:2")...)
-	if list := firstScreen(t, first); len(list) != 5 || !strings.Contains(list[0], "findings: data can be lost; MySQL 9.7") || !strings.Contains(list[4], "the same with -v has") || strings.Contains(first, "manual") {
+	whole(t, first, append(names, "DIR/my.cnf:2", "innodb_flush_log_at_trx_commit 2 -> 1", "innodb_redo_log_capacity 100M", "; conflict:")...)
+	if list := firstScreen(t, first); len(list) != 5 || !strings.Contains(list[0], "findings: data can be lost; 2 more: the server can be killed for memory; 2 more: the server does not start; MySQL 9.7") || !strings.Contains(list[4], "the same with -v has") || strings.Contains(first, "manual") {
 		t.Errorf("the first screen:\n%s", first)
 	}
 	all := screen("-v")
+	names = append(names, "innodb_flush_log_at_trx_commit=1", "sql_mode=STRICT_TRANS_TABLES", "innodb_redo_log_capacity=")
 	whole(t, all, append(names, "innodb-flush-log-at-trx-commit", "Not seen", "session-buffers-large")...)
 	if n := strings.Count(all, "each connection may take one of each"); n != 1 {
 		t.Errorf("what two findings have in common stands %d times:\n%s", n, all)
@@ -145,8 +146,8 @@ func TestPlanScreens(t *testing.T) {
 	first, all := screen(d, false), screen(d, true)
 	fits(t, first+all)
 	names := []string{"innodb_flush_log_at_trx_commit", "performance_schema_events_statements_history_long_size", "innodb_redo_log_capacity", d.Of}
-	whole(t, first, append(names, "STRICT_TRANS_TABLES", "3 variables to change while it runs, in 2 steps", "(100M)", "--apply")...)
-	whole(t, all, append(names, "Step 2, redo: the redo log\n  innodb_redo_log_capacity: 100M -> 4G\n", "sql_mode: empty -> STRICT_TRANS_TABLES", "\nNotes\n", "MySQL manual")...)
+	whole(t, first, append(names, "STRICT_TRANS_TABLES", "3 variables to change while it runs, in 2 steps", "innodb_flush_log_at_trx_commit 2 -> 1", "--apply")...)
+	whole(t, all, append(names, "Step 2, redo: the redo log\n  innodb_redo_log_capacity 100M -> 4G\n", "sql_mode empty -> STRICT_TRANS_TABLES", "\nNotes\n", "MySQL manual")...)
 	if list := firstScreen(t, first); len(list) != 5 || strings.Contains(first, "manual") {
 		t.Errorf("the first screen:\n%s", first)
 	}

@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -26,10 +27,30 @@ func ReadCnf(path string) (mycnf.File, error) { return readOptions(path, 0) }
 // ReadOptions is ReadCnf of what may also be a shell's <(command).
 func ReadOptions(path string) (mycnf.File, error) { return readOptions(path, fs.ModeNamedPipe) }
 
+// StandardInput stands for the file that a command is given there.
+const StandardInput = "-"
+
 // readOptions reads an option file that may be of a further kind.
 func readOptions(path string, also fs.FileMode) (mycnf.File, error) {
 	r := optionReader{left: mostOptionBytes}
 	file, err := r.file(path, also)
+	return r.whole(file, err)
+}
+
+// readInput reads an option file from a stream, with what it includes.
+func readInput(in io.Reader) (mycnf.File, error) {
+	const name = "standard input"
+	r := optionReader{left: mostOptionBytes, files: 1}
+	text, err := input.All(in, name, mostOptionBytes)
+	if err != nil {
+		return mycnf.File{}, InputError{fmt.Errorf("cannot read the option file: %w", err)}
+	}
+	r.left -= int64(len(text))
+	return r.whole(r.parse(text, "stdin"))
+}
+
+// whole has a file include what it names.
+func (r *optionReader) whole(file mycnf.File, err error) (mycnf.File, error) {
 	if err == nil {
 		file, err = r.expand(file, 0)
 	}
@@ -61,7 +82,13 @@ func (r *optionReader) file(path string, also fs.FileMode) (f mycnf.File, err er
 	if mode.IsRegular() && mode&byAll != 0 {
 		return f, fmt.Errorf("cannot judge %s: everybody may write it, so servers ignore it; chmod o-w %s", path, path)
 	}
-	if f, err = mycnf.Parse(bytes.NewReader(text), path); err != nil {
+	return r.parse(text, path)
+}
+
+// parse reads the text of a file.
+func (r *optionReader) parse(text []byte, name string) (mycnf.File, error) {
+	f, err := mycnf.Parse(bytes.NewReader(text), name)
+	if err != nil {
 		return f, err
 	}
 	if r.options += len(f.Items); r.options > mostOptions {

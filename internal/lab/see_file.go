@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -12,11 +13,92 @@ import (
 	"david/internal/server"
 )
 
+// Cnf is an option file to be judged: its path, or a stream for StandardInput.
+type Cnf struct {
+	Path  string
+	Input io.Reader
+}
+
+func (c Cnf) read() (mycnf.File, error) {
+	if c.Path == StandardInput {
+		return readInput(c.Input)
+	}
+	return ReadOptions(c.Path)
+}
+
+// Named is the server that an option file is for, as far as somebody said: its flavour, its version, both or neither.
+type Named struct {
+	Flavour mycnf.Flavour
+	Version string
+}
+
+// Meant is a server that an option file is judged for.
+type Meant struct {
+	Named
+	Assumed string // what nobody said, and why it was taken; "": all was said
+}
+
+// The newest that david knows, where nothing of a flavour is installed.
+const (
+	newestMySQL   = "9.7"
+	newestMariaDB = "10.11"
+)
+
+// Meant completes the server that an option file is for: it is the one that is installed here, as it is for whoever
+// measures with --server auto, or of the flavour that was said; else the newest MySQL. want is what "auto" is here.
+func (l Lab) Meant(ctx context.Context, said Named, want string) Meant {
+	if said.Flavour != "" && said.Version != "" {
+		return Meant{Named: said}
+	}
+	all := server.List(ctx, l.Home)
+	if b, err := server.Find(ctx, l.Home, want); err == nil {
+		all = append([]server.Binary{b}, all...)
+	}
+	return said.among(all)
+}
+
+// among completes what was said by the servers that there are, the one that is wanted first.
+func (n Named) among(all []server.Binary) Meant {
+	b, ok := server.Installed(all, n.Flavour)
+	switch {
+	case n.Version != "": // and no flavour
+		n.Flavour = ofVersion(n.Version)
+		return Meant{n, "taken for " + n.Flavour.Product() + " by the version"}
+	case ok:
+		n.Flavour, n.Version = b.Flavour, release(b.Version)
+		return Meant{n, "installed here"}
+	case n.Flavour == mycnf.MariaDB:
+		n.Version = newestMariaDB
+		return Meant{n, "assumed: none is installed here"}
+	case n.Flavour != "":
+		n.Version = newestMySQL
+		return Meant{n, "assumed: none is installed here"}
+	}
+	return Meant{Named{mycnf.MySQL, newestMySQL}, "assumed: no server is installed here"}
+}
+
+// ofVersion tells whose release a version is: MariaDB went from 5.5 to 10, and MySQL from 9 to the year.
+func ofVersion(version string) mycnf.Flavour {
+	major, _, _ := strings.Cut(version, ".")
+	if slices.Contains([]string{"10", "11", "12", "13"}, major) {
+		return mycnf.MariaDB
+	}
+	return mycnf.MySQL
+}
+
+// release is a version without what packagers put behind it.
+func release(version string) string {
+	if v, err := mycnf.ParseVersion(version); err == nil {
+		return v.String()
+	}
+	return version
+}
+
 // SeeFile sees an option file for that server as an audit wants it, and this machine unless somebody told
 // what the hardware is.
-func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, version mycnf.Version, told bool) (in advice.Facts, err error) {
+func (l Lab) SeeFile(ctx context.Context, cnf Cnf, flavour mycnf.Flavour, version mycnf.Version, told bool) (in advice.Facts, err error) {
 	in.Flavour, in.Version = flavour, version
-	file, err := ReadCnf(path)
+	file, err := cnf.read()
 	if err != nil {
 		return in, err
 	}
@@ -30,7 +112,7 @@ func (l Lab) SeeFile(ctx context.Context, path string, flavour mycnf.Flavour, ve
 		in.Unseen = append(in.Unseen, "whether the version has "+strings.Join(names, ", ")+": not in david's catalogue; a binary of the version on this machine would tell, but for names of plugins")
 	}
 	if len(settings) == 0 {
-		in.Unseen = append(in.Unseen, fmt.Sprintf("settings: %s has none for this server, so its defaults are judged", path))
+		in.Unseen = append(in.Unseen, fmt.Sprintf("settings: %s has none for this server, so its defaults are judged", file.Name))
 	}
 	if !told {
 		if err := l.thisMachine(ctx, &in); err != nil {

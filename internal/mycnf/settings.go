@@ -126,6 +126,17 @@ func Asked(f Flavour, v Version, settings []Setting) map[string]string {
 	return values
 }
 
+// Starts tells whether a server starts with a setting that it has. One without a value may be a name alone, or a name
+// with an empty one.
+func Starts(f Flavour, v Version, s Setting) bool {
+	o := resolveSetting(f, v, s.Name, s.Value)
+	_, refused := o.Refused()
+	if refused && s.Value == "" {
+		_, refused = Resolve(f, v, s.Name, "", false).Refused()
+	}
+	return o.Absent || !refused
+}
+
 // follow adds what MySQL derives: a server that refuses administrators' writes refuses all, and one without a
 // binary log has nothing to pass on.
 func follow(values map[string]string) {

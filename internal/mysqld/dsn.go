@@ -197,10 +197,10 @@ func AddrFromOptions(options map[string]string) (Addr, error) {
 	case protocol == "", protocol == "tcp":
 		a.Network, a.Address = "tcp", joinPort(o["host"], o["port"])
 	default:
-		return Addr{}, fmt.Errorf("cannot use the option file: protocol=%s is neither tcp nor socket", o["protocol"])
+		return Addr{}, fmt.Errorf("protocol=%s is neither tcp nor socket", o["protocol"])
 	}
 	if err := complete(&a); err != nil {
-		return Addr{}, fmt.Errorf("cannot use the option file: %w", err)
+		return Addr{}, err
 	}
 	return a, nil
 }

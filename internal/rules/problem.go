@@ -33,6 +33,10 @@ type Problem struct {
 	Connections   int   // how many may connect; 0: as many as servers allow by default, and the workload's threads
 	PerConnection int64 // what one may take; 0: a thread stack and the default session buffers
 	LogBuffer     int64 // the redo log's buffer is no smaller; 0: the rules' own
+	// PoolChunk and PoolInstances are what the server makes its pool of, where that is not the rules' to say; 0: the
+	// servers' default chunk, and as many instances as the rules set.
+	PoolChunk     int64
+	PoolInstances int64
 	// Sandbox tells that nobody but the workload connects: where memory is small, the rules then take
 	// connections and the performance schema for it. The users of a server that runs would miss them.
 	Sandbox bool

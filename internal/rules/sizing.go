@@ -73,9 +73,7 @@ func pageSize(p Problem) RuleSet {
 
 // Memory sizes the buffer pool and what else is there from the start.
 func Memory(p Problem) RuleSet {
-	pool := p.Pool()
-	instances := poolInstances(p, pool)
-	pool = max(pool/(Chunk*instances)*(Chunk*instances), DefaultPool)
+	pool := p.Whole(p.Pool())
 	settings := []mycnf.Setting{{
 		Name: "innodb_buffer_pool_size", Value: mycnf.FormatSize(pool), Group: "memory",
 		Reason: p.poolReason(),
@@ -92,10 +90,13 @@ func Memory(p Problem) RuleSet {
 			Source: "a connection for each 12 MiB of memory, as RDS and Percona's operators have it",
 		})
 	}
-	if instances > 1 {
+	if instances := p.instances(pool); instances > 1 || p.RoundedUp(pool) > pool {
+		reason := "one per CPU and GiB of pool, 8 at most: less contention on the pool's mutexes"
+		if instances == 1 {
+			reason = fmt.Sprintf("in as many as it makes by itself the server would round the pool up, to %s", gibText(p.RoundedUp(pool)))
+		}
 		settings = append(settings, mycnf.Setting{
-			Name: "innodb_buffer_pool_instances", Value: fmt.Sprint(instances), Group: "memory",
-			Reason: "one per CPU and GiB of pool, 8 at most: less contention on the pool's mutexes",
+			Name: "innodb_buffer_pool_instances", Value: fmt.Sprint(instances), Group: "memory", Reason: reason,
 			Source: "MySQL manual, Configuring Multiple Buffer Pool Instances",
 		})
 	}
@@ -143,10 +144,16 @@ func (p Problem) logBuffer() int64 {
 
 // perConnection returns what a connection may take, in bytes.
 func (p Problem) perConnection() int64 {
-	switch {
-	case p.PerConnection > 0:
+	if p.PerConnection > 0 {
 		return p.PerConnection
-	case p.Flavour == mycnf.MariaDB:
+	}
+	return EachConnection(p.Flavour)
+}
+
+// EachConnection returns what the rules count for a connection at least, in bytes: a thread stack and the default
+// session buffers.
+func EachConnection(f mycnf.Flavour) int64 {
+	if f == mycnf.MariaDB {
 		return perMariaDB
 	}
 	return perConnection
@@ -181,8 +188,52 @@ func BufferPool(p Problem) int64 {
 	return p.Pool()
 }
 
+// Whole rounds a pool down to what the server takes without rounding: whole chunks of each instance.
+func (p Problem) Whole(pool int64) int64 {
+	unit := p.chunk() * p.instances(pool)
+	return max(pool/unit*unit, DefaultPool)
+}
+
+// chunk returns what a pool is a multiple of, in bytes. A size that is out of all proportion is a mistake in the
+// settings, and another rule's.
+func (p Problem) chunk() int64 {
+	if p.PoolChunk <= 0 || p.PoolChunk > gib {
+		return Chunk
+	}
+	return p.PoolChunk
+}
+
+// instances returns how many a pool is split into.
+func (p Problem) instances(pool int64) int64 {
+	const name = "innodb_buffer_pool_instances"
+	if _, has := mycnf.Lookup(name, p.Flavour, p.Version); !has {
+		return 1
+	}
+	if p.PoolInstances > 0 {
+		return min(p.PoolInstances, 64)
+	}
+	return poolInstances(p, pool)
+}
+
 func poolInstances(p Problem, pool int64) int64 {
 	return max(1, min(8, int64(p.CPUs), pool/gib))
+}
+
+// Instances returns how many instances the rules split a pool into.
+func (p Problem) Instances(pool int64) int64 { return p.instances(pool) }
+
+// RoundedUp returns the pool, in bytes, that a server makes of one where nobody says of how many instances: MySQL takes 8
+// from 1 GiB on, and from 8.4 on what the CPUs and the chunks suggest.
+func (p Problem) RoundedUp(pool int64) int64 {
+	unit := p.chunk()
+	switch {
+	case p.PoolInstances > 0 || p.Flavour == mycnf.MariaDB || pool < gib:
+	case !p.Version.AtLeast(8, 4, 0):
+		unit *= 8
+	default:
+		unit *= max(1, min(64, int64(p.CPUs)/4, pool/unit/2))
+	}
+	return (pool + unit - 1) / unit * unit
 }
 
 // Redo sizes the redo log.

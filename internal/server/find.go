@@ -55,6 +55,23 @@ func choose(all []Binary, want string) (Binary, error) {
 	return Binary{}, fmt.Errorf("cannot find a %s server on this machine: %s", cmp.Or(name, "MySQL or MariaDB"), HowToGet)
 }
 
+// Installed returns the server of a flavour that List gives first, one that david supports before others; of any flavour
+// for "". ok is false where there is none.
+func Installed(all []Binary, f mycnf.Flavour) (b Binary, ok bool) {
+	for _, one := range all {
+		if f != "" && one.Flavour != f {
+			continue
+		}
+		if one.Supported() == nil {
+			return one, true
+		}
+		if !ok {
+			b, ok = one, true
+		}
+	}
+	return b, ok
+}
+
 // is tells whether the binary is of the wanted kind.
 func (b Binary) is(want string) bool {
 	switch want {
