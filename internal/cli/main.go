@@ -101,8 +101,18 @@ func (a *app) command(ctx context.Context) int {
 		fmt.Fprintf(a.err, "david: interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)\n", err)
 		return exitInterrupted
 	}
-	fmt.Fprintf(a.err, "david: %v\n", err)
+	if !unread(err) {
+		fmt.Fprintf(a.err, "david: %v\n", err)
+	}
 	return exitCode(err)
+}
+
+// unread tells whether all that went wrong is that nobody reads on, as head does not: that is no news to whoever stopped reading.
+func unread(err error) bool {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(several.Unwrap(), func(err error) bool { return !unread(err) })
+	}
+	return errors.Is(err, syscall.EPIPE)
 }
 
 // withHelp takes -h at the end of a line, where it cannot be a host, for --help.

@@ -218,3 +218,22 @@ func TestTablesFit(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyReads: where whoever read has gone, as head does, nothing is said of it; of anything else it is.
+func TestNobodyReads(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	read.Close()
+	home := testHome(t)
+	for line, quiet := range map[string]bool{"price catalogue": true, "price no-such-experiment": false} {
+		var said strings.Builder
+		a := &app{out: write, err: &said, home: home, env: os.Getenv, argv: strings.Fields(line), build: Build{Version: "dev"}, sharing: beside(home)}
+		if code := a.execute(t.Context()); code == exitDone || (said.String() == "") != quiet {
+			t.Errorf("%s: exit code %d, %q", line, code, said.String())
+		}
+	}
+}
