@@ -114,7 +114,7 @@ func TestHeadline(t *testing.T) {
 		most: benchFixture(),
 		most + "; interrupted: only what was measured until then":                                                                        cut,
 		"No result: no run is valid (row counts: 999 of 1000)":                                                                           invalid,
-		"190.50 transactions/s, p95 8.43 ms, with 1 thread (a further run of each, no interval); unsafe: measured without sync_binlog=0": unsafe,
+		"190.50 transactions/s, p95 8.43 ms, with 1 thread (1 run, no interval); unsafe: measured without sync_binlog=0": unsafe,
 		"No result: no run is valid": stalled,
 	} {
 		if got := Headline(d); got != want {

@@ -68,7 +68,7 @@ func unsafeBaselineLines(list []unsafeBaseline) []string {
 
 func unsafeBaselineSpread(s unsafeBaseline) string {
 	if s.Interval == (stats.Interval{}) {
-		return " (a further run of each, no interval)"
+		return " (1 run, no interval)"
 	}
 	return fmt.Sprintf(" (95 %% interval %s to %s, %s)", fixed(s.Interval[0], 2), fixed(s.Interval[1], 2), plural(s.Pairs, "block"))
 }
