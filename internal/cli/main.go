@@ -93,6 +93,9 @@ func (a *app) command(ctx context.Context) int {
 	if err == nil {
 		return exitDone
 	}
+	if unread(err) {
+		return exitInterrupted
+	}
 	if ctx.Err() != nil && (errors.Is(err, live.ErrInterrupted) || errors.Is(err, syscall.EPIPE)) {
 		fmt.Fprintf(a.err, "david: %v\n", err)
 		return exitInterrupted
@@ -101,9 +104,7 @@ func (a *app) command(ctx context.Context) int {
 		fmt.Fprintf(a.err, "david: interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)\n", err)
 		return exitInterrupted
 	}
-	if !unread(err) {
-		fmt.Fprintf(a.err, "david: %v\n", err)
-	}
+	fmt.Fprintf(a.err, "david: %v\n", err)
 	return exitCode(err)
 }
 

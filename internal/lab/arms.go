@@ -53,6 +53,7 @@ func (r *Request) resolve(ctx context.Context, l Lab, t *tools) ([]result.Arm, e
 func (l Lab) Foresee(ctx context.Context, r Request) error {
 	binary, err := l.findServer(ctx, r.Server)
 	if err == nil {
+		l.logf("the server would be %s %s", binary.Flavour.Product(), binary.Version)
 		_, err = r.resolve(ctx, l, &tools{binary: binary})
 	}
 	var missing TargetError
