@@ -121,9 +121,9 @@ func dangerRules() []Rule {
 		{
 			Name: skipGrantsRule, Severity: Danger, find: skipGrants,
 			When:   "the server runs with skip_grant_tables, or its file says so",
-			Reason: "no account and no password is asked for: whoever reaches the server may read, change and drop all data",
+			Reason: "no account and no password is asked for: whoever reaches the server may read, change and drop all data; MySQL 8.0 and newer take no connections over TCP meanwhile",
 			Source: "MySQL and MariaDB manuals, skip_grant_tables",
-			Risk:   "accounts and passwords count again: have one that works",
+			Risk:   "accounts and passwords count again, on a server that runs at once after FLUSH PRIVILEGES: have one that works",
 		},
 		{
 			Name: "no-binlog", Severity: Danger, Variables: []string{"log_bin"}, find: noBinlog,

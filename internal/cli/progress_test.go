@@ -212,7 +212,9 @@ func TestTablesFit(t *testing.T) {
 				t.Errorf("%s: %d columns: %s", line, utf8.RuneCountInString(shown), shown)
 			}
 		}
-		words := func(text string) []string { return strings.Fields(regexp.MustCompile(`[0-9.]+`).ReplaceAllString(text, "N")) } // what is free moves
+		words := func(text string) []string {
+			return strings.Fields(regexp.MustCompile(`[0-9.]+`).ReplaceAllString(text, "N"))
+		} // what is free moves
 		if got, want := words(seen.String()), words(piped.String()); !slices.Equal(got, want) {
 			t.Errorf("%s: the terminal says other words than a pipe", line)
 		}

@@ -108,7 +108,8 @@ func (l Lab) SeeFile(ctx context.Context, cnf Cnf, flavour mycnf.Flavour, versio
 	if in.Known, err = l.knownNames(ctx, in); err != nil {
 		return in, err
 	}
-	if names := in.Unjudged(); len(names) > 0 {
+	every := func(name string) bool { return name == "skip_grant_tables" } // no variable of MySQL's, and every version's option
+	if names := slices.DeleteFunc(in.Unjudged(), every); len(names) > 0 {
 		in.Unseen = append(in.Unseen, "whether the version has "+strings.Join(names, ", ")+": not in david's catalogue; a binary of the version on this machine would tell, but for names of plugins")
 	}
 	if len(settings) == 0 {

@@ -112,8 +112,8 @@ func TestHeadline(t *testing.T) {
 	stalled := Data{Experiment: result.Experiment{Kind: "bench"}, Finish: &result.Finish{}}
 	for want, d := range map[string]Data{
 		most: benchFixture(),
-		most + "; interrupted: only what was measured until then":                                                                        cut,
-		"No result: no run is valid (row counts: 999 of 1000)":                                                                           invalid,
+		most + "; interrupted: only what was measured until then":                                                        cut,
+		"No result: no run is valid (row counts: 999 of 1000)":                                                           invalid,
 		"190.50 transactions/s, p95 8.43 ms, with 1 thread (1 run, no interval); unsafe: measured without sync_binlog=0": unsafe,
 		"No result: no run is valid": stalled,
 	} {
