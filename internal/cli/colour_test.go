@@ -34,7 +34,7 @@ func TestColours(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"audit", "--cnf", cnf, "--memory", "16G"}, "\x1b[1;31mdanger\x1b[0m:    sync_binlog=1"},
+		{[]string{"audit", "--cnf", cnf, "--memory", "16G"}, "\x1b[1;31mdanger\x1b[0m:    sync_binlog 0 -> 1"},
 		{[]string{"audit", "--cnf", cnf, "--memory", "16G", "-v"}, "\x1b[1;31mdanger\x1b[0m:    sync-binlog"},
 		{[]string{"list"}, "\x1b[1;31minvalid\x1b[0m: "},
 		{[]string{"show", id}, "\x1b[1;31minvalid\x1b[0m"},
