@@ -397,7 +397,7 @@ func figure(x float64) string {
 
 // HTML writes one page without scripts.
 func (p Pair) HTML(w io.Writer) error {
-	t, err := template.New("").Parse(pageTemplate)
+	t, err := pageTemplates()
 	if err == nil {
 		t, err = t.Parse(planTemplate)
 	}
