@@ -28,6 +28,8 @@ type Path struct {
 	RTT    float64 // of a small request and its answer, microseconds
 	RTTCPU float64 // CPU time that it takes, microseconds
 	Rate   float64 // bits/s of one stream
+	// ByteCPU is the CPU time that a byte of a stream takes, microseconds; 0: not known.
+	ByteCPU float64
 }
 
 // Bound names what a load waits for the most.
@@ -59,7 +61,7 @@ func Predict(c Control, p Path) Prediction {
 		return Prediction{}
 	}
 	delay := fit(c)
-	cpu := math.Max(c.CPU+c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU), 0.1*c.CPU)
+	cpu := math.Max(c.CPU+c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU)+c.Bytes*(p.ByteCPU-c.Path.ByteCPU), 0.1*c.CPU)
 	delay += c.RoundTrips*((p.RTT-p.RTTCPU)-(c.Path.RTT-c.Path.RTTCPU)) + transfer(c.Bytes, p) - transfer(c.Bytes, c.Path)
 	got := Prediction{throughput(c.Threads, c.CPUs, cpu, delay), RoundTrips}
 	if got.TPS*cpu > busy*c.CPUs*second {
@@ -71,12 +73,13 @@ func Predict(c Control, p Path) Prediction {
 	return got
 }
 
-// transfer is how long a transaction's bytes take on a path, in microseconds.
+// transfer is how long a transaction's bytes are on their way, in microseconds, while no CPU handles them: a path within one
+// machine is as fast as its handling, which counts as CPU time.
 func transfer(bytes float64, p Path) float64 {
 	if p.Rate <= 0 {
 		return 0
 	}
-	return 8 * bytes / p.Rate * second
+	return math.Max(0, 8*bytes/p.Rate*second-bytes*p.ByteCPU)
 }
 
 // fit finds the delay, in microseconds, with which the control's throughput is what it was. It is negative

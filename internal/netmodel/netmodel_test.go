@@ -31,6 +31,8 @@ func TestPredict(t *testing.T) {
 		"a thin line, many clients": {64, 600, Path{RTT: 50, RTTCPU: 40, Rate: 10e6}, 31.25, Bandwidth},
 		// round trips take 20 x 40 us more of the CPU: 2 CPUs give 2e6 / 3800, and a little less with 64 clients
 		"a costly path, many clients": {64, 660, Path{RTT: 90, RTTCPU: 80, Rate: 10e9}, 524, CPU},
+		// and so do 40 kB of which each byte takes 20 ns more
+		"bytes that a program copies, many clients": {64, 660, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.02}, 524, CPU},
 	} {
 		load := control
 		load.Threads, load.TPS = c.threads, c.tps

@@ -80,7 +80,7 @@ func bandwidth() meter {
 	}, false, readBandwidth}
 }
 
-func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
+func readBandwidth(out []byte, cpu time.Duration, probe *result.PathProbe) error {
 	var doc struct {
 		Error string
 		End   struct {
@@ -88,7 +88,8 @@ func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 				Retransmits float64
 			} `json:"sum_sent"`
 			Received struct {
-				Rate float64 `json:"bits_per_second"`
+				Rate  float64 `json:"bits_per_second"`
+				Bytes float64
 			} `json:"sum_received"`
 		}
 	}
@@ -99,6 +100,9 @@ func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 		return fmt.Errorf("%w: iperf3: %s", ErrTool, cmp.Or(doc.Error, "nothing arrived"))
 	}
 	probe.Rate, probe.Retransmits = doc.End.Received.Rate, doc.End.Sent.Retransmits
+	if doc.End.Received.Bytes > 0 {
+		probe.ByteCPU = float64(cpu.Microseconds()) / doc.End.Received.Bytes
+	}
 	return nil
 }
 
@@ -343,6 +347,7 @@ func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
 		for _, of := range []func(*result.PathProbe) *float64{
 			func(p *result.PathProbe) *float64 { return &p.Rate }, func(p *result.PathProbe) *float64 { return &p.RTT50 },
 			func(p *result.PathProbe) *float64 { return &p.RTT99 }, func(p *result.PathProbe) *float64 { return &p.RTTCPU },
+			func(p *result.PathProbe) *float64 { return &p.ByteCPU },
 		} {
 			*of(p) = middle(list, func(p *result.PathProbe) float64 { return *of(p) })
 			if first := seen[0]; i > 0 && len(first) == len(list) {

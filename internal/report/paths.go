@@ -75,7 +75,7 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
 
 func modelled(p *result.PathProbe) netmodel.Path {
-	return netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate}
+	return netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate, ByteCPU: p.ByteCPU}
 }
 
 // pathControl returns what the load took over the control's path; false where the arms are no paths.

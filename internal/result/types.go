@@ -258,6 +258,8 @@ type PathProbe struct {
 	RTT50       float64 `json:"rtt_p50_us"`        // of a request of 100 bytes and its answer over TCP, microseconds
 	RTT99       float64 `json:"rtt_p99_us"`
 	RTTCPU      float64 `json:"rtt_cpu_us"` // CPU time that a round trip takes of both ends and of the kernel's interrupts
+	// ByteCPU is the CPU time that a byte of the stream took of both ends and of the kernel's interrupts, microseconds.
+	ByteCPU float64 `json:"byte_cpu_us,omitempty"`
 	// IRQApart tells whether the kernel keeps the time of interrupts apart from that of processes. Where it does not, that time
 	// is in the processes' and is not added to it.
 	IRQApart bool `json:"irq_time_apart,omitempty"`
