@@ -496,7 +496,7 @@ func TestMoreNeverCostsLess(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20, 1))
 	c := catalogue(t)
 	decided := 0
-	for range 16 {
+	for range 10 {
 		r := random(rng)
 		before, err := New(c, r)
 		if err != nil && strings.Contains(err.Error(), "cannot be told") {
