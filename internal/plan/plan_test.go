@@ -290,7 +290,7 @@ func TestContradictions(t *testing.T) {
 		"no commit is as fast as --p99 5ms":                   base(func(r *Request) { *r = r.goals(0, 60, Region); r.P99, r.RTT = 5, 30 }),
 		"give --region-rtt, which --p99 2ms":                  base(func(r *Request) { *r = r.goals(0, 60, Region); r.P99 = 2 }),
 		"--people 0 with --survive region makes every commit": base(func(r *Request) { *r = r.goals(60, 3600, Region); r.People, r.P99 = 0, 2 }),
-		"--rto 60 s with --survive region makes every":       base(func(r *Request) { *r = r.goals(60, 60, Region); r.P99, r.RTT = 2, 30 }),
+		"--rto 60 s with --survive region makes every":        base(func(r *Request) { *r = r.goals(60, 60, Region); r.P99, r.RTT = 2, 30 }),
 		"--consistent-reads in 3 regions makes every":         base(func(r *Request) { r.ReadScaling, r.ConsistentReads, r.Regions, r.P99 = true, true, 3, 2 }),
 		"--regions -3: give 1 to 100":                         base(func(r *Request) { r.Regions = -3 }),
 		"--regions 1000000: give 1 to 100":                    base(func(r *Request) { r.Regions = 1000000 }),
