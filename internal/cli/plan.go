@@ -237,6 +237,9 @@ func (f *planFlags) request() (r plan.Request, err error) {
 			return r, usage("--today %s: give a date, as in 2026-11-25", f.today)
 		}
 	}
+	if f.regions < 1 {
+		return r, usage("--regions %d: give 1 or more", f.regions)
+	}
 	if r.Data, err = price.ParseSize(f.data); err != nil {
 		return r, usage("--data %s: %w", f.data, err)
 	}

@@ -67,9 +67,18 @@ func flat(n *yaml.Node) bool {
 	return n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, func(x *yaml.Node) bool { return x.Kind != yaml.ScalarNode })
 }
 
+// flagTakes says what a flag takes, in the place of the library's own words; "" for what it says well.
+func flagTakes(f *pflag.Flag) string {
+	return map[string]string{"bool": "true or false", "float64": "a number", "int": "a whole number", "duration": "a time, as in 15m"}[f.Value.Type()]
+}
+
 func setFlag(fs *pflag.FlagSet, name string, value *yaml.Node) error {
 	if value.Kind == yaml.ScalarNode {
-		return fs.Set(name, value.Value)
+		err := fs.Set(name, value.Value)
+		if want := flagTakes(fs.Lookup(name)); err != nil && want != "" {
+			return fmt.Errorf("%q: want %s", value.Value, want)
+		}
+		return err
 	}
 	if fs.Lookup(name).Value.Type() != "stringSlice" {
 		return errors.New("want one value, no list")

@@ -54,7 +54,7 @@ func (a *app) densityCommand() *cobra.Command {
 	fs.StringVar(&f.arm, "arm", "", "NAME of its arm (default: what the tune handed over, else the fastest that is safe)")
 	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) whose entries are added to david's own, or replace those of the same name")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
-	f.add(fs, append(ownServer(), "fill")...)
+	f.add(fs, append(ownServer(), "server-network", "fill")...)
 	cmd.RunE = func(*cobra.Command, []string) error { return a.densities(&f, fs.Changed) }
 	return cmd
 }

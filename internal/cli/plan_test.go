@@ -199,6 +199,42 @@ func storedArms(t *testing.T, share float64, arms ...result.Arm) func(*result.St
 	}
 }
 
+// TestPlansCommands: every david command that a plan prints is one that david takes, whatever is planned where.
+func TestPlansCommands(t *testing.T) {
+	t.Parallel()
+	own := strings.Fields("--on EC2,RDS,Google,CloudSQL,Azure,AzureMySQL,E2E,own --zone-traffic 0.02 --region-traffic 0.02 --server-price 12000 --server-cpus 40 --server-memory 256GiB --server-disks 4 --server-disk 7.68TB --server-iops 40000")
+	seen := map[plan.Kind]int{}
+	for _, more := range []string{"", "--kubernetes", "--kubernetes --flavour mariadb", "--kubernetes --flavour percona", "--rpo 0s --rto 1m --survive region --people 1", "--change-application --read-scaling"} {
+		args := slices.Concat([]string{"plan", "--data", "100GiB", "--tps", "50", "--sensitivity=false", "--json"}, own, strings.Fields(more))
+		out, errOut, code := david(t, t.TempDir(), args...)
+		var p plan.Plan
+		if code != exitDone || json.Unmarshal([]byte(out), &p) != nil {
+			t.Fatalf("%s: exit code %d\n%s", more, code, errOut)
+		}
+		for _, c := range p.Choices {
+			for _, command := range c.Commands {
+				args, ok := strings.CutPrefix(command, "david ")
+				if !ok {
+					continue
+				}
+				seen[c.Kind]++
+				args, _, _ = strings.Cut(args, "   #")
+				if _, err := parses(strings.Fields(args)); err != nil {
+					t.Errorf("%s: %s: %v", c.Name(), command, err)
+				}
+			}
+			if c.Priced && c.Kind == plan.Ceph && !strings.HasPrefix(c.Commands[0], "david manifest --from latest --cpus ") {
+				t.Errorf("%q", c.Commands)
+			}
+		}
+	}
+	for _, k := range []plan.Kind{plan.Single, plan.Ceph, plan.Group, plan.Galera, plan.Semisync, plan.Managed, plan.ManagedHA} {
+		if seen[k] == 0 {
+			t.Errorf("no command of %s was seen", k)
+		}
+	}
+}
+
 // TestManifestCommands has david manifest render what david plan --kubernetes says, with an option file in
 // the place of a tune.
 func TestManifestCommands(t *testing.T) {
@@ -208,9 +244,10 @@ func TestManifestCommands(t *testing.T) {
 	if err := os.WriteFile(cnf, []byte("[mysqld]\ninnodb_buffer_pool_size=1G\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	rendered := 0
+	rendered := map[plan.Kind]int{}
+	own := strings.Fields("--server-price 12000 --server-cpus 40 --server-memory 256GiB --server-disks 4 --server-disk 7.68TB --server-iops 40000")
 	for _, flavour := range []string{"mysql", "mariadb"} {
-		out, errOut, code := david(t, dir, "plan", "--on", "EC2", "--data", "100GiB", "--tps", "50", "--kubernetes", "--flavour", flavour, "--sensitivity=false", "--json")
+		out, errOut, code := david(t, dir, append([]string{"plan", "--on", "EC2,own", "--data", "100GiB", "--tps", "50", "--kubernetes", "--flavour", flavour, "--sensitivity=false", "--json"}, own...)...)
 		if code != exitDone {
 			t.Fatal(errOut)
 		}
@@ -224,7 +261,7 @@ func TestManifestCommands(t *testing.T) {
 				if !ok {
 					continue
 				}
-				rendered++
+				rendered[c.Kind]++
 				args = strings.Replace(args, "--from latest", "--cnf "+cnf+" --recovery 60s --server "+flavour, 1)
 				args = strings.Replace(strings.Replace(args, "--out k8s", "--stdout", 1), "IMAGE", "moco/mysql:8.4.7", 1)
 				if _, errOut, code := david(t, dir, strings.Fields("manifest "+args)...); code != exitDone {
@@ -233,7 +270,9 @@ func TestManifestCommands(t *testing.T) {
 			}
 		}
 	}
-	if rendered < 7 {
-		t.Errorf("%d manifests were rendered", rendered)
+	for _, k := range []plan.Kind{plan.Single, plan.Local, plan.Ceph, plan.Group, plan.Galera, plan.Semisync} {
+		if rendered[k] == 0 {
+			t.Errorf("no manifest of %s was rendered: %v", k, rendered)
+		}
 	}
 }

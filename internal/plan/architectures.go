@@ -43,6 +43,7 @@ type Architecture struct {
 // Architectures lists them, the simplest first.
 func Architectures() []Architecture {
 	mariadb := []mycnf.Flavour{mycnf.MariaDB} // what is not of it
+	mysql := []mycnf.Flavour{mycnf.MariaDB, mycnf.Percona}
 	return []Architecture{
 		{Kind: Local, Title: "single server on its own disks", Copies: 1, Sync: "no", Today: "not in P4's table; a commit waits for no network"},
 		{Kind: Single, Title: "single server on a cloud volume", Copies: 1, Sync: "volume", Today: "not in P4's table: since then volumes sell the IOPS"},
@@ -54,11 +55,11 @@ func Architectures() []Architecture {
 		{Kind: Galera, Title: "Galera (PXC, MariaDB)", Copies: 3, ReadScaling: true, Sync: "all, in memory", MultiMaster: true, Consistent: true, Today: "as P4 has it"},
 		{Kind: DRBD, Title: "DRBD with Pacemaker", Copies: 2, Sync: "both disks", Small: 1, SmallFor: "tiebreaker of DRBD's quorum", Today: "as P4 has it; quorum since DRBD 9"},
 		{Kind: NDB, Title: "MySQL Cluster (NDB)", Copies: 2, DataOverHost: true, TableOverHost: true, ReadScaling: true, WriteScaling: true, Sync: "both, in memory", MultiMaster: true, Consistent: true,
-			Small: 2, SmallFor: "management nodes", Not: []mycnf.Flavour{mycnf.MariaDB, mycnf.Percona}, Today: "P4: 48 nodes read, 24 write; today 144 data nodes"},
+			Small: 2, SmallFor: "management nodes", Not: mysql, Today: "P4: 48 nodes read, 24 write; today 144 data nodes"},
 		{Kind: Vitess, Title: "Vitess (sharding)", Copies: 3, DataOverHost: true, TableOverHost: true, ReadScaling: true, WriteScaling: true, Sync: "one of two replicas",
 			Small: 5, SmallFor: "2 VTGates, 3 etcd", Not: mariadb, Today: "P4's sharding, with a router that knows SQL"},
-		{Kind: Managed, Title: "managed MySQL, one zone", Copies: 1, Sync: "volume", Managed: true, Not: mariadb, Today: "P4: 3 to 10 IOPS/GB in RDS"},
-		{Kind: ManagedHA, Title: "managed MySQL, two zones", Copies: 1, Sync: "standby's volume", Managed: true, Zones: 2, Not: mariadb, Today: "P4: 3 to 10 IOPS/GB in RDS"},
+		{Kind: Managed, Title: "managed MySQL, one zone", Copies: 1, Sync: "volume", Managed: true, Not: mysql, Today: "P4: 3 to 10 IOPS/GB in RDS"},
+		{Kind: ManagedHA, Title: "managed MySQL, two zones", Copies: 1, Sync: "standby's volume", Managed: true, Zones: 2, Not: mysql, Today: "P4: 3 to 10 IOPS/GB in RDS"},
 	}
 }
 

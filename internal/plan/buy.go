@@ -11,7 +11,7 @@ import (
 
 // set is what is bought for an architecture.
 type set struct {
-	shards, copies   int
+	topology
 	machine, volumes string
 	load             Load
 	bill             Bill
@@ -81,13 +81,13 @@ func (r Request) providers(c price.Catalogue, a Architecture) (list []string) {
 }
 
 // buy finds the cheapest set that carries the load, over the numbers of shards and copies that an
-// architecture may have.
-func (r Request) buy(at *shop, a Architecture, provider string) (best set, err error) {
+// architecture may have; together: all commit together over regions.
+func (r Request) buy(at *shop, a Architecture, provider string, together bool) (best set, err error) {
 	found := false
-	var failed error
+	failed := fmt.Errorf("a group has %d members at most, and --consistent-reads in %d regions takes one in each", mostServers, r.Regions)
 	for _, shards := range shardCounts(a) {
-		for copies := a.Copies; copies <= r.mostCopies(a); copies += a.step() {
-			t := topology{shards, copies, r.readers(copies), a.Kind == DRBD}
+		for copies := r.fewestCopies(a); copies <= r.mostCopies(a); copies += a.step() {
+			t := r.topology(a, shards, copies, together)
 			s, err := r.buyTopology(at, a, provider, t)
 			switch {
 			case err != nil:
@@ -112,6 +112,44 @@ func shardCounts(a Architecture) []int {
 		return []int{2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}
 	}
 	return []int{1}
+}
+
+// topology lays out copies: those that lie in other regions follow, where not all commit together.
+func (r Request) topology(a Architecture, shards, copies int, together bool) topology {
+	t := topology{shards: shards, copies: copies, readers: r.readers(copies), blocks: a.Kind == DRBD, together: together}
+	switch {
+	case together:
+		t.followers = max(0, r.Regions-copies)
+	case a.replicated():
+		t.followers = r.regionCopies()
+	}
+	return t
+}
+
+// fewestCopies: a copy that follows reads what is not the latest, so each region has a member where that is asked.
+func (r Request) fewestCopies(a Architecture) int {
+	n := a.Copies
+	for r.ConsistentReads && a.Consistent && a.spans() && n < r.Regions {
+		n += a.step()
+	}
+	return n
+}
+
+// spans tells whether the architecture can commit over regions.
+func (a Architecture) spans() bool { return slices.Contains([]Kind{Semisync, Group, Galera}, a.Kind) }
+
+// layouts lists how the copies may lie: at home with others that follow in further regions, and, where that is no slower than
+// --p99, over regions, which takes fewer servers, and outlives more. false comes first, and wins where both cost the same.
+func (r Request) layouts(a Architecture) []bool {
+	switch {
+	case !a.spans():
+		return []bool{false}
+	case r.together():
+		return []bool{true}
+	case r.inTime() && (r.reaches(Zone) || r.Regions > 1):
+		return []bool{false, true}
+	}
+	return []bool{false}
 }
 
 // step keeps groups odd: an even one survives no more than one less.
@@ -154,22 +192,15 @@ func (r Request) buyTopology(at *shop, a Architecture, provider string, t topolo
 	if err != nil {
 		return set{}, err
 	}
-	lines, err := s.lines(r, r.servers(t), r.spare(a, t))
+	lines, err := s.lines(r, t, t.servers(), r.spare(a, t))
 	if err != nil {
 		return set{}, err
 	}
 	return r.finish(at, a, provider, t, s, lines)
 }
 
-// servers counts those with data: of all shards, and of each further region, where they do not commit
-// together.
-func (r Request) servers(t topology) int {
-	n := t.copies
-	if t.copies > 1 && !r.stretched() {
-		n += r.regionCopies()
-	}
-	return n * t.shards
-}
+// servers counts those with data: of all shards, and of each further region.
+func (t topology) servers() int { return t.perShard() * t.shards }
 
 // regionCopies counts the copies of a shard that follow in other regions.
 func (r Request) regionCopies() int {
@@ -195,7 +226,7 @@ func (r Request) finish(at *shop, a Architecture, provider string, t topology, s
 	if s.option.Volumes > 0 {
 		volumes = s.option.Name
 	}
-	return set{t.shards, t.copies, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS), s.option.Volumes > 1}, nil
+	return set{t, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS), s.option.Volumes > 1}, nil
 }
 
 // server is one machine with its volumes.
@@ -230,8 +261,8 @@ func (r Request) cheapestOf(at *shop, k shelf) (best server, err error) {
 		}
 		s, err := r.server(at, m, k.topology, k.memory)
 		switch {
-		case err != nil && !bigger(m, largest):
-		case err != nil:
+		case err != nil && (unknown(failed) || !bigger(m, largest) && !unknown(err)):
+		case err != nil: // that a price is missing says more than that a machine is too small
 			failed, largest = err, m
 		case !found || cents(s.usd) < cents(best.usd) || cents(s.usd) == cents(best.usd) && !m.Doubt("price"):
 			best, found = s, true
@@ -243,16 +274,18 @@ func (r Request) cheapestOf(at *shop, k shelf) (best server, err error) {
 	return best, nil
 }
 
+// unknown tells an error of a price that is not known from one of a load that nothing carries.
+func unknown(err error) bool {
+	var missing missingFigure
+	return errors.As(err, &missing) || errors.Is(err, price.ErrNoRate) || errors.Is(err, errNoVolumes)
+}
+
 func bigger(a, b price.Machine) bool {
 	return a.CPUs > b.CPUs || a.CPUs == b.CPUs && a.Memory >= b.Memory
 }
 
 // server fits a machine and the cheapest volumes for it to what it has to carry.
 func (r Request) server(at *shop, m price.Machine, t topology, memory float64) (s server, err error) {
-	usd, ok := at.USD(m.Price)
-	if !ok {
-		return s, fmt.Errorf("%s is priced in %s, and %w", m.Name, m.Price.Currency, price.ErrNoRate)
-	}
 	n, err := r.need(t, float64(m.Memory))
 	if err != nil {
 		return s, err
@@ -260,38 +293,55 @@ func (r Request) server(at *shop, m price.Machine, t topology, memory float64) (
 	if err := r.fitsMachine(m, n, memory); err != nil {
 		return s, err
 	}
-	usd, err = r.committed(m, usd)
-	if err != nil {
-		return s, err
-	}
+	usd, unpriced := r.priceOf(at, m)
 	s = server{machine: m, load: r.loadOf(n), usd: usd}
 	s.load.OfCores, s.load.OfNetwork, s.load.MachineIOPS = m.CPUs, float64(m.Network), m.IOPS
 	room := price.Size(float64(n.room) / r.figure("fill"))
 	if m.IncludedIOPS >= n.iops() && m.IncludedSize >= room {
 		s.load.OfIOPS, s.load.OfRoom, s.load.UncertainIOPS = m.IncludedIOPS, m.IncludedSize, m.Doubt("included_iops")
-		return s, nil
+		return s, unpriced
 	}
-	return s.withVolumes(at, price.Wish{IOPS: math.Ceil(max(1, n.iops())), Size: room, Bandwidth: price.Bandwidth(n.iops() * page)})
+	s, err = s.withVolumes(at, price.Wish{IOPS: math.Ceil(max(1, n.iops())), Size: room, Bandwidth: price.Bandwidth(n.iops() * page)})
+	if err != nil { // that it cannot be had comes before that it has no price
+		return s, err
+	}
+	return s, unpriced
+}
+
+// priceOf is what a machine costs a month under the commitment asked for.
+func (r Request) priceOf(at *shop, m price.Machine) (float64, error) {
+	usd, ok := at.USD(m.Price)
+	if !ok {
+		return 0, fmt.Errorf("%s is priced in %s, and %w", m.Name, m.Price.Currency, price.ErrNoRate)
+	}
+	return r.committed(m, usd)
 }
 
 const page = 16 << 10
+
+// errNoVolumes: a machine without any is no load that is too large.
+var errNoVolumes = errors.New("the catalogue has no volumes of this provider")
 
 // withVolumes buys the cheapest volumes for a machine: one, or a stripe of a power of two, as each volume
 // more is one more to lose; of equals the certain, then the fewer.
 func (s server) withVolumes(at *shop, w price.Wish) (server, error) {
 	m := s.machine
-	why := errors.New("the catalogue has no volumes of " + m.Provider)
+	var why error
 	var best *price.Option
 	for _, v := range at.volumesFor(m) {
 		for n := 1; n <= price.MostVolumes && (n == 1 || !v.Managed()); n *= 2 {
 			o, err := at.Set(v, n, w, &m)
 			switch {
+			case err != nil && why != nil && unknown(why):
 			case err != nil:
 				why = fmt.Errorf("%s: %w", v.Name, err)
 			case best == nil || cents(o.USDMonth) < cents(best.USDMonth) || cents(o.USDMonth) == cents(best.USDMonth) && best.UncertainPrice && !o.UncertainPrice:
 				best = &o
 			}
 		}
+	}
+	if best == nil && why == nil {
+		return s, fmt.Errorf("%s of %s: %w", m.Name, m.Provider, errNoVolumes)
 	}
 	if best == nil {
 		return s, fmt.Errorf("%s IOPS on %s for %s: %w", price.Number(w.IOPS), price.GiB(w.Size.GiB()), m.Name, why)
@@ -349,10 +399,10 @@ func (r Request) spare(a Architecture, t topology) int {
 }
 
 // lines bills n servers, some of them spot machines.
-func (s server) lines(r Request, n, spot int) (list []Line, err error) {
+func (s server) lines(r Request, t topology, n, spot int) (list []Line, err error) {
 	m, usd := s.machine, s.usd-s.option.USDMonth
 	list = []Line{monthly(m.Name, float64(n-spot), usd, m.Source, m.Date, m.Doubt("price"))}
-	if r.regionCopies() > 0 {
+	if r.regionCopies() > 0 || t.together {
 		list[0].What += " (in every region at the first one's price)"
 		list[0].Uncertain = true
 	}
@@ -408,9 +458,9 @@ func (r Request) traffic(a Architecture, provider string, t topology) (list []Li
 	gb := r.TPS * r.Queries / r.figure("measured-queries") * scale * r.copied(t) * month / 1e9 // to one copy
 	copies := float64(t.copies - 1)
 	switch {
-	case r.stretched():
-		return r.sent(list, "to other regions, GB", "region-traffic", copies*gb, 0)
-	case r.reaches(Zone):
+	case t.together:
+		return r.sent(list, "to other regions, GB", "region-traffic", float64(t.perShard()-1)*gb, 0)
+	case r.reaches(Zone) && provider != Own: // which lies in one site: rule zones
 		known := 0.0
 		if provider == "EC2" {
 			known = 0.02
@@ -419,8 +469,8 @@ func (r Request) traffic(a Architecture, provider string, t topology) (list []Li
 			return nil, err
 		}
 	}
-	if n := r.regionCopies(); n > 0 {
-		return r.sent(list, "to other regions, GB", "region-traffic", float64(n)*gb, 0)
+	if t.followers > 0 {
+		return r.sent(list, "to other regions, GB", "region-traffic", float64(t.followers)*gb, 0)
 	}
 	return list, nil
 }
@@ -453,14 +503,14 @@ func (r Request) buyNDB(at *shop, a Architecture, provider string) (set, error) 
 			failed = err
 			continue
 		}
-		lines, err := s.lines(r, nodes, 0)
+		lines, err := s.lines(r, t, nodes, 0)
 		if err != nil {
 			return set{}, err
 		}
 		lines[0].What += " (data nodes)"
 		lines = append(lines, monthly(s.machine.Name+" (SQL nodes)", 2, s.usd-s.option.USDMonth, s.machine.Source, s.machine.Date, true))
 		lines[0].Uncertain = true
-		out, err := r.finish(at, a, provider, topology{1, 2, 1, false}, s, lines)
+		out, err := r.finish(at, a, provider, topology{shards: 1, copies: 2, readers: 1}, s, lines)
 		out.load.Extrapolated = "NDB was not measured: InnoDB's figures stand in for it"
 		return out, err
 	}

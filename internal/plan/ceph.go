@@ -15,7 +15,7 @@ func Ratios() []Ratio {
 	return []Ratio{
 		{"OSDs on an NVMe disk", "4", "1", "Red Hat Ceph Storage 9, Operations Guide: do not deploy multiple OSDs per device for NVMe SSDs (seen in excerpts)"},
 		{"physical cores for an NVMe disk", "10, more NVMe per core is counterproductive", "10 is planned with; Ceph's own minimum is 1 to 2 for an OSD, and it counts IOPS per core", "study P4; Ceph documentation, hardware recommendations"},
-		{"memory of an OSD", "not said", "4 GiB (osd_memory_target) and more where there is more", "Ceph documentation, BlueStore configuration"},
+		{"memory of an OSD", "not said", "4 GiB (osd_memory_target) and more where there is more; 16 GiB of a node are left for the rest", "Ceph documentation, BlueStore configuration"},
 		{"replicas", "2 or 3", "3, min_size 2", "Ceph documentation, pools"},
 		{"monitors", "3", "3; 5 from five nodes on, so that two may be lost", "Ceph documentation, monitors; docs/storage.md"},
 		{"failure domain", "host", "host; rack or room where there are three", "Ceph documentation, CRUSH maps"},
@@ -56,12 +56,41 @@ func FileStore() []Became {
 // Row writes it as docs/plan.md has it.
 func (b Became) Row() string { return "| " + b.Then + " | " + b.Today + " | " + b.Source + " |" }
 
-// osdMemory renders what an OSD may have for a cache: what its node's memory leaves for it.
-func (h hardware) osdMemory() string {
-	const system = 16 << 30 // of a node, for monitor, manager and the system
+// osds tells how many OSDs a node has: one a disk, as far as its cores reach. It is an error where they reach for none, or its
+// memory for none of them.
+func (h hardware) osds() (float64, error) {
 	disks := math.Floor(min(h.disks, h.cores/coresPerDisk))
-	memory := max(4<<30, 0.9*(h.memory-system)/max(1, disks))
-	return fmt.Sprintf("ceph config set osd osd_memory_target %.0f   # %s; %g OSDs on a node", math.Floor(memory), price.GiB(math.Floor(memory/(1<<30))), disks)
+	switch least := cephSystem + disks*leastOSD; {
+	case h.disks < 1:
+		return 0, fmt.Errorf("a Ceph node has an NVMe disk at least, and --server-disks is %g", h.disks)
+	case disks < 1:
+		return 0, fmt.Errorf("a Ceph node takes %d cores for an NVMe disk (study P4), and --server-cpus is %g", coresPerDisk, h.cores)
+	case h.memory < least:
+		return 0, fmt.Errorf("%g OSDs of 4 GiB each take a Ceph node of %s, 16 GiB of them for monitor, manager and the system, and --server-memory is %s", disks, price.GiB(least/(1<<30)), price.GiB(h.memory/(1<<30)))
+	}
+	return disks, nil
+}
+
+// What a node's memory is for, in bytes.
+const (
+	cephSystem = 16 << 30 // monitor, manager and the system
+	leastOSD   = 4 << 30
+)
+
+// poolWrites returns the writes/s of pages that a pool of such nodes does: what their disks do, or their networks, which each
+// write crosses three times.
+func (h hardware) poolWrites(nodes, osds float64) float64 {
+	return min(nodes*osds*h.iops/replicas, nodes*h.network/(replicas*page*8))
+}
+
+// osdMemory renders what an OSD may have for a cache: what its node's memory leaves for it.
+func (h hardware) osdMemory() (string, error) {
+	disks, err := h.osds()
+	if err != nil {
+		return "", err
+	}
+	memory := max(leastOSD, 0.9*(h.memory-cephSystem)/disks)
+	return fmt.Sprintf("ceph config set osd osd_memory_target %.0f   # %s; %g OSDs on a node", math.Floor(memory), price.GiB(math.Floor(memory/(1<<30))), disks), nil
 }
 
 // cephSettings renders today's settings; memory is the line of what an OSD may have.
@@ -103,5 +132,9 @@ func (r Request) CephSettings() ([]string, error) {
 	case missing != nil:
 		return nil, missing
 	}
-	return cephSettings(h.osdMemory()), nil
+	memory, err := h.osdMemory()
+	if err != nil {
+		return nil, err
+	}
+	return cephSettings(memory), nil
 }

@@ -28,12 +28,14 @@ func (r Request) commands(a Architecture, x Choice) []string {
 	case NDB:
 		list = append(list, "# config.ini: [ndbd default] NoOfReplicas=2, DataMemory as in the bill; ArbitrationRank=1 on the management nodes")
 	case Ceph:
-		list = append(list, "david manifest --storage ceph-rbd ...   # or: rbd create, rbd map --exclusive, mkfs.xfs; fail over: rbd lock rm first, then map on the spare")
+		list = append(list, r.manifest(a, x), "# without Kubernetes: rbd create, rbd map --exclusive, mkfs.xfs; fail over: rbd lock rm first, then map on the spare")
 		if h, err := r.hardware(); err == nil {
-			list = append(list, cephSettings(h.osdMemory())...)
+			if memory, err := h.osdMemory(); err == nil {
+				list = append(list, cephSettings(memory)...)
+			}
 		}
 	}
-	if r.Kubernetes && !a.Managed {
+	if r.Kubernetes && !a.Managed && a.Kind != Ceph {
 		list = append(list, r.manifest(a, x))
 	}
 	return list

@@ -27,6 +27,7 @@ const (
 	pathPart   = "network path"
 	stripePart = "stripe"
 	cephPart   = "Ceph RBD"
+	apartPart  = "regions" // of copies that commit together over them
 )
 
 // podFigure is what is left of a process's throughput in a pod, where its CPUs bind.
@@ -41,6 +42,7 @@ func Costs() []Cost {
 		{What: pathPart, Says: "the best path between pods (plain routing) left 0.87 of bare metal's throughput", Source: "study P3", Date: "2020", pods: true},
 		{What: stripePart, Says: "four volumes of 1,000 IOPS did 3.5 to 3.9 times the transactions of one", Measured: true, Source: "docs/storage.md, single runs on a busy machine", Date: "2026-11", kinds: []Kind{Single, Async, Semisync, Group, Galera, DRBD, Vitess}},
 		{What: cephPart, Says: "a write goes to three disks, a read to one; containers come close to bare metal, KVM guests are well behind", Source: "study P4; Ceph documentation", Date: "2016", kinds: []Kind{Ceph}},
+		{What: apartPart, Says: "where copies commit together over regions, every commit waits for the round trip to another one", Source: open, Date: looked, kinds: []Kind{Semisync, Group, Galera}},
 		{What: "semi-sync", Says: "a commit waits for a round trip and a flush of a relay log more", Source: open, Date: looked, kinds: []Kind{Semisync, Vitess}},
 		{What: "group", Says: "a commit waits for a round trip of a majority, then for certification", Source: open, Date: looked, kinds: []Kind{Group}},
 		{What: "Galera", Says: "a commit waits for a round trip to the farthest node; flow control stops all for the slowest", Source: open, Date: looked, kinds: []Kind{Galera}},

@@ -70,13 +70,15 @@ func Figures() []Figure {
 		{"running", Number, 2, false, "own hardware: power, cooling and people over three years, as a multiple of its price", "study P4: they cost as much again twice", "2016"},
 		{"server-watts", Number, 0, true, "own hardware: W a server takes; with the six below in the place of --running", "", ""},
 		{"kwh-price", USD, 0, true, "own hardware: US$ of a kWh", "", ""},
-		{"cooling", Number, 0, true, "own hardware: kWh paid for each that servers take (PUE), as in 1.5", "", ""},
+		{cooling, Number, 0, true, "own hardware: kWh paid for each that servers take (PUE), as in 1.5", "", ""},
 		{"server-units", Number, 0, true, "own hardware: rack units of a server", "", ""},
 		{"unit-price", USD, 0, true, "own hardware: US$ a month for a rack unit", "", ""},
 		{"admin-hours", Number, 0, true, "own hardware: hours a month that people work on a server", "", ""},
 		{"hour-price", USD, 0, true, "own hardware: US$ of such an hour", "", ""},
 	}
 }
+
+const cooling = "cooling" // a figure: 1 or more
 
 // figureNamed finds a figure; a name that is none is a mistake of the code, which the tests meet.
 func figureNamed(name string) Figure {
@@ -146,6 +148,8 @@ func (f Figure) check(x float64) error {
 		return fmt.Errorf("--growth %v: data that shrink are planned as they are today: give 0 or more", x)
 	case x < 0:
 		return fmt.Errorf("--%s %v: it is not negative (%s)", f.Name, x, f.What)
+	case f.Name == cooling && x < 1:
+		return fmt.Errorf("--cooling %v: what servers take is paid for in any case: give 1 or more (%s)", x, f.What)
 	case x == 0 && !mayBeNone:
 		return fmt.Errorf("--%s 0: give more than 0 (%s)", f.Name, f.What)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"david/internal/price"
 )
 
 // Line is a position of a bill.
@@ -80,6 +82,18 @@ type Third struct {
 	Holds    bool    `json:"holds"`
 	Own      string  `json:"own"`
 	Rented   string  `json:"rented"`
+	// Delivered is the same by what either delivers; nil where that is not known of both.
+	Delivered *Delivered `json:"delivered,omitempty"`
+}
+
+// Delivered is the rule by the IOPS that what was bought and what was rented deliver, be they needed or not.
+type Delivered struct {
+	OwnIOPS   float64 `json:"own_iops"`
+	CloudIOPS float64 `json:"cloud_iops"`
+	Hardware  float64 `json:"hardware_usd_per_iops"`
+	Cloud     float64 `json:"cloud_usd_per_iops"`
+	Share     float64 `json:"share"`
+	Holds     bool    `json:"holds"`
 }
 
 // ThirdOf holds the rule against what hardware and a cloud cost over the same years for so many IOPS each.
@@ -105,17 +119,31 @@ func (p Plan) third() *Third {
 	if own == nil || rented == nil || own.Load.IOPS == 0 || rented.Load.IOPS == 0 {
 		return nil
 	}
-	t := ThirdOf(own.Bill.USDOnce, own.Load.IOPS, rented.Bill.USDYears, rented.Load.IOPS)
+	t := ThirdOf(own.Bill.USDOnce, own.all(own.Load.IOPS), rented.Bill.USDYears, rented.all(rented.Load.IOPS))
 	t.Own, t.Rented = own.Name(), rented.Name()
+	if has, gives := own.all(own.Load.OfIOPS), rented.all(rented.Load.OfIOPS); has > 0 && gives > 0 {
+		d := ThirdOf(own.Bill.USDOnce, has, rented.Bill.USDYears, gives)
+		t.Delivered = &Delivered{has, gives, d.Hardware, d.Cloud, d.Share, d.Holds}
+	}
 	return &t
 }
 
+// all is what the busiest servers of all shards do, of which each does so much.
+func (c Choice) all(iops float64) float64 { return iops * float64(c.Shards) }
+
 func (t Third) String() string {
-	verdict := "holds"
-	if !t.Holds {
-		verdict = "does not hold"
+	text := fmt.Sprintf("P4's rule of a third %s for the IOPS that are needed: hardware at US$%.4f for each (%s) is %.2f of the rented US$%.4f (%s)", holding(t.Holds), t.Hardware, t.Own, t.Share, t.Cloud, t.Rented)
+	if d := t.Delivered; d != nil {
+		text += fmt.Sprintf("; it %s for those that each delivers: %s at US$%.4f are %.2f of the rented %s at US$%.4f", holding(d.Holds), price.Number(d.OwnIOPS), d.Hardware, d.Share, price.Number(d.CloudIOPS), d.Cloud)
 	}
-	return fmt.Sprintf("P4's rule of a third %s: hardware at US$%.4f per IOPS (%s) is %.2f of the rented US$%.4f (%s)", verdict, t.Hardware, t.Own, t.Share, t.Cloud, t.Rented)
+	return text
+}
+
+func holding(is bool) string {
+	if is {
+		return "holds"
+	}
+	return "does not hold"
 }
 
 // Value is what being tuned saves: the same requirement with the needs of an untuned server, less the

@@ -12,10 +12,17 @@ import (
 // topology is how many servers share the work.
 type topology struct {
 	shards  int
-	copies  int // of each shard, in the home region
+	copies  int // of each shard, in the home region, or committing together over several
 	readers int // servers of a shard that reads are spread over, with one of them lost
 	blocks  bool
+	// together: the copies lie in three regions or more, and every commit waits for another one.
+	together bool
+	// followers are copies of each shard in further regions, which follow asynchronously.
+	followers int
 }
+
+// perShard counts the servers that hold a shard's data.
+func (t topology) perShard() int { return t.copies + t.followers }
 
 // copied returns the bytes that a transaction sends to a copy: its binary log, or, where disks are copied,
 // every page.
@@ -81,7 +88,7 @@ func (r Request) need(t topology, memory float64) (need, error) {
 	n.reads = tps * r.figure("reads-per-transaction") * cold * carried / fill
 	dry := min(r.figure("writes-in-memory"), r.figure("writes-per-transaction"))
 	n.writes = tps * (dry + (r.figure("writes-per-transaction")-dry)*cold) * writes / fill
-	n.network = 8 * tps * (r.figure("network-per-transaction")*carried + float64(t.copies-1)*r.copied(t)*writes) / fill
+	n.network = 8 * tps * (r.figure("network-per-transaction")*carried + float64(t.perShard()-1)*r.copied(t)*writes) / fill
 	return n, nil
 }
 

@@ -42,10 +42,10 @@ func (r Request) outcomes(a Architecture, x Choice) (list []Outcome) {
 func (r Request) outcome(a Architecture, rule Rule, x Choice) Outcome {
 	l, name := *rule.loss, rule.Name
 	switch {
-	case a.replicated() && !r.placed(l.of):
+	case a.replicated() && !x.Together && !r.placed(l.of):
 		l, name = loss{of: l.of, data: backup, human: true, restore: true}, "not-placed"
-	case l.of == Region && r.stretched() && l.data == lag:
-		l = r.stretchedLoss(a, x.Manager)
+	case l.of == Region && x.Together:
+		l, name = togetherLoss(a, x.Manager), "region-together"
 	case x.Manager && l.manager != nil:
 		l = *l.manager
 	}
@@ -90,8 +90,8 @@ func (r Request) placed(f Failure) bool {
 	return true
 }
 
-// stretchedLoss is that of a region where all copies commit together over three of them: as for a machine.
-func (r Request) stretchedLoss(a Architecture, manager bool) loss {
+// togetherLoss is that of a region where all copies commit together over three of them: as for a machine.
+func togetherLoss(a Architecture, manager bool) loss {
 	for _, rule := range losses() {
 		if rule.loss != nil && rule.loss.of == Machine && rule.holds(a.Kind) {
 			if manager && rule.loss.manager != nil {
@@ -120,16 +120,16 @@ func dataWords(d data, behind float64) string {
 }
 
 // judge applies every rule that is about an architecture, whether or not anybody asked.
-func (r Request) judge(a Architecture, provider string, outcomes []Outcome) (list []Verdict) {
-	for _, o := range outcomes {
+func (r Request) judge(a Architecture, c Choice) (list []Verdict) {
+	for _, o := range c.Outcomes {
 		list = append(list, r.judgeLoss(o)...)
 	}
 	for _, x := range conditions() {
 		if x.fails == nil || !x.holds(a.Kind) {
 			continue
 		}
-		asked, fails := x.fails(r, a, provider)
-		if asked != "" && (fails || r.asks(x.Name)) {
+		asked, fails := x.fails(r, a, c.Provider)
+		if asked != "" && (fails || r.asks(x.Name, c.Together)) {
 			list = append(list, Verdict{x.Name, !fails, asked, clause(x.Says)})
 		}
 	}
@@ -145,7 +145,7 @@ func clause(text string) string {
 }
 
 // asks tells whether the request has to do with a condition at all, so that a met one is worth a line.
-func (r Request) asks(condition string) bool {
+func (r Request) asks(condition string, together bool) bool {
 	switch condition {
 	case "reads-one-server":
 		return r.ReadScaling
@@ -159,8 +159,10 @@ func (r Request) asks(condition string) bool {
 		return r.reaches(Zone)
 	case "sharding-key", "other-engine":
 		return r.ChangeApplication
-	case "region-zero", "round-trip":
+	case "region-zero":
 		return r.stretched()
+	case "round-trip":
+		return together && r.P99 > 0
 	case "region-reads":
 		return r.Regions > 1
 	}

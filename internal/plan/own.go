@@ -47,15 +47,21 @@ func (r Request) buyOwn(a Architecture, t topology) (set, error) {
 	load := r.loadOf(n)
 	load.OfCores, load.OfNetwork = h.cores, h.network
 	load.OfIOPS, load.OfRoom, err = h.mirror(n, r.figure("fill"))
+	load.UncertainIOPS = true // computed from one disk's
 	if err != nil {
 		return set{}, err
 	}
-	servers := float64(r.servers(t) + a.Small)
+	servers := float64(t.servers() + a.Small)
 	if r.wantsManager(a) {
 		servers += 3
 	}
 	lines, err := r.ownLines("server", servers)
-	return set{t.shards, t.copies, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS), false}, err
+	if err != nil {
+		return set{}, err
+	}
+	traffic, err := r.traffic(a, Own, t)
+	lines = slices.Concat(lines, traffic)
+	return set{t, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS), false}, err
 }
 
 // mirror tells what a server's disks give as RAID 10 (writes go to two): the IOPS of this mix, and the room.
@@ -85,9 +91,9 @@ const (
 
 // buyCeph plans a pool with three replicas, and two servers for the database: one runs, one is the spare.
 func (r Request) buyCeph(h hardware, n need) (set, error) {
-	disks := math.Floor(min(h.disks, h.cores/coresPerDisk))
-	if disks < 1 {
-		return set{}, fmt.Errorf("a Ceph node takes %d cores for an NVMe disk (study P4), and --server-cpus is %g", coresPerDisk, h.cores)
+	disks, err := h.osds()
+	if err != nil {
+		return set{}, err
 	}
 	if n.iops()*page*8 > h.network {
 		return set{}, fmt.Errorf("%.2f Gbit/s of pages are needed, and --server-network is %g", n.iops()*page*8/1e9, h.network/1e9)
@@ -95,21 +101,25 @@ func (r Request) buyCeph(h hardware, n need) (set, error) {
 	fill := r.figure("fill")
 	byRoom := replicas * float64(n.room) / fill / (disks * h.disk)
 	byIOPS := (n.reads + replicas*n.writes) / (disks * h.iops)
-	nodes := max(fewestNodes, math.Ceil(byRoom), math.Ceil(byIOPS))
+	byNetwork := max(replicas*n.writes, 2*n.writes+n.reads) * page * 8 / h.network // received, sent
+	nodes := max(fewestNodes, math.Ceil(byRoom), math.Ceil(byIOPS), math.Ceil(byNetwork))
 	if nodes > 1000 {
 		return set{}, errors.New("more than 1,000 nodes")
 	}
 	load := r.loadOf(n)
 	load.OfCores, load.OfNetwork = h.cores, h.network
 	load.OfRoom = price.Size(nodes * disks * h.disk / replicas)
-	load.OfIOPS = nodes * disks * h.iops / ((n.reads + replicas*n.writes) / max(1, n.iops()))
+	// What the pool's disks do of this mix, its networks, or that of the server that asks for it: computed, measured by none.
+	all := max(1, n.iops())
+	load.OfIOPS = min(nodes*disks*h.iops/((n.reads+replicas*n.writes)/all), nodes*all/max(byNetwork, 1e-9), h.network/(page*8))
+	load.UncertainIOPS = true
 	lines, err := r.ownLines("Ceph node, its monitor among them", nodes)
 	if err != nil {
 		return set{}, err
 	}
 	database, err := r.ownLines("database server (one is the spare)", 2)
 	volumes := fmt.Sprintf("RBD on %g nodes, %g OSDs each", nodes, disks)
-	return set{1, 1, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS), false}, err
+	return set{topology{shards: 1, copies: 1, readers: 1}, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS), false}, err
 }
 
 // ownLines bills n servers: bought once, and what they take each month.

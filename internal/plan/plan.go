@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"david/internal/price"
@@ -72,8 +73,12 @@ type Choice struct {
 	Volumes  string `json:"volumes,omitempty"` // of one server
 	Shards   int    `json:"shards"`
 	Copies   int    `json:"copies"` // of the data that servers hold, in each shard
-	Bill     Bill   `json:"bill"`
-	Load     Load   `json:"load"` // what its busiest server carries, and of how much
+	// Together: the copies lie in three regions or more and commit together, so that every commit waits for another region.
+	// Followers are further copies of each shard, in other regions, which do not.
+	Together  bool `json:"over_regions,omitempty"`
+	Followers int  `json:"followers,omitempty"`
+	Bill      Bill `json:"bill"`
+	Load      Load `json:"load"` // what its busiest server carries, and of how much
 	// Priced is false where no bill could be made; Refused then says why not.
 	Priced  bool   `json:"priced"`
 	Refused string `json:"refused,omitempty"`
@@ -84,6 +89,7 @@ type Choice struct {
 	Costs    []Cost    `json:"throughput_costs"`
 	Commands []string  `json:"commands"`
 	Manager  bool      `json:"failover_manager,omitempty"`
+	lacks    string    // what gives the price that is not known
 }
 
 // Fits tells whether it meets everything and has a price.
@@ -119,6 +125,9 @@ func New(c price.Catalogue, r Request) (Plan, error) {
 	}
 	if len(p.fitting()) == 0 {
 		p.Nearest = r.nearest(c)
+		if err := p.undecided(); err != nil {
+			return p, err
+		}
 	}
 	if p.Span, err = p.span(c); err != nil {
 		return p, err
@@ -146,11 +155,47 @@ func (r Request) decide(c price.Catalogue) (Plan, error) {
 	return p, nil
 }
 
-// byCost puts what fits first, then what has a price, each by the bill; of equals the certain, the one that
-// loses less with a machine, the one that needs nobody's hand, the simpler.
+// undecided is an error where nothing meets everything only because a price is not known, by each such reason.
+func (p Plan) undecided() error {
+	list := p.unpricedAlone()
+	if len(list) == 0 {
+		return nil
+	}
+	text := strings.Join(list, "; ")
+	if near := p.near(); len(p.Nearest) > 0 {
+		text += "; or " + near[0]
+	}
+	return fmt.Errorf("nothing that has a price meets all of it, and whether anything else does cannot be told: %s", text)
+}
+
+// unpricedAlone lists what meets everything but has no price, each reason once, with where that is.
+func (p Plan) unpricedAlone() (list []string) {
+	var whys []string
+	at := map[string][]string{}
+	for _, c := range p.Choices {
+		_, described := p.Asked.Figures["server-price"]
+		if c.Priced || len(c.Broken) != 1 || c.Broken[0].Rule != priceUnknown || c.Provider == Own && !described { // of which nobody spoke
+			continue
+		}
+		why := c.lacks
+		if at[why] == nil {
+			whys = append(whys, why)
+		}
+		if !slices.Contains(at[why], c.Provider) {
+			at[why] = append(at[why], c.Provider)
+		}
+	}
+	for _, why := range whys {
+		list = append(list, strings.Join(at[why], ", ")+": "+why)
+	}
+	return list
+}
+
+// byCost puts what fits first, then what has a price, each by the bill; of equals the certain, the one whose commits wait for
+// no other region, the one that loses less with a machine, the one that needs nobody's hand, the simpler.
 func byCost(a, b Choice) int {
 	x, y := a.Outcomes[0], b.Outcomes[0]
-	return cmp.Or(rank(a)-rank(b), cmp.Compare(cents(a.Bill.USDMonth), cents(b.Bill.USDMonth)), doubt(a.Bill)-doubt(b.Bill), int(x.lost)-int(y.lost), order(x.Human)-order(y.Human))
+	return cmp.Or(rank(a)-rank(b), cmp.Compare(cents(a.Bill.USDMonth), cents(b.Bill.USDMonth)), doubt(a.Bill)-doubt(b.Bill), order(a.Together)-order(b.Together), int(x.lost)-int(y.lost), order(x.Human)-order(y.Human))
 }
 
 // order puts false before true.
@@ -190,20 +235,34 @@ func (p Plan) Decision() (Choice, bool) {
 	return Choice{}, false
 }
 
-// choose judges an architecture at a provider, and prices it where that can be done. Its error is a figure
-// that is missing and that the user alone can know.
-func (r Request) choose(at *shop, a Architecture, provider string) (Choice, error) {
-	x := Choice{Kind: a.Kind, Title: a.Title, Provider: provider, Shards: 1, Copies: a.Copies, Manager: r.wantsManager(a)}
+// choose takes the cheapest of the ways in which an architecture's copies may lie. Its error is a figure that is missing and
+// that the user alone can know.
+func (r Request) choose(at *shop, a Architecture, provider string) (best Choice, err error) {
+	for i, together := range r.layouts(a) {
+		x, err := r.chooseLaid(at, a, provider, together)
+		if err != nil {
+			return x, err
+		}
+		if i == 0 || x.Priced && (!best.Priced || cents(x.Bill.USDMonth) < cents(best.Bill.USDMonth)) {
+			best = x
+		}
+	}
+	return best, nil
+}
+
+// chooseLaid judges an architecture at a provider, and prices it where that can be done.
+func (r Request) chooseLaid(at *shop, a Architecture, provider string, together bool) (Choice, error) {
+	x := Choice{Kind: a.Kind, Title: a.Title, Provider: provider, Shards: 1, Copies: a.Copies, Together: together, Manager: r.wantsManager(a)}
 	x.Outcomes = r.outcomes(a, x)
-	x.Verdicts = r.judge(a, provider, x.Outcomes)
+	x.Verdicts = r.judge(a, x)
 	x.Costs = r.costs(a)
-	set, err := r.buy(at, a, provider)
+	set, err := r.buy(at, a, provider, together)
 	var missing missingFigure
-	if errors.As(err, &missing) && provider == Own && len(r.On) > 0 {
+	if errors.As(err, &missing) && provider == Own && len(r.On) > 0 && missing.Name != "region-traffic" {
 		return x, missing
 	}
 	if err != nil {
-		x.Refused = err.Error()
+		x.Refused, x.lacks = err.Error(), lacking(err)
 		x.Verdicts = append(x.Verdicts, unpriced(err))
 	} else {
 		x.take(set)
@@ -216,18 +275,36 @@ func (r Request) choose(at *shop, a Architecture, provider string) (Choice, erro
 
 // unpriced tells a load that nothing carries from a price that is not known.
 func unpriced(err error) Verdict {
-	var missing missingFigure
-	if errors.As(err, &missing) || errors.Is(err, price.ErrNoRate) {
-		return Verdict{Rule: "price-unknown", For: "the bill", Says: err.Error()}
+	if unknown(err) {
+		return Verdict{Rule: priceUnknown, For: "the bill", Says: err.Error()}
 	}
 	return Verdict{Rule: "capacity", For: "the load", Says: err.Error()}
 }
 
+const priceUnknown = "price-unknown" // a rule
+
+// lacking names what gives a price that is not known; "" where none is missing.
+func lacking(err error) string {
+	var missing missingFigure
+	switch {
+	case errors.As(err, &missing):
+		return missing.Error()
+	case errors.Is(err, errNoVolumes):
+		return errNoVolumes.Error() + ": --catalogue FILE may"
+	case errors.Is(err, price.ErrNoRate):
+		return "priced in another currency, and the catalogue states no exchange rate: --catalogue FILE may, as in \"rates: [{currency: EUR, usd: ..., source: ..., date: ...}]\""
+	}
+	return ""
+}
+
 func (x *Choice) take(s set) {
+	if !s.together {
+		x.Costs = slices.DeleteFunc(x.Costs, func(c Cost) bool { return c.What == apartPart })
+	}
 	if !s.striped {
 		x.Costs = slices.DeleteFunc(x.Costs, func(c Cost) bool { return c.What == stripePart })
 	}
-	x.Priced, x.Shards, x.Copies, x.Machine, x.Volumes, x.Load, x.Bill = true, s.shards, s.copies, s.machine, s.volumes, s.load, s.bill
+	x.Priced, x.Shards, x.Copies, x.Followers, x.Machine, x.Volumes, x.Load, x.Bill = true, s.shards, s.copies, s.followers, s.machine, s.volumes, s.load, s.bill
 }
 
 func (r Request) withinBudget(b Bill) Verdict {

@@ -29,6 +29,8 @@ const (
 // Failures lists them, the mildest first.
 func Failures() []Failure { return []Failure{Machine, Disk, Zone, Region} }
 
+const onDemand = "on-demand" // of Request.Commitment
+
 // Request holds what is asked of a database.
 type Request struct {
 	Data    price.Size `json:"data_bytes"`           // today
@@ -74,9 +76,11 @@ func (r Request) withDefaults() Request {
 		r.Flavour = mycnf.MySQL
 	}
 	if r.Commitment == "" {
-		r.Commitment = "on-demand"
+		r.Commitment = onDemand
 	}
-	r.Regions = max(r.Regions, 1)
+	if r.Regions == 0 {
+		r.Regions = 1
+	}
 	return r.filled()
 }
 
@@ -88,12 +92,22 @@ func (r Request) reaches(f Failure) bool {
 // zero tells whether no acknowledged commit may be lost.
 func (r Request) zero() bool { return r.RPO != nil && *r.RPO == 0 }
 
-// stretched tells whether every commit has to wait for another region.
+// stretched tells whether nothing may be lost with a region.
 func (r Request) stretched() bool { return r.zero() && r.reaches(Region) }
+
+// together tells whether only copies that commit together over regions meet what is asked: with those that follow, something
+// is lost, somebody has to act, and reads are stale.
+func (r Request) together() bool {
+	late := r.People == 0 || r.RTO != nil && *r.RTO < r.figure("respond")+r.figure("by-hand")
+	return r.reaches(Region) && (r.zero() || late) || r.ConsistentReads && r.Regions > 1
+}
+
+// inTime tells whether a commit that waits for another region is within p99. A round trip that is not known is not.
+func (r Request) inTime() bool { return r.P99 == 0 || r.RTT > 0 && r.RTT <= r.P99 }
 
 // check refuses what makes no sense, and what contradicts itself.
 func (r Request) check(c price.Catalogue) error {
-	for _, err := range []error{r.checkNumbers(), r.checkFigures(), r.checkProviders(c), r.contradiction()} {
+	for _, err := range []error{r.checkNumbers(), r.checkFigures(), r.checkProviders(c), r.checkToday(c), r.contradiction()} {
 		if err != nil {
 			return err
 		}
@@ -113,12 +127,27 @@ func (r Request) checkNumbers() error {
 		return fmt.Errorf("--writes %v: give the share of the queries that write, 0 to 1", r.Writes)
 	case !sane(r.P99, r.Budget, r.RTT, r.People):
 		return errors.New("--p99, --budget, --region-rtt and --people are numbers, and not negative")
+	case r.Regions < 1 || r.Regions > mostRegions:
+		return fmt.Errorf("--regions %d: give 1 to %d; no provider has more", r.Regions, mostRegions)
 	case r.RPO != nil && !(*r.RPO >= 0), r.RTO != nil && !(*r.RTO >= 0):
 		return errors.New("--rpo and --rto are not negative")
 	case r.Survive != "" && !slices.Contains(Failures(), r.Survive):
 		return fmt.Errorf("--survive %s: want machine, disk, zone or region", r.Survive)
-	case !slices.Contains([]string{"on-demand", "reserved", "spot"}, r.Commitment):
+	case !slices.Contains([]string{onDemand, "reserved", "spot"}, r.Commitment):
 		return fmt.Errorf("--commitment %s: want on-demand, reserved or spot", r.Commitment)
+	}
+	return nil
+}
+
+// mostRegions bounds them: beyond lies a slip of the keyboard.
+const mostRegions = 100
+
+// checkToday refuses a day on which the catalogue's prices were not known yet.
+func (r Request) checkToday(c price.Catalogue) error {
+	for _, layout := range []string{time.DateOnly, "2006-01", "2006"} {
+		if from, err := time.Parse(layout, c.Date); err == nil && !r.Today.IsZero() && r.Today.Before(from) {
+			return fmt.Errorf("--today %s is before the catalogue's own date, %s: its prices were not known yet", r.Today.Format(time.DateOnly), c.Date)
+		}
 	}
 	return nil
 }
@@ -142,8 +171,10 @@ func (r Request) checkProviders(c price.Catalogue) error {
 func (r Request) contradiction() error {
 	onlyOwn := len(r.On) == 1 && r.On[0] == Own
 	switch {
-	case r.stretched() && r.P99 > 0 && r.RTT > 0 && r.P99 < r.RTT:
-		return fmt.Errorf("--rpo 0s with --survive region makes every commit wait for another region, %g ms away (--region-rtt): no commit is as fast as --p99 %gms", r.RTT, r.P99)
+	case r.together() && r.P99 > 0 && r.RTT == 0:
+		return fmt.Errorf("%s makes every commit wait for another region, and how far that is is not known: give --region-rtt, which --p99 %gms is held against; a figure that is not known is never 0", r.apart(), r.P99)
+	case r.together() && !r.inTime():
+		return fmt.Errorf("%s makes every commit wait for another region, %g ms away (--region-rtt): no commit is as fast as --p99 %gms", r.apart(), r.RTT, r.P99)
 	case r.RTO != nil && *r.RTO == 0:
 		return errors.New("--rto 0s: every fail-over takes time, and be it to notice; the fastest that is published begins at 5 s (Galera)")
 	case r.People == 0 && onlyOwn:
@@ -154,10 +185,21 @@ func (r Request) contradiction() error {
 		return errors.New("--multi-master with --writes 0: nothing is written")
 	case r.Commitment == "spot" && !r.ReadScaling:
 		return errors.New("--commitment spot without --read-scaling: a provider takes spot machines back at any time, so only further copies for reads may be some, never the ones that hold what was acknowledged")
-	case r.Survive != Region && r.Regions > 1 && r.zero() && r.RTT > 0 && r.P99 > 0 && r.ConsistentReads && r.P99 < r.RTT:
-		return fmt.Errorf("--consistent-reads in %d regions wait for one %g ms away: not within --p99 %gms", r.Regions, r.RTT, r.P99)
 	}
 	return nil
+}
+
+// apart names what makes commits wait for another region: see together.
+func (r Request) apart() string {
+	switch {
+	case r.stretched():
+		return "--rpo 0s with --survive region"
+	case r.ConsistentReads && r.Regions > 1:
+		return fmt.Sprintf("--consistent-reads in %d regions", r.Regions)
+	case r.People == 0:
+		return "--people 0 with --survive region"
+	}
+	return fmt.Sprintf("--rto %s with --survive region", span(*r.RTO))
 }
 
 type giving struct {
@@ -185,6 +227,9 @@ func (r Request) givings() (list []giving) {
 	add(!r.ReadScaling, "reads from one server (--read-scaling)", func(r *Request) { r.ReadScaling = true })
 	add(!r.ChangeApplication, "the application as it is (--change-application)", func(r *Request) { r.ChangeApplication = true })
 	add(r.People == 0, "--people 0", func(r *Request) { r.People = 1 })
+	add(r.ReadScaling, "--read-scaling", func(r *Request) { r.ReadScaling, r.ConsistentReads = false, false })
+	add(r.Commitment != onDemand, "--commitment "+r.Commitment, func(r *Request) { r.Commitment = onDemand })
+	add(r.Flavour != mycnf.MySQL && r.Measured == nil, "--flavour "+string(r.Flavour), func(r *Request) { r.Flavour = mycnf.MySQL })
 	add(len(r.On) > 0, "--on", func(r *Request) { r.On = nil })
 	return list
 }

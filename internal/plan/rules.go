@@ -100,6 +100,7 @@ func losses() []Rule {
 		lost("managed-ha-zone", []Kind{ManagedHA}, &loss{of: Zone, wait: 120, at: "RDS"}, "the standby is in another zone", "Amazon RDS User Guide, Multi-AZ DB instance deployments", looked),
 		lost("not-placed", []Kind{Async, Semisync, Group, Galera, DRBD, NDB, Vitess}, nil, "copies are put into other zones and regions only where that is asked (--survive, --regions), as the traffic between them is paid for; else they are gone together, and a backup elsewhere is left", "arithmetic", looked),
 		lost("region-copy", []Kind{Async, Semisync, Group, Galera, Vitess}, &loss{of: Region, data: lag, human: true}, "a copy in another region follows asynchronously: what it had not received is lost, and somebody has to decide", "as async-machine", looked),
+		lost("region-together", []Kind{Semisync, Group, Galera}, nil, "the copies lie in three regions or more and commit together, so a lost region is a lost machine, and every commit waits for another region: taken where that is asked for, or costs less than copies that follow", reasons, looked),
 		lost("region-backup", []Kind{Local, Single, Ceph, DRBD, NDB, Managed, ManagedHA}, &loss{of: Region, data: backup, human: true, restore: true}, "only a backup that lies in another region is left", reasons, looked),
 	}
 }
@@ -135,9 +136,13 @@ func abilities() []Rule {
 			func(r Request, a Architecture, _ string) (string, bool) {
 				return "the application as it is", !r.ChangeApplication
 			})),
-		condition("flavour", "Group Replication and Vitess are of MySQL and Percona Server, NDB of MySQL alone; the managed databases of the catalogue are MySQL", "MariaDB documentation, incompatibilities; Percona documentation"+recall, looked,
+		condition("flavour", "Group Replication and Vitess are of MySQL and Percona Server, NDB of MySQL alone", "MariaDB documentation, incompatibilities; Percona documentation"+recall, looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
-				return "--flavour " + string(r.Flavour), slices.Contains(a.Not, r.Flavour)
+				return "--flavour " + string(r.Flavour), !a.Managed && slices.Contains(a.Not, r.Flavour)
+			}),
+		condition("managed-flavour", "the managed databases of the catalogue are MySQL, neither Percona Server nor MariaDB", "the providers' documentation, as collected", looked,
+			func(r Request, a Architecture, _ string) (string, bool) {
+				return "--flavour " + string(r.Flavour), a.Managed && slices.Contains(a.Not, r.Flavour)
 			}),
 	}
 }
@@ -145,14 +150,13 @@ func abilities() []Rule {
 // places is what cannot be had at a provider, or over regions.
 func places() []Rule {
 	return []Rule{
-		condition("zones", "david knows zones of EC2, RDS, Google, Cloud SQL and Azure; own hardware is planned for one site", "the providers' documentation", looked,
+		condition("zones", "david knows zones of EC2, RDS, Google, Cloud SQL and Azure alone, and own hardware is planned for one site", "the providers' documentation", looked,
 			func(r Request, a Architecture, provider string) (string, bool) {
 				return "--survive " + string(r.Survive), r.reaches(Zone) && a.replicated() && !zonesKnown(provider)
 			}),
 		condition("region-zero", "to lose nothing with a region, every commit has to reach another one before it is acknowledged: semi-synchronous and group replication and Galera can, over three regions, and take its round trip", reasons, looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
-				can := slices.Contains([]Kind{Semisync, Group, Galera}, a.Kind)
-				return "--rpo 0s --survive region", r.stretched() && !can
+				return "--rpo 0s --survive region", r.stretched() && !a.spans()
 			}),
 		condition("region-reads", "data that can be read in several regions take a copy in each", reasons, looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
@@ -165,7 +169,7 @@ func places() []Rule {
 			}),
 		condition("round-trip", "a synchronous commit over three regions takes their round trip at least", reasons, looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
-				return "--p99", r.stretched() && r.P99 > 0 && r.P99 < r.RTT
+				return "--p99", r.together() && a.spans() && !r.inTime()
 			}),
 		condition("nobody", "without people who can be called, somebody else has to replace disks and machines", "study P4: people cost as much as hardware", "2016",
 			func(r Request, a Architecture, provider string) (string, bool) {
@@ -181,7 +185,7 @@ func remarks() []Rule {
 		remark("drop-table", "no architecture survives a DROP TABLE or a wrong UPDATE: copies repeat it. Backups with binary logs do, to --backup-every", reasons, looked),
 		only(Galera, remark("galera-limits", "Jepsen saw Galera lose acknowledged commits with process crashes and network partitions, and lose updates without any fault; the slowest node slows all (flow control), and hot rows and large transactions fail at certification", "Jepsen, MariaDB Galera Cluster 12.1.2 to 12.2.2 (its summary was read); Galera Cluster documentation"+recall, "2026-03")),
 		arithmetic("capacity", "a server carries no more than --fill of what its machine and volumes are published, or were measured, to sustain", "study P4: plan for 70 %; docs/price.md", looked),
-		arithmetic("price-unknown", "a price that is not known makes no bill, and is never 0: the flag that gives it is named", "docs/price.md", looked),
+		arithmetic(priceUnknown, "a price that is not known makes no bill, and is never 0: the flag that gives it is named", "docs/price.md", looked),
 		arithmetic("budget", "the bill of a month is within the budget", "arithmetic", looked),
 	}
 }

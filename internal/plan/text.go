@@ -18,6 +18,12 @@ func (p Plan) notes() []string {
 		"US$ without VAT; support, backups and traffic to clients are not in the bill; ? marks what rests on an uncertain price or assumption",
 		"left out, as no price is known here: Aurora, RDS Multi-AZ clusters, HeatWave, PlanetScale, and others whose prices the catalogue lacks",
 	}
+	for _, why := range p.unpricedAlone() {
+		notes = append(notes, "not priced, though they meet everything else: "+why)
+	}
+	if r.P99 > 0 && r.RTT == 0 && (r.reaches(Zone) || r.Regions > 1) {
+		notes = append(notes, "copies that commit together over regions are left out: without --region-rtt it cannot be told whether a commit there is within --p99")
+	}
 	if t := p.Third; t != nil {
 		notes = append(notes, t.String())
 	}
@@ -85,6 +91,9 @@ func (p Plan) near() (list []string) {
 	if len(list) == 0 && len(p.Choices) > 0 {
 		c := slices.MinFunc(p.Choices, func(a, b Choice) int { return len(a.Broken) - len(b.Broken) })
 		list = []string{fmt.Sprintf("giving up one requirement is not enough; nearest: %s, which fails %s", c.Name(), c.Failed())}
+		if c.lacks != "" {
+			list[0] += "; " + c.lacks
+		}
 	}
 	return list
 }
@@ -119,12 +128,23 @@ func (p Plan) sure(d Choice) string {
 			text += "; " + clause(x.Says)
 		}
 	}
+	if d.Together {
+		text += "; every commit waits for another region, " + away(p.Asked.RTT)
+	}
 	for _, c := range d.Costs {
 		if !c.Measured {
 			return text + "; what " + c.What + " costs in throughput: not measured"
 		}
 	}
 	return text
+}
+
+// away says how far another region is, in ms.
+func away(rtt float64) string {
+	if rtt == 0 {
+		return "and how far that is was not given (--region-rtt)"
+	}
+	return fmt.Sprintf("%g ms away", rtt)
 }
 
 // weakness names the mildest failure that takes acknowledged commits.
@@ -184,12 +204,19 @@ func (p Plan) CheapestOfEach(fits bool) (list []Choice) {
 	return list
 }
 
-// Servers counts those that hold the data: of each shard, where there are several.
+// Servers counts those that hold the data, and those that follow in other regions: of each shard, where there are several.
 func (c Choice) Servers() string {
-	if c.Shards > 1 {
-		return fmt.Sprintf("%d x %d", c.Shards, c.Copies)
+	copies := fmt.Sprint(c.Copies)
+	if c.Followers > 0 {
+		copies = fmt.Sprintf("%d + %d", c.Copies, c.Followers)
 	}
-	return fmt.Sprint(c.Copies)
+	switch {
+	case c.Shards > 1 && c.Followers > 0:
+		return fmt.Sprintf("%d x (%s)", c.Shards, copies)
+	case c.Shards > 1:
+		return fmt.Sprintf("%d x %s", c.Shards, copies)
+	}
+	return copies
 }
 
 // Fails says which requirement a choice fails first, by which rule, and how many verdicts more go against

@@ -40,23 +40,28 @@ type knob struct {
 	at   float64
 	unit Unit
 	most float64 // 0: none
-	set  func(Request, float64) Request
+	// least is the smallest it may be.
+	least float64
+	set   func(Request, float64) Request
 }
 
 func (r Request) knobs() []knob {
 	list := []knob{
-		{"data", float64(r.Data), Size, 0, func(r Request, x float64) Request { r.Data = price.Size(x); return r }},
-		{"tps", r.TPS, Number, 0, func(r Request, x float64) Request { r.TPS = x; return r }},
-		{"writes", r.Writes, Share, 1, func(r Request, x float64) Request { r.Writes = x; return r }},
+		{"data", float64(r.Data), Size, 0, 0, func(r Request, x float64) Request { r.Data = price.Size(x); return r }},
+		{"tps", r.TPS, Number, 0, 0, func(r Request, x float64) Request { r.TPS = x; return r }},
+		{"writes", r.Writes, Share, 1, 0, func(r Request, x float64) Request { r.Writes = x; return r }},
 	}
 	for _, f := range Figures() {
 		_, given := r.Figures[f.Name]
 		if f.Given && !given || r.figure(f.Name) == 0 || f.Name == "measured-queries" || f.Name == "measured-writes" { // the last two say what was measured
 			continue
 		}
-		k := knob{f.Name, r.figure(f.Name), f.Unit, 0, func(r Request, x float64) Request { return r.with(f.Name, x) }}
+		k := knob{f.Name, r.figure(f.Name), f.Unit, 0, 0, func(r Request, x float64) Request { return r.with(f.Name, x) }}
 		if f.Unit == Share && f.Name != "growth" {
 			k.most = 1
+		}
+		if f.Name == cooling {
+			k.least = 1
 		}
 		list = append(list, k)
 	}
@@ -83,7 +88,7 @@ func (r Request) turn(c price.Catalogue, k knob, d Choice) Turn {
 	if k.most > 0 {
 		double = min(double, k.most)
 	}
-	t := Turn{Name: k.name, At: k.at, Unit: k.unit, Half: r.end(c, k, k.at/2, d), Full: r.end(c, k, double, d)}
+	t := Turn{Name: k.name, At: k.at, Unit: k.unit, Half: r.end(c, k, max(k.at/2, k.least), d), Full: r.end(c, k, double, d)}
 	for _, e := range []End{t.Half, t.Full} {
 		if !e.same {
 			at := r.turning(c, k, e.Value, d)
