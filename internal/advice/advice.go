@@ -46,7 +46,7 @@ type Finding struct {
 	Variable string   `json:"variable"`
 	Value    string   `json:"value"`    // as the server reports it, or as it follows from the file
 	Evidence string   `json:"evidence"` // numbers with units
-	Line     string   `json:"line"`     // of a my.cnf: what to write; after "# " what to take out, or to weigh; "" where no setting helps
+	Line     string   `json:"line"`     // to write into my.cnf; behind "# " one to take out, or (Choice) to weigh; "": none helps
 	Restart  bool     `json:"restart"`  // the line takes effect only when the server is started with it
 	NewData  bool     `json:"new_data"` // the line takes effect only in a new data directory
 	Reason   string   `json:"reason"`
@@ -257,7 +257,9 @@ func (in Facts) finding(rule Rule, h hit) Finding {
 // before returns the value that a finding's line replaces; what the server does not start with is as it was written.
 func (in Facts) before(f Finding) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(f.Line, "# "), "=")
-	if written, set := in.Set[name]; set && !in.Live && !mycnf.Starts(in.Flavour, in.Version, mycnf.Setting{Name: name, Value: written}) {
+	written, set := in.Set[name]
+	asWritten := mycnf.Setting{Name: name, Value: written}
+	if refused := set && !in.Live && !mycnf.Starts(in.Flavour, in.Version, asWritten); refused {
 		return cmp.Or(written, empty)
 	}
 	value, seen := in.Variables[name]

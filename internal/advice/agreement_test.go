@@ -191,7 +191,9 @@ func sizedAlike(t *testing.T) {
 	t.Helper()
 	compared := 0
 	for flavour, numbers := range map[mycnf.Flavour][]string{
-		mycnf.MySQL: {"5.7.44", "8.0.36", "8.4.6", "9.7.4"}, mycnf.Percona: {"8.0.36"}, mycnf.MariaDB: {"10.5.20", "10.11.19", "11.4.5"},
+		mycnf.MySQL:   {"5.7.44", "8.0.36", "8.4.6", "9.7.4"},
+		mycnf.Percona: {"8.0.36"},
+		mycnf.MariaDB: {"10.5.20", "10.11.19", "11.4.5"},
 	} {
 		for _, number := range numbers {
 			c := configuration{flavour: flavour, version: parsed(t, number)}
@@ -199,7 +201,8 @@ func sizedAlike(t *testing.T) {
 			for memory := int64(1500); memory < 150_000; memory = memory*7/5 + 1 {
 				sizes = append(sizes, memory)
 			}
-			for memory := int64(1600); memory < 2400 && number == "10.11.19"; memory += 5 { // what a connection takes shows near a chunk's bound
+			// What a connection takes shows only where the pool is near a multiple of its chunk.
+			for memory := int64(1600); memory < 2400 && number == "10.11.19"; memory += 5 {
 				sizes = append(sizes, memory)
 			}
 			for _, memory := range sizes {

@@ -275,9 +275,7 @@ func (a *app) printStudy(st spec.Study, here map[string]studyResult, setup spec.
 			return err
 		}
 	}
-	a.printList("found there", st.Findings)
-	a.printList("what differs", slices.Concat(cut, st.Differs))
-	return nil
+	return errors.Join(a.printList("found there", st.Findings), a.printList("what differs", slices.Concat(cut, st.Differs)))
 }
 
 // printTable prints rows of cells in columns; one without rows is an empty line.
@@ -294,8 +292,8 @@ func (a *app) printTable(rows [][]string) error {
 	})
 }
 
-func (a *app) printList(head string, items []string) {
-	_ = a.fit(func(out io.Writer) error { // a screen that cannot be written to is met at the end
+func (a *app) printList(head string, items []string) error {
+	return a.fit(func(out io.Writer) error {
 		text := "\n" + head + "\n"
 		for _, item := range items {
 			text += "- " + item + "\n"

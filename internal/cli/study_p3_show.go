@@ -109,7 +109,9 @@ func (a *app) printNetworks(st spec.Study, data report.Data, rows []networkRow, 
 	if err := a.printTable(networkTable(rows)); err != nil {
 		return err
 	}
-	a.printList("what goes with transactions/s", togetherLines(rows))
+	if err := a.printList("what goes with transactions/s", togetherLines(rows)); err != nil {
+		return err
+	}
 	fmt.Fprintln(a.out)
 	return a.printStudy(st, here, setup, cut)
 }

@@ -86,7 +86,8 @@ func clientOf(ctx context.Context, m meter, to netip.Addr) (out []byte, cpu time
 	argv := m.client(to.String())
 	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", argv[0], probeLimit))
 	defer cancel()
-	before, err := handling()
+	apart := irqTimeApart()
+	before, err := handling(apart)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -98,7 +99,7 @@ func clientOf(ctx context.Context, m meter, to netip.Addr) (out []byte, cpu time
 	if err := c.wait(ctx); err != nil {
 		return nil, 0, err
 	}
-	after, err := handling()
+	after, err := handling(apart)
 	if err == nil {
 		err = c.failed()
 	}

@@ -156,7 +156,8 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu tim
 	if err := n.Server.listens(ctx, m.port, s); err != nil {
 		return nil, 0, err
 	}
-	before, err := handling()
+	apart := irqTimeApart()
+	before, err := handling(apart)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -168,7 +169,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu tim
 		return nil, 0, err
 	}
 	s.stop()
-	after, err := handling()
+	after, err := handling(apart)
 	if err == nil {
 		err = c.failed()
 	}
@@ -212,13 +213,13 @@ func said(out []byte) string {
 
 // handling reads the CPU time that handling interrupts has taken on this machine, where it is not in that of the processes, and
 // david itself, which forwards the packets of one kind of path.
-func handling() (time.Duration, error) {
+func handling(irqApart bool) (time.Duration, error) {
 	var own unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
 		return 0, err
 	}
 	forwarding := time.Duration(own.Utime.Nano() + own.Stime.Nano())
-	if !irqTimeApart() {
+	if !irqApart {
 		return forwarding, nil
 	}
 	proc, err := procfs.NewDefaultFS()
