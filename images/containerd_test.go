@@ -18,7 +18,8 @@ type containerd struct {
 	t         *testing.T
 	socket    string
 	namespace string // of containerd; cgroups and folders in /run are named after it
-	n         int    // containers so far
+	dir       string
+	n         int // containers and commands in them so far
 }
 
 const containerdConfig = `version = 2
@@ -65,7 +66,7 @@ func startContainerd(t *testing.T) *containerd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c := &containerd{t: t, socket: filepath.Join(dir, "containerd.sock"), namespace: fmt.Sprintf("david-images-%d", os.Getpid())}
+	c := &containerd{t: t, dir: dir, socket: filepath.Join(dir, "containerd.sock"), namespace: fmt.Sprintf("david-images-%d", os.Getpid())}
 	t.Cleanup(func() {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
@@ -106,27 +107,40 @@ func (c *containerd) load(archive string) {
 	}
 }
 
-// start prepares a container; its name is the second value.
-func (c *containerd) start(image string, options []string, command ...string) (*exec.Cmd, string) {
+// start prepares a container, and names it and the file that gets what it says. The shim writes that file: what it
+// hands to ctr is lost where ctr ends before it has copied it, as it does on a busy machine.
+func (c *containerd) start(image string, options []string, command ...string) (cmd *exec.Cmd, name, said string) {
 	c.n++
-	name := fmt.Sprintf("c%d", c.n)
-	args := append([]string{"run", "--rm", "--net-host"}, options...)
-	return c.ctr(append(append(args, image, name), command...)...), name
+	name = fmt.Sprintf("c%d", c.n)
+	said = filepath.Join(c.dir, name+".log")
+	args := append([]string{"run", "--rm", "--net-host", "--log-uri", "file://" + said}, options...)
+	return c.ctr(append(append(args, image, name), command...)...), name, said
 }
 
-// run runs a command in a new container and returns what it printed.
+// run runs a command in a new container and returns what it printed, and what ctr has to say.
 func (c *containerd) run(image string, options []string, command ...string) (string, error) {
-	cmd, _ := c.start(image, options, command...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	cmd, _, said := c.start(image, options, command...)
+	return outcome(cmd, said)
 }
 
-// exec runs a command in a container that is running.
+// exec runs a command in a container that is running, and returns what it printed, and what ctr has to say.
 func (c *containerd) exec(container string, command ...string) (string, error) {
 	c.n++
-	args := append([]string{"tasks", "exec", "--exec-id", fmt.Sprintf("e%d", c.n), container}, command...)
-	out, err := c.ctr(args...).CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	id := fmt.Sprintf("e%d", c.n)
+	said := filepath.Join(c.dir, id+".log")
+	args := append([]string{"tasks", "exec", "--exec-id", id, "--log-uri", "file://" + said, container}, command...)
+	out, err := outcome(c.ctr(args...), said)
+	return strings.TrimSpace(out), err
+}
+
+// outcome runs ctr to its end, and returns what the container wrote to a file after what ctr itself says.
+func outcome(cmd *exec.Cmd, said string) (string, error) {
+	out, err := cmd.CombinedOutput()
+	text, readErr := os.ReadFile(said)
+	if err == nil {
+		err = readErr
+	}
+	return string(out) + string(text), err
 }
 
 // sleeps says how often the pause of a container went to sleep; "" while it is not asleep.
