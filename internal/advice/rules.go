@@ -40,7 +40,7 @@ func lockRisk(name string) string {
 		"sync_binlog":                    "each commit waits for the disk where it did not",
 		"binlog_checksum":                "a little CPU for each event",
 		"innodb_force_recovery":          "if it was raised because data are damaged, the server may stop at them again: dump the tables first",
-		"innodb_flush_method":            "page writes wait for the disk where they did not",
+		"innodb_flush_method":            "page writes wait for the disk where they did not; with O_DIRECT MySQL 8.0.20 and later do not flush the doublewrite buffer: fsync, where the disk's write cache is not protected",
 		"innodb_doublewrite":             "pages are written twice: more bandwidth of the disk",
 		"innodb_checksum_algorithm":      "a little CPU for each page that is read or written",
 		"innodb_log_checksums":           "a little CPU for each block of redo",

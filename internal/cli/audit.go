@@ -27,7 +27,7 @@ func (a *app) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Judge a server's or an option file's settings: what endangers data, what keeps it from starting, what costs throughput",
 		Long:  "audit only reads: SELECT and SHOW on a server (--dsn, --defaults-file), or an option file (--cnf). The rules are in docs/audit.md.",
-		Args:  exactArgs(0, "no arguments"),
+		Args:  exactArgs(0, "no arguments: an option file is named with --cnf FILE"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("cpus") && !(f.cpus > 0) {
 				return usage("--cpus %g: give a number above 0", f.cpus)
