@@ -96,6 +96,6 @@ func (a *app) auditInput(ctx context.Context, f auditFlags, stdin io.Reader) (do
 	if f.cnf == lab.StandardInput {
 		doc.Of = "standard input"
 	}
-	in, err = a.lab().SeeFile(ctx, lab.Cnf{Path: f.cnf, Input: stdin}, meant.Flavour, version, f.memory != "")
+	in, err = a.lab().SeeFile(ctx, lab.Cnf{Path: f.cnf, Input: stdin}, meant.Flavour, version, f.memory != "" || f.cpus > 0)
 	return doc, in, err
 }
