@@ -335,7 +335,7 @@ func (p Pair) underWhat() (title string, lines []string) {
 
 // Text writes the pair for a terminal.
 func (p Pair) Text(w io.Writer) error {
-	b := terminal{columns: narrowColumns}
+	b := terminal{columns: columns}
 	b.paragraph(p.Headline())
 	b.labelled("how", p.How)
 	if p.Verdict == stats.Undecided {
