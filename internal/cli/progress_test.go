@@ -214,10 +214,14 @@ func TestTablesFit(t *testing.T) {
 			}
 		}
 		words := func(text string) []string {
-			return strings.Fields(regexp.MustCompile(`[0-9.]+`).ReplaceAllString(text, "N"))
+			return strings.Fields(regexp.MustCompile(`[0-9.]+( ([KMGT]i)?B)?`).ReplaceAllString(text, "N"))
 		} // what is free moves
 		if got, want := words(seen.String()), words(piped.String()); !slices.Equal(got, want) {
-			t.Errorf("%s: the terminal says other words than a pipe", line)
+			at := 0
+			for at < min(len(got), len(want)) && got[at] == want[at] {
+				at++
+			}
+			t.Errorf("%s: the terminal says other words than a pipe: %q, not %q", line, got[at:min(at+5, len(got))], want[at:min(at+5, len(want))])
 		}
 	}
 }
