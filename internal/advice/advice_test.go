@@ -255,6 +255,7 @@ func ruleCases() map[string]ruleCase {
 		"temporary-table-sizes": maria("tmp_table_size=64M", "max_heap_table_size=64M"),
 		"server-id-zero":        my("9.7.4", "server_id=0", "server_id=1"),
 		"sql-mode-not-strict":   my("9.7.4", `sql_mode=""`, "sql_mode=STRICT_TRANS_TABLES"),
+		"global-buffers-large":  my("8.0.36", "innodb_buffer_pool_size=10G\nkey_buffer_size=6G", "key_buffer_size=8M").on(Machine{Memory: 16 * gb}),
 		"session-buffers-large": my("9.7.4", "sort_buffer_size=64M\nmax_connections=400", "sort_buffer_size=256K").on(Machine{Memory: 64 * gb}),
 		"log-buffer-small":      my("8.0.36", "", "innodb_log_buffer_size=64M"),
 		"fdatasync":             my("8.0.36", "", "innodb_use_fdatasync=ON"),

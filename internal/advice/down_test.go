@@ -25,6 +25,7 @@ func TestDown(t *testing.T) {
 		"session buffers":                 {my("8.4.6", "sort_buffer_size=64M\njoin_buffer_size=64M\nmax_connections=2000", "").on(small), killed},
 		"a dedicated server in a pod":     {my("8.4.6", "innodb_dedicated_server=ON", "").on(Machine{Memory: 4 * gb, RAM: 24 * gb}), killed},
 		"no such variable":                {my("9.7.4", "nonsense_var=1", ""), unstarted},
+		"shared memory":                   {my("8.0.36", "innodb_buffer_pool_size=10G\nkey_buffer_size=6G", "").on(Machine{Memory: 16 << 30}), killed},
 		"removed":                         {my("8.0.36", "query_cache_size=0", ""), unstarted},
 		"no such value":                   {maria("innodb_checksum_algorithm=none", ""), unstarted},
 		"no number":                       {maria("sync_binlog=foo", ""), unstarted},

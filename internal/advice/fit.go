@@ -14,6 +14,8 @@ type parts struct {
 	facts       Facts
 	seen        bool // memory, pool and connections are
 	pool, log   int64
+	global      int64           // what all connections share besides, beyond what is counted with the server itself
+	given       map[string]bool // what of that goes back to its default
 	connections int64
 	each        int64    // what a connection may take
 	used        int64    // connections used at most so far; 0: not seen
@@ -36,6 +38,7 @@ func (in Facts) fit() parts {
 	pool, sized := in.size("innodb_buffer_pool_size")
 	connections, counted := in.size("max_connections")
 	p.pool, p.connections = min(pool, 1<<60), min(connections, mostConnections)
+	p.global = p.globals()
 	p.seen = sized && counted && in.Machine.Memory > 0
 	return p
 }
@@ -53,7 +56,7 @@ func (in Facts) perConnection() (sum int64) {
 func (p parts) ceiling() int64 { return rules.MemoryCeiling(p.facts.Machine.Memory) }
 
 // need returns what the server takes with all connections busy.
-func (p parts) need() int64 { return p.facts.server(p.pool, p.log) + p.connections*p.each }
+func (p parts) need() int64 { return p.facts.server(p.pool, p.log+p.global) + p.connections*p.each }
 
 // over tells whether that is more than a server should have of the memory.
 func (p parts) over() bool { return p.need() > p.ceiling() }
@@ -90,12 +93,14 @@ func (p parts) tooLarge(pool int64) bool {
 }
 
 // room returns how many connections the memory has room for.
-func (p parts) room() int64 { return max(0, (p.ceiling()-p.facts.server(p.pool, p.log))/p.each) }
+func (p parts) room() int64 {
+	return max(0, (p.ceiling()-p.facts.server(p.pool, p.log+p.global))/p.each)
+}
 
 // few returns how many connections are left at least, where the memory has room for them.
 func (p parts) few() int64 { return min(p.connections, max(minConnections, p.used)) }
 
-// fitted makes the parts fit: large session buffers first, then connections that nobody used, then the pool,
+// fitted makes the parts fit: shared memory that nobody uses and large session buffers first, then connections that nobody used, then the pool,
 // at last the connections that are left.
 func (p parts) fitted() parts {
 	p.shrinkBuffers()
@@ -114,10 +119,17 @@ func (p parts) fitted() parts {
 	return p
 }
 
-// shrinkBuffers gives large session buffers their default.
+// shrinkBuffers gives shared memory that nobody uses its default, and large session buffers where that is not enough.
 func (p *parts) shrinkBuffers() {
 	if p.reset != nil {
 		return
+	}
+	if p.given == nil {
+		p.given = map[string]bool{}
+		for _, g := range p.freed() {
+			p.given[g.variable] = true
+			p.global -= p.facts.global(g)
+		}
 	}
 	p.reset = p.greedy()
 	for _, name := range p.reset {
@@ -130,7 +142,7 @@ func (p *parts) shrinkBuffers() {
 // largest returns the largest pool that leaves room for so many connections, and no more than holds the data.
 func (p parts) largest(connections int64) int64 {
 	problem := p.facts.problem()
-	problem.Connections, problem.PerConnection, problem.LogBuffer = int(connections), p.each, p.log
+	problem.Connections, problem.PerConnection, problem.LogBuffer = int(connections), p.each, p.log+p.global
 	return problem.Whole(rules.BufferPool(problem))
 }
 

@@ -46,6 +46,40 @@ func TestBuffersAreToBlame(t *testing.T) {
 	}
 }
 
+// TestSharedMemoryCounts: what all connections share besides the pool is part of the sum, and gives way before anything else where
+// nobody is known to use it; following that is enough.
+func TestSharedMemoryCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		flavour       mycnf.Flavour
+		version, text string
+		status        map[string]string
+		want          string // all advice about memory
+	}{
+		"MyISAM":                    {mycnf.MySQL, "8.0.36", "key_buffer_size=6G", nil, "key_buffer_size=8M"},
+		"MyISAM of MariaDB":         {mycnf.MariaDB, "10.11.19", "key_buffer_size=6G", nil, "key_buffer_size=128M"},
+		"MyISAM, never filled":      {mycnf.MySQL, "8.0.36", "key_buffer_size=6G", map[string]string{"key_blocks_used": "3"}, "key_buffer_size=8M"},
+		"MyISAM, filled":            {mycnf.MySQL, "8.0.36", "key_buffer_size=6G", map[string]string{"key_blocks_used": "5000000"}, "innodb_buffer_pool_size=7G"},
+		"Aria":                      {mycnf.MariaDB, "10.11.19", "aria_pagecache_buffer_size=6G", nil, "aria_pagecache_buffer_size=128M"},
+		"temporary tables":          {mycnf.MariaDB, "10.11.19", "tmp_table_size=6G\nmax_heap_table_size=6G", nil, ""},
+		"the query cache":           {mycnf.MariaDB, "10.11.19", "query_cache_type=ON\nquery_cache_size=6G", nil, ""},
+		"a query cache that is off": {mycnf.MariaDB, "10.11.19", "query_cache_size=6G", nil, ""},
+		"defaults":                  {mycnf.MariaDB, "10.11.19", "", nil, ""},
+	} {
+		in := fromFile(t, c.flavour, c.version, "innodb_buffer_pool_size=10G\n"+c.text)
+		in.Machine = Machine{Memory: 16 << 30, CPUs: 4}
+		in.Live, in.Status = c.status != nil, c.status
+		var got []string
+		for _, f := range Of(in).Findings {
+			if slices.Contains([]string{globalsRule, overcommittedRule, poolLargeRule, buffersRule}, f.Name) {
+				got = append(got, f.Line)
+			}
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: advice is %q, want %q", name, text, c.want)
+		}
+	}
+}
+
 // TestConnectionsAreUsed: no fewer connections are proposed than were used.
 func TestConnectionsAreUsed(t *testing.T) {
 	in := fromFile(t, mycnf.MySQL, "9.7.4", "max_connections=2000\ninnodb_buffer_pool_size=12G")

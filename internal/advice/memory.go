@@ -28,6 +28,7 @@ const (
 	poolLargeRule     = "buffer-pool-too-large"
 	buffersRule       = "session-buffers-large"
 	overcommittedRule = "memory-overcommitted"
+	globalsRule       = "global-buffers-large"
 	dedicatedRule     = "dedicated-in-container"
 )
 
@@ -66,9 +67,18 @@ func memoryRules() []Rule {
 			Measured: "no: arithmetic",
 		},
 		{
+			Name: globalsRule, Severity: Conflict, Needs: []Need{NeedMemory}, find: largeGlobals, Variables: []string{"key_buffer_size", "aria_pagecache_buffer_size"},
+			When: "with MyISAM's key buffer, Aria's page cache (both beyond their defaults) and the query cache the server takes more than 90 % of the memory " +
+				"(down: than all of it), and no counter shows that they were filled beyond that",
+			Reason:   "they are of no use to InnoDB tables: it is memory that the buffer pool and connections should have",
+			Source:   manual,
+			Risk:     "MyISAM's and Aria's tables are read from the disk more",
+			Measured: "no: arithmetic",
+		},
+		{
 			Name: overcommittedRule, Severity: Conflict, Needs: []Need{NeedMemory}, find: overcommitted,
 			Variables: append([]string{"max_connections", "innodb_log_buffer_size"}, sessionBuffers()...),
-			When: "the server, its pool and max_connections with one of each session buffer (2 MiB at least, large ones at their default) are more " +
+			When: "the server, its pool, other memory that all connections share, and max_connections with one of each session buffer (2 MiB at least, large ones at their default) are more " +
 				"than 90 % of the memory (down: than all of it): connections beyond 151 and those used give way first, then the pool",
 			Reason:   "with all connections busy the kernel may kill the server",
 			Source:   manual + "; the safe bound is 90 % of the memory",
@@ -209,8 +219,7 @@ func overcommitted(in Facts) []hit {
 	if !p.seen || !p.over() || p.tooLarge(p.pool) && p.fitted().connections == p.connections && !p.fitted().over() {
 		return nil
 	}
-	evidence := fmt.Sprintf("%d connections of %s each and %s for the server with a pool of %s are %s of %s", p.connections, bytesText(p.each),
-		bytesText(in.server(p.pool, p.log)), bytesText(p.pool), bytesText(p.need()), bytesText(in.Machine.Memory))
+	evidence := p.says()
 	if p.used > 0 {
 		evidence += fmt.Sprintf("; %d were used at most", p.used)
 	}

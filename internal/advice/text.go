@@ -63,7 +63,7 @@ func (f Finding) Threat() string {
 		return "anybody may read and change all data"
 	case f.Severity == Danger:
 		return "data can be lost"
-	case f.Severity == Down && slices.Contains([]string{poolLargeRule, buffersRule, overcommittedRule, dedicatedRule}, f.Name):
+	case f.Severity == Down && slices.Contains([]string{poolLargeRule, buffersRule, globalsRule, overcommittedRule, dedicatedRule}, f.Name):
 		return "the server can be killed for memory"
 	case f.Severity == Down:
 		return "the server does not start"

@@ -19,6 +19,7 @@ const (
 	mostNumber  = 1e10
 	mostCPUs    = 100_000
 	mostRepeats = 1000
+	mostPort    = 65535
 	mostBytes   = 1 << 60
 	mostTime    = 30 * 24 * time.Hour
 )
@@ -27,6 +28,9 @@ const (
 // above what there may be. What is too little a command says itself.
 func inBounds(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if n, e := strconv.Atoi(f.Value.String()); f.Name == "port" && (e != nil || n < 1 || n > mostPort) && err == nil {
+			err = usage("--port %s: a port is a number from 1 to %d", f.Value, mostPort)
+		}
 		if most, ok := tooMuch(f); ok && err == nil {
 			err = usage("--%s %s: give a number that is not above %s", f.Name, f.Value, most)
 		}

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -52,5 +54,27 @@ func TestNumbersAreBounded(t *testing.T) {
 	each(a.root())
 	if seen < 100 {
 		t.Error(fmt.Sprint("only ", seen, " were seen"))
+	}
+}
+
+// TestPorts: a port that none can be is refused before anything is asked of it, of every command that takes one.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	for _, line := range []string{"audit -h db", "bench -h db", "tune -h db", "follower clone one --dsn a@tcp(b)/"} {
+		for _, port := range []string{"0", "-1", "65536", "99999999"} {
+			var said strings.Builder
+			a := &app{out: io.Discard, err: &said, home: home, env: os.Getenv, argv: append(strings.Fields(line), "--port="+port)}
+			if code := a.execute(t.Context()); code != exitUsage || !strings.Contains(said.String(), "--port "+port+": a port is a number from 1 to 65535") {
+				t.Errorf("%s --port %s: exit code %d, %s", line, port, code, said.String())
+			}
+		}
+	}
+	for port, good := range map[string]bool{"1": true, "65535": true, "0": false} {
+		cmd := &cobra.Command{}
+		cmd.Flags().Int("port", 0, "")
+		if err := errors.Join(cmd.Flags().Set("port", port), inBounds(cmd)); (err == nil) != good {
+			t.Errorf("%s: %v", port, err)
+		}
 	}
 }

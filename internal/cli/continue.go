@@ -73,7 +73,7 @@ func (a *app) goOn(ctx context.Context, kind result.Kind, given *pflag.FlagSet) 
 	if err := s.GoOn(more.Seconds()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "david: going on with %s for %s\n", e.ID, more)
+	a.remark("going on with %s for %s", e.ID, more)
 	args := withoutOut(e.Argv[1:])
 	for _, name := range []string{"out", "json", "verbose"} {
 		if f := given.Lookup(name); f != nil && f.Changed && !slices.Contains(args, "--"+name) {

@@ -74,7 +74,7 @@ func (a *app) followerListCommand() *cobra.Command {
 				return a.printJSON(append([]*follower.Record{}, all...))
 			}
 			if len(all) == 0 {
-				fmt.Fprintln(a.err, "no followers; make one with: david follower clone NAME --dsn ...")
+				a.tell("no followers; make one with: david follower clone NAME --dsn ...")
 				return nil
 			}
 			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
@@ -192,7 +192,7 @@ func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, 
 		return err
 	}
 	if err != nil {
-		fmt.Fprintf(a.err, "david: %s is promoted, but %v\n", r.Name, err)
+		a.remark("%s is promoted, but %v", r.Name, err)
 	}
 	if f.json {
 		return a.printJSON(r)

@@ -117,7 +117,7 @@ func (a *app) followerClone(ctx context.Context, f cloneFlags, name string) erro
 // cloneRequest reads the flags.
 func (a *app) cloneRequest(f cloneFlags, name string) (q follower.Request, err error) {
 	q = follower.Request{Name: name, Dir: f.dir, Port: f.port, Copy: f.copy, MaxPause: f.pause, CatchUp: f.catchUp, Guard: []string{holdGuard}}
-	q.Say = func(text string) { fmt.Fprintln(a.err, text) }
+	q.Say = a.tell
 	if f.create && f.account != "" {
 		return q, usage("--create-account and --account: give one of them")
 	}

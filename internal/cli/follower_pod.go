@@ -91,7 +91,7 @@ func (f *leaderPodFlags) name() (namespace, name string, err error) {
 
 // podLeader opens the cluster and finds the password.
 func (a *app) podLeader(ctx context.Context, f leaderPodFlags, server serverFlags, name string) (q podfollow.Request, err error) {
-	q = podfollow.Request{Name: name, Say: func(text string) { fmt.Fprintln(a.err, text) }}
+	q = podfollow.Request{Name: name, Say: a.tell}
 	if q.Namespace, q.Pod, err = f.name(); err != nil {
 		return q, err
 	}
@@ -197,7 +197,7 @@ func verifyPod(ctx context.Context, q podfollow.Request) (*follower.Verdict, err
 // leftOut says which containers the follower's pod has not got.
 func (a *app) leftOut(p podfollow.Plan) {
 	for _, name := range p.Follower.LeftOut() {
-		fmt.Fprintf(a.err, "david: the container %s of the leader's pod is left out: it is not the server\n", name)
+		a.remark("the container %s of the leader's pod is left out: it is not the server", name)
 	}
 }
 
@@ -209,12 +209,12 @@ func (a *app) printPodPlan(doc podCloneDocument, p podfollow.Plan, f cloneFlags)
 	if err := render.Encode(a.out, p.Objects); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "%s would follow %s (%s %s, %s:%d) with server_id %d, read-only, events off; replication is begun by SQL once its server has recovered\n",
-		doc.Pod, doc.Leader, p.Leader.Flavour.Product(), p.Leader.Version, p.Leader.Address, p.Leader.Port, doc.ServerID)
+	a.tell(fmt.Sprintf("%s would follow %s (%s %s, %s:%d) with server_id %d, read-only, events off; replication is begun by SQL once its server has recovered",
+		doc.Pod, doc.Leader, p.Leader.Flavour.Product(), p.Leader.Version, p.Leader.Address, p.Leader.Port, doc.ServerID))
 	if !f.create && f.account == "" {
-		fmt.Fprintln(a.err, "it needs an account on the leader: --create-account makes one, --account FILE names one")
+		a.tell("it needs an account on the leader: --create-account makes one, --account FILE names one")
 	}
-	fmt.Fprintln(a.err, "nothing was changed: --apply does it")
+	a.tell("nothing was changed: --apply does it")
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"david/internal/plain"
 	"david/internal/report"
 )
 
@@ -218,7 +219,10 @@ func usageText(cmd *cobra.Command) string {
 		fmt.Fprintf(&b, "\nAlso called: %s\n", strings.Join(cmd.Aliases, ", "))
 	}
 	if cmd.HasExample() {
-		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+		b.WriteString("\nExamples:\n")
+		for line := range strings.Lines(cmd.Example) {
+			b.WriteString(strings.Join(plain.Command(strings.TrimSuffix(line, "\n"), helpColumns), "\n") + "\n")
+		}
 	}
 	printSubcommands(&b, cmd)
 	for _, s := range sections(cmd) {

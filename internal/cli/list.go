@@ -76,7 +76,7 @@ func (a *app) listing() (doc listDocument, err error) {
 		doc.Experiments = append(doc.Experiments, row)
 	}
 	if err := errors.Join(notKept, known.prune(found)); err != nil {
-		fmt.Fprintf(a.err, "david: %v\n", err)
+		a.remark("%v", err)
 	}
 	v, ok, err := sandbox.SeeVolume(a.home)
 	if ok {

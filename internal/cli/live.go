@@ -116,7 +116,7 @@ func (a *app) applyLive(ctx context.Context, f tuneFlags, doc *liveDocument, run
 	out, err := run.Do(until)
 	doc.Run = &out
 	if len(run.Record.Pending()) > 0 {
-		defer fmt.Fprintf(a.err, "david: david rollback %s sets back what was changed\n", store.Dir())
+		defer a.remark("david rollback %s sets back what was changed", store.Dir())
 	}
 	tune.Run, tune.Ended = toldOf(out, err)
 	err = errors.Join(err, store.PutLiveTune(tune))

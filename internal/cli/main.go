@@ -74,7 +74,7 @@ func (a *app) execute(ctx context.Context) int {
 // configuredCommand is command with what the config file says.
 func (a *app) configuredCommand(ctx context.Context) int {
 	if err := a.configure(); err != nil {
-		fmt.Fprintf(a.err, "david: %v\n", err)
+		a.remark("%v", err)
 		return exitCode(err)
 	}
 	return a.command(ctx)
@@ -97,14 +97,14 @@ func (a *app) command(ctx context.Context) int {
 		return exitInterrupted
 	}
 	if ctx.Err() != nil && (errors.Is(err, live.ErrInterrupted) || errors.Is(err, syscall.EPIPE)) {
-		fmt.Fprintf(a.err, "david: %v\n", err)
+		a.remark("%v", err)
 		return exitInterrupted
 	}
 	if ctx.Err() != nil && exitCode(err) != exitInterrupted { // a command that says so itself keeps nothing
-		fmt.Fprintf(a.err, "david: interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)\n", err)
+		a.remark("interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)", err)
 		return exitInterrupted
 	}
-	fmt.Fprintf(a.err, "david: %v\n", err)
+	a.remark("%v", err)
 	return exitCode(err)
 }
 

@@ -103,7 +103,7 @@ func (a *app) rendered(req render.Request) ([]render.Object, error) {
 	}
 	notes, err := manifest.Notes(req)
 	for _, n := range notes {
-		fmt.Fprintf(a.err, "david: %s\n", n)
+		a.remark("%s", n)
 	}
 	return objects, err
 }
@@ -116,18 +116,20 @@ func (a *app) stream(req render.Request) error {
 	}
 	for _, o := range objects {
 		if o.Text != "" {
-			fmt.Fprintf(a.err, "david: what the storage needs first (files that are named are in the folder of david manifest --out; apply the stream where it says -k):\n%s", o.Text)
+			a.remark("what the storage needs first (files that are named are in the folder of david manifest --out; apply the stream where it says -k):")
+			fmt.Fprint(a.err, o.Text)
 		}
 	}
 	if req.Secret == "" && req.SecretKey() != "" {
-		fmt.Fprintf(a.err, "david: the Secret is not in the stream; create it, once:\n  %s\n", req.SecretCommand())
+		a.remark("the Secret is not in the stream; create it, once:")
+		fmt.Fprintf(a.err, "  %s\n", req.SecretCommand())
 	}
 	var text bytes.Buffer
 	if err := render.Encode(&text, objects); err != nil {
 		return err
 	}
 	docs, _ := check.Read("-", text.Bytes())
-	if err := advised(a.err, docs); err != nil {
+	if err := fitted(a.err, func(out io.Writer) error { return advised(out, docs) }); err != nil {
 		return err
 	}
 	_, err = a.out.Write(text.Bytes())

@@ -78,7 +78,7 @@ func (a *app) manifestCheck(ctx context.Context, f checkFlags, path string, in i
 	if f.json {
 		err = a.printJSON(result)
 	} else {
-		err = result.Text(a.out, path)
+		err = a.fit(func(out io.Writer) error { return result.Text(out, path) })
 	}
 	if n := result.Errors(); err == nil && n > 0 {
 		return usage("%s: %s", path, pluralise(n, "error"))

@@ -38,7 +38,7 @@ func (a *app) fromTune(f manifestFlags, req *render.Request) error {
 	}
 	req.Settings, req.FromTune = plan.Winner(h, d.Finish.Best), true
 	if d.Finish.Best == stats.Control {
-		fmt.Fprintf(a.err, "david: %s: the tune found nothing faster than the control, so this is the control's configuration, with what a pod needs besides by david's rules, which the tune did not measure\n", d.Experiment.ID)
+		a.remark("%s: the tune found nothing faster than the control, so this is the control's configuration, with what a pod needs besides by david's rules, which the tune did not measure", d.Experiment.ID)
 	}
 	req.Head = append([]string{"Derived from a my.cnf that says of itself:"}, report.CnfHead(d)...)
 	m, w := plan.Machine, d.Experiment.Workloads[0]
@@ -94,7 +94,7 @@ func (a *app) locked(f manifestFlags, req *render.Request) error {
 	}
 	req.Head = append(req.Head, "UNLOCKED, not as durable as it could be: "+strings.Join(unlocked, "; ")+".")
 	for _, u := range unlocked {
-		fmt.Fprintf(a.err, "david: UNLOCKED: %s\n", u)
+		a.remark("UNLOCKED: %s", u)
 	}
 	return nil
 }

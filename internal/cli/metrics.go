@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net"
 
 	"github.com/spf13/pflag"
@@ -27,10 +26,10 @@ func (a *app) serveMetrics(ctx context.Context) error {
 	if err != nil {
 		return usage("cannot listen on --metrics %s: %w", a.metrics, err)
 	}
-	fmt.Fprintf(a.err, "david: figures for Prometheus at http://%s/metrics\n", l.Addr())
+	a.remark("figures for Prometheus at http://%s/metrics", l.Addr())
 	go func() {
 		if err := serveUntil(ctx, l, serve.Metrics(a.home)); err != nil {
-			fmt.Fprintf(a.err, "david: %v; what is measured goes on\n", err)
+			a.remark("%v; what is measured goes on", err)
 		}
 	}()
 	return nil

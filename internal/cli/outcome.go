@@ -103,7 +103,7 @@ func (o *outcomes) of(s result.Summary) (outcome, error) {
 		}
 	}
 	if !o.told && onTerminal(o.a.err) {
-		fmt.Fprintln(o.a.err, "david: working out what experiments came to; it is kept for the next time")
+		o.a.remark("working out what experiments came to; it is kept for the next time")
 		o.told = true
 	}
 	d, err := o.a.loadDir(s.Dir)

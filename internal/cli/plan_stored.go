@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"david/internal/host"
@@ -33,7 +32,7 @@ func (a *app) withStoredCosts(ctx context.Context, r plan.Request) (plan.Request
 		}
 		found, err := a.costsIn(sum.Dir, *facts)
 		if err != nil {
-			fmt.Fprintf(a.err, "david: what %s says of costs is left out: %v\n", sum.ID, err)
+			a.remark("what %s says of costs is left out: %v", sum.ID, err)
 			continue
 		}
 		for _, c := range found {

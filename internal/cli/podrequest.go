@@ -69,7 +69,7 @@ func (a *app) openCluster(ctx context.Context, f clusterFlags, patience time.Dur
 	c.Patience = patience
 	swept, err := c.Sweep(ctx, namespace)
 	for _, run := range swept {
-		fmt.Fprintf(a.err, "david: removed from the cluster what run %s left, which was interrupted\n", run)
+		a.remark("removed from the cluster what run %s left, which was interrupted", run)
 	}
 	return c, err
 }

@@ -49,7 +49,10 @@ func (p *progress) show(ev experiment.Event) {
 	}
 	if ev.Line != "" {
 		p.end()
-		fmt.Fprintln(p.out, ev.Line)
+		_ = fitted(p.out, func(out io.Writer) error {
+			_, err := fmt.Fprintln(out, ev.Line)
+			return err
+		})
 		return
 	}
 	tail := ""

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -62,7 +61,7 @@ func (a *app) report(f reportFlags, args []string) error {
 		if err := writeFile(f.out, render); err != nil {
 			return a.inRoom(err)
 		}
-		fmt.Fprintf(a.err, "david: written: %s\n", f.out)
+		a.remark("written: %s", f.out)
 		return nil
 	}
 	if f.kind() == "html" && onTerminal(a.out) {

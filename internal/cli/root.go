@@ -98,7 +98,7 @@ func (a *app) begin(ctx context.Context) error {
 		return codedError{exitUsage, err}
 	}
 	// A leader that stands still comes first.
-	if err := follower.Reap(a.home, func(what string) { fmt.Fprintf(a.err, "david: %s\n", what) }); err != nil {
+	if err := follower.Reap(a.home, func(what string) { a.remark("%s", what) }); err != nil {
 		return err
 	}
 	if err := a.lab().Reap(); err != nil {

@@ -34,13 +34,27 @@ func terminalColumns(out io.Writer) func() int {
 
 // fit has a page of text written to the screen, whose lines are broken where the terminal is too narrow for them. In a file
 // or a pipe they stay as they are.
-func (a *app) fit(page func(io.Writer) error) error {
-	wide := terminalColumns(a.out)
+func (a *app) fit(page func(io.Writer) error) error { return fitted(a.out, page) }
+
+// fitted is fit for any place to write to.
+func fitted(to io.Writer, page func(io.Writer) error) error {
+	wide := terminalColumns(to)
 	if wide == nil {
-		return page(a.out)
+		return page(to)
 	}
-	out := plain.Fit(a.out, wide())
+	out := plain.Fit(to, wide())
 	return errors.Join(page(out), out.Flush())
+}
+
+// remark says something beside the results, as david.
+func (a *app) remark(format string, args ...any) { a.tell("david: " + fmt.Sprintf(format, args...)) }
+
+// tell writes a line beside the results. Where that fails, nobody could be told.
+func (a *app) tell(line string) {
+	_ = fitted(a.err, func(out io.Writer) error {
+		_, err := fmt.Fprintln(out, line)
+		return err
+	})
 }
 
 // labelWidth is that of the longest label, its colon and two blanks.

@@ -65,7 +65,7 @@ func (a *app) serve(ctx context.Context, listen string) (err error) {
 	}
 	defer site.Close()
 	if open(host) {
-		fmt.Fprintf(a.err, "david: %s is not this machine alone, and what is sent is not encrypted: whoever reads along has the token\n", l.Addr())
+		a.remark("%s is not this machine alone, and what is sent is not encrypted: whoever reads along has the token", l.Addr())
 	}
 	fmt.Fprintf(a.out, "http://%s/?token=%s\n", l.Addr(), site.Token())
 	if err := flushed(a.out); err != nil {

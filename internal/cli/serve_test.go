@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -10,16 +12,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"david/internal/result"
+	"david/internal/testbrowser"
 )
 
-// page starts david serve and returns where it is, and who has its cookie.
-func page(t *testing.T, home string) (*exec.Cmd, string, *http.Client) {
+// address starts david serve and returns the address that it prints.
+func address(t *testing.T, home string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := at{home: home, dir: t.TempDir()}.command("serve")
 	out, err := cmd.StdoutPipe()
@@ -39,12 +45,19 @@ func page(t *testing.T, home string) (*exec.Cmd, string, *http.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cmd, strings.TrimSpace(line)
+}
+
+// page starts david serve and returns where it is, and who has its cookie.
+func page(t *testing.T, home string) (*exec.Cmd, string, *http.Client) {
+	t.Helper()
+	cmd, line := address(t, home)
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := &http.Client{Jar: jar}
-	if text := fetch(t, client, strings.TrimSpace(line)); !strings.Contains(text, "Experiments") {
+	if text := fetch(t, client, line); !strings.Contains(text, "Experiments") {
 		t.Fatalf("%s gives %s", line, text)
 	}
 	base, _, _ := strings.Cut(line, "/?")
@@ -109,6 +122,45 @@ func TestServe(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("david serve ends with %v", err)
 	}
+}
+
+// TestServeIdles: with a page open in a browser and nothing measured, david serve takes next to nothing of the CPUs.
+func TestServeIdles(t *testing.T) {
+	t.Parallel()
+	cmd, line := address(t, testHome(t))
+	browser := testbrowser.New(t)
+	browser.Run(t, chromedp.Navigate(line), chromedp.WaitReady("footer"))
+	const watched, most = 10 * time.Second, 0.05 // of a core; 0.01 is what is aimed at
+	before := cpuTime(t, cmd.Process.Pid)
+	time.Sleep(watched)
+	took := cpuTime(t, cmd.Process.Pid) - before
+	share := took.Seconds() / watched.Seconds()
+	if t.Logf("%.2f %% of a core in %v", 100*share, watched); share > most {
+		t.Errorf("david serve takes %.1f %% of a core with nothing to do", 100*share)
+	}
+	var open bool
+	if browser.Eval(t, `document.querySelector('footer') !== null`, &open); !open {
+		t.Error("the page was not open all the time")
+	}
+}
+
+// cpuTime is what a process had of the CPUs so far.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tick = 10 * time.Millisecond // USER_HZ
+	fields, sum := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])), 0
+	for _, field := range fields[11:13] { // utime, stime: the 14th and the 15th of proc(5)
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return time.Duration(sum) * tick
 }
 
 // secondsOf counts the measured seconds in the record of the newest bench.

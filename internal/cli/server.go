@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -31,15 +32,17 @@ func (a *app) serverListCommand() *cobra.Command {
 				return a.printJSON(append([]server.Binary{}, found...))
 			}
 			if len(found) == 0 {
-				fmt.Fprintln(a.err, "no server found; get one with: david server install mysql")
+				a.tell("no server found; get one with: david server install mysql")
 				return nil
 			}
-			w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "FLAVOUR\tVERSION\tSHA-256\tPATH")
-			for _, b := range found {
-				fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\n", b.Flavour, b.Version, b.SHA256, b.Path)
-			}
-			return w.Flush()
+			return a.fit(func(out io.Writer) error {
+				w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+				fmt.Fprintln(w, "FLAVOUR\tVERSION\tSHA-256\tPATH")
+				for _, b := range found {
+					fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\n", b.Flavour, b.Version, b.SHA256, b.Path)
+				}
+				return w.Flush()
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

@@ -109,7 +109,7 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 			return usage("--rate %s: give 1M a second at least, as 100M", f.rate)
 		}
 	}
-	say := func(line string) { fmt.Fprintln(a.err, line) }
+	say := a.tell
 	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
 		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Guard: []string{guardChild}, Say: say}
 	if f.apply {

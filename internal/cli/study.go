@@ -259,7 +259,7 @@ func (a *app) interruptedPart(st spec.Study, f studyFlags) (int, error) {
 		}
 		if old != nil {
 			if i > 0 {
-				fmt.Fprintf(a.err, "david: the first %s were run before; david list names them\n", pluralise(i, "experiment"))
+				a.remark("the first %s were run before; david list names them", pluralise(i, "experiment"))
 			}
 			return i, nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"david/internal/experiment"
+	"david/internal/home"
 	"david/internal/mycnf"
 	"david/internal/plain"
 	"david/internal/result"
@@ -44,6 +46,7 @@ func (a *app) rmCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.remove(cmd.Context(), args, yes, asJSON) },
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove them")
+	noYes(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -92,7 +95,8 @@ func (a *app) gcCommand() *cobra.Command {
 		Short: "Give disk space back: prepared data, old servers, old experiments; without --yes say what would go first",
 		Long: "Give disk space back. What can be made again goes first: space that the volume of prepared data does not use, prepared data (those used longest ago\n" +
 			"first), images, servers of which david has installed a newer version. Experiments go only with --older or --experiments, the oldest first. Without\n" +
-			"--yes nothing is removed. It waits for nobody: while anything is measured on this machine it ends with an error.",
+			"--yes nothing is removed. It waits for nobody: while anything is measured on this machine --yes ends with an error, and what would go is told with the\n" +
+			"name of what is measured, without what lies on the volume of prepared data.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), f) },
 	}
@@ -102,7 +106,14 @@ func (a *app) gcCommand() *cobra.Command {
 	fs.StringVar(&f.free, "free", "", "no more than it takes to free so much, as 10G")
 	fs.BoolVar(&f.yes, "yes", false, "remove it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	noYes(cmd)
 	return cmd
+}
+
+// noYes gives a command the flag that other tools have for what it does anyhow without --yes.
+func noYes(cmd *cobra.Command) {
+	cmd.Flags().Bool("dry-run", false, "only say what would go, as without --yes")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes")
 }
 
 // wish turns the flags into what may go.
@@ -146,23 +157,35 @@ func (a *app) gc(ctx context.Context, f gcFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	release, err := a.sharing.Lock(a.home, "david gc", a.env(experiment.BesideVariable))
-	if err != nil {
+	folder, release, err := a.tidyFolder(ctx)
+	var busy []string
+	if !f.yes && home.IsInUse(err) { // who only wants to know what would go takes nothing from a measurement
+		folder, release = tidy.Look(a.home), func() {}
+		busy = []string{fmt.Sprintf("nothing can be removed now, and the volume of prepared data is left out: %v", err)}
+	} else if err != nil {
 		return err
 	}
 	defer release()
-	folder, err := tidy.Open(ctx, a.home)
-	if err != nil {
-		return err
-	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	items, notes, err := folder.Plan(w)
 	if err != nil {
 		return err
 	}
-	doc := tidyDocument{Notes: notes}
+	doc := tidyDocument{Notes: append(notes, busy...)}
 	doc.add(items...)
 	return a.tidied(ctx, folder, doc, f.yes, f.json)
+}
+
+// tidyFolder opens david's folder for tidying up, with nobody else at work there until release is called.
+func (a *app) tidyFolder(ctx context.Context) (f *tidy.Folder, release func(), err error) {
+	release, err = a.sharing.Lock(a.home, "david gc", a.env(experiment.BesideVariable))
+	if err != nil {
+		return nil, nil, err
+	}
+	if f, err = tidy.Open(ctx, a.home); err != nil {
+		release()
+	}
+	return f, release, err
 }
 
 // tidied removes what is in the document where that was agreed to, and says so.
@@ -183,22 +206,15 @@ func (a *app) tidied(ctx context.Context, f *tidy.Folder, doc tidyDocument, yes,
 
 func (a *app) printTidied(doc tidyDocument) error {
 	if len(doc.Items) > 0 {
-		w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "WHAT\tNAME\tSIZE\tLAST USED\tWHY")
-		for _, item := range doc.Items {
-			used := "-"
-			if !item.Used.IsZero() {
-				used = item.Used.Format(time.DateOnly)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", item.Kind, plain.Line(item.Name), shortSize(item.Bytes), used, plain.Line(item.Why))
-		}
-		if err := w.Flush(); err != nil {
+		if err := a.fit(doc.table); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.out)
 	}
 	for _, note := range doc.Notes {
-		fmt.Fprintln(a.out, plain.Line(note))
+		if err := say(a.out, plain.Line(note)); err != nil {
+			return err
+		}
 	}
 	what := pluralise(len(doc.Items), "thing")
 	switch {
@@ -210,4 +226,17 @@ func (a *app) printTidied(doc tidyDocument) error {
 		fmt.Fprintf(a.out, "would remove %s, %s; nothing was removed: --yes does it\n", what, shortSize(doc.Bytes))
 	}
 	return nil
+}
+
+func (d tidyDocument) table(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tNAME\tSIZE\tLAST USED\tWHY")
+	for _, item := range d.Items {
+		used := "-"
+		if !item.Used.IsZero() {
+			used = item.Used.Format(time.DateOnly)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", item.Kind, plain.Line(item.Name), shortSize(item.Bytes), used, plain.Line(item.Why))
+	}
+	return w.Flush()
 }

@@ -1,12 +1,33 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 )
+
+// listing names what lies in a folder, locks aside, and how large it is.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && !d.IsDir() && filepath.Ext(path) != ".lock" {
+			fmt.Fprintln(&b, path, info.Size())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
 
 // TestTidyInUse: while somebody measures, gc removes nothing and says why; rm removes no experiment that a david is at
 // work on.
@@ -30,8 +51,23 @@ func TestTidyInUse(t *testing.T) {
 	if _, errOut, code := david(t, dir, "gc", "--yes"); code != exitFailed || !strings.Contains(errOut, "another measurement is running") {
 		t.Errorf("gc: exit code %d, %s", code, errOut)
 	}
+	reads := func() { // what would go is told beside a measurement, and nothing is touched
+		t.Helper()
+		before := listing(t, dir)
+		for _, more := range []string{"--json", "--dry-run"} {
+			out, errOut, code := david(t, dir, "gc", more)
+			if code != exitDone || !strings.Contains(out, "nothing can be removed now") || !strings.Contains(out, "another ") {
+				t.Errorf("gc %s: exit code %d, %s%s", more, code, out, errOut)
+			}
+		}
+		if after := listing(t, dir); after != before {
+			t.Errorf("gc that only tells changed the folder:\n%s\nbefore:\n%s", after, before)
+		}
+	}
+	reads()
 	held.Close()
 	held = lock(filepath.Join(dir, "workspace.lock"), syscall.LOCK_EX)
+	reads()
 	if _, errOut, code := david(t, dir, "gc", "--yes"); code != exitFailed || !strings.Contains(errOut, "another david") {
 		t.Errorf("gc: exit code %d, %s", code, errOut)
 	}

@@ -120,7 +120,7 @@ func (a *app) showTune(tuned podrun.Tuned, asJSON bool) error {
 		}
 	}
 	if tuned.Store != nil && doc.changed() {
-		fmt.Fprintf(a.err, "david: a restart of the pod undoes what was changed; before that david rollback %s --dsn USER@tcp(HOST:PORT)/ does, through kubectl port-forward\n", doc.Dir)
+		a.remark("a restart of the pod undoes what was changed; before that david rollback %s --dsn USER@tcp(HOST:PORT)/ does, through kubectl port-forward", doc.Dir)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func lockAt(address, dir, what, beside string) (release func(), err error) {
 		if err = holderOf(address).blocks(beside); err == nil {
 			return func() { file.Close() }, nil
 		}
-		return nil, errors.Join(err, file.Close())
+		return nil, errors.Join(home.InUse(err), file.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot take the measurement lock: %w", err), file.Close())
@@ -85,7 +85,7 @@ func lockOwn(dir, what string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		text, _ := io.ReadAll(io.LimitReader(f, mostSaid))
-		return nil, errors.Join(fmt.Errorf("another measurement is running (%s): two at once would spoil each other; wait for it to end", plain(text)), f.Close())
+		return nil, errors.Join(home.InUse(fmt.Errorf("another measurement is running (%s): two at once would spoil each other; wait for it to end", plain(text))), f.Close())
 	}
 	err = f.Truncate(0)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"david/internal/mycnf"
 	"david/internal/result"
@@ -17,8 +18,22 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// within80 fails where a line is wider than a terminal, but for a path or a URL alone.
+func within80(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if n := utf8.RuneCountInString(line); n > 80 && strings.Contains(strings.TrimSpace(line), " ") {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
+	if strings.HasSuffix(name, ".txt") {
+		within80(t, string(got))
+	}
 	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // width sets how wide a terminal is taken to be.
-const width = 100
+const width = 80
 
 // Text writes an explanation for a terminal.
 func (e Explanation) Text(w io.Writer) error {
@@ -70,8 +70,11 @@ func (e Explanation) table(b *bytes.Buffer) (shown []string) {
 	return shown
 }
 
-// statementShown bounds the statements shown in a terminal.
-const statementShown = 5
+// statementShown bounds the statements shown in a terminal, statementWidth what their numbers leave of a line.
+const (
+	statementShown = 5
+	statementWidth = 36
+)
 
 func (e Explanation) statementTable(b *bytes.Buffer) {
 	if len(e.Statements) == 0 {
@@ -80,7 +83,11 @@ func (e Explanation) statementTable(b *bytes.Buffer) {
 	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "share\tms each\ta transaction\trows\tstatement")
 	for _, s := range e.Statements[:min(statementShown, len(e.Statements))] {
-		fmt.Fprintf(w, "%.1f %%\t%.3f\t%.2f\t%.1f\t%s\n", 100*s.Share, s.Ms, s.Count, s.Rows, cut(s.Text, 60))
+		numbers := fmt.Sprintf("%.1f %%\t%.3f\t%.2f\t%.1f", 100*s.Share, s.Ms, s.Count, s.Rows)
+		for _, line := range lines(cut(s.Text, 2*statementWidth), statementWidth) {
+			fmt.Fprintf(w, "%s\t%s\n", numbers, line)
+			numbers = "\t\t\t"
+		}
 	}
 	w.Flush() // into a buffer: cannot fail
 	b.WriteString("\n")
@@ -132,19 +139,28 @@ func fraction(x float64) float64 { return x - math.Floor(x) }
 
 // paragraph writes a sentence after a lead, on lines no longer than a terminal's.
 func paragraph(b *bytes.Buffer, lead, s string) {
-	line := lead
-	for i, word := range strings.Fields(s) {
-		if i > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			b.WriteString(line + "\n")
-			line = strings.Repeat(" ", max(2, utf8.RuneCountInString(lead))) + word
-			continue
-		}
-		if i > 0 {
-			line += " "
-		}
-		line += word
+	indent := strings.Repeat(" ", max(2, utf8.RuneCountInString(lead)))
+	for _, line := range lines(s, width-len(indent)) {
+		b.WriteString(lead + line + "\n")
+		lead = indent
 	}
-	b.WriteString(line + "\n")
+}
+
+// lines breaks a text between its words; a word is never broken.
+func lines(s string, width int) []string {
+	list := []string{""}
+	for _, word := range strings.Fields(s) {
+		last := &list[len(list)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > width:
+			list = append(list, word)
+		default:
+			*last += " " + word
+		}
+	}
+	return list
 }
 
 // settingsShown bounds the differing variables shown in a terminal.
@@ -227,7 +243,7 @@ func (c Comparison) settings(b *bytes.Buffer) {
 	}
 	b.WriteString("\nvariables that differ:\n")
 	for _, d := range c.Settings[:min(settingsShown, len(c.Settings))] {
-		fmt.Fprintf(b, "  %s: %s -> %s\n", d.Name, orNothing(d.Before), orNothing(d.After))
+		paragraph(b, "  ", fmt.Sprintf("%s: %s -> %s", d.Name, orNothing(d.Before), orNothing(d.After)))
 	}
 	if more := len(c.Settings) - settingsShown; more > 0 {
 		fmt.Fprintf(b, "  and %d more\n", more)

@@ -14,7 +14,7 @@ import (
 // record; "" where nothing was.
 func Brief(w io.Writer, d Data, files string) error {
 	r := Build(d)
-	b := terminal{columns: narrowColumns}
+	b := terminal{columns: columns}
 	b.headline(r.Headline, func() { b.paragraph(r.Headline.Big + r.Headline.Rest) })
 	if len(r.Light) > 0 {
 		b.paragraph(r.Light[0])

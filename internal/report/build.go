@@ -21,8 +21,6 @@ type Report struct {
 	server string // what was measured, in a line of text
 	method table  // how it was measured
 	order  string // how the arms were laid out in time; "" where none are compared
-	narrow bool   // its text is long: it fits narrow terminals
-	wrap   bool   // its text has sentences that need more than a line
 	// What the JSON document has besides the store.
 	comparisons     []stats.Comparison
 	light           []stats.LightSpeed
@@ -69,7 +67,7 @@ func Build(d Data) Report {
 func (r *Report) ofTune() {
 	d := r.data
 	safe := honest(d)
-	r.narrow, r.wrap, r.tune = true, true, history(d)
+	r.tune = history(d)
 	r.compare()
 	r.Headline = phasedHeadline(safe, r.comparisons)
 	r.Caveats = phasedCaveats(safe, r.order)
@@ -122,7 +120,6 @@ func (r *Report) ofArms() {
 	d := r.data
 	design, safe := d.Experiment.Design, honest(d)
 	taxed := design.Margin > 0
-	r.wrap = true
 	r.compare()
 	switch {
 	case design.Against != "":
@@ -155,7 +152,7 @@ func (r *Report) ofArms() {
 // there is.
 func (r *Report) ofSearch() {
 	d := r.data
-	r.Headline, r.wrap = sloHeadline(honest(d)), true
+	r.Headline = sloHeadline(honest(d))
 	r.lit(yourServer)
 	rates := sloTable(d)
 	r.add(Section{
@@ -173,7 +170,7 @@ func (r *Report) ofBench() {
 	r.Headline = benchHeadline(safe)
 	r.Caveats = append(repeats(safe), knee(safe)...)
 	r.lit(yourServer)
-	r.add(Section{text: func(b *terminal) { benchText(&b.Buffer, d) }}, figuresSection(d, r.light))
+	r.add(Section{text: func(b *terminal) { benchText(b, d) }}, figuresSection(d, r.light))
 	r.finish(trialTable(d), firstRuns(d), func(result.Arm) string { return unsafeLimit })
 }
 
@@ -319,7 +316,7 @@ func (v comparedView) text(b *terminal, several bool) {
 	}
 	b.paragraph(v.Floor)
 	b.WriteString("\n")
-	b.fit(shortened(b, v.Arms))
+	b.arms(v.Arms)
 	b.WriteString("\n")
 	if v.Stands != "" {
 		b.fit(v.Standing)

@@ -10,13 +10,16 @@ import (
 	"david/internal/stats"
 )
 
-// p99Column heads the column that narrow terminals do without.
-const p99Column = "p99, ms [95 %]"
+// p95Column and p99Column head the columns that stand below the verdicts on a terminal that has no room beside them.
+const (
+	p95Column = "p95, ms [95 %]"
+	p99Column = "p99, ms [95 %]"
+)
 
 // armTable has a row for each arm of a comparison.
 func armTable(c stats.Comparison) table {
 	t := table{"Arms against the control: " + short(c.Workload), []column{left("arm"), right("tps [95 %]"), right("ratio" + c.Metric.Of() + " [95 %]"),
-		right("p95, ms [95 %]"), right(p99Column), {"verdict", "verdict"}}, nil}
+		right(p95Column), right(p99Column), {"verdict", "verdict"}}, nil}
 	for _, a := range c.Arms {
 		t = t.add(a.Name, between(a.TPS, a.TPSInterval), ratioCell(a), between(a.P95, a.P95Interval), between(a.P99, a.P99Interval), string(a.Verdict))
 	}

@@ -14,7 +14,8 @@ import (
 func Crash(w io.Writer, c result.CrashTest) error {
 	b := terminal{columns: columns}
 	b.crashVerdict(c)
-	fmt.Fprintf(&b, "\n%s, %d connections, seed %d\n", serverName(c.Server), c.Threads, c.Seed)
+	b.WriteString("\n")
+	b.paragraph(fmt.Sprintf("%s, %d connections, seed %d", serverName(c.Server), c.Threads, c.Seed))
 	r := c.RecoveryMs
 	b.paragraph(fmt.Sprintf("recovery, from the start of the process until it answers: median %.0f ms of %d, at most %.0f ms (limit %.0f ms)%s",
 		r.Median, len(r.Each), r.Max, c.LimitMs, serversOwn(c.Rounds)))
@@ -45,7 +46,7 @@ func (b *terminal) crashVerdict(c result.CrashTest) {
 
 // CrashBrief writes the first screen of a crash test, a sentence each; Crash has the rest. id names its record.
 func CrashBrief(w io.Writer, c result.CrashTest, id string) error {
-	b := terminal{columns: narrowColumns}
+	b := terminal{columns: columns}
 	b.crashVerdict(c)
 	held := "the binary log was held against the tables after every recovery"
 	if c.Log != "" {

@@ -26,7 +26,7 @@ func TestCrashText(t *testing.T) {
 func sentencesOf(t *testing.T, text string) (n int) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		if len(line) > narrowColumns+1 {
+		if len(line) > columns+1 {
 			t.Errorf("too wide: %s", line)
 		}
 		if !strings.HasPrefix(line, " ") {

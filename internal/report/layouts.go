@@ -291,7 +291,7 @@ func next(d Data, best, first LayoutRow) string {
 // LayoutsBrief writes the first screen of layouts that were measured, a sentence each; Layouts has the rest.
 func LayoutsBrief(w io.Writer, d Data, p Prices) error {
 	rows := layoutRows(d, p)
-	b := terminal{columns: narrowColumns}
+	b := terminal{columns: columns}
 	best := bestOf(rows)
 	b.paragraph(strings.TrimPrefix(found(best, rows[0]), "found: ") + "; " + p.Bargain)
 	b.labelled("how sure", strings.TrimPrefix(howSure(rows), "how sure: ")+"; "+gatesSaid(d))
@@ -316,19 +316,20 @@ func Layouts(w io.Writer, d Data, p Prices) error {
 	rows := layoutRows(d, p)
 	b := terminal{columns: columns}
 	for _, line := range layoutSays(d, rows, p) {
-		fmt.Fprintln(&b, plain.Line(line))
+		label, sentence, _ := strings.Cut(line, ": ") // each has its label
+		b.labelled(label, sentence)
 	}
 	b.WriteString("\n")
-	layoutTable(rows).text(&b.Buffer)
+	b.fit(layoutTable(rows))
 	b.WriteString("\n")
 	for _, r := range rows {
-		b.say(fmt.Sprintf("%s: %s", r.Name, r.Title))
+		b.paragraph(fmt.Sprintf("%s: %s", r.Name, r.Title))
 	}
 	failedGates(&b, d.Trials)
 	for _, n := range layoutNotes(d) {
-		b.say(n)
+		b.paragraph(n)
 	}
-	b.say(plain.Line(d.Experiment.ID))
+	b.paragraph(plain.Line(d.Experiment.ID))
 	return b.flush(w)
 }
 
@@ -362,7 +363,7 @@ func layoutSection(d Data) Section {
 	}
 	t := layoutTable(rows)
 	return Section{
-		text:     func(b *terminal) { t.text(&b.Buffer); b.WriteString("\n") },
+		text:     func(b *terminal) { b.fit(t); b.WriteString("\n") },
 		markdown: func(b *bytes.Buffer) { section(b, "What fio got out of the layouts", t) },
 	}
 }

@@ -37,13 +37,14 @@ func TestLayouts(t *testing.T) {
 	if err := Layouts(&b, d, p); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(b.String(), "\n")
-	for i, want := range []string{"found: memory gives 1.5", p.Bargain, "how sure: intervals of 95 %; fio in 3 rounds, the database in 5 blocks", "measured: files behind loop devices",
-		"next: the commands that make it", "", "layout "} {
+	lines := strings.Split(strings.ReplaceAll(b.String(), "\n"+strings.Repeat(" ", labelWidth), " "), "\n")
+	for i, want := range []string{"found:     memory gives 1.5", "cost:      what US$32.00 of 4 volumes gives, US$96.00 of one would",
+		"how sure:  intervals of 95 %; fio in 3 rounds, the database in 5 blocks", "measured:  files behind loop devices", "next:      the commands that make it", "", "layout "} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d: %s\nwant %s", i+1, lines[i], want)
 		}
 	}
+	within80(t, b.String())
 	for _, want := range []string{"control", " 8.00", "4.00 [", "raidz4: unavailable here: the kernel has no ZFS", "memory: stripe of 4 volumes, btrfs, noatime"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("nothing says %q:\n%s", want, b.String())

@@ -159,7 +159,6 @@ func (j *judgedStep) weigh(before result.LiveWindow) {
 // ofLive tells of a running server that was changed step by step, under its own traffic or david's.
 func (r *Report) ofLive() {
 	d := r.data
-	r.narrow, r.wrap = true, true
 	r.live = &liveDocument{LiveTune: *d.Live, Changes: d.Changes, Judged: d.judge()}
 	if r.live.Changes == nil {
 		r.live.Changes = []ChangedVariable{}

@@ -175,7 +175,7 @@ func TestLiveFits(t *testing.T) {
 	d.Cnf = cnf.String()
 	for form, text := range map[string]string{"show -v": string(render(t, Text, d)), "show": string(render(t, func(w io.Writer, d Data) error { return Brief(w, d, "") }, d))} {
 		for line := range strings.Lines(text) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > narrowColumns {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > columns {
 				t.Errorf("%s: %d columns: %s", form, n, line)
 			}
 		}

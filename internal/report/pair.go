@@ -303,13 +303,20 @@ func (p Pair) figures() table {
 	row("arm", func(s Side) string { return s.Arm })
 	row("server", func(s Side) string { return s.Server })
 	row("transactions/s", func(s Side) string { return spanned(s.TPS, s.TPSSpan, 0) })
-	row("p95, ms", func(s Side) string { return number(s.P95) })
-	row("p99, ms", func(s Side) string { return number(s.P99) })
+	row("p95, ms", func(s Side) string { return latency(s.P95) })
+	row("p99, ms", func(s Side) string { return latency(s.P99) })
 	if p.A.Ratio > 0 || p.B.Ratio > 0 {
 		row("to its control", func(s Side) string { return spanned(s.Ratio, s.Span, 2) })
 	}
 	row("runs", func(s Side) string { return strconv.Itoa(s.Runs) })
 	return t
+}
+
+func latency(ms float64) string {
+	if ms == 0 {
+		return none
+	}
+	return number(ms)
 }
 
 func spanned(x float64, i stats.Interval, digits int) string {
@@ -335,7 +342,7 @@ func (p Pair) underWhat() (title string, lines []string) {
 
 // Text writes the pair for a terminal.
 func (p Pair) Text(w io.Writer) error {
-	b := terminal{columns: narrowColumns}
+	b := terminal{columns: columns}
 	b.paragraph(p.Headline())
 	b.labelled("how", p.How)
 	if p.Verdict == stats.Undecided {

@@ -90,7 +90,7 @@ func TestWorth(t *testing.T) {
 func TestPhasesTextFitsATerminal(t *testing.T) {
 	text := string(render(t, Text, phasesFixture()))
 	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > narrowColumns {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > columns {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

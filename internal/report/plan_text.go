@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
+	"david/internal/plain"
 	"david/internal/plan"
 	"david/internal/price"
 )
@@ -19,7 +21,8 @@ func PlanText(w io.Writer, p plan.Plan, why bool) error {
 		planTold(&b, p, c, i == 0)
 	}
 	if t := planTurns(p); len(t.Rows) > 0 {
-		b.WriteString("\nwith each assumption at half and at twice of it (US$ a month of what is decided then):\n")
+		b.WriteString("\n")
+		b.paragraph("with each assumption at half and at twice of it (US$ a month of what is decided then):")
 		b.fit(t)
 	}
 	b.WriteString("\n")
@@ -62,7 +65,8 @@ func planTold(b *terminal, p plan.Plan, c plan.Choice, decided bool) {
 		b.WriteString("\n")
 		b.paragraph(c.Title + " at " + c.Provider + " has no bill: " + c.Refused)
 	} else {
-		fmt.Fprintf(b, "\n%s, the bill:\n", c.Name())
+		b.WriteString("\n")
+		b.paragraph(c.Name() + ", the bill:")
 		b.fit(planBill(c.Bill).without(planYears))
 		b.paragraphs(planSizing(p, c, decided))
 	}
@@ -79,8 +83,13 @@ func planTold(b *terminal, p plan.Plan, c plan.Choice, decided bool) {
 	if len(c.Commands) > 0 {
 		b.WriteString("\nit is made by:\n")
 	}
-	for _, command := range c.Commands { // whole, to be copied
-		b.WriteString("  " + command + "\n")
+	b.commands(c.Commands)
+}
+
+// commands writes lines that are whole, to be copied.
+func (b *terminal) commands(list []string) {
+	for _, command := range list {
+		b.WriteString(strings.Join(plain.Command("  "+command, b.columns), "\n") + "\n")
 	}
 }
 
@@ -148,9 +157,7 @@ func Ceph(w io.Writer, settings []string) error {
 		b.paragraph(fmt.Sprintf("%s: %s; %s (%s)", x.What, x.Then, x.Today, x.Source))
 	}
 	b.WriteString("\nsettings:\n")
-	for _, line := range settings { // whole, to be copied
-		b.WriteString("  " + line + "\n")
-	}
+	b.commands(settings)
 	b.WriteString("\nwhat became of study P4's settings:\n")
 	for _, x := range plan.FileStore() {
 		b.paragraph(fmt.Sprintf("%s: %s (%s)", x.Then, x.Today, x.Source))

@@ -99,10 +99,10 @@ func priceSection(q *price.Quote) Section {
 	}
 	return Section{
 		text: func(b *terminal) {
-			b.say(payerLine(q))
+			b.paragraph(payerLine(q))
 			b.fit(priceTable(q))
 			for _, n := range priceNotes(q) {
-				b.say(n)
+				b.paragraph(n)
 			}
 			b.WriteString("\n")
 		},

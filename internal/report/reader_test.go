@@ -164,7 +164,7 @@ func TestNamesInTerminal(t *testing.T) {
 	t.Parallel()
 	const name = "innodb_buffer_pool_dump_at_shutdown=OFF"
 	long := table{"", []column{left("arm"), left("what it is"), left("settings")}, [][]string{{"winner", strings.Repeat("prose ", 8), "some words, and " + name + " at the end"}}}
-	b := terminal{columns: narrowColumns}
+	b := terminal{columns: columns}
 	b.fit(long)
 	if !strings.Contains(b.String(), name) {
 		t.Errorf("%s is broken:\n%s", name, b.String())

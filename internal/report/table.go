@@ -35,13 +35,25 @@ func (t table) add(cells ...string) table {
 
 // without leaves out the column of a head, where there is one.
 func (t table) without(head string) table {
-	at := slices.IndexFunc(t.Cols, func(c column) bool { return c.Head == head })
-	if at < 0 {
-		return t
-	}
-	out := table{Name: t.Name, Cols: slices.Delete(slices.Clone(t.Cols), at, at+1)}
-	for _, row := range t.Rows {
-		out.Rows = append(out.Rows, slices.Delete(slices.Clone(row), at, at+1))
+	return t.keep(func(c column) bool { return c.Head != head })
+}
+
+// only leaves out all but the first column and those of some heads.
+func (t table) only(heads ...string) table {
+	return t.keep(func(c column) bool { return c == t.Cols[0] || slices.Contains(heads, c.Head) })
+}
+
+// keep leaves out the columns that are not wanted.
+func (t table) keep(wanted func(column) bool) table {
+	out := table{Name: t.Name, Rows: make([][]string, len(t.Rows))}
+	for i, c := range t.Cols {
+		if !wanted(c) {
+			continue
+		}
+		out.Cols = append(out.Cols, c)
+		for n, row := range t.Rows {
+			out.Rows[n] = append(out.Rows[n], row[i])
+		}
 	}
 	return out
 }

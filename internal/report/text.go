@@ -15,19 +15,16 @@ import (
 // Text writes the report for a terminal.
 func Text(w io.Writer, d Data) error {
 	r := Build(d)
-	b := terminal{columns: columns, plain: !r.wrap}
-	if r.narrow {
-		b.columns = narrowColumns
-	}
+	b := terminal{columns: columns}
 	if d.Experiment.Title != "" {
-		b.say(d.Experiment.Title)
+		b.paragraph(d.Experiment.Title)
 	}
-	b.headline(r.Headline, func() { b.say(r.Headline.String()) })
+	b.headline(r.Headline, func() { b.paragraph(r.Headline.String()) })
 	b.paragraphs(r.Light)
 	fmt.Fprintf(&b, "\n%s\n", plain.Line(d.Experiment.ID))
-	b.say(r.server)
+	b.paragraph(r.server)
 	for _, w := range describe(d.Experiment.Workloads) {
-		b.say(w)
+		b.paragraph(w)
 	}
 	b.WriteString("\n")
 	for _, s := range r.Sections {
@@ -40,7 +37,7 @@ func Text(w io.Writer, d Data) error {
 		last = []string{utilisation(d), "sampling: " + sampling(d.Trials)}
 	}
 	for _, c := range slices.Concat(r.Caveats, last) {
-		b.say(c)
+		b.paragraph(c)
 	}
 	return b.flush(w)
 }
@@ -60,13 +57,16 @@ func failedGates(b *terminal, trials []result.Trial) {
 	}
 }
 
-// shortened leaves the p99 of a table of arms out where the terminal is narrow: the verdict has to stand
-// beside the ratio.
-func shortened(b *terminal, t table) table {
-	if b.columns >= columns {
-		return t
+// arms sets a table of arms: the verdict stands beside the ratio, and the latencies below them where the terminal has no
+// room for both.
+func (b *terminal) arms(t table) {
+	if t.width() <= b.columns {
+		b.table(t)
+		return
 	}
-	return t.without(p99Column)
+	b.fit(t.without(p95Column).without(p99Column))
+	b.WriteString("\n")
+	b.fit(t.only(p95Column, p99Column))
 }
 
 func armLine(a result.Arm) string {
@@ -80,25 +80,17 @@ func armLine(a result.Arm) string {
 	return s
 }
 
-// perBlock sets how many runs stand side by side in 80 columns.
-const perBlock = 4
-
-func benchText(b *bytes.Buffer, d Data) {
+func benchText(b *terminal, d Data) {
 	for _, a := range honest(d).Arms {
 		for _, s := range a.Changes {
-			fmt.Fprintf(b, "%s = %s%s\n", s.Name, s.Value, live(a, s))
+			b.paragraph(fmt.Sprintf("%s = %s%s", s.Name, s.Value, live(a, s)))
 		}
 	}
 	if len(d.Arms) > 0 && len(d.Arms[0].Changes) > 0 {
 		b.WriteString("\n")
 	}
-	t := trialTable(d)
-	for first := 0; first < len(t.Rows); first += perBlock {
-		block := t
-		block.Rows = t.Rows[first:min(first+perBlock, len(t.Rows))]
-		block.transpose().text(b)
-		b.WriteString("\n")
-	}
+	b.fit(trialTable(d).transpose())
+	b.WriteString("\n")
 }
 
 // live returns the effective value of a setting, where the server reports one.

@@ -8,27 +8,14 @@ import (
 	"david/internal/plain"
 )
 
-// columns sets how wide a terminal is taken to be; a tune's output fits the narrow ones too.
-const (
-	columns       = 100
-	narrowColumns = 80
-)
+// columns sets how wide a terminal is taken to be.
+const columns = 80
 
 // terminal fits text to so many columns.
 type terminal struct {
 	bytes.Buffer
 	columns int
-	plain   bool // sentences are left as they are
 	spans   []markedSpan
-}
-
-// say writes a sentence, on as many lines as the terminal needs unless it is to stay plain.
-func (b *terminal) say(s string) {
-	if b.plain {
-		b.WriteString(plain.Line(s) + "\n")
-		return
-	}
-	b.paragraph(s)
 }
 
 func (b *terminal) paragraphs(list []string) {
@@ -84,10 +71,7 @@ const least = 0.25
 // in a table below, under the same first column.
 func (b *terminal) fit(t table) {
 	widths, last := t.widths(), len(t.Cols)-1
-	total := -2
-	for _, w := range widths {
-		total += w + 2
-	}
+	total := t.width()
 	if total <= b.columns {
 		b.table(t)
 		return
@@ -134,6 +118,15 @@ func (t table) widths() []int {
 		}
 	}
 	return width
+}
+
+// width is how many columns of a terminal the table takes.
+func (t table) width() int {
+	total := -2
+	for _, w := range t.widths() {
+		total += w + 2
+	}
+	return total
 }
 
 // longestWord is the length of the longest word in a column.

@@ -59,6 +59,12 @@ func OpenKept(ctx context.Context, dir string) (k *Kept, err error) {
 	return k, k.mount()
 }
 
+// LookAtKept looks at it from outside, beside whoever works there: nothing is locked, mounted or ended, and what lies on the volume
+// stays unseen. Close must be called.
+func LookAtKept(dir string) *Kept {
+	return &Kept{w: &Workspace{home: dir}, places: []string{filepath.Join(dir, "data")}}
+}
+
 // tidied takes a folder of data templates in, and ends the removals there that were cut short.
 func (k *Kept) tidied(place string) error {
 	k.places = append(k.places, place)

@@ -112,7 +112,7 @@ func (w *Workspace) exclude() error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(f, 64))
 		f.Close()
-		return fmt.Errorf("another david (%s) works in %s: wait for it to end, or set DAVID_HOME", holder, w.home)
+		return home.InUse(fmt.Errorf("another david (%s) works in %s: wait for it to end, or set DAVID_HOME", holder, w.home))
 	}
 	w.lock = f
 	if err := f.Truncate(0); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"david/internal/plain"
 	"david/internal/price"
 )
 
@@ -243,16 +244,24 @@ func recipes(out io.Writer, shown []Choice) {
 		fmt.Fprintf(out, "\n%s, with %s:\n", c.Name, tools(c.Recipes))
 		for _, r := range c.Recipes {
 			if r.Note != "" {
-				fmt.Fprintf(out, "  # %s: %s\n", r.Tool, r.Note)
+				shell(out, fmt.Sprintf("# %s: %s", r.Tool, r.Note))
 			}
 			for _, command := range r.Commands {
-				fmt.Fprintln(out, "  "+command)
+				shell(out, command)
 			}
 			if r.Tool != c.Recipes[len(c.Recipes)-1].Tool {
 				fmt.Fprintln(out, "  # or")
 			}
 		}
 	}
+}
+
+// recipeColumns is how wide a terminal is taken to be for the remarks beside commands.
+const recipeColumns = 80
+
+// shell writes a line to be copied.
+func shell(out io.Writer, line string) {
+	fmt.Fprintln(out, strings.Join(plain.Command("  "+line, recipeColumns), "\n"))
 }
 
 func tools(recipes []Recipe) string {

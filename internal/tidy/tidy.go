@@ -56,6 +56,7 @@ type Wish struct {
 type Folder struct {
 	home string
 	kept *sandbox.Kept
+	look bool // from outside: another david works there
 }
 
 // Open opens a home, where it is there; Close must be called.
@@ -71,6 +72,9 @@ func Open(ctx context.Context, dir string) (*Folder, error) {
 	f.kept, err = sandbox.OpenKept(ctx, dir)
 	return f, err
 }
+
+// Look opens a home to plan only, beside another david that works there; Close must be called.
+func Look(dir string) *Folder { return &Folder{home: dir, kept: sandbox.LookAtKept(dir), look: true} }
 
 // Close gives back what is held.
 func (f *Folder) Close() error {
@@ -121,7 +125,7 @@ const leastSlack = 64 << 20
 // slack is what the volume takes of the disk beyond what it holds; or the whole of one that cannot be used.
 func (f *Folder) slack() ([]Item, error) {
 	v, ok, err := f.kept.Volume()
-	if err != nil || !ok {
+	if err != nil || !ok || f.look { // what it holds is not seen from outside
 		return nil, err
 	}
 	if f.kept.Broken != nil {

@@ -49,7 +49,7 @@ func (c *checker) says(s server, f advice.Finding) bool {
 
 // memoryRule tells of a finding that is about the server's memory as a whole.
 func memoryRule(f advice.Finding) bool {
-	return f.Name == "buffer-pool-too-large" || f.Name == "memory-overcommitted" || f.Name == "session-buffers-large"
+	return f.Name == "buffer-pool-too-large" || f.Name == "memory-overcommitted" || f.Name == "session-buffers-large" || f.Name == "global-buffers-large"
 }
 
 func do(f advice.Finding) string {
