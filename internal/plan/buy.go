@@ -16,6 +16,7 @@ type set struct {
 	load             Load
 	bill             Bill
 	striped          bool // a server has several volumes
+	server           server
 }
 
 // shop is the catalogue, with what was found in it for one request: many architectures take the same servers.
@@ -226,7 +227,7 @@ func (r Request) finish(at *shop, a Architecture, provider string, t topology, s
 	if s.option.Volumes > 0 {
 		volumes = s.option.Name
 	}
-	return set{t, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS), s.option.Volumes > 1}, nil
+	return set{t, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS), s.option.Volumes > 1, s}, nil
 }
 
 // server is one machine with its volumes.
@@ -411,7 +412,7 @@ func (s server) lines(r Request, t topology, n, spot int) (list []Line, err erro
 		if err != nil {
 			return nil, fmt.Errorf("the spot price of %s: %w", m.Name, err)
 		}
-		list = append(list, monthly(m.Name+", spot, for reads", float64(spot), usd*(1-off), "--spot-discount", "", false))
+		list = append(list, monthly(m.Name+", spot, for reads", float64(spot), usd*(1-off), dated(m.Source, m.Date)+", less "+byFlag("spot-discount"), "", false))
 	}
 	for _, p := range s.option.Parts {
 		list = append(list, monthly(s.option.Volume+", "+p.What, float64(n)*p.Count, p.USDEach, s.option.Source, s.option.Date, s.option.UncertainPrice))
@@ -481,7 +482,7 @@ func (r Request) sent(list []Line, what, figure string, gb, known float64) ([]Li
 		return list, nil
 	}
 	usd, err := r.known(figure)
-	source, date := "given", ""
+	source, date := r.from(figure)
 	if err != nil && known == 0 {
 		return nil, err
 	}

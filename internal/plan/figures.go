@@ -171,6 +171,9 @@ func (f Figure) most() float64 {
 	return 1e15
 }
 
+// write writes a value of the figure with its unit.
+func (f Figure) write(x float64) string { return Turn{Unit: f.Unit}.Write(x) }
+
 // Row writes the figure as docs/plan.md has it.
 func (f Figure) Row() string {
 	value := fmt.Sprintf("%g", f.Default)

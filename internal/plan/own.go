@@ -61,7 +61,7 @@ func (r Request) buyOwn(a Architecture, t topology) (set, error) {
 	}
 	traffic, err := r.traffic(a, Own, t)
 	lines = slices.Concat(lines, traffic)
-	return set{t, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS), false}, err
+	return set{t, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS), false, server{}}, err
 }
 
 // mirror tells what a server's disks give as RAID 10 (writes go to two): the IOPS of this mix, and the room.
@@ -119,7 +119,17 @@ func (r Request) buyCeph(h hardware, n need) (set, error) {
 	}
 	database, err := r.ownLines("database server (one is the spare)", 2)
 	volumes := fmt.Sprintf("RBD on %g nodes, %g OSDs each", nodes, disks)
-	return set{topology{shards: 1, copies: 1, readers: 1}, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS), false}, err
+	return set{topology{shards: 1, copies: 1, readers: 1}, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS), false, server{}}, err
+}
+
+// runningParts name what own hardware takes each month, in the place of --running.
+func runningParts() []string {
+	return []string{"server-watts", "kwh-price", "cooling", "server-units", "unit-price", "admin-hours", "hour-price"}
+}
+
+// runs tells whether any of them was given.
+func (r Request) runs() bool {
+	return slices.ContainsFunc(runningParts(), func(p string) bool { _, ok := r.Figures[p]; return ok })
 }
 
 // ownLines bills n servers: bought once, and what they take each month.
@@ -129,24 +139,23 @@ func (r Request) ownLines(what string, n float64) ([]Line, error) {
 		return nil, err
 	}
 	years := r.figure("years")
-	lines := []Line{once(what, n, usd, years, "--server-price", "")}
-	parts := []string{"server-watts", "kwh-price", "cooling", "server-units", "unit-price", "admin-hours", "hour-price"}
-	if !slices.ContainsFunc(parts, func(p string) bool { _, ok := r.Figures[p]; return ok }) {
-		f := figureNamed("running")
-		l := monthly(what+": power, cooling, people", n, usd*r.figure("running")/36, f.Source, f.Date, true)
+	lines := []Line{once(what, n, usd, years, byFlag("server-price"), "")}
+	if !r.runs() {
+		source, date := r.from("running")
+		l := monthly(what+": power, cooling, people", n, usd*r.figure("running")/36, source, date, true)
 		l.USDYears = toCents(n * usd * r.figure("running") * years / 3)
 		return append(lines, l), nil
 	}
 	x := map[string]float64{}
-	for _, p := range parts {
+	for _, p := range runningParts() {
 		if x[p], err = r.known(p); err != nil {
 			return nil, err
 		}
 	}
 	kwh := x["server-watts"] / 1000 * price.HoursPerMonth
 	return append(lines,
-		monthly(what+": power, kWh", n*kwh, x["kwh-price"], "given", "", false),
-		monthly(what+": cooling, kWh", n*kwh*max(0, x["cooling"]-1), x["kwh-price"], "given", "", false),
-		monthly(what+": space, units", n*x["server-units"], x["unit-price"], "given", "", false),
-		monthly(what+": people, hours", n*x["admin-hours"], x["hour-price"], "given", "", false)), nil
+		monthly(what+": power, kWh", n*kwh, x["kwh-price"], byFlag("server-watts", "kwh-price"), "", false),
+		monthly(what+": cooling, kWh", n*kwh*max(0, x["cooling"]-1), x["kwh-price"], byFlag("cooling", "kwh-price"), "", false),
+		monthly(what+": space, units", n*x["server-units"], x["unit-price"], byFlag("server-units", "unit-price"), "", false),
+		monthly(what+": people, hours", n*x["admin-hours"], x["hour-price"], byFlag("admin-hours", "hour-price"), "", false)), nil
 }

@@ -703,6 +703,9 @@ func TestDocTables(t *testing.T) {
 	for _, f := range Figures() {
 		rows = append(rows, f.Row())
 	}
+	for _, x := range Constants() {
+		rows = append(rows, x.Row())
+	}
 	for _, x := range Costs() {
 		rows = append(rows, x.Row())
 	}
