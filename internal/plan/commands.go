@@ -49,7 +49,7 @@ func (r Request) storageCommand(x Choice) []string {
 	if x.Kind == Managed || x.Kind == ManagedHA {
 		what = "price volumes --instance"
 	}
-	return []string{fmt.Sprintf("david %s %s --iops %.0f --size %.0fGiB", what, x.Machine, max(1, math.Ceil(x.Load.IOPS/r.figure("fill"))), math.Ceil(x.Load.Room.GiB()/r.figure("fill")))}
+	return []string{fmt.Sprintf("david %s %s --iops %.0f --size %.0fGiB", what, x.Machine, x.server.wish.IOPS, x.server.wish.Size.GiB())}
 }
 
 // semisync lists the settings without which semi-synchronous replication loses what it promises.
