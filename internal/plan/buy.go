@@ -423,12 +423,17 @@ func (s server) lines(r Request, t topology, n, spot int) (list []Line, err erro
 	return list, nil
 }
 
+// helpers counts the small machines that an architecture takes beside those that hold data, and says what for.
+func (r Request) helpers(a Architecture) (n float64, what string) {
+	if r.wantsManager(a) && a.Kind != Vitess { // whose VTOrc runs beside VTGate
+		return float64(a.Small) + 3, "fail-over manager"
+	}
+	return float64(a.Small), a.SmallFor
+}
+
 // smallMachines bills arbitrators, routers and the fail-over manager on the provider's cheapest machine.
 func (r Request) smallMachines(at *shop, a Architecture, provider string) ([]Line, error) {
-	n, what := float64(a.Small), a.SmallFor
-	if r.wantsManager(a) && a.Kind != Vitess {
-		n, what = n+3, "fail-over manager"
-	}
+	n, what := r.helpers(a)
 	if n == 0 {
 		return nil, nil
 	}

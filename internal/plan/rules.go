@@ -47,6 +47,7 @@ const (
 	manual  = "MySQL 9.5 Reference Manual, "
 	looked  = "2026-11"
 	follows = "follows from "
+	etcd    = "etcd documentation, hardware recommendations: two to four cores, 8 GB"
 	recall  = ", from memory: not read for this table"
 )
 
@@ -185,6 +186,7 @@ func places() []Rule {
 func remarks() []Rule {
 	return []Rule{
 		remark("spot", "a provider takes spot machines back within minutes: only copies for reads, beyond those that RPO counts on, are bought so", "Amazon EC2 User Guide, Spot interruptions"+recall, looked),
+		remark("helpers", "what only votes, routes or watches (tiebreaker, VTGate, etcd, fail-over manager) is no whole server: of a provider it is the cheapest machine, of own hardware --helper-cpus and --helper-memory as a share of a server that other things run on, never of one that holds the data it decides on; --helper-price for small servers of their own", etcd, looked),
 		remark("drop-table", "no architecture survives a DROP TABLE or a wrong UPDATE: copies repeat it. Backups with binary logs do, to --backup-every", follows+"how each copies", looked),
 		only(Galera, remark("galera-limits", "Jepsen saw Galera lose acknowledged commits with process crashes and network partitions, and lose updates without any fault; the slowest node slows all (flow control), and hot rows and large transactions fail at certification", "Jepsen, MariaDB Galera Cluster 12.1.2 to 12.2.2 (its summary was read); Galera Cluster documentation"+recall, "2026-03")),
 		arithmetic("capacity", "a server carries no more than --fill of what its machine and volumes are published, or were measured, to sustain", "study P4: plan for 70 %; docs/price.md", looked),

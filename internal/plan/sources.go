@@ -137,7 +137,7 @@ func (r Request) uses(a Architecture, x Choice) []string {
 		names = append(names, podFigure)
 	}
 	if x.Provider == Own {
-		names = append(names, "server-network")
+		names = append(names, "server-network", "helper-cpus", "helper-memory")
 		for _, f := range Figures() {
 			if _, given := r.Figures[f.Name]; f.Given && given && strings.HasPrefix(f.What, "own hardware") {
 				names = append(names, f.Name)
