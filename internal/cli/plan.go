@@ -125,6 +125,9 @@ func figureDefault(x plan.Figure) string {
 	if x.Given {
 		return ""
 	}
+	if x.Unit == plan.Size {
+		return fmt.Sprintf(" (default: %s)", price.GiB(x.Default/(1<<30)))
+	}
 	return fmt.Sprintf(" (default: %g%s)", x.Default, map[plan.Unit]string{plan.Duration: " s"}[x.Unit])
 }
 

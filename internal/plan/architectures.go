@@ -1,6 +1,10 @@
 package plan
 
-import "david/internal/mycnf"
+import (
+	"slices"
+
+	"david/internal/mycnf"
+)
 
 // Kind names an architecture.
 type Kind string
@@ -61,6 +65,12 @@ func Architectures() []Architecture {
 		{Kind: Managed, Title: "managed MySQL, one zone", Copies: 1, Sync: "volume", Managed: true, Not: mysql, Today: "P4: 3 to 10 IOPS/GB in RDS"},
 		{Kind: ManagedHA, Title: "managed MySQL, two zones", Copies: 1, Sync: "standby's volume", Managed: true, Zones: 2, Not: mysql, Today: "P4: 3 to 10 IOPS/GB in RDS"},
 	}
+}
+
+// architecture finds one by its kind.
+func architecture(k Kind) Architecture {
+	list := Architectures()
+	return list[slices.IndexFunc(list, func(a Architecture) bool { return a.Kind == k })]
 }
 
 // replicated tells whether servers copy the data to each other.

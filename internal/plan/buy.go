@@ -16,6 +16,7 @@ type set struct {
 	load             Load
 	bill             Bill
 	striped          bool // a server has several volumes
+	server           server
 }
 
 // shop is the catalogue, with what was found in it for one request: many architectures take the same servers.
@@ -29,7 +30,7 @@ type shop struct {
 func (s *shop) volumesFor(m price.Machine) []price.Volume {
 	key := fmt.Sprint(m.Provider, m.Zones)
 	if _, ok := s.volumes[key]; !ok {
-		s.volumes[key] = slices.DeleteFunc(slices.Clone(s.Volumes), func(v price.Volume) bool { return v.Provider != m.Provider || v.Zones != m.Zones })
+		s.volumes[key] = slices.DeleteFunc(slices.Clone(s.Volumes), func(v price.Volume) bool { return !m.Takes(v) })
 	}
 	return s.volumes[key]
 }
@@ -226,13 +227,14 @@ func (r Request) finish(at *shop, a Architecture, provider string, t topology, s
 	if s.option.Volumes > 0 {
 		volumes = s.option.Name
 	}
-	return set{t, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS), s.option.Volumes > 1}, nil
+	return set{t, s.machine.Name, volumes, s.load, r.bill(lines, float64(t.shards)*s.load.IOPS), s.option.Volumes > 1, s}, nil
 }
 
 // server is one machine with its volumes.
 type server struct {
 	machine price.Machine
 	option  price.Option // its volumes; none: those that come with the machine
+	wish    price.Wish   // what they were bought for
 	load    Load
 	usd     float64 // of both, a month
 }
@@ -301,7 +303,8 @@ func (r Request) server(at *shop, m price.Machine, t topology, memory float64) (
 		s.load.OfIOPS, s.load.OfRoom, s.load.UncertainIOPS = m.IncludedIOPS, m.IncludedSize, m.Doubt("included_iops")
 		return s, unpriced
 	}
-	s, err = s.withVolumes(at, price.Wish{IOPS: math.Ceil(max(1, n.iops())), Size: room, Bandwidth: price.Bandwidth(n.iops() * page)})
+	iops := math.Ceil(max(1, n.iops())) // whole numbers, as a command says them
+	s, err = s.withVolumes(at, price.Wish{IOPS: iops, Size: price.Size(math.Ceil(room.GiB()) * (1 << 30)), Bandwidth: price.Bandwidth(iops * page)})
 	if err != nil { // that it cannot be had comes before that it has no price
 		return s, err
 	}
@@ -322,22 +325,23 @@ const page = 16 << 10
 // errNoVolumes: a machine without any is no load that is too large.
 var errNoVolumes = errors.New("the catalogue has no volumes of this provider")
 
-// withVolumes buys the cheapest volumes for a machine: one, or a stripe of a power of two, as each volume
-// more is one more to lose; of equals the certain, then the fewer.
+// withVolumes buys the cheapest volumes for a machine, one or a stripe, as david storage plan does.
 func (s server) withVolumes(at *shop, w price.Wish) (server, error) {
 	m := s.machine
 	var why error
 	var best *price.Option
 	for _, v := range at.volumesFor(m) {
-		for n := 1; n <= price.MostVolumes && (n == 1 || !v.Managed()); n *= 2 {
-			o, err := at.Set(v, n, w, &m)
-			switch {
-			case err != nil && why != nil && unknown(why):
-			case err != nil:
-				why = fmt.Errorf("%s: %w", v.Name, err)
-			case best == nil || cents(o.USDMonth) < cents(best.USDMonth) || cents(o.USDMonth) == cents(best.USDMonth) && best.UncertainPrice && !o.UncertainPrice:
-				best = &o
-			}
+		most := price.MostVolumes
+		if v.Managed() {
+			most = 1
+		}
+		o, err := at.Stripe(v, 1, most, w, &m)
+		switch {
+		case err != nil && why != nil && unknown(why):
+		case err != nil:
+			why = fmt.Errorf("%s: %w", v.Name, err)
+		case best == nil || price.Cheaper(o, *best) < 0:
+			best = &o
 		}
 	}
 	if best == nil && why == nil {
@@ -346,7 +350,7 @@ func (s server) withVolumes(at *shop, w price.Wish) (server, error) {
 	if best == nil {
 		return s, fmt.Errorf("%s IOPS on %s for %s: %w", price.Number(w.IOPS), price.GiB(w.Size.GiB()), m.Name, why)
 	}
-	s.option = *best
+	s.option, s.wish = *best, w
 	s.usd += best.USDMonth
 	s.load.OfIOPS, s.load.OfRoom, s.load.UncertainIOPS = best.IOPS, price.Size(best.GiB*(1<<30)), best.UncertainIOPS
 	return s, nil
@@ -411,7 +415,7 @@ func (s server) lines(r Request, t topology, n, spot int) (list []Line, err erro
 		if err != nil {
 			return nil, fmt.Errorf("the spot price of %s: %w", m.Name, err)
 		}
-		list = append(list, monthly(m.Name+", spot, for reads", float64(spot), usd*(1-off), "--spot-discount", "", false))
+		list = append(list, monthly(m.Name+", spot, for reads", float64(spot), usd*(1-off), dated(m.Source, m.Date)+", less "+byFlag("spot-discount"), "", false))
 	}
 	for _, p := range s.option.Parts {
 		list = append(list, monthly(s.option.Volume+", "+p.What, float64(n)*p.Count, p.USDEach, s.option.Source, s.option.Date, s.option.UncertainPrice))
@@ -419,12 +423,17 @@ func (s server) lines(r Request, t topology, n, spot int) (list []Line, err erro
 	return list, nil
 }
 
+// helpers counts the small machines that an architecture takes beside those that hold data, and says what for.
+func (r Request) helpers(a Architecture) (n float64, what string) {
+	if r.wantsManager(a) && a.Kind != Vitess { // whose VTOrc runs beside VTGate
+		return float64(a.Small) + 3, "fail-over manager"
+	}
+	return float64(a.Small), a.SmallFor
+}
+
 // smallMachines bills arbitrators, routers and the fail-over manager on the provider's cheapest machine.
 func (r Request) smallMachines(at *shop, a Architecture, provider string) ([]Line, error) {
-	n, what := float64(a.Small), a.SmallFor
-	if r.wantsManager(a) && a.Kind != Vitess {
-		n, what = n+3, "fail-over manager"
-	}
+	n, what := r.helpers(a)
 	if n == 0 {
 		return nil, nil
 	}
@@ -481,7 +490,7 @@ func (r Request) sent(list []Line, what, figure string, gb, known float64) ([]Li
 		return list, nil
 	}
 	usd, err := r.known(figure)
-	source, date := "given", ""
+	source, date := r.from(figure)
 	if err != nil && known == 0 {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"david/internal/mycnf"
 	"david/internal/price"
@@ -10,46 +12,47 @@ import (
 
 // commands lists what makes a choice: david's own commands for files, the servers' for the rest.
 func (r Request) commands(a Architecture, x Choice) []string {
-	list := r.storageCommand(x)
-	switch a.Kind {
-	case Semisync, Vitess:
-		list = append(list, r.semisync()...)
-	case Async:
-		list = append(list, "# on all: gtid_mode=ON, enforce_gtid_consistency=ON, sync_binlog=1, innodb_flush_log_at_trx_commit=1; on the replica: super_read_only=ON, relay_log_recovery=ON",
-			"mysql -e \"CHANGE REPLICATION SOURCE TO SOURCE_HOST='PRIMARY', SOURCE_AUTO_POSITION=1, SOURCE_SSL=1; START REPLICA\"")
-	case Group:
-		list = append(list, "mysqlsh USER@HOST1 -- dba create-cluster db --consistency="+r.groupConsistency()+" --exitStateAction=OFFLINE_MODE   # then cluster.addInstance() twice",
-			"# group_replication_unreachable_majority_timeout=30, so that a member without a majority ends its waiting commits; MySQL Router in front")
-	case Galera:
-		list = append(list, r.galera()...)
-	case DRBD:
-		list = append(list, "# resource: protocol C; options { quorum majority; on-no-quorum io-error; } with the tiebreaker as a diskless third node; Pacemaker with stonith-enabled=true, or not at all",
-			"drbdadm create-md mysql && drbdadm up mysql   # on both; on one: drbdadm primary --force mysql && mkfs.xfs /dev/drbd0")
-	case NDB:
-		list = append(list, "# config.ini: [ndbd default] NoOfReplicas=2, DataMemory as in the bill; ArbitrationRank=1 on the management nodes")
-	case Ceph:
-		list = append(list, r.manifest(a, x), "# without Kubernetes: rbd create, rbd map --exclusive, mkfs.xfs; fail over: rbd lock rm first, then map on the spare")
-		if h, err := r.hardware(); err == nil {
-			if memory, err := h.osdMemory(); err == nil {
-				list = append(list, cephSettings(memory)...)
-			}
-		}
+	if a.Kind == Ceph {
+		return r.onCeph(a, x)
 	}
-	if r.Kubernetes && !a.Managed && a.Kind != Ceph {
-		list = append(list, r.manifest(a, x))
+	list := append(r.storageCommand(x), r.recipe(a, x)...)
+	if !r.Kubernetes || a.Managed {
+		return list
+	}
+	manifest := r.manifest(a, x)
+	if strings.HasPrefix(manifest, "#") {
+		return append([]string{manifest}, list...)
+	}
+	// The operator does what is typed on hosts; what is to be known stays.
+	list = slices.DeleteFunc(list, func(line string) bool { return !strings.HasPrefix(line, "# on all: ") })
+	return append(list, manifest, "kubectl apply -f k8s")
+}
+
+func (r Request) onCeph(a Architecture, x Choice) []string {
+	list := []string{r.manifest(a, x), "# without Kubernetes: rbd create, rbd map --exclusive, mkfs.xfs; fail over: rbd lock rm first, then map on the spare"}
+	if h, err := r.hardware(); err == nil {
+		if memory, err := h.osdMemory(); err == nil {
+			list = append(list, cephSettings(memory)...)
+		}
 	}
 	return list
 }
 
+// storageCommand lists what the data lie on: of a rented machine david's own plan of it.
 func (r Request) storageCommand(x Choice) []string {
-	if x.Provider == Own || x.Volumes == "" || x.Volumes == "included" {
+	switch {
+	case x.Provider == Own && x.Kind == DRBD:
+		return r.ownDisks()
+	case x.Provider == Own:
+		return append(r.ownDisks(), filesystem())
+	case x.Volumes == "" || x.Volumes == "included":
 		return nil
 	}
 	what := "storage plan --like"
 	if x.Kind == Managed || x.Kind == ManagedHA {
 		what = "price volumes --instance"
 	}
-	return []string{fmt.Sprintf("david %s %s --iops %.0f --size %.0fGiB", what, x.Machine, max(1, math.Ceil(x.Load.IOPS/r.figure("fill"))), math.Ceil(x.Load.Room.GiB()/r.figure("fill")))}
+	return []string{fmt.Sprintf("david %s %s --iops %.0f --size %.0fGiB", what, x.Machine, x.server.wish.IOPS, x.server.wish.Size.GiB())}
 }
 
 // semisync lists the settings without which semi-synchronous replication loses what it promises.
@@ -68,14 +71,6 @@ func (r Request) groupConsistency() string {
 		return "BEFORE"
 	}
 	return "BEFORE_ON_PRIMARY_FAILOVER"
-}
-
-func (r Request) galera() []string {
-	list := []string{"# on all: innodb_flush_log_at_trx_commit=1, sync_binlog=1 where it has a binary log; every table with a primary key; alarm on wsrep_flow_control_paused"}
-	if r.ConsistentReads {
-		list = append(list, "# wsrep_sync_wait=1 for sessions that must read what was acknowledged elsewhere")
-	}
-	return list
 }
 
 // operated is an operator's flavour of david manifest, with what it asks for: an odd number of copies up to

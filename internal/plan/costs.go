@@ -66,7 +66,7 @@ func (r Request) costs(a Architecture) (list []Cost) {
 func (r Request) asKnown(c Cost) Cost {
 	given, is := r.Figures[podFigure]
 	if c.What == podPart && is && r.Sources[podFigure] == "" {
-		c.Says, c.Measured, c.Source, c.Date, c.Ratio = fmt.Sprintf("%.4g of the process's throughput, as given; counted in the plan", given), false, "--"+podFigure, "", given
+		c.Says, c.Measured, c.Source, c.Date, c.Ratio = fmt.Sprintf("%.4g of the process's throughput, as given; counted in the plan", given), false, byFlag(podFigure), "", given
 		return c
 	}
 	if i := slices.IndexFunc(r.Costs, func(x Cost) bool { return x.What == c.What }); i >= 0 {
@@ -98,3 +98,6 @@ func (r Request) WithCosts(list []Cost) Request {
 func (c Cost) Row() string {
 	return "| " + c.What + " | " + c.Says + " | " + yes(c.Measured) + " | " + c.Source + ", " + c.Date + " |"
 }
+
+// From says where the cost is from.
+func (c Cost) From() string { return dated(c.Source, c.Date) }

@@ -88,15 +88,15 @@ func (r Request) ownDensities(fill float64) ([]Density, error) {
 		return nil, err
 	}
 	mirror := h.disks * h.iops / 2
-	list := []Density{density("own, RAID 10 of a server", mirror, mirror, h.disks*h.disk/2/1e9, fill, true, "--server-iops", "")}
+	list := []Density{density("own, RAID 10 of a server", mirror, mirror, h.disks*h.disk/2/1e9, fill, true, byFlag("server-iops"), "")}
 	disks, err := h.osds()
 	if err != nil {
 		return list, nil // servers that carry no Ceph
 	}
 	writes := h.poolWrites(fewestNodes, disks)
-	source := "--server-iops; each replica is written"
+	source := byFlag("server-iops") + "; each replica is written"
 	if writes < fewestNodes*disks*h.iops/replicas {
-		source = "--server-network, which binds; each replica crosses it"
+		source = byFlag("server-network") + ", which binds; each replica crosses it"
 	}
 	return append(list, density(fmt.Sprintf("own, Ceph of %d nodes, %d replicas", fewestNodes, replicas), writes, writes, fewestNodes*disks*h.disk/replicas/1e9, fill, true, source, "")), nil
 }

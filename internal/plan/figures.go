@@ -67,6 +67,9 @@ func Figures() []Figure {
 		{"server-disk", Size, 0, true, "own hardware: room of one of its disks", "", ""},
 		{"server-iops", Number, 0, true, "own hardware: random 16 KiB writes/s one of its disks sustains; david probe measures it", "", ""},
 		{"server-network", Number, 10, false, "own hardware: Gbit/s of a server", "study P4: 10 GbE", "2016"},
+		{"helper-cpus", Number, 2, false, "own hardware: cores of what only votes, routes or watches", etcd, looked},
+		{"helper-memory", Size, 8 << 30, false, "own hardware: memory of it", etcd, looked},
+		{"helper-price", USD, 0, true, "own hardware: US$ of a small server for it; with it in the place of a share of a server", "", ""},
 		{"running", Number, 2, false, "own hardware: power, cooling and people over three years, as a multiple of its price", "study P4: they cost as much again twice", "2016"},
 		{"server-watts", Number, 0, true, "own hardware: W a server takes; with the six below in the place of --running", "", ""},
 		{"kwh-price", USD, 0, true, "own hardware: US$ of a kWh", "", ""},
@@ -171,6 +174,9 @@ func (f Figure) most() float64 {
 	return 1e15
 }
 
+// write writes a value of the figure with its unit.
+func (f Figure) write(x float64) string { return Turn{Unit: f.Unit}.Write(x) }
+
 // Row writes the figure as docs/plan.md has it.
 func (f Figure) Row() string {
 	value := fmt.Sprintf("%g", f.Default)
@@ -179,6 +185,8 @@ func (f Figure) Row() string {
 		return fmt.Sprintf("| `--%s` | – | %s | yours: there is no default |", f.Name, f.What)
 	case f.Unit == Duration:
 		value = span(f.Default)
+	case f.Unit == Size:
+		value = f.write(f.Default)
 	}
 	return fmt.Sprintf("| `--%s` | %s | %s | %s, %s |", f.Name, value, f.What, f.Source, f.Date)
 }

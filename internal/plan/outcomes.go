@@ -16,6 +16,8 @@ type Outcome struct {
 	Unknown bool    `json:"rto_unknown,omitempty"`
 	Rule    string  `json:"rule"`
 	lost    data
+	// managed: RTO is that of a fail-over manager.
+	managed bool
 	// behind is how old a backup may be, in seconds.
 	behind float64
 }
@@ -40,21 +42,21 @@ func (r Request) outcomes(a Architecture, x Choice) (list []Outcome) {
 }
 
 func (r Request) outcome(a Architecture, rule Rule, x Choice) Outcome {
-	l, name := *rule.loss, rule.Name
+	l, name, managed := *rule.loss, rule.Name, false
 	switch {
 	case a.replicated() && !x.Together && !r.placed(l.of):
 		l, name = loss{of: l.of, data: backup, human: true, restore: true}, "not-placed"
 	case l.of == Region && x.Together:
 		l, name = togetherLoss(a, x.Manager), "region-together"
 	case x.Manager && l.manager != nil:
-		l = *l.manager
+		l, managed = *l.manager, true
 	}
 	l.unknown = l.unknown || l.at != "" && l.at != x.Provider
 	behind := r.figure("backup-every")
 	if x.Provider == "RDS" && l.of != Region {
 		behind = min(behind, rdsBehind)
 	}
-	o := Outcome{Failure: rule.loss.of, Human: l.human, Unknown: l.unknown, Rule: name, lost: l.data, behind: behind, Data: dataWords(l.data, behind)}
+	o := Outcome{Failure: rule.loss.of, Human: l.human, Unknown: l.unknown, Rule: name, lost: l.data, managed: managed, behind: behind, Data: dataWords(l.data, behind)}
 	if !l.unknown {
 		o.Seconds = l.wait
 	}

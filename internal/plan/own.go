@@ -51,17 +51,21 @@ func (r Request) buyOwn(a Architecture, t topology) (set, error) {
 	if err != nil {
 		return set{}, err
 	}
-	servers := float64(t.servers() + a.Small)
-	if r.wantsManager(a) {
-		servers += 3
-	}
-	lines, err := r.ownLines("server", servers)
+	lines, err := r.ownLines("server", float64(t.servers()), 1)
 	if err != nil {
 		return set{}, err
 	}
+	if n, what := r.helpers(a); n > 0 {
+		small, err := r.ownLines(what+fmt.Sprintf(" (each %.4g of a server)", r.helperShare(h)), n, r.helperShare(h))
+		if err != nil {
+			return set{}, err
+		}
+		small[0].Source = r.helperSource()
+		lines = slices.Concat(lines, small)
+	}
 	traffic, err := r.traffic(a, Own, t)
 	lines = slices.Concat(lines, traffic)
-	return set{t, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS), false}, err
+	return set{t, "own server", fmt.Sprintf("RAID 10 of %g disks", h.disks), load, r.bill(lines, float64(t.shards)*load.IOPS), false, server{}}, err
 }
 
 // mirror tells what a server's disks give as RAID 10 (writes go to two): the IOPS of this mix, and the room.
@@ -113,40 +117,68 @@ func (r Request) buyCeph(h hardware, n need) (set, error) {
 	all := max(1, n.iops())
 	load.OfIOPS = min(nodes*disks*h.iops/((n.reads+replicas*n.writes)/all), nodes*all/max(byNetwork, 1e-9), h.network/(page*8))
 	load.UncertainIOPS = true
-	lines, err := r.ownLines("Ceph node, its monitor among them", nodes)
+	lines, err := r.ownLines("Ceph node, its monitor among them", nodes, 1)
 	if err != nil {
 		return set{}, err
 	}
-	database, err := r.ownLines("database server (one is the spare)", 2)
+	database, err := r.ownLines("database server (one is the spare)", 2, 1)
 	volumes := fmt.Sprintf("RBD on %g nodes, %g OSDs each", nodes, disks)
-	return set{topology{shards: 1, copies: 1, readers: 1}, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS), false}, err
+	return set{topology{shards: 1, copies: 1, readers: 1}, "own server", volumes, load, r.bill(slices.Concat(lines, database), load.IOPS), false, server{}}, err
 }
 
-// ownLines bills n servers: bought once, and what they take each month.
-func (r Request) ownLines(what string, n float64) ([]Line, error) {
+// runningParts name what own hardware takes each month, in the place of --running.
+func runningParts() []string {
+	return []string{"server-watts", "kwh-price", "cooling", "server-units", "unit-price", "admin-hours", "hour-price"}
+}
+
+// runs tells whether any of them was given.
+func (r Request) runs() bool {
+	return slices.ContainsFunc(runningParts(), func(p string) bool { _, ok := r.Figures[p]; return ok })
+}
+
+// helperShare is the part of a server that what only votes, routes or watches is billed as, 1 at most: a virtual machine of its cores
+// and memory on a server that other things run on, or a small server of its own.
+func (r Request) helperShare(h hardware) float64 {
+	if usd, given := r.Figures["helper-price"]; given && h.price > 0 {
+		return min(1, usd/h.price)
+	}
+	return min(1, max(r.figure("helper-cpus")/h.cores, r.figure("helper-memory")/h.memory))
+}
+
+// helperSource says where the price of such a share is from.
+func (r Request) helperSource() string {
+	if _, given := r.Figures["helper-price"]; given {
+		return byFlag("helper-price")
+	}
+	source, date := r.from("helper-cpus")
+	return byFlag("server-price") + ", for a share of it (--helper-cpus: " + dated(source, date) + ")"
+}
+
+// ownLines bills n servers, or as many of a share of one: bought once, and what they take each month.
+func (r Request) ownLines(what string, n, share float64) ([]Line, error) {
 	usd, err := r.known("server-price")
 	if err != nil {
 		return nil, err
 	}
+	usd *= share
 	years := r.figure("years")
-	lines := []Line{once(what, n, usd, years, "--server-price", "")}
-	parts := []string{"server-watts", "kwh-price", "cooling", "server-units", "unit-price", "admin-hours", "hour-price"}
-	if !slices.ContainsFunc(parts, func(p string) bool { _, ok := r.Figures[p]; return ok }) {
-		f := figureNamed("running")
-		l := monthly(what+": power, cooling, people", n, usd*r.figure("running")/36, f.Source, f.Date, true)
+	lines := []Line{once(what, n, usd, years, byFlag("server-price"), "")}
+	if !r.runs() {
+		source, date := r.from("running")
+		l := monthly(what+": power, cooling, people", n, usd*r.figure("running")/36, source, date, true)
 		l.USDYears = toCents(n * usd * r.figure("running") * years / 3)
 		return append(lines, l), nil
 	}
 	x := map[string]float64{}
-	for _, p := range parts {
+	for _, p := range runningParts() {
 		if x[p], err = r.known(p); err != nil {
 			return nil, err
 		}
 	}
-	kwh := x["server-watts"] / 1000 * price.HoursPerMonth
+	kwh := share * x["server-watts"] / 1000 * price.HoursPerMonth
 	return append(lines,
-		monthly(what+": power, kWh", n*kwh, x["kwh-price"], "given", "", false),
-		monthly(what+": cooling, kWh", n*kwh*max(0, x["cooling"]-1), x["kwh-price"], "given", "", false),
-		monthly(what+": space, units", n*x["server-units"], x["unit-price"], "given", "", false),
-		monthly(what+": people, hours", n*x["admin-hours"], x["hour-price"], "given", "", false)), nil
+		monthly(what+": power, kWh", n*kwh, x["kwh-price"], byFlag("server-watts", "kwh-price"), "", false),
+		monthly(what+": cooling, kWh", n*kwh*max(0, x["cooling"]-1), x["kwh-price"], byFlag("cooling", "kwh-price"), "", false),
+		monthly(what+": space, units", n*share*x["server-units"], x["unit-price"], byFlag("server-units", "unit-price"), "", false),
+		monthly(what+": people, hours", n*share*x["admin-hours"], x["hour-price"], byFlag("admin-hours", "hour-price"), "", false)), nil
 }

@@ -89,7 +89,10 @@ type Choice struct {
 	Costs    []Cost    `json:"throughput_costs"`
 	Commands []string  `json:"commands"`
 	Manager  bool      `json:"failover_manager,omitempty"`
-	lacks    string    // what gives the price that is not known
+	// Figures are those it rests on, each with its source: of what has a bill.
+	Figures []Sourced `json:"figures,omitempty"`
+	lacks   string    // what gives the price that is not known
+	server  server    // what is rented; of own hardware nothing
 }
 
 // Fits tells whether it meets everything and has a price.
@@ -135,7 +138,17 @@ func New(c price.Catalogue, r Request) (Plan, error) {
 	p.Third = p.third()
 	p.Stale = p.staleness()
 	p.Notes = p.notes()
+	p.tellSources()
 	return p, nil
+}
+
+// tellSources says where the figures of each priced choice are from; it is not asked where decisions are only compared.
+func (p *Plan) tellSources() {
+	for i, c := range p.Choices {
+		if c.Priced {
+			p.Choices[i].Figures = p.Asked.sourced(architecture(c.Kind), c)
+		}
+	}
 }
 
 // decide judges and prices every architecture at every provider.
@@ -304,7 +317,7 @@ func (x *Choice) take(s set) {
 	if !s.striped {
 		x.Costs = slices.DeleteFunc(x.Costs, func(c Cost) bool { return c.What == stripePart })
 	}
-	x.Priced, x.Shards, x.Copies, x.Followers, x.Machine, x.Volumes, x.Load, x.Bill = true, s.shards, s.copies, s.followers, s.machine, s.volumes, s.load, s.bill
+	x.Priced, x.Shards, x.Copies, x.Followers, x.Machine, x.Volumes, x.Load, x.Bill, x.server = true, s.shards, s.copies, s.followers, s.machine, s.volumes, s.load, s.bill, s.server
 }
 
 func (r Request) withinBudget(b Bill) Verdict {

@@ -116,6 +116,10 @@ func TestBillsByHand(t *testing.T) {
 		{"18 x 238.272 = 4,288.90; 18 x 488 x .08 = 702.72; 5 x 59.568 = 297.84", sharded, Vitess, 5289.46, 190420.56},
 		{"27,000 / 36 = 750; twice that for power, cooling, people", ask(2048*gib, 1000, Own).own(), Group, 2250, 81000},
 		{"750; 876 kWh x .15 = 131.40; 438 x .15 = 65.70; 3 x 20; 6 x 60", ask(2048*gib, 1000, Own).own().figures(power...), Group, 1367.1, 49215.6},
+		{"servers of 2 cores are as small as that: 3 x 250, and twice that", ask(100*gib, 10, Own).own().figures("server-cpus", 2), DRBD, 2250, 81000},
+		{"18,000 / 36 = 500, and twice that; a tiebreaker of 2 of 32 cores: 562.50 / 36 = 15.63, and 31.25", ask(2048*gib, 500, Own).own(), DRBD, 1546.88, 55687.5},
+		{"the same on a machine of its own for 500: 13.89 and 27.78", ask(2048*gib, 500, Own).own().figures("helper-price", 500), DRBD, 1541.67, 55500},
+		{"750, 1,500; a manager on three: 3 x 562.50 / 36 = 46.88, and 93.75", ask(2048*gib, 500, Own).own().goals(0, 30, Machine), Semisync, 2390.63, 86062.5},
 		{"3 x 40 TB / .7 / 30.72 TB = 5.6: 6 nodes and 2 servers at 12,000, x 3 / 36", ceph, Ceph, 8000, 288000},
 		{"19,612 reads/s and 3 x 17,071 writes/s on 4 x 1,000 a node: 18 of them and 2 servers", slow, Ceph, 20000, 720000},
 		{"2 x .6528 x 730 = 953.09; 2 x .4 x 476.544 = 381.24; 4 x 288 x .08 = 92.16", reads, Async, 1426.49, 51353.64},
@@ -702,6 +706,9 @@ func TestDocTables(t *testing.T) {
 	}
 	for _, f := range Figures() {
 		rows = append(rows, f.Row())
+	}
+	for _, x := range Constants() {
+		rows = append(rows, x.Row())
 	}
 	for _, x := range Costs() {
 		rows = append(rows, x.Row())

@@ -46,9 +46,13 @@ const (
 const (
 	manual  = "MySQL 9.5 Reference Manual, "
 	looked  = "2026-11"
-	reasons = "follows from the line above"
+	follows = "follows from "
+	etcd    = "etcd documentation, hardware recommendations: two to four cores, 8 GB"
 	recall  = ", from memory: not read for this table"
 )
+
+// managerRule is the rule of what a fail-over manager takes.
+const managerRule = "manager"
 
 // Rules lists all there is to know, and nothing is known elsewhere.
 func Rules() []Rule { return slices.Concat(losses(), conditions()) }
@@ -73,35 +77,35 @@ func losses() []Rule {
 		lost("semisync-machine", []Kind{Semisync, Vitess}, byHand(Machine, none),
 			"lossless while a replica acknowledges: AFTER_SYNC (MariaDB's default is AFTER_COMMIT), acknowledged when written to the relay log, of which the disk has all with sync_relay_log=1 alone: source and replica losing power at once is another matter. After rpl_semi_sync_source_timeout (10 s by default) it goes on asynchronously, and clients are not told, so the plan sets 4294967295 ms and takes two replicas: with both gone writes wait. The old source may hold commits that nobody acknowledged: it is rebuilt, never put back",
 			"MySQL Replication excerpt, Configuring Semisynchronous Replication; WL#6355; MariaDB documentation, sync_relay_log", looked),
-		lost("manager", []Kind{Async, Semisync, Vitess}, nil, "a fail-over manager on three machines (Orchestrator; Vitess has VTOrc): 10 to 13 s of outage as a rule, up to 25 s seen, by Orchestrator at GitHub; of others that is assumed", "MySQL High Availability at GitHub", "2018-06"),
-		lost("replica-disk", []Kind{Async}, byHand(Disk, lag), "the replica takes over, as for its machine", reasons, looked),
-		lost("semisync-disk", []Kind{Semisync, Vitess}, byHand(Disk, none), "a replica takes over, as for its machine", reasons, looked),
-		lost("async-zone", []Kind{Async}, byHand(Zone, lag), "the copies are in two zones", reasons, looked),
-		lost("semisync-zone", []Kind{Semisync, Vitess}, byHand(Zone, none), "the copies are in three zones, so every commit waits for another zone", reasons, looked),
+		lost(managerRule, []Kind{Async, Semisync, Vitess}, nil, "a fail-over manager on three machines (Orchestrator; Vitess has VTOrc): 10 to 13 s of outage as a rule, up to 25 s seen, by Orchestrator at GitHub; of others that is assumed", "MySQL High Availability at GitHub", "2018-06"),
+		lost("replica-disk", []Kind{Async}, byHand(Disk, lag), "the replica takes over, as for its machine", follows+"async-machine", looked),
+		lost("semisync-disk", []Kind{Semisync, Vitess}, byHand(Disk, none), "a replica takes over, as for its machine", follows+"semisync-machine", looked),
+		lost("async-zone", []Kind{Async}, byHand(Zone, lag), "the copies are in two zones", follows+"async-machine", looked),
+		lost("semisync-zone", []Kind{Semisync, Vitess}, byHand(Zone, none), "the copies are in three zones, so every commit waits for another zone", follows+"semisync-machine", looked),
 		lost("group-machine", []Kind{Group}, &loss{of: Machine, wait: 10},
 			"a majority has received a transaction before it commits, so a minority may be lost. A member is suspected after 5 s and expelled 5 s later (group_replication_member_expel_timeout); the new primary lets nobody in before its backlog is applied (BEFORE_ON_PRIMARY_FAILOVER, the default since 8.4). Received is in memory, not on disk: all members losing power at once is another matter",
 			manual+"Group Replication, Expel Timeout; MySQL Shell 8.4, Configuring Failover Consistency; WL#13773", looked),
-		lost("group-disk", []Kind{Group}, &loss{of: Disk, wait: 10}, "the other members go on, as for a machine", reasons, looked),
-		lost("group-zone", []Kind{Group}, &loss{of: Zone, wait: 10}, "one member in each of three zones keeps a majority", reasons, looked),
+		lost("group-disk", []Kind{Group}, &loss{of: Disk, wait: 10}, "the other members go on, as for a machine", follows+"group-machine", looked),
+		lost("group-zone", []Kind{Group}, &loss{of: Zone, wait: 10}, "one member in each of three zones keeps a majority", follows+"group-machine", looked),
 		lost("galera-machine", []Kind{Galera}, &loss{of: Machine, wait: 5},
 			"by its documentation (Jepsen saw otherwise: galera-limits) a write set is on every node before the commit is acknowledged, in memory; each node then certifies and applies it by itself. A silent node is suspected after 5 s (evs.suspect_timeout), and the primary component goes on without it", "MariaDB documentation, wsrep_provider_options; Galera Cluster documentation, certification"+recall, looked),
-		lost("galera-disk", []Kind{Galera}, &loss{of: Disk, wait: 5}, "the other nodes go on, as for a machine", reasons, looked),
-		lost("galera-zone", []Kind{Galera}, &loss{of: Zone, wait: 5}, "one node in each of three zones keeps the primary component", reasons, looked),
+		lost("galera-disk", []Kind{Galera}, &loss{of: Disk, wait: 5}, "the other nodes go on, as for a machine", follows+"galera-machine", looked),
+		lost("galera-zone", []Kind{Galera}, &loss{of: Zone, wait: 5}, "one node in each of three zones keeps the primary component", follows+"galera-machine", looked),
 		lost("drbd-machine", []Kind{DRBD}, &loss{of: Machine, wait: 63}, "protocol C: a write is on both disks when it is acknowledged. 3 s until Corosync misses the token, up to 60 s to fence the other node (stonith-timeout), then crash recovery; never without fencing",
 			"RHEL 8.4 release notes (token); pacemaker-fenced(7); DRBD 9 User's Guide"+recall, looked),
 		lost("drbd-disk", []Kind{DRBD}, &loss{of: Disk}, "the server goes on over the network, without a disk of its own", "DRBD 9 User's Guide, handling disk errors"+recall, looked),
-		lost("drbd-zone", []Kind{DRBD}, &loss{of: Zone, wait: 63}, "the disks in two zones, the tiebreaker in a third; fencing has to work while the other zone is silent (the provider's API, or a watchdog), or nothing takes over", reasons, looked),
+		lost("drbd-zone", []Kind{DRBD}, &loss{of: Zone, wait: 63}, "the disks in two zones, the tiebreaker in a third; fencing has to work while the other zone is silent (the provider's API, or a watchdog), or nothing takes over", follows+"drbd-machine", looked),
 		lost("ndb-machine", []Kind{NDB}, &loss{of: Machine, wait: 20}, "a transaction is committed on both nodes of its group, in memory; a node that is silent for four heartbeats of 5 s is dead. Logs reach the disk every 2 s (TimeBetweenGlobalCheckpoints): the whole cluster losing power loses those", manual+"Defining NDB Cluster Data Nodes"+recall, looked),
-		lost("ndb-disk", []Kind{NDB}, &loss{of: Disk, wait: 20}, "the other node of the group goes on", reasons, looked),
-		lost("ndb-zone", []Kind{NDB}, &loss{of: Zone, wait: 20}, "the nodes of a group in two zones, the arbitrator in a third", reasons, looked),
+		lost("ndb-disk", []Kind{NDB}, &loss{of: Disk, wait: 20}, "the other node of the group goes on", follows+"ndb-machine", looked),
+		lost("ndb-zone", []Kind{NDB}, &loss{of: Zone, wait: 20}, "the nodes of a group in two zones, the arbitrator in a third", follows+"ndb-machine", looked),
 		lost("managed-machine", []Kind{Managed}, &loss{of: Machine, unknown: true}, "the provider starts another machine on the same volume; how long that takes was not found published", "Amazon RDS User Guide", looked),
 		lost("managed-ha-machine", []Kind{ManagedHA}, &loss{of: Machine, wait: 120, at: "RDS"}, "synchronous to a standby in another zone; RDS's fail-over typically takes 60 to 120 s, longer with a long recovery. Cloud SQL begins its own after about 60 s of silence, and says of no end", "Amazon RDS User Guide, Failing over a Multi-AZ DB instance; Cloud SQL documentation, high availability", looked),
 		lost("managed-ha-disk", []Kind{ManagedHA}, &loss{of: Disk, wait: 120, at: "RDS"}, "the standby has volumes of its own", "Amazon RDS User Guide, Multi-AZ DB instance deployments", looked),
 		lost("managed-ha-zone", []Kind{ManagedHA}, &loss{of: Zone, wait: 120, at: "RDS"}, "the standby is in another zone", "Amazon RDS User Guide, Multi-AZ DB instance deployments", looked),
 		lost("not-placed", []Kind{Async, Semisync, Group, Galera, DRBD, NDB, Vitess}, nil, "copies are put into other zones and regions only where that is asked (--survive, --regions), as the traffic between them is paid for; else they are gone together, and a backup elsewhere is left", "arithmetic", looked),
-		lost("region-copy", []Kind{Async, Semisync, Group, Galera, Vitess}, &loss{of: Region, data: lag, human: true}, "a copy in another region follows asynchronously: what it had not received is lost, and somebody has to decide", "as async-machine", looked),
-		lost("region-together", []Kind{Semisync, Group, Galera}, nil, "the copies lie in three regions or more and commit together, so a lost region is a lost machine, and every commit waits for another region: taken where that is asked for, or costs less than copies that follow", reasons, looked),
-		lost("region-backup", []Kind{Local, Single, Ceph, DRBD, NDB, Managed, ManagedHA}, &loss{of: Region, data: backup, human: true, restore: true}, "only a backup that lies in another region is left", reasons, looked),
+		lost("region-copy", []Kind{Async, Semisync, Group, Galera, Vitess}, &loss{of: Region, data: lag, human: true}, "a copy in another region follows asynchronously: what it had not received is lost, and somebody has to decide", follows+"async-machine", looked),
+		lost("region-together", []Kind{Semisync, Group, Galera}, nil, "the copies lie in three regions or more and commit together, so a lost region is a lost machine, and every commit waits for another region: taken where that is asked for, or costs less than copies that follow", follows+"semisync-machine, group-machine and galera-machine", looked),
+		lost("region-backup", []Kind{Local, Single, Ceph, DRBD, NDB, Managed, ManagedHA}, &loss{of: Region, data: backup, human: true, restore: true}, "only a backup that lies in another region is left", follows+"managed-backup and single-disk", looked),
 	}
 }
 
@@ -154,11 +158,11 @@ func places() []Rule {
 			func(r Request, a Architecture, provider string) (string, bool) {
 				return "--survive " + string(r.Survive), r.reaches(Zone) && a.replicated() && !zonesKnown(provider)
 			}),
-		condition("region-zero", "to lose nothing with a region, every commit has to reach another one before it is acknowledged: semi-synchronous and group replication and Galera can, over three regions, and take its round trip", reasons, looked,
+		condition("region-zero", "to lose nothing with a region, every commit has to reach another one before it is acknowledged: semi-synchronous and group replication and Galera can, over three regions, and take its round trip", follows+"region-copy and region-together", looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
 				return "--rpo 0s --survive region", r.stretched() && !a.spans()
 			}),
-		condition("region-reads", "data that can be read in several regions take a copy in each", reasons, looked,
+		condition("region-reads", "data that can be read in several regions take a copy in each", follows+"region-copy", looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
 				can := slices.Contains([]Kind{Async, Semisync, Group, Galera, Vitess}, a.Kind)
 				return "--regions", r.Regions > 1 && !can
@@ -167,7 +171,7 @@ func places() []Rule {
 			func(r Request, a Architecture, provider string) (string, bool) {
 				return "--p99", r.P99 > 0 && r.P99 < 1 && provider != Own
 			}),
-		condition("round-trip", "a synchronous commit over three regions takes their round trip at least", reasons, looked,
+		condition("round-trip", "a synchronous commit over three regions takes their round trip at least", follows+"region-together", looked,
 			func(r Request, a Architecture, _ string) (string, bool) {
 				return "--p99", r.together() && a.spans() && !r.inTime()
 			}),
@@ -182,7 +186,8 @@ func places() []Rule {
 func remarks() []Rule {
 	return []Rule{
 		remark("spot", "a provider takes spot machines back within minutes: only copies for reads, beyond those that RPO counts on, are bought so", "Amazon EC2 User Guide, Spot interruptions"+recall, looked),
-		remark("drop-table", "no architecture survives a DROP TABLE or a wrong UPDATE: copies repeat it. Backups with binary logs do, to --backup-every", reasons, looked),
+		remark("helpers", "what only votes, routes or watches (tiebreaker, VTGate, etcd, fail-over manager) is no whole server: of a provider it is the cheapest machine, of own hardware --helper-cpus and --helper-memory as a share of a server that other things run on, never of one that holds the data it decides on; --helper-price for small servers of their own", etcd, looked),
+		remark("drop-table", "no architecture survives a DROP TABLE or a wrong UPDATE: copies repeat it. Backups with binary logs do, to --backup-every", follows+"how each copies", looked),
 		only(Galera, remark("galera-limits", "Jepsen saw Galera lose acknowledged commits with process crashes and network partitions, and lose updates without any fault; the slowest node slows all (flow control), and hot rows and large transactions fail at certification", "Jepsen, MariaDB Galera Cluster 12.1.2 to 12.2.2 (its summary was read); Galera Cluster documentation"+recall, "2026-03")),
 		arithmetic("capacity", "a server carries no more than --fill of what its machine and volumes are published, or were measured, to sustain", "study P4: plan for 70 %; docs/price.md", looked),
 		arithmetic(priceUnknown, "a price that is not known makes no bill, and is never 0: the flag that gives it is named", "docs/price.md", looked),

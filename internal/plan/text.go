@@ -278,7 +278,7 @@ func (p Plan) Each() []Choice {
 func (p Plan) Applied() (list []Rule) {
 	used := map[string]bool{}
 	for _, c := range p.Each() {
-		used["manager"] = used["manager"] || c.Manager
+		used[managerRule] = used[managerRule] || c.Manager
 		for _, v := range c.Verdicts {
 			used[v.Rule] = true
 		}

@@ -59,6 +59,9 @@ type Machine struct {
 // Doubt tells whether the figure under a key is uncertain.
 func (m Machine) Doubt(key string) bool { return slices.Contains(m.Uncertain, key) }
 
+// Takes tells whether a volume is for the machine: its provider's, and of as many zones.
+func (m Machine) Takes(v Volume) bool { return m.Provider == v.Provider && m.Zones == v.Zones }
+
 // OwnIOPS returns what its data can count on: of the volume that comes with it, else what it sustains on any.
 // 0: not known.
 func (m Machine) OwnIOPS() float64 { return cmp.Or(m.IncludedIOPS, m.IOPS) }

@@ -1,6 +1,10 @@
 package price
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+	"math"
+)
 
 // ErrNoRate says that a price is in a currency of which the catalogue does not know what it is in US$.
 var ErrNoRate = errors.New("the catalogue states no exchange rate")
@@ -20,6 +24,31 @@ func (c Catalogue) Set(v Volume, n int, w Wish, m *Machine) (Option, error) {
 		return plain, nil
 	}
 	return more, nil
+}
+
+// Cheaper orders what gives the same: the lower price to the cent, then the certain figures, then the fewer volumes, as each is one
+// more to lose.
+func Cheaper(a, b Option) int {
+	return cmp.Or(cmp.Compare(math.Round(100*a.USDMonth), math.Round(100*b.USDMonth)), doubt(a)-doubt(b), a.Volumes-b.Volumes)
+}
+
+// Stripe buys the best number of volumes of a kind, from least to most, to meet a wish together: the first of Cheaper. All that
+// david plans a stripe for asks here, so that the same need buys the same volumes. An error says why no number does.
+func (c Catalogue) Stripe(v Volume, least, most int, w Wish, m *Machine) (best Option, err error) {
+	found := false
+	for n := least; n <= most; n++ {
+		o, why := c.Set(v, n, w, m)
+		switch {
+		case why != nil:
+			err = why
+		case !found || Cheaper(o, best) < 0:
+			best, found = o, true
+		}
+	}
+	if found {
+		return best, nil
+	}
+	return best, err
 }
 
 // sold tells whether IOPS or bandwidth can be bought besides those that come with a volume.

@@ -148,12 +148,17 @@ type bought struct {
 	disk               *Disk
 }
 
-// shareOf buys one of n volumes that meet the wish together. Without provision only what comes with the size
+// shareOf buys one of n volumes that meet the wish together. The room of several that are sold by the GiB is a multiple of as
+// many GiB, or of the next power of two: else eleven could be had for some cents less than four, as their sizes round better. Without provision only what comes with the size
 // is used. An error says why it cannot be.
 func (v Volume) shareOf(n int, w Wish, provision bool) (bought, error) {
 	part := Wish{w.IOPS / float64(n), Size(float64(w.Size) / float64(n)), Bandwidth(float64(w.Bandwidth) / float64(n))}
 	if len(v.Sizes) > 0 {
 		return v.disk(part)
+	}
+	if n > 1 {
+		even := math.Exp2(math.Ceil(math.Log2(float64(n))))
+		part.Size = Size(math.Ceil(w.Size.GiB()/even) * even / float64(n) * (1 << 30))
 	}
 	b, err := v.size(part, provision)
 	if err == nil {
@@ -394,7 +399,7 @@ type Refusal struct {
 // cannot. A machine bounds what its volumes give and whose they are; nil: any.
 func (c Catalogue) Ways(w Wish, m *Machine) (options []Option, refused []Refusal) {
 	for _, v := range c.Volumes {
-		if m != nil && m.Provider != v.Provider {
+		if m != nil && !m.Takes(v) {
 			continue
 		}
 		for _, l := range v.layouts(w) {

@@ -133,8 +133,12 @@ func planSections(p plan.Plan) []planSection {
 			sections = append(sections, planSection{Title: "What would turn the decision over", Tables: []table{planTurns(p)}, Bars: planBars(p)})
 		}
 	}
+	tables := []table{planFigures(p)}
+	for _, c := range p.Told() {
+		tables = append(tables, planOwnFigures(c))
+	}
 	return append(sections, planSection{Title: "To be read with it", Lines: planNotes(p)}, planSection{Title: "The chain of rules", Tables: []table{planChain(p)}},
-		planSection{Title: "Sources: the rules", Tables: []table{planRules(p)}}, planSection{Title: "Sources: the figures", Tables: []table{planFigures(p)}})
+		planSection{Title: "Sources: the rules", Tables: []table{planRules(p)}}, planSection{Title: "Sources: the figures", Tables: tables})
 }
 
 // planOne tells of one choice; of says of which, where that is not the decision.
@@ -239,7 +243,7 @@ func planCosts(c plan.Choice) table {
 		if x.Measured {
 			measured = "yes"
 		}
-		t = t.add(x.What, x.Says, measured, x.Source+", "+x.Date)
+		t = t.add(x.What, x.Says, measured, x.From())
 	}
 	return t
 }
@@ -269,23 +273,24 @@ func planRules(p plan.Plan) table {
 	return t
 }
 
-// planFigures lists what was computed with: what was given, what was measured, and what was assumed.
+// planFigures lists what was computed with and is no choice's own: what was given, what was measured, and what was assumed.
 func planFigures(p plan.Plan) table {
 	t := table{"The figures, with source and date", []column{left("figure"), right("value"), left("what"), left("source")}, nil}
+	what := map[string]string{}
 	for _, f := range plan.Figures() {
-		x, given := p.Asked.Figures[f.Name]
-		source := f.Source + ", " + f.Date
-		switch {
-		case p.Asked.Sources[f.Name] != "":
-			source = p.Asked.Sources[f.Name]
-		case given:
-			source = "given"
-		case f.Given:
-			continue
-		default:
-			x = f.Default
-		}
-		t = t.add(f.Name, plan.Turn{Unit: f.Unit}.Write(x), f.What, source)
+		what[f.Name] = f.What
+	}
+	for _, x := range p.Shared() {
+		t = t.add(x.What, x.Value, what[x.What], x.From())
+	}
+	return t
+}
+
+// planOwnFigures lists the figures that are those of one choice.
+func planOwnFigures(c plan.Choice) table {
+	t := table{"The figures of " + c.Name(), []column{left("figure"), left("value"), left("source")}, nil}
+	for _, x := range c.Own() {
+		t = t.add(x.What, x.Value, x.From())
 	}
 	return t
 }

@@ -78,7 +78,7 @@ func planTold(b *terminal, p plan.Plan, c plan.Choice, decided bool) {
 		b.WriteString("\nwhat it costs in throughput:\n")
 	}
 	for _, x := range c.Costs {
-		b.paragraph(fmt.Sprintf("%s: %s (%s; %s, %s)", x.What, x.Says, planBy(x), x.Source, x.Date))
+		b.paragraph(fmt.Sprintf("%s: %s (%s; %s)", x.What, x.Says, planBy(x), x.From()))
 	}
 	if len(c.Commands) > 0 {
 		b.WriteString("\nit is made by:\n")
@@ -116,6 +116,13 @@ func planWhy(b *terminal, p plan.Plan) {
 			}
 			b.paragraph(fmt.Sprintf("%s %s [%s] %s", held, v.For, v.Rule, v.Says))
 		}
+		for _, x := range c.Own() {
+			b.paragraph(fmt.Sprintf("by %s: %s (%s)", x.What, x.Value, x.From()))
+		}
+	}
+	b.WriteString("\nthe figures:\n")
+	for _, x := range p.Shared() {
+		b.paragraph(fmt.Sprintf("%s: %s (%s)", x.What, x.Value, x.From()))
 	}
 	b.WriteString("\nthe rules:\n")
 	for _, x := range p.Applied() {

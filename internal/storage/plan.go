@@ -104,7 +104,7 @@ type reasons map[string][]string
 // volumes lists those that the machine can have. Without a machine, all but a managed database's own.
 func (r Request) volumes(c price.Catalogue) (list []price.Volume) {
 	for _, v := range c.Volumes {
-		if r.Machine == nil && !v.Managed() || r.Machine != nil && r.Machine.Provider == v.Provider {
+		if r.Machine == nil && !v.Managed() || r.Machine != nil && r.Machine.Takes(v) {
 			list = append(list, v)
 		}
 	}
@@ -138,22 +138,25 @@ func (p *Plan) sort() {
 	})
 }
 
-// choose finds the number of volumes of a kind that meets the request for the least money, or of equals the
-// smallest.
+// choose finds the number of volumes of a kind that meets the request for the least money; of equals the certain, then the smallest.
 func (r Request) choose(c price.Catalogue, rule Rule, v price.Volume) (Choice, error) {
 	var best price.Option
 	var failed error
-	found := 0
-	for n := rule.least(r.Survive); n <= rule.Most; n += rule.Step {
+	found := false
+	for n := rule.least(r.Survive); n <= rule.Most && !rule.plain(); n += rule.Step {
 		o, err := r.buy(c, rule, v, n)
 		switch {
 		case err != nil:
 			failed = err
-		case found == 0 || o.USDMonth < best.USDMonth-0.01:
-			best, found = o, n
+		case !found || price.Cheaper(o, best) < 0:
+			best, found = o, true
 		}
 	}
-	if found > 0 {
+	if rule.plain() {
+		best, failed = c.Stripe(v, rule.Least, rule.Most, r.Wish, r.Machine)
+		found = failed == nil
+	}
+	if found {
 		return r.choice(rule, v, best), nil
 	}
 	if rule.Most > rule.Least && !errors.Is(failed, price.ErrNoRate) {
