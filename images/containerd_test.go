@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,11 +137,32 @@ func (c *containerd) exec(container string, command ...string) (string, error) {
 // outcome runs ctr to its end, and returns what the container wrote to a file after what ctr itself says.
 func outcome(cmd *exec.Cmd, said string) (string, error) {
 	out, err := cmd.CombinedOutput()
-	text, readErr := os.ReadFile(said)
+	text, readErr := whole(said)
 	if err == nil {
 		err = readErr
 	}
-	return string(out) + string(text), err
+	return string(out) + text, err
+}
+
+// whole returns what a container that has ended wrote to a file: its shim has it open until all is there, for some time
+// after ctr has ended.
+func whole(said string) (string, error) {
+	for deadline := time.Now().Add(time.Minute); isOpen(said); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return "", fmt.Errorf("waited a minute until %s was written", said)
+		}
+	}
+	text, err := os.ReadFile(said)
+	return string(text), err
+}
+
+// isOpen tells whether any process has a file open.
+func isOpen(path string) bool {
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	return slices.ContainsFunc(links, func(link string) bool {
+		to, err := os.Readlink(link)
+		return err == nil && to == path
+	})
 }
 
 // sleeps says how often the pause of a container went to sleep; "" while it is not asleep.

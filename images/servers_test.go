@@ -113,6 +113,16 @@ func startServer(t *testing.T, c *containerd, image, data string, env ...string)
 	return i
 }
 
+// end waits until the server has ended, and returns all that it said, and how ctr ended.
+func (i *instance) end() (log string, err error) {
+	err = i.cmd.Wait()
+	log, readErr := whole(i.said)
+	if err == nil {
+		err = readErr
+	}
+	return log, err
+}
+
 func (i *instance) query(sql string) (string, error) {
 	// A statement is not retried by the client, and the password is in its environment, not its arguments.
 	return i.c.exec(i.name, "env", "MYSQL_PWD="+password, "mysql", "--no-defaults", "-uroot", "-h127.0.0.1", "-P"+i.port, "--protocol=tcp", "-N", "-B", "-e", sql)
@@ -126,8 +136,8 @@ func (i *instance) ready(t *testing.T) {
 func (i *instance) stop(t *testing.T) {
 	t.Helper()
 	i.c.signal(i.name, syscall.SIGTERM)
-	if err := i.cmd.Wait(); err != nil || !strings.Contains(i.log(), "Shutdown complete") && !strings.Contains(i.log(), "Shutdown completed") {
-		t.Errorf("the server was told to end: %v\n%s", err, i.log())
+	if log, err := i.end(); err != nil || !strings.Contains(log, "Shutdown complete") {
+		t.Errorf("the server was told to end: %v\n%s", err, log)
 	}
 }
 
@@ -159,9 +169,8 @@ func dataFolder(t *testing.T) string {
 func checkServer(t *testing.T, c *containerd, image string) {
 	data := dataFolder(t)
 	i := startServer(t, c, image, data)
-	err := i.cmd.Wait()
-	if err == nil || !strings.Contains(i.log(), "set MARIADB_ROOT_PASSWORD or MYSQL_ROOT_PASSWORD") {
-		t.Errorf("without a password: %v\n%s", err, i.log())
+	if log, err := i.end(); err == nil || !strings.Contains(log, "set MARIADB_ROOT_PASSWORD or MYSQL_ROOT_PASSWORD") {
+		t.Errorf("without a password: %v\n%s", err, log)
 	}
 	unfinished := filepath.Join(data, ".initialising", "mysql")
 	if err := os.MkdirAll(unfinished, 0o777); err != nil {
@@ -222,8 +231,8 @@ func checkForeign(t *testing.T, c *containerd, image string) {
 		t.Fatal(err)
 	}
 	i := startServer(t, c, image, data, "MYSQL_ROOT_PASSWORD="+password)
-	if err := i.cmd.Wait(); err == nil || !strings.Contains(i.log(), "thesis.txt among them") {
-		t.Errorf("a foreign folder: %v\n%s", err, i.log())
+	if log, err := i.end(); err == nil || !strings.Contains(log, "thesis.txt among them") {
+		t.Errorf("a foreign folder: %v\n%s", err, log)
 	}
 	out, err := c.run("localhost/"+image+":e2e", nil, "/usr/local/bin/entrypoint", "sh", "-c", "echo as it is")
 	if err != nil || strings.TrimSpace(out) != "as it is" {
