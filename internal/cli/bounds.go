@@ -29,7 +29,11 @@ const (
 func inBounds(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if n, e := strconv.Atoi(f.Value.String()); f.Name == "port" && (e != nil || n < 1 || n > mostPort) && err == nil {
-			err = usage("--port %s: a port is a number from 1 to %d", f.Value, mostPort)
+			flag := "--port"
+			if f.Shorthand != "" {
+				flag = "-" + f.Shorthand
+			}
+			err = usage("%s %s: give a port from 1 to %d", flag, f.Value, mostPort)
 		}
 		if most, ok := tooMuch(f); ok && err == nil {
 			err = usage("--%s %s: give a number that is not above %s", f.Name, f.Value, most)

@@ -65,7 +65,7 @@ func TestPorts(t *testing.T) {
 		for _, port := range []string{"0", "-1", "65536", "99999999"} {
 			var said strings.Builder
 			a := &app{out: io.Discard, err: &said, home: home, env: os.Getenv, argv: append(strings.Fields(line), "--port="+port)}
-			if code := a.execute(t.Context()); code != exitUsage || !strings.Contains(said.String(), "--port "+port+": a port is a number from 1 to 65535") {
+			if code := a.execute(t.Context()); code != exitUsage || !strings.Contains(said.String(), " "+port+": give a port from 1 to 65535") {
 				t.Errorf("%s --port %s: exit code %d, %s", line, port, code, said.String())
 			}
 		}

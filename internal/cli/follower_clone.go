@@ -127,9 +127,6 @@ func (a *app) cloneRequest(f cloneFlags, name string) (q follower.Request, err e
 	if f.catchUp <= 0 {
 		return q, usage("--catch-up %s: give a time above 0, as 10m", f.catchUp)
 	}
-	if f.port < 0 || f.port > 65535 {
-		return q, usage("--port %d: give a port from 1 to 65535", f.port)
-	}
 	if f.pool != "" {
 		if q.Pool, err = mycnf.ParseSize(f.pool); err != nil || q.Pool < 5<<20 {
 			return q, usage("--buffer-pool %s: give a size of 5M at least", f.pool)

@@ -214,7 +214,7 @@ func TestTablesFit(t *testing.T) {
 			}
 		}
 		words := func(text string) []string {
-			return strings.Fields(regexp.MustCompile(`[0-9.]+( ([KMGT]i)?B)?`).ReplaceAllString(text, "N"))
+			return strings.Fields(regexp.MustCompile(`[0-9.]+( ([KMGT]i)?B)?`).ReplaceAllString(strings.Join(strings.Fields(text), " "), "N"))
 		} // what is free moves
 		if got, want := words(seen.String()), words(piped.String()); !slices.Equal(got, want) {
 			at := 0

@@ -97,9 +97,6 @@ func (a *app) remoteAddr(f serverFlags) (addr mysqld.Addr, err error) {
 	if err := f.checkDeadline(); err != nil {
 		return addr, err
 	}
-	if f.port < 0 || f.port > 65535 {
-		return addr, usage("-P %d: give a port from 1 to 65535", f.port)
-	}
 	if f.dsn != "" && (f.host != "" || f.port != 0 || f.socket != "") {
 		return addr, usage("--dsn says where the server is: leave out -h, -P and -S")
 	}
