@@ -55,15 +55,23 @@ func (r Request) storageCommand(x Choice) []string {
 	return []string{fmt.Sprintf("david %s %s --iops %.0f --size %.0fGiB", what, x.Machine, x.server.wish.IOPS, x.server.wish.Size.GiB())}
 }
 
-// semisync lists the settings without which semi-synchronous replication loses what it promises.
-func (r Request) semisync() []string {
+// semisync lists the settings without which semi-synchronous replication loses what it promises. The source's half is the primary's
+// alone: a replica that has it waits for ever for somebody to acknowledge what it applies (seen with MySQL 9.7: "Waiting for semi-sync
+// ACK from replica" in its applier). Vitess turns both halves on and off itself.
+func (r Request) semisync(x Choice) []string {
 	if r.Flavour == mycnf.MariaDB {
-		return []string{"# on all: rpl_semi_sync_master_enabled=ON, rpl_semi_sync_slave_enabled=ON, rpl_semi_sync_master_wait_point=AFTER_SYNC (the default is AFTER_COMMIT)",
-			"# on all: rpl_semi_sync_master_timeout=4294967295, rpl_semi_sync_master_wait_no_slave=ON, log_slave_updates=ON, sync_binlog=1, innodb_flush_log_at_trx_commit=1, read_only=ON but for the primary"}
+		return []string{"# on all: rpl_semi_sync_master_wait_point=AFTER_SYNC (the default is AFTER_COMMIT), rpl_semi_sync_master_timeout=4294967295, rpl_semi_sync_master_wait_no_slave=ON",
+			"# on the primary alone: rpl_semi_sync_master_enabled=ON; on replicas: rpl_semi_sync_slave_enabled=ON, rpl_semi_sync_master_enabled=OFF, or they wait for ever for an acknowledgement of what they apply",
+			"# who promotes a replica, before anybody writes there: SET GLOBAL rpl_semi_sync_master_enabled=ON, and in its my.cnf"}
 	}
-	return []string{"# on all: plugin_load_add='semisync_source.so;semisync_replica.so', rpl_semi_sync_source_enabled=ON, rpl_semi_sync_replica_enabled=ON, rpl_semi_sync_source_wait_point=AFTER_SYNC",
-		"# on all: rpl_semi_sync_source_timeout=4294967295, rpl_semi_sync_source_wait_for_replica_count=1, rpl_semi_sync_source_wait_no_replica=ON, gtid_mode=ON, enforce_gtid_consistency=ON, sync_binlog=1, innodb_flush_log_at_trx_commit=1, relay_log_recovery=ON, super_read_only=ON but for the primary",
-		"# alarm on Rpl_semi_sync_source_status=OFF: from then on a lost primary loses commits"}
+	list := []string{"# on all: plugin_load_add='semisync_source.so;semisync_replica.so', rpl_semi_sync_source_wait_point=AFTER_SYNC, rpl_semi_sync_source_timeout=4294967295, rpl_semi_sync_source_wait_for_replica_count=1, rpl_semi_sync_source_wait_no_replica=ON",
+		"# alarm on Rpl_semi_sync_source_status=OFF on a primary: from then on a lost one loses commits"}
+	if x.Kind == Vitess {
+		return list
+	}
+	return append(list,
+		"# on the primary alone: rpl_semi_sync_source_enabled=ON; on replicas: rpl_semi_sync_replica_enabled=ON, rpl_semi_sync_source_enabled=OFF, or they wait for ever for an acknowledgement of what they apply",
+		"# who promotes a replica, before anybody writes there: SET PERSIST rpl_semi_sync_source_enabled=ON, rpl_semi_sync_replica_enabled=OFF")
 }
 
 func (r Request) groupConsistency() string {

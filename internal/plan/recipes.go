@@ -19,7 +19,7 @@ func (r Request) recipe(a Architecture, x Choice) []string {
 	case Async:
 		return append(r.replicas(x), r.manager(x)...)
 	case Semisync:
-		return append(append(r.semisync(), r.replicas(x)...), r.manager(x)...)
+		return append(append(r.semisync(x), r.replicas(x)...), r.manager(x)...)
 	case Group:
 		return append(r.innodbCluster(x), groupByHand(x)...)
 	case Galera:
@@ -29,7 +29,7 @@ func (r Request) recipe(a Architecture, x Choice) []string {
 	case NDB:
 		return r.ndb(x)
 	case Vitess:
-		return append(r.semisync(), r.vitess(x)...)
+		return append(r.semisync(x), r.vitess(x)...)
 	case Managed, ManagedHA:
 		return managed(x)
 	}

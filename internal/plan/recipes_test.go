@@ -61,6 +61,19 @@ func TestEveryArchitectureHasItsCommands(t *testing.T) {
 	}
 }
 
+// TestSemisyncReplicasDoNotWait: the source's half of semi-synchronous replication is for the primary alone. With it and a timeout
+// without end a replica waited for ever for an acknowledgement of the first transaction that it applied.
+func TestSemisyncReplicasDoNotWait(t *testing.T) {
+	for _, flavour := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
+		for _, line := range (Request{Flavour: flavour}).semisync(Choice{Kind: Semisync}) {
+			on := strings.Contains(line, "source_enabled=ON") || strings.Contains(line, "master_enabled=ON")
+			if on && !strings.HasPrefix(line, "# on the primary alone: ") && !strings.HasPrefix(line, "# who promotes ") {
+				t.Errorf("%s: %s", flavour, line)
+			}
+		}
+	}
+}
+
 // needed lists what an architecture's commands cannot be without.
 func needed(x Choice, f mycnf.Flavour) (list []string) {
 	maria := f == mycnf.MariaDB
@@ -79,7 +92,7 @@ func needed(x Choice, f mycnf.Flavour) (list []string) {
 	case Async:
 		list = append(list, follow)
 	case Semisync:
-		list = append(list, follow, pick(`rpl_semi_sync_master_wait_point=AFTER_SYNC`, `rpl_semi_sync_source_wait_point=AFTER_SYNC`), `timeout=4294967295`)
+		list = append(list, follow, pick(`rpl_semi_sync_master_wait_point=AFTER_SYNC`, `rpl_semi_sync_source_wait_point=AFTER_SYNC`), `timeout=4294967295`, pick(`primary alone: rpl_semi_sync_master_enabled=ON`, `primary alone: rpl_semi_sync_source_enabled=ON`))
 	case Group:
 		list = append(list, `dba create-cluster`, fmt.Sprintf(`addInstance\('USER@HOST%d'`, x.Copies), `group_replication_bootstrap_group=ON`, fmt.Sprintf(`HOST%d:33061,`, x.Copies))
 		if x.Followers > 0 {
