@@ -56,8 +56,8 @@ func startContainerd(t *testing.T) *containerd {
 			t.Errorf("containerd left something mounted: %v", err)
 		}
 	})
-	config := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, containerdConfig, dir), 0o600); err != nil {
+	config, said := filepath.Join(dir, "config.toml"), filepath.Join(dir, "said")
+	if err := errors.Join(os.WriteFile(config, fmt.Appendf(nil, containerdConfig, dir), 0o600), os.Mkdir(said, 0), os.Chmod(said, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -108,61 +108,57 @@ func (c *containerd) load(archive string) {
 	}
 }
 
-// start prepares a container, and names it and the file that gets what it says. The shim writes that file: what it
-// hands to ctr is lost where ctr ends before it has copied it, as it does on a busy machine.
-func (c *containerd) start(image string, options []string, command ...string) (cmd *exec.Cmd, name, said string) {
+// start prepares a container; its name is the second value.
+func (c *containerd) start(image string, options []string, command ...string) (*exec.Cmd, string) {
 	c.n++
-	name = fmt.Sprintf("c%d", c.n)
-	said = filepath.Join(c.dir, name+".log")
-	args := append([]string{"run", "--rm", "--net-host", "--log-uri", "file://" + said}, options...)
-	return c.ctr(append(append(args, image, name), command...)...), name, said
+	name := fmt.Sprintf("c%d", c.n)
+	args := append([]string{"run", "--rm", "--net-host"}, options...)
+	return c.ctr(append(append(args, image, name), command...)...), name
 }
 
-// run runs a command in a new container and returns what it printed, and what ctr has to say.
+// run runs a command in a new container and returns what it printed.
 func (c *containerd) run(image string, options []string, command ...string) (string, error) {
-	cmd, _, said := c.start(image, options, command...)
+	cmd, _ := c.start(image, options, command...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// startSaid prepares a container with a shell, and names it and the file that gets what it says. On a busy machine ctr, and
+// containerd's shim with --log-uri, end before they have copied what a container that is gone had said: it writes itself.
+func (c *containerd) startSaid(image string, options []string, command ...string) (cmd *exec.Cmd, name, said string) {
+	said, command = c.saying(command)
+	cmd, name = c.start(image, append(slices.Clone(options), "--mount", "type=bind,src="+c.dir+"/said,dst=/said,options=rbind:rw"), command...)
+	return cmd, name, said
+}
+
+// runSaid runs a command in a new container with a shell, and returns what it printed.
+func (c *containerd) runSaid(image string, command ...string) (string, error) {
+	cmd, _, said := c.startSaid(image, nil, command...)
 	return outcome(cmd, said)
 }
 
-// exec runs a command in a container that is running, and returns what it printed, and what ctr has to say.
+// exec runs a command in a container of startSaid's that is running, and returns what it printed.
 func (c *containerd) exec(container string, command ...string) (string, error) {
-	c.n++
-	id := fmt.Sprintf("e%d", c.n)
-	said := filepath.Join(c.dir, id+".log")
-	args := append([]string{"tasks", "exec", "--exec-id", id, "--log-uri", "file://" + said, container}, command...)
-	out, err := outcome(c.ctr(args...), said)
+	said, command := c.saying(command)
+	out, err := outcome(c.ctr(append([]string{"tasks", "exec", "--exec-id", filepath.Base(said), container}, command...)...), said)
 	return strings.TrimSpace(out), err
 }
 
-// outcome runs ctr to its end, and returns what the container wrote to a file after what ctr itself says.
+// saying names a file, and makes a command write to it.
+func (c *containerd) saying(command []string) (said string, inside []string) {
+	c.n++
+	name := fmt.Sprintf("said%d", c.n)
+	return filepath.Join(c.dir, "said", name), append([]string{"/usr/bin/sh", "-c", `exec "$@" >/said/` + name + ` 2>&1`, "sh"}, command...)
+}
+
+// outcome runs ctr to its end, and returns what it says and what the command wrote.
 func outcome(cmd *exec.Cmd, said string) (string, error) {
 	out, err := cmd.CombinedOutput()
-	text, readErr := whole(said)
+	text, readErr := os.ReadFile(said)
 	if err == nil {
 		err = readErr
 	}
-	return string(out) + text, err
-}
-
-// whole returns what a container that has ended wrote to a file: its shim has it open until all is there, for some time
-// after ctr has ended.
-func whole(said string) (string, error) {
-	for deadline := time.Now().Add(time.Minute); isOpen(said); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return "", fmt.Errorf("waited a minute until %s was written", said)
-		}
-	}
-	text, err := os.ReadFile(said)
-	return string(text), err
-}
-
-// isOpen tells whether any process has a file open.
-func isOpen(path string) bool {
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	return slices.ContainsFunc(links, func(link string) bool {
-		to, err := os.Readlink(link)
-		return err == nil && to == path
-	})
+	return string(out) + string(text), err
 }
 
 // sleeps says how often the pause of a container went to sleep; "" while it is not asleep.

@@ -28,8 +28,8 @@ func TestServerImages(t *testing.T) {
 	for _, server := range []string{"mariadb", "mysql"} {
 		i := open(t, filepath.Join(links, server+"-image.tar"))
 		i.want(t, "usr/local/bin/entrypoint", "usr/bin/mysql", "usr/bin/mysqladmin", "usr/bin/sh", "etc/mysql/conf.d", "etc/david/packages")
-		if i.name != "localhost/"+server+":e2e" || i.config.Config.User != "999:999" || i.files["var/lib/mysql"].Uid != 999 {
-			t.Errorf("%s: name %s, user %s, data of %d", server, i.name, i.config.Config.User, i.files["var/lib/mysql"].Uid)
+		if i.name != "localhost/"+server+":e2e" || i.config.Config.User != "999:999" || i.files["var/lib/mysql"].Uid != 999 || !slices.Equal(slices.Concat(i.config.Config.Entrypoint, i.config.Config.Cmd), starts(server)) {
+			t.Errorf("%s: name %s, %+v, data of %d", server, i.name, i.config.Config, i.files["var/lib/mysql"].Uid)
 		}
 		t.Logf("%s: %.1f MB packed, %.1f MB unpacked", server, float64(i.size)/1e6, float64(i.unpacked())/1e6)
 	}
@@ -46,8 +46,16 @@ func TestServerImages(t *testing.T) {
 	}
 }
 
+// program names the server of an image.
+func program(image string) string {
+	return map[string]string{"mariadb": "mariadbd", "mysql": "mysqld"}[image]
+}
+
+// starts is what an image of a server runs.
+func starts(image string) []string { return []string{"/usr/local/bin/entrypoint", program(image)} }
+
 func checkPause(t *testing.T, c *containerd) {
-	cmd, name, _ := c.start("localhost/pause:e2e", nil)
+	cmd, name := c.start("localhost/pause:e2e", nil)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +114,7 @@ func startServer(t *testing.T, c *containerd, image, data string, env ...string)
 		options = append(options, "--env", e)
 	}
 	i := &instance{c: c, port: port}
-	i.cmd, i.name, i.said = c.start("localhost/"+image+":e2e", options)
+	i.cmd, i.name, i.said = c.startSaid("localhost/"+image+":e2e", options, starts(image)...)
 	if err := i.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +124,7 @@ func startServer(t *testing.T, c *containerd, image, data string, env ...string)
 // end waits until the server has ended, and returns all that it said, and how ctr ended.
 func (i *instance) end() (log string, err error) {
 	err = i.cmd.Wait()
-	log, readErr := whole(i.said)
-	if err == nil {
-		err = readErr
-	}
-	return log, err
+	return i.log(), err
 }
 
 func (i *instance) query(sql string) (string, error) {
@@ -192,7 +196,7 @@ func checkServer(t *testing.T, c *containerd, image string) {
 			t.Errorf("%s: got %q, %v", sql, got, err)
 		}
 	}
-	checkProcess(t, i, map[string]string{"mariadb": "mariadbd", "mysql": "mysqld"}[image])
+	checkProcess(t, i, program(image))
 	i.stop(t)
 	again := startServer(t, c, image, data) // the password is in the data
 	again.ready(t)
@@ -234,7 +238,7 @@ func checkForeign(t *testing.T, c *containerd, image string) {
 	if log, err := i.end(); err == nil || !strings.Contains(log, "thesis.txt among them") {
 		t.Errorf("a foreign folder: %v\n%s", err, log)
 	}
-	out, err := c.run("localhost/"+image+":e2e", nil, "/usr/local/bin/entrypoint", "sh", "-c", "echo as it is")
+	out, err := c.runSaid("localhost/"+image+":e2e", "/usr/local/bin/entrypoint", "sh", "-c", "echo as it is")
 	if err != nil || strings.TrimSpace(out) != "as it is" {
 		t.Errorf("another command: %q, %v", out, err)
 	}
