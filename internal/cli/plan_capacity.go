@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +25,7 @@ type capacityDocument struct {
 func (a *app) capacityCommand() *cobra.Command {
 	var f planFlags
 	var caps capFlags
-	var pool string
+	var pool, shared string
 	var json bool
 	cmd := &cobra.Command{
 		Use:   "capacity --from EXPERIMENT --cpus N|--iops N",
@@ -36,12 +38,13 @@ func (a *app) capacityCommand() *cobra.Command {
 	fs.StringVar(&f.from, "from", "", "DIR, the record of an experiment, its name, an --out folder of david tune, or latest")
 	fs.StringVar(&f.arm, "arm", "", "NAME of its arm (default: what the tune handed over, else the fastest that is safe)")
 	fs.StringVar(&caps.cpus, "cpus", "", "CPUs that the server would have, as in 2 or 0.5 (default: as many as the measured one)")
+	fs.StringVar(&shared, "shared-cpus", "", "CPUs of the machine on which the client runs beside the server, as in 2: what it took is counted (default: the client is elsewhere)")
 	fs.StringVar(&caps.iops, "iops", "", "operations/s of 16 KiB that its volume would do, reads and writes each")
 	fs.StringVar(&pool, "pool", "", "its buffer pool, as in 512M (default: the measured one)")
 	fs.BoolVar(&json, "json", false, "print one JSON document")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		f.given = func(string) bool { return false }
-		d, err := a.capacity(&f, caps, pool)
+		d, err := a.capacity(&f, caps, pool, shared)
 		switch {
 		case err != nil:
 			return err
@@ -55,7 +58,7 @@ func (a *app) capacityCommand() *cobra.Command {
 }
 
 // capacity reads the flags and the experiment.
-func (a *app) capacity(f *planFlags, caps capFlags, pool string) (d capacityDocument, err error) {
+func (a *app) capacity(f *planFlags, caps capFlags, pool, shared string) (d capacityDocument, err error) {
 	if f.from == "" {
 		return d, usage("--from is missing: name the experiment that says what a transaction takes, or latest")
 	}
@@ -64,6 +67,11 @@ func (a *app) capacity(f *planFlags, caps capFlags, pool string) (d capacityDocu
 		return d, err
 	}
 	d.Hardware = plan.Hardware{Cores: limits.CPUs, ReadIOPS: float64(limits.IOPS), WriteIOPS: float64(limits.IOPS)}
+	if shared != "" {
+		if d.Hardware.Shared, err = strconv.ParseFloat(shared, 64); err != nil || !(d.Hardware.Shared > 0) || math.IsInf(d.Hardware.Shared, 0) {
+			return d, usage("--shared-cpus %s: give a number above 0, as in 2", shared)
+		}
+	}
 	bytes, err := sizeFlag("--pool", pool, 1)
 	if err != nil {
 		return d, err
@@ -85,6 +93,17 @@ func (a *app) capacity(f *planFlags, caps capFlags, pool string) (d capacityDocu
 	return d, err
 }
 
+// client says where the client is taken to be.
+func (d capacityDocument) client() string {
+	switch took := d.Measured.ClientCPU; {
+	case d.Hardware.Shared > 0:
+		return fmt.Sprintf("the client runs beside the server, on %g CPUs together, and takes the %.0f us of a transaction that it took", d.Hardware.Shared, took)
+	case took > 0:
+		return fmt.Sprintf("the client is taken to be elsewhere; beside the server it took %.0f us of CPU of a transaction: --shared-cpus N counts it", took)
+	}
+	return "the client is taken to be elsewhere"
+}
+
 // text says the most first, then what it rests on.
 func (d capacityDocument) text() string {
 	between := ""
@@ -100,6 +119,7 @@ func (d capacityDocument) text() string {
 	}
 	text := fmt.Sprintf("up to %s transactions/s%s with %s; %s bind\nplan for 70 %% of it: %s transactions/s\n%s\n", price.Number(d.TPS), between, has, d.Binds,
 		price.Number(0.7*d.TPS), d.Measured.String())
+	text += d.client() + "\n"
 	if d.Extrapolated != "" {
 		text += "extrapolated: " + d.Extrapolated + "\n"
 	}

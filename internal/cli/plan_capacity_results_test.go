@@ -4,9 +4,11 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -48,7 +50,7 @@ func TestResultsSizing(t *testing.T) {
 				continue
 			}
 			var p capacityDocument
-			out, errOut, code := david(t, dir, append([]string{"plan", "capacity", "--json", "--from", latest}, s.predict...)...)
+			out, errOut, code := david(t, dir, append([]string{"plan", "capacity", "--json", "--from", latest, "--shared-cpus", fmt.Sprint(runtime.NumCPU())}, s.predict...)...)
 			if code != exitDone || json.Unmarshal([]byte(out), &p) != nil {
 				t.Fatalf("%s: exit code %d\n%s%s", s.what, code, out, errOut)
 			}

@@ -7,7 +7,9 @@ import (
 
 // Hardware is what one server has; what is 0 does not bind.
 type Hardware struct {
-	Cores     float64 `json:"cores,omitempty"`
+	Cores float64 `json:"cores,omitempty"`
+	// Shared are the CPUs of the machine on which the client runs beside the server, as david's own does; 0: the client is elsewhere.
+	Shared    float64 `json:"shared_cores,omitempty"`
 	Pool      float64 `json:"buffer_pool_bytes"`
 	ReadIOPS  float64 `json:"read_iops,omitempty"` // of 16 KiB
 	WriteIOPS float64 `json:"write_iops,omitempty"`
@@ -17,7 +19,7 @@ type Hardware struct {
 // Capacity is the most that a server carries.
 type Capacity struct {
 	TPS          float64 `json:"tps"`
-	Binds        string  `json:"binds"`                  // "CPUs", "reads", "writes" or "network"
+	Binds        string  `json:"binds"`                  // "CPUs", "CPUs with the client's", "reads", "writes" or "network"
 	Extrapolated string  `json:"extrapolated,omitempty"` // what no measurement stands behind
 }
 
@@ -31,12 +33,20 @@ func (r Request) Capacity(h Hardware) (c Capacity, err error) {
 		return c, err
 	}
 	fill := r.figure("fill")
+	client := 0.0
+	switch m := r.Measured; {
+	case h.Shared == 0:
+	case m == nil || m.ClientCPU == 0:
+		return c, errors.New("what the client took of CPU was not seen, as of a remote server: plan with the client elsewhere")
+	default:
+		client = m.ClientCPU
+	}
 	c = Capacity{TPS: math.Inf(1), Extrapolated: n.extrapolated}
 	for _, b := range []struct {
 		name      string
 		has, each float64
 	}{
-		{"CPUs", h.Cores, n.cores * fill}, {"reads", h.ReadIOPS, n.reads * fill}, {"writes", h.WriteIOPS, n.writes * fill},
+		{"CPUs", h.Cores, n.cores * fill}, {"CPUs with the client's", h.Shared, n.cores*fill + client/1e6}, {"reads", h.ReadIOPS, n.reads * fill}, {"writes", h.WriteIOPS, n.writes * fill},
 		{"network", h.Bits, n.network * fill},
 	} {
 		if b.has > 0 && b.each > 0 && b.has/b.each < c.TPS {

@@ -27,6 +27,9 @@ type Measured struct {
 	Pool       float64       `json:"buffer_pool_bytes"` // of the arm
 	CPUs       float64       `json:"cpus"`              // that its server may use
 	HitRate    *float64      `json:"buffer_pool_hit_rate,omitempty"`
+	// ClientCPU is what the client took of CPU beside the server, the kernel's interrupts included, in microseconds for a
+	// transaction; 0: not seen, as where it is another machine's.
+	ClientCPU float64 `json:"client_cpu_us,omitempty"`
 	// DiskWrites are the random 16 KiB writes/s that its disk was probed to sustain; 0: not probed.
 	DiskWrites float64 `json:"disk_writes,omitempty"`
 	// Cold is the arm of the same experiment that tells what is read with a smaller pool; "" where this one
@@ -115,6 +118,7 @@ func measureArm(e result.Experiment, arms []result.Arm, trials []result.Trial, n
 	}
 	m.Figures["measured-queries"], m.Figures["measured-writes"] = queries, min(1, writes/queries)
 	m.DiskWrites = probedWrites(e.Limits)
+	m.ClientCPU = mean(runs, beside)
 	m.HitRate = last(runs, func(t result.Trial) *float64 { return t.Costs.HitRate })
 	if err := m.costs(runs); err != nil {
 		return m, err
@@ -125,6 +129,18 @@ func measureArm(e result.Experiment, arms []result.Arm, trials []result.Trial, n
 		m.Figures["measured-pool"] = min(1, pool/m.DataBytes)
 	}
 	return m, nil
+}
+
+// beside is the CPU time of a transaction that was not the server's; nil where the client's was not seen.
+func beside(t result.Trial) *float64 {
+	if t.Costs.ClientCPU == nil {
+		return nil
+	}
+	x := *t.Costs.ClientCPU
+	if t.Costs.SoftIRQ != nil {
+		x += *t.Costs.SoftIRQ
+	}
+	return &x
 }
 
 // probedWrites returns the most random writes of pages that a probe found.
