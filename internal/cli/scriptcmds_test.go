@@ -14,7 +14,7 @@ import (
 )
 
 // exitsWith is "code N david ARGS...": the command must exit with N. Its output is kept in the files out and
-// err. "code 0? david ARGS..." is for what has to be measured, and may be invalid where the machine is disturbed.
+// err, and on one line, whatever the width that david writes for, in out.flat and err.flat. "code 0? david ARGS..." is for what has to be measured, and may be invalid where the machine is disturbed.
 func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N COMMAND ARGS...")
@@ -27,8 +27,10 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Logf("the machine did not keep up with the load; once more:\n%s", errOut.String())
 		out, errOut, got = runDavid(ts, args[2:])
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("out"), out.Bytes(), 0o644))
-	ts.Check(os.WriteFile(ts.MkAbs("err"), errOut.Bytes(), 0o644))
+	for name, said := range map[string]*bytes.Buffer{"out": &out, "err": &errOut} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), said.Bytes(), 0o644))
+		ts.Check(os.WriteFile(ts.MkAbs(name+".flat"), []byte(strings.Join(strings.Fields(said.String()), " ")), 0o644))
+	}
 	if got != want && !(invalidToo && got == exitInvalid) {
 		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, out.String(), errOut.String())
 	}
