@@ -90,7 +90,10 @@ test: ## set-up, lint and all tests, on real servers and in a real cluster; what
 	@rm -rf $(RECORDS) && mkdir -p $(RECORDS)
 	@# Those of a cluster mostly wait for containers that start and stop; what computes runs beside them, a step behind.
 	@# More at a time than there are CPUs: a server that starts or stops mostly waits.
-	@failed=; \
+	@# Interrupted tests leave what they had begun in a temporary folder of this run's, which is swept at its end.
+	@TMPDIR=$$(mktemp -d "$${TMPDIR:-/tmp}/dt.XXX") && chmod 1777 "$$TMPDIR" && export TMPDIR || exit 1; \
+	trap 'exit 130' INT TERM; trap 'TMPDIR= go run ./test/sweep "$$TMPDIR"' EXIT; \
+	failed=; \
 	$(MAKE) --no-print-directory -k -j3 --output-sync=target clustered unclustered lint crds images-test || failed="$$failed lint, clustered, packages, mounting, crds or images-test,"; \
 	$(MAKE) --no-print-directory calm || failed="$$failed calm,"; \
 	go run ./test/summary $(if $(STRICT),-skips test/skips.txt) $(RECORDS)/*.json || failed="$$failed tests,"; \

@@ -19,8 +19,8 @@ type containerd struct {
 	t         *testing.T
 	socket    string
 	namespace string // of containerd; cgroups and folders in /run are named after it
-	dir       string
-	n         int // containers and commands in them so far
+	outputs   string // the folder of what containers and commands in them print, a file each
+	n         int    // such files and containers so far
 }
 
 const containerdConfig = `version = 2
@@ -56,8 +56,13 @@ func startContainerd(t *testing.T) *containerd {
 			t.Errorf("containerd left something mounted: %v", err)
 		}
 	})
-	config, said := filepath.Join(dir, "config.toml"), filepath.Join(dir, "said")
-	if err := errors.Join(os.WriteFile(config, fmt.Appendf(nil, containerdConfig, dir), 0o600), os.Mkdir(said, 0), os.Chmod(said, 0o777)); err != nil {
+	config := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, containerdConfig, dir), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outputs := filepath.Join(dir, "outputs")
+	// The users of the containers write there, whatever the umask.
+	if err := errors.Join(os.Mkdir(outputs, 0o700), os.Chmod(outputs, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -67,7 +72,12 @@ func startContainerd(t *testing.T) *containerd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c := &containerd{t: t, dir: dir, socket: filepath.Join(dir, "containerd.sock"), namespace: fmt.Sprintf("david-images-%d", os.Getpid())}
+	c := &containerd{
+		t:         t,
+		socket:    filepath.Join(dir, "containerd.sock"),
+		namespace: fmt.Sprintf("david-images-%d", os.Getpid()),
+		outputs:   outputs,
+	}
 	t.Cleanup(func() {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
@@ -123,42 +133,46 @@ func (c *containerd) run(image string, options []string, command ...string) (str
 	return string(out), err
 }
 
-// startSaid prepares a container with a shell, and names it and the file that gets what it says. On a busy machine ctr, and
-// containerd's shim with --log-uri, end before they have copied what a container that is gone had said: it writes itself.
-func (c *containerd) startSaid(image string, options []string, command ...string) (cmd *exec.Cmd, name, said string) {
-	said, command = c.saying(command)
-	cmd, name = c.start(image, append(slices.Clone(options), "--mount", "type=bind,src="+c.dir+"/said,dst=/said,options=rbind:rw"), command...)
-	return cmd, name, said
+// startLogged prepares a container that has a shell, and names it and the file to which all that it prints goes. On a busy
+// machine ctr, and containerd with --log-uri, end before they have copied what a container printed at its end: so its shell
+// writes the file itself, in a folder that it shares with the test.
+func (c *containerd) startLogged(image string, options []string, command ...string) (cmd *exec.Cmd, name, output string) {
+	output, command = c.logged(command)
+	shared := "type=bind,src=" + c.outputs + ",dst=/outputs,options=rbind:rw"
+	cmd, name = c.start(image, append(slices.Clone(options), "--mount", shared), command...)
+	return cmd, name, output
 }
 
-// runSaid runs a command in a new container with a shell, and returns what it printed.
-func (c *containerd) runSaid(image string, command ...string) (string, error) {
-	cmd, _, said := c.startSaid(image, nil, command...)
-	return outcome(cmd, said)
+// runLogged runs a command in a new container that has a shell, and returns what it printed.
+func (c *containerd) runLogged(image string, command ...string) (string, error) {
+	cmd, _, output := c.startLogged(image, nil, command...)
+	return outcome(cmd, output)
 }
 
-// exec runs a command in a container of startSaid's that is running, and returns what it printed.
+// exec runs a command in a running container of startLogged's, and returns what it printed.
 func (c *containerd) exec(container string, command ...string) (string, error) {
-	said, command := c.saying(command)
-	out, err := outcome(c.ctr(append([]string{"tasks", "exec", "--exec-id", filepath.Base(said), container}, command...)...), said)
+	output, command := c.logged(command)
+	args := append([]string{"tasks", "exec", "--exec-id", filepath.Base(output), container}, command...)
+	out, err := outcome(c.ctr(args...), output)
 	return strings.TrimSpace(out), err
 }
 
-// saying names a file, and makes a command write to it.
-func (c *containerd) saying(command []string) (said string, inside []string) {
+// logged names a new file for what a command prints, and returns the command that a container runs to write it.
+func (c *containerd) logged(command []string) (output string, inside []string) {
 	c.n++
-	name := fmt.Sprintf("said%d", c.n)
-	return filepath.Join(c.dir, "said", name), append([]string{"/usr/bin/sh", "-c", `exec "$@" >/said/` + name + ` 2>&1`, "sh"}, command...)
+	file := fmt.Sprintf("output%d", c.n)
+	script := `exec "$@" >/outputs/` + file + ` 2>&1`
+	return filepath.Join(c.outputs, file), append([]string{"/usr/bin/sh", "-c", script, "sh"}, command...)
 }
 
-// outcome runs ctr to its end, and returns what it says and what the command wrote.
-func outcome(cmd *exec.Cmd, said string) (string, error) {
+// outcome runs ctr to its end, and returns what it says and what the command printed into the file.
+func outcome(cmd *exec.Cmd, output string) (string, error) {
 	out, err := cmd.CombinedOutput()
-	text, readErr := os.ReadFile(said)
+	printed, readErr := os.ReadFile(output)
 	if err == nil {
 		err = readErr
 	}
-	return string(out) + string(text), err
+	return string(out) + string(printed), err
 }
 
 // sleeps says how often the pause of a container went to sleep; "" while it is not asleep.

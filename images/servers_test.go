@@ -28,8 +28,15 @@ func TestServerImages(t *testing.T) {
 	for _, server := range []string{"mariadb", "mysql"} {
 		i := open(t, filepath.Join(links, server+"-image.tar"))
 		i.want(t, "usr/local/bin/entrypoint", "usr/bin/mysql", "usr/bin/mysqladmin", "usr/bin/sh", "etc/mysql/conf.d", "etc/david/packages")
-		if i.name != "localhost/"+server+":e2e" || i.config.Config.User != "999:999" || i.files["var/lib/mysql"].Uid != 999 || !slices.Equal(slices.Concat(i.config.Config.Entrypoint, i.config.Config.Cmd), starts(server)) {
-			t.Errorf("%s: name %s, %+v, data of %d", server, i.name, i.config.Config, i.files["var/lib/mysql"].Uid)
+		config := i.config.Config
+		if i.name != "localhost/"+server+":e2e" {
+			t.Errorf("%s: its name is %s", server, i.name)
+		}
+		if config.User != "999:999" || i.files["var/lib/mysql"].Uid != 999 {
+			t.Errorf("%s: it runs as %s, and its data are of user %d", server, config.User, i.files["var/lib/mysql"].Uid)
+		}
+		if command := slices.Concat(config.Entrypoint, config.Cmd); !slices.Equal(command, serverCommand(server)) {
+			t.Errorf("%s: it runs %q", server, command)
 		}
 		t.Logf("%s: %.1f MB packed, %.1f MB unpacked", server, float64(i.size)/1e6, float64(i.unpacked())/1e6)
 	}
@@ -46,13 +53,15 @@ func TestServerImages(t *testing.T) {
 	}
 }
 
-// program names the server of an image.
-func program(image string) string {
+// serverProgram is the name of the server's program in an image.
+func serverProgram(image string) string {
 	return map[string]string{"mariadb": "mariadbd", "mysql": "mysqld"}[image]
 }
 
-// starts is what an image of a server runs.
-func starts(image string) []string { return []string{"/usr/local/bin/entrypoint", program(image)} }
+// serverCommand is the command line that a server's image has as its default: startServer types it, with a shell around.
+func serverCommand(image string) []string {
+	return []string{"/usr/local/bin/entrypoint", serverProgram(image)}
+}
 
 func checkPause(t *testing.T, c *containerd) {
 	cmd, name := c.start("localhost/pause:e2e", nil)
@@ -75,16 +84,16 @@ func checkPause(t *testing.T, c *containerd) {
 
 // instance is a server in a container.
 type instance struct {
-	c    *containerd
-	cmd  *exec.Cmd
-	name string
-	port string
-	said string // the file with what the server says
+	c      *containerd
+	cmd    *exec.Cmd
+	name   string
+	port   string
+	output string // the file with what the server prints
 }
 
-// log is what the server has said so far.
+// log is what the server has printed so far.
 func (i *instance) log() string {
-	text, err := os.ReadFile(i.said)
+	text, err := os.ReadFile(i.output)
 	if err != nil {
 		return err.Error()
 	}
@@ -114,14 +123,14 @@ func startServer(t *testing.T, c *containerd, image, data string, env ...string)
 		options = append(options, "--env", e)
 	}
 	i := &instance{c: c, port: port}
-	i.cmd, i.name, i.said = c.startSaid("localhost/"+image+":e2e", options, starts(image)...)
+	i.cmd, i.name, i.output = c.startLogged("localhost/"+image+":e2e", options, serverCommand(image)...)
 	if err := i.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	return i
 }
 
-// end waits until the server has ended, and returns all that it said, and how ctr ended.
+// end waits until the server has ended, and returns all that it printed, and how ctr ended.
 func (i *instance) end() (log string, err error) {
 	err = i.cmd.Wait()
 	return i.log(), err
@@ -196,7 +205,7 @@ func checkServer(t *testing.T, c *containerd, image string) {
 			t.Errorf("%s: got %q, %v", sql, got, err)
 		}
 	}
-	checkProcess(t, i, program(image))
+	checkProcess(t, i, serverProgram(image))
 	i.stop(t)
 	again := startServer(t, c, image, data) // the password is in the data
 	again.ready(t)
@@ -238,7 +247,7 @@ func checkForeign(t *testing.T, c *containerd, image string) {
 	if log, err := i.end(); err == nil || !strings.Contains(log, "thesis.txt among them") {
 		t.Errorf("a foreign folder: %v\n%s", err, log)
 	}
-	out, err := c.runSaid("localhost/"+image+":e2e", "/usr/local/bin/entrypoint", "sh", "-c", "echo as it is")
+	out, err := c.runLogged("localhost/"+image+":e2e", "/usr/local/bin/entrypoint", "sh", "-c", "echo as it is")
 	if err != nil || strings.TrimSpace(out) != "as it is" {
 		t.Errorf("another command: %q, %v", out, err)
 	}

@@ -128,7 +128,7 @@ func (p *parts) shrinkBuffers() {
 		p.given = map[string]bool{}
 		for _, g := range p.freed() {
 			p.given[g.variable] = true
-			p.global -= p.facts.global(g)
+			p.global -= p.facts.beyond(g)
 		}
 	}
 	p.reset = p.greedy()

@@ -25,15 +25,15 @@ func (in Facts) globals() (list []global) {
 		{"aria_pagecache_buffer_size", rules.SizeOf(defaults["aria_pagecache_buffer_size"]), "aria_pagecache_blocks_used", 8 << 10},
 		{"query_cache_size", 0, "", 0},
 	} {
-		if _, known := mycnf.Lookup(g.variable, in.Flavour, in.Version); known && in.global(g) > 0 {
+		if _, known := mycnf.Lookup(g.variable, in.Flavour, in.Version); known && in.beyond(g) > 0 {
 			list = append(list, g)
 		}
 	}
 	return list
 }
 
-// global returns what one takes beyond what is counted with the server itself.
-func (in Facts) global(g global) int64 {
+// beyond returns what one takes besides what is counted with the server itself.
+func (in Facts) beyond(g global) int64 {
 	size, _ := in.size(g.variable)
 	if g.variable == "query_cache_size" && len(queryCache(in)) == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (in Facts) spare(g global) bool {
 
 func (p parts) globals() (sum int64) {
 	for _, g := range p.facts.globals() {
-		sum += p.facts.global(g)
+		sum += p.facts.beyond(g)
 	}
 	return sum
 }

@@ -166,7 +166,7 @@ func section(g flagGroup, flags []*pflag.Flag) flagSection {
 }
 
 // helpColumns is how wide the help is at most.
-const helpColumns = 80
+const helpColumns = plain.Columns
 
 // printHelp prints what a command is for, and how it is used.
 func printHelp(cmd *cobra.Command, _ []string) {

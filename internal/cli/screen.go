@@ -15,7 +15,7 @@ import (
 )
 
 // columns is how wide a terminal is taken to be.
-const columns = 80
+const columns = plain.Columns
 
 // terminalColumns says how wide the terminal is that is written to; nil where it is none.
 func terminalColumns(out io.Writer) func() int {

@@ -14,7 +14,8 @@ import (
 )
 
 // exitsWith is "code N david ARGS...": the command must exit with N. Its output is kept in the files out and
-// err, and on one line, whatever the width that david writes for, in out.flat and err.flat. "code 0? david ARGS..." is for what has to be measured, and may be invalid where the machine is disturbed.
+// err, and on one line, whatever the width that david writes for, in out.flat and err.flat. "code 0? david ARGS..."
+// is for what has to be measured, and may be invalid where the machine is disturbed.
 func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N COMMAND ARGS...")

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
-)
 
-// width sets how wide a terminal is taken to be.
-const width = 80
+	"david/internal/plain"
+)
 
 // Text writes an explanation for a terminal.
 func (e Explanation) Text(w io.Writer) error {
@@ -84,7 +83,7 @@ func (e Explanation) statementTable(b *bytes.Buffer) {
 	fmt.Fprintln(w, "share\tms each\ta transaction\trows\tstatement")
 	for _, s := range e.Statements[:min(statementShown, len(e.Statements))] {
 		numbers := fmt.Sprintf("%.1f %%\t%.3f\t%.2f\t%.1f", 100*s.Share, s.Ms, s.Count, s.Rows)
-		for _, line := range lines(cut(s.Text, 2*statementWidth), statementWidth) {
+		for _, line := range plain.Words(cut(s.Text, 2*statementWidth), statementWidth) {
 			fmt.Fprintf(w, "%s\t%s\n", numbers, line)
 			numbers = "\t\t\t"
 		}
@@ -140,27 +139,10 @@ func fraction(x float64) float64 { return x - math.Floor(x) }
 // paragraph writes a sentence after a lead, on lines no longer than a terminal's.
 func paragraph(b *bytes.Buffer, lead, s string) {
 	indent := strings.Repeat(" ", max(2, utf8.RuneCountInString(lead)))
-	for _, line := range lines(s, width-len(indent)) {
+	for _, line := range plain.Words(s, plain.Columns-len(indent)) {
 		b.WriteString(lead + line + "\n")
 		lead = indent
 	}
-}
-
-// lines breaks a text between its words; a word is never broken.
-func lines(s string, width int) []string {
-	list := []string{""}
-	for _, word := range strings.Fields(s) {
-		last := &list[len(list)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > width:
-			list = append(list, word)
-		default:
-			*last += " " + word
-		}
-	}
-	return list
 }
 
 // settingsShown bounds the differing variables shown in a terminal.

@@ -23,15 +23,11 @@ func Command(line string, columns int) []string {
 	return append(remarks(indent, remark, columns), strings.TrimRight(command, " "))
 }
 
-// remarks writes a remark on as many lines as it needs; a word is never broken.
+// remarks writes a remark on as many lines as it needs.
 func remarks(indent, remark string, columns int) (lines []string) {
-	head := indent + "#"
-	line := head
-	for _, word := range strings.Fields(remark) {
-		if line != head && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns {
-			lines, line = append(lines, line), head
-		}
-		line += " " + word
+	head := indent + "# "
+	for _, line := range Words(remark, columns-len(head)) {
+		lines = append(lines, head+line)
 	}
-	return append(lines, line)
+	return lines
 }

@@ -335,7 +335,7 @@ func (s server) withVolumes(at *shop, w price.Wish) (server, error) {
 		if v.Managed() {
 			most = 1
 		}
-		o, err := at.Stripe(v, 1, most, w, &m)
+		o, err := price.Cheapest(1, most, 1, func(n int) (price.Option, error) { return at.Set(v, n, w, &m) })
 		switch {
 		case err != nil && why != nil && unknown(why):
 		case err != nil:

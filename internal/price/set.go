@@ -32,12 +32,12 @@ func Cheaper(a, b Option) int {
 	return cmp.Or(cmp.Compare(math.Round(100*a.USDMonth), math.Round(100*b.USDMonth)), doubt(a)-doubt(b), a.Volumes-b.Volumes)
 }
 
-// Stripe buys the best number of volumes of a kind, from least to most, to meet a wish together: the first of Cheaper. All that
-// david plans a stripe for asks here, so that the same need buys the same volumes. An error says why no number does.
-func (c Catalogue) Stripe(v Volume, least, most int, w Wish, m *Machine) (best Option, err error) {
+// Cheapest buys the best number of volumes, from least to most in steps: the first of Cheaper. All that david plans volumes
+// for asks here, so that the same need buys the same. An error says why no number can be bought.
+func Cheapest(least, most, step int, buy func(n int) (Option, error)) (best Option, err error) {
 	found := false
-	for n := least; n <= most; n++ {
-		o, why := c.Set(v, n, w, m)
+	for n := least; n <= most; n += step {
+		o, why := buy(n)
 		switch {
 		case why != nil:
 			err = why

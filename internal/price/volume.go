@@ -148,9 +148,10 @@ type bought struct {
 	disk               *Disk
 }
 
-// shareOf buys one of n volumes that meet the wish together. The room of several that are sold by the GiB is a multiple of as
-// many GiB, or of the next power of two: else eleven could be had for some cents less than four, as their sizes round better. Without provision only what comes with the size
-// is used. An error says why it cannot be.
+// shareOf buys one of n volumes that meet the wish together. The room of several that are sold by the GiB is a
+// multiple of as many GiB, or of the next power of two: else eleven could be had for some cents less than four,
+// as their sizes round better. Without provision only what comes with the size is used. An error says why it
+// cannot be.
 func (v Volume) shareOf(n int, w Wish, provision bool) (bought, error) {
 	part := Wish{w.IOPS / float64(n), Size(float64(w.Size) / float64(n)), Bandwidth(float64(w.Bandwidth) / float64(n))}
 	if len(v.Sizes) > 0 {

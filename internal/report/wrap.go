@@ -8,8 +8,8 @@ import (
 	"david/internal/plain"
 )
 
-// columns sets how wide a terminal is taken to be.
-const columns = 80
+// columns is how wide a terminal is taken to be.
+const columns = plain.Columns
 
 // terminal fits text to so many columns.
 type terminal struct {

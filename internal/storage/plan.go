@@ -138,25 +138,11 @@ func (p *Plan) sort() {
 	})
 }
 
-// choose finds the number of volumes of a kind that meets the request for the least money; of equals the certain, then the smallest.
+// choose finds the number of volumes of a kind that meets the request for the least money; of equals the certain,
+// then the smallest.
 func (r Request) choose(c price.Catalogue, rule Rule, v price.Volume) (Choice, error) {
-	var best price.Option
-	var failed error
-	found := false
-	for n := rule.least(r.Survive); n <= rule.Most && !rule.plain(); n += rule.Step {
-		o, err := r.buy(c, rule, v, n)
-		switch {
-		case err != nil:
-			failed = err
-		case !found || price.Cheaper(o, best) < 0:
-			best, found = o, true
-		}
-	}
-	if rule.plain() {
-		best, failed = c.Stripe(v, rule.Least, rule.Most, r.Wish, r.Machine)
-		found = failed == nil
-	}
-	if found {
+	best, failed := price.Cheapest(rule.least(r.Survive), rule.Most, rule.Step, func(n int) (price.Option, error) { return r.buy(c, rule, v, n) })
+	if failed == nil {
 		return r.choice(rule, v, best), nil
 	}
 	if rule.Most > rule.Least && !errors.Is(failed, price.ErrNoRate) {

@@ -140,9 +140,6 @@ func ceph(kind Kind, replicas int) Rule {
 
 func (r Rule) isCeph() bool { return r.Kind == Ceph2 || r.Kind == Ceph3 }
 
-// plain tells whether the volumes give what each of them does, added up.
-func (r Rule) plain() bool { return r.Kind == One || r.Kind == Stripe }
-
 // fiveMonitors is the smallest number of a cluster's monitors that keep a majority when two are lost.
 const fiveMonitors = 5
 

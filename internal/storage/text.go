@@ -256,12 +256,9 @@ func recipes(out io.Writer, shown []Choice) {
 	}
 }
 
-// recipeColumns is how wide a terminal is taken to be for the remarks beside commands.
-const recipeColumns = 80
-
 // shell writes a line to be copied.
 func shell(out io.Writer, line string) {
-	fmt.Fprintln(out, strings.Join(plain.Command("  "+line, recipeColumns), "\n"))
+	fmt.Fprintln(out, strings.Join(plain.Command("  "+line, plain.Columns), "\n"))
 }
 
 func tools(recipes []Recipe) string {
