@@ -129,13 +129,16 @@ func TestAuditOfWhatIsInstalled(t *testing.T) {
 		fits(t, string(out))
 		return strings.Join(strings.Fields(string(out)), " ")
 	}
+	said := func(first, want string) bool { // whichever lines the width has broken: a long path is broken, too
+		return strings.Contains(strings.ReplaceAll(first, " ", ""), strings.ReplaceAll(want, " ", ""))
+	}
 	file := filepath.Join(t.TempDir(), "my.cnf")
 	if err := os.WriteFile(file, []byte(cnf), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, named := range map[string]string{file: file, "-": "standard input", "/dev/stdin": "/dev/stdin"} {
 		first := judge(path, cnf)
-		if want := installed.Flavour.Product() + " " + number + " (installed here), " + named; !strings.Contains(first, want) {
+		if want := installed.Flavour.Product() + " " + number + " (installed here), " + named; !said(first, want) {
 			t.Errorf("--cnf %s: no %q in\n%s", path, want, first)
 		}
 		if removed := strings.Contains(first, "remove query_cache_size=1M"); removed == (installed.Flavour == mycnf.MariaDB) {
