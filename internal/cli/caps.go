@@ -3,6 +3,7 @@ package cli
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -28,6 +29,18 @@ const capMemory = "sandbox: cap the server's memory, the page cache of its files
 
 // given tells whether there is any cap.
 func (f *capFlags) given() bool { return *f != capFlags{} }
+
+// read takes NAME=VALUE where it is a cap, by the flag's name: no server has a variable of these names.
+func (f *capFlags) read(part string) bool {
+	name, value, _ := strings.Cut(part, "=")
+	for of, to := range map[string]*string{"cpus": &f.cpus, "memory": &f.memory, "iops": &f.iops, "bandwidth": &f.bandwidth} {
+		if name == of && value != "" {
+			*to = value
+			return true
+		}
+	}
+	return false
+}
 
 // The least a cap may be: no server runs below.
 const (

@@ -36,7 +36,9 @@ func (a *app) compareCommand() *cobra.Command {
 			"smallest difference that can be seen: no smaller gain is claimed. The same command goes on with an experiment that was interrupted.\n\n" +
 			"An arm that is a server (mysql, percona or mariadb, :VERSION where it matters) is that server with its defaults, with the settings after\n" +
 			"it, or like a baseline of david race --list: mysql:9.7,david-rules against mariadb:10.11,david-rules compares what david's sizing rules\n" +
-			"make of each. The first is the control. Servers are compared at equal durability, read back from both, or not at all.",
+			"make of each. The first is the control. Servers are compared at equal durability, read back from both, or not at all.\n\n" +
+			"cpus, memory, iops and bandwidth among an arm's settings are caps of its own, as for all arms the flags of these names: now=my.cnf,iops=10000\n" +
+			"against cheaper=my.cnf,iops=5800 tells what the smaller volume costs.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
@@ -49,7 +51,7 @@ func (a *app) compareCommand() *cobra.Command {
 	f.blockFlags.add(fs, 60*time.Second, 15*time.Second, 0)
 	a.addVerbose(fs)
 	a.addMetrics(fs)
-	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, NAME=BASELINE, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own; or a server by itself, as mysql:9.7; repeatable")
+	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, NAME=BASELINE, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own, iops=3000 or cpus=1 a cap; or a server by itself, as mysql:9.7; repeatable")
 	fs.StringVar(&f.control, "control", stats.Control, "the arm the others are compared with")
 	fs.BoolVar(&f.crossFlavour, "cross-flavour", false, "let arms run on servers of different flavours")
 	return cmd
@@ -76,19 +78,21 @@ func parseArm(text string) (arm lab.Arm, engine bool, err error) {
 	return arm, false, readArm(&arm, text, what)
 }
 
-// readArm reads what an arm is to have: a server of its own, an option file or a baseline, settings.
+// readArm reads what an arm is to have: a server of its own, an option file or a baseline, settings, caps.
 func readArm(arm *lab.Arm, text, what string) error {
 	if what == "" {
 		return nil
 	}
+	var own capFlags
 	for _, part := range strings.Split(what, ",") {
-		path, own := strings.CutPrefix(part, "server=")
+		path, named := strings.CutPrefix(part, "server=")
 		n := len(arm.Sets)
 		switch {
-		case own && arm.Server != "":
+		case named && arm.Server != "":
 			return usage("--arm %s: it names two servers: leave out %s", text, part)
-		case own:
+		case named:
 			arm.Server = path
+		case own.read(part):
 		case strings.Contains(part, "="):
 			arm.Sets = append(arm.Sets, part)
 		case n > 0: // a value with commas: its rest
@@ -103,6 +107,25 @@ func readArm(arm *lab.Arm, text, what string) error {
 			arm.Baseline = part
 		}
 	}
+	return capArm(arm, text, own)
+}
+
+// capArm gives an arm caps of its own, and a title that tells of them.
+func capArm(arm *lab.Arm, text string, own capFlags) (err error) {
+	if !own.given() {
+		return nil
+	}
+	if arm.Caps, err = own.caps(); err != nil {
+		return usage("--arm %s: %v", text, err)
+	}
+	var said []string
+	switch {
+	case arm.Cnf != "":
+		said = append(said, "the settings of "+arm.Cnf)
+	case arm.Baseline != "":
+		said = append(said, arm.Baseline)
+	}
+	arm.Title = strings.Join(append(append(said, arm.Sets...), arm.Caps.Text()), ", ")
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"david/internal/lab"
+	"david/internal/result"
 )
 
 func TestSLOBelowAMillisecond(t *testing.T) {
@@ -21,6 +22,10 @@ func TestParseArm(t *testing.T) {
 	if err := os.WriteFile(cnf, []byte("[mysqld]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	plain := filepath.Join(t.TempDir(), "my.cnf")
+	if err := os.WriteFile(plain, []byte("[mysqld]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for text, want := range map[string]lab.Arm{
 		"control":                               {Name: "control"},
 		"tuned=" + cnf:                          {Name: "tuned", Cnf: cnf},
@@ -31,6 +36,9 @@ func TestParseArm(t *testing.T) {
 		"mysql:9.7":                             {Name: "mysql-9.7", Server: "mysql:9.7"},
 		"mariadb:10.11,david-rules":             {Name: "mariadb-10.11-david-rules", Server: "mariadb:10.11", Baseline: "david-rules"},
 		"percona,a=1,b":                         {Name: "percona", Server: "percona:newest", Sets: []string{"a=1,b"}},
+		"half=cpus=0.5":                         {Name: "half", Caps: result.Caps{CPUs: 0.5}, Title: "0.5 CPUs"},
+		"x=" + plain + ",iops=5800,memory=4G":   {Name: "x", Cnf: plain, Caps: result.Caps{IOPS: 5800, Memory: 4 << 30}, Title: "the settings of " + plain + ", 4 GiB, 5800 IOPS"},
+		"x=moco,sync_binlog=1,bandwidth=125M":   {Name: "x", Baseline: "moco", Sets: []string{"sync_binlog=1"}, Caps: result.Caps{Bandwidth: 125 << 20}, Title: "moco, sync_binlog=1, 125 MiB/s"},
 		"mysql=innodb_use_fdatasync=ON":         {Name: "mysql", Sets: []string{"innodb_use_fdatasync=ON"}},
 	} {
 		got, engine, err := parseArm(text)
@@ -38,7 +46,7 @@ func TestParseArm(t *testing.T) {
 			t.Errorf("%s: %+v, %t, %v; want %+v", text, got, engine, err, want)
 		}
 	}
-	for _, text := range []string{"", ":", "mysql:", "mysql:nine", "oracle:9", "../x", "x=./gone.cnf", "mysql,gone.cnf", "mysql,moco,rds-8.0", "mysql:9.7=x", "mysql,server=mariadb"} {
+	for _, text := range []string{"", ":", "mysql:", "mysql:nine", "oracle:9", "../x", "x=./gone.cnf", "mysql,gone.cnf", "mysql,moco,rds-8.0", "mysql:9.7=x", "mysql,server=mariadb", "x=cpus=0", "x=iops=some", "x=memory=1"} {
 		if got, _, err := parseArm(text); err == nil || exitCode(err) != exitUsage {
 			t.Errorf("%q was read as %+v, %v", text, got, err)
 		}
