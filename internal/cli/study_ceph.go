@@ -133,10 +133,13 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 	if errors.Is(err, ceph.ErrMissing) {
 		return nil, codedError{exitTarget, err}
 	}
-	if err != nil {
+	if err != nil && (len(cells) == 0 || ctx.Err() != nil) {
 		return nil, err
 	}
 	p.end()
+	if err != nil { // what was measured before stands
+		a.remark("not measured: %v", err)
+	}
 	if !a.verbose {
 		return cells, nil
 	}

@@ -45,7 +45,8 @@ type CephRow struct {
 // leastImage is the smallest image that is measured on, in bytes.
 const leastImage = 64 << 20
 
-// Run measures. What it makes in the pools is gone afterwards.
+// Run measures. What it makes in the pools is gone afterwards. Where a cell cannot be measured those before it come with the
+// error.
 func (c CephWrites) Run(ctx context.Context, l Lab) (cells []CephCell, err error) {
 	release, err := l.Sharing.Lock(l.Home, "david study", l.Beside)
 	if err != nil {
@@ -56,16 +57,46 @@ func (c CephWrites) Run(ctx context.Context, l Lab) (cells []CephCell, err error
 	if len(shares) == 0 {
 		shares = []float64{0}
 	}
+	empty, err := c.Cluster.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, pool := range c.Pools {
 		for _, share := range shares {
 			cell, err := c.cell(ctx, l, pool, share)
 			if err != nil {
-				return nil, fmt.Errorf("pool %s: %w", pool, err)
+				return cells, fmt.Errorf("pool %s: %w", pool, err)
 			}
 			cells = append(cells, cell)
+			if err := c.freed(ctx, l, empty); err != nil {
+				return cells, err
+			}
 		}
 	}
 	return cells, nil
+}
+
+// How long an OSD may take to give back the room of images that are gone, and what the next fill may be off by, a share of all.
+const (
+	freeing  = 5 * time.Minute
+	freeRoom = 0.01
+)
+
+// freed waits until the room of the last cell's images is there again: OSDs free it after the image is gone, and the next
+// cell would be filled by what they still count. Where somebody else has filled it meanwhile it goes on.
+func (c CephWrites) freed(ctx context.Context, l Lab, empty ceph.Usage) error {
+	for began := time.Now(); ; {
+		u, err := c.Cluster.Usage(ctx)
+		if err != nil || u.Share()-empty.Share() < freeRoom || time.Since(began) > freeing {
+			return err
+		}
+		l.say("waiting for the room of what is gone: %.0f %% of the cluster are used, %.0f %% were before", 100*u.Share(), 100*empty.Share())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Second):
+		}
+	}
 }
 
 // cell fills a pool and measures it.
