@@ -36,7 +36,7 @@ PURE_CLI := ^(TestImports|TestCell|TestSlicedCells|TestFrozen|TestPossible|TestP
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered unclustered packages crds calm mounting e2e image test-images images-test results studies cells power ceph lint mutations hostile climbs bench fuzz clean
+.PHONY: help build stage install uninstall deb rpm release setup tune check pure test clustered unclustered packages crds calm mounting e2e image test-images images-test results studies cells power ceph zfs lint mutations hostile climbs bench fuzz clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -147,6 +147,7 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	@$(MAKE) --no-print-directory cells
 	@$(MAKE) --no-print-directory studies
 	@$(MAKE) --no-print-directory ceph
+	@$(MAKE) --no-print-directory zfs
 
 studies: build ## the published studies p1, p2, p3 and p5 whole, and followers in a cluster, thirteen hours; p4 is make ceph's. DAVID_STUDY=p1 picks
 	@scripts/setup test
@@ -167,6 +168,11 @@ ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4
 	@scripts/setup ceph
 	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4|TestFailoverCeph)$$' ./test/ceph ./internal/cli ./internal/crash
 	go run ./test/ceph run bin/david study p4 --local -v
+
+zfs: build ## md, LVM and ZFS really built in an emulated guest, and what RAIDZ's reads and writes are of one volume's; the first time it compiles ZFS, as root
+	@scripts/setup guest
+	go test -c -trimpath -o bin/guest/sandbox.test ./internal/sandbox
+	go test -count=1 -tags results -run '^TestResultsZFS$$' -v -timeout 4h ./test/guest
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }

@@ -115,6 +115,7 @@ type Archive struct {
 	Suites  []string
 	URIs    []string
 	Keyring string
+	Contrib bool // also the part of what needs something that is not free beside it
 }
 
 // archiveOf finds the distribution's own mirrors among the system's sources. Entries of others that happen to
@@ -155,8 +156,12 @@ func securityOf(d distribution, release string, sources []source) Archive {
 
 // deb822 renders the archive as apt's configuration. The signature is always checked.
 func (a Archive) deb822() string {
+	components := "main"
+	if a.Contrib {
+		components += " contrib"
+	}
 	return "Types: deb\nURIs: " + strings.Join(a.URIs, " ") + "\nSuites: " + strings.Join(a.Suites, " ") +
-		"\nComponents: main\nSigned-By: " + a.Keyring + "\n"
+		"\nComponents: " + components + "\nSigned-By: " + a.Keyring + "\n"
 }
 
 // distribution tells where a system's packages come from.

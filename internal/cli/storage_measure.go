@@ -31,6 +31,7 @@ type storageMeasureFlags struct {
 	sets                        []string
 	fioTime                     time.Duration
 	fioRounds                   int
+	fioOnly                     bool
 	disks                       []string
 	ceph                        result.CephPool
 	capped                      bool // --volume was given
@@ -81,6 +82,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the server of every layout; repeatable")
 	fs.DurationVar(&f.fioTime, "fio-time", 2*time.Second, "time of each of fio's five loads on a layout")
 	fs.IntVar(&f.fioRounds, "fio-rounds", 4, "rounds of fio over all layouts (0: none)")
+	fs.BoolVar(&f.fioOnly, "fio-only", false, "fio alone: no server is started, and none is needed")
 	fs.StringVar(&f.provider, "provider", "", "price volumes of this provider only, as in EC2")
 	fs.StringVar(&f.size, "size", roomOfPrice, "room of each volume, for its price")
 	fs.StringVar(&f.catalogue, "catalogue", "", "FILE (YAML) whose entries are added to david's own, or replace those of the same name")
@@ -102,6 +104,9 @@ func (f *storageMeasureFlags) settleLayouts(given func(name string) bool) error 
 	}
 	if f.fioRounds < 0 || f.fioRounds > mostRepeats {
 		return usage("--fio-rounds %d: 0 to %d", f.fioRounds, mostRepeats)
+	}
+	if f.fioOnly && f.fioRounds == 0 {
+		return usage("--fio-only with --fio-rounds 0: nothing is left to measure")
 	}
 	if f.fioTime < 100*time.Millisecond || f.fioTime > time.Hour {
 		return usage("--fio-time %s: 100ms to 1h", f.fioTime)
@@ -135,9 +140,9 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 		return err
 	}
 	q.Notes = append(q.Notes, left...)
-	q.Arms, q.Fio, q.Title = arms, lab.Fio{Rounds: f.fioRounds, Each: f.fioTime}, "layouts of volumes"
+	q.Arms, q.Fio, q.Title = arms, lab.Fio{Rounds: f.fioRounds, Each: f.fioTime, Alone: f.fioOnly}, "layouts of volumes"
 	q.Spread()
-	if len(q.Arms) > 1 {
+	if len(q.Arms) > 1 && !f.fioOnly {
 		if err := q.Check(); err != nil {
 			return err
 		}
@@ -205,12 +210,16 @@ func (f *storageMeasureFlags) arms() (arms []lab.Arm, err error) {
 	if err != nil {
 		return nil, err
 	}
-	layouts, err := f.layouts(list, lab.LayoutRoom(loads[0]))
+	room := lab.LayoutRoom(loads[0])
+	if f.fioOnly {
+		room = lab.FioRoom
+	}
+	layouts, err := f.layouts(list, room)
 	if err != nil {
 		return nil, err
 	}
 	if at >= 0 {
-		image := result.Layout{Name: cephRBD, Kind: cephRBD, Volumes: 1, Filesystem: "xfs", Mount: "noatime", Bytes: volumeBytes(lab.LayoutRoom(loads[0]), 1), Ceph: &f.ceph}
+		image := result.Layout{Name: cephRBD, Kind: cephRBD, Volumes: 1, Filesystem: "xfs", Mount: "noatime", Bytes: volumeBytes(room, 1), Ceph: &f.ceph}
 		if at > 0 {
 			at = len(layouts)
 		}

@@ -33,6 +33,7 @@ func TestStorageMeasureFlags(t *testing.T) {
 		"KiB, 0 to 65536":                            {"--read-ahead", "70000"},
 		"--fio-time 1ms":                             {"--fio-time", "1ms"},
 		"--fio-rounds -1":                            {"--fio-rounds", "-1"},
+		"nothing is left to measure":                 {"--fio-only", "--fio-rounds", "0"},
 		"--size much":                                {"--size", "much"},
 		"nobody":                                     {"--provider", "nobody"},
 		"--threads 0":                                {"--threads", "0"},
@@ -130,6 +131,39 @@ func TestStorageMeasureOfUser(t *testing.T) {
 var measureSmall = []string{"storage", "measure", "--layout", "one,stripe4,raidz4", "--volume", "300iops", "--server", "mariadb", "--workload", "oltp_read_only",
 	"--tables", "1", "--table-size", "60000", "--threads", "8", "--time", "1s", "--warmup", "0s", "--blocks", "3", "--set", "innodb_buffer_pool_size=8M",
 	"--fio-time", "300ms", "--fio-rounds", "2"}
+
+// TestStorageMeasureFioOnly needs no server, says that none was measured, and leaves nothing built.
+func TestStorageMeasureFioOnly(t *testing.T) {
+	needLayouts(t)
+	t.Parallel()
+	here := at{home: sharedHome(t), dir: t.TempDir()}
+	args := []string{"storage", "measure", "--layout", "one,stripe4,raidz4", "--volume", "300iops", "--server", "/nowhere/mysqld", "--fio-only", "--fio-time", "300ms", "--fio-rounds", "2"}
+	out, errOut, code := here.david(t, append(args, "--json")...)
+	var doc struct {
+		Experiment string
+		Says       []string
+		Layouts    []report.LayoutRow
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitDone || len(doc.Layouts) < 2 {
+		t.Fatalf("exit code %d, %v, %s\n%s", code, err, out, errOut)
+	}
+	for _, l := range doc.Layouts {
+		if l.Database != nil || len(l.Fio) != 5 || l.Fio[0].Rounds != 2 || l.Fio[0].IOPS <= 0 {
+			t.Errorf("%+v", l)
+		}
+	}
+	if says := strings.Join(doc.Says, "; "); !strings.Contains(says, "no database was measured") {
+		t.Error(says)
+	}
+	for _, shown := range [][]string{{"show", doc.Experiment}, {"list"}} {
+		if out, errOut, code := here.david(t, shown...); code != exitDone || !strings.Contains(out, doc.Experiment) {
+			t.Errorf("david %v: exit code %d, %s\n%s", shown, code, out, errOut)
+		}
+	}
+	if left := layoutsLeft(here.home, nil); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
 
 // needLayouts skips where nothing can be built.
 func needLayouts(t *testing.T) {

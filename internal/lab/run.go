@@ -13,6 +13,9 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 	if err := r.allowed(); err != nil {
 		return nil, err
 	}
+	if r.Fio.Alone {
+		return r.fioAlone(ctx, l)
+	}
 	found, err := l.find(ctx, r.Server)
 	if err != nil {
 		return nil, err

@@ -3,8 +3,11 @@ package probe
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"david/internal/result"
 )
@@ -38,12 +41,15 @@ func (l Load) String() string {
 	return text
 }
 
-// Args are fio's, as they follow the file's name.
-func (l Load) Args(engine string, last time.Duration) []string {
+// Args are fio's, as they follow the file's name. With durable a write has not returned before it is on the disks.
+func (l Load) Args(engine string, durable bool, last time.Duration) []string {
 	args := []string{"--rw=" + l.Way, fmt.Sprintf("--bs=%d", l.Bytes), fmt.Sprintf("--numjobs=%d", loadThreads), "--group_reporting", "--direct=1", "--norandommap",
 		"--allow_file_create=0", "--time_based", "--runtime=" + last.String()}
 	if l.Sync {
 		return append(args, "--ioengine=psync", "--fsync=1")
+	}
+	if durable && l.Way == result.RandomWrite {
+		args = append(args, "--sync=dsync")
 	}
 	return append(args, "--ioengine="+engine, fmt.Sprintf("--iodepth=%d", loadDepth))
 }
@@ -51,6 +57,7 @@ func (l Load) Args(engine string, last time.Duration) []string {
 // File is one that loads drive.
 type File struct {
 	path, engine string
+	durable      bool // what is written there is buffered unless it is asked for otherwise
 }
 
 // LayOut writes a file of so many bytes in a folder of the servers' user's: reads of blocks never written would
@@ -60,7 +67,10 @@ func LayOut(ctx context.Context, dir string, bytes int64) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	f := File{filepath.Join(dir, "random"), engine}
+	f := File{path: filepath.Join(dir, "random"), engine: engine}
+	if f.durable, err = buffers(dir, "/sys/module/zfs/version"); err != nil {
+		return File{}, err
+	}
 	_, err = job{nil, f.path, "write", slowest}.run(ctx, "--rw=write", "--bs=1m", "--ioengine=psync", "--end_fsync=1", "--direct=1", fmt.Sprintf("--size=%d", bytes))
 	return f, err
 }
@@ -71,6 +81,26 @@ func (f File) Drive(ctx context.Context, l Load, last time.Duration, start Start
 	if l.Way == result.RandomRead {
 		side = "read"
 	}
-	s, err := job{start, f.path, side, last}.run(ctx, l.Args(f.engine, last)...)
+	s, err := job{start, f.path, side, last}.run(ctx, l.Args(f.engine, f.durable, last)...)
 	return s.Rate, err
+}
+
+// buffers tells ZFS before 2.3, which takes O_DIRECT, and has the writes wait in memory all the same: seconds of them
+// would measure that. version is the file of the kernel's that has ZFS's.
+func buffers(dir, version string) (bool, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return false, fmt.Errorf("cannot tell the filesystem of %s: %w", dir, err)
+	}
+	const zfs = 0x2fc12fc1
+	return int64(st.Type) == zfs && ignoresDirect(version), nil
+}
+
+func ignoresDirect(version string) bool {
+	b, err := os.ReadFile(version)
+	var major, minor int
+	if _, scanned := fmt.Sscanf(string(b), "%d.%d", &major, &minor); err != nil || scanned != nil {
+		return true
+	}
+	return major < 2 || major == 2 && minor < 3
 }

@@ -244,6 +244,9 @@ func howSure(rows []LayoutRow) string {
 	return text + ", the database not compared"
 }
 
+// fioAlone tells that no server was to run on the layouts.
+func fioAlone(d Data) bool { return len(d.Experiment.Workloads) == 0 }
+
 // measuredOn says what stood in for volumes, and what ran on it.
 func measuredOn(d Data) string {
 	var parts, disks []string
@@ -265,8 +268,10 @@ func measuredOn(d Data) string {
 	if image != "" {
 		parts = append(parts, image)
 	}
-	if len(d.Experiment.Workloads) > 0 {
+	if !fioAlone(d) {
 		parts = append(parts, serverName(d.Experiment.Server)+", "+short(d.Experiment.Workloads[0]))
+	} else {
+		parts = append(parts, "fio alone, no database was measured (--fio-only)")
 	}
 	return "measured: " + strings.Join(parts, "; ")
 }
@@ -280,6 +285,8 @@ func diskOf(d Data) string {
 
 func next(d Data, best, first LayoutRow) string {
 	switch {
+	case len(d.Arms) > 1 && fioAlone(d):
+		return "what a server makes of them: the same without --fio-only"
 	case len(d.Arms) < 2 || best.Database == nil:
 		return "hold it against another layout (--layout one,stripe4)"
 	case best.Name == first.Name:
@@ -294,7 +301,11 @@ func LayoutsBrief(w io.Writer, d Data, p Prices) error {
 	b := terminal{columns: columns}
 	best := bestOf(rows)
 	b.paragraph(strings.TrimPrefix(found(best, rows[0]), "found: ") + "; " + p.Bargain)
-	b.labelled("how sure", strings.TrimPrefix(howSure(rows), "how sure: ")+"; "+gatesSaid(d))
+	sure := ""
+	if !fioAlone(d) { // whose rounds no gate watches
+		sure = "; " + gatesSaid(d)
+	}
+	b.labelled("how sure", strings.TrimPrefix(howSure(rows), "how sure: ")+sure)
 	b.labelled("rests on", strings.Join(slices.Concat([]string{strings.TrimPrefix(measuredOn(d), "measured: ")}, leftOut(d)), "; "))
 	b.labelled("written", "the record "+d.Experiment.ID)
 	b.labelled("next", fmt.Sprintf("%s; `david show %s` has every figure", next(d, best, rows[0]), d.Experiment.ID))

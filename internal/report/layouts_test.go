@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -75,6 +76,27 @@ func TestLayoutsBrief(t *testing.T) {
 		"raidz4: unavailable here: the kernel has no ZFS", "written: the record " + d.Experiment.ID, "next: the commands that make it", "`david show " + d.Experiment.ID + "` has"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// TestFioAlone: without a server nothing is said of one, but that there was none.
+func TestFioAlone(t *testing.T) {
+	d := layoutFixture()
+	d.Experiment.Workloads, d.Experiment.Server, d.Experiment.Design, d.Trials = nil, result.Server{}, result.Design{}, nil
+	for name, write := range map[string]func(io.Writer, Data, Prices) error{"brief": LayoutsBrief, "long": Layouts} {
+		var b strings.Builder
+		if err := write(&b, d, Prices{Bargain: "cost: none"}); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(b.String()), " ")
+		for _, want := range []string{"gives 4.00x its random reads", "fio alone, no database was measured (--fio-only)", "the same without --fio-only"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, b.String())
+			}
+		}
+		if strings.Contains(text, "every gate") {
+			t.Errorf("%s: a gate of no run:\n%s", name, b.String())
 		}
 	}
 }

@@ -175,8 +175,10 @@ func numberOf(path string) (cgroup.Device, error) {
 
 // format makes the filesystem with a UUID on the layout's devices, and mounts it where servers' clones are to lie.
 func (w *Workspace) format(ctx context.Context, l result.Layout, id string, devices []string, point string) error {
-	if err := makeFilesystem(ctx, mkfs(l, id, devices)); err != nil {
-		return err
+	if l.Tool != "zfs" { // whose pool is a filesystem already
+		if err := makeFilesystem(ctx, mkfs(l, id, devices)); err != nil {
+			return err
+		}
 	}
 	if err := os.Mkdir(point, 0o755); err != nil {
 		return fmt.Errorf("cannot make a mount point: %w", err)
@@ -294,6 +296,9 @@ func (w *Workspace) lacks(l result.Layout) error {
 	if !kernelHas(l.Filesystem, l.Filesystem) {
 		return fmt.Errorf("the kernel has no %s", l.Filesystem)
 	}
+	if l.Tool == "zfs" {
+		return nil
+	}
 	return lacksMkfs(l.Filesystem)
 }
 
@@ -318,14 +323,14 @@ func lacksTool(l result.Layout) error {
 		return errors.New("mdadm is missing: apt-get install mdadm")
 	case tool == "lvm" && !installed("lvcreate"):
 		return errors.New("lvcreate is missing: apt-get install lvm2")
-	case (tool == "md" || tool == "lvm") && real:
+	case tool == "zfs" && !isThere("/sys/module/zfs") && !kernelHas("zfs", "zfs"):
+		return errors.New("the kernel has no ZFS")
+	case tool == "zfs" && !installed("zpool"):
+		return errors.New("zpool is missing: apt-get install zfsutils-linux")
+	case (tool == "md" || tool == "lvm" || tool == "zfs") && real:
 		return errors.New("on real disks david builds with btrfs alone; the commands: david storage plan")
 	case tool == "lvm" && l.Kind != "stripe":
 		return errors.New("with LVM david builds stripes alone; mirrors: --with md")
-	case tool == "zfs" && !kernelHas("zfs", "zfs"):
-		return errors.New("the kernel has no ZFS")
-	case tool == "zfs":
-		return errors.New("david builds nothing with ZFS yet; the commands: david storage plan; of a pool that is there: david probe --dir")
 	case tool == "ceph":
 		return errors.New("it needs nodes, which david does not make; of a cluster that is there: --layout ceph-rbd --ceph-conf FILE --pool NAME")
 	}

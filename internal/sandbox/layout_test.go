@@ -92,7 +92,7 @@ func TestBuild(t *testing.T) {
 	tuned := layoutOf("one-tuned", "one", "", "xfs", "noatime", 1)
 	tuned.Scheduler, tuned.ReadAheadKB = "mq-deadline", "64"
 	testTuned(t, w, tuned)
-	l := layoutOf("raidz4", "raidz1", "zfs", "zfs", "noatime", 4)
+	l := layoutOf("ceph3", "ceph3", "ceph", "xfs", "noatime", 3)
 	if _, err := w.Build(t.Context(), l); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("what david does not build: %v", err)
 	}

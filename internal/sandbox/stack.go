@@ -14,8 +14,8 @@ import (
 	"david/internal/result"
 )
 
-// assemble puts a layout's devices together with md or LVM, and returns what the filesystem is made on: the array
-// or logical volume. What a filesystem puts together itself are the devices as they are.
+// assemble puts a layout's devices together with md, LVM or ZFS, and returns what the filesystem is made on, the array
+// or logical volume, or what is mounted, the pool. What a filesystem puts together itself are the devices as they are.
 func (w *Workspace) assemble(ctx context.Context, l result.Layout, devices []string) ([]string, error) {
 	var commands [][]string
 	switch name := fmt.Sprintf("%s-%d", filepath.Base(w.run), len(w.places)); l.Tool {
@@ -23,6 +23,8 @@ func (w *Workspace) assemble(ctx context.Context, l result.Layout, devices []str
 		commands = [][]string{mdadm(l, name, devices)}
 	case "lvm":
 		commands = lvm(name, devices)
+	case "zfs":
+		return []string{name}, makePool(ctx, zpool(l, name, devices))
 	default:
 		return devices, nil
 	}
@@ -94,6 +96,9 @@ func topOf(device string) string {
 // dismantle takes apart what is built on the loop devices of a folder's files: nothing of somebody else's can be, as
 // nobody else gets at the files.
 func dismantle(dir string) error {
+	if err := dropPools(dir); err != nil {
+		return err
+	}
 	for range 100 { // a logical volume has others below it, which come to light when it is gone
 		left := builtOn(dir)
 		if len(left) == 0 {
