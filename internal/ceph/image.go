@@ -22,6 +22,10 @@ type Image struct {
 	Name string `json:"name"`
 }
 
+// Programs are Ceph's own that work for whoever reads and writes an image, as the kernel calls them: those of a cluster on
+// this machine, and what shows the image.
+func Programs() []string { return []string{"ceph-osd", "ceph-mon", "ceph-mgr", "rbd-fuse"} }
+
 // FuseArgs is the command that shows the image as a file in a folder, in the foreground; it takes FuseVariable.
 func (i Image) FuseArgs(dir string) []string {
 	return []string{"rbd-fuse", "-f", "-c", i.Conf, "-p", i.Pool, "-r", i.Name, dir}

@@ -82,6 +82,8 @@ type Engine struct {
 	Hidden bool
 	// MaxSteal is result.Design's, MaxOthers Sharing's.
 	MaxSteal, MaxOthers float64
+	// Serving names programs that serve the data's disk, see sampler.Options.
+	Serving []string
 	// Memory says what servers that are up together may have, in bytes, and Footprint what an arm's takes at
 	// the most.
 	Memory    int64

@@ -103,7 +103,7 @@ type trialRun struct {
 
 // watched warms up and measures while the sampler looks on.
 func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, err error) {
-	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Devices: r.devices(), Schema: r.job.load.Database})
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Devices: r.devices(), Serving: r.Serving, Schema: r.job.load.Database})
 	if err != nil {
 		return t, ev, err
 	}
@@ -167,7 +167,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 
 // warmedUp puts the load on a server that stays up until it has settled, and measures nothing.
 func (r *trialRun) warmedUp(ctx context.Context) (points []result.Point, seconds float64, settled bool, err error) {
-	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Devices: r.devices()})
+	eye, err := sampler.Start(ctx, sampler.Options{Conn: r.conn, Flavour: r.server(*r.job.arm).Flavour, ServerPID: r.session.PID(), Devices: r.devices(), Serving: r.Serving})
 	if err != nil {
 		return nil, 0, false, err
 	}

@@ -45,8 +45,7 @@ type CephRow struct {
 // leastImage is the smallest image that is measured on, in bytes.
 const leastImage = 64 << 20
 
-// Run measures. What it makes in the pools is gone afterwards. Where a cell cannot be measured those before it come with the
-// error.
+// Run measures. What it makes in the pools is gone afterwards. Where a cell cannot be measured the others come with the error.
 func (c CephWrites) Run(ctx context.Context, l Lab) (cells []CephCell, err error) {
 	release, err := l.Sharing.Lock(l.Home, "david study", l.Beside)
 	if err != nil {
@@ -63,17 +62,18 @@ func (c CephWrites) Run(ctx context.Context, l Lab) (cells []CephCell, err error
 	}
 	for _, pool := range c.Pools {
 		for _, share := range shares {
-			cell, err := c.cell(ctx, l, pool, share)
-			if err != nil {
-				return cells, fmt.Errorf("pool %s: %w", pool, err)
+			cell, failed := c.cell(ctx, l, pool, share)
+			if failed != nil {
+				err = errors.Join(err, fmt.Errorf("pool %s: %w", pool, failed))
+			} else {
+				cells = append(cells, cell)
 			}
-			cells = append(cells, cell)
-			if err := c.freed(ctx, l, empty); err != nil {
-				return cells, err
+			if stop := c.freed(ctx, l, empty); stop != nil {
+				return cells, errors.Join(err, stop)
 			}
 		}
 	}
-	return cells, nil
+	return cells, err
 }
 
 // How long an OSD may take to give back the room of images that are gone, and what the next fill may be off by, a share of all.

@@ -67,7 +67,7 @@ func (p prepared) record(ctx context.Context, what entry) (recorded, error) {
 	}
 	r.Show = r.noted(r.store)
 	r.engine = &experiment.Engine{Store: r.store, Target: p.target, Sysbench: p.sysbench, Server: e.Server, Report: r.Show,
-		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, MaxOthers: p.Sharing.Others, Memory: what.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, what.loads) }}
+		Device: p.facts.Data.Disk, Data: p.workspace.Dir(), MaxSteal: e.Design.MaxSteal, MaxOthers: p.Sharing.Others, Serving: p.workspace.Serving(), Memory: what.room, Footprint: func(arm result.Arm) int64 { return p.footprint(arm, what.loads) }}
 	return r, nil
 }
 

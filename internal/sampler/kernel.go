@@ -44,7 +44,7 @@ type processStat struct {
 	pid    int
 	born   uint64 // clock ticks since the machine's start: a number is used again, but not with this
 	name   string
-	kernel bool    // a thread of the kernel's own
+	kernel bool    // a thread of the kernel's own, or a program that serves the disk as one does
 	cpu    float64 // seconds
 	rss    float64 // MiB
 	swap   float64 // bytes; in a full reading
@@ -63,6 +63,7 @@ type kernel struct {
 	devices []string
 	own     []string // folders of david's own cgroups
 	group   []string // and of the server's
+	serving []string // programs that serve the disk
 	notes   map[string]error
 }
 
@@ -71,7 +72,7 @@ func newKernel(o Options) (*kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot sample: %w; is /proc mounted?", err)
 	}
-	k := &kernel{proc: proc, server: o.ServerPID, devices: o.Devices, notes: map[string]error{}}
+	k := &kernel{proc: proc, server: o.ServerPID, devices: o.Devices, serving: o.Serving, notes: map[string]error{}}
 	k.block, err = blockdevice.NewDefaultFS()
 	k.note("disk", err)
 	k.own, err = host.CPUGroups(os.Getpid())
@@ -202,7 +203,7 @@ func (k *kernel) process(pid int, full bool) *processStat {
 		k.noteProcess(err)
 		return nil
 	}
-	p, err := statOf(proc)
+	p, err := k.statOf(proc)
 	if err != nil {
 		k.noteProcess(err)
 		return nil
@@ -215,14 +216,14 @@ func (k *kernel) process(pid int, full bool) *processStat {
 	return &p
 }
 
-func statOf(proc procfs.Proc) (processStat, error) {
+func (k *kernel) statOf(proc procfs.Proc) (processStat, error) {
 	stat, err := proc.Stat()
 	if err != nil {
 		return processStat{}, err
 	}
 	const kernelThread = 0x00200000 // PF_KTHREAD (include/linux/sched.h)
 	return processStat{
-		pid: stat.PID, born: stat.Starttime, name: stat.Comm, kernel: stat.Flags&kernelThread != 0,
+		pid: stat.PID, born: stat.Starttime, name: stat.Comm, kernel: stat.Flags&kernelThread != 0 || slices.Contains(k.serving, stat.Comm),
 		cpu: stat.CPUTime(), rss: float64(stat.ResidentMemory()) / (1 << 20),
 	}, nil
 }
@@ -262,7 +263,7 @@ func (k *kernel) readProcesses(r *snapshot) {
 	k.note("/proc", err)
 	r.processes = make(map[int]processStat, len(all))
 	for _, one := range all {
-		if p, err := statOf(one); err == nil {
+		if p, err := k.statOf(one); err == nil {
 			r.processes[p.pid] = p
 		} else {
 			k.noteProcess(err)

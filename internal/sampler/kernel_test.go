@@ -85,6 +85,14 @@ func TestEvidence(t *testing.T) {
 			t.Errorf("busy %v, others %q", e.Busy, e.Others)
 		}
 	})
+	t.Run("what serves the disk", func(t *testing.T) {
+		o := o
+		o.Serving = []string{"sh"}
+		pid := burn(t, -1)
+		if e := sampled(t, o).Evidence; strings.Contains(strings.Join(e.Others, ", "), fmt.Sprintf("(process %d)", pid)) {
+			t.Errorf("others %q", e.Others)
+		}
+	})
 	t.Run("a client that waits for its CPU", func(t *testing.T) {
 		client := burn(t, 0)
 		burn(t, 0)

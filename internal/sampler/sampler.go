@@ -41,6 +41,9 @@ type Options struct {
 	Devices []string
 	// Schema is the load's, by which its connections are known: those that use it. "" for no profile of them.
 	Schema string
+	// Serving names programs that serve the data's disk, as the daemons of a Ceph on this machine do: like the kernel's own
+	// threads they work for the server, and are no strangers.
+	Serving []string
 }
 
 // Sampler samples until it is stopped.

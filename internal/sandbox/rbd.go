@@ -88,6 +88,7 @@ func (w *Workspace) attachImage(ctx context.Context, o ceph.Place, size int64) (
 	if err != nil {
 		return nil, fmt.Errorf("cannot attach a loop device to an image of the pool %s: %w%s", o.Pool, err, s.says())
 	}
+	w.serving = ceph.Programs()
 	return loop, nil
 }
 

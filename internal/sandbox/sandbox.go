@@ -47,6 +47,7 @@ type Workspace struct {
 	bound   string // what data is bound to; "" where it is no bind mount
 	volume  string // the file of david's own volume, or the pool of its image; "" without one
 	layout  string
+	serving []string         // see Serving
 	places  map[string]place // of the layouts that were built, by name
 	granted int64            // bytes that their volumes may grow to
 	need    int64
@@ -236,6 +237,9 @@ func takeBack(dir string) error {
 
 // Layout says in a few words where the data lies and how it is copied.
 func (w *Workspace) Layout() string { return w.layout }
+
+// Serving names the programs that serve what the data lie on, where it is no disk of the kernel's alone.
+func (w *Workspace) Serving() []string { return w.serving }
 
 // Dir returns the folder the data lies in while the workspace is open.
 func (w *Workspace) Dir() string { return w.data }
