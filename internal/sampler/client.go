@@ -17,6 +17,7 @@ type clientUse struct {
 	cpu       float64 // seconds
 	ran       float64 // ns, of its threads
 	waited    float64 // ns they were runnable and no CPU ran them
+	most      int     // threads at once; at the last look some may have ended
 	from, to  time.Time
 	questions float64 // the server's counter when it was last seen
 }
@@ -40,6 +41,7 @@ func (u *clientUse) add(r snapshot) {
 		u.ran += float64(now.RunningNanoseconds) - float64(then.RunningNanoseconds)
 		u.waited += float64(now.WaitingNanoseconds) - float64(then.WaitingNanoseconds)
 	}
+	u.most = max(u.most, len(r.threads))
 	u.last, u.threads, u.to, u.questions = r.client, r.threads, r.at, r.status["questions"]
 }
 
@@ -65,7 +67,7 @@ func (u *clientUse) used(share float64) result.Threads {
 	if u.last == nil || share <= 0 {
 		return result.Threads{}
 	}
-	return result.Threads{Name: u.last.name, Count: len(u.threads), CPU: u.ran / 1e9 / share, Wait: u.waited / 1e9 / share}
+	return result.Threads{Name: u.last.name, Count: u.most, CPU: u.ran / 1e9 / share, Wait: u.waited / 1e9 / share}
 }
 
 // born returns when a process started, which its clock ticks since the machine's start tell

