@@ -37,7 +37,7 @@ func TestResultsSizing(t *testing.T) {
 	misses, cells := 0, 0
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		dir := testHome(t)
-		args := []string{"compare", "--json", "--fresh", "--server", flavour, "--tables", "4", "--table-size", "250000", "--threads", "16", "--warmup", "10s", "--time", "5s", "--budget", "6m",
+		args := []string{"compare", "--json", "--fresh", "--server", flavour, "--tables", "4", "--table-size", "250000", "--threads", "16", "--warmup", "10s", "--time", "5s", "--budget", "9m",
 			"--arm", "control=innodb_buffer_pool_size=64M", "--arm", "warm=innodb_buffer_pool_size=512M"}
 		for _, s := range servers {
 			args = append(args, "--arm", s.name+"="+strings.Join(s.arm, ","))
