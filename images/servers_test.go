@@ -91,7 +91,7 @@ type instance struct {
 	output string // the file with what the server prints
 }
 
-// log is what the server has printed so far.
+// log returns the text that the server has written to its standard output and errors until now.
 func (i *instance) log() string {
 	text, err := os.ReadFile(i.output)
 	if err != nil {

@@ -37,8 +37,9 @@ func (a *app) compareCommand() *cobra.Command {
 			"An arm that is a server (mysql, percona or mariadb, :VERSION where it matters) is that server with its defaults, with the settings after\n" +
 			"it, or like a baseline of david race --list: mysql:9.7,david-rules against mariadb:10.11,david-rules compares what david's sizing rules\n" +
 			"make of each. The first is the control. Servers are compared at equal durability, read back from both, or not at all.\n\n" +
-			"cpus, memory, iops and bandwidth among an arm's settings are caps of its own, as for all arms the flags of these names: now=my.cnf,iops=10000\n" +
-			"against cheaper=my.cnf,iops=5800 tells what the smaller volume costs.",
+			"cpus, memory, iops and bandwidth in an arm's list limit that arm's server alone; the flags of these\n" +
+			"names limit all. --arm control=my.cnf,iops=10000 --arm cheaper=my.cnf,iops=5800 measures what the\n" +
+			"throughput loses on a smaller volume.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, _ []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
@@ -51,11 +52,15 @@ func (a *app) compareCommand() *cobra.Command {
 	f.blockFlags.add(fs, 60*time.Second, 15*time.Second, 0)
 	a.addVerbose(fs)
 	a.addMetrics(fs)
-	fs.StringArrayVar(&f.arms, "arm", nil, "NAME (the defaults), NAME=MY.CNF, NAME=BASELINE, or NAME=VAR=VALUE,...; server=mariadb among them gives the arm a server of its own, iops=3000 or cpus=1 a cap; or a server by itself, as mysql:9.7; repeatable")
+	fs.StringArrayVar(&f.arms, "arm", nil, armHelp)
 	fs.StringVar(&f.control, "control", stats.Control, "the arm the others are compared with")
 	fs.BoolVar(&f.crossFlavour, "cross-flavour", false, "let arms run on servers of different flavours")
 	return cmd
 }
+
+const armHelp = "NAME (the defaults), NAME=MY.CNF, NAME=BASELINE, or NAME=VAR=VALUE,...; " +
+	"server=mariadb in the list gives the arm a server of its own, cpus=1 or iops=3000 a limit of its own; " +
+	"or a server by itself, as mysql:9.7; repeatable"
 
 // parseArm reads --arm. engine tells whether it names a server, whose name is then the arm's.
 func parseArm(text string) (arm lab.Arm, engine bool, err error) {
@@ -118,14 +123,7 @@ func capArm(arm *lab.Arm, text string, own capFlags) (err error) {
 	if arm.Caps, err = own.caps(); err != nil {
 		return usage("--arm %s: %v", text, err)
 	}
-	var said []string
-	switch {
-	case arm.Cnf != "":
-		said = append(said, "the settings of "+arm.Cnf)
-	case arm.Baseline != "":
-		said = append(said, arm.Baseline)
-	}
-	arm.Title = strings.Join(append(append(said, arm.Sets...), arm.Caps.Text()), ", ")
+	arm.Title = strings.TrimPrefix(arm.What()+", "+arm.Caps.Text(), ", ")
 	return nil
 }
 

@@ -141,14 +141,14 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		return err
 	}
 	var cells []lab.CephCell
+	var failed error
 	if first == 0 {
-		if cells, err = a.cephWrites(ctx, f.ceph, f.quick); err != nil {
-			return err
+		if cells, failed = a.cephWrites(ctx, f.ceph, f.quick); failed != nil && len(cells) == 0 {
+			return failed
 		}
 	}
 	s := studyScreen{study: st, setup: setupHere(facts), cut: f.differs(), short: f.short(), refused: len(refused),
 		rest: "the same with --dry-run has every published figure beside those here, and what differs"}
-	var failed error
 	for _, part := range st.Specs[first:] {
 		data, err := a.studyPart(ctx, part, f.runFlags)
 		if err != nil && exitCode(err) != exitInvalid {

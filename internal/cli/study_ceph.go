@@ -110,7 +110,8 @@ func (f cephFlags) place() *ceph.Place {
 	return &ceph.Place{Cluster: f.on, Pool: f.pools[0]}
 }
 
-// cephWrites measures the writes of a study's clients; with -v it shows them.
+// cephWrites measures the writes of a study's clients; with -v it shows them. Where some pools could not be measured the
+// others come with the error.
 func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.CephCell, error) {
 	if len(f.pools) == 0 {
 		return nil, nil
@@ -133,15 +134,13 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 	if errors.Is(err, ceph.ErrMissing) {
 		return nil, codedError{exitTarget, err}
 	}
-	if err != nil && (len(cells) == 0 || ctx.Err() != nil) {
+	if len(cells) == 0 || ctx.Err() != nil {
 		return nil, err
 	}
 	p.end()
-	if err != nil { // what was measured before stands
-		a.remark("not measured: %v", err)
-	}
+	missed := missing(err)
 	if !a.verbose {
-		return cells, nil
+		return cells, missed
 	}
 	fmt.Fprintf(a.out, "Writes of %d KiB at random to Ceph RBD, %d OSDs, %s of %s each, %d under way of each client, one where each is flushed; 95 %% intervals\n\n",
 		ceph.PageBytes>>10, osds.Up, pluralise(r.Rounds, "round"), r.Each, r.Depth)
@@ -149,7 +148,15 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 		return nil, err
 	}
 	fmt.Fprintln(a.out)
-	return cells, nil
+	return cells, missed
+}
+
+// missing says which pools could not be measured, where others were.
+func missing(err error) error {
+	if err == nil {
+		return nil
+	}
+	return codedError{exitInvalid, fmt.Errorf("not measured: %w", err)}
 }
 
 // cephTable makes a row of each load.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,6 +150,17 @@ func (a Arm) baseline(ctx context.Context, l Lab, r *Request, b server.Binary) (
 	return all[i].Settings, nil
 }
 
+// What says what an arm sets, for a reader; "" where that is nothing.
+func (a Arm) What() string {
+	switch {
+	case a.Cnf != "":
+		return "the settings of " + a.Cnf
+	case a.Baseline != "":
+		return strings.Join(append([]string{a.Baseline}, a.Sets...), ", ")
+	}
+	return strings.Join(a.Sets, ", ")
+}
+
 // upon is an arm that begins as another one and adds its own settings, under the caps of all or its own.
 func (a Arm) upon(arm result.Arm, settings []mycnf.Setting, caps result.Caps) result.Arm {
 	arm.Name, arm.Server, arm.Caps, arm.Baseline = a.Name, result.Server{}, merged(caps, a.Caps), a.Baseline
@@ -156,15 +168,8 @@ func (a Arm) upon(arm result.Arm, settings []mycnf.Setting, caps result.Caps) re
 	if arm.Pod.QoS == podoverhead.BestEffort {
 		arm.Caps = result.Caps{}
 	}
-	switch {
-	case a.Title != "":
-		arm.Title = a.Title
-	case a.Cnf != "":
-		arm.Title = "the settings of " + a.Cnf
-	case a.Baseline != "":
-		arm.Title = strings.Join(append([]string{a.Baseline}, a.Sets...), ", ")
-	case len(a.Sets) > 0:
-		arm.Title = strings.Join(a.Sets, ", ")
+	if title := cmp.Or(a.Title, a.What()); title != "" {
+		arm.Title = title
 	}
 	if len(settings) > 0 {
 		arm.Changes, arm.Settings = settings, rules.Merge(arm.Settings, settings)

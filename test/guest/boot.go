@@ -80,7 +80,8 @@ func boot(ctx context.Context, image string, o options, args []string, out, errO
 	cmd.ExtraFiles = []*os.File{first, scratch}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // a terminal's Ctrl-C ends it by way of this program
 	var copying sync.WaitGroup
-	for _, to := range []io.Writer{outPort: out, errPort: errOut, codePort: &code, kernelPort: io.MultiWriter(log, &tail{&last})} {
+	copied := make([]error, kernelPort+1)
+	for i, to := range []io.Writer{outPort: out, errPort: errOut, codePort: &code, kernelPort: io.MultiWriter(log, &tail{&last})} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return 1, err
@@ -89,7 +90,7 @@ func boot(ctx context.Context, image string, o options, args []string, out, errO
 		defer w.Close()
 		copying.Go(func() {
 			defer r.Close()
-			_, _ = io.Copy(to, r)
+			_, copied[i] = io.Copy(to, r)
 		})
 	}
 	err = execute(cmd)
@@ -102,6 +103,9 @@ func boot(ctx context.Context, image string, o options, args []string, out, errO
 	}
 	if err != nil {
 		return 1, fmt.Errorf("qemu-system-x86_64: %w (scripts/setup guest installs it)", err)
+	}
+	if err := errors.Join(copied...); err != nil {
+		return 1, fmt.Errorf("what the guest wrote is not all there: %w", err)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(code.String()))
 	if err != nil {
