@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,11 @@ func TestPlan(t *testing.T) {
 	for i, id := range []string{"newest", "middle", "changed", "oldest"} {
 		record(t, dir, id, now.Add(-time.Duration(i)*24*time.Hour))
 	}
-	if _, err := result.Create(filepath.Join(dir, "experiments", "busy"), result.Experiment{Kind: result.KindBench, Created: now.Add(-47 * time.Hour)}); err != nil {
+	busy, err := result.Create(filepath.Join(dir, "experiments", "busy"), result.Experiment{Kind: result.KindBench, Created: now.Add(-47 * time.Hour)})
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer runtime.KeepAlive(busy) // a store that nobody holds is let go by the garbage collector, and its lock with it
 	if err := os.WriteFile(filepath.Join(dir, "experiments", "changed", "changes.jsonl"), []byte("what david cannot read\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
