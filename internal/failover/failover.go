@@ -213,13 +213,13 @@ func (p *Plan) step(name string, do func(context.Context) error, command ...stri
 // mount adds the step that mounts the volume, by a loop device where it is a file. The filesystem's own
 // recovery is a part of it.
 func (p *Plan) mount(file bool) {
-	options := slices.Clone(p.q.Options)
-	if file {
-		options = append([]string{"loop"}, options...)
+	source := p.source()
+	if file { // not mount's option loop: see loopdev.Attach
+		source = "$(losetup --find --show --direct-io=on " + source + ")"
 	}
 	p.step(Mounting, func(ctx context.Context) error {
 		return p.guarded(ctx, max(wedged, p.q.Recovery), func() error { return p.mountNow(file) })
-	}, mounting(options, p.source(), p.q.Mount)...)
+	}, mounting(p.q.Options, source, p.q.Mount)...)
 }
 
 func mounting(options []string, source, point string) []string {

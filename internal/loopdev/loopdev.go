@@ -5,15 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
+// whole is the most that is written at once to a device whose file a program serves, in KiB. Linux's loop driver
+// takes a write that was done in part for done (lo_complete_rq in drivers/block/loop.c looks at the length of
+// reads only; direct I/O since 4.4, buffered I/O since 6.16), so no write may be done in part: FUSE hands over
+// 128 KiB at once (max_write of libfuse 2), in 32 pages, and 64 KiB lie in so many however they are aligned.
+const whole = 64
+
 // Attach attaches a file to a free loop device, with sectors of so many bytes (0: 512), and with direct I/O,
-// so that pages are not cached twice. The device goes when it is closed, or with its mount, whichever is
+// so that pages are not cached twice, and a write to a file that a program serves (FUSE) is done as a whole or
+// an error: by the page cache one that begins within a page is done in two parts, and where the second is refused
+// the device says that all of it was done. The device goes when it is closed, or with its mount, whichever is
 // last. Nothing but that device is touched: losetup and mount look at all there are, and hang where one of
 // them is wedged.
 func Attach(backing *os.File, sector uint32) (*os.File, error) {
+	loop, err := attach(backing, sector)
+	if err != nil {
+		return nil, err
+	}
+	if err := keepWhole(backing, loop); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s cannot be used for %s, as it would take a write done in part for done: %w", loop.Name(), backing.Name(), err), loop.Close())
+	}
+	return loop, nil
+}
+
+func attach(backing *os.File, sector uint32) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -39,4 +61,21 @@ func Attach(backing *os.File, sector uint32) (*os.File, error) {
 		}
 	}
 	return nil, unix.EBUSY
+}
+
+// keepWhole has no write to a file that a program serves done in part.
+func keepWhole(backing, loop *os.File) error {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(backing.Fd()), &st); err != nil || st.Type != unix.FUSE_SUPER_MAGIC {
+		return err
+	}
+	dir := filepath.Join("/sys/block", filepath.Base(loop.Name()))
+	dio, err := os.ReadFile(filepath.Join(dir, "loop", "dio"))
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(string(dio)) != "1" {
+		return errors.New("direct I/O is not to be had")
+	}
+	return os.WriteFile(filepath.Join(dir, "queue", "max_sectors_kb"), []byte(strconv.Itoa(whole)), 0)
 }
