@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (a *app) kernelMeasure(ctx context.Context, f blockFlags, args []string) er
 		if err != nil {
 			return kernelError(err)
 		}
-		q.Arms = append(q.Arms, arm)
+		q.Arms = append(q.Arms, nameKernelArm(arm, q.Arms))
 	}
 	q.Spread()
 	if err := q.Check(); err != nil {
@@ -73,12 +74,30 @@ func kernelArm(m kernel.Machine, text string) (arm lab.Arm, err error) {
 	if len(steps) == 0 {
 		return arm, fmt.Errorf("%w: %s is so already: there is nothing to measure", kernel.ErrInput, text)
 	}
-	var names []string
 	for _, c := range steps {
 		arm.Kernel = append(arm.Kernel, result.KernelSetting{Name: c.Name, Disk: c.Disk, Value: c.After})
-		names = append(names, c.Name+"-"+strings.ReplaceAll(c.After, " ", "-"))
 		arm.Title += fmt.Sprintf(", %s=%s (was %s)", c.Name, c.After, c.Before)
 	}
-	arm.Name, arm.Title = strings.Join(names, "_"), "kernel: "+strings.TrimPrefix(arm.Title, ", ")
+	arm.Title = "kernel: " + strings.TrimPrefix(arm.Title, ", ")
 	return arm, nil
+}
+
+// nameKernelArm names an arm by its settings; of many by the first, as the name is a file's and stands in tables: its
+// title has them all. Only the same settings once more get a name that is taken, which is refused like any other.
+func nameKernelArm(arm lab.Arm, others []lab.Arm) lab.Arm {
+	const most = 60
+	var names []string
+	for _, s := range arm.Kernel {
+		names = append(names, s.Name+"-"+strings.ReplaceAll(s.Value, " ", "-"))
+	}
+	arm.Name = strings.Join(names, "_")
+	if len(arm.Name) <= most {
+		return arm
+	}
+	short := fmt.Sprintf("%s_and-%d-more", names[0], len(names)-1)
+	arm.Name = short
+	for n := 2; slices.ContainsFunc(others, func(o lab.Arm) bool { return o.Name == arm.Name && o.Title != arm.Title }); n++ {
+		arm.Name = fmt.Sprintf("%s-%d", short, n)
+	}
+	return arm
 }
