@@ -132,13 +132,6 @@ func (c Cluster) OSDs(ctx context.Context) (o OSDs, err error) {
 	return o, c.ask(ctx, &o, "osd", "stat")
 }
 
-// Compact has all OSDs compact their databases, and waits for it: room that BlueStore's database and its log hold on
-// to is free after it. On a cluster in use that is a load of seconds to minutes for each OSD.
-func (c Cluster) Compact(ctx context.Context) error {
-	_, err := c.ceph(ctx, "tell", "osd.*", "compact")
-	return err
-}
-
 // Pool is one of the cluster.
 type Pool struct {
 	Name     string `json:"pool"`

@@ -116,7 +116,7 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 	if len(f.pools) == 0 {
 		return nil, nil
 	}
-	r := lab.CephWrites{Cluster: f.on, Pools: f.pools, Used: f.shares, Clients: []int{1, 4}, Depth: 8, Rounds: 5, Each: 4 * time.Second, Compact: f.local}
+	r := lab.CephWrites{Cluster: f.on, Pools: f.pools, Used: f.shares, Clients: []int{1, 4}, Depth: 8, Rounds: 5, Each: 4 * time.Second}
 	if quick {
 		r.Rounds, r.Each = 2, time.Second
 	}

@@ -23,9 +23,6 @@ type CephWrites struct {
 	Depth   int // writes that each client has under way
 	Rounds  int
 	Each    time.Duration
-	// Compact says that the OSDs may be told to compact their databases, which are david's own: what those keep of
-	// writes that are done is a fifth of an OSD of 4 GiB, and counts as used until then.
-	Compact bool
 }
 
 // CephCell is what was measured of a pool at one fill.
@@ -89,9 +86,6 @@ const (
 // cell would be filled by what they still count. Where somebody else has filled it meanwhile it goes on.
 func (c CephWrites) freed(ctx context.Context, l Lab, empty ceph.Usage) error {
 	for began := time.Now(); ; {
-		if err := c.compacted(ctx); err != nil {
-			return err
-		}
 		u, err := c.Cluster.Usage(ctx)
 		if err != nil || u.Share()-empty.Share() < freeRoom || time.Since(began) > freeing {
 			return err
@@ -103,14 +97,6 @@ func (c CephWrites) freed(ctx context.Context, l Lab, empty ceph.Usage) error {
 		case <-time.After(5 * time.Second):
 		}
 	}
-}
-
-// compacted has the OSDs compact their databases, where they may be told to.
-func (c CephWrites) compacted(ctx context.Context) error {
-	if !c.Compact {
-		return nil
-	}
-	return c.Cluster.Compact(ctx)
 }
 
 // cell fills a pool and measures it.
@@ -153,9 +139,6 @@ func (c CephWrites) fill(ctx context.Context, l Lab, w *sandbox.Workspace, cell 
 		if err := image.Fill(ctx, each); err != nil {
 			return nil, err
 		}
-		if err := c.compacted(ctx); err != nil {
-			return nil, err
-		}
 		images, cell.Bytes = append(images, image), cell.Bytes+each
 	}
 	cell.Used, err = c.settled(ctx)
@@ -193,9 +176,6 @@ func (c CephWrites) rounds(ctx context.Context, l Lab, cell *CephCell, images []
 		}
 	}
 	for round := range c.Rounds {
-		if err := c.compacted(ctx); err != nil {
-			return err
-		}
 		l.say("%s, %.0f %% used: round %d of %d", cell.Pool, 100*cell.Used, round+1, c.Rounds)
 		for _, i := range rand.Perm(len(cell.Rows)) {
 			row := &cell.Rows[i]

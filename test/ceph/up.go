@@ -128,6 +128,7 @@ bluestore block db size = 0
 bluestore block wal size = 0
 bluestore cache autotune = false
 bluestore cache size = 134217728
+bluestore rocksdb options = %[7]s
 osd op num shards = 2
 osd op num threads per shard = 2
 
@@ -135,10 +136,15 @@ osd op num threads per shard = 2
 keyring = %[5]s/admin.keyring
 `
 
+// databases are Ceph 16.2's own settings of an OSD's database, but for the size of a write buffer, 16 MiB instead of
+// 256, and no logs kept to be used again: its logs are several times that, which is nothing on a disk, and a fifth of
+// an OSD of 4 GiB.
+const databases = "compression=kNoCompression,max_write_buffer_number=4,min_write_buffer_number_to_merge=1,recycle_log_file_num=0,write_buffer_size=16777216,writable_file_max_buffer_size=0,compaction_readahead_size=2097152,max_background_compactions=2,max_total_wal_size=67108864"
+
 // files writes the configuration and the keys, and makes the daemons' folders.
 func (s *state) files(ctx context.Context) error {
 	first := 20000 + s.Port%20000 // where the system gives out no ports by itself, on most
-	text := fmt.Sprintf(configuration, s.FSID, s.Port, first, first+400, s.Dir, s.Bytes)
+	text := fmt.Sprintf(configuration, s.FSID, s.Port, first, first+400, s.Dir, s.Bytes, databases)
 	if err := os.WriteFile(s.conf(), []byte(text), 0o644); err != nil {
 		return err
 	}
