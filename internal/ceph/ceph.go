@@ -62,8 +62,8 @@ func Find(programs ...string) error {
 
 // Usage tells how full a cluster is, in bytes on its disks, all copies counted.
 type Usage struct {
-	Total int64 `json:"total_bytes"`
-	Used  int64 `json:"total_used_raw_bytes"`
+	Total int64
+	Used  int64 // by data, and by the OSDs' databases
 }
 
 // Share of the room that is used, 0 to 1.
@@ -76,7 +76,6 @@ func (u Usage) Share() float64 {
 
 // room is what ceph df says.
 type room struct {
-	Stats Usage `json:"stats"`
 	Pools []struct {
 		Name  string `json:"name"`
 		Stats struct {
@@ -85,11 +84,20 @@ type room struct {
 	} `json:"pools"`
 }
 
-// Usage asks how full the cluster is.
+// Usage asks how full the cluster is. What ceph df calls used holds besides what OSDs have not given back yet: of an
+// image that is gone it is there until somebody writes again.
 func (c Cluster) Usage(ctx context.Context) (Usage, error) {
-	var r room
-	err := c.ask(ctx, &r, "df")
-	return r.Stats, err
+	var doc struct {
+		Summary struct {
+			Total int64 `json:"total_kb"`
+			Data  int64 `json:"total_kb_used_data"`
+			Omap  int64 `json:"total_kb_used_omap"`
+			Meta  int64 `json:"total_kb_used_meta"`
+		} `json:"summary"`
+	}
+	err := c.ask(ctx, &doc, "osd", "df")
+	u := doc.Summary
+	return Usage{Total: u.Total << 10, Used: (u.Data + u.Omap + u.Meta) << 10}, err
 }
 
 // Free asks how many bytes more a pool can take, each counted once.

@@ -76,10 +76,11 @@ func (c CephWrites) Run(ctx context.Context, l Lab) (cells []CephCell, err error
 	return cells, err
 }
 
-// How long an OSD may take to give back the room of images that are gone, and what the next fill may be off by, a share of all.
+// How long an OSD may take to give back the room of images that are gone, and what may be left of it, a share of all: its
+// database's. The next fill counts that.
 const (
 	freeing  = 5 * time.Minute
-	freeRoom = 0.01
+	freeRoom = 0.03
 )
 
 // freed waits until the room of the last cell's images is there again: OSDs free it after the image is gone, and the next
