@@ -45,7 +45,8 @@ func TestSizingStored(t *testing.T) {
 	for _, s := range list {
 		off := 100 * (s.predicted/s.measured - 1)
 		said, err := strconv.ParseFloat(strings.TrimSuffix(s.off, " %"), 64)
-		if err != nil || math.Abs(off-said) > 1 {
+		rounding := 0.5 + 50/s.predicted + 50/s.measured // all three are rounded to whole ones
+		if err != nil || math.Abs(off-said) > rounding {
 			t.Errorf("%s, %s: %.0f predicted, %.0f measured, %+.1f %%, the page says %s", s.server, s.what, s.predicted, s.measured, off, s.off)
 		}
 		if math.Abs(off) <= 15 {
@@ -53,7 +54,7 @@ func TestSizingStored(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile("../../docs/results.md")
-	if err != nil || len(list) != 10 || within != 9 || !strings.Contains(string(text), "**Nine of ten are within 15 %.**") {
+	if err != nil || len(list) != 10 || within != 10 || !strings.Contains(string(text), "**Ten of ten are within 15 %.**") {
 		t.Errorf("%d servers, %d within 15 %%, and the page says something else: %v", len(list), within, err)
 	}
 }
