@@ -90,6 +90,7 @@ func (c Cluster) Usage(ctx context.Context) (Usage, error) {
 	var doc struct {
 		Summary struct {
 			Total int64 `json:"total_kb"`
+			Used  int64 `json:"total_kb_used"`
 			Data  int64 `json:"total_kb_used_data"`
 			Omap  int64 `json:"total_kb_used_omap"`
 			Meta  int64 `json:"total_kb_used_meta"`
@@ -97,7 +98,11 @@ func (c Cluster) Usage(ctx context.Context) (Usage, error) {
 	}
 	err := c.ask(ctx, &doc, "osd", "df")
 	u := doc.Summary
-	return Usage{Total: u.Total << 10, Used: (u.Data + u.Omap + u.Meta) << 10}, err
+	used := u.Data + u.Omap + u.Meta
+	if used == 0 { // before Ceph 14.2 they are not told apart
+		used = u.Used
+	}
+	return Usage{Total: u.Total << 10, Used: used << 10}, err
 }
 
 // Free asks how many bytes more a pool can take, each counted once.
