@@ -82,21 +82,22 @@ func kernelArm(m kernel.Machine, text string) (arm lab.Arm, err error) {
 	return arm, nil
 }
 
-// nameKernelArm names an arm by its settings; of many by the first, as the name is a file's and stands in tables: its
-// title has them all. Only the same settings once more get a name that is taken, which is refused like any other.
+// nameKernelArm names an arm by its settings: vm.swappiness-1. The name becomes a file's and stands in tables, so of
+// many settings it has the first and says how many more there are; the title has all. Where an arm with other
+// settings has that name already it is numbered. One with the same settings keeps it, and lab refuses the pair.
 func nameKernelArm(arm lab.Arm, others []lab.Arm) lab.Arm {
-	const most = 60
+	const longest = 60
 	var names []string
 	for _, s := range arm.Kernel {
 		names = append(names, s.Name+"-"+strings.ReplaceAll(s.Value, " ", "-"))
 	}
-	arm.Name = strings.Join(names, "_")
-	if len(arm.Name) <= most {
+	if arm.Name = strings.Join(names, "_"); len(arm.Name) <= longest {
 		return arm
 	}
 	short := fmt.Sprintf("%s_and-%d-more", names[0], len(names)-1)
 	arm.Name = short
-	for n := 2; slices.ContainsFunc(others, func(o lab.Arm) bool { return o.Name == arm.Name && o.Title != arm.Title }); n++ {
+	taken := func(o lab.Arm) bool { return o.Name == arm.Name && o.Title != arm.Title }
+	for n := 2; slices.ContainsFunc(others, taken); n++ {
 		arm.Name = fmt.Sprintf("%s-%d", short, n)
 	}
 	return arm

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,30 +52,25 @@ func TestKernelMeasureKilled(t *testing.T) {
 	}
 }
 
-// TestKernelArmNames: names fit into a file's, whatever many settings an arm has, and differ where the arms do.
+// TestKernelArmNames: each arm's name can be a file's, however many settings it has, and arms with different
+// settings have different names.
 func TestKernelArmNames(t *testing.T) {
-	arm := func(settings ...string) lab.Arm {
-		a := lab.Arm{Title: strings.Join(settings, ", ")}
-		for _, s := range settings {
-			name, value, _ := strings.Cut(s, "=")
-			a.Kernel = append(a.Kernel, result.KernelSetting{Name: name, Value: value})
-		}
-		return a
-	}
-	of1 := []string{"vm.swappiness=10", "vm.vfs_cache_pressure=50", "vm.dirty_ratio=15", "vm.dirty_background_ratio=5", "vm.dirty_expire_centisecs=500"}
-	other := append(slices.Clone(of1[:4]), "vm.dirty_expire_centisecs=600")
 	var arms []lab.Arm
-	for _, a := range []lab.Arm{arm("vm.swappiness=1"), arm("vm.dirty_ratio=15", "vm.dirty_background_ratio=5"), arm(of1...), arm(other...), arm(of1...)} {
-		arms = append(arms, nameKernelArm(a, arms))
-	}
-	var got []string
-	for _, a := range arms {
-		if got = append(got, a.Name); !result.ValidName(a.Name) {
-			t.Errorf("%q cannot be stored", a.Name)
+	for _, c := range []struct{ settings, name string }{
+		{"vm.swappiness=1", "vm.swappiness-1"},
+		{"vm.dirty_ratio=15 vm.dirty_background_ratio=5", "vm.dirty_ratio-15_vm.dirty_background_ratio-5"},
+		{"vm.swappiness=10 vm.vfs_cache_pressure=50 vm.dirty_expire_centisecs=500", "vm.swappiness-10_and-2-more"},
+		{"vm.swappiness=10 vm.vfs_cache_pressure=50 vm.dirty_expire_centisecs=600", "vm.swappiness-10_and-2-more-2"},
+		{"vm.swappiness=10 vm.vfs_cache_pressure=50 vm.dirty_expire_centisecs=500", "vm.swappiness-10_and-2-more"}, // refused later
+	} {
+		arm := lab.Arm{Title: c.settings}
+		for _, s := range strings.Fields(c.settings) {
+			name, value, _ := strings.Cut(s, "=")
+			arm.Kernel = append(arm.Kernel, result.KernelSetting{Name: name, Value: value})
 		}
-	}
-	want := []string{"vm.swappiness-1", "vm.dirty_ratio-15_vm.dirty_background_ratio-5", "vm.swappiness-10_and-4-more", "vm.swappiness-10_and-4-more-2", "vm.swappiness-10_and-4-more"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		if arm = nameKernelArm(arm, arms); arm.Name != c.name || !result.ValidName(arm.Name) {
+			t.Errorf("%s: named %q, want %q", c.settings, arm.Name, c.name)
+		}
+		arms = append(arms, arm)
 	}
 }

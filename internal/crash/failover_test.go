@@ -383,6 +383,11 @@ func attached(t *testing.T, file, point string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := loopdev.Restore(); err != nil {
+			t.Error(err)
+		}
+	})
 	defer loop.Close() // it stays for as long as it is mounted
 	do(t, "mount", loop.Name(), point)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +15,7 @@ import (
 // takes a write that was done in part for done (lo_complete_rq in drivers/block/loop.c looks at the length of
 // reads only; direct I/O since 4.4, buffered I/O since 6.16), so no write may be done in part: FUSE hands over
 // 128 KiB at once (max_write of libfuse 2), in 32 pages, and 64 KiB lie in so many however they are aligned.
-const whole = 64
+const whole = "64"
 
 // Attach attaches a file to a free loop device, with sectors of so many bytes (0: 512), and with direct I/O,
 // so that pages are not cached twice, and a write to a file that a program serves (FUSE) is done as a whole or
@@ -29,8 +28,17 @@ func Attach(backing *os.File, sector uint32) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := keepWhole(backing, loop); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s cannot be used for %s, as it would take a write done in part for done: %w", loop.Name(), backing.Name(), err), loop.Close())
+	served, err := isServed(backing)
+	switch {
+	case err != nil:
+	case served:
+		err = keepWhole(loop)
+	default:
+		err = restore(loop.Name()) // the device may have carried such a file before
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot set how much is written at once to %s, which has %s: %w", loop.Name(), backing.Name(), err)
+		return nil, errors.Join(err, loop.Close())
 	}
 	return loop, nil
 }
@@ -63,19 +71,61 @@ func attach(backing *os.File, sector uint32) (*os.File, error) {
 	return nil, unix.EBUSY
 }
 
-// keepWhole has no write to a file that a program serves done in part.
-func keepWhole(backing, loop *os.File) error {
+// isServed tells whether a program serves a file, by FUSE.
+func isServed(file *os.File) (bool, error) {
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(backing.Fd()), &st); err != nil || st.Type != unix.FUSE_SUPER_MAGIC {
-		return err
-	}
-	dir := filepath.Join("/sys/block", filepath.Base(loop.Name()))
-	dio, err := os.ReadFile(filepath.Join(dir, "loop", "dio"))
+	err := unix.Fstatfs(int(file.Fd()), &st)
+	return st.Type == unix.FUSE_SUPER_MAGIC, err
+}
+
+// keepWhole sees to it that each write to a device is one request to the program behind it, which is done or fails.
+func keepWhole(loop *os.File) error {
+	dio, err := read(loop.Name(), "loop/dio")
 	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(string(dio)) != "1" {
-		return errors.New("direct I/O is not to be had")
+	if dio != "1" {
+		return errors.New("its direct I/O cannot be switched on")
 	}
-	return os.WriteFile(filepath.Join(dir, "queue", "max_sectors_kb"), []byte(strconv.Itoa(whole)), 0)
+	return os.WriteFile(attribute(loop.Name(), most), []byte(whole), 0)
+}
+
+// Restore gives the loop devices that are free the kernel's own limit again, where they still have that of a file that
+// a program served: it outlives the file. Only root can have set it, and only root can set it back.
+func Restore() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	devices, err := filepath.Glob("/sys/block/loop*")
+	for _, device := range devices {
+		if _, busy := os.Stat(filepath.Join(device, "loop")); errors.Is(busy, os.ErrNotExist) {
+			err = errors.Join(err, restore(device))
+		}
+	}
+	return err
+}
+
+// restore takes this package's limit off one device.
+func restore(device string) error {
+	now, err := read(device, most)
+	if err != nil || now != whole {
+		return err
+	}
+	err = os.WriteFile(attribute(device, most), []byte("0"), 0)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.2 zero is not the default
+		err = os.WriteFile(attribute(device, most), []byte("1280"), 0) // which is this (BLK_DEF_MAX_SECTORS)
+	}
+	return err
+}
+
+// most is the attribute of a device that limits a write, in KiB.
+const most = "queue/max_sectors_kb"
+
+func attribute(device, name string) string {
+	return filepath.Join("/sys/block", filepath.Base(device), name)
+}
+
+func read(device, name string) (string, error) {
+	text, err := os.ReadFile(attribute(device, name))
+	return strings.TrimSpace(string(text)), err
 }

@@ -3,7 +3,6 @@ package loopdev
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -48,7 +47,7 @@ func (d *disk) Write(_ context.Context, _ fs.FileHandle, p []byte, off int64) (u
 	return uint32(copy(d.data[off:], p)), 0
 }
 
-// take has the disk empty, and take so many writes more; at once nobody else uses it.
+// take empties the disk, and has it take so many writes more.
 func (d *disk) take(writes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,42 +62,14 @@ func (d *disk) has() int {
 	return bytes.Count(d.data, []byte("x"))
 }
 
-// TestRefused: a program that serves a device's file refuses to write at any moment, as rbd-fuse does once its
-// client is fenced, and no write is said to be done that is done in part.
+// TestRefused: the program that serves a device's file refuses writes from some moment on, as rbd-fuse does once its
+// client is fenced. Whoever writes to the device is told so, or all that was written is there.
 func TestRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for a loop device")
 	}
 	d := &disk{data: make([]byte, 8<<20)}
-	dir, root := t.TempDir(), &fs.Inode{}
-	server, err := fs.Mount(dir, root, &fs.Options{MountOptions: fuse.MountOptions{DirectMount: true}, OnAdd: func(ctx context.Context) {
-		root.AddChild("disk", root.NewPersistentInode(ctx, d, fs.StableAttr{Mode: syscall.S_IFREG}), false)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Unmount(); err != nil {
-			t.Error(err)
-		}
-	})
-	served, err := os.OpenFile(filepath.Join(dir, "disk"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	loop, err := Attach(served, 0)
-	if err := served.Close(); err != nil {
-		t.Error(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer loop.Close()
-	to, err := os.OpenFile(loop.Name(), os.O_RDWR|unix.O_DIRECT, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer to.Close()
+	device := attached(t, serve(t, d))
 	const most = 1 << 20
 	memory, err := unix.Mmap(-1, 0, most+4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -109,17 +80,16 @@ func TestRefused(t *testing.T) {
 		memory[i] = 'x'
 	}
 	refused := 0
-	for _, at := range []int64{0, 512, 3584} { // in a page of the device
-		for _, from := range []int{0, 512} { // in a page of the memory
+	for _, at := range []int64{0, 512, 3584} { // where in a page of the device
+		for _, from := range []int{0, 512} { // where in a page of the memory
 			for _, n := range []int{512, 4096, 8192, 128 << 10, most} {
 				for taken := range 3 {
-					what := fmt.Sprintf("%d bytes, %d in a page of the device, %d in one of the memory, after %d writes", n, at, from, taken)
 					d.take(taken)
-					wrote, err := unix.Pwrite(int(to.Fd()), memory[from:from+n], 40960+at)
-					if there := d.has(); err == nil && there < wrote {
-						t.Errorf("%s: said to be done, and %d of it are there", what, there)
-					} else if err == nil && wrote < n || err != nil {
+					wrote, err := unix.Pwrite(int(device.Fd()), memory[from:from+n], 40960+at)
+					if err != nil || wrote < n {
 						refused++
+					} else if there := d.has(); there < n {
+						t.Errorf("%d bytes at %d from %d, refused after %d writes: done, it says, and %d are there", n, at, from, taken, there)
 					}
 				}
 			}
@@ -128,4 +98,84 @@ func TestRefused(t *testing.T) {
 	if refused < 30 {
 		t.Errorf("only %d writes were refused: the test does not try what it is to", refused)
 	}
+}
+
+// TestRestore: a device that carried a served file has the kernel's own limit again, when it is free and when it gets
+// an ordinary file.
+func TestRestore(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, for a loop device")
+	}
+	limit := func(device string) string {
+		text, err := read(device, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var device, usual string
+	t.Run("plain", func(t *testing.T) { usual = limit(attached(t, plain).Name()) })
+	if usual == whole {
+		t.Fatalf("an ordinary file's device has the limit of a served one, %s", usual)
+	}
+	t.Run("served", func(t *testing.T) {
+		device = attached(t, serve(t, &disk{data: make([]byte, 1<<20)})).Name()
+		if got := limit(device); got != whole {
+			t.Errorf("served: %s, want %s", got, whole)
+		}
+		if err := Restore(); err != nil || limit(device) != whole {
+			t.Errorf("it is not free, and has %s: %v", limit(device), err)
+		}
+	})
+	if err := Restore(); err != nil || limit(device) != usual {
+		t.Errorf("free: %s, want %s: %v", limit(device), usual, err)
+	}
+}
+
+// serve mounts a folder that has the disk, until the test ends, and returns the disk's path.
+func serve(t *testing.T, d *disk) string {
+	t.Helper()
+	dir, root := t.TempDir(), &fs.Inode{}
+	addDisk := func(ctx context.Context) {
+		root.AddChild("disk", root.NewPersistentInode(ctx, d, fs.StableAttr{Mode: syscall.S_IFREG}), false)
+	}
+	server, err := fs.Mount(dir, root, &fs.Options{OnAdd: addDisk, MountOptions: fuse.MountOptions{DirectMount: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "disk")
+}
+
+// attached returns the device that Attach makes of a file, open for writes around the page cache.
+func attached(t *testing.T, file string) *os.File {
+	t.Helper()
+	backing, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backing.Close()
+	loop, err := Attach(backing, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loop.Close() // it stays while it is open below
+	device, err := os.OpenFile(loop.Name(), os.O_RDWR|unix.O_DIRECT, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := device.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return device
 }

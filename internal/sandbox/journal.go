@@ -11,6 +11,7 @@ import (
 	"david/internal/cgroup"
 	"david/internal/home"
 	"david/internal/kernel"
+	"david/internal/loopdev"
 	"david/internal/process"
 )
 
@@ -141,6 +142,9 @@ func (j *journal) undo(say func(string)) error {
 		if err := j.removeMarked(f); err != nil {
 			return err
 		}
+	}
+	if err := loopdev.Restore(); err != nil {
+		return err
 	}
 	return os.Remove(j.path)
 }

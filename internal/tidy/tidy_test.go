@@ -23,7 +23,8 @@ func TestPlan(t *testing.T) {
 	for i, id := range []string{"newest", "middle", "changed", "oldest"} {
 		record(t, dir, id, now.Add(-time.Duration(i)*24*time.Hour))
 	}
-	busy, err := result.Create(filepath.Join(dir, "experiments", "busy"), result.Experiment{Kind: result.KindBench, Created: now.Add(-47 * time.Hour)})
+	inUse := result.Experiment{Kind: result.KindBench, Created: now.Add(-47 * time.Hour)}
+	busy, err := result.Create(filepath.Join(dir, "experiments", "busy"), inUse)
 	if err != nil {
 		t.Fatal(err)
 	}
