@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"david/internal/testmount"
 )
 
 // TestDoctorNamesFlushes: doctor names what leaves out flushes under david's folder, and a library that is loaded into
@@ -27,17 +27,11 @@ func TestDoctorNamesFlushes(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, errOut)
 	}
 	fits(t, out)
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount")
-	}
 	dir := filepath.Join(t.TempDir(), "memory")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Unmount(dir, 0)
+	testmount.Tmpfs(t, dir, "size=1m")
 	if lines := flushing(context.Background(), filepath.Join(dir, "home"), ""); !named(lines, "mount "+dir+" (tmpfs") {
 		t.Errorf("%q", lines)
 	}

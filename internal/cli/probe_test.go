@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/result"
+	"david/internal/testmount"
 )
 
 func probed(t *testing.T, dir string, args ...string) (l result.Limits) {
@@ -90,14 +91,8 @@ func TestProbeCaps(t *testing.T) {
 // TestProbeReadOnly measures the rest of the machine, says so, and exits with 2.
 func TestProbeReadOnly(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a filesystem needs root")
-	}
 	dir, home := t.TempDir(), testHome(t)
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Unmount(dir, 0)
+	testmount.On(t, "tmpfs", dir, "tmpfs", unix.MS_RDONLY, "")
 	out, errOut, code := david(t, home, "probe", "--quick", "--json", "--dir", dir)
 	var l result.Limits
 	if err := json.Unmarshal([]byte(out), &l); err != nil || code != exitUsage {

@@ -21,6 +21,7 @@ import (
 	"david/internal/mysqld"
 	"david/internal/sandbox"
 	"david/internal/server"
+	"david/internal/testmount"
 	"david/internal/testserver"
 )
 
@@ -74,22 +75,6 @@ func (s *side) kill() {
 			return
 		}
 	}
-}
-
-// unmount takes a path's mount off, once nobody uses it.
-func unmount(t *testing.T, path string) {
-	t.Helper()
-	for range 500 {
-		switch err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW); {
-		case err == nil, errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
-			return
-		case !errors.Is(err, unix.EBUSY):
-			t.Errorf("unmount %s: %v", path, err)
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Errorf("%s stays busy", path)
 }
 
 func do(t *testing.T, argv ...string) {
@@ -265,9 +250,9 @@ func TestFailoverDevice(t *testing.T) {
 	do(t, "mkfs.xfs", "-q", volume)
 	do(t, "mkdir", old)
 	do(t, "mount", "-o", "loop", volume, old)
-	t.Cleanup(func() { unmount(t, old) })
+	t.Cleanup(func() { testmount.Off(t, old) })
 	a, b := sides(t, "mariadb", old)
-	t.Cleanup(func() { b.kill(); unmount(t, b.mount) })
+	t.Cleanup(func() { b.kill(); testmount.Off(t, b.mount) })
 	t.Cleanup(a.kill)
 	l := newLedger(1, failoverWriters)
 	w := a.load(l)
@@ -280,7 +265,7 @@ func TestFailoverDevice(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, q, "is the file of /dev/loop")
-	unmount(t, old)
+	testmount.Off(t, old)
 	again := q
 	again.Detached = false
 	refused(t, again, "detach it there first")
@@ -358,7 +343,7 @@ func fuse(t *testing.T, i ceph.Image) (file string, end func()) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	}
-	t.Cleanup(func() { end(); unmount(t, dir) })
+	t.Cleanup(func() { end(); testmount.Off(t, dir) })
 	file = filepath.Join(dir, i.Name)
 	for stop := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(file); err == nil {
@@ -413,12 +398,12 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 	do(t, "mkfs.xfs", "-q", "-K", "-d", "size=1900m", file) // what is above is for a write that is to be refused
 	do(t, "mkdir", old)
 	attached(t, file, old)
-	t.Cleanup(func() { dead(); unmount(t, old) })
+	t.Cleanup(func() { dead(); testmount.Off(t, old) })
 	a, b := sides(t, "mariadb", old)
 	t.Cleanup(func() {
 		b.kill()
-		unmount(t, b.mount)
-		unmount(t, filepath.Join(home, failover.Folder, "rbd-"+i.Pool+"+"+i.Name, "image"))
+		testmount.Off(t, b.mount)
+		testmount.Off(t, filepath.Join(home, failover.Folder, "rbd-"+i.Pool+"+"+i.Name, "image"))
 	})
 	t.Cleanup(a.kill)
 	above, err := os.OpenFile(file, os.O_WRONLY|os.O_SYNC, 0)

@@ -20,6 +20,7 @@ import (
 	"david/internal/mysqld"
 	"david/internal/result"
 	"david/internal/rules"
+	"david/internal/testmount"
 )
 
 // disturbed describes a trial that something is done to.
@@ -282,10 +283,7 @@ func TestGateDiskSpace(t *testing.T) {
 	rooted(t)
 	d := disturb(t)
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=100m"); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Unmount(dir, 0)
+	testmount.Tmpfs(t, dir, "size=100m")
 	d.engine.Data = dir
 	d.fails(result.GateDisk)
 }

@@ -11,9 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"david/internal/sandbox"
+	"david/internal/testmount"
 )
 
 // TestNext: an error that does not say what to do says so at its end: after a full disk, one that cannot be written to,
@@ -59,14 +58,11 @@ func TestNext(t *testing.T) {
 	if got := o.mishap(errors.New("the server does not start")); got != nil {
 		t.Errorf("%v is a mishap", got)
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small filesystem needs root")
-	}
 	store := filepath.Join(home, "experiments")
-	if err := errors.Join(os.Mkdir(store, 0o700), unix.Mount("tmpfs", store, "tmpfs", 0, "size=1m")); err != nil {
+	if err := os.Mkdir(store, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Unmount(store, 0)
+	testmount.Tmpfs(t, store, "size=1m")
 	if got := o.next(errors.New("the server gave up")); !strings.Contains(got.Error(), "the disk of "+store+" is full (1 MiB are left)") {
 		t.Error(got)
 	}

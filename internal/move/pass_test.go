@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
+
+	"david/internal/testmount"
 )
 
 func twoFolders(t *testing.T) (from, to string, c *copier) {
@@ -325,19 +327,9 @@ func TestCopyKeeps(t *testing.T) {
 
 // TestFullTarget copies to a filesystem that has no room: the error says so.
 func TestFullTarget(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount a small filesystem")
-	}
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
-	if err := unix.Mount("tmpfs", to, "tmpfs", 0, "size=1m"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(to, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	testmount.Tmpfs(t, to, "size=1m")
 	write(t, from+"/f", random(2<<20))
 	c, err := newCopier(from, to, 2)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"david/internal/host"
+	"david/internal/testmount"
 )
 
 func listen(path string) (net.Listener, error) { return net.Listen("unix", path) }
@@ -256,19 +255,9 @@ func TestEndedLate(t *testing.T) {
 
 // TestRemoveFilesystem removes an old place that is a whole filesystem: its mount stays.
 func TestRemoveFilesystem(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root may mount a small filesystem")
-	}
 	t.Parallel()
 	folder := t.TempDir()
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(folder, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	testmount.Tmpfs(t, folder, "size=1m")
 	write(t, folder+"/db/f", []byte("some text"))
 	j := &journey{r: &Record{dir: t.TempDir()}}
 	if err := j.remove(folder, Forgotten); err != nil || j.r.Phase != Forgotten {

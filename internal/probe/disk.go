@@ -132,7 +132,9 @@ func (p Place) measure(ctx context.Context, j ioJob, engine, file string, round 
 	}
 	after, errAfter := deviceWrites(p.Device.Disk)
 	then, errThen := busyCPU()
-	return measured{s, after - before, errBefore == nil && errAfter == nil, max(0, then-busy-s.cpu), errBusy == nil && errThen == nil}, err
+	// Where a host takes time, the machine's busy time is without it, and fio's own is with it: less than none tells nothing.
+	others := then - busy - s.cpu
+	return measured{s, after - before, errBefore == nil && errAfter == nil, others, errBusy == nil && errThen == nil && others > 0}, err
 }
 
 // String names a job for people.

@@ -13,6 +13,7 @@ import (
 	"david/internal/blocklog"
 	"david/internal/clone"
 	"david/internal/home"
+	"david/internal/unmount"
 )
 
 // ErrNoDisk says that there can be no disk of a server's own whose power is cut.
@@ -153,7 +154,7 @@ func (m *Mounted) Close() error {
 
 // drop unmounts a folder that was made for that, and removes it.
 func (w *Workspace) drop(point string) error {
-	if err := unmount(point); err != nil {
+	if err := unmount.Now(point); err != nil {
 		return err
 	}
 	if err := os.Remove(point); err != nil && !os.IsNotExist(err) {

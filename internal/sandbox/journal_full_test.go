@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/testmount"
 )
 
 // TestJournalOnFullDisk: a journal that cannot be written leaves no half of one.
 func TestJournalOnFullDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small filesystem needs root")
-	}
 	dir := newHome(t)
-	smallDisk(t, dir, 64<<10, 0)
-	defer unix.Unmount(dir, 0)
+	testmount.Tmpfs(t, dir, "size=64k")
 	run := filepath.Join(dir, "run")
 	err := errors.Join(os.Mkdir(run, 0o700), os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 64<<10), 0o600))
 	if err != nil && !errors.Is(err, unix.ENOSPC) {

@@ -15,6 +15,7 @@ import (
 
 	"david/internal/account"
 	"david/internal/home"
+	"david/internal/unmount"
 )
 
 // Kept is what sandboxes left for the next ones in david's folder: data templates, and the volume they may lie
@@ -200,7 +201,7 @@ func (k *Kept) Volume() (v Volume, ok bool, err error) {
 // DropVolume removes the volume with all that is in it.
 func (k *Kept) DropVolume() error {
 	if k.point != "" {
-		if err := unmount(k.point); err != nil {
+		if err := unmount.Now(k.point); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,8 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -29,25 +27,6 @@ func (w *Workspace) bind(from, to string, flags uintptr) error {
 		return fmt.Errorf("cannot bind %s to %s: %w", from, to, err)
 	}
 	return nil
-}
-
-// unmount takes every mount off a path. A server that was just killed keeps it busy until the kernel has torn
-// it down, so that is waited for. It is never detached lazily: the volume could then be mounted a second time
-// while the first still writes, which destroys it.
-func unmount(path string) error {
-	var err error
-	for range 1000 {
-		err = unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
-		switch {
-		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT): // not mounted any more, or not there
-			return nil
-		case errors.Is(err, unix.EBUSY):
-			time.Sleep(20 * time.Millisecond)
-		case err != nil:
-			return fmt.Errorf("cannot unmount %s: %w", path, err)
-		}
-	}
-	return fmt.Errorf("cannot unmount %s: %w; a process still uses it", path, err)
 }
 
 // unmountedInside makes sure that nothing is mounted in a folder: its data would go with it.

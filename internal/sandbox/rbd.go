@@ -17,6 +17,7 @@ import (
 	"david/internal/loopdev"
 	"david/internal/process"
 	"david/internal/result"
+	"david/internal/unmount"
 )
 
 // shown is an image that a workspace has made, as the journal keeps it.
@@ -218,7 +219,7 @@ func (j *journal) hide() error {
 // unmountAll takes off the mounts, the newest first. What hung upon a dead cluster is gone all the same.
 func (j *journal) unmountAll(limit time.Duration) error {
 	for _, m := range slices.Backward(j.Mounts) {
-		err := j.guarded(limit, func() error { return unmount(m) })
+		err := j.guarded(limit, func() error { return unmount.Now(m) })
 		if err != nil && (len(j.Images) == 0 || mountedAt(m)) {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"david/internal/result"
+	"david/internal/unmount"
 )
 
 // emptyDisk is a loop device of a sparse file, which stands in for a real disk.
@@ -147,7 +148,7 @@ func TestDisksAreEmptyAgain(t *testing.T) {
 			continue
 		}
 		for _, name := range []string{ext.Name, raw.Name} { // somebody takes two of the disks
-			if err := unmount(w.places[name].dir); err != nil {
+			if err := unmount.Now(w.places[name].dir); err != nil {
 				t.Fatal(err)
 			}
 		}

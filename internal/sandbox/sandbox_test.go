@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 	"david/internal/process"
 	"david/internal/server"
+	"david/internal/testmount"
 	"david/internal/testserver"
 )
 
@@ -389,13 +388,7 @@ func TestSecondDavid(t *testing.T) {
 // TestDiskFull says how much is needed and how much is there.
 func TestDiskFull(t *testing.T) {
 	home := newHome(t)
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small filesystem needs root")
-	}
-	if err := unix.Mount("tmpfs", home, "tmpfs", 0, "size=64m"); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Unmount(home, 0)
+	testmount.Tmpfs(t, home, "size=64m")
 	_, err := Open(context.Background(), home, Options{Need: 3 << 30})
 	if !errors.Is(err, ErrDiskFull) || !strings.Contains(err.Error(), "4249 MiB are needed") {
 		t.Errorf("error %v", err)

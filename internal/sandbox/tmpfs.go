@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"david/internal/unmount"
 )
 
 // TryTmpfs says why no tmpfs can be mounted here; nil where one can.
@@ -40,7 +42,7 @@ func (w *Workspace) mountTmpfs(size int64) (string, error) {
 
 // dropTmpfs unmounts a tmpfs and what is in it. It may be called more than once.
 func (w *Workspace) dropTmpfs(point string) error {
-	if err := unmount(point); err != nil {
+	if err := unmount.Now(point); err != nil {
 		return err // the journal still has it
 	}
 	return errors.Join(os.RemoveAll(point), w.journal.unmounted(point))

@@ -15,6 +15,7 @@ import (
 	"david/internal/cgroup"
 	"david/internal/home"
 	"david/internal/loopdev"
+	"david/internal/unmount"
 )
 
 // ErrDiskFull says that the data would not fit.
@@ -103,7 +104,7 @@ func (w *Workspace) mountVolume(ctx context.Context) error {
 			return nil
 		}
 		fmt.Fprintf(w.log, "david: the volume %s cannot be used: %v\n", file, err)
-		if err := unmount(point); err != nil {
+		if err := unmount.Now(point); err != nil {
 			return err
 		}
 	}

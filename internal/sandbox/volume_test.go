@@ -11,15 +11,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-)
 
-// smallDisk mounts a filesystem in memory of a size on a folder; it takes only what is written to it.
-func smallDisk(t *testing.T, dir string, size int64, flags uintptr) {
-	t.Helper()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", flags, fmt.Sprintf("size=%d", size)); err != nil {
-		t.Skip(err)
-	}
-}
+	"david/internal/testmount"
+)
 
 // TestVolumeHasRoom: what the filesystem of a volume keeps to itself is counted, at each size.
 func TestVolumeHasRoom(t *testing.T) {
@@ -34,7 +28,8 @@ func TestVolumeHasRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		free, err := freeBytes(point)
-		if err := errors.Join(err, unix.Unmount(point, 0)); err != nil {
+		testmount.Off(t, point)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if room := roomOn(size); room > free {
@@ -56,8 +51,7 @@ func TestVolumeFits(t *testing.T) {
 	}
 	dir := newHome(t)
 	const disk = 8 << 30
-	smallDisk(t, dir, disk, 0)
-	defer unix.Unmount(dir, 0)
+	testmount.Tmpfs(t, dir, fmt.Sprintf("size=%d", disk))
 	need := roomOn(disk - spare - 1<<20) // david's own few files lie there too
 	w, err := Open(context.Background(), dir, Options{Need: need, Log: io.Discard})
 	if err != nil {
@@ -81,7 +75,9 @@ func TestVolumeFits(t *testing.T) {
 		t.Errorf("the volume that was there is gone: %v", err)
 	}
 	// On a disk that has grown it is made anew.
-	smallDisk(t, dir, disk+64<<20, unix.MS_REMOUNT)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", disk+64<<20)); err != nil {
+		t.Fatal(err)
+	}
 	w, err = Open(context.Background(), dir, Options{Need: need + 2<<20, Log: io.Discard})
 	if err != nil {
 		t.Fatal(err)

@@ -15,10 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"david/internal/apt"
 	"david/internal/mycnf"
+	"david/internal/testmount"
 )
 
 // mirror serves an archive with one package, a server, signed with a key of the test's own. Faults are what
@@ -245,18 +244,8 @@ func TestMirrorHangs(t *testing.T) {
 
 // TestMirrorFullDisk has no room for the package.
 func TestMirrorFullDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small filesystem needs root")
-	}
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=9m"); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	}()
+	testmount.Tmpfs(t, dir, "size=9m")
 	big := runs + "# " + strings.Repeat("x", 6<<20) + "\n" // the package, and what it holds
 	servers := filepath.Join(dir, "servers")
 	_, log, err := installFrom(t, t.Context(), newMirror(t, big, nil), servers)

@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"david/internal/account"
 	"david/internal/mysqld"
 	"david/internal/result"
+	"david/internal/testmount"
 	"david/internal/testserver"
 	"david/internal/workload"
 )
@@ -174,19 +173,12 @@ func testKilledLoading(t *testing.T, s *testserver.Server) {
 // fullFolder is one on a filesystem of its own with so many bytes left.
 func fullFolder(t *testing.T, left int) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small filesystem needs root")
-	}
 	dir := filepath.Join(t.TempDir(), "full")
 	const size = 64 << 10
-	if err := errors.Join(os.Mkdir(dir, 0o711), unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0711", size))); err != nil {
+	if err := os.Mkdir(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	testmount.Tmpfs(t, dir, fmt.Sprintf("size=%d,mode=0711", size))
 	if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, size-left), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,30 @@
+// Package unmount takes mounts off.
+package unmount
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Now takes every mount off a path; one that is off already is as good. A server that was just killed keeps it busy
+// until the kernel has torn it down, and a program that is started has, from fork until exec, every file that the
+// one which starts it had open; so that is waited for, 20 s at most. It is never detached lazily: the volume could
+// then be mounted a second time while the first still writes, which destroys it.
+func Now(path string) error {
+	var err error
+	for range 1000 {
+		err = unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
+		switch {
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT): // not mounted any more, or not there
+			return nil
+		case errors.Is(err, unix.EBUSY):
+			time.Sleep(20 * time.Millisecond)
+		case err != nil:
+			return fmt.Errorf("cannot unmount %s: %w", path, err)
+		}
+	}
+	return fmt.Errorf("cannot unmount %s: %w; a process still uses it", path, err)
+}
