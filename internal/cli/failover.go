@@ -25,6 +25,9 @@ type failoverFlags struct {
 	recovery                                        time.Duration
 }
 
+// defaultCephConf is where a cluster's configuration lies on its clients.
+const defaultCephConf = "/etc/ceph/ceph.conf"
+
 // failoverDocument is what david failover volume --json prints.
 type failoverDocument struct {
 	Applied bool `json:"applied"`
@@ -67,7 +70,7 @@ func (a *app) failoverVolumeCommand() *cobra.Command {
 func (f *failoverFlags) add(fs *pflag.FlagSet) {
 	f.serverFlags.add(fs, "the server here, once it is started: user@unix(/path/socket)/ or user@tcp(127.0.0.1:3306)/", "an option file whose [client] group names the server here")
 	fs.StringVar(&f.image, "image", "", "POOL/IMAGE, the volume on Ceph RBD")
-	fs.StringVar(&f.conf, "ceph-conf", "/etc/ceph/ceph.conf", "with --image: the Ceph cluster's configuration, with the key of client.admin")
+	fs.StringVar(&f.conf, "ceph-conf", defaultCephConf, "with --image: the Ceph cluster's configuration, with the key of client.admin")
 	fs.StringArrayVar(&f.fence, "fence", nil, "with --image: the IP of the machine that failed, or the address of a client as rbd status has it, to be fenced besides the one that has the image; repeatable")
 	fs.StringVar(&f.device, "device", "", "PATH of the volume where it is not on Ceph: a block device, or a file with a filesystem")
 	fs.BoolVar(&f.detached, "detached", false, "with --device: you have detached it from every other machine")
@@ -107,14 +110,21 @@ func (f *failoverFlags) request(a *app) (q failover.Request, err error) {
 		q.Options = strings.Split(f.options, ",")
 	}
 	if f.image != "" {
-		pool, name, found := strings.Cut(f.image, "/")
-		if !found {
-			return q, usage("--image %s: give POOL/IMAGE", f.image)
+		if q.Image, err = imageOf(f.image, f.conf); err != nil {
+			return q, err
 		}
-		q.Image = &ceph.Image{Cluster: ceph.Cluster{Conf: f.conf}, Pool: pool, Name: name}
 	}
 	q.Addr, err = a.remoteAddr(f.serverFlags)
 	return q, err
+}
+
+// imageOf reads POOL/IMAGE.
+func imageOf(spec, conf string) (*ceph.Image, error) {
+	pool, name, found := strings.Cut(spec, "/")
+	if !found {
+		return nil, usage("--image %s: give POOL/IMAGE", spec)
+	}
+	return &ceph.Image{Cluster: ceph.Cluster{Conf: conf}, Pool: pool, Name: name}, nil
 }
 
 // failOver shows what it would do, or does it.

@@ -19,7 +19,7 @@ import (
 type cloneFlags struct {
 	serverFlags
 	clonePodFlags
-	dir, pool, account                string
+	dir, pool, account, image, conf   string
 	port                              int
 	create, copy, apply, verify, json bool
 	pause, catchUp                    time.Duration
@@ -40,7 +40,7 @@ func (a *app) followerCloneCommand() *cobra.Command {
 		Use:   "clone NAME",
 		Short: "Make a follower of a running server from a clone of its data; shows what it would do, with --apply does it",
 		Long: "Make a follower of a running server of this machine. Its process is stopped for some hundredths of a second (--max-pause at most), its data are cloned by sharing\n" +
-			"blocks, a server recovers on the clone as from a crash, under a server_id and UUID of its own, and replicates from exactly there. The leader gets an account for it\n" +
+			"blocks (on Ceph RBD, --image, by a snapshot of its volume, and it goes on), a server recovers on the clone as from a crash, under a server_id and UUID of its own, and replicates from exactly there. The leader gets an account for it\n" +
 			"(--create-account), or one of yours is used (--account). Without --apply nothing is changed. With --pod the leader is a pod, and its follower another on a volume made of a\n" +
 			"snapshot, in the same cluster (docs/follower.md).",
 		Args: exactArgs(1, "a name for the follower"),
@@ -62,6 +62,8 @@ func (a *app) followerCloneCommand() *cobra.Command {
 	fs.StringVar(&f.pool, "buffer-pool", "", "its buffer pool, as 4G (the leader's, a quarter of the free memory at most)")
 	fs.BoolVar(&f.create, "create-account", false, "make an account for replication on the leader, of a random password, for this follower alone; drop drops it")
 	fs.StringVar(&f.account, "account", "", "an option file whose [client] group has user and password of an account with REPLICATION SLAVE")
+	fs.StringVar(&f.image, "image", "", "POOL/IMAGE, the Ceph RBD image that the leader's data lie on: a snapshot of it is cloned, while the leader goes on")
+	fs.StringVar(&f.conf, "ceph-conf", defaultCephConf, "with --image: the Ceph cluster's configuration, with the key of client.admin")
 	fs.BoolVar(&f.copy, "copy", false, "copy the data block by block, where they cannot be shared; the leader stands still meanwhile")
 	fs.DurationVar(&f.pause, "max-pause", 3*time.Second, "how long the leader may stand still at most")
 	fs.DurationVar(&f.catchUp, "catch-up", catchUp, "how long the follower may take to catch up")
@@ -121,6 +123,14 @@ func (a *app) cloneRequest(f cloneFlags, name string) (q follower.Request, err e
 	if f.create && f.account != "" {
 		return q, usage("--create-account and --account: give one of them")
 	}
+	if f.image != "" {
+		if f.copy {
+			return q, usage("--image and --copy: give one of them")
+		}
+		if q.Image, err = imageOf(f.image, f.conf); err != nil {
+			return q, err
+		}
+	}
 	if f.pause < 50*time.Millisecond || f.pause > 10*time.Minute {
 		return q, usage("--max-pause %s: give a time from 50ms to 10m", f.pause)
 	}
@@ -162,7 +172,11 @@ func (a *app) replicationAccount(path string) (*follower.Account, error) {
 func (a *app) printClonePlan(p follower.Plan, f cloneFlags) {
 	r := p.Record
 	fmt.Fprintf(a.out, "leader: %s %s at %s, process %d\n", r.Flavour.Product(), r.Version, r.Leader, p.Leader.Process.PID)
-	fmt.Fprintf(a.out, "data: %s; the leader's process is stopped for it, %s at most\n", p.Place, f.pause)
+	how := fmt.Sprintf("the leader's process is stopped for it, %s at most", f.pause)
+	if !p.Stands() {
+		how = "the leader goes on"
+	}
+	fmt.Fprintf(a.out, "data: %s; %s\n", p.Place, how)
 	fmt.Fprintf(a.out, "follower: %s in %s, port %d, server_id %d, buffer pool %s, read-only, events off\n", r.Name, r.Dir, r.Port, r.ID, host.Size(p.Pool))
 	switch {
 	case f.create:
@@ -176,7 +190,7 @@ func (a *app) printClonePlan(p follower.Plan, f cloneFlags) {
 func (a *app) printCloned(d cloneDocument, took time.Duration) {
 	r, t := d.Follower, d.Follower.Times
 	fmt.Fprintf(a.out, "%s follows %s: %s in %d files cloned, caught up after %.1f s\n", r.Name, r.Leader, host.Size(d.Bytes), d.Files, took.Seconds())
-	fmt.Fprintf(a.out, "  the leader stood still for %.3f s; recovery took %.1f s, catching up %.1f s\n", t.Held, t.Start, t.CatchUp)
+	fmt.Fprintf(a.out, "  %s; recovery took %.1f s, catching up %.1f s\n", t.Pause(), t.Start, t.CatchUp)
 	fmt.Fprintf(a.out, "  port %d, socket %s, server_id %d, read-only\n", r.Port, r.Socket(), r.ID)
 	if d.Verdict != nil && len(d.Verdict.Different) == 0 {
 		fmt.Fprintf(a.out, "  no row differs in %d tables\n", d.Verdict.Tables)

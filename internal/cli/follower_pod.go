@@ -54,7 +54,7 @@ func (f *clonePodFlags) add(fs *pflag.FlagSet) {
 // forPods are the flags that go with --pod alone, and those that do not go with it.
 func forPods() (only, never []string) {
 	return []string{"kubeconfig", "context", "secret", "start-timeout", "snapshot-class", "no-snapshot", "leader-host"},
-		[]string{"dsn", "defaults-file", "host", "socket", "login-path", "dir", "port", "buffer-pool", "copy", "max-pause"}
+		[]string{"dsn", "defaults-file", "host", "socket", "login-path", "dir", "port", "buffer-pool", "copy", "image", "ceph-conf", "max-pause"}
 }
 
 // check refuses flags that do not go together.

@@ -218,7 +218,7 @@ func (p *Plan) mount(file bool) {
 		source = "$(losetup --find --show --direct-io=on " + source + ")"
 	}
 	p.step(Mounting, func(ctx context.Context) error {
-		return p.guarded(ctx, max(wedged, p.q.Recovery), func() error { return p.mountNow(file) })
+		return p.guarded(ctx, max(ceph.Wedged, p.q.Recovery), func() error { return p.mountNow(file) }) // a journal's replay would begin anew each time
 	}, mounting(p.q.Options, source, p.q.Mount)...)
 }
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
-	"golang.org/x/sys/unix"
 
 	"david/internal/ceph"
 	"david/internal/home"
@@ -26,11 +25,6 @@ import (
 // had under way when it is back, be it after days. An address names one start of one client, so that nobody
 // else is met; of a machine that is fenced by its IP the fence is taken off by hand.
 const fenceTime = 365 * 24 * time.Hour
-
-// wedged is how long what touches an image may take: rbd-fuse waits for its cluster without an end, and
-// whoever touches what is above it waits in the kernel, until rbd-fuse is killed. A mount may take as long as
-// the server: a filesystem replays its journal then, and would begin anew each time.
-const wedged = 2 * time.Minute
 
 // attached is what is on record of an image that this machine has.
 type attached struct {
@@ -81,7 +75,7 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 		p.step(Fencing, func(ctx context.Context) error { return i.BreakLock(ctx, l) }, append([]string{"rbd", "--conf", i.Conf}, i.BreakArgs(l)...)...)
 	}
 	argv := i.FuseArgs(p.point())
-	p.step(Attaching, func(ctx context.Context) error { return p.attach(ctx, argv) }, append([]string{"env", ceph.FuseVariable}, argv...)...)
+	p.step(Attaching, func(ctx context.Context) error { return p.attach(ctx) }, append([]string{"env", ceph.FuseVariable}, argv...)...)
 	p.mount(true)
 	p.Undo = append(p.Undo, "umount "+p.point())
 	return nil
@@ -144,13 +138,11 @@ func (p *Plan) leftover() (own attached, err error) {
 
 // detach gives back what is attached and not mounted.
 func (p *Plan) detach(own attached) error {
-	var err error
+	var by *process.ID
 	if own.By.PID != 0 {
-		err = own.By.Kill()
+		by = &own.By
 	}
-	if e := unix.Unmount(p.point(), unix.UMOUNT_NOFOLLOW); e != nil && !errors.Is(e, unix.EINVAL) && !errors.Is(e, unix.ENOENT) {
-		err = errors.Join(err, fmt.Errorf("cannot unmount %s: %w", p.point(), e))
-	}
+	err := ceph.Hide(by, p.point())
 	if e := os.Remove(p.record()); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
 	}
@@ -159,7 +151,7 @@ func (p *Plan) detach(own attached) error {
 
 // attach has rbd-fuse show the image as a file, and makes sure that nobody but it and those that are fenced
 // has it.
-func (p *Plan) attach(ctx context.Context, argv []string) (err error) {
+func (p *Plan) attach(ctx context.Context) (err error) {
 	if err := os.Mkdir(p.point(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -169,32 +161,17 @@ func (p *Plan) attach(ctx context.Context, argv []string) (err error) {
 	}
 	defer log.Close()
 	own := attached{}
-	by, done, err := process.Detached(argv, log, ceph.FuseVariable)
-	if err != nil {
-		return err
-	}
-	own.By = by
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.detach(own))
 		}
 	}()
-	if err := p.save(own); err != nil {
+	err = p.q.Image.Show(ctx, p.point(), log, func(by process.ID) error {
+		own.By = by
+		return p.save(own)
+	})
+	if err != nil {
 		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wedged, fmt.Errorf("rbd-fuse does not serve after %s: does the cluster have enough disks?", wedged))
-	defer cancel()
-	for {
-		if there, err := mountinfo.Mounted(p.point()); err != nil || there {
-			break // an error shows itself in what follows
-		}
-		select {
-		case err := <-done:
-			return errors.Join(errors.New("rbd-fuse ended"), err)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(20 * time.Millisecond):
-		}
 	}
 	if own.Client, err = p.alone(ctx); err != nil {
 		return err
@@ -225,7 +202,7 @@ func (p *Plan) save(own attached) error {
 // alone opens the image, and returns as which client. It fails where another one has it that is not fenced:
 // somebody who came in the meantime.
 func (p *Plan) alone(ctx context.Context) (client string, err error) {
-	err = p.guarded(ctx, wedged, func() error {
+	err = p.guarded(ctx, ceph.Wedged, func() error {
 		f, err := os.OpenFile(p.source(), os.O_RDWR, 0)
 		if err != nil {
 			return fmt.Errorf("rbd-fuse cannot open the image: %w", err)
@@ -253,25 +230,11 @@ func (p *Plan) guarded(ctx context.Context, limit time.Duration, do func() error
 	if p.q.Image == nil {
 		return do()
 	}
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	var stuck error
-	select {
-	case err := <-done:
+	return ceph.Guarded(ctx, limit, func() error {
+		own, err := p.recorded()
+		if err == nil && own.By.PID != 0 {
+			err = own.By.Kill()
+		}
 		return err
-	case <-ctx.Done():
-		stuck = fmt.Errorf("rbd-fuse was killed: %w", context.Cause(ctx))
-	case <-time.After(limit):
-		stuck = fmt.Errorf("the cluster did not answer within %s, so rbd-fuse was killed: does it have enough disks?", limit)
-	}
-	own, err := p.recorded()
-	if err == nil && own.By.PID != 0 {
-		err = own.By.Kill()
-	}
-	select {
-	case failed := <-done:
-		return errors.Join(stuck, err, failed)
-	case <-time.After(wedged):
-		return errors.Join(stuck, err, errors.New("what it held hangs still"))
-	}
+	}, do)
 }

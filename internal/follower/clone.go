@@ -1,8 +1,8 @@
 // Package follower makes a server that follows another from a clone of its data, without copying them through
 // the network:
 //
-//	Look (is it a leader, which process) -> survey (how its data can be taken) -> take (the process held, blocks shared)
-//	  -> start (recover as from a crash, own identity) -> attach (replication from where the data end) -> catch up -> verify
+//	Look (is it a leader, which process) -> survey (how its data can be taken) -> take (the process held, blocks shared;
+//	  or a snapshot of its volume) -> start (recover as from a crash, own identity) -> attach (replication from where the data end) -> catch up -> verify
 //
 // The data are taken while the leader's process is stopped (package hold), for some hundredths of a second,
 // and so are what a kill -9 of it would have left. All that is made is on record in david's home before it is
@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/account"
+	"david/internal/ceph"
 	"david/internal/clone"
 	"david/internal/hold"
 	"david/internal/input"
@@ -38,6 +39,7 @@ type Request struct {
 	Port     int         // 0 for a free one
 	Pool     int64       // bytes of the buffer pool; 0 for the leader's, a quarter of what is free at most
 	Copy     bool        // copy the blocks
+	Image    *ceph.Image // that the leader's filesystem lies on; nil where it lies on no RBD image
 	MaxPause time.Duration
 	CatchUp  time.Duration // how long it may take to catch up
 	Account  *Account      // for replication; nil to make one
@@ -72,12 +74,15 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	if p.Leader, err = Look(ctx, conn); err != nil {
 		return p, err
 	}
-	if p.Place, err = survey(p.Leader, q.Dir, q.Copy); err != nil {
+	if p.Place, err = survey(ctx, p.Leader, q); err != nil {
 		return p, err
 	}
 	l := p.Leader
 	r := Record{Name: q.Name, State: Making, Made: time.Now(), Flavour: l.Flavour, Version: l.Version, Leader: conn.Addr().String(), UUID: l.UUID,
 		Way: p.Place.Way, Dir: filepath.Join(p.Place.In, folderOf(q.Name)), UID: l.UID, GID: l.GID, Launch: l.Launch, Events: l.Variables["event_scheduler"]}
+	if r.Way == Image {
+		r.Volume = p.Place.volume(*q.Image, q.Name)
+	}
 	if r.UID == 0 { // a follower of a server that runs as root does not
 		a, err := account.Find()
 		if err != nil {
@@ -101,6 +106,10 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	p.Record = r
 	return p, err
 }
+
+// Stands tells whether the leader has to stand still while its data are taken. A snapshot of its volume is of one
+// moment by itself, and has all that a power cut would leave, which is all of a server that writes through.
+func (p Plan) Stands() bool { return p.Place.Way != Image || p.Leader.Cuttable() != nil }
 
 // ServerID is a number that no other server of the leader's is likely to have.
 func ServerID(leader string) (uint32, error) {
@@ -146,6 +155,9 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 	if r.State != Following && r.State != Promoted {
 		return refuse("cannot start the follower %s: it is %s", r.Name, r.State)
 	}
+	if err := r.remount(ctx); err != nil {
+		return err
+	}
 	running, err := r.processes()
 	if err != nil {
 		return err
@@ -182,7 +194,7 @@ func (r *Record) make(ctx context.Context, q Request, p Plan, leader *mysqld.Con
 	if err := r.collect(ctx, q, p); err != nil {
 		return err
 	}
-	q.Say(fmt.Sprintf("the data are cloned: the leader stood still for %.3f s", r.Times.Held))
+	q.Say("the data are cloned: " + r.Times.Pause())
 	if err := r.configure(p); err != nil {
 		return err
 	}
@@ -215,28 +227,54 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 	if err := flush(p.Place.From); err != nil { // so that little is left to be written while the leader stands still
 		return err
 	}
+	if p.Stands() {
+		err = r.stand(ctx, q, p)
+	} else {
+		err = p.Place.take(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	if r.Volume != nil {
+		if err := r.unfold(ctx); err != nil {
+			return err
+		}
+	}
+	err = r.guarded(ctx, func() error { return r.adopt(p.Leader) })
+	r.Times.Data = time.Since(began).Seconds()
+	return errors.Join(err, r.save())
+}
+
+// stand takes the data while the leader stands still.
+func (r *Record) stand(ctx context.Context, q Request, p Plan) error {
 	r.Held = &hold.Target{Process: p.Leader.Process}
 	if err := r.save(); err != nil {
 		return err
 	}
-	err = hold.Promptly(func() error { return r.still(ctx, q, p.Place) })
+	err := hold.Promptly(func() error { return r.still(ctx, q, p.Place) })
 	r.Held = nil
-	switch {
-	case errors.Is(err, hold.ErrExpired), errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, hold.ErrExpired) || errors.Is(err, context.DeadlineExceeded) {
 		return refuse("cannot take %d files within --max-pause %s, after which the leader went on: allow more, or have fewer tables", p.Place.Files, q.MaxPause)
-	case err != nil:
-		return err
 	}
-	if r.Way == Subvolume {
+	return err
+}
+
+// adopt makes what was taken the follower's own.
+func (r *Record) adopt(l Leader) error {
+	if r.Volume != nil {
+		if err := r.mount(); err != nil {
+			return err
+		}
+	}
+	if r.Way == Subvolume || r.Way == Image {
 		if err := r.own(); err != nil {
 			return err
 		}
 	}
-	r.Times.Data = time.Since(began).Seconds()
-	if err := r.relist(p.Leader); err != nil {
+	if err := r.relist(l); err != nil {
 		return fmt.Errorf("cannot make the follower's list of binary logs: %w", err)
 	}
-	return errors.Join(r.save(), flush(r.data()))
+	return flush(r.data())
 }
 
 // still takes the data while the leader's process is stopped.
@@ -255,8 +293,14 @@ func (r *Record) still(ctx context.Context, q Request, p Place) error {
 
 // take takes the data, which stand still.
 func (p Place) take(ctx context.Context, r *Record) error {
-	if p.Way == Subvolume {
+	switch p.Way {
+	case Subvolume:
 		return snapshot(p.From, r.data())
+	case Image:
+		if err := flush(p.From); err != nil {
+			return err
+		}
+		return r.Volume.leaders().Snapshot(ctx, r.Volume.Name)
 	}
 	o := clone.Options{Skip: identity, Shared: p.Way == Reflink}
 	if os.Geteuid() == 0 {

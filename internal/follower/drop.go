@@ -24,6 +24,9 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr) error {
 	if err := r.clear(); err != nil {
 		return err
 	}
+	if err := r.discard(ctx); err != nil {
+		return err
+	}
 	if err := r.expel(ctx, leader); err != nil {
 		return err
 	}
@@ -37,14 +40,14 @@ func (r *Record) clear() error {
 			return err
 		}
 	}
-	if err := r.kill(); err != nil {
+	if err := r.end(); err != nil {
 		return err
 	}
 	ours, err := r.marked()
 	if err != nil || !ours {
 		return err
 	}
-	if isSubvolume(r.data()) {
+	if r.Volume == nil && isSubvolume(r.data()) {
 		if err := destroy(r.data()); err != nil {
 			return fmt.Errorf("cannot remove the snapshot %s: %w", r.data(), err)
 		}
@@ -122,6 +125,13 @@ func reap(r *Record, say func(string)) error {
 	}
 	if err := r.clear(); err != nil {
 		return fmt.Errorf("cannot remove the half-made follower %s: %w", r.Name, err)
+	}
+	if err := r.discard(context.Background()); err != nil { // its cluster is away: to wait for it at each command helps nobody
+		say(err.Error())
+		r.Volume = nil
+		if err := r.save(); err != nil {
+			return err
+		}
 	}
 	if r.Account != "" {
 		say(fmt.Sprintf("removed the half-made follower %s; its account %s is left on %s: david follower drop %s drops it", r.Name, r.Account, r.Leader, r.Name))

@@ -70,18 +70,18 @@ func TestPlace(t *testing.T) {
 	}
 	l := leaderWith(mycnf.MySQL, "9.7.4", nil)
 	l.Data = data
-	if p, err := survey(l, "", true); err != nil || p.In != dir || p.Way != Copy {
+	if p, err := survey(t.Context(), l, Request{Copy: true}); err != nil || p.In != dir || p.Way != Copy {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for in, says := range map[string]string{filepath.Join(dir, "david-a"): "it is another's folder", data: "take it for a schema", filepath.Join(dir, "none"): "that is there"} {
-		if _, err := survey(l, in, true); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) {
+		if _, err := survey(t.Context(), l, Request{Dir: in, Copy: true}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", in, err, says)
 		}
 	}
 	if err := os.Symlink(dir, filepath.Join(data, "link")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := survey(l, "", true); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "leads out of") {
+	if _, err := survey(t.Context(), l, Request{Copy: true}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "leads out of") {
 		t.Error(err)
 	}
 }

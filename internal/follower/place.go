@@ -1,6 +1,8 @@
 package follower
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,20 +23,18 @@ type Place struct {
 	In    string // the folder that the follower's is made in
 	Way   Way
 	Files int
-	Bytes int64 // on the disk
-	Type  string
+	Bytes int64  // on the disk
+	Type  string // of the filesystem
+	Below string // with the way Image: where the data lie in the filesystem
 }
 
-// survey looks at the data and decides how they are taken. in is "" for the folder that the data directory
-// lies in.
-func survey(l Leader, in string, copying bool) (p Place, err error) {
-	p = Place{From: l.Data, In: in}
-	if p.In == "" {
-		p.In = filepath.Dir(l.Data)
-		if followersOwn(p.In) { // the leader was a follower once
-			p.In = filepath.Dir(p.In)
-		}
+// survey looks at the data and decides how they are taken.
+func survey(ctx context.Context, l Leader, q Request) (p Place, err error) {
+	under, err := host.Under(l.Data)
+	if err != nil {
+		return p, err
 	}
+	p = Place{From: l.Data, In: cmp.Or(q.Dir, beside(l.Data, under, q.Image != nil)), Type: under.Type}
 	if p.In, err = filepath.Abs(p.In); err != nil {
 		return p, err
 	}
@@ -44,16 +44,27 @@ func survey(l Leader, in string, copying bool) (p Place, err error) {
 	if err := p.count(); err != nil {
 		return p, err
 	}
-	under, err := host.Under(p.From)
-	if err != nil {
-		return p, err
-	}
-	p.Type = under.Type
-	if copying {
+	switch {
+	case q.Image != nil:
+		return p, p.imaged(ctx, under, *q.Image)
+	case q.Copy:
 		p.Way = Copy
 		return p, p.room()
 	}
 	return p, p.choose()
+}
+
+// beside is the folder that a follower's is made in where none is named: that which the data directory lies in, or
+// the mount of its volume.
+func beside(data string, under host.Filesystem, volume bool) string {
+	if volume {
+		data = under.Mount
+	}
+	in := filepath.Dir(data)
+	if followersOwn(in) { // the leader was a follower once
+		in = filepath.Dir(in)
+	}
+	return in
 }
 
 // safe makes sure that the folder is there, that the server's user gets through it, and that nobody else can
@@ -157,6 +168,6 @@ func (p Place) room() error {
 
 // String says where and how.
 func (p Place) String() string {
-	how := map[Way]string{Reflink: "shared blocks (reflink), file by file", Subvolume: "a snapshot of the subvolume", Copy: "a copy of every block"}
+	how := map[Way]string{Reflink: "shared blocks (reflink), file by file", Subvolume: "a snapshot of the subvolume", Copy: "a copy of every block", Image: "a snapshot of the image and a clone of that"}
 	return fmt.Sprintf("%s in %d files of %s on %s, by %s", host.Size(p.Bytes), p.Files, p.From, p.Type, how[p.Way])
 }

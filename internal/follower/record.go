@@ -47,6 +47,7 @@ const (
 	Reflink   Way = "reflink"   // file by file, sharing blocks
 	Subvolume Way = "subvolume" // a snapshot of a btrfs subvolume
 	Copy      Way = "copy"      // file by file, block by block
+	Image     Way = "image"     // a snapshot of the whole filesystem's RBD image, and a clone of that
 )
 
 // Record says all there is of a follower. No secret is in it.
@@ -60,8 +61,9 @@ type Record struct {
 	Leader  string        `json:"leader"` // as its address is shown
 	UUID    string        `json:"leader_uuid,omitempty"`
 	Way     Way           `json:"way"`
-	Dir     string        `json:"dir"` // of the follower: data, run, my.cnf
-	UID     int           `json:"uid"` // that the server runs as
+	Volume  *Volume       `json:"volume,omitempty"` // of the way Image
+	Dir     string        `json:"dir"`              // of the follower: data, run, my.cnf
+	UID     int           `json:"uid"`              // that the server runs as
 	GID     int           `json:"gid"`
 	Launch  []string      `json:"launch"` // the server's command up to its own options
 	Port    int           `json:"port"`
@@ -84,6 +86,14 @@ type Times struct {
 	Start   float64 `json:"start_s"`  // the follower's server recovered and answered
 	CatchUp float64 `json:"caught_s"` // it had what the leader had meanwhile
 	All     float64 `json:"all_s"`
+}
+
+// Pause says how long the leader stood still.
+func (t Times) Pause() string {
+	if t.Held == 0 {
+		return "the leader went on all the time"
+	}
+	return fmt.Sprintf("the leader stood still for %.3f s", t.Held)
 }
 
 // name matches what a follower may be called: it is part of a folder's and an account's name.
@@ -179,6 +189,11 @@ func (r *Record) read() error {
 	if r.Name != filepath.Base(r.dir) || filepath.Base(r.Dir) != folderOf(r.Name) || !filepath.IsAbs(r.Dir) {
 		return fmt.Errorf("cannot trust %s: it is not of the follower %s", path, filepath.Base(r.dir))
 	}
+	if r.Volume != nil {
+		if err := r.Volume.check(); err != nil {
+			return fmt.Errorf("cannot trust %s: %w", path, err)
+		}
+	}
 	return nil
 }
 
@@ -240,10 +255,16 @@ func List(home string) ([]*Record, error) {
 // folderOf names the folder of a follower's own.
 func folderOf(name string) string { return "david-" + name }
 
-func (r *Record) data() string { return filepath.Join(r.Dir, "data") }
-func (r *Record) run() string  { return filepath.Join(r.Dir, "run") }
-func (r *Record) cnf() string  { return filepath.Join(r.Dir, "my.cnf") }
-func (r *Record) log() string  { return filepath.Join(r.run(), "error.log") }
+func (r *Record) data() string {
+	if r.Volume != nil {
+		return filepath.Join(r.point(), r.Volume.Below)
+	}
+	return filepath.Join(r.Dir, "data")
+}
+
+func (r *Record) run() string { return filepath.Join(r.Dir, "run") }
+func (r *Record) cnf() string { return filepath.Join(r.Dir, "my.cnf") }
+func (r *Record) log() string { return filepath.Join(r.run(), "error.log") }
 
 // Socket is where its server listens, beside its port.
 func (r *Record) Socket() string { return filepath.Join(r.run(), "sock") }

@@ -36,6 +36,9 @@ func (r *Record) folder() error {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(r.Dir, markFile), r.mark(), 0o600)
 	}
+	if err == nil && r.Volume != nil {
+		err = errors.Join(os.Mkdir(r.point(), 0o700), os.Mkdir(r.shown(), 0o700))
+	}
 	dirs := []string{r.run(), filepath.Join(r.run(), "tmp"), filepath.Join(r.run(), "files")}
 	for _, dir := range dirs {
 		if err == nil {

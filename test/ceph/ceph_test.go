@@ -74,8 +74,12 @@ func TestCeph(t *testing.T) {
 	t.Run("mounted", func(t *testing.T) { testMounted(t, c, pool) })
 	t.Run("layout", func(t *testing.T) { testLayout(t, c, pool) })
 	t.Run("killed", func(t *testing.T) { testKilled(t, c, pool) })
-	if os.Getenv(variable) == "" {
-		return // the rest takes minutes: make ceph
+	if os.Getenv(variable) == "" { // the rest takes minutes: make ceph
+		t.Run("follower", func(t *testing.T) { testFollower(t, "mariadb", c, pool) })
+		return
+	}
+	for _, flavour := range []string{"mariadb", "mysql"} {
+		t.Run("followers/"+flavour, func(t *testing.T) { testFollowers(t, flavour, c, pool) })
 	}
 	t.Run("wedged", func(t *testing.T) { testWedged(t, s, pool) })
 	t.Run("server", func(t *testing.T) { testServer(t, c, pool) })

@@ -1,0 +1,236 @@
+package follower
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"david/internal/ceph"
+	"david/internal/home"
+	"david/internal/host"
+	"david/internal/loopdev"
+	"david/internal/process"
+	"david/internal/unmount"
+)
+
+// Volume is a follower's clone of the whole RBD image that the leader's filesystem lies on.
+type Volume struct {
+	ceph.Image             // the clone; the leader's snapshot is called as it is
+	Of         string      `json:"of"`         // the leader's image, of the same pool
+	Filesystem string      `json:"filesystem"` // on it
+	Below      string      `json:"below"`      // where the data lie in that; "." for all of it
+	By         *process.ID `json:"by,omitempty"`
+}
+
+// volume names the clone of an image: no two followers, of whatever david, may take each other's for their own.
+func (p Place) volume(leader ceph.Image, follower string) *Volume {
+	clone := leader
+	clone.Name = "david-" + follower + "-" + strings.ToLower(rand.Text()[:10])
+	return &Volume{Image: clone, Of: leader.Name, Filesystem: p.Type, Below: p.Below}
+}
+
+// leaders is the image that it is a clone of.
+func (v Volume) leaders() ceph.Image {
+	i := v.Image
+	i.Name = v.Of
+	return i
+}
+
+// check says what of a record's is not of david's making.
+func (v Volume) check() error {
+	if err := errors.Join(v.Image.Check(), v.leaders().Check()); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(v.Name, "david-") || !filepath.IsLocal(v.Below) {
+		return fmt.Errorf("david makes no image %s with data in %q", v.Name, v.Below)
+	}
+	if err := v.Trust(); err != nil && !errors.Is(err, fs.ErrNotExist) { // that of a cluster that is gone
+		return err
+	}
+	return nil
+}
+
+// imaged makes sure that the data lie on an image, alone on it, and that its cluster answers.
+func (p *Place) imaged(ctx context.Context, under host.Filesystem, i ceph.Image) error {
+	if os.Geteuid() != 0 {
+		return refuse("cannot mount the clone of an image: that needs root")
+	}
+	if err := errors.Join(i.Check(), i.Trust(), ceph.Find("ceph", "rbd", "rbd-fuse")); err != nil {
+		return refusal{err}
+	}
+	if under.Type != "xfs" && under.Type != "ext4" {
+		return refuse("cannot mount a clone of %s beside it: of xfs and ext4 it can be done", under.Type)
+	}
+	if !onImage(under.Device, i) {
+		return refuse("%s lies on %s, which is not the image %s here: name the image that rbd-fuse or the kernel shows as that device", p.From, under.Device, i.Spec())
+	}
+	watchers, err := i.Watchers(ctx)
+	if err != nil {
+		return err
+	}
+	if len(watchers) == 0 {
+		return refuse("nobody has the image %s open, so that it is not the leader's: name its pool, and its cluster by --ceph-conf", i.Spec())
+	}
+	p.Way = Image
+	p.Below, err = below(under.Mount, p.From)
+	return err
+}
+
+// below tells where in its filesystem a folder lies, of which a part may be mounted.
+func below(mount, dir string) (string, error) {
+	there, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(mount))
+	if err != nil || len(there) == 0 {
+		return "", fmt.Errorf("cannot find the mount %s: %w", mount, errors.Join(err, fs.ErrNotExist))
+	}
+	rel, err := filepath.Rel(mount, dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel("/", filepath.Join(there[len(there)-1].Root, rel))
+}
+
+// onImage tells whether a device is an image: one of the kernel's, by its name, or a loop device of the file that
+// rbd-fuse shows it as.
+func onImage(device string, i ceph.Image) bool {
+	name := filepath.Base(device)
+	read := func(path string) string {
+		text, _ := os.ReadFile(path) // of another kind of device there is none
+		return strings.TrimSpace(string(text))
+	}
+	if file := read("/sys/block/" + name + "/loop/backing_file"); file != "" {
+		return filepath.Base(file) == i.Name
+	}
+	number, ok := strings.CutPrefix(name, "rbd")
+	dir := "/sys/bus/rbd/devices/" + number + "/"
+	return ok && read(dir+"pool") == i.Pool && read(dir+"name") == i.Name
+}
+
+func (r *Record) point() string { return filepath.Join(r.Dir, "volume") } // where the clone is mounted
+func (r *Record) shown() string { return filepath.Join(r.Dir, "image") }  // where rbd-fuse shows it as a file
+
+// unfold makes an image of the snapshot that was taken, and shows it.
+func (r *Record) unfold(ctx context.Context) error {
+	v := r.Volume
+	if err := v.leaders().Clone(ctx, v.Name, v.Image); err != nil {
+		return err
+	}
+	return r.show(ctx)
+}
+
+// show has rbd-fuse show the clone as a file.
+func (r *Record) show(ctx context.Context) error {
+	log, err := home.Create(filepath.Join(r.Dir, "rbd-fuse.log"), 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return r.Volume.Show(ctx, r.shown(), log, func(by process.ID) error {
+		r.Volume.By = &by
+		return r.save()
+	})
+}
+
+// mount mounts the clone by a loop device, which replays its filesystem's journal.
+func (r *Record) mount() error {
+	v := r.Volume
+	backing, err := os.OpenFile(filepath.Join(r.shown(), v.Name), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer backing.Close()
+	loop, err := loopdev.Attach(backing, 0)
+	if err != nil {
+		return fmt.Errorf("cannot attach a loop device to %s: %w", backing.Name(), err)
+	}
+	defer loop.Close() // it stays for as long as it is mounted
+	options := ""
+	if v.Filesystem == "xfs" {
+		options = "nouuid" // it has the leader's
+	}
+	if err := unix.Mount(loop.Name(), r.point(), v.Filesystem, unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+		return fmt.Errorf("cannot mount the clone of %s: %w", v.leaders().Spec(), err)
+	}
+	return nil
+}
+
+// remount mounts the volume again where it is not, as after a reboot.
+func (r *Record) remount(ctx context.Context) error {
+	if r.Volume == nil {
+		return nil
+	}
+	there, err := mountinfo.Mounted(r.point())
+	if err != nil || there {
+		return err
+	}
+	if err := ceph.Hide(r.Volume.By, r.shown()); err != nil {
+		return err
+	}
+	if err := r.show(ctx); err != nil {
+		return err
+	}
+	return r.guarded(ctx, r.mount)
+}
+
+// guarded does what touches the volume, and ends its rbd-fuse where that takes too long.
+func (r *Record) guarded(ctx context.Context, do func() error) error {
+	if r.Volume == nil {
+		return do()
+	}
+	return ceph.Guarded(ctx, startPatience, r.hide, do)
+}
+
+// hide ends the rbd-fuse of the volume: what waits for it gets an error.
+func (r *Record) hide() error {
+	if r.Volume == nil || r.Volume.By == nil {
+		return nil
+	}
+	return r.Volume.By.Kill()
+}
+
+// end ends the follower's servers and gives its volume back to this machine.
+func (r *Record) end() error {
+	err := r.kill()
+	if r.Volume == nil {
+		return err
+	}
+	if err != nil { // it waits for a cluster that does not answer, which no signal ends
+		err = errors.Join(r.hide(), r.kill())
+	}
+	if err != nil {
+		return err
+	}
+	if err := ceph.Guarded(context.Background(), ceph.Wedged, r.hide, func() error { return unmount.Now(r.point()) }); err != nil {
+		if there, looked := mountinfo.Mounted(r.point()); there || looked != nil {
+			return errors.Join(err, looked)
+		}
+	}
+	return ceph.Hide(r.Volume.By, r.shown())
+}
+
+// discard removes the volume from the cluster.
+func (r *Record) discard(ctx context.Context) error {
+	v := r.Volume
+	if v == nil {
+		return nil
+	}
+	if _, err := os.Stat(v.Conf); !errors.Is(err, fs.ErrNotExist) { // else the cluster is gone
+		err := v.Remove(ctx)
+		if err == nil {
+			err = v.leaders().RemoveSnapshot(ctx, v.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot remove the clone of the follower %s from its cluster: %w; when that answers: rbd -c %s rm %s; rbd -c %s snap rm %s@%s",
+				r.Name, err, v.Conf, v.Spec(), v.Conf, v.leaders().Spec(), v.Name)
+		}
+	}
+	r.Volume = nil
+	return r.save()
+}
