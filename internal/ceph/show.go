@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
-	"golang.org/x/sys/unix"
 
 	"david/internal/process"
+	"david/internal/unmount"
 )
 
 // Wedged is how long what touches an image may take: rbd-fuse waits for its cluster without an end, and whoever
@@ -51,10 +51,7 @@ func Hide(by *process.ID, dir string) error {
 	if by != nil {
 		err = by.Kill()
 	}
-	if e := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); e != nil && !errors.Is(e, unix.EINVAL) && !errors.Is(e, unix.ENOENT) {
-		err = errors.Join(err, fmt.Errorf("cannot unmount %s: %w", dir, e))
-	}
-	return err
+	return errors.Join(err, unmount.Now(dir))
 }
 
 // Guarded does what touches an image that rbd-fuse shows. Where that takes longer than a limit, or until ctx ends,
