@@ -38,11 +38,14 @@ type daemon struct {
 func (d daemon) halt(folder string) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), d.stopWithin, fmt.Errorf("it still runs after %s", d.stopWithin))
 	defer cancel()
+	left, err := writers(folder)
+	if err != nil {
+		return err
+	}
 	done, err := d.run(d.stop)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStop, err)
 	}
-	left, err := writers(folder)
 	for err == nil && (len(left) > 0 || done != nil) {
 		select {
 		case failed := <-done:
@@ -53,7 +56,7 @@ func (d daemon) halt(folder string) error {
 			return fmt.Errorf("%w: %w: %s", ErrStop, context.Cause(ctx), names(left))
 		case <-time.After(20 * time.Millisecond):
 		}
-		if left = slices.DeleteFunc(left, func(p writer) bool { return !writesTo(p.pid, folder) }); len(left) == 0 {
+		if left = slices.DeleteFunc(left, func(p writer) bool { return !p.holds(folder) }); len(left) == 0 {
 			left, err = writers(folder)
 		}
 	}

@@ -12,13 +12,22 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"david/internal/process"
 )
 
 // writer is a process that may write to a folder.
 type writer struct {
 	pid   int
 	name  string
+	id    process.ID
 	inner bool // the folder is its working directory, as it is a server's
+}
+
+// holds tells whether the process has a folder still: while it has a file open for writing there, and, where it is a
+// server, until it has ended. MySQL removes ibtmp1 after it has closed its last file.
+func (p writer) holds(folder string) bool {
+	return p.inner && p.id.Alive() || writesTo(p.pid, folder)
 }
 
 func (p writer) String() string { return fmt.Sprintf("%s (process %d)", p.name, p.pid) }
@@ -39,6 +48,9 @@ func writers(folder string) (list []writer, err error) {
 			continue
 		}
 		one := writer{pid: p.PID}
+		if one.id, err = process.Identify(p.PID); err != nil {
+			continue // it ended meanwhile
+		}
 		if one.name, err = p.Comm(); err != nil {
 			continue // it ended meanwhile
 		}

@@ -1,0 +1,45 @@
+package move
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"david/internal/home"
+)
+
+// TestHaltWaits: a server that has closed its last file goes on for a moment, and removes one, as MySQL does ibtmp1:
+// it has the folder until it has ended.
+func TestHaltWaits(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	log := filepath.Join(t.TempDir(), "log")
+	if _, err := home.Create(log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tmp := filepath.Join(folder, "ibtmp1")
+	server := exec.Command("sh", "-c", `exec 3>ibtmp1; trap 'exec 3>&-; sleep 1; rm ibtmp1; exit 0' TERM; echo up >ready; while :; do sleep 0.05; done`)
+	server.Dir = folder
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	t.Cleanup(func() { server.Process.Kill() })
+	for _, err := os.Stat(filepath.Join(folder, "ready")); err != nil; _, err = os.Stat(filepath.Join(folder, "ready")) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	d := daemon{stop: []string{"kill", "-TERM", strconv.Itoa(server.Process.Pid)}, log: log, stopWithin: time.Minute}
+	if err := d.halt(folder); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(tmp); !os.IsNotExist(err) {
+		t.Errorf("the server still has %s: %v", tmp, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
