@@ -13,13 +13,12 @@ import (
 	"david/internal/unmount"
 )
 
-// Wedged is how long what touches an image may take: rbd-fuse waits for its cluster without an end, and whoever
-// touches what is above it waits in the kernel, where no signal reaches, until rbd-fuse is killed.
+// Wedged is how long a step on an image may take. rbd-fuse waits for a cluster that does not answer for ever, and
+// so does every program that touches the mount, past any signal: only killing rbd-fuse ends that.
 const Wedged = 2 * time.Minute
 
-// Show has rbd-fuse show the image as a file in a folder that is there, and returns once it does. The process is a
-// session of its own, and goes on; it is told to began before it is waited for, to be put on record. Where Show
-// fails the process may be there: Hide ends it.
+// Show starts rbd-fuse, which shows the image as a file in a folder that is there, and returns once it does. The
+// process outlives david: began is called with it first, to put it on record. After an error Hide ends it.
 func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(process.ID) error) error {
 	by, done, err := process.Detached(i.FuseArgs(dir), log, FuseVariable)
 	if err != nil {
@@ -28,7 +27,8 @@ func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(pr
 	if err := began(by); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, Wedged, fmt.Errorf("rbd-fuse does not serve after %s: does the cluster have enough disks?", Wedged))
+	late := fmt.Errorf("rbd-fuse shows nothing after %s: does the cluster have enough disks?", Wedged)
+	ctx, cancel := context.WithTimeoutCause(ctx, Wedged, late)
 	defer cancel()
 	for {
 		if there, err := mountinfo.Mounted(dir); err != nil || there {
@@ -44,8 +44,8 @@ func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(pr
 	}
 }
 
-// Hide ends the rbd-fuse that shows an image in a folder, and takes its mount off; nil for a process that is not
-// known. What is not there any more is as good.
+// Hide ends the rbd-fuse that shows an image in a folder (nil: which it is, is not known), and takes its mount off.
+// It is no error where either is gone.
 func Hide(by *process.ID, dir string) error {
 	var err error
 	if by != nil {
@@ -54,8 +54,8 @@ func Hide(by *process.ID, dir string) error {
 	return errors.Join(err, unmount.Now(dir))
 }
 
-// Guarded does what touches an image that rbd-fuse shows. Where that takes longer than a limit, or until ctx ends,
-// kill is called, which ends rbd-fuse.
+// Guarded runs a step on an image. Where it takes longer than a limit, or ctx ends, it calls kill, which has to end
+// rbd-fuse, so that the step fails instead of hanging.
 func Guarded(ctx context.Context, limit time.Duration, kill, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()

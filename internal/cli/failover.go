@@ -19,14 +19,33 @@ import (
 // failoverFlags are those of david failover volume.
 type failoverFlags struct {
 	serverFlags
-	image, conf, device, old, mount, options, start string
-	fence                                           []string
-	detached, force, apply, json                    bool
-	recovery                                        time.Duration
+	imageFlags
+	device, old, mount, options, start string
+	fence                              []string
+	detached, force, apply, json       bool
+	recovery                           time.Duration
 }
 
-// defaultCephConf is where a cluster's configuration lies on its clients.
-const defaultCephConf = "/etc/ceph/ceph.conf"
+// imageFlags name an image on Ceph RBD and its cluster.
+type imageFlags struct{ image, conf string }
+
+// add adds the flags; image says what the image is of.
+func (f *imageFlags) add(fs *pflag.FlagSet, image string) {
+	fs.StringVar(&f.image, "image", "", "POOL/IMAGE, "+image)
+	fs.StringVar(&f.conf, "ceph-conf", "/etc/ceph/ceph.conf", "with --image: its cluster's configuration, with the key of client.admin")
+}
+
+// read returns the image, nil where none is named.
+func (f imageFlags) read() (*ceph.Image, error) {
+	if f.image == "" {
+		return nil, nil
+	}
+	pool, name, found := strings.Cut(f.image, "/")
+	if !found {
+		return nil, usage("--image %s: give POOL/IMAGE", f.image)
+	}
+	return &ceph.Image{Cluster: ceph.Cluster{Conf: f.conf}, Pool: pool, Name: name}, nil
+}
 
 // failoverDocument is what david failover volume --json prints.
 type failoverDocument struct {
@@ -69,8 +88,7 @@ func (a *app) failoverVolumeCommand() *cobra.Command {
 
 func (f *failoverFlags) add(fs *pflag.FlagSet) {
 	f.serverFlags.add(fs, "the server here, once it is started: user@unix(/path/socket)/ or user@tcp(127.0.0.1:3306)/", "an option file whose [client] group names the server here")
-	fs.StringVar(&f.image, "image", "", "POOL/IMAGE, the volume on Ceph RBD")
-	fs.StringVar(&f.conf, "ceph-conf", defaultCephConf, "with --image: the Ceph cluster's configuration, with the key of client.admin")
+	f.imageFlags.add(fs, "the volume on Ceph RBD")
 	fs.StringArrayVar(&f.fence, "fence", nil, "with --image: the IP of the machine that failed, or the address of a client as rbd status has it, to be fenced besides the one that has the image; repeatable")
 	fs.StringVar(&f.device, "device", "", "PATH of the volume where it is not on Ceph: a block device, or a file with a filesystem")
 	fs.BoolVar(&f.detached, "detached", false, "with --device: you have detached it from every other machine")
@@ -109,22 +127,11 @@ func (f *failoverFlags) request(a *app) (q failover.Request, err error) {
 	if f.options != "" {
 		q.Options = strings.Split(f.options, ",")
 	}
-	if f.image != "" {
-		if q.Image, err = imageOf(f.image, f.conf); err != nil {
-			return q, err
-		}
+	if q.Image, err = f.imageFlags.read(); err != nil {
+		return q, err
 	}
 	q.Addr, err = a.remoteAddr(f.serverFlags)
 	return q, err
-}
-
-// imageOf reads POOL/IMAGE.
-func imageOf(spec, conf string) (*ceph.Image, error) {
-	pool, name, found := strings.Cut(spec, "/")
-	if !found {
-		return nil, usage("--image %s: give POOL/IMAGE", spec)
-	}
-	return &ceph.Image{Cluster: ceph.Cluster{Conf: conf}, Pool: pool, Name: name}, nil
 }
 
 // failOver shows what it would do, or does it.

@@ -19,7 +19,8 @@ import (
 type cloneFlags struct {
 	serverFlags
 	clonePodFlags
-	dir, pool, account, image, conf   string
+	imageFlags
+	dir, pool, account                string
 	port                              int
 	create, copy, apply, verify, json bool
 	pause, catchUp                    time.Duration
@@ -39,10 +40,12 @@ func (a *app) followerCloneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clone NAME",
 		Short: "Make a follower of a running server from a clone of its data; shows what it would do, with --apply does it",
-		Long: "Make a follower of a running server of this machine. Its process is stopped for some hundredths of a second (--max-pause at most), its data are cloned by sharing\n" +
-			"blocks (on Ceph RBD, --image, by a snapshot of its volume, and it goes on), a server recovers on the clone as from a crash, under a server_id and UUID of its own, and replicates from exactly there. The leader gets an account for it\n" +
-			"(--create-account), or one of yours is used (--account). Without --apply nothing is changed. With --pod the leader is a pod, and its follower another on a volume made of a\n" +
-			"snapshot, in the same cluster (docs/follower.md).",
+		Long: "Make a follower of a running server of this machine. Its process is stopped for some hundredths of a second (--max-pause\n" +
+			"at most), and its data are cloned by sharing blocks. On Ceph RBD (--image) a snapshot of the volume is cloned, and the\n" +
+			"leader runs on. A server recovers on the clone as from a crash, with a server_id and UUID of its own, and replicates from\n" +
+			"exactly there. The leader gets an account for it (--create-account), or one of yours is used (--account). With --pod the\n" +
+			"leader is a pod, and its follower another on a volume made of a snapshot, in the same cluster. Without --apply nothing is\n" +
+			"changed (docs/follower.md).",
 		Args: exactArgs(1, "a name for the follower"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := f.check(cmd.Flags())
@@ -62,8 +65,7 @@ func (a *app) followerCloneCommand() *cobra.Command {
 	fs.StringVar(&f.pool, "buffer-pool", "", "its buffer pool, as 4G (the leader's, a quarter of the free memory at most)")
 	fs.BoolVar(&f.create, "create-account", false, "make an account for replication on the leader, of a random password, for this follower alone; drop drops it")
 	fs.StringVar(&f.account, "account", "", "an option file whose [client] group has user and password of an account with REPLICATION SLAVE")
-	fs.StringVar(&f.image, "image", "", "POOL/IMAGE, the Ceph RBD image that the leader's data lie on: a snapshot of it is cloned, while the leader goes on")
-	fs.StringVar(&f.conf, "ceph-conf", defaultCephConf, "with --image: the Ceph cluster's configuration, with the key of client.admin")
+	f.imageFlags.add(fs, "the Ceph RBD image under the leader's data: it is cloned while the leader runs on")
 	fs.BoolVar(&f.copy, "copy", false, "copy the data block by block, where they cannot be shared; the leader stands still meanwhile")
 	fs.DurationVar(&f.pause, "max-pause", 3*time.Second, "how long the leader may stand still at most")
 	fs.DurationVar(&f.catchUp, "catch-up", catchUp, "how long the follower may take to catch up")
@@ -123,13 +125,11 @@ func (a *app) cloneRequest(f cloneFlags, name string) (q follower.Request, err e
 	if f.create && f.account != "" {
 		return q, usage("--create-account and --account: give one of them")
 	}
-	if f.image != "" {
-		if f.copy {
-			return q, usage("--image and --copy: give one of them")
-		}
-		if q.Image, err = imageOf(f.image, f.conf); err != nil {
-			return q, err
-		}
+	if f.image != "" && f.copy {
+		return q, usage("--image and --copy: give one of them")
+	}
+	if q.Image, err = f.imageFlags.read(); err != nil {
+		return q, err
 	}
 	if f.pause < 50*time.Millisecond || f.pause > 10*time.Minute {
 		return q, usage("--max-pause %s: give a time from 50ms to 10m", f.pause)

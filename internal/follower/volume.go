@@ -161,16 +161,18 @@ func (r *Record) mount() error {
 	return nil
 }
 
-// remount mounts the volume again where it is not, as after a reboot.
+// remount mounts the volume again where it is not, as after a reboot, or where its rbd-fuse is dead: whatever was
+// mounted upon that is of no use any more.
 func (r *Record) remount(ctx context.Context) error {
-	if r.Volume == nil {
+	v := r.Volume
+	if v == nil {
 		return nil
 	}
 	there, err := mountinfo.Mounted(r.point())
-	if err != nil || there {
-		return err
+	if err == nil && there && v.By != nil && v.By.Alive() {
+		return nil
 	}
-	if err := ceph.Hide(r.Volume.By, r.shown()); err != nil {
+	if err := r.end(); err != nil {
 		return err
 	}
 	if err := r.show(ctx); err != nil {

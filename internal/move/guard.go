@@ -54,11 +54,11 @@ func (j *journey) station() (g *guard, err error) {
 	}
 	d := duty{Link: j.r.Route.Link, Start: j.d.start, Log: j.d.log, Record: filepath.Join(j.r.dir, recordFile), Within: j.q.StopWithin}
 	server, seen, err := serverOf(j.from)
-	if err == nil && seen {
-		d.Server, err = process.Identify(server.pid)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if seen {
+		d.Server = server.id
 	}
 	log, err := home.Open(filepath.Join(j.r.dir, guardLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

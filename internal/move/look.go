@@ -296,7 +296,7 @@ func (p *Plan) process(q Request) error {
 		p.Needs = append(p.Needs, fmt.Sprintf("david does not see which process serves %s: run it as root, or as the server's user", p.From.Path))
 		return nil
 	}
-	p.Server.PID, p.Server.Unit = server.pid, unit(server.pid)
+	p.Server.PID, p.Server.Unit = server.id.PID, unit(server.id.PID)
 	if err := p.others(); err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (p *Plan) process(q Request) error {
 	if len(p.stop) == 0 {
 		p.Refused = append(p.Refused, "the server runs in no systemd unit: say how it is stopped and started, with --stop and --start")
 	}
-	return p.reach(server.pid)
+	return p.reach(server.id.PID)
 }
 
 // others names who else writes to the folder, and would go on after the server has stopped.

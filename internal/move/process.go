@@ -18,19 +18,18 @@ import (
 
 // writer is a process that may write to a folder.
 type writer struct {
-	pid   int
-	name  string
 	id    process.ID
+	name  string
 	inner bool // the folder is its working directory, as it is a server's
 }
 
 // holds tells whether the process has a folder still: while it has a file open for writing there, and, where it is a
 // server, until it has ended. MySQL removes ibtmp1 after it has closed its last file.
 func (p writer) holds(folder string) bool {
-	return p.inner && p.id.Alive() || writesTo(p.pid, folder)
+	return p.inner && p.id.Alive() || writesTo(p.id.PID, folder)
 }
 
-func (p writer) String() string { return fmt.Sprintf("%s (process %d)", p.name, p.pid) }
+func (p writer) String() string { return fmt.Sprintf("%s (process %d)", p.name, p.id.PID) }
 
 // writers lists the processes, but david's own, that have a file of a folder open for writing. Those of other
 // users only root sees.
@@ -47,7 +46,7 @@ func writers(folder string) (list []writer, err error) {
 		if p.PID == os.Getpid() || !writesTo(p.PID, folder) {
 			continue
 		}
-		one := writer{pid: p.PID}
+		var one writer
 		if one.id, err = process.Identify(p.PID); err != nil {
 			continue // it ended meanwhile
 		}
@@ -226,13 +225,13 @@ func Socket(folder string) (string, error) {
 	if err != nil || !ok {
 		return "", err
 	}
-	fds, err := os.ReadDir(proc(server.pid, "fd"))
+	fds, err := os.ReadDir(proc(server.id.PID, "fd"))
 	if err != nil {
 		return "", err
 	}
 	held := map[string]bool{}
 	for _, fd := range fds {
-		to, err := os.Readlink(proc(server.pid, "fd/"+fd.Name()))
+		to, err := os.Readlink(proc(server.id.PID, "fd/"+fd.Name()))
 		if number, ok := strings.CutPrefix(to, "socket:["); err == nil && ok {
 			held[strings.TrimSuffix(number, "]")] = true
 		}

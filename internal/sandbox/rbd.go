@@ -184,23 +184,7 @@ func (j *journal) guarded(limit time.Duration, do func() error) error {
 	if len(j.Images) == 0 {
 		return do()
 	}
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(limit):
-	}
-	if err := j.hide(); err != nil {
-		return err
-	}
-	stuck := fmt.Errorf("the cluster did not answer within %s, so rbd-fuse was killed", limit)
-	select {
-	case err := <-done:
-		return errors.Join(stuck, err)
-	case <-time.After(limit):
-		return fmt.Errorf("%w, and what it held hangs still", stuck)
-	}
+	return ceph.Guarded(context.Background(), limit, j.hide, do)
 }
 
 // hide kills every rbd-fuse that still runs.

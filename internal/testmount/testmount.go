@@ -10,15 +10,14 @@ import (
 	"david/internal/unmount"
 )
 
-// Tmpfs mounts a filesystem in memory on a folder, with the options of its data ("size=1m"), until the test
-// ends. Where not root runs it, the test is skipped.
+// Tmpfs mounts a filesystem in memory on a folder, with options ("size=1m"), until the test ends. Without root the
+// test is skipped.
 func Tmpfs(tb testing.TB, dir, data string) {
 	tb.Helper()
 	On(tb, "tmpfs", dir, "tmpfs", 0, data)
 }
 
-// On mounts a source on a folder until the test ends, as mount(2) does. Where not root runs it, the test is
-// skipped.
+// On mounts a source on a folder until the test ends, as mount(2) does. Without root the test is skipped.
 func On(tb testing.TB, source, dir, kind string, flags uintptr, data string) {
 	tb.Helper()
 	if os.Geteuid() != 0 {

@@ -173,8 +173,8 @@ func (x *imaged) nothingLeft() {
 	}
 }
 
-// testFollower clones a leader's image under load, while it goes on: no row differs, and dropped nothing is left, though
-// its rbd-fuse is dead by then.
+// testFollower clones a leader's image under load, while it goes on: no row differs. Its rbd-fuse is killed, as a reboot
+// would: it starts again and has all rows. Killed once more it is dropped, and nothing is left.
 func testFollower(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool) *imaged {
 	x := newImaged(t, flavour, c, pool)
 	end := x.load()
@@ -182,6 +182,13 @@ func testFollower(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool) 
 	r := x.clone("first")
 	if r.Times.Held != 0 {
 		t.Errorf("the leader stood still for %.3f s", r.Times.Held)
+	}
+	x.same(r)
+	if err := r.Volume.By.Kill(); err != nil {
+		t.Error(err)
+	}
+	if err := r.Start(t.Context(), x.leader, 5*time.Minute); err != nil {
+		t.Fatal(err)
 	}
 	x.same(r)
 	if err := r.Volume.By.Kill(); err != nil {
