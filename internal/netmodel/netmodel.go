@@ -25,11 +25,11 @@ type Control struct {
 
 // Path is what a path was measured to be, without the load.
 type Path struct {
-	RTT    float64 // of a small request and its answer, microseconds
-	RTTCPU float64 // CPU time that it takes, microseconds
-	Rate   float64 // bits/s of one stream
-	// ByteCPU is the CPU time that a byte of a stream takes, microseconds; 0: not known.
-	ByteCPU float64
+	RTT     float64 // of a small request and its answer, microseconds
+	RTTCPU  float64 // CPU time that it takes, microseconds
+	Rate    float64 // bits/s of one stream
+	ByteCPU float64 // CPU time that a byte more in an answer takes, microseconds; 0: not known
+	ByteRTT float64 // how much later the answer is there for it, microseconds; 0: not known
 }
 
 // Bound names what a load waits for the most.
@@ -73,13 +73,20 @@ func Predict(c Control, p Path) Prediction {
 	return got
 }
 
-// transfer is how long a transaction's bytes are on their way, in microseconds, while no CPU handles them: a path within one
-// machine is as fast as its handling, which counts as CPU time.
+// transfer is how long a transaction's bytes are on their way, in microseconds, while no CPU handles them: as an answer's
+// were seen to be, and no less than the line takes. It is negative where several CPUs handle them at the same time.
 func transfer(bytes float64, p Path) float64 {
-	if p.Rate <= 0 {
-		return 0
+	seen := 0.0
+	if p.ByteRTT > 0 {
+		seen = bytes * (p.ByteRTT - p.ByteCPU)
 	}
-	return math.Max(0, 8*bytes/p.Rate*second-bytes*p.ByteCPU)
+	if p.Rate <= 0 {
+		return seen
+	}
+	if line := 8*bytes/p.Rate*second - bytes*p.ByteCPU; line > 0 {
+		return math.Max(line, seen)
+	}
+	return seen
 }
 
 // fit finds the delay, in microseconds, with which the control's throughput is what it was. It is negative

@@ -33,6 +33,12 @@ func TestPredict(t *testing.T) {
 		"a costly path, many clients": {64, 660, Path{RTT: 90, RTTCPU: 80, Rate: 10e9}, 524, CPU},
 		// and so do 40 kB of which each byte takes 20 ns more
 		"bytes that a program copies, many clients": {64, 660, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.02}, 524, CPU},
+		// the answers of a transaction are there 40e3 x 0.025 us later, all of it handling: 6 ms
+		"bytes that come later": {1, 200, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.025, ByteRTT: 0.025}, 1e6 / 6000, RoundTrips},
+		// client and server handle them at the same time
+		"bytes that two CPUs handle": {1, 200, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.05, ByteRTT: 0.025}, 1e6 / 6000, RoundTrips},
+		// and for many clients that is no gain
+		"bytes that two CPUs handle, many clients": {64, 660, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.02, ByteRTT: 0.01}, 524, CPU},
 	} {
 		load := control
 		load.Threads, load.TPS = c.threads, c.tps

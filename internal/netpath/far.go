@@ -15,7 +15,7 @@ import (
 // Answer runs the measuring programs' servers where david is, until ctx is done: the far end of ProbeTo.
 func Answer(ctx context.Context) (err error) {
 	ended := make(chan *tool)
-	for _, m := range []meter{bandwidth(), roundTrip()} {
+	for _, m := range meters()[:2] { // the third goes to the second's server
 		var here *Namespace
 		t, err := here.start(m.server)
 		if err != nil {
@@ -54,7 +54,7 @@ func ProbeTo(ctx context.Context, to netip.Addr) (m Measured, err error) {
 	if err := answers(ctx, net.JoinHostPort(to.String(), sockPort)); err != nil {
 		return m, err
 	}
-	for _, program := range []meter{bandwidth(), roundTrip()} {
+	for _, program := range meters() {
 		out, cpu, err := clientOf(ctx, program, to)
 		if err == nil {
 			err = program.read(out, cpu, &m.Probe)

@@ -36,10 +36,8 @@ const (
 	probeSeconds = 1
 	// probeLimit bounds one of their runs: sockperf needs half a second besides, a path that drops packets more.
 	probeLimit = 15 * time.Second
-	// pingBytes are the size of a ping-pong's messages: about that of a query, and of the answer of one row.
-	pingBytes = 100
-	iperfPort = "5201"
-	sockPort  = "11111"
+	iperfPort  = "5201"
+	sockPort   = "11111"
 )
 
 // Probe measures a path with iperf3 and sockperf, each once; Medians sums several up. It is nil for the unix
@@ -50,7 +48,7 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 		return nil, nil
 	}
 	probe := &result.PathProbe{Runs: 1, IRQApart: irqTimeApart()}
-	for _, m := range []meter{bandwidth(), roundTrip()} {
+	for _, m := range meters() {
 		out, cpu, err := n.pairOf(ctx, way, m)
 		if err == nil {
 			err = m.read(out, cpu, probe)
@@ -60,6 +58,11 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 		}
 	}
 	return probe, nil
+}
+
+// meters are what measures a path, in this order.
+func meters() []meter {
+	return []meter{bandwidth(), pingPong(result.PingBytes, readRoundTrip), pingPong(result.AnswerBytes, readAnswer)}
 }
 
 // meter is a program that measures a way: its server, its client for an address, and how what the client
@@ -80,7 +83,7 @@ func bandwidth() meter {
 	}, false, readBandwidth}
 }
 
-func readBandwidth(out []byte, cpu time.Duration, probe *result.PathProbe) error {
+func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 	var doc struct {
 		Error string
 		End   struct {
@@ -88,8 +91,7 @@ func readBandwidth(out []byte, cpu time.Duration, probe *result.PathProbe) error
 				Retransmits float64
 			} `json:"sum_sent"`
 			Received struct {
-				Rate  float64 `json:"bits_per_second"`
-				Bytes float64
+				Rate float64 `json:"bits_per_second"`
 			} `json:"sum_received"`
 		}
 	}
@@ -100,39 +102,48 @@ func readBandwidth(out []byte, cpu time.Duration, probe *result.PathProbe) error
 		return fmt.Errorf("%w: iperf3: %s", ErrTool, cmp.Or(doc.Error, "nothing arrived"))
 	}
 	probe.Rate, probe.Retransmits = doc.End.Received.Rate, doc.End.Sent.Retransmits
-	if doc.End.Received.Bytes > 0 {
-		probe.ByteCPU = float64(cpu.Microseconds()) / doc.End.Received.Bytes
-	}
 	return nil
 }
 
-// roundTrip measures how long an answer to a small request takes, over TCP, and the CPU time that it takes of
-// both ends and of the kernel.
-func roundTrip() meter {
+// pingPong measures how long an answer takes, over TCP, and the CPU time that it takes of both ends and of the kernel.
+// Request and answer are of so many bytes.
+func pingPong(bytes int, read func([]byte, time.Duration, *result.PathProbe) error) meter {
 	return meter{sockPort, []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}, func(address string) []string {
-		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(pingBytes)}
-	}, true, readRoundTrip}
+		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(bytes)}
+	}, true, read}
 }
 
-func readRoundTrip(out []byte, cpu time.Duration, probe *result.PathProbe) error {
+func readRoundTrip(out []byte, cpu time.Duration, probe *result.PathProbe) (err error) {
+	if probe.RTT50, probe.RTTCPU, err = pings(out, cpu); err != nil {
+		return err
+	}
+	probe.RTT99, err = figure(out, `percentile 99\.000 = *([\d.]+)`)
+	return err
+}
+
+func readAnswer(out []byte, cpu time.Duration, probe *result.PathProbe) (err error) {
+	probe.AnswerRTT, probe.AnswerCPU, err = pings(out, cpu)
+	return err
+}
+
+// pings reads what sockperf printed: the median of the round trips, and the CPU time of one, in microseconds.
+func pings(out []byte, cpu time.Duration) (median, busy float64, err error) {
 	sent, err1 := figure(out, `Total Run.*SentMessages=(\d+)`)
-	half, err2 := figure(out, `percentile 50\.000 = *([\d.]+)`)
-	most, err3 := figure(out, `percentile 99\.000 = *([\d.]+)`)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return fmt.Errorf("%w: sockperf: %w", ErrTool, err)
+	median, err2 := figure(out, `percentile 50\.000 = *([\d.]+)`)
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, 0, err
 	}
 	if sent == 0 {
-		return fmt.Errorf("%w: sockperf: nothing was sent", ErrTool)
+		return 0, 0, fmt.Errorf("%w: sockperf: nothing was sent", ErrTool)
 	}
-	probe.RTT50, probe.RTT99, probe.RTTCPU = half, most, float64(cpu.Microseconds())/sent
-	return nil
+	return median, float64(cpu.Microseconds()) / sent, nil
 }
 
-// figure finds a number in what a program printed.
+// figure finds a number in what sockperf printed.
 func figure(out []byte, pattern string) (float64, error) {
 	m := regexp.MustCompile(pattern).FindSubmatch(out)
 	if m == nil {
-		return 0, fmt.Errorf("nothing printed is like %s", pattern)
+		return 0, fmt.Errorf("%w: sockperf: nothing printed is like %s", ErrTool, pattern)
 	}
 	return strconv.ParseFloat(string(m[1]), 64)
 }
@@ -348,7 +359,7 @@ func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
 		for _, of := range []func(*result.PathProbe) *float64{
 			func(p *result.PathProbe) *float64 { return &p.Rate }, func(p *result.PathProbe) *float64 { return &p.RTT50 },
 			func(p *result.PathProbe) *float64 { return &p.RTT99 }, func(p *result.PathProbe) *float64 { return &p.RTTCPU },
-			func(p *result.PathProbe) *float64 { return &p.ByteCPU },
+			func(p *result.PathProbe) *float64 { return &p.AnswerRTT }, func(p *result.PathProbe) *float64 { return &p.AnswerCPU },
 		} {
 			*of(p) = middle(list, func(p *result.PathProbe) float64 { return *of(p) })
 			if first := seen[0]; i > 0 && len(first) == len(list) {

@@ -75,7 +75,12 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
 
 func modelled(p *result.PathProbe) netmodel.Path {
-	return netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate, ByteCPU: p.ByteCPU}
+	m := netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate}
+	if p.AnswerRTT > 0 {
+		const more = 2 * (result.AnswerBytes - result.PingBytes) // there and back
+		m.ByteRTT, m.ByteCPU = math.Max(0, p.AnswerRTT-p.RTT50)/more, math.Max(0, p.AnswerCPU-p.RTTCPU)/more
+	}
+	return m
 }
 
 // pathControl returns what the load took over the control's path; false where the arms are no paths.

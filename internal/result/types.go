@@ -249,17 +249,23 @@ type Path struct {
 	Delay int64 `json:"delay_us,omitempty"`
 }
 
+// PingBytes are the size of a ping-pong's messages: about that of a query, and of the answer of one row. Those of a second
+// one are of AnswerBytes, about an answer of a hundred rows. The two tell what a byte costs where a few packets come at a
+// time; in a stream hundreds do, and a byte costs a part of that.
+const PingBytes, AnswerBytes = 100, 8000
+
 // PathProbe holds what iperf3 and sockperf measured of a path before a server was loaded over it: the medians
 // of some runs.
 type PathProbe struct {
 	Runs        int     `json:"runs"`
 	Rate        float64 `json:"bits_per_second"`   // of one TCP stream
 	Retransmits float64 `json:"retransmits_per_s"` // TCP segments
-	RTT50       float64 `json:"rtt_p50_us"`        // of a request of 100 bytes and its answer over TCP, microseconds
+	RTT50       float64 `json:"rtt_p50_us"`        // of a request of PingBytes and its answer over TCP, microseconds
 	RTT99       float64 `json:"rtt_p99_us"`
 	RTTCPU      float64 `json:"rtt_cpu_us"` // CPU time that a round trip takes of both ends and of the kernel's interrupts
-	// ByteCPU is the CPU time that a byte of the stream took of both ends and of the kernel's interrupts, microseconds.
-	ByteCPU float64 `json:"byte_cpu_us,omitempty"`
+	// AnswerRTT and AnswerCPU are as RTT50 and RTTCPU, of AnswerBytes there and back; 0: not measured.
+	AnswerRTT float64 `json:"answer_rtt_us,omitempty"`
+	AnswerCPU float64 `json:"answer_cpu_us,omitempty"`
 	// IRQApart tells whether the kernel keeps the time of interrupts apart from that of processes. Where it does not, that time
 	// is in the processes' and is not added to it.
 	IRQApart bool `json:"irq_time_apart,omitempty"`
