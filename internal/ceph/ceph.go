@@ -47,6 +47,9 @@ const HowToGet = "apt-get install ceph-common rbd-fuse fio; for a throwaway clus
 // ErrMissing says that Ceph's programs are not installed.
 var ErrMissing = errors.New("the programs of Ceph are missing")
 
+// errLate says that a program took longer than it may.
+var errLate = errors.New("it had not ended after")
+
 // patience bounds what takes the cluster a moment.
 const patience = 30 * time.Second
 
@@ -103,6 +106,14 @@ func (c Cluster) Usage(ctx context.Context) (Usage, error) {
 		used = u.Used
 	}
 	return Usage{Total: u.Total << 10, Used: used << 10}, err
+}
+
+// ID asks for the cluster's own, by which it is told from others.
+func (c Cluster) ID(ctx context.Context) (string, error) {
+	var doc struct {
+		ID string `json:"fsid"`
+	}
+	return doc.ID, c.ask(ctx, &doc, "fsid")
 }
 
 // Free asks how many bytes more a pool can take, each counted once.
@@ -195,7 +206,7 @@ func (c Cluster) run(ctx context.Context, limit time.Duration, name string, args
 	if err := Find(name); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it had not ended after %s and was stopped: does the cluster of %s run, with enough disks?", limit, c.Conf))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w %s and was stopped: does the cluster of %s run, with enough disks?", errLate, limit, c.Conf))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, said bytes.Buffer

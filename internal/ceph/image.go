@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -58,35 +61,87 @@ func (i Image) Create(ctx context.Context, size int64) error {
 	return err
 }
 
-// Remove removes the image with what is in it; one that is not there is as good.
-func (i Image) Remove(ctx context.Context) error {
-	if err := i.Check(); err != nil {
+// removal bounds how long the removal of an image may take: without an object map it asks for each of its objects,
+// a quarter of a million of a TiB.
+const removal = time.Hour
+
+// Remove removes the image with what is in it; one that is not there is as good. Who has it open keeps it from
+// that: a client that was killed does for half a minute, so those of which dead says so are locked out of the cluster
+// for a minute. Of others the error is an InUse.
+func (i Image) Remove(ctx context.Context, dead func(client string) bool) error {
+	if there, err := i.Exists(ctx); err != nil || !there {
 		return err
 	}
-	names, err := i.Images(ctx, i.Pool)
-	if err != nil || !slices.Contains(names, i.Name) {
-		return err
-	}
+	var err error
 	for range 4 {
-		if _, err = i.rbd(ctx, "rm", "--no-progress", i.Spec()); err == nil {
-			return nil
+		if err = i.free(ctx, dead); err != nil {
+			return err
 		}
-		if fencing := i.fence(ctx); fencing != nil {
-			return errors.Join(err, fencing)
+		if _, err = i.run(ctx, removal, "rbd", "--conf", i.Conf, "rm", "--no-progress", i.Spec()); err == nil {
+			return nil
 		}
 		time.Sleep(time.Second)
 	}
 	return err
 }
 
-// fence locks those clients out of the cluster for a minute that still watch the image: one that was killed does
-// so for half a minute, and keeps it from being removed.
-func (i Image) fence(ctx context.Context) error {
+// Anybody is for images that nobody but their maker has, and the maker has no more.
+func Anybody(string) bool { return true }
+
+// InUse says who has an image open, by the address of the client.
+type InUse struct {
+	Image   Image
+	Clients []string
+}
+
+func (e InUse) Error() string {
+	return fmt.Sprintf("the image %s is open elsewhere (%s)", e.Image.Spec(), strings.Join(e.Clients, ", "))
+}
+
+// free locks those clients out that are dead and have the image open still.
+func (i Image) free(ctx context.Context, dead func(string) bool) error {
 	watchers, err := i.Watchers(ctx)
+	if err != nil {
+		return err
+	}
+	if living := slices.DeleteFunc(slices.Clone(watchers), dead); len(living) > 0 {
+		return InUse{i, living}
+	}
 	for _, address := range watchers {
 		err = errors.Join(err, i.Fence(ctx, address, time.Minute))
 	}
 	return err
+}
+
+// Exists tells whether the cluster has the image.
+func (i Image) Exists(ctx context.Context) (bool, error) {
+	if err := i.Check(); err != nil {
+		return false, err
+	}
+	names, err := i.Images(ctx, i.Pool)
+	return slices.Contains(names, i.Name), err
+}
+
+// Alone opens the image by the file as which rbd-fuse shows it in a folder, and returns the address of that client.
+// Where another one has it open, but for those of which dead says that they are dead or fenced, the error is an InUse. It
+// waits for the cluster: Guarded ends that.
+func (i Image) Alone(ctx context.Context, dir string, dead func(client string) bool) (client string, err error) {
+	f, err := os.OpenFile(filepath.Join(dir, i.Name), os.O_RDWR, 0)
+	if err != nil {
+		return "", fmt.Errorf("rbd-fuse cannot open the image %s: %w", i.Spec(), err)
+	}
+	defer f.Close()
+	list, err := i.Watchers(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch list = slices.DeleteFunc(list, dead); len(list) {
+	case 0:
+		return "", fmt.Errorf("rbd-fuse has the image %s open, and its cluster does not know of it", i.Spec())
+	case 1:
+		return list[0], nil
+	}
+	return "", InUse{i, list}
 }
 
 // Images names those of a pool.

@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/moby/sys/mountinfo"
-
 	"david/internal/process"
 	"david/internal/unmount"
 )
@@ -31,8 +29,8 @@ func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(pr
 	ctx, cancel := context.WithTimeoutCause(ctx, Wedged, late)
 	defer cancel()
 	for {
-		if there, err := mountinfo.Mounted(dir); err != nil || there {
-			return nil // an error shows itself in what follows
+		if there, err := unmount.Mounted(dir); err != nil || there {
+			return err
 		}
 		select {
 		case err := <-done:
@@ -44,14 +42,23 @@ func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(pr
 	}
 }
 
-// Hide ends the rbd-fuse that shows an image in a folder (nil: which it is, is not known), and takes its mount off.
-// It is no error where either is gone.
+// closing is how long an rbd-fuse may take to close its image, once its mount is off. One that is killed instead is
+// taken for a client that has the image open for half a minute more.
+const closing = 5 * time.Second
+
+// Hide takes the mount of an rbd-fuse off, upon which it closes its image and ends; where it does not it is killed.
+// nil for one that is not known. It is no error where either is gone.
 func Hide(by *process.ID, dir string) error {
-	var err error
-	if by != nil {
-		err = by.Kill()
+	if by == nil {
+		return unmount.Now(dir)
 	}
-	return errors.Join(err, unmount.Now(dir))
+	err := Guarded(context.Background(), closing, by.Kill, func() error { return unmount.Now(dir) })
+	for began := time.Now(); by.Alive() && time.Since(began) < closing; time.Sleep(20 * time.Millisecond) {
+	}
+	if there, looked := unmount.Mounted(dir); looked == nil && !there {
+		err = nil // it was killed, and so went
+	}
+	return errors.Join(err, by.Kill())
 }
 
 // Guarded runs a step on an image. Where it takes longer than a limit, or ctx ends, it calls kill, which has to end

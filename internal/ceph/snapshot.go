@@ -2,8 +2,15 @@ package ceph
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 )
+
+// ErrUnknown says that a snapshot may be made or not: Ceph has the client that writes to the image make it, which goes on
+// where the program that asked for it was ended.
+var ErrUnknown = errors.New("whether the snapshot was made is not known")
 
 // Snapshot keeps what the image holds at one moment, under a name. Of a client that writes meanwhile it has what a
 // power cut would leave: each write that was done before, none that is begun afterwards.
@@ -12,7 +19,22 @@ func (i Image) Snapshot(ctx context.Context, name string) error {
 		return err
 	}
 	_, err := i.rbd(ctx, "snap", "create", "--no-progress", i.Spec()+"@"+name)
+	if errors.Is(err, errLate) || err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
 	return err
+}
+
+// Settle removes a snapshot of which it is not known whether it is there: it asks for it once more, as what is done
+// about one name is done one after the other.
+func (i Image) Settle(ctx context.Context, name string) error {
+	if there, err := i.Exists(ctx); err != nil || !there {
+		return err
+	}
+	if err := i.Snapshot(ctx, name); err != nil && !strings.Contains(err.Error(), "exists") {
+		return err
+	}
+	return i.RemoveSnapshot(ctx, name)
 }
 
 // Clone makes an image of the same pool that shares the blocks of a snapshot until one side writes them. It is of
@@ -24,7 +46,17 @@ func (i Image) Clone(ctx context.Context, snapshot string, to Image) error {
 	if err := to.Check(); err != nil {
 		return err
 	}
-	_, err := i.rbd(ctx, "clone", "--rbd-default-clone-format=2", i.Spec()+"@"+snapshot, to.Spec())
+	var of struct {
+		DataPool string `json:"data_pool"` // "" where it is the image's own
+	}
+	if err := i.tell(ctx, &of, "info"); err != nil {
+		return err
+	}
+	args := []string{"clone", "--rbd-default-clone-format=2"}
+	if of.DataPool != "" { // which a clone does not take over
+		args = append(args, "--data-pool", of.DataPool)
+	}
+	_, err := i.rbd(ctx, append(args, i.Spec()+"@"+snapshot, to.Spec())...)
 	return err
 }
 
@@ -33,8 +65,7 @@ func (i Image) RemoveSnapshot(ctx context.Context, name string) error {
 	if err := i.at(name); err != nil {
 		return err
 	}
-	images, err := i.Images(ctx, i.Pool)
-	if err != nil || !slices.Contains(images, i.Name) {
+	if there, err := i.Exists(ctx); err != nil || !there {
 		return err
 	}
 	list, err := i.Snapshots(ctx)

@@ -44,7 +44,8 @@ func (f imageFlags) read() (*ceph.Image, error) {
 	if !found {
 		return nil, usage("--image %s: give POOL/IMAGE", f.image)
 	}
-	return &ceph.Image{Cluster: ceph.Cluster{Conf: f.conf}, Pool: pool, Name: name}, nil
+	conf, err := filepath.Abs(f.conf) // Ceph's programs run elsewhere
+	return &ceph.Image{Cluster: ceph.Cluster{Conf: conf}, Pool: pool, Name: name}, err
 }
 
 // failoverDocument is what david failover volume --json prints.

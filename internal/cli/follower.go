@@ -27,7 +27,7 @@ const catchUp = 10 * time.Minute
 type followerFlags struct {
 	serverFlags
 	leaderPodFlags
-	apply, promoted, json bool
+	apply, promoted, leave, json bool
 }
 
 func (f *followerFlags) add(fs *pflag.FlagSet, apply string) {
@@ -230,6 +230,7 @@ func (a *app) followerDropCommand() *cobra.Command {
 	f.add(cmd.Flags(), "drop it")
 	f.leaderPodFlags.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.promoted, "promoted", false, "drop it also where it was promoted: its data are nowhere else")
+	cmd.Flags().BoolVar(&f.leave, "leave-image", false, "leave its image and the leader's snapshot in their Ceph cluster, as where that is gone for good")
 	return cmd
 }
 
@@ -241,11 +242,14 @@ func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, lea
 	if r.Account != "" {
 		what += ", the account " + r.Account + " on " + r.Leader
 	}
+	if r.Volume != nil && !f.leave {
+		what += ", " + r.Volume.String()
+	}
 	if !f.apply {
 		fmt.Fprintf(a.out, "would be removed: %s\nnothing was changed: --apply does it\n", what)
 		return nil
 	}
-	if err := r.Drop(ctx, leader); err != nil {
+	if err := r.Drop(ctx, leader, f.leave); err != nil {
 		return err
 	}
 	if f.json {

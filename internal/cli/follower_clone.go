@@ -178,6 +178,9 @@ func (a *app) printClonePlan(p follower.Plan, f cloneFlags) {
 	}
 	fmt.Fprintf(a.out, "data: %s; %s\n", p.Place, how)
 	fmt.Fprintf(a.out, "follower: %s in %s, port %d, server_id %d, buffer pool %s, read-only, events off\n", r.Name, r.Dir, r.Port, r.ID, host.Size(p.Pool))
+	if r.Volume != nil {
+		fmt.Fprintf(a.out, "the cluster gets: %s\n", r.Volume)
+	}
 	switch {
 	case f.create:
 		fmt.Fprintf(a.out, "the leader gets: an account for it with REPLICATION SLAVE, of a random password that the follower alone keeps\n")

@@ -384,7 +384,7 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := i.Remove(ctx); err != nil {
+		if err := i.Remove(ctx, ceph.Anybody); err != nil {
 			t.Error(err)
 		}
 	})

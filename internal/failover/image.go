@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -14,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moby/sys/mountinfo"
-
 	"david/internal/ceph"
 	"david/internal/home"
 	"david/internal/process"
+	"david/internal/unmount"
 )
 
 // fenceTime is how long a client is shut out. One that was only cut off from the network goes on with what it
@@ -125,11 +123,11 @@ func (p *Plan) leftover() (own attached, err error) {
 	if own, err = p.recorded(); err != nil {
 		return own, err
 	}
-	there, err := mountinfo.Mounted(p.point())
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	there, err := unmount.Mounted(p.point())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return own, err
 	}
-	if own.By.PID != 0 || there || err != nil { // what cannot be looked at, as it hangs, is detached as well
+	if own.By.PID != 0 || there {
 		p.Notes = append(p.Notes, "an earlier run was cut short: what it had attached is given back first")
 		p.step(Detaching, func(context.Context) error { return p.detach(own) }, "umount", p.point())
 	}
@@ -202,24 +200,12 @@ func (p *Plan) save(own attached) error {
 // alone opens the image, and returns as which client. It fails where another one has it that is not fenced:
 // somebody who came in the meantime.
 func (p *Plan) alone(ctx context.Context) (client string, err error) {
+	fenced := func(c string) bool {
+		return slices.ContainsFunc(p.Fenced, func(a string) bool { return ceph.Covers(a, c) })
+	}
 	err = p.guarded(ctx, ceph.Wedged, func() error {
-		f, err := os.OpenFile(p.source(), os.O_RDWR, 0)
-		if err != nil {
-			return fmt.Errorf("rbd-fuse cannot open the image: %w", err)
-		}
-		defer f.Close()
-		list, err := p.q.Image.Watchers(ctx)
-		if err != nil {
-			return err
-		}
-		list = slices.DeleteFunc(list, func(c string) bool {
-			return slices.ContainsFunc(p.Fenced, func(a string) bool { return ceph.Covers(a, c) })
-		})
-		if len(list) != 1 {
-			return fmt.Errorf("%d clients that are not fenced have the image, where there should be this machine's alone: %s", len(list), strings.Join(list, ", "))
-		}
-		client = list[0]
-		return nil
+		client, err = p.q.Image.Alone(ctx, p.point(), fenced)
+		return err
 	})
 	return client, err
 }

@@ -182,15 +182,19 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 
 // unmake removes what was made so far, also where the user does not want to wait any more.
 func (r *Record) unmake(leader mysqld.Addr) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	if err := r.Drop(ctx, leader); err != nil {
+	if err := r.Drop(ctx, leader, false); err != nil {
 		return fmt.Errorf("cannot remove what was made of the follower %s: %w", r.Name, errors.Join(err, r.Close()))
 	}
 	return nil
 }
 
 func (r *Record) make(ctx context.Context, q Request, p Plan, leader *mysqld.Conn) error {
+	since, err := r.pair(leader, nil).at(ctx, leader)
+	if err != nil {
+		return err
+	}
 	if err := r.collect(ctx, q, p); err != nil {
 		return err
 	}
@@ -208,6 +212,7 @@ func (r *Record) make(ctx context.Context, q Request, p Plan, leader *mysqld.Con
 	q.Say(fmt.Sprintf("the follower's server is up after %.1f s", r.Times.Start))
 	began = time.Now()
 	pair := r.pair(leader, follower)
+	pair.since = since
 	if err := r.replicate(ctx, q, p.Leader, pair); err != nil {
 		return err
 	}
@@ -224,7 +229,13 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 		return err
 	}
 	began := time.Now()
-	if err := flush(p.Place.From); err != nil { // so that little is left to be written while the leader stands still
+	if err := flush(ctx, p.Place.From); err != nil { // so that little is left to be written while the leader stands still
+		return err
+	}
+	if r.Volume != nil {
+		r.Volume.Taking = true
+	}
+	if err := r.save(); err != nil {
 		return err
 	}
 	if p.Stands() {
@@ -253,7 +264,11 @@ func (r *Record) stand(ctx context.Context, q Request, p Plan) error {
 	}
 	err := hold.Promptly(func() error { return r.still(ctx, q, p.Place) })
 	r.Held = nil
-	if errors.Is(err, hold.ErrExpired) || errors.Is(err, context.DeadlineExceeded) {
+	late := errors.Is(err, hold.ErrExpired) || errors.Is(err, context.DeadlineExceeded)
+	if late && r.Volume != nil {
+		return refuse("cannot take a snapshot of %s within --max-pause %s, after which the leader went on: allow more", r.Volume.leaders().Spec(), q.MaxPause)
+	}
+	if late {
 		return refuse("cannot take %d files within --max-pause %s, after which the leader went on: allow more, or have fewer tables", p.Place.Files, q.MaxPause)
 	}
 	return err
@@ -274,7 +289,7 @@ func (r *Record) adopt(l Leader) error {
 	if err := r.relist(l); err != nil {
 		return fmt.Errorf("cannot make the follower's list of binary logs: %w", err)
 	}
-	return flush(r.data())
+	return flush(context.Background(), r.data())
 }
 
 // still takes the data while the leader's process is stopped.
@@ -297,10 +312,12 @@ func (p Place) take(ctx context.Context, r *Record) error {
 	case Subvolume:
 		return snapshot(p.From, r.data())
 	case Image:
-		if err := flush(p.From); err != nil {
+		if err := flush(ctx, p.From); err != nil {
 			return err
 		}
-		return r.Volume.leaders().Snapshot(ctx, r.Volume.Name)
+		err := r.Volume.leaders().Snapshot(ctx, r.Volume.Name)
+		r.Volume.Taking = errors.Is(err, ceph.ErrUnknown)
+		return err
 	}
 	o := clone.Options{Skip: identity, Shared: p.Way == Reflink}
 	if os.Geteuid() == 0 {
@@ -404,14 +421,23 @@ func (r *Record) replace(root *os.Root, path, text string) error {
 	return errors.Join(err, r.give(out), out.Close())
 }
 
-// flush brings what was written on a folder's filesystem to the disk.
-func flush(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
+// flush brings what was written on a folder's filesystem to the disk. Where that does not answer only ctx ends it.
+func flush(ctx context.Context, dir string) error {
+	done := make(chan error, 1)
+	go func() {
+		f, err := os.Open(dir)
+		if err == nil {
+			err = errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
+		}
+		done <- err
+	}()
+	err := error(nil)
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
 	}
-	defer f.Close()
-	if err := unix.Syncfs(int(f.Fd())); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot write %s to the disk: %w", dir, err)
 	}
 	return nil

@@ -14,15 +14,26 @@ import (
 // ErrAccountLeft says that the account of a follower that is gone is still on its leader.
 var ErrAccountLeft = errors.New("its account is left on the leader")
 
+// ErrImageLeft says that the image of a follower, or the leader's snapshot, is still in its Ceph cluster.
+var ErrImageLeft = errors.New("its image is left in its cluster")
+
 // Drop ends a follower's server, and removes its data, its account on the leader, and its record. It goes on
-// where an earlier one was cut short.
-func (r *Record) Drop(ctx context.Context, leader mysqld.Addr) error {
+// where an earlier one was cut short. leaveImage leaves what is in a Ceph cluster to the user, as where that is gone.
+func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) error {
+	if !leaveImage {
+		if err := r.elsewhere(ctx); err != nil {
+			return err
+		}
+	}
 	r.State = Dropping
 	if err := r.save(); err != nil {
 		return err
 	}
 	if err := r.clear(); err != nil {
 		return err
+	}
+	if leaveImage {
+		r.Volume = nil
 	}
 	if err := r.discard(ctx); err != nil {
 		return err
@@ -83,7 +94,8 @@ func (r *Record) expel(ctx context.Context, leader mysqld.Addr) error {
 }
 
 // Reap undoes what davids that are dead have half-made, and finishes what they have half-dropped. Accounts on
-// a leader stay, as nobody says how to reach it; their records stay, too, until they are dropped.
+// a leader stay, as nobody says how to reach it, and images whose cluster does not answer; their records stay, too,
+// until they are dropped.
 func Reap(home string, say func(string)) error {
 	entries, err := os.ReadDir(filepath.Join(home, Folder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,11 +105,9 @@ func Reap(home string, say func(string)) error {
 		return fmt.Errorf("cannot look for half-made followers: %w", err)
 	}
 	for _, e := range entries {
-		if err := reap(&Record{dir: filepath.Join(home, Folder, e.Name())}, say); err != nil {
-			return err
-		}
+		err = errors.Join(err, reap(&Record{dir: filepath.Join(home, Folder, e.Name())}, say))
 	}
-	return nil
+	return err
 }
 
 func reap(r *Record, say func(string)) error {
@@ -116,7 +126,7 @@ func reap(r *Record, say func(string)) error {
 		return err
 	case r.State != Making && r.State != Dropping:
 		return nil
-	case r.State == Dropping && r.Account != "" && r.gone(): // said once
+	case r.State == Dropping && (r.Account != "" || r.Volume != nil) && r.gone(): // said once
 		return nil
 	}
 	r.State = Dropping
@@ -127,11 +137,8 @@ func reap(r *Record, say func(string)) error {
 		return fmt.Errorf("cannot remove the half-made follower %s: %w", r.Name, err)
 	}
 	if err := r.discard(context.Background()); err != nil { // its cluster is away: to wait for it at each command helps nobody
-		say(err.Error())
-		r.Volume = nil
-		if err := r.save(); err != nil {
-			return err
-		}
+		say(fmt.Sprintf("removed the half-made follower %s from this machine; %v", r.Name, err))
+		return nil
 	}
 	if r.Account != "" {
 		say(fmt.Sprintf("removed the half-made follower %s; its account %s is left on %s: david follower drop %s drops it", r.Name, r.Account, r.Leader, r.Name))

@@ -30,7 +30,7 @@ func TestResultsFollowers(t *testing.T) {
 					t.Fatalf("cycle %d: %+v, %v", i, v, err)
 				}
 				t.Logf("cycle %d: %+v", i, r.Times)
-				if err := errors.Join(r.Promote(t.Context(), x.leader), r.Drop(t.Context(), x.leader)); err != nil {
+				if err := errors.Join(r.Promote(t.Context(), x.leader), r.Drop(t.Context(), x.leader, false)); err != nil {
 					t.Fatalf("cycle %d: %v", i, err)
 				}
 				x.nothingLeft()
@@ -54,7 +54,7 @@ func TestResultsFollowerSizes(t *testing.T) {
 		for i := range 5 {
 			r := x.clone(fmt.Sprintf("of-%d-%d", n, i))
 			times[n] = append(times[n], r.Times)
-			if err := r.Drop(t.Context(), x.leader); err != nil {
+			if err := r.Drop(t.Context(), x.leader, false); err != nil {
 				t.Fatal(err)
 			}
 		}

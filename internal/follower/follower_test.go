@@ -217,7 +217,7 @@ func TestFollower(t *testing.T) {
 				t.Errorf("nothing was written while it was compared: %d, %d", before, after)
 			}
 			x.promotes(r, own)
-			if err := r.Drop(t.Context(), x.leader); err != nil {
+			if err := r.Drop(t.Context(), x.leader, false); err != nil {
 				t.Error(err)
 			}
 			x.nothingLeft()
@@ -380,7 +380,7 @@ func (x *scene) purged() {
 	if err := r.Start(x.t.Context(), x.leader, 10*time.Minute); err == nil || !strings.Contains(err.Error(), "its data are gone") {
 		x.t.Errorf("a snapshot that disappeared: %v", err)
 	}
-	if err := r.Drop(x.t.Context(), x.leader); err != nil {
+	if err := r.Drop(x.t.Context(), x.leader, false); err != nil {
 		x.t.Error(err)
 	}
 }

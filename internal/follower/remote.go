@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"david/internal/mycnf"
@@ -26,6 +27,9 @@ func (l Leader) Cuttable() error {
 	if v["innodb_flush_log_at_trx_commit"] != "1" || v["sync_binlog"] != "1" {
 		return refuse("cannot follow from a snapshot of a server with innodb_flush_log_at_trx_commit=%s and sync_binlog=%s: as after a power cut, data and binary log could differ; set both to 1 first",
 			v["innodb_flush_log_at_trx_commit"], v["sync_binlog"])
+	}
+	if w := strings.ToUpper(v["innodb_doublewrite"]); w == "OFF" || w == "0" || w == "DETECT_ONLY" {
+		return refuse("cannot follow from a snapshot of a server with innodb_doublewrite=%s: as after a power cut, a page could be torn; set it to ON first", w)
 	}
 	return l.whole()
 }

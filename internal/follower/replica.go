@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ var (
 	ErrPurged   = errors.New("the leader has purged binary logs that the follower needs: drop it and clone again")
 	ErrDiverged = errors.New("the follower has transactions that the leader has not")
 	ErrBehind   = errors.New("the follower has not caught up")
+	ErrOther    = errors.New("the clone lacks transactions that the leader had before it was taken: it is of other data than the leader's")
 )
 
 // words are how a flavour says the same things.
@@ -47,10 +49,11 @@ type pair struct {
 	leader, follower *mysqld.Conn
 	words
 	maria bool
+	since string // GTIDs that the follower's data must have: the leader had them before they were taken
 }
 
 func (r *Record) pair(leader, follower *mysqld.Conn) pair {
-	return pair{leader, follower, r.words(), mariaDB(r.Flavour)}
+	return pair{leader: leader, follower: follower, words: r.words(), maria: mariaDB(r.Flavour)}
 }
 
 // sets are GTIDs in the forms of both flavours, on one line: what a server says becomes part of a statement.
@@ -99,24 +102,60 @@ func (p pair) follow(ctx context.Context, l Leader, from string, a Account) erro
 	return nil
 }
 
-// end returns the GTIDs of the data, and makes sure that the leader has them and what follows.
+// end returns the GTIDs of the data, and makes sure that they are the leader's: that they hold what it had before they
+// were taken, and nothing that it has not; and that it has what follows.
 func (p pair) end(ctx context.Context) (string, error) {
 	end, err := p.at(ctx, p.follower)
-	if err != nil || p.maria { // a MariaDB says so itself when it is asked to go on from there
-		return end, err
+	if err != nil {
+		return "", err
 	}
-	var known, kept string
-	query := "SELECT GTID_SUBSET('" + end + "', @@GLOBAL.gtid_executed), GTID_SUBSET(@@GLOBAL.gtid_purged, '" + end + "')"
-	if err := p.leader.Row(ctx, query, nil, &known, &kept); err != nil {
+	if p.maria { // what it has not got any more it says itself when it is asked to go on from there
+		now, err := p.at(ctx, p.leader)
+		switch {
+		case err != nil:
+			return "", err
+		case !ahead(end, p.since):
+			return "", ErrOther
+		case !ahead(now, end):
+			return "", ErrDiverged
+		}
+		return end, nil
+	}
+	var known, kept, whole string
+	query := "SELECT GTID_SUBSET('" + end + "', @@GLOBAL.gtid_executed), GTID_SUBSET(@@GLOBAL.gtid_purged, '" + end + "'), GTID_SUBSET('" + p.since + "', '" + end + "')"
+	if err := p.leader.Row(ctx, query, nil, &known, &kept, &whole); err != nil {
 		return "", err
 	}
 	switch {
 	case known != "1":
 		return "", ErrDiverged
+	case whole != "1":
+		return "", ErrOther
 	case kept != "1":
 		return "", ErrPurged
 	}
 	return end, nil
+}
+
+// ahead tells whether a position of MariaDB's, the last DOMAIN-SERVER-NUMBER of each domain, is at another or past it.
+func ahead(position, other string) bool {
+	last := func(list string) map[string]uint64 {
+		numbers := map[string]uint64{}
+		for one := range strings.SplitSeq(list, ",") {
+			parts := strings.Split(strings.TrimSpace(one), "-")
+			if n, err := strconv.ParseUint(parts[len(parts)-1], 10, 64); err == nil {
+				numbers[parts[0]] = max(n, numbers[parts[0]])
+			}
+		}
+		return numbers
+	}
+	at := last(position)
+	for domain, n := range last(other) {
+		if at[domain] < n {
+			return false
+		}
+	}
+	return true
 }
 
 // begin says from where a follower goes on: MySQL knows it from its own binary log.

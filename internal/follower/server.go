@@ -102,7 +102,11 @@ func (r *Record) command() []string {
 // start starts the follower's server and waits until it has recovered and answers. idle keeps it from taking
 // up a replication that came with the data.
 func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mysqld.Conn, error) {
-	if _, err := os.Stat(r.data()); err != nil {
+	err := r.guarded(ctx, func() error {
+		_, err := os.Stat(r.data())
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("cannot start the follower %s: its data are gone: %w", r.Name, err)
 	}
 	argv := r.command()

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"david/internal/ceph"
@@ -28,13 +30,28 @@ type Volume struct {
 	Filesystem string      `json:"filesystem"` // on it
 	Below      string      `json:"below"`      // where the data lie in that; "." for all of it
 	By         *process.ID `json:"by,omitempty"`
+	Clients    []string    `json:"clients,omitempty"` // the addresses as which this machine has had the clone open; By's is the last
+	Taking     bool        `json:"taking,omitempty"` // whether the snapshot is there is not known
 }
+
+// own tells whether a client that has the clone open is one of this machine's. The cluster takes one that was killed for
+// alive for half a minute.
+func (v Volume) own(client string) bool { return slices.Contains(v.Clients, client) }
+
+// dead tells whether a client that has the clone open still is to be locked out, once this machine's rbd-fuse has ended.
+// Of an image that was not shown yet nobody else knows.
+func (v Volume) dead(client string) bool { return len(v.Clients) == 0 || v.own(client) }
 
 // volume names the clone of an image: no two followers, of whatever david, may take each other's for their own.
 func (p Place) volume(leader ceph.Image, follower string) *Volume {
 	clone := leader
 	clone.Name = "david-" + follower + "-" + strings.ToLower(rand.Text()[:10])
 	return &Volume{Image: clone, Of: leader.Name, Filesystem: p.Type, Below: p.Below}
+}
+
+// String names what the cluster has of it.
+func (v Volume) String() string {
+	return fmt.Sprintf("the image %s, and the snapshot %s@%s that it is a clone of", v.Spec(), v.leaders().Spec(), v.Name)
 }
 
 // leaders is the image that it is a clone of.
@@ -49,11 +66,8 @@ func (v Volume) check() error {
 	if err := errors.Join(v.Image.Check(), v.leaders().Check()); err != nil {
 		return err
 	}
-	if !strings.HasPrefix(v.Name, "david-") || !filepath.IsLocal(v.Below) {
-		return fmt.Errorf("david makes no image %s with data in %q", v.Name, v.Below)
-	}
-	if err := v.Trust(); err != nil && !errors.Is(err, fs.ErrNotExist) { // that of a cluster that is gone
-		return err
+	if !strings.HasPrefix(v.Name, "david-") || !filepath.IsLocal(v.Below) || !filepath.IsAbs(v.Conf) {
+		return fmt.Errorf("david makes no image %s by %s with data in %q", v.Name, v.Conf, v.Below)
 	}
 	return nil
 }
@@ -69,7 +83,9 @@ func (p *Place) imaged(ctx context.Context, under host.Filesystem, i ceph.Image)
 	if under.Type != "xfs" && under.Type != "ext4" {
 		return refuse("cannot mount a clone of %s beside it: of xfs and ext4 it can be done", under.Type)
 	}
-	if !onImage(under.Device, i) {
+	if ok, err := onImage(ctx, under.Device, i); err != nil {
+		return err
+	} else if !ok {
 		return refuse("%s lies on %s, which is not the image %s here: name the image that rbd-fuse or the kernel shows as that device", p.From, under.Device, i.Spec())
 	}
 	watchers, err := i.Watchers(ctx)
@@ -97,20 +113,48 @@ func below(mount, dir string) (string, error) {
 	return filepath.Rel("/", filepath.Join(there[len(there)-1].Root, rel))
 }
 
-// onImage tells whether a device is an image: one of the kernel's, by its name, or a loop device of the file that
-// rbd-fuse shows it as.
-func onImage(device string, i ceph.Image) bool {
+// onImage tells whether a device is an image by its names: one of the kernel's, or a loop device of the file that an
+// rbd-fuse shows it as. Another cluster may have the same names: what the clone holds tells (pair.end).
+func onImage(ctx context.Context, device string, i ceph.Image) (bool, error) {
 	name := filepath.Base(device)
 	read := func(path string) string {
 		text, _ := os.ReadFile(path) // of another kind of device there is none
 		return strings.TrimSpace(string(text))
 	}
 	if file := read("/sys/block/" + name + "/loop/backing_file"); file != "" {
-		return filepath.Base(file) == i.Name
+		pool, err := shownPool(filepath.Dir(file))
+		return filepath.Base(file) == i.Name && (pool == "" || pool == i.Pool), err
 	}
 	number, ok := strings.CutPrefix(name, "rbd")
 	dir := "/sys/bus/rbd/devices/" + number + "/"
-	return ok && read(dir+"pool") == i.Pool && read(dir+"name") == i.Name
+	if !ok || read(dir+"pool") != i.Pool || read(dir+"name") != i.Name || read(dir+"pool_ns") != "" || read(dir+"current_snap") != "-" {
+		return false, nil
+	}
+	id, err := i.ID(ctx)
+	return id == read(dir+"cluster_fsid"), err
+}
+
+// shownPool is the pool of the rbd-fuse that is mounted on a folder, by its command line; "" where that names none.
+func shownPool(dir string) (string, error) {
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		return "", err
+	}
+	for _, p := range procs {
+		args, err := p.CmdLine()
+		if err != nil || len(args) < 2 || filepath.Base(args[0]) != "rbd-fuse" || !slices.Contains(args, dir) {
+			continue // it has ended, or is another
+		}
+		for i, arg := range args {
+			if pool, ok := strings.CutPrefix(arg, "--pool="); ok {
+				return pool, nil
+			}
+			if (arg == "-p" || arg == "--pool") && i+1 < len(args) {
+				return args[i+1], nil
+			}
+		}
+	}
+	return "", nil
 }
 
 func (r *Record) point() string { return filepath.Join(r.Dir, "volume") } // where the clone is mounted
@@ -125,17 +169,35 @@ func (r *Record) unfold(ctx context.Context) error {
 	return r.show(ctx)
 }
 
-// show has rbd-fuse show the clone as a file.
+// show has rbd-fuse show the clone as a file, and makes sure that nobody else has it: another machine may have taken it
+// over from this one.
 func (r *Record) show(ctx context.Context) error {
+	v := r.Volume
+	if err := v.Trust(); err != nil {
+		return err
+	}
 	log, err := home.Create(filepath.Join(r.Dir, "rbd-fuse.log"), 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	return r.Volume.Show(ctx, r.shown(), log, func(by process.ID) error {
-		r.Volume.By = &by
+	err = v.Show(ctx, r.shown(), log, func(by process.ID) error {
+		v.By = &by
 		return r.save()
 	})
+	if err != nil {
+		return err
+	}
+	client := ""
+	err = r.guarded(ctx, func() (err error) {
+		client, err = v.Alone(ctx, r.shown(), v.own)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, ceph.Hide(v.By, r.shown()))
+	}
+	v.Clients = append(v.Clients, client)
+	return r.save()
 }
 
 // mount mounts the clone by a loop device, which replays its filesystem's journal.
@@ -168,7 +230,7 @@ func (r *Record) remount(ctx context.Context) error {
 	if v == nil {
 		return nil
 	}
-	there, err := mountinfo.Mounted(r.point())
+	there, err := unmount.Mounted(r.point())
 	if err == nil && there && v.By != nil && v.By.Alive() {
 		return nil
 	}
@@ -210,11 +272,29 @@ func (r *Record) end() error {
 		return err
 	}
 	if err := ceph.Guarded(context.Background(), ceph.Wedged, r.hide, func() error { return unmount.Now(r.point()) }); err != nil {
-		if there, looked := mountinfo.Mounted(r.point()); there || looked != nil {
+		if there, looked := unmount.Mounted(r.point()); there || looked != nil {
 			return errors.Join(err, looked)
 		}
 	}
 	return ceph.Hide(r.Volume.By, r.shown())
+}
+
+// elsewhere refuses to drop a clone that somebody else has by now, or that is itself cloned. Of a cluster that is away it
+// knows nothing: what is on this machine can be removed all the same.
+func (r *Record) elsewhere(ctx context.Context) error {
+	v := r.Volume
+	if v == nil || len(v.Clients) == 0 {
+		return nil
+	}
+	if watchers, err := v.Watchers(ctx); err == nil {
+		if others := slices.DeleteFunc(watchers, v.own); len(others) > 0 {
+			return refuse("cannot drop the follower %s: %w: stop what uses it there first", r.Name, ceph.InUse{Image: v.Image, Clients: others})
+		}
+	}
+	if snapshots, err := v.Snapshots(ctx); err == nil && len(snapshots) > 0 {
+		return refuse("cannot drop the follower %s: its image %s has snapshots (%s); remove them first, and what is cloned from them", r.Name, v.Spec(), strings.Join(snapshots, ", "))
+	}
+	return nil
 }
 
 // discard removes the volume from the cluster.
@@ -223,15 +303,19 @@ func (r *Record) discard(ctx context.Context) error {
 	if v == nil {
 		return nil
 	}
-	if _, err := os.Stat(v.Conf); !errors.Is(err, fs.ErrNotExist) { // else the cluster is gone
-		err := v.Remove(ctx)
-		if err == nil {
-			err = v.leaders().RemoveSnapshot(ctx, v.Name)
-		}
-		if err != nil {
-			return fmt.Errorf("cannot remove the clone of the follower %s from its cluster: %w; when that answers: rbd -c %s rm %s; rbd -c %s snap rm %s@%s",
-				r.Name, err, v.Conf, v.Spec(), v.Conf, v.leaders().Spec(), v.Name)
-		}
+	err := v.Trust()
+	if err == nil {
+		err = v.Remove(ctx, v.dead)
+	}
+	if err == nil && v.Taking {
+		err = v.leaders().Settle(ctx, v.Name)
+	}
+	if err == nil {
+		err = v.leaders().RemoveSnapshot(ctx, v.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w; once that is mended, david follower drop %s --apply goes on; by hand: rbd -c %s rm %s; rbd -c %s snap rm %s@%s; then add --leave-image",
+			ErrImageLeft, err, r.Name, v.Conf, v.Spec(), v.Conf, v.leaders().Spec(), v.Name)
 	}
 	r.Volume = nil
 	return r.save()

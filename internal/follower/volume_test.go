@@ -2,6 +2,7 @@ package follower
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ func TestVolumeNames(t *testing.T) {
 		"an option":        func(v *Volume) { v.Of = "--all" },
 		"data elsewhere":   func(v *Volume) { v.Below = "../../etc" },
 		"a pool's address": func(v *Volume) { v.Pool = "mysql/x" },
+		"no whole path":    func(v *Volume) { v.Conf = "ceph.conf" },
 	} {
 		bad := *v
 		change(&bad)
@@ -47,23 +49,46 @@ func TestStands(t *testing.T) {
 			t.Errorf("%s: stands %v", way, !want)
 		}
 	}
-	through["sync_binlog"] = "1000"
-	l = leaderWith(mycnf.MySQL, "9.7.4", through)
-	l.Datadir = "/data"
-	if !(Plan{Leader: l, Place: Place{Way: Image}}).Stands() {
-		t.Error("sync_binlog=1000 goes on")
+	for name, value := range map[string]string{"sync_binlog": "1000", "innodb_doublewrite": "DETECT_ONLY"} {
+		change := maps.Clone(through)
+		change[name] = value
+		l := leaderWith(mycnf.MySQL, "9.7.4", change)
+		l.Datadir = "/data"
+		if !(Plan{Leader: l, Place: Place{Way: Image}}).Stands() {
+			t.Errorf("%s=%s goes on", name, value)
+		}
 	}
 }
 
 // TestNotOnImage: a device that is no image is not taken for one.
 func TestNotOnImage(t *testing.T) {
 	for _, device := range []string{"/dev/vda", "/dev/loop99999", "/dev/rbd99999", "tmpfs", ""} {
-		if onImage(device, ceph.Image{Pool: "mysql", Name: "orders"}) {
-			t.Errorf("%q is taken for an image", device)
+		if ok, err := onImage(t.Context(), device, ceph.Image{Pool: "mysql", Name: "orders"}); ok || err != nil {
+			t.Errorf("%q is taken for an image: %v", device, err)
 		}
 	}
 	p := Place{From: t.TempDir()}
 	if err := p.imaged(t.Context(), host.Filesystem{Type: "xfs", Device: "/dev/vda"}, ceph.Image{Pool: "-p", Name: "orders"}); !errors.Is(err, ErrInput) {
 		t.Error(err)
+	}
+}
+
+// TestAhead: a position of MariaDB's is at another or past it in every domain of that, whichever server wrote the last.
+func TestAhead(t *testing.T) {
+	for _, c := range []struct {
+		position, other string
+		want            bool
+	}{
+		{"0-1-7", "0-1-7", true},
+		{"0-2-8", "0-1-7", true},
+		{"0-1-6", "0-1-7", false},
+		{"0-1-7,1-1-3", "1-1-3, 0-1-5", true},
+		{"0-1-7", "0-1-5,1-1-1", false},
+		{"0-1-7", "", true},
+		{"", "0-1-1", false},
+	} {
+		if got := ahead(c.position, c.other); got != c.want {
+			t.Errorf("%q is ahead of %q: %v", c.position, c.other, got)
+		}
 	}
 }

@@ -218,7 +218,7 @@ func (j *journal) removeImages(say func(string)) {
 		if _, err := os.Stat(s.Conf); errors.Is(err, os.ErrNotExist) {
 			continue // the cluster is gone
 		}
-		if err := s.Remove(context.Background()); err != nil {
+		if err := s.Remove(context.Background(), ceph.Anybody); err != nil {
 			say(fmt.Sprintf("cannot remove the image %s of the pool %s: %v; remove it by: rbd -c %s rm %s/%s", s.Name, s.Pool, err, s.Conf, s.Pool, s.Name))
 		}
 	}

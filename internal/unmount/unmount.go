@@ -1,13 +1,26 @@
-// Package unmount takes mounts off.
+// Package unmount takes mounts off, and tells whether they are.
 package unmount
 
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
+
+// Mounted tells whether something is mounted on a path. It asks the kernel's table alone: whoever touches a mount whose
+// server does not answer, if only to see whether it is there, waits with it.
+func Mounted(path string) (bool, error) {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return false, err
+	}
+	list, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(filepath.Join(dir, filepath.Base(path))))
+	return len(list) > 0, err
+}
 
 // Now takes every mount off a path; one that is off already is as good. A server that was just killed keeps it busy
 // until the kernel has torn it down, and a program that is started has, from fork until exec, every file that the

@@ -274,7 +274,7 @@ func testWedged(t *testing.T, s *state, pool ceph.Pool) {
 		t.Errorf("it said %q", said.String())
 	}
 	for _, name := range images(t, s.cluster(), pool.Name) {
-		if err := (ceph.Image{Cluster: s.cluster(), Pool: pool.Name, Name: name}).Remove(t.Context()); err != nil {
+		if err := (ceph.Image{Cluster: s.cluster(), Pool: pool.Name, Name: name}).Remove(t.Context(), ceph.Anybody); err != nil {
 			t.Error(err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"david/internal/hold"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
+	"david/internal/process"
 	"david/internal/sandbox"
 	"david/internal/testserver"
 )
@@ -191,10 +192,11 @@ func testFollower(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool) 
 		t.Fatal(err)
 	}
 	x.same(r)
+	x.taken(r)
 	if err := r.Volume.By.Kill(); err != nil {
 		t.Error(err)
 	}
-	if err := r.Drop(t.Context(), x.leader); err != nil {
+	if err := r.Drop(t.Context(), x.leader, false); err != nil {
 		t.Error(err)
 	}
 	x.nothingLeft()
@@ -220,7 +222,7 @@ func testFollowers(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool)
 	if err := r.Promote(t.Context(), x.leader); err != nil {
 		t.Error(err)
 	}
-	if err := r.Drop(t.Context(), x.leader); err != nil {
+	if err := r.Drop(t.Context(), x.leader, false); err != nil {
 		t.Error(err)
 	}
 	x.nothingLeft()
@@ -250,7 +252,7 @@ func (x *imaged) abandoned() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	if err := r.Drop(x.t.Context(), x.leader); err != nil {
+	if err := r.Drop(x.t.Context(), x.leader, false); err != nil {
 		x.t.Error(err)
 	}
 	x.nothingLeft()
@@ -273,20 +275,58 @@ func (x *imaged) frozen() {
 	}
 }
 
+// taken has another client open the follower's clone, as a machine that took it over would: here it is neither
+// mounted again nor dropped.
+func (x *imaged) taken(r *follower.Record) {
+	dir := x.t.TempDir()
+	log, err := os.Create(filepath.Join(x.t.TempDir(), "log"))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer log.Close()
+	var by process.ID
+	if err := r.Volume.Show(x.t.Context(), dir, log, func(id process.ID) error { by = id; return nil }); err != nil {
+		x.t.Fatal(err)
+	}
+	defer func() {
+		if err := ceph.Hide(&by, dir); err != nil {
+			x.t.Error(err)
+		}
+	}()
+	f, err := os.Open(filepath.Join(dir, r.Volume.Name))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer f.Close()
+	var other ceph.InUse
+	if err := r.Drop(x.t.Context(), x.leader, false); !errors.As(err, &other) || r.State != follower.Following {
+		x.t.Errorf("dropped while another has it: %v, %s", err, r.State)
+	}
+	if err := r.Volume.By.Kill(); err != nil {
+		x.t.Error(err)
+	}
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); !errors.As(err, &other) {
+		x.t.Errorf("started while another has it: %v", err)
+	}
+}
+
 // refusals are of images that are not the leader's.
 func (x *imaged) refusals() {
-	for want, change := range map[string]func(*ceph.Image){
-		"which is not the image": func(i *ceph.Image) { i.Name = "another" },
-		"is no name of a pool":   func(i *ceph.Image) { i.Pool = "a/b" },
-		"error opening pool":     func(i *ceph.Image) { i.Pool = "nowhere" },
-		"no such file":           func(i *ceph.Image) { i.Conf = "/nowhere/ceph.conf" },
+	for _, c := range []struct {
+		want   string
+		change func(*ceph.Image)
+	}{
+		{"which is not the image", func(i *ceph.Image) { i.Name = "another" }},
+		{"which is not the image", func(i *ceph.Image) { i.Pool = "nowhere" }},
+		{"is no name of a pool", func(i *ceph.Image) { i.Pool = "a/b" }},
+		{"no such file", func(i *ceph.Image) { i.Conf = "/nowhere/ceph.conf" }},
 	} {
 		q := x.request("refused")
 		i := x.image
-		change(&i)
+		c.change(&i)
 		q.Image = &i
-		if _, err := follower.Prepare(x.t.Context(), q); err == nil || !strings.Contains(err.Error(), want) {
-			x.t.Errorf("%v; want %q", err, want)
+		if _, err := follower.Prepare(x.t.Context(), q); err == nil || !strings.Contains(err.Error(), c.want) {
+			x.t.Errorf("%v; want %q", err, c.want)
 		}
 	}
 }

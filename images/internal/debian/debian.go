@@ -162,7 +162,7 @@ func (p Packages) Root(ctx context.Context, drop func(name string) bool) (*root.
 		r.File("var/lib/dpkg/status.d/"+pkg.Name, 0o644, control)
 	}
 	r.File("etc/david/packages", 0o644, []byte(p.String()))
-	return r, nil
+	return r, r.Share(licence) // one of 2 MB comes with each library of Boost
 }
 
 // String lists the packages, a line each: name, version, SHA-256 of the .deb.
@@ -174,10 +174,14 @@ func (p Packages) String() string {
 	return text.String()
 }
 
+func licence(name string) bool {
+	return strings.HasPrefix(name, "usr/share/doc/") && path.Base(name) == "copyright"
+}
+
 // never tells of files that no program in an image reads. The packages' licences stay.
 func never(name string) bool {
 	if strings.HasPrefix(name, "usr/share/doc/") {
-		return path.Base(name) != "copyright"
+		return !licence(name)
 	}
 	for _, dir := range []string{"boot", "etc/cron.d", "etc/cron.daily", "etc/default", "etc/init.d", "etc/logrotate.d", "etc/update-motd.d",
 		"usr/games", "usr/include", "usr/lib/systemd", "usr/share/base-files", "usr/share/bash-completion", "usr/share/bug", "usr/share/debconf", "usr/share/info",

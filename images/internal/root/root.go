@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -163,6 +164,28 @@ func (r *Root) copyLinked(hard map[string]string) error {
 
 // Names lists all that is in the tree, sorted.
 func (r *Root) Names() []string { return slices.Sorted(maps.Keys(r.entries)) }
+
+// Share keeps one of those files that hold the same, of all that of tells of, and makes the others links to it.
+func (r *Root) Share(of func(name string) bool) error {
+	first := map[string]string{} // by content
+	for _, name := range r.Names() {
+		e := r.entries[name]
+		if e.header.Typeflag != tar.TypeReg || !of(name) {
+			continue
+		}
+		kept, ok := first[string(e.body)]
+		if !ok {
+			first[string(e.body)] = name
+			continue
+		}
+		target, err := filepath.Rel(path.Dir(name), kept)
+		if err != nil {
+			return err
+		}
+		r.Link(name, target)
+	}
+	return nil
+}
 
 // Size is the sum of the files' sizes, bytes.
 func (r *Root) Size() int64 {

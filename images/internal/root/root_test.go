@@ -96,6 +96,26 @@ func TestAddTar(t *testing.T) {
 }
 
 // The order in which packages come does not show.
+// TestShare: of files that hold the same one is kept, and the others lead to it; what is not asked for stays.
+func TestShare(t *testing.T) {
+	r := New()
+	for _, name := range []string{"usr/share/doc/a/copyright", "usr/share/doc/b/copyright", "etc/c"} {
+		r.File(name, 0o644, []byte("GPL"))
+	}
+	r.File("usr/share/doc/d/copyright", 0o644, []byte("MIT"))
+	if err := r.Share(func(name string) bool { return strings.HasPrefix(name, "usr/") }); err != nil {
+		t.Fatal(err)
+	}
+	if size := r.Size(); size != 9 {
+		t.Errorf("%d bytes, want 9", size)
+	}
+	for name, want := range map[string]string{"usr/share/doc/b/copyright": "GPL", "usr/share/doc/d/copyright": "MIT", "etc/c": "GPL"} {
+		if text, err := r.Read(name); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
+
 func TestOrder(t *testing.T) {
 	var layers [][]byte
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
