@@ -207,6 +207,10 @@ func TestFollower(t *testing.T) {
 			if r.Times.Held <= 0 || r.Times.Held > 5 || r.Way != follower.Reflink {
 				t.Errorf("%+v", r)
 			}
+			later := map[string]string{"mysql": r.UUID + ":1-999999999", "mariadb": "0-1-999999999"}[flavour]
+			if err := r.EndsAfter(t.Context(), x.leader, later); !errors.Is(err, follower.ErrOther) {
+				t.Errorf("data without what the leader had before are taken for its own: %v", err)
+			}
 			if _, err := r.Verify(t.Context(), x.own(r)); flavour == "mysql" && !errors.Is(err, follower.ErrInput) {
 				t.Errorf("another server is taken for the leader: %v", err)
 			}

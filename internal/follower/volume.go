@@ -31,7 +31,7 @@ type Volume struct {
 	Below      string      `json:"below"`      // where the data lie in that; "." for all of it
 	By         *process.ID `json:"by,omitempty"`
 	Clients    []string    `json:"clients,omitempty"` // the addresses as which this machine has had the clone open; By's is the last
-	Taking     bool        `json:"taking,omitempty"` // whether the snapshot is there is not known
+	Taking     bool        `json:"taking,omitempty"`  // whether the snapshot is there is not known
 }
 
 // own tells whether a client that has the clone open is one of this machine's. The cluster takes one that was killed for
@@ -237,7 +237,11 @@ func (r *Record) remount(ctx context.Context) error {
 	if err := r.end(); err != nil {
 		return err
 	}
-	if err := r.show(ctx); err != nil {
+	err = r.show(ctx)
+	if errors.As(err, new(ceph.InUse)) {
+		return refuse("cannot start the follower %s: %w: stop what uses it there first", r.Name, err)
+	}
+	if err != nil {
 		return err
 	}
 	return r.guarded(ctx, r.mount)

@@ -6,7 +6,10 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"david/internal/result"
 )
@@ -33,7 +36,7 @@ type Way struct {
 const MostPaths = 250
 
 // Build builds paths. All of them lead to one server's namespace, each to an address of its own out of
-// 198.18.0.0/16, which is set aside for measuring networks (RFC 2544).
+// 198.18.0.0/15, which is set aside for measuring networks (RFC 2544).
 func Build(paths []result.Path) (n *Net, err error) {
 	n = &Net{ways: map[result.Path]Way{}}
 	defer func() {
@@ -94,6 +97,9 @@ func (n *Net) build(p result.Path, id byte) (Way, error) {
 		return way, b.host()
 	case Routed:
 		return way, b.routed()
+	case Service:
+		way.Address = b.service()
+		return way, b.translated()
 	case Bridge:
 		return way, b.bridged()
 	case Vxlan:
@@ -184,6 +190,42 @@ func (b builder) routed() error {
 		b.route(cn, serverHost, wireServerNode), b.route(sn, clientHost, wireClientNode),
 		b.route(b.net.Client, wireClientNode, clientGateway), b.route(b.net.Server, wireServerNode, serverGateway)) // where nodes translate, or complain
 }
+
+// service is an address of the server's that no interface has.
+func (b builder) service() netip.Addr { return netip.AddrFrom4([4]byte{198, 19, b.id, serverHost}) }
+
+// translated has the client's node put the server's own address in the place of the service's, as kube-proxy does for
+// a ClusterIP with one endpoint: conntrack knows each connection by both.
+func (b builder) translated() error {
+	if err := b.routed(); err != nil {
+		return err
+	}
+	service := b.service()
+	all := &net.IPNet{IP: service.AsSlice(), Mask: net.CIDRMask(32, 32)}
+	if err := b.net.Client.links.RouteAdd(&netlink.Route{Dst: all, Gw: b.address(clientGateway).AsSlice()}); err != nil {
+		return fmt.Errorf("cannot add a route to %s: %w", service, err)
+	}
+	node := b.net.nodes[len(b.net.nodes)-2] // the client's
+	c, err := nftables.New(nftables.WithNetNSFd(int(node.fd)))
+	if err != nil {
+		return fmt.Errorf("cannot reach a node's nftables: %w", err)
+	}
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "services"})
+	chain := c.AddChain(&nftables.Chain{Name: "services", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
+	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: ipv4To, Len: 4},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: service.AsSlice()},
+		&expr.Immediate{Register: 1, Data: b.address(serverHost).AsSlice()},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1},
+	}})
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("cannot have a node translate %s: %w", service, err)
+	}
+	return nil
+}
+
+// ipv4To is where an IPv4 header has the address that it goes to (RFC 791).
+const ipv4To = 16
 
 // gateways makes each node the router of its pod, which knows the way to the other pod by it.
 func (b builder) gateways(cn, sn *Namespace) error {

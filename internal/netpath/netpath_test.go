@@ -87,7 +87,7 @@ func listening(t *testing.T, n *Namespace) (port string) {
 // no link that it had not before.
 func TestBuild(t *testing.T) {
 	asRoot(t)
-	n, paths := built(t, Host, Routed, Bridge, Vxlan, "vxlan:mtu=9000", Macvlan, "host:rate=1g", UDP, "userspace-udp:delay=1ms", Loopback)
+	n, paths := built(t, Host, Routed, Service, Bridge, Vxlan, "vxlan:mtu=9000", Macvlan, "host:rate=1g", UDP, "userspace-udp:delay=1ms", Loopback)
 	port := listening(t, n.Server)
 	seen := map[netip.Addr]bool{}
 	for _, p := range paths {
@@ -125,6 +125,33 @@ func TestBuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestService: the server sees who came to a service's address come to its own, and the client's node has an entry of both.
+func TestService(t *testing.T) {
+	asRoot(t)
+	n, paths := built(t, Service)
+	way, port := n.Way(paths[0]), listening(t, n.Server)
+	var c net.Conn
+	err := way.From.Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", net.JoinHostPort(way.Address.String(), port), 5*time.Second)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var flows []*netlink.ConntrackFlow
+	err = n.nodes[0].Do(func() (err error) {
+		flows, err = netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+		return err
+	})
+	translated := slices.ContainsFunc(flows, func(f *netlink.ConntrackFlow) bool {
+		return f.Forward.DstIP.String() == way.Address.String() && f.Reverse.SrcIP.String() == "198.18.1.193"
+	})
+	if err != nil || !translated {
+		t.Errorf("no connection of %s is translated: %v, %v", way.Address, flows, err)
 	}
 }
 
@@ -227,6 +254,7 @@ func TestClose(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]result.Path{
 		"host":                     {Kind: Host},
+		"service:mtu=9000":         {Kind: Service, MTU: 9000},
 		"vxlan:mtu=9000":           {Kind: Vxlan, MTU: 9000},
 		"routed:rate=1g:tls":       {Kind: Routed, Rate: 1e9, TLS: true},
 		"host:rate=2.5g":           {Kind: Host, Rate: 25e8},

@@ -23,6 +23,7 @@ import (
 const (
 	Host     = "host"          // client and server in their nodes' own namespaces, the nodes joined by a wire
 	Routed   = "routed"        // pods of two nodes that route for them: Calico without encapsulation, kube-router, host-gw
+	Service  = "service"       // as routed, by an address that the client's node translates: a ClusterIP of kube-proxy's
 	Bridge   = "bridge"        // pods on a bridge each, the wire a port of both
 	Vxlan    = "vxlan"         // pods on a bridge each, joined by VXLAN over the wire: Flannel, Weave, Cilium
 	Macvlan  = "macvlan"       // pods with a macvlan of their node's end of the wire: Multus
@@ -32,7 +33,7 @@ const (
 )
 
 // Kinds lists the kinds of paths that david can build.
-func Kinds() []string { return []string{Host, Routed, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix} }
+func Kinds() []string { return []string{Host, Routed, Service, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix} }
 
 // lacking are ways between pods that david would build where it could, and what it takes.
 var lacking = map[string]string{
@@ -155,6 +156,7 @@ func Title(p result.Path) string {
 	text := map[string]string{
 		Host:     "the nodes' own network: one wire",
 		Routed:   "pods whose nodes route: veth, wire, veth",
+		Service:  "pods whose nodes route, the server by an address that the client's node translates",
 		Bridge:   "pods on bridges that the wire joins",
 		Vxlan:    fmt.Sprintf("pods on bridges joined by VXLAN over the wire, inner MTU %d", podMTU(p)),
 		Macvlan:  "pods with a macvlan of the wire's end",

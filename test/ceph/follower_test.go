@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +229,30 @@ func testFollowers(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool)
 	x.nothingLeft()
 	x.abandoned()
 	x.frozen()
+	x.cycles()
+}
+
+// cycles makes, promotes and drops followers under load: 5, or as many as DAVID_CYCLES says.
+func (x *imaged) cycles() {
+	n := 5
+	if text := os.Getenv("DAVID_CYCLES"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	x.exec("SET GLOBAL sync_binlog = 1")
+	for range n {
+		end := x.load()
+		r := x.clone("cycle")
+		x.same(r)
+		end()
+		if err := errors.Join(r.Promote(x.t.Context(), x.leader), r.Drop(x.t.Context(), x.leader, false)); err != nil {
+			x.t.Fatal(err)
+		}
+		x.nothingLeft()
+	}
+	x.t.Logf("%d cycles", n)
 }
 
 // abandoned is a follower whose david died before it was whole: the next one removes mount, rbd-fuse, image and
