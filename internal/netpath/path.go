@@ -33,7 +33,9 @@ const (
 )
 
 // Kinds lists the kinds of paths that david can build.
-func Kinds() []string { return []string{Host, Routed, Service, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix} }
+func Kinds() []string {
+	return []string{Host, Routed, Service, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix}
+}
 
 // lacking are ways between pods that david would build where it could, and what it takes.
 var lacking = map[string]string{
