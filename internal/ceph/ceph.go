@@ -47,8 +47,8 @@ const HowToGet = "apt-get install ceph-common rbd-fuse fio; for a throwaway clus
 // ErrMissing says that Ceph's programs are not installed.
 var ErrMissing = errors.New("the programs of Ceph are missing")
 
-// errLate says that a program took longer than it may.
-var errLate = errors.New("it had not ended after")
+// errLate says that a program of Ceph's was stopped because it took too long.
+var errLate = errors.New("it took too long and was stopped")
 
 // patience bounds what takes the cluster a moment.
 const patience = 30 * time.Second
@@ -206,7 +206,8 @@ func (c Cluster) run(ctx context.Context, limit time.Duration, name string, args
 	if err := Find(name); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w %s and was stopped: does the cluster of %s run, with enough disks?", errLate, limit, c.Conf))
+	late := fmt.Errorf("%w after %s: does the cluster of %s run, with enough disks?", errLate, limit, c.Conf)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, said bytes.Buffer

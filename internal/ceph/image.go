@@ -65,9 +65,9 @@ func (i Image) Create(ctx context.Context, size int64) error {
 // a quarter of a million of a TiB.
 const removal = time.Hour
 
-// Remove removes the image with what is in it; one that is not there is as good. Who has it open keeps it from
-// that: a client that was killed does for half a minute, so those of which dead says so are locked out of the cluster
-// for a minute. Of others the error is an InUse.
+// Remove removes the image and its data; it is no error where there is none. Ceph refuses while a client has it open,
+// and takes a killed client for alive for half a minute. So clients that dead tells of are fenced for a minute; any
+// other is an InUse.
 func (i Image) Remove(ctx context.Context, dead func(client string) bool) error {
 	if there, err := i.Exists(ctx); err != nil || !there {
 		return err
@@ -85,7 +85,8 @@ func (i Image) Remove(ctx context.Context, dead func(client string) bool) error 
 	return err
 }
 
-// Anybody is for images that nobody but their maker has, and the maker has no more.
+// Anybody is the dead of Remove for an image that only david knows of, after david has closed it: whoever is left is a
+// client of david's that was killed.
 func Anybody(string) bool { return true }
 
 // InUse says who has an image open, by the address of the client.
@@ -98,7 +99,7 @@ func (e InUse) Error() string {
 	return fmt.Sprintf("the image %s is open elsewhere (%s)", e.Image.Spec(), strings.Join(e.Clients, ", "))
 }
 
-// free locks those clients out that are dead and have the image open still.
+// free fences the dead clients that have the image open, and none where a living one has it, too.
 func (i Image) free(ctx context.Context, dead func(string) bool) error {
 	watchers, err := i.Watchers(ctx)
 	if err != nil {
@@ -122,9 +123,8 @@ func (i Image) Exists(ctx context.Context) (bool, error) {
 	return slices.Contains(names, i.Name), err
 }
 
-// Alone opens the image by the file as which rbd-fuse shows it in a folder, and returns the address of that client.
-// Where another one has it open, but for those of which dead says that they are dead or fenced, the error is an InUse. It
-// waits for the cluster: Guarded ends that.
+// Alone opens the image through the rbd-fuse that shows it in a folder, and returns that client's address. Any other
+// client that has it open is an InUse, except those that dead tells of. It may hang with its cluster: call it by Guarded.
 func (i Image) Alone(ctx context.Context, dir string, dead func(client string) bool) (client string, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, i.Name), os.O_RDWR, 0)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"david/internal/unmount"
 )
 
-// Wedged is how long a step on an image may take. rbd-fuse waits for a cluster that does not answer for ever, and
-// so does every program that touches the mount, past any signal: only killing rbd-fuse ends that.
+// Wedged is how long david waits for a step on an image before it kills rbd-fuse. Where the cluster does not
+// answer, rbd-fuse never returns, and whoever reads or writes below its mount hangs: no signal ends that.
 const Wedged = 2 * time.Minute
 
 // Show starts rbd-fuse, which shows the image as a file in a folder that is there, and returns once it does. The
@@ -42,12 +42,12 @@ func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(pr
 	}
 }
 
-// closing is how long an rbd-fuse may take to close its image, once its mount is off. One that is killed instead is
-// taken for a client that has the image open for half a minute more.
+// closing is how long rbd-fuse gets to end by itself once it is unmounted. Killing it at once would leave the image
+// open in the eyes of the cluster for half a minute.
 const closing = 5 * time.Second
 
-// Hide takes the mount of an rbd-fuse off, upon which it closes its image and ends; where it does not it is killed.
-// nil for one that is not known. It is no error where either is gone.
+// Hide unmounts an rbd-fuse, which makes it close its image and end, and kills it where it does not. by is nil where
+// the process is not known. It is no error where mount or process is gone.
 func Hide(by *process.ID, dir string) error {
 	if by == nil {
 		return unmount.Now(dir)

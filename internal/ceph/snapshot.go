@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
-	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// ErrUnknown says that a snapshot may be made or not: Ceph has the client that writes to the image make it, which goes on
-// where the program that asked for it was ended.
+// ErrUnknown says that a snapshot may be there or come yet: the client that writes to the image makes it, and goes on
+// after the rbd command that asked for it was stopped.
 var ErrUnknown = errors.New("whether the snapshot was made is not known")
 
 // Snapshot keeps what the image holds at one moment, under a name. Of a client that writes meanwhile it has what a
@@ -25,13 +27,18 @@ func (i Image) Snapshot(ctx context.Context, name string) error {
 	return err
 }
 
-// Settle removes a snapshot of which it is not known whether it is there: it asks for it once more, as what is done
-// about one name is done one after the other.
+// Settle removes a snapshot after an ErrUnknown. It asks for the snapshot once more, which waits for the first request
+// of that name to be done, so that none is made after the removal.
 func (i Image) Settle(ctx context.Context, name string) error {
 	if there, err := i.Exists(ctx); err != nil || !there {
 		return err
 	}
-	if err := i.Snapshot(ctx, name); err != nil && !strings.Contains(err.Error(), "exists") {
+	err := i.Snapshot(ctx, name)
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.ExitCode() == int(unix.EEXIST) { // as rbd says that it is there
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	return i.RemoveSnapshot(ctx, name)

@@ -32,7 +32,7 @@ type imageFlags struct{ image, conf string }
 // add adds the flags; image says what the image is of.
 func (f *imageFlags) add(fs *pflag.FlagSet, image string) {
 	fs.StringVar(&f.image, "image", "", "POOL/IMAGE, "+image)
-	fs.StringVar(&f.conf, "ceph-conf", "/etc/ceph/ceph.conf", "with --image: its cluster's configuration, with the key of client.admin")
+	fs.StringVar(&f.conf, "ceph-conf", "/etc/ceph/ceph.conf", "with --image: the configuration of its cluster")
 }
 
 // read returns the image, nil where none is named.

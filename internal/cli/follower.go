@@ -230,7 +230,7 @@ func (a *app) followerDropCommand() *cobra.Command {
 	f.add(cmd.Flags(), "drop it")
 	f.leaderPodFlags.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.promoted, "promoted", false, "drop it also where it was promoted: its data are nowhere else")
-	cmd.Flags().BoolVar(&f.leave, "leave-image", false, "leave its image and the leader's snapshot in their Ceph cluster, as where that is gone for good")
+	cmd.Flags().BoolVar(&f.leave, "leave-image", false, "remove nothing from its Ceph cluster, as when that is gone")
 	return cmd
 }
 

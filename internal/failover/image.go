@@ -124,7 +124,7 @@ func (p *Plan) leftover() (own attached, err error) {
 		return own, err
 	}
 	there, err := unmount.Mounted(p.point())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return own, err
 	}
 	if own.By.PID != 0 || there {

@@ -251,7 +251,7 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 			return err
 		}
 	}
-	err = r.guarded(ctx, func() error { return r.adopt(p.Leader) })
+	err = r.guarded(ctx, startPatience, func() error { return r.adopt(p.Leader) })
 	r.Times.Data = time.Since(began).Seconds()
 	return errors.Join(err, r.save())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"david/internal/ceph"
 	"david/internal/home"
 	"david/internal/mycnf"
 	"david/internal/mysqld"
@@ -102,12 +104,15 @@ func (r *Record) command() []string {
 // start starts the follower's server and waits until it has recovered and answers. idle keeps it from taking
 // up a replication that came with the data.
 func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mysqld.Conn, error) {
-	err := r.guarded(ctx, func() error {
+	err := r.guarded(ctx, ceph.Wedged, func() error {
 		_, err := os.Stat(r.data())
 		return err
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("its data are gone: %w", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot start the follower %s: its data are gone: %w", r.Name, err)
+		return nil, fmt.Errorf("cannot start the follower %s: %w", r.Name, err)
 	}
 	argv := r.command()
 	if idle {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"github.com/prometheus/procfs"
@@ -31,7 +32,7 @@ type Volume struct {
 	Below      string      `json:"below"`      // where the data lie in that; "." for all of it
 	By         *process.ID `json:"by,omitempty"`
 	Clients    []string    `json:"clients,omitempty"` // the addresses as which this machine has had the clone open; By's is the last
-	Taking     bool        `json:"taking,omitempty"`  // whether the snapshot is there is not known
+	Taking     bool        `json:"taking,omitempty"`  // the snapshot was asked for, and may be there or come yet
 }
 
 // own tells whether a client that has the clone open is one of this machine's. The cluster takes one that was killed for
@@ -189,7 +190,7 @@ func (r *Record) show(ctx context.Context) error {
 		return err
 	}
 	client := ""
-	err = r.guarded(ctx, func() (err error) {
+	err = r.guarded(ctx, ceph.Wedged, func() (err error) {
 		client, err = v.Alone(ctx, r.shown(), v.own)
 		return err
 	})
@@ -244,15 +245,15 @@ func (r *Record) remount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.guarded(ctx, r.mount)
+	return r.guarded(ctx, startPatience, r.mount)
 }
 
-// guarded does what touches the volume, and ends its rbd-fuse where that takes too long.
-func (r *Record) guarded(ctx context.Context, do func() error) error {
+// guarded does what touches the volume, and ends its rbd-fuse where that takes longer than a limit.
+func (r *Record) guarded(ctx context.Context, limit time.Duration, do func() error) error {
 	if r.Volume == nil {
 		return do()
 	}
-	return ceph.Guarded(ctx, startPatience, r.hide, do)
+	return ceph.Guarded(ctx, limit, r.hide, do)
 }
 
 // hide ends the rbd-fuse of the volume: what waits for it gets an error.
@@ -283,17 +284,19 @@ func (r *Record) end() error {
 	return ceph.Hide(r.Volume.By, r.shown())
 }
 
-// elsewhere refuses to drop a clone that somebody else has by now, or that is itself cloned. Of a cluster that is away it
-// knows nothing: what is on this machine can be removed all the same.
+// elsewhere refuses to drop a clone that another machine has taken over, or that is itself cloned. Where the cluster
+// does not answer it refuses nothing, so that what is on this machine can be removed; discard then says what is left.
 func (r *Record) elsewhere(ctx context.Context) error {
 	v := r.Volume
 	if v == nil || len(v.Clients) == 0 {
 		return nil
 	}
-	if watchers, err := v.Watchers(ctx); err == nil {
-		if others := slices.DeleteFunc(watchers, v.own); len(others) > 0 {
-			return refuse("cannot drop the follower %s: %w: stop what uses it there first", r.Name, ceph.InUse{Image: v.Image, Clients: others})
-		}
+	watchers, err := v.Watchers(ctx)
+	if err != nil {
+		return nil
+	}
+	if others := slices.DeleteFunc(watchers, v.own); len(others) > 0 {
+		return refuse("cannot drop the follower %s: %w: stop what uses it there first", r.Name, ceph.InUse{Image: v.Image, Clients: others})
 	}
 	if snapshots, err := v.Snapshots(ctx); err == nil && len(snapshots) > 0 {
 		return refuse("cannot drop the follower %s: its image %s has snapshots (%s); remove them first, and what is cloned from them", r.Name, v.Spec(), strings.Join(snapshots, ", "))
@@ -311,11 +314,12 @@ func (r *Record) discard(ctx context.Context) error {
 	if err == nil {
 		err = v.Remove(ctx, v.dead)
 	}
-	if err == nil && v.Taking {
-		err = v.leaders().Settle(ctx, v.Name)
+	snapshot := v.leaders().RemoveSnapshot
+	if v.Taking {
+		snapshot = v.leaders().Settle
 	}
 	if err == nil {
-		err = v.leaders().RemoveSnapshot(ctx, v.Name)
+		err = snapshot(ctx, v.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w; once that is mended, david follower drop %s --apply goes on; by hand: rbd -c %s rm %s; rbd -c %s snap rm %s@%s; then add --leave-image",

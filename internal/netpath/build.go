@@ -96,7 +96,8 @@ func (n *Net) build(p result.Path, id byte) (Way, error) {
 	case Host:
 		return way, b.host()
 	case Routed:
-		return way, b.routed()
+		_, err := b.routed()
+		return way, err
 	case Service:
 		way.Address = b.service()
 		return way, b.translated()
@@ -177,16 +178,16 @@ const (
 	vxlanPort = 4789
 )
 
-// routed has the nodes route between their pods.
-func (b builder) routed() error {
+// routed has the nodes route between their pods, and returns the client's.
+func (b builder) routed() (node *Namespace, err error) {
 	cn, sn, err := b.nodes(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.gateways(cn, sn); err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(
+	return cn, errors.Join(
 		b.route(cn, serverHost, wireServerNode), b.route(sn, clientHost, wireClientNode),
 		b.route(b.net.Client, wireClientNode, clientGateway), b.route(b.net.Server, wireServerNode, serverGateway)) // where nodes translate, or complain
 }
@@ -194,10 +195,11 @@ func (b builder) routed() error {
 // service is an address of the server's that no interface has.
 func (b builder) service() netip.Addr { return netip.AddrFrom4([4]byte{198, 19, b.id, serverHost}) }
 
-// translated has the client's node put the server's own address in the place of the service's, as kube-proxy does for
-// a ClusterIP with one endpoint: conntrack knows each connection by both.
+// translated makes the server reachable by the service's address, too: the client's node replaces it by the server's
+// own, with nftables and conntrack, as kube-proxy does for a ClusterIP with one endpoint.
 func (b builder) translated() error {
-	if err := b.routed(); err != nil {
+	node, err := b.routed()
+	if err != nil {
 		return err
 	}
 	service := b.service()
@@ -205,7 +207,6 @@ func (b builder) translated() error {
 	if err := b.net.Client.links.RouteAdd(&netlink.Route{Dst: all, Gw: b.address(clientGateway).AsSlice()}); err != nil {
 		return fmt.Errorf("cannot add a route to %s: %w", service, err)
 	}
-	node := b.net.nodes[len(b.net.nodes)-2] // the client's
 	c, err := nftables.New(nftables.WithNetNSFd(int(node.fd)))
 	if err != nil {
 		return fmt.Errorf("cannot reach a node's nftables: %w", err)

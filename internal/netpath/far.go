@@ -15,7 +15,7 @@ import (
 // Answer runs the measuring programs' servers where david is, until ctx is done: the far end of ProbeTo.
 func Answer(ctx context.Context) (err error) {
 	ended := make(chan *tool)
-	for _, m := range meters()[:2] { // the third goes to the second's server
+	for _, m := range meters()[:2] { // both ping-pongs go to one server
 		var here *Namespace
 		t, err := here.start(m.server)
 		if err != nil {

@@ -42,9 +42,3 @@ func unmountedInside(path string) error {
 	}
 	return nil
 }
-
-// mountedAt tells whether something is mounted on a path, without touching it.
-func mountedAt(path string) bool {
-	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(path))
-	return err == nil && len(mounts) > 0
-}

@@ -143,7 +143,10 @@ func (w *Workspace) show(ctx context.Context, s *shown) error {
 			return err
 		}
 	}
-	for began := time.Now(); !mountedAt(s.Folder); time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if there, err := unmount.Mounted(s.Folder); err != nil || there {
+			return err
+		}
 		if err, ended := c.exited(); ended {
 			return fmt.Errorf("rbd-fuse ended: %w%s", err, s.says())
 		}
@@ -151,7 +154,6 @@ func (w *Workspace) show(ctx context.Context, s *shown) error {
 			return errors.Join(ctx.Err(), fmt.Errorf("rbd-fuse did not serve the pool %s within %s%s", s.Pool, wedged, s.says()))
 		}
 	}
-	return nil
 }
 
 // shown tells the file that an image is shown as.
@@ -204,8 +206,11 @@ func (j *journal) hide() error {
 func (j *journal) unmountAll(limit time.Duration) error {
 	for _, m := range slices.Backward(j.Mounts) {
 		err := j.guarded(limit, func() error { return unmount.Now(m) })
-		if err != nil && (len(j.Images) == 0 || mountedAt(m)) {
-			return err
+		if err == nil {
+			continue
+		}
+		if there, looked := unmount.Mounted(m); len(j.Images) == 0 || there || looked != nil {
+			return errors.Join(err, looked)
 		}
 	}
 	return j.hide() // it ends with its mount

@@ -1,9 +1,10 @@
-// Package unmount takes mounts off, and tells whether they are.
+// Package unmount takes mounts off, and tells whether a path is a mount.
 package unmount
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -11,10 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounted tells whether something is mounted on a path. It asks the kernel's table alone: whoever touches a mount whose
-// server does not answer, if only to see whether it is there, waits with it.
+// Mounted tells whether something is mounted on a path. It reads the kernel's table of mounts and does not touch the
+// path itself: a stat of a mount whose server does not answer hangs.
 func Mounted(path string) (bool, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

@@ -20,8 +20,10 @@ func TestMountedWedged(t *testing.T) {
 		t.Skip(err)
 	}
 	defer server.Close() // which ends all that waits for it
-	if there, err := Mounted(dir); err != nil || there {
-		t.Errorf("%v, %v before it is", there, err)
+	for _, path := range []string{dir, dir + "/no/where"} {
+		if there, err := Mounted(path); err != nil || there {
+			t.Errorf("%s: %v, %v before it is", path, there, err)
+		}
 	}
 	if err := unix.Mount("silent", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server.Fd())); err != nil {
 		t.Fatal(err)

@@ -201,6 +201,7 @@ func testFollower(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool) 
 		t.Error(err)
 	}
 	x.nothingLeft()
+	x.settled()
 	x.refusals()
 	return x
 }
@@ -332,6 +333,19 @@ func (x *imaged) taken(r *follower.Record) {
 	}
 	if err := r.Start(x.t.Context(), x.leader, time.Minute); !errors.As(err, &other) {
 		x.t.Errorf("started while another has it: %v", err)
+	}
+}
+
+// settled removes a snapshot that was made though nobody knows, and one that was not made yet.
+func (x *imaged) settled() {
+	if err := x.image.Snapshot(x.t.Context(), "unknown"); err != nil {
+		x.t.Fatal(err)
+	}
+	for range 2 { // the second finds none
+		if err := x.image.Settle(x.t.Context(), "unknown"); err != nil {
+			x.t.Error(err)
+		}
+		x.nothingLeft()
 	}
 }
 

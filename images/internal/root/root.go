@@ -165,7 +165,7 @@ func (r *Root) copyLinked(hard map[string]string) error {
 // Names lists all that is in the tree, sorted.
 func (r *Root) Names() []string { return slices.Sorted(maps.Keys(r.entries)) }
 
-// Share keeps one of those files that hold the same, of all that of tells of, and makes the others links to it.
+// Share looks at the files that of tells of, keeps one of those with equal contents, and makes the others links to it.
 func (r *Root) Share(of func(name string) bool) error {
 	first := map[string]string{} // by content
 	for _, name := range r.Names() {

@@ -95,8 +95,7 @@ func TestAddTar(t *testing.T) {
 	}
 }
 
-// The order in which packages come does not show.
-// TestShare: of files that hold the same one is kept, and the others lead to it; what is not asked for stays.
+// TestShare: of equal files one is kept, and the others are links to it. Files that were not asked for stay.
 func TestShare(t *testing.T) {
 	r := New()
 	for _, name := range []string{"usr/share/doc/a/copyright", "usr/share/doc/b/copyright", "etc/c"} {
@@ -109,13 +108,20 @@ func TestShare(t *testing.T) {
 	if size := r.Size(); size != 9 {
 		t.Errorf("%d bytes, want 9", size)
 	}
-	for name, want := range map[string]string{"usr/share/doc/b/copyright": "GPL", "usr/share/doc/d/copyright": "MIT", "etc/c": "GPL"} {
+	contents := map[string]string{
+		"usr/share/doc/a/copyright": "GPL",
+		"usr/share/doc/b/copyright": "GPL",
+		"usr/share/doc/d/copyright": "MIT",
+		"etc/c":                     "GPL",
+	}
+	for name, want := range contents {
 		if text, err := r.Read(name); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
 }
 
+// The order in which packages come does not show.
 func TestOrder(t *testing.T) {
 	var layers [][]byte
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
