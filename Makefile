@@ -131,7 +131,7 @@ FORCE:
 image: build bin/images/david ## write bin/david-image.tar: the image of david, an OCI archive
 	cd images && ../bin/images/david -david ../bin/david -version '$(VERSION)+$(COMMIT)' -out ../bin/david-image.tar
 
-test-images: bin/images/testservers ## link the images for tests in a cluster as bin/{mariadb,mysql,pause}-image.tar
+test-images: bin/images/testservers ## link the images for tests in a cluster as bin/{mariadb,mysql,haproxy,pause}-image.tar
 	cd images && ../bin/images/testservers -links ../bin
 
 images-test: ## the tests of the images

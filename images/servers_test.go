@@ -22,7 +22,7 @@ func TestServerImages(t *testing.T) {
 	said := command(t, build, "-links", links)
 	t.Setenv("http_proxy", "http://127.0.0.1:9") // nobody: the second time needs no network
 	t.Setenv("https_proxy", "http://127.0.0.1:9")
-	if again := command(t, build, "-links", links); again != said || strings.Count(said, "\n") != 3 {
+	if again := command(t, build, "-links", links); again != said || strings.Count(said, "\n") != 4 {
 		t.Errorf("built again, not taken from the cache: %q, %q", said, again)
 	}
 	for _, server := range []string{"mariadb", "mysql"} {
@@ -44,10 +44,11 @@ func TestServerImages(t *testing.T) {
 		t.Errorf("pause: %s, %+v", i.name, i.config.Config)
 	}
 	c := startContainerd(t)
-	for _, name := range []string{"mariadb", "mysql", "pause"} {
+	for _, name := range []string{"mariadb", "mysql", "haproxy", "pause"} {
 		c.load(filepath.Join(links, name+"-image.tar"))
 	}
 	t.Run("pause", func(t *testing.T) { checkPause(t, c) })
+	t.Run("haproxy", func(t *testing.T) { checkBalancer(t, c) })
 	for _, server := range []string{"mariadb", "mysql"} {
 		t.Run(server, func(t *testing.T) { checkServer(t, c, server) })
 	}
@@ -61,6 +62,14 @@ func serverProgram(image string) string {
 // serverCommand is the command line that a server's image has as its default: startServer types it, with a shell around.
 func serverCommand(image string) []string {
 	return []string{"/usr/local/bin/entrypoint", serverProgram(image)}
+}
+
+// checkBalancer: it is there, with all that it is linked to.
+func checkBalancer(t *testing.T, c *containerd) {
+	cmd, _ := c.start("localhost/haproxy:e2e", nil, "-v")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "HAProxy version 2.6") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func checkPause(t *testing.T, c *containerd) {

@@ -167,3 +167,30 @@ func TestPipe(t *testing.T) {
 		t.Errorf("got %q, %v", buf[:n], err)
 	}
 }
+
+// TestMariadbSystem: the scripts come in their order, without the host's name, and take no more memory than a few times their size.
+func TestMariadbSystem(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data", "maria_add_gis_sp_bootstrap", "mysql_sys_schema"} {
+		text := "-- " + name + "\n" + strings.Repeat("SELECT 1; SELECT 2; SELECT 3;\n", 2000) + "INSERT @current_hostname;\n"
+		if err := os.WriteFile(filepath.Join(dir, name+".sql"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sql string
+	took := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var err error
+			if sql, err = mariadbSystem(dir); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if strings.Contains(sql, "@current_hostname") || strings.Index(sql, "-- mysql_system_tables\n") > strings.Index(sql, "-- mysql_sys_schema\n") {
+		t.Errorf("%.200s", sql)
+	}
+	if most := int64(10 * len(sql)); took.AllocedBytesPerOp() > most {
+		t.Errorf("%d bytes for a text of %d", took.AllocedBytesPerOp(), len(sql))
+	}
+}

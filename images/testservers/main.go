@@ -1,5 +1,5 @@
 // Command testservers builds the images that the tests in a cluster run: a MariaDB and a MySQL with the
-// contract of the official images, and the pause image every pod needs. They are for tests on this machine,
+// contract of the official images, an HAProxy, and the pause image every pod needs. They are for tests on this machine,
 // where no registry is at hand. Each is kept in the user's cache folder under a name made of all that goes
 // in, and only built where it is not there.
 package main
@@ -77,7 +77,7 @@ func choose(names []string) ([]recipe, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(recipes(), func(r recipe) bool { return r.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no image %q; there are mariadb, mysql and pause", name)
+			return nil, fmt.Errorf("there is no image %q; there are mariadb, mysql, haproxy and pause", name)
 		}
 		chosen = append(chosen, recipes()[i])
 	}
@@ -100,9 +100,9 @@ type recipe struct {
 	name     string
 	release  string   // of Debian, "" for an image without packages
 	packages []string // that it is made of
-	program  string   // of this module, which it starts
-	path     string   // of that program in the image
-	server   string   // of the packages, "" for none
+	program  string   // of this module, which it starts; "": path is of the packages
+	path     string   // of what it starts, in the image
+	server   string   // of the packages, with data; "" for none
 }
 
 // The images. MariaDB is the one that david is tested on outside a cluster; no stable Debian has a MySQL, so
@@ -113,6 +113,7 @@ func recipes() []recipe {
 			program: "entrypoint", path: "usr/local/bin/entrypoint", server: "mariadbd"},
 		{name: "mysql", release: "sid", packages: []string{"base-files", "busybox-static", "mysql-server-core", "mysql-client-core"},
 			program: "entrypoint", path: "usr/local/bin/entrypoint", server: "mysqld"},
+		{name: "haproxy", release: "bookworm", packages: []string{"base-files", "haproxy"}, path: "usr/sbin/haproxy"},
 		{name: "pause", program: "pause", path: "pause"},
 	}
 }
@@ -187,8 +188,11 @@ func removeOthers(cache, name, keep string) error {
 	return err
 }
 
-// compile builds one of this module's programs, static; Go's own cache makes a second time short.
+// compile builds one of this module's programs, static; Go's own cache makes a second time short. "" is none.
 func compile(ctx context.Context, cache, program string) ([]byte, error) {
+	if program == "" {
+		return nil, nil
+	}
 	dir, err := os.MkdirTemp(cache, ".compile-")
 	if err != nil {
 		return nil, err
@@ -211,12 +215,19 @@ func (r recipe) build(ctx context.Context, packages debian.Packages, program []b
 		if files, err = packages.Root(ctx, pruned); err != nil {
 			return nil, err
 		}
+		config.Env = []string{searched}
+	}
+	if r.server != "" {
 		if err := serve(files, r.server); err != nil {
 			return nil, err
 		}
 		config = serverConfig(r)
 	}
-	files.File(r.path, 0o755, program)
+	if r.program != "" {
+		files.File(r.path, 0o755, program)
+	} else if err := files.CheckPrograms(r.path); err != nil {
+		return nil, err
+	}
 	config.Labels = map[string]string{
 		"org.opencontainers.image.title":       r.name,
 		"org.opencontainers.image.description": "for david's own tests only",

@@ -72,12 +72,15 @@ func pruned(name string) bool {
 	return dir == "usr/bin/" && !slices.Contains([]string{"busybox", "mariadb", "mariadb-admin", "mariadb-dump", "mysql", "mysqladmin", "mysqldump"}, file)
 }
 
+// searched is where the images' programs are.
+const searched = "PATH=/usr/local/bin:/usr/sbin:/usr/bin"
+
 func serverConfig(r recipe) v1.Config {
 	return v1.Config{
 		User:         fmt.Sprintf("%d:%d", user, user),
 		Entrypoint:   []string{"/" + r.path},
 		Cmd:          []string{r.server},
-		Env:          []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin", "HOME=/var/lib/mysql"},
+		Env:          []string{searched, "HOME=/var/lib/mysql"},
 		ExposedPorts: map[string]struct{}{"3306/tcp": {}},
 		Volumes:      map[string]struct{}{"/var/lib/mysql": {}},
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ func (a *app) networkCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkAnswerCommand(), a.networkAskCommand())
+	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkPodsCommand(), a.networkAnswerCommand(), a.networkAskCommand())
 	return cmd
 }
 
@@ -113,13 +112,13 @@ func (a *app) networkAnswerCommand() *cobra.Command {
 // networkAskCommand measures the way to an address where network answer runs, and writes it for the log of a
 // pod.
 func (a *app) networkAskCommand() *cobra.Command {
-	return &cobra.Command{Use: "ask ADDRESS", Short: "Measure the way to an address where david network answer runs", Hidden: true, Args: exactArgs(1, "an address"),
+	return &cobra.Command{Use: "ask ADDRESS", Short: "Measure the way to an address or a name where david network answer runs", Hidden: true, Args: exactArgs(1, "an address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := netip.ParseAddr(args[0])
+			to, _, err := addressOf(cmd.Context(), args[0]) // of a cloud's load balancer it may be a name
 			if err != nil {
-				return usage("%w", err)
+				return err
 			}
-			measured, err := netpath.ProbeTo(cmd.Context(), to)
+			measured, err := netpath.ProbeTo(cmd.Context(), to.Addr())
 			if errors.Is(err, netpath.ErrTool) || errors.Is(err, netpath.ErrNoTool) {
 				return codedError{exitTarget, err}
 			}

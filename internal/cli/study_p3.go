@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,15 +17,21 @@ import (
 	"david/internal/workload"
 )
 
-// clusterStudyFlags say on which cluster a study is repeated, and how.
-type clusterStudyFlags struct {
+// podNetworkFlags say between which pods networks are measured, and how.
+type podNetworkFlags struct {
 	clusterFlags
-	image, client, network string
+	image, client          string
 	cpus, memory           string
 	serverNode, clientNode string
 	load                   loadFlags
 	rounds, probes         int
-	qos                    bool
+}
+
+// clusterStudyFlags say on which cluster a study is repeated, and how.
+type clusterStudyFlags struct {
+	podNetworkFlags
+	network string
+	qos     bool
 }
 
 // hostNetwork names the arm in the nodes' own network, which is the control.
@@ -36,12 +43,11 @@ const (
 	bestEffort = "best-effort"
 )
 
-func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
+func (f *podNetworkFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "of the cluster (default $KUBECONFIG, ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "of the kubeconfig (default its current one)")
 	fs.StringVar(&f.image, "image", "", "the server's image, as mysql:8.4")
 	fs.StringVar(&f.client, "client-image", clientImage, "the image with david and the programs it measures with")
-	fs.StringVar(&f.network, "network", "pod", "what the cluster's pod network is called in the tables, as calico or flannel-vxlan")
 	fs.StringVar(&f.cpus, "cpus", "1", "CPUs of each server and of each client: requests and limits")
 	fs.StringVar(&f.memory, "memory", "1Gi", "memory of each server: request and limit; half of it is the buffer pool")
 	fs.StringVar(&f.serverNode, "server-node", "", "the node that servers run on (default any)")
@@ -53,9 +59,14 @@ func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.load.randType, "rand-type", "uniform", "how rows are chosen")
 	fs.DurationVar(&f.load.time, "time", time.Minute, "measured time of a trial")
 	fs.DurationVar(&f.load.warmup, "warmup", 10*time.Second, "time before it that is not measured")
-	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the nodes' own, in random order")
-	fs.BoolVar(&f.qos, "qos", false, "no networks: a Guaranteed server against a Best Effort one, beside a pod that takes the node's CPUs in bursts")
+	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the first, which is the control, in random order")
 	fs.IntVar(&f.probes, "probes", 3, "times that each network is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
+}
+
+func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
+	f.podNetworkFlags.add(fs)
+	fs.StringVar(&f.network, "network", "pod", "what the cluster's pod network is called in the tables, as calico or flannel-vxlan")
+	fs.BoolVar(&f.qos, "qos", false, "no networks: a Guaranteed server against a Best Effort one, beside a pod that takes the node's CPUs in bursts")
 }
 
 const (
@@ -63,15 +74,14 @@ const (
 	quickTable = 10_000 // rows
 )
 
-// request checks the flags by themselves, and says what is to be measured.
-func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, err error) {
+// request checks the flags by themselves, and says what is to be measured of the networks, the control first. kind is what
+// of, for names in the cluster.
+func (f *podNetworkFlags) request(a *app, kind string, networks []podnet.Network) (r podnet.Request, err error) {
 	switch {
 	case f.image == "":
 		return r, usage("--image: name the server's image, as mysql:8.4: on the nodes, or to be had for them")
 	case !imageReference.MatchString(f.image) || !imageReference.MatchString(f.client):
 		return r, usage("--image %s, --client-image %s: no names of images, as %s", f.image, f.client, clientImage)
-	case len(validation.IsDNS1123Subdomain(f.network)) > 0 || !result.ValidName(f.network) || f.network == hostNetwork || f.network == bestNetwork: // pods are called after it
-		return r, usage("--network %q: a name of small letters, digits, dots and dashes, other than %s and %s", f.network, hostNetwork, bestNetwork)
 	case f.rounds < 1 || f.rounds > mostRounds:
 		return r, usage("--rounds %d: from 1 to %d", f.rounds, mostRounds)
 	case f.probes < 0 || f.probes > mostProbes:
@@ -79,8 +89,7 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 	case f.serverNode != "" && f.serverNode == f.clientNode:
 		return r, usage("--server-node and --client-node %s: the network between two nodes is what is measured", f.clientNode)
 	}
-	r = podnet.Request{Networks: f.arms(), Neighbour: f.qos, Image: f.image, ClientImage: f.client,
-		ServerNode: f.serverNode, Client: f.clientNode, Probes: f.probes, Home: a.home}
+	r = podnet.Request{Kind: kind, Networks: networks, Image: f.image, ClientImage: f.client, ServerNode: f.serverNode, Client: f.clientNode, Probes: f.probes, Home: a.home}
 	if r.CPU, err = resource.ParseQuantity(f.cpus); err != nil || r.CPU.Sign() <= 0 {
 		return r, usage("--cpus %s: give a quantity above 0, as 2", f.cpus)
 	}
@@ -94,21 +103,33 @@ func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, er
 		return r, err
 	}
 	if len(loads) > 1 {
-		return r, usage("--threads %s: one number for %s", f.load.threads, st.Name)
+		return r, usage("--threads %s: give one number", f.load.threads)
 	}
 	if f.load.time == 0 {
 		return r, usage("--time 0s: measure at least 1s")
 	}
 	r.Experiment = a.lab().NewExperiment(result.KindStudy, loads, workload.Sysbench{})
-	r.Experiment.Title = st.Name + ": " + f.network
-	if f.qos {
-		r.Experiment.Title = st.Name + ", quality of service" // no row of the networks'
-	}
-	r.Experiment.Design = result.Design{Control: r.Networks[0].Name, Blocks: f.rounds, Twin: true, Seed: uint64(time.Now().UnixNano())}
+	r.Experiment.Design = result.Design{Control: networks[0].Name, Blocks: f.rounds, Twin: true, Seed: uint64(time.Now().UnixNano())}
 	r.Args = podArgs(benchFlags{loadFlags: f.load, repeat: 1, keep: true})
 	filling := f.load
 	filling.time, filling.warmup = time.Second, 0
 	r.Fill = podArgs(benchFlags{loadFlags: filling, repeat: 1, keep: true})
+	return r, nil
+}
+
+// request checks the flags by themselves, and says what a study measures.
+func (f *clusterStudyFlags) request(a *app, st spec.Study) (r podnet.Request, err error) {
+	if len(validation.IsDNS1123Subdomain(f.network)) > 0 || !result.ValidName(f.network) || f.network == hostNetwork || f.network == bestNetwork { // pods are called after it
+		return r, usage("--network %q: a name of small letters, digits, dots and dashes, other than %s and %s", f.network, hostNetwork, bestNetwork)
+	}
+	if r, err = f.podNetworkFlags.request(a, st.Name, f.arms()); err != nil {
+		return r, err
+	}
+	r.Neighbour = f.qos
+	r.Experiment.Title = st.Name + ": " + f.network
+	if f.qos {
+		r.Experiment.Title = st.Name + ", quality of service" // no row of the networks'
+	}
 	return r, nil
 }
 
@@ -158,27 +179,43 @@ func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) err
 		return err
 	}
 	if f.dryRun {
-		load := r.Experiment.Workloads[0]
-		fmt.Fprintf(a.out, "%s of %s and %s, %d s each after %d s of warm-up, %d threads: about %s with what pods take to start\n", pluralise(f.cluster.rounds, "round"), r.Networks[0].Name,
-			r.Networks[1].Name, load.Seconds, load.Warmup, load.Threads, time.Duration(f.cluster.rounds*3)*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
+		a.sayPodNetworks(r)
 		return nil
 	}
-	a.generous()
-	p := newProgress(a.err, a.verbose)
-	defer p.end()
-	r.Say = p.text
-	if r.Cluster, err = a.openCluster(ctx, f.cluster.clusterFlags, podPatience, ""); err != nil {
+	store, err := a.podNetworks(ctx, r, f.cluster.clusterFlags)
+	if err != nil {
 		return err
 	}
-	store, err := podnet.Run(ctx, r)
-	if err != nil {
-		return clusterStudyError(ctx, store, err)
-	}
-	p.end()
 	if f.cluster.qos {
 		return a.print(store, f.json, "")
 	}
 	return a.showNetworks(st, store, f)
+}
+
+// sayPodNetworks says what would be measured.
+func (a *app) sayPodNetworks(r podnet.Request) {
+	var names []string
+	for _, n := range r.Networks {
+		names = append(names, n.Name)
+	}
+	load, rounds := r.Experiment.Workloads[0], r.Experiment.Design.Blocks
+	fmt.Fprintf(a.out, "%s of %s, %d s each after %d s of warm-up, %d threads: about %s with what pods take to start\n", pluralise(rounds, "round"), strings.Join(names, ", "),
+		load.Seconds, load.Warmup, load.Threads, time.Duration(rounds*(len(names)+1))*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
+}
+
+// podNetworks measures networks in a cluster.
+func (a *app) podNetworks(ctx context.Context, r podnet.Request, f clusterFlags) (store *result.Store, err error) {
+	a.generous()
+	p := newProgress(a.err, a.verbose)
+	defer p.end()
+	r.Say = p.text
+	if r.Cluster, err = a.openCluster(ctx, f, podPatience, ""); err != nil {
+		return nil, err
+	}
+	if store, err = podnet.Run(ctx, r); err != nil {
+		return nil, clusterStudyError(ctx, store, err)
+	}
+	return store, nil
 }
 
 // slotCost is about what a trial takes beside its load.

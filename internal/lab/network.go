@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"time"
 
 	"david/internal/experiment"
 	"david/internal/netpath"
@@ -47,9 +48,11 @@ func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (
 // Without the programs for it there is a note instead.
 func (r *Request) probePaths(ctx context.Context, p prepared, n *netpath.Net, arms []result.Arm) error {
 	seen := make([][]*result.PathProbe, len(arms))
+	left := r.Probes * len(arms)
 	for range r.Probes {
 		for _, i := range rand.Perm(len(arms)) {
-			p.say("measuring the path %s alone", arms[i].Name)
+			p.say("measuring the path %s alone; the load, whose time --budget is, begins in about %s", arms[i].Name, time.Duration(left)*netpath.ProbeTakes)
+			left--
 			probe, err := n.Probe(ctx, arms[i].Path)
 			if errors.Is(err, netpath.ErrNoTool) {
 				r.note("no path was measured alone: " + err.Error())

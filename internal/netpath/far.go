@@ -41,6 +41,18 @@ func Answer(ctx context.Context) (err error) {
 	}
 }
 
+// AnswerPorts are the TCP ports at which Answer runs.
+func AnswerPorts() (list []int) {
+	for _, text := range []string{iperfPort, sockPort} {
+		port, err := strconv.Atoi(text)
+		if err != nil {
+			panic(err) // of constants
+		}
+		list = append(list, port)
+	}
+	return list
+}
+
 // Measured is what ProbeTo found.
 type Measured struct {
 	Probe result.PathProbe `json:"probe"` // the CPU time of a round trip is this end's

@@ -34,6 +34,8 @@ var ErrTool = errors.New("the path could not be measured")
 const (
 	// probeSeconds is how long each of the two programs measures a path at a time.
 	probeSeconds = 1
+	// ProbeTakes is about how long Probe measures a path: three programs, each with the half second that it takes to start and end.
+	ProbeTakes = 3 * (probeSeconds*time.Second + 500*time.Millisecond)
 	// probeLimit bounds one of their runs: sockperf needs half a second besides, a path that drops packets more.
 	probeLimit = 15 * time.Second
 	iperfPort  = "5201"

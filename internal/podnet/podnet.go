@@ -15,8 +15,10 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +41,9 @@ var ErrSize = errors.New("too little memory")
 type Request struct {
 	Cluster            *kube.Cluster
 	Networks           []Network // the control first
+	Kind               string    // of the run, for names in the cluster: "p3"
 	Image, ClientImage string
+	BalancerImage      string            // of HAProxy; where a network's way is by it
 	CPU                resource.Quantity // of each server, and of each client: requests and limits
 	Memory             int64             // bytes of each server
 	ServerNode, Client string            // nodes; "": any two
@@ -78,7 +82,7 @@ func Run(ctx context.Context, r Request) (store *result.Store, err error) {
 	load := r.Experiment.Workloads[0]
 	jobs := r.Experiment.Design.Blocks*(len(r.Networks)+1) + (r.Probes+1)*len(r.Networks)
 	lasts := time.Duration(jobs) * (perTrial + time.Duration(load.Seconds+load.Warmup)*time.Second)
-	id := fmt.Sprintf("p3-%08x", mathrand.Uint32())
+	id := fmt.Sprintf("%s-%08x", r.Kind, mathrand.Uint32())
 	r.run, r.namespace, r.jobs = kube.NewRun(id, lasts+time.Hour), "david-"+id, new(int)
 	r.serverNode, r.clientNode = server.Name, client.Name
 	r.note(nodesText(server, client)...)
@@ -168,7 +172,15 @@ func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 	if err := r.rounds(ctx, store, servers, arms); err != nil {
 		return store, err
 	}
-	return store, store.Finish(result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds()})
+	return store, store.Finish(r.finish(began))
+}
+
+// finish says how long it took, and how much of that went into loads.
+func (r Request) finish(began time.Time) result.Finish {
+	load, trials := r.Experiment.Workloads[0], r.Experiment.Design.Blocks*(len(r.Networks)+1)
+	f := result.Finish{Ended: time.Now(), WallSeconds: time.Since(began).Seconds(), MeasureSeconds: float64(trials * (load.Seconds + load.Warmup))}
+	f.Utilisation = f.MeasureSeconds / f.WallSeconds
+	return f
 }
 
 // fill has the servers' tables filled before anything is measured, and takes over what only a client can tell.
@@ -179,8 +191,9 @@ func (r *Request) fill(ctx context.Context, servers []podrun.Server, arms []resu
 		if err != nil {
 			return err
 		}
-		e := &r.Experiment
-		e.Target, e.Sysbench, e.Server, e.Host = result.TargetPod, theirs.Sysbench, theirs.Server, theirs.Host
+		if e := &r.Experiment; i == 0 { // the control's
+			e.Target, e.Sysbench, e.Server, e.Host = result.TargetPod, theirs.Sysbench, theirs.Server, theirs.Host
+		}
 	}
 	r.note("the machine described is the client's pod's")
 	return nil
@@ -225,7 +238,7 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 	}
 	ends := kube.NewRun(r.run.ID+"-far", time.Until(r.run.Until))
 	defer func() { err = errors.Join(err, r.Cluster.Remove(ctx, ends.ID, r.namespace)) }() // their CPUs are the servers' then
-	far, err := r.start(ctx, ends, Request.far)
+	far, err := r.start(ctx, ends, Request.far, func(Network) []int { return netpath.AnswerPorts() })
 	if err != nil {
 		return nil, err
 	}
@@ -249,9 +262,8 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 }
 
 // ask has a client measure the way to the far end of a network.
-func (r Request) ask(ctx context.Context, far *corev1.Pod, n Network) (m netpath.Measured, err error) {
-	ip := far.Status.PodIP
-	client := r.client(podrun.Server{Pod: far, Container: far.Spec.Containers[0], Address: ip}, n, []string{"network", "ask", ip})
+func (r Request) ask(ctx context.Context, far podrun.Server, n Network) (m netpath.Measured, err error) {
+	client := r.client(far, n, []string{"network", "ask", far.Address})
 	client.Clients.User, client.Clients.Secret = "", "" // there is no server
 	text, err := podrun.Ask(ctx, client)
 	if err != nil {
@@ -290,14 +302,10 @@ func (r *Request) note(lines ...string) { r.Experiment.Notes = append(r.Experime
 
 // arm describes one as a value.
 func (r Request) arm(n Network) result.Arm {
-	title := "both pods in the cluster's pod network, " + n.Name
-	switch {
-	case r.Neighbour:
+	if r.Neighbour {
 		return r.placed(n)
-	case n.Host:
-		title = "both pods in their nodes' own network"
 	}
-	return result.Arm{Name: n.Name, Title: title, Path: result.Path{Kind: n.Name}, Caps: result.Caps{CPUs: r.CPU.AsApproximateFloat64(), Memory: r.Memory},
+	return result.Arm{Name: n.Name, Title: n.title(), Path: result.Path{Kind: n.Name}, Caps: result.Caps{CPUs: r.CPU.AsApproximateFloat64(), Memory: r.Memory},
 		Pod: result.Pod{QoS: string(corev1.PodQOSGuaranteed), Image: r.Image, Node: r.serverNode, HostNetwork: n.Host}}
 }
 
@@ -312,36 +320,49 @@ func (r Request) placed(n Network) result.Arm {
 
 // serve brings a server up in each network, and makes sure that each has what was asked for.
 func (r Request) serve(ctx context.Context) (servers []podrun.Server, err error) {
-	pods, err := r.start(ctx, r.run, Request.server)
+	servers, err = r.start(ctx, r.run, Request.server, func(n Network) []int { return []int{n.port()} })
 	if err != nil {
 		return nil, err
 	}
-	for i, pod := range pods {
-		if want := r.Networks[i].qos(); pod.Status.QOSClass != want {
-			return nil, fmt.Errorf("%w: the cluster made pod %s %s, not %s: does something in it set requests and limits?", podrun.ErrPod, pod.Name, pod.Status.QOSClass, want)
+	for i, n := range r.Networks {
+		s := &servers[i]
+		if want := n.qos(); s.Pod.Status.QOSClass != want {
+			return nil, fmt.Errorf("%w: the cluster made pod %s %s, not %s: does something in it set requests and limits?", podrun.ErrPod, s.Pod.Name, s.Pod.Status.QOSClass, want)
 		}
-		servers = append(servers, podrun.Server{Pod: pod, Container: pod.Spec.Containers[0], Address: fmt.Sprintf("%s:%d", pod.Status.PodIP, r.Networks[i].port())})
+		s.Address = net.JoinHostPort(s.Address, strconv.Itoa(n.port()))
 	}
 	return servers, nil
 }
 
-// start starts a pod in each network, and waits until they are ready.
-func (r Request) start(ctx context.Context, run kube.Run, of func(Request, Network) *corev1.Pod) (pods []*corev1.Pod, err error) {
+// start starts the pods that the networks lead to, waits until they are ready, and makes the ways to so many of their ports. It returns
+// one for each network, several of which may lead to one pod, with the address without a port.
+func (r Request) start(ctx context.Context, run kube.Run, of func(Request, Network) *corev1.Pod, ports func(Network) []int) (list []podrun.Server, err error) {
+	ready := map[string]*corev1.Pod{}
 	for _, n := range r.Networks {
-		if err := r.Cluster.Create(ctx, run, of(r, n)); err != nil {
+		pod := of(r, n.end())
+		if _, there := ready[pod.Name]; there {
+			continue
+		}
+		ready[pod.Name] = nil
+		if err := r.Cluster.Create(ctx, run, pod); err != nil {
+			return nil, err
+		}
+	}
+	for name := range ready {
+		r.Say("waiting for pod " + name + " to be ready")
+		if ready[name], err = r.Cluster.WaitPod(ctx, r.namespace, name); err != nil {
 			return nil, err
 		}
 	}
 	for _, n := range r.Networks {
-		name := of(r, n).Name
-		r.Say("waiting for pod " + name + " to be ready")
-		pod, err := r.Cluster.WaitPod(ctx, r.namespace, name)
+		pod := ready[of(r, n.end()).Name]
+		address, err := r.reach(ctx, run, n, pod, ports(n)...)
 		if err != nil {
 			return nil, err
 		}
-		pods = append(pods, pod)
+		list = append(list, podrun.Server{Pod: pod, Container: pod.Spec.Containers[0], Address: address})
 	}
-	return pods, nil
+	return list, nil
 }
 
 // client is the request of one Job on the client's node, in the server's network.

@@ -133,3 +133,34 @@ func TestPlaced(t *testing.T) {
 		t.Errorf("%+v\n%+v", one, other)
 	}
 }
+
+// TestWays: all ways but the nodes' own network lead to one server; a Service and a balancer lead to it alone, at the ports asked for.
+func TestWays(t *testing.T) {
+	r := Request{Image: "mysql:8.4", BalancerImage: "haproxy:3.2", CPU: resource.MustParse("2"), Memory: 1 << 30, namespace: "ns", serverNode: "a", clientNode: "b"}
+	for _, n := range []Network{{Name: "pod"}, {Name: "service", Way: Service}, {Name: "load-balancer", Way: LoadBalancer}, {Name: "balancer", Way: Balancer}} {
+		if got := r.server(n.end()).Name; got != "server-pod" {
+			t.Errorf("%s leads to %s", n.Name, got)
+		}
+		if n.title() == (Network{}).title() {
+			t.Errorf("%s has no title of its own", n.Name)
+		}
+	}
+	to := r.server(Network{Name: pods})
+	to.Status.PodIP = "10.1.2.3"
+	for way, want := range map[Way]corev1.ServiceType{Service: "", LoadBalancer: corev1.ServiceTypeLoadBalancer} {
+		s := r.service("x", way, to, []int{1, 2})
+		if s.Spec.Type != want || (len(s.Annotations) > 0) != (way == LoadBalancer) || s.Spec.Selector[endLabel] != "server-pod" || len(s.Spec.Ports) != 2 || s.Spec.Ports[1].Port != 2 || s.Spec.Ports[1].TargetPort.IntValue() != 2 {
+			t.Errorf("%s: %+v", way, s.Spec)
+		}
+	}
+	text := r.balancerConfig("x", to, []int{3306}).Data[balancerFile]
+	for _, want := range []string{"mode tcp\n", "bind :3306\n", "server one 10.1.2.3:3306\n", "bind :8404\n  mode http\n  monitor-uri /\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	c := r.balancer("x").Spec.Containers[0]
+	if l, q := c.Resources.Limits, c.Resources.Requests; c.Image != "haproxy:3.2" || !l.Cpu().Equal(*q.Cpu()) || l.Cpu().String() != "2" || l.Memory().String() != "256Mi" || c.VolumeMounts[0].MountPath != balancerFolder {
+		t.Errorf("%+v", c)
+	}
+}

@@ -30,6 +30,22 @@ type Network struct {
 	Name       string
 	Host       bool // the nodes' own
 	BestEffort bool // a server without requests and limits; else Guaranteed
+	Way        Way  // to the server in the pod network
+}
+
+// title says what it is.
+func (n Network) title() string {
+	switch {
+	case n.Host:
+		return "both pods in their nodes' own network"
+	case n.Way == Service:
+		return "both pods in the pod network, the server by a Service's address, which the client's node translates"
+	case n.Way == LoadBalancer:
+		return "both pods in the pod network, the server by the address that the cluster's load balancers gave a Service"
+	case n.Way == Balancer:
+		return "both pods in the pod network, the server by an HAProxy on the client's node"
+	}
+	return "both pods in the cluster's pod network, " + n.Name
 }
 
 // qos is the class that a network's server must be of.
@@ -90,7 +106,7 @@ func (r Request) pod(name, node string, n Network, user int64, c corev1.Containe
 	c.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace, Labels: map[string]string{endLabel: name}},
 		Spec: corev1.PodSpec{
 			HostNetwork: n.Host, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 			TerminationGracePeriodSeconds: &grace, ActiveDeadlineSeconds: &most, Affinity: podjob.On(node), Containers: []corev1.Container{c},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,6 +33,7 @@ func TestAcrossNodes(t *testing.T) {
 	a.killed(t)
 	a.measures(t)
 	a.classes(t)
+	a.ways(t)
 	for _, r := range []struct{ says, arg string }{
 		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
 	} {
@@ -63,7 +65,12 @@ func twoNodes(t *testing.T, network string) across {
 }
 
 func (a across) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(a.david, slices.Concat([]string{"study", "p3", "--image=" + a.image, "--quick", "--memory=512Mi", "--time=3s", "--rounds=1", "--json"}, args)...)
+	return a.of([]string{"study", "p3", "--quick"}, args...)
+}
+
+// of is a command of david's in the cluster, cut down.
+func (a across) of(command []string, args ...string) *exec.Cmd {
+	cmd := exec.Command(a.david, slices.Concat(command, []string{"--image=" + a.image, "--memory=512Mi", "--time=3s", "--rounds=1", "--json"}, args)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+a.facts.Kubeconfig, "DAVID_HOME="+a.home)
 	return cmd
 }
@@ -181,6 +188,94 @@ func (a across) classes(t *testing.T) {
 			t.Errorf("%s: no transactions", trial.Arm)
 		}
 	}
+}
+
+// ways measures the ways to a server in the pod network: by its Service, by an address that load balancers would give that, and by an HAProxy.
+func (a across) ways(t *testing.T) {
+	stop := a.balances(t)
+	defer stop()
+	cmd := a.of([]string{"network", "pods"}, "--path=service,load-balancer,balancer", "--balancer-image="+a.cluster.image(t, "haproxy"), "--workload=oltp_read_only", "--tables=1", "--table-size=1000",
+		"--threads=2", "--warmup=0s", "--probes=1")
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	var code *exec.ExitError
+	if err != nil && !(errors.As(err, &code) && code.ExitCode() == 3) { // a verdict needs three rounds
+		t.Fatalf("%v\n%s%s", err, out, errOut.String())
+	}
+	var d struct {
+		Experiment struct {
+			ID, Title string
+			Notes     []string
+		}
+	}
+	if err := json.Unmarshal(out, &d); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	store, err := result.Open(filepath.Join(a.home, "experiments", d.Experiment.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arms, err := store.Arms()
+	if err != nil || len(arms) != 3 {
+		t.Fatalf("%d arms, %v", len(arms), err)
+	}
+	trials, err := store.Trials()
+	if err != nil || len(trials) != 4 { // the control's, twice
+		t.Errorf("%d trials, %v", len(trials), err)
+	}
+	for _, arm := range arms {
+		i := slices.IndexFunc(trials, func(trial result.Trial) bool { return trial.Arm == arm.Name })
+		if p := arm.PathProbe; p == nil || p.Rate < 1e8 || p.RTT50 <= 0 || i < 0 || trials[i].Transactions == 0 {
+			t.Errorf("%s: alone %+v, trial %d", arm.Name, p, i)
+		}
+	}
+	if left := a.left(t); left != "" {
+		t.Errorf("left in the cluster: %s", left)
+	}
+}
+
+// balances does what a cloud's controller would: a Service of type LoadBalancer gets an address, which the nodes translate
+// as they translate that of its ClusterIP.
+func (a across) balances(t *testing.T) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second):
+			}
+			if err := a.addressed(); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// addressed gives addresses to the Services that wait for one: such as are set aside for documentation, and nobody's.
+func (a across) addressed() error {
+	out, err := a.try("", "get", "services", "--all-namespaces", "-o",
+		`jsonpath={range .items[?(@.spec.type=="LoadBalancer")]}{.metadata.namespace}/{.metadata.name}/{.status.loadBalancer.ingress[0].ip}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for i, line := range strings.Fields(out) {
+		p := strings.Split(line, "/")
+		if p[2] != "" {
+			continue
+		}
+		status := fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.%d"}]}}}`, 10+i)
+		if _, err := a.try("", "patch", "service", "-n", p[0], p[1], "--subresource=status", "--type=merge", "-p", status); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // record makes sure that the store has what was asked for: Guaranteed servers, one of them in its node's

@@ -1,0 +1,132 @@
+package podnet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"david/internal/kube"
+)
+
+// Way is how clients in the pod network reach a server there.
+type Way string
+
+// The ways.
+const (
+	Direct       Way = ""              // by its pod's own address
+	Service      Way = "service"       // by the address of a Service (ClusterIP), which the client's node translates
+	LoadBalancer Way = "load-balancer" // by the address that the cluster's load balancers give a Service
+	Balancer     Way = "balancer"      // by an HAProxy on the client's node, which takes the connection and opens one of its own
+)
+
+// pods is what the server is called that all ways but the direct one lead to.
+const pods = "pod"
+
+// end is the network of the pod that a network's clients are led to.
+func (n Network) end() Network {
+	if n.Way == Direct {
+		return n
+	}
+	return Network{Name: pods}
+}
+
+// endLabel has a pod's name, for the Services that lead to it.
+const endLabel = "david/end"
+
+// reach makes what a network's way to a pod takes, and returns the address, without a port, by which clients get there.
+func (r Request) reach(ctx context.Context, run kube.Run, n Network, to *corev1.Pod, ports ...int) (string, error) {
+	name := to.Name + "-" + string(n.Way)
+	switch n.Way {
+	case Direct:
+		return to.Status.PodIP, nil
+	case Balancer:
+		return r.balance(ctx, run, name, to, ports)
+	}
+	if err := r.Cluster.Create(ctx, run, r.service(name, n.Way, to, ports)); err != nil {
+		return "", err
+	}
+	r.Say("waiting for the address of the Service " + name)
+	return r.Cluster.WaitService(ctx, r.namespace, name)
+}
+
+// service leads to a pod.
+func (r Request) service(name string, way Way, to *corev1.Pod, ports []int) *corev1.Service {
+	s := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{endLabel: to.Labels[endLabel]}},
+	}
+	if way == LoadBalancer {
+		s.Spec.Type, s.Annotations = corev1.ServiceTypeLoadBalancer, internalOnly()
+	}
+	for _, port := range ports {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p%d", port), Port: int32(port), TargetPort: intstr.FromInt32(int32(port))})
+	}
+	return s
+}
+
+// internalOnly has clouds give a Service an address of the private network alone, each by the annotation that its documentation has for
+// that: AWS (its own controller, and Kubernetes' older one), Google's GKE, Azure, OpenStack. Others do not look at them.
+func internalOnly() map[string]string {
+	return map[string]string{
+		"service.beta.kubernetes.io/aws-load-balancer-scheme":         "internal",
+		"service.beta.kubernetes.io/aws-load-balancer-internal":       "true",
+		"networking.gke.io/load-balancer-type":                        "Internal",
+		"service.beta.kubernetes.io/azure-load-balancer-internal":     "true",
+		"service.beta.kubernetes.io/openstack-internal-load-balancer": "true",
+	}
+}
+
+// balance puts a balancer on the client's node.
+func (r Request) balance(ctx context.Context, run kube.Run, name string, to *corev1.Pod, ports []int) (string, error) {
+	if err := r.Cluster.Create(ctx, run, r.balancerConfig(name, to, ports), r.balancer(name)); err != nil {
+		return "", err
+	}
+	r.Say("waiting for pod " + name + " to be ready")
+	pod, err := r.Cluster.WaitPod(ctx, r.namespace, name)
+	if err != nil {
+		return "", err
+	}
+	return pod.Status.PodIP, nil
+}
+
+const (
+	balancerFile   = "haproxy.cfg"
+	balancerFolder = "/etc/david-balancer"
+	// balancerMemory is ample: a connection takes some 34 KiB (HAProxy Management Guide, 2.4), and its program some 30 MiB.
+	balancerMemory = "256Mi"
+	// balancerMost are the connections that it takes: two of those of the largest load that david drives do.
+	balancerMost = 4096
+	// balancerReady is a port of its own, at which it says that it is there: to look at another would reach the server.
+	balancerReady = 8404
+)
+
+// balancerConfig passes connections on as they are (mode tcp), as an L4 balancer does.
+func (r Request) balancerConfig(name string, to *corev1.Pod, ports []int) *corev1.ConfigMap {
+	var b strings.Builder
+	fmt.Fprintf(&b, "global\n  maxconn %d\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n", balancerMost)
+	fmt.Fprintf(&b, "frontend ready\n  bind :%d\n  mode http\n  monitor-uri /\n", balancerReady)
+	for _, port := range ports {
+		fmt.Fprintf(&b, "listen p%[1]d\n  bind :%[1]d\n  server one %[2]s:%[1]d\n", port, to.Status.PodIP)
+	}
+	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
+		Data: map[string]string{balancerFile: b.String()}}
+}
+
+// balancer is Guaranteed, with as many CPUs as a client.
+func (r Request) balancer(name string) *corev1.Pod {
+	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(balancerReady)}}
+	pod := r.pod(name, r.clientNode, Network{}, clientUser, corev1.Container{Image: r.BalancerImage,
+		Command: []string{"haproxy", "-db", "-f", balancerFolder + "/" + balancerFile}, ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: probe}})
+	limits := corev1.ResourceList{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: resource.MustParse(balancerMemory)}
+	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: limits, Limits: limits}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: name}}}})
+	pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "config", MountPath: balancerFolder, ReadOnly: true})
+	return pod
+}
