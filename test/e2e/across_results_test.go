@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestResultsStudyP3 repeats study P3 whole between two nodes, whose pods have a veth pair each or are joined by Flannel in either of two ways,
-// and its remark on Best Effort: three hours. Both nodes are this machine, which it says.
+// TestResultsStudyP3 repeats study P3 whole between two nodes, whose pods have a veth pair each or are joined by kube-router or by Flannel in either of two ways,
+// and its remark on Best Effort: four hours. Both nodes are this machine, which it says.
 func TestResultsStudyP3(t *testing.T) {
 	home := t.TempDir() // one for all: each network is a row of the last table
-	for _, network := range []string{"ptp", "flannel-vxlan", "flannel-hostgw"} {
+	for _, network := range []string{"ptp", "kube-router", "flannel-vxlan", "flannel-hostgw"} {
 		t.Run(network, func(t *testing.T) {
 			a := twoNodes(t, network)
 			a.home = home
@@ -32,7 +32,7 @@ func TestResultsStudyP3(t *testing.T) {
 // TestResultsAcrossNodes cuts study P3 down as TestAcrossNodes does, on those of the cluster's networks that this one has not: ten minutes. In the
 // end of Flannel's, all that Flannel runs is killed by kill -9, and what is left over then is a failure, too.
 func TestResultsAcrossNodes(t *testing.T) {
-	for _, network := range []string{"flannel-hostgw", "bridge", "ptp", "vxlan", "macvlan"} {
+	for _, network := range []string{"flannel-hostgw", "kube-router", "bridge", "ptp", "vxlan", "macvlan"} {
 		t.Run(network, func(t *testing.T) {
 			a := twoNodes(t, network)
 			if network == "flannel-hostgw" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,11 +56,17 @@ func binaries(ctx context.Context, given string, say func(string, ...any)) (stri
 		}
 		return given, nil
 	}
+	return cached(ctx, "Kubernetes v"+version+", etcd, CoreDNS, Flannel, network plugins and storage sidecars, the first time eleven minutes of CPU", recipes(),
+		pauseSource(), func(source, folder string) error { return build(ctx, source, folder) }, say)
+}
+
+// cached returns the folder of what recipes make, which has been filled where it was not in the cache. Other folders count, too, for whether it is the same.
+func cached(ctx context.Context, what string, list []recipe, others []string, make func(source, folder string) error, say func(string, ...any)) (string, error) {
 	source, err := sourceFolder(ctx)
 	if err != nil {
 		return "", err
 	}
-	key, err := cacheKey(ctx, source)
+	key, err := cacheKey(ctx, source, list, others)
 	if err != nil {
 		return "", err
 	}
@@ -71,17 +78,17 @@ func binaries(ctx context.Context, given string, say func(string, ...any)) (stri
 	if _, err := os.Stat(folder); err == nil {
 		return folder, nil
 	}
-	say("building Kubernetes v%s, etcd, CoreDNS, Flannel, network plugins and storage sidecars into %s; the first time takes about 11 minutes of CPU", version, folder)
+	say("building %s, into %s", what, folder)
 	start := time.Now()
-	if err := build(ctx, source, folder); err != nil {
+	if err := make(source, folder); err != nil {
 		return "", err
 	}
 	say("built in %s", time.Since(start).Round(time.Second))
 	return folder, nil
 }
 
-// build fills a new folder beside the last one and renames it: nobody ever sees half a build.
-func build(ctx context.Context, source, folder string) error {
+// fill fills a new folder beside the one that is wanted, and renames it: nobody ever sees half a build.
+func fill(folder string, with func(bin string) error) error {
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return fmt.Errorf("cannot make the cache for the cluster's binaries: %w", err)
 	}
@@ -93,39 +100,57 @@ func build(ctx context.Context, source, folder string) error {
 	if err := os.Chmod(bin, 0o755); err != nil {
 		return err
 	}
-	for _, r := range recipes() {
-		cmd := exec.CommandContext(ctx, "go", r.args(bin)...)
-		cmd.Dir = filepath.Join(source, r.folder)
-		if r.folder == "flannel" {
-			cmd.Dir = filepath.Join(bin, "flannel")
-			if err := flannelMain(ctx, filepath.Join(source, r.folder), cmd.Dir); err != nil {
-				return err
-			}
-		}
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("cannot build the cluster's %s (%w): %s", r.folder, err, lastLines(string(out), 5))
-		}
-	}
-	if err := os.RemoveAll(filepath.Join(bin, "flannel")); err != nil {
+	if err := with(bin); err != nil {
 		return err
-	}
-	if err := snapshotKinds(ctx, filepath.Join(source, "csi"), filepath.Join(bin, "csi", "crds")); err != nil {
-		return err
-	}
-	if err := pauseImage(ctx, filepath.Join(source, imagesFolder), bin); err != nil {
-		return err
-	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"} {
-		if err := os.Symlink("kube", filepath.Join(bin, name)); err != nil {
-			return err
-		}
 	}
 	err = os.Rename(bin, folder)
 	if errors.Is(err, fs.ErrExist) {
 		return nil // somebody else built the same meanwhile
 	}
 	return err
+}
+
+// build runs go build.
+func (r recipe) build(ctx context.Context, source, bin string) error {
+	cmd := exec.CommandContext(ctx, "go", r.args(bin)...)
+	cmd.Dir = filepath.Join(source, r.folder)
+	if r.folder == "flannel" {
+		cmd.Dir = filepath.Join(bin, "flannel")
+		if err := flannelMain(ctx, filepath.Join(source, r.folder), cmd.Dir); err != nil {
+			return err
+		}
+	}
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build the cluster's %s (%w): %s", r.folder, err, lastLines(string(out), 5))
+	}
+	return nil
+}
+
+// build fills the folder of all that every cluster has.
+func build(ctx context.Context, source, folder string) error {
+	return fill(folder, func(bin string) error {
+		for _, r := range recipes() {
+			if err := r.build(ctx, source, bin); err != nil {
+				return err
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(bin, "flannel")); err != nil {
+			return err
+		}
+		if err := snapshotKinds(ctx, filepath.Join(source, "csi"), filepath.Join(bin, "csi", "crds")); err != nil {
+			return err
+		}
+		if err := pauseImage(ctx, filepath.Join(source, imagesFolder), bin); err != nil {
+			return err
+		}
+		for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"} {
+			if err := os.Symlink("kube", filepath.Join(bin, name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // snapshotKinds puts the definitions of snapshots beside the binaries, from the module that has them.
@@ -158,6 +183,9 @@ func snapshotKinds(ctx context.Context, source, to string) error {
 // imagesFolder is the module that builds images, from here.
 const imagesFolder = "../../../images"
 
+// pauseSource is where what the pause image runs is, besides Debian's packages.
+func pauseSource() []string { return []string{filepath.Join(imagesFolder, "pause")} }
+
 // pauseImage puts the image that holds pods' namespaces beside the binaries, as pause.tar.
 func pauseImage(ctx context.Context, images, bin string) error {
 	cmd := exec.CommandContext(ctx, "go", "run", "./testservers", "pause")
@@ -186,15 +214,15 @@ func sourceFolder(ctx context.Context) (string, error) {
 
 // cacheKey is a hash of all that goes into the binaries: sources with go.mod and go.sum, the recipes, Go's
 // version.
-func cacheKey(ctx context.Context, source string) (string, error) {
+func cacheKey(ctx context.Context, source string, list []recipe, folders []string) (string, error) {
 	goVersion, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOARCH").Output()
 	if err != nil {
 		return "", fmt.Errorf("cannot ask go for its version: %w", withStderr(err))
 	}
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n", goVersion)
-	folders := []string{filepath.Join(imagesFolder, "pause")}
-	for _, r := range recipes() {
+	folders = slices.Clone(folders)
+	for _, r := range list {
 		fmt.Fprintf(hash, "%q\n", r.args(""))
 		folders = append(folders, r.folder)
 	}

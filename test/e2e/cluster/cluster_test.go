@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"up", "now"}, exitUsage, "unknown command"},
 		{[]string{"up", "--cpu-manager", "dynamic"}, exitUsage, "none or static"},
 		{[]string{"up", "--nodes", "3"}, exitUsage, "1 or 2"},
-		{[]string{"up", "--network", "calico"}, exitUsage, "one of bridge, ptp, vxlan, macvlan, flannel-vxlan, flannel-hostgw"},
+		{[]string{"up", "--network", "calico"}, exitUsage, "one of bridge, ptp, vxlan, macvlan, flannel-vxlan, flannel-hostgw, kube-router"},
 		{[]string{"up", "--rate", "1g; reboot"}, exitUsage, "a rate as"},
 		{[]string{"load"}, exitUsage, "needs the path"},
 		{[]string{"load", "--dir", "/nonexistent/x", "a.tar"}, exitTarget, "no cluster is up"},
@@ -120,6 +120,7 @@ func TestNetworks(t *testing.T) {
 			"ip -n kn1 route add 10.9.65.0/24 via 10.9.65.0 dev david-vxlan onlink"}, []string{`"type":"bridge"`, `"mtu":1450`}},
 		{flannelVXLAN, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"bridge":"cni0"`, `"ipMasq":false`, `"portmap"`}},
 		{flannelHostGW, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"bridge":"cni0"`, `"ipMasq":false`, `"portmap"`}},
+		{kubeRouter, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"bridge":"cni0"`, `"ipMasq":false`, `"portmap"`}},
 		{macvlan, 2, nil, []string{`"type":"macvlan"`, `"master":"eth0"`, `"rangeStart":"10.9.0.64"`, `"rangeEnd":"10.9.0.127"`, `"gateway":"10.9.0.1"`, `"subnet":"10.9.0.0/24"`}},
 	} {
 		s := &state{Network: test.network, HostIP: "10.9.0.1"}
@@ -293,7 +294,7 @@ func TestCacheKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := cacheKey(context.Background(), source)
+	key, err := cacheKey(context.Background(), source, recipes(), pauseSource())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,13 +307,13 @@ func TestCacheKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if same, err := cacheKey(context.Background(), changed); err != nil || same != key {
+	if same, err := cacheKey(context.Background(), changed, recipes(), pauseSource()); err != nil || same != key {
 		t.Errorf("the same source elsewhere has another key: %s, %v", same, err)
 	}
 	if err := os.WriteFile(filepath.Join(changed, "coredns", "go.sum"), []byte("changed\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if other, err := cacheKey(context.Background(), changed); err != nil || other == key {
+	if other, err := cacheKey(context.Background(), changed, recipes(), pauseSource()); err != nil || other == key {
 		t.Errorf("with another go.sum the key is the same: %s, %v", other, err)
 	}
 }

@@ -18,10 +18,11 @@ const (
 
 	flannelVXLAN  = "flannel-vxlan"  // a bridge on each node, between the nodes what Flannel makes with its backend vxlan
 	flannelHostGW = "flannel-hostgw" // a bridge on each node, between the nodes what Flannel makes with its backend host-gw
+	kubeRouter    = "kube-router"    // a bridge on each node, between the nodes the routes that kube-router tells by BGP
 )
 
 func networks() []string {
-	return []string{bridged, ptp, vxlan, macvlan, flannelVXLAN, flannelHostGW}
+	return []string{bridged, ptp, vxlan, macvlan, flannelVXLAN, flannelHostGW, kubeRouter}
 }
 
 // rates are some of those that tc reads.
@@ -63,7 +64,7 @@ func (s *state) joins(n node) (list []string) {
 	}
 	for _, other := range s.Nodes {
 		switch {
-		case other == n, s.flannelBackend() != "": // Flannel does it, when it runs
+		case other == n, s.joinedByOthers(): // they do it, when they run
 		case s.Network == vxlan: // who is at the other end is told, and never asked for
 			on("ip", "neigh add %s lladdr %s dev %s nud permanent", other.tunnelIP(), other.tunnelMAC(), vxlanLink)
 			on("bridge", "fdb add %s dev %s dst %s", other.tunnelMAC(), vxlanLink, other.IP)
@@ -108,7 +109,7 @@ func (s *state) cniConfig(n node, net podNet) string {
 	}
 	plugin := object{"type": s.Network, "mtu": net.mtu, "ipam": object{"type": "host-local", "ranges": [][]object{{span}}, "routes": []object{{"dst": "0.0.0.0/0"}}}}
 	switch s.Network {
-	case bridged, vxlan, flannelVXLAN, flannelHostGW:
+	case bridged, vxlan, flannelVXLAN, flannelHostGW, kubeRouter:
 		plugin["type"] = bridged
 		plugin["bridge"], plugin["isGateway"], plugin["hairpinMode"], plugin["ipMasq"] = "cni0", true, true, len(s.Nodes) == 1
 	case macvlan:

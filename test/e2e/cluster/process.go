@@ -70,7 +70,7 @@ func output(ctx context.Context, argv ...string) (string, error) {
 // ours are the processes of the cluster in a folder: those in its control groups, and those of its programs
 // that name the folder in their arguments (an API server without a node has no control group).
 func ours(dir string) []process.ID {
-	found := daemon.Naming(dir, "kube", "coredns", "flanneld", "containerd", "containerd-shim-runc-v2", "runc", "csi", "csi-provisioner", "csi-snapshotter", "snapshot-controller")
+	found := daemon.Naming(dir, "kube", "coredns", "flanneld", "kube-router", "containerd", "containerd-shim-runc-v2", "runc", "csi", "csi-provisioner", "csi-snapshotter", "snapshot-controller")
 	if !ownsNames(dir) {
 		return found
 	}

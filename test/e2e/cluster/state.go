@@ -49,6 +49,7 @@ func envtestDir() string {
 type state struct {
 	Dir        string     `json:"dir"`
 	Bin        string     `json:"bin"`
+	Router     string     `json:"router,omitempty"` // the path of kube-router, where that joins the nodes
 	Owner      process.ID `json:"owner,omitzero"`
 	Guard      process.ID `json:"guard,omitzero"`  // takes the cluster down when the owner has ended
 	Nodes      []node     `json:"nodes,omitempty"` // none: an API server only

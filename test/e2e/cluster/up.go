@@ -33,6 +33,11 @@ func up(ctx context.Context, o options, say func(string, ...any)) (*state, error
 		return nil, err
 	}
 	s := &state{Dir: o.dir, Bin: bin, CPUManager: o.cpuManager, Network: o.network, Rate: o.rate}
+	if o.network == kubeRouter {
+		if s.Router, err = routerBinary(ctx, say); err != nil {
+			return nil, err
+		}
+	}
 	for i := range o.nodes {
 		s.Nodes = append(s.Nodes, node{Name: nodeName(i), Containerd: filepath.Join(o.dir, nodeName(i), "containerd.sock")})
 	}
@@ -235,6 +240,11 @@ func (s *state) startCluster(ctx context.Context, images []string, say func(stri
 	}
 	if s.flannelBackend() != "" {
 		if err := s.startFlannel(ctx, containerds); err != nil {
+			return err
+		}
+	}
+	if s.Router != "" {
+		if err := s.startRouter(ctx, containerds); err != nil {
 			return err
 		}
 	}
