@@ -149,6 +149,10 @@ func builtPaths(cmd *cobra.Command) error {
 	if err != nil {
 		return nil // a command without it
 	}
+	if cmd.Name() == "pods" {
+		_, err = readPodPaths(paths)
+		return err
+	}
 	_, err = pathArms(paths)
 	return err
 }
