@@ -21,7 +21,7 @@ func (a *app) networkCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkPodsCommand(), a.networkAnswerCommand(), a.networkAskCommand())
+	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkPodsCommand(), a.networkAnswerCommand(), a.networkAskCommand(), a.networkAwaitCommand())
 	return cmd
 }
 
@@ -127,4 +127,18 @@ func (a *app) networkAskCommand() *cobra.Command {
 			}
 			return podrun.SendNetwork(a.out, measured)
 		}}
+}
+
+// networkAwaitCommand tries an address until it takes connections, in a pod.
+func (a *app) networkAwaitCommand() *cobra.Command {
+	var patience time.Duration
+	cmd := &cobra.Command{Use: "await HOST:PORT", Short: "Wait until an address takes connections", Hidden: true, Args: exactArgs(1, "an address"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := netpath.Await(cmd.Context(), args[0], patience); err != nil {
+				return codedError{exitTarget, err}
+			}
+			return podrun.SendNetwork(a.out, struct{}{})
+		}}
+	cmd.Flags().DurationVar(&patience, "for", 2*time.Minute, "how long")
+	return cmd
 }

@@ -16,12 +16,14 @@ import (
 )
 
 // waited adds to a failure for which david waited in vain how it waits longer.
-func (f podFlags) waited(err error) error {
+func (f podFlags) waited(err error) error { return waitedFor(err, f.patience) }
+
+func waitedFor(err error, patience time.Duration) error {
 	var failure *kube.Failure
 	if !errors.As(err, &failure) || !failure.Waited {
 		return err
 	}
-	return fmt.Errorf("%w; david waited for %s, and --start-timeout waits longer", err, f.patience)
+	return fmt.Errorf("%w; david waited for %s, and --start-timeout waits longer", err, patience)
 }
 
 // clusterCode tells the exit code of an error of a cluster.

@@ -25,6 +25,7 @@ type podNetworkFlags struct {
 	serverNode, clientNode string
 	load                   loadFlags
 	rounds, probes         int
+	patience               time.Duration
 }
 
 // clusterStudyFlags say on which cluster a study is repeated, and how.
@@ -61,6 +62,7 @@ func (f *podNetworkFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.load.warmup, "warmup", 10*time.Second, "time before it that is not measured")
 	fs.IntVar(&f.rounds, "rounds", 10, "rounds: a trial in each network, and a second in the first, which is the control, in random order")
 	fs.IntVar(&f.probes, "probes", 3, "times that each network is measured alone, with iperf3 and sockperf, before the load (0: not at all)")
+	fs.DurationVar(&f.patience, "start-timeout", podPatience, "how long a pod may take to be ready, and a load balancer to have an address and to answer")
 }
 
 func (f *clusterStudyFlags) add(fs *pflag.FlagSet) {
@@ -86,6 +88,8 @@ func (f *podNetworkFlags) request(a *app, kind string, networks []podnet.Network
 		return r, usage("--rounds %d: from 1 to %d", f.rounds, mostRounds)
 	case f.probes < 0 || f.probes > mostProbes:
 		return r, usage("--probes %d: from 0 to %d", f.probes, mostProbes)
+	case f.patience < time.Second:
+		return r, usage("--start-timeout %s: give a time of at least 1s", f.patience)
 	case f.serverNode != "" && f.serverNode == f.clientNode:
 		return r, usage("--server-node and --client-node %s: the network between two nodes is what is measured", f.clientNode)
 	}
@@ -182,7 +186,7 @@ func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) err
 		a.sayPodNetworks(r)
 		return nil
 	}
-	store, err := a.podNetworks(ctx, r, f.cluster.clusterFlags)
+	store, err := a.podNetworks(ctx, r, f.cluster.podNetworkFlags)
 	if err != nil {
 		return err
 	}
@@ -198,22 +202,23 @@ func (a *app) sayPodNetworks(r podnet.Request) {
 	for _, n := range r.Networks {
 		names = append(names, n.Name)
 	}
-	load, rounds := r.Experiment.Workloads[0], r.Experiment.Design.Blocks
+	load, rounds, n := r.Experiment.Workloads[0], r.Experiment.Design.Blocks, len(names)
+	lasts := time.Duration(rounds*(n+1))*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost) + time.Duration(n+n*r.Probes)*slotCost
 	fmt.Fprintf(a.out, "%s of %s, %d s each after %d s of warm-up, %d threads: about %s with what pods take to start\n", pluralise(rounds, "round"), strings.Join(names, ", "),
-		load.Seconds, load.Warmup, load.Threads, time.Duration(rounds*(len(names)+1))*(time.Duration(load.Seconds+load.Warmup)*time.Second+slotCost))
+		load.Seconds, load.Warmup, load.Threads, lasts)
 }
 
 // podNetworks measures networks in a cluster.
-func (a *app) podNetworks(ctx context.Context, r podnet.Request, f clusterFlags) (store *result.Store, err error) {
+func (a *app) podNetworks(ctx context.Context, r podnet.Request, f podNetworkFlags) (store *result.Store, err error) {
 	a.generous()
 	p := newProgress(a.err, a.verbose)
 	defer p.end()
 	r.Say = p.text
-	if r.Cluster, err = a.openCluster(ctx, f, podPatience, ""); err != nil {
+	if r.Cluster, err = a.openCluster(ctx, f.clusterFlags, f.patience, ""); err != nil {
 		return nil, err
 	}
 	if store, err = podnet.Run(ctx, r); err != nil {
-		return nil, clusterStudyError(ctx, store, err)
+		return nil, clusterStudyError(ctx, store, waitedFor(err, f.patience))
 	}
 	return store, nil
 }

@@ -32,6 +32,9 @@ func PowerLimits(vars map[string]string) []string {
 	if mycnf.DoublewriteUnflushed(vars) {
 		list = append(list, fmt.Sprintf("innodb_flush_method=%s: %s: %s", vars["innodb_flush_method"], mycnf.UnflushedDoublewrite, mycnf.UnflushedLoses))
 	}
+	if mycnf.ReadsBeforeCopy(vars) {
+		list = append(list, mycnf.FirstPageLoses)
+	}
 	return list
 }
 

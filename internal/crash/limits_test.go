@@ -21,17 +21,18 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPowerLimits: who runs a MySQL that does not flush its doublewrite buffer is told.
+// TestPowerLimits: who runs a MySQL that does not flush its doublewrite buffer is told, and that it reads a page before that.
 func TestPowerLimits(t *testing.T) {
 	for want, vars := range map[int]map[string]string{
 		1: {"innodb_flush_method": "O_DIRECT"}, // MariaDB, which flushes it
-		2: {"innodb_flush_method": "O_DIRECT", "innodb_doublewrite_files": "2"},
+		2: {"innodb_flush_method": "fsync", "innodb_doublewrite_files": "2"}, // reads a page before it can be restored
+		3: {"innodb_flush_method": "O_DIRECT", "innodb_doublewrite_files": "2"},
 	} {
 		if got := PowerLimits(vars); len(got) != want {
 			t.Errorf("%v: %q", vars, got)
 		}
 	}
-	if got := PowerLimits(map[string]string{"innodb_flush_method": "fsync", "innodb_doublewrite_files": "2"}); len(got) != 1 {
+	if got := PowerLimits(map[string]string{"innodb_flush_method": "fsync", "innodb_doublewrite_files": "2", "innodb_doublewrite": "OFF"}); len(got) != 1 {
 		t.Errorf("%q", got)
 	}
 }

@@ -354,6 +354,13 @@ func TestGates(t *testing.T) {
 	if ok := slices.ContainsFunc(gates(trial, ev), func(g result.Gate) bool { return g.Name == result.GateThrottling && !g.OK }); !ok {
 		t.Error("a server that was held back is taken")
 	}
+	ev.serverThrottled = math.NaN()
+	if g := throttleGate(ev); !g.OK || !strings.Contains(g.Detail, "the server's is not seen") {
+		t.Errorf("%+v", g)
+	}
+	if ev.throttled = 0.2; throttleGate(ev).OK {
+		t.Error("a client that was held back is taken")
+	}
 	// What was asked for or allowed, and what cannot be seen, fails nothing.
 	trial, ev = good()
 	ev.steal, ev.stealMax, trial.Points = 0.7, 0.7, drifting()

@@ -60,7 +60,7 @@ type evidence struct {
 	clientCPUs  float64  // cores its threads could have used
 	throttled   float64  // share of the time a quota held david and the client back
 	asked       bool     // a CPU cap on the server was asked for
-	// serverThrottled is the same of the server.
+	// serverThrottled is the same of the server; NaN: not seen.
 	serverThrottled float64
 	swapped         int64 // bytes
 	clock           time.Duration
@@ -168,6 +168,10 @@ func clientsGate(t result.Trial) result.Gate {
 
 // throttleGate lets a quota pass that david was asked for.
 func throttleGate(ev evidence) result.Gate {
+	if math.IsNaN(ev.serverThrottled) {
+		return gate(result.GateThrottling, ev.throttled <= throttledMax, "a CPU quota held the client back for %.1f %% of the time (limit %.0f %%); the server's is not seen: which process it is, is not known",
+			100*ev.throttled, 100*throttledMax)
+	}
 	detail := fmt.Sprintf("a CPU quota held the server back for %.1f %% of the time, the client for %.1f %% (limit %.0f %%)",
 		100*ev.serverThrottled, 100*ev.throttled, 100*throttledMax)
 	if ev.asked {

@@ -155,6 +155,8 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	ev = seen(t, record)
 	if r.session.PID() > 0 {
 		t.ServerThrottled = &record.Evidence.ServerThrottled
+	} else {
+		ev.serverThrottled = math.NaN()
 	}
 	if r.session.PID() == 0 && (r.session.Addr().Local() || r.Hidden) {
 		ev.others = math.NaN() // the server itself may be the stranger

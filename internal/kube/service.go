@@ -14,47 +14,55 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// WaitService waits until a pod behind a Service is ready, and returns the Service's address: of a LoadBalancer the one
-// that the cluster's load balancers gave it, which may be a name. One that has none after Patience is a *Failure, as is
-// one without such a pod.
-func (c *Cluster) WaitService(ctx context.Context, namespace, name string) (address string, err error) {
+// ServiceAddress is where clients reach a Service.
+type ServiceAddress struct {
+	Host string // an IP address; of a load balancer perhaps a name
+	// Short tells that nodes translate the address of a load balancer themselves, so that clients inside of the cluster do not go by it
+	// (KEP-1860: ipMode VIP, which is also where none is given).
+	Short bool
+}
+
+// WaitService waits until a pod behind a Service is ready and the Service has an address: of a LoadBalancer the one
+// that the cluster's load balancers gave it. One that has none after Patience is a *Failure, as is one without such a pod.
+// Whether it answers yet is not asked.
+func (c *Cluster) WaitService(ctx context.Context, namespace, name string) (a ServiceAddress, err error) {
 	for began := time.Now(); ; {
-		address, err := c.serviceAddress(ctx, namespace, name)
+		a, err := c.serviceAddress(ctx, namespace, name)
 		var missing *Failure
 		if err == nil || !errors.As(err, &missing) || time.Since(began) > c.Patience {
-			return address, err
+			return a, err
 		}
 		if err := pause(ctx, pollEvery); err != nil {
-			return "", fmt.Errorf("waiting for service %s/%s: %w", namespace, name, err)
+			return a, fmt.Errorf("waiting for service %s/%s: %w", namespace, name, err)
 		}
 	}
 }
 
 // serviceAddress is a *Failure where waiting may help.
-func (c *Cluster) serviceAddress(ctx context.Context, namespace, name string) (string, error) {
+func (c *Cluster) serviceAddress(ctx context.Context, namespace, name string) (a ServiceAddress, err error) {
 	s, err := c.core.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return "", explain(err, fmt.Sprintf("cannot look at service %s/%s", namespace, name), "get", "services")
+		return a, explain(err, fmt.Sprintf("cannot look at service %s/%s", namespace, name), "get", "services")
 	}
 	ready, err := c.served(ctx, namespace, name)
 	if err != nil {
-		return "", err
+		return a, err
 	}
 	if !ready {
-		return "", &Failure{Object: fmt.Sprintf("service %s/%s", namespace, name), Reason: "NoEndpoints", Message: "no pod behind it is ready", Waited: true}
+		return a, &Failure{Object: fmt.Sprintf("service %s/%s", namespace, name), Reason: "NoEndpoints", Message: "no pod behind it is ready", Waited: true}
 	}
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
-		return s.Spec.ClusterIP, nil
+		return ServiceAddress{Host: s.Spec.ClusterIP}, nil
 	}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		if in.IP != "" {
-			return in.IP, nil
+			return ServiceAddress{in.IP, in.IPMode == nil || *in.IPMode == corev1.LoadBalancerIPModeVIP}, nil
 		}
 		if in.Hostname != "" {
-			return in.Hostname, nil
+			return ServiceAddress{Host: in.Hostname}, nil
 		}
 	}
-	return "", &Failure{Object: fmt.Sprintf("service %s/%s", namespace, name), Reason: "NoLoadBalancer", Message: "nothing in the cluster gave it an address: it takes a cloud's controller, or MetalLB or the like", Waited: true}
+	return a, &Failure{Object: fmt.Sprintf("service %s/%s", namespace, name), Reason: "NoLoadBalancer", Message: "nothing in the cluster gave it an address: it takes a cloud's controller, or MetalLB or the like", Waited: true}
 }
 
 // served tells whether a pod behind a Service is ready.

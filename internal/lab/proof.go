@@ -173,6 +173,9 @@ func alike(f mycnf.Flavour, arm, control result.CrashTest, armVars, controlVars 
 		if why == "" && torn(k) && !flushed {
 			why = "neither's MySQL flushes its doublewrite buffer (innodb_flush_method=" + controlVars["innodb_flush_method"] + ", as the control has it)"
 		}
+		if why == "" && torn(k) && strings.Contains(k.Cut.Failed, mycnf.FirstPage) && mycnf.ReadsBeforeCopy(armVars) && mycnf.ReadsBeforeCopy(controlVars) {
+			why = mycnf.FirstPageLoses
+		}
 		if why == "" {
 			return ""
 		}

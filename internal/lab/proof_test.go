@@ -20,6 +20,7 @@ func cuts(n int, cache string, wrong ...result.Kill) result.CrashTest {
 // TestAlike blames an arm's lines for what cuts found, but for what the control's server meets as well.
 func TestAlike(t *testing.T) {
 	torn := result.Kill{Cut: &result.Cut{Failed: "[InnoDB] Database page corruption on disk"}}
+	first := result.Kill{Cut: &result.Cut{Failed: "Database page corruption on disk or a failed file read of page [page id: space=0, page number=5]."}}
 	other := result.Kill{Cut: &result.Cut{Failed: "unknown variable"}}
 	lost := result.Kill{Lost: 3, RecoveryMs: 10, Cut: &result.Cut{}}
 	direct := map[string]string{"innodb_flush_method": "O_DIRECT", "innodb_doublewrite_files": "2"}
@@ -48,6 +49,8 @@ func TestAlike(t *testing.T) {
 		"the arm alone is without":   {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: bare, itsVars: direct},
 		"both flush once a second":   {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile"), armVars: lazy, itsVars: lazy, want: "both run with innodb_flush_log_at_trx_commit=2, which was unlocked"},
 		"which does not tear a page": {arm: cuts(9, "volatile", lost, torn), control: cuts(9, "volatile"), armVars: lazy, itsVars: lazy},
+		"the page that is read first": {arm: cuts(9, "volatile", first), control: cuts(9, "volatile"), armVars: fsync, itsVars: fsync, want: "no line of the tune's: MySQL reads page 5"},
+		"no other page":               {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: fsync, itsVars: fsync},
 		"far more often":             {arm: cuts(9, "volatile", many...), control: cuts(9, "volatile", torn), armVars: direct, itsVars: direct},
 	} {
 		got := alike(mycnf.MySQL, c.arm, c.control, c.armVars, c.itsVars)

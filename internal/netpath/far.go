@@ -120,8 +120,11 @@ func clientOf(ctx context.Context, m meter, to netip.Addr) (out []byte, cpu time
 
 // answers waits until sockperf's server, which is the last to listen, does. iperf3's would take the connection
 // for its client's.
-func answers(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("nothing answered at %s for %s", address, probeLimit))
+func answers(ctx context.Context, address string) error { return Await(ctx, address, probeLimit) }
+
+// Await waits until a TCP connection to HOST:PORT can be made, for so long at most: the host's name may not be known yet.
+func Await(ctx context.Context, address string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("nothing answered at %s for %s", address, patience))
 	defer cancel()
 	for {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)

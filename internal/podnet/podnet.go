@@ -57,6 +57,7 @@ type Request struct {
 	namespace, serverNode, clientNode string
 	run                               kube.Run
 	jobs                              *int // made so far
+	balancers                         []*corev1.Pod
 }
 
 // clientMemory is what a client has: sysbench with some hundred threads needs less.
@@ -220,7 +221,7 @@ func (r *Request) rounds(ctx context.Context, store *result.Store, servers []pod
 			slot.Arm = &arms[i]
 			r.Say(fmt.Sprintf("round %d of %d: %s", round, e.Design.Blocks, arms[i].Name))
 			if _, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Args), slot); err != nil {
-				return err
+				return r.balanced(ctx, err)
 			}
 		}
 	}
@@ -237,7 +238,10 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 		return arms, nil
 	}
 	ends := kube.NewRun(r.run.ID+"-far", time.Until(r.run.Until))
-	defer func() { err = errors.Join(err, r.Cluster.Remove(ctx, ends.ID, r.namespace)) }() // their CPUs are the servers' then
+	defer func() {
+		r.balancers = nil
+		err = errors.Join(err, r.Cluster.Remove(ctx, ends.ID, r.namespace)) // their CPUs are the servers' then
+	}()
 	far, err := r.start(ctx, ends, Request.far, func(Network) []int { return netpath.AnswerPorts() })
 	if err != nil {
 		return nil, err
@@ -319,7 +323,7 @@ func (r Request) placed(n Network) result.Arm {
 }
 
 // serve brings a server up in each network, and makes sure that each has what was asked for.
-func (r Request) serve(ctx context.Context) (servers []podrun.Server, err error) {
+func (r *Request) serve(ctx context.Context) (servers []podrun.Server, err error) {
 	servers, err = r.start(ctx, r.run, Request.server, func(n Network) []int { return []int{n.port()} })
 	if err != nil {
 		return nil, err
@@ -336,10 +340,10 @@ func (r Request) serve(ctx context.Context) (servers []podrun.Server, err error)
 
 // start starts the pods that the networks lead to, waits until they are ready, and makes the ways to so many of their ports. It returns
 // one for each network, several of which may lead to one pod, with the address without a port.
-func (r Request) start(ctx context.Context, run kube.Run, of func(Request, Network) *corev1.Pod, ports func(Network) []int) (list []podrun.Server, err error) {
+func (r *Request) start(ctx context.Context, run kube.Run, of func(Request, Network) *corev1.Pod, ports func(Network) []int) (list []podrun.Server, err error) {
 	ready := map[string]*corev1.Pod{}
 	for _, n := range r.Networks {
-		pod := of(r, n.end())
+		pod := of(*r, n.end())
 		if _, there := ready[pod.Name]; there {
 			continue
 		}
@@ -355,7 +359,7 @@ func (r Request) start(ctx context.Context, run kube.Run, of func(Request, Netwo
 		}
 	}
 	for _, n := range r.Networks {
-		pod := ready[of(r, n.end()).Name]
+		pod := ready[of(*r, n.end()).Name]
 		address, err := r.reach(ctx, run, n, pod, ports(n)...)
 		if err != nil {
 			return nil, err

@@ -154,10 +154,19 @@ func TestWays(t *testing.T) {
 		}
 	}
 	text := r.balancerConfig("x", to, []int{3306}).Data[balancerFile]
-	for _, want := range []string{"mode tcp\n", "bind :3306\n", "server one 10.1.2.3:3306\n", "bind :8404\n  mode http\n  monitor-uri /\n"} {
+	for _, want := range []string{"mode tcp\n", "nbthread 2\n", "bind :3306\n", "server one 10.1.2.3:3306\n", "bind :8404\n  mode http\n  monitor-uri /\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+	to.Status.PodIP = "2001:db8::1"
+	for _, want := range []string{"bind :::3306\n", "server one [2001:db8::1]:3306\n", "bind :::8404\n"} {
+		if text := r.balancerConfig("x", to, []int{3306}).Data[balancerFile]; !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if r.balancer("x").Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Error("a balancer that ended is started anew")
 	}
 	c := r.balancer("x").Spec.Containers[0]
 	if l, q := c.Resources.Limits, c.Resources.Requests; c.Image != "haproxy:3.2" || !l.Cpu().Equal(*q.Cpu()) || l.Cpu().String() != "2" || l.Memory().String() != "256Mi" || c.VolumeMounts[0].MountPath != balancerFolder {

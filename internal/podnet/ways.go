@@ -3,6 +3,8 @@ package podnet
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"david/internal/kube"
+	"david/internal/podrun"
 )
 
 // Way is how clients in the pod network reach a server there.
@@ -38,24 +41,55 @@ func (n Network) end() Network {
 // endLabel has a pod's name, for the Services that lead to it.
 const endLabel = "david/end"
 
-// reach makes what a network's way to a pod takes, and returns the address, without a port, by which clients get there.
-func (r Request) reach(ctx context.Context, run kube.Run, n Network, to *corev1.Pod, ports ...int) (string, error) {
+// reach makes what a network's way to a pod takes, and returns the address, without a port, by which clients get there: it answers
+// from the client's node.
+func (r *Request) reach(ctx context.Context, run kube.Run, n Network, to *corev1.Pod, ports ...int) (address string, err error) {
 	name := to.Name + "-" + string(n.Way)
 	switch n.Way {
 	case Direct:
 		return to.Status.PodIP, nil
 	case Balancer:
-		return r.balance(ctx, run, name, to, ports)
+		address, err = r.balance(ctx, run, name, to, ports)
+	default:
+		address, err = r.translate(ctx, run, name, n, to, ports)
 	}
+	if err != nil {
+		return "", err
+	}
+	return address, r.await(ctx, to, n, address, ports[len(ports)-1])
+}
+
+// await has a client try until it gets there: nodes learn of a Service a moment later, a cloud's load balancer takes minutes, and its name
+// as long to be known. Of iperf3 and sockperf it is the latter's port, which takes any connection.
+func (r *Request) await(ctx context.Context, to *corev1.Pod, n Network, address string, port int) error {
+	r.Say(fmt.Sprintf("waiting until %s answers at port %d", address, port))
+	client := r.client(podrun.Server{Pod: to, Container: to.Spec.Containers[0], Address: address}, n,
+		[]string{"network", "await", net.JoinHostPort(address, strconv.Itoa(port)), "--for=" + r.Cluster.Patience.String()})
+	client.Clients.User, client.Clients.Secret = "", "" // nobody logs in
+	_, err := podrun.Ask(ctx, client)
+	return err
+}
+
+// translate makes a Service.
+func (r *Request) translate(ctx context.Context, run kube.Run, name string, n Network, to *corev1.Pod, ports []int) (string, error) {
 	if err := r.Cluster.Create(ctx, run, r.service(name, n.Way, to, ports)); err != nil {
 		return "", err
 	}
 	r.Say("waiting for the address of the Service " + name)
-	return r.Cluster.WaitService(ctx, r.namespace, name)
+	a, err := r.Cluster.WaitService(ctx, r.namespace, name)
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("path %s: %s is reached at %s", n.Name, to.Name, a.Host)
+	if a.Short {
+		text += ", which the client's node translates itself, as it does a ClusterIP: the balancer was not gone by, and is not measured (ipMode VIP)"
+	}
+	r.noteServed(run, text)
+	return a.Host, nil
 }
 
 // service leads to a pod.
-func (r Request) service(name string, way Way, to *corev1.Pod, ports []int) *corev1.Service {
+func (r *Request) service(name string, way Way, to *corev1.Pod, ports []int) *corev1.Service {
 	s := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
@@ -82,8 +116,15 @@ func internalOnly() map[string]string {
 	}
 }
 
+// noteServed notes how the server is reached; what measures a network alone is reached alike.
+func (r *Request) noteServed(run kube.Run, text string) {
+	if run.ID == r.run.ID {
+		r.note(text)
+	}
+}
+
 // balance puts a balancer on the client's node.
-func (r Request) balance(ctx context.Context, run kube.Run, name string, to *corev1.Pod, ports []int) (string, error) {
+func (r *Request) balance(ctx context.Context, run kube.Run, name string, to *corev1.Pod, ports []int) (string, error) {
 	if err := r.Cluster.Create(ctx, run, r.balancerConfig(name, to, ports), r.balancer(name)); err != nil {
 		return "", err
 	}
@@ -92,7 +133,26 @@ func (r Request) balance(ctx context.Context, run kube.Run, name string, to *cor
 	if err != nil {
 		return "", err
 	}
+	r.balancers = append(r.balancers, pod)
+	r.noteServed(run, fmt.Sprintf("path %s: %s is reached by an HAProxy (%s) at %s on node %s, with %d threads, %s CPUs and %s; its own connections and its CPU time are not seen: retransmits and CPU of this path are the client's",
+		Balancer, to.Name, r.BalancerImage, pod.Status.PodIP, r.clientNode, r.balancerThreads(), r.CPU.String(), balancerMemory))
 	return pod.Status.PodIP, nil
+}
+
+// balancerThreads are as many as its CPUs: by itself HAProxy starts one for each of the node's, which a quota would throttle.
+func (r *Request) balancerThreads() int64 { return max(1, r.CPU.Value()) }
+
+// balanced says which balancer has ended, if one has: whoever lost a connection by it blames the server.
+func (r *Request) balanced(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	for _, pod := range r.balancers {
+		if ended := r.Cluster.Ended(ctx, pod); ended != nil {
+			return fmt.Errorf("%w; that is what this came from: %w", ended, err)
+		}
+	}
+	return err
 }
 
 const (
@@ -100,31 +160,36 @@ const (
 	balancerFolder = "/etc/david-balancer"
 	// balancerMemory is ample: a connection takes some 34 KiB (HAProxy Management Guide, 2.4), and its program some 30 MiB.
 	balancerMemory = "256Mi"
-	// balancerMost are the connections that it takes: two of those of the largest load that david drives do.
+	// balancerMost are the connections that it takes.
 	balancerMost = 4096
 	// balancerReady is a port of its own, at which it says that it is there: to look at another would reach the server.
 	balancerReady = 8404
 )
 
 // balancerConfig passes connections on as they are (mode tcp), as an L4 balancer does.
-func (r Request) balancerConfig(name string, to *corev1.Pod, ports []int) *corev1.ConfigMap {
+func (r *Request) balancerConfig(name string, to *corev1.Pod, ports []int) *corev1.ConfigMap {
 	var b strings.Builder
-	fmt.Fprintf(&b, "global\n  maxconn %d\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n", balancerMost)
-	fmt.Fprintf(&b, "frontend ready\n  bind :%d\n  mode http\n  monitor-uri /\n", balancerReady)
+	every := "" // address of the pod's own; with IPv6 where that is its own
+	if strings.Contains(to.Status.PodIP, ":") {
+		every = "::"
+	}
+	fmt.Fprintf(&b, "global\n  maxconn %d\n  nbthread %d\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n", balancerMost, r.balancerThreads())
+	fmt.Fprintf(&b, "frontend ready\n  bind %s:%d\n  mode http\n  monitor-uri /\n", every, balancerReady)
 	for _, port := range ports {
-		fmt.Fprintf(&b, "listen p%[1]d\n  bind :%[1]d\n  server one %[2]s:%[1]d\n", port, to.Status.PodIP)
+		fmt.Fprintf(&b, "listen p%d\n  bind %s:%d\n  server one %s\n", port, every, port, net.JoinHostPort(to.Status.PodIP, strconv.Itoa(port)))
 	}
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
 		Data: map[string]string{balancerFile: b.String()}}
 }
 
 // balancer is Guaranteed, with as many CPUs as a client.
-func (r Request) balancer(name string) *corev1.Pod {
+func (r *Request) balancer(name string) *corev1.Pod {
 	probe := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(balancerReady)}}
 	pod := r.pod(name, r.clientNode, Network{}, clientUser, corev1.Container{Image: r.BalancerImage,
 		Command: []string{"haproxy", "-db", "-f", balancerFolder + "/" + balancerFile}, ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: probe}})
 	limits := corev1.ResourceList{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: resource.MustParse(balancerMemory)}
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: limits, Limits: limits}
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever // one that was started anew would be measured unnoticed
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: name}}}})
 	pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "config", MountPath: balancerFolder, ReadOnly: true})

@@ -230,6 +230,12 @@ func (a across) ways(t *testing.T) {
 			t.Errorf("%s: alone %+v, trial %d", arm.Name, p, i)
 		}
 	}
+	notes := strings.Join(d.Experiment.Notes, "\n")
+	for _, want := range []string{"path service: server-pod is reached at 10.", "path load-balancer: server-pod is reached at 192.0.2.", "the balancer was not gone by", "path balancer: server-pod is reached by an HAProxy (localhost/haproxy:e2e)"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in\n%s", want, notes)
+		}
+	}
 	if left := a.left(t); left != "" {
 		t.Errorf("left in the cluster: %s", left)
 	}
