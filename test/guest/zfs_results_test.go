@@ -43,7 +43,7 @@ func within(t *testing.T, args ...string) (out, errOut string) {
 	return o.String(), e.String()
 }
 
-// TestResultsZFS builds md, LVM and ZFS where a kernel has them, and holds what fio gets out of a RAIDZ of four disks
+// TestResultsZFS builds md, LVM and ZFS where a kernel has them, makes followers of a MariaDB on ZFS, and holds what fio gets out of a RAIDZ of four disks
 // of 500 IOPS against what the rules of storage plan rest on: 1,318 writes/s and 660 reads/s, where one disk with xfs
 // gave 481 and 499.
 func TestResultsZFS(t *testing.T) {
@@ -52,6 +52,12 @@ func TestResultsZFS(t *testing.T) {
 		out, _ := within(t, "bin/guest/sandbox.test", "-test.run", "^TestStacks$", "-test.v")
 		if strings.Contains(out, "SKIP") || !strings.Contains(out, "--- PASS: TestStacks/raidz2x4") {
 			t.Error("not everything was built")
+		}
+	})
+	t.Run("followers", func(t *testing.T) {
+		out, _ := within(t, "bin/guest/follower.test", "-test.run", "^TestZFSFollower$", "-test.v")
+		if !strings.Contains(out, "--- PASS: TestZFSFollower/within") {
+			t.Error("no follower was made")
 		}
 	})
 	t.Run("shares", func(t *testing.T) {
