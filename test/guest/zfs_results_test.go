@@ -63,7 +63,7 @@ func TestResultsZFS(t *testing.T) {
 	})
 	t.Run("shares", func(t *testing.T) {
 		out, _ := within(t, "bin/david", "storage", "measure", "--layout", "one,stripe4,raidz4", "--with", "zfs", "--volume", "500iops",
-			"--fio-only", "--fio-time", "10s", "--fio-rounds", "5", "--fio-unsynced", "40s", "--json")
+			"--fio-only", "--fio-time", "10s", "--fio-rounds", "3", "--fio-unsynced", "20s", "--json")
 		var doc struct {
 			Layouts []struct {
 				Name string
