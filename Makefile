@@ -169,9 +169,10 @@ ceph: build ## a real Ceph of Debian's packages on this machine, `david study p4
 	go run ./test/ceph run go test -count=1 -p 1 -v -timeout 30m -run '^(TestCeph|TestStudyP4|TestFailoverCeph)$$' ./test/ceph ./internal/cli ./internal/crash
 	go run ./test/ceph run bin/david study p4 --local -v
 
-zfs: build ## md, LVM and ZFS really built in an emulated guest, and what RAIDZ's reads and writes are of one volume's; the first time it compiles ZFS, as root
+zfs: build ## md, LVM and ZFS really built in an emulated guest, followers of a server on ZFS, and what RAIDZ's reads and writes are of one volume's; the first time it compiles ZFS, as root
 	@scripts/setup guest
 	go test -c -trimpath -o bin/guest/sandbox.test ./internal/sandbox
+	go test -c -trimpath -o bin/guest/follower.test ./internal/follower
 	go test -count=1 -tags results -run '^TestResultsZFS$$' -v -timeout 4h ./test/guest
 
 lint: ## gofmt, go vet, staticcheck, shellcheck

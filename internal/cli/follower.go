@@ -46,7 +46,7 @@ const (
 func (a *app) followerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follower",
-		Short: "Replicas made from a clone of the leader's data (xfs, btrfs, or volumes of a cluster): made, listed, compared, promoted, dropped",
+		Short: "Replicas made from a clone of the leader's data (xfs, btrfs, ZFS, or volumes of a cluster): made, listed, compared, promoted, dropped",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -230,7 +230,7 @@ func (a *app) followerDropCommand() *cobra.Command {
 	f.add(cmd.Flags(), "drop it")
 	f.leaderPodFlags.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.promoted, "promoted", false, "drop it also where it was promoted: its data are nowhere else")
-	cmd.Flags().BoolVar(&f.leave, "leave-image", false, "remove nothing from its Ceph cluster, as when that is gone")
+	cmd.Flags().BoolVar(&f.leave, "leave-image", false, "remove nothing from its Ceph cluster or ZFS pool, as when that is gone")
 	return cmd
 }
 
@@ -244,6 +244,9 @@ func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, lea
 	}
 	if r.Volume != nil && !f.leave {
 		what += ", " + r.Volume.String()
+	}
+	if r.ZFS != nil && !f.leave {
+		what += ", " + r.ZFS.String()
 	}
 	if !f.apply {
 		fmt.Fprintf(a.out, "would be removed: %s\nnothing was changed: --apply does it\n", what)

@@ -41,8 +41,8 @@ func (a *app) followerCloneCommand() *cobra.Command {
 		Use:   "clone NAME",
 		Short: "Make a follower of a running server from a clone of its data; shows what it would do, with --apply does it",
 		Long: "Make a follower of a running server of this machine. Its process is stopped for some hundredths of a second (--max-pause\n" +
-			"at most), and its data are cloned by sharing blocks. On Ceph RBD (--image) a snapshot of the volume is cloned, and the\n" +
-			"leader runs on. A server recovers on the clone as from a crash, with a server_id and UUID of its own, and replicates from\n" +
+			"at most), and its data are cloned by sharing blocks. On ZFS, and on Ceph RBD (--image), a snapshot of the\n" +
+			"dataset or volume is cloned, and the leader runs on. A server recovers on the clone as from a crash, with a server_id and UUID of its own, and replicates from\n" +
 			"exactly there. The leader gets an account for it (--create-account), or one of yours is used (--account). With --pod the\n" +
 			"leader is a pod, and its follower another on a volume made of a snapshot, in the same cluster. Without --apply nothing is\n" +
 			"changed (docs/follower.md).",
@@ -180,6 +180,9 @@ func (a *app) printClonePlan(p follower.Plan, f cloneFlags) {
 	fmt.Fprintf(a.out, "follower: %s in %s, port %d, server_id %d, buffer pool %s, read-only, events off\n", r.Name, r.Dir, r.Port, r.ID, host.Size(p.Pool))
 	if r.Volume != nil {
 		fmt.Fprintf(a.out, "the cluster gets: %s\n", r.Volume)
+	}
+	if r.ZFS != nil {
+		fmt.Fprintf(a.out, "the pool gets: %s\n", r.ZFS)
 	}
 	switch {
 	case f.create:

@@ -29,7 +29,7 @@ type storageMeasureFlags struct {
 	mount, scheduler, readAhead []string
 	cnf                         string
 	sets                        []string
-	fioTime                     time.Duration
+	fioTime, fioUnsynced        time.Duration
 	fioRounds                   int
 	fioOnly                     bool
 	disks                       []string
@@ -82,6 +82,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the server of every layout; repeatable")
 	fs.DurationVar(&f.fioTime, "fio-time", 2*time.Second, "time of each of fio's five loads on a layout")
 	fs.IntVar(&f.fioRounds, "fio-rounds", 4, "rounds of fio over all layouts (0: none)")
+	fs.DurationVar(&f.fioUnsynced, "fio-unsynced", 0, "also time writes that nobody syncs, on layouts of ZFS: for so long in each round, after 20 s that do not count (0: not)")
 	fs.BoolVar(&f.fioOnly, "fio-only", false, "fio alone: no server is started, and none is needed")
 	fs.StringVar(&f.provider, "provider", "", "price volumes of this provider only, as in EC2")
 	fs.StringVar(&f.size, "size", roomOfPrice, "room of each volume, for its price")
@@ -107,6 +108,9 @@ func (f *storageMeasureFlags) settleLayouts(given func(name string) bool) error 
 	}
 	if f.fioOnly && f.fioRounds == 0 {
 		return usage("--fio-only with --fio-rounds 0: nothing is left to measure")
+	}
+	if f.fioUnsynced != 0 && (f.fioUnsynced < 10*time.Second || f.fioUnsynced > time.Hour) {
+		return usage("--fio-unsynced %s: 10s to 1h, as what is written waits in memory for seconds", f.fioUnsynced)
 	}
 	if f.fioTime < 100*time.Millisecond || f.fioTime > time.Hour {
 		return usage("--fio-time %s: 100ms to 1h", f.fioTime)
@@ -140,7 +144,7 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 		return err
 	}
 	q.Notes = append(q.Notes, left...)
-	q.Arms, q.Fio, q.Title = arms, lab.Fio{Rounds: f.fioRounds, Each: f.fioTime, Alone: f.fioOnly}, "layouts of volumes"
+	q.Arms, q.Fio, q.Title = arms, lab.Fio{Rounds: f.fioRounds, Each: f.fioTime, Alone: f.fioOnly, Unsynced: f.fioUnsynced}, "layouts of volumes"
 	q.Spread()
 	if len(q.Arms) > 1 && !f.fioOnly {
 		if err := q.Check(); err != nil {
@@ -213,6 +217,9 @@ func (f *storageMeasureFlags) arms() (arms []lab.Arm, err error) {
 	room := lab.LayoutRoom(loads[0])
 	if f.fioOnly {
 		room = lab.FioRoom
+	}
+	if f.fioUnsynced > 0 {
+		room += lab.UnsyncedRoom
 	}
 	layouts, err := f.layouts(list, room)
 	if err != nil {

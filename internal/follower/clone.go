@@ -83,6 +83,9 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	if r.Way == Image {
 		r.Volume = p.Place.volume(*q.Image, q.Name)
 	}
+	if r.Way == Dataset {
+		r.ZFS = p.Place.named(q.Name)
+	}
 	if r.UID == 0 { // a follower of a server that runs as root does not
 		a, err := account.Find()
 		if err != nil {
@@ -108,8 +111,17 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 }
 
 // Stands tells whether the leader has to stand still while its data are taken. A snapshot of its volume is of one
-// moment by itself, and has all that a power cut would leave, which is all of a server that writes through.
-func (p Plan) Stands() bool { return p.Place.Way != Image || p.Leader.Cuttable() != nil }
+// moment by itself, and has all that a power cut would leave, which is all of a server that writes through. One of a ZFS
+// dataset has what was not synced, too (Place.tears).
+func (p Plan) Stands() bool {
+	switch p.Place.Way {
+	case Image:
+		return p.Leader.Cuttable() != nil
+	case Dataset:
+		return p.Place.Tears
+	}
+	return true
+}
 
 // ServerID is a number that no other server of the leader's is likely to have.
 func ServerID(leader string) (uint32, error) {
@@ -251,6 +263,11 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 			return err
 		}
 	}
+	if r.ZFS != nil {
+		if err := r.part(ctx, p.Place.Like); err != nil {
+			return err
+		}
+	}
 	err = r.guarded(ctx, startPatience, func() error { return r.adopt(p.Leader) })
 	r.Times.Data = time.Since(began).Seconds()
 	return errors.Join(err, r.save())
@@ -268,6 +285,9 @@ func (r *Record) stand(ctx context.Context, q Request, p Plan) error {
 	if late && r.Volume != nil {
 		return refuse("cannot take a snapshot of %s within --max-pause %s, after which the leader went on: allow more", r.Volume.leaders().Spec(), q.MaxPause)
 	}
+	if late && r.ZFS != nil {
+		return refuse("cannot take a snapshot of %s within --max-pause %s, after which the leader went on: allow more, or set innodb_doublewrite=ON", r.ZFS.Of, q.MaxPause)
+	}
 	if late {
 		return refuse("cannot take %d files within --max-pause %s, after which the leader went on: allow more, or have fewer tables", p.Place.Files, q.MaxPause)
 	}
@@ -281,7 +301,7 @@ func (r *Record) adopt(l Leader) error {
 			return err
 		}
 	}
-	if r.Way == Subvolume || r.Way == Image {
+	if r.Way == Subvolume || r.Way == Image || r.Way == Dataset {
 		if err := r.own(); err != nil {
 			return err
 		}
@@ -311,6 +331,8 @@ func (p Place) take(ctx context.Context, r *Record) error {
 	switch p.Way {
 	case Subvolume:
 		return snapshot(p.From, r.data())
+	case Dataset:
+		return r.zfs().Snapshot(ctx, r.ZFS.snapshot(), map[string]string{owned: r.mine()})
 	case Image:
 		if err := flush(ctx, p.From); err != nil {
 			return err

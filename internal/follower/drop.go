@@ -17,8 +17,12 @@ var ErrAccountLeft = errors.New("its account is left on the leader")
 // ErrImageLeft says that the image of a follower, or the leader's snapshot, is still in its Ceph cluster.
 var ErrImageLeft = errors.New("its image is left in its cluster")
 
+// ErrDatasetLeft says that the dataset of a follower, or the leader's snapshot, is still in its ZFS pool.
+var ErrDatasetLeft = errors.New("its dataset is left in its pool")
+
 // Drop ends a follower's server, and removes its data, its account on the leader, and its record. It goes on
-// where an earlier one was cut short. leaveImage leaves what is in a Ceph cluster to the user, as where that is gone.
+// where an earlier one was cut short. leaveImage leaves what is in a Ceph cluster or a
+// ZFS pool to the user, as where that is gone.
 func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) error {
 	if !leaveImage {
 		if err := r.elsewhere(ctx); err != nil {
@@ -33,7 +37,7 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) 
 		return err
 	}
 	if leaveImage {
-		r.Volume = nil
+		r.Volume, r.ZFS = nil, nil
 	}
 	if err := r.discard(ctx); err != nil {
 		return err
@@ -58,7 +62,7 @@ func (r *Record) clear() error {
 	if err != nil || !ours {
 		return err
 	}
-	if r.Volume == nil && isSubvolume(r.data()) {
+	if r.Volume == nil && r.ZFS == nil && isSubvolume(r.data()) {
 		if err := destroy(r.data()); err != nil {
 			return fmt.Errorf("cannot remove the snapshot %s: %w", r.data(), err)
 		}
@@ -94,8 +98,8 @@ func (r *Record) expel(ctx context.Context, leader mysqld.Addr) error {
 }
 
 // Reap undoes what davids that are dead have half-made, and finishes what they have half-dropped. Accounts on
-// a leader stay, as nobody says how to reach it, and images whose cluster does not answer; their records stay, too,
-// until they are dropped.
+// a leader stay, as nobody says how to reach it, and images and datasets whose cluster or pool does not answer; their records
+// stay, too, until they are dropped.
 func Reap(home string, say func(string)) error {
 	entries, err := os.ReadDir(filepath.Join(home, Folder))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -88,13 +88,19 @@ func newRoomy(t *testing.T, flavour string, need int64) *scene {
 		t.Fatal(err)
 	}
 	x.conn = x.open(x.leader)
+	x.fillTables()
+	return x
+}
+
+// fillTables makes three tables with some rows.
+func (x *scene) fillTables() {
+	x.t.Helper()
 	for i := range 3 {
 		x.exec(x.conn, fmt.Sprintf("CREATE TABLE app.t%d (id INT PRIMARY KEY, n INT, s VARCHAR(200))", i))
 	}
 	for i := range 200 {
 		x.exec(x.conn, fmt.Sprintf("INSERT INTO app.t%d VALUES (%d, 0, REPEAT('x', 150))", i%3, i))
 	}
-	return x
 }
 
 func (x *scene) open(a mysqld.Addr) *mysqld.Conn {

@@ -25,7 +25,11 @@ type Place struct {
 	Files int
 	Bytes int64  // on the disk
 	Type  string // of the filesystem
-	Below string // with the way Image: where the data lie in the filesystem
+	Below string // with the ways Image and Dataset: where the data lie in the filesystem
+
+	Dataset, Pool string            // with the way Dataset: the leader's, and the guid of its pool's first one
+	Like          map[string]string // with the way Dataset: the leader's properties that its clone gets
+	Tears         bool              // with the way Dataset: a page may be written by half at the moment of a snapshot
 }
 
 // survey looks at the data and decides how they are taken.
@@ -34,7 +38,7 @@ func survey(ctx context.Context, l Leader, q Request) (p Place, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = Place{From: l.Data, In: cmp.Or(q.Dir, beside(l.Data, under, q.Image != nil)), Type: under.Type}
+	p = Place{From: l.Data, In: cmp.Or(q.Dir, beside(l.Data, under, q.Image != nil || under.Type == "zfs" && under.Mount != "/")), Type: under.Type}
 	if p.In, err = filepath.Abs(p.In); err != nil {
 		return p, err
 	}
@@ -50,6 +54,8 @@ func survey(ctx context.Context, l Leader, q Request) (p Place, err error) {
 	case q.Copy:
 		p.Way = Copy
 		return p, p.room()
+	case under.Type == "zfs": // also where it can share blocks between files, which takes longer
+		return p, p.dataset(ctx, l, under)
 	}
 	return p, p.choose()
 }
@@ -168,6 +174,7 @@ func (p Place) room() error {
 
 // String says where and how.
 func (p Place) String() string {
-	how := map[Way]string{Reflink: "shared blocks (reflink), file by file", Subvolume: "a snapshot of the subvolume", Copy: "a copy of every block", Image: "a snapshot of the image and a clone of that"}
+	how := map[Way]string{Reflink: "shared blocks (reflink), file by file", Subvolume: "a snapshot of the subvolume", Copy: "a copy of every block", Image: "a snapshot of the image and a clone of that",
+		Dataset: "a snapshot of the dataset " + p.Dataset + " and a clone of that"}
 	return fmt.Sprintf("%s in %d files of %s on %s, by %s", host.Size(p.Bytes), p.Files, p.From, p.Type, how[p.Way])
 }

@@ -48,6 +48,7 @@ const (
 	Subvolume Way = "subvolume" // a snapshot of a btrfs subvolume
 	Copy      Way = "copy"      // file by file, block by block
 	Image     Way = "image"     // a snapshot of the whole filesystem's RBD image, and a clone of that
+	Dataset   Way = "dataset"   // a snapshot of the whole ZFS dataset, and a clone of that
 )
 
 // Record says all there is of a follower. No secret is in it.
@@ -62,6 +63,7 @@ type Record struct {
 	UUID    string        `json:"leader_uuid,omitempty"`
 	Way     Way           `json:"way"`
 	Volume  *Volume       `json:"volume,omitempty"` // of the way Image
+	ZFS     *ZFS          `json:"zfs,omitempty"`    // of the way Dataset
 	Dir     string        `json:"dir"`              // of the follower: data, run, my.cnf
 	UID     int           `json:"uid"`              // that the server runs as
 	GID     int           `json:"gid"`
@@ -194,6 +196,11 @@ func (r *Record) read() error {
 			return fmt.Errorf("cannot trust %s: %w", path, err)
 		}
 	}
+	if r.ZFS != nil {
+		if err := r.ZFS.check(r.Name); err != nil {
+			return fmt.Errorf("cannot trust %s: %w", path, err)
+		}
+	}
 	return nil
 }
 
@@ -256,8 +263,11 @@ func List(home string) ([]*Record, error) {
 func folderOf(name string) string { return "david-" + name }
 
 func (r *Record) data() string {
-	if r.Volume != nil {
+	switch {
+	case r.Volume != nil:
 		return filepath.Join(r.point(), r.Volume.Below)
+	case r.ZFS != nil:
+		return filepath.Join(r.point(), r.ZFS.Below)
 	}
 	return filepath.Join(r.Dir, "data")
 }

@@ -41,6 +41,9 @@ func (r *Record) folder() error {
 	if err == nil && r.Volume != nil {
 		err = errors.Join(os.Mkdir(r.point(), 0o700), os.Mkdir(r.shown(), 0o700))
 	}
+	if err == nil && r.ZFS != nil {
+		err = os.Mkdir(r.point(), 0o700)
+	}
 	dirs := []string{r.run(), filepath.Join(r.run(), "tmp"), filepath.Join(r.run(), "files")}
 	for _, dir := range dirs {
 		if err == nil {

@@ -158,7 +158,7 @@ func shownPool(dir string) (string, error) {
 	return "", nil
 }
 
-func (r *Record) point() string { return filepath.Join(r.Dir, "volume") } // where the clone is mounted
+func (r *Record) point() string { return filepath.Join(r.Dir, "volume") } // where the clone is mounted, of an image or a dataset
 func (r *Record) shown() string { return filepath.Join(r.Dir, "image") }  // where rbd-fuse shows it as a file
 
 // unfold makes an image of the snapshot that was taken, and shows it.
@@ -227,6 +227,9 @@ func (r *Record) mount() error {
 // remount mounts the volume again where it is not, as after a reboot, or where its rbd-fuse is dead: whatever was
 // mounted upon that is of no use any more.
 func (r *Record) remount(ctx context.Context) error {
+	if r.ZFS != nil {
+		return r.mountZFS(ctx)
+	}
 	v := r.Volume
 	if v == nil {
 		return nil
@@ -267,6 +270,9 @@ func (r *Record) hide() error {
 // end ends the follower's servers and gives its volume back to this machine.
 func (r *Record) end() error {
 	err := r.kill()
+	if err == nil && r.ZFS != nil {
+		return unmount.Now(r.point())
+	}
 	if r.Volume == nil {
 		return err
 	}
@@ -284,9 +290,12 @@ func (r *Record) end() error {
 	return ceph.Hide(r.Volume.By, r.shown())
 }
 
-// elsewhere refuses to drop a clone that another machine has taken over, or that is itself cloned. Where the cluster
+// elsewhere refuses to drop a clone that another machine has taken over, or on which something depends. Where the cluster
 // does not answer it refuses nothing, so that what is on this machine can be removed; discard then says what is left.
 func (r *Record) elsewhere(ctx context.Context) error {
+	if r.ZFS != nil {
+		return r.depended(ctx)
+	}
 	v := r.Volume
 	if v == nil || len(v.Clients) == 0 {
 		return nil
@@ -304,11 +313,11 @@ func (r *Record) elsewhere(ctx context.Context) error {
 	return nil
 }
 
-// discard removes the volume from the cluster.
+// discard removes the volume from the cluster, or the dataset from its pool.
 func (r *Record) discard(ctx context.Context) error {
 	v := r.Volume
 	if v == nil {
-		return nil
+		return r.dispose(ctx)
 	}
 	err := v.Trust()
 	if err == nil {

@@ -21,11 +21,20 @@ type Fio struct {
 	Rounds int           // of all layouts and loads; 0: not at all
 	Each   time.Duration // a load lasts
 	Alone  bool          // no server runs on them afterwards
+	// Unsynced is how long ZFS is driven with writes that nobody syncs, in each round; 0: not at all.
+	Unsynced time.Duration
 }
 
 // fioBytes is the size of the file that fio drives. Its I/O is direct: nothing of it is cached. ZFS is made to do
 // likewise: data are not kept in its cache, and before ZFS 2.3 each write is synced.
 const fioBytes = 128 << 20
+
+// unsyncedBytes is the size of the file that writes which nobody syncs go to: of a smaller one the same block would be
+// written again before it was on the disk.
+const unsyncedBytes = 1 << 30
+
+// UnsyncedRoom is the room a layout has to have for it: what is written anew is freed some seconds later.
+const UnsyncedRoom = 3 << 30
 
 // hasLayout tells an arm whose data lie on a layout of its own.
 func hasLayout(arm result.Arm) bool { return arm.Layout != nil }
@@ -135,27 +144,23 @@ func (p prepared) driven(ctx context.Context, f Fio, rec recorded, arms []result
 	if err != nil || len(known) > 0 || f.Rounds == 0 || !slices.ContainsFunc(arms, hasLayout) {
 		return err
 	}
-	files := map[string]probe.File{}
+	targets := map[string][]target{}
 	for i := range arms {
-		dir, err := p.workspace.Scratch(arms[i].Layout.Named())
+		list, remove, err := p.targets(ctx, f, arms[i])
+		defer func() { err = errors.Join(err, remove()) }()
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		p.say("writing a file of %d MiB on %s", fioBytes>>20, arms[i].Name)
-		if files[arms[i].Name], err = probe.LayOut(ctx, dir, fioBytes); err != nil {
-			return err
-		}
-		arms[i].Layout.Fio = nil
-		for _, l := range probe.Loads() {
-			arms[i].Layout.Fio = append(arms[i].Layout.Fio, result.FioRate{Way: l.Way, Bytes: l.Bytes, Sync: l.Sync})
+		targets[arms[i].Name], arms[i].Layout.Fio = list, nil
+		for _, t := range list {
+			arms[i].Layout.Fio = append(arms[i].Layout.Fio, result.FioRate{Way: t.Way, Bytes: t.Bytes, Sync: t.Sync, Unsynced: t.Unsynced})
 		}
 	}
 	order := rand.New(rand.NewPCG(rec.store.Experiment().Design.Seed, 0))
 	for round := range f.Rounds {
 		for _, i := range order.Perm(len(arms)) {
 			p.say("fio, round %d of %d: %s", round+1, f.Rounds, arms[i].Name)
-			if err := p.drive(ctx, f.Each, files[arms[i].Name], arms[i]); err != nil {
+			if err := p.drive(ctx, targets[arms[i].Name], arms[i]); err != nil {
 				return err
 			}
 		}
@@ -164,20 +169,59 @@ func (p prepared) driven(ctx context.Context, f Fio, rec recorded, arms []result
 	return nil
 }
 
+// target is a load, the file that it goes to, and for how long.
+type target struct {
+	probe.Load
+	file probe.File
+	last time.Duration
+}
+
+// targets are the loads of a layout; remove removes their files.
+func (p prepared) targets(ctx context.Context, f Fio, arm result.Arm) (list []target, remove func() error, err error) {
+	var dirs []string
+	remove = func() (err error) {
+		for _, dir := range dirs {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		return err
+	}
+	write := func(bytes int64) (file probe.File, err error) {
+		dir, err := p.workspace.Scratch(arm.Layout.Named())
+		if err != nil {
+			return file, err
+		}
+		dirs = append(dirs, dir)
+		p.say("writing a file of %d MiB on %s", bytes>>20, arm.Name)
+		return probe.LayOut(ctx, dir, bytes)
+	}
+	file, err := write(fioBytes)
+	if err != nil {
+		return nil, remove, err
+	}
+	for _, l := range probe.Loads() {
+		list = append(list, target{l, file, f.Each})
+	}
+	if f.Unsynced == 0 || !onZFS(arm) {
+		return list, remove, nil
+	}
+	file, err = write(unsyncedBytes)
+	return append(list, target{probe.Unsynced(), file, f.Unsynced}), remove, err
+}
+
 // drive puts every load on one layout, under its caps.
-func (p prepared) drive(ctx context.Context, each time.Duration, file probe.File, arm result.Arm) error {
+func (p prepared) drive(ctx context.Context, targets []target, arm result.Arm) error {
 	if err := p.workspace.SetKernel(p.workspace.Tuned(arm.Layout)); err != nil {
 		return err
 	}
 	g, err := p.workspace.Under(arm.Layout.Name, arm.Caps)
 	if err == nil {
-		err = errors.Join(loaded(ctx, each, file, arm, g), p.workspace.Release(g))
+		err = errors.Join(loaded(ctx, targets, arm, g), p.workspace.Release(g))
 	}
 	return errors.Join(err, p.workspace.ResetKernel())
 }
 
-// loaded puts every load on a file, in the groups of its layout; nil for none.
-func loaded(ctx context.Context, each time.Duration, file probe.File, arm result.Arm, g *cgroup.Group) (err error) {
+// loaded puts every load on its file, in the groups of its layout; nil for none.
+func loaded(ctx context.Context, targets []target, arm result.Arm, g *cgroup.Group) (err error) {
 	var start probe.Start
 	if g != nil {
 		start = g.Start
@@ -186,12 +230,13 @@ func loaded(ctx context.Context, each time.Duration, file probe.File, arm result
 		}
 		defer func() { err = errors.Join(err, g.Throttle(false)) }()
 	}
-	for i, l := range probe.Loads() {
-		rate, err := file.Drive(ctx, l, each, start)
+	for i, t := range targets {
+		l := t.Load
+		rate, err := t.file.Drive(ctx, l, t.last, start)
 		if err != nil {
 			return err
 		}
-		if most := mostThrough(arm.Caps.IOPS, each) * float64(arm.Layout.Volumes); most > 0 && rate.IOPS > most && (l.Way == result.RandomRead || !onZFS(arm)) { // which writes together what many threads have synced
+		if most := mostThrough(arm.Caps.IOPS, t.last) * float64(arm.Layout.Volumes); most > 0 && rate.IOPS > most && (l.Way == result.RandomRead || !onZFS(arm)) { // which writes together what many threads have synced
 			return fmt.Errorf("%w I/O: on %s, of %d volumes of %d operations/s, fio got %.0f of %s", cgroup.ErrCap, arm.Layout.Name, arm.Layout.Volumes, arm.Caps.IOPS, rate.IOPS, l)
 		}
 		arm.Layout.Fio[i].IOPS = append(arm.Layout.Fio[i].IOPS, rate.IOPS)

@@ -18,6 +18,9 @@ type Load struct {
 	Way   string // result.RandomRead or result.RandomWrite
 	Bytes int    // of each operation
 	Sync  bool   // after each write
+	// Unsynced writes wait in memory until the filesystem writes them, which it does with many of them together. They are
+	// counted once it has begun to have writers wait for the disks.
+	Unsynced bool
 }
 
 // How many operations of a load are under way.
@@ -28,9 +31,16 @@ const (
 
 // Loads lists what layouts are held against: pages of the sizes that servers have, and writes as commits do.
 func Loads() []Load {
-	return []Load{{result.RandomRead, 4 << 10, false}, {result.RandomWrite, 4 << 10, false}, {result.RandomRead, 16 << 10, false},
-		{result.RandomWrite, 16 << 10, false}, {result.RandomWrite, 16 << 10, true}}
+	const small, page = 4 << 10, 16 << 10
+	return []Load{{Way: result.RandomRead, Bytes: small}, {Way: result.RandomWrite, Bytes: small}, {Way: result.RandomRead, Bytes: page},
+		{Way: result.RandomWrite, Bytes: page}, {Way: result.RandomWrite, Bytes: page, Sync: true}}
 }
+
+// Unsynced is the load of writes that nobody syncs.
+func Unsynced() Load { return Load{Way: result.RandomWrite, Bytes: 16 << 10, Unsynced: true} }
+
+// warmup is how long unsynced writes are not counted: ZFS writes out every 5 s, or what is a tenth of the memory.
+const warmup = 20 * time.Second
 
 // String names it for people.
 func (l Load) String() string {
@@ -38,13 +48,20 @@ func (l Load) String() string {
 	if l.Sync {
 		text += ", fsync"
 	}
+	if l.Unsynced {
+		text += ", never synced"
+	}
 	return text
 }
 
 // Args are fio's, as they follow the file's name. With durable a write has not returned before it is on the disks.
 func (l Load) Args(engine string, durable bool, last time.Duration) []string {
-	args := []string{"--rw=" + l.Way, fmt.Sprintf("--bs=%d", l.Bytes), fmt.Sprintf("--numjobs=%d", loadThreads), "--group_reporting", "--direct=1", "--norandommap",
+	args := []string{"--rw=" + l.Way, fmt.Sprintf("--bs=%d", l.Bytes), fmt.Sprintf("--numjobs=%d", loadThreads), "--group_reporting", "--norandommap",
 		"--allow_file_create=0", "--time_based", "--runtime=" + last.String()}
+	if l.Unsynced {
+		return append(args, "--ioengine=psync", "--ramp_time="+warmup.String())
+	}
+	args = append(args, "--direct=1")
 	if l.Sync {
 		return append(args, "--ioengine=psync", "--fsync=1")
 	}
@@ -81,7 +98,11 @@ func (f File) Drive(ctx context.Context, l Load, last time.Duration, start Start
 	if l.Way == result.RandomRead {
 		side = "read"
 	}
-	s, err := job{start, f.path, side, last}.run(ctx, l.Args(f.engine, f.durable, last)...)
+	takes := last
+	if l.Unsynced {
+		takes += warmup
+	}
+	s, err := job{start, f.path, side, takes}.run(ctx, l.Args(f.engine, f.durable, last)...)
 	return s.Rate, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,11 @@ func TestDurable(t *testing.T) {
 		plain, durable := l.Args("libaio", false, time.Second), l.Args("libaio", true, time.Second)
 		if want := l.Way == result.RandomWrite && !l.Sync; slices.Contains(durable, "--sync=dsync") != want || slices.Contains(plain, "--sync=dsync") {
 			t.Errorf("%s: %v, %v", l, plain, durable)
+		}
+	}
+	for _, arg := range Unsynced().Args("libaio", true, time.Second) {
+		if strings.HasPrefix(arg, "--direct") || strings.HasPrefix(arg, "--sync") || strings.HasPrefix(arg, "--fsync") {
+			t.Errorf("%s: %s", Unsynced(), arg)
 		}
 	}
 	dir := t.TempDir()

@@ -39,9 +39,10 @@ type FioRow struct {
 	Way      string         `json:"way"`
 	Bytes    int            `json:"bytes"`
 	Sync     bool           `json:"fsync"`
-	IOPS     float64        `json:"iops"`     // geometric mean of the rounds
-	Ratio    float64        `json:"ratio"`    // to the first layout's
-	Interval stats.Interval `json:"interval"` // of Ratio
+	Unsynced bool           `json:"unsynced,omitempty"` // held against the first layout's writes that are not
+	IOPS     float64        `json:"iops"`               // geometric mean of the rounds
+	Ratio    float64        `json:"ratio"`              // to the first layout's
+	Interval stats.Interval `json:"interval"`           // of Ratio
 	Rounds   int            `json:"rounds"`
 }
 
@@ -97,7 +98,7 @@ func alone(arm string, trials []result.Trial) *stats.Arm {
 
 func fioRows(l, first *result.Layout) (rows []FioRow) {
 	for _, r := range l.Fio {
-		row := FioRow{Way: r.Way, Bytes: r.Bytes, Sync: r.Sync, IOPS: stats.GeoMean(r.IOPS), Rounds: len(r.IOPS)}
+		row := FioRow{Way: r.Way, Bytes: r.Bytes, Sync: r.Sync, Unsynced: r.Unsynced, IOPS: stats.GeoMean(r.IOPS), Rounds: len(r.IOPS)}
 		base, _ := first.Rate(r.Way, r.Bytes, r.Sync)
 		if len(base.IOPS) == len(r.IOPS) && len(r.IOPS) > 0 {
 			var ratios []float64
@@ -116,7 +117,7 @@ func fioRows(l, first *result.Layout) (rows []FioRow) {
 
 // fio finds the row of a kind; the zero row where there is none.
 func (r LayoutRow) fio(way string, bytes int, sync bool) FioRow {
-	i := slices.IndexFunc(r.Fio, func(f FioRow) bool { return f.Way == way && f.Bytes == bytes && f.Sync == sync })
+	i := slices.IndexFunc(r.Fio, func(f FioRow) bool { return f.Way == way && f.Bytes == bytes && f.Sync == sync && !f.Unsynced })
 	if i < 0 {
 		return FioRow{}
 	}
@@ -129,18 +130,35 @@ func (r LayoutRow) reads() FioRow  { return r.fio(result.RandomRead, innodbPage,
 func (r LayoutRow) writes() FioRow { return r.fio(result.RandomWrite, innodbPage, false) }
 func (r LayoutRow) syncs() FioRow  { return r.fio(result.RandomWrite, innodbPage, true) }
 
+// unsynced are the writes that nobody synced; the zero row where there were none.
+func (r LayoutRow) unsynced() FioRow {
+	i := slices.IndexFunc(r.Fio, func(f FioRow) bool { return f.Unsynced })
+	if i < 0 {
+		return FioRow{}
+	}
+	return r.Fio[i]
+}
+
 // layoutTable has a row for each layout.
 func layoutTable(rows []LayoutRow) table {
 	to := right("to " + rows[0].Name + " [95 %]")
 	t := table{"Layouts", []column{left("layout"), right("volumes"), right("reads/s"), to, right("writes/s"), to, right("with fsync"),
 		right("tps [95 %]"), right("ratio [95 %]"), right("p95, ms"), right("US$/month")}, nil}
+	unsynced := slices.ContainsFunc(rows, func(r LayoutRow) bool { return r.unsynced().Rounds > 0 })
+	if unsynced {
+		t.Cols = append(t.Cols, right("never synced"), to)
+	}
 	for _, r := range rows {
 		tps, ratio, p95 := none, none, none
 		if a := r.Database; a != nil && a.TPS > 0 {
 			tps, ratio, p95 = between(a.TPS, a.TPSInterval), ratioCell(*a), brief(a.P95)
 		}
-		t = t.add(r.Name, fmt.Sprint(r.Volumes), operations(r.reads()), r.reads().ratio(), operations(r.writes()), r.writes().ratio(), operations(r.syncs()),
-			tps, ratio, p95, cmp.Or(r.USDMonth, none))
+		cells := []string{r.Name, fmt.Sprint(r.Volumes), operations(r.reads()), r.reads().ratio(), operations(r.writes()), r.writes().ratio(), operations(r.syncs()),
+			tps, ratio, p95, cmp.Or(r.USDMonth, none)}
+		if unsynced {
+			cells = append(cells, operations(r.unsynced()), r.unsynced().ratio())
+		}
+		t = t.add(cells...)
 	}
 	return t
 }

@@ -52,6 +52,18 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	rows := layoutRows(d, p)
+	if strings.Contains(b.String(), "never synced") {
+		t.Error("a column of what was not measured")
+	}
+	l := d.Arms[1].Layout
+	l.Fio = append([]result.FioRate{{Way: result.RandomWrite, Bytes: innodbPage, Unsynced: true, IOPS: []float64{900, 930, 870}}}, l.Fio...)
+	unsynced := layoutRows(d, p)[1]
+	if u := unsynced.unsynced(); u.Ratio < 2.9 || u.Ratio > 3.1 || unsynced.writes().Ratio != rows[1].writes().Ratio {
+		t.Errorf("unsynced writes %+v, of those that are not %+v", u, unsynced.writes())
+	}
+	if cells := layoutTable(layoutRows(d, p)); len(cells.Rows[0]) != len(cells.Cols) || cells.Cols[len(cells.Cols)-2].Head != "never synced" {
+		t.Errorf("%+v", cells)
+	}
 	r := rows[1].reads()
 	if r.Rounds != 3 || r.Ratio < 3.9 || r.Ratio > 4.1 || !(r.Interval[0] < r.Ratio && r.Ratio < r.Interval[1]) {
 		t.Errorf("reads %+v", r)

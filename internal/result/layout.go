@@ -39,6 +39,8 @@ type FioRate struct {
 	Way   string `json:"way"`             // RandomRead or RandomWrite
 	Bytes int    `json:"bytes"`           // of each operation
 	Sync  bool   `json:"fsync,omitempty"` // after each write
+	// Unsynced tells of writes that waited in memory until the filesystem wrote them.
+	Unsynced bool `json:"unsynced,omitempty"`
 	// IOPS has one figure for each round, in their order: those of one round, of all layouts, are neighbours in
 	// time.
 	IOPS []float64 `json:"iops"`
@@ -90,13 +92,13 @@ func prefixed(before, text string) string {
 	return before + text
 }
 
-// Rate finds what fio got of one kind; ok is false where that was not measured.
+// Rate finds what fio got of one kind, unsynced writes left out; ok is false where that was not measured.
 func (l *Layout) Rate(way string, bytes int, sync bool) (r FioRate, ok bool) {
 	if l == nil {
 		return r, false
 	}
 	for _, r := range l.Fio {
-		if r.Way == way && r.Bytes == bytes && r.Sync == sync {
+		if r.Way == way && r.Bytes == bytes && r.Sync == sync && !r.Unsynced {
 			return r, true
 		}
 	}

@@ -26,7 +26,7 @@ const release = "bookworm"
 // tools are the packages of the guest, compilers those that ZFS is compiled with, in a folder that goes afterwards.
 // None of their scripts is run.
 var (
-	tools     = []string{"linux-image-amd64", "zfsutils-linux", "mdadm", "lvm2", "btrfs-progs", "xfsprogs", "e2fsprogs", "fio", "util-linux", "mount", "kmod", "coreutils", "bash", "dash", "gawk", "findutils", "grep", "sed"}
+	tools     = []string{"linux-image-amd64", "zfsutils-linux", "mdadm", "lvm2", "btrfs-progs", "xfsprogs", "e2fsprogs", "fio", "util-linux", "mount", "kmod", "coreutils", "bash", "dash", "gawk", "findutils", "grep", "sed", "mariadb-server-core"}
 	compilers = []string{"linux-headers-amd64", "zfs-dkms", "gcc", "libc6-dev", "make", "bash", "dash", "coreutils", "diffutils", "findutils", "gawk", "grep", "sed", "tar", "util-linux"}
 )
 
@@ -91,7 +91,11 @@ func build(ctx context.Context, cache, dir string, say func(string, ...any)) err
 	for i := range archives {
 		archives[i].Contrib = true // ZFS's sources
 	}
-	state, err := apt.New(ctx, filepath.Join(cache, "apt"), archives...)
+	packages := filepath.Join(cache, "apt")
+	if err := os.MkdirAll(packages, 0o755); err != nil {
+		return err
+	}
+	state, err := apt.New(ctx, packages, archives...)
 	if err != nil {
 		return err
 	}

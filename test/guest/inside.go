@@ -118,7 +118,25 @@ func furnish() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Symlink("/proc/mounts", "/etc/mtab"), unix.Sethostname([]byte("guest")))
+	return errors.Join(os.Symlink("/proc/mounts", "/etc/mtab"), unix.Sethostname([]byte("guest")), loopback())
+}
+
+// loopback brings up the only network there is.
+func loopback() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("cannot bring up lo: %w", err)
+	}
+	return nil
 }
 
 // path is where the guest's programs are.
