@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 // TestPowerLimits: who runs a MySQL that does not flush its doublewrite buffer is told, and that it reads a page before that.
 func TestPowerLimits(t *testing.T) {
 	for want, vars := range map[int]map[string]string{
-		1: {"innodb_flush_method": "O_DIRECT"}, // MariaDB, which flushes it
+		1: {"innodb_flush_method": "O_DIRECT"},                               // MariaDB, which flushes it
 		2: {"innodb_flush_method": "fsync", "innodb_doublewrite_files": "2"}, // reads a page before it can be restored
 		3: {"innodb_flush_method": "O_DIRECT", "innodb_doublewrite_files": "2"},
 	} {

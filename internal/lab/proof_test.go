@@ -44,14 +44,14 @@ func TestAlike(t *testing.T) {
 		"a loss, and the control only starts": {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile", torn), armVars: direct, itsVars: direct},
 		"both without the buffer": {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: bare, itsVars: bare,
 			want: "a known cause, and no line of the tune's: both run with innodb_doublewrite=OFF, which was unlocked", never: "flushes its doublewrite"},
-		"both hit without it":        {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile", torn), armVars: bare, itsVars: bare, want: "meets the same, and nothing shows that it does so less often; both run with innodb_doublewrite=OFF"},
-		"a loss is not the buffer's": {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile"), armVars: bare, itsVars: bare},
-		"the arm alone is without":   {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: bare, itsVars: direct},
-		"both flush once a second":   {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile"), armVars: lazy, itsVars: lazy, want: "both run with innodb_flush_log_at_trx_commit=2, which was unlocked"},
-		"which does not tear a page": {arm: cuts(9, "volatile", lost, torn), control: cuts(9, "volatile"), armVars: lazy, itsVars: lazy},
+		"both hit without it":         {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile", torn), armVars: bare, itsVars: bare, want: "meets the same, and nothing shows that it does so less often; both run with innodb_doublewrite=OFF"},
+		"a loss is not the buffer's":  {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile"), armVars: bare, itsVars: bare},
+		"the arm alone is without":    {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: bare, itsVars: direct},
+		"both flush once a second":    {arm: cuts(9, "volatile", lost), control: cuts(9, "volatile"), armVars: lazy, itsVars: lazy, want: "both run with innodb_flush_log_at_trx_commit=2, which was unlocked"},
+		"which does not tear a page":  {arm: cuts(9, "volatile", lost, torn), control: cuts(9, "volatile"), armVars: lazy, itsVars: lazy},
 		"the page that is read first": {arm: cuts(9, "volatile", first), control: cuts(9, "volatile"), armVars: fsync, itsVars: fsync, want: "no line of the tune's: MySQL reads page 5"},
 		"no other page":               {arm: cuts(9, "volatile", torn), control: cuts(9, "volatile"), armVars: fsync, itsVars: fsync},
-		"far more often":             {arm: cuts(9, "volatile", many...), control: cuts(9, "volatile", torn), armVars: direct, itsVars: direct},
+		"far more often":              {arm: cuts(9, "volatile", many...), control: cuts(9, "volatile", torn), armVars: direct, itsVars: direct},
 	} {
 		got := alike(mycnf.MySQL, c.arm, c.control, c.armVars, c.itsVars)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) || c.never != "" && strings.Contains(got, c.never) {

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,7 +90,23 @@ func LayOut(ctx context.Context, dir string, bytes int64) (File, error) {
 		return File{}, err
 	}
 	_, err = job{nil, f.path, "write", slowest}.run(ctx, "--rw=write", "--bs=1m", "--ioengine=psync", "--end_fsync=1", "--direct=1", fmt.Sprintf("--size=%d", bytes))
+	if err == nil && f.durable {
+		err = f.settle()
+	}
 	return f, err
+}
+
+// settle waits until what waits in memory is on the disks, where it would be a load beside the next one: an fsync on ZFS
+// brings it to a log, and to its place later.
+func (f File) settle() error {
+	dir, err := os.Open(filepath.Dir(f.path))
+	if err == nil {
+		err = errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write what is in memory to the disks under %s: %w", f.path, err)
+	}
+	return nil
 }
 
 // Drive puts a load on the file for so long. start starts fio, in a cgroup maybe.
@@ -103,6 +120,9 @@ func (f File) Drive(ctx context.Context, l Load, last time.Duration, start Start
 		takes += warmup
 	}
 	s, err := job{start, f.path, side, takes}.run(ctx, l.Args(f.engine, f.durable, last)...)
+	if err == nil && l.Unsynced {
+		err = f.settle()
+	}
 	return s.Rate, err
 }
 
