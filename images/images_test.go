@@ -299,7 +299,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	out, err := exec.Command(tool(t, "testservers"), "postgres").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "there are mariadb, mysql and pause") {
+	if err == nil || !strings.Contains(string(out), "there are mariadb, mysql, haproxy and pause") {
 		t.Errorf("an unknown image: %v, %s", err, out)
 	}
 }

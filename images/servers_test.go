@@ -66,7 +66,7 @@ func serverCommand(image string) []string {
 
 // checkBalancer: it is there, with all that it is linked to.
 func checkBalancer(t *testing.T, c *containerd) {
-	cmd, _ := c.start("localhost/haproxy:e2e", nil, "-v")
+	cmd, _ := c.start("localhost/haproxy:e2e", nil, "/usr/sbin/haproxy", "-v")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "HAProxy version 2.6") {
 		t.Errorf("%v\n%s", err, out)
 	}
