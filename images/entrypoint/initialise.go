@@ -114,12 +114,18 @@ func initialiseMariaDB(server string, args []string, data, password string) erro
 	return cmd.Run()
 }
 
+// systemScripts are MariaDB's scripts for its system tables, in the order in which mariadb-install-db runs them.
+func systemScripts() []string {
+	return []string{"mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data",
+		"maria_add_gis_sp_bootstrap", "mysql_sys_schema"}
+}
+
 // mariadbSystem is the SQL that makes MariaDB's system tables, without users for the host's name and without
 // a test database.
 func mariadbSystem(dir string) (string, error) {
 	var sql strings.Builder // half a megabyte in ten thousand lines: added one by one they took a pod's memory
 	sql.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n")
-	for _, name := range []string{"mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data", "maria_add_gis_sp_bootstrap", "mysql_sys_schema"} {
+	for _, name := range systemScripts() {
 		text, err := os.ReadFile(filepath.Join(dir, name+".sql"))
 		if err != nil {
 			return "", fmt.Errorf("cannot read one of the server's scripts: %w", err)

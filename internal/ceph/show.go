@@ -11,8 +11,8 @@ import (
 	"david/internal/unmount"
 )
 
-// Wedged is how long david waits for a step on an image before it kills rbd-fuse. Where the cluster does not
-// answer, rbd-fuse never returns, and whoever reads or writes below its mount hangs: no signal ends that.
+// Wedged is the time limit of a step on an image; then rbd-fuse is killed. If the cluster is down, every read
+// and write on the mount hangs, and cannot be interrupted, until that is done.
 const Wedged = 2 * time.Minute
 
 // Show starts rbd-fuse, which shows the image as a file in a folder that is there, and returns once it does. The
@@ -42,8 +42,8 @@ func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(pr
 	}
 }
 
-// closing is how long rbd-fuse gets to end by itself once it is unmounted. Killing it at once would leave the image
-// open in the eyes of the cluster for half a minute.
+// closing is how long rbd-fuse may take to exit after unmounting. If it is killed instead, the cluster believes
+// for half a minute that the image is still open.
 const closing = 5 * time.Second
 
 // Hide unmounts an rbd-fuse, which makes it close its image and end, and kills it where it does not. by is nil where

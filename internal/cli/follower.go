@@ -46,7 +46,7 @@ const (
 func (a *app) followerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follower",
-		Short: "Replicas made from a clone of the leader's data (xfs, btrfs, ZFS, or volumes of a cluster): made, listed, compared, promoted, dropped",
+		Short: "Replicas on a clone of the leader's data: make, list, compare, promote and drop them",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

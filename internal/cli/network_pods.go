@@ -36,9 +36,9 @@ func (a *app) networkPodsCommand() *cobra.Command {
 		Long: "Measure what a cluster's ways to a server do to throughput, from a client's pod on another node. Each is an arm; the first is the\n" +
 			"control: host (both in their nodes' own network), pod (both in the pod network), service (a Service's address, ClusterIP),\n" +
 			"load-balancer (the address that the cluster gives a Service of type LoadBalancer), balancer (an HAProxy on the client's node,\n" +
-			"which passes connections on, and shares that node's CPUs). All but host lead to one server. A load balancer is asked for an address of the private network\n" +
-			"alone, as AWS, Google, Azure and OpenStack take it; others may give the server a public one while it is measured. What is made in\n" +
-			"the cluster is removed at the end.",
+			"whose CPUs it shares). All but host lead to one server. AWS, Google, Azure and OpenStack are asked for a private address of\n" +
+			"a load balancer; others may give the server a public one while it is measured. What is made in the cluster is removed at\n" +
+			"the end.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.networkPods(cmd.Context(), f) },
 	}

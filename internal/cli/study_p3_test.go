@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"david/internal/podnet"
 	"david/internal/result"
 	"david/internal/spec"
 	"david/internal/stats"
@@ -124,18 +123,5 @@ func TestNetworkRecords(t *testing.T) {
 	rows, err := a.networkRows(st, newest)
 	if err != nil || len(rows) != 2 || rows[0].Network != "flannel" || rows[1].Network != "calico" || rows[1].Pod.TPS != 82 || rows[1].Host.Valid != 3 {
 		t.Errorf("%+v, %v", rows, err)
-	}
-}
-
-// TestReadPodPaths: each path once, the control first, and nothing that is no path.
-func TestReadPodPaths(t *testing.T) {
-	list, err := readPodPaths([]string{"pod", "balancer", "host"})
-	if err != nil || len(list) != 3 || list[0].Name != "pod" || list[1].Way != podnet.Balancer || !list[2].Host {
-		t.Errorf("%+v, %v", list, err)
-	}
-	for _, bad := range []string{"", "host", "host,host", "host,vxlan", "host,service,service", "host,"} {
-		if _, err := readPodPaths(strings.Split(bad, ",")); err == nil {
-			t.Errorf("%q was read", bad)
-		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"david/internal/account"
 	"david/internal/host"
+	"david/internal/mycnf"
 	"david/internal/unmount"
 	"david/internal/zfs"
 )
@@ -110,7 +111,7 @@ func guid(ctx context.Context, t zfs.Tool, pool string) (string, error) {
 // than a page, one that is under way may be in it by half, from which the doublewrite buffer alone recovers. A leader
 // without that stands still.
 func (p *Place) tears(l Leader) (bool, error) {
-	if l.doubled() {
+	if mycnf.Doubled(l.Variables["innodb_doublewrite"]) {
 		return false, nil
 	}
 	page, err := strconv.ParseInt(l.Variables["innodb_page_size"], 10, 64)

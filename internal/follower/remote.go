@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"david/internal/mycnf"
@@ -28,16 +27,10 @@ func (l Leader) Cuttable() error {
 		return refuse("cannot follow from a snapshot of a server with innodb_flush_log_at_trx_commit=%s and sync_binlog=%s: as after a power cut, data and binary log could differ; set both to 1 first",
 			v["innodb_flush_log_at_trx_commit"], v["sync_binlog"])
 	}
-	if !l.doubled() {
+	if !mycnf.Doubled(v["innodb_doublewrite"]) {
 		return refuse("cannot follow from a snapshot of a server with innodb_doublewrite=%s: as after a power cut, a page could be torn; set it to ON first", v["innodb_doublewrite"])
 	}
 	return l.whole()
-}
-
-// doubled tells whether a server has a second copy of each page that it writes.
-func (l Leader) doubled() bool {
-	w := strings.ToUpper(l.Variables["innodb_doublewrite"])
-	return w != "OFF" && w != "0" && w != "DETECT_ONLY"
 }
 
 // Valid tells whether a follower can be called so.

@@ -292,7 +292,7 @@ const (
 // storage/innobase/srv/srv0start.cc; 1 of 1,000 power cuts, docs/crash.md).
 func ReadsBeforeCopy(vars map[string]string) bool {
 	_, rewritten := vars["innodb_doublewrite_files"]
-	return rewritten && doubled(vars["innodb_doublewrite"])
+	return rewritten && Doubled(vars["innodb_doublewrite"])
 }
 
 // UnflushedBy is DoublewriteUnflushed of a server of which only these are known; doublewrite may be "".
@@ -302,10 +302,10 @@ func UnflushedBy(f Flavour, v Version, method, doublewrite string) bool {
 
 // unflushed is asked of a server with the rewritten buffer, where that is in use.
 func unflushed(method, doublewrite string) bool {
-	return doubled(doublewrite) && strings.HasPrefix(strings.ToUpper(method), "O_DIRECT")
+	return Doubled(doublewrite) && strings.HasPrefix(strings.ToUpper(method), "O_DIRECT")
 }
 
-// doubled tells whether the buffer is in use.
-func doubled(doublewrite string) bool {
+// Doubled tells by the value of innodb_doublewrite whether pages are written twice, so that a torn one can be restored.
+func Doubled(doublewrite string) bool {
 	return !slices.Contains([]string{"OFF", "0", "FALSE", "DETECT_ONLY"}, strings.ToUpper(doublewrite))
 }

@@ -260,6 +260,7 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 		}
 	}
 	for i, probe := range netpath.Medians(seen) {
+		probe.Partly = r.Networks[i].Way == Balancer
 		arms[i].PathProbe = probe
 	}
 	return arms, nil

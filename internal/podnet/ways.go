@@ -41,8 +41,8 @@ func (n Network) end() Network {
 // endLabel has a pod's name, for the Services that lead to it.
 const endLabel = "david/end"
 
-// reach makes what a network's way to a pod takes, and returns the address, without a port, by which clients get there: it answers
-// from the client's node.
+// reach makes the Service or the balancer that a way needs, and returns the address, without a port, that clients use.
+// It has answered from the client's node by then.
 func (r *Request) reach(ctx context.Context, run kube.Run, n Network, to *corev1.Pod, ports ...int) (address string, err error) {
 	name := to.Name + "-" + string(n.Way)
 	switch n.Way {
@@ -59,13 +59,14 @@ func (r *Request) reach(ctx context.Context, run kube.Run, n Network, to *corev1
 	return address, r.await(ctx, to, n, address, ports[len(ports)-1])
 }
 
-// await has a client try until it gets there: nodes learn of a Service a moment later, a cloud's load balancer takes minutes, and its name
-// as long to be known. Of iperf3 and sockperf it is the latter's port, which takes any connection.
+// await has a client try until it can connect: nodes learn of a Service a moment later, and a cloud's load balancer
+// and its name take minutes. Of the measuring programs' ports it is sockperf's, as iperf3 would take it for its client.
 func (r *Request) await(ctx context.Context, to *corev1.Pod, n Network, address string, port int) error {
 	r.Say(fmt.Sprintf("waiting until %s answers at port %d", address, port))
 	client := r.client(podrun.Server{Pod: to, Container: to.Spec.Containers[0], Address: address}, n,
 		[]string{"network", "await", net.JoinHostPort(address, strconv.Itoa(port)), "--for=" + r.Cluster.Patience.String()})
 	client.Clients.User, client.Clients.Secret = "", "" // nobody logs in
+	client.Clients.Deadline = r.Cluster.Patience + perTrial
 	_, err := podrun.Ask(ctx, client)
 	return err
 }
@@ -104,8 +105,8 @@ func (r *Request) service(name string, way Way, to *corev1.Pod, ports []int) *co
 	return s
 }
 
-// internalOnly has clouds give a Service an address of the private network alone, each by the annotation that its documentation has for
-// that: AWS (its own controller, and Kubernetes' older one), Google's GKE, Azure, OpenStack. Others do not look at them.
+// internalOnly are the annotations by which clouds give a Service a private address and no public one: AWS (its own
+// controller, and Kubernetes' older one), Google's GKE, Azure, OpenStack. Other clusters ignore them.
 func internalOnly() map[string]string {
 	return map[string]string{
 		"service.beta.kubernetes.io/aws-load-balancer-scheme":         "internal",

@@ -52,7 +52,7 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 		}
 		if p := arm.PathProbe; p != nil {
 			copy(row[1:], []string{fixed(p.Rate/1e9, 2), round(p.Retransmits), brief(p.RTT50), brief(p.RTT99), brief(p.RTTCPU)})
-			if got := netmodel.Predict(control, modelled(p)); got.TPS > 0 && a.Ratio > 0 && a.Name != c.Control && talksAs(arm.Path, d.armNamed(c.Control).Path) && !taken(arm) {
+			if got := netmodel.Predict(control, modelled(p)); got.TPS > 0 && a.Ratio > 0 && a.Name != c.Control && talksAs(arm.Path, d.armNamed(c.Control).Path) && !p.Partly {
 				promised := got.TPS / control.TPS // of one round: the throughputs themselves are of many
 				off := 100 * (promised/a.Ratio - 1)
 				worst, n = math.Max(worst, math.Abs(off)), n+1
@@ -73,12 +73,6 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 
 // talksAs tells whether what is sent over two paths is the same.
 func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
-
-// taken tells whether a path's packets are taken by a program whose CPU time nobody sees: a balancer's pod.
-func taken(arm result.Arm) bool { return arm.Pod.Image != "" && arm.Path.Kind == balancer }
-
-// balancer is what internal/podnet calls the way by an HAProxy.
-const balancer = "balancer"
 
 func modelled(p *result.PathProbe) netmodel.Path {
 	m := netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate}

@@ -54,9 +54,9 @@ func TestPaths(t *testing.T) {
 	if table, lines := pathTable(d, c); len(lines) != 0 || len(table.Rows) != 3 {
 		t.Errorf("%v, %v", table, lines)
 	}
-	d.Arms[2].Path, d.Arms[2].Pod.Image = result.Path{Kind: "balancer"}, "mysql:8.4"
+	d.Arms[2].Path.TLS, far.Partly = false, true
 	if _, lines := pathTable(d, c); len(lines) != 0 {
-		t.Errorf("what a balancer's program takes is not seen, and is predicted: %v", lines)
+		t.Errorf("what a program on the way takes is not seen, and is predicted: %v", lines)
 	}
 	if table, lines := pathTable(compareFixture(), c); len(table.Rows) != 0 || len(lines) != 0 {
 		t.Errorf("%v, %v of no paths", table, lines)

@@ -269,6 +269,9 @@ type PathProbe struct {
 	// IRQApart tells whether the kernel keeps the time of interrupts apart from that of processes. Where it does not, that time
 	// is in the processes' and is not added to it.
 	IRQApart bool `json:"irq_time_apart,omitempty"`
+	// Partly says that a program on the way, as a balancer, takes CPU time that is not in RTTCPU, and has connections of its
+	// own whose retransmits are not counted.
+	Partly bool `json:"partly_seen,omitempty"`
 }
 
 // KernelSetting names a setting of the kernel with an arm's value.
