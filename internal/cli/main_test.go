@@ -12,6 +12,7 @@ import (
 
 	"david/internal/blocklog"
 	"david/internal/experiment"
+	"david/internal/netpath"
 	"david/internal/server"
 )
 
@@ -19,7 +20,7 @@ import (
 const asDavid = "DAVID_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
-	children := []string{probeChild, watchdogChild, holdGuard, guardChild, blocklog.Command} // which david starts of itself
+	children := []string{probeChild, watchdogChild, holdGuard, guardChild, blocklog.Command, netpath.WorkCommand} // which david starts of itself
 	if os.Getenv(asDavid) != "" || len(os.Args) > 1 && slices.Contains(children, os.Args[1]) {
 		os.Exit(tested())
 	}

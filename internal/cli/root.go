@@ -74,7 +74,7 @@ func (a *app) root() *cobra.Command {
 		a.studyCommand(), a.serverCommand(), a.reportCommand(), a.listCommand(), a.showCommand(), a.auditCommand(), a.priceCommand(), a.probeCommand(),
 		a.probeMachineCommand(), a.benchWorkerCommand(), a.explainCommand(), a.crashCommand(), a.rollbackCommand(), a.kernelCommand(), a.watchdogCommand(),
 		a.manifestCommand(), a.podOverheadCommand(), a.storageCommand(), a.followerCommand(), a.failoverCommand(), a.holdGuardCommand(), a.networkCommand(), a.planCommand(),
-		a.recorderCommand(), a.guardCommand(), a.versionCommand(), a.manCommand(), a.serveCommand(), a.rmCommand(), a.gcCommand(), a.configCommand())
+		a.recorderCommand(), a.networkWorkCommand(), a.guardCommand(), a.versionCommand(), a.manCommand(), a.serveCommand(), a.rmCommand(), a.gcCommand(), a.configCommand())
 	documented(root)
 	everyCommand(root, a.accustomed)
 	return root

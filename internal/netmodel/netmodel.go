@@ -30,6 +30,9 @@ type Path struct {
 	Rate    float64 // bits/s of one stream
 	ByteCPU float64 // CPU time that a byte more in an answer takes, microseconds; 0: not known
 	ByteRTT float64 // how much later the answer is there for it, microseconds; 0: not known
+	// Taken and ByteTaken are the CPU time that a round trip and a byte take from other work on busy CPUs, with what that loses by caches that are
+	// not its own afterwards, microseconds; 0 Taken: neither is known.
+	Taken, ByteTaken float64
 }
 
 // Bound names what a load waits for the most.
@@ -61,7 +64,7 @@ func Predict(c Control, p Path) Prediction {
 		return Prediction{}
 	}
 	delay := fit(c)
-	cpu := math.Max(c.CPU+c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU)+c.Bytes*(p.ByteCPU-c.Path.ByteCPU), 0.1*c.CPU)
+	cpu := math.Max(c.CPU+c.more(p), 0.1*c.CPU)
 	delay += c.RoundTrips*((p.RTT-p.RTTCPU)-(c.Path.RTT-c.Path.RTTCPU)) + transfer(c.Bytes, p) - transfer(c.Bytes, c.Path)
 	got := Prediction{throughput(c.Threads, c.CPUs, cpu, delay), RoundTrips}
 	if got.TPS*cpu > busy*c.CPUs*second {
@@ -71,6 +74,15 @@ func Predict(c Control, p Path) Prediction {
 		got = Prediction{most, Bandwidth}
 	}
 	return got
+}
+
+// more is how much more CPU time a transaction takes over a path than over the control's, in microseconds: what is taken from a
+// server and a client that are at work, where that was measured of both paths, else what the path uses.
+func (c Control) more(p Path) float64 {
+	if p.Taken > 0 && c.Path.Taken > 0 {
+		return c.RoundTrips*(p.Taken-c.Path.Taken) + c.Bytes*(p.ByteTaken-c.Path.ByteTaken)
+	}
+	return c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU) + c.Bytes*(p.ByteCPU-c.Path.ByteCPU)
 }
 
 // transfer is how long a transaction's bytes are on their way, in microseconds, while no CPU handles them: as an answer's

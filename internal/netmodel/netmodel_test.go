@@ -33,6 +33,8 @@ func TestPredict(t *testing.T) {
 		"a costly path, many clients": {64, 660, Path{RTT: 90, RTTCPU: 80, Rate: 10e9}, 524, CPU},
 		// and so do 40 kB of which each byte takes 20 ns more
 		"bytes that a program copies, many clients": {64, 660, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.02}, 524, CPU},
+		// what is taken from other work counts, where it is known of both: of a control that does not know it, it is not
+		"a path that was seen beside work only": {64, 660, Path{RTT: 90, RTTCPU: 80, Rate: 10e9, Taken: 200, ByteTaken: 1}, 524, CPU},
 		// the answers of a transaction are there 40e3 x 0.025 us later, all of it handling: 6 ms
 		"bytes that come later": {1, 200, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.025, ByteRTT: 0.025}, 1e6 / 6000, RoundTrips},
 		// client and server handle them at the same time
@@ -49,6 +51,21 @@ func TestPredict(t *testing.T) {
 	}
 	if got := Predict(Control{}, control.Path); got != (Prediction{}) {
 		t.Errorf("%+v of nothing", got)
+	}
+}
+
+// TestTaken: round trips that take 60 us from other work where they use 40 themselves, and bytes 20 ns, are 20 x 10 + 40e3 x 0.015 us more than the
+// control's; one client waits for all of it.
+func TestTaken(t *testing.T) {
+	load := control
+	load.Path.Taken, load.Path.ByteTaken = 50, 0.005
+	path := Path{RTT: 50, RTTCPU: 40, Rate: 10e9, Taken: 60, ByteTaken: 0.02}
+	if got := Predict(load, path); math.Abs(got.TPS*5800/1e6-1) > 0.001 {
+		t.Errorf("one client: %+v", got)
+	}
+	load.Threads, load.TPS = 64, 660
+	if got := Predict(load, path); math.Abs(got.TPS*3800/2e6-1) > 0.02 || got.Bound != CPU {
+		t.Errorf("64 clients: %+v", got)
 	}
 }
 

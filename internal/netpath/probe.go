@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -34,37 +35,81 @@ var ErrTool = errors.New("the path could not be measured")
 const (
 	// probeSeconds is how long each of the two programs measures a path at a time.
 	probeSeconds = 1
-	// ProbeTakes is about how long Probe measures a path: three programs, each with the half second that it takes to start and end.
-	ProbeTakes = 3 * (probeSeconds*time.Second + 500*time.Millisecond)
+	// ProbeTakes is about how long Probe measures a path: iperf3 once, and sockperf, which takes more than two seconds to start, once alone and
+	// twice beside work.
+	ProbeTakes = 4*probeSeconds*time.Second + 500*time.Millisecond + 3*2300*time.Millisecond
 	// probeLimit bounds one of their runs: sockperf needs half a second besides, a path that drops packets more.
 	probeLimit = 15 * time.Second
 	iperfPort  = "5201"
 	sockPort   = "11111"
 )
 
-// Probe measures a path with iperf3 and sockperf, each once; Medians sums several up. It is nil for the unix
-// socket, which neither program goes by.
+// Probe measures a path with iperf3 and sockperf, and with sockperf while other work is done on all CPUs, where that can be told;
+// Medians sums several up. It is nil for the unix socket, which neither program goes by.
 func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, error) {
 	way := n.Way(p)
 	if !way.Address.IsValid() {
 		return nil, nil
 	}
 	probe := &result.PathProbe{Runs: 1, IRQApart: irqTimeApart()}
-	for _, m := range meters() {
-		out, cpu, err := n.pairOf(ctx, way, m)
+	alone := meters()
+	if workable() {
+		alone = alone[:2] // a long answer is asked for beside work only
+	}
+	for _, m := range alone {
+		got, err := n.pairOf(ctx, way, m, nil)
 		if err == nil {
-			err = m.read(out, cpu, probe)
+			err = m.read(got.out, got.cpu, probe)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("path %s: %w", Name(p), err)
 		}
 	}
+	if !workable() {
+		return probe, nil
+	}
+	probe.Beside = &result.BesideWork{}
+	err := errors.Join(n.besideWork(ctx, way, pingOf(result.PingBytes), &probe.Beside.Ping), n.besideWork(ctx, way, pingOf(result.AnswerBytes), &probe.Beside.Answer))
+	if err != nil {
+		return nil, fmt.Errorf("path %s, beside work: %w", Name(p), err)
+	}
 	return probe, nil
+}
+
+// besideWork measures what a round trip takes from other work. The time that the programs and the kernel use for it is not all: what
+// comes after them finds caches that are theirs, and a path through more programs costs the more of that.
+func (n *Net) besideWork(ctx context.Context, way Way, m meter, trip *result.RoundTrip) (err error) {
+	w, err := startWork()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	got, err := n.pairOf(ctx, way, m, w)
+	if err != nil {
+		return err
+	}
+	if trip.RTT50, trip.CPU, err = pings(got.out, got.cpu); err != nil {
+		return err
+	}
+	trip.Taken, err = taken(got, len(w.workers))
+	return err
+}
+
+// taken is the CPU time, in microseconds, that a round trip took from the work that was done on so many CPUs; 0 where that is not known.
+func taken(got pairRun, cpus int) (float64, error) {
+	sent, err1 := figure(got.out, `Total Run.*SentMessages=(\d+)`)
+	seconds, err2 := figure(got.out, `Total Run.*RunTime=([\d.]+)`)
+	if err := errors.Join(err1, err2); err != nil || sent == 0 {
+		return 0, err
+	}
+	return math.Max(0, lost(got.work)) * float64(cpus) * 1e6 * seconds / sent, nil
 }
 
 // meters are what measures a path, in this order.
 func meters() []meter {
-	return []meter{bandwidth(), pingPong(result.PingBytes, readRoundTrip), pingPong(result.AnswerBytes, readAnswer)}
+	ping, answer := pingOf(result.PingBytes), pingOf(result.AnswerBytes)
+	ping.read, answer.read = readRoundTrip, readAnswer
+	return []meter{bandwidth(), ping, answer}
 }
 
 // meter is a program that measures a way: its server, its client for an address, and how what the client
@@ -75,6 +120,13 @@ type meter struct {
 	client func(address string) []string
 	apart  bool // its ends are held to a CPU each
 	read   func(out []byte, cpu time.Duration, probe *result.PathProbe) error
+}
+
+// pairRun is what a run of a measuring program's two ends gave.
+type pairRun struct {
+	out  []byte        // that the client printed
+	cpu  time.Duration // that both and the handling of interrupts took
+	work []span        // that was done meanwhile, where any was
 }
 
 // bandwidth measures one TCP stream to the server, as the answers of a database go the other way and a veth
@@ -107,12 +159,12 @@ func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 	return nil
 }
 
-// pingPong measures how long an answer takes, over TCP, and the CPU time that it takes of both ends and of the kernel.
+// pingOf measures how long an answer takes, over TCP, and the CPU time that it takes of both ends and of the kernel.
 // Request and answer are of so many bytes.
-func pingPong(bytes int, read func([]byte, time.Duration, *result.PathProbe) error) meter {
-	return meter{sockPort, []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}, func(address string) []string {
+func pingOf(bytes int) meter {
+	return meter{port: sockPort, server: []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}, client: func(address string) []string {
 		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(bytes)}
-	}, true, read}
+	}, apart: true}
 }
 
 func readRoundTrip(out []byte, cpu time.Duration, probe *result.PathProbe) (err error) {
@@ -150,9 +202,9 @@ func figure(out []byte, pattern string) (float64, error) {
 	return strconv.ParseFloat(string(m[1]), 64)
 }
 
-// pairOf runs a server of a measuring program where the paths lead to, and its client where the path begins.
-// It returns what the client printed, and the CPU time that both and the handling of interrupts took.
-func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu time.Duration, err error) {
+// pairOf runs a server of a measuring program where the paths lead to, and its client where the path begins; beside work, where
+// there is any.
+func (n *Net) pairOf(ctx context.Context, way Way, m meter, w *work) (got pairRun, err error) {
 	client := m.client(way.Address.String())
 	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", client[0], probeLimit))
 	defer cancel()
@@ -163,30 +215,37 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter) (out []byte, cpu tim
 	}
 	s, err := n.Server.start(m.server, ends[0]...)
 	if err != nil {
-		return nil, 0, err
+		return got, err
 	}
 	defer s.stop()
 	if err := n.Server.listens(ctx, m.port, s); err != nil {
-		return nil, 0, err
+		return got, err
 	}
 	apart := irqTimeApart()
 	before, err := handling(apart)
 	if err != nil {
-		return nil, 0, err
+		return got, err
 	}
 	c, err := way.From.start(client, ends[1]...)
 	if err != nil {
-		return nil, 0, err
+		return got, err
+	}
+	defer c.stop()
+	if w != nil {
+		if got.work, err = w.watch(ctx, c); err != nil {
+			return got, err
+		}
 	}
 	if err := c.wait(ctx); err != nil {
-		return nil, 0, err
+		return got, err
 	}
 	s.stop()
 	after, err := handling(apart)
 	if err == nil {
 		err = c.failed()
 	}
-	return c.out.Bytes(), c.cpu() + s.cpu() + after - before, err
+	got.out, got.cpu = c.out.Bytes(), c.cpu()+s.cpu()+after-before
+	return got, err
 }
 
 // listens waits until the program's server does. It is not connected to: iperf3 would take that for its client.
@@ -262,9 +321,19 @@ func (n *Namespace) start(argv []string, on ...int) (*tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tool{name: argv[0], cmd: exec.Command(path, argv[1:]...), done: make(chan struct{})}
-	t.cmd.Dir, t.cmd.Stdout, t.cmd.Stderr, t.cmd.Env = "/", &t.out, &t.out, []string{"LC_ALL=C"}
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: who.Credential()}
+	cmd := exec.Command(path, argv[1:]...)
+	cmd.Env, cmd.SysProcAttr = []string{"LC_ALL=C"}, &syscall.SysProcAttr{Credential: who.Credential()}
+	return launch(n, cmd, on...)
+}
+
+// launch starts a command in the namespace, nil for david's own, on the CPUs that it is held to, and keeps what it prints.
+func launch(n *Namespace, cmd *exec.Cmd, on ...int) (*tool, error) {
+	t := &tool{name: filepath.Base(cmd.Args[0]), cmd: cmd, done: make(chan struct{})}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", &t.out, &t.out
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the signal is tied to the thread that forks
@@ -277,7 +346,7 @@ func (n *Namespace) start(argv []string, on ...int) (*tool, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", argv[0], err)
+		return nil, fmt.Errorf("cannot start %s: %w", t.name, err)
 	}
 	return t, nil
 }
@@ -358,13 +427,14 @@ func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
 			continue
 		}
 		p := &result.PathProbe{Runs: len(list), IRQApart: list[0].IRQApart, Retransmits: middle(list, func(p *result.PathProbe) float64 { return p.Retransmits })}
-		for _, of := range []func(*result.PathProbe) *float64{
-			func(p *result.PathProbe) *float64 { return &p.Rate }, func(p *result.PathProbe) *float64 { return &p.RTT50 },
-			func(p *result.PathProbe) *float64 { return &p.RTT99 }, func(p *result.PathProbe) *float64 { return &p.RTTCPU },
-			func(p *result.PathProbe) *float64 { return &p.AnswerRTT }, func(p *result.PathProbe) *float64 { return &p.AnswerCPU },
-		} {
+		figures := probed()
+		if !slices.ContainsFunc(list, func(p *result.PathProbe) bool { return p.Beside == nil }) {
+			p.Beside = &result.BesideWork{}
+			figures = append(figures, probedBeside()...)
+		}
+		for _, of := range figures {
 			*of(p) = middle(list, func(p *result.PathProbe) float64 { return *of(p) })
-			if first := seen[0]; i > 0 && len(first) == len(list) {
+			if first := seen[0]; i > 0 && len(first) == len(list) && (p.Beside == nil) == (all[0].Beside == nil) {
 				round := -1
 				share := middle(list, func(p *result.PathProbe) float64 { round++; return *of(p) / *of(first[round]) })
 				if base := *of(all[0]); share > 0 && !math.IsInf(share, 1) && base > 0 {
@@ -375,6 +445,25 @@ func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
 		all = append(all, p)
 	}
 	return all
+}
+
+// probed are the figures of a probe, and probedBeside those of one beside work.
+func probed() []func(*result.PathProbe) *float64 {
+	return []func(*result.PathProbe) *float64{
+		func(p *result.PathProbe) *float64 { return &p.Rate }, func(p *result.PathProbe) *float64 { return &p.RTT50 },
+		func(p *result.PathProbe) *float64 { return &p.RTT99 }, func(p *result.PathProbe) *float64 { return &p.RTTCPU },
+		func(p *result.PathProbe) *float64 { return &p.AnswerRTT }, func(p *result.PathProbe) *float64 { return &p.AnswerCPU },
+	}
+}
+
+func probedBeside() (list []func(*result.PathProbe) *float64) {
+	for _, trip := range []func(*result.PathProbe) *result.RoundTrip{
+		func(p *result.PathProbe) *result.RoundTrip { return &p.Beside.Ping }, func(p *result.PathProbe) *result.RoundTrip { return &p.Beside.Answer },
+	} {
+		list = append(list, func(p *result.PathProbe) *float64 { return &trip(p).RTT50 }, func(p *result.PathProbe) *float64 { return &trip(p).CPU },
+			func(p *result.PathProbe) *float64 { return &trip(p).Taken })
+	}
+	return list
 }
 
 // middle is the median of a figure of some probes, which it is asked of in their order.

@@ -35,7 +35,7 @@ func pathHeadline(d Data, list []stats.Comparison) headline {
 // are empty where the arms are no paths.
 func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 	t = table{"The paths: " + short(c.Workload), []column{left("path"), right("Gbit/s"), right("retransmits/s"), right("round trip p50, us"), right("p99, us"),
-		right("CPU, us"), right("softirq of a transaction, us"), right("tps"), right("ratio"), right("predicted"), right("off, %"), left("bound by")}, nil}
+		right("CPU, us"), right("taken from other work, us"), right("softirq of a transaction, us"), right("tps"), right("ratio"), right("predicted"), right("off, %"), left("bound by")}, nil}
 	control, ok := pathControl(d, c)
 	if !ok {
 		return table{}, nil
@@ -46,17 +46,20 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 		if arm.Path == (result.Path{}) || a.Trials == 0 {
 			continue
 		}
-		row := []string{a.Name, none, none, none, none, none, cost(a.Costs.SoftIRQ), brief(a.TPS), none, none, none, none}
+		row := []string{a.Name, none, none, none, none, none, none, cost(a.Costs.SoftIRQ), brief(a.TPS), none, none, none, none}
 		if a.Ratio > 0 {
-			row[8] = fixed(a.Ratio, 3)
+			row[9] = fixed(a.Ratio, 3)
 		}
 		if p := arm.PathProbe; p != nil {
 			copy(row[1:], []string{fixed(p.Rate/1e9, 2), round(p.Retransmits), brief(p.RTT50), brief(p.RTT99), brief(p.RTTCPU)})
+			if b := p.Beside; b != nil && b.Ping.Taken > 0 {
+				row[6] = brief(b.Ping.Taken)
+			}
 			if got := netmodel.Predict(control, modelled(p)); got.TPS > 0 && a.Ratio > 0 && a.Name != c.Control && talksAs(arm.Path, d.armNamed(c.Control).Path) && !p.Partly {
 				promised := got.TPS / control.TPS // of one round: the throughputs themselves are of many
 				off := 100 * (promised/a.Ratio - 1)
 				worst, n = math.Max(worst, math.Abs(off)), n+1
-				copy(row[9:], []string{fixed(promised, 3), fmt.Sprintf("%+.1f", off), string(got.Bound)})
+				copy(row[10:], []string{fixed(promised, 3), fmt.Sprintf("%+.1f", off), string(got.Bound)})
 			}
 		}
 		t = t.add(row...)
@@ -75,9 +78,17 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
 
 func modelled(p *result.PathProbe) netmodel.Path {
+	const more = 2 * (result.AnswerBytes - result.PingBytes) // there and back
 	m := netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate}
+	if b := p.Beside; b != nil { // all of one state of the machine: that of a database at work
+		m.RTT, m.RTTCPU = b.Ping.RTT50, b.Ping.CPU
+		m.ByteRTT, m.ByteCPU = math.Max(0, b.Answer.RTT50-b.Ping.RTT50)/more, math.Max(0, b.Answer.CPU-b.Ping.CPU)/more
+		if b.Ping.Taken > 0 && b.Answer.Taken > 0 {
+			m.Taken, m.ByteTaken = b.Ping.Taken, math.Max(0, b.Answer.Taken-b.Ping.Taken)/more
+		}
+		return m
+	}
 	if p.AnswerRTT > 0 {
-		const more = 2 * (result.AnswerBytes - result.PingBytes) // there and back
 		m.ByteRTT, m.ByteCPU = math.Max(0, p.AnswerRTT-p.RTT50)/more, math.Max(0, p.AnswerCPU-p.RTTCPU)/more
 	}
 	return m
@@ -103,6 +114,9 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 				if part != nil && (i < 2 || arm.PathProbe != nil && arm.PathProbe.IRQApart) {
 					m.CPU += *part
 				}
+			}
+			if a.Costs.ServerCPU != nil && a.Costs.HostCPU != nil { // on its machine, with the kernel's own threads
+				m.CPU = math.Max(m.CPU, *a.Costs.HostCPU)
 			}
 		}
 	}

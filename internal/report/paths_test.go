@@ -13,8 +13,10 @@ func TestPaths(t *testing.T) {
 	d := compareFixture()
 	d.Experiment.Host.CPU.Usable = 2
 	host := result.PathProbe{Runs: 3, Rate: 10e9, RTT50: 20, RTT99: 60, RTTCPU: 20}
+	host.Beside = &result.BesideWork{Ping: result.RoundTrip{RTT50: 20, CPU: 20, Taken: 20}, Answer: result.RoundTrip{RTT50: 20, CPU: 20, Taken: 20}}
 	far := host
 	far.RTT50, far.RTTCPU = 500, 40
+	far.Beside = &result.BesideWork{Ping: result.RoundTrip{RTT50: 500, CPU: 40, Taken: 44.5}, Answer: result.RoundTrip{RTT50: 500, CPU: 40, Taken: 50}}
 	for i := range d.Arms {
 		d.Arms[i].Path = result.Path{Kind: "unix"}
 	}
@@ -35,13 +37,13 @@ func TestPaths(t *testing.T) {
 		rows[row[0]] = row
 	}
 	// 4 threads at 513 tps take 7.8 ms; 20 round trips of 480 us more make 17.4 ms: 0.45 of it
-	if row := rows["memory"]; len(row) < 12 || row[3] != "500" || !strings.HasPrefix(row[9], "0.4") || row[11] != "round trips" {
+	if row := rows["memory"]; len(row) < 13 || row[3] != "500" || row[6] != "44.5" || !strings.HasPrefix(row[10], "0.4") || row[12] != "round trips" {
 		t.Errorf("%v", row)
 	}
-	if row := rows["flush"]; len(row) < 12 || row[1] != none || row[9] != none || row[7] == none {
+	if row := rows["flush"]; len(row) < 13 || row[1] != none || row[10] != none || row[8] == none {
 		t.Errorf("%v", row)
 	}
-	if row := rows["control"]; len(row) < 12 || row[6] != "310" || row[9] != none {
+	if row := rows["control"]; len(row) < 13 || row[7] != "310" || row[10] != none {
 		t.Errorf("%v", row)
 	}
 	if len(lines) != 1 || !strings.Contains(lines[0], "20 round trips and 39.1 KiB") {

@@ -266,12 +266,28 @@ type PathProbe struct {
 	// AnswerRTT and AnswerCPU are as RTT50 and RTTCPU, of AnswerBytes there and back; 0: not measured.
 	AnswerRTT float64 `json:"answer_rtt_us,omitempty"`
 	AnswerCPU float64 `json:"answer_cpu_us,omitempty"`
+	// Beside is what was measured while other work was done on all CPUs; nil: nothing.
+	Beside *BesideWork `json:"beside_work,omitempty"`
 	// IRQApart tells whether the kernel keeps the time of interrupts apart from that of processes. Where it does not, that time
 	// is in the processes' and is not added to it.
 	IRQApart bool `json:"irq_time_apart,omitempty"`
 	// Partly says that a program on the way, as a balancer, takes CPU time that is not in RTTCPU, and has connections of its
 	// own whose retransmits are not counted.
 	Partly bool `json:"partly_seen,omitempty"`
+}
+
+// BesideWork holds round trips of PingBytes, and of AnswerBytes there and back, on a machine whose CPUs are at work.
+type BesideWork struct {
+	Ping   RoundTrip `json:"ping"`
+	Answer RoundTrip `json:"answer"`
+}
+
+// RoundTrip is what a round trip takes, in microseconds.
+type RoundTrip struct {
+	RTT50 float64 `json:"rtt_p50_us"`
+	CPU   float64 `json:"cpu_us"` // CPU time of both ends and of the kernel's interrupts
+	// Taken is the CPU time that it takes from the work, with what that loses by caches that are not its own afterwards; 0: not seen.
+	Taken float64 `json:"taken_us"`
 }
 
 // KernelSetting names a setting of the kernel with an arm's value.
@@ -426,6 +442,9 @@ type Costs struct {
 	// SoftIRQ is the CPU time of the whole machine that the kernel spent on interrupts, packets among them, in
 	// microseconds; nil in older records.
 	SoftIRQ *float64 `json:"softirq_cpu_us,omitempty"`
+	// HostCPU is all CPU time of the machine but what programs used that are neither the server nor the client nor david, in
+	// microseconds; nil in older records.
+	HostCPU *float64 `json:"host_cpu_us,omitempty"`
 	// Network are the bytes that the server counted both ways, those of david's own looking included; nil in older
 	// records.
 	Network   *float64 `json:"network_bytes,omitempty"`

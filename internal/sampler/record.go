@@ -55,9 +55,9 @@ type Evidence struct {
 
 // usage holds what is divided by transactions. A pointer is nil where the figure is not known.
 type usage struct {
-	serverCPU, clientCPU, softIRQ, switches, readKB, writtenKB *float64
-	clientShare                                                float64 // of the load that was done when the client was last seen
-	counters                                                   map[string]float64
+	serverCPU, clientCPU, softIRQ, hostCPU, switches, readKB, writtenKB *float64
+	clientShare                                                         float64 // of the load that was done when the client was last seen
+	counters                                                            map[string]float64
 }
 
 // Costs gives what each of the measured run's transactions took. A client that ended before Stop was last
@@ -74,7 +74,7 @@ func Costs(r Record, transactions int64) result.Costs {
 	n := float64(transactions)
 	u := r.usage
 	return result.Costs{
-		ServerCPU: per(u.serverCPU, n/1e6), ClientCPU: per(u.clientCPU, n*u.clientShare/1e6), SoftIRQ: per(u.softIRQ, n/1e6), Switches: per(u.switches, n),
+		ServerCPU: per(u.serverCPU, n/1e6), ClientCPU: per(u.clientCPU, n*u.clientShare/1e6), SoftIRQ: per(u.softIRQ, n/1e6), HostCPU: per(u.hostCPU, n/1e6), Switches: per(u.switches, n),
 		ReadKB: per(u.readKB, n), WrittenKB: per(u.writtenKB, n),
 		Network:   per(sum(known(u.counters, "bytes_received"), known(u.counters, "bytes_sent")), n),
 		Fsyncs:    per(known(u.counters, "innodb_data_fsyncs"), n),
@@ -133,6 +133,8 @@ func (s *Sampler) usage() usage {
 	if s.mark.cpus > 0 && s.final.cpus > 0 {
 		u.switches = pointer(s.final.switches - s.mark.switches)
 		u.softIRQ = pointer(s.final.cpu.SoftIRQ + s.final.cpu.IRQ - s.mark.cpu.SoftIRQ - s.mark.cpu.IRQ)
+		all := total(s.final.cpu) - total(s.mark.cpu)
+		u.hostCPU = pointer(max(0, busyTime(s.final.cpu)-busyTime(s.mark.cpu)-s.busy()*all))
 	}
 	if s.mark.disk != nil && s.final.disk != nil {
 		u.readKB = pointer(float64(s.final.disk.ReadSectors-s.mark.disk.ReadSectors) * sectorKiB)
@@ -140,6 +142,9 @@ func (s *Sampler) usage() usage {
 	}
 	return u
 }
+
+// busyTime is what the CPUs were at work, in seconds.
+func busyTime(c procfs.CPUStat) float64 { return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ }
 
 func pointer(v float64) *float64 { return &v }
 

@@ -1,0 +1,191 @@
+package netpath
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// WorkCommand is what david starts of itself for each CPU: the work beside which a path is measured.
+const WorkCommand = "network-work"
+
+const (
+	// workBytes is the memory that the work goes through at random, as a database's code and data would: what the second level
+	// cache of a server's core holds.
+	workBytes = 1 << 20
+	workPage  = 4096
+	// workSpan is how often it is looked at.
+	workSpan = 100 * time.Millisecond
+	// mostWorkers are the CPUs up to which a ping-pong takes so much of them all that it is seen.
+	mostWorkers = 16
+	// Where the client used less than quiet of a CPU it had not begun, or had ended; from loaded on it was at work.
+	quiet, loaded = 0.005, 0.02
+	// leastSpans are as many looks as tell anything.
+	leastSpans = 3
+)
+
+// Work keeps a CPU busy wherever nothing else would run there, until it is killed, and counts what it does in a page of memory
+// that it shares with the david that started it: the file that it has as its fourth.
+func Work(cpu int) error {
+	runtime.LockOSThread()
+	var on unix.CPUSet
+	on.Set(cpu)
+	idle := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}
+	if err := errors.Join(unix.SchedSetaffinity(0, &on), unix.SchedSetAttr(0, &idle, 0)); err != nil {
+		return fmt.Errorf("cannot work on CPU %d after all others: %w", cpu, err)
+	}
+	count, err := unix.Mmap(3, 0, workPage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("cannot share the count of what was done: %w", err)
+	}
+	memory := make([]uint64, workBytes/8)
+	for x, n := uint64(1), uint64(1); ; n++ {
+		for range 100 { // xorshift: G. Marsaglia, "Xorshift RNGs", J. Stat. Softw. 8 (2003)
+			x ^= x << 13
+			x ^= x >> 7
+			x ^= x << 17
+			memory[x%uint64(len(memory))] += x
+		}
+		binary.LittleEndian.PutUint64(count, n)
+	}
+}
+
+// work is what is done on every CPU that david may use, of what nothing else takes.
+type work struct {
+	workers []*tool
+	counts  [][]byte
+}
+
+// workable tells whether work can tell what a round trip takes from it: there are CPUs enough to hold the ends of a ping-pong apart, and not
+// too many to see one.
+func workable() bool {
+	var may unix.CPUSet
+	err := unix.SchedGetaffinity(0, &may)
+	return err == nil && may.Count() >= 2 && may.Count() <= mostWorkers
+}
+
+// startWork starts it.
+func startWork() (w *work, err error) {
+	var may unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil {
+		return nil, fmt.Errorf("cannot see on which CPUs david may run: %w", err)
+	}
+	w = &work{}
+	for cpu := 0; len(w.workers) < may.Count(); cpu++ {
+		if !may.IsSet(cpu) {
+			continue
+		}
+		if err := w.add(cpu); err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot work beside the measuring programs: %w", err), w.stop())
+		}
+	}
+	return w, nil
+}
+
+func (w *work) add(cpu int) error {
+	fd, err := unix.MemfdCreate(WorkCommand, unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), WorkCommand)
+	defer file.Close()
+	if err := file.Truncate(workPage); err != nil {
+		return err
+	}
+	count, err := unix.Mmap(fd, 0, workPage, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	w.counts = append(w.counts, count)
+	cmd := exec.Command("/proc/self/exe", WorkCommand, strconv.Itoa(cpu))
+	cmd.ExtraFiles = []*os.File{file}
+	cmd.Env = []string{"GODEBUG=asyncpreemptoff=1"} // its one thread is not to be stopped a hundred times a second
+	t, err := launch(nil, cmd)
+	if err == nil {
+		w.workers = append(w.workers, t)
+	}
+	return err
+}
+
+// done is how much has been.
+func (w *work) done() (sum float64) {
+	for _, count := range w.counts {
+		sum += float64(binary.LittleEndian.Uint64(count))
+	}
+	return sum
+}
+
+func (w *work) stop() (err error) {
+	for _, t := range w.workers {
+		t.stop()
+	}
+	for _, count := range w.counts {
+		err = errors.Join(err, unix.Munmap(count))
+	}
+	return err
+}
+
+// span is a while of a measuring program's run.
+type span struct {
+	client float64 // CPUs that the program's client used
+	done   float64 // work a second
+}
+
+// watch looks at the work until a program's client ends.
+func (w *work) watch(ctx context.Context, client *tool) (list []span, err error) {
+	p, err := procfs.NewProc(client.cmd.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	look := time.NewTicker(workSpan)
+	defer look.Stop()
+	var at time.Time
+	var ran, done float64
+	for {
+		if s, err := p.Schedstat(); err == nil { // it may have ended
+			now, r, d := time.Now(), float64(s.RunningNanoseconds), w.done()
+			if !at.IsZero() {
+				seconds := now.Sub(at).Seconds()
+				list = append(list, span{(r - ran) / 1e9 / seconds, (d - done) / seconds})
+			}
+			at, ran, done = now, r, d
+		}
+		select {
+		case <-client.done:
+			return list, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-look.C:
+		}
+	}
+}
+
+// lost is the share of the work that was not done while the client was at work, of what was done while it was not: sockperf waits for two
+// seconds before it begins. It is 0 where there was too little of either.
+func lost(list []span) float64 {
+	var alone, beside []float64
+	for _, s := range list {
+		switch {
+		case s.client < quiet:
+			alone = append(alone, s.done)
+		case s.client > loaded:
+			beside = append(beside, s.done)
+		}
+	}
+	if len(alone) < leastSpans || len(beside) < leastSpans {
+		return 0
+	}
+	slices.Sort(alone)
+	slices.Sort(beside)
+	return 1 - beside[len(beside)/2]/alone[len(alone)/2]
+}
