@@ -84,7 +84,8 @@ func modelled(p *result.PathProbe) netmodel.Path {
 		m.RTT, m.RTTCPU = b.Ping.RTT50, b.Ping.CPU
 		m.ByteRTT, m.ByteCPU = math.Max(0, b.Answer.RTT50-b.Ping.RTT50)/more, math.Max(0, b.Answer.CPU-b.Ping.CPU)/more
 		if b.Ping.Taken > 0 && b.Answer.Taken > 0 {
-			m.Taken, m.ByteTaken = b.Ping.Taken, math.Max(0, b.Answer.Taken-b.Ping.Taken)/more
+			m.Taken = lostBy(b.Ping)
+			m.ByteTaken = math.Max(0, lostBy(b.Answer)-m.Taken) / more
 		}
 		return m
 	}
@@ -93,6 +94,10 @@ func modelled(p *result.PathProbe) netmodel.Path {
 	}
 	return m
 }
+
+// lostBy is what a round trip takes from other work: no less than it uses. Less is seen where the machine's speed moved between the work
+// alone and the work beside it.
+func lostBy(r result.RoundTrip) float64 { return math.Max(r.Taken, r.CPU) }
 
 // pathControl returns what the load took over the control's path; false where the arms are no paths.
 func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
