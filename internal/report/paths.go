@@ -80,12 +80,10 @@ func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b
 func modelled(p *result.PathProbe) netmodel.Path {
 	const more = 2 * (result.AnswerBytes - result.PingBytes) // there and back
 	m := netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate}
-	if b := p.Beside; b != nil { // all of one state of the machine: that of a database at work
-		m.RTT, m.RTTCPU = b.Ping.RTT50, b.Ping.CPU
+	if b := p.Beside; b != nil {
 		m.ByteRTT, m.ByteCPU = math.Max(0, b.Answer.RTT50-b.Ping.RTT50)/more, math.Max(0, b.Answer.CPU-b.Ping.CPU)/more
 		if b.Ping.Taken > 0 && b.Answer.Taken > 0 {
-			m.Taken = lostBy(b.Ping)
-			m.ByteTaken = math.Max(0, lostBy(b.Answer)-m.Taken) / more
+			m.Taken, m.ByteTaken = p.RTTCPU+beyond(b.Ping), m.ByteCPU+(beyond(b.Answer)-beyond(b.Ping))/more
 		}
 		return m
 	}
@@ -95,9 +93,9 @@ func modelled(p *result.PathProbe) netmodel.Path {
 	return m
 }
 
-// lostBy is what a round trip takes from other work: no less than it uses. Less is seen where the machine's speed moved between the work
-// alone and the work beside it.
-func lostBy(r result.RoundTrip) float64 { return math.Max(r.Taken, r.CPU) }
+// beyond is what a round trip takes from other work beyond the CPU time that it uses itself, both of one run: from run to run the
+// machine's speed moves. It is no less than nothing.
+func beyond(r result.RoundTrip) float64 { return math.Max(0, r.Taken-r.CPU) }
 
 // pathControl returns what the load took over the control's path; false where the arms are no paths.
 func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
