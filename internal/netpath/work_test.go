@@ -24,6 +24,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// TestTaken: half of the work on two CPUs, not done while 20,000 round trips a second were, is 50 us of each.
+func TestTaken(t *testing.T) {
+	got := pairRun{out: []byte("sockperf: [Total Run] RunTime=2.000 sec; Warm up time=400 msec; SentMessages=40000; ReceivedMessages=39999\n")}
+	got.work = slices.Concat(slices.Repeat([]span{{0, 300}}, 20), slices.Repeat([]span{{0.4, 150}}, 10))
+	if us, err := taken(got, 2); err != nil || us < 49.9 || us > 50.1 {
+		t.Errorf("%v, %v", us, err)
+	}
+	if _, err := taken(pairRun{}, 2); err == nil {
+		t.Error("taken by nothing")
+	}
+}
+
 // TestLost: what was done while the client neither rested nor worked is not counted.
 func TestLost(t *testing.T) {
 	spans := func(n int, client, done float64) []span { return slices.Repeat([]span{{client, done}}, n) }
