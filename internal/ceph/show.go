@@ -42,8 +42,8 @@ func (i Image) Show(ctx context.Context, dir string, log *os.File, began func(pr
 	}
 }
 
-// closing is how long rbd-fuse may take to exit after unmounting. If it is killed instead, the cluster believes
-// for half a minute that the image is still open.
+// closing is the time that rbd-fuse has to exit after its unmount, before it is killed. Killed, it does not close
+// the image: Ceph counts that as in use for another 30 s.
 const closing = 5 * time.Second
 
 // Hide unmounts an rbd-fuse, which makes it close its image and end, and kills it where it does not. by is nil where

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,10 +113,9 @@ func (r *liveRun) watchdog() int {
 func (r *liveRun) over() (code int) {
 	r.t.Helper()
 	r.Wait()
-	process := func(left string) bool { return strings.HasPrefix(left, "process ") }
-	for end := time.Now().Add(2 * time.Minute); slices.ContainsFunc(leftovers(r.dir), process); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); len(processes(r.dir)) > 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			r.t.Fatalf("the watchdog does not end: %v", leftovers(r.dir))
+			r.t.Fatalf("the watchdog does not end: %v", processes(r.dir))
 		}
 	}
 	return r.ProcessState.ExitCode()

@@ -55,7 +55,7 @@ func (a *app) followerCommand() *cobra.Command {
 }
 
 func (a *app) holdGuardCommand() *cobra.Command {
-	return childCommand(holdGuard, "Let a leader go on whatever happens to david: what david follower clone starts of itself",
+	return watchCommand(holdGuard, "Let a leader go on whatever happens to david: what david follower clone starts of itself",
 		func(in io.Reader) error { return hold.Guard(in, a.out) })
 }
 

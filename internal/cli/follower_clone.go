@@ -41,10 +41,10 @@ func (a *app) followerCloneCommand() *cobra.Command {
 		Use:   "clone NAME",
 		Short: "Make a follower of a running server from a clone of its data; shows what it would do, with --apply does it",
 		Long: "Make a follower of a running server of this machine. Its process is stopped for some hundredths of a second (--max-pause\n" +
-			"at most), and its data are cloned by sharing blocks. On ZFS, and on Ceph RBD (--image), a snapshot of the dataset or\n" +
-			"volume is cloned, and the leader runs on. A server recovers on the clone as from a crash, with a server_id and UUID of its\n" +
-			"own, and replicates from exactly there. The leader gets an account for it (--create-account), or one of yours is used\n" +
-			"(--account). With --pod the leader is a pod, and its follower another on a volume made of a snapshot, in the same cluster.\n" +
+			"at most) while its data are cloned by sharing blocks. On ZFS and on Ceph RBD (--image) a snapshot is cloned instead,\n" +
+			"and the leader is not stopped. The follower recovers on the clone as from a crash, with its own server_id and UUID, and\n" +
+			"replicates from exactly there. It logs in to the leader with a new account (--create-account) or one of yours (--account).\n" +
+			"With --pod the leader is a pod; the follower is another pod, on a volume made from a snapshot in the same cluster.\n" +
 			"Without --apply nothing is changed (docs/follower.md).",
 		Args: exactArgs(1, "a name for the follower"),
 		RunE: func(cmd *cobra.Command, args []string) error {

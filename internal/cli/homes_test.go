@@ -95,10 +95,31 @@ func leftovers(dir string) (left []string) {
 			left = append(left, "mount "+line)
 		}
 	}
-	left = append(left, loops(dir)...)
+	left = append(left, soonGone(func() []string { return loops(dir) })...)
+	return append(left, processes(dir)...)
+}
+
+// leftByKilled are the leftovers of a david that was killed: its children, which are killed with it, may end after it.
+func leftByKilled(dir string) []string {
+	soonGone(func() []string { return processes(dir) })
+	return leftovers(dir)
+}
+
+// soonGone waits a while for there to be nothing: on a busy machine the kernel takes its time to end a process that was killed, and to
+// take off a loop device after its mount is gone.
+func soonGone(list func() []string) (left []string) {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if left = list(); len(left) == 0 || time.Now().After(end) {
+			return left
+		}
+	}
+}
+
+// processes are those with a home, but for the test itself.
+func processes(dir string) (left []string) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return append(left, err.Error())
+		return []string{err.Error()}
 	}
 	for _, e := range entries {
 		environ, err := os.ReadFile("/proc/" + e.Name() + "/environ")
@@ -110,19 +131,13 @@ func leftovers(dir string) (left []string) {
 	return left
 }
 
-// loops are the loop devices with a file of a home. The kernel takes one off a moment after its mount is
-// gone, which on a busy machine may be a long one.
+// loops are the loop devices with a file of a home.
 func loops(dir string) (left []string) {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		left = nil
-		found, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
-		for _, f := range found {
-			if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), dir) {
-				left = append(left, "loop device of "+string(b))
-			}
-		}
-		if len(left) == 0 || time.Now().After(end) {
-			return left
+	found, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, f := range found {
+		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), dir) {
+			left = append(left, "loop device of "+string(b))
 		}
 	}
+	return left
 }

@@ -74,7 +74,7 @@ func TestKill9Crash(t *testing.T) {
 	if out, errOut, code := david(t, dir, "list"); code != exitDone {
 		t.Fatalf("david list: exit code %d\n%s%s", code, out, errOut)
 	}
-	for _, left := range leftovers(dir) {
+	for _, left := range leftByKilled(dir) {
 		t.Error("left behind: ", left)
 	}
 }
@@ -99,7 +99,7 @@ func TestKill9Power(t *testing.T) {
 		if out, errOut, code := david(t, dir, "list"); code != exitDone {
 			t.Fatalf("david list: exit code %d\n%s%s", code, out, errOut)
 		}
-		for _, left := range leftovers(dir) {
+		for _, left := range leftByKilled(dir) {
 			t.Error("left behind: ", left)
 		}
 	})
@@ -149,7 +149,7 @@ func TestKill9(t *testing.T) {
 			if out, errOut, code := david(t, dir, "list"); code != exitDone {
 				t.Fatalf("david list: exit code %d\n%s%s", code, out, errOut)
 			}
-			for _, left := range leftovers(dir) {
+			for _, left := range leftByKilled(dir) {
 				t.Error("left behind: ", left)
 			}
 		})

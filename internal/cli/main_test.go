@@ -20,7 +20,8 @@ import (
 const asDavid = "DAVID_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
-	children := []string{probeChild, watchdogChild, holdGuard, guardChild, blocklog.Command, netpath.WorkCommand} // which david starts of itself
+	// The test binary has to be each of the programs that david starts of itself, too.
+	children := []string{probeChild, watchdogChild, holdGuard, guardChild, blocklog.Command, netpath.WorkCommand}
 	if os.Getenv(asDavid) != "" || len(os.Args) > 1 && slices.Contains(children, os.Args[1]) {
 		os.Exit(tested())
 	}

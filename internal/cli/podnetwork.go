@@ -27,8 +27,7 @@ type podNetworkFlags struct {
 }
 
 func (f *podNetworkFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "of the cluster (default $KUBECONFIG, ~/.kube/config)")
-	fs.StringVar(&f.context, "context", "", "of the kubeconfig (default its current one)")
+	f.clusterFlags.add(fs)
 	fs.StringVar(&f.image, "image", "", "the server's image, as mysql:8.4")
 	fs.StringVar(&f.client, "client-image", clientImage, "the image with david and the programs it measures with")
 	fs.StringVar(&f.cpus, "cpus", "1", "CPUs of each server and of each client: requests and limits")

@@ -95,7 +95,7 @@ func complete(t *testing.T, dir string, moment time.Duration) {
 	if _, err := store.WithPoints(trials); err != nil {
 		t.Errorf("killed after %s: %v", moment, err)
 	}
-	for _, left := range leftovers(dir) {
+	for _, left := range leftByKilled(dir) {
 		t.Errorf("killed after %s: left behind: %s", moment, left)
 	}
 }

@@ -251,7 +251,7 @@ func TestStorageMeasureKilled(t *testing.T) {
 		if code != exitDone {
 			t.Fatalf("seed %d, killed after %s: exit code %d, %s%s\n%s", seed, moment, code, out, errOut, seen)
 		}
-		left := append(leftovers(here.home), layoutsLeft(here.home, devices)...)
+		left := append(leftByKilled(here.home), layoutsLeft(here.home, devices)...)
 		for _, f := range folders {
 			if _, err := os.Lstat(f); err == nil {
 				left = append(left, f)

@@ -326,6 +326,6 @@ func moveError(ctx context.Context, err error) error {
 const guardChild = "storage-guard"
 
 func (a *app) guardCommand() *cobra.Command {
-	return childCommand(guardChild, "Start a server whose data are being moved where david died: what that starts of itself",
+	return watchCommand(guardChild, "Start a server whose data are being moved where david died: what that starts of itself",
 		func(in io.Reader) error { return move.StandGuard(in, a.out, a.err) })
 }

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // sysctls returns the kernel settings that matter to a database.
@@ -50,6 +52,9 @@ type CPUTimes struct {
 	Total float64
 	Steal float64 // wanted, and given to other guests by the hypervisor
 }
+
+// BusyTime is how long the CPUs were at work since the machine was started, in seconds.
+func BusyTime(c procfs.CPUStat) float64 { return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ }
 
 // StealShare returns the share of all CPU time between two snapshots that the hypervisor gave to others: 0 to
 // 1.

@@ -21,6 +21,7 @@ type Net struct {
 	nodes          []*Namespace
 	ways           map[result.Path]Way
 	forwarders     []*forwarder
+	turns          int // servers of sockperf that there were
 	watch          *watch
 }
 

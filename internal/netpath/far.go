@@ -17,7 +17,7 @@ func Answer(ctx context.Context) (err error) {
 	ended := make(chan *tool)
 	for _, m := range meters()[:2] { // both ping-pongs go to one server
 		var here *Namespace
-		t, err := here.start(m.server)
+		t, err := here.start(m.server(m.port))
 		if err != nil {
 			return err
 		}
@@ -67,10 +67,13 @@ func ProbeTo(ctx context.Context, to netip.Addr) (m Measured, err error) {
 		return m, err
 	}
 	for _, program := range meters() {
-		out, cpu, err := clientOf(ctx, program, to)
-		if err == nil {
-			err = program.read(out, cpu, &m.Probe)
-		}
+		err := untilTold(func() error {
+			out, cpu, err := clientOf(ctx, program, to)
+			if err != nil {
+				return err
+			}
+			return program.read(out, cpu, &m.Probe)
+		})
 		if err != nil {
 			return m, fmt.Errorf("the way to %s: %w", to, err)
 		}
@@ -82,8 +85,8 @@ func ProbeTo(ctx context.Context, to netip.Addr) (m Measured, err error) {
 // exchange has iperf3 send Bytes each way, for the links' counters.
 func exchange(ctx context.Context, to netip.Addr) error {
 	for _, way := range [][]string{nil, {"--reverse"}} {
-		m := meter{client: func(address string) []string {
-			return append([]string{"iperf3", "--connect-timeout", "3000", "-n", strconv.Itoa(Bytes), "-p", iperfPort, "-c", address}, way...)
+		m := meter{port: iperfPort, client: func(address, port string) []string {
+			return append([]string{"iperf3", "--connect-timeout", "3000", "-n", strconv.Itoa(Bytes), "-p", port, "-c", address}, way...)
 		}}
 		if _, _, err := clientOf(ctx, m, to); err != nil {
 			return err
@@ -95,7 +98,7 @@ func exchange(ctx context.Context, to netip.Addr) error {
 // clientOf runs a measuring program's client, and returns what it printed and the CPU time that it and the
 // handling of interrupts took here.
 func clientOf(ctx context.Context, m meter, to netip.Addr) (out []byte, cpu time.Duration, err error) {
-	argv := m.client(to.String())
+	argv := m.client(to.String(), m.port)
 	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", argv[0], probeLimit))
 	defer cancel()
 	apart := irqTimeApart()

@@ -339,6 +339,22 @@ func TestProbeBlocked(t *testing.T) {
 	}
 }
 
+// TestProbeAfterAbrupt: that a server of sockperf was ended in the midst of a run keeps the next from nothing.
+func TestProbeAfterAbrupt(t *testing.T) {
+	asRoot(t)
+	n, paths := built(t, Host)
+	ctx, cancel := context.WithTimeout(t.Context(), 2700*time.Millisecond) // sockperf waits for two seconds before it begins
+	defer cancel()
+	if _, err := n.pairOf(ctx, n.Way(paths[0]), pingOf(result.PingBytes), nil); errors.Is(err, ErrNoTool) {
+		t.Skip(err)
+	} else if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("it had ended before it was to: %v", err)
+	}
+	if _, err := n.pairOf(t.Context(), n.Way(paths[0]), pingOf(result.PingBytes), nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMedian(t *testing.T) {
 	got := Medians([][]*result.PathProbe{
 		{{RTT50: 3, Rate: 10}, {RTT50: 1, Rate: 30}, {RTT50: 2, Rate: 20}},
@@ -353,6 +369,13 @@ func TestMedian(t *testing.T) {
 	}
 	if got := Medians([][]*result.PathProbe{{{RTT50: 3}, {RTT50: 1}}, {{RTT50: 4}}}); got[0].RTT50 != 2 || got[1].RTT50 != 4 {
 		t.Errorf("%+v, %+v", got[0], got[1])
+	}
+	beside := func(us float64) *result.PathProbe {
+		return &result.PathProbe{RTT50: 1, Beside: &result.BesideWork{Ping: result.RoundTrip{RTT50: 1, CPU: 1, Taken: us}}}
+	}
+	got = Medians([][]*result.PathProbe{{beside(50), beside(0), beside(60), beside(50)}, {beside(100), beside(100), beside(0), beside(110)}, {beside(0), beside(0), beside(0), beside(0)}})
+	if got[0].Beside.Ping.Taken != 50 || got[1].Beside.Ping.Taken < 104.9 || got[1].Beside.Ping.Taken > 105.1 || got[2].Beside.Ping.Taken != 0 {
+		t.Errorf("what was not seen is no figure: %+v, %+v, %+v", got[0].Beside, got[1].Beside, got[2].Beside)
 	}
 	for text, want := range map[string]bool{"CONFIG_IRQ_TIME_ACCOUNTING=y\n": true, "# CONFIG_IRQ_TIME_ACCOUNTING is not set\n": false, "CONFIG_TICK_CPU_ACCOUNTING=y\n": false, "": true} {
 		if got := irqTimeIn(strings.NewReader(text)); got != want {

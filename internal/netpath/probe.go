@@ -32,14 +32,17 @@ var ErrNoTool = errors.New("is missing")
 // ErrTool marks a program that could not measure a path.
 var ErrTool = errors.New("the path could not be measured")
 
+// errSilent marks a run of sockperf that told nothing, as of one that others left no CPU until its time was over.
+var errSilent = fmt.Errorf("%w: sockperf", ErrTool)
+
 const (
 	// probeSeconds is how long each of the two programs measures a path at a time.
 	probeSeconds = 1
 	// ProbeTakes is about how long Probe measures a path: iperf3 once, and sockperf, which takes more than two seconds to start, once alone and
 	// twice beside work.
 	ProbeTakes = 4*probeSeconds*time.Second + 500*time.Millisecond + 3*2300*time.Millisecond
-	// workTries are the runs beside work of which one has to tell something.
-	workTries = 3
+	// probeTries are the runs of which one has to tell something.
+	probeTries = 3
 	// mostTaken is how many times of the CPU time that it uses a round trip may take from other work: the rest of more is what other programs
 	// took meanwhile. A path through a program was seen to take 1.15 times.
 	mostTaken = 2
@@ -47,6 +50,9 @@ const (
 	probeLimit = 15 * time.Second
 	iperfPort  = "5201"
 	sockPort   = "11111"
+	// sockPorts are the ports from sockPort on that servers of sockperf take in turn: none waits for a port to be free again, which takes a
+	// minute where a slow path had not yet closed the connection when the server was ended (sockperf does not set SO_REUSEADDR).
+	sockPorts = 1000
 )
 
 // Probe measures a path with iperf3 and sockperf, and with sockperf while other work is done on all CPUs, where that can be told;
@@ -62,10 +68,13 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 		alone = alone[:2] // a long answer is asked for beside work only
 	}
 	for _, m := range alone {
-		got, err := n.pairOf(ctx, way, m, nil)
-		if err == nil {
-			err = m.read(got.out, got.cpu, probe)
-		}
+		err := untilTold(func() error {
+			got, err := n.pairOf(ctx, way, m, nil)
+			if err != nil {
+				return err
+			}
+			return m.read(got.out, got.cpu, probe)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("path %s: %w", Name(p), err)
 		}
@@ -74,25 +83,27 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 		return probe, nil
 	}
 	probe.Beside = &result.BesideWork{}
-	err := errors.Join(n.besideWork(ctx, way, pingOf(result.PingBytes), &probe.Beside.Ping), n.besideWork(ctx, way, pingOf(result.AnswerBytes), &probe.Beside.Answer))
-	if err != nil {
-		return nil, fmt.Errorf("path %s, beside work: %w", Name(p), err)
+	for bytes, trip := range map[int]*result.RoundTrip{result.PingBytes: &probe.Beside.Ping, result.AnswerBytes: &probe.Beside.Answer} {
+		if err := untilTold(func() error { return n.besideWork(ctx, way, pingOf(bytes), trip) }); err != nil {
+			return nil, fmt.Errorf("path %s, beside work: %w", Name(p), err)
+		}
 	}
 	return probe, nil
 }
 
-// besideWork measures what a round trip takes from other work. The time that the programs and the kernel use for it is not all: what
-// comes after them finds caches that are theirs, and a path through more programs costs the more of that.
-func (n *Net) besideWork(ctx context.Context, way Way, m meter, trip *result.RoundTrip) (err error) {
-	for range workTries { // where others take the CPUs, a run may end before it had anything to tell
-		if err = n.besideWorkOnce(ctx, way, m, trip); !errors.Is(err, ErrTool) {
-			return err
+// untilTold measures again where a run told nothing.
+func untilTold(measure func() error) (err error) {
+	for range probeTries {
+		if err = measure(); !errors.Is(err, errSilent) {
+			break
 		}
 	}
 	return err
 }
 
-func (n *Net) besideWorkOnce(ctx context.Context, way Way, m meter, trip *result.RoundTrip) (err error) {
+// besideWork measures what a round trip takes from other work. The time that the programs and the kernel use for it is not all: what
+// comes after them finds caches that are theirs, and a path through more programs costs the more of that.
+func (n *Net) besideWork(ctx context.Context, way Way, m meter, trip *result.RoundTrip) (err error) {
 	w, err := startWork()
 	if err != nil {
 		return err
@@ -132,8 +143,9 @@ func meters() []meter {
 // printed is read.
 type meter struct {
 	port   string
-	server []string
-	client func(address string) []string
+	turns  bool // its servers take turns at the ports from that one on
+	server func(port string) []string
+	client func(address, port string) []string
 	apart  bool // its ends are held to a CPU each
 	read   func(out []byte, cpu time.Duration, probe *result.PathProbe) error
 }
@@ -148,9 +160,9 @@ type pairRun struct {
 // bandwidth measures one TCP stream to the server, as the answers of a database go the other way and a veth
 // is the same in both.
 func bandwidth() meter {
-	return meter{iperfPort, []string{"iperf3", "-4", "-s", "-p", iperfPort}, func(address string) []string {
-		return []string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", address}
-	}, false, readBandwidth}
+	return meter{port: iperfPort, server: func(port string) []string { return []string{"iperf3", "-4", "-s", "-p", port} }, client: func(address, port string) []string {
+		return []string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", port, "-c", address}
+	}, read: readBandwidth}
 }
 
 func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
@@ -178,8 +190,10 @@ func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 // pingOf measures how long an answer takes, over TCP, and the CPU time that it takes of both ends and of the kernel.
 // Request and answer are of so many bytes.
 func pingOf(bytes int) meter {
-	return meter{port: sockPort, server: []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", sockPort}, client: func(address string) []string {
-		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(bytes)}
+	return meter{port: sockPort, turns: true, server: func(port string) []string {
+		return []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", port}
+	}, client: func(address, port string) []string {
+		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", port, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(bytes)}
 	}, apart: true}
 }
 
@@ -204,7 +218,7 @@ func pings(out []byte, cpu time.Duration) (median, busy float64, err error) {
 		return 0, 0, err
 	}
 	if sent == 0 {
-		return 0, 0, fmt.Errorf("%w: sockperf: nothing was sent", ErrTool)
+		return 0, 0, fmt.Errorf("%w: nothing was sent", errSilent)
 	}
 	return median, float64(cpu.Microseconds()) / sent, nil
 }
@@ -213,7 +227,7 @@ func pings(out []byte, cpu time.Duration) (median, busy float64, err error) {
 func figure(out []byte, pattern string) (float64, error) {
 	m := regexp.MustCompile(pattern).FindSubmatch(out)
 	if m == nil {
-		return 0, fmt.Errorf("%w: sockperf: nothing printed is like %s", ErrTool, pattern)
+		return 0, fmt.Errorf("%w: nothing printed is like %s", errSilent, pattern)
 	}
 	return strconv.ParseFloat(string(m[1]), 64)
 }
@@ -221,7 +235,8 @@ func figure(out []byte, pattern string) (float64, error) {
 // pairOf runs a server of a measuring program where the paths lead to, and its client where the path begins; beside work, where
 // there is any.
 func (n *Net) pairOf(ctx context.Context, way Way, m meter, w *work) (got pairRun, err error) {
-	client := m.client(way.Address.String())
+	port := n.turn(m)
+	client := m.client(way.Address.String(), port)
 	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", client[0], probeLimit))
 	defer cancel()
 	// The ends of a ping-pong that happen to share a CPU answer in a tenth of the time, and where they are changes from run to run.
@@ -229,12 +244,12 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter, w *work) (got pairRu
 	if two := twoCPUs(); m.apart && two != nil {
 		ends = [2][]int{two[:1], two[1:]}
 	}
-	s, err := n.Server.start(m.server, ends[0]...)
+	s, err := n.Server.start(m.server(port), ends[0]...)
 	if err != nil {
 		return got, err
 	}
 	defer s.stop()
-	if err := n.Server.listens(ctx, m.port, s); err != nil {
+	if err := n.Server.listens(ctx, port, s); err != nil {
 		return got, err
 	}
 	apart := irqTimeApart()
@@ -262,6 +277,19 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter, w *work) (got pairRu
 	}
 	got.out, got.cpu = c.out.Bytes(), c.cpu()+s.cpu()+after-before
 	return got, err
+}
+
+// turn is the port of a program's next server.
+func (n *Net) turn(m meter) string {
+	if !m.turns {
+		return m.port
+	}
+	first, err := strconv.Atoi(m.port)
+	if err != nil {
+		panic(err) // of a constant
+	}
+	n.turns++
+	return strconv.Itoa(first + n.turns%sockPorts)
 }
 
 // listens waits until the program's server does. It is not connected to: iperf3 would take that for its client.
@@ -293,7 +321,7 @@ func (n *Namespace) listens(ctx context.Context, port string, s *tool) error {
 // said is what a program says of its failure: a line with the word, else its last one.
 func said(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "error") }); i >= 0 {
+	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(strings.ToLower(line), "error") }); i >= 0 {
 		return strings.TrimSpace(lines[i])
 	}
 	return lines[len(lines)-1]
@@ -442,18 +470,23 @@ func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
 			all = append(all, nil)
 			continue
 		}
-		p := &result.PathProbe{Runs: len(list), IRQApart: list[0].IRQApart, Retransmits: middle(list, func(p *result.PathProbe) float64 { return p.Retransmits })}
+		p := &result.PathProbe{Runs: len(list), IRQApart: list[0].IRQApart}
+		var retransmits []float64 // 0 is a figure
+		for _, one := range list {
+			retransmits = append(retransmits, one.Retransmits)
+		}
+		p.Retransmits = median(retransmits)
 		figures := probed()
 		if !slices.ContainsFunc(list, func(p *result.PathProbe) bool { return p.Beside == nil }) {
 			p.Beside = &result.BesideWork{}
 			figures = append(figures, probedBeside()...)
 		}
 		for _, of := range figures {
-			*of(p) = middle(list, func(p *result.PathProbe) float64 { return *of(p) })
+			*of(p) = known(list, func(p *result.PathProbe) float64 { return *of(p) })
 			if first := seen[0]; i > 0 && len(first) == len(list) && (p.Beside == nil) == (all[0].Beside == nil) {
 				round := -1
-				share := middle(list, func(p *result.PathProbe) float64 { round++; return *of(p) / *of(first[round]) })
-				if base := *of(all[0]); share > 0 && !math.IsInf(share, 1) && base > 0 {
+				share := known(list, func(p *result.PathProbe) float64 { round++; return *of(p) / *of(first[round]) })
+				if base := *of(all[0]); share > 0 && base > 0 {
 					*of(p) = share * base
 				}
 			}
@@ -482,12 +515,22 @@ func probedBeside() (list []func(*result.PathProbe) *float64) {
 	return list
 }
 
-// middle is the median of a figure of some probes, which it is asked of in their order.
-func middle(list []*result.PathProbe, of func(*result.PathProbe) float64) float64 {
+// known is the median of a figure over the probes, asked in their order, that measured it: a figure that was not is 0, and a ratio with
+// one 0, infinite or no number. It is 0 where none did.
+func known(list []*result.PathProbe, of func(*result.PathProbe) float64) float64 {
 	var values []float64
 	for _, p := range list {
-		values = append(values, of(p))
+		if v := of(p); v > 0 && !math.IsInf(v, 1) {
+			values = append(values, v)
+		}
 	}
+	if len(values) == 0 {
+		return 0
+	}
+	return median(values)
+}
+
+func median(values []float64) float64 {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }

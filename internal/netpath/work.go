@@ -144,6 +144,9 @@ type span struct {
 // watch looks at the work until a program's client ends.
 func (w *work) watch(ctx context.Context, client *tool) (list []span, err error) {
 	p, err := procfs.NewProc(client.cmd.Process.Pid)
+	if errors.Is(err, os.ErrNotExist) { // it has ended: how, wait tells
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

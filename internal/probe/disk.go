@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"david/internal/account"
+	"david/internal/host"
 	"david/internal/result"
 )
 
@@ -259,8 +260,7 @@ func busyCPU() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c := s.CPUTotal
-	return 1e6 * (c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ), nil
+	return 1e6 * host.BusyTime(s.CPUTotal), nil
 }
 
 // figure returns the median of some values, with the least and the most.

@@ -63,4 +63,30 @@ func TestPaths(t *testing.T) {
 	if table, lines := pathTable(compareFixture(), c); len(table.Rows) != 0 || len(lines) != 0 {
 		t.Errorf("%v, %v of no paths", table, lines)
 	}
+	for i := range d.Trials {
+		d.Trials[i].Costs.ServerCPU, d.Trials[i].Costs.HostCPU = some(700), some(5000)
+	}
+	if m, _ := pathControl(d, comparisons(d)[0]); m.CPU != 5000 {
+		t.Errorf("a transaction takes %v us of the CPUs, not the machine's 5000", m.CPU)
+	}
+}
+
+// TestModelled: what a round trip takes from other work is what it uses alone and what the work lost beyond that, by
+// one run; where none was seen it is not known.
+func TestModelled(t *testing.T) {
+	const more = 2 * (result.AnswerBytes - result.PingBytes)
+	p := &result.PathProbe{RTT50: 55, RTTCPU: 45, AnswerRTT: 1, AnswerCPU: 1, Beside: &result.BesideWork{
+		Ping: result.RoundTrip{RTT50: 40, CPU: 50, Taken: 60}, Answer: result.RoundTrip{RTT50: 40 + more/100, CPU: 50 + more/50, Taken: 60 + more/40}}}
+	near := func(a, b float64) bool { return a > 0.999*b && a < 1.001*b }
+	if m := modelled(p); m.RTT != 55 || m.RTTCPU != 45 || m.Taken != 55 || !near(m.ByteRTT, 0.01) || !near(m.ByteCPU, 0.02) || !near(m.ByteTaken, 0.025) {
+		t.Errorf("%+v", m)
+	}
+	p.Beside.Answer.Taken = 0
+	if m := modelled(p); m.Taken != 0 || m.ByteTaken != 0 || m.ByteCPU == 0 {
+		t.Errorf("not seen: %+v", m)
+	}
+	p.Beside.Ping.Taken, p.Beside.Answer.Taken = 30, 30 // the machine became faster meanwhile
+	if m := modelled(p); m.Taken != 45 || !near(m.ByteTaken, 0.02) {
+		t.Errorf("less than it uses: %+v", m)
+	}
 }

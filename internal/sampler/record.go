@@ -134,7 +134,7 @@ func (s *Sampler) usage() usage {
 		u.switches = pointer(s.final.switches - s.mark.switches)
 		u.softIRQ = pointer(s.final.cpu.SoftIRQ + s.final.cpu.IRQ - s.mark.cpu.SoftIRQ - s.mark.cpu.IRQ)
 		all := total(s.final.cpu) - total(s.mark.cpu)
-		u.hostCPU = pointer(max(0, busyTime(s.final.cpu)-busyTime(s.mark.cpu)-s.busy()*all))
+		u.hostCPU = pointer(max(0, host.BusyTime(s.final.cpu)-host.BusyTime(s.mark.cpu)-s.busy()*all))
 	}
 	if s.mark.disk != nil && s.final.disk != nil {
 		u.readKB = pointer(float64(s.final.disk.ReadSectors-s.mark.disk.ReadSectors) * sectorKiB)
@@ -142,9 +142,6 @@ func (s *Sampler) usage() usage {
 	}
 	return u
 }
-
-// busyTime is what the CPUs were at work, in seconds.
-func busyTime(c procfs.CPUStat) float64 { return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ }
 
 func pointer(v float64) *float64 { return &v }
 

@@ -148,6 +148,10 @@ func checkCosts(t *testing.T, r Record, n int64, client *os.ProcessState) {
 	if c.ServerCPU == nil || *c.ServerCPU < 50 || *c.ServerCPU > 1e6 {
 		t.Errorf("server CPU %s us a transaction", show(c.ServerCPU))
 	}
+	// The kernel counts the machine's time by its ticks, and that of the two by the nanosecond.
+	if c.HostCPU == nil || *c.HostCPU < 0.7*(*c.ServerCPU+*c.ClientCPU) {
+		t.Errorf("the machine's CPU %s us a transaction, server and client %s and %s of it", show(c.HostCPU), show(c.ServerCPU), show(c.ClientCPU))
+	}
 	for name, v := range map[string]*float64{"switches": c.Switches, "fsyncs": c.Fsyncs, "redo bytes": c.RedoBytes, "hit rate": c.HitRate} {
 		if v == nil || *v <= 0 {
 			t.Errorf("%s: %s", name, show(v))
