@@ -173,7 +173,7 @@ zfs: build ## md, LVM and ZFS really built in an emulated guest, followers of a 
 	@scripts/setup guest
 	go test -c -trimpath -o bin/guest/sandbox.test ./internal/sandbox
 	go test -c -trimpath -o bin/guest/follower.test ./internal/follower
-	go test -count=1 -tags results -run '^TestResultsZFS$$' -v -timeout 4h ./test/guest
+	CGO_ENABLED=0 go test -count=1 -tags results -run '^TestResultsZFS$$' -v -timeout 4h ./test/guest
 
 lint: ## gofmt, go vet, staticcheck, shellcheck
 	@unformatted=$$(gofmt -l cmd images internal test); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }

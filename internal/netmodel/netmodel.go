@@ -65,7 +65,8 @@ func Predict(c Control, p Path) Prediction {
 	}
 	delay := fit(c)
 	cpu := math.Max(c.CPU+c.more(p), 0.1*c.CPU)
-	delay += c.RoundTrips*((p.RTT-p.RTTCPU)-(c.Path.RTT-c.Path.RTTCPU)) + transfer(c.Bytes, p) - transfer(c.Bytes, c.Path)
+	delay += later(c.RoundTrips*(p.RTT-c.Path.RTT), c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU))
+	delay += later(transfer(c.Bytes, p)-transfer(c.Bytes, c.Path), c.Bytes*(p.ByteCPU-c.Path.ByteCPU))
 	got := Prediction{throughput(c.Threads, c.CPUs, cpu, delay), RoundTrips}
 	if got.TPS*cpu > busy*c.CPUs*second {
 		got.Bound = CPU
@@ -85,20 +86,24 @@ func (c Control) more(p Path) float64 {
 	return c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU) + c.Bytes*(p.ByteCPU-c.Path.ByteCPU)
 }
 
-// transfer is how long a transaction's bytes are on their way, in microseconds, while no CPU handles them: as an answer's
-// were seen to be, and no less than the line takes. It is negative where several CPUs handle them at the same time.
+// later is how much longer a client waits besides the CPU time of another path, of so much more time and CPU time that a round trip or its
+// bytes take there. What CPUs that had nothing else to do handled at the same time saves nothing in a load that keeps them busy, and
+// did not where one client had two of them (docs/network.md).
+func later(time, cpu float64) float64 {
+	if time < 0 {
+		return -later(-time, -cpu)
+	}
+	return math.Max(0, time-cpu)
+}
+
+// transfer is how long a transaction's bytes are on their way, in microseconds: as an answer's were seen to be, and no less than the line
+// takes.
 func transfer(bytes float64, p Path) float64 {
-	seen := 0.0
-	if p.ByteRTT > 0 {
-		seen = bytes * (p.ByteRTT - p.ByteCPU)
+	line := 0.0
+	if p.Rate > 0 {
+		line = 8 * bytes / p.Rate * second
 	}
-	if p.Rate <= 0 {
-		return seen
-	}
-	if line := 8*bytes/p.Rate*second - bytes*p.ByteCPU; line > 0 {
-		return math.Max(line, seen)
-	}
-	return seen
+	return math.Max(line, bytes*p.ByteRTT)
 }
 
 // fit finds the delay, in microseconds, with which the control's throughput is what it was. It is negative

@@ -37,8 +37,10 @@ func TestPredict(t *testing.T) {
 		"a path that was seen beside work only": {64, 660, Path{RTT: 90, RTTCPU: 80, Rate: 10e9, Taken: 200, ByteTaken: 1}, 524, CPU},
 		// the answers of a transaction are there 40e3 x 0.025 us later, all of it handling: 6 ms
 		"bytes that come later": {1, 200, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.025, ByteRTT: 0.025}, 1e6 / 6000, RoundTrips},
-		// client and server handle them at the same time
-		"bytes that two CPUs handle": {1, 200, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.05, ByteRTT: 0.025}, 1e6 / 6000, RoundTrips},
+		// client and server handled them at the same time while there was no load: 7 ms
+		"bytes that two CPUs handle": {1, 200, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.05, ByteRTT: 0.025}, 1e6 / 7000, RoundTrips},
+		// and so are 20 round trips of 60 us for 80 us of CPU time: 5.8 ms
+		"round trips that two CPUs handle": {1, 200, Path{RTT: 60, RTTCPU: 80, Rate: 10e9}, 1e6 / 5800, RoundTrips},
 		// and for many clients that is no gain
 		"bytes that two CPUs handle, many clients": {64, 660, Path{RTT: 50, RTTCPU: 40, Rate: 10e9, ByteCPU: 0.02, ByteRTT: 0.01}, 524, CPU},
 	} {
@@ -66,6 +68,18 @@ func TestTaken(t *testing.T) {
 	load.Threads, load.TPS = 64, 660
 	if got := Predict(load, path); math.Abs(got.TPS*3800/2e6-1) > 0.02 || got.Bound != CPU {
 		t.Errorf("64 clients: %+v", got)
+	}
+}
+
+// TestBack: from the slower path the faster one is predicted as it was.
+func TestBack(t *testing.T) {
+	for _, path := range []Path{{RTT: 60, RTTCPU: 80, Rate: 10e9}, {RTT: 1050, RTTCPU: 50, Rate: 1e9}, {RTT: 70, RTTCPU: 50, Rate: 10e9, ByteCPU: 0.05, ByteRTT: 0.025}} {
+		slow := control
+		slow.TPS, slow.Path = Predict(control, path).TPS, path
+		slow.CPU += 20*(path.RTTCPU-control.Path.RTTCPU) + 40_000*path.ByteCPU
+		if got := Predict(slow, control.Path); math.Abs(got.TPS/200-1) > 0.001 {
+			t.Errorf("%+v: %+v, want 200", path, got)
+		}
 	}
 }
 

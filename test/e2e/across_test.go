@@ -30,10 +30,10 @@ type across struct {
 func TestAcrossNodes(t *testing.T) {
 	a := twoNodes(t, "flannel-vxlan")
 	a.joined(t)
-	a.killed(t)
-	a.measures(t)
-	a.classes(t)
-	a.ways(t)
+	t.Run("killed", a.killed)
+	t.Run("measures", a.measures)
+	t.Run("classes", a.classes)
+	t.Run("ways", a.ways)
 	for _, r := range []struct{ says, arg string }{
 		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
 	} {

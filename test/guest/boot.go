@@ -15,6 +15,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"david/internal/cgroup"
+	"david/internal/result"
 )
 
 // job is what the guest is to do, as the program in it reads it.
@@ -93,7 +96,7 @@ func boot(ctx context.Context, image string, o options, args []string, out, errO
 			_, copied[i] = io.Copy(to, r)
 		})
 	}
-	err = execute(cmd)
+	err = execute(cmd, o.share)
 	for _, w := range cmd.ExtraFiles[2:] {
 		w.Close()
 	}
@@ -114,14 +117,34 @@ func boot(ctx context.Context, image string, o options, args []string, out, errO
 	return n, nil
 }
 
-// execute runs the emulator on a thread of its own, to which the signal that ends it is tied.
-func execute(cmd *exec.Cmd) error {
+// execute runs the emulator, with a share of a CPU if not all there are, on a thread of its own, to which the signal that ends it is tied.
+func execute(cmd *exec.Cmd, share float64) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
+		if share > 0 {
+			done <- slowly(cmd, share)
+			return
+		}
 		done <- cmd.Run()
 	}()
 	return <-done
+}
+
+// slowly runs a command in a group that gets so much of the CPUs.
+func slowly(cmd *exec.Cmd, cpus float64) (err error) {
+	group, err := cgroup.Plan(fmt.Sprintf("david-guest-%d", os.Getpid()), result.Caps{CPUs: cpus})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, group.Remove()) }()
+	if err := group.Make(); err != nil {
+		return err
+	}
+	if err := group.Start(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
 }
 
 // tail keeps the last of what is written.

@@ -36,7 +36,8 @@ type options struct {
 	cache   string
 	memory  string // as the emulator takes it
 	cpus    int
-	disk    int64 // bytes of the disk for what the command writes
+	share   float64 // CPUs of this machine that all of it gets; 0: what is there
+	disk    int64   // bytes of the disk for what the command writes
 	patient time.Duration
 	log     string
 }
@@ -53,6 +54,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	fs.SetOutput(errOut)
 	fs.StringVar(&o.cache, "cache", "", "the folder that keeps the guest (default: david/guest in the user's cache folder)")
 	fs.StringVar(&o.memory, "memory", "3G", "the guest's memory")
+	fs.Float64Var(&o.share, "share", 0, "how many of this machine's CPUs the guest gets, as 0.35: a slower machine; 0: all")
 	fs.IntVar(&o.cpus, "cpus", 2, "the guest's CPUs")
 	fs.DurationVar(&o.patient, "timeout", 2*time.Hour, "how long it may run")
 	fs.StringVar(&o.log, "log", "", "the file for what the guest's kernel says")
