@@ -37,6 +37,7 @@ func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
+	network.CPUs = p.facts.CPU.Usable
 	if err := r.probePaths(ctx, p, network, arms); err != nil {
 		return nil, err
 	}

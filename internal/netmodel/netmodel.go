@@ -21,6 +21,7 @@ type Control struct {
 	RoundTrips float64 // of a transaction, counted
 	Bytes      float64 // of a transaction, both ways, counted
 	Path       Path
+	Partly     bool // CPU is without the server's, which so is among what is waited for
 }
 
 // Path is what a path was measured to be, without the load.
@@ -65,6 +66,7 @@ func Predict(c Control, p Path) Prediction {
 	}
 	delay := fit(c)
 	cpu := math.Max(c.CPU+c.more(p), 0.1*c.CPU)
+	delay += c.others(delay) * (cpu/c.CPU - 1)
 	delay += later(c.RoundTrips*(p.RTT-c.Path.RTT), c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU))
 	delay += later(transfer(c.Bytes, p)-transfer(c.Bytes, c.Path), c.Bytes*(p.ByteCPU-c.Path.ByteCPU))
 	got := Prediction{throughput(c.Threads, c.CPUs, cpu, delay), RoundTrips}
@@ -86,14 +88,24 @@ func (c Control) more(p Path) float64 {
 	return c.RoundTrips*(p.RTTCPU-c.Path.RTTCPU) + c.Bytes*(p.ByteCPU-c.Path.ByteCPU)
 }
 
-// later is how much longer a client waits besides the CPU time of another path, of so much more time and CPU time that a round trip or its
-// bytes take there. What CPUs that had nothing else to do handled at the same time saves nothing in a load that keeps them busy, and
-// did not where one client had two of them (docs/network.md).
-func later(time, cpu float64) float64 {
-	if time < 0 {
-		return -later(-time, -cpu)
+// others is how much of a delay is the other clients': for one of n, (n-1)/n of what the path does not explain. They hold locks, and threads
+// hand over to threads while a CPU idles; that lasts as long as their transactions take CPU time, and so takes longer where
+// those take more. The rest is waited for alone, as by a single client: a commit's flush. Both shares are rules of thumb, which
+// docs/network.md holds against measurements.
+func (c Control) others(delay float64) float64 {
+	if c.Partly {
+		return 0
 	}
-	return math.Max(0, time-cpu)
+	path := c.RoundTrips*math.Max(0, c.Path.RTT-c.Path.RTTCPU) + math.Max(0, transfer(c.Bytes, c.Path)-c.Bytes*c.Path.ByteCPU)
+	n := float64(c.Threads)
+	return math.Max(0, delay-path) * (n - 1) / n
+}
+
+// later is how much longer a client waits besides the CPU time of another path, of so much more time and CPU time that a round trip or its
+// bytes take there: between nothing and all of the time. What CPUs that had nothing else to do handled at the same time is no time
+// saved in a load that keeps them busy.
+func later(time, cpu float64) float64 {
+	return math.Max(math.Min(0, time), math.Min(math.Max(0, time), time-cpu))
 }
 
 // transfer is how long a transaction's bytes are on their way, in microseconds: as an answer's were seen to be, and no less than the line

@@ -83,6 +83,45 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// TestOthers: of 4 clients' waiting, three quarters of what the path does not explain are in proportion to the CPU time; of one's nothing is.
+func TestOthers(t *testing.T) {
+	load := control
+	if got := load.others(fit(load)); got != 0 {
+		t.Errorf("one client waits %v us for others", got)
+	}
+	load.Threads, load.TPS = 4, 500
+	delay, path := fit(load), 20*10+32. // of the bytes at 10 Gbit/s
+	if got := load.others(delay); !(got > 0) || math.Abs(got/(0.75*(delay-path))-1) > 1e-9 {
+		t.Errorf("4 clients wait %v us for others, of %v", got, delay)
+	}
+	costly := Path{RTT: 90, RTTCPU: 80, Rate: 10e9}
+	whole := Predict(load, costly)
+	load.Partly = true
+	if partly := Predict(load, costly); !(whole.TPS < partly.TPS) {
+		t.Errorf("%v with all of the CPU time seen, %v with a part", whole, partly)
+	}
+}
+
+// TestLater: from one path to another is as far as back, and less than nothing to tell makes no leap.
+func TestLater(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		time, cpu := 200*r.Float64()-100, 200*r.Float64()-100
+		got := later(time, cpu)
+		if got != -later(-time, -cpu) || got*time < 0 || math.Abs(got) > math.Abs(time) {
+			t.Fatalf("%v of %v and %v", got, time, cpu)
+		}
+		if near := later(time+0.001, cpu-0.001); math.Abs(near-got) > 0.0021 {
+			t.Fatalf("%v of %v and %v, %v beside", got, time, cpu, near)
+		}
+	}
+	for _, c := range [][3]float64{{60, 40, 20}, {40, 60, 0}, {0, 60, 0}, {40, -1, 40}, {-60, -40, -20}, {-40, 1, -40}} {
+		if got := later(c[0], c[1]); got != c[2] {
+			t.Errorf("%v of %v and %v, want %v", got, c[0], c[1], c[2])
+		}
+	}
+}
+
 // TestThroughput: no client waits for another where there is one, and many cannot pass the CPUs.
 func TestThroughput(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -18,10 +18,10 @@ import (
 // between.
 type Net struct {
 	Client, Server *Namespace
+	CPUs           float64 // that a quota leaves david; 0: all that it may run on
 	nodes          []*Namespace
 	ways           map[result.Path]Way
 	forwarders     []*forwarder
-	turns          int // servers of sockperf that there were
 	watch          *watch
 }
 

@@ -17,7 +17,7 @@ func Answer(ctx context.Context) (err error) {
 	ended := make(chan *tool)
 	for _, m := range meters()[:2] { // both ping-pongs go to one server
 		var here *Namespace
-		t, err := here.start(m.server(m.port))
+		t, err := here.start(m.server)
 		if err != nil {
 			return err
 		}
@@ -85,8 +85,8 @@ func ProbeTo(ctx context.Context, to netip.Addr) (m Measured, err error) {
 // exchange has iperf3 send Bytes each way, for the links' counters.
 func exchange(ctx context.Context, to netip.Addr) error {
 	for _, way := range [][]string{nil, {"--reverse"}} {
-		m := meter{port: iperfPort, client: func(address, port string) []string {
-			return append([]string{"iperf3", "--connect-timeout", "3000", "-n", strconv.Itoa(Bytes), "-p", port, "-c", address}, way...)
+		m := meter{client: func(address string) []string {
+			return append([]string{"iperf3", "--connect-timeout", "3000", "-n", strconv.Itoa(Bytes), "-p", iperfPort, "-c", address}, way...)
 		}}
 		if _, _, err := clientOf(ctx, m, to); err != nil {
 			return err
@@ -98,8 +98,8 @@ func exchange(ctx context.Context, to netip.Addr) error {
 // clientOf runs a measuring program's client, and returns what it printed and the CPU time that it and the
 // handling of interrupts took here.
 func clientOf(ctx context.Context, m meter, to netip.Addr) (out []byte, cpu time.Duration, err error) {
-	argv := m.client(to.String(), m.port)
-	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", argv[0], probeLimit))
+	argv := m.client(to.String())
+	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%w: %s had not ended after %s", errSilent, argv[0], probeLimit))
 	defer cancel()
 	apart := irqTimeApart()
 	before, err := handling(apart)

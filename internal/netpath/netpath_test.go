@@ -301,7 +301,7 @@ func TestProbe(t *testing.T) {
 	if h := probes[Host]; !(h.RTT50 > 0 && probes[UDP].RTT50 > 4000 && h.RTT50 < probes[UDP].RTT50 && h.RTT99 >= h.RTT50 && h.RTTCPU > 0) {
 		t.Errorf("host %+v, 4 ms away %+v", h, probes[UDP])
 	}
-	if h, far := probes[Host].Beside, probes[UDP].Beside; workable() && !(h.Ping.RTT50 > 0 && h.Ping.CPU > 0 && h.Answer.RTT50 > 0 && h.Answer.RTT50 < far.Answer.RTT50 && far.Ping.RTT50 > 4000) {
+	if h, far := probes[Host].Beside, probes[UDP].Beside; n.workable() && !(h.Ping.RTT50 > 0 && h.Ping.CPU > 0 && h.Answer.RTT50 > 0 && h.Answer.RTT50 < far.Answer.RTT50 && far.Ping.RTT50 > 4000) {
 		t.Errorf("beside work: host %+v, 4 ms away %+v", h, far)
 	}
 }

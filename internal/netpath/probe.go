@@ -32,8 +32,9 @@ var ErrNoTool = errors.New("is missing")
 // ErrTool marks a program that could not measure a path.
 var ErrTool = errors.New("the path could not be measured")
 
-// errSilent marks a run of sockperf that told nothing, as of one that others left no CPU until its time was over.
-var errSilent = fmt.Errorf("%w: sockperf", ErrTool)
+// errSilent marks a run that told nothing: others left it no CPU until its time was over, or sockperf never ended, as one of some 300 times
+// it was seen to, on a path that the next run found in order.
+var errSilent = fmt.Errorf("%w: nothing was told", ErrTool)
 
 const (
 	// probeSeconds is how long each of the two programs measures a path at a time.
@@ -50,9 +51,6 @@ const (
 	probeLimit = 15 * time.Second
 	iperfPort  = "5201"
 	sockPort   = "11111"
-	// sockPorts are the ports from sockPort on that servers of sockperf take in turn: none waits for a port to be free again, which takes a
-	// minute where a slow path had not yet closed the connection when the server was ended (sockperf does not set SO_REUSEADDR).
-	sockPorts = 1000
 )
 
 // Probe measures a path with iperf3 and sockperf, and with sockperf while other work is done on all CPUs, where that can be told;
@@ -64,7 +62,7 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 	}
 	probe := &result.PathProbe{Runs: 1, IRQApart: irqTimeApart()}
 	alone := meters()
-	if workable() {
+	if n.workable() {
 		alone = alone[:2] // a long answer is asked for beside work only
 	}
 	for _, m := range alone {
@@ -79,12 +77,15 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 			return nil, fmt.Errorf("path %s: %w", Name(p), err)
 		}
 	}
-	if !workable() {
+	if !n.workable() {
 		return probe, nil
 	}
 	probe.Beside = &result.BesideWork{}
-	for bytes, trip := range map[int]*result.RoundTrip{result.PingBytes: &probe.Beside.Ping, result.AnswerBytes: &probe.Beside.Answer} {
-		if err := untilTold(func() error { return n.besideWork(ctx, way, pingOf(bytes), trip) }); err != nil {
+	for _, of := range []struct {
+		bytes int
+		trip  *result.RoundTrip
+	}{{result.PingBytes, &probe.Beside.Ping}, {result.AnswerBytes, &probe.Beside.Answer}} {
+		if err := untilTold(func() error { return n.besideWork(ctx, way, pingOf(of.bytes), of.trip) }); err != nil {
 			return nil, fmt.Errorf("path %s, beside work: %w", Name(p), err)
 		}
 	}
@@ -143,9 +144,8 @@ func meters() []meter {
 // printed is read.
 type meter struct {
 	port   string
-	turns  bool // its servers take turns at the ports from that one on
-	server func(port string) []string
-	client func(address, port string) []string
+	server []string
+	client func(address string) []string
 	apart  bool // its ends are held to a CPU each
 	read   func(out []byte, cpu time.Duration, probe *result.PathProbe) error
 }
@@ -160,8 +160,8 @@ type pairRun struct {
 // bandwidth measures one TCP stream to the server, as the answers of a database go the other way and a veth
 // is the same in both.
 func bandwidth() meter {
-	return meter{port: iperfPort, server: func(port string) []string { return []string{"iperf3", "-4", "-s", "-p", port} }, client: func(address, port string) []string {
-		return []string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", port, "-c", address}
+	return meter{port: iperfPort, server: []string{"iperf3", "-4", "-s", "-p", iperfPort}, client: func(address string) []string {
+		return []string{"iperf3", "-J", "--connect-timeout", "3000", "-t", strconv.Itoa(probeSeconds), "-p", iperfPort, "-c", address}
 	}, read: readBandwidth}
 }
 
@@ -190,10 +190,9 @@ func readBandwidth(out []byte, _ time.Duration, probe *result.PathProbe) error {
 // pingOf measures how long an answer takes, over TCP, and the CPU time that it takes of both ends and of the kernel.
 // Request and answer are of so many bytes.
 func pingOf(bytes int) meter {
-	return meter{port: sockPort, turns: true, server: func(port string) []string {
-		return []string{"sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", port}
-	}, client: func(address, port string) []string {
-		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", port, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(bytes)}
+	// With --uc-reuseaddr the port is free at once where the server before was ended while a slow path had not yet closed its connection.
+	return meter{port: sockPort, server: []string{"sockperf", "server", "--tcp", "--uc-reuseaddr", "-i", "0.0.0.0", "-p", sockPort}, client: func(address string) []string {
+		return []string{"sockperf", "ping-pong", "--tcp", "--full-rtt", "-i", address, "-p", sockPort, "-t", strconv.Itoa(probeSeconds), "-m", strconv.Itoa(bytes)}
 	}, apart: true}
 }
 
@@ -218,7 +217,7 @@ func pings(out []byte, cpu time.Duration) (median, busy float64, err error) {
 		return 0, 0, err
 	}
 	if sent == 0 {
-		return 0, 0, fmt.Errorf("%w: nothing was sent", errSilent)
+		return 0, 0, fmt.Errorf("%w: sockperf sent nothing", errSilent)
 	}
 	return median, float64(cpu.Microseconds()) / sent, nil
 }
@@ -227,7 +226,7 @@ func pings(out []byte, cpu time.Duration) (median, busy float64, err error) {
 func figure(out []byte, pattern string) (float64, error) {
 	m := regexp.MustCompile(pattern).FindSubmatch(out)
 	if m == nil {
-		return 0, fmt.Errorf("%w: nothing printed is like %s", errSilent, pattern)
+		return 0, fmt.Errorf("%w: nothing that sockperf printed is like %s", errSilent, pattern)
 	}
 	return strconv.ParseFloat(string(m[1]), 64)
 }
@@ -235,21 +234,20 @@ func figure(out []byte, pattern string) (float64, error) {
 // pairOf runs a server of a measuring program where the paths lead to, and its client where the path begins; beside work, where
 // there is any.
 func (n *Net) pairOf(ctx context.Context, way Way, m meter, w *work) (got pairRun, err error) {
-	port := n.turn(m)
-	client := m.client(way.Address.String(), port)
-	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%s had not ended after %s", client[0], probeLimit))
+	client := m.client(way.Address.String())
+	ctx, cancel := context.WithTimeoutCause(ctx, probeLimit, fmt.Errorf("%w: %s had not ended after %s", errSilent, client[0], probeLimit))
 	defer cancel()
 	// The ends of a ping-pong that happen to share a CPU answer in a tenth of the time, and where they are changes from run to run.
 	ends := [2][]int{}
 	if two := twoCPUs(); m.apart && two != nil {
 		ends = [2][]int{two[:1], two[1:]}
 	}
-	s, err := n.Server.start(m.server(port), ends[0]...)
+	s, err := n.Server.start(m.server, ends[0]...)
 	if err != nil {
 		return got, err
 	}
 	defer s.stop()
-	if err := n.Server.listens(ctx, port, s); err != nil {
+	if err := n.Server.listens(ctx, m.port, s); err != nil {
 		return got, err
 	}
 	apart := irqTimeApart()
@@ -277,19 +275,6 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter, w *work) (got pairRu
 	}
 	got.out, got.cpu = c.out.Bytes(), c.cpu()+s.cpu()+after-before
 	return got, err
-}
-
-// turn is the port of a program's next server.
-func (n *Net) turn(m meter) string {
-	if !m.turns {
-		return m.port
-	}
-	first, err := strconv.Atoi(m.port)
-	if err != nil {
-		panic(err) // of a constant
-	}
-	n.turns++
-	return strconv.Itoa(first + n.turns%sockPorts)
 }
 
 // listens waits until the program's server does. It is not connected to: iperf3 would take that for its client.

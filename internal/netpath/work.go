@@ -1,6 +1,7 @@
 package netpath
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -66,12 +67,12 @@ type work struct {
 	counts  [][]byte
 }
 
-// workable tells whether work can tell what a round trip takes from it: there are CPUs enough to hold the ends of a ping-pong apart, and not
-// too many to see one.
-func workable() bool {
+// workable tells whether work can tell what a round trip takes from it: there are CPUs enough to hold the ends of a ping-pong apart, not
+// too many to see one, and no quota, which the work would use up.
+func (n *Net) workable() bool {
 	var may unix.CPUSet
 	err := unix.SchedGetaffinity(0, &may)
-	return err == nil && may.Count() >= 2 && may.Count() <= mostWorkers
+	return err == nil && may.Count() >= 2 && may.Count() <= mostWorkers && (n.CPUs == 0 || n.CPUs >= float64(may.Count()))
 }
 
 // startWork starts it.
@@ -125,6 +126,18 @@ func (w *work) done() (sum float64) {
 	return sum
 }
 
+// failed is nil where it is done on each CPU.
+func (w *work) failed() error {
+	for _, t := range w.workers {
+		select {
+		case <-t.done:
+			return cmp.Or(t.failed(), fmt.Errorf("%w: the work beside it ended", ErrTool))
+		default:
+		}
+	}
+	return nil
+}
+
 func (w *work) stop() (err error) {
 	for _, t := range w.workers {
 		t.stop()
@@ -165,7 +178,7 @@ func (w *work) watch(ctx context.Context, client *tool) (list []span, err error)
 		}
 		select {
 		case <-client.done:
-			return list, nil
+			return list, w.failed()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-look.C:
@@ -190,5 +203,8 @@ func lost(list []span) float64 {
 	}
 	slices.Sort(alone)
 	slices.Sort(beside)
+	if alone[len(alone)/2] == 0 {
+		return 0
+	}
 	return 1 - beside[len(beside)/2]/alone[len(alone)/2]
 }

@@ -58,7 +58,7 @@ func TestLost(t *testing.T) {
 // TestBesideWork: a path through a program takes more from other work than one wire, and more for long answers.
 func TestBesideWork(t *testing.T) {
 	asRoot(t)
-	if !workable() {
+	if !(&Net{}).workable() {
 		t.Skip("one CPU, or many: what a round trip takes from other work cannot be told")
 	}
 	host, through := result.Path{Kind: Host}, result.Path{Kind: UDP}

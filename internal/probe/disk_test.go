@@ -96,11 +96,8 @@ func TestDisk(t *testing.T) {
 		if l.Device.Disk != "" && (s.Writes == nil || s.Writes.Value < 0.5) {
 			t.Errorf("%s of %d B: %v writes of the device a sync", s.Way, s.Bytes, s.Writes)
 		}
-		if s.KernelCPU == nil { // the kernel counts in 10 ms, which may be more than there is to tell of in a fraction of a second
-			continue
-		}
-		if told++; !(s.KernelCPU.Value > 0) { // of all that runs on the machine, so there is no upper bound
-			t.Errorf("%s of %d B: %v us of the kernel's CPU in a sync", s.Way, s.Bytes, s.KernelCPU)
+		if s.KernelCPU != nil { // the kernel counts in 10 ms, which may be more than there is to tell of in a fraction of a second
+			told++
 		}
 	}
 	if told == 0 && !taken { // where a host takes time, it cannot be told

@@ -52,7 +52,7 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 		}
 		if p := arm.PathProbe; p != nil {
 			copy(row[1:], []string{fixed(p.Rate/1e9, 2), round(p.Retransmits), brief(p.RTT50), brief(p.RTT99), brief(p.RTTCPU)})
-			if b := p.Beside; b != nil && b.Ping.Taken > 0 {
+			if b := p.Beside; b != nil && b.Ping.Taken > 0 && b.Answer.Taken > 0 { // else it is not predicted from
 				row[6] = brief(b.Ping.Taken)
 			}
 			if got := netmodel.Predict(control, modelled(p)); got.TPS > 0 && a.Ratio > 0 && a.Name != c.Control && talksAs(arm.Path, d.armNamed(c.Control).Path) && !p.Partly {
@@ -83,7 +83,7 @@ func modelled(p *result.PathProbe) netmodel.Path {
 	if b := p.Beside; b != nil {
 		m.ByteRTT, m.ByteCPU = math.Max(0, b.Answer.RTT50-b.Ping.RTT50)/more, math.Max(0, b.Answer.CPU-b.Ping.CPU)/more
 		if b.Ping.Taken > 0 && b.Answer.Taken > 0 {
-			m.Taken, m.ByteTaken = p.RTTCPU+beyond(b.Ping), m.ByteCPU+(beyond(b.Answer)-beyond(b.Ping))/more
+			m.Taken, m.ByteTaken = p.RTTCPU+beyond(b.Ping), math.Max(0, m.ByteCPU+(beyond(b.Answer)-beyond(b.Ping))/more)
 		}
 		return m
 	}
@@ -93,8 +93,8 @@ func modelled(p *result.PathProbe) netmodel.Path {
 	return m
 }
 
-// beyond is what a round trip takes from other work beyond the CPU time that it uses itself, both of one run: from run to run the
-// machine's speed moves. It is no less than nothing.
+// beyond is what a round trip takes from other work beyond the CPU time that it uses itself, both of the runs beside work: from those
+// without it the machine's speed may differ. It is no less than nothing.
 func beyond(r result.RoundTrip) float64 { return math.Max(0, r.Taken-r.CPU) }
 
 // pathControl returns what the load took over the control's path; false where the arms are no paths.
@@ -118,6 +118,7 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 					m.CPU += *part
 				}
 			}
+			m.Partly = a.Costs.ServerCPU == nil
 			if a.Costs.ServerCPU != nil && a.Costs.HostCPU != nil { // on its machine, with the kernel's own threads
 				m.CPU = math.Max(m.CPU, *a.Costs.HostCPU)
 			}

@@ -69,7 +69,7 @@ func (l Layout) Expected() string {
 	}
 	text := fmt.Sprintf("%s: %.3gx the reads, %.3gx the writes of one volume", l, r.reads(l.N), r.writes(l.N))
 	if r.guessed(l.N) {
-		text += ", by no measurement"
+		text += ", by no load of a database measured"
 	}
 	return text
 }

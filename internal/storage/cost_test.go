@@ -9,7 +9,7 @@ import (
 
 func TestExpected(t *testing.T) {
 	for l, want := range map[Layout]string{{Stripe, 4}: "stripe4: 4x the reads, 4x the writes of one volume", {RAID10, 4}: "raid10x4: 4x the reads, 2x the writes of one volume",
-		{RAIDZ1, 4}: "raidz4: 1.33x the reads, 2.64x the writes of one volume", {RAIDZ2, 4}: "raidz2x4: 2x the reads, 1.76x the writes of one volume, by no measurement"} {
+		{RAIDZ1, 4}: "raidz4: 1.33x the reads, 2.64x the writes of one volume, by no load of a database measured", {RAIDZ2, 4}: "raidz2x4: 2x the reads, 1.76x the writes of one volume, by no load of a database measured"} {
 		if got := l.Expected(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -108,7 +108,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// What was measured under ZFS of RAIDZ1 of four disks of 500 IOPS; whatever was not, is said to be a guess.
+// What was measured under ZFS of RAIDZ1 of four disks of 500 IOPS; it is said to be a guess, as the writes were not synced.
 func TestRAIDZAsMeasured(t *testing.T) {
 	r, _ := Layout{RAIDZ1, 4}.rule()
 	if reads, writes := 500*r.reads(4), 500*r.writes(4); math.Abs(reads-660) > 10 || math.Abs(writes-1318) > 10 {
@@ -116,7 +116,7 @@ func TestRAIDZAsMeasured(t *testing.T) {
 	}
 	for _, l := range []Layout{{RAIDZ1, 3}, {RAIDZ1, 4}, {RAIDZ1, 5}, {RAIDZ1, 9}, {RAIDZ2, 4}, {RAIDZ2, 6}} {
 		r, _ := l.rule()
-		if r.guessed(l.N) != (l != Layout{RAIDZ1, 4}) || r.writes(l.N) > 0.66*float64(l.N) {
+		if !r.guessed(l.N) || r.writes(l.N) > 0.66*float64(l.N) {
 			t.Errorf("%v: guessed %v, writes %v", l, r.guessed(l.N), r.writes(l.N))
 		}
 	}

@@ -104,8 +104,11 @@ func boot(ctx context.Context, image string, o options, args []string, out, errO
 	if ctx.Err() != nil {
 		return 130, context.Cause(ctx)
 	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return 1, fmt.Errorf("%w (scripts/setup guest installs it)", err)
+	}
 	if err != nil {
-		return 1, fmt.Errorf("qemu-system-x86_64: %w (scripts/setup guest installs it)", err)
+		return 1, fmt.Errorf("the guest: %w", err)
 	}
 	if err := errors.Join(copied...); err != nil {
 		return 1, fmt.Errorf("what the guest wrote is not all there: %w", err)

@@ -6,7 +6,7 @@
 //	guest run COMMAND ...    start it, run the command in it, shut it down; the exit code is the command's
 //
 // The command sees this folder, to read, and a disk of its own for the rest; there is no network. Nothing is left: the
-// emulator ends with this program, and its disks have no names.
+// emulator ends with this program, and its disks have no names; but for the empty cgroup of --share, where this program is killed.
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	fs.SetOutput(errOut)
 	fs.StringVar(&o.cache, "cache", "", "the folder that keeps the guest (default: david/guest in the user's cache folder)")
 	fs.StringVar(&o.memory, "memory", "3G", "the guest's memory")
-	fs.Float64Var(&o.share, "share", 0, "how many of this machine's CPUs the guest gets, as 0.35: a slower machine; 0: all")
+	fs.Float64Var(&o.share, "share", 0, "how many of this machine's CPUs the guest gets, as 0.35, which takes root; 0: all")
 	fs.IntVar(&o.cpus, "cpus", 2, "the guest's CPUs")
 	fs.DurationVar(&o.patient, "timeout", 2*time.Hour, "how long it may run")
 	fs.StringVar(&o.log, "log", "", "the file for what the guest's kernel says")
