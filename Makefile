@@ -141,6 +141,7 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	@scripts/setup test
 	go test -count=1 -tags results -run TestResults -skip 'TestResultsCells|TestResultsStudies' -v -timeout 8h -p 1 ./internal/cli ./internal/lab ./internal/probe ./internal/tune ./internal/follower ./internal/move ./internal/sandbox
 	DAVID_KILLS=50 go test -count=1 -run 'TestStorageMeasureKilled$$' -v -timeout 1h ./internal/cli
+	DAVID_KILLS=50 go test -count=1 -run 'TestNetworkMeasureKilled$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=20 go test -count=1 -run 'TestResume$$' -v -timeout 1h ./internal/cli
 	DAVID_KILLS=25 go test -count=1 -run 'TestMoveKilled$$' -v -timeout 2h ./internal/move
 	scripts/test-packages
@@ -148,6 +149,7 @@ results: build ## the long measurements behind docs/method.md, four hours, and d
 	@$(MAKE) --no-print-directory studies
 	@$(MAKE) --no-print-directory ceph
 	@$(MAKE) --no-print-directory zfs
+	@$(MAKE) --no-print-directory power
 
 studies: build ## the published studies p1, p2, p3 and p5 whole, and followers in a cluster, thirteen hours; p4 is make ceph's. DAVID_STUDY=p1 picks
 	@scripts/setup test

@@ -10,11 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
 
 	"david/internal/mycnf"
 	"david/internal/netpath"
@@ -263,46 +267,103 @@ func TestNetworkMeasureOrdinary(t *testing.T) {
 	}
 }
 
-// TestNetworkMeasureKilled: a david that is killed while it measures paths leaves no namespace behind once the
-// next one has looked. DAVID_KILLS=50 kills as many, one after the other.
+// TestNetworkMeasureKilled: a david that is killed at any moment, while it builds paths, probes, prepares, loads or takes down, leaves
+// nothing behind once the next one has looked. DAVID_KILLS=50 kills as many, one after the other, and with nothing else under way
+// compares the machine's own links, routes and tables of nftables.
 func TestNetworkMeasureKilled(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()
-	kills := 1
+	kills, alone := 1, false
 	if n, err := strconv.Atoi(os.Getenv("DAVID_KILLS")); err == nil {
-		kills = n
+		kills, alone = n, true
 	}
+	before := plumbing(t)
 	for range kills {
 		killedMeasuring(t)
+	}
+	if after := plumbing(t); alone && after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 }
 
 func killedMeasuring(t *testing.T) {
 	t.Helper()
 	here := at{home: sharedHome(t), dir: t.TempDir()}
-	cmd, seen := here.spawn(t, append([]string{"network", "measure", "--path", "host,routed", "--server", "mariadb", "--probes", "0", "--blocks", "3"}, small...)...)
-	if !seen.waitFor("measuring,", 2*time.Minute) {
-		t.Fatal(seen)
-	}
-	time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
-	below := spacesBelow(t, cmd.Process.Pid)
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	cmd, seen := here.spawn(t, append([]string{"network", "measure", "--path", "host,routed,vxlan,service,userspace-udp", "--server", "mariadb",
+		"--probes", strconv.Itoa(rand.IntN(2)), "--blocks", "3"}, small...)...)
+	moment := time.Duration(rand.IntN(20_000)) * time.Millisecond
+	time.Sleep(moment)
+	spaces, children := spacesOf(t, cmd.Process.Pid), childrenOf(t, cmd.Process.Pid)
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
 	cmd.Wait() // it was killed
-	if len(below) == 0 {
-		t.Error("the server was in no namespace of its own")
-	}
+	t.Logf("killed after %s, with %d namespaces", moment, len(spaces))
 	if _, errOut, code := here.david(t, "list"); code != exitDone {
-		t.Errorf("%d, %s", code, errOut)
+		t.Errorf("killed after %s: %d, %s\n%s", moment, code, errOut, seen)
 	}
-	for space := range below {
+	for space := range spaces {
 		for end := time.Now().Add(5 * time.Second); len(within(t, space)) > 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("processes %v are still in %s", within(t, space), space)
+				t.Fatalf("killed after %s: processes %v are still in %s", moment, within(t, space), space)
 			}
 		}
 	}
+	for end := time.Now().Add(5 * time.Second); len(children) > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("killed after %s: its processes %v are still there", moment, children)
+		}
+		children = slices.DeleteFunc(children, func(child string) bool {
+			_, err := os.Stat("/proc/" + child)
+			return err != nil
+		})
+	}
+	for _, left := range leftByKilled(here.home) {
+		t.Errorf("killed after %s: left behind: %s", moment, left)
+	}
+}
+
+// plumbing lists the links, routes and tables of nftables of the machine's own network namespace.
+func plumbing(t *testing.T) string {
+	t.Helper()
+	links, err1 := netlink.LinkList()
+	routes, err2 := netlink.RouteList(nil, netlink.FAMILY_ALL)
+	tables, err3 := (&nftables.Conn{}).ListTables()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, l := range links {
+		list = append(list, "link "+l.Attrs().Name)
+	}
+	for _, r := range routes {
+		list = append(list, "route "+r.String())
+	}
+	for _, table := range tables {
+		list = append(list, "table "+table.Name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
+}
+
+// spacesOf returns the network namespaces, besides this test's, that a process and its children are in or hold open.
+func spacesOf(t *testing.T, pid int) map[string]bool {
+	t.Helper()
+	spaces := spacesBelow(t, pid)
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range open {
+		if space, err := os.Readlink(file); err == nil && strings.HasPrefix(space, "net:[") && space != own {
+			spaces[space] = true
+		}
+	}
+	return spaces
 }
 
 // spacesBelow returns the network namespaces of a process's children that are not this test's.
@@ -313,22 +374,27 @@ func spacesBelow(t *testing.T, pid int) map[string]bool {
 		t.Fatal(err)
 	}
 	spaces := map[string]bool{}
-	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range children {
-		list, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		for _, child := range strings.Fields(string(list)) {
-			if space, err := os.Readlink("/proc/" + child + "/ns/net"); err == nil && space != own {
-				spaces[space] = true
-			}
+	for _, child := range childrenOf(t, pid) {
+		if space, err := os.Readlink("/proc/" + child + "/ns/net"); err == nil && space != own {
+			spaces[space] = true
 		}
 	}
 	return spaces
+}
+
+// childrenOf returns the pids of a process's children.
+func childrenOf(t *testing.T, pid int) (list []string) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if b, err := os.ReadFile(file); err == nil {
+			list = append(list, strings.Fields(string(b))...)
+		}
+	}
+	return list
 }
 
 // within returns the processes in a network namespace.

@@ -5,9 +5,9 @@
 //
 // A transaction of k round trips waits k times for the path, and has the machine's CPUs handle k round trips.
 // With few clients the first adds up; with many the second does, as they queue for the CPUs. Both follow from
-// mean value analysis of a closed network with one station, the CPUs, and a delay: M. Reiser, S. Lavenberg,
-// "Mean-value analysis of closed multichain queuing networks", JACM 27 (1980); several CPUs by the
-// approximation of A. Seidmann, "A comparison of models of automated manufacturing systems" (1987).
+// mean value analysis of a closed network with one station, the CPUs, and a delay, of which a part is the other
+// clients': M. Reiser, S. Lavenberg, "Mean-value analysis of closed multichain queuing networks", JACM 27 (1980);
+// several CPUs by the approximation of A. Seidmann, "A comparison of models of automated manufacturing systems" (1987).
 package netmodel
 
 import "math"
