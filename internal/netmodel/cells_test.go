@@ -20,8 +20,8 @@ type run struct {
 	}
 }
 
-// TestCells holds the model against 20 cells that were measured after it was settled: 5 paths with 1, 4, 16 and 64 clients, all within 10 %,
-// as bandwidth alone is not; and against the 28 that it was settled on.
+// TestCells holds the model against 22 cells that were measured after it was settled: 5 paths with 1, 4, 16 and 64 clients and two of them once
+// more, all within 10 %, as bandwidth alone is not; and against the 28 that it was settled on.
 func TestCells(t *testing.T) {
 	b, err := os.ReadFile("testdata/cells.json")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestCells(t *testing.T) {
 			}
 		}
 	}
-	if after != 20 || by < 10 {
+	if after != 22 || by < 10 {
 		t.Errorf("%d cells were measured after the model was settled, of which bandwidth alone misses %d by more than 10 %%", after, by)
 	}
 }

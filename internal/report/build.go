@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"david/internal/result"
 	"david/internal/stats"
@@ -44,6 +45,8 @@ func Build(d Data) Report {
 	case d.Live != nil:
 		r.server = fmt.Sprintf("%s (%s)", serverName(e.Server), target(e))
 		r.ofLive()
+	case fioAlone(d) && len(layoutRows(d, Prices{})) > 0:
+		r.ofLayouts()
 	case design.Tune != nil:
 		r.ofTune()
 	case slices.Contains([]result.Kind{result.KindRace, result.KindExperiment, result.KindStudy}, d.Experiment.Kind):
@@ -146,6 +149,14 @@ func (r *Report) ofArms() {
 		unsafeBaselineSection(unsafeBaselineLines(r.unsafeBaselines)), armsSection(d),
 		Section{text: func(b *terminal) { b.fit(gateTable(d.Trials)); b.WriteString("\n") }})
 	r.finish(blockTable(d), runsOfArms(d, r.comparisons), func(a result.Arm) string { return "Unsafe, no verdict: " + a.Name })
+}
+
+// ofLayouts tells what fio alone got out of layouts.
+func (r *Report) ofLayouts() {
+	rows := layoutRows(r.data, Prices{})
+	r.server = "no server: fio alone"
+	r.Headline = headline{Big: "Layouts", Rest: ": " + strings.TrimPrefix(found(bestOf(rows), rows[0]), "found: "), Sure: strings.TrimPrefix(howSure(rows), "how sure: "), Tone: "none"}
+	r.add(layoutSection(r.data))
 }
 
 // ofSearch tells of the highest rate that keeps a goal. It has a run or two for each rate: its table says all

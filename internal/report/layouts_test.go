@@ -162,4 +162,15 @@ func TestShowLayouts(t *testing.T) {
 	if !strings.Contains(with.String(), "writes/s") || strings.Contains(without.String(), "writes/s") {
 		t.Error(with.String())
 	}
+	d := layoutFixture()
+	d.Experiment.Workloads, d.Experiment.Server, d.Experiment.Design, d.Trials = nil, result.Server{}, result.Design{}, nil
+	var alone bytes.Buffer
+	if err := Text(&alone, d); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Layouts: ", "gives 4.00x its random reads", "fio in 3 rounds", "no server: fio alone", "writes/s"} {
+		if !strings.Contains(strings.Join(strings.Fields(alone.String()), " "), want) {
+			t.Errorf("no %q in\n%s", want, alone.String())
+		}
+	}
 }

@@ -1,0 +1,101 @@
+package follower_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"david/internal/follower"
+	"david/internal/mycnf"
+	"david/internal/testserver"
+)
+
+// TestSubvolumeFollower clones a MariaDB under load whose data directory is a subvolume of btrfs: by a snapshot of it, which is there at
+// once, caught up, no row differs, promoted it takes writes, dropped no subvolume is left. Of MySQL this would be the same, but the
+// follower's server is an ordinary user's, and the tests' MySQL lies in root's home.
+func TestSubvolumeFollower(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a filesystem")
+	}
+	x, point := newSubvolume(t)
+	subvolumes := func() (paths []string) {
+		for line := range strings.Lines(tool(t, "btrfs", "subvolume", "list", point)) {
+			paths = append(paths, line[strings.Index(line, "path "):])
+		}
+		return paths
+	}
+	before := subvolumes()
+	end := x.load()
+	defer end()
+	for i := range 3 {
+		r := x.clone(fmt.Sprintf("cycle-%d", i))
+		if r.Way != follower.Subvolume {
+			t.Errorf("cloned by %s", r.Way)
+		}
+		if v, err := r.Verify(t.Context(), x.leader); err != nil || v.Tables != 3 {
+			t.Errorf("%+v, %v", v, err)
+		}
+		t.Logf("%+v", r.Times)
+		if i == 2 {
+			end()
+			x.promotes(r, x.open(x.own(r)))
+		} else if err := r.Promote(t.Context(), x.leader); err != nil {
+			t.Error(err)
+		}
+		if err := r.Drop(t.Context(), x.leader, false); err != nil {
+			t.Error(err)
+		}
+		x.nothingLeft()
+		if after := subvolumes(); !slices.Equal(after, before) {
+			t.Errorf("subvolumes before: %q, and after: %q", before, after)
+		}
+	}
+}
+
+// newSubvolume starts a MariaDB whose data directory is a subvolume of a btrfs of its own, and returns where that is mounted.
+func newSubvolume(t *testing.T) (x *scene, point string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bf-") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	image, point := filepath.Join(dir, "disk"), filepath.Join(dir, "m")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(point, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	tool(t, "truncate", "-s", "3G", image)
+	tool(t, "mkfs.btrfs", "-q", image)
+	tool(t, "mount", "-o", "loop", image, point)
+	t.Cleanup(func() { tool(t, "umount", point) })
+	t.Setenv("TMPDIR", point)
+	s := testserver.Start(t, mycnf.MariaDB, "--log-bin=changes", "--server-id=1")
+	data := s.Data()
+	s.Kill()
+	if err := os.Rename(data, data+".old"); err != nil {
+		t.Fatal(err)
+	}
+	tool(t, "btrfs", "subvolume", "create", data)
+	tool(t, "cp", "-a", "--reflink=always", data+".old/.", data)
+	if err := os.RemoveAll(data + ".old"); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart()
+	for _, key := range []string{"ca.pem", "server.pem", "server-key.pem"} { // the follower's server is not root's
+		if err := os.Chmod(filepath.Join(filepath.Dir(s.CA), key), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x = &scene{t: t, home: t.TempDir(), dir: filepath.Join(point, "f"), leader: s.Root()}
+	if err := os.Mkdir(x.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	x.conn = x.open(x.leader)
+	x.exec(x.conn, "CREATE DATABASE app")
+	x.fillTables()
+	return x, point
+}
