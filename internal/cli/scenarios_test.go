@@ -60,7 +60,7 @@ func scenarios() []scenario {
 		{name: "network round trip", cause: "network round trips", made: "reads only over TCP, through a proxy that holds every packet back for 1 ms, 4 threads",
 			args: load("oltp_read_only", 4), proxy: time.Millisecond},
 		{name: "network bandwidth", cause: "network bandwidth", made: "reads only over a wire between two network namespaces that a token bucket holds to 20 Mbit/s, 4 threads",
-			args: load("oltp_read_only", 4, pool("1G")...), paths: "host,host:rate=20m"},
+			args: []string{"--workload", "oltp_read_only", "--threads", "4", "--tables", "4", "--table-size", "20000"}, paths: "host,host:rate=20m"},
 	}
 }
 
