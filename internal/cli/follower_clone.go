@@ -42,8 +42,9 @@ func (a *app) followerCloneCommand() *cobra.Command {
 		Short: "Make a follower of a running server from a clone of its data; shows what it would do, with --apply does it",
 		Long: "Make a follower of a running server of this machine. Its process is stopped for some hundredths of a second (--max-pause\n" +
 			"at most) while its data are cloned by sharing blocks. On ZFS and on Ceph RBD (--image) a snapshot is cloned instead,\n" +
-			"and the leader is not stopped. The follower recovers on the clone as from a crash, with its own server_id and UUID, and\n" +
-			"replicates from exactly there. It logs in to the leader with a new account (--create-account) or one of yours (--account).\n" +
+			"and the leader is not stopped. The follower recovers on the clone as from a crash, with its own server_id and UUID,\n" +
+			"and replicates what the leader wrote after the clone. For that it has an account on the leader: a new one\n" +
+			"(--create-account) or one of yours (--account).\n" +
 			"With --pod the leader is a pod; the follower is another pod, on a volume made from a snapshot in the same cluster.\n" +
 			"Without --apply nothing is changed (docs/follower.md).",
 		Args: exactArgs(1, "a name for the follower"),

@@ -105,8 +105,8 @@ func leftByKilled(dir string) []string {
 	return leftovers(dir)
 }
 
-// soonGone waits a while for there to be nothing: on a busy machine the kernel takes its time to end a process that was killed, and to
-// take off a loop device after its mount is gone.
+// soonGone calls list until it is empty, for 10 s at most: on a busy machine a killed process ends late, and a loop
+// device is detached some time after its unmount.
 func soonGone(list func() []string) (left []string) {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if left = list(); len(left) == 0 || time.Now().After(end) {
@@ -115,7 +115,7 @@ func soonGone(list func() []string) (left []string) {
 	}
 }
 
-// processes are those with a home, but for the test itself.
+// processes lists the processes whose DAVID_HOME is dir, without this test's own.
 func processes(dir string) (left []string) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -58,7 +58,7 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 	unlisted(fs, "tcp", "trials")
 	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "KIND, and what it is to have of :mtu=BYTES, :rate=BITS, :delay=TIME, :tls, :compressed, as in vxlan:mtu=9000 or host:rate=1g; repeatable (default: one of each kind, plain)")
 	fs.Lookup("path").DefValue = "[]" // told in words
-	fs.IntVar(&f.probes, "probes", 3, "how often each path is measured by iperf3 and sockperf before the load; 11 s each time (0: not at all)")
+	fs.IntVar(&f.probes, "probes", 3, "before the load, measure each path this many times with iperf3 and sockperf, 11 s each (0: do not)")
 	return cmd
 }
 

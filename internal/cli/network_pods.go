@@ -36,8 +36,9 @@ func (a *app) networkPodsCommand() *cobra.Command {
 		Long: "Measure what a cluster's ways to a server do to throughput, from a client's pod on another node. Each is an arm; the first is the\n" +
 			"control: host (both in their nodes' own network), pod (both in the pod network), service (a Service's address, ClusterIP),\n" +
 			"load-balancer (the address that the cluster gives a Service of type LoadBalancer), balancer (an HAProxy on the client's node,\n" +
-			"whose CPUs it shares). All but host lead to one server. On AWS, Google, Azure and OpenStack the load balancer gets a private\n" +
-			"address; elsewhere the server may be public while it is measured. What is made in the cluster is removed at the end.",
+			"whose CPUs it shares). All paths but host reach the same server. On AWS, Google, Azure and OpenStack the load\n" +
+			"balancer gets a private address; on other clouds it may be public, and the server with it, while david measures.\n" +
+			"david removes all that it made in the cluster at the end.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.networkPods(cmd.Context(), f) },
 	}

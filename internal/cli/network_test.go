@@ -267,9 +267,9 @@ func TestNetworkMeasureOrdinary(t *testing.T) {
 	}
 }
 
-// TestNetworkMeasureKilled: a david that is killed at any moment, while it builds paths, probes, prepares, loads or takes down, leaves
-// nothing behind once the next one has looked. DAVID_KILLS=50 kills as many, one after the other, and with nothing else under way
-// compares the machine's own links, routes and tables of nftables.
+// TestNetworkMeasureKilled kills david at a random moment of a measurement; after the next david command no process and
+// no namespace of it is left. DAVID_KILLS=50 does so 50 times, and compares the machine's own links, routes and tables
+// of nftables before and after: run it alone.
 func TestNetworkMeasureKilled(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()

@@ -92,6 +92,20 @@ func newRoomy(t *testing.T, flavour string, need int64) *scene {
 	return x
 }
 
+// leads makes a server the leader, with its tables. The follower's server is not root's, and reads its keys.
+func (x *scene) leads(s *testserver.Server) {
+	x.t.Helper()
+	for _, key := range []string{"ca.pem", "server.pem", "server-key.pem"} {
+		if err := os.Chmod(filepath.Join(filepath.Dir(s.CA), key), 0o644); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	x.leader = s.Root()
+	x.conn = x.open(x.leader)
+	x.exec(x.conn, "CREATE DATABASE app")
+	x.fillTables()
+}
+
 // fillTables makes three tables with some rows.
 func (x *scene) fillTables() {
 	x.t.Helper()

@@ -11,6 +11,7 @@ import (
 
 	"david/internal/follower"
 	"david/internal/mycnf"
+	"david/internal/testmount"
 	"david/internal/testserver"
 )
 
@@ -71,7 +72,7 @@ func newSubvolume(t *testing.T) (x *scene, point string) {
 	tool(t, "truncate", "-s", "3G", image)
 	tool(t, "mkfs.btrfs", "-q", image)
 	tool(t, "mount", "-o", "loop", image, point)
-	t.Cleanup(func() { tool(t, "umount", point) })
+	t.Cleanup(func() { testmount.Off(t, point) })
 	t.Setenv("TMPDIR", point)
 	s := testserver.Start(t, mycnf.MariaDB, "--log-bin=changes", "--server-id=1")
 	data := s.Data()
@@ -85,17 +86,10 @@ func newSubvolume(t *testing.T) (x *scene, point string) {
 		t.Fatal(err)
 	}
 	s.Restart()
-	for _, key := range []string{"ca.pem", "server.pem", "server-key.pem"} { // the follower's server is not root's
-		if err := os.Chmod(filepath.Join(filepath.Dir(s.CA), key), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	x = &scene{t: t, home: t.TempDir(), dir: filepath.Join(point, "f"), leader: s.Root()}
+	x = &scene{t: t, home: t.TempDir(), dir: filepath.Join(point, "f")}
 	if err := os.Mkdir(x.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	x.conn = x.open(x.leader)
-	x.exec(x.conn, "CREATE DATABASE app")
-	x.fillTables()
+	x.leads(s)
 	return x, point
 }

@@ -115,15 +115,7 @@ func newPooled(t *testing.T, within bool, options ...string) *pooled {
 		x.server.Restart()
 		t.Cleanup(func() { x.server.Kill(); tool(t, "zfs", "unmount", x.dataset) })
 	}
-	for _, key := range []string{"ca.pem", "server.pem", "server-key.pem"} { // the follower's server is not root's
-		if err := os.Chmod(filepath.Join(filepath.Dir(x.server.CA), key), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	x.leader = x.server.Root()
-	x.conn = x.open(x.leader)
-	x.exec(x.conn, "CREATE DATABASE app")
-	x.fillTables()
+	x.leads(x.server)
 	x.before = x.all()
 	return x
 }
