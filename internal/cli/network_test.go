@@ -354,10 +354,7 @@ func spacesOf(t *testing.T, pid int) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := machinesSpace(t)
 	for _, file := range open {
 		if space, err := os.Readlink(file); err == nil && strings.HasPrefix(space, "net:[") && space != own {
 			spaces[space] = true
@@ -366,13 +363,21 @@ func spacesOf(t *testing.T, pid int) map[string]bool {
 	return spaces
 }
 
-// spacesBelow returns the network namespaces of a process's children that are not this test's.
-func spacesBelow(t *testing.T, pid int) map[string]bool {
+// machinesSpace returns the network namespace that the tests were started in. It is asked of the process that started them: /proc/self
+// tells the one of the first thread, which a parallel test may have taken into another.
+func machinesSpace(t *testing.T) string {
 	t.Helper()
-	own, err := os.Readlink("/proc/self/ns/net")
+	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", os.Getppid()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return space
+}
+
+// spacesBelow returns the network namespaces of a process's children that are not this test's.
+func spacesBelow(t *testing.T, pid int) map[string]bool {
+	t.Helper()
+	own := machinesSpace(t)
 	spaces := map[string]bool{}
 	for _, child := range childrenOf(t, pid) {
 		if space, err := os.Readlink("/proc/" + child + "/ns/net"); err == nil && space != own {
