@@ -20,8 +20,8 @@ func (a *app) kernelMeasureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "measure NAME=VALUE[,NAME=VALUE ...] ...",
 		Short: "Measure what kernel settings do to throughput: each an arm of a comparison with this machine as it is",
-		Long: "Measure what kernel settings do to throughput. Each argument is an arm: its settings hold while its server starts and is loaded, and are\n" +
-			"set back while others are; the control is this machine as it is. Settings and bounds are those of david kernel plan. A david that is\n" +
+		Long: "Measure what kernel settings do to throughput. Each argument is an arm: its settings hold while it is loaded, and are set back while\n" +
+			"others are; the control is this machine as it is. All load one server, but for arms with a setting that a server takes when it starts. Settings and bounds are those of david kernel plan. A david that is\n" +
 			"killed has the next david command set them back. Verdicts and rounds are those of david compare.",
 		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, args []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {

@@ -87,11 +87,24 @@ func (t *Sandboxed) Copy(ctx context.Context, arm result.Arm, load result.Worklo
 
 // Begin implements Target.
 func (t *Sandboxed) Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error) {
+	s, err := t.begin(ctx, arm, load, logPath)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// settings are those of the kernel that hold while an arm's server starts and is loaded.
+func (t *Sandboxed) settings(arm result.Arm) []result.KernelSetting {
+	return slices.Concat(arm.Kernel, t.Workspace.Tuned(arm.Layout))
+}
+
+func (t *Sandboxed) begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (*sandboxSession, error) {
 	g, err := t.Copy(ctx, arm, load)
 	if err != nil {
 		return nil, err
 	}
-	settings := slices.Concat(arm.Kernel, t.Workspace.Tuned(arm.Layout))
+	settings := t.settings(arm)
 	if err := t.Workspace.SetKernel(settings); err != nil { // some count when a server starts
 		return nil, err
 	}

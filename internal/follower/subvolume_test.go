@@ -22,7 +22,7 @@ func TestSubvolumeFollower(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount a filesystem")
 	}
-	x, point := newSubvolume(t)
+	x, point := newSubvolume(t, "3G")
 	subvolumes := func() (paths []string) {
 		for line := range strings.Lines(tool(t, "btrfs", "subvolume", "list", point)) {
 			paths = append(paths, line[strings.Index(line, "path "):])
@@ -57,8 +57,8 @@ func TestSubvolumeFollower(t *testing.T) {
 	}
 }
 
-// newSubvolume starts a MariaDB whose data directory is a subvolume of a btrfs of its own, and returns where that is mounted.
-func newSubvolume(t *testing.T) (x *scene, point string) {
+// newSubvolume starts a MariaDB whose data directory is a subvolume of a btrfs of its own of that size, and returns where that is mounted.
+func newSubvolume(t *testing.T, size string) (x *scene, point string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bf-") // a socket's path is short
 	if err != nil {
@@ -69,7 +69,7 @@ func newSubvolume(t *testing.T) (x *scene, point string) {
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(point, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	tool(t, "truncate", "-s", "3G", image)
+	tool(t, "truncate", "-s", size, image)
 	tool(t, "mkfs.btrfs", "-q", image)
 	tool(t, "mount", "-o", "loop", image, point)
 	t.Cleanup(func() { testmount.Off(t, point) })

@@ -35,6 +35,7 @@ type Setting struct {
 	matters func(Machine) (Effect, string)
 	want    func(m Machine, now string) string // today's value, "" where it is left; nil: always left
 	bars    func(m Machine, value string) error
+	AtStart bool   // a server takes it when it starts, and keeps what it took
 	lasting string // how one that is no sysctl survives a reboot; VALUE and DISK stand for its own
 }
 
@@ -55,6 +56,13 @@ func find(name string) (Setting, error) {
 		return Setting{}, fmt.Errorf("%.60q: %w", name, ErrUnknown)
 	}
 	return all[i], nil
+}
+
+// AtStart tells whether a server takes a setting when it starts, and keeps what it took. One that is unknown is taken
+// so: a server that was started under it has it for sure.
+func AtStart(name string) bool {
+	s, err := find(name)
+	return err != nil || s.AtStart
 }
 
 // bounds say which values david sets, and sets back: numbers from least to most, two ports in that range, or

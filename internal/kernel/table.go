@@ -41,7 +41,7 @@ func memory() []Setting {
 		Reason:  "what a server has to have on disk it flushes itself; the age of other pages is nobody's latency; " + throughCache,
 		Risk:    "low values write temporary files that would have been deleted first", Source: vm,
 	}, {
-		Name: "transparent_hugepage", path: "sys/kernel/mm/transparent_hugepage/enabled", values: bounds{words: []string{"always", "madvise", "never"}},
+		Name: "transparent_hugepage", path: "sys/kernel/mm/transparent_hugepage/enabled", AtStart: true, values: bounds{words: []string{"always", "madvise", "never"}},
 		matters: some("it decides whether the kernel makes huge pages of a buffer pool that did not ask for them"), want: instead("always", "madvise"),
 		Reason: "with always, memory that was given back a little at a time stays, and compaction stalls a thread now and then; madvise leaves it to programs that ask",
 		Risk:   "a server of huge tables that fit into memory may lose some TLB hits", Source: "Linux, admin-guide/mm/transhuge.rst",
@@ -66,7 +66,7 @@ func files() []Setting {
 		Reason: "the kernel sizes it by the memory, and study P1's value is less than that today; a server's own limit is open_files_limit",
 		Risk:   "lowered, every program of the machine fails to open files once it is reached", Source: doc,
 	}, {
-		Name: "fs.aio-max-nr", path: "proc/sys/fs/aio-max-nr", P1: "1048576", values: bounds{least: 4096, most: mostAIO},
+		Name: "fs.aio-max-nr", path: "proc/sys/fs/aio-max-nr", AtStart: true, P1: "1048576", values: bounds{least: 4096, most: mostAIO},
 		matters: inUse("asynchronous requests", "proc/sys/fs/aio-nr", "proc/sys/fs/aio-max-nr"), want: raised(scarce, "proc/sys/fs/aio-nr", 1<<20, mostAIO), bars: used("proc/sys/fs/aio-nr", "asynchronous requests"),
 		Reason: "a server takes some thousand when it starts, and without them starts without native I/O or not at all; it is a limit, and no server is faster for a higher one",
 		Risk:   "each request that is taken pins kernel memory", Source: doc + "; MySQL manual, innodb_use_native_aio",
@@ -76,7 +76,7 @@ func files() []Setting {
 func sockets() []Setting {
 	const doc = "Linux, admin-guide/sysctl/net.rst"
 	return []Setting{{
-		Name: "net.core.somaxconn", path: "proc/sys/net/core/somaxconn", P1: "4096", values: bounds{least: 128, most: 65535},
+		Name: "net.core.somaxconn", path: "proc/sys/net/core/somaxconn", AtStart: true, P1: "4096", values: bounds{least: 128, most: 65535},
 		matters: some("a server's back_log, which is max_connections in MySQL 8, is cut to it when it begins to listen; that of unix sockets too"), want: below(4096),
 		Reason: "4096 is the kernel's default since 5.4; with the 128 before, a thousand clients that connect at once were refused or waited a second",
 		Risk:   "a longer queue hides a server that does not keep up; a server sees it when it starts", Source: doc + "; MySQL worklog 9704 (back_log)",

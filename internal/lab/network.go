@@ -41,7 +41,7 @@ func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (
 	if err := r.probePaths(ctx, p, network, arms); err != nil {
 		return nil, err
 	}
-	p.share = int64(len(arms))
+	p.shares = func(result.Arm) int { return len(arms) }
 	return r.measured(ctx, p, arms, place{target: &experiment.Networked{Sandboxed: p.target, Net: network}, name: result.TargetSandbox})
 }
 

@@ -17,7 +17,8 @@ type prepared struct {
 	ids   []string         // what tells the data templates from others
 	bytes map[string]int64 // of an arm's copy, by the arm's name
 	began time.Time        // when all was ready
-	share int64            // of how many arms have one server together; 0: each has its own
+	// shares tells how many arms have an arm's server together; nil: each has its own.
+	shares func(result.Arm) int
 }
 
 // prepare makes the data of all arms ready, showing how far it is.
@@ -84,7 +85,11 @@ func (p prepared) footprint(arm result.Arm, loads []result.Workload) int64 {
 	for _, w := range loads {
 		threads = max(threads, w.Threads)
 	}
-	return rules.Footprint(arm, p.bytes[arm.Name], threads) / max(1, p.share)
+	all := rules.Footprint(arm, p.bytes[arm.Name], threads)
+	if p.shares != nil {
+		all /= int64(max(1, p.shares(arm)))
+	}
+	return all
 }
 
 // bytesWanted estimates the disk space of a workload's data, in bytes: a row and its index entries take

@@ -52,7 +52,11 @@ func (r Request) Run(ctx context.Context, l Lab) (store *result.Store, err error
 	if r.overNetwork() {
 		return r.networked(ctx, p, arms)
 	}
-	return r.measured(ctx, p, arms, place{target: p.target, name: result.TargetSandbox})
+	at := place{target: p.target, name: result.TargetSandbox}
+	if r.overKernel() {
+		at.target, p.shares = &experiment.Switched{Sandboxed: p.target, Alone: onItsOwn}, together(arms)
+	}
+	return r.measured(ctx, p, arms, at)
 }
 
 // complete adds the arms that only the prepared data, or a load, can tell.
