@@ -30,7 +30,7 @@ func (a *app) compareCommand() *cobra.Command {
 		Use:   "compare --arm control --arm NAME=MY.CNF|BASELINE|VAR=VALUE,... | --arm mysql:9.7[,...] --arm mariadb:10.11[,...]",
 		Short: "Compare configurations, or servers: rounds of slices in random order, intervals, odds, a verdict",
 		Long: "Compare configurations with a control. Every arm's server stays up and warm; in rounds, in random order, each is loaded for some\n" +
-			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two to five times.\n" +
+			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two to ten times.\n" +
 			"Rounds are run until every ratio is known to --precision, or --budget is used up; --continue 10m adds time. With --trials a block has\n" +
 			"one long trial of every arm and two of the control, each on its own freshly restored server, and the control against itself is the\n" +
 			"smallest difference that can be seen: no smaller gain is claimed. The same command goes on with an experiment that was interrupted.\n\n" +

@@ -65,7 +65,7 @@ func TestSpread(t *testing.T) {
 		arms   int
 		budget float64
 		want   int
-	}{{2, 1800, 5}, {12, 1800, 3}, {12, 900, 2}, {12, 60, 2}, {2, 0, 2}} {
+	}{{2, 1800, 10}, {2, 600, 5}, {12, 1800, 3}, {12, 900, 2}, {12, 60, 2}, {2, 0, 2}} {
 		r := Request{Arms: make([]Arm, c.arms), Loads: []result.Workload{{Seconds: 5, Warmup: 15}},
 			Design: result.Design{Budget: c.budget, Slices: &result.Slices{Seconds: 5, Incarnations: 2}}}
 		r.Spread()

@@ -8,17 +8,19 @@ import (
 	"david/internal/stats"
 )
 
-// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two, three or
-// five times, the most that the budget holds, as a start by itself moves a result, and that is only seen
-// between starts.
+// Slices as they are unless told otherwise: 5 s of load each. Every arm's server is started two, three, five or ten
+// times, the most that the budget holds, as a start by itself moves a result, and that is only seen between starts:
+// more rounds of five starts do not narrow an interval that the starts make wide.
 const (
 	SliceTime         = 5 * time.Second
 	LeastIncarnations = 2
 	UsualIncarnations = 3
-	mostIncarnations  = 5
-	// The budgets from which on there may be time for the usual number and for the greatest.
+	manyIncarnations  = 5
+	mostIncarnations  = 10
+	// The budgets from which on there may be time for the usual number, for many, and for the greatest.
 	enoughForUsual = 5 * time.Minute
-	enoughForMost  = 10 * time.Minute
+	enoughForMany  = 10 * time.Minute
+	enoughForMost  = 15 * time.Minute
 )
 
 // SteadyWarmup gives a checkpoint age time to level off: a redo log of several GiB fills in 10 to 20 minutes.
@@ -26,9 +28,11 @@ const SteadyWarmup = 20 * time.Minute
 
 // starts lists how often each server may be started in the budget, beginning with the most.
 func (r Request) starts() []int {
-	list := []int{mostIncarnations, UsualIncarnations, LeastIncarnations}
+	list := []int{mostIncarnations, manyIncarnations, UsualIncarnations, LeastIncarnations}
 	switch budget := time.Duration(r.Design.Budget * float64(time.Second)); {
 	case budget < enoughForUsual:
+		return list[3:]
+	case budget < enoughForMany:
 		return list[2:]
 	case budget < enoughForMost:
 		return list[1:]
