@@ -78,6 +78,10 @@ func TestCeph(t *testing.T) {
 		t.Run("follower", func(t *testing.T) { testFollower(t, "mariadb", c, pool) })
 		return
 	}
+	if text := os.Getenv("DAVID_SIZES"); text != "" { // GiB
+		t.Run("sizes", func(t *testing.T) { testSizes(t, strings.Split(text, ","), c, pool) })
+		return
+	}
 	for _, flavour := range []string{"mariadb", "mysql"} {
 		t.Run("followers/"+flavour, func(t *testing.T) { testFollowers(t, flavour, c, pool) })
 	}
@@ -116,7 +120,12 @@ func gone(t *testing.T, c ceph.Cluster, pool, run string) {
 }
 
 func workspace(home string, c ceph.Cluster, pool ceph.Pool) (*sandbox.Workspace, error) {
-	return sandbox.Open(context.Background(), home, sandbox.Options{Need: 1 << 30, RBD: &ceph.Place{Cluster: c, Pool: pool.Name}})
+	return roomy(home, c, pool, 1<<30)
+}
+
+// roomy is one with room for so many bytes.
+func roomy(home string, c ceph.Cluster, pool ceph.Pool, need int64) (*sandbox.Workspace, error) {
+	return sandbox.Open(context.Background(), home, sandbox.Options{Need: need, RBD: &ceph.Place{Cluster: c, Pool: pool.Name}})
 }
 
 // testMounted mounts an image, and all of it is gone afterwards.

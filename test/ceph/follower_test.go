@@ -50,7 +50,13 @@ type imaged struct {
 // newImaged starts a leader of the flavour, with some rows.
 func newImaged(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool) *imaged {
 	t.Helper()
-	w, err := workspace(t.TempDir(), c, pool)
+	return newLarge(t, flavour, c, pool, 1<<30)
+}
+
+// newLarge is one with room for so many bytes.
+func newLarge(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool, need int64) *imaged {
+	t.Helper()
+	w, err := roomy(t.TempDir(), c, pool, need)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +156,12 @@ func (x *imaged) clone(name string) *follower.Record {
 // same makes sure that no row of a follower differs.
 func (x *imaged) same(r *follower.Record) {
 	x.t.Helper()
-	if v, err := r.Verify(x.t.Context(), x.leader); err != nil || v.Tables != 1 || len(v.Different) > 0 {
+	x.sameOf(r, 1)
+}
+
+func (x *imaged) sameOf(r *follower.Record, tables int) {
+	x.t.Helper()
+	if v, err := r.Verify(x.t.Context(), x.leader); err != nil || v.Tables != tables || len(v.Different) > 0 {
 		x.t.Errorf("%+v, %v", v, err)
 	}
 }
