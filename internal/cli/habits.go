@@ -106,7 +106,7 @@ func (a *app) completes(cmd *cobra.Command) {
 		"server": func() []string {
 			return []string{"auto", string(mycnf.MySQL), string(mycnf.Percona), string(mycnf.MariaDB)}
 		},
-		"like": machineNames, "machine": machineNames, "path": netpath.Kinds,
+		"like": machineNames, "machine": machineNames, "path": netpath.AllKinds,
 		"flavour":   func() []string { return []string{string(mycnf.MySQL), string(mycnf.MariaDB)} },
 		"objective": func() []string { return []string{"tps", "p99", "cost"} },
 		"rand-type": func() []string { return []string{"uniform", "special", "gaussian", "pareto"} },

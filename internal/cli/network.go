@@ -28,8 +28,9 @@ func (a *app) networkCommand() *cobra.Command {
 // networkFlags holds the options of david network measure.
 type networkFlags struct {
 	blockFlags
-	paths  []string
-	probes int
+	paths   []string
+	plugins []string // folders
+	probes  int
 }
 
 // mostProbes of a path, of some seconds each, are enough for a median.
@@ -56,8 +57,9 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
 	a.addVerbose(fs)
 	unlisted(fs, "tcp", "trials")
-	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "KIND, and what it is to have of :mtu=BYTES, :rate=BITS, :delay=TIME, :tls, :compressed, as in vxlan:mtu=9000 or host:rate=1g; repeatable (default: one of each kind, plain)")
+	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "KIND, and what it is to have of :mtu=BYTES, :rate=BITS, :delay=TIME, :tls, :compressed, as in vxlan:mtu=9000 or host:rate=1g; repeatable (default: one of each kind, plain); those of CNI's plugins: bridge-cni, ptp-cni, macvlan-cni, host-device-cni")
 	fs.Lookup("path").DefValue = "[]" // told in words
+	fs.StringSliceVar(&f.plugins, "cni-path", netpath.PluginFolders(), "folders where CNI's plugins are")
 	fs.IntVar(&f.probes, "probes", 3, "before the load, measure each path this many times with iperf3 and sockperf, 11 s each (0: do not)")
 	return cmd
 }
@@ -77,7 +79,7 @@ func (a *app) networkMeasure(ctx context.Context, f networkFlags) error {
 	if err != nil {
 		return err
 	}
-	q.Arms, q.Probes = arms, f.probes
+	q.Arms, q.Probes, q.PluginFolders = arms, f.probes, f.plugins
 	q.Spread()
 	if err := q.Check(); err != nil {
 		return err

@@ -117,7 +117,11 @@ func TestNetworkMeasure(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()
 	here := at{home: sharedHome(t), dir: t.TempDir()}
-	args := append([]string{"network", "measure", "--path", "host,vxlan:mtu=9000", "--server", "mariadb", "--probes", "1", "--blocks", "3"}, small...)
+	paths := []string{"host", "vxlan:mtu=9000"}
+	if netpath.Available(result.Path{Kind: netpath.BridgeCNI}, netpath.PluginFolders()) == nil {
+		paths = append(paths, netpath.BridgeCNI)
+	}
+	args := append([]string{"network", "measure", "--path", strings.Join(paths, ","), "--server", "mariadb", "--probes", "1", "--blocks", "3"}, small...)
 	args = append(args, "--time", "1s", "--warmup", "0s", "--table-size", "500")
 	out, errOut, code := here.david(t, args...)
 	if code != exitDone && code != exitInvalid {
@@ -139,7 +143,7 @@ func TestNetworkMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(arms) != 2 || arms[1].Path != (result.Path{Kind: netpath.Vxlan, MTU: 9000}) || len(trials) != 6 {
+	if len(arms) != len(paths) || arms[1].Path != (result.Path{Kind: netpath.Vxlan, MTU: 9000}) || len(trials) != 3*len(paths) {
 		t.Fatalf("%d trials, %+v", len(trials), arms)
 	}
 	for _, tr := range trials {
@@ -247,6 +251,20 @@ func TestExplainBandwidthRemote(t *testing.T) {
 	}
 }
 
+// TestNetworkMeasurePlugins: where a path's CNI plugin is not there, what to install is said, and nothing is recorded.
+func TestNetworkMeasurePlugins(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	here := at{home: t.TempDir(), dir: t.TempDir()}
+	out, errOut, code := here.david(t, "network", "measure", "--path", "host,ptp-cni", "--cni-path", here.dir)
+	if want := "ptp-cni is unavailable: there is no CNI plugin ptp in " + here.dir + "; Debian's package containernetworking-plugins has it, or say with --cni-path where it is"; code != exitUsage || !strings.Contains(errOut, want) {
+		t.Errorf("%d, %s%s", code, out, errOut)
+	}
+	if list, err := result.List(here.home); err != nil || len(list) > 0 {
+		t.Errorf("%v, %+v", err, list)
+	}
+}
+
 // TestNetworkMeasureOrdinary: who is not root is told that paths take root, and what tells as much without; nothing
 // is recorded.
 func TestNetworkMeasureOrdinary(t *testing.T) {
@@ -286,10 +304,21 @@ func TestNetworkMeasureKilled(t *testing.T) {
 	}
 }
 
+// killedPaths are those that david builds in more than one way, and where CNI's plugins are here one of each.
+func killedPaths() []string {
+	list := []string{netpath.Host, netpath.Routed, netpath.Vxlan, netpath.Service, netpath.UDP}
+	for _, kind := range netpath.AllKinds()[len(netpath.Kinds()):] {
+		if netpath.Available(result.Path{Kind: kind}, netpath.PluginFolders()) == nil {
+			list = append(list, kind)
+		}
+	}
+	return list
+}
+
 func killedMeasuring(t *testing.T) {
 	t.Helper()
 	here := at{home: sharedHome(t), dir: t.TempDir()}
-	cmd, seen := here.spawn(t, append([]string{"network", "measure", "--path", "host,routed,vxlan,service,userspace-udp", "--server", "mariadb",
+	cmd, seen := here.spawn(t, append([]string{"network", "measure", "--path", strings.Join(killedPaths(), ","), "--server", "mariadb",
 		"--probes", strconv.Itoa(rand.IntN(2)), "--blocks", "3"}, small...)...)
 	moment := time.Duration(rand.IntN(20_000)) * time.Millisecond
 	time.Sleep(moment)

@@ -18,10 +18,15 @@ func (r Request) overNetwork() bool {
 	return slices.ContainsFunc(r.Arms, func(a Arm) bool { return a.Path != (result.Path{}) })
 }
 
-// allowed refuses paths to who cannot build them.
+// allowed refuses paths to who cannot build them, and those whose CNI plugin is not there.
 func (r Request) allowed() error {
 	if r.overNetwork() && os.Geteuid() != 0 {
 		return refuse("network paths are built as network namespaces, which takes root; what loopback costs against the socket, david bench and david bench --tcp tell anybody")
+	}
+	for _, arm := range r.Arms {
+		if err := netpath.Available(arm.Path, r.PluginFolders); err != nil {
+			return refuse("%w, or say with --cni-path where it is", err)
+		}
 	}
 	return nil
 }
@@ -32,7 +37,7 @@ func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (
 	for _, arm := range arms {
 		paths = append(paths, arm.Path)
 	}
-	network, err := netpath.Build(paths)
+	network, err := netpath.Build(paths, r.PluginFolders...)
 	if err != nil {
 		return nil, err
 	}

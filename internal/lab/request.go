@@ -25,17 +25,18 @@ type Request struct {
 	CrossFlavour bool
 	// Equal refuses arms that are not as durable as the control: by what they set before anything is started,
 	// and by what their servers read back before they are loaded.
-	Equal      bool
-	Fresh      bool
-	TCP        bool
-	NoVolume   bool
-	RBD        *ceph.Place // where not nil, the data lie on an image of a Ceph pool
-	Instead    Trials
-	Probes     int      // times that each path of a network is measured alone
-	LightSpeed bool     // the only arm is measured with its ceiling beside it
-	adviser    *adviser // where MySQLTuner is to be asked
-	Notes      []string
-	Fio        Fio // on the arms' layouts, before their servers run
+	Equal         bool
+	Fresh         bool
+	TCP           bool
+	NoVolume      bool
+	RBD           *ceph.Place // where not nil, the data lie on an image of a Ceph pool
+	Instead       Trials
+	Probes        int      // times that each path of a network is measured alone
+	PluginFolders []string // of CNI's plugins, where a path takes one
+	LightSpeed    bool     // the only arm is measured with its ceiling beside it
+	adviser       *adviser // where MySQLTuner is to be asked
+	Notes         []string
+	Fio           Fio // on the arms' layouts, before their servers run
 }
 
 // Arm is an arm as it was asked for.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -23,6 +24,7 @@ type Net struct {
 	ways           map[result.Path]Way
 	forwarders     []*forwarder
 	watch          *watch
+	cni            *cni // where a path takes them
 }
 
 // Way says how a path is gone: from where, and to which of the server's addresses.
@@ -37,8 +39,8 @@ type Way struct {
 const MostPaths = 250
 
 // Build builds paths. All of them lead to one server's namespace, each to an address of its own out of
-// 198.18.0.0/15, which is set aside for measuring networks (RFC 2544).
-func Build(paths []result.Path) (n *Net, err error) {
+// 198.18.0.0/15, which is set aside for measuring networks (RFC 2544). Paths of CNI's plugins take the folders where these are.
+func Build(paths []result.Path, folders ...string) (n *Net, err error) {
 	n = &Net{ways: map[result.Path]Way{}}
 	defer func() {
 		if err != nil {
@@ -54,6 +56,11 @@ func Build(paths []result.Path) (n *Net, err error) {
 	}
 	if n.Server, err = newNamespace(); err != nil {
 		return n, err
+	}
+	if slices.ContainsFunc(paths, func(p result.Path) bool { return pluginOf(p) != "" }) {
+		if n.cni, err = newCNI(folders); err != nil {
+			return n, err
+		}
 	}
 	for i, p := range paths {
 		before := len(n.nodes)
@@ -77,6 +84,9 @@ func (n *Net) Close() (err error) {
 	}
 	for _, f := range n.forwarders {
 		err = errors.Join(err, f.close())
+	}
+	if n.cni != nil {
+		err = errors.Join(err, n.cni.close())
 	}
 	for _, ns := range append(n.nodes, n.Client, n.Server) {
 		if ns != nil {
@@ -110,6 +120,8 @@ func (n *Net) build(p result.Path, id byte) (Way, error) {
 		return way, b.macvlan()
 	case UDP:
 		return way, b.userspace()
+	case BridgeCNI, PtpCNI, MacvlanCNI, HostDeviceCNI:
+		return way, b.plugged()
 	}
 	return way, fmt.Errorf("%w: %s", ErrInput, p.Kind)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -42,7 +43,7 @@ func built(t *testing.T, texts ...string) (*Net, []result.Path) {
 		}
 		paths = append(paths, p)
 	}
-	n, err := Build(paths)
+	n, err := Build(paths, PluginFolders()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,86 @@ func listening(t *testing.T, n *Namespace) (port string) {
 // no link that it had not before.
 func TestBuild(t *testing.T) {
 	asRoot(t)
-	n, paths := built(t, Host, Routed, Service, Bridge, Vxlan, "vxlan:mtu=9000", Macvlan, "host:rate=1g", UDP, "userspace-udp:delay=1ms", Loopback)
+	n := reached(t, Host, Routed, Service, Bridge, Vxlan, "vxlan:mtu=9000", Macvlan, "host:rate=1g", UDP, "userspace-udp:delay=1ms", Loopback)
+	for _, ns := range append(n.nodes, n.Client, n.Server) {
+		err := ns.Do(func() error {
+			if list := links(t); !slices.ContainsFunc(list, davids) {
+				t.Errorf("david's own links are not told from others: %v", list)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBuildPlugged: so does every path of CNI's plugins, with its MTU and rate, and all of it is taken back.
+func TestBuildPlugged(t *testing.T) {
+	asRoot(t)
+	list := []string{"bridge-cni:mtu=9000", "ptp-cni:mtu=9000", "macvlan-cni:mtu=9000", "host-device-cni:mtu=9000", "host-device-cni:rate=1g"}
+	for _, text := range list {
+		if p, err := Parse(text); err != nil {
+			t.Fatal(err)
+		} else if err := Available(p, PluginFolders()); err != nil {
+			t.Skip(err)
+		}
+	}
+	n := reached(t, list...)
+	for i := range list {
+		name := fmt.Sprintf("path%d", i+1)
+		for _, ns := range []*Namespace{n.Client, n.Server} {
+			link, err := ns.links.LinkByName(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			queues, err := ns.links.QdiscList(link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := slices.ContainsFunc(queues, func(q netlink.Qdisc) bool { return q.Type() == "tbf" })
+			if limited := i == 4; held != limited || (link.Attrs().MTU == 9000) == limited {
+				t.Errorf("%s: MTU %d, held to a rate: %v", list[i], link.Attrs().MTU, held)
+			}
+		}
+	}
+	if err := n.cni.close(); err != nil {
+		t.Error(err)
+	}
+	n.cni = nil // closed
+	for _, ns := range []*Namespace{n.Client, n.Server} {
+		if err := ns.Do(func() error {
+			if left := links(t); len(left) != 1 {
+				t.Errorf("the plugins left %v", left)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAvailable: without its plugin, or the one for addresses, a path of CNI's is unavailable, and what to install is said.
+func TestAvailable(t *testing.T) {
+	empty, half := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(half, "bridge"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for missing, folders := range map[string][]string{"plugin bridge": {empty}, "plugin static": {empty, half}} {
+		err := Available(result.Path{Kind: BridgeCNI}, folders)
+		if !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "containernetworking-plugins") {
+			t.Errorf("%v: %v", folders, err)
+		}
+	}
+	if err := Available(result.Path{Kind: Bridge}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// reached makes sure that each path leads to the server by its own interface, and that none of it is in the machine's own namespace.
+func reached(t *testing.T, texts ...string) *Net {
+	t.Helper()
+	n, paths := built(t, texts...)
 	port := listening(t, n.Server)
 	seen := map[netip.Addr]bool{}
 	for _, p := range paths {
@@ -115,17 +195,7 @@ func TestBuild(t *testing.T) {
 	if list := links(t); slices.ContainsFunc(list, davids) {
 		t.Errorf("in the machine's own namespace: %v", list)
 	}
-	for _, ns := range append(n.nodes, n.Client, n.Server) {
-		err := ns.Do(func() error {
-			if list := links(t); !slices.ContainsFunc(list, davids) {
-				t.Errorf("david's own links are not told from others: %v", list)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	return n
 }
 
 // TestService: the server sees who came to a service's address come to its own, and the client's node has an entry of both.
@@ -262,12 +332,14 @@ func TestParse(t *testing.T) {
 		"loopback:tls":             {Kind: Loopback, TLS: true},
 		"host:compressed":          {Kind: Host, Compressed: true},
 		"userspace-udp:delay=1ms":  {Kind: UDP, Delay: 1000},
+		"bridge-cni:mtu=9000":      {Kind: BridgeCNI, MTU: 9000},
+		"host-device-cni":          {Kind: HostDeviceCNI},
 	} {
 		if got, err := Parse(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "carrier-pigeon", "ipip", "wireguard", "host:mtu=1", "host:mtu=70000", "host:mtu=x", "host:rate=", "host:rate=0", "host:rate=-1g",
+	for _, text := range []string{"", "carrier-pigeon", "bandwidth-cni", "-cni", "ipip", "wireguard", "host:mtu=1", "host:mtu=70000", "host:mtu=x", "host:rate=", "host:rate=0", "host:rate=-1g",
 		"host:rate=1e300g", "host:rate=NaNg", "host:loss=1", "unix:tls", "unix:mtu=1500", "loopback:rate=1g", "host:tls=1", "host:compressed=0", "host:delay=1ms", "userspace-udp:delay=2s", "userspace-udp:delay=1"} {
 		if got, err := Parse(text); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: %+v, %v", text, got, err)

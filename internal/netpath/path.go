@@ -30,11 +30,21 @@ const (
 	UDP      = "userspace-udp" // pods whose nodes pass packets to a program, which sends them by UDP: Flannel's udp, OpenVPN
 	Loopback = "loopback"      // client and server in one namespace, by 127.0.0.1
 	Unix     = "unix"          // the server's socket
+
+	BridgeCNI     = "bridge" + pluginSuffix      // as routed, the pod's link by way of a bridge, by CNI's plugin of that name
+	PtpCNI        = "ptp" + pluginSuffix         // as routed, by CNI's plugin
+	MacvlanCNI    = "macvlan" + pluginSuffix     // as macvlan, by CNI's plugin
+	HostDeviceCNI = "host-device" + pluginSuffix // pods that have their node's end of the wire, which CNI's plugin handed to them
 )
 
-// Kinds lists the kinds of paths that david can build.
+// Kinds lists the kinds of paths that david can build by itself.
 func Kinds() []string {
 	return []string{Host, Routed, Service, Bridge, Vxlan, Macvlan, UDP, Loopback, Unix}
+}
+
+// AllKinds are those, and the ones that take CNI's plugins.
+func AllKinds() []string {
+	return append(Kinds(), BridgeCNI, PtpCNI, MacvlanCNI, HostDeviceCNI)
 }
 
 // lacking are ways between pods that david would build where it could, and what it takes.
@@ -63,8 +73,8 @@ func Parse(text string) (p result.Path, err error) {
 	if config, ok := lacking[p.Kind]; ok {
 		return p, fmt.Errorf("%w: %s is unavailable: david does not build it, and the kernel needs %s for it", ErrInput, p.Kind, config)
 	}
-	if !slices.Contains(Kinds(), p.Kind) {
-		return p, fmt.Errorf("%w: %q; there are %s", ErrInput, p.Kind, strings.Join(Kinds(), ", "))
+	if !slices.Contains(AllKinds(), p.Kind) {
+		return p, fmt.Errorf("%w: %q; there are %s", ErrInput, p.Kind, strings.Join(AllKinds(), ", "))
 	}
 	for _, part := range parts[1:] {
 		if err := option(&p, part); err != nil {
@@ -165,6 +175,11 @@ func Title(p result.Path) string {
 		UDP:      "pods whose nodes have a program send their packets by UDP",
 		Loopback: "127.0.0.1 within one namespace",
 		Unix:     "the server's unix socket",
+
+		BridgeCNI:     "pods whose nodes route, each on a bridge of its node's: CNI's plugin bridge",
+		PtpCNI:        "pods whose nodes route: CNI's plugin ptp",
+		MacvlanCNI:    "pods with a macvlan of the wire's end: CNI's plugin macvlan",
+		HostDeviceCNI: "pods that were handed the wire's end: CNI's plugin host-device",
 	}[p.Kind]
 	if wired(p) {
 		text += fmt.Sprintf("; the wire's MTU %d", mtu(p))

@@ -32,7 +32,7 @@ func TestResultsStudyP3(t *testing.T) {
 // TestResultsAcrossNodes cuts study P3 down as TestAcrossNodes does, on those of the cluster's networks that this one has not: ten minutes. In the
 // end of Flannel's, all that Flannel runs is killed by kill -9, and what is left over then is a failure, too.
 func TestResultsAcrossNodes(t *testing.T) {
-	for _, network := range []string{"flannel-hostgw", "kube-router", "bridge", "ptp", "vxlan", "macvlan"} {
+	for _, network := range []string{"flannel-hostgw", "kube-router", "bridge", "ptp", "vxlan", "macvlan", "host-device"} {
 		t.Run(network, func(t *testing.T) {
 			a := twoNodes(t, network)
 			if network == "flannel-hostgw" {

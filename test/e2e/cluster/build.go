@@ -35,7 +35,7 @@ func recipes() []recipe {
 		{"coredns", []string{"."}, "coredns", "-s -w"},
 		{"flannel", []string{"."}, "flanneld", "-s -w"},
 		{"csi", []string{".", sidecars + "external-provisioner/v6/cmd/csi-provisioner", sidecars + "external-snapshotter/v8/cmd/csi-snapshotter", sidecars + "external-snapshotter/v8/cmd/snapshot-controller"}, "csi/", "-s -w"},
-		{"cni", []string{plugins + "ipam/host-local", plugins + "main/bridge", plugins + "main/loopback", plugins + "main/macvlan", plugins + "main/ptp", plugins + "meta/portmap"}, "cni/", "-s -w"},
+		{"cni", []string{plugins + "ipam/host-local", plugins + "main/bridge", plugins + "main/host-device", plugins + "main/loopback", plugins + "main/macvlan", plugins + "main/ptp", plugins + "meta/portmap"}, "cni/", "-s -w"},
 	}
 }
 

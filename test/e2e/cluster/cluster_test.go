@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"up", "now"}, exitUsage, "unknown command"},
 		{[]string{"up", "--cpu-manager", "dynamic"}, exitUsage, "none or static"},
 		{[]string{"up", "--nodes", "3"}, exitUsage, "1 or 2"},
-		{[]string{"up", "--network", "calico"}, exitUsage, "one of bridge, ptp, vxlan, macvlan, flannel-vxlan, flannel-hostgw, kube-router"},
+		{[]string{"up", "--network", "calico"}, exitUsage, "one of bridge, ptp, vxlan, macvlan, host-device, flannel-vxlan, flannel-hostgw, kube-router"},
 		{[]string{"up", "--rate", "1g; reboot"}, exitUsage, "a rate as"},
 		{[]string{"load"}, exitUsage, "needs the path"},
 		{[]string{"load", "--dir", "/nonexistent/x", "a.tar"}, exitTarget, "no cluster is up"},
@@ -122,6 +122,8 @@ func TestNetworks(t *testing.T) {
 		{flannelHostGW, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"bridge":"cni0"`, `"ipMasq":false`, `"portmap"`}},
 		{kubeRouter, 2, []string{"ip route add 10.9.64.0/24 via 10.9.0.11"}, []string{`"type":"bridge"`, `"bridge":"cni0"`, `"ipMasq":false`, `"portmap"`}},
 		{macvlan, 2, nil, []string{`"type":"macvlan"`, `"master":"eth0"`, `"rangeStart":"10.9.0.64"`, `"rangeEnd":"10.9.0.127"`, `"gateway":"10.9.0.1"`, `"subnet":"10.9.0.0/24"`}},
+		{hostDevice, 2, []string{"ip link add david-e2e-kn1p type veth peer name eth1 netns kn1", "ip link set david-e2e-kn1p master david-e2e up"},
+			[]string{`"type":"host-device"`, `"device":"eth1"`, `"rangeStart":"10.9.0.64"`, `"rangeEnd":"10.9.0.127"`, `"gateway":"10.9.0.1"`, `"subnet":"10.9.0.0/24"`}},
 	} {
 		s := &state{Network: test.network, HostIP: "10.9.0.1"}
 		for i := range test.nodes {

@@ -120,6 +120,9 @@ func (s *state) makeNode(ctx context.Context, n node) error {
 	if err == nil && s.Rate != "" { // each way at the end that sends, with the bucket of david network measure
 		const bucket = " root tbf rate %s burst 256kb latency 20ms"
 		err = lines(ctx, fmt.Sprintf("tc qdisc add dev %s"+bucket, vethName(n.Name), s.Rate), fmt.Sprintf("tc -n %s qdisc add dev eth0"+bucket, n.Name, s.Rate))
+		if err == nil && s.Network == hostDevice { // the pod's end would lose it when it is handed over
+			err = lines(ctx, fmt.Sprintf("tc qdisc add dev %s"+bucket, deviceName(n.Name), s.Rate))
+		}
 	}
 	if err == nil {
 		_, err = output(ctx, "nsenter", "--net=/run/netns/"+n.Name, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
@@ -152,7 +155,9 @@ func removeNetwork(ctx context.Context) error {
 	}
 	for i := range mostNodes {
 		name := nodeName(i)
-		remove("/sys/class/net/"+vethName(name), "link", "delete", vethName(name))
+		for _, link := range []string{vethName(name), deviceName(name)} {
+			remove("/sys/class/net/"+link, "link", "delete", link)
+		}
 		remove("/run/netns/"+name, "netns", "delete", name)
 	}
 	remove("/sys/class/net/"+bridgeName, "link", "delete", bridgeName)

@@ -15,6 +15,9 @@ const (
 	ptp     = "ptp"     // a veth pair for each pod, routes on the node and between the nodes
 	vxlan   = "vxlan"   // a bridge on each node, between the nodes a VXLAN laid as Flannel lays it
 	macvlan = "macvlan" // for each pod a macvlan of the node's end of the wire: no way to its own node
+	// hostDevice is a second end of the wire on each node, as a network card of its own, which the plugin hands to a pod: the next pod
+	// of that node gets it when the one before has ended.
+	hostDevice = "host-device"
 
 	flannelVXLAN  = "flannel-vxlan"  // a bridge on each node, between the nodes what Flannel makes with its backend vxlan
 	flannelHostGW = "flannel-hostgw" // a bridge on each node, between the nodes what Flannel makes with its backend host-gw
@@ -22,7 +25,7 @@ const (
 )
 
 func networks() []string {
-	return []string{bridged, ptp, vxlan, macvlan, flannelVXLAN, flannelHostGW, kubeRouter}
+	return []string{bridged, ptp, vxlan, macvlan, hostDevice, flannelVXLAN, flannelHostGW, kubeRouter}
 }
 
 // rates are some of those that tc reads.
@@ -41,6 +44,7 @@ func (o options) checkNetwork() error {
 }
 
 const (
+	podDevice = "eth1" // on its node
 	vxlanLink = "david-vxlan"
 	wireMTU   = 1500
 	// vxlanMTU is the wire's without an Ethernet, an IPv4, a UDP and a VXLAN header (RFC 7348).
@@ -48,10 +52,14 @@ const (
 )
 
 // joins are the commands that make a node's pods reach, and be reached by, the host's and the other nodes'.
-// Pods with a macvlan are in the wire's own network.
+// Pods with a macvlan or a device of the node's are in the wire's own network.
 func (s *state) joins(n node) (list []string) {
-	if s.Network == macvlan {
+	switch s.Network {
+	case macvlan:
 		return nil
+	case hostDevice:
+		return []string{"ip link add " + deviceName(n.Name) + " type veth peer name " + podDevice + " netns " + n.Name,
+			"ip link set " + deviceName(n.Name) + " master " + bridgeName + " up"}
 	}
 	on := func(command, words string, args ...any) {
 		list = append(list, command+" -n "+n.Name+" "+fmt.Sprintf(words, args...))
@@ -104,7 +112,7 @@ func (s *state) laid(n node) podNet {
 func (s *state) cniConfig(n node, net podNet) string {
 	type object = map[string]any
 	span := object{"subnet": net.subnet}
-	if s.Network == macvlan {
+	if s.inWire() {
 		span = object{"subnet": s.wire().String(), "gateway": s.HostIP, "rangeStart": s.wireHost(n, 64), "rangeEnd": s.wireHost(n, 127)}
 	}
 	plugin := object{"type": s.Network, "mtu": net.mtu, "ipam": object{"type": "host-local", "ranges": [][]object{{span}}, "routes": []object{{"dst": "0.0.0.0/0"}}}}
@@ -114,9 +122,12 @@ func (s *state) cniConfig(n node, net podNet) string {
 		plugin["bridge"], plugin["isGateway"], plugin["hairpinMode"], plugin["ipMasq"] = "cni0", true, true, len(s.Nodes) == 1
 	case macvlan:
 		plugin["master"], plugin["mode"] = "eth0", "bridge"
+	case hostDevice: // with the MTU that it has
+		plugin["device"] = podDevice
+		delete(plugin, "mtu")
 	}
 	plugins := []object{plugin}
-	if s.Network != macvlan {
+	if !s.inWire() {
 		plugins = append(plugins, object{"type": "portmap", "capabilities": object{"portMappings": true}})
 	}
 	text, err := json.MarshalIndent(object{"cniVersion": "1.0.0", "name": "david-e2e", "plugins": plugins}, "", " ")
@@ -125,6 +136,9 @@ func (s *state) cniConfig(n node, net podNet) string {
 	}
 	return string(text) + "\n"
 }
+
+// inWire tells whether the pods are in the wire's own network.
+func (s *state) inWire() bool { return s.Network == macvlan || s.Network == hostDevice }
 
 // wire is the network that joins host and nodes.
 func (s *state) wire() netip.Prefix {

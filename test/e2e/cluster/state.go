@@ -38,6 +38,9 @@ func nodeName(i int) string { return fmt.Sprintf("kn%d", i+1) }
 // vethName names the link by which a node is joined to the bridge.
 func vethName(node string) string { return "david-e2e-" + node }
 
+// deviceName names the link by which a device that a node hands to its pods is joined to the bridge.
+func deviceName(node string) string { return vethName(node) + "p" }
+
 // envtestDir is the folder of an API server without a node, for each user another.
 func envtestDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("david-envtest-%d", os.Geteuid()))

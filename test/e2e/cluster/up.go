@@ -179,7 +179,8 @@ func dismiss(dir string, say func(string, ...any)) error {
 func namesFree() error {
 	paths := []string{"/sys/class/net/" + bridgeName}
 	for i := range mostNodes {
-		paths = append(paths, "/sys/class/net/"+vethName(nodeName(i)), "/run/netns/"+nodeName(i))
+		name := nodeName(i)
+		paths = append(paths, "/sys/class/net/"+vethName(name), "/sys/class/net/"+deviceName(name), "/run/netns/"+name)
 	}
 	for _, path := range paths {
 		if _, err := os.Lstat(path); err == nil {

@@ -6,6 +6,7 @@ package cni
 import (
 	_ "github.com/containernetworking/plugins/plugins/ipam/host-local"
 	_ "github.com/containernetworking/plugins/plugins/main/bridge"
+	_ "github.com/containernetworking/plugins/plugins/main/host-device"
 	_ "github.com/containernetworking/plugins/plugins/main/loopback"
 	_ "github.com/containernetworking/plugins/plugins/main/macvlan"
 	_ "github.com/containernetworking/plugins/plugins/main/ptp"
