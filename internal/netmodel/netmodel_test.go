@@ -71,6 +71,32 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestTwoMachines: what client and server take of machines of their own adds up for one client; many are held up by the busier machine, and a
+// path that costs more at the idle one is no slower for them.
+func TestTwoMachines(t *testing.T) {
+	load := control
+	load.CPU, load.Far = 1000, Station{2000, 2}
+	load.Path.RTTCPU, load.Path.Far.RTTCPU = 20, 20
+	near := Path{RTT: 60, RTTCPU: 30, Rate: 10e9, Far: Handling{RTTCPU: 20}}
+	far := Path{RTT: 60, RTTCPU: 20, Rate: 10e9, Far: Handling{RTTCPU: 30}}
+	for _, p := range []Path{near, far} { // 20 x 10 us more
+		if got := Predict(load, p); math.Abs(got.TPS*5200/1e6-1) > 0.001 || got.Bound != RoundTrips {
+			t.Errorf("one client: %+v", got)
+		}
+	}
+	load.Threads, load.TPS = 64, 990 // of 1000 that the server's CPUs give
+	if got := Predict(load, near); math.Abs(got.TPS/990-1) > 0.03 || got.Bound != CPU {
+		t.Errorf("64 clients, more at their machine: %+v", got)
+	}
+	if got := Predict(load, far); math.Abs(got.TPS*2200/2e6-1) > 0.03 || got.Bound != CPU {
+		t.Errorf("64 clients, more at the server's: %+v", got)
+	}
+	load.Path.Far.Taken, far.Far.Taken = 20, 60 // which is known of the far end alone
+	if got := Predict(load, far); math.Abs(got.TPS*2800/2e6-1) > 0.03 {
+		t.Errorf("64 clients, taken from the server's: %+v", got)
+	}
+}
+
 // TestBack: from the slower path the faster one is predicted as it was.
 func TestBack(t *testing.T) {
 	for _, path := range []Path{{RTT: 60, RTTCPU: 80, Rate: 10e9}, {RTT: 1050, RTTCPU: 50, Rate: 1e9}, {RTT: 70, RTTCPU: 50, Rate: 10e9, ByteCPU: 0.05, ByteRTT: 0.025}} {
@@ -127,12 +153,12 @@ func TestThroughput(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		cpus, cpu, delay := float64(1+r.IntN(8)), 100+5000*r.Float64(), 20_000*r.Float64()
-		if one := throughput(1, cpus, cpu, delay); math.Abs(one*(cpu+delay)/second-1) > 1e-9 {
+		if one := throughput(1, stations{{cpu, cpus}}, delay); math.Abs(one*(cpu+delay)/second-1) > 1e-9 {
 			t.Fatalf("%v of %v and %v", one, cpu, delay)
 		}
 		last := 0.0
 		for _, n := range []int{1, 2, 8, 64, 1024} {
-			x := throughput(n, cpus, cpu, delay)
+			x := throughput(n, stations{{cpu, cpus}}, delay)
 			if x < last*0.999999 || x > cpus*second/cpu*1.000001 || x > float64(n)*second/(cpu+delay)*1.000001 {
 				t.Fatalf("%v with %d clients on %v CPUs, %v and %v", x, n, cpus, cpu, delay)
 			}
