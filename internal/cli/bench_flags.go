@@ -26,6 +26,7 @@ type benchFlags struct {
 	// How david's own Jobs in a cluster are told what to do.
 	relay bool   // the record goes to the log
 	group string // names the clients that belong together
+	node  string // where the server's node tells what it does
 }
 
 func (f *benchFlags) add(fs *pflag.FlagSet) {
@@ -39,7 +40,8 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	f.pod.add(fs)
 	fs.BoolVar(&f.relay, "relay", false, "print the record as lines for the log of a pod")
 	fs.StringVar(&f.group, "crew", "", "the name of the clients that belong together")
-	unlisted(fs, "relay", "crew")
+	fs.StringVar(&f.node, "node", "", "the address at which david network node runs on the server's node")
+	unlisted(fs, "relay", "crew", "node")
 	fs.BoolVar(&f.tcp, "tcp", false, "sandbox: drive the load over TCP on 127.0.0.1 instead of the unix socket")
 	fs.StringVar(&f.slo, "slo", "", "look for the highest rate of an open loop that keeps a percentile of the latency, as in p99=20ms; with 32 threads unless --threads is given")
 	fs.BoolVar(&f.steady, "steady", false, steadyHelp)

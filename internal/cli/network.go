@@ -21,7 +21,7 @@ func (a *app) networkCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkPodsCommand(), a.networkAnswerCommand(), a.networkAskCommand(), a.networkAwaitCommand())
+	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkPodsCommand(), a.networkAnswerCommand(), a.networkAskCommand(), a.networkAwaitCommand(), a.networkNodeCommand(), a.networkIdleCommand())
 	return cmd
 }
 
@@ -114,13 +114,14 @@ func (a *app) networkAnswerCommand() *cobra.Command {
 // networkAskCommand measures the way to an address where network answer runs, and writes it for the log of a
 // pod.
 func (a *app) networkAskCommand() *cobra.Command {
-	return &cobra.Command{Use: "ask ADDRESS", Short: "Measure the way to an address or a name where david network answer runs", Hidden: true, Args: exactArgs(1, "an address"),
+	var through bool
+	cmd := &cobra.Command{Use: "ask ADDRESS", Short: "Measure the way to an address or a name where david network answer runs", Hidden: true, Args: exactArgs(1, "an address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, _, err := addressOf(cmd.Context(), args[0]) // of a cloud's load balancer it may be a name
 			if err != nil {
 				return err
 			}
-			measured, err := netpath.ProbeTo(cmd.Context(), to.Addr())
+			measured, err := netpath.ProbeTo(cmd.Context(), to.Addr(), through)
 			if errors.Is(err, netpath.ErrTool) || errors.Is(err, netpath.ErrNoTool) {
 				return codedError{exitTarget, err}
 			}
@@ -128,6 +129,26 @@ func (a *app) networkAskCommand() *cobra.Command {
 				return err
 			}
 			return podrun.SendNetwork(a.out, measured)
+		}}
+	cmd.Flags().BoolVar(&through, "through", false, "a program on this node passes on what goes there")
+	return cmd
+}
+
+// networkNodeCommand tells clients in a cluster what the node does that it is on, in a pod.
+func (a *app) networkNodeCommand() *cobra.Command {
+	return &cobra.Command{Use: "node", Short: "Tell what this node does, until told to stop", Hidden: true, Args: exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return netpath.ServeNode(cmd.Context()) }}
+}
+
+// networkIdleCommand measures what the nodes at both ends do while nothing is loaded, in a pod.
+func (a *app) networkIdleCommand() *cobra.Command {
+	return &cobra.Command{Use: "idle ADDRESS", Short: "Measure how busy this node and that of an address are where david network node runs", Hidden: true, Args: exactArgs(1, "an address"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			facts, err := netpath.Idle(cmd.Context(), args[0])
+			if err != nil {
+				return codedError{exitTarget, err}
+			}
+			return podrun.SendNetwork(a.out, facts)
 		}}
 }
 

@@ -31,7 +31,7 @@ func (a *app) benchRemote(ctx context.Context, f benchFlags, loads []result.Work
 	if err != nil {
 		return err
 	}
-	r := lab.Remote{Addr: addr, Loads: loads, Design: design, Force: f.force, Keep: f.keep, Clients: f.pod.clients, Group: f.group}
+	r := lab.Remote{Addr: addr, Loads: loads, Design: design, Force: f.force, Keep: f.keep, Clients: f.pod.clients, Group: f.group, Node: f.node}
 	if f.relay {
 		r.Relay = a.out
 	}

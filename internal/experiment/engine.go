@@ -80,6 +80,8 @@ type Engine struct {
 	// Hidden tells whether the server, and whatever else this machine runs, cannot be seen from here: david
 	// is in a pod.
 	Hidden bool
+	// Node is the address at which the server's node tells what it does; "" where nobody asks.
+	Node string
 	// MaxSteal is result.Design's, MaxOthers Sharing's.
 	MaxSteal, MaxOthers float64
 	// Serving names programs that serve the data's disk, see sampler.Options.

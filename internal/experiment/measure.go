@@ -130,7 +130,8 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	}
 	r.session.Interrupted() // while it warmed up
 	eye.Mark()
-	wired := wire(ctx, r.session)
+	wired, nodes := wire(ctx, r.session), readNodes(ctx, r.Node)
+	defer nodes.close()
 	if r.Crew != nil {
 		t, err = r.Crew.Run(ctx, target, shown)
 	} else {
@@ -140,6 +141,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 		return t, ev, err
 	}
 	t.Wire = carried(wired, wire(ctx, r.session), t.Seconds)
+	nodes.again()
 	stopped = true
 	record, err := eye.Stop(ctx)
 	if err != nil {
@@ -152,6 +154,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	t.Warmed, t.Settled, t.Points = warmed, settled || r.job.load.Warmup == 0, join(warm, t.Points)
 	t.Incarnation = r.job.incarnation
 	note(&t, record)
+	nodes.note(&t)
 	ev = seen(t, record)
 	if r.session.PID() > 0 {
 		t.ServerThrottled = &record.Evidence.ServerThrottled

@@ -28,6 +28,7 @@ type Remote struct {
 	// Clients are those the load is spread over, and Group is what their Jobs are told to find each other by.
 	Clients int
 	Group   string
+	Node    string    // where the server's node tells what it does; "": it does not
 	Relay   io.Writer // where not nil, this is a client in a pod, and the record goes there as lines
 }
 
@@ -82,7 +83,7 @@ func (r Remote) recorded(ctx context.Context, l Lab, conn *mysqld.Conn, at workl
 		return nil, err
 	}
 	engine := &experiment.Engine{Store: store, Target: experiment.Remote{Address: conn.Addr(), Dir: at.Dir, Process: process}, Sysbench: at.Sysbench, Server: e.Server,
-		Report: l.noted(store), Unlocked: true, Crew: clients, Hidden: r.Relay != nil, MaxSteal: e.Design.MaxSteal, MaxOthers: l.Sharing.Others}
+		Report: l.noted(store), Unlocked: true, Crew: clients, Hidden: r.Relay != nil, Node: r.Node, MaxSteal: e.Design.MaxSteal, MaxOthers: l.Sharing.Others}
 	if r.Relay == nil {
 		return r.measured(ctx, engine, "remote")
 	}

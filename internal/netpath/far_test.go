@@ -16,7 +16,7 @@ func TestProbeTo(t *testing.T) {
 			t.Skipf("%s is missing", name)
 		}
 	}
-	for _, port := range []string{iperfPort, sockPort} {
+	for _, port := range []string{iperfPort, NodePort, sockPort} {
 		l, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
 			t.Skipf("port %s is taken here: %v", port, err)
@@ -27,9 +27,18 @@ func TestProbeTo(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	answered := make(chan error, 1)
 	go func() { answered <- Answer(ctx) }()
-	m, err := ProbeTo(t.Context(), here)
+	m, err := ProbeTo(t.Context(), here, false)
 	if p := m.Probe; err != nil || p.Runs != 1 || p.Rate < 1e8 || p.RTT50 <= 0 || p.RTT99 < p.RTT50 || p.RTTCPU <= 0 {
 		t.Errorf("%+v, %v", p, err)
+	}
+	if workable := (&Net{}).workable(); workable != (m.Unworked == "") || workable != (m.Probe.Beside != nil) || m.Probe.Far != nil || m.Probe.Partly {
+		t.Errorf("beside work %+v, far end %+v, without: %q", m.Probe.Beside, m.Probe.Far, m.Unworked)
+	}
+	if b := m.Probe.Beside; b != nil {
+		t.Logf("alone %+v, beside work %+v", m.Probe, *b)
+	}
+	if m, err := ProbeTo(t.Context(), here, true); err != nil || m.Probe.RTTCPU <= 0 {
+		t.Errorf("by a program: %+v, %v", m.Probe, err)
 	}
 	if w := m.Way; len(w.Links) == 0 || w.Links[0].Name != "lo" || !w.Verified || w.Source != "127.0.0.1" {
 		t.Errorf("%+v", w)
@@ -40,7 +49,7 @@ func TestProbeTo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*1e6)
 	defer cancel()
-	if _, err := ProbeTo(ctx, here); !errors.Is(err, ErrTool) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := ProbeTo(ctx, here, false); !errors.Is(err, ErrTool) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("with nobody there: %v", err)
 	}
 }

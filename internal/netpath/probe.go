@@ -105,7 +105,11 @@ func untilTold(measure func() error) (err error) {
 // besideWork measures what a round trip takes from other work. The time that the programs and the kernel use for it is not all: what
 // comes after them finds caches that are theirs, and a path through more programs costs the more of that.
 func (n *Net) besideWork(ctx context.Context, way Way, m meter, trip *result.RoundTrip) (err error) {
-	w, err := startWork()
+	cpus, err := usableCPUs()
+	if err != nil {
+		return err
+	}
+	w, err := startWork(cpus)
 	if err != nil {
 		return err
 	}
@@ -117,20 +121,33 @@ func (n *Net) besideWork(ctx context.Context, way Way, m meter, trip *result.Rou
 	if trip.RTT50, trip.CPU, err = pings(got.out, got.cpu); err != nil {
 		return err
 	}
-	if trip.Taken, err = taken(got, len(w.workers)); trip.Taken > mostTaken*trip.CPU {
-		trip.Taken = 0
-	}
+	trip.Taken, err = taken(got, doneNear, len(w.workers))
+	trip.Taken = plausible(*trip)
 	return err
 }
 
+// plausible is what a round trip takes from other work; 0 where other programs must have taken of it.
+func plausible(trip result.RoundTrip) float64 {
+	if trip.Taken > mostTaken*trip.CPU {
+		return 0
+	}
+	return trip.Taken
+}
+
 // taken is the CPU time, in microseconds, that a round trip took from the work that was done on so many CPUs; 0 where that is not known.
-func taken(got pairRun, cpus int) (float64, error) {
-	sent, err1 := figure(got.out, `Total Run.*SentMessages=(\d+)`)
-	seconds, err2 := figure(got.out, `Total Run.*RunTime=([\d.]+)`)
+func taken(got pairRun, done func(span) float64, cpus int) (float64, error) {
+	each, err := each(got.out)
+	return math.Max(0, lost(got.work, done)) * float64(cpus) * 1e6 * each, err
+}
+
+// each is how much of a run's time there is for each of its round trips, in seconds; 0 where there was none.
+func each(out []byte) (float64, error) {
+	sent, err1 := figure(out, `Total Run.*SentMessages=(\d+)`)
+	seconds, err2 := figure(out, `Total Run.*RunTime=([\d.]+)`)
 	if err := errors.Join(err1, err2); err != nil || sent == 0 {
 		return 0, err
 	}
-	return math.Max(0, lost(got.work)) * float64(cpus) * 1e6 * seconds / sent, nil
+	return seconds / sent, nil
 }
 
 // meters are what measures a path, in this order.
@@ -154,6 +171,7 @@ type meter struct {
 type pairRun struct {
 	out  []byte        // that the client printed
 	cpu  time.Duration // that both and the handling of interrupts took
+	far  time.Duration // what the far end took, where that is another machine; cpu is without it then
 	work []span        // that was done meanwhile, where any was
 }
 
@@ -261,7 +279,7 @@ func (n *Net) pairOf(ctx context.Context, way Way, m meter, w *work) (got pairRu
 	}
 	defer c.stop()
 	if w != nil {
-		if got.work, err = w.watch(ctx, c); err != nil {
+		if got.work, err = observe(ctx, c, w.look); err != nil {
 			return got, err
 		}
 	}
@@ -399,17 +417,12 @@ func heldTo(cpus []int, fn func() error) (err error) {
 }
 
 // twoCPUs are the first two that this process may run on; none where there is one only.
-func twoCPUs() (list []int) {
-	var may unix.CPUSet
-	if unix.SchedGetaffinity(0, &may) != nil || may.Count() < 2 {
+func twoCPUs() []int {
+	list, err := usableCPUs()
+	if err != nil || len(list) < 2 {
 		return nil
 	}
-	for cpu := 0; len(list) < 2; cpu++ {
-		if may.IsSet(cpu) {
-			list = append(list, cpu)
-		}
-	}
-	return list
+	return list[:2]
 }
 
 // wait waits for the program's end, and ends it where there is no more time.
@@ -464,11 +477,12 @@ func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
 		figures := probed()
 		if !slices.ContainsFunc(list, func(p *result.PathProbe) bool { return p.Beside == nil }) {
 			p.Beside = &result.BesideWork{}
-			figures = append(figures, probedBeside()...)
+			figures = append(figures, probedBeside(func(p *result.PathProbe) *result.BesideWork { return p.Beside })...)
 		}
+		figures = append(figures, probedFar(p, list)...)
 		for _, of := range figures {
 			*of(p) = known(list, func(p *result.PathProbe) float64 { return *of(p) })
-			if first := seen[0]; i > 0 && len(first) == len(list) && (p.Beside == nil) == (all[0].Beside == nil) {
+			if first := seen[0]; i > 0 && len(first) == len(list) && (p.Beside == nil) == (all[0].Beside == nil) && (p.Far == nil) == (all[0].Far == nil) {
 				round := -1
 				share := known(list, func(p *result.PathProbe) float64 { round++; return *of(p) / *of(first[round]) })
 				if base := *of(all[0]); share > 0 && base > 0 {
@@ -481,7 +495,7 @@ func Medians(seen [][]*result.PathProbe) (all []*result.PathProbe) {
 	return all
 }
 
-// probed are the figures of a probe, and probedBeside those of one beside work.
+// probed are the figures of a probe, and probedBeside those of what one has beside work.
 func probed() []func(*result.PathProbe) *float64 {
 	return []func(*result.PathProbe) *float64{
 		func(p *result.PathProbe) *float64 { return &p.Rate }, func(p *result.PathProbe) *float64 { return &p.RTT50 },
@@ -490,14 +504,28 @@ func probed() []func(*result.PathProbe) *float64 {
 	}
 }
 
-func probedBeside() (list []func(*result.PathProbe) *float64) {
+func probedBeside(of func(*result.PathProbe) *result.BesideWork) (list []func(*result.PathProbe) *float64) {
 	for _, trip := range []func(*result.PathProbe) *result.RoundTrip{
-		func(p *result.PathProbe) *result.RoundTrip { return &p.Beside.Ping }, func(p *result.PathProbe) *result.RoundTrip { return &p.Beside.Answer },
+		func(p *result.PathProbe) *result.RoundTrip { return &of(p).Ping }, func(p *result.PathProbe) *result.RoundTrip { return &of(p).Answer },
 	} {
 		list = append(list, func(p *result.PathProbe) *float64 { return &trip(p).RTT50 }, func(p *result.PathProbe) *float64 { return &trip(p).CPU },
 			func(p *result.PathProbe) *float64 { return &trip(p).Taken })
 	}
 	return list
+}
+
+// probedFar are those of a far end that is another machine, for which it makes room in p, where all of the list have it.
+func probedFar(p *result.PathProbe, list []*result.PathProbe) (figures []func(*result.PathProbe) *float64) {
+	if slices.ContainsFunc(list, func(p *result.PathProbe) bool { return p.Far == nil }) {
+		return nil
+	}
+	p.Far = &result.PathEnd{}
+	figures = append(figures, func(p *result.PathProbe) *float64 { return &p.Far.RTTCPU }, func(p *result.PathProbe) *float64 { return &p.Far.AnswerCPU })
+	if p.Beside != nil && !slices.ContainsFunc(list, func(p *result.PathProbe) bool { return p.Far.Beside == nil }) {
+		p.Far.Beside = &result.BesideWork{}
+		figures = append(figures, probedBeside(func(p *result.PathProbe) *result.BesideWork { return p.Far.Beside })...)
+	}
+	return figures
 }
 
 // known is the median of a figure over the probes, asked in their order, that measured it: a figure that was not is 0, and a ratio with

@@ -67,25 +67,30 @@ type work struct {
 	counts  [][]byte
 }
 
-// workable tells whether work can tell what a round trip takes from it: there are CPUs enough to hold the ends of a ping-pong apart, not
-// too many to see one, and no quota, which the work would use up.
+// workable tells whether work can tell what a round trip takes from it.
 func (n *Net) workable() bool {
-	var may unix.CPUSet
-	err := unix.SchedGetaffinity(0, &may)
-	return err == nil && may.Count() >= 2 && may.Count() <= mostWorkers && (n.CPUs == 0 || n.CPUs >= float64(may.Count()))
+	cpus, err := usableCPUs()
+	return err == nil && unworkable(cpus, n.CPUs) == ""
+}
+
+// unworkable says why work on these CPUs cannot tell what a round trip takes from it, "" where it can: there are CPUs enough to hold the ends
+// of a ping-pong apart, not too many to see one, and no quota, which the work would use up.
+func unworkable(cpus []int, quota float64) string {
+	switch n := len(cpus); {
+	case n < 2:
+		return "david may use one CPU only"
+	case n > mostWorkers:
+		return fmt.Sprintf("a ping-pong is not seen on %d CPUs", n)
+	case quota > 0 && quota < float64(n):
+		return fmt.Sprintf("david has a limit of %.3g CPUs of %d", quota, n)
+	}
+	return ""
 }
 
 // startWork starts it.
-func startWork() (w *work, err error) {
-	var may unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &may); err != nil {
-		return nil, fmt.Errorf("cannot see on which CPUs david may run: %w", err)
-	}
+func startWork(cpus []int) (w *work, err error) {
 	w = &work{}
-	for cpu := 0; len(w.workers) < may.Count(); cpu++ {
-		if !may.IsSet(cpu) {
-			continue
-		}
+	for _, cpu := range cpus {
 		if err := w.add(cpu); err != nil {
 			return nil, errors.Join(fmt.Errorf("cannot work beside the measuring programs: %w", err), w.stop())
 		}
@@ -138,7 +143,11 @@ func (w *work) failed() error {
 	return nil
 }
 
+// stop ends it; there may be none.
 func (w *work) stop() (err error) {
+	if w == nil {
+		return nil
+	}
 	for _, t := range w.workers {
 		t.stop()
 	}
@@ -152,10 +161,21 @@ func (w *work) stop() (err error) {
 type span struct {
 	client float64 // CPUs that the program's client used
 	done   float64 // work a second
+	far    float64 // and at a far end that is another machine
+	busy   float64 // CPUs of the machine that were busy
 }
 
-// watch looks at the work until a program's client ends.
-func (w *work) watch(ctx context.Context, client *tool) (list []span, err error) {
+// look is what has been done until a moment, in all.
+type look struct {
+	done, far float64
+	busy      float64 // seconds
+}
+
+// look looks at the work alone.
+func (w *work) look() (look, error) { return look{done: w.done()}, w.failed() }
+
+// observe looks until a program's client ends.
+func observe(ctx context.Context, client *tool, at func() (look, error)) (list []span, err error) {
 	p, err := procfs.NewProc(client.cmd.Process.Pid)
 	if errors.Is(err, os.ErrNotExist) { // it has ended: how, wait tells
 		return nil, nil
@@ -163,48 +183,64 @@ func (w *work) watch(ctx context.Context, client *tool) (list []span, err error)
 	if err != nil {
 		return nil, err
 	}
-	look := time.NewTicker(workSpan)
-	defer look.Stop()
-	var at time.Time
-	var ran, done float64
+	tick := time.NewTicker(workSpan)
+	defer tick.Stop()
+	var then time.Time
+	var ran float64
+	var before look
 	for {
 		if s, err := p.Schedstat(); err == nil { // it may have ended
-			now, r, d := time.Now(), float64(s.RunningNanoseconds), w.done()
-			if !at.IsZero() {
-				seconds := now.Sub(at).Seconds()
-				list = append(list, span{(r - ran) / 1e9 / seconds, (d - done) / seconds})
+			l, err := at()
+			if err != nil {
+				return nil, err
 			}
-			at, ran, done = now, r, d
+			now, r := time.Now(), float64(s.RunningNanoseconds)/1e9
+			if !then.IsZero() {
+				seconds := now.Sub(then).Seconds()
+				list = append(list, span{(r - ran) / seconds, (l.done - before.done) / seconds, (l.far - before.far) / seconds, (l.busy - before.busy) / seconds})
+			}
+			then, ran, before = now, r, l
 		}
 		select {
 		case <-client.done:
-			return list, w.failed()
+			_, err := at()
+			return list, err
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-look.C:
+		case <-tick.C:
 		}
 	}
 }
 
-// lost is the share of the work that was not done while the client was at work, of what was done while it was not: sockperf waits for two
-// seconds before it begins. It is 0 where there was too little of either.
-func lost(list []span) float64 {
+// levels are the medians of something while the client was not at work and while it was: sockperf waits for two seconds before it begins. ok
+// is false where there was too little of either.
+func levels(list []span, of func(span) float64) (rest, busy float64, ok bool) {
 	var alone, beside []float64
 	for _, s := range list {
 		switch {
 		case s.client < quiet:
-			alone = append(alone, s.done)
+			alone = append(alone, of(s))
 		case s.client > loaded:
-			beside = append(beside, s.done)
+			beside = append(beside, of(s))
 		}
 	}
 	if len(alone) < leastSpans || len(beside) < leastSpans {
-		return 0
+		return 0, 0, false
 	}
 	slices.Sort(alone)
 	slices.Sort(beside)
-	if alone[len(alone)/2] == 0 {
+	return alone[len(alone)/2], beside[len(beside)/2], true
+}
+
+// lost is the share of the work that was not done while the client was at work, of what was done while it was not; 0 where that is not known.
+func lost(list []span, done func(span) float64) float64 {
+	rest, busy, ok := levels(list, done)
+	if !ok || rest == 0 {
 		return 0
 	}
-	return 1 - beside[len(beside)/2]/alone[len(alone)/2]
+	return 1 - busy/rest
 }
+
+func doneNear(s span) float64 { return s.done }
+func doneFar(s span) float64  { return s.far }
+func busyCPUs(s span) float64 { return s.busy }

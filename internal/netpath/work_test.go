@@ -27,18 +27,20 @@ func TestMain(m *testing.M) {
 // TestTaken: half of the work on two CPUs, not done while 20,000 round trips a second were, is 50 us of each.
 func TestTaken(t *testing.T) {
 	got := pairRun{out: []byte("sockperf: [Total Run] RunTime=2.000 sec; Warm up time=400 msec; SentMessages=40000; ReceivedMessages=39999\n")}
-	got.work = slices.Concat(slices.Repeat([]span{{0, 300}}, 20), slices.Repeat([]span{{0.4, 150}}, 10))
-	if us, err := taken(got, 2); err != nil || us < 49.9 || us > 50.1 {
+	got.work = slices.Concat(slices.Repeat([]span{{done: 300}}, 20), slices.Repeat([]span{{client: 0.4, done: 150}}, 10))
+	if us, err := taken(got, doneNear, 2); err != nil || us < 49.9 || us > 50.1 {
 		t.Errorf("%v, %v", us, err)
 	}
-	if _, err := taken(pairRun{}, 2); err == nil {
+	if _, err := taken(pairRun{}, doneNear, 2); err == nil {
 		t.Error("taken by nothing")
 	}
 }
 
 // TestLost: what was done while the client neither rested nor worked is not counted.
 func TestLost(t *testing.T) {
-	spans := func(n int, client, done float64) []span { return slices.Repeat([]span{{client, done}}, n) }
+	spans := func(n int, client, done float64) []span {
+		return slices.Repeat([]span{{client: client, done: done}}, n)
+	}
 	for name, c := range map[string]struct {
 		list []span
 		want float64
@@ -49,7 +51,7 @@ func TestLost(t *testing.T) {
 		"no load":           {spans(20, 0, 300), 0},
 		"hardly any of one": {slices.Concat(spans(20, 0, 300), spans(2, 0.4, 200)), 0},
 	} {
-		if got := lost(c.list); got < c.want-1e-9 || got > c.want+1e-9 {
+		if got := lost(c.list, doneNear); got < c.want-1e-9 || got > c.want+1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -58,6 +58,7 @@ type Request struct {
 	run                               kube.Run
 	jobs                              *int // made so far
 	balancers                         []*corev1.Pod
+	nodes                             map[string]string // where the server's node tells what it does, by the kind of network; nil: nowhere
 }
 
 // clientMemory is what a client has: sysbench with some hundred threads needs less.
@@ -156,6 +157,9 @@ func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 	if err := r.fill(ctx, servers, arms); err != nil {
 		return nil, err
 	}
+	if err := r.tell(ctx, servers); err != nil {
+		return nil, err
+	}
 	if r.Neighbour {
 		if err := r.disturb(ctx); err != nil {
 			return nil, err
@@ -220,7 +224,7 @@ func (r *Request) rounds(ctx context.Context, store *result.Store, servers []pod
 			i %= len(arms)
 			slot.Arm = &arms[i]
 			r.Say(fmt.Sprintf("round %d of %d: %s", round, e.Design.Blocks, arms[i].Name))
-			if _, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Args), slot); err != nil {
+			if _, err := podrun.Trial(ctx, r.trial(servers[i], r.Networks[i]), slot); err != nil {
 				return r.balanced(ctx, err)
 			}
 		}
@@ -246,6 +250,7 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 	if err != nil {
 		return nil, err
 	}
+	unworked := ""
 	for try := range r.Probes {
 		for _, i := range mathrand.Perm(len(arms)) {
 			r.Say(fmt.Sprintf("measuring the network %s alone", arms[i].Name))
@@ -257,10 +262,16 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 			if try == 0 {
 				r.note(wayText(arms[i].Name, m.Way)...)
 			}
+			if m.Unworked != "" {
+				unworked = m.Unworked
+			}
 		}
 	}
+	if unworked != "" {
+		r.note("what a round trip takes from other work was not measured: " + unworked)
+	}
 	for i, probe := range netpath.Medians(seen) {
-		probe.Partly = r.Networks[i].Way == Balancer
+		probe.Partly = slices.ContainsFunc(seen[i], func(p *result.PathProbe) bool { return p.Partly })
 		arms[i].PathProbe = probe
 	}
 	return arms, nil
@@ -268,8 +279,9 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 
 // ask has a client measure the way to the far end of a network.
 func (r Request) ask(ctx context.Context, far podrun.Server, n Network) (m netpath.Measured, err error) {
-	client := r.client(far, n, []string{"network", "ask", far.Address})
+	client := r.client(far, n, []string{"network", "ask", far.Address, fmt.Sprintf("--through=%v", n.Way == Balancer)})
 	client.Clients.User, client.Clients.Secret = "", "" // there is no server
+	client.Clients.CPU = resource.Quantity{}            // the work beside it would use a limit up
 	text, err := podrun.Ask(ctx, client)
 	if err != nil {
 		return m, err

@@ -2,6 +2,7 @@ package podnet
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -101,7 +102,7 @@ func (r Request) pod(name, node string, n Network, user int64, c corev1.Containe
 	yes, no, grace, most := true, false, int64(1), int64(time.Until(r.run.Until).Seconds()) // what it writes is thrown away
 	c.Name, c.ImagePullPolicy = "main", corev1.PullIfNotPresent
 	if limits := (corev1.ResourceList{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI)}); !n.BestEffort {
-		c.Resources = corev1.ResourceRequirements{Requests: limits, Limits: limits}
+		c.Resources = corev1.ResourceRequirements{Requests: maps.Clone(limits), Limits: limits}
 	}
 	c.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	return &corev1.Pod{
@@ -116,9 +117,11 @@ func (r Request) pod(name, node string, n Network, user int64, c corev1.Containe
 	}
 }
 
-// far is the other end of what measures a network alone. iperf3 sends what lies in a file of its own.
+// far is the other end of what measures a network alone. iperf3 sends what lies in a file of its own. It has no limit of CPUs: the work that is done there
+// beside a ping-pong would use one up.
 func (r Request) far(n Network) *corev1.Pod {
 	pod := r.pod("far-"+n.Name, r.serverNode, n, clientUser, corev1.Container{Image: r.ClientImage, Args: []string{"network", "answer"}})
+	delete(pod.Spec.Containers[0].Resources.Limits, corev1.ResourceCPU)
 	mount(pod, "tmp", "/tmp", "")
 	return pod
 }

@@ -14,6 +14,7 @@ import (
 
 	"david/internal/kube"
 	"david/internal/podrun"
+	"david/internal/result"
 )
 
 // Way is how clients in the pod network reach a server there.
@@ -21,10 +22,10 @@ type Way string
 
 // The ways.
 const (
-	Direct       Way = ""              // by its pod's own address
-	Service      Way = "service"       // by the address of a Service (ClusterIP), which the client's node translates
-	LoadBalancer Way = "load-balancer" // by the address that the cluster's load balancers give a Service
-	Balancer     Way = "balancer"      // by an HAProxy on the client's node, which takes the connection and opens one of its own
+	Direct       Way = ""                  // by its pod's own address
+	Service      Way = "service"           // by the address of a Service (ClusterIP), which the client's node translates
+	LoadBalancer Way = "load-balancer"     // by the address that the cluster's load balancers give a Service
+	Balancer     Way = result.PathBalancer // by an HAProxy on the client's node, which takes the connection and opens one of its own
 )
 
 // pods is what the server is called that all ways but the direct one lead to.
@@ -135,7 +136,7 @@ func (r *Request) balance(ctx context.Context, run kube.Run, name string, to *co
 		return "", err
 	}
 	r.balancers = append(r.balancers, pod)
-	r.noteServed(run, fmt.Sprintf("path %s: %s is reached by an HAProxy (%s) at %s on node %s, with %d threads, %s CPUs and %s; its own connections and its CPU time are not seen: retransmits and CPU of this path are the client's",
+	r.noteServed(run, fmt.Sprintf("path %s: %s is reached by an HAProxy (%s) at %s on node %s, with %d threads, %s CPUs and %s; its own connections are not seen: retransmits of this path are the client's",
 		Balancer, to.Name, r.BalancerImage, pod.Status.PodIP, r.clientNode, r.balancerThreads(), r.CPU.String(), balancerMemory))
 	return pod.Status.PodIP, nil
 }

@@ -67,7 +67,9 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 	if n > 0 {
 		lines = append(lines, fmt.Sprintf("a transaction takes %.4g round trips and %.3g KiB both ways (counted); with %s's %s transactions/s and each path's round trip that predicts the others, at most %.1f %% off",
 			control.RoundTrips, control.Bytes/1024, c.Control, brief(control.TPS), worst))
-		if hidden := slices.ContainsFunc(c.Arms, func(a stats.Arm) bool { return a.Name == c.Control && a.Costs.ServerCPU == nil }); hidden {
+		if hidden := slices.ContainsFunc(c.Arms, func(a stats.Arm) bool {
+			return a.Name == c.Control && a.Costs.ServerCPU == nil && (a.Costs.NearCPU == nil || d.Experiment.Nodes == nil)
+		}); hidden {
 			lines = append(lines, "the server's CPU time is not seen from its client's pod: the prediction takes it for waiting, and is the worse the busier the server's CPUs are")
 		}
 	}
@@ -78,19 +80,37 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
 
 func modelled(p *result.PathProbe) netmodel.Path {
-	const more = 2 * (result.AnswerBytes - result.PingBytes) // there and back
-	m := netmodel.Path{RTT: p.RTT50, RTTCPU: p.RTTCPU, Rate: p.Rate}
-	if b := p.Beside; b != nil {
-		m.ByteRTT, m.ByteCPU = math.Max(0, b.Answer.RTT50-b.Ping.RTT50)/more, math.Max(0, b.Answer.CPU-b.Ping.CPU)/more
-		if b.Ping.Taken > 0 && b.Answer.Taken > 0 {
-			m.Taken, m.ByteTaken = p.RTTCPU+beyond(b.Ping), math.Max(0, m.ByteCPU+(beyond(b.Answer)-beyond(b.Ping))/more)
-		}
-		return m
+	m := netmodel.Path{RTT: p.RTT50, Rate: p.Rate}
+	near := handling(p.RTTCPU, p.AnswerCPU, p.Beside)
+	m.RTTCPU, m.ByteCPU, m.Taken, m.ByteTaken = near.RTTCPU, near.ByteCPU, near.Taken, near.ByteTaken
+	if p.Far != nil {
+		m.Far = handling(p.Far.RTTCPU, p.Far.AnswerCPU, p.Far.Beside)
 	}
-	if p.AnswerRTT > 0 {
-		m.ByteRTT, m.ByteCPU = math.Max(0, p.AnswerRTT-p.RTT50)/more, math.Max(0, p.AnswerCPU-p.RTTCPU)/more
+	switch b := p.Beside; {
+	case b != nil:
+		m.ByteRTT = math.Max(0, b.Answer.RTT50-b.Ping.RTT50) / longer
+	case p.AnswerRTT > 0:
+		m.ByteRTT = math.Max(0, p.AnswerRTT-p.RTT50) / longer
 	}
 	return m
+}
+
+// longer are the bytes by which a long answer is longer, there and back.
+const longer = 2 * (result.AnswerBytes - result.PingBytes)
+
+// handling is what a round trip, and a byte, take at one end.
+func handling(trip, answer float64, b *result.BesideWork) (h netmodel.Handling) {
+	h.RTTCPU = trip
+	switch {
+	case b != nil:
+		h.ByteCPU = math.Max(0, b.Answer.CPU-b.Ping.CPU) / longer
+		if b.Ping.Taken > 0 && b.Answer.Taken > 0 {
+			h.Taken, h.ByteTaken = trip+beyond(b.Ping), math.Max(0, h.ByteCPU+(beyond(b.Answer)-beyond(b.Ping))/longer)
+		}
+	case answer > 0:
+		h.ByteCPU = math.Max(0, answer-trip) / longer
+	}
+	return h
 }
 
 // beyond is what a round trip takes from other work beyond the CPU time that it uses itself, both of the runs beside work: from those
@@ -124,8 +144,42 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 			}
 		}
 	}
+	d.onNodes(&m, arm, c)
 	m.RoundTrips = asked(d, c)
 	return m, true
+}
+
+// onNodes takes what a transaction of the control takes of the CPUs from the nodes of a cluster, where they were seen. What they do without the load
+// is not the load's, and takes its part of the CPUs; and the pods cannot have more than their limits, which are the server's, as many for the client, and for
+// a balancer.
+func (d Data) onNodes(m *netmodel.Control, arm result.Arm, c stats.Comparison) {
+	i := slices.IndexFunc(c.Arms, func(a stats.Arm) bool { return a.Name == c.Control })
+	nodes := d.Experiment.Nodes
+	if i < 0 || nodes == nil || c.Arms[i].Costs.NearCPU == nil || !(m.TPS > 0) {
+		return
+	}
+	one := 1.0
+	if arm.Path.Kind == result.PathBalancer {
+		one = 2
+	}
+	if nodes.Far == nil {
+		one++
+	}
+	costs := c.Arms[i].Costs
+	near := station(*costs.NearCPU, nodes.Near, one*arm.Caps.CPUs, m.TPS)
+	m.CPU, m.CPUs, m.Partly = near.CPU, near.CPUs, false
+	if nodes.Far != nil && costs.FarCPU != nil {
+		m.Far = station(*costs.FarCPU, *nodes.Far, arm.Caps.CPUs, m.TPS)
+	}
+}
+
+// station is what a transaction takes of a node whose pods may have so many CPUs.
+func station(cpu float64, node result.NodeFacts, limit, tps float64) netmodel.Station {
+	s := netmodel.Station{CPU: math.Max(0.1*cpu, cpu-1e6*node.Idle/tps), CPUs: math.Max(0.1*node.CPUs, node.CPUs-node.Idle)}
+	if limit > 0 {
+		s.CPUs = math.Min(s.CPUs, limit)
+	}
+	return s
 }
 
 // asked returns the round trips of one of the control's transactions: a query is one.

@@ -44,8 +44,23 @@ type Experiment struct {
 	Limits *Limits `json:"limits,omitempty"`
 	// Pod is the pod that was measured; nil where the server is none.
 	Pod *PodFacts `json:"pod,omitempty"`
+	// Nodes are those of client and server where their network is measured in a cluster; nil elsewhere, where they were not seen, and in
+	// older records.
+	Nodes *Nodes `json:"nodes,omitempty"`
 	// Like is the machine that the sandbox was capped to stand in for; nil for none.
 	Like *PricedMachine `json:"like,omitempty"`
+}
+
+// Nodes are the machines that a load in a cluster is spread over.
+type Nodes struct {
+	Near NodeFacts  `json:"near"`          // the client's
+	Far  *NodeFacts `json:"far,omitempty"` // the server's; nil: both are one machine
+}
+
+// NodeFacts says what CPUs a node has.
+type NodeFacts struct {
+	CPUs float64 `json:"cpus"`
+	Idle float64 `json:"busy_cpus_without_load"` // what the node did before the load began, its own daemons and other pods
 }
 
 // PricedMachine describes an entry of a catalogue of prices, as it was when the experiment began.
@@ -249,6 +264,9 @@ type Path struct {
 	Delay int64 `json:"delay_us,omitempty"`
 }
 
+// PathBalancer is the kind of a path that goes by a balancer on the client's node.
+const PathBalancer = "balancer"
+
 // PingBytes are the size of a ping-pong's messages: about that of a query, and of the answer of one row. Those of a second
 // one are of AnswerBytes, about an answer of a hundred rows. The two tell what a byte costs where a few packets come at a
 // time; in a stream hundreds do, and a byte costs a part of that.
@@ -274,6 +292,16 @@ type PathProbe struct {
 	// Partly says that a program on the way, as a balancer, takes CPU time that is not in RTTCPU, and has connections of its
 	// own whose retransmits are not counted.
 	Partly bool `json:"partly_seen,omitempty"`
+	// Far is what the far end takes where it is another machine: RTTCPU, AnswerCPU, and what is taken from other work are the near end's
+	// then. nil: one machine, or an older record of a cluster, in which what the far end takes was not seen.
+	Far *PathEnd `json:"far_end,omitempty"`
+}
+
+// PathEnd is what the far end of a path takes, as PathProbe has it of the near one; of its round trips RTT50 is not told.
+type PathEnd struct {
+	RTTCPU    float64     `json:"rtt_cpu_us"`
+	AnswerCPU float64     `json:"answer_cpu_us,omitempty"`
+	Beside    *BesideWork `json:"beside_work,omitempty"`
 }
 
 // BesideWork holds round trips of PingBytes, and of AnswerBytes there and back, on a machine whose CPUs are at work.
@@ -445,6 +473,10 @@ type Costs struct {
 	// HostCPU is all CPU time of the machine but what programs used that are neither the server nor the client nor david, in
 	// microseconds; nil in older records.
 	HostCPU *float64 `json:"host_cpu_us,omitempty"`
+	// NearCPU is all CPU time of the client's node in a cluster, and FarCPU of the server's where that is another machine, in microseconds,
+	// with what they do without a load (Experiment.Nodes); nil elsewhere, and in older records.
+	NearCPU *float64 `json:"near_cpu_us,omitempty"`
+	FarCPU  *float64 `json:"far_cpu_us,omitempty"`
 	// Network are the bytes that the server counted both ways, those of david's own looking included; nil in older
 	// records.
 	Network   *float64 `json:"network_bytes,omitempty"`

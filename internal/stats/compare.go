@@ -529,7 +529,7 @@ func meanCosts(trials []result.Trial) result.Costs {
 }
 
 func costs(c *result.Costs) []**float64 {
-	return []**float64{&c.ServerCPU, &c.ClientCPU, &c.SoftIRQ, &c.HostCPU, &c.Network, &c.Switches, &c.ReadKB, &c.WrittenKB, &c.Fsyncs, &c.RedoBytes, &c.HitRate}
+	return []**float64{&c.ServerCPU, &c.ClientCPU, &c.SoftIRQ, &c.HostCPU, &c.NearCPU, &c.FarCPU, &c.Network, &c.Switches, &c.ReadKB, &c.WrittenKB, &c.Fsyncs, &c.RedoBytes, &c.HitRate}
 }
 
 // count writes a number of things: "1 pair", "3 pairs".
