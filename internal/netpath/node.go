@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -40,7 +41,8 @@ type desk struct {
 	proc     procfs.FS
 	fixed    Node
 	programs []*tool
-	works    bool // it has work done there for who asks
+	works    bool       // it has work done there for who asks
+	working  sync.Mutex // held while it is: for one at a time
 }
 
 // newDesk tells of these programs, too.
@@ -164,8 +166,8 @@ type nodeAnswer struct {
 // visited answers the questions of one connection.
 func (d *desk) visited(conn net.Conn) {
 	var w *work
-	defer func() { w.stop() }()
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+	defer func() { d.work(&w, nil) }()
+	in, out := json.NewDecoder(io.LimitReader(conn, mostAsked)), json.NewEncoder(conn)
 	for {
 		var q nodeQuestion
 		if in.Decode(&q) != nil {
@@ -185,16 +187,25 @@ func (d *desk) visited(conn net.Conn) {
 	}
 }
 
+// mostAsked bounds what one connection may ask, in bytes: a port of a load balancer may be everybody's.
+const mostAsked = 1 << 20
+
 // work begins or ends the work.
 func (d *desk) work(w **work, cpus []int) (err error) {
 	switch {
-	case len(cpus) == 0:
+	case len(cpus) == 0 && *w != nil:
 		err = (*w).stop()
 		*w = nil
-	case !d.works:
+		d.working.Unlock()
+	case len(cpus) == 0 || *w != nil:
+	case !d.works || len(cpus) > len(d.fixed.Usable):
 		err = errors.New("no work is done here")
-	case *w == nil:
-		*w, err = startWork(cpus)
+	case !d.working.TryLock():
+		err = errors.New("work is done here for another")
+	default:
+		if *w, err = startWork(cpus); err != nil {
+			d.working.Unlock()
+		}
 	}
 	return err
 }

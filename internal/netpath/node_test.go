@@ -39,18 +39,43 @@ func TestNodes(t *testing.T) {
 	if _, err := n.far.ask([]int{0}); err == nil || !strings.Contains(err.Error(), "no work is done here") {
 		t.Errorf("work was begun: %v", err)
 	}
-	other := before
-	other.Far.Boot, other.Far.Busy = "another", 10
-	after.Far.Boot, after.Far.Busy = "another", 12
-	if _, far := other.Busy(after); far != 2 || other.One() {
-		t.Errorf("another machine was busy for %v s of 2", far)
+	d.works = true
+	other, err := VisitNode(t.Context(), "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
 	}
+	if _, err := other.ask(before.Near.Usable[:1]); err != nil {
+		t.Error(err)
+	}
+	if _, err := n.far.ask([]int{0}); err == nil || !strings.Contains(err.Error(), "for another") {
+		t.Errorf("work was begun twice: %v", err)
+	}
+	if a, err := other.Read(); err != nil || a.Done != 0 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := n.far.ask(before.Near.Usable[:1]); err != nil { // the other's has ended
+		t.Error(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	checkFar(t, before, after)
 	stop()
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
 	if _, err := n.Read(); err == nil || !strings.Contains(err.Error(), "cannot see the node at 127.0.0.1") {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// checkFar: a far end that is another machine was busy for what it says.
+func checkFar(t *testing.T, before, after Pair) {
+	t.Helper()
+	before.Far.Boot, before.Far.Busy = "another", 10
+	after.Far.Boot, after.Far.Busy = "another", 12
+	if _, far := before.Busy(after); far != 2 || before.One() {
+		t.Errorf("another machine was busy for %v s of 2", far)
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"david/internal/kube"
 	"david/internal/netpath"
+	"david/internal/podrun"
 	"david/internal/result"
 )
 
@@ -88,6 +90,9 @@ func TestServers(t *testing.T) {
 	}
 	if c := r.neighbour().Spec.Containers[0]; len(c.Resources.Limits) > 0 || c.Resources.Requests.Cpu().String() != "100m" {
 		t.Errorf("the neighbour has %+v", c.Resources)
+	}
+	if l := r.far(Network{Name: "calico"}).Spec.Containers[0].Resources; !l.Limits.Cpu().IsZero() || l.Requests.Cpu().String() != "2" || l.Limits.Memory().String() != "1Gi" {
+		t.Errorf("the far end has %+v", l)
 	}
 	objects := namespace("ns", "only-for-this-test", 1<<30)
 	config := objects[2].(*corev1.ConfigMap)
@@ -171,5 +176,29 @@ func TestWays(t *testing.T) {
 	c := r.balancer("x").Spec.Containers[0]
 	if l, q := c.Resources.Limits, c.Resources.Requests; c.Image != "haproxy:3.2" || !l.Cpu().Equal(*q.Cpu()) || l.Cpu().String() != "2" || l.Memory().String() != "256Mi" || c.VolumeMounts[0].MountPath != balancerFolder {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestTold: who tells of the server's node asks for nothing, is in the network of who asks, and a trial is told where it is; what nodes
+// did without the load is told of one machine or of both.
+func TestTold(t *testing.T) {
+	r := Request{Kind: "network", ClientImage: "david", CPU: resource.MustParse("2"), Memory: 1 << 30, namespace: "ns", serverNode: "a", Args: []string{"bench"}, jobs: new(int),
+		Cluster: &kube.Cluster{}, Experiment: result.Experiment{Workloads: []result.Workload{{}}}, nodes: map[string]string{pods: "10.1.2.3"}}
+	for _, n := range []Network{{Name: "host", Host: true}, {Name: "balancer", Way: Balancer}} {
+		pod := r.teller(n)
+		if c := pod.Spec.Containers[0]; pod.Spec.HostNetwork != n.Host || pod.Name != "node-"+n.kind() || pod.Spec.HostPID || len(c.Resources.Limits)+len(c.Resources.Requests) > 0 {
+			t.Errorf("%s: %+v", n.Name, pod)
+		}
+		if got := strings.Join(r.trial(podrun.Server{}, n).Args, " "); (got == "bench --node=10.1.2.3") == n.Host {
+			t.Errorf("%s: %s", n.Name, got)
+		}
+	}
+	nodes := result.Nodes{Near: result.NodeFacts{CPUs: 2, Idle: 0.123}}
+	if got := restText(nodes); !strings.Contains(got, "the machine's 2 CPUs did as much as keeps 0.12 of them busy") {
+		t.Error(got)
+	}
+	nodes.Far = &result.NodeFacts{CPUs: 8, Idle: 0.5}
+	if got := restText(nodes); !strings.Contains(got, "0.12 of its 2 CPUs busy, and the server's 0.50 of 8") {
+		t.Error(got)
 	}
 }

@@ -137,13 +137,17 @@ func mount(pod *corev1.Pod, name, path, key string) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, SubPath: key, ReadOnly: key != ""})
 }
 
+// startProbes are more than any server is waited for: david gives up first.
+const startProbes = 1 << 20
+
 // server runs the database in one of the networks. Its data lie on the node's disk, and go with the pod.
 func (r Request) server(n Network) *corev1.Pod {
 	c := corev1.Container{Image: r.Image,
 		Ports: []corev1.ContainerPort{{Name: "mysql", ContainerPort: int32(n.port())}},
 		Env: []corev1.EnvVar{{Name: "MYSQL_ROOT_PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: secretName}, Key: secretKey}}}},
-		ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", answers(n)}}}},
+		// Of those that are asked once a second this one ends when the server is up: a client that is started beside the load takes CPU from it.
+		StartupProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: startProbes, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", answers(n)}}}},
 	}
 	pod := r.pod("server-"+n.Name, r.serverNode, n, serverUser, c)
 	mount(pod, "data", "/var/lib/mysql", "")

@@ -90,3 +90,38 @@ func TestModelled(t *testing.T) {
 		t.Errorf("less than it uses: %+v", m)
 	}
 }
+
+// TestOnNodes: in a cluster a transaction of the control takes what the nodes did for it, less what they do without it, of CPUs that are no more than
+// the pods' limits; of an older record, what its client's pod saw.
+func TestOnNodes(t *testing.T) {
+	d := compareFixture()
+	d.Arms[0].Path, d.Arms[0].Caps.CPUs = result.Path{Kind: "host"}, 1
+	for i := range d.Trials {
+		d.Trials[i].Costs.NearCPU, d.Trials[i].Costs.ServerCPU = some(5000), nil
+	}
+	old, _ := pathControl(d, comparisons(d)[0])
+	if !old.Partly || old.CPU >= 5000 {
+		t.Errorf("without the nodes' facts: %+v", old)
+	}
+	d.Experiment.Nodes = &result.Nodes{Near: result.NodeFacts{CPUs: 4, Idle: 0.25}}
+	m, _ := pathControl(d, comparisons(d)[0])
+	if want := 5000 - 0.25e6/m.TPS; m.Partly || m.CPU < 0.999*want || m.CPU > 1.001*want || m.CPUs != 2 || m.Far.CPUs != 0 {
+		t.Errorf("one machine: %+v, want %v us of 2 CPUs", m, want)
+	}
+	d.Arms[0].Path.Kind = result.PathBalancer
+	if m, _ := pathControl(d, comparisons(d)[0]); m.CPUs != 3 {
+		t.Errorf("with a balancer %v CPUs", m.CPUs)
+	}
+	d.Arms[0].Caps.CPUs = 8
+	if m, _ := pathControl(d, comparisons(d)[0]); m.CPUs != 3.75 {
+		t.Errorf("of 4 CPUs %v are free", m.CPUs)
+	}
+	d.Arms[0].Caps.CPUs = 1
+	d.Experiment.Nodes.Far = &result.NodeFacts{CPUs: 2, Idle: 0.5}
+	for i := range d.Trials {
+		d.Trials[i].Costs.FarCPU = some(3000)
+	}
+	if m, _ := pathControl(d, comparisons(d)[0]); m.CPUs != 2 || m.Far.CPUs != 1 || m.Far.CPU < 0.999*(3000-0.5e6/m.TPS) || m.Far.CPU > 3000 {
+		t.Errorf("two machines: %+v", m)
+	}
+}

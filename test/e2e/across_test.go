@@ -148,7 +148,7 @@ func (a across) measures(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	notes := strings.Join(d.Differs, "\n")
-	for _, want := range []string{"server on node kn1", "client on node kn2", "both nodes are one machine", "network host, as its client sees it: from 10.", "network " + a.network + ", as its client sees it: from 10.", "by eth0 (veth, MTU 1500); its own counters say so"} {
+	for _, want := range []string{"server on node kn1", "client on node kn2", "both nodes are one machine", "network host, as its client sees it: from 10.", "network " + a.network + ", as its client sees it: from 10.", "by eth0 (veth, MTU 1500); its own counters say so", "without the load the machine's"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in\n%s", want, notes)
 		}
@@ -160,6 +160,15 @@ func (a across) measures(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// seen makes sure that a trial knows what its transactions took of the machine that both nodes are, the server's part among it.
+func seen(t *testing.T, trial result.Trial) {
+	t.Helper()
+	c := trial.Costs
+	if c.NearCPU == nil || c.FarCPU != nil || c.ClientCPU == nil || *c.NearCPU <= 1.1**c.ClientCPU {
+		t.Errorf("%s: a transaction took %+v; not seen: %q", trial.Arm, c, trial.Sampling.Missing)
+	}
 }
 
 // classes measures a Guaranteed server against a Best Effort one, beside a neighbour that takes the node's CPUs.
@@ -227,11 +236,14 @@ func (a across) ways(t *testing.T) {
 	}
 	for _, arm := range arms {
 		i := slices.IndexFunc(trials, func(trial result.Trial) bool { return trial.Arm == arm.Name })
-		if p := arm.PathProbe; p == nil || p.Rate < 1e8 || p.RTT50 <= 0 || i < 0 || trials[i].Transactions == 0 {
+		if p := arm.PathProbe; p == nil || p.Rate < 1e8 || p.RTT50 <= 0 || p.RTTCPU <= 0 || p.Partly || i < 0 || trials[i].Transactions == 0 {
 			t.Errorf("%s: alone %+v, trial %d", arm.Name, p, i)
 		}
 	}
 	notes := strings.Join(d.Experiment.Notes, "\n")
+	for _, trial := range trials {
+		seen(t, trial)
+	}
 	for _, want := range []string{"path load-balancer: server-pod is reached at 192.0.2.", "the balancer was not gone by", "path balancer: server-pod is reached by an HAProxy (localhost/haproxy:e2e)"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in\n%s", want, notes)
@@ -314,9 +326,13 @@ func (a across) record(t *testing.T, dir string) {
 		if len(trial.Unsafe) > 0 || trial.Transactions == 0 {
 			t.Errorf("%s: unsafe %q, %d transactions", trial.Arm, trial.Unsafe, trial.Transactions)
 		}
+		seen(t, trial)
 	}
 	if twins != 1 {
 		t.Errorf("%d twins", twins)
+	}
+	if nodes := store.Experiment().Nodes; nodes == nil || nodes.Near.CPUs < 1 || nodes.Near.Idle <= 0 || nodes.Far != nil {
+		t.Errorf("what the nodes, which are one machine, do without the load: %+v", nodes)
 	}
 	if e := store.Experiment(); e.Title != "p3: "+a.network || e.Server.Version == "" || e.Sysbench == "" {
 		t.Errorf("%+v", e)
