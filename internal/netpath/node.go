@@ -299,8 +299,8 @@ func (p Pair) Busy(after Pair) (near, far float64) {
 }
 
 const (
-	idleSettle  = time.Second // a pod that has just begun keeps its node busy
-	idleSeconds = 4 * time.Second
+	idleSettle = time.Second // a pod that has just begun keeps its node busy
+	idleLasts  = 4 * time.Second
 )
 
 // Idle measures what the nodes at both ends do now, while no load is on: here, and at an address where ServeNode runs.
@@ -321,7 +321,7 @@ func Idle(ctx context.Context, address string) (facts result.Nodes, err error) {
 		return facts, err
 	}
 	began := time.Now()
-	if err := pause(ctx, idleSeconds); err != nil {
+	if err := pause(ctx, idleLasts); err != nil {
 		return facts, err
 	}
 	after, err := n.Read()

@@ -76,6 +76,24 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 	return t, lines
 }
 
+// hiddenText says why the server's CPU time is not part of a prediction.
+func hiddenText(nodes *result.Nodes) string {
+	const takes = ": the prediction takes it for waiting, and is the worse the busier the server's CPUs are"
+	if nodes != nil && busyBefore(nodes) {
+		return "the nodes did much besides the load, which gives way to it or not: what the load takes of their CPUs, and so the server's CPU time, is not known" + takes
+	}
+	return "the server's CPU time is not seen from its client's pod" + takes
+}
+
+// busyBefore tells whether the nodes had so much else to do before the load began that what it took of them cannot be told from that.
+func busyBefore(nodes *result.Nodes) bool {
+	of := func(n result.NodeFacts) bool { return n.Idle > mostElse*n.CPUs }
+	return of(nodes.Near) || nodes.Far != nil && of(*nodes.Far)
+}
+
+// mostElse is the share of a node's CPUs that others may have.
+const mostElse = 0.25
+
 // talksAs tells whether what is sent over two paths is the same.
 func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
 
@@ -155,7 +173,7 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 func (d Data) onNodes(m *netmodel.Control, arm result.Arm, c stats.Comparison) {
 	i := slices.IndexFunc(c.Arms, func(a stats.Arm) bool { return a.Name == c.Control })
 	nodes := d.Experiment.Nodes
-	if i < 0 || nodes == nil || c.Arms[i].Costs.NearCPU == nil || !(m.TPS > 0) {
+	if i < 0 || nodes == nil || busyBefore(nodes) || c.Arms[i].Costs.NearCPU == nil || !(m.TPS > 0) {
 		return
 	}
 	one := 1.0

@@ -108,6 +108,11 @@ func TestOnNodes(t *testing.T) {
 	if want := 5000 - 0.25e6/m.TPS; m.Partly || m.CPU < 0.999*want || m.CPU > 1.001*want || m.CPUs != 2 || m.Far.CPUs != 0 {
 		t.Errorf("one machine: %+v, want %v us of 2 CPUs", m, want)
 	}
+	d.Experiment.Nodes.Near.Idle = 1.5
+	if m, _ := pathControl(d, comparisons(d)[0]); m != old || !strings.Contains(hiddenText(d.Experiment.Nodes), "much besides the load") {
+		t.Errorf("nodes that are busy without the load: %+v, want %+v", m, old)
+	}
+	d.Experiment.Nodes.Near.Idle = 0.25
 	d.Arms[0].Path.Kind = result.PathBalancer
 	if m, _ := pathControl(d, comparisons(d)[0]); m.CPUs != 3 {
 		t.Errorf("with a balancer %v CPUs", m.CPUs)
