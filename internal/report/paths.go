@@ -67,22 +67,14 @@ func pathTable(d Data, c stats.Comparison) (t table, lines []string) {
 	if n > 0 {
 		lines = append(lines, fmt.Sprintf("a transaction takes %.4g round trips and %.3g KiB both ways (counted); with %s's %s transactions/s and each path's round trip that predicts the others, at most %.1f %% off",
 			control.RoundTrips, control.Bytes/1024, c.Control, brief(control.TPS), worst))
-		if hidden := slices.ContainsFunc(c.Arms, func(a stats.Arm) bool {
-			return a.Name == c.Control && a.Costs.ServerCPU == nil && (a.Costs.NearCPU == nil || d.Experiment.Nodes == nil)
-		}); hidden {
+		if control.Partly {
 			lines = append(lines, "the server's CPU time is not seen from its client's pod: the prediction takes it for waiting, and is the worse the busier the server's CPUs are")
 		}
 	}
-	return t, lines
-}
-
-// hiddenText says why the server's CPU time is not part of a prediction.
-func hiddenText(nodes *result.Nodes) string {
-	const takes = ": the prediction takes it for waiting, and is the worse the busier the server's CPUs are"
-	if nodes != nil && busyBefore(nodes) {
-		return "the nodes did much besides the load, which gives way to it or not: what the load takes of their CPUs, and so the server's CPU time, is not known" + takes
+	if nodes := d.Experiment.Nodes; nodes != nil && busyBefore(nodes) {
+		lines = append(lines, fmt.Sprintf("nothing is predicted: without the load the nodes kept more than %.0f %% of their CPUs busy, and whether that gives way to the load is not known, nor so what the load takes", 100*mostElse))
 	}
-	return "the server's CPU time is not seen from its client's pod" + takes
+	return t, lines
 }
 
 // busyBefore tells whether the nodes had so much else to do before the load began that what it took of them cannot be told from that.
@@ -173,7 +165,11 @@ func pathControl(d Data, c stats.Comparison) (m netmodel.Control, ok bool) {
 func (d Data) onNodes(m *netmodel.Control, arm result.Arm, c stats.Comparison) {
 	i := slices.IndexFunc(c.Arms, func(a stats.Arm) bool { return a.Name == c.Control })
 	nodes := d.Experiment.Nodes
-	if i < 0 || nodes == nil || busyBefore(nodes) || c.Arms[i].Costs.NearCPU == nil || !(m.TPS > 0) {
+	if nodes != nil && busyBefore(nodes) {
+		m.CPU = 0 // from which nothing is predicted
+		return
+	}
+	if i < 0 || nodes == nil || c.Arms[i].Costs.NearCPU == nil || !(m.TPS > 0) {
 		return
 	}
 	one := 1.0
