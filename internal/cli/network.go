@@ -21,7 +21,7 @@ func (a *app) networkCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkPodsCommand(), a.networkAnswerCommand(), a.networkAskCommand(), a.networkAwaitCommand(), a.networkNodeCommand(), a.networkIdleCommand())
+	cmd.AddCommand(a.networkPathsCommand(), a.networkMeasureCommand(), a.networkPodsCommand(), a.networkAnswerCommand(), a.networkAskCommand(), a.networkAwaitCommand(), a.networkNodeCommand())
 	return cmd
 }
 
@@ -138,18 +138,6 @@ func (a *app) networkAskCommand() *cobra.Command {
 func (a *app) networkNodeCommand() *cobra.Command {
 	return &cobra.Command{Use: "node", Short: "Tell what this node does, until told to stop", Hidden: true, Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return netpath.ServeNode(cmd.Context()) }}
-}
-
-// networkIdleCommand measures what the nodes at both ends do while nothing is loaded, in a pod.
-func (a *app) networkIdleCommand() *cobra.Command {
-	return &cobra.Command{Use: "idle ADDRESS", Short: "Measure how busy this node and that of an address are where david network node runs", Hidden: true, Args: exactArgs(1, "an address"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			facts, err := netpath.Idle(cmd.Context(), args[0])
-			if err != nil {
-				return codedError{exitTarget, err}
-			}
-			return podrun.SendNetwork(a.out, facts)
-		}}
 }
 
 // networkAwaitCommand tries an address until it takes connections, in a pod.

@@ -82,6 +82,8 @@ func AnswerPorts() (list []int) {
 type Measured struct {
 	Probe result.PathProbe `json:"probe"`
 	Way   Seen             `json:"way"`
+	// Nodes is what the nodes at both ends do while nothing is sent; nil where that was not seen.
+	Nodes *result.Nodes `json:"nodes,omitempty"`
 	// Unworked says why what a round trip takes from other work was not measured; "" where it was.
 	Unworked string `json:"unworked,omitempty"`
 }
@@ -103,7 +105,7 @@ func ProbeTo(ctx context.Context, to netip.Addr, through bool) (m Measured, err 
 	if m.Probe, err = e.probe(ctx); err != nil {
 		return m, fmt.Errorf("the way to %s: %w", to, err)
 	}
-	m.Unworked = e.unworked
+	m.Unworked, m.Nodes = e.unworked, e.idle
 	m.Way, err = Inspect(ctx, Visit{Address: netip.AddrPortFrom(to, 0), Talk: func(ctx context.Context) error { return exchange(ctx, to) }})
 	return m, err
 }
@@ -112,10 +114,12 @@ func ProbeTo(ctx context.Context, to netip.Addr, through bool) (m Measured, err 
 type ends struct {
 	*Nodes
 	to        netip.Addr
-	one       bool   // machine
-	through   bool   // a program on the way
-	unworked  string // why there is no work beside it
-	near, far []int  // the CPUs that each end works on
+	one       bool          // machine
+	cpus      [2]int        // the near one's and the far one's
+	through   bool          // a program on the way
+	unworked  string        // why there is no work beside it
+	near, far []int         // the CPUs that each end works on
+	idle      *result.Nodes // nil until it is seen
 }
 
 // visit finds out what can be measured to an address at which Answer runs.
@@ -128,7 +132,7 @@ func visit(ctx context.Context, to netip.Addr) (*ends, error) {
 	if err != nil {
 		return nil, errors.Join(err, nodes.Close())
 	}
-	e := &ends{Nodes: nodes, to: to, one: now.One(), near: now.Near.Usable, far: now.Far.Usable}
+	e := &ends{Nodes: nodes, to: to, one: now.One(), cpus: [2]int{now.Near.CPUs, now.Far.CPUs}, near: now.Near.Usable, far: now.Far.Usable}
 	e.unworked = cmp.Or(unworkable(now.Near.Usable, now.Near.Quota), unworkable(now.Far.Usable, now.Far.Quota))
 	if e.one && e.unworked == "" {
 		// Work gives way at once to what is of its own container only, so that each end has its own where it is held to.
@@ -188,15 +192,26 @@ func (e *ends) alone(ctx context.Context, m meter, number int, p *result.PathPro
 			return err
 		}
 	}
+	rest, busy, ok := levels(got.work, busyNear)
+	if !ok {
+		return nil
+	}
+	e.rests(got, rest)
 	if !e.through {
 		return nil
 	}
 	time, err := each(got.out)
-	if rest, busy, ok := levels(got.work, busyCPUs); ok {
-		whole := max(*used, (busy-rest)*1e6*time)
-		*all, p.Partly, *used = whole / *used, false, whole
-	}
+	whole := max(*used, (busy-rest)*1e6*time)
+	*all, p.Partly, *used = whole / *used, false, whole
 	return err
+}
+
+// rests keeps what the nodes do while nothing is sent.
+func (e *ends) rests(got pairRun, near float64) {
+	e.idle = &result.Nodes{Near: result.NodeFacts{CPUs: float64(e.cpus[0]), Idle: near}}
+	if far, _, ok := levels(got.work, busyFar); ok && !e.one {
+		e.idle.Far = &result.NodeFacts{CPUs: float64(e.cpus[1]), Idle: far}
+	}
 }
 
 // beside measures the round trip of this number beside work at both ends.
@@ -269,10 +284,10 @@ func (e *ends) pair(ctx context.Context, m meter, near, far []int) (got pairRun,
 		return got, err
 	}
 	defer c.stop()
-	if w != nil || e.through {
+	if m.apart {
 		got.work, err = observe(ctx, c, func() (l look, err error) {
 			p, err := at()
-			if l = (look{done: p.Near.Done, busy: p.Near.Busy}); e.one {
+			if l = (look{done: p.Near.Done, busy: [2]float64{p.Near.Busy, p.Far.Busy}}); e.one {
 				l.done += p.Far.Done
 			} else {
 				l.far = p.Far.Done

@@ -34,6 +34,9 @@ func TestProbeTo(t *testing.T) {
 	if workable := (&Net{}).workable(); workable != (m.Unworked == "") || workable != (m.Probe.Beside != nil) || m.Probe.Far != nil || m.Probe.Partly {
 		t.Errorf("beside work %+v, far end %+v, without: %q", m.Probe.Beside, m.Probe.Far, m.Unworked)
 	}
+	if m.Nodes == nil || m.Nodes.Near.CPUs < 1 || m.Nodes.Near.Idle < 0 || m.Nodes.Near.Idle > m.Nodes.Near.CPUs+0.5 || m.Nodes.Far != nil {
+		t.Errorf("without a load the nodes do %+v", m.Nodes)
+	}
 	if b := m.Probe.Beside; b != nil {
 		t.Logf("alone %+v, beside work %+v", m.Probe, *b)
 	}

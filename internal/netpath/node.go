@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/host"
-	"david/internal/result"
 )
 
 // NodePort is the TCP port at which ServeNode and Answer tell what their node does.
@@ -296,52 +295,4 @@ func (p Pair) Busy(after Pair) (near, far float64) {
 		far = after.Far.Busy - p.Far.Busy
 	}
 	return near, far
-}
-
-const (
-	idleSettle = time.Second // a pod that has just begun keeps its node busy
-	idleLasts  = 4 * time.Second
-)
-
-// Idle measures what the nodes at both ends do now, while no load is on: here, and at an address where ServeNode runs.
-func Idle(ctx context.Context, address string) (facts result.Nodes, err error) {
-	if err := Await(ctx, net.JoinHostPort(address, NodePort), probeLimit); err != nil {
-		return facts, err
-	}
-	n, err := Both(ctx, address)
-	if err != nil {
-		return facts, err
-	}
-	defer n.Close()
-	if err := pause(ctx, idleSettle); err != nil {
-		return facts, err
-	}
-	before, err := n.Read()
-	if err != nil {
-		return facts, err
-	}
-	began := time.Now()
-	if err := pause(ctx, idleLasts); err != nil {
-		return facts, err
-	}
-	after, err := n.Read()
-	if err != nil {
-		return facts, err
-	}
-	near, far := before.Busy(after)
-	lasted := time.Since(began).Seconds()
-	facts.Near = result.NodeFacts{CPUs: float64(after.Near.CPUs), Idle: near / lasted}
-	if !after.One() {
-		facts.Far = &result.NodeFacts{CPUs: float64(after.Far.CPUs), Idle: far / lasted}
-	}
-	return facts, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

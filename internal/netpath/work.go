@@ -159,16 +159,16 @@ func (w *work) stop() (err error) {
 
 // span is a while of a measuring program's run.
 type span struct {
-	client float64 // CPUs that the program's client used
-	done   float64 // work a second
-	far    float64 // and at a far end that is another machine
-	busy   float64 // CPUs of the machine that were busy
+	client float64    // CPUs that the program's client used
+	done   float64    // work a second
+	far    float64    // and at a far end that is another machine
+	busy   [2]float64 // CPUs of the near end's machine and of the far end's that were busy
 }
 
 // look is what has been done until a moment, in all.
 type look struct {
 	done, far float64
-	busy      float64 // seconds
+	busy      [2]float64 // seconds
 }
 
 // look looks at the work alone.
@@ -197,7 +197,8 @@ func observe(ctx context.Context, client *tool, at func() (look, error)) (list [
 			now, r := time.Now(), float64(s.RunningNanoseconds)/1e9
 			if !then.IsZero() {
 				seconds := now.Sub(then).Seconds()
-				list = append(list, span{(r - ran) / seconds, (l.done - before.done) / seconds, (l.far - before.far) / seconds, (l.busy - before.busy) / seconds})
+				grown := func(now, then float64) float64 { return (now - then) / seconds }
+				list = append(list, span{grown(r, ran), grown(l.done, before.done), grown(l.far, before.far), [2]float64{grown(l.busy[0], before.busy[0]), grown(l.busy[1], before.busy[1])}})
 			}
 			then, ran, before = now, r, l
 		}
@@ -243,4 +244,5 @@ func lost(list []span, done func(span) float64) float64 {
 
 func doneNear(s span) float64 { return s.done }
 func doneFar(s span) float64  { return s.far }
-func busyCPUs(s span) float64 { return s.busy }
+func busyNear(s span) float64 { return s.busy[0] }
+func busyFar(s span) float64  { return s.busy[1] }

@@ -2,9 +2,8 @@ package podnet
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,10 +11,13 @@ import (
 	"david/internal/result"
 )
 
+// teller begins the names of the pods that tell what a node does.
+const teller = "node-"
+
 // teller is a pod that tells what the server's node does: its /proc/stat, which any pod sees. It asks for no CPU and has no rights. There is
 // one in each kind of network, as pods of one need not reach the other.
 func (r Request) teller(n Network) *corev1.Pod {
-	pod := r.pod("node-"+n.kind(), r.serverNode, Network{Host: n.Host, BestEffort: true}, clientUser, corev1.Container{Image: r.ClientImage, Args: []string{"network", "node"}})
+	pod := r.pod(teller+n.kind(), r.serverNode, Network{Host: n.Host, BestEffort: true}, clientUser, corev1.Container{Image: r.ClientImage, Args: []string{"network", "node"}})
 	mount(pod, "tmp", "/tmp", "")
 	return pod
 }
@@ -28,54 +30,64 @@ func (n Network) kind() string {
 	return pods
 }
 
-// tell starts them, and measures what the nodes do without a load. Where that cannot be seen, what the load takes of the nodes is not either: a note
-// says so.
-func (r *Request) tell(ctx context.Context, servers []podrun.Server) error {
-	if r.Probes == 0 { // nothing is predicted
+// tell starts them.
+func (r *Request) tell(ctx context.Context) error {
+	if r.Experiment.Nodes == nil { // nothing is predicted
 		return nil
 	}
 	r.nodes = map[string]string{}
 	for _, n := range r.Networks {
-		if r.nodes[n.kind()] != "" {
+		if _, there := r.nodes[n.kind()]; there {
 			continue
 		}
-		pod := r.teller(n)
-		if err := r.Cluster.Create(ctx, r.run, pod); err != nil {
+		r.nodes[n.kind()] = ""
+		if err := r.Cluster.Create(ctx, r.run, r.teller(n)); err != nil {
 			return err
 		}
-		r.Say("waiting for pod " + pod.Name + " to be ready")
-		ready, err := r.Cluster.WaitPod(ctx, r.namespace, pod.Name)
+	}
+	return nil
+}
+
+// told waits until they are there.
+func (r *Request) told(ctx context.Context) error {
+	for kind := range r.nodes {
+		name := teller + kind
+		r.Say("waiting for pod " + name + " to be ready")
+		pod, err := r.Cluster.WaitPod(ctx, r.namespace, name)
 		if err != nil {
 			return err
 		}
-		r.nodes[n.kind()] = ready.Status.PodIP
+		r.nodes[kind] = pod.Status.PodIP
 	}
-	return r.rest(ctx, servers[0])
+	return nil
 }
 
-// rest measures what the nodes do while the servers are up and nobody loads them.
-func (r *Request) rest(ctx context.Context, s podrun.Server) error {
-	r.Say("measuring what the nodes do without the load")
-	n := r.Networks[0]
-	client := r.client(s, n, []string{"network", "idle", r.nodes[n.kind()]})
-	client.Clients.User, client.Clients.Secret = "", "" // nobody logs in
-	text, err := podrun.Ask(ctx, client)
-	var failed *podrun.ClientError
-	if errors.As(err, &failed) {
-		r.nodes = nil
-		r.note("what the load takes of the nodes' CPUs was not seen: " + err.Error())
+// rest sums up what the nodes did between the ping-pongs, when nobody loaded them: medians.
+func rest(list []result.Nodes) *result.Nodes {
+	if len(list) == 0 {
 		return nil
 	}
-	if err != nil {
-		return err
+	sum := list[0]
+	of := func(one func(result.Nodes) float64) float64 {
+		var values []float64
+		for _, n := range list {
+			values = append(values, one(n))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
 	}
-	facts := &result.Nodes{}
-	if err := json.Unmarshal(text, facts); err != nil {
-		return fmt.Errorf("cannot read what the nodes do: %w", err)
+	sum.Near.Idle = of(func(n result.Nodes) float64 { return n.Near.Idle })
+	if sum.Far != nil {
+		far := *sum.Far
+		far.Idle = of(func(n result.Nodes) float64 {
+			if n.Far == nil { // not seen this time
+				return far.Idle
+			}
+			return n.Far.Idle
+		})
+		sum.Far = &far
 	}
-	r.Experiment.Nodes = facts
-	r.note(restText(*facts))
-	return nil
+	return &sum
 }
 
 // restText says what the nodes did without the load.

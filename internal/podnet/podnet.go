@@ -149,15 +149,18 @@ func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.tell(ctx); err != nil {
+		return nil, err
+	}
 	servers, err := r.serve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	if err := r.fill(ctx, servers, arms); err != nil {
+	if err := r.told(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.tell(ctx, servers); err != nil {
+	began := time.Now()
+	if err := r.fill(ctx, servers, arms); err != nil {
 		return nil, err
 	}
 	if r.Neighbour {
@@ -250,7 +253,7 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 	if err != nil {
 		return nil, err
 	}
-	unworked := ""
+	unworked, idle := "", []result.Nodes{}
 	for try := range r.Probes {
 		for _, i := range mathrand.Perm(len(arms)) {
 			r.Say(fmt.Sprintf("measuring the network %s alone", arms[i].Name))
@@ -262,10 +265,16 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 			if try == 0 {
 				r.note(wayText(arms[i].Name, m.Way)...)
 			}
+			if m.Nodes != nil {
+				idle = append(idle, *m.Nodes)
+			}
 			if m.Unworked != "" {
 				unworked = m.Unworked
 			}
 		}
+	}
+	if r.Experiment.Nodes = rest(idle); r.Experiment.Nodes != nil {
+		r.note(restText(*r.Experiment.Nodes))
 	}
 	if unworked != "" {
 		r.note("what a round trip takes from other work was not measured: " + unworked)

@@ -193,11 +193,15 @@ func TestTold(t *testing.T) {
 			t.Errorf("%s: %s", n.Name, got)
 		}
 	}
-	nodes := result.Nodes{Near: result.NodeFacts{CPUs: 2, Idle: 0.123}}
+	nodes := *rest([]result.Nodes{{Near: result.NodeFacts{CPUs: 2, Idle: 9}}, {Near: result.NodeFacts{CPUs: 2, Idle: 0.01}}, {Near: result.NodeFacts{CPUs: 2, Idle: 0.123}}})
+	if rest(nil) != nil {
+		t.Error("nothing was seen, and told")
+	}
 	if got := restText(nodes); !strings.Contains(got, "the machine's 2 CPUs did as much as keeps 0.12 of them busy") {
 		t.Error(got)
 	}
 	nodes.Far = &result.NodeFacts{CPUs: 8, Idle: 0.5}
+	nodes = *rest([]result.Nodes{nodes, {Near: nodes.Near}})
 	if got := restText(nodes); !strings.Contains(got, "0.12 of its 2 CPUs busy, and the server's 0.50 of 8") {
 		t.Error(got)
 	}
