@@ -140,16 +140,28 @@ func (a *app) networkNodeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return netpath.ServeNode(cmd.Context()) }}
 }
 
-// networkAwaitCommand tries an address until it takes connections, in a pod.
+// networkAwaitCommand tries addresses until they take connections, in a pod.
 func (a *app) networkAwaitCommand() *cobra.Command {
 	var patience time.Duration
-	cmd := &cobra.Command{Use: "await HOST:PORT", Short: "Wait until an address takes connections", Hidden: true, Args: exactArgs(1, "an address"),
+	cmd := &cobra.Command{Use: "await HOST:PORT...", Short: "Wait until addresses take connections", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := netpath.Await(cmd.Context(), args[0], patience); err != nil {
+			if err := awaitAll(cmd.Context(), args, patience); err != nil {
 				return codedError{exitTarget, err}
 			}
 			return podrun.SendNetwork(a.out, struct{}{})
 		}}
 	cmd.Flags().DurationVar(&patience, "for", 2*time.Minute, "how long")
 	return cmd
+}
+
+// awaitAll tries addresses at the same time.
+func awaitAll(ctx context.Context, addresses []string, patience time.Duration) (err error) {
+	answers := make(chan error)
+	for _, address := range addresses {
+		go func() { answers <- netpath.Await(ctx, address, patience) }()
+	}
+	for range addresses {
+		err = errors.Join(err, <-answers)
+	}
+	return err
 }

@@ -193,7 +193,14 @@ func (r Request) finish(began time.Time) result.Finish {
 
 // fill has the servers' tables filled before anything is measured, and takes over what only a client can tell.
 func (r *Request) fill(ctx context.Context, servers []podrun.Server, arms []result.Arm) error {
+	filled := map[string]int{} // by the server's pod: several ways may lead to one
 	for i := range arms {
+		name := servers[i].Pod.Name
+		if first, there := filled[name]; there {
+			arms[i].Effective = arms[first].Effective
+			continue
+		}
+		filled[name] = i
 		r.Say("filling the tables of the server in the network " + arms[i].Name)
 		theirs, err := podrun.Trial(ctx, r.client(servers[i], r.Networks[i], r.Fill), podrun.Slot{Arm: &arms[i]})
 		if err != nil {
@@ -380,15 +387,20 @@ func (r *Request) start(ctx context.Context, run kube.Run, of func(Request, Netw
 			return nil, err
 		}
 	}
+	var await []string
 	for _, n := range r.Networks {
 		pod := ready[of(*r, n.end()).Name]
 		address, err := r.reach(ctx, run, n, pod, ports(n)...)
 		if err != nil {
 			return nil, err
 		}
+		if n.Way != Direct {
+			all := ports(n)
+			await = append(await, net.JoinHostPort(address, strconv.Itoa(all[len(all)-1])))
+		}
 		list = append(list, podrun.Server{Pod: pod, Container: pod.Spec.Containers[0], Address: address})
 	}
-	return list, nil
+	return list, r.await(ctx, list[len(list)-1], await)
 }
 
 // client is the request of one Job on the client's node, in the server's network.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,29 +44,25 @@ func (n Network) end() Network {
 const endLabel = "david/end"
 
 // reach makes the Service or the balancer that a way needs, and returns the address, without a port, that clients use.
-// It has answered from the client's node by then.
 func (r *Request) reach(ctx context.Context, run kube.Run, n Network, to *corev1.Pod, ports ...int) (address string, err error) {
 	name := to.Name + "-" + string(n.Way)
 	switch n.Way {
 	case Direct:
 		return to.Status.PodIP, nil
 	case Balancer:
-		address, err = r.balance(ctx, run, name, to, ports)
-	default:
-		address, err = r.translate(ctx, run, name, n, to, ports)
+		return r.balance(ctx, run, name, to, ports)
 	}
-	if err != nil {
-		return "", err
-	}
-	return address, r.await(ctx, to, n, address, ports[len(ports)-1])
+	return r.translate(ctx, run, name, n, to, ports)
 }
 
-// await has a client try until it can connect: nodes learn of a Service a moment later, and a cloud's load balancer
-// and its name take minutes. Of the measuring programs' ports it is sockperf's, as iperf3 would take it for its client.
-func (r *Request) await(ctx context.Context, to *corev1.Pod, n Network, address string, port int) error {
-	r.Say(fmt.Sprintf("waiting until %s answers at port %d", address, port))
-	client := r.client(podrun.Server{Pod: to, Container: to.Spec.Containers[0], Address: address}, n,
-		[]string{"network", "await", net.JoinHostPort(address, strconv.Itoa(port)), "--for=" + r.Cluster.Patience.String()})
+// await has a client in the pod network try until it can connect to all addresses: nodes learn of a Service a moment later, and a cloud's load
+// balancer and its name take minutes. Of the measuring programs' ports it is sockperf's, as iperf3 would take it for its client.
+func (r *Request) await(ctx context.Context, s podrun.Server, addresses []string) error {
+	if len(addresses) == 0 {
+		return nil
+	}
+	r.Say("waiting until there is an answer at " + strings.Join(addresses, ", "))
+	client := r.client(s, Network{}, slices.Concat([]string{"network", "await", "--for=" + r.Cluster.Patience.String()}, addresses))
 	client.Clients.User, client.Clients.Secret = "", "" // nobody logs in
 	client.Clients.Deadline = r.Cluster.Patience + perTrial
 	_, err := podrun.Ask(ctx, client)

@@ -20,8 +20,9 @@ import (
 // across is a cluster of two nodes, and a david with a folder of its own.
 type across struct {
 	*cluster
-	network            string
-	david, home, image string
+	network         string
+	david, home     string
+	image, balancer string // of the server, and of HAProxy
 }
 
 // TestAcrossNodes repeats study P3, cut down, between two nodes whose pods Flannel joins: after a david
@@ -56,12 +57,43 @@ func twoNodes(t *testing.T, network string) across {
 			t.Error(err)
 		}
 	})
-	if err := c.begin("--nodes", "2", "--network", network); err != nil {
+	images := make(chan made, 1)
+	go func() { images <- c.make("mariadb", "haproxy") }() // a cluster that starts mostly waits
+	err := c.begin("--nodes", "2", "--network", network)
+	m := <-images
+	if err = errors.Join(err, m.err); err != nil {
 		t.Fatal(err)
 	}
-	a := across{cluster: c, network: network, david: c.david(t), home: t.TempDir(), image: c.image(t, "mariadb")}
-	bench{cluster: c, david: a.david}.davidImage(t)
-	return a
+	if _, err := c.run(append([]string{"load", "--dir", c.dir}, m.tars...)...); err != nil {
+		t.Fatal(err)
+	}
+	return across{cluster: c, network: network, david: m.david, home: t.TempDir(), image: m.images[0], balancer: m.images[1]}
+}
+
+// made is a david, and the files of its image and of others.
+type made struct {
+	david        string
+	images, tars []string // tars has that of david, too
+	err          error
+}
+
+// make builds them.
+func (c *cluster) make(names ...string) (m made) {
+	if m.david, m.err = c.buildDavid(); m.err != nil {
+		return m
+	}
+	m.tars = []string{filepath.Join(c.work, "david.tar")}
+	if m.err = davidTar(m.david, m.tars[0]); m.err != nil {
+		return m
+	}
+	for _, name := range names {
+		image, tar, err := imageTar(name)
+		if err != nil {
+			return made{err: err}
+		}
+		m.images, m.tars = append(m.images, image), append(m.tars, tar)
+	}
+	return m
 }
 
 func (a across) command(args ...string) *exec.Cmd {
@@ -204,7 +236,7 @@ func (a across) classes(t *testing.T) {
 func (a across) ways(t *testing.T) {
 	stop := a.balances(t)
 	defer stop()
-	cmd := a.of([]string{"network", "pods"}, "--path=load-balancer,balancer", "--balancer-image="+a.cluster.image(t, "haproxy"), "--workload=oltp_read_only", "--tables=1", "--table-size=1000",
+	cmd := a.of([]string{"network", "pods"}, "--path=load-balancer,balancer", "--balancer-image="+a.balancer, "--workload=oltp_read_only", "--tables=1", "--table-size=1000",
 		"--threads=2", "--warmup=0s", "--probes=1")
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut

@@ -48,10 +48,8 @@ func TestBenchPod(t *testing.T) {
 func (b bench) davidImage(t *testing.T) {
 	t.Helper()
 	tar := filepath.Join(b.work, "david.tar")
-	cmd := exec.Command("go", "run", "./david", "--david", b.david, "--version", "dev", "--out", tar)
-	cmd.Dir = "../../images"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build david's image: %v\n%s", err, out)
+	if err := davidTar(b.david, tar); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := b.cluster.run("load", "--dir", b.dir, tar); err != nil {
 		t.Fatal(err)

@@ -168,15 +168,10 @@ func (c *cluster) image(t *testing.T, name string) string {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cmd := exec.Command("go", "run", "./testservers", name)
-	cmd.Dir = "../../images"
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
-	out, err := cmd.Output()
+	image, tar, err := imageTar(name)
 	if err != nil {
-		t.Fatalf("cannot build the image %s: %v\n%s", name, err, complaints.String())
+		t.Fatal(err)
 	}
-	image, tar, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 	if !c.loaded[image] {
 		if _, err := c.run("load", "--dir", c.dir, tar); err != nil {
 			t.Fatal(err)
@@ -184,6 +179,20 @@ func (c *cluster) image(t *testing.T, name string) string {
 		c.loaded[image] = true
 	}
 	return image
+}
+
+// imageTar makes sure that an image of the tests has been built, and names it and its file.
+func imageTar(name string) (image, tar string, err error) {
+	cmd := exec.Command("go", "run", "./testservers", name)
+	cmd.Dir = "../../images"
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		return "", "", fmt.Errorf("cannot build the image %s: %w\n%s", name, err, complaints.String())
+	}
+	image, tar, _ = strings.Cut(strings.TrimSpace(string(out)), " ")
+	return image, tar, nil
 }
 
 // storage makes sure of volumes with snapshots and clones, and returns their class; that of snapshots is called the same.
@@ -256,16 +265,35 @@ func (c *cluster) david(t *testing.T) string {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	program, err := c.buildDavid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// buildDavid builds the program under test, where it has not been built.
+func (c *cluster) buildDavid() (string, error) {
 	program := filepath.Join(c.work, "david")
 	if _, err := os.Stat(program); err == nil {
-		return program
+		return program, nil
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./cmd/david") // as the Makefile does, so that it finds its cache
 	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build david: %v\n%s", err, out)
+		return "", fmt.Errorf("cannot build david: %w\n%s", err, out)
 	}
-	return program
+	return program, nil
+}
+
+// davidTar makes the image of a david.
+func davidTar(david, tar string) error {
+	cmd := exec.Command("go", "run", "./david", "--david", david, "--version", "dev", "--out", tar)
+	cmd.Dir = "../../images"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build david's image: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // keep shows what happened in a namespace if the test fails, and removes it at the end.
