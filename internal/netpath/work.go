@@ -27,8 +27,6 @@ const (
 	workPage  = 4096
 	// workSpan is how often it is looked at.
 	workSpan = 100 * time.Millisecond
-	// workSlice is the shortest that a kernel takes.
-	workSlice = 100 * time.Microsecond
 	// mostWorkers are the CPUs up to which a ping-pong takes so much of them all that it is seen.
 	mostWorkers = 16
 	// Where the client used less than quiet of a CPU it had not begun, or had ended; from loaded on it was at work.
@@ -43,10 +41,6 @@ func Work(cpu int) error {
 	runtime.LockOSThread()
 	var on unix.CPUSet
 	on.Set(cpu)
-	// A kernel from 6.13 on has the work give way at once to what is of its own cgroup only, and to others, as a balancer's, after its slice, which is
-	// so made short; it stays so when the policy changes. Older kernels know no such slice.
-	short := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Runtime: uint64(workSlice)}
-	_ = unix.SchedSetAttr(0, &short, 0)
 	idle := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}
 	if err := errors.Join(unix.SchedSetaffinity(0, &on), unix.SchedSetAttr(0, &idle, 0)); err != nil {
 		return fmt.Errorf("cannot work on CPU %d after all others: %w", cpu, err)
