@@ -110,6 +110,9 @@ func ProbeTo(ctx context.Context, to netip.Addr, through bool) (m Measured, err 
 	return m, err
 }
 
+// errBusy marks a run in which the nodes were looked at too seldom to tell what they do without the ping-pong and with it.
+var errBusy = fmt.Errorf("%w of what the nodes do", errSilent)
+
 // ends are both of a path between nodes, while it is measured.
 type ends struct {
 	*Nodes
@@ -155,7 +158,7 @@ func (e *ends) probe(ctx context.Context) (p result.PathProbe, err error) {
 	all := 1.0 // the CPU time of a round trip, over what the measuring programs themselves took of it
 	for i, m := range alone {
 		err := untilTold(func() error { return e.alone(ctx, m, i, &p, &all) })
-		if err != nil {
+		if err != nil && !errors.Is(err, errBusy) { // what was measured stands, without that
 			return p, err
 		}
 	}
@@ -194,7 +197,7 @@ func (e *ends) alone(ctx context.Context, m meter, number int, p *result.PathPro
 	}
 	rest, busy, ok := levels(got.work, busyNear)
 	if !ok {
-		return nil
+		return errBusy
 	}
 	e.rests(got, rest)
 	if !e.through {

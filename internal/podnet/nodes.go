@@ -32,7 +32,7 @@ func (n Network) kind() string {
 
 // tell starts them.
 func (r *Request) tell(ctx context.Context) error {
-	if r.Experiment.Nodes == nil { // nothing is predicted
+	if r.Probes == 0 { // nothing is predicted
 		return nil
 	}
 	r.nodes = map[string]string{}
