@@ -68,7 +68,21 @@ func (l *Log) Cuts(n int, from, to int64, cache Cache, random *rand.Rand) []Cut 
 		}
 	}
 	slices.Sort(moments)
-	cuts := make([]Cut, 0, n)
+	return l.cutAt(moments, cache, random)
+}
+
+// FlushPoints counts the flushes between two moments that come after a write: one that follows another at once leaves
+// what that left.
+func (l *Log) FlushPoints(from, to int64) int { return len(l.flushes(l.until(from), l.until(to))) }
+
+// EveryFlush chooses a cut just before each flush between two moments that comes after a write, in turn: the last n
+// where there are more, as what was acknowledged until then is at stake at each.
+func (l *Log) EveryFlush(n int, from, to int64, cache Cache, random *rand.Rand) []Cut {
+	moments := l.flushes(l.until(from), l.until(to))
+	return l.cutAt(moments[max(0, len(moments)-n):], cache, random)
+}
+
+func (l *Log) cutAt(moments []int, cache Cache, random *rand.Rand) (cuts []Cut) {
 	for _, at := range moments {
 		cuts = append(cuts, l.cut(at, cache, random))
 	}

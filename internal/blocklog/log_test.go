@@ -158,6 +158,39 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestEveryFlush: there is a cut just before each flush that comes after a write, in turn, and before no other record;
+// of fewer they are the last. What they leave is what a cut may leave.
+func TestEveryFlush(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 6))
+	l := openLog(t, recorded(t, random, 240))
+	first, from, to := 50, l.Records[49].End, l.Records[219].End
+	var want []int
+	for at := first; at < 220; at++ {
+		before := at - 1
+		for before >= first && !l.Records[before].Write() && !l.Records[before].Flush() {
+			before--
+		}
+		if l.Records[at].Flush() && before >= first && l.Records[before].Write() {
+			want = append(want, at)
+		}
+	}
+	if n := l.FlushPoints(from, to); n != len(want) || n < 5 {
+		t.Fatalf("%d flushes after a write, want %d", n, len(want))
+	}
+	for _, n := range []int{1000, 3} {
+		cuts := l.EveryFlush(n, from, to, Volatile, random)
+		if len(cuts) != min(n, len(want)) {
+			t.Fatalf("%d cuts of %d flushes, with %d at most", len(cuts), len(want), n)
+		}
+		for i, c := range cuts {
+			if c.At != want[len(want)-len(cuts)+i] {
+				t.Errorf("cut %d is before record %d of %v", i, c.At, want)
+			}
+			checkCut(t, l, c, Volatile)
+		}
+	}
+}
+
 // checkCut holds a cut's image against the records, sector by sector.
 func checkCut(t *testing.T, l *Log, c Cut, cache Cache) Fate {
 	t.Helper()

@@ -42,6 +42,9 @@ func Serve(folder, image, log string) error {
 	const most = 1 << 20 // what the kernel hands over at once
 	s, err := fs.Mount(folder, root, &fs.Options{MountOptions: fuse.MountOptions{
 		Name: "david", FsName: "david", MaxWrite: most, DisableXAttrs: true,
+		// Without this the kernel has a loop device wait for each write before it hands over the next, or a flush: none
+		// would ever be on its way beside another, and no flush come meanwhile.
+		ExtraCapabilities: fuse.CAP_ASYNC_DIO,
 		DirectMountStrict: true, DirectMountFlags: unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC}})
 	if err != nil {
 		return fmt.Errorf("cannot mount a block device's file: %w", err)

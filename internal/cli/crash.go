@@ -36,11 +36,12 @@ type cutFlags struct {
 	load       time.Duration
 	cache      string
 	schema     bool
+	every      bool
 }
 
 // cutNames are the flags that say how the power is cut.
 func cutNames() []string {
-	return []string{"cuts", "filesystem", "load", "schema-changes", "disk-cache"}
+	return []string{"cuts", "filesystem", "load", "schema-changes", "disk-cache", "every-flush"}
 }
 
 func (a *app) crashCommand() *cobra.Command {
@@ -80,6 +81,7 @@ func (a *app) crashCommand() *cobra.Command {
 
 func (f *cutFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.cuts, "cuts", 100, "with --power: how often it is cut")
+	fs.BoolVar(&f.every, "every-flush", false, "with --power: cut before every flush of the load in turn, and at no other moment; all of them, or with --cuts the last ones")
 	fs.StringVar(&f.filesystem, "filesystem", "xfs", "with --power: of the disk: "+strings.Join(lab.Filesystems(), ", "))
 	fs.DurationVar(&f.load, "load", 10*time.Second, "with --power: how long the server is under load; the cuts fall into that time")
 	fs.BoolVar(&f.schema, "schema-changes", true, "with --power: tables are made, altered, renamed, emptied and dropped meanwhile")
@@ -92,6 +94,9 @@ func (f *crashFlags) apart(cmd *cobra.Command) error {
 	if f.power {
 		if cmd.Flags().Changed("kills") {
 			return usage("--kills does not go with --power: give --cuts")
+		}
+		if f.cut.every && !cmd.Flags().Changed("cuts") {
+			f.cut.cuts = mostCuts
 		}
 		return nil
 	}
@@ -137,7 +142,7 @@ func (f *crashFlags) powered() *lab.Power {
 	if !f.power {
 		return nil
 	}
-	return &lab.Power{Filesystem: f.cut.filesystem, Load: f.cut.load, Schema: f.cut.schema, Cache: f.cut.cache}
+	return &lab.Power{Filesystem: f.cut.filesystem, Load: f.cut.load, Schema: f.cut.schema, Cache: f.cut.cache, Every: f.cut.every}
 }
 
 // crashTest runs the test and prints what it found.

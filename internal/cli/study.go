@@ -141,10 +141,16 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		return err
 	}
 	var cells []lab.CephCell
+	var crowds []lab.CephCrowd
 	var failed error
 	if first == 0 {
 		if cells, failed = a.cephWrites(ctx, f.ceph, f.quick); failed != nil && len(cells) == 0 {
 			return failed
+		}
+		if st.Ceph {
+			if crowds, err = a.cephServers(ctx, f, st.Specs[0]); err != nil {
+				return errors.Join(failed, err)
+			}
 		}
 	}
 	s := studyScreen{study: st, setup: setupHere(facts), cut: f.differs(), short: f.short(), refused: len(refused),
@@ -161,8 +167,9 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 		return err
 	}
 	addCephResults(s.here, cells)
+	addCrowds(s.here, crowds)
 	if len(cells) > 0 {
-		s.rest += "; the writes to Ceph are on no record: -v shows them"
+		s.rest += "; the writes to Ceph, and what servers get done beside each other, are on no record: -v shows them"
 	}
 	if a.verbose {
 		err = a.printStudy(st, s.here, setupHere(facts), s.cut)

@@ -14,6 +14,7 @@ import (
 
 	"david/internal/ceph"
 	"david/internal/lab"
+	"david/internal/mycnf"
 	"david/internal/spec"
 	"david/internal/stats"
 )
@@ -149,6 +150,69 @@ func (a *app) cephWrites(ctx context.Context, f cephFlags, quick bool) ([]lab.Ce
 	}
 	fmt.Fprintln(a.out)
 	return cells, missed
+}
+
+// crowdArm is the arm of the study that servers beside each other are configured as: what it found best.
+const crowdArm = "pool-20"
+
+// cephServers measures what servers get done beside each other, each on an image of its own; with -v it shows them.
+func (a *app) cephServers(ctx context.Context, f studyFlags, s spec.Spec) ([]lab.CephCrowd, error) {
+	place := f.ceph.place()
+	at := slices.IndexFunc(s.Arms, func(arm spec.Arm) bool { return arm.Name == crowdArm })
+	if place == nil || at < 0 {
+		return nil, nil
+	}
+	r := lab.CephServers{Place: *place, Server: s.Server, Load: s.Workloads()[0], Servers: []int{1, 2, 4}, Rounds: 5, Arm: lab.Arm{Name: crowdArm,
+		More: func(flavour mycnf.Flavour, memory int64) ([]string, error) {
+			return s.Settings(s.Arms[at], flavour, memory)
+		}}}
+	if f.quick {
+		r.Rounds = 2
+	}
+	p := newProgress(a.err, a.verbose)
+	defer p.end()
+	l, err := a.measuring(p)
+	if err != nil {
+		return nil, err
+	}
+	crowds, err := r.Run(ctx, l)
+	if errors.Is(err, ceph.ErrMissing) {
+		return nil, codedError{exitTarget, err}
+	}
+	if err != nil || !a.verbose {
+		return crowds, err
+	}
+	p.end()
+	fmt.Fprintf(a.out, "Servers beside each other, each on an RBD image of its own of the pool %s, with %s of its own, %s on %s of %s rows in each, %s; 95 %% intervals\n\n", place.Pool,
+		pluralise(r.Load.Threads, "client"), r.Load.Name, pluralise(r.Load.Tables, "table"), fmt.Sprint(r.Load.TableSize), pluralise(r.Rounds, "round"))
+	if err := a.printTable(crowdTable(crowds)); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(a.out)
+	return crowds, nil
+}
+
+// crowdTable makes a row of each number of servers.
+func crowdTable(crowds []lab.CephCrowd) [][]string {
+	rows := [][]string{{"servers", "clients in all", "transactions/s", "[95 %]", "of a server", "of the least", "p95 of the slowest, ms"}}
+	for _, c := range crowds {
+		mean, span := stats.GeoMean(c.TPS), stats.GeoInterval(c.TPS)
+		rows = append(rows, []string{fmt.Sprint(c.Servers), fmt.Sprint(c.Servers * c.Clients), fmt.Sprintf("%.1f", mean), fmt.Sprintf("[%.1f, %.1f]", span[0], span[1]),
+			fmt.Sprintf("%.1f", mean/float64(c.Servers)), fmt.Sprintf("%.1f", stats.Mean(c.Least)), fmt.Sprintf("%.0f", stats.Mean(c.P95))})
+	}
+	return rows
+}
+
+// addCrowds puts what servers got done beside each other beside the study's many clients and servers.
+func addCrowds(here map[string]studyResult, crowds []lab.CephCrowd) {
+	var texts []string
+	for _, c := range crowds {
+		span := stats.GeoInterval(c.TPS)
+		texts = append(texts, fmt.Sprintf("%s %.1f [%.1f, %.1f] transactions/s, p95 %.0f ms", pluralise(c.Servers, "server"), stats.GeoMean(c.TPS), span[0], span[1], stats.Mean(c.P95)))
+	}
+	if len(texts) > 0 {
+		here["ceph-servers"] = studyResult{text: strings.Join(texts, "; ") + fmt.Sprintf("; %s each", pluralise(crowds[0].Clients, "client"))}
+	}
 }
 
 // missing says which pools could not be measured, where others were.

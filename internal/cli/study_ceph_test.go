@@ -7,6 +7,24 @@ import (
 	"david/internal/lab"
 )
 
+// TestCrowds: what servers get done beside each other is summed up over them, and shown by their number.
+func TestCrowds(t *testing.T) {
+	crowds := []lab.CephCrowd{{Servers: 1, Clients: 8, TPS: []float64{10, 10}, Least: []float64{10, 10}, P95: []float64{50, 50}},
+		{Servers: 4, Clients: 8, TPS: []float64{20, 20}, Least: []float64{4, 4}, P95: []float64{200, 300}}}
+	here := map[string]studyResult{}
+	addCrowds(here, crowds)
+	if got, want := here["ceph-servers"].text, "1 server 10.0 [10.0, 10.0] transactions/s, p95 50 ms; 4 servers 20.0 [20.0, 20.0] transactions/s, p95 250 ms; 8 clients each"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := strings.Join(crowdTable(crowds)[2], " "), "4 32 20.0 [20.0, 20.0] 5.0 4.0 250"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	none := map[string]studyResult{}
+	if addCrowds(none, nil); len(none) > 0 {
+		t.Error("a figure stands where nothing was measured")
+	}
+}
+
 // TestCephFigures puts writes beside those published for a Ceph as full, by the GB that clients write to.
 func TestCephFigures(t *testing.T) {
 	cells := []lab.CephCell{

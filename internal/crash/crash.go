@@ -53,7 +53,7 @@ type Test struct {
 	// Live sees the server's variables before the first load; its error ends the test. Nil for none.
 	Live func(vars map[string]string) error
 	// Report is told each round when it ends; nil for nobody.
-	Report func(n int, k result.Kill)
+	Report func(n, of int, k result.Kill)
 }
 
 // patience is how long a recovery is waited for: one beyond the limit can still be told in figures.
@@ -182,7 +182,7 @@ func (r *crashRun) round(ctx context.Context, n int) error {
 	}
 	r.result.Rounds = append(r.result.Rounds, k)
 	if r.Report != nil {
-		r.Report(n, k)
+		r.Report(n, r.Kills, k)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func TestCrash(t *testing.T) {
 			}()
 			b := testserver.Find(t, flavour)
 			test := Test{Workspace: w, Binary: b, Settings: rules.Control(b.Flavour).Settings, Threads: 4, Kills: 5, Limit: 2 * time.Minute, Seed: 1,
-				Report: func(n int, k result.Kill) { t.Logf("kill %d: %+v", n, k) }}
+				Report: func(n, _ int, k result.Kill) { t.Logf("kill %d: %+v", n, k) }}
 			t.Run("locked", func(t *testing.T) { testLocked(t, test) })
 			t.Run("unlocked", func(t *testing.T) { testUnlocked(t, test) })
 			t.Run("interrupted", func(t *testing.T) { testInterrupted(t, test, w) })
@@ -70,7 +70,7 @@ func testUnlocked(t *testing.T, test Test) {
 func testInterrupted(t *testing.T, test Test, w *sandbox.Workspace) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	test.Report = func(int, result.Kill) { cancel() }
+	test.Report = func(int, int, result.Kill) { cancel() }
 	if _, err := test.Run(ctx); err == nil {
 		t.Error("an interrupted test gave a record")
 	}

@@ -30,6 +30,9 @@ type Power struct {
 	Load       time.Duration  // of the server, while its disk is recorded
 	Schema     bool           // it is changed meanwhile: tables are made, altered, renamed, emptied, dropped
 	Cache      blocklog.Cache // of the disk
+	// Every has it cut before every flush of the load in turn, the last Kills of them at most; else at flushes and other
+	// moments that are drawn.
+	Every bool
 	// Within bounds the time of the test: of the cuts those that do not fit are left out, evenly over the load, but
 	// for leastCuts. 0: all are made.
 	Within time.Duration
@@ -66,7 +69,7 @@ func (p Power) Run(ctx context.Context) (c result.CrashTest, err error) {
 	r := &powerRun{Power: p, began: began, disk: disk, ledger: newLedger(p.Seed, p.Threads), random: rand.New(rand.NewPCG(p.Seed, uint64(p.Threads)))}
 	r.ledger.schema = &schema{logsOnly: !p.Schema}
 	r.result = result.CrashTest{Server: p.Binary.Record(), Threads: p.Threads, Seed: p.Seed, LimitMs: ms(p.Limit),
-		Power: &result.Power{Filesystem: p.Filesystem, Cache: string(p.Cache)}}
+		Power: &result.Power{Filesystem: p.Filesystem, Cache: string(p.Cache), Every: p.Every}}
 	if err := r.record(ctx); err != nil {
 		return c, err
 	}
@@ -142,9 +145,11 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 			r.result.Power.Writes++
 		}
 	}
+	r.result.Power.FlushPoints = log.FlushPoints(r.first, r.last)
 	_, r.result.Power.SchemaSteps = r.ledger.schema.until(r.last)
 	first := time.Now()
-	for n, left := 0, log.Cuts(r.Kills, r.first, r.last, r.Cache, r.random); len(left) > 0; n++ {
+	left := r.choose(log)
+	for n, of := 0, len(left); len(left) > 0; n++ {
 		cut := left[0]
 		left = left[1:]
 		k, err := r.cut(ctx, cut, log.Records[:cut.At])
@@ -154,7 +159,7 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		k.Cut.AtFlush = cut.At < len(log.Records) && log.Records[cut.At].Flush()
 		r.result.Rounds = append(r.result.Rounds, k)
 		if r.Report != nil {
-			r.Report(n+1, k)
+			r.Report(n+1, of, k)
 		}
 		if r.Within > 0 {
 			each := time.Since(first) / time.Duration(n+1)
@@ -162,6 +167,14 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		}
 	}
 	return r.result.Judge(), nil
+}
+
+// choose says when the power is cut.
+func (r *powerRun) choose(log *blocklog.Log) (cuts []blocklog.Cut) {
+	if r.Every {
+		return log.EveryFlush(r.Kills, r.first, r.last, r.Cache, r.random)
+	}
+	return log.Cuts(r.Kills, r.first, r.last, r.Cache, r.random)
 }
 
 // evenly returns n of a list, or all where there are no more: as far apart as they can be.

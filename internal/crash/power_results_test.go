@@ -22,6 +22,7 @@ type powerCase struct {
 	cache   blocklog.Cache
 	fs      string
 	schema  bool
+	every   bool // before every flush in turn
 	sets    []string
 	cuts    int  // 0: DAVID_CUTS
 	proves  bool // nothing may be lost; else something has to be
@@ -39,6 +40,7 @@ func powerCases() (list []powerCase) {
 			powerCase{flavour: flavour, name: "ext4", cache: blocklog.Volatile, fs: "ext4", sets: synced, cuts: 100, proves: true},
 			powerCase{flavour: flavour, name: "protected", cache: blocklog.Protected, fs: "xfs", cuts: 100, proves: true},
 			powerCase{flavour: flavour, name: "schema changes", cache: blocklog.Volatile, fs: "xfs", sets: synced, schema: true, cuts: 200, either: true},
+			powerCase{flavour: flavour, name: "every flush", cache: blocklog.Volatile, fs: "xfs", sets: synced, schema: true, every: true, either: true},
 			powerCase{flavour: flavour, name: "no doublewrite", cache: blocklog.Volatile, fs: "xfs", cuts: 60, sets: append([]string{"innodb_doublewrite=0"}, synced...)},
 			powerCase{flavour: flavour, name: "redo flushed once a second", cache: blocklog.Volatile, fs: "xfs", cuts: 20, sets: append([]string{"innodb_flush_log_at_trx_commit=2"}, synced...)},
 			powerCase{flavour: flavour, name: "binary log not synced", cache: blocklog.Volatile, fs: "xfs", cuts: 20, sets: append([]string{"sync_binlog=0"}, synced...)},
@@ -48,8 +50,8 @@ func powerCases() (list []powerCase) {
 }
 
 // TestResultsPower makes the table of docs/crash.md: 1,000 cuts of each flavour with the lock on, in which
-// nothing that was acknowledged may be lost, and each way of losing, which has to be seen. DAVID_CUTS=N cuts
-// the winners N times instead, DAVID_CASE=NAME,... picks rows.
+// nothing that was acknowledged may be lost, a thousand flushes in a row, each cut in turn, and each way of losing, which
+// has to be seen. DAVID_CUTS=N cuts the winners, and at every flush, N times instead, DAVID_CASE=NAME,... picks rows.
 func TestResultsPower(t *testing.T) {
 	powered := openPower(t)
 	for _, c := range powerCases() {
@@ -58,8 +60,8 @@ func TestResultsPower(t *testing.T) {
 				t.Skip("not asked for")
 			}
 			p := powered(c.flavour)
-			p.Filesystem, p.Cache, p.Schema, p.Load = c.fs, c.cache, c.schema, 10*time.Second
-			p.Report = func(n int, k result.Kill) {
+			p.Filesystem, p.Cache, p.Schema, p.Every, p.Load = c.fs, c.cache, c.schema, c.every, 10*time.Second
+			p.Report = func(n, _ int, k result.Kill) {
 				if k.Lost > 0 || k.Damage.Sum() > 0 || k.Cut.Failed != "" {
 					t.Logf("cut %d: %+v %+v", n, k, *k.Cut)
 				}

@@ -46,7 +46,7 @@ func openPower(t *testing.T) func(flavour string) Power {
 	return func(flavour string) Power {
 		b := testserver.Find(t, flavour)
 		return Power{Filesystem: "xfs", Cache: blocklog.Volatile, Load: time.Second, Test: Test{Workspace: w, Binary: b, Settings: rules.Control(b.Flavour).Settings,
-			Threads: 4, Kills: 6, Limit: 2 * time.Minute, Seed: 1, Report: func(n int, k result.Kill) { t.Logf("cut %d: %+v %+v", n, k, *k.Cut) }}}
+			Threads: 4, Kills: 6, Limit: 2 * time.Minute, Seed: 1, Report: func(n, _ int, k result.Kill) { t.Logf("cut %d: %+v %+v", n, k, *k.Cut) }}}
 	}
 }
 
@@ -74,6 +74,21 @@ func TestPower(t *testing.T) {
 		c := test.run(t)
 		if !c.Proved || c.Kills != 6 || c.Lost != 0 || c.Acknowledged == 0 || c.Log != "" || len(c.RecoveryMs.Each) != 6 || c.Power.Writes == 0 || c.Power.Flushes == 0 {
 			t.Errorf("%+v", c)
+		}
+	})
+	t.Run("every flush", func(t *testing.T) {
+		every := test
+		every.Every, every.Kills = true, 8
+		c := every.run(t)
+		if !c.Proved || c.Kills != 8 || !c.Power.Every || c.Power.FlushPoints < 8 {
+			t.Errorf("%+v", c)
+		}
+		acknowledged := int64(0)
+		for n, k := range c.Rounds {
+			if !k.Cut.AtFlush || k.Acknowledged < acknowledged {
+				t.Errorf("cut %d: %+v %+v: not at a flush, or not after the one before", n+1, k, *k.Cut)
+			}
+			acknowledged = k.Acknowledged
 		}
 	})
 	test.Kills = 4

@@ -38,6 +38,7 @@ type Power struct {
 	Load       time.Duration // of the server, recorded
 	Schema     bool          // it is changed meanwhile
 	Cache      string        // of the disk: one of DiskCaches
+	Every      bool          // it is cut before every flush in turn, the last ones where there are more than the cuts asked for
 }
 
 // Run kills and checks a throwaway server, and returns the record.
@@ -161,14 +162,14 @@ func (t CrashTest) killAndCheck(ctx context.Context, o opened, store *result.Sto
 			o.say("%s", t.doing())
 			return experiment.Refused(arm.Settings, vars)
 		},
-		Report: func(n int, k result.Kill) { o.line(o.Words.Kill(n, t.Kills, k)) },
+		Report: func(n, of int, k result.Kill) { o.line(o.Words.Kill(n, of, k)) },
 	}
 	limits := crash.Limits
 	if t.Power == nil {
 		c, err = test.Run(ctx)
 	} else {
 		limits = crash.PowerLimits
-		c, err = crash.Power{Test: test, Filesystem: t.Power.Filesystem, Load: t.Power.Load, Schema: t.Power.Schema, Cache: blocklog.Cache(t.Power.Cache)}.Run(ctx)
+		c, err = crash.Power{Test: test, Filesystem: t.Power.Filesystem, Load: t.Power.Load, Schema: t.Power.Schema, Every: t.Power.Every, Cache: blocklog.Cache(t.Power.Cache)}.Run(ctx)
 	}
 	c.Unlocked, c.Notes = unlocked, append(slices.Clone(store.Experiment().Notes), limits(arm.Effective)...)
 	return c, err

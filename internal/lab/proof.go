@@ -104,7 +104,7 @@ func (r recorded) crash(ctx context.Context, arm result.Arm, plan tune.Plan, run
 			r.say("%s", what)
 			return nil
 		},
-		Report: func(n int, k result.Kill) { r.line(r.Words.Kill(n, plan.Kills, k)) },
+		Report: func(n, of int, k result.Kill) { r.line(r.Words.Kill(n, of, k)) },
 	}, ctx)
 	c.Server.Path = "" // that of the experiment
 	return c, vars, err

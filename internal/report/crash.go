@@ -20,7 +20,7 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	b.paragraph(fmt.Sprintf("recovery, from the start of the process until it answers: median %.0f ms of %d, at most %.0f ms (limit %.0f ms)%s",
 		r.Median, len(r.Each), r.Max, c.LimitMs, serversOwn(c.Rounds)))
 	if c.Power != nil {
-		b.paragraph(diskLine(*c.Power))
+		b.paragraph(diskLine(*c.Power, c.Kills))
 	}
 	if c.Log != "" {
 		b.paragraph("the binary log was not held against the tables: " + c.Log)
@@ -101,14 +101,26 @@ func event(c result.CrashTest) string {
 }
 
 // diskLine tells of the disk whose power was cut.
-func diskLine(p result.Power) string {
+func diskLine(p result.Power, cuts int) string {
 	s := fmt.Sprintf("the disk (%s, %s cache) was told %s and to flush %s; over all cuts %d writes at risk were lost and %d torn",
 		p.Filesystem, p.Cache, plural(p.Writes, "write"), plural(p.Flushes, "time"), p.Lost, p.Torn)
 	s += fmt.Sprintf("; changes of the schema and rotations of the binary log that were acknowledged meanwhile: %d", p.SchemaSteps)
+	if p.Every {
+		s += "; it was cut before " + flushesMet(p.FlushPoints, cuts)
+	}
 	if p.Cache == "lying" {
 		s += "; the disk IGNORED FLUSHES, as was asked for"
 	}
 	return s
+}
+
+// flushesMet says which of the flushes were cut in turn.
+func flushesMet(points, cuts int) string {
+	first := ""
+	if cuts < points {
+		first = fmt.Sprintf("the last %s of ", integer(int64(cuts)))
+	}
+	return fmt.Sprintf("%sthe %s flushes that came after a write, each in turn", first, integer(int64(points)))
 }
 
 // cutLine tells of one cut in one line.

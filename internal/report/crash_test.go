@@ -100,6 +100,11 @@ func TestPowerText(t *testing.T) {
 	if got := CrashLine(three.Judge()); !strings.Contains(got, "; so at most 63 % of such cuts lose anything (95 %)") { // three: 1 - 0.05^(1/3)
 		t.Error(got)
 	}
+	for points, want := range map[int]string{3: "it was cut before the 3 flushes that came after a write, each in turn", 1500: "before the last 3 of the 1,500 flushes that came"} {
+		if got := diskLine(result.Power{Every: true, FlushPoints: points}, 3); !strings.Contains(got, want) {
+			t.Error(got)
+		}
+	}
 	if got := KillLine(1, 2, c.Rounds[0]); got != "cut 1 of 2 at a flush, 1 write at risk, 0 lost, 1 torn (512 B): 1200 acknowledged, 0 lost; recovered in 900 ms, 3 pages restored" {
 		t.Error(got)
 	}

@@ -51,8 +51,10 @@ type Power struct {
 	Cache        string `json:"disk_cache"`
 	Writes       int    `json:"writes"` // to the disk under load
 	Flushes      int    `json:"flushes"`
-	SchemaSteps  int64  `json:"schema_changes"` // acknowledged under load, rotations of the binary log among them
-	Lost         int    `json:"writes_lost"`    // over all cuts
+	FlushPoints  int    `json:"flush_points,omitempty"` // flushes before which something was written: where a cut can be at a flush
+	Every        bool   `json:"every_flush,omitempty"`  // it was cut before each of them in turn, before the last ones where there were fewer cuts
+	SchemaSteps  int64  `json:"schema_changes"`         // acknowledged under load, rotations of the binary log among them
+	Lost         int    `json:"writes_lost"`            // over all cuts
 	Torn         int    `json:"writes_torn"`
 	Repaired     int    `json:"pages_restored"` // by the server, from its doublewrite buffer: torn ones, and those not written yet
 	DidNotReturn int    `json:"did_not_come_back"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +83,53 @@ func TestDisk(t *testing.T) {
 		})
 	}
 }
+
+// TestDiskTogether: writes are on their way together, as on any disk, so that a cut meets several; the device is not
+// handed one after the other.
+func TestDiskTogether(t *testing.T) {
+	for _, fs := range Filesystems() {
+		t.Run(fs, func(t *testing.T) {
+			t.Parallel()
+			needDisk(t, fs)
+			d := newDisk(t, open(t, newHome(t), Options{}), fs)
+			r, err := d.Record(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.Create(filepath.Join(r.Data(), "large"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.Write(bytes.Repeat([]byte("large"), 2<<20))
+			if err := errors.Join(err, f.Sync(), f.Close(), r.Close()); err != nil {
+				t.Fatal(err)
+			}
+			log, err := d.Log()
+			if err != nil {
+				t.Fatal(err)
+			}
+			most, end := 0, log.Records[len(log.Records)-1].End
+			for _, c := range log.Cuts(500, 0, end, blocklog.Protected, rand.New(rand.NewPCG(7, 7))) {
+				fate, err := log.Apply(nowhere{}, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				most = max(most, fate.AtRisk)
+			}
+			if most < 2 {
+				t.Errorf("at most %d writes were on their way at once, want several", most)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// nowhere takes an image that nobody wants.
+type nowhere struct{}
+
+func (nowhere) WriteAt(b []byte, _ int64) (int, error) { return len(b), nil }
 
 // after counts the records until a moment.
 func after(records []blocklog.Record, moment int64) (n int) {

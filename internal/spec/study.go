@@ -61,7 +61,8 @@ type Figure struct {
 	Unit  string  `yaml:"unit"`
 	// Arm is the arm here whose figure stands beside it, and Of which of its figures that is: "tps", "qps",
 	// "avg", "p95", "min", "max" (latencies in ms), or "ratio", its throughput to its control's. Both are ""
-	// where nothing here answers to it. "iops_per_gb" is of no arm, but of a Ceph as full as "ceph-14" says.
+	// where nothing here answers to it. "iops_per_gb" is of no arm, but of a Ceph as full as "ceph-14" says;
+	// nor is "ceph-servers", what several servers get done beside each other on one.
 	Arm string `yaml:"arm"`
 	Of  string `yaml:"of"`
 	// Bound says that the figure is no value but a bound of it, as "above" of "more than 2 x", or "below".
