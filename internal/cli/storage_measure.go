@@ -15,6 +15,7 @@ import (
 
 	"david/internal/ceph"
 	"david/internal/lab"
+	"david/internal/mycnf"
 	"david/internal/price"
 	"david/internal/report"
 	"david/internal/result"
@@ -27,6 +28,7 @@ type storageMeasureFlags struct {
 	layout, volume              string
 	with, fs                    string
 	mount, scheduler, readAhead []string
+	recordSize                  []string
 	cnf                         string
 	sets                        []string
 	fioTime, fioUnsynced        time.Duration
@@ -49,7 +51,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 		Long: "Build layouts of volumes: files in david's folder behind loop devices, each capped at --volume, stand in for the volumes of a cloud. fio\n" +
 			"drives all of them in rounds, then a server on each is an arm of one comparison, as of david compare, with the same settings. What\n" +
 			"needs what this machine lacks is left out and named. --fs, --mount, --scheduler and --read-ahead make arms of one volume that differ\n" +
-			"from it in that alone. Everything is taken down at the end, and by the next david command should this one be killed.",
+			"from it in that alone, --recordsize those of layouts of ZFS. Everything is taken down at the end, and by the next david command should this one be killed.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.settleLayouts(cmd.Flags().Changed); err != nil {
@@ -75,6 +77,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringSliceVar(&f.mount, "mount", nil, "mount options of one volume, each an arm: relatime, strictatime, lazytime, discard")
 	fs.StringSliceVar(&f.scheduler, "scheduler", nil, "I/O schedulers of one volume, each an arm: none, mq-deadline, kyber, bfq")
 	fs.StringSliceVar(&f.readAhead, "read-ahead", nil, "read-ahead of one volume in KiB, each an arm: 0 to 65536")
+	fs.StringSliceVar(&f.recordSize, "recordsize", nil, "records of each layout of ZFS, 4K to 1M, each an arm; 16K is what they have anyway")
 	fs.StringSliceVar(&f.disks, "disks", nil, "whole, empty disks that layouts are built on instead of files, one after the other as each needs them: every byte of them is read before")
 	fs.StringVar(&f.ceph.Conf, "ceph-conf", "", "FILE of a Ceph cluster, for ceph-rbd: one image of a pool of it, not capped")
 	fs.StringVar(&f.ceph.Pool, "pool", "", "the pool, for ceph-rbd")
@@ -297,6 +300,10 @@ func (f storageMeasureFlags) layouts(list []storage.Layout, room int64) (all []r
 	if err != nil {
 		return nil, err
 	}
+	records, err := f.records()
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range list {
 		if l.Kind == storage.One {
 			ones, err := f.ones(room)
@@ -307,13 +314,60 @@ func (f storageMeasureFlags) layouts(list []storage.Layout, room int64) (all []r
 			continue
 		}
 		for i, tool := range tools {
-			all = append(all, built(l, tool, i > 0, room))
+			all = append(all, ofRecords(built(l, tool, i > 0, room), records)...)
 			if kind := l.Kind; kind != storage.Stripe && kind != storage.RAID10 {
 				break // which has but one way
 			}
 		}
 	}
+	if len(records) > 0 && !slices.ContainsFunc(all, func(l result.Layout) bool { return l.Tool == "zfs" }) {
+		return nil, usage("--recordsize is for layouts of ZFS, and --layout %s has none: give --layout raidz4, or --with zfs", f.layout)
+	}
 	return all, nil
+}
+
+// The records that ZFS may have: a smaller one than a sector of the pool's takes a sector all the same, and a larger one
+// than 1M no ZFS has without a setting of its module's.
+const (
+	leastRecord = 4 << 10
+	mostRecord  = 1 << 20
+	usualRecord = "16K"
+)
+
+// records are the sizes of ZFS's records that are asked for, beside the usual one.
+func (f storageMeasureFlags) records() (list []string, err error) {
+	seen := map[string]bool{}
+	for _, text := range f.recordSize {
+		n, err := mycnf.ParseSize(text)
+		if err != nil || n < leastRecord || n > mostRecord || n&(n-1) != 0 {
+			return nil, usage("--recordsize %s: a power of two, 4K to 1M", text)
+		}
+		size := mycnf.FormatSize(n)
+		if seen[size] {
+			return nil, usage("--recordsize %s: %s stands there twice", strings.Join(f.recordSize, ","), size)
+		}
+		if seen[size] = true; size != usualRecord {
+			list = append(list, size)
+		}
+	}
+	return list, nil
+}
+
+// ofRecords is a layout as it is, and of ZFS with records of each other size.
+func ofRecords(l result.Layout, sizes []string) []result.Layout {
+	list := []result.Layout{l}
+	if l.Tool != "zfs" {
+		return list
+	}
+	for _, size := range sizes {
+		other := l
+		other.Name, other.RecordSize = l.Name+"-recordsize-"+size, size
+		if l.Kind == string(storage.RAIDZ2) && (size == "4K" || size == "8K") { // two thirds of what such a record takes are parity
+			other.Bytes += l.Bytes / 2
+		}
+		list = append(list, other)
+	}
+	return list
 }
 
 // built is a layout that a tool puts together, named after it where there are several.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,13 @@ func TestStorageMeasureFlags(t *testing.T) {
 		`"zfs" is none of xfs, ext4`:                 {"--fs", "xfs,zfs"},
 		"none, mq-deadline, kyber or bfq":            {"--scheduler", "cfq"},
 		"KiB, 0 to 65536":                            {"--read-ahead", "70000"},
+		"--recordsize 12K: a power of two":           {"--recordsize", "12K", "--layout", "raidz4"},
+		"--recordsize 2K: a power of two":            {"--recordsize", "2K", "--layout", "raidz4"},
+		"--recordsize 2M: a power of two":            {"--recordsize", "16K,2M", "--layout", "raidz4"},
+		"--recordsize large: a power of two":         {"--recordsize", "large", "--layout", "raidz4"},
+		"8K stands there twice":                      {"--recordsize", "8K,8192", "--layout", "raidz4"},
+		"one,stripe4,raid10x4 has none: give":        {"--recordsize", "128K"},
+		"--layout one,raid10x2 has none: give":       {"--recordsize", "16K,8K", "--layout", "one,raid10x2", "--with", "btrfs,md"},
 		"--fio-time 1ms":                             {"--fio-time", "1ms"},
 		"--fio-rounds -1":                            {"--fio-rounds", "-1"},
 		"nothing is left to measure":                 {"--fio-only", "--fio-rounds", "0"},
@@ -81,6 +89,42 @@ raid10x4 raid104 btrfs btrfs noatime,nodatacow
 raid10x4-md raid104 md xfs noatime
 raidz4 raidz14 zfs zfs noatime`
 	if all := strings.Join(got, "\n"); all != want {
+		t.Errorf("%s\nwant\n%s", all, want)
+	}
+}
+
+// TestStorageMeasureRecords: of each layout of ZFS there is one with each other size of records, which differs in that
+// alone; of other layouts there is none.
+func TestStorageMeasureRecords(t *testing.T) {
+	f := storageMeasureFlags{layout: "one,stripe4,raidz4,raidz2x4", volume: "300iops", with: "btrfs,zfs", fs: "xfs", recordSize: []string{"8k", "16K", "131072", "1M"}, fioOnly: true}
+	f.loadFlags = loadFlags{workload: "oltp_read_write", tables: 1, tableSize: 1000, threads: "2", time: time.Second, randType: "uniform"}
+	arms, err := f.arms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	var usual result.Layout
+	for _, a := range arms {
+		l := *a.Layout
+		got = append(got, a.Name)
+		if l.RecordSize == "" {
+			usual = l
+			continue
+		}
+		if a.Name != usual.Name+"-recordsize-"+l.RecordSize || !strings.Contains(a.Title, "recordsize "+l.RecordSize) {
+			t.Errorf("%s, %s: %+v", a.Name, a.Title, l)
+		}
+		small := l.Kind == "raidz2" && l.RecordSize == "8K"
+		if l.Name, l.RecordSize = usual.Name, ""; small {
+			l.Bytes -= usual.Bytes / 2
+		}
+		if !reflect.DeepEqual(l, usual) {
+			t.Errorf("%+v\n%+v", l, usual)
+		}
+	}
+	want := "one stripe4 stripe4-zfs stripe4-zfs-recordsize-8K stripe4-zfs-recordsize-128K stripe4-zfs-recordsize-1M " +
+		"raidz4 raidz4-recordsize-8K raidz4-recordsize-128K raidz4-recordsize-1M raidz2x4 raidz2x4-recordsize-8K raidz2x4-recordsize-128K raidz2x4-recordsize-1M"
+	if all := strings.Join(got, " "); all != want {
 		t.Errorf("%s\nwant\n%s", all, want)
 	}
 }

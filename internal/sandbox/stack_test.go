@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/result"
 )
 
@@ -41,6 +43,7 @@ func TestStacks(t *testing.T) {
 		layoutOf("stripe4-lvm", "stripe", "lvm", "xfs", "noatime", 4),
 		layoutOf("stripe4-zfs", "stripe", "zfs", "zfs", "noatime", 4), layoutOf("raid10x4-zfs", "raid10", "zfs", "zfs", "noatime", 4),
 		layoutOf("raidz4", "raidz1", "zfs", "zfs", "noatime", 4), layoutOf("raidz2x4", "raidz2", "zfs", "zfs", "noatime", 4),
+		records(layoutOf("raidz4-recordsize-128K", "raidz1", "zfs", "zfs", "noatime", 4), "128K"),
 	} {
 		t.Run(l.Name, func(t *testing.T) {
 			for _, killed := range []bool{false, true} {
@@ -77,6 +80,11 @@ func TestStacks(t *testing.T) {
 	}
 }
 
+func records(l result.Layout, size string) result.Layout {
+	l.RecordSize = size
+	return l
+}
+
 // testStack builds a layout, and writes more to it than one volume holds where it is a stripe.
 func testStack(t *testing.T, w *Workspace, l result.Layout) {
 	t.Helper()
@@ -87,6 +95,10 @@ func testStack(t *testing.T, w *Workspace, l result.Layout) {
 	at, err := w.place(l.Name)
 	if err != nil || len(built.Devices) != l.Volumes || !strings.EqualFold(fsType(at.dir), l.Filesystem) {
 		t.Fatalf("%+v, %+v, %v", built, at, err)
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(at.dir, &s); err != nil || l.Tool == "zfs" && s.Bsize != map[string]int64{"": 16 << 10, "128K": 128 << 10}[l.RecordSize] {
+		t.Errorf("its records are of %d bytes (%v)", s.Bsize, err)
 	}
 	free, err := freeBytes(at.dir)
 	// RAIDZ of four has two thirds of its disks for records of 16 KiB, or 4/9, and says so of 128 KiB, which take less.
