@@ -225,6 +225,9 @@ func (o *optionFiles) include(item mycnf.Item, depth int) {
 		names = append(names, e.Name())
 	}
 	for _, name := range mycnf.Included(names) {
+		if len(o.refused) > 0 {
+			return
+		}
 		o.follow(filepath.Join(item.Include, name), item.Where(), depth+1, false)
 	}
 }
@@ -243,7 +246,9 @@ func (o *optionFiles) note(format string, args ...any) {
 }
 
 func (o *optionFiles) refuse(format string, args ...any) {
-	o.refused = append(o.refused, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(o.refused, text) {
+		o.refused = append(o.refused, text)
+	}
 }
 
 // readOptions reads all that a server would read.
